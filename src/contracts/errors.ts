@@ -1,0 +1,67 @@
+/**
+ * Names of errors. Thrown by handlers, matched by Retry and Catch in the state machine, and mapped to HTTP
+ * states and exit codes at the edges.
+ */
+export const ErrorName = {
+  InvalidInput: 'InvalidInput',
+  NotFound: 'NotFound',
+  Conflict: 'Conflict',
+  StoreUnavailable: 'StoreUnavailable',
+  LaunchThrottled: 'LaunchThrottled',
+  LeaseHeld: 'LeaseHeld',
+  JobFailed: 'JobFailed',
+  BrokenInvariant: 'BrokenInvariant',
+} as const;
+
+/** Facts that belong to an error; they go here and not into its message. */
+export type ErrorDetails = Readonly<Record<string, unknown>>;
+
+/** Root of every error that the product throws on purpose. */
+export class OutriderError extends Error {
+  readonly details: ErrorDetails;
+
+  constructor(message: string, details: ErrorDetails = {}, options?: ErrorOptions) {
+    super(message, options);
+    this.details = details;
+  }
+}
+
+/** The caller's mistake. `field` is the path of what is wrong; the message says what would be right. */
+export class InvalidInputError extends OutriderError {
+  override readonly name = ErrorName.InvalidInput;
+}
+
+/** What was asked for is not there. */
+export class NotFoundError extends OutriderError {
+  override readonly name = ErrorName.NotFound;
+}
+
+/** The request contradicts an earlier one (same client token, other spec; output already there). */
+export class ConflictError extends OutriderError {
+  override readonly name = ErrorName.Conflict;
+}
+
+/** A passing fault of a store: try again with backoff. */
+export class StoreUnavailableError extends OutriderError {
+  override readonly name = ErrorName.StoreUnavailable;
+}
+
+/** Another scheduler of the same job holds the lease: come back when it has run out. */
+export class LeaseHeldError extends OutriderError {
+  override readonly name = ErrorName.LeaseHeld;
+}
+
+/** The job cannot end well; its cause is in the job's record. Not retried. */
+export class JobFailedError extends OutriderError {
+  override readonly name = ErrorName.JobFailed;
+}
+
+/** Our own bug: stop, alarm, do not retry. */
+export class BrokenInvariantError extends OutriderError {
+  override readonly name = ErrorName.BrokenInvariant; // Minifiers rename classes, hence the literal.
+}
+
+/** Throws `BrokenInvariantError` unless `holds`. */
+export function invariant(holds: boolean, message: string, details: ErrorDetails = {}): asserts holds {
+  if (!holds) throw new BrokenInvariantError(message, details);
+}

@@ -1,0 +1,33 @@
+import type { Brand } from './units.ts';
+
+/** A job: `<name>-<12 hex digits>`, also the name of its Step Functions execution. */
+export type JobId = Brand<string, 'JobId'>;
+/** One task of a stage: `<stage>/<index>`, index from 0. */
+export type TaskId = Brand<string, 'TaskId'>;
+/** One execution of a task: `<stage>/<index>/<number>`, number from 0. Derived, never drawn at random. */
+export type AttemptId = Brand<string, 'AttemptId'>;
+
+/** What a job id looks like; anything else is refused before it reaches a store. */
+export const jobIdPattern = /^[a-z][a-z0-9-]{0,62}-[0-9a-f]{12}$/;
+
+/** The job id in `text`, or undefined where it is none. */
+export const parseJobId = (text: string): JobId | undefined =>
+  jobIdPattern.test(text) ? (text as JobId) : undefined;
+
+/** The id of task `index` of `stage`. */
+export const taskIdOf = (stage: string, index: number): TaskId => `${stage}/${index}` as TaskId;
+
+/** The id of execution `number` of a task. */
+export const attemptIdOf = (stage: string, index: number, number: number): AttemptId =>
+  `${stage}/${index}/${number}` as AttemptId;
+
+/** The parts of an attempt id. Stage names hold no slash, so the split is exact. */
+export function attemptParts(id: AttemptId): { stage: string; task: number; attempt: number } {
+  const [stage = '', task = '', attempt = ''] = id.split('/');
+  return { stage, task: Number(task), attempt: Number(attempt) };
+}
+
+/** The task that an attempt executes. */
+export function taskOf(id: AttemptId): TaskId {
+  return id.slice(0, id.lastIndexOf('/')) as TaskId;
+}

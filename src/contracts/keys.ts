@@ -1,0 +1,36 @@
+import type { AttemptId, JobId } from './ids.ts';
+
+/** An object in S3. */
+export interface ObjectRef {
+  readonly bucket: string;
+  readonly key: string;
+}
+
+/** `s3://bucket/key` of a reference. */
+export const uriOf = ({ bucket, key }: ObjectRef): string => `s3://${bucket}/${key}`;
+
+/** The reference behind `s3://bucket/key` (key may be empty), or undefined where the text is none. */
+export function parseUri(uri: string): ObjectRef | undefined {
+  const match = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/s.exec(uri);
+  return match?.[1] === undefined ? undefined : { bucket: match[1], key: match[2] ?? '' };
+}
+
+/** Everything of a job but its output: gone when the job has ended. */
+export const jobPrefix = (jobId: JobId): string => `jobs/${jobId}/`;
+/** The plan, JSON of `Plan`. */
+export const planKey = (jobId: JobId): string => `jobs/${jobId}/plan.json`;
+/** What the tasks of a stage read through its input number `input`: one JSON line per task. */
+export const inputManifestKey = (jobId: JobId, stage: string, input: number): string =>
+  `jobs/${jobId}/inputs/${stage}/${input}.ndjson`;
+/** The output of one attempt of a stage that other stages read. */
+export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string => `jobs/${jobId}/data/${attemptId}`;
+/** Where a job's output lies when its spec names no place. */
+export const defaultOutputKey = (jobId: JobId): string => `output/${jobId}/`;
+/** The object of output part `index`, under the output prefix. */
+export const partName = (index: number): string => `part-${String(index).padStart(5, '0')}`;
+/** Marks a complete output; holds its manifest. */
+export const successName = '_SUCCESS';
+/** Object metadata name that tells which attempt wrote an output part: `<job>/<attempt>`. */
+export const attemptMetadata = 'outrider-attempt';
+/** What the tasks of a stage share, JSON of `StageDescription`. */
+export const stageKey = (jobId: JobId, stage: string): string => `jobs/${jobId}/stages/${stage}.json`;

@@ -1,0 +1,32 @@
+/** Every limit of a job, in one place; refusals quote these numbers. */
+export const limits = {
+  /** Stages in a job. */
+  stages: 20,
+  /** Inputs of one stage. */
+  inputsPerStage: 8,
+  /** Tasks in one stage. */
+  tasksPerStage: 10_000,
+  /** Partitions of a stage's output. */
+  partitions: 1_000,
+  /** Producer tasks times partitions on one all-to-all edge. */
+  shuffleSegments: 4_000_000,
+  /** Objects that the inputs of one job may match. */
+  inputObjects: 100_000,
+  /** Attempts of one task that failed or were lost before the job fails. */
+  attemptsPerTask: 4,
+  /** Bytes of one line or record. */
+  recordBytes: 64 * 1024 * 1024,
+  /** Bytes of a spec's JSON. */
+  specBytes: 200_000,
+  /** Shortest and longest deadline. */
+  minDeadlineMs: 1_000,
+  maxDeadlineMs: 7 * 24 * 3_600_000,
+  /** Dollars of a budget. */
+  maxBudgetDollars: 1_000_000,
+  /** Decisions that one tick commits. */
+  decisionsPerTick: 500,
+  /** Source bytes per task where the spec says nothing, and the bounds of what it may say. */
+  defaultSplitBytes: 32 * 1024 * 1024,
+  minSplitBytes: 1,
+  maxSplitBytes: 4 * 1024 * 1024 * 1024,
+} as const;

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { type AttemptId, jobIdPattern, type JobId } from './ids.ts';
+
+const jobId = z
+  .string()
+  .regex(jobIdPattern)
+  .transform((id) => id as JobId);
+
+/** Input of every state of the job's state machine, and of its execution. */
+export const jobInputSchema = z.looseObject({ jobId });
+
+/** Input of the state that records a failure: the execution's input and what Catch added. */
+export const failInputSchema = z.looseObject({
+  jobId,
+  error: z.object({ Error: z.string(), Cause: z.string().default('') }).optional(),
+});
+
+/** What the scheduler answers to the state machine's Choice. */
+export interface ScheduleOutput {
+  readonly jobId: JobId;
+  /** `continue`: enter the scheduler again; `finish`: every task is committed. */
+  readonly outcome: 'continue' | 'finish';
+}
+
+/** What a worker gets: ids and S3 keys only, well under the 1 MB of an asynchronous invocation. */
+export const attemptPayloadSchema = z.object({
+  jobId,
+  attemptId: z.string().transform((id) => id as AttemptId),
+  /** Number of store partitions of the job. */
+  shards: z.int().min(1),
+  /** Key of the stage's description in the data bucket. */
+  stageKey: z.string(),
+  /** For each input of the stage: the bytes of its manifest that hold this task's line. */
+  inputs: z.array(z.object({ key: z.string(), start: z.number(), end: z.number() })),
+  /** Longest time between two progress records. */
+  heartbeatMs: z.number().positive(),
+});
+
+export type AttemptPayload = z.output<typeof attemptPayloadSchema>;

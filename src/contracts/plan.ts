@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import type { JobId } from './ids.ts';
+import { operatorNames, policyNames } from './job-spec.ts';
+
+const objectRef = z.object({ bucket: z.string(), key: z.string() });
+
+/** How a stage reads one of its inputs. */
+export const plannedInputSchema = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('source'),
+    format: z.enum(['text', 'ndjson', 'csv']),
+    header: z.boolean(),
+    onBadRecord: z.enum(['fail', 'skip']),
+  }),
+  z.object({
+    kind: z.literal('stage'),
+    stage: z.string(),
+    pattern: z.enum(['all-to-all', 'one-to-one', 'many-to-one', 'broadcast']),
+    /** Tasks and partitions of the stage that is read. */
+    producerTasks: z.int(),
+    producerPartitions: z.int(),
+  }),
+]);
+
+/** What every task of a stage shares: all that a worker needs besides its own input ranges. */
+export const stageDescriptionSchema = z.object({
+  jobId: z.string().transform((id) => id as JobId),
+  name: z.string(),
+  operator: z.enum(operatorNames).optional(),
+  code: z.object({ s3: z.string(), sha256: z.string() }).optional(),
+  options: z.record(z.string(), z.json()),
+  worker: z.object({
+    kind: z.enum(['lambda', 'fargate']),
+    size: z.enum(['small', 'medium', 'large', 'xlarge']),
+  }),
+  inputs: z.array(plannedInputSchema),
+  tasks: z.int(),
+  /** Partitions of the stage's own output; 1 unless a consumer reads it all-to-all. */
+  partitions: z.int(),
+  /** `final` parts are text under the job's output; `sorted` data is in key order within each partition. */
+  output: z.enum(['final', 'sorted', 'unsorted']),
+  /** Bucket of intermediate data. */
+  dataBucket: z.string(),
+  /** Prefix of the job's output. */
+  outputPrefix: objectRef,
+});
+
+/** A stage as the scheduler sees it. */
+export const stagePlanSchema = z.object({
+  description: stageDescriptionSchema,
+  /** Bytes that each task reads from S3 sources; 0 where it reads only other stages. */
+  sourceBytes: z.array(z.number()),
+  /**
+   * For each input, where the line of task i lies in the input's manifest: bytes [offsets[i], offsets[i + 1]).
+   * Empty for inputs from stages: their manifests are written when the stage opens.
+   */
+  manifestOffsets: z.array(z.array(z.number())),
+});
+
+/** A planned job: what the scheduler loads once when it enters. Stages in topological order, final stage last. */
+export const planSchema = z.object({
+  version: z.literal(1),
+  jobId: z.string().transform((id) => id as JobId),
+  name: z.string(),
+  policy: z.enum(policyNames),
+  /** Number of store partitions over which the job's tasks are spread. */
+  shards: z.int(),
+  stages: z.array(stagePlanSchema),
+});
+
+export type PlannedInput = z.output<typeof plannedInputSchema>;
+export type StageDescription = z.output<typeof stageDescriptionSchema>;
+export type StagePlan = z.output<typeof stagePlanSchema>;
+export type Plan = z.output<typeof planSchema>;
+
+/** A piece of a source object. Plain files: lines that begin in [start, end). Gzip: the whole file. */
+export const sourceSegmentSchema = z.object({
+  bucket: z.string(),
+  key: z.string(),
+  start: z.number(),
+  end: z.number(),
+  /** Size of the object when it was planned; `etag` makes a changed object fail rather than corrupt. */
+  sizeBytes: z.number(),
+  etag: z.string(),
+  gzip: z.boolean(),
+});
+
+/** Bytes [offset, offset + length) of the output of a committed attempt of a stage; their CRC-32. */
+export const stageSegmentSchema = z.object({
+  task: z.int(),
+  attempt: z.int(),
+  offset: z.number(),
+  length: z.number(),
+  crc: z.number(),
+});
+
+/** One line of an input manifest: what one task reads through one input, in order. */
+export const sourceManifestLineSchema = z.object({ segments: z.array(sourceSegmentSchema) });
+export const stageManifestLineSchema = z.object({ segments: z.array(stageSegmentSchema) });
+
+export type SourceSegment = z.output<typeof sourceSegmentSchema>;
+export type StageSegment = z.output<typeof stageSegmentSchema>;

@@ -1,0 +1,172 @@
+import type { AttemptId, JobId, TaskId } from './ids.ts';
+import type { JobSpec } from './job-spec.ts';
+import type { DurationMs, EpochMs } from './units.ts';
+
+/** The clocks of an attempt, one per phase: nothing is ever compared from submission time (design §6.5). */
+export const phases = ['init', 'read', 'compute', 'write'] as const;
+export type Phase = (typeof phases)[number];
+
+/** Why an attempt failed. `bad-record` and `bad-input` fail the job at once: a second attempt reads the same. */
+export const failureCauses = [
+  'user-code', 'bad-record', 'bad-input', 'out-of-memory', 'timeout', 'storage', 'internal',
+] as const;
+export type FailureCause = (typeof failureCauses)[number];
+
+export interface Failure {
+  readonly cause: FailureCause;
+  /** One line for people; names file and line where there is one. */
+  readonly message: string;
+}
+
+/** What an attempt has done so far. */
+export interface Progress {
+  readonly bytesRead: number;
+  /** All bytes that it will read; 0 while unknown. */
+  readonly bytesTotal: number;
+  readonly recordsIn: number;
+  readonly recordsOut: number;
+  readonly phase: Phase;
+  /** Time spent in each phase so far. */
+  readonly phaseMs: Readonly<Record<Phase, number>>;
+  /** Largest resident memory seen, 0 where unknown. */
+  readonly peakMemoryBytes: number;
+}
+
+/** `launched` is written by the scheduler before it launches; the worker writes the rest, but `lost`. */
+export type AttemptState = 'launched' | 'running' | 'done' | 'failed' | 'cancelled' | 'lost';
+
+/** What an attempt is told when it reports. */
+export type AttemptOrder = 'continue' | 'cancel';
+
+/** An attempt as the store holds it. */
+export interface AttemptRecord {
+  readonly attemptId: AttemptId;
+  readonly state: AttemptState;
+  readonly order: AttemptOrder;
+  readonly launchedAt: EpochMs;
+  readonly claimedAt?: EpochMs;
+  readonly endedAt?: EpochMs;
+  /** Execution environment (Lambda log stream, Fargate task ARN) and zone, known once claimed. */
+  readonly node?: string;
+  readonly zone?: string;
+  readonly progress?: Progress;
+  readonly failure?: Failure;
+  /** Time of the last write by anyone; incremental reads go by it. */
+  readonly changedAt: EpochMs;
+}
+
+/** Length in bytes and CRC-32 of each partition of one attempt's output, in partition order. */
+export interface PartitionIndex {
+  readonly lengths: readonly number[];
+  readonly crcs: readonly number[];
+}
+
+/** A multipart upload that waits for Finish to complete it; `empty` parts are put by Finish. */
+export type FinalPart =
+  | {
+      readonly kind: 'upload';
+      readonly uploadId: string;
+      readonly parts: readonly { readonly number: number; readonly etag: string }[];
+      readonly sizeBytes: number;
+    }
+  | { readonly kind: 'empty' };
+
+/** What the first attempt of a task to commit leaves. */
+export interface TaskResult {
+  readonly taskId: TaskId;
+  readonly attemptId: AttemptId;
+  readonly committedAt: EpochMs;
+  /** Present for stages that other stages read. */
+  readonly partitions?: PartitionIndex;
+  /** Present for the final stage. */
+  readonly final?: FinalPart;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly recordsIn: number;
+  readonly recordsOut: number;
+  /** Sums that operators count under a name, such as `skippedRecords`. */
+  readonly counters: Readonly<Record<string, number>>;
+}
+
+export type JobState = 'submitted' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+export const finalJobStates: readonly JobState[] = ['succeeded', 'failed', 'cancelled'];
+
+/** Progress of one stage, for status and reports. */
+export interface StageSummary {
+  readonly name: string;
+  readonly operator: string;
+  readonly tasks: number;
+  readonly done: number;
+  readonly running: number;
+  readonly failed: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly recordsIn: number;
+  readonly recordsOut: number;
+  readonly startedAt?: EpochMs;
+  readonly endedAt?: EpochMs;
+  /** Sum of the run times of all its attempts. */
+  readonly workerMs: number;
+  /** Fraction of the stage's work that is done, in [0, 1], running attempts included. */
+  readonly progress: number;
+}
+
+/** Counts over the attempts of a job, named as `run --json` names them (design §8). */
+export interface AttemptCounts {
+  readonly launched: number;
+  readonly backups: number;
+  readonly clones: number;
+  readonly restarts: number;
+  readonly cancelled: number;
+  readonly lost: number;
+}
+
+export interface JobError {
+  /** A name of `ErrorName`. */
+  readonly name: string;
+  readonly message: string;
+}
+
+/** A job as the store holds it. */
+export interface JobRecord {
+  readonly jobId: JobId;
+  readonly name: string;
+  readonly spec: JobSpec;
+  /** SHA-256 of the spec, hex: tells a repeated submission from another job under the same client token. */
+  readonly specDigest: string;
+  readonly state: JobState;
+  readonly createdAt: EpochMs;
+  readonly startedAt?: EpochMs;
+  readonly endedAt?: EpochMs;
+  readonly deadlineAt?: EpochMs;
+  readonly cancelRequestedAt?: EpochMs;
+  /** Number of store partitions, once planned. */
+  readonly shards?: number;
+  readonly error?: JobError;
+  /** URI of the output prefix, once submitted. */
+  readonly output: string;
+  readonly stages: readonly StageSummary[];
+  readonly attempts: AttemptCounts;
+  readonly counters: Readonly<Record<string, number>>;
+  readonly workerMs: number;
+  /** Estimated cost of workers and requests at list prices. */
+  readonly dollars: number;
+  /** Output parts, once published. */
+  readonly parts: readonly { readonly key: string; readonly sizeBytes: number }[];
+}
+
+export const noAttempts: AttemptCounts = {
+  launched: 0, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 0,
+};
+
+/** The decision log's entry number `version` of a job (from 1). */
+export interface LogEntry {
+  readonly version: number;
+  readonly epoch: number;
+  readonly at: EpochMs;
+  /** Decisions and refusals of one tick, as `core/model/decision.ts` defines them. */
+  readonly decisions: readonly unknown[];
+}
+
+/** A length of time that a lease or a claim lasts. */
+export type LeaseLength = DurationMs;

@@ -1,0 +1,56 @@
+/** Names of the environment variables by which the CDK app tells functions where things are. */
+export const Setting = {
+  table: 'OUTRIDER_TABLE',
+  dataBucket: 'OUTRIDER_DATA_BUCKET',
+  stateMachineArn: 'OUTRIDER_STATE_MACHINE_ARN',
+  /** JSON: worker size → function name. */
+  workerFunctions: 'OUTRIDER_WORKER_FUNCTIONS',
+  cluster: 'OUTRIDER_CLUSTER',
+  taskDefinition: 'OUTRIDER_TASK_DEFINITION',
+  taskContainer: 'OUTRIDER_TASK_CONTAINER',
+  /** Comma-separated ids. */
+  subnets: 'OUTRIDER_SUBNETS',
+  securityGroups: 'OUTRIDER_SECURITY_GROUPS',
+  /** Slots of all jobs together. */
+  totalSlots: 'OUTRIDER_TOTAL_SLOTS',
+  tickMs: 'OUTRIDER_TICK_MS',
+  heartbeatMs: 'OUTRIDER_HEARTBEAT_MS',
+  /** How long a scheduler's lease lasts without renewal. */
+  leaseMs: 'OUTRIDER_LEASE_MS',
+  /** How long a launched attempt may take to claim itself. */
+  claimLeaseMs: 'OUTRIDER_CLAIM_LEASE_MS',
+  /** Fargate only: the attempt's payload as JSON. */
+  attemptPayload: 'OUTRIDER_ATTEMPT',
+} as const;
+
+/** Attribute and index names of the one table; CDK, the store and the embedded stack agree here. */
+export const TableSchema = {
+  partitionKey: 'pk',
+  sortKey: 'sk',
+  /** Local index over `changedAt` (number), all attributes: incremental reads. */
+  changeIndex: 'by-change',
+  changeKey: 'changedAt',
+  /** Global index: partition `listing` (string), sort `createdAt` (number): lists of jobs. */
+  listingIndex: 'by-creation',
+  listingPartitionKey: 'listing',
+  listingSortKey: 'createdAt',
+  /** Time to live, seconds since the epoch. */
+  ttl: 'expiresAt',
+} as const;
+
+/** Names of CloudFormation outputs, by which the command and the embedded stack find the system. */
+export const OutputName = {
+  apiUrl: 'ApiUrl',
+  dataBucket: 'DataBucketName',
+  table: 'TableName',
+  stateMachine: 'StateMachineArn',
+} as const;
+
+/** CloudFormation parameters that deployments and the embedded stack set. */
+export const ParameterName = {
+  totalSlots: 'TotalSlots',
+  tickMs: 'TickMs',
+  heartbeatMs: 'HeartbeatMs',
+  leaseMs: 'LeaseMs',
+  claimLeaseMs: 'ClaimLeaseMs',
+} as const;

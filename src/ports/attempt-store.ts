@@ -1,0 +1,48 @@
+import type { AttemptId, JobId } from '../contracts/ids.ts';
+import type {
+  AttemptOrder, AttemptRecord, Failure, Progress, TaskResult,
+} from '../contracts/records.ts';
+import type { EpochMs } from '../contracts/units.ts';
+
+/** A job's tasks in the store: the job and over how many store partitions its tasks are spread. */
+export interface TaskSpace {
+  readonly jobId: JobId;
+  readonly shards: number;
+}
+
+/** Attempts and committed results. Every call but `changes` is one conditional write of one item. */
+export interface AttemptStore {
+  /** By the scheduler before launch: state `launched`. `exists`: written before; launching again is harmless. */
+  create(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<'created' | 'exists'>;
+  /** By the scheduler: the attempt's next report answers `cancel`; an unclaimed attempt is refused its claim. */
+  orderCancel(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void>;
+  /** By the scheduler: `launched` or `running` becomes `lost`, with order `cancel`. No effect on ended ones. */
+  markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void>;
+
+  /**
+   * By the worker, before any work: `launched` with order `continue` becomes `running`. `refused`: claimed
+   * before (a duplicate delivery), cancelled, lost, or never created.
+   */
+  claim(
+    space: TaskSpace, attemptId: AttemptId, place: { node: string; zone: string }, now: EpochMs,
+  ): Promise<'claimed' | 'refused'>;
+  /** By the worker: records progress of a running attempt; answers its orders (`cancel` if no longer running). */
+  report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder>;
+  /** By the worker: `won` if this result is the first of its task (or this very attempt's), else `lost`. */
+  commit(space: TaskSpace, result: TaskResult): Promise<'won' | 'lost'>;
+  /** By the worker, last: running becomes `done`, `failed` or `cancelled`. No effect if it ended before. */
+  end(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    end: { state: 'done' | 'failed' | 'cancelled'; progress: Progress; failure?: Failure },
+    now: EpochMs,
+  ): Promise<void>;
+
+  /**
+   * Attempts and results changed at or after `since` (0: all), each once, in no order. Reads every store
+   * partition consistently, so that a write that ended before the call is seen if its `changedAt` is not older.
+   */
+  changes(
+    space: TaskSpace, since: EpochMs,
+  ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }>;
+}

@@ -1,0 +1,48 @@
+import type { JobId } from '../contracts/ids.ts';
+import type { JobRecord, JobState, LogEntry } from '../contracts/records.ts';
+import type { DurationMs, EpochMs } from '../contracts/units.ts';
+
+/** Fields of a job that change after it was created. */
+export type JobPatch = Partial<
+  Pick<
+    JobRecord,
+    | 'state' | 'startedAt' | 'endedAt' | 'deadlineAt' | 'cancelRequestedAt' | 'shards' | 'error' | 'stages'
+    | 'attempts' | 'counters' | 'workerMs' | 'dollars' | 'parts'
+  >
+>;
+
+/** Job records. Every call is one atomic write or one consistent read. */
+export interface JobStore {
+  /** Exactly one of several creators of one id gets `created`; the others get the job that is there. */
+  create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }>;
+  load(jobId: JobId): Promise<JobRecord | undefined>;
+  /** Newest first; at most `limit` (1 to 100). May lag a little. Throws `InvalidInputError` on a strange cursor. */
+  list(page: { limit: number; cursor?: string }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }>;
+  /** Writes the fields of `patch` if the job is in one of `states`; else `stale` and nothing is written. */
+  update(jobId: JobId, states: readonly JobState[], patch: JobPatch): Promise<'updated' | 'stale'>;
+}
+
+/** The lease of a job's scheduler. The epoch grows with every acquisition: a fencing token. */
+export interface LeaseStore {
+  /** Takes the lease if it is free, run out, or already this owner's. */
+  acquire(
+    jobId: JobId,
+    owner: string,
+    now: EpochMs,
+    length: DurationMs,
+  ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }>;
+  /** `lost`: somebody else has taken it since. */
+  renew(jobId: JobId, owner: string, epoch: number, until: EpochMs): Promise<'renewed' | 'lost'>;
+  /** Lets others in at once. No effect if it is not this owner's any more. */
+  release(jobId: JobId, owner: string, epoch: number): Promise<void>;
+}
+
+/**
+ * The decisions of a job, append-only. Appending version n is the fence: it succeeds only once, so that of two
+ * schedulers that both believe to hold the lease one gets `stale` and acts no more.
+ */
+export interface DecisionLog {
+  append(jobId: JobId, entry: LogEntry): Promise<'appended' | 'stale'>;
+  /** All entries in order of version. */
+  read(jobId: JobId): AsyncIterable<LogEntry>;
+}

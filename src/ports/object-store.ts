@@ -1,0 +1,63 @@
+import type { ObjectRef } from '../contracts/keys.ts';
+
+export interface ObjectInfo {
+  readonly key: string;
+  readonly sizeBytes: number;
+  readonly etag: string;
+}
+
+/** Bytes [start, end); `end` past the object's end is cut. */
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface UploadRef extends ObjectRef {
+  readonly uploadId: string;
+}
+
+export interface UploadedPart {
+  readonly number: number;
+  readonly etag: string;
+}
+
+/**
+ * Objects in buckets. Writes of one object are atomic: readers see all of it or nothing. Every write may be
+ * repeated with the same effect. Missing objects throw `NotFoundError`; passing faults are retried inside and
+ * then throw `StoreUnavailableError`.
+ */
+export interface ObjectStore {
+  /** Streams an object or a range of it. `etag`: throws `ConflictError` where the object is another by now. */
+  read(ref: ObjectRef, options?: { range?: ByteRange; etag?: string; signal?: AbortSignal }): AsyncIterable<Uint8Array>;
+  /** A small object or range whole, at most 64 MiB. */
+  readAll(ref: ObjectRef, range?: ByteRange): Promise<Uint8Array>;
+  /** Size, etag and metadata, or undefined where there is no such object. */
+  head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Readonly<Record<string, string>> }) | undefined>;
+  /** Objects whose key begins with `ref.key`, in byte order of keys. */
+  list(ref: ObjectRef): AsyncIterable<ObjectInfo>;
+  /** Writes a small object whole. With `ifAbsent` exactly one of several writers gets `written`. */
+  write(
+    ref: ObjectRef,
+    body: Uint8Array,
+    options?: { ifAbsent?: boolean; metadata?: Readonly<Record<string, string>> },
+  ): Promise<'written' | 'exists'>;
+  /** Removes objects; those that are not there are no error. Any number of keys. */
+  remove(bucket: string, keys: readonly string[]): Promise<void>;
+
+  /** Begins an upload in parts of at least 5 MiB but the last; part numbers from 1 to 10,000. */
+  beginUpload(ref: ObjectRef, metadata?: Readonly<Record<string, string>>): Promise<UploadRef>;
+  uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart>;
+  /**
+   * Makes the object visible. `exists`: with `ifAbsent`, an object of that name was there; `gone`: no such
+   * upload (completed before, or aborted). At least one part.
+   */
+  completeUpload(
+    upload: UploadRef,
+    parts: readonly UploadedPart[],
+    options?: { ifAbsent?: boolean },
+  ): Promise<'completed' | 'exists' | 'gone'>;
+  /** Drops an upload; one that is not there is no error. */
+  abortUpload(upload: UploadRef): Promise<void>;
+  /** Uploads begun and neither completed nor aborted whose key begins with `ref.key`. */
+  listUploads(ref: ObjectRef): AsyncIterable<UploadRef>;
+}
