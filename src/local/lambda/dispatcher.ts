@@ -1,0 +1,248 @@
+import { Environment } from './environment.ts';
+import type { Invocation, RunResult } from './environment.ts';
+import { encodeFunctionError, exitError } from './function-error.ts';
+import type {
+  DroppedEvent,
+  EnvironmentView,
+  InvokeOutcome,
+  LambdaServerOptions,
+  LocalFunction,
+  Refusal,
+} from './model.ts';
+import { closing, queueFull, throttled } from './refusal.ts';
+
+/** An asynchronous event that waits for room. */
+interface QueuedEvent {
+  readonly invocation: Invocation;
+  readonly acceptedAtMs: number;
+  /** Failed tries so far. */
+  readonly failures: number;
+}
+
+interface FunctionState {
+  readonly fn: LocalFunction;
+  /** At most this many invocations at once, by reservation or by what others leave. */
+  readonly limit: number;
+  /** Idle environments, the one used last at the end. */
+  readonly idle: Environment[];
+  readonly queue: QueuedEvent[];
+  running: number;
+}
+
+const DEFAULT_MAX_QUEUED = 10_000;
+/** Environments that may die in a row before an event is given up. */
+const MAX_DELIVERIES = 3;
+/** What AWS gives extensions to shut down. */
+const STOP_GRACE_MS = 2_000;
+
+/**
+ * Assigns invocations to environments: warm ones first, new ones while there
+ * is room, and asynchronous events from a bounded queue as room appears.
+ */
+export class Dispatcher {
+  private readonly options: LambdaServerOptions;
+  private readonly functions = new Map<string, FunctionState>();
+  private readonly environments = new Set<Environment>();
+  private readonly delayed = new Map<NodeJS.Timeout, { state: FunctionState; event: QueuedEvent }>();
+  private readonly ending = new Set<Promise<void>>();
+  private readonly unreservedLimit: number;
+  private running = 0;
+  private unreservedRunning = 0;
+  private queued = 0;
+  private startedEnvironments = 0;
+  private isClosed = false;
+
+  /** Throws a RangeError unless `maxConcurrency` is a whole number of at least 1. */
+  constructor(options: LambdaServerOptions) {
+    const { maxConcurrency } = options;
+    if (!Number.isInteger(maxConcurrency) || maxConcurrency < 1) {
+      throw new RangeError(
+        `maxConcurrency must be a whole number of at least 1, not ${String(maxConcurrency)}`,
+      );
+    }
+    this.options = options;
+    const reserved = options.functions.reduce((sum, fn) => sum + (fn.reservedConcurrency ?? 0), 0);
+    // Reservations are made for AWS's 1,000; on a small machine they must not lock all others out.
+    this.unreservedLimit = Math.max(1, maxConcurrency - reserved);
+    for (const fn of options.functions) {
+      const limit = Math.min(fn.reservedConcurrency ?? this.unreservedLimit, maxConcurrency);
+      this.functions.set(fn.name, { fn, limit, idle: [], queue: [], running: 0 });
+    }
+  }
+
+  /** Undefined if there is none of that name. */
+  find(name: string): LocalFunction | undefined {
+    return this.functions.get(name)?.fn;
+  }
+
+  /** Runs at once or refuses; `name` must be known. */
+  async invoke(name: string, invocation: Invocation): Promise<InvokeOutcome> {
+    const state = this.stateOf(name);
+    const refusal = this.refusalFor(state);
+    if (refusal !== undefined) return { kind: 'refused', refusal };
+    return this.run(state, invocation);
+  }
+
+  /** Queues an event; the answer is why not. `name` must be known. */
+  enqueue(name: string, invocation: Invocation): Refusal | undefined {
+    if (this.isClosed) return closing();
+    if (this.queued >= (this.options.maxQueuedEvents ?? DEFAULT_MAX_QUEUED)) return queueFull();
+    this.queued++;
+    this.stateOf(name).queue.push({ invocation, acceptedAtMs: Date.now(), failures: 0 });
+    this.pump();
+    return undefined;
+  }
+
+  /** All living environments, in the order of their start. */
+  views(): EnvironmentView[] {
+    return [...this.environments].map((environment) => environment.view());
+  }
+
+  /** Drops what waits, and ends all processes. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const [timer, { state, event }] of this.delayed) {
+      clearTimeout(timer);
+      this.drop(state, event, 'closed');
+    }
+    this.delayed.clear();
+    for (const state of this.functions.values()) {
+      for (const event of state.queue.splice(0)) this.drop(state, event, 'closed');
+    }
+    await Promise.all([...this.environments].map((environment) => environment.stop(STOP_GRACE_MS)));
+    await Promise.all(this.ending);
+  }
+
+  private stateOf(name: string): FunctionState {
+    const state = this.functions.get(name);
+    if (state === undefined) throw new RangeError(`no function ${name}`);
+    return state;
+  }
+
+  private refusalFor(state: FunctionState): Refusal | undefined {
+    if (this.isClosed) return closing();
+    const isReserved = state.fn.reservedConcurrency !== undefined;
+    if (isReserved && state.running >= state.limit) {
+      return throttled('ReservedFunctionConcurrentInvocationLimitExceeded');
+    }
+    const isFull =
+      this.running >= this.options.maxConcurrency ||
+      (!isReserved && this.unreservedRunning >= this.unreservedLimit);
+    return isFull ? throttled('ConcurrentInvocationLimitExceeded') : undefined;
+  }
+
+  private async run(
+    state: FunctionState,
+    invocation: Invocation,
+  ): Promise<Exclude<InvokeOutcome, { kind: 'refused' }>> {
+    this.count(state, 1);
+    try {
+      for (let deliveries = 0; deliveries < MAX_DELIVERIES; deliveries++) {
+        const environment = this.takeIdle(state) ?? this.startEnvironment(state);
+        const result: RunResult = await environment.run(invocation);
+        if (environment.state === 'idle' && !this.isClosed) state.idle.push(environment);
+        if (result.kind !== 'undelivered') return result;
+      }
+      const body = exitError(invocation.requestId, { code: 1, signal: null });
+      return { kind: 'function-error', payload: encodeFunctionError(body), logTail: '' };
+    } finally {
+      this.count(state, -1);
+      // After the caller's own continuation, so that a reply is never behind the next event.
+      setImmediate(() => {
+        this.pump();
+      });
+    }
+  }
+
+  private count(state: FunctionState, by: 1 | -1): void {
+    state.running += by;
+    this.running += by;
+    if (state.fn.reservedConcurrency === undefined) this.unreservedRunning += by;
+  }
+
+  /** The environment used last; those that died in the meantime are left out. */
+  private takeIdle(state: FunctionState): Environment | undefined {
+    for (let environment = state.idle.pop(); environment !== undefined; environment = state.idle.pop()) {
+      if (environment.state === 'idle') return environment;
+    }
+    return undefined;
+  }
+
+  private startEnvironment(state: FunctionState): Environment {
+    const living = [...this.environments].filter((environment) => environment.state !== 'stopping').length;
+    if (living >= this.options.maxConcurrency) this.evictIdle();
+    const environment = new Environment({
+      fn: state.fn,
+      index: this.startedEnvironments++,
+      server: this.options,
+      onGone: (gone) => {
+        this.environments.delete(gone);
+        const at = state.idle.indexOf(gone);
+        if (at >= 0) state.idle.splice(at, 1);
+      },
+    });
+    this.environments.add(environment);
+    const ended = environment.gone.finally(() => this.ending.delete(ended));
+    this.ending.add(ended);
+    return environment;
+  }
+
+  /** Makes room by ending the idle environment of the function that has most of them. */
+  private evictIdle(): void {
+    let richest: FunctionState | undefined;
+    for (const state of this.functions.values()) {
+      if (state.idle.length > (richest?.idle.length ?? 0)) richest = state;
+    }
+    void richest?.idle.shift()?.stop(0);
+  }
+
+  /** Starts waiting events while there is room, one of each function in turn. */
+  private pump(): void {
+    for (let started = true; started;) {
+      started = false;
+      for (const state of this.functions.values()) {
+        if (state.queue.length === 0 || this.refusalFor(state) !== undefined) continue;
+        const event = state.queue.shift();
+        if (event === undefined) continue;
+        started = true;
+        if (Date.now() - event.acceptedAtMs > state.fn.maxEventAgeMs) this.drop(state, event, 'too-old');
+        else void this.runEvent(state, event);
+      }
+    }
+  }
+
+  private async runEvent(state: FunctionState, event: QueuedEvent): Promise<void> {
+    const outcome = await this.run(state, event.invocation);
+    if (outcome.kind === 'done') {
+      this.queued--;
+      return;
+    }
+    const failures = event.failures + 1;
+    if (this.isClosed) {
+      this.drop(state, event, 'closed');
+    } else if (failures > state.fn.asyncRetries) {
+      this.drop(state, event, 'retries-exhausted');
+    } else {
+      this.retryLater(state, { ...event, failures });
+    }
+  }
+
+  private retryLater(state: FunctionState, event: QueuedEvent): void {
+    const delayMs = this.options.asyncRetryDelayMs?.(event.failures) ?? event.failures * 1000;
+    const timer = setTimeout(() => {
+      this.delayed.delete(timer);
+      state.queue.push(event);
+      this.pump();
+    }, delayMs);
+    this.delayed.set(timer, { state, event });
+  }
+
+  private drop(state: FunctionState, event: QueuedEvent, reason: DroppedEvent['reason']): void {
+    this.queued--;
+    this.options.onDropped?.({
+      functionName: state.fn.name,
+      requestId: event.invocation.requestId,
+      reason,
+    });
+  }
+}

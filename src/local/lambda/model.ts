@@ -1,0 +1,106 @@
+import type { FaultHook } from '../http/fault-hook.ts';
+
+/** A function as the template describes it. */
+export interface LocalFunction {
+  readonly name: string;
+  /** The unzipped asset. */
+  readonly codeDir: string;
+  /** Such as `index.handler`. */
+  readonly handler: string;
+  readonly timeoutMs: number;
+  readonly memoryMb: number;
+  readonly environment: Readonly<Record<string, string>>;
+  /** At most this many invocations at once, which no other function can take. */
+  readonly reservedConcurrency?: number;
+  /** MaximumRetryAttempts of asynchronous invocations. */
+  readonly asyncRetries: 0 | 1 | 2;
+  /** MaximumEventAgeInSeconds, in milliseconds: older events are dropped. */
+  readonly maxEventAgeMs: number;
+  /** Aliases and versions that may be called besides `$LATEST`. */
+  readonly qualifiers?: readonly string[];
+}
+
+/** Keys of the one caller that the server knows. */
+export interface LocalCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+/** An asynchronous event that will not be tried again. */
+export interface DroppedEvent {
+  readonly functionName: string;
+  readonly requestId: string;
+  readonly reason: 'retries-exhausted' | 'too-old' | 'closed';
+}
+
+export interface LambdaServerOptions {
+  /** 0 or absent: any free port. */
+  readonly port?: number;
+  readonly credentials: LocalCredentials;
+  readonly region: string;
+  /** Part of function ARNs; twelve zeros by default. */
+  readonly accountId?: string;
+  readonly functions: readonly LocalFunction[];
+  /** Processes and running invocations of all functions together. */
+  readonly maxConcurrency: number;
+  /** One file per environment is appended to: `<function>/<environmentId>.log`. */
+  readonly logDir: string;
+  /** The Node 24 that runs functions. */
+  readonly nodePath: string;
+  /** Endpoints and the like, for all functions. */
+  readonly extraEnvironment: Readonly<Record<string, string>>;
+  /** Zone id of the n-th environment, counted from 0; `use1-az1` by default. */
+  readonly zoneOf?: (environmentIndex: number) => string;
+  readonly onRequest?: FaultHook;
+  /** Waiting asynchronous events of all functions; 10,000 by default. */
+  readonly maxQueuedEvents?: number;
+  /** Delay before the n-th retry (1, 2) of an asynchronous event; n seconds by default. */
+  readonly asyncRetryDelayMs?: (retry: number) => number;
+  /** Each line of output, as it is written to the log. */
+  readonly onLog?: (entry: LogEntry) => void;
+  readonly onDropped?: (event: DroppedEvent) => void;
+}
+
+export interface LogEntry {
+  readonly functionName: string;
+  readonly environmentId: string;
+  readonly line: string;
+}
+
+export type EnvironmentState = 'starting' | 'idle' | 'busy' | 'stopping';
+
+/** A living environment, for those who watch or harm it. */
+export interface EnvironmentView {
+  readonly functionName: string;
+  /** Undefined until the process has started. */
+  readonly pid: number | undefined;
+  readonly environmentId: string;
+  readonly state: EnvironmentState;
+  readonly zoneId: string;
+  /** Of the running invocation. */
+  readonly requestId: string | undefined;
+}
+
+/** An answer of the service itself that is not the function's. */
+export interface Refusal {
+  readonly status: number;
+  /** Name of the SDK's exception. */
+  readonly code: string;
+  readonly message: string;
+  readonly reason?: string;
+}
+
+/** What became of a synchronous invocation. */
+export type InvokeOutcome =
+  | { readonly kind: 'done'; readonly payload: Buffer; readonly logTail: string }
+  | { readonly kind: 'function-error'; readonly payload: Buffer; readonly logTail: string }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+export const MAX_SYNC_BYTES = 6 * 1024 * 1024;
+export const MAX_ASYNC_BYTES = 1024 * 1024;
+/** AWS allows 100 bytes more on the way out. */
+export const MAX_RESPONSE_BYTES = MAX_SYNC_BYTES + 100;
+/** How much of an invocation's log LogType=Tail returns. */
+export const LOG_TAIL_BYTES = 4096;
+export const DEFAULT_ACCOUNT_ID = '000000000000';
+export const DEFAULT_ZONE_ID = 'use1-az1';

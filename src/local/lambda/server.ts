@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+import { awaitFault } from '../http/fault-hook.ts';
+import { listen } from '../http/listen.ts';
+import { readBody } from '../http/read-body.ts';
+import { checkSigV4 } from '../http/sigv4.ts';
+import { Dispatcher } from './dispatcher.ts';
+import type { Invocation } from './environment.ts';
+import { parseFunctionName } from './function-name.ts';
+import { DEFAULT_ACCOUNT_ID, MAX_ASYNC_BYTES, MAX_SYNC_BYTES } from './model.ts';
+import type { EnvironmentView, InvokeOutcome, LambdaServerOptions, Refusal } from './model.ts';
+import { badParameter, badPayload, notFound, requestTooLarge } from './refusal.ts';
+
+export type {
+  DroppedEvent,
+  EnvironmentView,
+  InvokeOutcome,
+  LambdaServerOptions,
+  LocalFunction,
+  LogEntry,
+  Refusal,
+} from './model.ts';
+
+/** A running local Lambda. */
+export interface LambdaServer {
+  /** `http://127.0.0.1:PORT`, for the SDK's client. */
+  readonly endpoint: string;
+  /**
+   * Invokes synchronously without the network, for Step Functions.
+   *
+   * @param nameOrArn - with or without a qualifier.
+   * @param payload - JSON text; empty means `{}`.
+   */
+  invoke(nameOrArn: string, payload: string | Uint8Array): Promise<InvokeOutcome>;
+  /** Living environments, oldest first. */
+  environments(): EnvironmentView[];
+  /** Stops listening and ends all processes. */
+  close(): Promise<void>;
+}
+
+interface Target {
+  readonly name: string;
+  readonly functionArn: string;
+}
+
+const INVOKE_PATH = /^\/2015-03-31\/functions\/([^/]+)\/invocations$/;
+const EMPTY_EVENT = Buffer.from('{}');
+
+/**
+ * Serves AWS Lambda's Invoke API on loopback, and runs functions in processes.
+ *
+ * Throws PortTakenError if the port is taken, RangeError on a bad limit, and
+ * the system's error if the log folder cannot be made.
+ */
+export async function startLambdaServer(options: LambdaServerOptions): Promise<LambdaServer> {
+  mkdirSync(options.logDir, { recursive: true });
+  const service = new InvokeService(options);
+  const listener = await listen((request, response) => service.serve(request, response), {
+    port: options.port ?? 0,
+  });
+  return {
+    endpoint: listener.endpoint,
+    invoke: (nameOrArn, payload) => service.invokeDirectly(nameOrArn, Buffer.from(payload)),
+    environments: () => service.dispatcher.views(),
+    close: async () => {
+      await Promise.all([service.dispatcher.close(), listener.close()]);
+    },
+  };
+}
+
+function refuse(response: ServerResponse, refusal: Refusal): void {
+  const { status, code, message, reason } = refusal;
+  const body = JSON.stringify({
+    Type: 'User',
+    ...(reason === undefined ? {} : { Reason: reason }),
+    Message: message,
+    message,
+  });
+  response.writeHead(status, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    'X-Amzn-ErrorType': code,
+  });
+  response.end(body);
+}
+
+/** The refusal of a payload that no function can read. */
+function payloadRefusal(payload: Buffer): Refusal | undefined {
+  try {
+    JSON.parse(payload.toString('utf8'));
+    return undefined;
+  } catch (cause) {
+    return badPayload(cause);
+  }
+}
+
+class InvokeService {
+  readonly dispatcher: Dispatcher;
+  private readonly options: LambdaServerOptions;
+
+  constructor(options: LambdaServerOptions) {
+    this.options = options;
+    this.dispatcher = new Dispatcher(options);
+  }
+
+  async invokeDirectly(nameOrArn: string, payload: Buffer): Promise<InvokeOutcome> {
+    const target = this.locate(nameOrArn, undefined);
+    if ('status' in target) return { kind: 'refused', refusal: target };
+    if (payload.length > MAX_SYNC_BYTES) return { kind: 'refused', refusal: requestTooLarge(MAX_SYNC_BYTES) };
+    const refusal = payload.length === 0 ? undefined : payloadRefusal(payload);
+    if (refusal !== undefined) return { kind: 'refused', refusal };
+    return this.dispatcher.invoke(target.name, this.newInvocation(target, payload));
+  }
+
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const requestId = randomUUID();
+    response.setHeader('x-amzn-RequestId', requestId);
+    const url = new URL(request.url ?? '/', 'http://localhost');
+    const match = INVOKE_PATH.exec(url.pathname);
+
+    const body = await readBody(request, MAX_SYNC_BYTES);
+    if (body === 'too-large') {
+      request.resume();
+      refuse(response, requestTooLarge(MAX_SYNC_BYTES));
+      return;
+    }
+    const signature = checkSigV4(request, {
+      credentials: this.options.credentials,
+      region: this.options.region,
+      service: 'lambda',
+      body,
+    });
+    if (!signature.ok) {
+      refuse(response, { status: signature.status, code: signature.jsonCode, message: signature.message });
+      return;
+    }
+    if (match === null || request.method !== 'POST') {
+      refuse(response, {
+        status: 404,
+        code: 'UnknownOperationException',
+        message: `no such operation: ${url.pathname}`,
+      });
+      return;
+    }
+    const nameOrArn = decodeURIComponent(match[1] ?? '');
+    const fault = await awaitFault(this.options.onRequest, {
+      service: 'lambda',
+      operation: 'Invoke',
+      resource: nameOrArn,
+    });
+    if (fault.kind === 'drop') {
+      request.socket.destroy();
+    } else if (fault.kind === 'error') {
+      refuse(response, { status: fault.status, code: fault.code, message: 'injected fault' });
+    } else {
+      const target = this.locate(nameOrArn, url.searchParams.get('Qualifier') ?? undefined);
+      if ('status' in target) refuse(response, target);
+      else await this.invokeOverWire(target, { requestId, body, request, response });
+    }
+  }
+
+  private async invokeOverWire(
+    target: Target,
+    wire: { requestId: string; body: Buffer; request: IncomingMessage; response: ServerResponse },
+  ): Promise<void> {
+    const { body, request, response } = wire;
+    const type = request.headers['x-amz-invocation-type'] ?? 'RequestResponse';
+    const badJson = body.length === 0 ? undefined : payloadRefusal(body);
+    if (badJson !== undefined) {
+      refuse(response, badJson);
+    } else if (type === 'DryRun') {
+      response.writeHead(204).end();
+    } else if (type === 'Event') {
+      const refusal =
+        body.length > MAX_ASYNC_BYTES
+          ? requestTooLarge(MAX_ASYNC_BYTES)
+          : this.dispatcher.enqueue(target.name, this.newInvocation(target, body, wire.requestId));
+      if (refusal === undefined) response.writeHead(202, { 'Content-Length': '0' }).end();
+      else refuse(response, refusal);
+    } else if (type === 'RequestResponse') {
+      const outcome = await this.dispatcher.invoke(
+        target.name,
+        this.newInvocation(target, body, wire.requestId),
+      );
+      const wantsTail = request.headers['x-amz-log-type'] === 'Tail';
+      if (outcome.kind === 'refused') refuse(response, outcome.refusal);
+      else answer(response, outcome, wantsTail);
+    } else {
+      refuse(response, badParameter(`Unknown invocation type: ${String(type)}`));
+    }
+  }
+
+  private newInvocation(target: Target, payload: Buffer, requestId: string = randomUUID()): Invocation {
+    return {
+      requestId,
+      functionArn: target.functionArn,
+      payload: payload.length === 0 ? EMPTY_EVENT : payload,
+    };
+  }
+
+  private locate(nameOrArn: string, qualifierInQuery: string | undefined): Target | Refusal {
+    const parsed = parseFunctionName(nameOrArn);
+    if (parsed === undefined) return badParameter(`Invalid function name: ${nameOrArn}`);
+    const { region, accountId = DEFAULT_ACCOUNT_ID } = this.options;
+    const qualifier = parsed.qualifier ?? qualifierInQuery;
+    const arn = `arn:aws:lambda:${region}:${accountId}:function:${parsed.name}`;
+    const functionArn = qualifier === undefined ? arn : `${arn}:${qualifier}`;
+    const fn = this.dispatcher.find(parsed.name);
+    const isKnown =
+      fn !== undefined &&
+      (qualifier === undefined || qualifier === '$LATEST' || fn.qualifiers?.includes(qualifier) === true);
+    return isKnown ? { name: parsed.name, functionArn } : notFound(functionArn);
+  }
+}
+
+function answer(
+  response: ServerResponse,
+  outcome: Exclude<InvokeOutcome, { kind: 'refused' }>,
+  wantsTail: boolean,
+): void {
+  response.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Length': outcome.payload.length,
+    'X-Amz-Executed-Version': '$LATEST',
+    ...(outcome.kind === 'function-error' ? { 'X-Amz-Function-Error': 'Unhandled' } : {}),
+    ...(wantsTail ? { 'X-Amz-Log-Result': Buffer.from(outcome.logTail).toString('base64') } : {}),
+  });
+  response.end(outcome.payload);
+}
