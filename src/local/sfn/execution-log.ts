@@ -1,0 +1,243 @@
+import { createHash } from 'node:crypto';
+import { appendFileSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { MAX_HISTORY_EVENTS, executionEndedBadly, placeEvent } from './history.ts';
+import type { Failure, HistoryEvent, NewEvent } from './history.ts';
+
+export type EndStatus = 'SUCCEEDED' | 'FAILED' | 'TIMED_OUT' | 'ABORTED';
+export type ExecutionStatus = 'RUNNING' | EndStatus;
+
+/** What is known of one execution; it changes as the execution goes on. */
+export interface ExecutionRecord {
+  readonly executionArn: string;
+  readonly stateMachineArn: string;
+  readonly name: string;
+  /** JSON, as it was given. */
+  readonly input: string;
+  /** Milliseconds since the epoch. */
+  readonly startMs: number;
+  /** Grows by one with each execution of this log, also across restarts. */
+  readonly sequence: number;
+  readonly status: ExecutionStatus;
+  readonly stopMs: number | undefined;
+  /** JSON; of a success only. */
+  readonly output: string | undefined;
+  readonly failure: Failure;
+  readonly events: readonly HistoryEvent[];
+}
+
+interface OwnRecord extends ExecutionRecord {
+  status: ExecutionStatus;
+  stopMs: number | undefined;
+  output: string | undefined;
+  failure: Failure;
+  readonly events: HistoryEvent[];
+}
+
+/** How an execution ended, with the event that says so. */
+export interface End {
+  readonly status: EndStatus;
+  readonly event: NewEvent;
+  readonly output?: string;
+  readonly failure?: Failure;
+}
+
+/** Beyond, the oldest ended executions are forgotten; AWS forgets them after 90 days. */
+const MAX_KEPT_EXECUTIONS = 1_000;
+const MAX_FILE_NAME_CHARS = 200;
+
+const failureSchema = z.object({ error: z.string().exactOptional(), cause: z.string().exactOptional() });
+const line = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('started'),
+    executionArn: z.string(),
+    stateMachineArn: z.string(),
+    name: z.string(),
+    input: z.string(),
+    startMs: z.number(),
+    sequence: z.number(),
+  }),
+  z.object({
+    kind: z.literal('event'),
+    event: z.looseObject({
+      id: z.number(),
+      previousEventId: z.number(),
+      timestamp: z.number(),
+      type: z.string(),
+    }),
+  }),
+  z.object({
+    kind: z.literal('ended'),
+    status: z.enum(['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED']),
+    stopMs: z.number(),
+    output: z.string().optional(),
+    failure: failureSchema,
+  }),
+]);
+
+/**
+ * The executions and their histories, in memory and, given a directory, as one file of JSON
+ * lines per execution. Lines are appended before an answer goes out, so that what a client
+ * was told survives the process.
+ */
+export class ExecutionLog {
+  private readonly records = new Map<string, OwnRecord>();
+  private readonly runDir: string | undefined;
+  private nextSequence = 1;
+
+  /** Reads back what the directory holds; executions that were running are then `ABORTED`. */
+  constructor(runDir: string | undefined) {
+    this.runDir = runDir;
+    if (runDir === undefined) return;
+    mkdirSync(runDir, { recursive: true });
+    const read = readdirSync(runDir)
+      .filter((file) => file.endsWith('.jsonl'))
+      .map((file) => readRecord(join(runDir, file)))
+      .filter((record) => record !== undefined)
+      .sort((a, b) => a.sequence - b.sequence);
+    for (const record of read) {
+      this.records.set(record.executionArn, record);
+      this.nextSequence = record.sequence + 1;
+      if (record.status === 'RUNNING') this.endInterrupted(record);
+    }
+    this.forgetOldest();
+  }
+
+  get(executionArn: string): ExecutionRecord | undefined {
+    return this.records.get(executionArn);
+  }
+
+  /** Those of one state machine, latest first. */
+  list(stateMachineArn: string): ExecutionRecord[] {
+    return [...this.records.values()]
+      .filter((record) => record.stateMachineArn === stateMachineArn)
+      .sort((a, b) => b.sequence - a.sequence);
+  }
+
+  /** A new execution, running, with an empty history. Its ARN must be new. */
+  begin(
+    start: Pick<ExecutionRecord, 'executionArn' | 'stateMachineArn' | 'name' | 'input'>,
+  ): ExecutionRecord {
+    const record: OwnRecord = {
+      ...start,
+      startMs: Date.now(),
+      sequence: this.nextSequence++,
+      status: 'RUNNING',
+      stopMs: undefined,
+      output: undefined,
+      failure: {},
+      events: [],
+    };
+    this.records.set(record.executionArn, record);
+    const { executionArn, stateMachineArn, name, input, startMs, sequence } = record;
+    this.write(executionArn, {
+      kind: 'started',
+      executionArn,
+      stateMachineArn,
+      name,
+      input,
+      startMs,
+      sequence,
+    });
+    this.forgetOldest();
+    return record;
+  }
+
+  /**
+   * Adds an event to a running execution and answers its id. `full` if only the event that
+   * ends the execution still has room; then nothing is added.
+   */
+  append(executionArn: string, event: NewEvent): number | 'full' {
+    const record = this.running(executionArn);
+    if (record.events.length >= MAX_HISTORY_EVENTS - 1) return 'full';
+    return this.add(record, event);
+  }
+
+  /** Ends a running execution with its last event. */
+  end(executionArn: string, end: End): void {
+    const record = this.running(executionArn);
+    this.add(record, end.event);
+    record.status = end.status;
+    record.stopMs = Date.now();
+    record.output = end.output;
+    record.failure = end.failure ?? {};
+    const { status, stopMs, output, failure } = record;
+    this.write(executionArn, { kind: 'ended', status, stopMs, output, failure });
+  }
+
+  private running(executionArn: string): OwnRecord {
+    const record = this.records.get(executionArn);
+    if (record?.status !== 'RUNNING') throw new Error(`${executionArn} is not running`);
+    return record;
+  }
+
+  private add(record: OwnRecord, event: NewEvent): number {
+    const placed = placeEvent(event, record.events.length, Date.now());
+    record.events.push(placed);
+    this.write(record.executionArn, { kind: 'event', event: placed });
+    return placed.id;
+  }
+
+  private endInterrupted(record: OwnRecord): void {
+    const failure = { error: 'Local.Interrupted', cause: 'The local stack stopped while the execution ran.' };
+    this.end(record.executionArn, {
+      status: 'ABORTED',
+      event: executionEndedBadly('ExecutionAborted', failure),
+      failure,
+    });
+  }
+
+  private forgetOldest(): void {
+    if (this.records.size <= MAX_KEPT_EXECUTIONS) return;
+    const oldest = [...this.records.values()].find(({ status }) => status !== 'RUNNING');
+    if (oldest === undefined) return;
+    this.records.delete(oldest.executionArn);
+    if (this.runDir !== undefined) rmSync(this.fileOf(this.runDir, oldest.executionArn), { force: true });
+  }
+
+  /** Synchronous: a few lines a second, and the answer must not overtake them. */
+  private write(executionArn: string, entry: Readonly<Record<string, unknown>>): void {
+    if (this.runDir === undefined) return;
+    appendFileSync(this.fileOf(this.runDir, executionArn), `${JSON.stringify(entry)}\n`);
+  }
+
+  private fileOf(runDir: string, executionArn: string): string {
+    const readable = encodeURIComponent(executionArn.split(':').slice(6).join('.'));
+    const name =
+      readable.length <= MAX_FILE_NAME_CHARS
+        ? readable
+        : createHash('sha256').update(executionArn).digest('hex');
+    return join(runDir, `${name}.jsonl`);
+  }
+}
+
+/** `undefined` for a file without a whole first line: its execution was never acknowledged. */
+function readRecord(file: string): OwnRecord | undefined {
+  let record: OwnRecord | undefined;
+  for (const text of readFileSync(file, 'utf8').split('\n')) {
+    const entry = parseLine(text);
+    if (entry === undefined) continue; // The end of the file, or a line torn by a crash.
+    if (entry.kind === 'started') {
+      const { kind: _, ...start } = entry;
+      record = { ...start, status: 'RUNNING', stopMs: undefined, output: undefined, failure: {}, events: [] };
+    } else if (entry.kind === 'event') {
+      record?.events.push(entry.event);
+    } else if (record !== undefined) {
+      record.status = entry.status;
+      record.stopMs = entry.stopMs;
+      record.output = entry.output;
+      record.failure = entry.failure;
+    }
+  }
+  return record;
+}
+
+function parseLine(text: string): z.infer<typeof line> | undefined {
+  if (text === '') return undefined;
+  try {
+    return line.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}

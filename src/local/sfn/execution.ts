@@ -1,0 +1,288 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { StateMachine } from 'aws-local-stepfunctions';
+import { z } from 'zod';
+import type { RunnableDefinition } from './definition.ts';
+import type { End, ExecutionLog, ExecutionRecord } from './execution-log.ts';
+import {
+  HISTORY_FULL,
+  executionEndedBadly,
+  executionStarted,
+  executionSucceeded,
+  stateEntered,
+  stateExited,
+} from './history.ts';
+import type { Failure, NewEvent } from './history.ts';
+import { callEndedBadly, callStarted, callSucceeded } from './task-events.ts';
+
+/** Calls a function; throws an Error whose `name` is the error type that Retry and Catch match. */
+export type InvokeLambda = (functionNameOrArn: string, payload: unknown) => Promise<unknown>;
+
+/** What an execution runs, and with what. */
+export interface ExecutionDeps {
+  readonly log: ExecutionLog;
+  readonly machine: { readonly name: string; readonly arn: string; readonly runnable: RunnableDefinition };
+  readonly region: string;
+  readonly roleArn: string;
+  readonly invokeLambda: InvokeLambda;
+}
+
+export interface RunningExecution {
+  /** Ends it as StopExecution does; nothing if it has ended. A call under way is not cut off, as on AWS. */
+  stop(failure: Failure): void;
+}
+
+/** As on AWS: what passes between states. */
+export const MAX_PAYLOAD_BYTES = 262_144;
+
+type Json = z.infer<ReturnType<typeof z.json>>;
+type LogEvent =
+  ReturnType<StateMachine['run']>['eventLogs'] extends AsyncGenerator<infer Event> ? Event : never;
+
+/** An error as the interpreter matches it: by `name`; its message becomes the Cause. */
+class TaskFailure extends Error {
+  /** Read by the interpreter: a terminal failure passes Retry and Catch by. */
+  readonly isRetryable: boolean;
+  readonly isCatchable: boolean;
+
+  constructor(failure: Required<Failure>, isTerminal: boolean) {
+    super(failure.cause);
+    this.name = failure.error;
+    this.isRetryable = !isTerminal;
+    this.isCatchable = !isTerminal;
+  }
+}
+
+/** Ends the interpreter's part in an execution that is over. */
+class ExecutionOverFailure extends TaskFailure {
+  constructor() {
+    super({ error: 'States.Runtime', cause: 'the execution has ended' }, true);
+  }
+}
+
+/** Starts the interpreter on a recorded execution and keeps its history. Never throws. */
+export function runExecution(deps: ExecutionDeps, record: ExecutionRecord): RunningExecution {
+  const execution = new Execution(deps, record);
+  execution.start();
+  return execution;
+}
+
+class Execution implements RunningExecution {
+  private readonly deps: ExecutionDeps;
+  private readonly record: ExecutionRecord;
+  private abort: () => void = () => undefined;
+  private hasEnded = false;
+  private current: { readonly name: string; readonly type: string; readonly enteredId: number } | undefined;
+  /** The call whose end is still to be told; a Task past its time-out has none. */
+  private openCall: symbol | undefined;
+  /** Rejects at the end: a call left hanging would keep the interpreter's timer, and so the process, alive. */
+  private readonly cut = Promise.withResolvers<never>();
+
+  constructor(deps: ExecutionDeps, record: ExecutionRecord) {
+    this.deps = deps;
+    this.record = record;
+    this.cut.promise.catch(() => undefined);
+  }
+
+  start(): void {
+    this.append(executionStarted(this.record.input, this.deps.roleArn));
+    const { definition, tasks } = this.deps.machine.runnable;
+    const handlers = Object.fromEntries(
+      [...tasks.keys()].map((name) => [name, (input: unknown) => this.call(name, input)]),
+    );
+    const run = new StateMachine(definition, { validationOptions: { noValidate: true } }).run(
+      parseJson(this.record.input),
+      {
+        overrides: { taskResourceLocalHandlers: handlers },
+        context: {
+          Execution: { Id: this.record.executionArn, Name: this.record.name },
+          StateMachine: { Id: this.deps.machine.arn, Name: this.deps.machine.name },
+        },
+        noThrowOnAbort: true,
+      },
+    );
+    this.abort = run.abort;
+    run.result.catch(() => undefined); // The event log tells the same, in order.
+    void this.follow(run.eventLogs);
+  }
+
+  stop(failure: Failure): void {
+    this.end({ status: 'ABORTED', event: executionEndedBadly('ExecutionAborted', failure), failure });
+    this.abort();
+  }
+
+  private async follow(events: AsyncIterable<LogEvent>): Promise<void> {
+    try {
+      for await (const event of events) this.observe(event);
+    } catch (cause) {
+      this.fail({ error: 'States.Runtime', cause: String(cause) });
+      this.abort();
+    }
+  }
+
+  private observe(event: LogEvent): void {
+    switch (event.type) {
+      case 'StateEntered': {
+        const { name, type, input } = event.state;
+        const enteredId = this.append(stateEntered(type, name, JSON.stringify(input)));
+        this.current = { name, type, enteredId };
+        return;
+      }
+      case 'StateExited':
+        this.append(
+          stateExited(event.state.type, event.state.name, JSON.stringify(event.state.output ?? null)),
+        );
+        return;
+      case 'StateFailed':
+        if (event.Error === 'States.Timeout') this.timeOutCall(event.state.name);
+        return;
+      case 'ExecutionSucceeded': {
+        const output = JSON.stringify(event.output);
+        this.end({ status: 'SUCCEEDED', event: executionSucceeded(output), output });
+        return;
+      }
+      case 'ExecutionFailed':
+        this.fail(this.failureOf(event.Error, event.Cause));
+        return;
+      case 'ExecutionTimeout':
+        this.end({ status: 'TIMED_OUT', event: executionEndedBadly('ExecutionTimedOut', {}) });
+        return;
+      default: // Retries and catches show in AWS's history only by what follows them.
+    }
+  }
+
+  /** The handler of a Task: tells the history, then the caller's function, then the history. */
+  private async call(name: string, input: unknown): Promise<Json> {
+    // The interpreter tells of the state's entry through a queue; the call must come after it.
+    await nextTurn();
+    this.refuseIfEnded();
+    const task = this.deps.machine.runnable.tasks.get(name);
+    if (task === undefined)
+      throw new TaskFailure({ error: 'States.Runtime', cause: `no task '${name}'` }, true);
+
+    const open = Symbol(name);
+    this.openCall = open;
+    const started = {
+      call: task.call,
+      input: JSON.stringify(input),
+      region: this.deps.region,
+      timeoutSeconds: task.timeoutSeconds,
+    };
+    for (const event of callStarted(started)) this.append(event);
+    this.refuseIfEnded();
+
+    const finish = (event: NewEvent): void => {
+      if (this.openCall !== open) return;
+      this.openCall = undefined;
+      this.append(event);
+    };
+    try {
+      const target =
+        task.call.kind === 'lambda' ? { name: task.call.resource, payload: input } : invokeTarget(input);
+      const answer = toJson(
+        await Promise.race([this.deps.invokeLambda(target.name, target.payload), this.cut.promise]),
+      );
+      const output =
+        task.call.kind === 'lambda'
+          ? answer
+          : { ExecutedVersion: '$LATEST', Payload: answer, StatusCode: 200 };
+      refuseIfTooLarge(name, output);
+      finish(callSucceeded(task.call, JSON.stringify(output)));
+      return output;
+    } catch (thrown) {
+      const failure = thrown instanceof TaskFailure ? thrown : new TaskFailure(lambdaFailure(thrown), false);
+      finish(callEndedBadly(task.call, 'Failed', { error: failure.name, cause: failure.message }));
+      throw failure;
+    }
+  }
+
+  /** The interpreter goes on retrying after an abort; this ends it at its next call. */
+  private refuseIfEnded(): void {
+    if (this.hasEnded)
+      throw new TaskFailure({ error: 'States.Runtime', cause: 'the execution has ended' }, true);
+  }
+
+  private timeOutCall(stateName: string): void {
+    const task = this.deps.machine.runnable.tasks.get(stateName);
+    if (task === undefined || this.openCall === undefined) return;
+    this.openCall = undefined;
+    this.append(callEndedBadly(task.call, 'TimedOut', { error: 'States.Timeout' }));
+  }
+
+  private failureOf(error: string, cause: unknown): Failure {
+    const text =
+      typeof cause === 'string' ? cause : cause instanceof Error ? cause.message : JSON.stringify(cause);
+    if (this.current?.type === 'Fail') {
+      // The interpreter makes up what a Fail state leaves out.
+      return {
+        ...(error === 'FailStateError' ? {} : { error }),
+        ...(text === 'Execution failed because of a Fail state' ? {} : { cause: text }),
+      };
+    }
+    if (error !== 'States.Runtime' || this.current === undefined) return { error, cause: text };
+    const { name, enteredId } = this.current;
+    return {
+      error,
+      cause: `An error occurred while executing the state '${name}' (entered at the event id #${String(enteredId)}). ${text}`,
+    };
+  }
+
+  private fail(failure: Failure): void {
+    this.end({ status: 'FAILED', event: executionEndedBadly('ExecutionFailed', failure), failure });
+  }
+
+  private end(end: End): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.cut.reject(new ExecutionOverFailure());
+    this.deps.log.end(this.record.executionArn, end);
+  }
+
+  /** The event's id; 0 once the execution has ended, be it by this very event filling the history. */
+  private append(event: NewEvent): number {
+    if (this.hasEnded) return 0;
+    const id = this.deps.log.append(this.record.executionArn, event);
+    if (id !== 'full') return id;
+    this.fail(HISTORY_FULL);
+    this.abort();
+    return 0;
+  }
+}
+
+const invokeParameters = z.object({ FunctionName: z.string().min(1), Payload: z.unknown() });
+
+function invokeTarget(input: unknown): { readonly name: string; readonly payload: unknown } {
+  const parsed = invokeParameters.safeParse(input);
+  if (!parsed.success) {
+    throw new TaskFailure(
+      { error: 'States.Runtime', cause: 'The parameter FunctionName must be a text.' },
+      true,
+    );
+  }
+  return { name: parsed.data.FunctionName, payload: parsed.data.Payload ?? {} };
+}
+
+/** A function's own error has a JSON document as its Cause; that of the service is plain text. */
+function lambdaFailure(thrown: unknown): Required<Failure> {
+  if (!(thrown instanceof Error)) return { error: 'Lambda.Unknown', cause: String(thrown) };
+  if (/^(Lambda|States)\./.test(thrown.name)) return { error: thrown.name, cause: thrown.message };
+  const trace = 'trace' in thrown && Array.isArray(thrown.trace) ? { trace: thrown.trace.map(String) } : {};
+  return {
+    error: thrown.name,
+    cause: JSON.stringify({ errorType: thrown.name, errorMessage: thrown.message, ...trace }),
+  };
+}
+
+function refuseIfTooLarge(name: string, output: Json): void {
+  if (Buffer.byteLength(JSON.stringify(output)) <= MAX_PAYLOAD_BYTES) return;
+  const cause = `The state/task '${name}' returned a result with a size exceeding the maximum number of bytes service limit.`;
+  throw new TaskFailure({ error: 'States.DataLimitExceeded', cause }, true);
+}
+
+/** Through text, as over the wire: no answer is `null`, and no reference is shared. */
+function toJson(value: unknown): Json {
+  return value === undefined ? null : parseJson(JSON.stringify(value));
+}
+
+function parseJson(text: string): Json {
+  return z.json().parse(JSON.parse(text));
+}

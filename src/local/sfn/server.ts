@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { z } from 'zod';
+import { awaitFault } from '../http/fault-hook.ts';
+import type { FaultHook } from '../http/fault-hook.ts';
+import { listen } from '../http/listen.ts';
+import { readBody } from '../http/read-body.ts';
+import { checkSigV4 } from '../http/sigv4.ts';
+import type { Credentials } from '../http/sigv4.ts';
+import { StatesApi, StatesError } from './states-api.ts';
+import type { LocalStateMachine } from './states-api.ts';
+import type { InvokeLambda } from './execution.ts';
+
+export interface StepFunctionsOptions {
+  /** Loopback port; 0 or absent takes a free one. */
+  readonly port?: number;
+  readonly credentials: Credentials;
+  readonly region: string;
+  readonly stateMachines: readonly LocalStateMachine[];
+  readonly invokeLambda: InvokeLambda;
+  /** Where executions are kept as JSON lines; absent: in memory only. */
+  readonly runDir?: string;
+  /** Makes requests fail at will; asked before each is served. */
+  readonly onRequest?: FaultHook;
+}
+
+export interface StepFunctionsServer {
+  /** `http://127.0.0.1:PORT` */
+  readonly endpoint: string;
+  /** Stops what runs (recorded as ABORTED), then listening. */
+  close(): Promise<void>;
+}
+
+const MAX_BODY_BYTES = 2 * 1024 * 1024;
+const TARGET_PREFIX = 'AWSStepFunctions.';
+
+/**
+ * Serves Step Functions' AWS JSON 1.0 protocol on the loopback interface.
+ *
+ * @throws UnsupportedDefinitionError for a definition outside the supported subset;
+ * PortTakenError if the port is in use.
+ */
+export async function startStepFunctionsServer(options: StepFunctionsOptions): Promise<StepFunctionsServer> {
+  const api = new StatesApi(options);
+  const listener = await listen((request, response) => serve(options, api, request, response), {
+    port: options.port ?? 0,
+  });
+  return {
+    endpoint: listener.endpoint,
+    close: async () => {
+      api.stopAll();
+      await listener.close();
+    },
+  };
+}
+
+async function serve(
+  options: StepFunctionsOptions,
+  api: StatesApi,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const body = await readBody(request, MAX_BODY_BYTES);
+  if (body === 'too-large') {
+    answerError(response, 413, 'RequestEntityTooLarge', 'The request is too large.');
+    return;
+  }
+  const signature = checkSigV4(request, {
+    credentials: options.credentials,
+    region: options.region,
+    service: 'states',
+    body,
+  });
+  if (!signature.ok) {
+    answerError(response, signature.status, signature.jsonCode, signature.message);
+    return;
+  }
+  const target = request.headers['x-amz-target'];
+  const operation =
+    typeof target === 'string' && target.startsWith(TARGET_PREFIX) ? target.slice(TARGET_PREFIX.length) : '';
+  const input = parseBody(body);
+  if (input === undefined) {
+    answerError(response, 400, 'SerializationException', 'The body is not a JSON object.');
+    return;
+  }
+
+  const resource =
+    [input['executionArn'], input['stateMachineArn']].find((arn) => typeof arn === 'string') ?? '';
+  const fault = await awaitFault(options.onRequest, { service: 'states', operation, resource });
+  if (fault.kind === 'drop') {
+    response.destroy();
+    return;
+  }
+  if (fault.kind === 'error') {
+    answerError(response, fault.status, fault.code, 'injected');
+    return;
+  }
+  try {
+    answer(response, 200, api.perform(operation, input));
+  } catch (cause) {
+    if (!(cause instanceof StatesError)) throw cause;
+    answerError(response, 400, cause.code, cause.message);
+  }
+}
+
+const jsonObject = z.record(z.string(), z.unknown());
+
+function parseBody(body: Buffer): Readonly<Record<string, unknown>> | undefined {
+  try {
+    return jsonObject.parse(JSON.parse(body.toString('utf8')));
+  } catch {
+    return undefined;
+  }
+}
+
+function answer(response: ServerResponse, status: number, document: unknown): void {
+  const text = JSON.stringify(document);
+  response.writeHead(status, {
+    'content-type': 'application/x-amz-json-1.0',
+    'content-length': Buffer.byteLength(text),
+    'x-amzn-requestid': randomUUID(),
+  });
+  response.end(text);
+}
+
+function answerError(response: ServerResponse, status: number, code: string, message: string): void {
+  answer(response, status, { __type: code, message });
+}
