@@ -1,0 +1,64 @@
+import { InvalidInputError } from '../../contracts/errors.ts';
+import type { JobId } from '../../contracts/ids.ts';
+import type { JobRecord, JobState } from '../../contracts/records.ts';
+import type { JobPatch, JobStore } from '../../ports/job-store.ts';
+
+/** Job records in memory; what the simulator and tests use. */
+export class MemoryJobStore implements JobStore {
+  private readonly jobs = new Map<JobId, JobRecord>();
+
+  create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }> {
+    const there = this.jobs.get(job.jobId);
+    if (there !== undefined) return Promise.resolve({ kind: 'exists', job: there });
+    this.jobs.set(job.jobId, structuredClone(job));
+    return Promise.resolve({ kind: 'created' });
+  }
+
+  load(jobId: JobId): Promise<JobRecord | undefined> {
+    return Promise.resolve(this.jobs.get(jobId));
+  }
+
+  async list(page: { limit: number; cursor?: string }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }> {
+    const after = page.cursor === undefined ? undefined : parseCursor(page.cursor);
+    const rest = [...this.jobs.values()]
+      .map((job) => ({ job, place: placeOf(job) }))
+      .filter(({ place }) => after === undefined || comparePlaces(place, after) > 0)
+      .sort((a, b) => comparePlaces(a.place, b.place));
+    const jobs = rest.slice(0, page.limit);
+    const last = jobs.at(-1);
+    await Promise.resolve();
+    return {
+      jobs: jobs.map(({ job }) => job),
+      ...(rest.length > jobs.length && last !== undefined ? { cursor: cursorOf(last.place) } : {}),
+    };
+  }
+
+  update(jobId: JobId, states: readonly JobState[], patch: JobPatch): Promise<'updated' | 'stale'> {
+    const job = this.jobs.get(jobId);
+    if (job === undefined || !states.includes(job.state)) return Promise.resolve('stale');
+    this.jobs.set(jobId, { ...job, ...structuredClone(patch) });
+    return Promise.resolve('updated');
+  }
+}
+
+interface Place {
+  readonly createdAt: number;
+  readonly jobId: string;
+}
+
+const placeOf = (job: JobRecord): Place => ({ createdAt: job.createdAt, jobId: job.jobId });
+const cursorOf = (place: Place): string => `${place.createdAt}~${place.jobId}`;
+
+/** Newest first; jobs of one millisecond by id. */
+function comparePlaces(a: Place, b: Place): number {
+  if (a.createdAt !== b.createdAt) return b.createdAt - a.createdAt;
+  return a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0;
+}
+
+function parseCursor(cursor: string): Place {
+  const match = /^(\d{1,16})~([a-z0-9-]+)$/.exec(cursor);
+  if (match?.[1] === undefined || match[2] === undefined) {
+    throw new InvalidInputError('cursor must be one that an earlier list gave', { field: 'cursor' });
+  }
+  return { createdAt: Number(match[1]), jobId: match[2] };
+}
