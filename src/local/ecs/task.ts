@@ -1,0 +1,241 @@
+import { constants } from 'node:os';
+import { join } from 'node:path';
+
+import { openLogFile } from '../lambda/log-file.ts';
+import type { LogFile } from '../lambda/log-file.ts';
+import { startLoggedProcess } from '../lambda/logged-process.ts';
+import type { LoggedProcess, ProcessExit } from '../lambda/logged-process.ts';
+import type { EcsServerOptions, LocalTaskDefinition, StopCode, TaskStatus, TaskView } from './model.ts';
+import type { ContainerOverride } from './request.ts';
+
+/** What a task is made from. */
+export interface TaskSpec {
+  readonly taskId: string;
+  readonly clusterName: string;
+  readonly clusterArn: string;
+  readonly definition: LocalTaskDefinition;
+  readonly override: ContainerOverride | undefined;
+  readonly subnetId: string;
+  readonly zone: string;
+  readonly startedBy: string | undefined;
+  /** Where the task finds its metadata, without `/task`. */
+  readonly metadataUrl: string;
+  readonly server: EcsServerOptions;
+}
+
+const PRELOAD_URL = new URL('../lambda/end-with-parent-preload.ts', import.meta.url).href;
+const DEFAULT_STOP_TIMEOUT_MS = 30_000;
+const OUT_OF_MEMORY = 'JavaScript heap out of memory';
+const OUT_OF_MEMORY_EXIT = 137;
+const SIGNAL_EXIT_BASE = 128;
+
+function exitCodeOf(exit: ProcessExit): number | undefined {
+  if (exit.signal !== null) return SIGNAL_EXIT_BASE + constants.signals[exit.signal];
+  return exit.code ?? undefined;
+}
+
+const inSeconds = (epochMs: number | undefined) => (epochMs === undefined ? undefined : epochMs / 1000);
+
+/** One task and its process, from PROVISIONING to STOPPED. */
+export class Task {
+  readonly spec: TaskSpec;
+  readonly arn: string;
+  private readonly log: LogFile;
+  private readonly createdAtMs = Date.now();
+  private child: LoggedProcess | undefined;
+  private status: TaskStatus = 'PROVISIONING';
+  private isStopWanted = false;
+  private startedAtMs: number | undefined;
+  private stoppedAtMs: number | undefined;
+  private stopCode: StopCode | undefined;
+  private stoppedReason: string | undefined;
+  private exitCode: number | undefined;
+  private ranOutOfMemory = false;
+
+  constructor(spec: TaskSpec) {
+    const { server, clusterArn, taskId } = spec;
+    this.spec = spec;
+    this.arn = `${clusterArn.replace(':cluster/', ':task/')}/${taskId}`;
+    this.log = openLogFile(join(server.logDir, spec.definition.family, `${taskId}.log`));
+  }
+
+  get isStopped(): boolean {
+    return this.status === 'STOPPED';
+  }
+
+  get desiredStatus(): 'RUNNING' | 'STOPPED' {
+    return this.isStopWanted || this.isStopped ? 'STOPPED' : 'RUNNING';
+  }
+
+  /** Starts the process; one that cannot start stops the task, with the reason. Called once. */
+  start(): void {
+    const { definition, override, server } = this.spec;
+    const [program = '', ...args] = override?.command ?? definition.command;
+    const isNode = program === 'node';
+    const nodeFlags = [
+      `--max-old-space-size=${String(Math.floor(definition.memoryMb * 0.9))}`,
+      '--import',
+      PRELOAD_URL,
+    ];
+    this.child = startLoggedProcess({
+      command: isNode ? server.nodePath : program,
+      args: isNode ? [...nodeFlags, ...args] : args,
+      cwd: definition.cwd,
+      environment: this.variables(),
+      onLine: (line) => {
+        if (line.includes(OUT_OF_MEMORY)) this.ranOutOfMemory = true;
+        this.log.write(line);
+        server.onLog?.({ taskArn: this.arn, line });
+      },
+    });
+    if (this.child.pid !== undefined) {
+      this.startedAtMs = Date.now();
+      this.changeTo('RUNNING');
+    }
+    void this.child.exited.then((exit) => {
+      this.settle(exit);
+    });
+  }
+
+  /** SIGTERM, then SIGKILL; a task that has stopped keeps its first reason. */
+  stop(reason: string, timeoutMs = this.spec.server.stopTimeoutMs ?? DEFAULT_STOP_TIMEOUT_MS): void {
+    if (this.isStopWanted || this.isStopped) return;
+    this.isStopWanted = true;
+    this.stopCode = 'UserInitiated';
+    this.stoppedReason = reason;
+    void this.child?.stop(timeoutMs);
+  }
+
+  /** Ends the process soon, whatever was asked before; resolves when it is gone. */
+  async end(graceMs: number): Promise<void> {
+    this.stop('Server closed', graceMs);
+    const killer = setTimeout(() => this.child?.signal('SIGKILL'), graceMs);
+    await this.child?.exited;
+    clearTimeout(killer);
+    await this.log.close();
+  }
+
+  view(): TaskView {
+    const { exitCode, stoppedReason } = this;
+    const { definition, zone } = this.spec;
+    const pid = this.isStopped ? undefined : this.child?.pid;
+    return {
+      taskArn: this.arn,
+      family: definition.family,
+      pid,
+      lastStatus: this.status,
+      zone,
+      exitCode,
+      stoppedReason,
+    };
+  }
+
+  /** As DescribeTasks shows it. */
+  describe(): object {
+    const { definition, override, clusterArn, zone, startedBy, subnetId, taskId } = this.spec;
+    const environment = Object.entries(override?.environment ?? {}).map(([name, value]) => ({ name, value }));
+    return {
+      taskArn: this.arn,
+      clusterArn,
+      taskDefinitionArn: definition.arn,
+      group: `family:${definition.family}`,
+      launchType: 'FARGATE',
+      memory: String(definition.memoryMb),
+      availabilityZone: zone,
+      startedBy,
+      lastStatus: this.status,
+      desiredStatus: this.desiredStatus,
+      createdAt: inSeconds(this.createdAtMs),
+      startedAt: inSeconds(this.startedAtMs),
+      stoppedAt: inSeconds(this.stoppedAtMs),
+      stopCode: this.stopCode,
+      stoppedReason: this.stoppedReason,
+      attachments: [
+        { id: taskId, type: 'ElasticNetworkInterface', details: [{ name: 'subnetId', value: subnetId }] },
+      ],
+      containers: [
+        {
+          containerArn: this.arn.replace(':task/', ':container/'),
+          taskArn: this.arn,
+          name: definition.containerName,
+          lastStatus: this.status === 'PROVISIONING' ? 'PENDING' : this.status,
+          exitCode: this.exitCode,
+          reason: this.ranOutOfMemory ? 'OutOfMemoryError: Container killed due to memory usage' : undefined,
+        },
+      ],
+      overrides: {
+        containerOverrides:
+          override === undefined ? [] : [{ name: override.name, command: override.command, environment }],
+      },
+    };
+  }
+
+  /** As `${ECS_CONTAINER_METADATA_URI_V4}/task` shows it. */
+  metadata(): object {
+    const { definition, clusterArn, zone } = this.spec;
+    return {
+      Cluster: clusterArn,
+      TaskARN: this.arn,
+      Family: definition.family,
+      Revision: definition.arn.split(':').at(-1),
+      DesiredStatus: this.desiredStatus,
+      KnownStatus: this.status,
+      Limits: { Memory: definition.memoryMb },
+      AvailabilityZone: zone,
+      LaunchType: 'FARGATE',
+      Containers: [this.containerMetadata()],
+    };
+  }
+
+  /** As `${ECS_CONTAINER_METADATA_URI_V4}` itself shows it. */
+  containerMetadata(): object {
+    const { definition, clusterArn, taskId } = this.spec;
+    return {
+      DockerId: taskId,
+      Name: definition.containerName,
+      KnownStatus: this.status,
+      Type: 'NORMAL',
+      Labels: {
+        'com.amazonaws.ecs.cluster': clusterArn,
+        'com.amazonaws.ecs.container-name': definition.containerName,
+        'com.amazonaws.ecs.task-arn': this.arn,
+        'com.amazonaws.ecs.task-definition-family': definition.family,
+      },
+    };
+  }
+
+  private variables(): Record<string, string> {
+    const { definition, override, server, metadataUrl } = this.spec;
+    return {
+      PATH: process.env['PATH'] ?? '',
+      AWS_ACCESS_KEY_ID: server.credentials.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: server.credentials.secretAccessKey,
+      ...definition.environment,
+      ...server.extraEnvironment,
+      ...override?.environment,
+      AWS_DEFAULT_REGION: server.region,
+      AWS_EXECUTION_ENV: 'AWS_ECS_FARGATE',
+      AWS_REGION: server.region,
+      ECS_CONTAINER_METADATA_URI_V4: metadataUrl,
+    };
+  }
+
+  private settle(exit: ProcessExit): void {
+    this.stoppedAtMs = Date.now();
+    this.exitCode = this.ranOutOfMemory ? OUT_OF_MEMORY_EXIT : exitCodeOf(exit);
+    if (this.stopCode === undefined) {
+      const hasStarted = this.startedAtMs !== undefined;
+      this.stopCode = hasStarted ? 'EssentialContainerExited' : 'TaskFailedToStart';
+      this.stoppedReason = hasStarted
+        ? 'Essential container in task exited'
+        : 'CannotStartContainerError: the command could not be started';
+    }
+    this.changeTo('STOPPED');
+    void this.log.close();
+  }
+
+  private changeTo(status: TaskStatus): void {
+    this.status = status;
+    this.spec.server.onTaskChange?.(this.view());
+  }
+}
