@@ -1,0 +1,214 @@
+import { createHash } from 'node:crypto';
+import { CHECKSUM_ALGORITHMS, startChecksum } from './checksum.ts';
+import { parseWriteCondition, unquote } from './conditions.ts';
+import { badRequest, noSuchUpload, preconditionFailed } from './errors.ts';
+import { checksumElement, checksumElementName } from './meta-headers.ts';
+import { readUploadId } from './multipart-operations.ts';
+import type { ObjectMeta, StoredChecksum } from './object-file.ts';
+import { finishFile, readRange } from './object-operations.ts';
+import type { Bucket, ObjectStore, WriteCondition } from './object-store.ts';
+import { claimedChecksum, receiveText } from './receive-body.ts';
+import type { Reply, S3Request } from './request.ts';
+import type { ScratchFile } from './scratch-space.ts';
+import { findUpload, openPart, removeUpload } from './upload-store.ts';
+import type { Upload } from './upload-store.ts';
+import { childrenOf, childText, parseXml, textElement, xmlDocument } from './xml.ts';
+
+const MAX_PARTS = 10_000;
+
+/** All parts but the last must have at least 5 MiB. */
+const MIN_PART_BYTES = 5 * 1024 ** 2;
+
+/** A part as the client lists it. */
+interface ClaimedPart {
+  readonly partNumber: number;
+  readonly etag: string;
+  readonly checksum: string | undefined;
+}
+
+/** A claimed part that is there and as claimed. */
+interface CheckedPart {
+  readonly partNumber: number;
+  readonly meta: ObjectMeta;
+}
+
+/**
+ * Makes one object of the parts listed.
+ *
+ * Sent again with the same parts after it succeeded, it answers the same as long as that object
+ * stands. With `If-None-Match: *` the repetition finds the object there and gets 412, as a
+ * repeated conditional PutObject does; the client has to look whose object it is.
+ */
+export async function completeMultipartUpload(store: ObjectStore, request: S3Request): Promise<Reply> {
+  const bucket = await store.bucket(request.bucket);
+  const condition = parseWriteCondition(request);
+  const uploadId = readUploadId(request);
+  const claimed = readClaimedParts(await receiveText(request));
+  return await store.uploadLocks.run(uploadId, async () => {
+    const present = await store.findMeta(bucket, request.key);
+    // Asked early to spare the copying; the link decides.
+    if (condition.ifNoneMatchAny === true && present !== undefined) throw preconditionFailed('If-None-Match');
+    if (present?.uploadId === uploadId && present.etag === joinedEtag(claimed.map((part) => part.etag))) {
+      await removeUpload(bucket, uploadId);
+      return completed(request, present);
+    }
+    const upload = await findUpload(bucket, request.key, uploadId);
+    const parts = await checkParts(bucket, upload, claimed);
+    checkTotal(request, parts);
+    const meta = await assemble(store, bucket, upload, parts, request, condition);
+    await removeUpload(bucket, uploadId);
+    return completed(request, meta);
+  });
+}
+
+function readClaimedParts(text: string): readonly ClaimedPart[] {
+  const root = parseXml(text, 'CompleteMultipartUpload');
+  const parts = childrenOf(root, 'Part').map((node) => {
+    const checksumNames = CHECKSUM_ALGORITHMS.map(checksumElementName);
+    return {
+      partNumber: Number(childText(node, 'PartNumber')),
+      etag: unquote(childText(node, 'ETag') ?? ''),
+      checksum: checksumNames.map((name) => childText(node, name)).find((value) => value !== undefined),
+    };
+  });
+  const whole = parts.every((part) => Number.isInteger(part.partNumber) && part.etag !== '');
+  if (parts.length === 0 || parts.length > MAX_PARTS || !whole) {
+    throw badRequest('MalformedXML', 'The XML you provided did not validate against our published schema');
+  }
+  const ascending = parts.every((part, at) => at === 0 || part.partNumber > (parts[at - 1]?.partNumber ?? 0));
+  if (!ascending) throw badRequest('InvalidPartOrder', 'The list of parts was not in ascending order.');
+  return parts;
+}
+
+async function checkParts(bucket: Bucket, upload: Upload, claimed: readonly ClaimedPart[]): Promise<readonly CheckedPart[]> {
+  const parts: CheckedPart[] = [];
+  for (const part of claimed) {
+    const opened = await openPart(bucket, upload, part.partNumber);
+    await opened?.handle.close();
+    const checksum = opened?.meta.checksum?.value;
+    if (opened?.meta.etag !== part.etag || (part.checksum !== undefined && part.checksum !== checksum)) {
+      throw badRequest(
+        'InvalidPart',
+        'One or more of the specified parts could not be found, or its entity tag or checksum did not match.',
+      );
+    }
+    parts.push({ partNumber: part.partNumber, meta: opened.meta });
+  }
+  if (parts.slice(0, -1).some((part) => part.meta.sizeBytes < MIN_PART_BYTES)) {
+    throw badRequest('EntityTooSmall', 'Your proposed upload is smaller than the minimum allowed size');
+  }
+  return parts;
+}
+
+function checkTotal(request: S3Request, parts: readonly CheckedPart[]): void {
+  const claimed = request.headers.get('x-amz-mp-object-size');
+  if (claimed !== undefined && Number(claimed) !== totalBytes(parts)) {
+    throw badRequest('InvalidRequest', 'The provided x-amz-mp-object-size does not match the size of the parts.');
+  }
+}
+
+function totalBytes(parts: readonly CheckedPart[]): number {
+  return parts.reduce((sum, part) => sum + part.meta.sizeBytes, 0);
+}
+
+async function assemble(
+  store: ObjectStore,
+  bucket: Bucket,
+  upload: Upload,
+  parts: readonly CheckedPart[],
+  request: S3Request,
+  condition: WriteCondition,
+): Promise<ObjectMeta> {
+  const file = await store.scratch.create();
+  try {
+    const fullChecksum = await concatenate(bucket, upload, parts, file);
+    const checksum = fullChecksum ?? compositeChecksum(upload, parts);
+    checkClaimedChecksum(request, checksum);
+    const meta: ObjectMeta = {
+      key: upload.key,
+      sizeBytes: totalBytes(parts),
+      etag: joinedEtag(parts.map((part) => part.meta.etag)),
+      lastModifiedMs: Date.now(),
+      headers: upload.headers,
+      userMetadata: upload.userMetadata,
+      uploadId: upload.uploadId,
+      ...(checksum === undefined ? {} : { checksum }),
+    };
+    await finishFile(file, meta);
+    await store.publish(bucket, file, meta, condition);
+    return meta;
+  } catch (cause) {
+    await file.discard();
+    throw cause;
+  }
+}
+
+/** Writes all parts behind each other; answers the checksum of the whole if the upload has that kind. */
+async function concatenate(
+  bucket: Bucket,
+  upload: Upload,
+  parts: readonly CheckedPart[],
+  file: ScratchFile,
+): Promise<StoredChecksum | undefined> {
+  const algorithm = upload.checksum?.type === 'FULL_OBJECT' ? upload.checksum.algorithm : undefined;
+  const checksum = algorithm === undefined ? undefined : startChecksum(algorithm);
+  for (const part of parts) {
+    const opened = await openPart(bucket, upload, part.partNumber);
+    if (opened === undefined) throw noSuchUpload();
+    try {
+      // A part uploaded anew since it was checked is not the part that the client listed.
+      if (opened.meta.etag !== part.meta.etag) throw badRequest('InvalidPart', 'A part was replaced meanwhile.');
+      for await (const chunk of readRange(opened, { startByte: 0, sizeBytes: opened.meta.sizeBytes })) {
+        checksum?.update(chunk);
+        await file.write(chunk);
+      }
+    } finally {
+      await opened.handle.close();
+    }
+  }
+  if (algorithm === undefined || checksum === undefined) return undefined;
+  return { algorithm, value: checksum.digest().toString('base64'), type: 'FULL_OBJECT' };
+}
+
+function compositeChecksum(upload: Upload, parts: readonly CheckedPart[]): StoredChecksum | undefined {
+  if (upload.checksum === undefined) return undefined;
+  const { algorithm } = upload.checksum;
+  const checksum = startChecksum(algorithm);
+  for (const part of parts) checksum.update(Buffer.from(part.meta.checksum?.value ?? '', 'base64'));
+  const value = `${checksum.digest().toString('base64')}-${String(parts.length)}`;
+  return { algorithm, value, type: 'COMPOSITE' };
+}
+
+function checkClaimedChecksum(request: S3Request, checksum: StoredChecksum | undefined): void {
+  const type = request.headers.get('x-amz-checksum-type')?.toUpperCase();
+  if (type !== undefined && type !== checksum?.type) {
+    throw badRequest('InvalidRequest', 'The upload was created with another checksum type.');
+  }
+  const claimed = claimedChecksum(request);
+  if (claimed === undefined) return;
+  const actual = checksum?.algorithm === claimed.algorithm ? checksum.value : undefined;
+  // The number of parts may be left out.
+  if (claimed.value !== actual && claimed.value !== actual?.replace(/-\d+$/, '')) {
+    throw badRequest('BadDigest', `The ${claimed.algorithm} you specified did not match the calculated checksum.`);
+  }
+}
+
+/** S3's ETag of a multipart object: the MD5 of the parts' MD5s, and how many they are. */
+function joinedEtag(etags: readonly string[]): string {
+  const hash = createHash('md5');
+  for (const etag of etags) hash.update(Buffer.from(etag, 'hex'));
+  return `${hash.digest('hex')}-${String(etags.length)}`;
+}
+
+function completed(request: S3Request, meta: ObjectMeta): Reply {
+  const xml = xmlDocument(
+    'CompleteMultipartUploadResult',
+    textElement('Location', `/${request.bucket}/${request.key}`),
+    textElement('Bucket', request.bucket),
+    textElement('Key', request.key),
+    textElement('ETag', `"${meta.etag}"`),
+    checksumElement(meta.checksum),
+    textElement('ChecksumType', meta.checksum?.type),
+  );
+  return { status: 200, xml };
+}

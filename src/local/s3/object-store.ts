@@ -1,0 +1,231 @@
+import { createHash } from 'node:crypto';
+import { link, mkdir, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { hasErrorCode, noSuchKey, preconditionFailed, S3Error } from './errors.ts';
+import { KeyIndex } from './key-index.ts';
+import { KeyedLock } from './keyed-lock.ts';
+import { openObjectFile, readMetaSync } from './object-file.ts';
+import type { ObjectMeta, OpenObject } from './object-file.ts';
+import { ScratchSpace } from './scratch-space.ts';
+import type { ScratchFile } from './scratch-space.ts';
+
+/** What must hold of the present object for a write to happen. ETags without quotes. */
+export interface WriteCondition {
+  readonly ifNoneMatchAny?: boolean;
+  readonly ifMatch?: string;
+}
+
+/** A bucket's place on disk, its keys, and when it was made. */
+export interface Bucket {
+  readonly name: string;
+  readonly dir: string;
+  readonly createdMs: number;
+  readonly index: KeyIndex;
+}
+
+const bucketFileSchema = z.object({ createdMs: z.number() });
+
+const FAN_OUT = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+
+/**
+ * Buckets and objects on a directory. A key's file is named by its hash, so a key may hold anything.
+ *
+ * Reads go to the disk, and `If-None-Match: *` is an exclusive link, so both also hold between
+ * two processes on one directory. `If-Match` is atomic among the writers of one process only,
+ * and a listing shows another process's objects after a restart.
+ */
+export class ObjectStore {
+  readonly scratch: ScratchSpace;
+  /** One completion or abort of an upload at a time, by upload id. */
+  readonly uploadLocks = new KeyedLock();
+  private readonly bucketsDir: string;
+  private readonly buckets = new Map<string, Bucket>();
+  private readonly locks = new KeyedLock();
+
+  private constructor(bucketsDir: string, scratch: ScratchSpace) {
+    this.bucketsDir = bucketsDir;
+    this.scratch = scratch;
+  }
+
+  /** Opens, or makes, the store in `rootDir`: sweeps what a crash left and reads all keys. */
+  static async open(rootDir: string): Promise<ObjectStore> {
+    const bucketsDir = join(rootDir, 'buckets');
+    await mkdir(bucketsDir, { recursive: true });
+    const store = new ObjectStore(bucketsDir, await ScratchSpace.open(join(rootDir, 'scratch')));
+    for (const name of await readdir(bucketsDir)) await store.loadBucket(name);
+    return store;
+  }
+
+  /** Makes a bucket; answers false if it was there. */
+  async createBucket(name: string, createdMs: number): Promise<boolean> {
+    if ((await this.findBucket(name)) !== undefined) return false;
+    return await this.locks.run(`bucket ${name}`, async () => {
+      if (this.buckets.has(name)) return false;
+      const dir = join(this.bucketsDir, name);
+      await mkdir(join(dir, 'uploads'), { recursive: true });
+      for (const part of FAN_OUT) await mkdir(join(dir, 'objects', part), { recursive: true });
+      await writeFile(join(dir, 'bucket.json'), JSON.stringify({ createdMs }));
+      this.buckets.set(name, { name, dir, createdMs, index: new KeyIndex() });
+      return true;
+    });
+  }
+
+  /** @throws {S3Error} NoSuchBucket, BucketNotEmpty. */
+  async deleteBucket(name: string): Promise<void> {
+    const bucket = await this.bucket(name);
+    await this.locks.run(`bucket ${name}`, async () => {
+      const uploads = await readdir(join(bucket.dir, 'uploads'));
+      if (bucket.index.size > 0 || uploads.length > 0) throw bucketNotEmpty();
+      try {
+        // rmdir, not a recursive rm: an object that another process put must stop this.
+        for (const part of FAN_OUT) await rmdir(join(bucket.dir, 'objects', part));
+      } catch (error) {
+        for (const part of FAN_OUT) await mkdir(join(bucket.dir, 'objects', part), { recursive: true });
+        throw hasErrorCode(error, 'ENOTEMPTY') ? bucketNotEmpty() : error;
+      }
+      this.buckets.delete(name);
+      await rm(bucket.dir, { recursive: true, force: true });
+    });
+  }
+
+  /** All buckets by name. */
+  listBuckets(): readonly Bucket[] {
+    return [...this.buckets.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** @throws {S3Error} NoSuchBucket. */
+  async bucket(name: string): Promise<Bucket> {
+    const bucket = await this.findBucket(name);
+    if (bucket === undefined) throw new S3Error(404, 'NoSuchBucket', 'The specified bucket does not exist');
+    return bucket;
+  }
+
+  /**
+   * Opens an object for reading.
+   *
+   * @throws {S3Error} NoSuchKey.
+   */
+  async openObject(bucket: Bucket, key: string): Promise<OpenObject> {
+    try {
+      return await openObjectFile(objectPath(bucket, key));
+    } catch (error) {
+      throw hasErrorCode(error, 'ENOENT') ? noSuchKey() : error;
+    }
+  }
+
+  /** What is known of an object, or `undefined` if there is none. */
+  async findMeta(bucket: Bucket, key: string): Promise<ObjectMeta | undefined> {
+    try {
+      const { meta, handle } = await openObjectFile(objectPath(bucket, key));
+      await handle.close();
+      return meta;
+    } catch (error) {
+      if (hasErrorCode(error, 'ENOENT')) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Publishes a finished file as the object `meta.key`, at one instant, if the condition holds then.
+   * The file is gone from scratch afterwards, whether published or not.
+   *
+   * @throws {S3Error} PreconditionFailed; NoSuchKey for `ifMatch` where there is no object.
+   */
+  async publish(bucket: Bucket, file: ScratchFile, meta: ObjectMeta, condition: WriteCondition): Promise<void> {
+    const path = objectPath(bucket, meta.key);
+    try {
+      await this.locks.run(path, async () => {
+        await this.checkIfMatch(bucket, meta.key, condition);
+        if (condition.ifNoneMatchAny === true) await linkOnce(file.path, path);
+        else await rename(file.path, path);
+        bucket.index.set(meta.key, meta);
+      });
+    } finally {
+      await file.discard();
+    }
+  }
+
+  /** Removes an object; an absent one is no error, unless `ifMatch` asks for it. */
+  async deleteObject(bucket: Bucket, key: string, condition: WriteCondition): Promise<void> {
+    const path = objectPath(bucket, key);
+    await this.locks.run(path, async () => {
+      await this.checkIfMatch(bucket, key, condition);
+      try {
+        await unlink(path);
+      } catch (error) {
+        if (!hasErrorCode(error, 'ENOENT')) throw error;
+      }
+      bucket.index.delete(key);
+    });
+  }
+
+  /** Gives up the scratch space; files under way must have ended. */
+  close(): void {
+    this.scratch.close();
+  }
+
+  private async checkIfMatch(bucket: Bucket, key: string, condition: WriteCondition): Promise<void> {
+    if (condition.ifMatch === undefined) return;
+    const present = await this.findMeta(bucket, key);
+    if (present === undefined) throw noSuchKey();
+    if (condition.ifMatch !== '*' && present.etag !== condition.ifMatch) throw preconditionFailed('If-Match');
+  }
+
+  private async findBucket(name: string): Promise<Bucket | undefined> {
+    return this.buckets.get(name) ?? (isBucketName(name) ? await this.loadBucket(name) : undefined);
+  }
+
+  private async loadBucket(name: string): Promise<Bucket | undefined> {
+    return await this.locks.run(`bucket ${name}`, async () => {
+      const known = this.buckets.get(name);
+      if (known !== undefined) return known;
+      const dir = join(this.bucketsDir, name);
+      let text: string;
+      try {
+        text = await readFile(join(dir, 'bucket.json'), 'utf8');
+      } catch (error) {
+        // Without the file, its creation was cut short, and nobody was told of the bucket.
+        if (hasErrorCode(error, 'ENOENT')) return undefined;
+        throw error;
+      }
+      const bucket = { name, dir, createdMs: bucketFileSchema.parse(JSON.parse(text)).createdMs, index: new KeyIndex() };
+      bucket.index.load(await readKeys(join(dir, 'objects')));
+      this.buckets.set(name, bucket);
+      return bucket;
+    });
+  }
+}
+
+/** S3's rules for bucket names; they also keep a name from meaning another directory. */
+export function isBucketName(name: string): boolean {
+  return /^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/.test(name);
+}
+
+function objectPath(bucket: Bucket, key: string): string {
+  const hash = createHash('sha256').update(key).digest('hex');
+  return join(bucket.dir, 'objects', hash.slice(0, 2), hash);
+}
+
+async function linkOnce(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    throw hasErrorCode(error, 'EEXIST') ? preconditionFailed('If-None-Match') : error;
+  }
+}
+
+async function readKeys(objectsDir: string): Promise<(readonly [string, ObjectMeta])[]> {
+  const found: (readonly [string, ObjectMeta])[] = [];
+  for (const part of FAN_OUT) {
+    for (const name of await readdir(join(objectsDir, part))) {
+      const meta = readMetaSync(join(objectsDir, part, name));
+      found.push([meta.key, meta]);
+    }
+  }
+  return found;
+}
+
+function bucketNotEmpty(): S3Error {
+  return new S3Error(409, 'BucketNotEmpty', 'The bucket you tried to delete is not empty');
+}

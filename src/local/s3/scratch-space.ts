@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { mkdir, open, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Written together, so that a body of small chunks does not cost a system call for each. */
+const WRITE_BATCH_BYTES = 256 * 1024;
+
+/** Scratch spaces of this process, which a second server in it must not sweep. */
+const liveTokens = new Set<string>();
+
+/** A file under way: bytes go in until it is linked or renamed elsewhere, or removed. */
+export interface ScratchFile {
+  readonly path: string;
+  /** Takes one chunk; waits where the disk is behind. */
+  write(chunk: Uint8Array): Promise<void>;
+  /** Writes what is left and closes the file. */
+  finish(last: Uint8Array): Promise<void>;
+  /** Closes and removes the file, if it is still here. Never fails. */
+  discard(): Promise<void>;
+}
+
+/** Holds files under way, on the file system of the objects; names tell which process writes them. */
+export class ScratchSpace {
+  private readonly dir: string;
+  private readonly token = randomUUID();
+  private count = 0;
+
+  private constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  /** Opens the directory and removes what dead processes left in it. */
+  static async open(dir: string): Promise<ScratchSpace> {
+    await mkdir(dir, { recursive: true });
+    for (const name of await readdir(dir)) {
+      if (isAbandoned(name)) await rm(join(dir, name), { force: true });
+    }
+    const space = new ScratchSpace(dir);
+    liveTokens.add(space.token);
+    return space;
+  }
+
+  /** Ends the claim on this space's files; call it once all of them are done. */
+  close(): void {
+    liveTokens.delete(this.token);
+  }
+
+  /** A name in the directory that nothing else uses. */
+  newPath(): string {
+    this.count += 1;
+    return join(this.dir, `${String(process.pid)}_${this.token}_${String(this.count)}`);
+  }
+
+  /** Starts an empty file. */
+  async create(): Promise<ScratchFile> {
+    const path = this.newPath();
+    return new BatchedFile(path, await open(path, 'wx'));
+  }
+}
+
+class BatchedFile implements ScratchFile {
+  readonly path: string;
+  private readonly handle: FileHandle;
+  private batch: Uint8Array[] = [];
+  private batchBytes = 0;
+  private closed = false;
+
+  constructor(path: string, handle: FileHandle) {
+    this.path = path;
+    this.handle = handle;
+  }
+
+  async write(chunk: Uint8Array): Promise<void> {
+    this.batch.push(chunk);
+    this.batchBytes += chunk.length;
+    if (this.batchBytes >= WRITE_BATCH_BYTES) await this.flush();
+  }
+
+  async finish(last: Uint8Array): Promise<void> {
+    this.batch.push(last);
+    await this.flush();
+    this.closed = true;
+    await this.handle.close();
+  }
+
+  async discard(): Promise<void> {
+    if (!this.closed) {
+      this.closed = true;
+      await this.handle.close().catch(() => undefined);
+    }
+    await rm(this.path, { force: true }).catch(() => undefined);
+  }
+
+  private async flush(): Promise<void> {
+    let bytes: Uint8Array = Buffer.concat(this.batch);
+    this.batch = [];
+    this.batchBytes = 0;
+    while (bytes.length > 0) {
+      const { bytesWritten } = await this.handle.write(bytes);
+      bytes = bytes.subarray(bytesWritten);
+    }
+  }
+}
+
+function isAbandoned(name: string): boolean {
+  const [pidText = '', token = ''] = name.split('_');
+  const pid = Number(pidText);
+  if (!Number.isInteger(pid) || pid <= 0) return true;
+  if (pid === process.pid) return !liveTokens.has(token);
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    // EPERM: it lives, under another user.
+    return !(error instanceof Error && 'code' in error && error.code === 'EPERM');
+  }
+}

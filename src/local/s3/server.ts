@@ -1,0 +1,219 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { awaitFault } from '../http/fault-hook.ts';
+import type { FaultHook } from '../http/fault-hook.ts';
+import { listen } from '../http/listen.ts';
+import { checkSigV4 } from '../http/sigv4.ts';
+import type { Credentials } from '../http/sigv4.ts';
+import * as buckets from './bucket-operations.ts';
+import { completeMultipartUpload } from './complete-upload.ts';
+import { badRequest, S3Error } from './errors.ts';
+import * as multipart from './multipart-operations.ts';
+import { readFully } from './object-file.ts';
+import * as objects from './object-operations.ts';
+import { isBucketName, ObjectStore } from './object-store.ts';
+import { chooseOperation, parseTarget } from './request.ts';
+import type { FileBody, Operation, Reply, S3Request } from './request.ts';
+import { errorDocument } from './xml.ts';
+
+/** Options of {@link startS3Server}. */
+export interface S3ServerOptions {
+  /** Made if absent. Holds all buckets; links must work in it. */
+  readonly rootDir: string;
+  /** 0, the default, takes any free port. */
+  readonly port?: number;
+  readonly credentials: Credentials;
+  readonly region: string;
+  readonly onRequest?: FaultHook;
+}
+
+/** A running S3 server; buckets are addressed by path (`forcePathStyle`). */
+export interface S3Server {
+  readonly endpoint: string;
+  /** Makes a bucket; one that exists is left as it is. Throws S3Error InvalidBucketName. */
+  createBucket(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A body of at most this size is read and sent in one piece. */
+const ONE_PIECE_BYTES = 256 * 1024;
+
+type Handler = (store: ObjectStore, request: S3Request, region: string) => Promise<Reply> | Reply;
+
+const HANDLERS: Readonly<Record<Operation, Handler>> = {
+  ListBuckets: buckets.listBuckets,
+  CreateBucket: buckets.createBucket,
+  HeadBucket: buckets.headBucket,
+  DeleteBucket: buckets.deleteBucket,
+  GetBucketLocation: buckets.getBucketLocation,
+  ListObjectsV2: buckets.listObjects,
+  DeleteObjects: buckets.deleteObjects,
+  PutObject: objects.putObject,
+  CopyObject: objects.copyObject,
+  GetObject: objects.getObject,
+  HeadObject: objects.headObject,
+  DeleteObject: objects.deleteObject,
+  CreateMultipartUpload: multipart.createMultipartUpload,
+  UploadPart: multipart.uploadPart,
+  UploadPartCopy: multipart.uploadPartCopy,
+  CompleteMultipartUpload: completeMultipartUpload,
+  AbortMultipartUpload: multipart.abortMultipartUpload,
+  ListParts: multipart.listParts,
+  ListMultipartUploads: multipart.listMultipartUploads,
+};
+
+/**
+ * Serves the part of S3 that jobs use, from a directory, on the loopback interface.
+ * What it does not do it refuses with NotImplemented.
+ *
+ * @throws {PortTakenError}
+ */
+export async function startS3Server(options: S3ServerOptions): Promise<S3Server> {
+  const store = await ObjectStore.open(options.rootDir);
+  try {
+    const listener = await listen((request, response) => serve(store, options, request, response), {
+      ...(options.port === undefined ? {} : { port: options.port }),
+      deferContinue: true,
+    });
+    return {
+      endpoint: listener.endpoint,
+      async createBucket(name) {
+        if (!isBucketName(name)) throw badRequest('InvalidBucketName', `The specified bucket is not valid: ${name}`);
+        await store.createBucket(name, Date.now());
+      },
+      async close() {
+        await listener.close();
+        store.close();
+      },
+    };
+  } catch (cause) {
+    store.close();
+    throw cause;
+  }
+}
+
+async function serve(
+  store: ObjectStore,
+  options: S3ServerOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const requestId = randomBytes(8).toString('hex').toUpperCase();
+  response.setHeader('x-amz-request-id', requestId);
+  let bodyWanted = false;
+  const wantBody = (): AsyncIterable<Buffer> => {
+    if (!bodyWanted && waitsToBeAsked(request)) response.writeContinue();
+    bodyWanted = true;
+    return readBytes(request);
+  };
+  try {
+    const reply = await answer(store, options, request, wantBody);
+    if (reply === 'drop') {
+      request.socket.destroy();
+      return;
+    }
+    await send(response, reply);
+  } catch (error) {
+    // A client that went away gets no answer; the partial body is gone already.
+    if (response.destroyed || response.headersSent) {
+      response.destroy();
+      return;
+    }
+    // A body that was announced but never asked for may or may not come: the connection is spoilt.
+    if (!bodyWanted && waitsToBeAsked(request)) response.setHeader('connection', 'close');
+    sendError(request, response, requestId, error);
+  }
+}
+
+async function answer(
+  store: ObjectStore,
+  options: S3ServerOptions,
+  request: IncomingMessage,
+  body: () => AsyncIterable<Buffer>,
+): Promise<Reply | 'drop'> {
+  const target = parseTarget(request.url ?? '/', request.headers);
+  const signature = checkSigV4(request, { credentials: options.credentials, region: options.region, service: 's3' });
+  if (!signature.ok) throw new S3Error(signature.status, signature.code, signature.message);
+  const operation = chooseOperation(request.method ?? '', target);
+  const resource = target.key === '' ? target.bucket : `${target.bucket}/${target.key}`;
+  const fault = await awaitFault(options.onRequest, { service: 's3', operation, resource });
+  if (fault.kind === 'drop') return 'drop';
+  if (fault.kind === 'error') throw new S3Error(fault.status, fault.code, 'This failure was asked for.');
+  const s3Request: S3Request = { ...target, payloadHash: signature.payloadHash, body };
+  return await HANDLERS[operation](store, s3Request, options.region);
+}
+
+function waitsToBeAsked(request: IncomingMessage): boolean {
+  return request.headers.expect?.toLowerCase() === '100-continue';
+}
+
+async function* readBytes(request: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
+  // Not destroyed when reading stops early: the error still has to be answered on that socket.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    if (!Buffer.isBuffer(chunk)) throw new TypeError('a request body must be read as bytes');
+    yield chunk;
+  }
+}
+
+async function send(response: ServerResponse, reply: Reply): Promise<void> {
+  if (reply.file !== undefined) {
+    await sendFile(response, reply, reply.file);
+    return;
+  }
+  if (reply.xml === undefined) {
+    // HEAD answers and 304 may tell the length of a body that they do not have.
+    const bodiless = reply.status === 204 || reply.status === 304 || reply.headers?.['content-length'] !== undefined;
+    response.writeHead(reply.status, { ...(bodiless ? {} : { 'content-length': '0' }), ...reply.headers });
+    response.end();
+    return;
+  }
+  const body = Buffer.from(reply.xml);
+  response.writeHead(reply.status, {
+    'content-type': 'application/xml',
+    'content-length': String(body.length),
+    ...reply.headers,
+  });
+  response.end(body);
+}
+
+async function sendFile(response: ServerResponse, reply: Reply, file: FileBody): Promise<void> {
+  try {
+    if (file.sizeBytes <= ONE_PIECE_BYTES) {
+      const body = await readFully(file.handle, file.startByte, file.sizeBytes);
+      if (body.length !== file.sizeBytes) throw new Error('an object file is shorter than its metadata says');
+      response.writeHead(reply.status, reply.headers);
+      response.end(body);
+      return;
+    }
+    response.writeHead(reply.status, reply.headers);
+    const stream = file.handle.createReadStream({
+      start: file.startByte,
+      end: file.startByte + file.sizeBytes - 1,
+      highWaterMark: ONE_PIECE_BYTES,
+      autoClose: false,
+    });
+    await pipeline(stream, response);
+  } finally {
+    await file.handle.close();
+  }
+}
+
+function sendError(request: IncomingMessage, response: ServerResponse, requestId: string, error: unknown): void {
+  const known =
+    error instanceof S3Error
+      ? error
+      : new S3Error(500, 'InternalError', `We encountered an internal error: ${String(error)}`);
+  if (request.method === 'HEAD') {
+    response.writeHead(known.status, known.headers);
+    response.end();
+    return;
+  }
+  const body = Buffer.from(errorDocument(known.code, known.message, (request.url ?? '/').split('?')[0] ?? '/', requestId));
+  response.writeHead(known.status, {
+    'content-type': 'application/xml',
+    'content-length': String(body.length),
+    ...known.headers,
+  });
+  response.end(body);
+}

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { hasErrorCode, noSuchUpload } from './errors.ts';
+import { openObjectFile, readMetaSync } from './object-file.ts';
+import type { ObjectMeta, OpenObject } from './object-file.ts';
+import type { Bucket } from './object-store.ts';
+import type { ScratchFile, ScratchSpace } from './scratch-space.ts';
+
+const uploadSchema = z.object({
+  uploadId: z.string(),
+  key: z.string(),
+  initiatedMs: z.number(),
+  headers: z.record(z.string(), z.string()),
+  userMetadata: z.record(z.string(), z.string()),
+  checksum: z
+    .object({
+      algorithm: z.enum(['crc32', 'crc32c', 'crc64nvme', 'sha1', 'sha256']),
+      type: z.enum(['FULL_OBJECT', 'COMPOSITE']),
+    })
+    .optional(),
+});
+
+/** A multipart upload under way. */
+export type Upload = z.infer<typeof uploadSchema>;
+
+/** A part as listed; its `meta.key` is its number. */
+export interface StoredPart {
+  readonly partNumber: number;
+  readonly meta: ObjectMeta;
+}
+
+const UPLOAD_FILE = 'upload.json';
+const PART_SUFFIX = '.part';
+
+/** Notes down a new upload; it exists once this resolves. */
+export async function createUpload(bucket: Bucket, scratch: ScratchSpace, upload: Omit<Upload, 'uploadId'>): Promise<Upload> {
+  const created = { ...upload, uploadId: randomUUID().replaceAll('-', '') };
+  const path = scratch.newPath();
+  await writeFile(path, JSON.stringify(created));
+  await mkdir(uploadDir(bucket, created.uploadId));
+  await rename(path, join(uploadDir(bucket, created.uploadId), UPLOAD_FILE));
+  return created;
+}
+
+/**
+ * The upload of that id and key.
+ *
+ * @throws {S3Error} NoSuchUpload.
+ */
+export async function findUpload(bucket: Bucket, key: string, uploadId: string): Promise<Upload> {
+  const upload = isUploadId(uploadId) ? await readUpload(bucket, uploadId) : undefined;
+  if (upload?.key !== key) throw noSuchUpload();
+  return upload;
+}
+
+/** Publishes a finished file as a part, in the place of an earlier one of that number. */
+export async function publishPart(bucket: Bucket, upload: Upload, partNumber: number, file: ScratchFile): Promise<void> {
+  try {
+    await rename(file.path, partPath(bucket, upload, partNumber));
+  } catch (error) {
+    // The upload was completed or aborted while the part came in.
+    throw hasErrorCode(error, 'ENOENT') ? noSuchUpload() : error;
+  } finally {
+    await file.discard();
+  }
+}
+
+/** Opens a part for reading, or answers `undefined` if it was never uploaded. */
+export async function openPart(bucket: Bucket, upload: Upload, partNumber: number): Promise<OpenObject | undefined> {
+  try {
+    return await openObjectFile(partPath(bucket, upload, partNumber));
+  } catch (error) {
+    if (hasErrorCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/** All parts, by number. */
+export async function listStoredParts(bucket: Bucket, upload: Upload): Promise<readonly StoredPart[]> {
+  const names = (await readdir(uploadDir(bucket, upload.uploadId))).filter((name) => name.endsWith(PART_SUFFIX)).sort();
+  return names.map((name) => ({
+    partNumber: Number(name.slice(0, -PART_SUFFIX.length)),
+    meta: readMetaSync(join(uploadDir(bucket, upload.uploadId), name)),
+  }));
+}
+
+/** All uploads under way, in no order. */
+export async function listUploads(bucket: Bucket): Promise<readonly Upload[]> {
+  const found: Upload[] = [];
+  for (const uploadId of await readdir(join(bucket.dir, 'uploads'))) {
+    const upload = await readUpload(bucket, uploadId);
+    if (upload !== undefined) found.push(upload);
+  }
+  return found;
+}
+
+/** Ends an upload and removes its parts. The note goes first, so that a crash leaves no half of it. */
+export async function removeUpload(bucket: Bucket, uploadId: string): Promise<void> {
+  await rm(join(uploadDir(bucket, uploadId), UPLOAD_FILE), { force: true });
+  // A part may be renamed into the directory while it is being emptied.
+  await rm(uploadDir(bucket, uploadId), { recursive: true, force: true, maxRetries: 3 });
+}
+
+async function readUpload(bucket: Bucket, uploadId: string): Promise<Upload | undefined> {
+  try {
+    const text = await readFile(join(uploadDir(bucket, uploadId), UPLOAD_FILE), 'utf8');
+    return uploadSchema.parse(JSON.parse(text));
+  } catch (error) {
+    if (hasErrorCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+function isUploadId(text: string): boolean {
+  return /^[0-9a-f]{32}$/.test(text);
+}
+
+function uploadDir(bucket: Bucket, uploadId: string): string {
+  return join(bucket.dir, 'uploads', uploadId);
+}
+
+function partPath(bucket: Bucket, upload: Upload, partNumber: number): string {
+  return join(uploadDir(bucket, upload.uploadId), `${String(partNumber).padStart(5, '0')}${PART_SUFFIX}`);
+}
