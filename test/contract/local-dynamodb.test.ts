@@ -11,6 +11,7 @@ import {
   BatchWriteItemCommand,
   ConditionalCheckFailedException,
   CreateTableCommand,
+  DescribeTableCommand,
   DynamoDBClient,
   GetItemCommand,
   PutItemCommand,
@@ -67,12 +68,21 @@ async function createTable(client: DynamoDBClient): Promise<void> {
       ],
     }),
   );
+  // As on AWS, a table answers only once it is ACTIVE.
+  for (let polls = 0; polls < 1_000; polls++) {
+    const { Table } = await client.send(new DescribeTableCommand({ TableName: TABLE }));
+    if (Table?.TableStatus === 'ACTIVE') return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error('the table did not become active');
 }
 
 /** True while a process of this id exists and is no zombie. */
 function isAlive(pid: number): boolean {
   try {
-    return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).trim().startsWith('Z');
+    return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+      .trim()
+      .startsWith('Z');
   } catch {
     return false;
   }
@@ -164,7 +174,9 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
 
   it('updates nested maps, defaults and counters in one write and returns all of it', async () => {
     const key = { pk: { S: 'p' }, sk: { S: 'ledger' } };
-    await client.send(new PutItemCommand({ TableName: TABLE, Item: { ...key, grants: { M: {} }, used: { N: '2' } } }));
+    await client.send(
+      new PutItemCommand({ TableName: TABLE, Item: { ...key, grants: { M: {} }, used: { N: '2' } } }),
+    );
     const { Attributes } = await client.send(
       new UpdateItemCommand({
         TableName: TABLE,
@@ -176,7 +188,12 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
         ReturnValues: 'ALL_NEW',
       }),
     );
-    expect(Attributes).toEqual({ ...key, grants: { M: { 'job-1': { N: '3' } } }, seen: { N: '0' }, used: { N: '5' } });
+    expect(Attributes).toEqual({
+      ...key,
+      grants: { M: { 'job-1': { N: '3' } } },
+      seen: { N: '0' },
+      used: { N: '5' },
+    });
 
     await client.send(
       new UpdateItemCommand({
@@ -186,12 +203,19 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
         ExpressionAttributeNames: { '#j': 'job-1' },
       }),
     );
-    const { Item } = await client.send(new GetItemCommand({ TableName: TABLE, Key: key, ConsistentRead: true }));
+    const { Item } = await client.send(
+      new GetItemCommand({ TableName: TABLE, Key: key, ConsistentRead: true }),
+    );
     expect(Item?.['grants']).toEqual({ M: {} });
   });
 
   it('queries a local index for what changed since, oldest first, by pages', async () => {
-    for (const [sk, changedAt] of [['c', 30], ['a', 10], ['b', 20], ['d', 40]] as const) {
+    for (const [sk, changedAt] of [
+      ['c', 30],
+      ['a', 10],
+      ['b', 20],
+      ['d', 40],
+    ] as const) {
       await client.send(
         new PutItemCommand({
           TableName: TABLE,
@@ -261,7 +285,9 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
   it('writes and reads in batches', async () => {
     const keys = ['1', '2', '3'].map((sk) => ({ pk: { S: 'batch' }, sk: { S: sk } }));
     await client.send(
-      new BatchWriteItemCommand({ RequestItems: { [TABLE]: keys.map((Item) => ({ PutRequest: { Item } })) } }),
+      new BatchWriteItemCommand({
+        RequestItems: { [TABLE]: keys.map((Item) => ({ PutRequest: { Item } })) },
+      }),
     );
     const { Responses } = await client.send(
       new BatchGetItemCommand({ RequestItems: { [TABLE]: { Keys: keys, ConsistentRead: true } } }),

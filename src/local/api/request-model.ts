@@ -187,7 +187,7 @@ function allowsNumber(rule: Schema, value: number): boolean {
 }
 
 function allowsText(rule: Schema, value: string): boolean {
-  const sizeChars = [...value].length;
+  const sizeChars = Array.from(value).length;
   return (
     sizeChars >= (rule.minLength ?? 0) &&
     sizeChars <= (rule.maxLength ?? Infinity) &&

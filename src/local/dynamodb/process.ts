@@ -101,10 +101,7 @@ async function startOn(engine: DynamoDbEngine, dir: string, port: number): Promi
   const endpoint = `http://127.0.0.1:${String(port)}`;
   const close = async (): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-    const isGone = await Promise.race([
-      exited.then(() => true),
-      delay(END_LIMIT_MS, false, { ref: false }),
-    ]);
+    const isGone = await Promise.race([exited.then(() => true), delay(END_LIMIT_MS, false, { ref: false })]);
     if (!isGone) {
       child.kill('SIGKILL');
       await exited;
@@ -114,7 +111,9 @@ async function startOn(engine: DynamoDbEngine, dir: string, port: number): Promi
   const outcome = await Promise.race([waitUntilReady(endpoint, child), exited.then(() => 'ended' as const)]);
   if (outcome !== 'ready' || child.pid === undefined) {
     await close();
-    throw new DynamoDbUnavailableError(`${engine} did not start on port ${String(port)} (${outcome}): ${log().trim()}`);
+    throw new DynamoDbUnavailableError(
+      `${engine} did not start on port ${String(port)} (${outcome}): ${log().trim()}`,
+    );
   }
   return { endpoint, pid: child.pid, engine, exited, close };
 }
@@ -123,13 +122,35 @@ function commandOf(engine: DynamoDbEngine, dir: string, port: number): string[] 
   switch (engine) {
     case 'dynoxide': {
       const binary = dynoxideBinary();
-      if (binary === undefined) throw new DynamoDbUnavailableError('dynoxide is not installed for this platform');
-      return [binary, 'serve', '--host', '127.0.0.1', '--port', String(port), '--db-path', join(dir, 'dynamodb.sqlite')];
+      if (binary === undefined)
+        throw new DynamoDbUnavailableError('dynoxide is not installed for this platform');
+      return [
+        binary,
+        'serve',
+        '--host',
+        '127.0.0.1',
+        '--port',
+        String(port),
+        '--db-path',
+        join(dir, 'dynamodb.sqlite'),
+      ];
     }
     case 'dynalite':
       return [
-        process.execPath, require.resolve('dynalite/cli.js'), '--host', '127.0.0.1', '--port', String(port),
-        '--path', join(dir, 'dynamodb.level'), '--createTableMs', '0', '--deleteTableMs', '0', '--updateTableMs', '0',
+        process.execPath,
+        require.resolve('dynalite/cli.js'),
+        '--host',
+        '127.0.0.1',
+        '--port',
+        String(port),
+        '--path',
+        join(dir, 'dynamodb.level'),
+        '--createTableMs',
+        '0',
+        '--deleteTableMs',
+        '0',
+        '--updateTableMs',
+        '0',
       ];
   }
 }

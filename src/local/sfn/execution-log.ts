@@ -219,7 +219,8 @@ function readRecord(file: string): OwnRecord | undefined {
     const entry = parseLine(text);
     if (entry === undefined) continue; // The end of the file, or a line torn by a crash.
     if (entry.kind === 'started') {
-      const { kind: _, ...start } = entry;
+      const { executionArn, stateMachineArn, name, input, startMs, sequence } = entry;
+      const start = { executionArn, stateMachineArn, name, input, startMs, sequence };
       record = { ...start, status: 'RUNNING', stopMs: undefined, output: undefined, failure: {}, events: [] };
     } else if (entry.kind === 'event') {
       record?.events.push(entry.event);

@@ -48,8 +48,7 @@ const DEFAULT_PAGE = 100;
 const MAX_PAGE = 1_000;
 
 // Whitespace, brackets, wildcards, special and control characters, as the API reference lists them.
-// eslint-disable-next-line no-control-regex
-const FORBIDDEN_IN_NAME = /[\s<>{}[\]?*"#%\\^|~`$&,;:/\u0000-\u001f\u007f-\u009f]/;
+const FORBIDDEN_IN_NAME = /[\s<>{}[\]?*"#%\\^|~`$&,;:/\p{Cc}]/u;
 
 const page = {
   maxResults: z.int().min(0).max(MAX_PAGE).optional(),
