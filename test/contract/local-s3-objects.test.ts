@@ -60,11 +60,17 @@ describe('buckets', () => {
     expect(location.LocationConstraint).toBe('eu-central-1');
 
     await client.send(new PutObjectCommand({ Bucket: 'second-bucket', Key: 'k', Body: 'v' }));
-    expect(await outcome(client.send(new DeleteBucketCommand({ Bucket: 'second-bucket' })))).toBe('409 BucketNotEmpty');
+    expect(await outcome(client.send(new DeleteBucketCommand({ Bucket: 'second-bucket' })))).toBe(
+      '409 BucketNotEmpty',
+    );
     await client.send(new DeleteObjectCommand({ Bucket: 'second-bucket', Key: 'k' }));
     await client.send(new DeleteBucketCommand({ Bucket: 'second-bucket' }));
-    expect(await outcome(client.send(new HeadBucketCommand({ Bucket: 'second-bucket' })))).toBe('404 NotFound');
-    expect(await outcome(client.send(new ListObjectsV2Command({ Bucket: 'second-bucket' })))).toBe('404 NoSuchBucket');
+    expect(await outcome(client.send(new HeadBucketCommand({ Bucket: 'second-bucket' })))).toBe(
+      '404 NotFound',
+    );
+    expect(await outcome(client.send(new ListObjectsV2Command({ Bucket: 'second-bucket' })))).toBe(
+      '404 NoSuchBucket',
+    );
   });
 
   it('refuse names that could lead elsewhere', async () => {
@@ -117,7 +123,9 @@ describe('objects', () => {
     expect((await get(key)).toString()).toBe(key);
     const listed = await bench.client.send(new ListObjectsV2Command({ Bucket: BUCKET, Prefix: key }));
     expect(listed.Contents?.map((object) => object.Key)).toEqual([key]);
-    await bench.client.send(new DeleteObjectsCommand({ Bucket: BUCKET, Delete: { Objects: [{ Key: key }] } }));
+    await bench.client.send(
+      new DeleteObjectsCommand({ Bucket: BUCKET, Delete: { Objects: [{ Key: key }] } }),
+    );
     expect(await outcome(get(key))).toBe('404 NoSuchKey');
   });
 
@@ -148,7 +156,9 @@ describe('objects', () => {
     await put('digits', '0123456789');
     expect(await outcome(get('digits', 'bytes=10-'))).toBe('416 InvalidRange');
     expect(await outcome(get('digits', 'bytes=-0'))).toBe('416 InvalidRange');
-    const part = await bench.client.send(new GetObjectCommand({ Bucket: BUCKET, Key: 'digits', Range: 'bytes=2-4' }));
+    const part = await bench.client.send(
+      new GetObjectCommand({ Bucket: BUCKET, Key: 'digits', Range: 'bytes=2-4' }),
+    );
     expect(part).toMatchObject({ ContentRange: 'bytes 2-4/10', ContentLength: 3 });
     expect(part.$metadata.httpStatusCode).toBe(206);
     await part.Body?.transformToByteArray();
@@ -158,10 +168,17 @@ describe('objects', () => {
     const body = bytes(9 * MIB + 17);
     const pieces = Array.from({ length: 10 }, (_, at) => body.subarray(at * MIB, (at + 1) * MIB));
     await bench.client.send(
-      new PutObjectCommand({ Bucket: BUCKET, Key: 'big', Body: Readable.from(pieces), ContentLength: body.length }),
+      new PutObjectCommand({
+        Bucket: BUCKET,
+        Key: 'big',
+        Body: Readable.from(pieces),
+        ContentLength: body.length,
+      }),
     );
     expect((await get('big')).equals(body)).toBe(true);
-    expect((await get('big', 'bytes=1000000-5000000')).equals(body.subarray(1_000_000, 5_000_001))).toBe(true);
+    expect((await get('big', 'bytes=1000000-5000000')).equals(body.subarray(1_000_000, 5_000_001))).toBe(
+      true,
+    );
   });
 
   it('are read by 64 at once', async () => {
@@ -169,7 +186,9 @@ describe('objects', () => {
     await put('shared', body);
     const wanted = createHash('sha1').update(body).digest('hex');
     const reads = await Promise.all(Array.from({ length: 64 }, () => get('shared')));
-    expect(new Set(reads.map((read) => createHash('sha1').update(read).digest('hex')))).toEqual(new Set([wanted]));
+    expect(new Set(reads.map((read) => createHash('sha1').update(read).digest('hex')))).toEqual(
+      new Set([wanted]),
+    );
   });
 
   it('obey conditions of reads', async () => {
@@ -196,7 +215,9 @@ describe('objects', () => {
     expect(await write('c', { IfMatch: etagOfA })).toBe('412 PreconditionFailed');
     expect(await write('c', { IfNoneMatch: etagOfA })).toBe('501 NotImplemented');
     expect((await get('cas')).toString()).toBe('b');
-    const remove = bench.client.send(new DeleteObjectCommand({ Bucket: BUCKET, Key: 'cas', IfMatch: etagOfA }));
+    const remove = bench.client.send(
+      new DeleteObjectCommand({ Bucket: BUCKET, Key: 'cas', IfMatch: etagOfA }),
+    );
     expect(await outcome(remove)).toBe('412 PreconditionFailed');
   });
 
@@ -204,11 +225,16 @@ describe('objects', () => {
     const key = 'copy of/ü+1';
     const source = `${BUCKET}/${encodeURIComponent('src ü')}`;
     await bench.client.send(
-      new PutObjectCommand({ Bucket: BUCKET, Key: 'src ü', Body: 'abc', Metadata: { a: '1' }, ContentType: 'text/a' }),
+      new PutObjectCommand({
+        Bucket: BUCKET,
+        Key: 'src ü',
+        Body: 'abc',
+        Metadata: { a: '1' },
+        ContentType: 'text/a',
+      }),
     );
-    const copy = (extra: object) => bench.client.send(
-      new CopyObjectCommand({ Bucket: BUCKET, Key: key, CopySource: source, ...extra }),
-    );
+    const copy = (extra: object) =>
+      bench.client.send(new CopyObjectCommand({ Bucket: BUCKET, Key: key, CopySource: source, ...extra }));
     expect((await copy({})).CopyObjectResult).toMatchObject({ ETag: '"900150983cd24fb0d6963f7d28e17f72"' });
     const head = () => bench.client.send(new HeadObjectCommand({ Bucket: BUCKET, Key: key }));
     expect(await head()).toMatchObject({ Metadata: { a: '1' }, ContentType: 'text/a', ContentLength: 3 });
@@ -237,26 +263,33 @@ describe('checksums', () => {
     ['CRC64NVME', 'ChecksumCRC64NVME', '123456789', 'rosUhgp5mIg='],
     ['SHA1', 'ChecksumSHA1', 'abc', 'qZk+NkcGgWq6PiVxeFDCbJzQ2J0='],
     ['SHA256', 'ChecksumSHA256', 'abc', 'ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0='],
-  ] as const)('%s is verified, stored and answered, in a header or behind a stream', async (name, field, text, value) => {
-    const algorithm: ChecksumAlgorithm = name;
-    const streamed = { Body: Readable.from([Buffer.from(text)]), ContentLength: text.length };
-    for (const body of [{ Body: text }, streamed]) {
-      await bench.client.send(
-        new PutObjectCommand({ Bucket: BUCKET, Key: 'sum', ChecksumAlgorithm: algorithm, ...body }),
-      );
-      const got = await bench.client.send(
-        new GetObjectCommand({ Bucket: BUCKET, Key: 'sum', ChecksumMode: 'ENABLED' }),
-      );
-      expect(await got.Body?.transformToString()).toBe(text);
-      expect(got[field]).toBe(value);
-    }
-  });
+  ] as const)(
+    '%s is verified, stored and answered, in a header or behind a stream',
+    async (name, field, text, value) => {
+      const algorithm: ChecksumAlgorithm = name;
+      const streamed = { Body: Readable.from([Buffer.from(text)]), ContentLength: text.length };
+      for (const body of [{ Body: text }, streamed]) {
+        await bench.client.send(
+          new PutObjectCommand({ Bucket: BUCKET, Key: 'sum', ChecksumAlgorithm: algorithm, ...body }),
+        );
+        const got = await bench.client.send(
+          new GetObjectCommand({ Bucket: BUCKET, Key: 'sum', ChecksumMode: 'ENABLED' }),
+        );
+        expect(await got.Body?.transformToString()).toBe(text);
+        expect(got[field]).toBe(value);
+      }
+    },
+  );
 
   it('that are wrong store nothing', async () => {
     const write = (extra: object): Promise<string> =>
-      outcome(bench.client.send(new PutObjectCommand({ Bucket: BUCKET, Key: 'wrong', Body: 'abc', ...extra })));
+      outcome(
+        bench.client.send(new PutObjectCommand({ Bucket: BUCKET, Key: 'wrong', Body: 'abc', ...extra })),
+      );
     expect(await write({ ChecksumCRC32: 'AAAAAA==' })).toBe('400 BadDigest');
-    expect(await write({ ChecksumSHA256: 'ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa1=' })).toBe('400 BadDigest');
+    expect(await write({ ChecksumSHA256: 'ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa1=' })).toBe(
+      '400 BadDigest',
+    );
     expect(await write({ ContentMD5: 'AAAAAAAAAAAAAAAAAAAAAA==' })).toBe('400 BadDigest');
     expect(await write({ ContentMD5: 'AAAA' })).toBe('400 InvalidDigest');
     expect(await outcome(get('wrong'))).toBe('404 NoSuchKey');
@@ -268,7 +301,8 @@ describe('listing', () => {
   beforeAll(async () => {
     await bench.server.createBucket('listed');
     const keys = ['a', 'b/1', 'b/2', 'b/c/3', 'b0', '\u{1f980}', '\uff5e', 'z z', 'z+z'];
-    for (const key of keys) await bench.client.send(new PutObjectCommand({ Bucket: 'listed', Key: key, Body: key }));
+    for (const key of keys)
+      await bench.client.send(new PutObjectCommand({ Bucket: 'listed', Key: key, Body: key }));
   });
 
   const list = (extra: object) => bench.client.send(new ListObjectsV2Command({ Bucket: 'listed', ...extra }));
@@ -276,7 +310,15 @@ describe('listing', () => {
   it('is in the order of UTF-8 bytes', async () => {
     const page = await list({});
     expect(page.Contents?.map((object) => object.Key)).toEqual([
-      'a', 'b/1', 'b/2', 'b/c/3', 'b0', 'z z', 'z+z', '\uff5e', '\u{1f980}',
+      'a',
+      'b/1',
+      'b/2',
+      'b/c/3',
+      'b0',
+      'z z',
+      'z+z',
+      '\uff5e',
+      '\u{1f980}',
     ]);
     expect(page.Contents?.[0]).toMatchObject({ Size: 1, ETag: '"0cc175b9c0f1b6a831c399e269772661"' });
     expect(page).toMatchObject({ IsTruncated: false, KeyCount: 9, MaxKeys: 1000 });
@@ -285,23 +327,39 @@ describe('listing', () => {
   it('folds keys at the delimiter', async () => {
     const top = await list({ Delimiter: '/' });
     expect(top.CommonPrefixes).toEqual([{ Prefix: 'b/' }]);
-    expect(top.Contents?.map((object) => object.Key)).toEqual(['a', 'b0', 'z z', 'z+z', '\uff5e', '\u{1f980}']);
+    expect(top.Contents?.map((object) => object.Key)).toEqual([
+      'a',
+      'b0',
+      'z z',
+      'z+z',
+      '\uff5e',
+      '\u{1f980}',
+    ]);
     const under = await list({ Delimiter: '/', Prefix: 'b/' });
     expect(under.CommonPrefixes).toEqual([{ Prefix: 'b/c/' }]);
     expect(under.Contents?.map((object) => object.Key)).toEqual(['b/1', 'b/2']);
   });
 
   it('starts after a key, present or not', async () => {
-    expect((await list({ StartAfter: 'b/2', MaxKeys: 2 })).Contents?.map((o) => o.Key)).toEqual(['b/c/3', 'b0']);
+    expect((await list({ StartAfter: 'b/2', MaxKeys: 2 })).Contents?.map((o) => o.Key)).toEqual([
+      'b/c/3',
+      'b0',
+    ]);
     expect((await list({ StartAfter: 'b/1x', MaxKeys: 1 })).Contents?.map((o) => o.Key)).toEqual(['b/2']);
   });
 
   it.each([1, 2, 3])('gives the same in pages of %i', async (pageSize) => {
     const seen: (string | undefined)[] = [];
-    const pages = paginateListObjectsV2({ client: bench.client, pageSize }, { Bucket: 'listed', Delimiter: '/' });
+    const pages = paginateListObjectsV2(
+      { client: bench.client, pageSize },
+      { Bucket: 'listed', Delimiter: '/' },
+    );
     for await (const page of pages) {
       expect(page.KeyCount).toBeLessThanOrEqual(pageSize);
-      seen.push(...(page.Contents ?? []).map((o) => o.Key), ...(page.CommonPrefixes ?? []).map((p) => p.Prefix));
+      seen.push(
+        ...(page.Contents ?? []).map((o) => o.Key),
+        ...(page.CommonPrefixes ?? []).map((p) => p.Prefix),
+      );
     }
     expect(new Set(seen)).toEqual(new Set(['a', 'b/', 'b0', 'z z', 'z+z', '\uff5e', '\u{1f980}']));
     expect(seen).toHaveLength(7);
@@ -318,13 +376,20 @@ describe('what is not there', () => {
   it('is refused, not passed over', async () => {
     const { client } = bench;
     const Tagging = { TagSet: [{ Key: 'a', Value: 'b' }] };
-    expect(await outcome(client.send(new GetBucketAclCommand({ Bucket: BUCKET })))).toBe('501 NotImplemented');
-    expect(await outcome(client.send(new PutObjectTaggingCommand({ Bucket: BUCKET, Key: 'k', Tagging })))).toBe(
+    expect(await outcome(client.send(new GetBucketAclCommand({ Bucket: BUCKET })))).toBe(
       '501 NotImplemented',
     );
+    expect(
+      await outcome(client.send(new PutObjectTaggingCommand({ Bucket: BUCKET, Key: 'k', Tagging }))),
+    ).toBe('501 NotImplemented');
     const tagged = new PutObjectCommand({ Bucket: BUCKET, Key: 'k', Body: '', Tagging: 'a=b' });
     expect(await outcome(client.send(tagged))).toBe('501 NotImplemented');
-    const locked = new PutObjectCommand({ Bucket: BUCKET, Key: 'k', Body: '', ServerSideEncryption: 'aws:kms' });
+    const locked = new PutObjectCommand({
+      Bucket: BUCKET,
+      Key: 'k',
+      Body: '',
+      ServerSideEncryption: 'aws:kms',
+    });
     expect(await outcome(client.send(locked))).toBe('501 NotImplemented');
   });
 });

@@ -6,7 +6,10 @@ import type { Listener } from '../../src/local/http/listen.ts';
 import { checkSigV4 } from '../../src/local/http/sigv4.ts';
 import type { SigV4Settings, WireRequest } from '../../src/local/http/sigv4.ts';
 
-const CREDENTIALS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
+const CREDENTIALS = {
+  accessKeyId: 'AKIDEXAMPLE',
+  secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
+};
 const SIGNED_AT = new Date('2026-03-01T12:00:00Z');
 const SETTINGS: SigV4Settings = {
   credentials: CREDENTIALS,
@@ -49,7 +52,9 @@ function onTheWire(signed: ReturnType<typeof httpRequest>): WireRequest {
   const query = Object.entries(signed.query)
     .map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(value)}`)
     .join('&');
-  const headers = Object.fromEntries(Object.entries(signed.headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const headers = Object.fromEntries(
+    Object.entries(signed.headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
   return { method: signed.method, url: query === '' ? signed.path : `${signed.path}?${query}`, headers };
 }
 
@@ -59,7 +64,11 @@ async function sign(service: string, draft: Draft): Promise<WireRequest> {
 }
 
 async function presign(draft: Draft): Promise<WireRequest> {
-  const request = httpRequest({ method: 'GET', headers: { 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' }, ...draft });
+  const request = httpRequest({
+    method: 'GET',
+    headers: { 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' },
+    ...draft,
+  });
   const signed = await signer('s3').presign(request, {
     signingDate: SIGNED_AT,
     expiresIn: 60,
@@ -71,10 +80,22 @@ async function presign(draft: Draft): Promise<WireRequest> {
 describe('checkSigV4', () => {
   it.each([
     ['a root path', 'states', { path: '/', body: '{"a":1}' }],
-    ['an escaped path', 'lambda', { path: '/2015-03-31/functions/arn%3Aaws%3Alambda/invocations', body: 'x' }],
-    ['a query in any order', 'execute-api', { method: 'GET', path: '/jobs/7', query: { b: "2 *'()", a: 'ü' } }],
+    [
+      'an escaped path',
+      'lambda',
+      { path: '/2015-03-31/functions/arn%3Aaws%3Alambda/invocations', body: 'x' },
+    ],
+    [
+      'a query in any order',
+      'execute-api',
+      { method: 'GET', path: '/jobs/7', query: { b: "2 *'()", a: 'ü' } },
+    ],
     ['dot segments in an S3 key', 's3', { method: 'GET', path: '/bucket/a/../b//c%20d' }],
-    ['spaced header values', 's3', { method: 'PUT', path: '/b/k', headers: { 'x-amz-meta-note': '  two   words ' } }],
+    [
+      'spaced header values',
+      's3',
+      { method: 'PUT', path: '/b/k', headers: { 'x-amz-meta-note': '  two   words ' } },
+    ],
   ] as const)('accepts the signature of the SDK for %s', async (_what, service, draft) => {
     const request = await sign(service, draft);
     expect(checkSigV4(request, { ...SETTINGS, service })).toMatchObject({ ok: true, presigned: false });
@@ -87,8 +108,14 @@ describe('checkSigV4', () => {
       return result.ok ? 'ok' : [result.status, result.code];
     };
     expect(code({})).toBe('ok');
-    expect(code({ credentials: { ...CREDENTIALS, secretAccessKey: 'other' } })).toEqual([403, 'SignatureDoesNotMatch']);
-    expect(code({ credentials: { ...CREDENTIALS, accessKeyId: 'OTHER' } })).toEqual([403, 'InvalidAccessKeyId']);
+    expect(code({ credentials: { ...CREDENTIALS, secretAccessKey: 'other' } })).toEqual([
+      403,
+      'SignatureDoesNotMatch',
+    ]);
+    expect(code({ credentials: { ...CREDENTIALS, accessKeyId: 'OTHER' } })).toEqual([
+      403,
+      'InvalidAccessKeyId',
+    ]);
     expect(code({ region: 'eu-west-1' })).toEqual([400, 'AuthorizationHeaderMalformed']);
     expect(code({ nowMs: SIGNED_AT.getTime() + 16 * 60_000 })).toEqual([403, 'RequestTimeTooSkewed']);
     expect(code({ body: Buffer.from('tampered') })).toEqual([400, 'XAmzContentSHA256Mismatch']);
@@ -96,13 +123,19 @@ describe('checkSigV4', () => {
 
   it('refuses a request without a signature', () => {
     const result = checkSigV4({ method: 'GET', url: '/', headers: { host: 'h' } }, SETTINGS);
-    expect(result).toMatchObject({ ok: false, code: 'AccessDenied', jsonCode: 'MissingAuthenticationTokenException' });
+    expect(result).toMatchObject({
+      ok: false,
+      code: 'AccessDenied',
+      jsonCode: 'MissingAuthenticationTokenException',
+    });
   });
 
   it('refuses a changed path and an x-amz header added after signing', async () => {
     const request = await sign('s3', { method: 'GET', path: '/b/k' });
     const settings = { ...SETTINGS, service: 's3' };
-    expect(checkSigV4({ ...request, url: '/b/other' }, settings)).toMatchObject({ code: 'SignatureDoesNotMatch' });
+    expect(checkSigV4({ ...request, url: '/b/other' }, settings)).toMatchObject({
+      code: 'SignatureDoesNotMatch',
+    });
     const added = { ...request, headers: { ...request.headers, 'x-amz-copy-source': '/b/secret' } };
     expect(checkSigV4(added, settings)).toMatchObject({ code: 'AccessDenied' });
   });

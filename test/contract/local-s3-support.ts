@@ -110,7 +110,12 @@ export async function sendRaw(server: S3Server, raw: RawRequest): Promise<Respon
 }
 
 /** A URL that needs no further signature. */
-export async function presignedUrl(server: S3Server, method: string, path: string, query = {}): Promise<string> {
+export async function presignedUrl(
+  server: S3Server,
+  method: string,
+  path: string,
+  query = {},
+): Promise<string> {
   const url = new URL(server.endpoint);
   const signed = await signer.presign(
     {
@@ -127,7 +132,9 @@ export async function presignedUrl(server: S3Server, method: string, path: strin
 }
 
 function queryString(query: Record<string, unknown>): string {
-  const pairs = Object.entries(query).map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`);
+  const pairs = Object.entries(query).map(
+    ([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`,
+  );
   return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
 }
 

@@ -73,7 +73,11 @@ export async function listen(handler: RequestHandler, options: ListenOptions = {
   };
 }
 
-async function runHandler(handler: RequestHandler, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function runHandler(
+  handler: RequestHandler,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   try {
     await handler(request, response);
   } catch {

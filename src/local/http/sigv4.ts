@@ -86,7 +86,8 @@ interface Claim {
 export function checkSigV4(request: WireRequest, settings: SigV4Settings): SigV4Result {
   const [rawPath, rawQuery] = splitUrl(request.url ?? '/');
   const query = parseQuery(rawQuery);
-  if (query === undefined) return refuse('SignatureDoesNotMatch', 'The query string is not percent-encoded UTF-8.');
+  if (query === undefined)
+    return refuse('SignatureDoesNotMatch', 'The query string is not percent-encoded UTF-8.');
 
   const presigned = query.some(([key]) => key === 'X-Amz-Algorithm');
   const claim = presigned ? readQueryClaim(query) : readHeaderClaim(request.headers);
@@ -154,7 +155,8 @@ export function encodeRfc3986(text: string): string {
 
 function readHeaderClaim(headers: IncomingHttpHeaders): Claim | SigV4Refusal {
   const authorization = headers.authorization;
-  if (authorization === undefined) return refuse('AccessDenied', 'Access Denied', 'MissingAuthenticationTokenException');
+  if (authorization === undefined)
+    return refuse('AccessDenied', 'Access Denied', 'MissingAuthenticationTokenException');
   if (!authorization.startsWith(`${ALGORITHM} `)) {
     return refuse('AuthorizationHeaderMalformed', `Only ${ALGORITHM} is supported.`);
   }
@@ -204,7 +206,12 @@ interface ClaimFields {
 
 function assembleClaim(fields: ClaimFields): Claim | undefined {
   const { credential, signedHeaders, signature, amzDate } = fields;
-  if (credential === undefined || signedHeaders === undefined || signature === undefined || amzDate === undefined) {
+  if (
+    credential === undefined ||
+    signedHeaders === undefined ||
+    signature === undefined ||
+    amzDate === undefined
+  ) {
     return undefined;
   }
   // An access key id may itself hold slashes; the scope is always the last four parts.
@@ -222,7 +229,11 @@ function assembleClaim(fields: ClaimFields): Claim | undefined {
   };
 }
 
-function checkClaim(claim: Claim, headers: IncomingHttpHeaders, settings: SigV4Settings): SigV4Refusal | undefined {
+function checkClaim(
+  claim: Claim,
+  headers: IncomingHttpHeaders,
+  settings: SigV4Settings,
+): SigV4Refusal | undefined {
   if (claim.accessKeyId !== settings.credentials.accessKeyId) {
     return refuse('InvalidAccessKeyId', 'The AWS access key ID you provided does not exist in our records.');
   }
@@ -264,7 +275,10 @@ function checkTime(claim: Claim, nowMs: number): SigV4Refusal | undefined {
     return undefined;
   }
   return Math.abs(nowMs - signedMs) > MAX_SKEW_MS
-    ? refuse('RequestTimeTooSkewed', 'The difference between the request time and the current time is too large.')
+    ? refuse(
+        'RequestTimeTooSkewed',
+        'The difference between the request time and the current time is too large.',
+      )
     : undefined;
 }
 

@@ -13,11 +13,16 @@ const MAX_KEYS = 1000;
 
 /** Answers 200, or 409 if the bucket is there: it can only be the caller's own. */
 export async function createBucket(store: ObjectStore, request: S3Request): Promise<Reply> {
-  if (!isBucketName(request.bucket)) throw badRequest('InvalidBucketName', 'The specified bucket is not valid.');
+  if (!isBucketName(request.bucket))
+    throw badRequest('InvalidBucketName', 'The specified bucket is not valid.');
   // The location constraint in the body says nothing here; its digest is still checked.
   await receiveText(request);
   if (!(await store.createBucket(request.bucket, Date.now()))) {
-    throw new S3Error(409, 'BucketAlreadyOwnedByYou', 'Your previous request to create the named bucket succeeded.');
+    throw new S3Error(
+      409,
+      'BucketAlreadyOwnedByYou',
+      'Your previous request to create the named bucket succeeded.',
+    );
   }
   return { status: 200, headers: { location: `/${request.bucket}` } };
 }
@@ -35,7 +40,11 @@ export async function deleteBucket(store: ObjectStore, request: S3Request): Prom
 }
 
 /** The region, or nothing for us-east-1, as on S3. */
-export async function getBucketLocation(store: ObjectStore, request: S3Request, region: string): Promise<Reply> {
+export async function getBucketLocation(
+  store: ObjectStore,
+  request: S3Request,
+  region: string,
+): Promise<Reply> {
   await store.bucket(request.bucket);
   return { status: 200, xml: xmlDocument('LocationConstraint', region === 'us-east-1' ? '' : region) };
 }
@@ -45,9 +54,16 @@ export function listBuckets(store: ObjectStore): Reply {
   const buckets = store
     .listBuckets()
     .map((bucket) =>
-      parentElement('Bucket', textElement('Name', bucket.name), textElement('CreationDate', xmlTime(bucket.createdMs))),
+      parentElement(
+        'Bucket',
+        textElement('Name', bucket.name),
+        textElement('CreationDate', xmlTime(bucket.createdMs)),
+      ),
     );
-  return { status: 200, xml: xmlDocument('ListAllMyBucketsResult', OWNER, parentElement('Buckets', ...buckets)) };
+  return {
+    status: 200,
+    xml: xmlDocument('ListAllMyBucketsResult', OWNER, parentElement('Buckets', ...buckets)),
+  };
 }
 
 const OWNER = parentElement('Owner', textElement('ID', 'local'), textElement('DisplayName', 'local'));
@@ -62,7 +78,12 @@ export async function listObjects(store: ObjectStore, request: S3Request): Promi
   const startAfter = request.query.get('start-after');
   const token = request.query.get('continuation-token');
   const maxKeys = countParameter(request, 'max-keys', MAX_KEYS);
-  const page = bucket.index.list({ prefix, delimiter, maxKeys, after: decodeToken(token) ?? startAfter ?? '' });
+  const page = bucket.index.list({
+    prefix,
+    delimiter,
+    maxKeys,
+    after: decodeToken(token) ?? startAfter ?? '',
+  });
   const withOwner = request.query.get('fetch-owner') === 'true';
   const xml = xmlDocument(
     'ListBucketResult',
@@ -82,7 +103,8 @@ export async function listObjects(store: ObjectStore, request: S3Request): Promi
 }
 
 function entryElement(entry: ListEntry, encode: (text: string) => string, withOwner: boolean): string {
-  if (entry.kind === 'prefix') return parentElement('CommonPrefixes', textElement('Prefix', encode(entry.prefix)));
+  if (entry.kind === 'prefix')
+    return parentElement('CommonPrefixes', textElement('Prefix', encode(entry.prefix)));
   return parentElement(
     'Contents',
     textElement('Key', encode(entry.key)),
@@ -117,7 +139,8 @@ function encodeToken(name: string): string {
 function decodeToken(token: string | undefined): string | undefined {
   if (token === undefined) return undefined;
   const text = Buffer.from(token, 'base64').toString('utf8');
-  if (!text.startsWith('after:')) throw badRequest('InvalidArgument', 'The continuation token provided is incorrect');
+  if (!text.startsWith('after:'))
+    throw badRequest('InvalidArgument', 'The continuation token provided is incorrect');
   return text.slice('after:'.length);
 }
 
@@ -137,7 +160,8 @@ export async function deleteObjects(store: ObjectStore, request: S3Request): Pro
     throw badRequest('MalformedXML', 'The XML you provided did not validate against our published schema');
   }
   for (const name of ['VersionId', 'ETag', 'LastModifiedTime', 'Size']) {
-    if (objects.some((object) => childrenOf(object, name).length > 0)) throw notImplemented(`Delete with ${name}`);
+    if (objects.some((object) => childrenOf(object, name).length > 0))
+      throw notImplemented(`Delete with ${name}`);
   }
   const quiet = childText(root, 'Quiet') === 'true';
   const lines: string[] = [];

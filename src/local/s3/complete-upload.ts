@@ -43,7 +43,7 @@ export async function completeMultipartUpload(store: ObjectStore, request: S3Req
   const bucket = await store.bucket(request.bucket);
   const condition = parseWriteCondition(request);
   const uploadId = readUploadId(request);
-  const claimed = readClaimedParts(await receiveText(request));
+  const claimed = readClaimedParts(await receiveText(request, 'of-object'));
   return await store.uploadLocks.run(uploadId, async () => {
     const present = await store.findMeta(bucket, request.key);
     // Asked early to spare the copying; the link decides.
@@ -80,7 +80,11 @@ function readClaimedParts(text: string): readonly ClaimedPart[] {
   return parts;
 }
 
-async function checkParts(bucket: Bucket, upload: Upload, claimed: readonly ClaimedPart[]): Promise<readonly CheckedPart[]> {
+async function checkParts(
+  bucket: Bucket,
+  upload: Upload,
+  claimed: readonly ClaimedPart[],
+): Promise<readonly CheckedPart[]> {
   const parts: CheckedPart[] = [];
   for (const part of claimed) {
     const opened = await openPart(bucket, upload, part.partNumber);
@@ -103,7 +107,10 @@ async function checkParts(bucket: Bucket, upload: Upload, claimed: readonly Clai
 function checkTotal(request: S3Request, parts: readonly CheckedPart[]): void {
   const claimed = request.headers.get('x-amz-mp-object-size');
   if (claimed !== undefined && Number(claimed) !== totalBytes(parts)) {
-    throw badRequest('InvalidRequest', 'The provided x-amz-mp-object-size does not match the size of the parts.');
+    throw badRequest(
+      'InvalidRequest',
+      'The provided x-amz-mp-object-size does not match the size of the parts.',
+    );
   }
 }
 
@@ -157,7 +164,8 @@ async function concatenate(
     if (opened === undefined) throw noSuchUpload();
     try {
       // A part uploaded anew since it was checked is not the part that the client listed.
-      if (opened.meta.etag !== part.meta.etag) throw badRequest('InvalidPart', 'A part was replaced meanwhile.');
+      if (opened.meta.etag !== part.meta.etag)
+        throw badRequest('InvalidPart', 'A part was replaced meanwhile.');
       for await (const chunk of readRange(opened, { startByte: 0, sizeBytes: opened.meta.sizeBytes })) {
         checksum?.update(chunk);
         await file.write(chunk);
@@ -189,7 +197,10 @@ function checkClaimedChecksum(request: S3Request, checksum: StoredChecksum | und
   const actual = checksum?.algorithm === claimed.algorithm ? checksum.value : undefined;
   // The number of parts may be left out.
   if (claimed.value !== actual && claimed.value !== actual?.replace(/-\d+$/, '')) {
-    throw badRequest('BadDigest', `The ${claimed.algorithm} you specified did not match the calculated checksum.`);
+    throw badRequest(
+      'BadDigest',
+      `The ${claimed.algorithm} you specified did not match the calculated checksum.`,
+    );
   }
 }
 

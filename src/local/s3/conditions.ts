@@ -13,7 +13,10 @@ export interface ByteRange {
  * The one range that a Range header asks for. `undefined` means the whole object: no header, one
  * that is malformed, or several ranges, which S3 passes over too.
  */
-export function parseRange(header: string | undefined, sizeBytes: number): ByteRange | 'unsatisfiable' | undefined {
+export function parseRange(
+  header: string | undefined,
+  sizeBytes: number,
+): ByteRange | 'unsatisfiable' | undefined {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '');
   const [, first = '', last = ''] = match ?? [];
   if (match === null || (first === '' && last === '')) return undefined;
@@ -55,7 +58,8 @@ export function checkCopyConditions(target: Target, meta: ObjectMeta): void {
   for (const name of ['x-amz-copy-source-if-modified-since', 'x-amz-copy-source-if-unmodified-since']) {
     if (target.headers.has(name)) throw notImplemented(`The header ${name}`);
   }
-  if (ifMatch !== undefined && !matchesEtag(ifMatch, meta.etag)) throw preconditionFailed('x-amz-copy-source-If-Match');
+  if (ifMatch !== undefined && !matchesEtag(ifMatch, meta.etag))
+    throw preconditionFailed('x-amz-copy-source-If-Match');
   if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, meta.etag)) {
     throw preconditionFailed('x-amz-copy-source-If-None-Match');
   }

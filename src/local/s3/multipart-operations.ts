@@ -18,7 +18,14 @@ import type { BodyDigest } from './receive-body.ts';
 import { countParameter } from './request.ts';
 import type { Reply, S3Request } from './request.ts';
 import type { ScratchFile } from './scratch-space.ts';
-import { createUpload, findUpload, listStoredParts, listUploads, publishPart, removeUpload } from './upload-store.ts';
+import {
+  createUpload,
+  findUpload,
+  listStoredParts,
+  listUploads,
+  publishPart,
+  removeUpload,
+} from './upload-store.ts';
 import type { Upload } from './upload-store.ts';
 import { parentElement, textElement, xmlDocument } from './xml.ts';
 
@@ -54,15 +61,20 @@ function uploadChecksum(request: S3Request): Upload['checksum'] {
   const name = request.headers.get('x-amz-checksum-algorithm');
   const type = request.headers.get('x-amz-checksum-type')?.toUpperCase();
   if (name === undefined) {
-    if (type !== undefined) throw badRequest('InvalidRequest', 'x-amz-checksum-type needs x-amz-checksum-algorithm.');
+    if (type !== undefined)
+      throw badRequest('InvalidRequest', 'x-amz-checksum-type needs x-amz-checksum-algorithm.');
     return undefined;
   }
   const algorithm = requireAlgorithm(name);
   const cyclic = algorithm.startsWith('crc');
-  const allowed = algorithm === 'crc64nvme' ? ['FULL_OBJECT'] : cyclic ? ['COMPOSITE', 'FULL_OBJECT'] : ['COMPOSITE'];
+  const allowed =
+    algorithm === 'crc64nvme' ? ['FULL_OBJECT'] : cyclic ? ['COMPOSITE', 'FULL_OBJECT'] : ['COMPOSITE'];
   const chosen = type ?? allowed[0];
   if (chosen === undefined || !allowed.includes(chosen)) {
-    throw badRequest('InvalidRequest', `The ${String(type)} checksum type cannot be used with the ${name} checksum algorithm.`);
+    throw badRequest(
+      'InvalidRequest',
+      `The ${String(type)} checksum type cannot be used with the ${name} checksum algorithm.`,
+    );
   }
   return { algorithm, type: chosen === 'COMPOSITE' ? 'COMPOSITE' : 'FULL_OBJECT' };
 }
@@ -75,7 +87,8 @@ export async function uploadPart(store: ObjectStore, request: S3Request): Promis
   const received = await receiveFile(request, store.scratch, upload.checksum?.algorithm);
   const meta = await finishPart(received.file, upload, partNumber, received);
   await publishPart(bucket, upload, partNumber, received.file);
-  const checksum = meta.checksum === undefined ? {} : { [`x-amz-checksum-${meta.checksum.algorithm}`]: meta.checksum.value };
+  const checksum =
+    meta.checksum === undefined ? {} : { [`x-amz-checksum-${meta.checksum.algorithm}`]: meta.checksum.value };
   return { status: 200, headers: { etag: `"${meta.etag}"`, ...checksum } };
 }
 
@@ -123,8 +136,16 @@ function readCopyRange(request: S3Request, sizeBytes: number): { startByte: numb
   const match = /^bytes=(\d+)-(\d+)$/.exec(header);
   const range = parseRange(header, sizeBytes);
   // Unlike a read, a copy must name both ends, and both must exist.
-  if (match === null || range === undefined || range === 'unsatisfiable' || range.endByte !== Number(match[2])) {
-    throw badRequest('InvalidArgument', 'The x-amz-copy-source-range value must be of the form bytes=first-last within the source.');
+  if (
+    match === null ||
+    range === undefined ||
+    range === 'unsatisfiable' ||
+    range.endByte !== Number(match[2])
+  ) {
+    throw badRequest(
+      'InvalidArgument',
+      'The x-amz-copy-source-range value must be of the form bytes=first-last within the source.',
+    );
   }
   return { startByte: range.startByte, sizeBytes: range.endByte - range.startByte + 1 };
 }
@@ -145,7 +166,9 @@ export async function listParts(store: ObjectStore, request: S3Request): Promise
   const bucket = await store.bucket(request.bucket);
   const upload = await findUpload(bucket, request.key, readUploadId(request));
   const maxParts = countParameter(request, 'max-parts', MAX_LISTED);
-  const marker = request.query.has('part-number-marker') ? countParameter(request, 'part-number-marker', MAX_PARTS) : 0;
+  const marker = request.query.has('part-number-marker')
+    ? countParameter(request, 'part-number-marker', MAX_PARTS)
+    : 0;
   const later = (await listStoredParts(bucket, upload)).filter((part) => part.partNumber > marker);
   const page = later.slice(0, maxParts);
   const encode = keyEncoder(request);
@@ -184,7 +207,10 @@ export async function listMultipartUploads(store: ObjectStore, request: S3Reques
   const maxUploads = countParameter(request, 'max-uploads', MAX_LISTED);
   const sorted = (await listUploads(bucket))
     .filter((upload) => upload.key.startsWith(prefix))
-    .sort((a, b) => compareUtf8(a.key, b.key) || a.initiatedMs - b.initiatedMs || compareUtf8(a.uploadId, b.uploadId));
+    .sort(
+      (a, b) =>
+        compareUtf8(a.key, b.key) || a.initiatedMs - b.initiatedMs || compareUtf8(a.uploadId, b.uploadId),
+    );
   const later = sorted.slice(firstAfterMarker(sorted, keyMarker, idMarker));
   const page = later.slice(0, maxUploads);
   const truncated = later.length > page.length;
@@ -237,4 +263,3 @@ function readPartNumber(request: S3Request): number {
   }
   return partNumber;
 }
-

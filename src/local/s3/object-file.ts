@@ -108,7 +108,8 @@ export async function readFully(handle: FileHandle, position: number, lengthByte
 
 function metaLength(tail: Buffer, path: string): number {
   const magic = tail.subarray(tail.length - FOOTER_MAGIC.length);
-  if (tail.length < FOOTER_BYTES || !magic.equals(FOOTER_MAGIC)) throw new Error(`${path} is not a whole object file`);
+  if (tail.length < FOOTER_BYTES || !magic.equals(FOOTER_MAGIC))
+    throw new Error(`${path} is not a whole object file`);
   return tail.readUInt32BE(tail.length - FOOTER_BYTES);
 }
 

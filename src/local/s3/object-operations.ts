@@ -3,7 +3,13 @@ import { startChecksum } from './checksum.ts';
 import type { ChecksumAlgorithm } from './checksum.ts';
 import { checkCopyConditions, checkReadConditions, parseRange, parseWriteCondition } from './conditions.ts';
 import { badRequest, notImplemented, S3Error } from './errors.ts';
-import { checksumHeaders, checksumElement, objectHeaders, readStoredHeaders, xmlTime } from './meta-headers.ts';
+import {
+  checksumHeaders,
+  checksumElement,
+  objectHeaders,
+  readStoredHeaders,
+  xmlTime,
+} from './meta-headers.ts';
 import { encodeMeta } from './object-file.ts';
 import type { ObjectMeta, OpenObject, StoredChecksum } from './object-file.ts';
 import type { Bucket, ObjectStore } from './object-store.ts';
@@ -143,18 +149,31 @@ export async function copyObject(store: ObjectStore, request: S3Request): Promis
   let file: ScratchFile | undefined;
   try {
     if (source.meta.sizeBytes > MAX_COPY_BYTES) {
-      throw badRequest('InvalidRequest', 'The specified copy source is larger than the maximum allowable size');
+      throw badRequest(
+        'InvalidRequest',
+        'The specified copy source is larger than the maximum allowable size',
+      );
     }
     if (!replaces && source.bucket.name === bucket.name && source.meta.key === request.key) {
-      throw badRequest('InvalidRequest', 'This copy request is illegal: an object cannot be copied to itself unchanged.');
+      throw badRequest(
+        'InvalidRequest',
+        'This copy request is illegal: an object cannot be copied to itself unchanged.',
+      );
     }
     file = await store.scratch.create();
     const whole = { startByte: 0, sizeBytes: source.meta.sizeBytes };
-    const digest = await copyBytes(source, whole, file, copyAlgorithm(request) ?? source.meta.checksum?.algorithm);
+    const digest = await copyBytes(
+      source,
+      whole,
+      file,
+      copyAlgorithm(request) ?? source.meta.checksum?.algorithm,
+    );
     const meta = wholeObjectMeta(
       request.key,
       digest,
-      replaces ? readStoredHeaders(request) : { headers: source.meta.headers, userMetadata: source.meta.userMetadata },
+      replaces
+        ? readStoredHeaders(request)
+        : { headers: source.meta.headers, userMetadata: source.meta.userMetadata },
     );
     await finishFile(file, meta);
     await store.publish(bucket, file, meta, condition);
@@ -213,7 +232,10 @@ export async function openCopySource(
   const match = /^\/?([^/]+)\/(.+)$/s.exec(decodeSource(header));
   const [, bucketName, key] = match ?? [];
   if (bucketName === undefined || key === undefined) {
-    throw badRequest('InvalidArgument', 'Copy Source must mention the source bucket and key: sourcebucket/sourcekey');
+    throw badRequest(
+      'InvalidArgument',
+      'Copy Source must mention the source bucket and key: sourcebucket/sourcekey',
+    );
   }
   const bucket = await store.bucket(bucketName);
   const object = await store.openObject(bucket, key);
@@ -268,7 +290,7 @@ export async function* readRange(
   range: { readonly startByte: number; readonly sizeBytes: number },
 ): AsyncGenerator<Buffer, void, undefined> {
   const endByte = range.startByte + range.sizeBytes;
-  for (let at = range.startByte; at < endByte; ) {
+  for (let at = range.startByte; at < endByte;) {
     const chunk = Buffer.allocUnsafe(Math.min(COPY_CHUNK_BYTES, endByte - at));
     const { bytesRead } = await handle.read(chunk, 0, chunk.length, at);
     if (bytesRead === 0) throw new Error('an object file is shorter than its metadata says');

@@ -132,7 +132,12 @@ export class ObjectStore {
    *
    * @throws {S3Error} PreconditionFailed; NoSuchKey for `ifMatch` where there is no object.
    */
-  async publish(bucket: Bucket, file: ScratchFile, meta: ObjectMeta, condition: WriteCondition): Promise<void> {
+  async publish(
+    bucket: Bucket,
+    file: ScratchFile,
+    meta: ObjectMeta,
+    condition: WriteCondition,
+  ): Promise<void> {
     const path = objectPath(bucket, meta.key);
     try {
       await this.locks.run(path, async () => {
@@ -189,7 +194,12 @@ export class ObjectStore {
         if (hasErrorCode(error, 'ENOENT')) return undefined;
         throw error;
       }
-      const bucket = { name, dir, createdMs: bucketFileSchema.parse(JSON.parse(text)).createdMs, index: new KeyIndex() };
+      const bucket = {
+        name,
+        dir,
+        createdMs: bucketFileSchema.parse(JSON.parse(text)).createdMs,
+        index: new KeyIndex(),
+      };
       bucket.index.load(await readKeys(join(dir, 'objects')));
       this.buckets.set(name, bucket);
       return bucket;

@@ -51,11 +51,18 @@ export async function receiveFile(
 /**
  * The body of a request that is a document.
  *
+ * @param headerChecksum - what an `x-amz-checksum-*` header is of: the body, or an object.
  * @throws {S3Error} MalformedXML beyond 8 MiB; BadDigest and their like.
  */
-export async function receiveText(request: S3Request): Promise<string> {
-  const claims = readClaims(request, undefined);
-  if (claims.lengthBytes > MAX_XML_BYTES) throw badRequest('MalformedXML', 'The XML you provided is too large.');
+export async function receiveText(
+  request: S3Request,
+  headerChecksum: 'of-body' | 'of-object' = 'of-body',
+): Promise<string> {
+  const read = readClaims(request, undefined);
+  const claims =
+    headerChecksum === 'of-body' ? read : { ...read, algorithm: undefined, checksumValue: undefined };
+  if (claims.lengthBytes > MAX_XML_BYTES)
+    throw badRequest('MalformedXML', 'The XML you provided is too large.');
   const chunks: Buffer[] = [];
   await measure(request, claims, (chunk) => {
     chunks.push(chunk);
@@ -65,7 +72,11 @@ export async function receiveText(request: S3Request): Promise<string> {
 
 /** True if the client sent a digest of the body, which DeleteObjects demands. */
 export function claimsDigest(request: S3Request): boolean {
-  return request.headers.has('content-md5') || claimedChecksum(request) !== undefined || trailerAlgorithm(request) !== undefined;
+  return (
+    request.headers.has('content-md5') ||
+    claimedChecksum(request) !== undefined ||
+    trailerAlgorithm(request) !== undefined
+  );
 }
 
 interface Claims {
@@ -87,7 +98,8 @@ function readClaims(request: S3Request, wanted: ChecksumAlgorithm | undefined): 
     throw new S3Error(411, 'MissingContentLength', 'You must provide the Content-Length HTTP header.');
   }
   const lengthBytes = Number(lengthText ?? 0);
-  if (!Number.isSafeInteger(lengthBytes) || lengthBytes < 0) throw badRequest('InvalidArgument', 'Bad content length.');
+  if (!Number.isSafeInteger(lengthBytes) || lengthBytes < 0)
+    throw badRequest('InvalidArgument', 'Bad content length.');
   if (lengthBytes > MAX_BODY_BYTES) {
     throw badRequest('EntityTooLarge', 'Your proposed upload exceeds the maximum allowed object size.');
   }
@@ -127,7 +139,10 @@ export function claimedChecksum(
     found.push({ algorithm, value });
   }
   if (found.length > 1) {
-    throw badRequest('InvalidRequest', 'Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.');
+    throw badRequest(
+      'InvalidRequest',
+      'Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.',
+    );
   }
   return found[0];
 }
@@ -136,7 +151,8 @@ function trailerAlgorithm(request: S3Request): ChecksumAlgorithm | undefined {
   const name = request.headers.get('x-amz-trailer');
   if (name === undefined) return undefined;
   const algorithm = checksumAlgorithm(name.trim().replace(/^x-amz-checksum-/i, ''));
-  if (algorithm === undefined) throw badRequest('InvalidRequest', 'The value specified in the x-amz-trailer header is not supported');
+  if (algorithm === undefined)
+    throw badRequest('InvalidRequest', 'The value specified in the x-amz-trailer header is not supported');
   return algorithm;
 }
 
@@ -174,22 +190,38 @@ async function measure(
   return {
     sizeBytes,
     md5Hex: md5Digest.toString('hex'),
-    checksum: claims.algorithm === undefined || value === undefined ? undefined : { algorithm: claims.algorithm, value },
+    checksum:
+      claims.algorithm === undefined || value === undefined
+        ? undefined
+        : { algorithm: claims.algorithm, value },
   };
 }
 
-function checkChecksum(claims: Claims, trailers: ReadonlyMap<string, string>, value: string | undefined): void {
+function checkChecksum(
+  claims: Claims,
+  trailers: ReadonlyMap<string, string>,
+  value: string | undefined,
+): void {
   if (claims.algorithm === undefined) return;
   const trailing = trailers.get(`x-amz-checksum-${claims.algorithm}`);
   if (claims.inTrailer && trailing === undefined) {
-    throw badRequest('MalformedTrailerError', 'The request contained trailing data that was not well-formed.');
+    throw badRequest(
+      'MalformedTrailerError',
+      'The request contained trailing data that was not well-formed.',
+    );
   }
   const claimed = claims.checksumValue ?? trailing;
   if (claimed !== undefined && claimed !== value) {
-    throw badRequest('BadDigest', `The ${claims.algorithm.toUpperCase()} you specified did not match the calculated checksum.`);
+    throw badRequest(
+      'BadDigest',
+      `The ${claims.algorithm.toUpperCase()} you specified did not match the calculated checksum.`,
+    );
   }
 }
 
 function incomplete(): S3Error {
-  return badRequest('IncompleteBody', 'You did not provide the number of bytes specified by the Content-Length HTTP header');
+  return badRequest(
+    'IncompleteBody',
+    'You did not provide the number of bytes specified by the Content-Length HTTP header',
+  );
 }

@@ -134,8 +134,20 @@ const RULES: readonly Rule[] = [
   { operation: 'DeleteObjects', method: 'POST', scope: 'bucket', needs: ['delete'] },
   { operation: 'PutObject', method: 'PUT', scope: 'object', copies: false },
   { operation: 'CopyObject', method: 'PUT', scope: 'object', copies: true },
-  { operation: 'UploadPart', method: 'PUT', scope: 'object', needs: ['partNumber', 'uploadId'], copies: false },
-  { operation: 'UploadPartCopy', method: 'PUT', scope: 'object', needs: ['partNumber', 'uploadId'], copies: true },
+  {
+    operation: 'UploadPart',
+    method: 'PUT',
+    scope: 'object',
+    needs: ['partNumber', 'uploadId'],
+    copies: false,
+  },
+  {
+    operation: 'UploadPartCopy',
+    method: 'PUT',
+    scope: 'object',
+    needs: ['partNumber', 'uploadId'],
+    copies: true,
+  },
   { operation: 'GetObject', method: 'GET', scope: 'object', allows: OVERRIDES },
   { operation: 'HeadObject', method: 'HEAD', scope: 'object', allows: OVERRIDES },
   { operation: 'DeleteObject', method: 'DELETE', scope: 'object' },
@@ -167,7 +179,9 @@ export function chooseOperation(method: string, target: Target): Operation {
       candidate.scope === scope &&
       (candidate.copies ?? copies) === copies &&
       (candidate.needs ?? []).every((name) => target.query.has(name)) &&
-      parameters.every((name) => candidate.needs?.includes(name) === true || candidate.allows?.includes(name) === true),
+      parameters.every(
+        (name) => candidate.needs?.includes(name) === true || candidate.allows?.includes(name) === true,
+      ),
   );
   if (rule === undefined) throw notImplemented(`${method} on this resource with these parameters`);
   refuseHeaders(target.headers);

@@ -79,7 +79,8 @@ export async function startS3Server(options: S3ServerOptions): Promise<S3Server>
     return {
       endpoint: listener.endpoint,
       async createBucket(name) {
-        if (!isBucketName(name)) throw badRequest('InvalidBucketName', `The specified bucket is not valid: ${name}`);
+        if (!isBucketName(name))
+          throw badRequest('InvalidBucketName', `The specified bucket is not valid: ${name}`);
         await store.createBucket(name, Date.now());
       },
       async close() {
@@ -133,7 +134,11 @@ async function answer(
   body: () => AsyncIterable<Buffer>,
 ): Promise<Reply | 'drop'> {
   const target = parseTarget(request.url ?? '/', request.headers);
-  const signature = checkSigV4(request, { credentials: options.credentials, region: options.region, service: 's3' });
+  const signature = checkSigV4(request, {
+    credentials: options.credentials,
+    region: options.region,
+    service: 's3',
+  });
   if (!signature.ok) throw new S3Error(signature.status, signature.code, signature.message);
   const operation = chooseOperation(request.method ?? '', target);
   const resource = target.key === '' ? target.bucket : `${target.bucket}/${target.key}`;
@@ -163,7 +168,8 @@ async function send(response: ServerResponse, reply: Reply): Promise<void> {
   }
   if (reply.xml === undefined) {
     // HEAD answers and 304 may tell the length of a body that they do not have.
-    const bodiless = reply.status === 204 || reply.status === 304 || reply.headers?.['content-length'] !== undefined;
+    const bodiless =
+      reply.status === 204 || reply.status === 304 || reply.headers?.['content-length'] !== undefined;
     response.writeHead(reply.status, { ...(bodiless ? {} : { 'content-length': '0' }), ...reply.headers });
     response.end();
     return;
@@ -199,7 +205,12 @@ async function sendFile(response: ServerResponse, reply: Reply, file: FileBody):
   }
 }
 
-function sendError(request: IncomingMessage, response: ServerResponse, requestId: string, error: unknown): void {
+function sendError(
+  request: IncomingMessage,
+  response: ServerResponse,
+  requestId: string,
+  error: unknown,
+): void {
   const known =
     error instanceof S3Error
       ? error
@@ -209,7 +220,9 @@ function sendError(request: IncomingMessage, response: ServerResponse, requestId
     response.end();
     return;
   }
-  const body = Buffer.from(errorDocument(known.code, known.message, (request.url ?? '/').split('?')[0] ?? '/', requestId));
+  const body = Buffer.from(
+    errorDocument(known.code, known.message, (request.url ?? '/').split('?')[0] ?? '/', requestId),
+  );
   response.writeHead(known.status, {
     'content-type': 'application/xml',
     'content-length': String(body.length),

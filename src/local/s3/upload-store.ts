@@ -35,7 +35,11 @@ const UPLOAD_FILE = 'upload.json';
 const PART_SUFFIX = '.part';
 
 /** Notes down a new upload; it exists once this resolves. */
-export async function createUpload(bucket: Bucket, scratch: ScratchSpace, upload: Omit<Upload, 'uploadId'>): Promise<Upload> {
+export async function createUpload(
+  bucket: Bucket,
+  scratch: ScratchSpace,
+  upload: Omit<Upload, 'uploadId'>,
+): Promise<Upload> {
   const created = { ...upload, uploadId: randomUUID().replaceAll('-', '') };
   const path = scratch.newPath();
   await writeFile(path, JSON.stringify(created));
@@ -56,7 +60,12 @@ export async function findUpload(bucket: Bucket, key: string, uploadId: string):
 }
 
 /** Publishes a finished file as a part, in the place of an earlier one of that number. */
-export async function publishPart(bucket: Bucket, upload: Upload, partNumber: number, file: ScratchFile): Promise<void> {
+export async function publishPart(
+  bucket: Bucket,
+  upload: Upload,
+  partNumber: number,
+  file: ScratchFile,
+): Promise<void> {
   try {
     await rename(file.path, partPath(bucket, upload, partNumber));
   } catch (error) {
@@ -68,7 +77,11 @@ export async function publishPart(bucket: Bucket, upload: Upload, partNumber: nu
 }
 
 /** Opens a part for reading, or answers `undefined` if it was never uploaded. */
-export async function openPart(bucket: Bucket, upload: Upload, partNumber: number): Promise<OpenObject | undefined> {
+export async function openPart(
+  bucket: Bucket,
+  upload: Upload,
+  partNumber: number,
+): Promise<OpenObject | undefined> {
   try {
     return await openObjectFile(partPath(bucket, upload, partNumber));
   } catch (error) {
@@ -79,7 +92,9 @@ export async function openPart(bucket: Bucket, upload: Upload, partNumber: numbe
 
 /** All parts, by number. */
 export async function listStoredParts(bucket: Bucket, upload: Upload): Promise<readonly StoredPart[]> {
-  const names = (await readdir(uploadDir(bucket, upload.uploadId))).filter((name) => name.endsWith(PART_SUFFIX)).sort();
+  const names = (await readdir(uploadDir(bucket, upload.uploadId)))
+    .filter((name) => name.endsWith(PART_SUFFIX))
+    .sort();
   return names.map((name) => ({
     partNumber: Number(name.slice(0, -PART_SUFFIX.length)),
     meta: readMetaSync(join(uploadDir(bucket, upload.uploadId), name)),

@@ -45,7 +45,12 @@ function escapeText(text: string): string {
   });
 }
 
-const parser = new XMLParser({ parseTagValue: false, trimValues: false, ignoreAttributes: true, htmlEntities: true });
+const parser = new XMLParser({
+  parseTagValue: false,
+  trimValues: false,
+  ignoreAttributes: true,
+  htmlEntities: true,
+});
 
 /** A parsed element: text, other elements by name, or several of one name. */
 export type XmlNode = string | readonly XmlNode[] | { readonly [name: string]: XmlNode };
@@ -87,5 +92,8 @@ function isList(node: XmlNode): node is readonly XmlNode[] {
 }
 
 function malformed(): Error {
-  return badRequest('MalformedXML', 'The XML you provided was not well-formed or did not validate against our schema.');
+  return badRequest(
+    'MalformedXML',
+    'The XML you provided was not well-formed or did not validate against our schema.',
+  );
 }
