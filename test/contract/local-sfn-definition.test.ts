@@ -122,12 +122,6 @@ describe('assertSupportedDefinition', () => {
       'Parameters.InvocationType',
     ],
     [
-      'a test for false',
-      machine({ Type: 'Choice', Choices: [{ Variable: '$.a', IsPresent: false, Next: 'S' }] }),
-      'S',
-      'Choices.0.IsPresent',
-    ],
-    [
       'a choice without a target',
       machine({ Type: 'Choice', Choices: [{ Variable: '$.a', IsNull: true }] }),
       'S',

@@ -138,6 +138,34 @@ describe('an execution', () => {
   });
 });
 
+describe('a Choice', () => {
+  const decide = (rule: object) => ({
+    StartAt: 'Which',
+    States: {
+      Which: { Type: 'Choice', Choices: [{ ...rule, Next: 'Yes' }], Default: 'No' },
+      Yes: { Type: 'Pass', Result: 'yes', End: true },
+      No: { Type: 'Pass', Result: 'no', End: true },
+    },
+  });
+  const present = { Variable: '$.a', IsPresent: true };
+  const absent = { Variable: '$.a', IsPresent: false };
+
+  it.each([
+    [present, { a: 1 }, 'yes'],
+    [present, {}, 'no'],
+    [absent, { a: 1 }, 'no'],
+    [absent, {}, 'yes'],
+    [{ Not: absent }, {}, 'no'],
+    [{ Or: [absent, { Variable: '$.a', IsNull: true }] }, { a: null }, 'yes'],
+    [{ And: [present, { Variable: '$.a', IsString: false }] }, { a: 1 }, 'yes'],
+    [{ And: [present, { Variable: '$.a', NumericLessThanEquals: 1 }] }, { a: 2 }, 'no'],
+    [{ Variable: '$.a', StringMatches: 'job-*' }, { a: 'job-7' }, 'yes'],
+  ])('of %o on %o says %s', async (rule, input, answer) => {
+    const { execution } = await run(decide(rule), () => Promise.resolve(null), input);
+    expect(execution.output).toBe(JSON.stringify(answer));
+  });
+});
+
 describe('failures', () => {
   it('end the execution with the error type and its document', async () => {
     const { execution, types } = await run(oneTask(), () =>

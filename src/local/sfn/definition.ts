@@ -154,9 +154,14 @@ const fail = z.strictObject({
   CausePath: path.optional(),
 });
 
+const TYPE_TESTS = ['IsNull', 'IsPresent', 'IsNumeric', 'IsString', 'IsBoolean', 'IsTimestamp'];
+
 /** A rule of a Choice; its comparisons are checked but never read here. */
 interface ChoiceRule {
   readonly Next?: string | undefined;
+  readonly And?: readonly ChoiceRule[] | undefined;
+  readonly Or?: readonly ChoiceRule[] | undefined;
+  readonly Not?: ChoiceRule | undefined;
   readonly [comparison: string]: unknown;
 }
 
@@ -169,13 +174,7 @@ const comparisons: z.ZodType<ChoiceRule> = z.strictObject({
       ]),
     ),
   ),
-  // A test for `false` never holds in the interpreter; `Not` around the test for `true` does.
-  ...Object.fromEntries(
-    ['IsNull', 'IsPresent', 'IsNumeric', 'IsString', 'IsBoolean', 'IsTimestamp'].map((test) => [
-      test,
-      z.literal(true, `only true is supported; write Not around it`).optional(),
-    ]),
-  ),
+  ...Object.fromEntries(TYPE_TESTS.map((test) => [test, z.boolean().optional()])),
   BooleanEquals: z.boolean().optional(),
   BooleanEqualsPath: path.optional(),
   StringMatches: z.string().regex(STRING_PATTERN, 'the only wildcard supported is *').optional(),
@@ -325,8 +324,9 @@ export interface RunnableDefinition {
 }
 
 /**
- * The same definition with the interpreter's own defaults overridden by those of AWS: it would
- * end a Task without a time-out after 60 s, and store a result path of `$` under a key `$`.
+ * The same definition with the interpreter's own ways overridden by those of AWS: it would end
+ * a Task without a time-out after 60 s, store a result path of `$` under a key `$`, and never
+ * match `IsPresent: false` and the like.
  *
  * @throws UnsupportedDefinitionError as {@link assertSupportedDefinition}.
  */
@@ -335,6 +335,7 @@ export function runnableDefinition(definition: unknown): RunnableDefinition {
   const tasks = new Map<string, { call: TaskCall; timeoutSeconds: number | undefined }>();
   for (const [name, state] of Object.entries(checked.States)) {
     if ('ResultPath' in state && state.ResultPath === '$') delete state.ResultPath;
+    if (state.Type === 'Choice') state.Choices = state.Choices.map(withoutTestsForFalse);
     if (state.Type !== 'Task') continue;
     tasks.set(name, {
       call: INVOKE_ARN.test(state.Resource)
@@ -354,4 +355,14 @@ export function runnableDefinition(definition: unknown): RunnableDefinition {
 
 function timerSeconds(given: number | undefined): number {
   return Math.min(given ?? MAX_TIMER_SECONDS, MAX_TIMER_SECONDS);
+}
+
+function withoutTestsForFalse(rule: ChoiceRule): ChoiceRule {
+  const { Next, And, Or, Not, ...test } = rule;
+  const next = Next === undefined ? {} : { Next };
+  if (And !== undefined) return { ...next, And: And.map(withoutTestsForFalse) };
+  if (Or !== undefined) return { ...next, Or: Or.map(withoutTestsForFalse) };
+  if (Not !== undefined) return { ...next, Not: withoutTestsForFalse(Not) };
+  const negated = TYPE_TESTS.find((name) => test[name] === false);
+  return negated === undefined ? rule : { ...next, Not: { ...test, [negated]: true } };
 }
