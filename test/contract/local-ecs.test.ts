@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -22,6 +22,9 @@ const CLUSTER_ARN = 'arn:aws:ecs:eu-central-1:000000000000:cluster/main';
 
 /** Waits for ever; says so first, since a signal before that would find no listener. */
 const WAITS = `console.log('waits'); setInterval(() => {}, 60000);`;
+
+const anyDate: unknown = expect.any(Date);
+const textWith = (part: string): unknown => expect.stringContaining(part);
 
 let root: string;
 let server: EcsServer | undefined;
@@ -145,8 +148,8 @@ describe('a task', () => {
       desiredStatus: 'STOPPED',
       stopCode: 'EssentialContainerExited',
       stoppedReason: 'Essential container in task exited',
-      startedAt: expect.any(Date),
-      stoppedAt: expect.any(Date),
+      startedAt: anyDate,
+      stoppedAt: anyDate,
       containers: [{ name: 'main', lastStatus: 'STOPPED', exitCode: 7 }],
     });
   });
@@ -202,11 +205,8 @@ describe('a task', () => {
     const id = (await run()).tasks?.[0]?.taskArn?.split('/').at(-1) ?? '';
     await stopped(1);
     await server?.close();
-    expect(
-      readFileSync(join(root, 'logs', 'worker', `${id}.log`), 'utf8')
-        .split('\n')
-        .sort(),
-    ).toEqual(['', 'one', 'two']);
+    const log = readFileSync(join(root, 'logs', 'worker', `${id}.log`), 'utf8');
+    expect(log.split('\n').sort()).toEqual(['', 'one', 'two']);
   });
 
   it('stops with a reason if its program cannot start', async () => {
@@ -215,23 +215,24 @@ describe('a task', () => {
     await stopped(1);
     expect(await describeOne(arn)).toMatchObject({
       stopCode: 'TaskFailedToStart',
-      stoppedReason: expect.stringContaining('CannotStartContainerError'),
+      stoppedReason: textWith('CannotStartContainerError'),
     });
   });
 
   it('ends with 137 if it runs out of memory or is killed', async () => {
+    const source = 'const all = []; for (;;) all.push(new Array(1e5).fill(1.5));';
+    const arn = 'arn:aws:ecs:eu-central-1:000000000000:task-definition/idle:1';
     await start([
-      definition('const all = []; for (;;) all.push(new Array(1e5).fill(1.5));', { memoryMb: 128 }),
-      definition('', { family: 'idle', arn: 'x:task-definition/idle:1', command: ['sleep', '600'] }),
+      definition(source, { family: 'idle', arn, command: ['sleep', '600'] }),
+      definition(source, { memoryMb: 128 }),
     ]);
-    writeFileSync(join(root, 'main.mjs'), 'const all = []; for (;;) all.push(new Array(1e5).fill(1.5));');
     const greedy = (await run()).tasks?.[0]?.taskArn;
     const idle = (await run({ taskDefinition: 'idle:1' })).tasks?.[0]?.taskArn;
     const victim = server?.tasks().find(({ family }) => family === 'idle');
     process.kill(victim?.pid ?? 0, 'SIGKILL');
     await stopped(2);
     expect((await describeOne(greedy))?.containers).toMatchObject([
-      { exitCode: 137, reason: expect.stringContaining('OutOfMemoryError') },
+      { exitCode: 137, reason: textWith('OutOfMemoryError') },
     ]);
     expect((await describeOne(idle))?.containers?.[0]?.exitCode).toBe(137);
   });
@@ -385,4 +386,15 @@ it('ends all tasks when it closes', async () => {
   const pids = server?.tasks().map(({ pid }) => pid ?? 0) ?? [];
   await server?.close();
   for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+});
+
+it('deletes what a task left in its private folder', async () => {
+  const source = `import fs from 'node:fs'; fs.writeFileSync(process.env.TMPDIR + '/left', ''); console.log(process.env.TMPDIR);`;
+  const scratchDir = join(root, 'scratch');
+  await start([definition(source)], { scratchDir });
+  await run();
+  await stopped(1);
+  await server?.close();
+  expect(lines[0]?.startsWith(scratchDir)).toBe(true);
+  expect(readdirSync(scratchDir)).toEqual([]);
 });

@@ -30,7 +30,7 @@ function stackSource(root: string): string {
     const server = await startLambdaServer({
       credentials: { accessKeyId: 'a', secretAccessKey: 'b' }, region: 'us-east-1', maxConcurrency: 2,
       functions: [{ ...settings, name: 'one' }, { ...settings, name: 'two' }],
-      logDir: ${JSON.stringify(join(root, 'logs'))}, nodePath: process.execPath, extraEnvironment: {},
+      logDir: ${JSON.stringify(join(root, 'logs'))}, scratchDir: ${JSON.stringify(join(root, 'scratch'))}, nodePath: process.execPath, extraEnvironment: {},
       onLog: ({ line }) => {
         if (line === 'hangs') console.log(JSON.stringify(server.environments().map(({ pid }) => pid)));
       },

@@ -36,6 +36,8 @@ export interface EcsServerOptions {
   readonly maxTasks: number;
   /** One file per task is appended to: `<family>/<taskId>.log`. */
   readonly logDir: string;
+  /** Holds a private TMPDIR for each task while it runs; the system's by default. */
+  readonly scratchDir?: string;
   readonly nodePath: string;
   /** Endpoints and the like, for all tasks. */
   readonly extraEnvironment: Readonly<Record<string, string>>;

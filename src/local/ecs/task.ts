@@ -5,6 +5,8 @@ import { openLogFile } from '../lambda/log-file.ts';
 import type { LogFile } from '../lambda/log-file.ts';
 import { startLoggedProcess } from '../lambda/logged-process.ts';
 import type { LoggedProcess, ProcessExit } from '../lambda/logged-process.ts';
+import { makeScratchFolder } from '../lambda/scratch-folder.ts';
+import type { ScratchFolder } from '../lambda/scratch-folder.ts';
 import type { EcsServerOptions, LocalTaskDefinition, StopCode, TaskStatus, TaskView } from './model.ts';
 import type { ContainerOverride } from './request.ts';
 
@@ -43,6 +45,8 @@ export class Task {
   private readonly log: LogFile;
   private readonly createdAtMs = Date.now();
   private child: LoggedProcess | undefined;
+  /** Settles when the process, its scratch folder and its log are gone. */
+  private gone: Promise<void> | undefined;
   private status: TaskStatus = 'PROVISIONING';
   private isStopWanted = false;
   private startedAtMs: number | undefined;
@@ -69,32 +73,7 @@ export class Task {
 
   /** Starts the process; one that cannot start stops the task, with the reason. Called once. */
   start(): void {
-    const { definition, override, server } = this.spec;
-    const [program = '', ...args] = override?.command ?? definition.command;
-    const isNode = program === 'node';
-    const nodeFlags = [
-      `--max-old-space-size=${String(Math.floor(definition.memoryMb * 0.9))}`,
-      '--import',
-      PRELOAD_URL,
-    ];
-    this.child = startLoggedProcess({
-      command: isNode ? server.nodePath : program,
-      args: isNode ? [...nodeFlags, ...args] : args,
-      cwd: definition.cwd,
-      environment: this.variables(),
-      onLine: (line) => {
-        if (line.includes(OUT_OF_MEMORY)) this.ranOutOfMemory = true;
-        this.log.write(line);
-        server.onLog?.({ taskArn: this.arn, line });
-      },
-    });
-    if (this.child.pid !== undefined) {
-      this.startedAtMs = Date.now();
-      this.changeTo('RUNNING');
-    }
-    void this.child.exited.then((exit) => {
-      this.settle(exit);
-    });
+    this.gone = this.live();
   }
 
   /** SIGTERM, then SIGKILL; a task that has stopped keeps its first reason. */
@@ -110,9 +89,8 @@ export class Task {
   async end(graceMs: number): Promise<void> {
     this.stop('Server closed', graceMs);
     const killer = setTimeout(() => this.child?.signal('SIGKILL'), graceMs);
-    await this.child?.exited;
+    await this.gone;
     clearTimeout(killer);
-    await this.log.close();
   }
 
   view(): TaskView {
@@ -204,6 +182,49 @@ export class Task {
     };
   }
 
+  private async live(): Promise<void> {
+    const { server, taskId } = this.spec;
+    let scratch: ScratchFolder | undefined;
+    let exit: ProcessExit = { code: null, signal: null };
+    try {
+      scratch = makeScratchFolder(server.scratchDir, `ecs-${taskId}`);
+      const child = this.startProcess(scratch.path);
+      if (child.pid !== undefined) {
+        this.startedAtMs = Date.now();
+        this.changeTo('RUNNING');
+      }
+      exit = await child.exited;
+    } catch (cause) {
+      this.writeLine(`task failed to start: ${String(cause)}`);
+    }
+    this.settle(exit);
+    await Promise.all([scratch?.remove(), this.log.close()]);
+  }
+
+  private startProcess(scratchPath: string): LoggedProcess {
+    const { definition, override, server } = this.spec;
+    const [program = '', ...args] = override?.command ?? definition.command;
+    const isNode = program === 'node';
+    const heapMb = Math.floor(definition.memoryMb * 0.9);
+    const nodeFlags = [`--max-old-space-size=${String(heapMb)}`, '--import', PRELOAD_URL];
+    this.child = startLoggedProcess({
+      command: isNode ? server.nodePath : program,
+      args: isNode ? [...nodeFlags, ...args] : args,
+      cwd: definition.cwd,
+      environment: { ...this.variables(), TMPDIR: scratchPath },
+      onLine: (line) => {
+        if (line.includes(OUT_OF_MEMORY)) this.ranOutOfMemory = true;
+        this.writeLine(line);
+      },
+    });
+    return this.child;
+  }
+
+  private writeLine(line: string): void {
+    this.log.write(line);
+    this.spec.server.onLog?.({ taskArn: this.arn, line });
+  }
+
   private variables(): Record<string, string> {
     const { definition, override, server, metadataUrl } = this.spec;
     return {
@@ -231,7 +252,6 @@ export class Task {
         : 'CannotStartContainerError: the command could not be started';
     }
     this.changeTo('STOPPED');
-    void this.log.close();
   }
 
   private changeTo(status: TaskStatus): void {

@@ -1,3 +1,4 @@
+import { divideConcurrency } from './concurrency-limits.ts';
 import { Environment } from './environment.ts';
 import type { Invocation, RunResult } from './environment.ts';
 import { encodeFunctionError, exitError } from './function-error.ts';
@@ -21,8 +22,8 @@ interface QueuedEvent {
 
 interface FunctionState {
   readonly fn: LocalFunction;
-  /** At most this many invocations at once, by reservation or by what others leave. */
-  readonly limit: number;
+  /** At most this many invocations at once; undefined without a reservation. */
+  readonly reservedLimit: number | undefined;
   /** Idle environments, the one used last at the end. */
   readonly idle: Environment[];
   readonly queue: QueuedEvent[];
@@ -61,12 +62,11 @@ export class Dispatcher {
       );
     }
     this.options = options;
-    const reserved = options.functions.reduce((sum, fn) => sum + (fn.reservedConcurrency ?? 0), 0);
-    // Reservations are made for AWS's 1,000; on a small machine they must not lock all others out.
-    this.unreservedLimit = Math.max(1, maxConcurrency - reserved);
+    const { reserved, unreserved } = divideConcurrency(options.functions, maxConcurrency);
+    this.unreservedLimit = unreserved;
     for (const fn of options.functions) {
-      const limit = Math.min(fn.reservedConcurrency ?? this.unreservedLimit, maxConcurrency);
-      this.functions.set(fn.name, { fn, limit, idle: [], queue: [], running: 0 });
+      const reservedLimit = reserved.get(fn.name);
+      this.functions.set(fn.name, { fn, reservedLimit, idle: [], queue: [], running: 0 });
     }
   }
 
@@ -121,13 +121,12 @@ export class Dispatcher {
 
   private refusalFor(state: FunctionState): Refusal | undefined {
     if (this.isClosed) return closing();
-    const isReserved = state.fn.reservedConcurrency !== undefined;
-    if (isReserved && state.running >= state.limit) {
+    if (state.reservedLimit !== undefined && state.running >= state.reservedLimit) {
       return throttled('ReservedFunctionConcurrentInvocationLimitExceeded');
     }
     const isFull =
       this.running >= this.options.maxConcurrency ||
-      (!isReserved && this.unreservedRunning >= this.unreservedLimit);
+      (state.reservedLimit === undefined && this.unreservedRunning >= this.unreservedLimit);
     return isFull ? throttled('ConcurrentInvocationLimitExceeded') : undefined;
   }
 
@@ -157,7 +156,7 @@ export class Dispatcher {
   private count(state: FunctionState, by: 1 | -1): void {
     state.running += by;
     this.running += by;
-    if (state.fn.reservedConcurrency === undefined) this.unreservedRunning += by;
+    if (state.reservedLimit === undefined) this.unreservedRunning += by;
   }
 
   /** The environment used last; those that died in the meantime are left out. */

@@ -8,6 +8,7 @@ export interface VariablesInput {
   /** `host:port` of its Runtime API, which serves the metadata too. */
   readonly runtimeApi: string;
   readonly metadataToken: string;
+  readonly scratchPath: string;
 }
 
 /**
@@ -39,5 +40,6 @@ export function buildEnvironmentVariables(input: VariablesInput): Record<string,
     AWS_LAMBDA_RUNTIME_API: input.runtimeApi,
     AWS_REGION: server.region,
     LAMBDA_TASK_ROOT: fn.codeDir,
+    TMPDIR: input.scratchPath,
   };
 }

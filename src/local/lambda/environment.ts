@@ -18,6 +18,8 @@ import { startLoggedProcess } from './logged-process.ts';
 import type { LoggedProcess, ProcessExit } from './logged-process.ts';
 import { DEFAULT_ZONE_ID, MAX_RESPONSE_BYTES } from './model.ts';
 import type { EnvironmentState, EnvironmentView, LambdaServerOptions, LocalFunction } from './model.ts';
+import { makeScratchFolder } from './scratch-folder.ts';
+import type { ScratchFolder } from './scratch-folder.ts';
 import { startRuntimeApi } from './runtime-api.ts';
 import type { Delivery, RuntimeHost } from './runtime-api.ts';
 
@@ -173,21 +175,22 @@ export class Environment implements RuntimeHost {
 
   private async live(): Promise<void> {
     let api: Listener | undefined;
+    let scratch: ScratchFolder | undefined;
     let exit: ProcessExit = { code: null, signal: null };
     try {
       api = await startRuntimeApi(this);
-      exit = await this.runProcess(api.port);
+      scratch = makeScratchFolder(this.spec.server.scratchDir, `lambda-${this.id}`);
+      exit = await this.runProcess(api.port, scratch.path);
     } catch (cause) {
       this.writeLine(`environment failed: ${String(cause)}`);
     }
     this.status = 'stopping';
     this.fail(exit);
     this.spec.onGone(this);
-    await api?.close();
-    await this.log.close();
+    await Promise.all([api?.close(), scratch?.remove(), this.log.close()]);
   }
 
-  private runProcess(runtimeApiPort: number): Promise<ProcessExit> {
+  private runProcess(runtimeApiPort: number, scratchPath: string): Promise<ProcessExit> {
     const { fn, spec } = this;
     // The bounds that AWS's own runtime gives to V8.
     const heapMb = Math.floor(fn.memoryMb * 0.9);
@@ -208,6 +211,7 @@ export class Environment implements RuntimeHost {
         environmentId: this.id,
         runtimeApi: `127.0.0.1:${String(runtimeApiPort)}`,
         metadataToken: this.metadataToken,
+        scratchPath,
       }),
       onLine: (line) => {
         if (line.includes(OUT_OF_MEMORY)) this.ranOutOfMemory = true;

@@ -10,7 +10,10 @@ export interface LocalFunction {
   readonly timeoutMs: number;
   readonly memoryMb: number;
   readonly environment: Readonly<Record<string, string>>;
-  /** At most this many invocations at once, which no other function can take. */
+  /**
+   * At most this many invocations at once, which no other function can take;
+   * shrinks in proportion where reservations exceed the server's `maxConcurrency`.
+   */
   readonly reservedConcurrency?: number;
   /** MaximumRetryAttempts of asynchronous invocations. */
   readonly asyncRetries: 0 | 1 | 2;
@@ -45,6 +48,8 @@ export interface LambdaServerOptions {
   readonly maxConcurrency: number;
   /** One file per environment is appended to: `<function>/<environmentId>.log`. */
   readonly logDir: string;
+  /** Holds a private TMPDIR for each environment while it lives; the system's by default. */
+  readonly scratchDir?: string;
   /** The Node 24 that runs functions. */
   readonly nodePath: string;
   /** Endpoints and the like, for all functions. */
