@@ -86,6 +86,15 @@ function refuse(response: ServerResponse, refusal: Refusal): void {
   response.end(body);
 }
 
+/** What is not well encoded is no function's name, and is refused as such later. */
+function decodeName(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return encoded;
+  }
+}
+
 /** The refusal of a payload that no function can read. */
 function payloadRefusal(payload: Buffer): Refusal | undefined {
   try {
@@ -144,7 +153,7 @@ class InvokeService {
       });
       return;
     }
-    const nameOrArn = decodeURIComponent(match[1] ?? '');
+    const nameOrArn = decodeName(match[1] ?? '');
     const fault = await awaitFault(this.options.onRequest, {
       service: 'lambda',
       operation: 'Invoke',
