@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+import { App } from 'aws-cdk-lib';
+import { z } from 'zod';
+import { addSystem } from './system.ts';
+
+// Without the CDK's command nobody reads cdk.json; with it, its context comes again and wins.
+const cdkJson = z
+  .object({ context: z.record(z.string(), z.unknown()) })
+  .parse(JSON.parse(readFileSync(new URL('../cdk.json', import.meta.url), 'utf8')));
+
+const app = new App({
+  context: cdkJson.context,
+  outdir: process.env['CDK_OUTDIR'] ?? 'cdk.out',
+  autoSynth: false,
+});
+addSystem(app);
+app.synth();

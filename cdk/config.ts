@@ -1,0 +1,55 @@
+import type { Node } from 'constructs';
+import { z } from 'zod';
+
+const bucketName = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
+    'must be the name of a bucket, without "s3://" and without a key',
+  );
+
+/** Buckets come as an array from cdk.json, and as comma-separated text from `cdk synth -c inputBuckets=a,b`. */
+const bucketNames = z
+  .union([z.string().transform((text) => text.split(',').filter((name) => name !== '')), z.array(z.string())])
+  .pipe(z.array(bucketName).max(50))
+  .default([]);
+
+const wholeNumber = z.coerce.number().int();
+
+const configSchema = z.strictObject({
+  inputBuckets: bucketNames,
+  outputBuckets: bucketNames,
+  logRetentionDays: wholeNumber
+    .refine(
+      (days) => [1, 3, 5, 7, 14, 30, 60, 90, 180, 365].includes(days),
+      'must be 1, 3, 5, 7, 14, 30, 60, 90, 180 or 365',
+    )
+    .default(30),
+  intermediateDays: wholeNumber.min(1).max(365).default(7),
+});
+
+/** What a deployment may choose at synthesis. What it may choose later are CloudFormation parameters. */
+export interface OutriderConfig {
+  /** Buckets besides the system's own that jobs may read. */
+  readonly inputBuckets: readonly string[];
+  /** Buckets besides the system's own that jobs may write their output to. */
+  readonly outputBuckets: readonly string[];
+  readonly logRetentionDays: number;
+  /** Days until what a job left under `jobs/` is removed. */
+  readonly intermediateDays: number;
+}
+
+const configKeys = ['inputBuckets', 'outputBuckets', 'logRetentionDays', 'intermediateDays'] as const;
+
+/**
+ * The settings in the context of an app; defaults where it says nothing.
+ *
+ * @throws Error naming the context key at fault and what would be right.
+ */
+export function readConfig(node: Node): OutriderConfig {
+  const given = configKeys.map((key): [string, unknown] => [key, node.tryGetContext(key)]);
+  const parsed = configSchema.safeParse(Object.fromEntries(given.filter(([, value]) => value !== undefined)));
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new Error(`context "${String(issue?.path[0])}": ${issue?.message ?? 'is wrong'}`);
+}

@@ -1,0 +1,86 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { AssetHashType, DockerImage, Stack } from 'aws-cdk-lib';
+import { DockerImageAsset, Platform } from 'aws-cdk-lib/aws-ecr-assets';
+import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
+import { type AssetCode, Code } from 'aws-cdk-lib/aws-lambda';
+import type { Construct } from 'constructs';
+import { buildSync } from 'esbuild';
+
+const functionsDir = fileURLToPath(new URL('../../functions/', import.meta.url));
+
+/** Some of the AWS SDK's dependencies are CommonJS and call `require` for Node's own modules. */
+const requireBanner =
+  "import { createRequire as outriderRequire } from 'node:module'; const require = outriderRequire(import.meta.url);";
+
+/** Bundles an entry below `functions/` with all its dependencies into one ES module for Node 24. */
+function bundle(entry: string, outfile: string): void {
+  buildSync({
+    entryPoints: [join(functionsDir, entry)],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    mainFields: ['module', 'main'],
+    banner: { js: requireBanner },
+    minifySyntax: true,
+    minifyWhitespace: true,
+    // Error names and stack traces in logs are read by people.
+    keepNames: true,
+    legalComments: 'none',
+    logLevel: 'error',
+  });
+}
+
+/**
+ * Code of a Lambda function: `functions/<name>/handler.ts` as `index.mjs`, exporting `handler`.
+ *
+ * esbuild is called in this process and not through NodejsFunction, which would start `npx` for each function;
+ * the asset's hash is that of the bundle, so an unchanged bundle is never deployed again.
+ */
+export function handlerCode(name: string): AssetCode {
+  return Code.fromAsset(join(functionsDir, name), {
+    assetHashType: AssetHashType.OUTPUT,
+    bundling: {
+      // Never used: bundling succeeds locally or throws.
+      image: DockerImage.fromRegistry('unused'),
+      local: {
+        tryBundle: (outputDir) => {
+          bundle(`${name}/handler.ts`, join(outputDir, 'index.mjs'));
+          return true;
+        },
+      },
+    },
+  });
+}
+
+const dockerfile = `FROM public.ecr.aws/docker/library/node:24-slim
+RUN useradd --create-home --uid 10001 outrider && mkdir /scratch && chown outrider /scratch
+WORKDIR /app
+COPY main.mjs ./
+USER outrider
+ENV NODE_ENV=production TMPDIR=/scratch
+CMD ["node", "main.mjs"]
+`;
+
+/**
+ * Image of a Fargate task: a Dockerfile and `functions/<name>/main.ts` as `main.mjs`. Synthesis writes the
+ * build's directory only; Docker is needed when it is deployed.
+ */
+export function mainImage(scope: Construct, id: string, name: string): ContainerImage {
+  const directory = mkdtempSync(join(tmpdir(), 'outrider-image-'));
+  try {
+    const main = join(directory, 'main.mjs');
+    if (Stack.of(scope).bundlingRequired) bundle(`${name}/main.ts`, main);
+    else writeFileSync(main, '// Bundling was skipped.\n');
+    writeFileSync(join(directory, 'Dockerfile'), dockerfile);
+    // Copies the directory into the assembly at once.
+    const asset = new DockerImageAsset(scope, id, { directory, platform: Platform.LINUX_ARM64 });
+    return ContainerImage.fromDockerImageAsset(asset);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}

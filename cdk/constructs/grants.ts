@@ -1,0 +1,82 @@
+import type { Table } from 'aws-cdk-lib/aws-dynamodb';
+import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { Arn, ArnFormat, type Stack } from 'aws-cdk-lib';
+import type { IConstruct } from 'constructs';
+import { acknowledgeWildcards } from './acknowledge.ts';
+
+const allow = (grantee: IGrantable, actions: readonly string[], resources: readonly string[]): void => {
+  grantee.grantPrincipal.addToPrincipalPolicy(
+    new PolicyStatement({ actions: [...actions], resources: [...resources] }),
+  );
+};
+
+/** Item operations on the table and queries of the indexes named; no scans, nothing on the table itself. */
+export function grantItems(
+  grantee: IGrantable,
+  table: Table,
+  access: { readonly write: boolean; readonly indexes?: readonly string[] },
+): void {
+  const reads = ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:Query'];
+  const writes = [
+    'dynamodb:PutItem',
+    'dynamodb:UpdateItem',
+    'dynamodb:DeleteItem',
+    'dynamodb:BatchWriteItem',
+  ];
+  allow(grantee, access.write ? [...reads, ...writes] : reads, [table.tableArn]);
+  const indexes = access.indexes ?? [];
+  if (indexes.length > 0) {
+    allow(
+      grantee,
+      ['dynamodb:Query'],
+      indexes.map((name) => `${table.tableArn}/index/${name}`),
+    );
+  }
+}
+
+/** What a grant needs to know of a bucket. */
+export interface BucketArns {
+  readonly bucketArn: string;
+  arnForObjects(pattern: string): string;
+}
+
+/** Listing a bucket and reading the objects under a prefix ("" for all of them). */
+export function grantObjectReads(grantee: IGrantable, bucket: BucketArns, prefix = ''): void {
+  allow(grantee, ['s3:ListBucket'], [bucket.bucketArn]);
+  allow(grantee, ['s3:GetObject'], [bucket.arnForObjects(`${prefix}*`)]);
+}
+
+/** Writing, removing and uploading in parts under a prefix ("" for the whole bucket), and finding lost uploads. */
+export function grantObjectWrites(grantee: IGrantable, bucket: BucketArns, prefix = ''): void {
+  allow(grantee, ['s3:ListBucketMultipartUploads'], [bucket.bucketArn]);
+  allow(
+    grantee,
+    ['s3:PutObject', 's3:DeleteObject', 's3:AbortMultipartUpload', 's3:ListMultipartUploadParts'],
+    [bucket.arnForObjects(`${prefix}*`)],
+  );
+}
+
+/** Buckets of other owners, by name. */
+export function namedBuckets(stack: Stack, names: readonly string[]): readonly BucketArns[] {
+  return names.map((name) => {
+    const arn = (resource: string): string =>
+      Arn.format(
+        { service: 's3', region: '', account: '', resource, arnFormat: ArnFormat.NO_RESOURCE_NAME },
+        stack,
+      );
+    return { bucketArn: arn(name), arnForObjects: (pattern) => arn(`${name}/${pattern}`) };
+  });
+}
+
+/** The data bucket's ARN as other stacks import it. */
+const dataBucketExport = 'OutriderStorage:ExportsOutputFnGetAttData666C94C7Arn0D7E21B7';
+
+/** Accepts the wildcards of the grants above: in the data bucket, and in the buckets named. */
+export function acknowledgeObjects(construct: IConstruct, otherBuckets: Iterable<string> = []): void {
+  const buckets = [dataBucketExport, ...[...otherBuckets].map((name) => `arn:<AWS::Partition>:s3:::${name}`)];
+  acknowledgeWildcards(
+    construct,
+    buckets.flatMap((bucket) => [`${bucket}/*`, `${bucket}/jobs/*`]),
+    'Objects are named when jobs run; the wildcard follows the name of one bucket.',
+  );
+}

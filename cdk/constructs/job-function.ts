@@ -1,0 +1,47 @@
+import { Duration, type Size } from 'aws-cdk-lib';
+import { type IRole, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Architecture, type AssetCode, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
+import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
+import type { Construct } from 'constructs';
+
+export interface JobFunctionProps {
+  readonly description: string;
+  readonly code: AssetCode;
+  readonly memoryMb: number;
+  readonly timeout: Duration;
+  readonly environment: Record<string, string>;
+  readonly logs: ILogGroup;
+  /** Shared with other functions; by default a role of its own. */
+  readonly role?: IRole;
+  readonly ephemeralStorage?: Size;
+}
+
+/**
+ * A role for a function: may write to the log group and nothing else. AWS's managed policy for this purpose
+ * would allow writing to every log group of the account.
+ */
+export function functionRole(scope: Construct, id: string, logs: ILogGroup): Role {
+  const role = new Role(scope, id, { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
+  logs.grantWrite(role);
+  return role;
+}
+
+/** A function on Node 24 and arm64. Its asynchronous invocations are never retried: the scheduler does that. */
+export function jobFunction(scope: Construct, id: string, props: JobFunctionProps): LambdaFunction {
+  return new LambdaFunction(scope, id, {
+    description: props.description,
+    runtime: Runtime.NODEJS_24_X,
+    architecture: Architecture.ARM_64,
+    handler: 'index.handler',
+    code: props.code,
+    memorySize: props.memoryMb,
+    timeout: props.timeout,
+    environment: props.environment,
+    role: props.role ?? functionRole(scope, `${id}Role`, props.logs),
+    logGroup: props.logs,
+    retryAttempts: 0,
+    // Longer than a launched attempt may take to claim itself: later, nobody waits for it any more.
+    maxEventAge: Duration.minutes(2),
+    ...(props.ephemeralStorage === undefined ? {} : { ephemeralStorageSize: props.ephemeralStorage }),
+  });
+}

@@ -1,0 +1,184 @@
+import { ArnFormat, CfnOutput, Duration, RemovalPolicy, Stack, type StackProps } from 'aws-cdk-lib';
+import {
+  AccessLogFormat,
+  AuthorizationType,
+  type IResource,
+  JsonSchemaType,
+  LambdaIntegration,
+  LogGroupLogDestination,
+  MethodLoggingLevel,
+  type MethodOptions,
+  type Model,
+  RestApi,
+} from 'aws-cdk-lib/aws-apigateway';
+import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
+import { LogGroup } from 'aws-cdk-lib/aws-logs';
+import type { Construct } from 'constructs';
+import { OutputName, Setting, TableSchema } from '../../src/contracts/settings.ts';
+import type { OutriderConfig } from '../config.ts';
+import { acknowledge, acknowledgeWildcards } from '../constructs/acknowledge.ts';
+import { handlerCode } from '../constructs/bundle.ts';
+import {
+  acknowledgeObjects,
+  grantItems,
+  grantObjectReads,
+  grantObjectWrites,
+  namedBuckets,
+} from '../constructs/grants.ts';
+import { functionRole, jobFunction } from '../constructs/job-function.ts';
+import type { CoordinatorStack } from './coordinator.ts';
+import type { StorageStack } from './storage.ts';
+
+export interface ApiStackProps extends StackProps {
+  readonly config: OutriderConfig;
+  readonly storage: StorageStack;
+  readonly coordinator: CoordinatorStack;
+}
+
+/** The state machine's name as this stack imports it. */
+const stateMachineNameExport = 'OutriderCoordinator:ExportsOutputFnGetAttJobsDF1CC2D4Name313316F6';
+
+/** The REST API by which jobs are submitted and watched. Callers are known by IAM. */
+export class ApiStack extends Stack {
+  readonly handler: LambdaFunction;
+  readonly api: RestApi;
+
+  constructor(scope: Construct, id: string, props: ApiStackProps) {
+    super(scope, id, { description: 'Outrider: REST API', ...props });
+    this.handler = this.addHandler(props);
+    this.api = this.addApi(props.config);
+    this.addRoutes();
+    new CfnOutput(this, OutputName.apiUrl, { value: this.api.url });
+  }
+
+  private addHandler({ config, storage, coordinator }: ApiStackProps): LambdaFunction {
+    const { stateMachine } = coordinator;
+    const role = functionRole(this, 'HandlerRole', storage.jobLogs);
+    acknowledgeObjects(role, [...config.inputBuckets, ...config.outputBuckets]);
+    acknowledgeWildcards(
+      role,
+      [`arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:${stateMachineNameExport}:*`],
+      'Executions are named by jobs; the wildcard follows the name of one state machine.',
+    );
+    grantItems(role, storage.table, {
+      write: true,
+      indexes: [TableSchema.listingIndex, TableSchema.changeIndex],
+    });
+    const others = [...new Set([...config.inputBuckets, ...config.outputBuckets])];
+    for (const bucket of [storage.dataBucket, ...namedBuckets(this, others)]) {
+      grantObjectReads(role, bucket);
+    }
+    grantObjectWrites(role, storage.dataBucket, 'jobs/');
+    role.addToPolicy(
+      new PolicyStatement({ actions: ['states:StartExecution'], resources: [stateMachine.stateMachineArn] }),
+    );
+    role.addToPolicy(
+      new PolicyStatement({
+        actions: ['states:DescribeExecution', 'states:StopExecution'],
+        resources: [
+          Stack.of(stateMachine).formatArn({
+            service: 'states',
+            resource: 'execution',
+            resourceName: `${stateMachine.stateMachineName}:*`,
+            arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+          }),
+        ],
+      }),
+    );
+    return jobFunction(this, 'Handler', {
+      description: 'Outrider: REST API',
+      code: handlerCode('api'),
+      memoryMb: 512,
+      timeout: Duration.seconds(29),
+      environment: {
+        [Setting.table]: storage.table.tableName,
+        [Setting.dataBucket]: storage.dataBucket.bucketName,
+        [Setting.stateMachineArn]: stateMachine.stateMachineArn,
+      },
+      logs: storage.jobLogs,
+      role,
+    });
+  }
+
+  private addApi(config: OutriderConfig): RestApi {
+    const accessLogs = new LogGroup(this, 'AccessLogs', {
+      retention: config.logRetentionDays,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    const api = new RestApi(this, 'Api', {
+      restApiName: 'outrider',
+      description: 'Submits and watches jobs of Outrider',
+      cloudWatchRole: true,
+      deployOptions: {
+        stageName: 'v1',
+        accessLogDestination: new LogGroupLogDestination(accessLogs),
+        accessLogFormat: AccessLogFormat.jsonWithStandardFields(),
+        loggingLevel: MethodLoggingLevel.ERROR,
+        throttlingRateLimit: 100,
+        throttlingBurstLimit: 200,
+      },
+      defaultMethodOptions: { authorizationType: AuthorizationType.IAM },
+    });
+    acknowledge(api, {
+      'AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]':
+        'The account setting of API Gateway is meant to have this very policy.',
+      'AwsSolutions-APIG3':
+        'Every caller is authenticated by IAM before a handler runs; a web ACL costs by the month.',
+      'AwsSolutions-COG4': 'Callers are programs with IAM credentials; there is no user pool.',
+    });
+    return api;
+  }
+
+  private addRoutes(): void {
+    const integration = new LambdaIntegration(this.handler, { allowTestInvoke: false });
+    const add = (resource: IResource, method: string, options: MethodOptions = {}): void => {
+      resource.addMethod(method, integration, { requestValidator, ...options });
+    };
+    const jobs = this.api.root.addResource('jobs');
+    const job = jobs.addResource('{id}');
+    const requestValidator = this.api.addRequestValidator('Validator', {
+      validateRequestBody: true,
+      validateRequestParameters: true,
+    });
+    const listParameters = {
+      'method.request.querystring.limit': false,
+      'method.request.querystring.cursor': false,
+    };
+
+    add(jobs, 'POST', { requestModels: this.submitModel() });
+    add(jobs, 'GET', { requestParameters: listParameters });
+    add(job, 'GET');
+    add(job.addResource('attempts'), 'GET');
+    add(job.addResource('cancel'), 'POST');
+    add(job.addResource('deadline'), 'PUT', { requestModels: this.deadlineModel() });
+  }
+
+  /**
+   * The models check only that the body has the outer shape: API Gateway answers "Invalid request body" and no
+   * more, while the handler names the field at fault and what would be right.
+   */
+  private submitModel(): Record<string, Model> {
+    const model = this.api.addModel('SubmitRequest', {
+      contentType: 'application/json',
+      schema: {
+        type: JsonSchemaType.OBJECT,
+        required: ['spec'],
+        properties: { spec: { type: JsonSchemaType.OBJECT }, clientToken: { type: JsonSchemaType.STRING } },
+      },
+    });
+    return { 'application/json': model };
+  }
+
+  private deadlineModel(): Record<string, Model> {
+    const model = this.api.addModel('DeadlineRequest', {
+      contentType: 'application/json',
+      schema: {
+        type: JsonSchemaType.OBJECT,
+        required: ['deadline'],
+        properties: { deadline: { type: JsonSchemaType.STRING } },
+      },
+    });
+    return { 'application/json': model };
+  }
+}

@@ -1,0 +1,169 @@
+import { Duration, Size, Stack, type StackProps } from 'aws-cdk-lib';
+import { CfnSecurityGroup, GatewayVpcEndpointAwsService, SubnetType, Vpc } from 'aws-cdk-lib/aws-ec2';
+import {
+  CfnCluster,
+  CpuArchitecture,
+  FargateTaskDefinition,
+  LogDriver,
+  OperatingSystemFamily,
+} from 'aws-cdk-lib/aws-ecs';
+import type { IGrantable } from 'aws-cdk-lib/aws-iam';
+import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
+import type { Construct } from 'constructs';
+import { workerSizes } from '../../src/contracts/job-spec.ts';
+import { Setting } from '../../src/contracts/settings.ts';
+import type { OutriderConfig } from '../config.ts';
+import { acknowledge } from '../constructs/acknowledge.ts';
+import { handlerCode, mainImage } from '../constructs/bundle.ts';
+import {
+  acknowledgeObjects,
+  grantItems,
+  grantObjectReads,
+  grantObjectWrites,
+  namedBuckets,
+} from '../constructs/grants.ts';
+import { functionRole, jobFunction } from '../constructs/job-function.ts';
+import type { StorageStack } from './storage.ts';
+
+export interface ComputeStackProps extends StackProps {
+  readonly config: OutriderConfig;
+  readonly storage: StorageStack;
+}
+
+/**
+ * Family of the task definition. Other stacks name the family and not a revision: an exported ARN could never
+ * change while they import it, and every new image makes a new one.
+ */
+export const workerFamily = 'outrider-worker';
+
+/** Name of the one container of the Fargate task. */
+export const workerContainer = 'worker';
+
+type WorkerSize = keyof typeof workerSizes;
+
+/** Scratch space grows with memory: a sort spills what memory does not hold. */
+const scratchMb: Readonly<Record<WorkerSize, number>> = {
+  small: 2_048,
+  medium: 4_096,
+  large: 8_192,
+  xlarge: 10_240,
+};
+
+/** What runs attempts: a Lambda function for each size of worker, and a Fargate task for what outlasts Lambda. */
+export class ComputeStack extends Stack {
+  readonly workers: Readonly<Record<WorkerSize, LambdaFunction>>;
+  readonly vpc: Vpc;
+  readonly taskSecurityGroup: CfnSecurityGroup;
+  readonly cluster: CfnCluster;
+  readonly taskDefinition: FargateTaskDefinition;
+
+  constructor(scope: Construct, id: string, props: ComputeStackProps) {
+    super(scope, id, { description: 'Outrider: workers on Lambda and Fargate', ...props });
+    this.workers = this.addWorkerFunctions(props);
+    this.vpc = this.addNetwork();
+    this.taskSecurityGroup = new CfnSecurityGroup(this, 'TaskSecurityGroup', {
+      vpcId: this.vpc.vpcId,
+      groupDescription: 'Outrider tasks: nothing comes in',
+      securityGroupEgress: [{ ipProtocol: '-1', cidrIp: '0.0.0.0/0', description: 'AWS services' }],
+    });
+    this.cluster = this.addCluster();
+    this.taskDefinition = this.addTaskDefinition(props);
+  }
+
+  private addWorkerFunctions(props: ComputeStackProps): Record<WorkerSize, LambdaFunction> {
+    const { storage } = props;
+    const role = functionRole(this, 'WorkerRole', storage.jobLogs);
+    this.grantWork(role, props);
+    acknowledgeObjects(role, [...props.config.inputBuckets, ...props.config.outputBuckets]);
+    const code = handlerCode('worker');
+    const worker = (size: WorkerSize): LambdaFunction =>
+      jobFunction(this, `Worker-${size}`, {
+        description: `Outrider: runs one attempt, worker size ${size}`,
+        code,
+        memoryMb: workerSizes[size],
+        timeout: Duration.minutes(15),
+        environment: workerEnvironment(storage),
+        logs: storage.jobLogs,
+        role,
+        ephemeralStorage: Size.mebibytes(scratchMb[size]),
+      });
+    return {
+      small: worker('small'),
+      medium: worker('medium'),
+      large: worker('large'),
+      xlarge: worker('xlarge'),
+    };
+  }
+
+  /**
+   * Public subnets without NAT: tasks open connections to AWS only and accept none, and a NAT gateway costs
+   * more than many a job; S3 and DynamoDB go through gateway endpoints, which cost nothing.
+   */
+  private addNetwork(): Vpc {
+    const vpc = new Vpc(this, 'Network', {
+      natGateways: 0,
+      maxAzs: 3,
+      subnetConfiguration: [{ name: 'tasks', subnetType: SubnetType.PUBLIC }],
+      gatewayEndpoints: {
+        s3: { service: GatewayVpcEndpointAwsService.S3 },
+        dynamodb: { service: GatewayVpcEndpointAwsService.DYNAMODB },
+      },
+    });
+    acknowledge(vpc, {
+      'AwsSolutions-VPC7': 'Tasks accept no connections; flow logs would only repeat the log of S3.',
+    });
+    return vpc;
+  }
+
+  private addCluster(): CfnCluster {
+    const cluster = new CfnCluster(this, 'Cluster', { capacityProviders: ['FARGATE', 'FARGATE_SPOT'] });
+    acknowledge(cluster, {
+      'AwsSolutions-ECS4':
+        'Attempts report their own time, memory and bytes; Container Insights bills each task again.',
+    });
+    return cluster;
+  }
+
+  private addTaskDefinition(props: ComputeStackProps): FargateTaskDefinition {
+    const { storage } = props;
+    const definition = new FargateTaskDefinition(this, 'Task', {
+      family: workerFamily,
+      cpu: 1024,
+      memoryLimitMiB: 4096,
+      runtimePlatform: {
+        cpuArchitecture: CpuArchitecture.ARM64,
+        operatingSystemFamily: OperatingSystemFamily.LINUX,
+      },
+    });
+    definition.addContainer(workerContainer, {
+      image: mainImage(this, 'TaskImage', 'worker'),
+      environment: workerEnvironment(storage),
+      logging: LogDriver.awsLogs({ logGroup: storage.jobLogs, streamPrefix: 'fargate' }),
+      stopTimeout: Duration.seconds(30),
+    });
+    this.grantWork(definition.taskRole, props);
+    acknowledge(definition, {
+      'AwsSolutions-IAM5[Resource::*]': 'The token of the image registry has no resource to name.',
+      'AwsSolutions-ECS2': 'The environment holds names of resources and no secrets.',
+    });
+    acknowledgeObjects(definition, [...props.config.inputBuckets, ...props.config.outputBuckets]);
+    return definition;
+  }
+
+  private grantWork(grantee: IGrantable, { config, storage }: ComputeStackProps): void {
+    grantItems(grantee, storage.table, { write: true });
+    for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.inputBuckets)]) {
+      grantObjectReads(grantee, bucket);
+    }
+    for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.outputBuckets)]) {
+      grantObjectWrites(grantee, bucket);
+    }
+  }
+}
+
+function workerEnvironment(storage: StorageStack): Record<string, string> {
+  return {
+    [Setting.table]: storage.table.tableName,
+    [Setting.dataBucket]: storage.dataBucket.bucketName,
+  };
+}

@@ -1,0 +1,213 @@
+import { CfnOutput, CfnParameter, Duration, Stack, type StackProps } from 'aws-cdk-lib';
+import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
+import type { StateMachine } from 'aws-cdk-lib/aws-stepfunctions';
+import type { Construct } from 'constructs';
+import { OutputName, ParameterName, Setting, TableSchema } from '../../src/contracts/settings.ts';
+import type { OutriderConfig } from '../config.ts';
+import { acknowledgeWildcards } from '../constructs/acknowledge.ts';
+import { handlerCode } from '../constructs/bundle.ts';
+import {
+  acknowledgeObjects,
+  grantItems,
+  grantObjectReads,
+  grantObjectWrites,
+  namedBuckets,
+} from '../constructs/grants.ts';
+import { functionRole, jobFunction } from '../constructs/job-function.ts';
+import { jobMachine } from '../constructs/job-machine.ts';
+import { type ComputeStack, workerContainer, workerFamily } from './compute.ts';
+import type { StorageStack } from './storage.ts';
+
+export interface CoordinatorStackProps extends StackProps {
+  readonly config: OutriderConfig;
+  readonly storage: StorageStack;
+  readonly compute: ComputeStack;
+}
+
+/** The cluster's name as this stack imports it. */
+const clusterExport = 'OutriderCompute:ExportsOutputRefClusterABE85976';
+
+type Tuning = Readonly<Record<keyof typeof ParameterName, CfnParameter>>;
+type StepName = 'plan' | 'schedule' | 'finish' | 'fail';
+
+/** What drives jobs: the state machine, and a function for each of its steps. */
+export class CoordinatorStack extends Stack {
+  readonly steps: Readonly<Record<StepName, LambdaFunction>>;
+  readonly stateMachine: StateMachine;
+
+  constructor(scope: Construct, id: string, props: CoordinatorStackProps) {
+    super(scope, id, { description: 'Outrider: planning, scheduling and ending of jobs', ...props });
+    const environment = stepEnvironment(props, this.addTuning());
+    const step = (name: StepName, memoryMb: number, minutes: number): LambdaFunction =>
+      this.addStep(name, { memoryMb, minutes, environment, props });
+    this.steps = {
+      plan: step('plan', 1_024, 15),
+      schedule: step('schedule', 512, 15),
+      finish: step('finish', 512, 15),
+      fail: step('fail', 512, 15),
+    };
+    this.grantPlanning(props);
+    this.grantRunning(props);
+    this.stateMachine = jobMachine(this, 'Jobs', {
+      ...this.steps,
+      logRetention: props.config.logRetentionDays,
+    });
+    new CfnOutput(this, OutputName.stateMachine, { value: this.stateMachine.stateMachineArn });
+  }
+
+  private addTuning(): Tuning {
+    const parameter = (name: string, value: number, minValue: number, description: string): CfnParameter =>
+      new CfnParameter(this, name, { type: 'Number', default: value, minValue, description });
+    return {
+      totalSlots: parameter(ParameterName.totalSlots, 900, 1, 'Attempts of all jobs that may run at once'),
+      tickMs: parameter(
+        ParameterName.tickMs,
+        1_000,
+        50,
+        'Milliseconds from one decision of a scheduler to the next',
+      ),
+      heartbeatMs: parameter(
+        ParameterName.heartbeatMs,
+        10_000,
+        100,
+        'Longest silence of a worker, milliseconds',
+      ),
+      leaseMs: parameter(
+        ParameterName.leaseMs,
+        15_000,
+        500,
+        'Life of a scheduler lease without renewal, milliseconds',
+      ),
+      claimLeaseMs: parameter(
+        ParameterName.claimLeaseMs,
+        60_000,
+        500,
+        'Time to claim a launch, milliseconds',
+      ),
+    };
+  }
+
+  private addStep(
+    name: StepName,
+    options: {
+      readonly memoryMb: number;
+      readonly minutes: number;
+      readonly environment: Record<string, string>;
+      readonly props: CoordinatorStackProps;
+    },
+  ): LambdaFunction {
+    const { jobLogs, table } = options.props.storage;
+    const role = functionRole(this, `${name}-role`, jobLogs);
+    const { inputBuckets, outputBuckets } = options.props.config;
+    acknowledgeObjects(role, [...inputBuckets, ...outputBuckets]);
+    acknowledgeWildcards(
+      role,
+      [`arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task/${clusterExport}/*`],
+      'Tasks get their names when they start; the wildcard follows the name of one cluster.',
+    );
+    acknowledgeWildcards(
+      role,
+      [`arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task-definition/${workerFamily}:*`],
+      'Revisions are numbered by deployments; the wildcard follows the name of one family.',
+    );
+    grantItems(role, table, { write: true, indexes: [TableSchema.changeIndex] });
+    return jobFunction(this, name, {
+      description: `Outrider: ${name} of a job`,
+      code: handlerCode(name),
+      memoryMb: options.memoryMb,
+      timeout: Duration.minutes(options.minutes),
+      environment: options.environment,
+      logs: jobLogs,
+      role,
+    });
+  }
+
+  /** Planning reads what the job will read, looks whether its output is free, and writes plans. */
+  private grantPlanning({ config, storage }: CoordinatorStackProps): void {
+    const { plan } = this.steps;
+    const others = [...new Set([...config.inputBuckets, ...config.outputBuckets])];
+    for (const bucket of [storage.dataBucket, ...namedBuckets(this, others)]) {
+      grantObjectReads(plan, bucket);
+    }
+    grantObjectWrites(plan, storage.dataBucket, 'jobs/');
+  }
+
+  /** The scheduler launches and stops attempts; all that run or end a job clean up after attempts. */
+  private grantRunning({ config, storage, compute }: CoordinatorStackProps): void {
+    const { schedule, finish, fail } = this.steps;
+    const outputs = namedBuckets(this, config.outputBuckets);
+    for (const step of [schedule, finish, fail]) {
+      for (const bucket of [storage.dataBucket, ...outputs]) {
+        grantObjectReads(step, bucket);
+        grantObjectWrites(step, bucket);
+      }
+      grantStopping(step, compute);
+    }
+    grantLaunching(schedule, compute);
+  }
+}
+
+function stepEnvironment(
+  { storage, compute }: CoordinatorStackProps,
+  tuning: Tuning,
+): Record<string, string> {
+  const { workers, vpc, taskSecurityGroup } = compute;
+  const names = Object.fromEntries(
+    Object.entries(workers).map(([size, { functionName }]) => [size, functionName]),
+  );
+  return {
+    [Setting.table]: storage.table.tableName,
+    [Setting.dataBucket]: storage.dataBucket.bucketName,
+    [Setting.workerFunctions]: Stack.of(compute).toJsonString(names),
+    [Setting.cluster]: compute.cluster.ref,
+    [Setting.taskDefinition]: workerFamily,
+    [Setting.taskContainer]: workerContainer,
+    [Setting.subnets]: vpc.publicSubnets.map(({ subnetId }) => subnetId).join(','),
+    [Setting.securityGroups]: taskSecurityGroup.attrGroupId,
+    [Setting.totalSlots]: tuning.totalSlots.valueAsString,
+    [Setting.tickMs]: tuning.tickMs.valueAsString,
+    [Setting.heartbeatMs]: tuning.heartbeatMs.valueAsString,
+    [Setting.leaseMs]: tuning.leaseMs.valueAsString,
+    [Setting.claimLeaseMs]: tuning.claimLeaseMs.valueAsString,
+  };
+}
+
+function grantLaunching(grantee: IGrantable, { workers, cluster, taskDefinition }: ComputeStack): void {
+  const statements = [
+    new PolicyStatement({
+      actions: ['lambda:InvokeFunction'],
+      resources: Object.values(workers).map(({ functionArn }) => functionArn),
+    }),
+    new PolicyStatement({
+      actions: ['ecs:RunTask'],
+      resources: [
+        Stack.of(cluster).formatArn({
+          service: 'ecs',
+          resource: 'task-definition',
+          resourceName: `${workerFamily}:*`,
+        }),
+      ],
+      conditions: { ArnEquals: { 'ecs:cluster': cluster.attrArn } },
+    }),
+    new PolicyStatement({
+      actions: ['iam:PassRole'],
+      resources: [taskDefinition.taskRole.roleArn, taskDefinition.obtainExecutionRole().roleArn],
+      conditions: { StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } },
+    }),
+  ];
+  for (const statement of statements) grantee.grantPrincipal.addToPrincipalPolicy(statement);
+}
+
+/** Tasks get their names when they start, so the right is for every task of the cluster. */
+function grantStopping(grantee: IGrantable, { cluster }: ComputeStack): void {
+  grantee.grantPrincipal.addToPrincipalPolicy(
+    new PolicyStatement({
+      actions: ['ecs:StopTask'],
+      resources: [
+        Stack.of(cluster).formatArn({ service: 'ecs', resource: 'task', resourceName: `${cluster.ref}/*` }),
+      ],
+      conditions: { ArnEquals: { 'ecs:cluster': cluster.attrArn } },
+    }),
+  );
+}

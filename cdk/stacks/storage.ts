@@ -1,0 +1,78 @@
+import { CfnOutput, Duration, RemovalPolicy, Stack, type StackProps } from 'aws-cdk-lib';
+import { type Attribute, AttributeType, BillingMode, ProjectionType, Table } from 'aws-cdk-lib/aws-dynamodb';
+import { LogGroup } from 'aws-cdk-lib/aws-logs';
+import { BlockPublicAccess, Bucket, BucketEncryption } from 'aws-cdk-lib/aws-s3';
+import type { Construct } from 'constructs';
+import { OutputName, TableSchema } from '../../src/contracts/settings.ts';
+import { acknowledge } from '../constructs/acknowledge.ts';
+import type { OutriderConfig } from '../config.ts';
+
+export interface StorageStackProps extends StackProps {
+  readonly config: OutriderConfig;
+}
+
+/** What outlives every other stack: data, records, logs. Bucket and table stay even when the stack is deleted. */
+export class StorageStack extends Stack {
+  /** Intermediate data under `jobs/`, default outputs under `output/`. */
+  readonly dataBucket: Bucket;
+  readonly table: Table;
+  /** One group for all that runs jobs, so that the log of a job is one query. */
+  readonly jobLogs: LogGroup;
+
+  constructor(scope: Construct, id: string, props: StorageStackProps) {
+    super(scope, id, { description: 'Outrider: data and records of jobs', ...props });
+    this.dataBucket = addDataBucket(this, props.config);
+    this.table = addTable(this);
+    this.jobLogs = new LogGroup(this, 'JobLogs', {
+      retention: props.config.logRetentionDays,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    new CfnOutput(this, OutputName.dataBucket, { value: this.dataBucket.bucketName });
+    new CfnOutput(this, OutputName.table, { value: this.table.tableName });
+    new CfnOutput(this, OutputName.logGroup, { value: this.jobLogs.logGroupName });
+  }
+}
+
+function addDataBucket(scope: Construct, config: OutriderConfig): Bucket {
+  const bucket = new Bucket(scope, 'Data', {
+    blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
+    encryption: BucketEncryption.S3_MANAGED,
+    enforceSSL: true,
+    removalPolicy: RemovalPolicy.RETAIN,
+    lifecycleRules: [
+      { id: 'expire-intermediate-data', prefix: 'jobs/', expiration: Duration.days(config.intermediateDays) },
+      // Attempts that died leave uploads behind which Finish may not have seen.
+      { id: 'abort-dead-uploads', abortIncompleteMultipartUploadAfter: Duration.days(2) },
+    ],
+  });
+  acknowledge(bucket, {
+    'AwsSolutions-S1':
+      'Access logs would cost a write per request of a shuffle; CloudTrail data events can be had.',
+  });
+  return bucket;
+}
+
+function addTable(scope: Construct): Table {
+  const text = (name: string): Attribute => ({ name, type: AttributeType.STRING });
+  const number = (name: string): Attribute => ({ name, type: AttributeType.NUMBER });
+  const table = new Table(scope, 'Table', {
+    partitionKey: text(TableSchema.partitionKey),
+    sortKey: text(TableSchema.sortKey),
+    billingMode: BillingMode.PAY_PER_REQUEST,
+    pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
+    timeToLiveAttribute: TableSchema.ttl,
+    removalPolicy: RemovalPolicy.RETAIN,
+  });
+  table.addLocalSecondaryIndex({
+    indexName: TableSchema.changeIndex,
+    sortKey: number(TableSchema.changeKey),
+    projectionType: ProjectionType.ALL,
+  });
+  table.addGlobalSecondaryIndex({
+    indexName: TableSchema.listingIndex,
+    partitionKey: text(TableSchema.listingPartitionKey),
+    sortKey: number(TableSchema.listingSortKey),
+    projectionType: ProjectionType.ALL,
+  });
+  return table;
+}

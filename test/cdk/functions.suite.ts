@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import { synthesized } from './synthesized.ts';
+
+const system = synthesized();
+const functions = system.resources('AWS::Lambda::Function');
+
+describe('functions', () => {
+  it('are a worker of each size, the four steps and the API, and nothing besides', () => {
+    expect(
+      functions.map(({ stack, properties }) => `${stack} ${String(properties['MemorySize'])}`).toSorted(),
+    ).toEqual([
+      'OutriderApi 512',
+      'OutriderCompute 1769',
+      'OutriderCompute 3538',
+      'OutriderCompute 7076',
+      'OutriderCompute 884',
+      'OutriderCoordinator 1024',
+      'OutriderCoordinator 512',
+      'OutriderCoordinator 512',
+      'OutriderCoordinator 512',
+    ]);
+  });
+
+  it.each(functions.map((found) => [found.logicalId, found] as const))(
+    '%s runs on arm64 and Node 24',
+    (_, found) => {
+      expect(found.properties).toMatchObject({
+        Architectures: ['arm64'],
+        Runtime: 'nodejs24.x',
+        Handler: 'index.handler',
+      });
+    },
+  );
+
+  it.each(functions.map((found) => [found.logicalId, found] as const))(
+    '%s is never retried by Lambda',
+    (_, found) => {
+      const configs = system
+        .resources('AWS::Lambda::EventInvokeConfig')
+        .filter(({ stack }) => stack === found.stack)
+        .filter(
+          ({ properties }) => JSON.stringify(properties['FunctionName']) === `{"Ref":"${found.logicalId}"}`,
+        );
+      expect(configs.map(({ properties }) => properties['MaximumRetryAttempts'])).toEqual([0]);
+      // At least as long as a launched attempt may take to claim itself.
+      expect(Number(configs[0]?.properties['MaximumEventAgeInSeconds'])).toBeGreaterThanOrEqual(60);
+    },
+  );
+
+  it('gives workers 15 minutes and scratch space that grows with memory', () => {
+    const workers = functions.filter(({ stack }) => stack === 'OutriderCompute');
+    const facts = workers.map(({ properties }) => [
+      properties['MemorySize'],
+      properties['Timeout'],
+      properties['EphemeralStorage'],
+    ]);
+    expect(facts).toEqual([
+      [884, 900, { Size: 2048 }],
+      [1769, 900, { Size: 4096 }],
+      [3538, 900, { Size: 8192 }],
+      [7076, 900, { Size: 10240 }],
+    ]);
+  });
+
+  it('reserves concurrency for none, so that all slots are one pool', () => {
+    expect(
+      functions.filter(({ properties }) => properties['ReservedConcurrentExecutions'] !== undefined),
+    ).toEqual([]);
+  });
+
+  it('tells the steps where everything is', () => {
+    const schedule = functions.find(({ logicalId }) => logicalId.startsWith('schedule'));
+    const environment = schedule?.properties['Environment'];
+    expect(environment).toMatchObject({
+      Variables: {
+        OUTRIDER_TASK_DEFINITION: 'outrider-worker',
+        OUTRIDER_TASK_CONTAINER: 'worker',
+        OUTRIDER_TOTAL_SLOTS: { Ref: 'TotalSlots' },
+        OUTRIDER_TICK_MS: { Ref: 'TickMs' },
+        OUTRIDER_HEARTBEAT_MS: { Ref: 'HeartbeatMs' },
+        OUTRIDER_LEASE_MS: { Ref: 'LeaseMs' },
+        OUTRIDER_CLAIM_LEASE_MS: { Ref: 'ClaimLeaseMs' },
+      },
+    });
+    expect(JSON.stringify(environment)).toContain('OUTRIDER_WORKER_FUNCTIONS');
+  });
+
+  it('offers the tuning parameters with the defaults for AWS', () => {
+    const parameters = system.stacks.get('OutriderCoordinator')?.toJSON()['Parameters'] as unknown;
+    expect(parameters).toMatchObject({
+      TotalSlots: { Type: 'Number', Default: 900 },
+      TickMs: { Default: 1000 },
+      HeartbeatMs: { Default: 10000 },
+      LeaseMs: { Default: 15000 },
+      ClaimLeaseMs: { Default: 60000 },
+    });
+  });
+});
+
+describe('the Fargate task', () => {
+  it('runs on arm64 under the family that the scheduler names', () => {
+    expect(system.resources('AWS::ECS::TaskDefinition').map(({ properties }) => properties)).toMatchObject([
+      {
+        Family: 'outrider-worker',
+        RequiresCompatibilities: ['FARGATE'],
+        RuntimePlatform: { CpuArchitecture: 'ARM64' },
+        ContainerDefinitions: [{ Name: 'worker', StopTimeout: 30 }],
+      },
+    ]);
+  });
+
+  it('stands in public subnets without NAT and accepts no connections', () => {
+    expect(system.resources('AWS::EC2::NatGateway')).toEqual([]);
+    const [group] = system.resources('AWS::EC2::SecurityGroup');
+    expect(group?.properties['SecurityGroupIngress']).toBeUndefined();
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { synthesized } from './synthesized.ts';
+
+const policySchema = z.looseObject({
+  PolicyDocument: z.object({
+    Statement: z.array(
+      z.looseObject({
+        Effect: z.string(),
+        Action: z.union([z.array(z.string()), z.string().transform((action) => [action])]),
+        Resource: z.union([z.array(z.unknown()), z.unknown().transform((resource) => [resource])]),
+        Condition: z.unknown().optional(),
+      }),
+    ),
+  }),
+});
+const system = synthesized();
+type Statement = z.output<typeof policySchema>['PolicyDocument']['Statement'][number];
+
+/** Statements of the policy whose logical id begins with `prefix`. */
+function statements(prefix: string, from = system): readonly Statement[] {
+  return from
+    .resources('AWS::IAM::Policy')
+    .filter(({ logicalId }) => logicalId.startsWith(prefix))
+    .flatMap(({ properties }) => policySchema.parse(properties).PolicyDocument.Statement);
+}
+
+const actions = (found: readonly Statement[]): string[] => found.flatMap(({ Action }) => Action);
+const resourcesOf = (found: readonly Statement[], action: string): string =>
+  JSON.stringify(found.filter(({ Action }) => Action.includes(action)).flatMap(({ Resource }) => Resource));
+
+describe('grants', () => {
+  it('name every resource, but where AWS has none to name', () => {
+    const unnamed = system.resources('AWS::IAM::Policy').flatMap(({ logicalId, properties }) =>
+      policySchema
+        .parse(properties)
+        .PolicyDocument.Statement.filter(({ Resource }) => Resource.includes('*'))
+        .map(
+          ({ Action }) =>
+            `${logicalId.slice(0, -8)}: ${[...new Set(Action.map((action) => action.replace(/:.*/, '')))].join(' ')}`,
+        ),
+    );
+    expect(unnamed).toEqual([
+      // A token of the registry, delivery of logs, and traces: AWS names no resource for them.
+      'TaskExecutionRoleDefaultPolicy: ecr',
+      'JobsRoleDefaultPolicy: logs xray',
+    ]);
+  });
+
+  it('allow no whole service', () => {
+    const all = system
+      .resources('AWS::IAM::Policy')
+      .flatMap(({ properties }) => actions(policySchema.parse(properties).PolicyDocument.Statement));
+    expect(all.filter((action) => action.includes('*'))).toEqual([]);
+  });
+
+  it('let workers reach data and records, and start nothing', () => {
+    for (const prefix of ['WorkerRole', 'TaskTaskRole']) {
+      const services = new Set(actions(statements(prefix)).map((action) => action.split(':')[0]));
+      expect([...services].toSorted().filter((service) => service !== 'logs')).toEqual(['dynamodb', 's3']);
+    }
+  });
+
+  it('let the scheduler invoke the workers only, and run the one task in the one cluster only', () => {
+    const found = statements('schedulerole');
+    const invoked = resourcesOf(found, 'lambda:InvokeFunction');
+    expect(
+      invoked.match(/OutriderCompute:ExportsOutputFnGetAttWorker(small|medium|large|xlarge)/g),
+    ).toHaveLength(4);
+    expect(invoked.match(/ImportValue/g)).toHaveLength(4);
+    const run = found.find(({ Action }) => Action.includes('ecs:RunTask'));
+    expect(JSON.stringify(run?.Resource)).toContain(':task-definition/outrider-worker:*');
+    expect(JSON.stringify(run?.Condition)).toContain('"ecs:cluster":{"Fn::ImportValue":"OutriderCompute:');
+    const pass = found.find(({ Action }) => Action.includes('iam:PassRole'));
+    expect(pass?.Resource).toHaveLength(2);
+    expect(pass?.Condition).toEqual({ StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } });
+  });
+
+  it.each(['planrole', 'finishrole', 'failrole', 'HandlerRole', 'WorkerRole', 'TaskTaskRole'])(
+    'let %s launch nothing',
+    (prefix) => {
+      const found = actions(statements(prefix));
+      expect(found).not.toContain('lambda:InvokeFunction');
+      expect(found).not.toContain('ecs:RunTask');
+      expect(found).not.toContain('iam:PassRole');
+    },
+  );
+
+  it('let the API start, describe and stop executions of the one state machine', () => {
+    const found = statements('HandlerRole');
+    expect(resourcesOf(found, 'states:StartExecution')).toMatch(
+      /^\[\{"Fn::ImportValue":"OutriderCoordinator:[^"]*Jobs/,
+    );
+    expect(resourcesOf(found, 'states:StopExecution')).toContain(':execution:');
+    expect(resourcesOf(found, 'states:DescribeExecution')).toContain(':execution:');
+  });
+
+  it('reach no bucket but the own, unless the deployment names more', () => {
+    expect(JSON.stringify(statements('WorkerRole'))).not.toContain(':s3:::');
+    const more = statements('WorkerRole', synthesized({ inputBuckets: 'texts', outputBuckets: ['results'] }));
+    expect(resourcesOf(more, 's3:GetObject')).toContain(':s3:::texts/*');
+    expect(resourcesOf(more, 's3:PutObject')).not.toContain(':s3:::texts');
+    expect(resourcesOf(more, 's3:PutObject')).toContain(':s3:::results/*');
+  });
+
+  it('refuse a bucket that is no name of a bucket, and say so', () => {
+    expect(() => synthesized({ inputBuckets: ['s3://texts/'] })).toThrow(
+      /context "inputBuckets": .*name of a bucket/,
+    );
+  });
+});

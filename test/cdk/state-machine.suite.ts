@@ -1,0 +1,129 @@
+import aslValidator from 'asl-validator';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { assertSupportedDefinition } from '../../src/local/sfn/definition.ts';
+import { synthesized } from './synthesized.ts';
+
+const joined = z.object({ 'Fn::Join': z.tuple([z.literal(''), z.array(z.unknown())]) });
+const retry = z.looseObject({ ErrorEquals: z.array(z.string()), MaxAttempts: z.number() });
+const definitionSchema = z.looseObject({
+  StartAt: z.string(),
+  States: z.record(
+    z.string(),
+    z.looseObject({
+      Type: z.string(),
+      Next: z.string().optional(),
+      Resource: z.string().optional(),
+      Retry: z.array(retry).optional(),
+      Catch: z.array(z.unknown()).optional(),
+    }),
+  ),
+});
+
+/** The definition with every reference to a function replaced by an ARN of the right form. */
+function definition(): z.output<typeof definitionSchema> {
+  const [machine] = synthesized().resources('AWS::StepFunctions::StateMachine');
+  const parts = joined.parse(machine?.properties['DefinitionString'])['Fn::Join'][1];
+  const text = parts.map((part) =>
+    typeof part === 'string' ? part : `arn:aws:lambda:us-east-1:000000000000:function:${functionOf(part)}`,
+  );
+  return definitionSchema.parse(JSON.parse(text.join('')));
+}
+
+const functionOf = (reference: unknown): string =>
+  z
+    .object({ 'Fn::GetAtt': z.tuple([z.string(), z.literal('Arn')]) })
+    .parse(reference)
+    ['Fn::GetAtt'][0].slice(0, -8);
+
+const machine = definition();
+
+describe('the state machine', () => {
+  it('is valid by the published schema of the language', () => {
+    const result = aslValidator(machine);
+    expect(result.errorsText()).toBe('');
+    expect(result.isValid).toBe(true);
+  });
+
+  it('lies in the subset that the embedded Step Functions runs as AWS does', () => {
+    expect(() => {
+      assertSupportedDefinition(machine);
+    }).not.toThrow();
+  });
+
+  it('plans, schedules until the scheduler says finish, and finishes', () => {
+    expect(machine.StartAt).toBe('Plan');
+    expect(machine.States).toMatchObject({
+      Plan: { Next: 'Schedule', Resource: expect.stringMatching(/:plan$/) as unknown },
+      Schedule: { Next: 'IsDone', Resource: expect.stringMatching(/:schedule$/) as unknown },
+      IsDone: {
+        Choices: [
+          { Variable: '$.outcome', StringEquals: 'finish', Next: 'Finish' },
+          { Variable: '$.outcome', StringEquals: 'continue', Next: 'Schedule' },
+        ],
+        Default: 'UnknownOutcome',
+      },
+      Finish: { End: true, Resource: expect.stringMatching(/:finish$/) as unknown },
+    });
+  });
+
+  it.each(['Plan', 'Schedule', 'Finish'])(
+    'records the error when %s fails for good, and fails with it',
+    (name) => {
+      expect(machine.States[name]?.Catch).toEqual([
+        { ErrorEquals: ['States.ALL'], ResultPath: '$.error', Next: 'Fail' },
+      ]);
+      expect(machine.States['Fail']).toMatchObject({ Next: 'JobFailed', ResultPath: null });
+      expect(machine.States['JobFailed']).toMatchObject({
+        Type: 'Fail',
+        ErrorPath: '$.error.Error',
+        CausePath: '$.error.Cause',
+      });
+    },
+  );
+
+  it.each(['Plan', 'Schedule', 'Finish', 'Fail'])(
+    '%s retries passing faults with backoff and full jitter',
+    (name) => {
+      const passing = machine.States[name]?.Retry?.find(({ ErrorEquals }) =>
+        ErrorEquals.includes('StoreUnavailable'),
+      );
+      expect(passing).toEqual({
+        ErrorEquals: [
+          'StoreUnavailable',
+          'LaunchThrottled',
+          'Lambda.ServiceException',
+          'Lambda.AWSLambdaException',
+          'Lambda.SdkClientException',
+          'Lambda.TooManyRequestsException',
+          'Lambda.Unknown',
+          'Runtime.ExitError',
+          'Sandbox.Timedout',
+          'States.Timeout',
+        ],
+        IntervalSeconds: 1,
+        BackoffRate: 2,
+        MaxDelaySeconds: 30,
+        MaxAttempts: 12,
+        JitterStrategy: 'FULL',
+      });
+    },
+  );
+
+  it('waits for a held lease as long as the longest invocation may hold it', () => {
+    const held = machine.States['Schedule']?.Retry?.find(({ ErrorEquals }) =>
+      ErrorEquals.includes('LeaseHeld'),
+    );
+    expect(held).toMatchObject({ IntervalSeconds: 3, BackoffRate: 1 });
+    expect(3 * (held?.MaxAttempts ?? 0)).toBeGreaterThanOrEqual(900);
+  });
+
+  it('never retries what will not pass', () => {
+    const retried = Object.values(machine.States).flatMap(({ Retry = [] }) =>
+      Retry.flatMap((rule) => rule.ErrorEquals),
+    );
+    for (const error of ['BrokenInvariant', 'JobFailed', 'InvalidInput', 'States.ALL', 'States.TaskFailed']) {
+      expect(retried).not.toContain(error);
+    }
+  });
+});
