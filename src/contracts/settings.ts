@@ -44,6 +44,8 @@ export const OutputName = {
   dataBucket: 'DataBucketName',
   table: 'TableName',
   stateMachine: 'StateMachineArn',
+  /** The log group of all functions and tasks that run jobs. */
+  logGroup: 'LogGroupName',
 } as const;
 
 /** CloudFormation parameters that deployments and the embedded stack set. */
