@@ -9,7 +9,7 @@ export const limits = {
   /** Partitions of a stage's output. */
   partitions: 1_000,
   /** Producer tasks times partitions on one all-to-all edge. */
-  shuffleSegments: 4_000_000,
+  shuffleSegments: 1_000_000,
   /** Objects that the inputs of one job may match. */
   inputObjects: 100_000,
   /** Attempts of one task that failed or were lost before the job fails. */

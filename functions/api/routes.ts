@@ -1,0 +1,94 @@
+import { cancelJob, setDeadline } from '../../src/app/change-job.ts';
+import { findJob, listAttempts, listJobs } from '../../src/app/query-jobs.ts';
+import { submitJob, type SubmitDeps } from '../../src/app/submit-job.ts';
+import type { ErrorResponse } from '../../src/contracts/api.ts';
+import { ErrorName, InvalidInputError, OutriderError } from '../../src/contracts/errors.ts';
+import type { AttemptStore } from '../../src/ports/attempt-store.ts';
+import type { Log } from '../../src/ports/log.ts';
+
+/** What the API works with. */
+export interface ApiDeps extends SubmitDeps {
+  readonly attempts: AttemptStore;
+  readonly log: Log;
+}
+
+/** The parts of an API Gateway proxy event that the API reads. */
+export interface ApiRequest {
+  readonly httpMethod: string;
+  /** The route's pattern, such as `/jobs/{id}`. */
+  readonly resource: string;
+  readonly pathParameters: Readonly<Record<string, string | undefined>> | null;
+  readonly queryStringParameters: Readonly<Record<string, string | undefined>> | null;
+  readonly body: string | null;
+  readonly isBase64Encoded: boolean;
+}
+
+export interface ApiAnswer {
+  readonly statusCode: number;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+type Route = (deps: ApiDeps, request: ApiRequest) => Promise<{ status: number; body: unknown }>;
+
+const idOf = (request: ApiRequest): string => request.pathParameters?.['id'] ?? '';
+
+function bodyOf({ body, isBase64Encoded }: ApiRequest): unknown {
+  const text = body === null ? '' : isBase64Encoded ? Buffer.from(body, 'base64').toString() : body;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InvalidInputError('body must be JSON', { field: 'body' });
+  }
+}
+
+const ok = (body: unknown): { status: number; body: unknown } => ({ status: 200, body });
+
+const routes: Readonly<Record<string, Route>> = {
+  'POST /jobs': async (deps, request) => {
+    const outcome = await submitJob(deps, bodyOf(request));
+    return { status: outcome.started ? 201 : 200, body: outcome };
+  },
+  'GET /jobs': async (deps, { queryStringParameters: query }) =>
+    ok(await listJobs(deps.jobs, { limit: query?.['limit'], cursor: query?.['cursor'] })),
+  'GET /jobs/{id}': async (deps, request) => ok(await findJob(deps.jobs, idOf(request))),
+  'GET /jobs/{id}/attempts': async (deps, request) => ok(await listAttempts(deps, idOf(request))),
+  'POST /jobs/{id}/cancel': async (deps, request) => ok(await cancelJob(deps, idOf(request))),
+  'PUT /jobs/{id}/deadline': async (deps, request) => ok(await setDeadline(deps, idOf(request), bodyOf(request))),
+};
+
+const statusOf: Readonly<Record<string, number>> = {
+  [ErrorName.InvalidInput]: 400,
+  [ErrorName.NotFound]: 404,
+  [ErrorName.Conflict]: 409,
+  [ErrorName.StoreUnavailable]: 503,
+};
+
+function answerError(deps: ApiDeps, error: unknown): ApiAnswer {
+  const known = error instanceof OutriderError ? statusOf[error.name] : undefined;
+  if (!(error instanceof OutriderError) || known === undefined) {
+    deps.log.warn('request failed', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+    return reply(500, { error: 'InternalError', message: 'internal error' } satisfies ErrorResponse);
+  }
+  const field = error.details['field'];
+  const body: ErrorResponse = {
+    error: error.name, message: error.message, ...(typeof field === 'string' ? { field } : {}),
+  };
+  return reply(known, body);
+}
+
+const reply = (statusCode: number, body: unknown): ApiAnswer => ({
+  statusCode, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+});
+
+/** Answers one request; errors become answers with a status, never exceptions. */
+export async function answer(deps: ApiDeps, request: ApiRequest): Promise<ApiAnswer> {
+  const route = routes[`${request.httpMethod} ${request.resource}`];
+  if (route === undefined) return reply(404, { error: ErrorName.NotFound, message: 'no such route' } satisfies ErrorResponse);
+  try {
+    const { status, body } = await route(deps, request);
+    return reply(status, body);
+  } catch (error) {
+    return answerError(deps, error);
+  }
+}

@@ -1,0 +1,91 @@
+import {
+  dynamoClient, ecsClient, lambdaClient, s3Client, sfnClient,
+} from '../../src/adapters/aws/clients.ts';
+import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
+import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
+import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
+import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
+import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
+import { LambdaEcsLauncher } from '../../src/adapters/aws/lambda-ecs-launcher.ts';
+import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
+import { SfnCoordinator } from '../../src/adapters/aws/sfn-coordinator.ts';
+import { JsonLog } from '../../src/adapters/node/json-log.ts';
+import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
+import { SystemClock } from '../../src/adapters/node/system-clock.ts';
+import type { FinishDeps } from '../../src/app/finish-job.ts';
+import type { PlanDeps } from '../../src/app/plan-job.ts';
+import type { SchedulerDeps } from '../../src/app/run-scheduler.ts';
+import { Setting } from '../../src/contracts/settings.ts';
+import { operators } from '../../src/operators/registry.ts';
+import type { ApiDeps } from '../api/routes.ts';
+import {
+  durationSetting, type Environment, listSetting, numberSetting, textSetting, workerFunctionsSetting,
+} from './settings.ts';
+
+const awsSettings = (env: Environment): { region: string; env: Environment } => ({
+  region: env['AWS_REGION'] ?? 'us-east-1',
+  env,
+});
+
+/** What every function has: time, log, table and objects. */
+function buildCommon(env: Environment) {
+  const aws = awsSettings(env);
+  const table = new DynamoTable(dynamoClient(aws), textSetting(env, Setting.table));
+  return {
+    aws, table,
+    clock: new SystemClock(),
+    log: new JsonLog(),
+    jobs: new DynamoJobStore(table),
+    objects: new S3ObjectStore(s3Client(aws)),
+    dataBucket: textSetting(env, Setting.dataBucket),
+  };
+}
+
+export function buildPlanDeps(env: Environment): PlanDeps {
+  return buildCommon(env);
+}
+
+export function buildFinishDeps(env: Environment): FinishDeps {
+  const common = buildCommon(env);
+  return { ...common, attempts: new DynamoAttemptStore(common.table), ledger: new DynamoCapacityLedger(common.table) };
+}
+
+export function buildSchedulerDeps(env: Environment): SchedulerDeps {
+  const common = buildFinishDeps(env);
+  const { aws, table } = buildCommon(env);
+  const places = {
+    workerFunctions: workerFunctionsSetting(env),
+    cluster: textSetting(env, Setting.cluster),
+    taskDefinition: textSetting(env, Setting.taskDefinition),
+    taskContainer: textSetting(env, Setting.taskContainer),
+    subnets: listSetting(env, Setting.subnets),
+    securityGroups: listSetting(env, Setting.securityGroups),
+  };
+  return {
+    ...common,
+    leases: new DynamoLeaseStore(table),
+    decisions: new DynamoDecisionLog(table),
+    launcher: new LambdaEcsLauncher({ lambda: lambdaClient(aws), ecs: ecsClient(aws) }, places),
+    config: {
+      tickMs: durationSetting(env, Setting.tickMs),
+      heartbeatMs: durationSetting(env, Setting.heartbeatMs),
+      leaseMs: durationSetting(env, Setting.leaseMs),
+      claimLeaseMs: durationSetting(env, Setting.claimLeaseMs),
+      totalSlots: numberSetting(env, Setting.totalSlots),
+    },
+  };
+}
+
+export function buildApiDeps(env: Environment): ApiDeps {
+  const { aws, table, clock, log, jobs, dataBucket } = buildCommon(env);
+  return {
+    clock, log, jobs, dataBucket,
+    attempts: new DynamoAttemptStore(table),
+    ids: new RandomIdSource(),
+    coordinator: new SfnCoordinator(sfnClient(aws), textSetting(env, Setting.stateMachineArn)),
+    checkOperator: (name, options) => {
+      operators[name].check(options);
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { tmpdir } from 'node:os';
+import { dynamoClient, s3Client } from '../../src/adapters/aws/clients.ts';
+import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
+import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
+import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
+import { JsonLog } from '../../src/adapters/node/json-log.ts';
+import { SystemClock } from '../../src/adapters/node/system-clock.ts';
+import { Setting } from '../../src/contracts/settings.ts';
+import { operators } from '../../src/operators/registry.ts';
+import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
+import { loadCode } from '../../src/worker/user-code.ts';
+import type { Place } from './place.ts';
+import { type Environment, textSetting } from './settings.ts';
+
+/** Memory that a task may use to sort, whatever its worker's size: what exceeds it goes to disk. */
+const sortMemoryBytes = 64 * 1024 * 1024;
+
+/** What an attempt works with, on Lambda and on Fargate alike. */
+export function buildWorkerDeps(env: Environment, place: Place): AttemptDeps {
+  const aws = { region: env['AWS_REGION'] ?? 'us-east-1', env };
+  const objects = new S3ObjectStore(s3Client(aws));
+  return {
+    objects,
+    attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), textSetting(env, Setting.table))),
+    clock: new SystemClock(),
+    log: new JsonLog(),
+    operators,
+    dataBucket: textSetting(env, Setting.dataBucket),
+    place,
+    scratchRoot: tmpdir(),
+    sortMemoryBytes,
+    loadCode: (code, scratchDir) => loadCode(objects, code, scratchDir),
+  };
+}

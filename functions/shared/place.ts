@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import type { Environment } from './settings.ts';
+
+/** Where an attempt runs. */
+export interface Place {
+  readonly node: string;
+  readonly zone: string;
+}
+
+const unknownZone = 'unknown';
+const metadataTimeoutMs = 1_000;
+
+async function metadata(url: string, headers: Record<string, string>): Promise<unknown> {
+  try {
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(metadataTimeoutMs) });
+    return response.ok ? await response.json() : undefined;
+  } catch {
+    return undefined; // The zone is good to know, not needed: no attempt fails for it.
+  }
+}
+
+const lambdaMetadata = z.object({ AvailabilityZoneID: z.string() });
+
+/** Log stream and zone id of this Lambda environment. */
+export async function lambdaPlace(env: Environment): Promise<Place> {
+  const node = `${env['AWS_LAMBDA_FUNCTION_NAME'] ?? 'lambda'}/${env['AWS_LAMBDA_LOG_STREAM_NAME'] ?? 'unknown'}`;
+  const host = env['AWS_LAMBDA_METADATA_API'];
+  if (host === undefined) return { node, zone: unknownZone };
+  const url = `http://${host}/2026-01-15/metadata/execution-environment`;
+  const found = lambdaMetadata.safeParse(await metadata(url, { authorization: `Bearer ${env['AWS_LAMBDA_METADATA_TOKEN'] ?? ''}` }));
+  return { node, zone: found.success ? found.data.AvailabilityZoneID : unknownZone };
+}
+
+const taskMetadata = z.object({ TaskARN: z.string(), AvailabilityZone: z.string().default(unknownZone) });
+
+/** ARN and zone name of this Fargate task. */
+export async function fargatePlace(env: Environment): Promise<Place> {
+  const base = env['ECS_CONTAINER_METADATA_URI_V4'];
+  if (base === undefined) return { node: 'fargate/unknown', zone: unknownZone };
+  const found = taskMetadata.safeParse(await metadata(`${base}/task`, {}));
+  return found.success ? { node: found.data.TaskARN, zone: found.data.AvailabilityZone } : { node: 'fargate/unknown', zone: unknownZone };
+}

@@ -1,0 +1,45 @@
+import { BrokenInvariantError } from '../../src/contracts/errors.ts';
+import { type WorkerSize, workerSizes } from '../../src/contracts/job-spec.ts';
+import { Setting } from '../../src/contracts/settings.ts';
+import { type DurationMs, durationMs } from '../../src/contracts/units.ts';
+
+/** The environment of a function, as the CDK app fills it. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+type SettingName = (typeof Setting)[keyof typeof Setting];
+
+/** The text of a setting; a missing one stops the function at its cold start, not at its first job. */
+export function textSetting(env: Environment, name: SettingName): string {
+  const value = env[name];
+  if (value === undefined || value === '') throw new BrokenInvariantError(`setting ${name} is missing`);
+  return value;
+}
+
+/** A whole number of at least 1. */
+export function numberSetting(env: Environment, name: SettingName): number {
+  const value = Number(textSetting(env, name));
+  if (!Number.isInteger(value) || value < 1) {
+    throw new BrokenInvariantError(`setting ${name} must be a whole number of at least 1`, { value: env[name] });
+  }
+  return value;
+}
+
+/** A length of time in milliseconds, at least 1. */
+export const durationSetting = (env: Environment, name: SettingName): DurationMs => durationMs(numberSetting(env, name));
+
+/** Comma-separated names. */
+export const listSetting = (env: Environment, name: SettingName): readonly string[] =>
+  textSetting(env, name).split(',').filter((part) => part !== '');
+
+/** The name of the worker function of each size. */
+export function workerFunctionsSetting(env: Environment): Readonly<Record<WorkerSize, string>> {
+  const parsed: unknown = JSON.parse(textSetting(env, Setting.workerFunctions));
+  const names = new Map(typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : []);
+  const nameOf = (size: WorkerSize): string => {
+    const name: unknown = names.get(size);
+    if (typeof name !== 'string') throw new BrokenInvariantError(`setting ${Setting.workerFunctions} lacks "${size}"`);
+    return name;
+  };
+  const sizes = Object.keys(workerSizes) as WorkerSize[];
+  return Object.fromEntries(sizes.map((size) => [size, nameOf(size)])) as Record<WorkerSize, string>;
+}

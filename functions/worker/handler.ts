@@ -1,0 +1,12 @@
+import { attemptPayloadSchema } from '../../src/contracts/payloads.ts';
+import { runAttempt } from '../../src/worker/run-attempt.ts';
+import { buildWorkerDeps } from '../shared/build-worker-deps.ts';
+import { lambdaPlace } from '../shared/place.ts';
+
+const deps = lambdaPlace(process.env).then((place) => buildWorkerDeps(process.env, place));
+
+/** Runs one attempt. Never throws for an attempt that fails: its record says why, and the scheduler decides. */
+export const handler = async (event: unknown): Promise<{ outcome: string }> => {
+  const payload = attemptPayloadSchema.parse(event);
+  return { outcome: await runAttempt(await deps, payload) };
+};

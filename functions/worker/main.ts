@@ -1,0 +1,11 @@
+import { attemptPayloadSchema } from '../../src/contracts/payloads.ts';
+import { Setting } from '../../src/contracts/settings.ts';
+import { runAttempt } from '../../src/worker/run-attempt.ts';
+import { buildWorkerDeps } from '../shared/build-worker-deps.ts';
+import { fargatePlace } from '../shared/place.ts';
+import { textSetting } from '../shared/settings.ts';
+
+// A Fargate task runs one attempt and ends; its payload comes in the environment of its container.
+const payload = attemptPayloadSchema.parse(JSON.parse(textSetting(process.env, Setting.attemptPayload)));
+const deps = buildWorkerDeps(process.env, await fargatePlace(process.env));
+await runAttempt(deps, payload);

@@ -1,0 +1,41 @@
+import { deadlineRequestSchema } from '../contracts/api.ts';
+import { ConflictError } from '../contracts/errors.ts';
+import { parseInput } from '../contracts/invalid.ts';
+import { parseDurationText } from '../contracts/job-spec.ts';
+import type { JobRecord, JobState } from '../contracts/records.ts';
+import { durationMs, later } from '../contracts/units.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { JobPatch, JobStore } from '../ports/job-store.ts';
+import { findJob } from './query-jobs.ts';
+
+interface ChangeDeps {
+  readonly jobs: JobStore;
+  readonly clock: Clock;
+}
+
+const unfinished: readonly JobState[] = ['submitted', 'running'];
+
+async function change(deps: ChangeDeps, job: JobRecord, patch: JobPatch): Promise<JobRecord> {
+  if ((await deps.jobs.update(job.jobId, unfinished, patch)) === 'stale') {
+    throw new ConflictError(`job ${job.jobId} has ended`, { jobId: job.jobId });
+  }
+  return { ...job, ...patch };
+}
+
+/**
+ * Asks a job to stop; its scheduler cancels the workers and ends it as `cancelled`. A second request has no
+ * further effect. Throws `NotFoundError`, and `ConflictError` once the job has ended.
+ */
+export async function cancelJob(deps: ChangeDeps, id: string): Promise<JobRecord> {
+  const job = await findJob(deps.jobs, id);
+  if (job.cancelRequestedAt !== undefined && unfinished.includes(job.state)) return job;
+  return change(deps, job, { cancelRequestedAt: deps.clock.now() });
+}
+
+/** Sets a job's deadline, counted from now. Throws as `cancelJob`, and `InvalidInputError` for a bad body. */
+export async function setDeadline(deps: ChangeDeps, id: string, body: unknown): Promise<JobRecord> {
+  const { deadline } = parseInput(deadlineRequestSchema, body);
+  const job = await findJob(deps.jobs, id);
+  const length = durationMs(parseDurationText(deadline) ?? 0);
+  return change(deps, job, { deadlineAt: later(deps.clock.now(), length) });
+}

@@ -1,0 +1,25 @@
+import { BrokenInvariantError } from '../contracts/errors.ts';
+import type { JobId } from '../contracts/ids.ts';
+import { planKey } from '../contracts/keys.ts';
+import { type Plan, planSchema } from '../contracts/plan.ts';
+import type { StageShape } from '../core/model/job-state.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+
+/** The written plan of a job. Throws `NotFoundError` before it is planned. */
+export async function loadPlan(objects: ObjectStore, dataBucket: string, jobId: JobId): Promise<Plan> {
+  const bytes = await objects.readAll({ bucket: dataBucket, key: planKey(jobId) });
+  const parsed = planSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
+  if (!parsed.success) throw new BrokenInvariantError('plan does not match its schema', { jobId, cause: parsed.error.message });
+  return parsed.data;
+}
+
+/** The stages of a plan as policies know them. */
+export function shapesOf(plan: Plan): readonly StageShape[] {
+  const places = new Map(plan.stages.map(({ description }, index) => [description.name, index]));
+  return plan.stages.map(({ description, sourceBytes }) => ({
+    name: description.name,
+    tasks: description.tasks,
+    upstream: description.inputs.flatMap((input) => (input.kind === 'stage' ? [places.get(input.stage) ?? -1] : [])),
+    sourceBytes,
+  }));
+}

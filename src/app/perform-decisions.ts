@@ -1,0 +1,95 @@
+import { invariant } from '../contracts/errors.ts';
+import { type AttemptId, attemptParts } from '../contracts/ids.ts';
+import { stageKey } from '../contracts/keys.ts';
+import type { Plan } from '../contracts/plan.ts';
+import type { DurationMs, EpochMs } from '../contracts/units.ts';
+import type { Decision } from '../core/model/decision.ts';
+import type { JobState } from '../core/model/job-state.ts';
+import { forEachBounded } from '../lib/bounded.ts';
+import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
+import type { Launcher, LaunchOutcome, LaunchRequest } from '../ports/launcher.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+import { type OpenStage, spansOf } from './open-stage.ts';
+
+export interface PerformDeps {
+  readonly attempts: AttemptStore;
+  readonly launcher: Launcher;
+  readonly objects: ObjectStore;
+  readonly dataBucket: string;
+}
+
+/** A job in the hands of its scheduler. */
+export interface RunningJob {
+  readonly plan: Plan;
+  readonly state: JobState;
+  readonly openStages: Map<number, OpenStage>;
+  readonly heartbeatMs: DurationMs;
+}
+
+/** Parallel writes to the store and launches of one tick. */
+const parallelism = 32;
+
+const spaceOf = (job: RunningJob): TaskSpace => ({ jobId: job.plan.jobId, shards: job.plan.shards });
+
+function stageIndexOf(job: RunningJob, name: string): number {
+  return job.plan.stages.findIndex(({ description }) => description.name === name);
+}
+
+function launchRequest(job: RunningJob, attemptId: AttemptId): LaunchRequest {
+  const { stage, task } = attemptParts(attemptId);
+  const index = stageIndexOf(job, stage);
+  const plan = job.plan.stages[index];
+  const open = job.openStages.get(index);
+  invariant(plan !== undefined && open !== undefined, 'a launch for a stage that is not open', { attemptId });
+  const { jobId, shards } = job.plan;
+  return {
+    payload: {
+      jobId, attemptId, shards, stageKey: stageKey(jobId, stage), inputs: spansOf(open, task), heartbeatMs: job.heartbeatMs,
+    },
+    ...plan.description.worker,
+  };
+}
+
+async function stopWorker(deps: PerformDeps, job: RunningJob, attemptId: AttemptId): Promise<void> {
+  const attempt = job.state.attempts.get(attemptId);
+  const kind = attempt === undefined ? undefined : job.plan.stages[attempt.stage]?.description.worker.kind;
+  if (attempt === undefined || kind === undefined) return;
+  await deps.launcher.stop({ kind, ...(attempt.node === undefined ? {} : { node: attempt.node }) });
+}
+
+async function performOne(deps: PerformDeps, job: RunningJob, decision: Decision, now: EpochMs): Promise<void> {
+  switch (decision.kind) {
+    case 'open-stage':
+      for (const { key, body } of job.openStages.get(decision.stage)?.manifests ?? []) {
+        await deps.objects.write({ bucket: deps.dataBucket, key }, new TextEncoder().encode(body));
+      }
+      return;
+    case 'launch':
+      await deps.attempts.create(spaceOf(job), decision.attemptId, now);
+      return;
+    case 'cancel':
+      // A cancelled Fargate worker gets the order with its next report and ends by itself, data removed.
+      await deps.attempts.orderCancel(spaceOf(job), decision.attemptId, now);
+      return;
+    case 'lose':
+      await deps.attempts.markLost(spaceOf(job), decision.attemptId, now);
+      await stopWorker(deps, job, decision.attemptId);
+      return;
+  }
+}
+
+/**
+ * Carries decisions out: manifests and records first, then launches, so that a worker finds all it needs. Every
+ * effect is idempotent by its ids: after a crash the next scheduler performs the last tick again. Answers how
+ * the launches went.
+ */
+export async function performDecisions(
+  deps: PerformDeps, job: RunningJob, decisions: readonly Decision[], now: EpochMs,
+): Promise<readonly LaunchOutcome[]> {
+  const opens = decisions.filter(({ kind }) => kind === 'open-stage');
+  await forEachBounded(opens, 1, (decision) => performOne(deps, job, decision, now));
+  const others = decisions.filter(({ kind }) => kind !== 'open-stage');
+  await forEachBounded(others, parallelism, (decision) => performOne(deps, job, decision, now));
+  const requests = decisions.flatMap((decision) => (decision.kind === 'launch' ? [launchRequest(job, decision.attemptId)] : []));
+  return requests.length === 0 ? [] : deps.launcher.launch(requests);
+}

@@ -1,0 +1,112 @@
+import { ConflictError, InvalidInputError, JobFailedError } from '../contracts/errors.ts';
+import type { JobId } from '../contracts/ids.ts';
+import { isSource, type SourceInput } from '../contracts/job-spec.ts';
+import { type ObjectRef, parseUri, planKey, stageKey, uriOf } from '../contracts/keys.ts';
+import { limits } from '../contracts/limits.ts';
+import type { Plan, StagePlan } from '../contracts/plan.ts';
+import { finalJobStates, type JobRecord, type StageSummary } from '../contracts/records.ts';
+import { inputField, planStages, type ResolvedSources } from '../core/model/plan-stages.ts';
+import type { SourceObject } from '../core/model/splits.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { JobStore } from '../ports/job-store.ts';
+import type { Log } from '../ports/log.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+import { findJob } from './query-jobs.ts';
+
+export interface PlanDeps {
+  readonly jobs: JobStore;
+  readonly objects: ObjectStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly dataBucket: string;
+}
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+/** The objects behind one URI: those under a prefix that ends in "/" (or a bucket), else the one of that key. */
+async function objectsOf(objects: ObjectStore, uri: string, field: string): Promise<SourceObject[]> {
+  const ref = parseUri(uri);
+  if (ref === undefined) throw new InvalidInputError(`${field} must look like s3://bucket/key`, { field });
+  if (ref.key !== '' && !ref.key.endsWith('/')) {
+    const info = await objects.head(ref);
+    if (info === undefined) throw new InvalidInputError(`${field}: there is no object ${uri}`, { field });
+    return [{ ...ref, sizeBytes: info.sizeBytes, etag: info.etag }];
+  }
+  const found: SourceObject[] = [];
+  for await (const { key, sizeBytes, etag } of objects.list(ref)) {
+    if (key.endsWith('/')) continue; // A folder marker of the console.
+    found.push({ bucket: ref.bucket, key, sizeBytes, etag });
+    if (found.length > limits.inputObjects) {
+      throw new InvalidInputError(`${field} must match at most ${limits.inputObjects} objects`, { field });
+    }
+  }
+  if (found.length === 0) throw new InvalidInputError(`${field}: there is no object under ${uri}`, { field });
+  return found;
+}
+
+async function sourceObjects(objects: ObjectStore, input: SourceInput, field: string): Promise<SourceObject[]> {
+  const lists = [];
+  for (const [place, uri] of input.s3.entries()) lists.push(await objectsOf(objects, uri, `${field}.s3[${place}]`));
+  return lists.flat();
+}
+
+async function resolveSources(objects: ObjectStore, job: JobRecord): Promise<ResolvedSources> {
+  const sources = new Map<string, readonly SourceObject[]>();
+  const bySource = new Map<string, Promise<SourceObject[]>>(); // Two stages may read the same objects.
+  for (const [stageIndex, stage] of job.spec.stages.entries()) {
+    for (const [number, input] of stage.inputs.entries()) {
+      if (!isSource(input)) continue;
+      const field = inputField(stageIndex, number);
+      const identity = JSON.stringify(input.s3);
+      const found = bySource.get(identity) ?? sourceObjects(objects, input, field);
+      bySource.set(identity, found);
+      sources.set(field, await found);
+    }
+  }
+  return sources;
+}
+
+async function checkOutputIsFree(objects: ObjectStore, output: ObjectRef): Promise<void> {
+  for await (const { key } of objects.list(output)) {
+    const there = uriOf({ bucket: output.bucket, key });
+    throw new ConflictError(`output must be an empty prefix, but ${there} is there`, { field: 'output' });
+  }
+}
+
+function emptySummary({ description }: StagePlan): StageSummary {
+  return {
+    name: description.name, operator: description.operator ?? 'code', tasks: description.tasks,
+    done: 0, running: 0, failed: 0, bytesIn: 0, bytesOut: 0, recordsIn: 0, recordsOut: 0, workerMs: 0, progress: 0,
+  };
+}
+
+async function writePlan(deps: PlanDeps, plan: Plan, manifests: readonly { key: string; body: string }[]): Promise<void> {
+  const bucket = deps.dataBucket;
+  for (const { key, body } of manifests) await deps.objects.write({ bucket, key }, encode(body));
+  for (const { description } of plan.stages) {
+    await deps.objects.write({ bucket, key: stageKey(plan.jobId, description.name) }, encode(JSON.stringify(description)));
+  }
+  await deps.objects.write({ bucket, key: planKey(plan.jobId) }, encode(JSON.stringify(plan)));
+}
+
+/**
+ * Resolves a job's inputs, cuts it into tasks and writes its plan. May be repeated: the inputs are listed anew
+ * until the job is `running`, and never after. Throws `InvalidInputError` for inputs that are not there,
+ * `ConflictError` where the output prefix holds something, `JobFailedError` where the job has ended.
+ */
+export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
+  const job = await findJob(deps.jobs, jobId);
+  if (finalJobStates.includes(job.state)) throw new JobFailedError(`job ${jobId} has ended`, { state: job.state });
+  if (job.state === 'running') return;
+  const output = parseUri(job.output);
+  if (output === undefined) throw new InvalidInputError('output must look like s3://bucket/key/', { field: 'output' });
+  await checkOutputIsFree(deps.objects, output);
+  const sources = await resolveSources(deps.objects, job);
+  const { plan, manifests } = planStages(job.spec, sources, { jobId, dataBucket: deps.dataBucket, output });
+  await writePlan(deps, plan, manifests);
+  const patch = {
+    state: 'running', startedAt: deps.clock.now(), shards: plan.shards, stages: plan.stages.map(emptySummary),
+  } as const;
+  await deps.jobs.update(jobId, ['submitted'], patch);
+  deps.log.info('planned', { jobId, stages: plan.stages.map(({ description }) => [description.name, description.tasks]) });
+}

@@ -1,0 +1,229 @@
+import { JobFailedError, LeaseHeldError } from '../contracts/errors.ts';
+import type { JobId } from '../contracts/ids.ts';
+import { limits } from '../contracts/limits.ts';
+import type { ScheduleOutput } from '../contracts/payloads.ts';
+import { finalJobStates, type JobRecord } from '../contracts/records.ts';
+import { type DurationMs, durationMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
+import { applyDecisions, decideTick, type TickDecision } from '../core/decide-tick.ts';
+import type { Decision } from '../core/model/decision.ts';
+import { applyAttempt, applyResult, createJobState, withdrawAttempt } from '../core/model/job-state.ts';
+import { summarizeJob } from '../core/model/job-summary.ts';
+import type { TickConfig } from '../core/model/tick-config.ts';
+import { slotDemand } from '../core/policy/owed-launches.ts';
+import { createRng, type Rng } from '../lib/rng.ts';
+import type { CapacityLedger } from '../ports/capacity-ledger.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
+import type { Log } from '../ports/log.ts';
+import { loadPlan, shapesOf } from './load-plan.ts';
+import { prepareStage } from './open-stage.ts';
+import { performDecisions, type PerformDeps, type RunningJob } from './perform-decisions.ts';
+import { findJob } from './query-jobs.ts';
+
+/** Times of the resident scheduler. */
+export interface SchedulerConfig {
+  readonly tickMs: DurationMs;
+  readonly heartbeatMs: DurationMs;
+  readonly leaseMs: DurationMs;
+  readonly claimLeaseMs: DurationMs;
+  /** Slots of all jobs together. */
+  readonly totalSlots: number;
+}
+
+export interface SchedulerDeps extends PerformDeps {
+  readonly jobs: JobStore;
+  readonly leases: LeaseStore;
+  readonly decisions: DecisionLog;
+  readonly ledger: CapacityLedger;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly config: SchedulerConfig;
+}
+
+/** Who runs the scheduler, and until when: an invocation and the end of its time. */
+export interface Residency {
+  readonly owner: string;
+  readonly until: EpochMs;
+}
+
+/** Writers' clocks may differ by so much; incremental reads look that far back and drop what they know. */
+const clockSkewMs = 15_000;
+/** The job's record is brought up to date at most this often. */
+const summaryEveryMs = 1_000;
+/** A throttled launch waits so long before it is tried again. */
+const throttleDelayMs = durationMs(1_000);
+/** Beyond any job's life at 20 ticks a second. */
+const maxTicks = 1_000_000;
+
+function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig): TickConfig {
+  return {
+    claimLeaseMs,
+    silenceMs: durationMs(heartbeatMs * 5),
+    attemptsPerTask: limits.attemptsPerTask,
+    retryBaseMs: durationMs(500),
+    retryCeilingMs: durationMs(30_000),
+    drainMs: durationMs(heartbeatMs * 3 + 5_000),
+    decisionsPerTick: limits.decisionsPerTick,
+  };
+}
+
+/** One scheduler's hold on a job, from entering to leaving. */
+interface Session extends RunningJob {
+  readonly jobId: JobId;
+  readonly residency: Residency;
+  readonly epoch: number;
+  readonly rng: Rng;
+  readonly tickConfig: TickConfig;
+  version: number;
+  readUntil: EpochMs;
+  leaseUntil: EpochMs;
+  grant: number;
+  grantUntil: EpochMs;
+  summarizedAt: EpochMs;
+  lastSummary: string;
+}
+
+const lease = (deps: SchedulerDeps, now: EpochMs): EpochMs => later(now, deps.config.leaseMs);
+
+/** Reads what changed since the last tick and takes it over. Costs what changed within the clocks' skew. */
+async function readChanges(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<void> {
+  const since = epochMs(Math.max(0, session.readUntil - clockSkewMs));
+  const space = { jobId: session.jobId, shards: session.plan.shards };
+  const { attempts, results } = await deps.attempts.changes(space, since);
+  for (const result of results) applyResult(session.state, result, now);
+  for (const attempt of attempts) applyAttempt(session.state, attempt, now);
+  session.readUntil = now;
+}
+
+function apply(session: Session, decisions: readonly Decision[], now: EpochMs): void {
+  applyDecisions(session.state, decisions, {
+    now,
+    openStage: (stage) => session.openStages.set(stage, prepareStage(session.state, session.plan, stage, now)),
+  });
+}
+
+async function perform(deps: SchedulerDeps, session: Session, decisions: readonly Decision[], now: EpochMs): Promise<void> {
+  for (const { attemptId, outcome, message } of await performDecisions(deps, session, decisions, now)) {
+    if (outcome === 'accepted') continue;
+    if (outcome === 'refused') throw new JobFailedError(`attempt ${attemptId} cannot be launched: ${message ?? 'refused'}`);
+    deps.log.warn('throttled', { jobId: session.jobId, attemptId, message });
+    withdrawAttempt(session.state, attemptId, later(now, throttleDelayMs));
+  }
+}
+
+/** Rebuilds the job from its plan, its decision log and the store, and performs the last entry once more. */
+async function enter(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
+  const now = deps.clock.now();
+  const held = await deps.leases.acquire(jobId, residency.owner, now, deps.config.leaseMs);
+  if (held.kind === 'held') throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
+  const plan = await loadPlan(deps.objects, deps.dataBucket, jobId);
+  const session: Session = {
+    jobId, residency, plan, epoch: held.epoch, state: createJobState(shapesOf(plan)), openStages: new Map(),
+    heartbeatMs: deps.config.heartbeatMs, rng: createRng(jobId), tickConfig: tickConfigOf(deps.config),
+    version: 0, readUntil: epochMs(0), leaseUntil: lease(deps, now), grant: 0, grantUntil: epochMs(0),
+    summarizedAt: epochMs(0), lastSummary: '',
+  };
+  const { results } = await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0));
+  for (const result of results) applyResult(session.state, result, now);
+  let last: readonly Decision[] = [];
+  for await (const entry of deps.decisions.read(jobId)) {
+    last = (entry.decisions as readonly (Decision | { kind: 'refuse' })[]).filter((each) => each.kind !== 'refuse');
+    apply(session, last, entry.at);
+    session.version = entry.version;
+  }
+  await append(deps, session, { decisions: [], refusals: [] }, now); // Fences off whoever held the lease before.
+  await perform(deps, session, last, now);
+  await readChanges(deps, session, now);
+  deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
+  return session;
+}
+
+async function append(
+  deps: SchedulerDeps, session: Session, decided: Pick<TickDecision, 'decisions' | 'refusals'>, now: EpochMs,
+): Promise<void> {
+  const entry = {
+    version: session.version + 1, epoch: session.epoch, at: now, decisions: [...decided.decisions, ...decided.refusals],
+  };
+  if ((await deps.decisions.append(session.jobId, entry)) === 'stale') {
+    throw new LeaseHeldError('another scheduler has taken over', { jobId: session.jobId, version: entry.version });
+  }
+  session.version += 1;
+}
+
+async function keepLease(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<void> {
+  if (session.leaseUntil - now > deps.config.leaseMs / 2) return;
+  const until = lease(deps, now);
+  if ((await deps.leases.renew(session.jobId, session.residency.owner, session.epoch, until)) === 'lost') {
+    throw new LeaseHeldError('another scheduler has taken over', { jobId: session.jobId });
+  }
+  session.leaseUntil = until;
+}
+
+/** Slots for what is live and owed. The ledger is asked when the need changes or the grant must be renewed. */
+async function slotsOf(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<number> {
+  const wanted = Math.min(deps.config.totalSlots, slotDemand(session.state));
+  const renewal = session.grantUntil - now < deps.config.leaseMs * 2;
+  if (wanted === session.grant && !renewal) return session.grant;
+  const length = durationMs(deps.config.leaseMs * 4);
+  const context = { totalSlots: deps.config.totalSlots, now, length };
+  session.grant = await deps.ledger.resize(session.jobId, wanted, context);
+  session.grantUntil = later(now, length);
+  return session.grant;
+}
+
+async function writeSummary(deps: SchedulerDeps, session: Session, now: EpochMs, force: boolean): Promise<void> {
+  if (!force && now - session.summarizedAt < summaryEveryMs) return;
+  const summary = summarizeJob(session.state, session.plan.stages, now);
+  const text = JSON.stringify(summary);
+  session.summarizedAt = now;
+  if (text === session.lastSummary) return;
+  await deps.jobs.update(session.jobId, ['running'], summary);
+  session.lastSummary = text;
+}
+
+async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision['outcome']> {
+  const now = deps.clock.now(); // The only clock reading of the tick.
+  await keepLease(deps, session, now);
+  await readChanges(deps, session, now);
+  const slots = await slotsOf(deps, session, now);
+  const budget = { slots, cancelRequested: job.cancelRequestedAt !== undefined };
+  const decided = decideTick(session.state, now, session.tickConfig, budget, session.rng);
+  if (decided.decisions.length > 0) {
+    await append(deps, session, decided, now);
+    apply(session, decided.decisions, now);
+    await perform(deps, session, decided.decisions, now);
+  }
+  await writeSummary(deps, session, now, decided.outcome.kind !== 'continue');
+  return decided.outcome;
+}
+
+async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<ScheduleOutput['outcome']> {
+  for (let ticks = 0; ticks < maxTicks; ticks++) {
+    const job = await findJob(deps.jobs, session.jobId);
+    if (finalJobStates.includes(job.state)) throw new JobFailedError(`job ${session.jobId} has ended`, { state: job.state });
+    const outcome = await tick(deps, session, job);
+    if (outcome.kind === 'finish') return 'finish';
+    if (outcome.kind === 'fail') throw new JobFailedError(outcome.message, { jobId: session.jobId });
+    if (later(deps.clock.now(), deps.config.tickMs) >= session.residency.until) return 'continue';
+    await deps.clock.sleep(deps.config.tickMs);
+  }
+  return 'continue';
+}
+
+/**
+ * Runs a job's scheduler until every task is committed (`finish`) or its invocation's time is nearly up
+ * (`continue`: enter again). Each tick reads what changed, decides, commits the decisions to the log, and then
+ * acts. The commit is the fence: of two schedulers at once one throws `LeaseHeldError` and acts no more. Throws
+ * `JobFailedError` where the job cannot end well or was cancelled.
+ */
+export async function runScheduler(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<ScheduleOutput> {
+  const session = await enter(deps, jobId, residency);
+  try {
+    return { jobId, outcome: await tickUntilSettled(deps, session) };
+  } finally {
+    // Also after a failure: whoever tries again must not wait for the lease. Without effect if it was lost.
+    await deps.leases.release(jobId, residency.owner, session.epoch).catch((cause: unknown) => {
+      deps.log.warn('lease not released', { jobId, cause: String(cause) });
+    });
+  }
+}

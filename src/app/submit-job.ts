@@ -1,0 +1,78 @@
+import { type SubmitRequest, submitRequestSchema } from '../contracts/api.ts';
+import { ConflictError, InvalidInputError } from '../contracts/errors.ts';
+import type { JobId } from '../contracts/ids.ts';
+import { parseInput } from '../contracts/invalid.ts';
+import { type JobSpec, type OperatorName, parseDurationText } from '../contracts/job-spec.ts';
+import { defaultOutputKey, uriOf } from '../contracts/keys.ts';
+import { limits } from '../contracts/limits.ts';
+import { type JobRecord, noAttempts } from '../contracts/records.ts';
+import { durationMs, type EpochMs, later } from '../contracts/units.ts';
+import { jobGraph } from '../core/model/job-graph.ts';
+import { policySets } from '../core/policy/policy-sets.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Coordinator } from '../ports/coordinator.ts';
+import type { IdSource } from '../ports/id-source.ts';
+import type { JobStore } from '../ports/job-store.ts';
+
+export interface SubmitDeps {
+  readonly jobs: JobStore;
+  readonly coordinator: Coordinator;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly dataBucket: string;
+  /** Throws `InvalidInputError` where an operator's options are wrong. */
+  readonly checkOperator: (operator: OperatorName, options: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Checks everything of a spec that can be checked without reading its inputs. Throws `InvalidInputError`. */
+export function checkSpec(spec: JobSpec, checkOperator: SubmitDeps['checkOperator']): void {
+  jobGraph(spec);
+  if (!policySets.has(spec.policy)) {
+    const known = [...policySets].join(', ');
+    throw new InvalidInputError(`policy must be one of those built so far (${known}), not "${spec.policy}"`, { field: 'policy' });
+  }
+  for (const [index, stage] of spec.stages.entries()) {
+    if (stage.operator === undefined) continue;
+    try {
+      checkOperator(stage.operator, stage.options);
+    } catch (cause) {
+      if (!(cause instanceof InvalidInputError)) throw cause;
+      const field = `stages[${index}].${String(cause.details['field'] ?? 'options')}`;
+      throw new InvalidInputError(`stages[${index}] (${stage.name}): ${cause.message}`, { field }, { cause });
+    }
+  }
+}
+
+function newJob(spec: JobSpec, identity: { jobId: JobId; specDigest: string; dataBucket: string }, now: EpochMs): JobRecord {
+  const { jobId, specDigest, dataBucket } = identity;
+  const deadlineMs = spec.deadline === undefined ? undefined : parseDurationText(spec.deadline);
+  return {
+    jobId, name: spec.name, spec, specDigest, state: 'submitted', createdAt: now,
+    ...(deadlineMs === undefined ? {} : { deadlineAt: later(now, durationMs(deadlineMs)) }),
+    output: spec.output ?? uriOf({ bucket: dataBucket, key: defaultOutputKey(jobId) }),
+    stages: [], attempts: noAttempts, counters: {}, workerMs: 0, dollars: 0, parts: [],
+  };
+}
+
+/**
+ * Starts a job, once per client token: the job's id derives from the token, and both the record and the
+ * execution are created under that id only if they are not there. A crash between the two is mended by the
+ * next submission with the same token. Throws `InvalidInputError` (nothing started), `ConflictError` where the
+ * token was used for another spec.
+ */
+export async function submitJob(deps: SubmitDeps, request: unknown): Promise<{ jobId: JobId; started: boolean }> {
+  const { spec, clientToken } = parseInput(submitRequestSchema, request satisfies SubmitRequest | unknown);
+  checkSpec(spec, deps.checkOperator);
+  const specText = JSON.stringify(spec);
+  if (specText.length > limits.specBytes) {
+    throw new InvalidInputError(`spec must be at most ${limits.specBytes} characters of JSON`, { field: 'spec' });
+  }
+  const specDigest = deps.ids.digest(specText);
+  const jobId = `${spec.name}-${deps.ids.digest(clientToken ?? deps.ids.token()).slice(0, 12)}` as JobId;
+  const outcome = await deps.jobs.create(newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, deps.clock.now()));
+  if (outcome.kind === 'exists' && outcome.job.specDigest !== specDigest) {
+    throw new ConflictError('clientToken was used before for another spec', { field: 'clientToken', jobId });
+  }
+  await deps.coordinator.start(jobId);
+  return { jobId, started: outcome.kind === 'created' };
+}

@@ -1,0 +1,269 @@
+import { invariant } from '../../contracts/errors.ts';
+import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.ts';
+import type { AttemptRecord, AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
+import type { EpochMs } from '../../contracts/units.ts';
+import type { LaunchReason } from './decision.ts';
+
+/** A stage as policies know it: how many tasks, what they read, which stages come before. */
+export interface StageShape {
+  readonly name: string;
+  readonly tasks: number;
+  /** Places in the job's stages, each earlier than this one. */
+  readonly upstream: readonly number[];
+  /** Bytes each task reads from sources; what it reads from stages is added when the stage opens. */
+  readonly sourceBytes: readonly number[];
+}
+
+/** An attempt as policies see it. */
+export interface AttemptView {
+  readonly id: AttemptId;
+  readonly stage: number;
+  readonly task: number;
+  readonly number: number;
+  readonly reason: LaunchReason;
+  state: AttemptState;
+  cancelOrdered: boolean;
+  /** All times but the worker's own (`claimedAt`, `endedAt`) are the scheduler's clock. */
+  launchedAt: EpochMs;
+  /** When the scheduler last saw a change of it: silence is counted from here, whatever the worker's clock says. */
+  seenAt: EpochMs;
+  changedAt: EpochMs;
+  claimedAt?: EpochMs;
+  endedAt?: EpochMs;
+  node?: string;
+  zone?: string;
+  progress?: Progress;
+  failure?: Failure;
+}
+
+export interface TaskView {
+  readonly stage: number;
+  readonly index: number;
+  inputBytes: number;
+  readonly attempts: AttemptView[];
+  /** Failed and lost attempts: what the limit of attempts counts. */
+  failures: number;
+  /** Not launched again before this time. */
+  notBefore: EpochMs;
+  result?: TaskResult;
+}
+
+export interface StageView {
+  readonly shape: StageShape;
+  readonly index: number;
+  readonly tasks: readonly TaskView[];
+  /** `waiting` for its inputs, then `open` until every task has a result. */
+  state: 'waiting' | 'open' | 'done';
+  done: number;
+  /** Indices of tasks in the order in which they are first launched: largest input first. */
+  order: readonly number[];
+  /** Every task before this place of `order` has an attempt. */
+  nextFirst: number;
+  /** Tasks of the open stage that have no attempt yet. */
+  unstarted: number;
+  /** Launched before, now without a live attempt and without a result. */
+  readonly retryable: Set<TaskView>;
+  openedAt?: EpochMs;
+  doneAt?: EpochMs;
+}
+
+/**
+ * The state of a job. Owned and changed only by the functions of this file; policies read it. It is changed in
+ * place, since a tick must cost what changed: copying 10,000 tasks for one heartbeat would not.
+ */
+export interface JobState {
+  readonly stages: readonly StageView[];
+  /** Attempts that hold a slot: launched or running. */
+  readonly live: Set<AttemptView>;
+  readonly attempts: Map<AttemptId, AttemptView>;
+  /** Tasks that got a result since the last tick: their other attempts are to be cancelled. */
+  readonly justDone: TaskView[];
+  /** The first failure that no retry can mend. */
+  fatal?: { readonly stage: string; readonly task: number; readonly failure: Failure };
+  /** When the last task was committed. */
+  doneAt?: EpochMs;
+}
+
+const never = 0 as EpochMs;
+
+/** A job before anything has happened. Stages must come after those they read. */
+export function createJobState(shapes: readonly StageShape[]): JobState {
+  const stages = shapes.map((shape, index): StageView => {
+    invariant(shape.upstream.every((other) => other < index), 'stages are not in topological order', { index });
+    const tasks = Array.from({ length: shape.tasks }, (_, task): TaskView => ({
+      stage: index, index: task, inputBytes: shape.sourceBytes[task] ?? 0, attempts: [], failures: 0, notBefore: never,
+    }));
+    return { shape, index, tasks, state: 'waiting', done: 0, order: [], nextFirst: 0, unstarted: 0, retryable: new Set() };
+  });
+  return { stages, live: new Set(), attempts: new Map(), justDone: [] };
+}
+
+/** The stage of a job by place; a wrong place is our bug. */
+export function stageAt(state: JobState, index: number): StageView {
+  const stage = state.stages[index];
+  invariant(stage !== undefined, 'no such stage', { index });
+  return stage;
+}
+
+/** The task of a stage by place; a wrong place is our bug. */
+export function taskAt(state: JobState, stage: number, index: number): TaskView {
+  const task = stageAt(state, stage).tasks[index];
+  invariant(task !== undefined, 'no such task', { stage, index });
+  return task;
+}
+
+/** Whether an attempt occupies a slot. */
+export const isLive = (attempt: AttemptView): boolean => attempt.state === 'launched' || attempt.state === 'running';
+
+/** The id of the next attempt of a task. */
+export const nextAttemptId = (state: JobState, task: TaskView): AttemptId =>
+  attemptIdOf(stageAt(state, task.stage).shape.name, task.index, task.attempts.length);
+
+/** Opens a stage whose inputs are complete. `inputBytes[i]` is what task i reads from stages. */
+export function openStage(state: JobState, index: number, inputBytes: readonly number[], now: EpochMs): void {
+  const stage = stageAt(state, index);
+  if (stage.state !== 'waiting') return;
+  stage.state = 'open';
+  stage.openedAt = now;
+  for (const task of stage.tasks) task.inputBytes += inputBytes[task.index] ?? 0;
+  stage.order = stage.tasks
+    .toSorted((a, b) => b.inputBytes - a.inputBytes || a.index - b.index)
+    .map((task) => task.index);
+  stage.unstarted = stage.tasks.filter((task) => task.attempts.length === 0).length;
+}
+
+/** Moves the cursor past tasks that have an attempt; each place is passed once, whatever the number of ticks. */
+function advanceCursor(stage: StageView): void {
+  for (; stage.nextFirst < stage.order.length; stage.nextFirst++) {
+    const task = stage.tasks[stage.order[stage.nextFirst] ?? -1];
+    if (task !== undefined && task.attempts.length === 0) return;
+  }
+}
+
+function stageIndexOf(state: JobState, name: string): number {
+  return state.stages.findIndex((stage) => stage.shape.name === name);
+}
+
+function taskOfAttempt(state: JobState, id: AttemptId): TaskView {
+  const { stage, task } = attemptParts(id);
+  return taskAt(state, stageIndexOf(state, stage), task);
+}
+
+/** Records that an attempt was decided on. A second time (replay of the log) has no effect. */
+export function addAttempt(state: JobState, id: AttemptId, reason: LaunchReason, now: EpochMs): void {
+  if (state.attempts.has(id)) return;
+  const task = taskOfAttempt(state, id);
+  const { attempt: number } = attemptParts(id);
+  invariant(number === task.attempts.length, 'attempts are numbered without gaps', { id, expected: task.attempts.length });
+  const attempt: AttemptView = {
+    id, stage: task.stage, task: task.index, number, reason, state: 'launched', cancelOrdered: false,
+    launchedAt: now, seenAt: now, changedAt: now,
+  };
+  task.attempts.push(attempt);
+  state.attempts.set(id, attempt);
+  const stage = stageAt(state, task.stage);
+  if (number === 0 && stage.state === 'open') stage.unstarted -= 1;
+  advanceCursor(stage);
+  settle(state, task, attempt);
+}
+
+/** Keeps the indexes true after any change of an attempt or its task. */
+function settle(state: JobState, task: TaskView, attempt: AttemptView): void {
+  if (isLive(attempt)) state.live.add(attempt);
+  else state.live.delete(attempt);
+  const stage = stageAt(state, task.stage);
+  if (task.result === undefined && task.attempts.length > 0 && !task.attempts.some(isLive)) stage.retryable.add(task);
+  else stage.retryable.delete(task);
+}
+
+/** Undoes a launch for which there was no room: the attempt's id is used again after `notBefore`. */
+export function withdrawAttempt(state: JobState, id: AttemptId, notBefore: EpochMs): void {
+  const attempt = state.attempts.get(id);
+  if (attempt === undefined || attempt.state !== 'launched') return;
+  const task = taskOfAttempt(state, id);
+  if (task.attempts.at(-1) !== attempt) return; // A later attempt was numbered after it: it times out instead.
+  task.attempts.pop();
+  state.attempts.delete(id);
+  state.live.delete(attempt);
+  task.notBefore = notBefore;
+  const stage = stageAt(state, task.stage);
+  if (task.attempts.length > 0) settle(state, task, task.attempts[0] ?? attempt);
+  else {
+    stage.retryable.delete(task);
+    stage.unstarted += 1;
+    stage.nextFirst = Math.min(stage.nextFirst, stage.order.indexOf(task.index));
+  }
+}
+
+const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
+const isFatal = (failure: Failure): boolean => failure.cause === 'bad-record' || failure.cause === 'bad-input';
+
+/** Takes over what the store says of an attempt. Older news and repeated news have no effect. */
+export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochMs): void {
+  const attempt = state.attempts.get(record.attemptId);
+  // Created for a launch that was withdrawn, or by a scheduler whose log entry never became visible to us.
+  if (attempt === undefined) return;
+  if (record.changedAt < attempt.changedAt && ended.includes(attempt.state)) return;
+  const task = taskOfAttempt(state, record.attemptId);
+  const before = attempt.state;
+  const isNews = record.changedAt !== attempt.changedAt || record.state !== before;
+  if (!isNews) return;
+  if (before === 'lost' && record.state !== 'done') return; // Given up; only a success is still welcome.
+  if (before === 'cancelled' && record.state === 'launched') return;
+  Object.assign(attempt, {
+    state: record.state, seenAt: now, changedAt: record.changedAt,
+    ...(record.claimedAt === undefined ? {} : { claimedAt: record.claimedAt }),
+    ...(record.endedAt === undefined ? {} : { endedAt: record.endedAt }),
+    ...(record.node === undefined ? {} : { node: record.node }),
+    ...(record.zone === undefined ? {} : { zone: record.zone }),
+    ...(record.progress === undefined ? {} : { progress: record.progress }),
+    ...(record.failure === undefined ? {} : { failure: record.failure }),
+  } satisfies Partial<AttemptView>);
+  if ((record.state === 'failed' || record.state === 'lost') && before !== 'failed' && before !== 'lost') {
+    task.failures += 1;
+  }
+  if (record.failure !== undefined && isFatal(record.failure) && task.result === undefined) {
+    state.fatal ??= { stage: stageAt(state, task.stage).shape.name, task: task.index, failure: record.failure };
+  }
+  settle(state, task, attempt);
+}
+
+/** Takes over a committed result: the first of a task counts, repeats have no effect. */
+export function applyResult(state: JobState, result: TaskResult, now: EpochMs): void {
+  const { stage: name, task: index } = attemptParts(result.attemptId);
+  const task = taskAt(state, stageIndexOf(state, name), index);
+  if (task.result !== undefined) return;
+  task.result = result;
+  const stage = stageAt(state, task.stage);
+  stage.retryable.delete(task);
+  stage.done += 1;
+  state.justDone.push(task);
+  if (stage.done === stage.tasks.length) {
+    stage.state = 'done';
+    stage.doneAt = now;
+    if (state.stages.every((each) => each.state === 'done')) state.doneAt = now;
+  }
+}
+
+/** Gives an attempt up. */
+export function loseAttempt(state: JobState, id: AttemptId, now: EpochMs): void {
+  const attempt = state.attempts.get(id);
+  if (attempt === undefined || !isLive(attempt)) return;
+  attempt.state = 'lost';
+  attempt.cancelOrdered = true;
+  attempt.endedAt = now;
+  const task = taskOfAttempt(state, id);
+  task.failures += 1;
+  settle(state, task, attempt);
+}
+
+/** Marks an attempt as told to stop. One that has not claimed itself never will: it frees its slot at once. */
+export function cancelAttempt(state: JobState, id: AttemptId, now: EpochMs): void {
+  const attempt = state.attempts.get(id);
+  if (attempt === undefined) return;
+  attempt.cancelOrdered = true;
+  if (attempt.state !== 'launched') return;
+  attempt.state = 'cancelled';
+  attempt.endedAt = now;
+  settle(state, taskOfAttempt(state, id), attempt);
+}

@@ -1,0 +1,89 @@
+import type { StagePlan } from '../../contracts/plan.ts';
+import type { AttemptCounts, StageSummary } from '../../contracts/records.ts';
+import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import { attemptDollars } from './cost.ts';
+import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from './job-state.ts';
+
+/** What a job has come to so far: the changing part of its record. */
+export interface JobSummary {
+  readonly stages: readonly StageSummary[];
+  readonly attempts: AttemptCounts;
+  readonly counters: Readonly<Record<string, number>>;
+  readonly workerMs: number;
+  readonly dollars: number;
+}
+
+/** Time that an attempt has occupied a worker; 0 before it has claimed itself. */
+export function workerMsOf(attempt: AttemptView, now: EpochMs): number {
+  if (attempt.claimedAt === undefined) return 0;
+  return elapsedMs(attempt.claimedAt, attempt.endedAt ?? now);
+}
+
+/** Fraction of a task that is done: 1 with a result, else the furthest of its running attempts. */
+function taskProgress(task: TaskView): number {
+  if (task.result !== undefined) return 1;
+  return task.attempts.filter(isLive).reduce((best, { progress }) => {
+    if (progress === undefined || progress.bytesTotal === 0) return best;
+    return Math.max(best, Math.min(1, progress.bytesRead / progress.bytesTotal));
+  }, 0);
+}
+
+function stageSummary(stage: StageView, plan: StagePlan, now: EpochMs): StageSummary {
+  const sum = (pick: (task: TaskView) => number): number => stage.tasks.reduce((total, task) => total + pick(task), 0);
+  const attempts = stage.tasks.flatMap((task) => task.attempts);
+  return {
+    name: stage.shape.name,
+    operator: plan.description.operator ?? 'code',
+    tasks: stage.tasks.length,
+    done: stage.done,
+    running: attempts.filter(isLive).length,
+    failed: attempts.filter(({ state }) => state === 'failed' || state === 'lost').length,
+    bytesIn: sum(({ result }) => result?.bytesIn ?? 0),
+    bytesOut: sum(({ result }) => result?.bytesOut ?? 0),
+    recordsIn: sum(({ result }) => result?.recordsIn ?? 0),
+    recordsOut: sum(({ result }) => result?.recordsOut ?? 0),
+    ...(stage.openedAt === undefined ? {} : { startedAt: stage.openedAt }),
+    ...(stage.doneAt === undefined ? {} : { endedAt: stage.doneAt }),
+    workerMs: attempts.reduce((total, attempt) => total + workerMsOf(attempt, now), 0),
+    progress: stage.tasks.length === 0 ? 1 : sum(taskProgress) / stage.tasks.length,
+  };
+}
+
+function attemptCounts(attempts: Iterable<AttemptView>): AttemptCounts {
+  const counts = { launched: 0, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 0 };
+  for (const { reason, state, cancelOrdered } of attempts) {
+    counts.launched += 1;
+    if (reason === 'backup') counts.backups += 1;
+    if (reason === 'clone') counts.clones += 1;
+    if (reason === 'restart') counts.restarts += 1;
+    if (state === 'lost') counts.lost += 1;
+    else if (state === 'cancelled' || (cancelOrdered && state !== 'done')) counts.cancelled += 1;
+  }
+  return counts;
+}
+
+/** Sums a job up. `plans` are its stages' plans, in the order of its state. Costs one pass over all attempts. */
+export function summarizeJob(state: JobState, plans: readonly StagePlan[], now: EpochMs): JobSummary {
+  const counters: Record<string, number> = {};
+  let dollars = 0;
+  for (const stage of state.stages) {
+    for (const { result } of stage.tasks) {
+      for (const [name, value] of Object.entries(result?.counters ?? {})) counters[name] = (counters[name] ?? 0) + value;
+    }
+  }
+  for (const attempt of state.attempts.values()) {
+    const worker = plans[attempt.stage]?.description.worker;
+    if (worker !== undefined) dollars += attemptDollars(worker, workerMsOf(attempt, now));
+  }
+  const stages = state.stages.flatMap((stage) => {
+    const plan = plans[stage.index];
+    return plan === undefined ? [] : [stageSummary(stage, plan, now)];
+  });
+  return {
+    stages,
+    attempts: attemptCounts(state.attempts.values()),
+    counters,
+    workerMs: stages.reduce((total, { workerMs }) => total + workerMs, 0),
+    dollars: Math.round(dollars * 1e8) / 1e8,
+  };
+}

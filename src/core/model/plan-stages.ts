@@ -1,0 +1,150 @@
+import { InvalidInputError } from '../../contracts/errors.ts';
+import type { JobId } from '../../contracts/ids.ts';
+import { isSource, type JobSpec, type SourceInput } from '../../contracts/job-spec.ts';
+import { inputManifestKey, type ObjectRef } from '../../contracts/keys.ts';
+import { limits } from '../../contracts/limits.ts';
+import type { Plan, PlannedInput, SourceSegment, StageDescription, StagePlan } from '../../contracts/plan.ts';
+import { type GraphStage, jobGraph } from './job-graph.ts';
+import { type SourceObject, splitObjects } from './splits.ts';
+
+/** Partitions of a shuffle where the spec says nothing. */
+export const defaultPartitions = 8;
+
+/** Attempts and results are spread over one store partition per this many tasks (1,000 writes/s each). */
+const tasksPerShard = 500;
+const maxShards = 16;
+
+/** Matched objects of a source input, by the input's field path. */
+export type ResolvedSources = ReadonlyMap<string, readonly SourceObject[]>;
+
+/** Path of an input in the spec: the key of `ResolvedSources`, and what errors name. */
+export const inputField = (stageIndex: number, input: number): string => `stages[${stageIndex}].inputs[${input}]`;
+
+/** A planned job and the manifests of its sources, to be written before it. */
+export interface PlannedJob {
+  readonly plan: Plan;
+  readonly manifests: readonly { readonly key: string; readonly body: string }[];
+}
+
+export interface PlanContext {
+  readonly jobId: JobId;
+  readonly dataBucket: string;
+  readonly output: ObjectRef;
+}
+
+/** JSON lines and where each lies, in bytes. `offsets` has one more entry than `lines`. */
+export function manifestOf(lines: readonly object[]): { body: string; offsets: number[] } {
+  const offsets = [0];
+  const texts = lines.map((line) => `${JSON.stringify(line)}\n`);
+  for (const text of texts) offsets.push((offsets.at(-1) ?? 0) + utf8Length(text));
+  return { body: texts.join(''), offsets };
+}
+
+function utf8Length(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
+
+interface SizedStage {
+  readonly stage: GraphStage;
+  readonly splits: readonly (readonly (readonly SourceSegment[])[] | undefined)[];
+  readonly tasks: number;
+}
+
+function splitsOf(stage: GraphStage, sources: ResolvedSources): SizedStage['splits'] {
+  return stage.spec.inputs.map((input, number) => {
+    if (!isSource(input)) return undefined;
+    const field = inputField(stage.index, number);
+    return splitObjects(sources.get(field) ?? [], { format: input.format, splitBytes: input.splitBytes, field });
+  });
+}
+
+/** The number of tasks is that of the inputs which are not broadcast; all of them must agree. */
+function tasksOf(stage: GraphStage, splits: SizedStage['splits'], sized: ReadonlyMap<string, SizedStage>): number {
+  const counts = stage.spec.inputs.flatMap((input, number): number[] => {
+    if (isSource(input)) return [splits[number]?.length ?? 1];
+    const producer = sized.get(input.stage);
+    if (input.pattern === 'all-to-all') return [partitionsOf(producer?.stage)];
+    if (input.pattern === 'one-to-one') return [producer?.tasks ?? 1];
+    if (input.pattern === 'many-to-one') return [Math.min(stage.spec.tasks ?? 1, producer?.tasks ?? 1)];
+    return [];
+  });
+  const tasks = counts[0] ?? 1;
+  const other = counts.find((count) => count !== tasks);
+  if (other !== undefined) {
+    const field = `stages[${stage.index}].inputs`;
+    throw new InvalidInputError(`${field} must agree on the number of tasks, but make ${tasks} and ${other}`, { field });
+  }
+  return tasks;
+}
+
+const isShuffled = (stage: GraphStage | undefined): boolean =>
+  stage?.consumers.some(({ pattern }) => pattern === 'all-to-all') ?? false;
+
+const partitionsOf = (stage: GraphStage | undefined): number =>
+  isShuffled(stage) ? (stage?.spec.partitions ?? defaultPartitions) : 1;
+
+function plannedInput(input: JobSpec['stages'][number]['inputs'][number], sized: ReadonlyMap<string, SizedStage>): PlannedInput {
+  if (isSource(input)) {
+    const { format, header, onBadRecord }: SourceInput = input;
+    return { kind: 'source', format, header, onBadRecord };
+  }
+  const producer = sized.get(input.stage);
+  return {
+    kind: 'stage', stage: input.stage, pattern: input.pattern,
+    producerTasks: producer?.tasks ?? 1, producerPartitions: partitionsOf(producer?.stage),
+  };
+}
+
+function describe({ stage, tasks }: SizedStage, sized: ReadonlyMap<string, SizedStage>, context: PlanContext): StageDescription {
+  const partitions = partitionsOf(stage);
+  if (tasks * partitions > limits.shuffleSegments) {
+    const field = `stages[${stage.index}].partitions`;
+    throw new InvalidInputError(
+      `${field} must be at most ${Math.floor(limits.shuffleSegments / tasks)} with ${tasks} tasks: a shuffle has at most ${limits.shuffleSegments} segments`,
+      { field },
+    );
+  }
+  const { spec } = stage;
+  return {
+    jobId: context.jobId,
+    name: spec.name,
+    ...(spec.operator === undefined ? {} : { operator: spec.operator }),
+    ...(spec.code === undefined ? {} : { code: spec.code }),
+    options: spec.options,
+    worker: spec.worker,
+    inputs: spec.inputs.map((input) => plannedInput(input, sized)),
+    tasks,
+    partitions,
+    output: stage.consumers.length === 0 ? 'final' : isShuffled(stage) ? 'sorted' : 'unsorted',
+    dataBucket: context.dataBucket,
+    outputPrefix: context.output,
+  };
+}
+
+/**
+ * Cuts a job into tasks. `sources` holds the objects that each source input matched, in reading order.
+ * Throws `InvalidInputError` with the field where the graph is unsound or a limit is passed.
+ */
+export function planStages(spec: JobSpec, sources: ResolvedSources, context: PlanContext): PlannedJob {
+  const sized = new Map<string, SizedStage>();
+  const manifests: { key: string; body: string }[] = [];
+  const stages = jobGraph(spec).map((stage): StagePlan => {
+    const splits = splitsOf(stage, sources);
+    const entry = { stage, splits, tasks: tasksOf(stage, splits, sized) };
+    sized.set(stage.spec.name, entry);
+    const sourceBytes = Array.from({ length: entry.tasks }, () => 0);
+    const manifestOffsets = splits.map((perTask, number) => {
+      if (perTask === undefined) return [];
+      perTask.forEach((segments, task) => {
+        sourceBytes[task] = segments.reduce((sum, { start, end }) => sum + end - start, sourceBytes[task] ?? 0);
+      });
+      const { body, offsets } = manifestOf(perTask.map((segments) => ({ segments })));
+      manifests.push({ key: inputManifestKey(context.jobId, stage.spec.name, number), body });
+      return offsets;
+    });
+    return { description: describe(entry, sized, context), sourceBytes, manifestOffsets };
+  });
+  const totalTasks = stages.reduce((sum, { description }) => sum + description.tasks, 0);
+  const shards = Math.min(maxShards, Math.max(1, Math.ceil(totalTasks / tasksPerShard)));
+  return { plan: { version: 1, jobId: context.jobId, name: spec.name, policy: spec.policy, shards, stages }, manifests };
+}

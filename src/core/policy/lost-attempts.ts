@@ -1,0 +1,23 @@
+import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import type { Decision, LossReason } from '../model/decision.ts';
+import type { AttemptView, JobState } from '../model/job-state.ts';
+import type { TickConfig } from '../model/tick-config.ts';
+
+/**
+ * Attempts to give up: launched and never claimed within the claim lease (asynchronous invocations may be lost),
+ * or running and silent for too long (a killed worker says nothing). Oldest first, ties by id.
+ */
+export function lostAttempts(state: JobState, now: EpochMs, config: TickConfig): Decision[] {
+  const reasonOf = (attempt: AttemptView): LossReason | undefined => {
+    if (attempt.state === 'launched') {
+      return elapsedMs(attempt.launchedAt, now) > config.claimLeaseMs ? 'unclaimed' : undefined;
+    }
+    return elapsedMs(attempt.seenAt, now) > config.silenceMs ? 'silent' : undefined;
+  };
+  return [...state.live]
+    .toSorted((a, b) => a.seenAt - b.seenAt || (a.id < b.id ? -1 : 1))
+    .flatMap((attempt) => {
+      const reason = reasonOf(attempt);
+      return reason === undefined ? [] : [{ kind: 'lose' as const, attemptId: attempt.id, reason }];
+    });
+}

@@ -1,0 +1,42 @@
+import type { JobState, TaskView } from '../model/job-state.ts';
+
+/** A task that is owed an attempt. */
+export interface OwedLaunch {
+  readonly task: TaskView;
+  readonly reason: 'first' | 'retry';
+}
+
+/**
+ * Tasks that are owed an attempt now, most urgent first, at most `limit`: retries before first attempts (their
+ * stage waits for them), earlier stages before later ones, and within a stage the largest input first, so that
+ * no long task starts last. Tasks that
+ * are not ready (backing off) are left out.
+ *
+ * Source: Mantri §5.4 ("task order": descending input, at most 33 % worse than the optimum).
+ */
+export function owedLaunches(
+  state: JobState, isReady: (task: TaskView) => boolean, limit: number,
+): OwedLaunch[] {
+  const owed: OwedLaunch[] = [];
+  for (const stage of state.stages) {
+    if (stage.state !== 'open' || owed.length >= limit) continue;
+    const retries = [...stage.retryable]
+      .filter(isReady)
+      .sort((a, b) => b.inputBytes - a.inputBytes || a.index - b.index);
+    for (const task of retries.slice(0, limit - owed.length)) owed.push({ task, reason: 'retry' });
+    for (let place = stage.nextFirst; place < stage.order.length && owed.length < limit; place++) {
+      const task = stage.tasks[stage.order[place] ?? -1];
+      if (task === undefined || task.attempts.length > 0 || task.result !== undefined) continue;
+      if (isReady(task)) owed.push({ task, reason: 'first' });
+    }
+  }
+  return owed;
+}
+
+/** Slots that the job could use now: those it holds, and one for each task that is owed an attempt. */
+export function slotDemand(state: JobState): number {
+  return state.stages.reduce(
+    (sum, stage) => (stage.state === 'open' ? sum + stage.retryable.size + stage.unstarted : sum),
+    state.live.size,
+  );
+}
