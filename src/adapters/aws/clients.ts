@@ -1,0 +1,72 @@
+import { isIP } from 'node:net';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { ECSClient } from '@aws-sdk/client-ecs';
+import { LambdaClient } from '@aws-sdk/client-lambda';
+import { S3Client } from '@aws-sdk/client-s3';
+import { SFNClient } from '@aws-sdk/client-sfn';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { NodeHttpHandler } from '@smithy/node-http-handler';
+
+/** What all clients share. Credentials and `AWS_ENDPOINT_URL*` are read by the SDK itself. */
+export interface AwsSettings {
+  readonly region: string;
+  /** The process's environment. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+const MAX_SOCKETS = 50;
+const CONNECTION_TIMEOUT_MS = 5_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+const MAX_ATTEMPTS = 5;
+/** The scheduler tries a throttled launch again in a later tick; waiting inside would hold the tick. */
+const LAUNCH_MAX_ATTEMPTS = 2;
+
+/** The document client of the one table. */
+export const dynamoClient = (settings: AwsSettings): DynamoDBDocumentClient =>
+  DynamoDBDocumentClient.from(new DynamoDBClient(common(settings)), {
+    marshallOptions: { removeUndefinedValues: true },
+  });
+
+/** Path style where the endpoint is an address or localhost: names such as `bucket.127.0.0.1` resolve nowhere. */
+export const s3Client = (settings: AwsSettings): S3Client =>
+  new S3Client({ ...common(settings), forcePathStyle: needsPathStyle(settings.env) });
+
+/** Client of asynchronous invocations; gives up early, see `LambdaEcsLauncher`. */
+export const lambdaClient = (settings: AwsSettings): LambdaClient =>
+  new LambdaClient({ ...common(settings), maxAttempts: LAUNCH_MAX_ATTEMPTS });
+
+/** Client of Fargate tasks; gives up early, see `LambdaEcsLauncher`. */
+export const ecsClient = (settings: AwsSettings): ECSClient =>
+  new ECSClient({ ...common(settings), maxAttempts: LAUNCH_MAX_ATTEMPTS });
+
+/** Client of the state machine. */
+export const sfnClient = (settings: AwsSettings): SFNClient => new SFNClient(common(settings));
+
+/** Client of the workers' logs. */
+export const logsClient = (settings: AwsSettings): CloudWatchLogsClient => new CloudWatchLogsClient(common(settings));
+
+function common({ region }: AwsSettings) {
+  return {
+    region,
+    maxAttempts: MAX_ATTEMPTS,
+    retryMode: 'standard',
+    requestHandler: new NodeHttpHandler({
+      connectionTimeout: CONNECTION_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      throwOnRequestTimeout: true,
+      socketTimeout: REQUEST_TIMEOUT_MS,
+      httpAgent: new HttpAgent({ keepAlive: true, maxSockets: MAX_SOCKETS }),
+      httpsAgent: new HttpsAgent({ keepAlive: true, maxSockets: MAX_SOCKETS }),
+    }),
+  };
+}
+
+function needsPathStyle(env: AwsSettings['env']): boolean {
+  const endpoint = env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
+  if (endpoint === undefined || !URL.canParse(endpoint)) return false;
+  const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, '');
+  return host === 'localhost' || isIP(host) !== 0;
+}

@@ -1,0 +1,52 @@
+import { type CloudWatchLogsClient, FilterLogEventsCommand } from '@aws-sdk/client-cloudwatch-logs';
+import { StoreUnavailableError } from '../../contracts/errors.ts';
+import type { JobId } from '../../contracts/ids.ts';
+import { epochMs } from '../../contracts/units.ts';
+import type { LogLine, LogReader } from '../../ports/log-reader.ts';
+import { faultOf } from './faults.ts';
+
+/** CloudWatch may answer pages without lines while it searches. */
+const PAGE_LIMIT = 1_000;
+const LARGEST_PAGE = 10_000;
+
+/** A job's lines in one CloudWatch log group. */
+export class CloudWatchLogReader implements LogReader {
+  private readonly client: CloudWatchLogsClient;
+  private readonly logGroup: string;
+
+  constructor(client: CloudWatchLogsClient, logGroup: string) {
+    this.client = client;
+    this.logGroup = logGroup;
+  }
+
+  async read(jobId: JobId, page: { since: number; limit: number }): Promise<readonly LogLine[]> {
+    const lines: LogLine[] = [];
+    let nextToken: string | undefined;
+    for (let pages = 0; pages < PAGE_LIMIT && lines.length < page.limit; pages++) {
+      const answer = await this.page(jobId, page, nextToken);
+      for (const { timestamp = 0, logStreamName = '', message = '' } of answer.events ?? []) {
+        lines.push({ at: epochMs(timestamp), source: logStreamName, text: message.trimEnd() });
+      }
+      nextToken = answer.nextToken;
+      if (nextToken === undefined) break;
+    }
+    return lines.sort((a, b) => a.at - b.at).slice(0, page.limit);
+  }
+
+  private async page(jobId: JobId, { since, limit }: { since: number; limit: number }, nextToken: string | undefined) {
+    try {
+      return await this.client.send(
+        new FilterLogEventsCommand({
+          logGroupName: this.logGroup,
+          // Quoted: without quotes "-" would split the id into terms.
+          filterPattern: `"${jobId}"`,
+          startTime: since,
+          limit: Math.min(limit, LARGEST_PAGE),
+          nextToken,
+        }),
+      );
+    } catch (cause) {
+      throw new StoreUnavailableError('logs cannot be read', { jobId, fault: faultOf(cause).name }, { cause });
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { z } from 'zod';
+import { BrokenInvariantError } from '../../contracts/errors.ts';
+import type { FinalPart, PartitionIndex } from '../../contracts/records.ts';
+
+/** Longest JSON text that is stored as it is; longer ones are deflated, since items end at 400 KB. */
+const PLAIN_CHARS = 4_096;
+const INFLATED_LIMIT_BYTES = 64 * 1024 * 1024;
+const LARGEST_U32 = 0xffff_ffff;
+const NARROW = 0;
+const WIDE = 1;
+
+/** A value as JSON text, deflated where it is long. */
+export function packJson(value: unknown): string | Uint8Array {
+  const text = JSON.stringify(value);
+  return text.length <= PLAIN_CHARS ? text : new Uint8Array(deflateRawSync(text));
+}
+
+/** What `packJson` packed. Throws `BrokenInvariantError` on anything else. */
+export function unpackJson(packed: unknown): unknown {
+  if (typeof packed === 'string') return JSON.parse(packed);
+  if (!(packed instanceof Uint8Array)) throw new BrokenInvariantError('a stored value is no JSON');
+  return JSON.parse(inflateRawSync(packed, { maxOutputLength: INFLATED_LIMIT_BYTES }).toString('utf8'));
+}
+
+/**
+ * A partition index in 8 bytes a partition (12 where a length exceeds 4 GiB): one byte of width, then lengths,
+ * then CRCs, little-endian. A thousand partitions as JSON would take 20 KB and so 20 write units.
+ */
+export function packPartitions({ lengths, crcs }: PartitionIndex): Uint8Array {
+  const isWide = lengths.some((length) => length > LARGEST_U32);
+  const width = isWide ? 8 : 4;
+  const bytes = new Uint8Array(1 + lengths.length * (width + 4));
+  const view = new DataView(bytes.buffer);
+  view.setUint8(0, isWide ? WIDE : NARROW);
+  for (const [index, length] of lengths.entries()) {
+    const at = 1 + index * width;
+    if (isWide) view.setFloat64(at, length, true);
+    else view.setUint32(at, length, true);
+    view.setUint32(1 + lengths.length * width + index * 4, crcs[index] ?? 0, true);
+  }
+  return bytes;
+}
+
+/** What `packPartitions` packed. Throws `BrokenInvariantError` on anything else. */
+export function unpackPartitions(packed: unknown): PartitionIndex {
+  if (!(packed instanceof Uint8Array)) throw new BrokenInvariantError('a stored partition index is not binary');
+  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
+  const isWide = view.getUint8(0) === WIDE;
+  const width = isWide ? 8 : 4;
+  const count = (packed.byteLength - 1) / (width + 4);
+  const lengths: number[] = [];
+  const crcs: number[] = [];
+  for (let index = 0; index < count; index++) {
+    const at = 1 + index * width;
+    lengths.push(isWide ? view.getFloat64(at, true) : view.getUint32(at, true));
+    crcs.push(view.getUint32(1 + count * width + index * 4, true));
+  }
+  return { lengths, crcs };
+}
+
+const finalPart = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('empty') }),
+  z.object({
+    kind: z.literal('upload'),
+    uploadId: z.string(),
+    sizeBytes: z.number(),
+    parts: z.array(z.object({ number: z.number(), etag: z.string() })),
+  }),
+]);
+const finalHead = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('md5'), uploadId: z.string(), sizeBytes: z.number(), first: z.number() }),
+  z.object({ kind: z.literal('plain') }),
+]);
+const md5Etag = /^"[0-9a-f]{32}"$/;
+const MD5_BYTES = 16;
+
+/**
+ * A final part: a line of JSON, and after it, where the parts are numbered without gaps and their etags are MD5
+ * sums as S3 gives them, 16 bytes each. Ten thousand etags as text would not fit an item, and do not deflate.
+ */
+export function packFinalPart(part: FinalPart): Uint8Array {
+  if (part.kind === 'upload' && hasMd5Etags(part.parts)) {
+    const { uploadId, sizeBytes, parts } = part;
+    const head = { kind: 'md5', uploadId, sizeBytes, first: parts[0]?.number ?? 1 };
+    const sums = parts.map(({ etag }) => Buffer.from(etag.slice(1, -1), 'hex'));
+    return new Uint8Array(Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...sums]));
+  }
+  const head = { kind: 'plain' };
+  return new Uint8Array(Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), deflateRawSync(JSON.stringify(part))]));
+}
+
+/** What `packFinalPart` packed. Throws where it is anything else. */
+export function unpackFinalPart(packed: unknown): FinalPart {
+  if (!(packed instanceof Uint8Array)) throw new BrokenInvariantError('a stored final part is not binary');
+  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
+  const end = bytes.indexOf('\n');
+  const head = finalHead.parse(JSON.parse(bytes.toString('utf8', 0, end)));
+  const body = bytes.subarray(end + 1);
+  if (head.kind === 'plain') return finalPart.parse(unpackJson(new Uint8Array(body)));
+  const parts = [];
+  for (let at = 0; at < body.length; at += MD5_BYTES) {
+    parts.push({ number: head.first + parts.length, etag: `"${body.toString('hex', at, at + MD5_BYTES)}"` });
+  }
+  return { kind: 'upload', uploadId: head.uploadId, sizeBytes: head.sizeBytes, parts };
+}
+
+const hasMd5Etags = (parts: readonly { number: number; etag: string }[]): boolean =>
+  parts.every(({ number, etag }, index) => number === (parts[0]?.number ?? 1) + index && md5Etag.test(etag));

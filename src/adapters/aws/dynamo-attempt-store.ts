@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import type { AttemptId, TaskId } from '../../contracts/ids.ts';
+import type { AttemptOrder, AttemptRecord, Failure, Progress, TaskResult } from '../../contracts/records.ts';
+import { TableSchema } from '../../contracts/settings.ts';
+import type { EpochMs } from '../../contracts/units.ts';
+import type { AttemptStore, TaskSpace } from '../../ports/attempt-store.ts';
+import { attemptKey, decodeShardItem, encodeResult, resultKey, shardKey } from './attempt-item.ts';
+import type { DynamoTable } from './dynamo-table.ts';
+import { expiryOf } from './expiry.ts';
+
+/**
+ * Attempts and results in DynamoDB, spread over the job's shards by task.
+ *
+ * `changedAt` is the clock of whoever writes, so a write may come to light later than its `changedAt` says: by
+ * the time that it took, and by how far the writer's clock is behind. Callers of `changes` go back by more than
+ * both and drop what they know (the scheduler: 30 s).
+ */
+export class DynamoAttemptStore implements AttemptStore {
+  private readonly table: DynamoTable;
+
+  constructor(table: DynamoTable) {
+    this.table = table;
+  }
+
+  async create(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<'created' | 'exists'> {
+    const written = await this.table.putNew({
+      ...attemptKey(space, attemptId),
+      attemptId,
+      state: 'launched',
+      order: 'continue',
+      launchedAt: now,
+      [TableSchema.changeKey]: now,
+      [TableSchema.ttl]: expiryOf(now),
+    });
+    return written === 'written' ? 'created' : 'exists';
+  }
+
+  async orderCancel(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+    await this.table.update(attemptKey(space, attemptId), {
+      set: { order: 'cancel', changedAt: now },
+      when: '#state IN (:launched, :running)',
+      values: { launched: 'launched', running: 'running' },
+    });
+  }
+
+  async markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+    await this.table.update(attemptKey(space, attemptId), {
+      set: { state: 'lost', order: 'cancel', endedAt: now, changedAt: now },
+      when: '#state IN (:launched, :running)',
+      values: { launched: 'launched', running: 'running' },
+    });
+  }
+
+  /** Marked with a token, so that a claim which the SDK repeats is not taken for a duplicate delivery. */
+  async claim(
+    space: TaskSpace, attemptId: AttemptId, place: { node: string; zone: string }, now: EpochMs,
+  ): Promise<'claimed' | 'refused'> {
+    const claimId = randomUUID();
+    const { node, zone } = place;
+    const answer = await this.table.update(attemptKey(space, attemptId), {
+      set: { state: 'running', claimedAt: now, node, zone, claimId, changedAt: now },
+      when: '#state = :launched AND #order = :continue',
+      values: { launched: 'launched', continue: 'continue' },
+    });
+    if (answer !== 'refused') return 'claimed';
+    const item = await this.table.get(attemptKey(space, attemptId));
+    return item?.claimId === claimId && item.state === 'running' ? 'claimed' : 'refused';
+  }
+
+  async report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder> {
+    const answer = await this.table.update(attemptKey(space, attemptId), {
+      set: { progress, changedAt: now },
+      when: '#state = :running',
+      values: { running: 'running' },
+    });
+    return answer !== 'refused' && answer.order === 'continue' ? 'continue' : 'cancel';
+  }
+
+  async commit(space: TaskSpace, result: TaskResult): Promise<'won' | 'lost'> {
+    if ((await this.table.putNew(encodeResult(space, result))) === 'written') return 'won';
+    const first = await this.table.get(resultKey(space, result.taskId));
+    return first?.attemptId === result.attemptId ? 'won' : 'lost';
+  }
+
+  async end(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    end: { state: 'done' | 'failed' | 'cancelled'; progress: Progress; failure?: Failure },
+    now: EpochMs,
+  ): Promise<void> {
+    await this.table.update(attemptKey(space, attemptId), {
+      set: { ...end, endedAt: now, changedAt: now },
+      when: '#state = :running',
+      values: { running: 'running' },
+    });
+  }
+
+  async changes(
+    space: TaskSpace, since: EpochMs,
+  ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }> {
+    const attempts = new Map<AttemptId, AttemptRecord>();
+    const results = new Map<TaskId, TaskResult>();
+    const readShard = async (shard: number): Promise<void> => {
+      const items = this.table.query({
+        index: TableSchema.changeIndex,
+        keys: `#pk = :pk AND #${TableSchema.changeKey} >= :since`,
+        values: { pk: shardKey(space, shard), since },
+        isConsistent: true,
+      });
+      // An attempt that changes between two pages appears on both; the later reading is the newer one.
+      for await (const item of items) {
+        const decoded = decodeShardItem(item);
+        if (decoded.kind === 'attempt') attempts.set(decoded.attempt.attemptId, decoded.attempt);
+        else results.set(decoded.result.taskId, decoded.result);
+      }
+    };
+    await Promise.all(Array.from({ length: space.shards }, (_, shard) => readShard(shard)));
+    return { attempts: [...attempts.values()], results: [...results.values()] };
+  }
+}

@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { InvalidInputError, StoreUnavailableError } from '../../contracts/errors.ts';
+import type { JobId } from '../../contracts/ids.ts';
+import type { JobRecord, JobState } from '../../contracts/records.ts';
+import { TableSchema } from '../../contracts/settings.ts';
+import type { JobPatch, JobStore } from '../../ports/job-store.ts';
+import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
+import { decodeJob, encodeJob, encodePatch, jobKey, LISTING } from './job-item.ts';
+
+const cursorSchema = z.strictObject({
+  pk: z.string().startsWith('JOB#'),
+  sk: z.literal('META'),
+  [TableSchema.listingPartitionKey]: z.literal(LISTING),
+  [TableSchema.listingSortKey]: z.number(),
+});
+const keySchema = z.object({ pk: z.string(), sk: z.string() });
+
+/**
+ * Job records in DynamoDB, one item each.
+ *
+ * The SDK repeats a write whose answer was lost, and the repetition meets its own first write. So each write
+ * leaves a token of its own, `writeId`; a refused write that finds its token there has in truth succeeded.
+ */
+export class DynamoJobStore implements JobStore {
+  private readonly table: DynamoTable;
+
+  constructor(table: DynamoTable) {
+    this.table = table;
+  }
+
+  async create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }> {
+    const writeId = randomUUID();
+    if ((await this.table.putNew({ ...encodeJob(job), createId: writeId })) === 'written') return { kind: 'created' };
+    const item = await this.table.get(jobKey(job.jobId));
+    if (item === undefined) throw new StoreUnavailableError('a job vanished while it was created', { jobId: job.jobId });
+    return item.createId === writeId ? { kind: 'created' } : { kind: 'exists', job: decodeJob(item) };
+  }
+
+  async load(jobId: JobId): Promise<JobRecord | undefined> {
+    const item = await this.table.get(jobKey(jobId));
+    return item === undefined ? undefined : decodeJob(item);
+  }
+
+  /** The index gives the order and keys only, so that it need not be rewritten whenever a job changes. */
+  async list(page: { limit: number; cursor?: string }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }> {
+    const { items, next } = await this.table.page(
+      {
+        index: TableSchema.listingIndex,
+        keys: `#${TableSchema.listingPartitionKey} = :listing`,
+        values: { listing: LISTING },
+        isConsistent: false,
+      },
+      {
+        start: page.cursor === undefined ? undefined : parseCursor(page.cursor),
+        limit: page.limit,
+        isDescending: true,
+      },
+    );
+    const keys = items.map((item): ItemKey => keySchema.parse(item));
+    const found = new Map((await this.table.batchGet(keys)).map((item) => [item.pk, item]));
+    const jobs = keys.flatMap(({ pk }) => {
+      const item = found.get(pk);
+      return item === undefined ? [] : [decodeJob(item)];
+    });
+    return { jobs, ...(next === undefined ? {} : { cursor: cursorOf(next) }) };
+  }
+
+  async update(jobId: JobId, states: readonly JobState[], patch: JobPatch): Promise<'updated' | 'stale'> {
+    if (states.length === 0) return 'stale';
+    const writeId = randomUUID();
+    const answer = await this.table.update(jobKey(jobId), {
+      set: { ...encodePatch(patch), writeId },
+      when: `attribute_exists(#pk) AND #state IN (${states.map((_, index) => `:in${index}`).join(', ')})`,
+      values: Object.fromEntries(states.map((state, index) => [`in${index}`, state])),
+    });
+    if (answer !== 'refused') return 'updated';
+    const item = await this.table.get(jobKey(jobId));
+    return item?.writeId === writeId ? 'updated' : 'stale';
+  }
+}
+
+const cursorOf = (next: Item): string => Buffer.from(JSON.stringify(cursorSchema.parse(next))).toString('base64url');
+
+function parseCursor(cursor: string): Item {
+  try {
+    return cursorSchema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')));
+  } catch (cause) {
+    throw new InvalidInputError('cursor must be one that an earlier list gave', { field: 'cursor' }, { cause });
+  }
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import type { JobId } from '../../contracts/ids.ts';
+import { TableSchema } from '../../contracts/settings.ts';
+import { type DurationMs, type EpochMs, epochMs, later } from '../../contracts/units.ts';
+import type { LeaseStore } from '../../ports/job-store.ts';
+import type { DynamoTable, ItemKey } from './dynamo-table.ts';
+import { expiryOf } from './expiry.ts';
+
+const leaseSchema = z.object({ owner: z.string(), epoch: z.number(), until: z.number().transform(epochMs) });
+const leaseKey = (jobId: JobId): ItemKey => ({ pk: `JOB#${jobId}`, sk: 'LEASE' });
+
+/** Leases in DynamoDB: one item a job, which outlives its release so that epochs only grow. */
+export class DynamoLeaseStore implements LeaseStore {
+  private readonly table: DynamoTable;
+
+  constructor(table: DynamoTable) {
+    this.table = table;
+  }
+
+  /** An acquisition that the SDK repeats takes its own lease again: the epoch then grows by two, harmlessly. */
+  async acquire(
+    jobId: JobId, owner: string, now: EpochMs, length: DurationMs,
+  ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }> {
+    const answer = await this.table.update(leaseKey(jobId), {
+      set: { owner, until: later(now, length), [TableSchema.ttl]: expiryOf(now) },
+      clauses: 'ADD #epoch :one',
+      when: 'attribute_not_exists(#pk) OR #until <= :now OR #owner = :set_owner',
+      values: { now, one: 1 },
+    });
+    if (answer !== 'refused') return { kind: 'acquired', epoch: leaseSchema.parse(answer).epoch };
+    const item = await this.table.get(leaseKey(jobId));
+    // Gone or released in the meantime: the caller comes back at once.
+    return { kind: 'held', until: item === undefined ? now : leaseSchema.parse(item).until };
+  }
+
+  async renew(jobId: JobId, owner: string, epoch: number, until: EpochMs): Promise<'renewed' | 'lost'> {
+    const answer = await this.table.update(leaseKey(jobId), {
+      set: { until },
+      when: '#owner = :owner AND #epoch = :epoch',
+      values: { owner, epoch },
+    });
+    return answer === 'refused' ? 'lost' : 'renewed';
+  }
+
+  async release(jobId: JobId, owner: string, epoch: number): Promise<void> {
+    await this.table.update(leaseKey(jobId), {
+      set: { owner: '-', until: 0 },
+      when: '#owner = :owner AND #epoch = :epoch',
+      values: { owner, epoch },
+    });
+  }
+}

@@ -1,0 +1,185 @@
+import {
+  BatchGetCommand, type DynamoDBDocumentClient, GetCommand, PutCommand, QueryCommand, UpdateCommand,
+} from '@aws-sdk/lib-dynamodb';
+import { TableSchema } from '../../contracts/settings.ts';
+import { backoff } from './backoff.ts';
+import { faultOf, translateDynamoFault } from './faults.ts';
+import { StoreUnavailableError } from '../../contracts/errors.ts';
+
+/** An item as the document client gives it. */
+export type Item = Readonly<Record<string, unknown>>;
+
+/** Primary key of an item. */
+export interface ItemKey {
+  readonly pk: string;
+  readonly sk: string;
+}
+
+/** A condition expression. `#name` stands for the attribute `name` unless `names` says otherwise. */
+export interface Condition {
+  readonly when: string;
+  readonly values?: Item;
+  readonly names?: Readonly<Record<string, string>>;
+}
+
+/** A change of one item. */
+export interface Change extends Condition {
+  /** Attributes to set, by name. */
+  readonly set?: Item;
+  /** Further clauses of an update expression, whole: `ADD #epoch :one`. */
+  readonly clauses?: string;
+}
+
+/** A page or a range of one partition. */
+export interface RangeQuery {
+  readonly keys: string;
+  readonly values: Item;
+  readonly index?: string;
+  /** Indexes that span partitions have no consistent reads. */
+  readonly isConsistent: boolean;
+}
+
+const PAGE_LIMIT = 100_000;
+const BATCH_KEYS = 100;
+const BATCH_ATTEMPTS = 8;
+
+/**
+ * The table that all stores share, reduced to what DynamoDB and both of its local stand-ins do alike:
+ * conditional writes of single items, consistent reads, queries and batches of reads. A refused condition is an
+ * outcome; any other error is translated here, once.
+ */
+export class DynamoTable {
+  private readonly client: DynamoDBDocumentClient;
+  private readonly tableName: string;
+
+  constructor(client: DynamoDBDocumentClient, tableName: string) {
+    this.client = client;
+    this.tableName = tableName;
+  }
+
+  /** A consistent read; undefined where there is no such item. */
+  async get(key: ItemKey): Promise<Item | undefined> {
+    const answer = await this.call('read', key, () =>
+      this.client.send(new GetCommand({ TableName: this.tableName, Key: key, ConsistentRead: true })),
+    );
+    return answer.Item;
+  }
+
+  /** Writes a whole item if nothing has its key. */
+  async putNew(item: ItemKey & Item): Promise<'written' | 'refused'> {
+    const { pk, sk } = item;
+    const answer = await this.conditional('write', { pk, sk }, () =>
+      this.client.send(
+        new PutCommand({
+          TableName: this.tableName,
+          Item: item,
+          ConditionExpression: 'attribute_not_exists(#pk)',
+          ExpressionAttributeNames: { '#pk': TableSchema.partitionKey },
+        }),
+      ),
+    );
+    return answer === 'refused' ? 'refused' : 'written';
+  }
+
+  /** Changes an item if the condition holds; answers the item as it is then. */
+  async update(key: ItemKey, change: Change): Promise<Item | 'refused'> {
+    const set = Object.entries(change.set ?? {});
+    const assignments = set.map(([name]) => `#${name} = :set_${name}`).join(', ');
+    const expression = [assignments === '' ? '' : `SET ${assignments}`, change.clauses ?? ''].join(' ').trim();
+    const values = { ...change.values, ...Object.fromEntries(set.map(([name, value]) => [`set_${name}`, value])) };
+    const answer = await this.conditional('update', key, () =>
+      this.client.send(
+        new UpdateCommand({
+          TableName: this.tableName,
+          Key: key,
+          UpdateExpression: expression,
+          ConditionExpression: change.when,
+          ExpressionAttributeNames: namesIn(`${expression} ${change.when}`, change.names),
+          ExpressionAttributeValues: valuesOf(values),
+          ReturnValues: 'ALL_NEW',
+        }),
+      ),
+    );
+    return answer === 'refused' ? 'refused' : (answer.Attributes ?? {});
+  }
+
+  /** All items of a range, page by page, in ascending order of the range key. */
+  async *query(query: RangeQuery): AsyncGenerator<Item> {
+    let start: Item | undefined;
+    for (let page = 0; page < PAGE_LIMIT; page++) {
+      const { items, next } = await this.page(query, { start });
+      yield* items;
+      if (next === undefined) return;
+      start = next;
+    }
+    throw new StoreUnavailableError('a query did not end', { pages: PAGE_LIMIT });
+  }
+
+  /** One page of a range; `next` goes into `start` for the page after it. */
+  async page(
+    query: RangeQuery, options: { start: Item | undefined; limit?: number; isDescending?: boolean },
+  ): Promise<{ items: readonly Item[]; next: Item | undefined }> {
+    const answer = await this.call('query', { keys: query.keys }, () =>
+      this.client.send(
+        new QueryCommand({
+          TableName: this.tableName,
+          IndexName: query.index,
+          KeyConditionExpression: query.keys,
+          ExpressionAttributeNames: namesIn(query.keys),
+          ExpressionAttributeValues: valuesOf(query.values),
+          ConsistentRead: query.isConsistent,
+          ScanIndexForward: options.isDescending !== true,
+          Limit: options.limit,
+          ExclusiveStartKey: options.start,
+        }),
+      ),
+    );
+    return { items: answer.Items ?? [], next: answer.LastEvaluatedKey };
+  }
+
+  /** The items of up to 100 keys, in no order; those that are not there are left out. */
+  async batchGet(keys: readonly ItemKey[]): Promise<readonly Item[]> {
+    const found: Item[] = [];
+    let missing: readonly Item[] = keys.slice(0, BATCH_KEYS).map(({ pk, sk }) => ({ pk, sk }));
+    for (let attempt = 0; missing.length > 0; attempt++) {
+      if (attempt === BATCH_ATTEMPTS) throw new StoreUnavailableError('a batch read did not end', { attempt });
+      if (attempt > 0) await backoff(attempt);
+      const request = { [this.tableName]: { Keys: [...missing], ConsistentRead: true } };
+      const answer = await this.call('batch read', { keys: missing.length }, () =>
+        this.client.send(new BatchGetCommand({ RequestItems: request })),
+      );
+      found.push(...(answer.Responses?.[this.tableName] ?? []));
+      missing = answer.UnprocessedKeys?.[this.tableName]?.Keys ?? [];
+    }
+    return found;
+  }
+
+  private async conditional<T>(operation: string, key: ItemKey, send: () => Promise<T>): Promise<T | 'refused'> {
+    try {
+      return await send();
+    } catch (cause) {
+      if (faultOf(cause).name === 'ConditionalCheckFailedException') return 'refused';
+      throw translateDynamoFault(cause, operation, { ...key });
+    }
+  }
+
+  private async call<T>(operation: string, details: object, send: () => Promise<T>): Promise<T> {
+    try {
+      return await send();
+    } catch (cause) {
+      throw translateDynamoFault(cause, operation, { ...details });
+    }
+  }
+}
+
+/** Every name goes through a placeholder: about 570 words are reserved, `state` and `name` among them. */
+function namesIn(expression: string, given: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const names = expression.match(/#\w+/g) ?? [];
+  return Object.fromEntries(names.map((name) => [name, given[name.slice(1)] ?? name.slice(1)]));
+}
+
+/** DynamoDB refuses an empty map of values. */
+function valuesOf(values: Item): Record<string, unknown> | undefined {
+  const entries = Object.entries(values).map(([name, value]) => [`:${name}`, value] as const);
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}

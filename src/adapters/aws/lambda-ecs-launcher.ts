@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import { type ECSClient, RunTaskCommand, StopTaskCommand } from '@aws-sdk/client-ecs';
+import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
+import type { WorkerSize } from '../../contracts/job-spec.ts';
+import { Setting } from '../../contracts/settings.ts';
+import type { Launcher, LaunchOutcome, LaunchRequest } from '../../ports/launcher.ts';
+import { faultOf, isPassing } from './faults.ts';
+import { inParallel } from './in-parallel.ts';
+
+/** Where workers run. */
+export interface LauncherPlaces {
+  /** Function name by worker size. */
+  readonly workerFunctions: Readonly<Partial<Record<WorkerSize, string>>>;
+  readonly cluster: string;
+  readonly taskDefinition: string;
+  /** Name of the container in the task definition. */
+  readonly taskContainer: string;
+  readonly subnets: readonly string[];
+  readonly securityGroups: readonly string[];
+}
+
+const LAMBDA_CONCURRENCY = 40;
+/** RunTask allows 20 calls a second. */
+const ECS_CONCURRENCY = 5;
+
+/** The smallest combination that Fargate sells with at least the memory of the size, in CPU units and MiB. */
+const fargateSizes: Readonly<Record<WorkerSize, { cpu: string; memory: string }>> = {
+  small: { cpu: '512', memory: '1024' },
+  medium: { cpu: '1024', memory: '2048' },
+  large: { cpu: '2048', memory: '4096' },
+  xlarge: { cpu: '4096', memory: '8192' },
+};
+
+/**
+ * Starts workers by asynchronous invocation or as Fargate tasks. One RunTask call per attempt: the payload
+ * travels in the task's overrides, which all tasks of a call would share.
+ *
+ * Give it clients that retry little: the scheduler launches again in a later tick, and waits for nobody.
+ */
+export class LambdaEcsLauncher implements Launcher {
+  private readonly lambda: LambdaClient;
+  private readonly ecs: ECSClient;
+  private readonly places: LauncherPlaces;
+
+  constructor(clients: { lambda: LambdaClient; ecs: ECSClient }, places: LauncherPlaces) {
+    this.lambda = clients.lambda;
+    this.ecs = clients.ecs;
+    this.places = places;
+  }
+
+  async launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {
+    const outcomes = new Map<LaunchRequest, LaunchOutcome>();
+    const launchAll = async (kind: LaunchRequest['kind'], concurrency: number): Promise<void> => {
+      await inParallel(requests.filter((request) => request.kind === kind), concurrency, async (request) => {
+        outcomes.set(request, await this.launchOne(request));
+      });
+    };
+    await Promise.all([launchAll('lambda', LAMBDA_CONCURRENCY), launchAll('fargate', ECS_CONCURRENCY)]);
+    return requests.map(
+      (request) => outcomes.get(request) ?? { attemptId: request.payload.attemptId, outcome: 'throttled' },
+    );
+  }
+
+  async stop(attempt: { kind: 'lambda' | 'fargate'; node?: string }): Promise<void> {
+    if (attempt.kind !== 'fargate' || attempt.node === undefined) return;
+    try {
+      await this.ecs.send(
+        new StopTaskCommand({ cluster: this.places.cluster, task: attempt.node, reason: 'the attempt is not needed' }),
+      );
+    } catch {
+      // The order to cancel reaches the worker by its progress reports as well; stopping only saves time.
+    }
+  }
+
+  private async launchOne(request: LaunchRequest): Promise<LaunchOutcome> {
+    const { attemptId } = request.payload;
+    try {
+      const failed = request.kind === 'lambda' ? await this.invoke(request) : await this.runTask(request);
+      return { attemptId, ...(failed ?? { outcome: 'accepted' }) };
+    } catch (cause) {
+      const fault = faultOf(cause);
+      // A function that is being created or updated is in conflict for some seconds.
+      const isLater = isPassing(fault) || fault.name === 'ResourceConflictException';
+      return { attemptId, outcome: isLater ? 'throttled' : 'refused', message: `${fault.name}: ${fault.message}` };
+    }
+  }
+
+  private async invoke({ payload, size }: LaunchRequest): Promise<Failed | undefined> {
+    const functionName = this.places.workerFunctions[size];
+    if (functionName === undefined) return { outcome: 'refused', message: `no worker function of size ${size}` };
+    await this.lambda.send(
+      new InvokeCommand({
+        FunctionName: functionName,
+        InvocationType: 'Event',
+        Payload: new TextEncoder().encode(JSON.stringify(payload)),
+      }),
+    );
+    return undefined;
+  }
+
+  private async runTask({ payload, size }: LaunchRequest): Promise<Failed | undefined> {
+    const answer = await this.ecs.send(
+      new RunTaskCommand({
+        cluster: this.places.cluster,
+        taskDefinition: this.places.taskDefinition,
+        launchType: 'FARGATE',
+        count: 1,
+        // A call that the SDK repeats starts no second task.
+        clientToken: createHash('sha256').update(`${payload.jobId}/${payload.attemptId}`).digest('hex'),
+        startedBy: payload.jobId,
+        networkConfiguration: {
+          awsvpcConfiguration: {
+            subnets: [...this.places.subnets],
+            securityGroups: [...this.places.securityGroups],
+            // The subnets are public and have no NAT; without an address a task would reach nothing.
+            assignPublicIp: 'ENABLED',
+          },
+        },
+        overrides: {
+          ...fargateSizes[size],
+          containerOverrides: [
+            {
+              name: this.places.taskContainer,
+              environment: [{ name: Setting.attemptPayload, value: JSON.stringify(payload) }],
+            },
+          ],
+        },
+      }),
+    );
+    const failure = answer.failures?.[0];
+    if (failure === undefined) return undefined;
+    const message = `${failure.reason ?? 'unknown'} ${failure.detail ?? ''}`.trim();
+    return { outcome: /capacity|RESOURCE|limit|throttl/i.test(message) ? 'throttled' : 'refused', message };
+  }
+}
+
+type Failed = Pick<LaunchOutcome, 'message'> & { readonly outcome: 'throttled' | 'refused' };

@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import {
+  AbortMultipartUploadCommand, CompleteMultipartUploadCommand, CreateMultipartUploadCommand, DeleteObjectsCommand,
+  HeadObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command, PutObjectCommand, type S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import { InvalidInputError, NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
+import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
+import type {
+  ByteRange, ObjectInfo, ObjectStore, UploadRef, UploadedPart,
+} from '../../ports/object-store.ts';
+import { backoff } from './backoff.ts';
+import { faultOf } from './faults.ts';
+import { inParallel } from './in-parallel.ts';
+import { readObject } from './s3-read.ts';
+
+const READ_ALL_LIMIT_BYTES = 64 * 1024 * 1024;
+const KEYS_PER_REMOVAL = 1_000;
+const REMOVALS_AT_ONCE = 4;
+const ATTEMPTS = 6;
+const PAGE_LIMIT = 1_000_000;
+/** Metadata by which a conditional write that the SDK repeats knows its own first delivery. */
+const writeIdMetadata = 'outrider-write';
+
+type Metadata = Readonly<Record<string, string>>;
+
+/** Objects in S3. */
+export class S3ObjectStore implements ObjectStore {
+  private readonly client: S3Client;
+
+  constructor(client: S3Client) {
+    this.client = client;
+  }
+
+  read(
+    ref: ObjectRef, options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
+  ): AsyncIterable<Uint8Array> {
+    return readObject(this.client, ref, options);
+  }
+
+  async readAll(ref: ObjectRef, range?: ByteRange): Promise<Uint8Array> {
+    const chunks: Uint8Array[] = [];
+    let sizeBytes = 0;
+    for await (const chunk of this.read(ref, range === undefined ? {} : { range })) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > READ_ALL_LIMIT_BYTES) {
+        throw new InvalidInputError('too large to be read whole', { uri: uriOf(ref), sizeBytes });
+      }
+      chunks.push(chunk);
+    }
+    return new Uint8Array(Buffer.concat(chunks));
+  }
+
+  async head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Metadata }) | undefined> {
+    const found = await this.headRaw(ref);
+    if (found === undefined) return undefined;
+    const metadata = Object.entries(found.metadata).filter(([name]) => name !== writeIdMetadata);
+    return { ...found, metadata: Object.fromEntries(metadata) };
+  }
+
+  async *list(ref: ObjectRef): AsyncIterable<ObjectInfo> {
+    let token: string | undefined;
+    for (let page = 0; page < PAGE_LIMIT; page++) {
+      const command = new ListObjectsV2Command({
+        Bucket: ref.bucket,
+        Prefix: ref.key,
+        ContinuationToken: token,
+        // Keys may hold characters that XML cannot.
+        EncodingType: 'url',
+      });
+      const answer = await this.call('list', ref, () => this.client.send(command));
+      const decode = decoderOf(answer.EncodingType);
+      for (const { Key: key, Size: sizeBytes = 0, ETag: etag = '' } of answer.Contents ?? []) {
+        if (key !== undefined) yield { key: decode(key), sizeBytes, etag };
+      }
+      if (answer.NextContinuationToken === undefined) return;
+      token = answer.NextContinuationToken;
+    }
+    throw new StoreUnavailableError('a listing did not end', { uri: uriOf(ref) });
+  }
+
+  async write(
+    ref: ObjectRef, body: Uint8Array, options: { ifAbsent?: boolean; metadata?: Metadata } = {},
+  ): Promise<'written' | 'exists'> {
+    const ifAbsent = options.ifAbsent === true;
+    const writeId = randomUUID();
+    const command = new PutObjectCommand({
+      Bucket: ref.bucket,
+      Key: ref.key,
+      Body: body,
+      Metadata: { ...options.metadata, ...(ifAbsent ? { [writeIdMetadata]: writeId } : {}) },
+      IfNoneMatch: ifAbsent ? '*' : undefined,
+    });
+    const outcome = await this.conditional('write', ref, () => this.client.send(command));
+    if (outcome !== 'exists') return 'written';
+    const there = await this.headRaw(ref);
+    return there?.metadata[writeIdMetadata] === writeId ? 'written' : 'exists';
+  }
+
+  async remove(bucket: string, keys: readonly string[]): Promise<void> {
+    const batches: string[][] = [];
+    for (let at = 0; at < keys.length; at += KEYS_PER_REMOVAL) batches.push(keys.slice(at, at + KEYS_PER_REMOVAL));
+    await inParallel(batches, REMOVALS_AT_ONCE, (batch) => this.removeBatch(bucket, batch));
+  }
+
+  async beginUpload(ref: ObjectRef, metadata: Metadata = {}): Promise<UploadRef> {
+    const { bucket, key } = ref;
+    const command = new CreateMultipartUploadCommand({ Bucket: bucket, Key: key, Metadata: { ...metadata } });
+    const { UploadId: uploadId } = await this.call('begin upload', ref, () => this.client.send(command));
+    if (uploadId === undefined) throw new StoreUnavailableError('S3 named no upload', { uri: uriOf(ref) });
+    return { bucket, key, uploadId };
+  }
+
+  async uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart> {
+    const command = new UploadPartCommand({ ...idOf(upload), PartNumber: number, Body: body });
+    const { ETag: etag } = await this.call('upload part', upload, () => this.client.send(command));
+    if (etag === undefined) throw new StoreUnavailableError('S3 gave no etag', { uri: uriOf(upload), number });
+    return { number, etag };
+  }
+
+  async completeUpload(
+    upload: UploadRef, parts: readonly UploadedPart[], options: { ifAbsent?: boolean } = {},
+  ): Promise<'completed' | 'exists' | 'gone'> {
+    const command = new CompleteMultipartUploadCommand({
+      ...idOf(upload),
+      MultipartUpload: { Parts: parts.map(({ number, etag }) => ({ PartNumber: number, ETag: etag })) },
+      IfNoneMatch: options.ifAbsent === true ? '*' : undefined,
+    });
+    const outcome = await this.conditional('complete upload', upload, () => this.client.send(command));
+    return outcome === 'done' ? 'completed' : outcome;
+  }
+
+  async abortUpload(upload: UploadRef): Promise<void> {
+    await this.conditional('abort upload', upload, () =>
+      this.client.send(new AbortMultipartUploadCommand(idOf(upload))),
+    );
+  }
+
+  async *listUploads(ref: ObjectRef): AsyncIterable<UploadRef> {
+    let marker: { KeyMarker?: string; UploadIdMarker?: string } = {};
+    for (let page = 0; page < PAGE_LIMIT; page++) {
+      const command = new ListMultipartUploadsCommand({
+        Bucket: ref.bucket, Prefix: ref.key, EncodingType: 'url', ...marker,
+      });
+      const answer = await this.call('list uploads', ref, () => this.client.send(command));
+      const decode = decoderOf(answer.EncodingType);
+      for (const { Key: key, UploadId: uploadId } of answer.Uploads ?? []) {
+        if (key !== undefined && uploadId !== undefined) yield { bucket: ref.bucket, key: decode(key), uploadId };
+      }
+      if (answer.IsTruncated !== true || answer.NextKeyMarker === undefined) return;
+      marker = {
+        KeyMarker: decode(answer.NextKeyMarker),
+        ...(answer.NextUploadIdMarker === undefined ? {} : { UploadIdMarker: answer.NextUploadIdMarker }),
+      };
+    }
+    throw new StoreUnavailableError('a listing did not end', { uri: uriOf(ref) });
+  }
+
+  private async headRaw(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Metadata }) | undefined> {
+    try {
+      const answer = await this.client.send(new HeadObjectCommand({ Bucket: ref.bucket, Key: ref.key }));
+      const { ContentLength: sizeBytes = 0, ETag: etag = '', Metadata: metadata = {} } = answer;
+      return { key: ref.key, sizeBytes, etag, metadata };
+    } catch (cause) {
+      if (faultOf(cause).status === 404) return undefined;
+      throw translate('head', ref, cause);
+    }
+  }
+
+  private async removeBatch(bucket: string, keys: readonly string[]): Promise<void> {
+    let rest = keys;
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const command = new DeleteObjectsCommand({
+        Bucket: bucket,
+        Delete: { Quiet: true, Objects: rest.map((key) => ({ Key: key })) },
+      });
+      const answer = await this.call('remove', { bucket, key: rest[0] ?? '' }, () => this.client.send(command));
+      rest = (answer.Errors ?? []).flatMap(({ Key: key, Code: code }) =>
+        key === undefined || code === 'NoSuchKey' ? [] : [key],
+      );
+      if (rest.length === 0) return;
+      await backoff(attempt);
+    }
+    throw new StoreUnavailableError('objects could not be removed', { bucket, keys: rest.length, first: rest[0] });
+  }
+
+  /** A write whose refusals are outcomes. 409 says that a rival's write is under way: its outcome decides. */
+  private async conditional(
+    operation: string, ref: ObjectRef, send: () => Promise<unknown>,
+  ): Promise<'done' | 'exists' | 'gone'> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await send();
+        return 'done';
+      } catch (cause) {
+        const { name, status } = faultOf(cause);
+        if (status === 412) return 'exists';
+        if (name === 'NoSuchUpload') return 'gone';
+        if (status !== 409 || attempt === ATTEMPTS) throw translate(operation, ref, cause);
+        await backoff(attempt);
+      }
+    }
+  }
+
+  private async call<T>(operation: string, ref: ObjectRef, send: () => Promise<T>): Promise<T> {
+    try {
+      return await send();
+    } catch (cause) {
+      throw translate(operation, ref, cause);
+    }
+  }
+}
+
+const idOf = ({ bucket, key, uploadId }: UploadRef) => ({ Bucket: bucket, Key: key, UploadId: uploadId });
+
+const decoderOf = (encoding: string | undefined): ((text: string) => string) =>
+  encoding === 'url' ? (text) => decodeURIComponent(text.replaceAll('+', ' ')) : (text) => text;
+
+const callersFaults = new Set(['EntityTooSmall', 'InvalidPart', 'InvalidPartOrder', 'KeyTooLongError']);
+
+function translate(operation: string, ref: ObjectRef, cause: unknown): Error {
+  const { name, status } = faultOf(cause);
+  const details = { uri: uriOf(ref), fault: name, status };
+  if (status === 404) return new NotFoundError(`${operation}: no such object, upload or bucket`, details, { cause });
+  if (callersFaults.has(name)) return new InvalidInputError(`${operation}: ${name}`, details, { cause });
+  return new StoreUnavailableError(`${operation} in S3 failed`, details, { cause });
+}

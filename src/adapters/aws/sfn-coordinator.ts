@@ -1,0 +1,87 @@
+import { DescribeExecutionCommand, type SFNClient, StartExecutionCommand, StopExecutionCommand } from '@aws-sdk/client-sfn';
+import { StoreUnavailableError } from '../../contracts/errors.ts';
+import type { JobId } from '../../contracts/ids.ts';
+import type { Coordinator } from '../../ports/coordinator.ts';
+import { faultOf } from './faults.ts';
+
+type Status = 'running' | 'succeeded' | 'failed' | 'aborted' | 'missing';
+
+const LONGEST_CAUSE_CHARS = 1_000;
+
+/** Executions of the job state machine, one per job and named as the job. */
+export class SfnCoordinator implements Coordinator {
+  private readonly client: SFNClient;
+  private readonly stateMachineArn: string;
+
+  constructor(client: SFNClient, stateMachineArn: string) {
+    this.client = client;
+    this.stateMachineArn = stateMachineArn;
+  }
+
+  /** Asks first: starting a running execution of the same name and input again is no error on AWS. */
+  async start(jobId: JobId): Promise<'started' | 'exists'> {
+    if ((await this.status(jobId)) !== 'missing') return 'exists';
+    try {
+      await this.client.send(
+        new StartExecutionCommand({
+          stateMachineArn: this.stateMachineArn,
+          name: jobId,
+          input: JSON.stringify({ jobId }),
+        }),
+      );
+      return 'started';
+    } catch (cause) {
+      if (faultOf(cause).name === 'ExecutionAlreadyExists') return 'exists';
+      throw unavailable('start', jobId, cause);
+    }
+  }
+
+  async stop(jobId: JobId, cause: string): Promise<void> {
+    try {
+      await this.client.send(
+        new StopExecutionCommand({
+          executionArn: this.executionArn(jobId),
+          error: 'Stopped',
+          cause: cause.slice(0, LONGEST_CAUSE_CHARS),
+        }),
+      );
+    } catch (fault) {
+      // An execution that has ended, or was never there, is as stopped as can be.
+      if (faultOf(fault).name === 'ExecutionDoesNotExist') return;
+      throw unavailable('stop', jobId, fault);
+    }
+  }
+
+  async status(jobId: JobId): Promise<Status> {
+    try {
+      const { status } = await this.client.send(
+        new DescribeExecutionCommand({ executionArn: this.executionArn(jobId) }),
+      );
+      return statusOf(status ?? 'RUNNING');
+    } catch (cause) {
+      if (faultOf(cause).name === 'ExecutionDoesNotExist') return 'missing';
+      throw unavailable('describe', jobId, cause);
+    }
+  }
+
+  private executionArn(jobId: JobId): string {
+    return `${this.stateMachineArn.replace(':stateMachine:', ':execution:')}:${jobId}`;
+  }
+}
+
+function statusOf(status: string): Status {
+  switch (status) {
+    case 'SUCCEEDED':
+      return 'succeeded';
+    case 'FAILED':
+    case 'TIMED_OUT':
+      return 'failed';
+    case 'ABORTED':
+      return 'aborted';
+    default:
+      return 'running';
+  }
+}
+
+const unavailable = (operation: string, jobId: JobId, cause: unknown): StoreUnavailableError =>
+  new StoreUnavailableError(`${operation} of an execution failed`, { jobId, fault: faultOf(cause).name }, { cause });

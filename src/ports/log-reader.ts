@@ -1,0 +1,19 @@
+import type { JobId } from '../contracts/ids.ts';
+import type { EpochMs } from '../contracts/units.ts';
+
+/** One line that a function or worker of a job logged. */
+export interface LogLine {
+  readonly at: EpochMs;
+  /** Log stream, which is the execution environment. */
+  readonly source: string;
+  readonly text: string;
+}
+
+/** Logs of a job, across all functions and workers. */
+export interface LogReader {
+  /**
+   * Lines that name the job, logged at or after `since`, oldest first, at most `limit`; empty where there are
+   * none. Lines arrive with some delay, so a follower goes back a little and drops what it has shown.
+   */
+  read(jobId: JobId, page: { since: EpochMs; limit: number }): Promise<readonly LogLine[]>;
+}
