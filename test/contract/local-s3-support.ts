@@ -101,7 +101,7 @@ export async function sendRaw(server: S3Server, raw: RawRequest): Promise<Respon
     query: raw.query ?? {},
     headers: { host: url.host, 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD', ...raw.headers },
   });
-  const { host: _host, ...headers } = signed.headers;
+  const headers = Object.fromEntries(Object.entries(signed.headers).filter(([name]) => name !== 'host'));
   return await fetch(`${server.endpoint}${raw.path}${queryString(raw.query ?? {})}`, {
     method: raw.method,
     headers,

@@ -191,6 +191,8 @@ describe('the wire', () => {
     expect(await codeOf(await post({ 'content-md5': 'kAFQmDzST7DWlj99KOF/cg==' }, 'abc'))).toBe(
       '400 MalformedXML',
     );
+    const cutShort = await post({ 'x-amz-checksum-crc32': 'e2gbRw==' }, '<Delete><Object><Key>acknowl');
+    expect(await codeOf(cutShort)).toBe('400 MalformedXML');
   });
 });
 

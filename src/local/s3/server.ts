@@ -102,10 +102,10 @@ async function serve(
 ): Promise<void> {
   const requestId = randomBytes(8).toString('hex').toUpperCase();
   response.setHeader('x-amz-request-id', requestId);
-  let bodyWanted = false;
+  const body = { wanted: false };
   const wantBody = (): AsyncIterable<Buffer> => {
-    if (!bodyWanted && waitsToBeAsked(request)) response.writeContinue();
-    bodyWanted = true;
+    if (!body.wanted && waitsToBeAsked(request)) response.writeContinue();
+    body.wanted = true;
     return readBytes(request);
   };
   try {
@@ -122,7 +122,7 @@ async function serve(
       return;
     }
     // A body that was announced but never asked for may or may not come: the connection is spoilt.
-    if (!bodyWanted && waitsToBeAsked(request)) response.setHeader('connection', 'close');
+    if (!body.wanted && waitsToBeAsked(request)) response.setHeader('connection', 'close');
     sendError(request, response, requestId, error);
   }
 }
