@@ -1,0 +1,115 @@
+import type { JobRecord } from '../contracts/records.ts';
+import {
+  formatBytes, formatCount, formatDollars, formatDuration, formatTime, oneLine, plural,
+} from './format.ts';
+import type { Style } from './style.ts';
+import { renderTable } from './table.ts';
+
+/** One line per stage: operator, tasks, time from first launch to last end, bytes and records in and out. */
+export function renderStages(job: JobRecord, style: Style): readonly string[] {
+  return renderTable(
+    [
+      { heading: 'STAGE', align: 'left' },
+      { heading: 'OPERATOR', align: 'left' },
+      { heading: 'TASKS', align: 'right' },
+      { heading: 'TIME', align: 'right' },
+      { heading: 'BYTES IN', align: 'right' },
+      { heading: 'BYTES OUT', align: 'right' },
+      { heading: 'RECORDS IN', align: 'right' },
+      { heading: 'RECORDS OUT', align: 'right' },
+    ],
+    job.stages.map((stage) => [
+      stage.name,
+      stage.operator,
+      stage.done === stage.tasks
+        ? formatCount(stage.tasks)
+        : `${formatCount(stage.done)}/${formatCount(stage.tasks)}`,
+      formatDuration(spanMs(stage.startedAt, stage.endedAt)),
+      formatBytes(stage.bytesIn),
+      formatBytes(stage.bytesOut),
+      formatCount(stage.recordsIn),
+      formatCount(stage.recordsOut),
+    ]),
+    style.heading,
+  );
+}
+
+/** What a job was and cost: state, its stages, attempts, counters, deadline, output. */
+export function renderJob(job: JobRecord, output: string | undefined, style: Style): readonly string[] {
+  const lines = [
+    `${style.heading(job.jobId)} ${paintState(job, style)}${wallText(job)}`,
+    '',
+    ...(job.stages.length === 0 ? ['not planned yet'] : renderStages(job, style)),
+    '',
+    `attempts  ${describeAttempts(job)}`,
+    `cost      ${formatDollars(job.dollars)} estimated, ${formatDuration(job.workerMs)} of workers`,
+  ];
+  const counters = Object.entries(job.counters).filter(([, value]) => value !== 0);
+  if (counters.length > 0) {
+    lines.push(`counters  ${counters.map(([name, value]) => `${name} ${formatCount(value)}`).join(', ')}`);
+  }
+  if (job.deadlineAt !== undefined) lines.push(`deadline  ${describeDeadline(job, style)}`);
+  if (output !== undefined) lines.push(`output    ${output}`);
+  if (job.error !== undefined) lines.push(`error     ${style.bad(oneLine(job.error.message))}`);
+  return lines;
+}
+
+/** One line per job, in the order given. */
+export function renderJobs(jobs: readonly JobRecord[], style: Style): readonly string[] {
+  return renderTable(
+    [
+      { heading: 'JOB', align: 'left' },
+      { heading: 'STATE', align: 'left' },
+      { heading: 'CREATED', align: 'left' },
+      { heading: 'TIME', align: 'right' },
+      { heading: 'TASKS', align: 'right' },
+      { heading: 'COST', align: 'right' },
+    ],
+    jobs.map((job) => [
+      job.jobId,
+      job.state,
+      formatTime(job.createdAt),
+      formatDuration(spanMs(job.createdAt, job.endedAt)),
+      `${formatCount(sum(job, 'done'))}/${formatCount(sum(job, 'tasks'))}`,
+      formatDollars(job.dollars),
+    ]),
+    style.heading,
+  );
+}
+
+/** Whether the job ended by its deadline; undefined while it may still do so, or where it has none. */
+export function deadlineMet(job: Pick<JobRecord, 'deadlineAt' | 'endedAt' | 'state'>): boolean | undefined {
+  if (job.deadlineAt === undefined || job.endedAt === undefined) return undefined;
+  return job.state === 'succeeded' && job.endedAt <= job.deadlineAt;
+}
+
+function describeAttempts(job: JobRecord): string {
+  const { launched, ...others } = job.attempts;
+  const extra = Object.entries(others)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${formatCount(count)} ${name}`);
+  return [plural(launched, 'attempt').replace(/ attempts?$/, ' launched'), ...extra].join(', ');
+}
+
+function describeDeadline(job: JobRecord, style: Style): string {
+  const at = formatTime(job.deadlineAt);
+  const isMet = deadlineMet(job);
+  if (isMet === undefined) return at;
+  return isMet ? `${at} ${style.good('met')}` : `${at} ${style.bad('missed')}`;
+}
+
+function paintState(job: JobRecord, style: Style): string {
+  if (job.state === 'succeeded') return style.good(job.state);
+  return job.state === 'failed' || job.state === 'cancelled' ? style.bad(job.state) : style.active(job.state);
+}
+
+function wallText(job: JobRecord): string {
+  const wallMs = spanMs(job.createdAt, job.endedAt);
+  return wallMs === undefined ? '' : ` in ${formatDuration(wallMs)}`;
+}
+
+const spanMs = (from: number | undefined, to: number | undefined): number | undefined =>
+  from === undefined || to === undefined ? undefined : Math.max(0, to - from);
+
+const sum = (job: JobRecord, field: 'done' | 'tasks'): number =>
+  job.stages.reduce((total, stage) => total + stage[field], 0);

@@ -1,0 +1,42 @@
+import type { AttemptCounts, JobError, JobRecord, StageSummary } from '../contracts/records.ts';
+import { deadlineMet } from './job-table.ts';
+
+/** What `outrider run --json` prints; scripts rely on the names (design §8). */
+export interface RunReport {
+  readonly jobId: string;
+  readonly state: string;
+  readonly policy: string;
+  /** From submission to published output; null where the job has not ended. */
+  readonly wallMs: number | null;
+  readonly stages: readonly StageSummary[];
+  /** Absolute paths of the parts, in order; empty unless the job succeeded. */
+  readonly output: readonly string[];
+  readonly attempts: AttemptCounts;
+  readonly workerSeconds: number;
+  readonly dollars: number;
+  /** `at` in ISO 8601; `met` null while it is open. */
+  readonly deadline: { readonly at: string; readonly met: boolean | null } | null;
+  readonly counters: Readonly<Record<string, number>>;
+  readonly error: JobError | null;
+}
+
+/** The report of a job whose parts lie at `output`. */
+export function runReport(job: JobRecord, output: readonly string[]): RunReport {
+  return {
+    jobId: job.jobId,
+    state: job.state,
+    policy: job.spec.policy,
+    wallMs: job.endedAt === undefined ? null : Math.max(0, job.endedAt - job.createdAt),
+    stages: job.stages,
+    output,
+    attempts: job.attempts,
+    workerSeconds: job.workerMs / 1_000,
+    dollars: job.dollars,
+    deadline:
+      job.deadlineAt === undefined
+        ? null
+        : { at: new Date(job.deadlineAt).toISOString(), met: deadlineMet(job) ?? null },
+    counters: job.counters,
+    error: job.error ?? null,
+  };
+}

@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { noAttempts } from '../../../src/contracts/records.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import { deadlineMet, renderJob, renderJobs } from '../../../src/report/job-table.ts';
+import { renderBar, renderBars, renderChanges } from '../../../src/report/progress-bars.ts';
+import { runReport } from '../../../src/report/run-report.ts';
+import { makeStyle } from '../../../src/report/style.ts';
+import { renderTable } from '../../../src/report/table.ts';
+import { jobRecord, stageSummary } from './report-records.ts';
+
+const plain = makeStyle({ isTty: false, env: {} });
+
+describe('table', () => {
+  it('makes columns as wide as their widest cell and leaves no space at the ends of lines', () => {
+    const columns = [
+      { heading: 'WORD', align: 'left' },
+      { heading: 'N', align: 'right' },
+      { heading: 'NOTE', align: 'left' },
+    ] as const;
+    expect(renderTable(columns, [['the', '1,000', ''], ['nation', '7', 'x']])).toEqual([
+      'WORD        N  NOTE',
+      'the     1,000',
+      'nation      7  x',
+    ]);
+  });
+});
+
+describe('style', () => {
+  it('colours a terminal only, and not where NO_COLOR is set', () => {
+    const coloured = '\u001b[32mok\u001b[39m';
+    expect(makeStyle({ isTty: true, env: {} }).good('ok')).toBe(coloured);
+    expect(makeStyle({ isTty: true, env: { NO_COLOR: '1' } }).good('ok')).toBe('ok');
+    expect(makeStyle({ isTty: true, env: { NO_COLOR: '' } }).good('ok')).toBe(coloured);
+    expect(makeStyle({ isTty: true, env: { TERM: 'dumb' } }).good('ok')).toBe('ok');
+    expect(plain.good('ok')).toBe('ok');
+  });
+});
+
+describe('progress bars', () => {
+  it('draws a bar per stage and a line for the job', () => {
+    const job = jobRecord({
+      state: 'running',
+      stages: [
+        stageSummary({ name: 'tokenize', done: 4, progress: 1 }),
+        stageSummary({ name: 'count', tasks: 2, done: 1, running: 1, progress: 0.5 }),
+      ],
+    });
+    expect(renderBars(job, 1_002_500, 60, plain)).toEqual([
+      `tokenize [${'#'.repeat(20)}] 100% 4/4 tasks`,
+      `count    [${'#'.repeat(10)}${'.'.repeat(10)}]  50% 1/2 tasks, 1 running`,
+      'running 2.5s',
+    ]);
+  });
+
+  it('is never full before the last task is done, and never wider than the terminal', () => {
+    const job = jobRecord({ stages: [stageSummary({ name: 'a-very-long-name-of-a-stage', done: 3, running: 1, progress: 1 })] });
+    const [bar = ''] = renderBars(job, 0, 200, plain);
+    expect(bar).toContain(' 99% 3/4 tasks, 1 running');
+    for (const line of renderBars(job, 0, 30, plain)) expect(line.length).toBeLessThan(30);
+  });
+
+  it('cuts estimates outside of 0 to 1', () => {
+    expect([renderBar(-1, 4), renderBar(0.5, 4), renderBar(7, 4)]).toEqual(['[....]', '[##..]', '[####]']);
+  });
+
+  it('says in plain lines only what has changed', () => {
+    const first = jobRecord({ state: 'running', stages: [stageSummary()] });
+    const second = jobRecord({ state: 'running', stages: [stageSummary({ done: 1, running: 3, progress: 0.4 })] });
+    const third = jobRecord({ state: 'running', stages: [stageSummary({ done: 1, running: 3, progress: 0.6 })] });
+    expect(renderChanges(undefined, first)).toEqual(['job running']);
+    expect(renderChanges(first, second)).toEqual(['tokenize: 1/4 tasks, 3 running']);
+    expect(renderChanges(second, third)).toEqual([]);
+  });
+});
+
+describe('job report', () => {
+  const ended = jobRecord({
+    state: 'succeeded',
+    endedAt: epochMs(1_012_300),
+    deadlineAt: epochMs(1_060_000),
+    stages: [
+      stageSummary({
+        done: 4, bytesIn: 10_761_413, bytesOut: 2_048, recordsIn: 60_000, recordsOut: 1_234,
+        startedAt: epochMs(1_000_500), endedAt: epochMs(1_004_600),
+      }),
+    ],
+    attempts: { ...noAttempts, launched: 5, lost: 1 },
+    counters: { skippedRecords: 3, other: 0 },
+    workerMs: 15_000,
+    dollars: 0.000123,
+  });
+
+  it('shows stages, attempts, cost, counters, deadline and output', () => {
+    expect(renderJob(ended, 'out', plain)).toEqual([
+      'wordcount-0123456789ab succeeded in 12.3s',
+      '',
+      'STAGE     OPERATOR  TASKS  TIME  BYTES IN  BYTES OUT  RECORDS IN  RECORDS OUT',
+      'tokenize  tokenize      4  4.1s  10.3 MiB    2.0 KiB      60,000        1,234',
+      '',
+      'attempts  5 launched, 1 lost',
+      'cost      $0.000123 estimated, 15.0s of workers',
+      'counters  skippedRecords 3',
+      'deadline  1970-01-01 00:17:40Z met',
+      'output    out',
+    ]);
+  });
+
+  it('shows the error of a failed job on one line', () => {
+    const failed = jobRecord({ state: 'failed', error: { name: 'JobFailed', message: 'tokenize/3:\nout of memory' } });
+    expect(renderJob(failed, undefined, plain).at(-1)).toBe('error     tokenize/3: out of memory');
+  });
+
+  it('lists jobs one a line', () => {
+    expect(renderJobs([ended], plain)[1]).toBe(
+      'wordcount-0123456789ab  succeeded  1970-01-01 00:16:40Z  12.3s    4/4  $0.000123',
+    );
+  });
+
+  it('counts a deadline as missed when the job failed or ended late, and as open while it runs', () => {
+    expect(deadlineMet(ended)).toBe(true);
+    expect(deadlineMet({ ...ended, endedAt: epochMs(1_060_001) })).toBe(false);
+    expect(deadlineMet({ ...ended, state: 'failed' })).toBe(false);
+    expect(deadlineMet(jobRecord({ deadlineAt: epochMs(1) }))).toBeUndefined();
+    expect(deadlineMet(jobRecord({ endedAt: epochMs(1) }))).toBeUndefined();
+  });
+
+  it('gives scripts the names that they rely on', () => {
+    expect(runReport(ended, ['/out/part-00000'])).toEqual({
+      jobId: 'wordcount-0123456789ab', state: 'succeeded', policy: 'none', wallMs: 12_300, stages: ended.stages,
+      output: ['/out/part-00000'],
+      attempts: { launched: 5, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 1 },
+      workerSeconds: 15, dollars: 0.000123, deadline: { at: '1970-01-01T00:17:40.000Z', met: true },
+      counters: { skippedRecords: 3, other: 0 }, error: null,
+    });
+    expect(runReport(jobRecord(), []).deadline).toBeNull();
+  });
+});
