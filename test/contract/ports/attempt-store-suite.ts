@@ -1,0 +1,224 @@
+import { describe, expect, it } from 'vitest';
+import type { AttemptRecord } from '../../../src/contracts/records.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import type { AttemptStore, TaskSpace } from '../../../src/ports/attempt-store.ts';
+import { at, attempt, freshJobId, progress, resultOf, tally } from './builders.ts';
+
+const START = epochMs(0);
+const PLACE = { node: 'stream-1', zone: 'use1-az1' };
+const freshSpace = (): TaskSpace => ({ jobId: freshJobId(), shards: 4 });
+
+async function only(store: AttemptStore, space: TaskSpace): Promise<AttemptRecord | undefined> {
+  return (await store.changes(space, START)).attempts[0];
+}
+
+/** What every attempt store must do. */
+export function describeAttemptStore(name: string, make: () => AttemptStore | Promise<AttemptStore>): void {
+  describe(`${name} as an attempt store`, () => {
+    describeLife(make);
+    describeOrders(make);
+    describeResults(make);
+    describeChanges(make);
+  });
+}
+
+function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
+  it('follows an attempt from launch to end', async () => {
+    const store = await make();
+    const space = freshSpace();
+    expect(await store.create(space, attempt(0), at(1))).toBe('created');
+    expect(await only(store, space)).toEqual({
+      attemptId: 'map/0/0', state: 'launched', order: 'continue', launchedAt: at(1), changedAt: at(1),
+    });
+    expect(await store.claim(space, attempt(0), PLACE, at(2))).toBe('claimed');
+    expect(await store.report(space, attempt(0), progress(400), at(3))).toBe('continue');
+    expect(await only(store, space)).toEqual({
+      attemptId: 'map/0/0', state: 'running', order: 'continue', launchedAt: at(1), claimedAt: at(2),
+      node: 'stream-1', zone: 'use1-az1', progress: progress(400), changedAt: at(3),
+    });
+    await store.end(space, attempt(0), { state: 'done', progress: progress(1_000) }, at(4));
+    expect(await only(store, space)).toMatchObject({ state: 'done', endedAt: at(4), changedAt: at(4), progress: progress(1_000) });
+  });
+
+  it('keeps why an attempt failed', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.create(space, attempt(0), at(1));
+    await store.claim(space, attempt(0), PLACE, at(2));
+    const failure = { cause: 'out-of-memory', message: 'heap limit' } as const;
+    await store.end(space, attempt(0), { state: 'failed', progress: progress(7), failure }, at(3));
+    expect(await only(store, space)).toMatchObject({ state: 'failed', failure });
+  });
+
+  it('does not create an attempt twice', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.create(space, attempt(0), at(1));
+    await store.claim(space, attempt(0), PLACE, at(2));
+    expect(await store.create(space, attempt(0), at(3))).toBe('exists');
+    expect(await only(store, space)).toMatchObject({ state: 'running', launchedAt: at(1) });
+  });
+
+  it('grants exactly one of twenty claims of one attempt', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.create(space, attempt(0), at(1));
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, rival) =>
+        store.claim(space, attempt(0), { node: `node-${rival}`, zone: 'z' }, at(2)),
+      ),
+    );
+    expect(tally(answers)).toEqual({ claimed: 1, refused: 19 });
+    expect((await only(store, space))?.node).toBe(`node-${answers.indexOf('claimed')}`);
+  });
+
+  it('refuses the claim of an attempt that was never created, and leaves no trace of it', async () => {
+    const store = await make();
+    const space = freshSpace();
+    expect(await store.claim(space, attempt(0), PLACE, at(2))).toBe('refused');
+    expect(await store.report(space, attempt(0), progress(1), at(2))).toBe('cancel');
+    expect(await store.changes(space, START)).toEqual({ attempts: [], results: [] });
+  });
+}
+
+function describeOrders(make: () => AttemptStore | Promise<AttemptStore>): void {
+  it('tells a running attempt to cancel with its next report, and records that report', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.create(space, attempt(0), at(1));
+    await store.claim(space, attempt(0), PLACE, at(2));
+    await store.orderCancel(space, attempt(0), at(3));
+    expect(await store.report(space, attempt(0), progress(5), at(4))).toBe('cancel');
+    expect(await only(store, space)).toMatchObject({ state: 'running', order: 'cancel', progress: progress(5) });
+  });
+
+  it('refuses the claim of an attempt that was cancelled before it began', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.create(space, attempt(0), at(1));
+    await store.orderCancel(space, attempt(0), at(2));
+    expect(await store.claim(space, attempt(0), PLACE, at(3))).toBe('refused');
+  });
+
+  it('takes a lost attempt out: no claim, no report, no end', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.create(space, attempt(0), at(1));
+    await store.create(space, attempt(1), at(1));
+    await store.claim(space, attempt(1), PLACE, at(2));
+    await store.markLost(space, attempt(0), at(3));
+    await store.markLost(space, attempt(1), at(3));
+    expect(await store.claim(space, attempt(0), PLACE, at(4))).toBe('refused');
+    expect(await store.report(space, attempt(1), progress(5), at(4))).toBe('cancel');
+    await store.end(space, attempt(1), { state: 'done', progress: progress(9) }, at(5));
+    const { attempts } = await store.changes(space, START);
+    for (const one of attempts) expect(one).toMatchObject({ state: 'lost', order: 'cancel', endedAt: at(3), changedAt: at(3) });
+    expect(attempts).toHaveLength(2);
+  });
+
+  it('leaves an attempt that has ended as it is', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.create(space, attempt(0), at(1));
+    await store.claim(space, attempt(0), PLACE, at(2));
+    await store.end(space, attempt(0), { state: 'done', progress: progress(9) }, at(3));
+    const ended = await only(store, space);
+    await store.markLost(space, attempt(0), at(4));
+    await store.orderCancel(space, attempt(0), at(4));
+    await store.end(space, attempt(0), { state: 'cancelled', progress: progress(1) }, at(4));
+    expect(await store.report(space, attempt(0), progress(1), at(4))).toBe('cancel');
+    expect(await only(store, space)).toEqual(ended);
+  });
+
+  it('ignores orders for attempts that were never created', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.orderCancel(space, attempt(0), at(1));
+    await store.markLost(space, attempt(0), at(1));
+    expect(await store.changes(space, START)).toEqual({ attempts: [], results: [] });
+  });
+}
+
+function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void {
+  it('lets exactly one of twenty attempts of a task win, and repeats its answer', async () => {
+    const store = await make();
+    const space = freshSpace();
+    const results = Array.from({ length: 20 }, (_, number) => resultOf(attempt(3, number), at(5), { bytesOut: number }));
+    const answers = await Promise.all(results.map((result) => store.commit(space, result)));
+    expect(tally(answers)).toEqual({ won: 1, lost: 19 });
+    expect(await Promise.all(results.map((result) => store.commit(space, result)))).toEqual(answers);
+    expect((await store.changes(space, START)).results).toEqual([results[answers.indexOf('won')]]);
+  });
+
+  it('gives a partition index back exactly, beyond 4 GiB and for a thousand partitions', async () => {
+    const store = await make();
+    const space = freshSpace();
+    const narrow = resultOf(attempt(0), at(1), {
+      partitions: {
+        lengths: Array.from({ length: 1_000 }, (_, index) => index * 4_000_000),
+        crcs: Array.from({ length: 1_000 }, (_, index) => 0xffff_ffff - index),
+      },
+      counters: { skippedRecords: 3 },
+    });
+    const wide = resultOf(attempt(1), at(1), { partitions: { lengths: [0, 2 ** 40 + 1], crcs: [0, 1] } });
+    await store.commit(space, narrow);
+    await store.commit(space, wide);
+    const { results } = await store.changes(space, START);
+    expect(results.toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))).toEqual([narrow, wide]);
+  });
+
+  it('gives final parts back exactly: empty, small, of 10,000 parts, with strange etags', async () => {
+    const store = await make();
+    const space = freshSpace();
+    const upload = (count: number, etag: (number: number) => string) => ({
+      kind: 'upload' as const,
+      uploadId: 'u'.repeat(120),
+      sizeBytes: 123,
+      parts: Array.from({ length: count }, (_, index) => ({ number: index + 1, etag: etag(index + 1) })),
+    });
+    const finals = [
+      { kind: 'empty' as const },
+      upload(1, () => `"${'0a'.repeat(16)}"`),
+      upload(10_000, (number) => `"${Math.imul(number, 0x9e3779b1).toString(16).replace('-', '').padStart(32, 'f')}"`),
+      upload(3, (number) => `etag ${number}`),
+    ];
+    const results = finals.map((final, index) => resultOf(attempt(index), at(1), { final }));
+    for (const result of results) await store.commit(space, result);
+    const stored = (await store.changes(space, START)).results;
+    expect(stored.toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))).toEqual(results);
+  });
+}
+
+function describeChanges(make: () => AttemptStore | Promise<AttemptStore>): void {
+  it('reads what changed at or after a time, from every shard', async () => {
+    const store = await make();
+    const space = freshSpace();
+    const indexes = Array.from({ length: 40 }, (_, index) => index);
+    await Promise.all(indexes.map((index) => store.create(space, attempt(index), at(index))));
+    await Promise.all([10, 20].map((index) => store.commit(space, resultOf(attempt(index), at(100 + index)))));
+    await store.orderCancel(space, attempt(0), at(200));
+    const { attempts, results } = await store.changes(space, at(38));
+    expect(attempts.map(({ attemptId }) => attemptId).toSorted()).toEqual(['map/0/0', 'map/38/0', 'map/39/0']);
+    expect(results.map(({ taskId }) => taskId).toSorted()).toEqual(['map/10', 'map/20']);
+    expect((await store.changes(space, at(111))).results.map(({ taskId }) => taskId)).toEqual(['map/20']);
+    expect((await store.changes(space, START)).attempts).toHaveLength(40);
+    expect(await store.changes(space, at(201))).toEqual({ attempts: [], results: [] });
+  });
+
+  it('reads more than a page of a megabyte', async () => {
+    const store = await make();
+    const space = { jobId: freshJobId(), shards: 1 };
+    const partitions = { lengths: new Array<number>(1_000).fill(1), crcs: new Array<number>(1_000).fill(2) };
+    const indexes = Array.from({ length: 200 }, (_, index) => index);
+    await Promise.all(indexes.map((index) => store.commit(space, resultOf(attempt(index), at(1), { partitions }))));
+    expect((await store.changes(space, START)).results).toHaveLength(200);
+  });
+
+  it('keeps the tasks of two jobs apart', async () => {
+    const store = await make();
+    const [one, other] = [freshSpace(), freshSpace()];
+    await store.create(one, attempt(0), at(1));
+    expect(await store.create(other, attempt(0), at(1))).toBe('created');
+    expect((await store.changes(one, START)).attempts).toHaveLength(1);
+  });
+}

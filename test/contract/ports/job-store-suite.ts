@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import { InvalidInputError } from '../../../src/contracts/errors.ts';
+import type { JobStore } from '../../../src/ports/job-store.ts';
+import { at, freshJobId, jobRecord, tally } from './builders.ts';
+
+/** What every job store must do. `make` gives a store that holds no jobs. */
+export function describeJobStore(name: string, make: () => JobStore | Promise<JobStore>): void {
+  describe(`${name} as a job store`, () => {
+    it('gives back every field of a job', async () => {
+      const store = await make();
+      const job = jobRecord(freshJobId(), {
+        state: 'failed',
+        startedAt: at(1),
+        endedAt: at(9),
+        deadlineAt: at(600),
+        cancelRequestedAt: at(5),
+        shards: 8,
+        error: { name: 'JobFailed', message: 'no' },
+        stages: [
+          {
+            name: 'map', operator: 'tokenize', tasks: 3, done: 1, running: 1, failed: 1, bytesIn: 10, bytesOut: 20,
+            recordsIn: 1, recordsOut: 2, startedAt: at(2), endedAt: at(3), workerMs: 7, progress: 0.5,
+          },
+        ],
+        attempts: { launched: 4, backups: 0, clones: 0, restarts: 1, cancelled: 0, lost: 1 },
+        counters: { skippedRecords: 2 },
+        workerMs: 1234,
+        dollars: 0.000123,
+        parts: [{ key: 'out/part-00000', sizeBytes: 5 }],
+      });
+      expect(await store.create(job)).toEqual({ kind: 'created' });
+      expect(await store.load(job.jobId)).toEqual(job);
+    });
+
+    it('knows nothing of a job that was never created', async () => {
+      const store = await make();
+      expect(await store.load(freshJobId())).toBeUndefined();
+    });
+
+    it('lets exactly one of twenty creators of one id create it, and shows the others that job', async () => {
+      const store = await make();
+      const jobId = freshJobId();
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, rival) => store.create(jobRecord(jobId, { workerMs: rival }))),
+      );
+      expect(tally(answers.map(({ kind }) => kind))).toEqual({ created: 1, exists: 19 });
+      const stored = await store.load(jobId);
+      for (const answer of answers) if (answer.kind === 'exists') expect(answer.job).toEqual(stored);
+    });
+
+    it('updates a job in an expected state, and leaves it alone in any other', async () => {
+      const store = await make();
+      const job = jobRecord(freshJobId());
+      await store.create(job);
+      expect(await store.update(job.jobId, ['submitted'], { state: 'running', startedAt: at(3) })).toBe('updated');
+      expect(await store.update(job.jobId, ['submitted'], { state: 'cancelled' })).toBe('stale');
+      expect(await store.update(job.jobId, ['submitted', 'running'], { shards: 4 })).toBe('updated');
+      expect(await store.load(job.jobId)).toEqual({ ...job, state: 'running', startedAt: at(3), shards: 4 });
+    });
+
+    it('does not update a job that is not there, nor from no state', async () => {
+      const store = await make();
+      const jobId = freshJobId();
+      expect(await store.update(jobId, ['submitted'], { state: 'running' })).toBe('stale');
+      expect(await store.load(jobId)).toBeUndefined();
+      await store.create(jobRecord(jobId));
+      expect(await store.update(jobId, [], { state: 'running' })).toBe('stale');
+    });
+
+    it('lets one of twenty racing state changes through', async () => {
+      const store = await make();
+      const job = jobRecord(freshJobId());
+      await store.create(job);
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, () => store.update(job.jobId, ['submitted'], { state: 'running' })),
+      );
+      expect(tally(answers)).toEqual({ updated: 1, stale: 19 });
+    });
+
+    it('keeps a job of 10,000 output parts and of a long spec', async () => {
+      const store = await make();
+      const parts = Array.from({ length: 10_000 }, (_, index) => ({
+        key: `output/job/part-${String(index).padStart(5, '0')}`,
+        sizeBytes: (index * 7_919) % 1_000_003,
+      }));
+      const job = jobRecord(freshJobId(), { parts });
+      await store.create(job);
+      expect((await store.load(job.jobId))?.parts).toEqual(parts);
+    });
+
+    it('lists newest first, page by page, each job once', async () => {
+      const store = await make();
+      const ids = Array.from({ length: 5 }, () => freshJobId());
+      for (const [index, jobId] of ids.entries()) await store.create(jobRecord(jobId, { createdAt: at(index) }));
+      const seen: string[] = [];
+      let cursor: string | undefined;
+      for (let pages = 0; pages < 10; pages++) {
+        const page = await store.list(cursor === undefined ? { limit: 2 } : { limit: 2, cursor });
+        expect(page.jobs.length).toBeLessThanOrEqual(2);
+        seen.push(...page.jobs.map(({ jobId }) => jobId));
+        cursor = page.cursor;
+        if (cursor === undefined) break;
+      }
+      expect(seen).toEqual(ids.toReversed());
+    });
+
+    it('lists nothing where there is nothing', async () => {
+      const store = await make();
+      expect(await store.list({ limit: 10 })).toEqual({ jobs: [] });
+    });
+
+    it.each(['', 'x', '%%%', 'e30', 'MTIz'])('refuses the strange cursor %j', async (cursor) => {
+      const store = await make();
+      await expect(store.list({ limit: 2, cursor })).rejects.toBeInstanceOf(InvalidInputError);
+    });
+  });
+}

@@ -1,0 +1,96 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CreateTableCommand, DynamoDBClient, waitUntilTableExists } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { S3Client } from '@aws-sdk/client-s3';
+import { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
+import { TableSchema } from '../../../src/contracts/settings.ts';
+import { type DynamoDbEngine, startDynamoDb } from '../../../src/local/dynamodb/process.ts';
+import { startS3Server } from '../../../src/local/s3/server.ts';
+
+/** What every local server takes. */
+export const credentials = { accessKeyId: 'AKIDLOCAL', secretAccessKey: 'local-secret' };
+export const region = 'us-east-1';
+
+const connection = (endpoint: string) => ({ endpoint, region, credentials, maxAttempts: 3 });
+
+/** A temporary directory and how to remove it. */
+async function scratchDir(): Promise<{ dir: string; remove: () => Promise<void> }> {
+  const dir = await mkdtemp(join(tmpdir(), 'outrider-ports-'));
+  return { dir, remove: () => rm(dir, { recursive: true, force: true }) };
+}
+
+/** A local DynamoDB. `freshTable` gives an empty table of the product's layout with each call. */
+export interface TableServer {
+  freshTable(): Promise<DynamoTable>;
+  close(): Promise<void>;
+}
+
+export async function startTables(engine: DynamoDbEngine): Promise<TableServer> {
+  const { dir, remove } = await scratchDir();
+  const server = await startDynamoDb({ dir, engine });
+  const client = new DynamoDBClient(connection(server.endpoint));
+  const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+  let tables = 0;
+  return {
+    async freshTable() {
+      const name = `outrider-${++tables}`;
+      await client.send(createTable(name));
+      // Dynalite makes a table in its own time; ACTIVE is the sign.
+      await waitUntilTableExists({ client, maxWaitTime: 20, minDelay: 0.02, maxDelay: 0.1 }, { TableName: name });
+      return new DynamoTable(documents, name);
+    },
+    async close() {
+      client.destroy();
+      await server.close();
+      await remove();
+    },
+  };
+}
+
+function createTable(name: string): CreateTableCommand {
+  const text = (attribute: string) => ({ AttributeName: attribute, AttributeType: 'S' as const });
+  const number = (attribute: string) => ({ AttributeName: attribute, AttributeType: 'N' as const });
+  const hash = (attribute: string) => ({ AttributeName: attribute, KeyType: 'HASH' as const });
+  const range = (attribute: string) => ({ AttributeName: attribute, KeyType: 'RANGE' as const });
+  const { partitionKey, sortKey, changeKey, changeIndex, listingIndex, listingPartitionKey, listingSortKey } = TableSchema;
+  return new CreateTableCommand({
+    TableName: name,
+    BillingMode: 'PAY_PER_REQUEST',
+    AttributeDefinitions: [
+      text(partitionKey), text(sortKey), number(changeKey), text(listingPartitionKey), number(listingSortKey),
+    ],
+    KeySchema: [hash(partitionKey), range(sortKey)],
+    LocalSecondaryIndexes: [
+      {
+        IndexName: changeIndex,
+        KeySchema: [hash(partitionKey), range(changeKey)],
+        Projection: { ProjectionType: 'ALL' },
+      },
+    ],
+    GlobalSecondaryIndexes: [
+      {
+        IndexName: listingIndex,
+        KeySchema: [hash(listingPartitionKey), range(listingSortKey)],
+        Projection: { ProjectionType: 'KEYS_ONLY' },
+      },
+    ],
+  });
+}
+
+/** A local S3 with the bucket `books`. */
+export async function startObjects(): Promise<{ client: S3Client; close(): Promise<void> }> {
+  const { dir, remove } = await scratchDir();
+  const server = await startS3Server({ rootDir: dir, credentials, region });
+  await server.createBucket('books');
+  const client = new S3Client({ ...connection(server.endpoint), forcePathStyle: true });
+  return {
+    client,
+    async close() {
+      client.destroy();
+      await server.close();
+      await remove();
+    },
+  };
+}

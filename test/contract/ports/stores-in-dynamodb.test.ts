@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
+import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
+import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
+import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
+import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
+import type { DynamoDbEngine } from '../../../src/local/dynamodb/process.ts';
+import { describeAttemptStore } from './attempt-store-suite.ts';
+import { describeCapacityLedger } from './capacity-ledger-suite.ts';
+import { describeDecisionLog } from './decision-log-suite.ts';
+import { describeJobStore } from './job-store-suite.ts';
+import { describeLeaseStore } from './lease-store-suite.ts';
+import { startTables, type TableServer } from './servers.ts';
+
+const hasDynoxide = process.platform === 'linux' && process.arch === 'x64';
+const engines: readonly DynamoDbEngine[] = hasDynoxide ? ['dynoxide', 'dynalite'] : ['dynalite'];
+
+describe.each(engines)('over %s', (engine) => {
+  let server: TableServer;
+  let shared: DynamoTable;
+  beforeAll(async () => {
+    server = await startTables(engine);
+    shared = await server.freshTable();
+  });
+  afterAll(async () => {
+    await server.close();
+  });
+
+  describeJobStore('DynamoDB', async () => new DynamoJobStore(await server.freshTable()));
+  describeLeaseStore('DynamoDB', () => new DynamoLeaseStore(shared));
+  describeDecisionLog('DynamoDB', () => new DynamoDecisionLog(shared));
+  describeAttemptStore('DynamoDB', () => new DynamoAttemptStore(shared));
+  describeCapacityLedger('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
+});
