@@ -1,0 +1,42 @@
+import type { AttemptId } from '../../src/contracts/ids.ts';
+import { attemptParts, taskOf } from '../../src/contracts/ids.ts';
+import type { AttemptRecord, Failure, TaskResult } from '../../src/contracts/records.ts';
+import { durationMs, epochMs } from '../../src/contracts/units.ts';
+import type { TickConfig } from '../../src/core/model/tick-config.ts';
+
+/** A tick's settings in round numbers. */
+export const tickConfig: TickConfig = {
+  claimLeaseMs: durationMs(1_000),
+  silenceMs: durationMs(500),
+  attemptsPerTask: 3,
+  retryBaseMs: durationMs(100),
+  retryCeilingMs: durationMs(1_000),
+  drainMs: durationMs(2_000),
+  decisionsPerTick: 100,
+};
+
+/** The id of an attempt as text. */
+export const attempt = (id: string): AttemptId => id as AttemptId;
+
+/** What the store says of an attempt at a time. */
+export function attemptRecord(
+  id: string, state: AttemptRecord['state'], at: number, more: Partial<AttemptRecord> = {},
+): AttemptRecord {
+  return {
+    attemptId: attempt(id), state, order: 'continue', launchedAt: epochMs(0), changedAt: epochMs(at),
+    ...(state === 'launched' ? {} : { claimedAt: epochMs(Math.min(at, 1)), node: 'node', zone: 'zone' }),
+    ...(['done', 'failed', 'cancelled'].includes(state) ? { endedAt: epochMs(at) } : {}),
+    ...more,
+  };
+}
+
+/** A committed result; `lengths` for a stage that others read. */
+export function resultOf(id: string, at: number, lengths: readonly number[] = [10]): TaskResult {
+  return {
+    taskId: taskOf(attempt(id)), attemptId: attempt(id), committedAt: epochMs(at),
+    partitions: { lengths, crcs: lengths.map((_, index) => 100 * attemptParts(attempt(id)).task + index) },
+    bytesIn: 100, bytesOut: 10, recordsIn: 5, recordsOut: 5, counters: {},
+  };
+}
+
+export const failure = (cause: Failure['cause'], message = 'it broke'): Failure => ({ cause, message });

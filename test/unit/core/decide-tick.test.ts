@@ -1,0 +1,170 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { durationMs, epochMs } from '../../../src/contracts/units.ts';
+import { applyDecisions, decideTick, type TickDecision } from '../../../src/core/decide-tick.ts';
+import {
+  applyAttempt, applyResult, createJobState, type JobState, openStage, withdrawAttempt,
+} from '../../../src/core/model/job-state.ts';
+import { slotDemand } from '../../../src/core/policy/owed-launches.ts';
+import { createRng } from '../../../src/lib/rng.ts';
+import { attempt, attemptRecord, failure, resultOf, tickConfig } from '../../support/job-states.ts';
+
+const at = epochMs;
+const rng = createRng('job');
+
+/** Map of three tasks (20, 50 and 30 bytes), then a reduce of one. */
+const shapes = [
+  { name: 'map', tasks: 3, upstream: [], sourceBytes: [20, 50, 30] },
+  { name: 'reduce', tasks: 1, upstream: [0], sourceBytes: [0] },
+];
+
+let state: JobState;
+
+function tick(now: number, slots = 10, more: { cancelRequested?: boolean; config?: typeof tickConfig } = {}): TickDecision {
+  const budget = { slots, cancelRequested: more.cancelRequested ?? false };
+  const decided = decideTick(state, at(now), more.config ?? tickConfig, budget, rng);
+  applyDecisions(state, decided.decisions, {
+    now: at(now),
+    openStage: (stage) => {
+      openStage(state, stage, [], at(now));
+    },
+  });
+  return decided;
+}
+
+const launched = ({ decisions }: TickDecision): string[] =>
+  decisions.flatMap((each) => (each.kind === 'launch' ? [`${each.attemptId} ${each.reason}`] : []));
+
+beforeEach(() => {
+  state = createJobState(shapes);
+  expect(tick(0, 0).decisions).toEqual([{ kind: 'open-stage', stage: 0 }]);
+});
+
+describe('decideTick', () => {
+  it('launches the largest tasks first, as many as there are slots, and says why the next one waits', () => {
+    const decided = tick(1, 2);
+    expect(launched(decided)).toEqual(['map/1/0 first', 'map/2/0 first']);
+    expect(decided.refusals).toEqual([{ kind: 'refuse', taskId: 'map/0', reason: 'no-slot' }]);
+    expect(slotDemand(state)).toBe(3);
+  });
+
+  it('decides nothing twice', () => {
+    tick(1);
+    expect(tick(2).decisions).toEqual([]);
+  });
+
+  it('changes nothing by deciding', () => {
+    const before = structuredClone(state);
+    decideTick(state, at(1), tickConfig, { slots: 10, cancelRequested: false }, rng);
+    expect(state).toEqual(before);
+  });
+
+  it('opens a stage only when every task before it has a result, and finishes after the last', () => {
+    tick(1);
+    for (const id of ['map/0/0', 'map/1/0']) applyResult(state, resultOf(id, 5), at(5));
+    expect(tick(6).decisions).toEqual([]);
+    applyResult(state, resultOf('map/2/0', 7), at(7));
+    for (const id of ['map/0/0', 'map/1/0', 'map/2/0']) applyAttempt(state, attemptRecord(id, 'done', 7), at(7));
+    expect(tick(8).decisions).toEqual([{ kind: 'open-stage', stage: 1 }]);
+    expect(launched(tick(9))).toEqual(['reduce/0/0 first']);
+    applyResult(state, resultOf('reduce/0/0', 10), at(10));
+    applyAttempt(state, attemptRecord('reduce/0/0', 'done', 10), at(10));
+    expect(tick(11).outcome).toEqual({ kind: 'finish' });
+  });
+
+  it('gives up an attempt that never claims itself and one that falls silent, and launches them again', () => {
+    tick(0);
+    applyAttempt(state, attemptRecord('map/1/0', 'running', 400), at(400));
+    for (const id of ['map/0/0', 'map/2/0']) applyResult(state, resultOf(id, 500), at(500));
+    for (const id of ['map/0/0', 'map/2/0']) applyAttempt(state, attemptRecord(id, 'done', 500), at(500));
+    expect(tick(900).decisions).toEqual([]);
+    expect(tick(901).decisions).toEqual([{ kind: 'lose', attemptId: 'map/1/0', reason: 'silent' }]);
+    expect(launched(tick(1_100))).toEqual(['map/1/1 retry']);
+    expect(tick(2_100).decisions).toEqual([]);
+    expect(tick(2_101).decisions).toEqual([{ kind: 'lose', attemptId: 'map/1/1', reason: 'unclaimed' }]);
+  });
+
+  it('backs off before a retry, at most the doubled base', () => {
+    tick(0);
+    applyAttempt(state, attemptRecord('map/0/0', 'failed', 10, { failure: failure('user-code') }), at(10));
+    const first = [10, 60, 110].flatMap((now) => launched(tick(now)).map((launch) => ({ launch, now })));
+    expect(first.map(({ launch }) => launch)).toEqual(['map/0/1 retry']);
+    applyAttempt(state, attemptRecord('map/0/1', 'failed', 120, { failure: failure('user-code') }), at(120));
+    expect(launched(tick(320))).toEqual(['map/0/2 retry']);
+  });
+
+  it('fails the job after the last allowed attempt, naming task and cause, and cancels the rest', () => {
+    tick(0);
+    for (const [number, now] of [[0, 10], [1, 1_000], [2, 2_000]] as const) {
+      applyAttempt(state, attemptRecord('map/1/0', 'running', now), at(now)); // Still alive.
+      applyAttempt(state, attemptRecord('map/2/0', 'running', now), at(now));
+      applyAttempt(state, attemptRecord(`map/0/${number}`, 'failed', now, { failure: failure('user-code', 'exit 3') }), at(now));
+      if (number < 2) tick(now + 400);
+    }
+    const decided = tick(2_001);
+    expect(decided.outcome).toEqual({ kind: 'fail', message: 'stage map, task 0 failed 3 times, at last: exit 3' });
+    expect(decided.decisions).toEqual([
+      { kind: 'cancel', attemptId: 'map/1/0', reason: 'job-failed' },
+      { kind: 'cancel', attemptId: 'map/2/0', reason: 'job-failed' },
+    ]);
+  });
+
+  it('fails at once for what a second attempt would meet again', () => {
+    tick(0);
+    applyAttempt(state, attemptRecord('map/1/0', 'failed', 5, { failure: failure('bad-record', 'a.csv:3: short') }), at(5));
+    expect(tick(6).outcome).toEqual({ kind: 'fail', message: 'stage map, task 1: a.csv:3: short' });
+  });
+
+  it('cancels every attempt when the job is to stop', () => {
+    tick(0);
+    const decided = tick(1, 10, { cancelRequested: true });
+    expect(decided.decisions.map(({ kind }) => kind)).toEqual(['cancel', 'cancel', 'cancel']);
+    expect(decided.outcome).toEqual({ kind: 'fail', message: 'cancelled on request' });
+  });
+
+  it('tells a loser to stop, once, and finishes when it has', () => {
+    state = createJobState([{ name: 'map', tasks: 1, upstream: [], sourceBytes: [1] }]);
+    tick(0);
+    tick(0);
+    applyAttempt(state, attemptRecord('map/0/0', 'running', 100), at(100));
+    tick(601); // Silent: lost, and launched again.
+    tick(701);
+    applyAttempt(state, attemptRecord('map/0/1', 'running', 750), at(750));
+    applyResult(state, resultOf('map/0/0', 800), at(800)); // The one given up wins all the same.
+    expect(tick(801).decisions).toEqual([{ kind: 'cancel', attemptId: 'map/0/1', reason: 'sibling-won' }]);
+    expect(tick(802).decisions).toEqual([]);
+    expect(tick(802).outcome).toEqual({ kind: 'continue' });
+    applyAttempt(state, attemptRecord('map/0/1', 'cancelled', 820), at(820));
+    expect(tick(821).outcome).toEqual({ kind: 'finish' });
+  });
+
+  it('waits for losers no longer than the drain', () => {
+    state = createJobState([{ name: 'map', tasks: 1, upstream: [], sourceBytes: [1] }]);
+    const patient = { ...tickConfig, silenceMs: durationMs(1_000_000) };
+    tick(0);
+    tick(0);
+    applyAttempt(state, attemptRecord('map/0/0', 'running', 10), at(10));
+    applyResult(state, resultOf('map/0/0', 20), at(20));
+    expect(tick(2_020, 10, { config: patient }).outcome).toEqual({ kind: 'continue' });
+    expect(tick(2_021, 10, { config: patient }).outcome).toEqual({ kind: 'finish' });
+  });
+
+  it('uses the id of a throttled launch again, after the wait', () => {
+    tick(0, 1);
+    withdrawAttempt(state, attempt('map/1/0'), at(50));
+    expect(launched(tick(10, 1))).toEqual(['map/2/0 first']);
+    expect(launched(tick(50, 2))).toEqual(['map/1/0 first']);
+  });
+
+  it('keeps to the limit of decisions per tick', () => {
+    const decided = tick(1, 10, { config: { ...tickConfig, decisionsPerTick: 2 } });
+    expect(launched(decided)).toEqual(['map/1/0 first', 'map/2/0 first']);
+    expect(decided.refusals).toEqual([{ kind: 'refuse', taskId: 'map/0', reason: 'tick-full' }]);
+  });
+
+  it('takes news in any order and any number of times', () => {
+    tick(0);
+    const news = [attemptRecord('map/0/0', 'running', 5), attemptRecord('map/0/0', 'failed', 9, { failure: failure('storage') })];
+    for (const record of [...news, ...news.toReversed()]) applyAttempt(state, record, at(10));
+    expect(state.stages[0]?.tasks[0]).toMatchObject({ failures: 1, attempts: [{ state: 'failed' }] });
+  });
+});
