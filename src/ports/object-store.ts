@@ -27,7 +27,10 @@ export interface UploadedPart {
  * then throw `StoreUnavailableError`.
  */
 export interface ObjectStore {
-  /** Streams an object or a range of it. `etag`: throws `ConflictError` where the object is another by now. */
+  /**
+   * Streams an object or a range of it; an empty range is empty even where there is no object. `etag`: throws
+   * `ConflictError` where the object is another by now.
+   */
   read(ref: ObjectRef, options?: { range?: ByteRange; etag?: string; signal?: AbortSignal }): AsyncIterable<Uint8Array>;
   /** A small object or range whole, at most 64 MiB. */
   readAll(ref: ObjectRef, range?: ByteRange): Promise<Uint8Array>;
@@ -49,7 +52,8 @@ export interface ObjectStore {
   uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart>;
   /**
    * Makes the object visible. `exists`: with `ifAbsent`, an object of that name was there; `gone`: no such
-   * upload (completed before, or aborted). At least one part.
+   * upload (completed before, or aborted). At least one part. Completing again what is complete may answer any
+   * of the three, as S3 remembers completed uploads for a while: who must know looks at the object's metadata.
    */
   completeUpload(
     upload: UploadRef,

@@ -1,0 +1,16 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
+import { describeObjectStore } from './object-store-suite.ts';
+import { startObjects } from './servers.ts';
+
+describe('over the local S3', () => {
+  let server: Awaited<ReturnType<typeof startObjects>>;
+  beforeAll(async () => {
+    server = await startObjects();
+  });
+  afterAll(async () => {
+    await server.close();
+  });
+
+  describeObjectStore('S3', () => new S3ObjectStore(server.client));
+});
