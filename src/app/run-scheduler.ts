@@ -181,7 +181,7 @@ async function writeSummary(deps: SchedulerDeps, session: Session, now: EpochMs,
   session.lastSummary = text;
 }
 
-async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision['outcome']> {
+async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
   await keepLease(deps, session, now);
   await readChanges(deps, session, now);
@@ -194,16 +194,17 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     await perform(deps, session, decided.decisions, now);
   }
   await writeSummary(deps, session, now, decided.outcome.kind !== 'continue');
-  return decided.outcome;
+  return decided;
 }
 
 async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<ScheduleOutput['outcome']> {
   for (let ticks = 0; ticks < maxTicks; ticks++) {
     const job = await findJob(deps.jobs, session.jobId);
     if (finalJobStates.includes(job.state)) throw new JobFailedError(`job ${session.jobId} has ended`, { state: job.state });
-    const outcome = await tick(deps, session, job);
+    const { outcome, decisions } = await tick(deps, session, job);
     if (outcome.kind === 'finish') return 'finish';
     if (outcome.kind === 'fail') throw new JobFailedError(outcome.message, { jobId: session.jobId });
+    if (decisions.some(({ kind }) => kind === 'open-stage')) continue; // Its tasks are owed at once.
     if (later(deps.clock.now(), deps.config.tickMs) >= session.residency.until) return 'continue';
     await deps.clock.sleep(deps.config.tickMs);
   }
