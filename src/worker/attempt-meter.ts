@@ -1,0 +1,96 @@
+import { setImmediate } from 'node:timers/promises';
+import { phases } from '../contracts/records.ts';
+import type { Phase, Progress } from '../contracts/records.ts';
+import { elapsedMs } from '../contracts/units.ts';
+import type { EpochMs } from '../contracts/units.ts';
+import type { Clock } from '../ports/clock.ts';
+
+/** Longest stretch without letting timers and sockets have their turn, so that heartbeats go out. */
+const turnMs = 20;
+
+/** What an attempt has done so far: sums, and clocks per phase. Exactly one phase's clock runs at a time. */
+export class AttemptMeter {
+  bytesRead = 0;
+  bytesTotal = 0;
+  recordsIn = 0;
+  recordsOut = 0;
+  readonly counters: Record<string, number> = {};
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal;
+  readonly #peakMemoryBytes: () => number;
+  #phase: Phase = 'init';
+  #since: EpochMs;
+  #lastTurn: EpochMs;
+  readonly #spentMs: Record<Phase, number> = { init: 0, read: 0, compute: 0, write: 0 };
+
+  constructor(clock: Clock, signal: AbortSignal, peakMemoryBytes: () => number) {
+    this.#clock = clock;
+    this.#signal = signal;
+    this.#peakMemoryBytes = peakMemoryBytes;
+    this.#since = clock.now();
+    this.#lastTurn = this.#since;
+  }
+
+  /** Stops the running phase's clock and starts another. */
+  enter(phase: Phase): void {
+    const now = this.#clock.now();
+    this.#spentMs[this.#phase] += elapsedMs(this.#since, now);
+    this.#phase = phase;
+    this.#since = now;
+  }
+
+  /** Adds to a named sum. */
+  count(name: string, by: number): void {
+    this.counters[name] = (this.counters[name] ?? 0) + by;
+  }
+
+  /**
+   * Waits for `work` on the clock of `phase`, then goes on computing. Now and then lets the event loop turn; throws
+   * what the attempt was aborted with, if it was.
+   */
+  async during<T>(phase: Phase, work: () => Promise<T>): Promise<T> {
+    this.#signal.throwIfAborted();
+    this.enter(phase);
+    try {
+      const result = await work();
+      if (this.#since - this.#lastTurn >= turnMs) {
+        await setImmediate();
+        this.#lastTurn = this.#clock.now();
+      }
+      this.#signal.throwIfAborted();
+      return result;
+    } finally {
+      this.enter('compute');
+    }
+  }
+
+  /** As a heartbeat reports it. */
+  progress(): Progress {
+    const running = elapsedMs(this.#since, this.#clock.now());
+    const phaseMs = { ...this.#spentMs };
+    for (const phase of phases) if (phase === this.#phase) phaseMs[phase] += running;
+    return {
+      bytesRead: this.bytesRead,
+      bytesTotal: this.bytesTotal,
+      recordsIn: this.recordsIn,
+      recordsOut: this.recordsOut,
+      phase: this.#phase,
+      phaseMs,
+      peakMemoryBytes: this.#peakMemoryBytes(),
+    };
+  }
+}
+
+/** Passes a stream on, with the time spent waiting for it on the clock of reading. */
+export async function* metered<T>(source: AsyncIterable<T>, meter: AttemptMeter): AsyncGenerator<T> {
+  const iterator = source[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await meter.during('read', () => iterator.next());
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    await iterator.return?.();
+  }
+}

@@ -1,0 +1,90 @@
+import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
+import { attemptIdOf } from '../contracts/ids.ts';
+import { attemptDataKey } from '../contracts/keys.ts';
+import type { AttemptPayload } from '../contracts/payloads.ts';
+import {
+  sourceManifestLineSchema, stageDescriptionSchema, stageManifestLineSchema,
+} from '../contracts/plan.ts';
+import type { PlannedInput, SourceSegment, StageDescription } from '../contracts/plan.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+import type { UpstreamSegment } from './segment-chunks.ts';
+
+/** Descriptions that a warm environment keeps: attempts of a stage come one after the other. */
+const keptDescriptions = 16;
+const descriptions = new WeakMap<ObjectStore, Map<string, StageDescription>>();
+
+/** One input of the task: how it is read, and its pieces in order. */
+export type AttemptInput =
+  | { readonly planned: Extract<PlannedInput, { kind: 'source' }>; readonly segments: readonly SourceSegment[] }
+  | { readonly planned: Extract<PlannedInput, { kind: 'stage' }>; readonly segments: readonly UpstreamSegment[] };
+
+/** What an attempt needs to know before it begins. */
+export interface AttemptPlan {
+  readonly description: StageDescription;
+  readonly inputs: readonly AttemptInput[];
+  /** Bytes of all pieces together. */
+  readonly bytesTotal: number;
+}
+
+/** Reads the stage's description and the task's line of each input manifest. Throws `BrokenInvariantError` on junk. */
+export async function loadAttemptPlan(
+  objects: ObjectStore, dataBucket: string, payload: AttemptPayload,
+): Promise<AttemptPlan> {
+  const description = await loadDescription(objects, dataBucket, payload.stageKey);
+  invariant(payload.inputs.length === description.inputs.length, 'a manifest for each input', {
+    inputs: description.inputs.length,
+    manifests: payload.inputs.length,
+  });
+  const inputs = await Promise.all(
+    description.inputs.map(async (planned, index) => {
+      const range = payload.inputs[index];
+      invariant(range !== undefined, 'a manifest for each input');
+      const bytes =
+        range.start >= range.end
+          ? undefined
+          : await objects.readAll({ bucket: dataBucket, key: range.key }, { start: range.start, end: range.end });
+      return inputOf(description, planned, bytes === undefined ? { segments: [] } : parseJson(bytes, range.key));
+    }),
+  );
+  return { description, inputs, bytesTotal: inputs.reduce((sum, input) => sum + bytesOf(input), 0) };
+}
+
+async function loadDescription(objects: ObjectStore, bucket: string, key: string): Promise<StageDescription> {
+  const kept = descriptions.get(objects) ?? new Map<string, StageDescription>();
+  descriptions.set(objects, kept);
+  const known = kept.get(key);
+  if (known !== undefined) return known;
+  const description = stageDescriptionSchema.parse(parseJson(await objects.readAll({ bucket, key }), key));
+  const [oldest] = kept.keys();
+  if (kept.size >= keptDescriptions && oldest !== undefined) kept.delete(oldest);
+  kept.set(key, description);
+  return description;
+}
+
+function parseJson(bytes: Uint8Array, key: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8'));
+  } catch (cause) {
+    throw new BrokenInvariantError(`${key} is not JSON`, {}, { cause });
+  }
+}
+
+function inputOf(description: StageDescription, planned: PlannedInput, line: unknown): AttemptInput {
+  if (planned.kind === 'source') return { planned, segments: sourceManifestLineSchema.parse(line).segments };
+  const { segments } = stageManifestLineSchema.parse(line);
+  return {
+    planned,
+    segments: segments.map(({ task, attempt, offset, length, crc }) => {
+      const producer = attemptIdOf(planned.stage, task, attempt);
+      const ref = { bucket: description.dataBucket, key: attemptDataKey(description.jobId, producer) };
+      return { ref, offset, length, crc, producer };
+    }),
+  };
+}
+
+function bytesOf(input: AttemptInput): number {
+  if (input.planned.kind === 'stage') {
+    return input.segments.reduce((sum, segment) => sum + ('length' in segment ? segment.length : 0), 0);
+  }
+  return input.segments.reduce((sum, segment) => sum + ('end' in segment ? segment.end - segment.start : 0), 0);
+}

@@ -1,0 +1,123 @@
+import { join } from 'node:path';
+import { frameBytes, frameOf } from './framing.ts';
+import { CombiningSink } from './frame-sink.ts';
+import type { FrameSink } from './frame-sink.ts';
+import { HashCombiner } from './hash-combiner.ts';
+import { mergeRuns } from './merge-runs.ts';
+import type { Combine } from './operator.ts';
+import { partitionOf } from './partition-of.ts';
+import { RunWriter } from './run-file.ts';
+import type { Run } from './run-file.ts';
+import { SortArena } from './sort-arena.ts';
+
+export interface SortOptions {
+  readonly partitions: number;
+  /** Memory for records and their index; what does not fit is spilled to scratch files. */
+  readonly memoryBytes: number;
+  readonly combine: Combine | undefined;
+  /** An empty directory for scratch files; whoever made it removes it. */
+  readonly scratchDir: string;
+  readonly signal: AbortSignal;
+  /** Runs merged at once; the default suits all but tests. */
+  readonly fanIn?: number;
+}
+
+/** Sorts records by (partition, key bytes, emission) in bounded memory; combines equal keys if it can. */
+export class ExternalSort {
+  readonly #options: SortOptions;
+  readonly #hash: HashCombiner | undefined;
+  #arena: SortArena | undefined;
+  readonly #runs: Run[] = [];
+  #spills = 0;
+
+  constructor(options: SortOptions) {
+    this.#options = options;
+    const hashBytes = options.combine === undefined ? 0 : Math.floor(options.memoryBytes / 4);
+    this.#hash = options.combine === undefined ? undefined : new HashCombiner(options.combine, hashBytes);
+    this.#arena = new SortArena(options.memoryBytes - hashBytes, options.partitions);
+  }
+
+  /** How many runs were spilled so far. */
+  get spills(): number {
+    return this.#spills;
+  }
+
+  /** Copies a record in. `partition` overrides the key's hash; await what is returned. */
+  add(key: Uint8Array, value: Uint8Array, partition?: number): Promise<void> | undefined {
+    if (partition === undefined && this.#hash?.take(key, value) === true) return undefined;
+    return this.#store(key, value, partition ?? partitionOf(key, this.#options.partitions));
+  }
+
+  #store(key: Uint8Array, value: Uint8Array, partition: number): Promise<void> | undefined {
+    const sizeBytes = frameBytes(key.length, value.length);
+    if (this.#arena?.add(key, value, partition, sizeBytes) === true) return undefined;
+    return this.#spillThenStore(key, value, partition);
+  }
+
+  async #spillThenStore(key: Uint8Array, value: Uint8Array, partition: number): Promise<void> {
+    await this.#spill();
+    if (this.#arena?.add(key, value, partition, frameBytes(key.length, value.length)) === true) return;
+    // Longer than all of the memory: a run of its own.
+    await this.#writeRun((sink) => {
+      const frame = frameOf(key, value);
+      return Promise.resolve(sink.put(partition, frame, 0, frame.length));
+    });
+  }
+
+  async #spill(): Promise<void> {
+    const arena = this.#arena;
+    if (arena === undefined || arena.count === 0) return;
+    await this.#writeRun((sink) => this.#drainArena(arena, sink));
+    arena.clear();
+  }
+
+  async #writeRun(write: (sink: FrameSink) => Promise<void>): Promise<void> {
+    const { scratchDir, partitions, signal } = this.#options;
+    signal.throwIfAborted();
+    const writer = await RunWriter.create(join(scratchDir, `run-${String(this.#spills++)}`), partitions);
+    try {
+      await write(writer);
+      this.#runs.push(await writer.finish());
+    } catch (error) {
+      await writer.discard();
+      throw error;
+    }
+  }
+
+  async #drainArena(arena: SortArena, sink: FrameSink): Promise<void> {
+    arena.sort();
+    const output = new CombiningSink(sink, this.#options.combine);
+    const { bytes } = arena;
+    for (let rank = 0; rank < arena.count; rank++) {
+      const index = arena.at(rank);
+      const stored = output.put({
+        bytes,
+        start: arena.frameStart(index),
+        keyStart: arena.keyStart(index),
+        keyEnd: arena.keyEnd(index),
+        end: arena.frameEnd(index),
+        partition: arena.partition(index),
+      });
+      if (stored !== undefined) await stored;
+    }
+    await output.flush();
+  }
+
+  /** Writes everything to `sink`, in order. The sorter is empty afterwards and must not be used again. */
+  async finish(sink: FrameSink): Promise<void> {
+    for (const { key, value } of this.#hash?.drain() ?? []) {
+      await this.#store(key, value, partitionOf(key, this.#options.partitions));
+    }
+    const arena = this.#arena;
+    if (arena === undefined) return;
+    if (this.#runs.length === 0) {
+      await this.#drainArena(arena, sink);
+      this.#arena = undefined;
+      return;
+    }
+    await this.#spill();
+    // The merge needs the memory for its own buffers.
+    this.#arena = undefined;
+    await mergeRuns(this.#runs, sink, this.#options);
+  }
+}

@@ -1,0 +1,89 @@
+import { isUtf8 } from 'node:buffer';
+import type { SourceSegment } from '../contracts/plan.ts';
+import { BadInputError, BadRecordError } from './operator.ts';
+import type { LineBlock, Row } from './operator.ts';
+import { sourceBlocks, wholeText } from './source-blocks.ts';
+import type { SourceReading } from './source-blocks.ts';
+
+const newline = 10;
+const batchRows = 1_000;
+
+/** What to do with a record that cannot be read. */
+export interface BadRecords {
+  readonly policy: 'fail' | 'skip';
+  /** Called for each record that is skipped. */
+  onSkip(): void;
+}
+
+/**
+ * The records of a segment of NDJSON, in batches. Each line must be a JSON object in UTF-8; lines of nothing but
+ * white space are passed over; a byte order mark at the file's begin is ignored. Throws `BadRecordError` with file
+ * and line (`file:3: …`), or skips and counts.
+ */
+export async function* ndjsonRows(
+  reading: SourceReading, segment: SourceSegment, bad: BadRecords,
+): AsyncGenerator<readonly Row[]> {
+  for await (const block of sourceBlocks(reading, segment)) {
+    const isText = isUtf8(block.bytes);
+    let batch: Row[] = [];
+    for (const { start, end } of linesOf(block)) {
+      const line = block.bytes.subarray(start, end);
+      const row = isText || isUtf8(line) ? parseRow(line.toString('utf8')) : 'not valid UTF-8';
+      if (row === undefined) continue;
+      if (typeof row !== 'string') batch.push(row);
+      else if (bad.policy === 'skip') bad.onSkip();
+      else throw await badRecord(reading, segment, block.offset + start, row);
+      if (batch.length === batchRows) {
+        yield batch;
+        batch = [];
+      }
+    }
+    if (batch.length > 0) yield batch;
+  }
+}
+
+/** The lines of a block, without their "\n" and without a byte order mark at the begin of the file. */
+export function* linesOf({ bytes, offset }: LineBlock): Generator<{ start: number; end: number }> {
+  let start = offset === 0 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+  while (start < bytes.length) {
+    const found = bytes.indexOf(newline, start);
+    const end = found < 0 ? bytes.length : found;
+    yield { start, end };
+    start = end + 1;
+  }
+}
+
+/** The row, undefined for white space, or what is wrong. */
+function parseRow(text: string): Row | string | undefined {
+  if (text.trim() === '') return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return `not valid JSON: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  return isRow(value) ? value : 'not a JSON object';
+}
+
+const isRow = (value: unknown): value is Row =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+async function badRecord(
+  reading: SourceReading, segment: SourceSegment, offset: number, what: string,
+): Promise<BadRecordError> {
+  const line = await lineNumberAt(reading, segment, offset);
+  return new BadRecordError(`${segment.key}:${String(line)}: ${what} (byte ${String(offset)})`);
+}
+
+/** A split does not know how many lines came before it: they are counted only where a message needs it. */
+async function lineNumberAt(reading: SourceReading, segment: SourceSegment, offset: number): Promise<number> {
+  let line = 1;
+  let position = 0;
+  for await (const chunk of wholeText({ ...reading, onBytes: () => undefined }, segment)) {
+    for (let at = chunk.indexOf(newline); at >= 0 && position + at < offset; at = chunk.indexOf(newline, at + 1)) line++;
+    position += chunk.length;
+    if (position >= offset) return line;
+  }
+  if (position < offset) throw new BadInputError(`${segment.key}: shorter than when the job was planned`);
+  return line;
+}

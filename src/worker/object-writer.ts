@@ -1,0 +1,156 @@
+import { crc32 } from 'node:zlib';
+import { invariant } from '../contracts/errors.ts';
+import type { ObjectRef } from '../contracts/keys.ts';
+import type { ObjectStore, UploadedPart, UploadRef } from '../ports/object-store.ts';
+import { BadInputError } from './operator.ts';
+
+/** Size of the parts of an upload; objects up to this size are written in one request. */
+export const partBytes = 8 * 1024 * 1024;
+const mostPartsInFlight = 2;
+const mostParts = 10_000;
+
+/** What came of the bytes. `none`: there was no byte, nothing was written. `upload`: complete, not yet visible. */
+export type WrittenObject =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'object'; readonly sizeBytes: number }
+  | {
+      readonly kind: 'upload';
+      readonly upload: UploadRef;
+      readonly parts: readonly UploadedPart[];
+      readonly sizeBytes: number;
+    };
+
+export interface ObjectWriterOptions {
+  /** Always an upload in parts, which somebody else completes. */
+  readonly leaveUpload: boolean;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** Streams bytes into one object. Holds at most three parts in memory; `discard` leaves nothing behind. */
+export class ObjectWriter {
+  readonly #objects: ObjectStore;
+  readonly #ref: ObjectRef;
+  readonly #options: ObjectWriterOptions;
+  #buffer: Buffer;
+  #used = 0;
+  #sentBytes = 0;
+  readonly #spareBuffers: Buffer[] = [];
+  #upload: Promise<UploadRef> | undefined;
+  readonly #parts: UploadedPart[] = [];
+  #partsBegun = 0;
+  readonly #inFlight = new Set<Promise<void>>();
+  #failure: Error | undefined;
+  #isWritten = false;
+  #isClosed = false;
+  #crc = 0;
+  /** Where in the buffer the bytes begin that are not in `#crc` yet. */
+  #crcFrom = 0;
+  #markBytes = 0;
+
+  constructor(objects: ObjectStore, ref: ObjectRef, options: ObjectWriterOptions) {
+    this.#objects = objects;
+    this.#ref = ref;
+    this.#options = options;
+    this.#buffer = Buffer.allocUnsafeSlow(partBytes);
+  }
+
+  /** Bytes appended so far. */
+  get sizeBytes(): number {
+    return this.#sentBytes + this.#used;
+  }
+
+  /** Copies `bytes[start, end)`; await what is returned, and keep the bytes until then. */
+  append(bytes: Uint8Array, start: number, end: number): Promise<void> | undefined {
+    if (end - start > partBytes - this.#used || this.#isClosed) return this.#appendSlowly(bytes, start, end);
+    this.#copy(bytes, start, end);
+    return undefined;
+  }
+
+  #copy(bytes: Uint8Array, start: number, end: number): void {
+    this.#buffer.set(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end), this.#used);
+    this.#used += end - start;
+  }
+
+  async #appendSlowly(bytes: Uint8Array, start: number, end: number): Promise<void> {
+    for (let at = start; at < end; ) {
+      invariant(!this.#isClosed, 'bytes after the end of an object');
+      if (this.#used === partBytes) await this.#sendPart();
+      const size = Math.min(end - at, partBytes - this.#used);
+      this.#copy(bytes, at, at + size);
+      at += size;
+    }
+  }
+
+  /** Length and CRC-32 of the bytes since the last call. */
+  takeChecksum(): { readonly lengthBytes: number; readonly crc: number } {
+    this.#foldCrc();
+    const taken = { lengthBytes: this.sizeBytes - this.#markBytes, crc: this.#crc };
+    this.#markBytes = this.sizeBytes;
+    this.#crc = 0;
+    return taken;
+  }
+
+  #foldCrc(): void {
+    if (this.#used > this.#crcFrom) this.#crc = crc32(this.#buffer.subarray(this.#crcFrom, this.#used), this.#crc);
+    this.#crcFrom = this.#used;
+  }
+
+  async #sendPart(): Promise<void> {
+    while (this.#inFlight.size >= mostPartsInFlight) await Promise.race(this.#inFlight);
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#partsBegun === mostParts) throw new BadInputError('the output of one task is larger than 80 GB');
+    this.#foldCrc();
+    const buffer = this.#buffer;
+    const number = ++this.#partsBegun;
+    this.#upload ??= this.#objects.beginUpload(this.#ref, this.#options.metadata);
+    const sent = this.#send(this.#upload, number, buffer, this.#used).finally(() => this.#inFlight.delete(sent));
+    this.#inFlight.add(sent);
+    this.#sentBytes += this.#used;
+    this.#buffer = this.#spareBuffers.pop() ?? Buffer.allocUnsafeSlow(partBytes);
+    this.#used = 0;
+    this.#crcFrom = 0;
+  }
+
+  /** Never rejects: the failure is thrown by the next call that waits. */
+  async #send(begun: Promise<UploadRef>, number: number, buffer: Buffer, size: number): Promise<void> {
+    try {
+      this.#parts.push(await this.#objects.uploadPart(await begun, number, buffer.subarray(0, size)));
+      this.#spareBuffers.push(buffer);
+    } catch (error) {
+      this.#failure ??= error instanceof Error ? error : new Error(String(error));
+    }
+  }
+
+  /** Writes what is left. Throws what any of the requests threw; `discard` then. */
+  async finish(): Promise<WrittenObject> {
+    this.#isClosed = true;
+    const sizeBytes = this.sizeBytes;
+    if (sizeBytes === 0) return { kind: 'none' };
+    if (this.#partsBegun === 0 && !this.#options.leaveUpload) {
+      this.#isWritten = true;
+      const { metadata } = this.#options;
+      const body = this.#buffer.subarray(0, this.#used);
+      await this.#objects.write(this.#ref, body, metadata === undefined ? {} : { metadata });
+      return { kind: 'object', sizeBytes };
+    }
+    if (this.#used > 0) await this.#sendPart();
+    while (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
+    if (this.#failure !== undefined) throw this.#failure;
+    const upload = await this.#upload;
+    invariant(upload !== undefined, 'parts without an upload');
+    const parts = this.#parts.toSorted((left, right) => left.number - right.number);
+    if (this.#options.leaveUpload) return { kind: 'upload', upload, parts, sizeBytes };
+    this.#isWritten = true;
+    await this.#objects.completeUpload(upload, parts);
+    return { kind: 'object', sizeBytes };
+  }
+
+  /** Removes whatever was written, also after `finish`. Throws if the store does. */
+  async discard(): Promise<void> {
+    this.#isClosed = true;
+    while (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
+    const upload = await this.#upload?.catch(() => undefined);
+    if (upload !== undefined) await this.#objects.abortUpload(upload);
+    if (this.#isWritten) await this.#objects.remove(this.#ref.bucket, [this.#ref.key]);
+  }
+}

@@ -1,0 +1,199 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { attemptParts, taskOf } from '../contracts/ids.ts';
+import type { AttemptPayload } from '../contracts/payloads.ts';
+import type { Failure, FinalPart, TaskResult } from '../contracts/records.ts';
+import { durationMs } from '../contracts/units.ts';
+import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Log } from '../ports/log.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+import { AttemptMeter } from './attempt-meter.ts';
+import { loadAttemptPlan } from './attempt-plan.ts';
+import { failureOf } from './failure-of.ts';
+import { startHeartbeat } from './heartbeat.ts';
+import { CancelledError } from './operator.ts';
+import type { Operator, OperatorRegistry } from './operator.ts';
+import { prepareTask, runOperator, writerOf } from './run-task.ts';
+import type { FinishedOutput } from './task-output.ts';
+import type { ObjectWriter } from './object-writer.ts';
+
+/** What an attempt needs from its host. */
+export interface AttemptDeps {
+  readonly objects: ObjectStore;
+  readonly attempts: AttemptStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly operators: OperatorRegistry;
+  /** Bucket of plans and intermediate data. */
+  readonly dataBucket: string;
+  readonly place: { readonly node: string; readonly zone: string };
+  /** Directory under which the attempt makes one of its own, and removes it; made if it is not there. */
+  readonly scratchRoot: string;
+  /** Memory for sorting, and again for merging. */
+  readonly sortMemoryBytes: number;
+  /** Turns a reference to a bundle of user code into its operator. */
+  loadCode(ref: { readonly s3: string; readonly sha256: string }, scratchDir: string): Promise<Operator>;
+  /** Largest resident memory of the process so far; 0 (the default) means unknown. */
+  readonly peakMemoryBytes?: () => number;
+}
+
+/**
+ * How an attempt ended. `refused`: it was claimed before, cancelled or lost, and did nothing. `lost-race`: another
+ * attempt of the task committed first.
+ */
+export type AttemptOutcome = 'done' | 'lost-race' | 'cancelled' | 'failed' | 'refused';
+
+/** Tries to record a result, and the end of the attempt. */
+const recordTries = 5;
+const firstPauseMs = 200;
+
+interface Run {
+  readonly deps: AttemptDeps;
+  readonly payload: AttemptPayload;
+  readonly space: TaskSpace;
+  readonly meter: AttemptMeter;
+  readonly signal: AbortSignal;
+}
+
+interface Ending {
+  readonly outcome: Exclude<AttemptOutcome, 'refused'>;
+  readonly failure?: Failure;
+}
+
+/**
+ * Executes one attempt: claims it, reads its inputs, runs the operator, writes one object, commits. Of several
+ * attempts of a task the first to commit wins; the data of the others is removed. Never throws for what the task
+ * does; throws what the claim throws, before any work is done. Leaves no scratch files.
+ */
+export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Promise<AttemptOutcome> {
+  const { jobId, attemptId, shards } = payload;
+  const { attempts, clock, log } = deps;
+  const space: TaskSpace = { jobId, shards };
+  if ((await attempts.claim(space, attemptId, deps.place, clock.now())) === 'refused') {
+    log.info('attempt-refused', { jobId, attemptId });
+    return 'refused';
+  }
+  const abort = new AbortController();
+  const meter = new AttemptMeter(clock, abort.signal, deps.peakMemoryBytes ?? (() => 0));
+  const heartbeat = startHeartbeat({
+    attempts, clock, log, space, attemptId, meter,
+    every: durationMs(payload.heartbeatMs),
+    onCancel: () => {
+      abort.abort(new CancelledError('the attempt was told to cancel'));
+    },
+  });
+  const run: Run = { deps, payload, space, meter, signal: abort.signal };
+  const ending = await inScratch(run).finally(() => heartbeat.stop());
+  await recordEnd(run, ending);
+  log.info('attempt-ended', { jobId, attemptId, ...ending });
+  return ending.outcome;
+}
+
+/** Runs the attempt in a scratch directory of its own. */
+async function inScratch(run: Run): Promise<Ending> {
+  const { scratchRoot, log } = run.deps;
+  let scratchDir: string;
+  try {
+    await mkdir(scratchRoot, { recursive: true });
+    scratchDir = await mkdtemp(join(scratchRoot, 'attempt-'));
+  } catch (error) {
+    return { outcome: 'failed', failure: failureOf(error, 'runtime') };
+  }
+  try {
+    return await execute(run, scratchDir);
+  } finally {
+    await rm(scratchDir, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) => {
+      log.warn('scratch-left', { scratchDir, error: String(error) });
+    });
+  }
+}
+
+async function execute(run: Run, scratchDir: string): Promise<Ending> {
+  const { deps, payload, meter, signal } = run;
+  let writer: ObjectWriter | undefined;
+  let where: 'runtime' | 'operator' = 'runtime';
+  try {
+    const plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
+    meter.bytesTotal = plan.bytesTotal;
+    writer = writerOf(deps.objects, plan.description, payload.attemptId);
+    const attempt = { plan, writer, meter, signal, scratchDir, attemptId: payload.attemptId };
+    const task = await prepareTask(deps, attempt);
+    where = 'operator';
+    await runOperator(deps.clock, task);
+    where = 'runtime';
+    const finished = await meter.during('write', () => task.output.finish());
+    return await commit(run, finished, writer);
+  } catch (error) {
+    await discard(run, writer);
+    return signal.aborted ? { outcome: 'cancelled' } : { outcome: 'failed', failure: failureOf(error, where) };
+  }
+}
+
+/** Removes what the attempt wrote. What cannot be removed now goes with the job's prefix when the job ends. */
+async function discard({ deps, payload }: Run, writer: ObjectWriter | undefined): Promise<void> {
+  try {
+    await writer?.discard();
+  } catch (error) {
+    deps.log.warn('data-left', { jobId: payload.jobId, attemptId: payload.attemptId, error: String(error) });
+  }
+}
+
+/** Never throws: from here on a cancellation comes too late, and the store alone knows who won. */
+async function commit(run: Run, finished: FinishedOutput, writer: ObjectWriter): Promise<Ending> {
+  const { deps, payload, space } = run;
+  const result = resultOf(run, finished);
+  const outcome = await persistently(run, 'commit-failed', () => deps.attempts.commit(space, result));
+  if (outcome === undefined) {
+    // Perhaps it was recorded all the same: then the data is the task's output and must stay.
+    const message = 'the result could not be recorded';
+    deps.log.warn('commit-unknown', { jobId: payload.jobId, attemptId: payload.attemptId });
+    return { outcome: 'failed', failure: { cause: 'storage', message } };
+  }
+  if (outcome === 'won') return { outcome: 'done' };
+  await discard(run, writer);
+  return { outcome: 'lost-race' };
+}
+
+function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): TaskResult {
+  const { written, partitions, bytesOut } = finished;
+  const final: FinalPart =
+    written.kind === 'upload'
+      ? { kind: 'upload', uploadId: written.upload.uploadId, parts: written.parts, sizeBytes: written.sizeBytes }
+      : { kind: 'empty' };
+  return {
+    taskId: taskOf(payload.attemptId),
+    attemptId: payload.attemptId,
+    committedAt: deps.clock.now(),
+    ...(partitions === undefined ? { final } : { partitions }),
+    bytesIn: meter.bytesRead,
+    bytesOut,
+    recordsIn: meter.recordsIn,
+    recordsOut: meter.recordsOut,
+    counters: { ...meter.counters },
+  };
+}
+
+async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> {
+  const { deps, payload, space, meter } = run;
+  const state = outcome === 'lost-race' ? 'cancelled' : outcome;
+  const end = { state, progress: meter.progress(), ...(failure === undefined ? {} : { failure }) };
+  await persistently(run, 'end-not-recorded', async () => {
+    await deps.attempts.end(space, payload.attemptId, end, deps.clock.now());
+    return true;
+  });
+}
+
+/** Tries a write that may be repeated several times; undefined where it never went through. */
+async function persistently<T>({ deps, payload }: Run, event: string, write: () => Promise<T>): Promise<T | undefined> {
+  const { jobId, attemptId } = payload;
+  for (let tries = 0; tries < recordTries; tries++) {
+    if (tries > 0) await deps.clock.sleep(durationMs(firstPauseMs * 2 ** (tries - 1)));
+    try {
+      return await write();
+    } catch (error) {
+      deps.log.warn(event, { jobId, attemptId, task: attemptParts(attemptId).task, error: String(error) });
+    }
+  }
+  return undefined;
+}

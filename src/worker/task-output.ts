@@ -1,0 +1,233 @@
+import { invariant } from '../contracts/errors.ts';
+import type { PartitionIndex } from '../contracts/records.ts';
+import type { AttemptMeter } from './attempt-meter.ts';
+import type { ExternalSort } from './external-sort.ts';
+import type { FrameSink } from './frame-sink.ts';
+import { frameBytes, writeFrame } from './framing.ts';
+import type { ObjectWriter, WrittenObject } from './object-writer.ts';
+import type { TaskOutput } from './operator.ts';
+
+const newline = 10;
+const tab = 9;
+const newlineBytes = Buffer.from('\n');
+const tabBytes = Buffer.from('\t');
+const noValue = Buffer.alloc(0);
+
+/** What a task's output came to. */
+export interface FinishedOutput {
+  readonly written: WrittenObject;
+  /** Absent for text of the final stage. */
+  readonly partitions?: PartitionIndex;
+  readonly bytesOut: number;
+}
+
+/** The output of a task and how it ends. */
+export interface ClosableOutput extends TaskOutput {
+  /** Writes what is left. */
+  finish(): Promise<FinishedOutput>;
+}
+
+/** Writes frames partition by partition into one object, and keeps each partition's length and CRC-32. */
+export class PartitionedObject implements FrameSink {
+  readonly #writer: ObjectWriter;
+  readonly #partitions: number;
+  readonly #lengths: number[] = [];
+  readonly #crcs: number[] = [];
+
+  constructor(writer: ObjectWriter, partitions: number) {
+    this.#writer = writer;
+    this.#partitions = partitions;
+  }
+
+  put(partition: number, bytes: Buffer, start: number, end: number): Promise<void> | undefined {
+    if (partition !== this.#lengths.length) this.#closeBefore(partition);
+    return this.#writer.append(bytes, start, end);
+  }
+
+  #closeBefore(partition: number): void {
+    while (this.#lengths.length < partition) {
+      const { lengthBytes, crc } = this.#writer.takeChecksum();
+      this.#lengths.push(lengthBytes);
+      this.#crcs.push(crc);
+    }
+  }
+
+  async finish(): Promise<FinishedOutput> {
+    this.#closeBefore(this.#partitions);
+    const partitions = { lengths: this.#lengths, crcs: this.#crcs };
+    return { written: await this.#writer.finish(), partitions, bytesOut: this.#writer.sizeBytes };
+  }
+}
+
+/** Cuts pieces of text into lines (without "\n") and hands each to `take`; `flush` gives a last one without end. */
+class LineSplitter {
+  readonly #take: (line: Uint8Array) => Promise<void> | undefined;
+  #open: Buffer[] = [];
+
+  constructor(take: (line: Uint8Array) => Promise<void> | undefined) {
+    this.#take = take;
+  }
+
+  /** Synchronous as long as nobody waits. */
+  push(bytes: Uint8Array, from = 0): Promise<void> | undefined {
+    let start = from;
+    for (let end = bytes.indexOf(newline, start); end >= 0; end = bytes.indexOf(newline, start)) {
+      const taken = this.#take(this.#close(bytes.subarray(start, end)));
+      start = end + 1;
+      if (taken !== undefined) {
+        const rest = start;
+        return taken.then(() => this.push(bytes, rest));
+      }
+    }
+    if (start < bytes.length) this.#open.push(Buffer.from(bytes.subarray(start)));
+    return undefined;
+  }
+
+  #close(end: Uint8Array): Uint8Array {
+    if (this.#open.length === 0) return end;
+    const line = Buffer.concat([...this.#open, end]);
+    this.#open = [];
+    return line;
+  }
+
+  flush(): Promise<void> | undefined {
+    return this.#open.length === 0 ? undefined : this.#take(this.#close(noValue));
+  }
+}
+
+/** Emits `line` as a record: the key up to the first TAB, the value after it. */
+function emitLine(line: Uint8Array, emit: TaskOutput['emit']): Promise<void> | undefined {
+  const cut = line.indexOf(tab);
+  return cut < 0 ? emit(line, noValue) : emit(line.subarray(0, cut), line.subarray(cut + 1));
+}
+
+/** Records for an all-to-all consumer: sorted by key within each partition. */
+export class SortedOutput implements ClosableOutput {
+  readonly #sort: ExternalSort;
+  readonly #object: PartitionedObject;
+  readonly #partitions: number;
+  readonly #meter: AttemptMeter;
+  readonly #lines: LineSplitter;
+
+  constructor(sort: ExternalSort, writer: ObjectWriter, partitions: number, meter: AttemptMeter) {
+    this.#sort = sort;
+    this.#object = new PartitionedObject(writer, partitions);
+    this.#partitions = partitions;
+    this.#meter = meter;
+    this.#lines = new LineSplitter((line) => emitLine(line, (key, value) => this.emit(key, value)));
+  }
+
+  emit(key: Uint8Array, value: Uint8Array, partition?: number): Promise<void> | undefined {
+    if (partition !== undefined) checkPartition(partition, this.#partitions);
+    this.#meter.recordsOut++;
+    const added = this.#sort.add(key, value, partition);
+    return added === undefined ? undefined : this.#meter.during('write', () => added);
+  }
+
+  write(bytes: Uint8Array): Promise<void> | undefined {
+    return this.#lines.push(bytes);
+  }
+
+  async finish(): Promise<FinishedOutput> {
+    await this.#lines.flush();
+    await this.#sort.finish(this.#object);
+    return this.#object.finish();
+  }
+}
+
+function checkPartition(partition: number, partitions: number): void {
+  if (Number.isInteger(partition) && partition >= 0 && partition < partitions) return;
+  throw new RangeError(`partition ${String(partition)} is not one of the ${String(partitions)} of the stage`);
+}
+
+/** Records in order of emission, in one partition. */
+export class UnsortedOutput implements ClosableOutput {
+  readonly #object: PartitionedObject;
+  readonly #meter: AttemptMeter;
+  readonly #lines: LineSplitter;
+  #frame: Buffer = Buffer.allocUnsafe(4096);
+
+  constructor(writer: ObjectWriter, partitions: number, meter: AttemptMeter) {
+    invariant(partitions === 1, 'unsorted output has one partition', { partitions });
+    this.#object = new PartitionedObject(writer, 1);
+    this.#meter = meter;
+    this.#lines = new LineSplitter((line) => emitLine(line, (key, value) => this.emit(key, value)));
+  }
+
+  emit(key: Uint8Array, value: Uint8Array, partition?: number): Promise<void> | undefined {
+    if (partition !== undefined) checkPartition(partition, 1);
+    this.#meter.recordsOut++;
+    const sizeBytes = frameBytes(key.length, value.length);
+    if (sizeBytes > this.#frame.length) this.#frame = Buffer.allocUnsafeSlow(2 * sizeBytes);
+    writeFrame(this.#frame, 0, key, value);
+    const stored = this.#object.put(0, this.#frame, 0, sizeBytes);
+    return stored === undefined ? undefined : this.#meter.during('write', () => stored);
+  }
+
+  write(bytes: Uint8Array): Promise<void> | undefined {
+    return this.#lines.push(bytes);
+  }
+
+  async finish(): Promise<FinishedOutput> {
+    await this.#lines.flush();
+    return this.#object.finish();
+  }
+}
+
+/** Text of the final stage. */
+export class FinalOutput implements ClosableOutput {
+  readonly #writer: ObjectWriter;
+  readonly #meter: AttemptMeter;
+  /** Whether the last byte written was not the end of a line, which then counts at the end. */
+  #isLineOpen = false;
+
+  constructor(writer: ObjectWriter, meter: AttemptMeter) {
+    this.#writer = writer;
+    this.#meter = meter;
+  }
+
+  emit(key: Uint8Array, value: Uint8Array): Promise<void> | undefined {
+    this.#meter.recordsOut++;
+    let stored = this.#writer.append(key, 0, key.length);
+    if (value.length > 0) {
+      stored = this.#then(stored, tabBytes);
+      stored = this.#then(stored, value);
+    }
+    stored = this.#then(stored, newlineBytes);
+    const waited = stored;
+    return waited === undefined ? undefined : this.#meter.during('write', () => waited);
+  }
+
+  #then(before: Promise<void> | undefined, bytes: Uint8Array): Promise<void> | undefined {
+    return before === undefined
+      ? this.#writer.append(bytes, 0, bytes.length)
+      : before.then(() => this.#writer.append(bytes, 0, bytes.length));
+  }
+
+  write(bytes: Uint8Array): Promise<void> | undefined {
+    if (bytes.length === 0) return undefined;
+    for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1)) this.#meter.recordsOut++;
+    this.#isLineOpen = bytes[bytes.length - 1] !== newline;
+    const stored = this.#writer.append(bytes, 0, bytes.length);
+    return stored === undefined ? undefined : this.#meter.during('write', () => stored);
+  }
+
+  async finish(): Promise<FinishedOutput> {
+    if (this.#isLineOpen) this.#meter.recordsOut++;
+    return { written: await this.#writer.finish(), bytesOut: this.#writer.sizeBytes };
+  }
+}
+
+/** Refuses output after the attempt has ended: an operator that was cancelled may still run for a moment. */
+export function guarded(output: TaskOutput, signal: AbortSignal): TaskOutput {
+  return {
+    emit(key, value, partition) {
+      signal.throwIfAborted();
+      return output.emit(key, value, partition);
+    },
+    write(bytes) {
+      signal.throwIfAborted();
+      return output.write(bytes);
+    },
+  };
+}
