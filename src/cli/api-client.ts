@@ -1,0 +1,214 @@
+import { Sha256 } from '@aws-crypto/sha256-js';
+import { SignatureV4 } from '@smithy/signature-v4';
+import { setTimeout as delay } from 'node:timers/promises';
+import type {
+  AttemptsResponse, ErrorResponse, ListResponse, SubmitRequest, SubmitResponse,
+} from '../contracts/api.ts';
+import { ConflictError, InvalidInputError, NotFoundError } from '../contracts/errors.ts';
+import type { JobRecord } from '../contracts/records.ts';
+import { ServiceUnavailableError } from './failures.ts';
+
+export interface ApiCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+}
+
+/** Where the REST API is and as whom to ask. */
+export interface ApiSettings {
+  /** URL of the API's stage, with or without a slash at its end. */
+  readonly apiUrl: string;
+  readonly region: string;
+  readonly credentials: ApiCredentials;
+  /** Attempts of one request before it counts as unavailable. Default 5. */
+  readonly attempts?: number;
+  /** Wait before the second attempt; doubled for each further one. Default 200. */
+  readonly backoffMs?: number;
+}
+
+/**
+ * The REST API (`contracts/api.ts`). Every call throws `InvalidInputError`, `NotFoundError` or `ConflictError`
+ * as the API says, and `ServiceUnavailableError` where it does not answer after several attempts.
+ */
+export interface ApiClient {
+  readonly apiUrl: string;
+  /** Give a client token: a request whose answer was lost is sent again. */
+  submit(request: SubmitRequest): Promise<SubmitResponse>;
+  job(jobId: string, signal?: AbortSignal): Promise<JobRecord>;
+  attempts(jobId: string): Promise<AttemptsResponse>;
+  /** One page, newest first. */
+  list(page: { readonly limit?: number; readonly cursor?: string }): Promise<ListResponse>;
+  /** The job as it is when the wish is recorded: it ends soon after. */
+  cancel(jobId: string): Promise<JobRecord>;
+}
+
+const requestTimeoutMs = 30_000;
+const longestBackoffMs = 5_000;
+
+/** A client that signs with Signature Version 4. Nothing is sent before the first call. */
+export function makeApiClient(settings: ApiSettings): ApiClient {
+  const base = settings.apiUrl.replace(/\/+$/, '');
+  const call = <T>(method: string, path: string, options: CallOptions = {}): Promise<T> =>
+    requestJson<T>(settings, method, new URL(`${base}${path}`), options);
+  const jobPath = (jobId: string): string => `/jobs/${encodeURIComponent(jobId)}`;
+  return {
+    apiUrl: settings.apiUrl,
+    submit: (body) => call('POST', '/jobs', { body }),
+    job: (jobId, signal) => call('GET', jobPath(jobId), signal === undefined ? {} : { signal }),
+    attempts: (jobId) => call('GET', `${jobPath(jobId)}/attempts`),
+    list: ({ limit, cursor }) =>
+      call('GET', '/jobs', {
+        query: {
+          ...(limit === undefined ? {} : { limit: String(limit) }),
+          ...(cursor === undefined ? {} : { cursor }),
+        },
+      }),
+    cancel: (jobId) => call('POST', `${jobPath(jobId)}/cancel`),
+  };
+}
+
+interface CallOptions {
+  readonly body?: unknown;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+/** Sends until it is answered, or refused for good, or the attempts are used up. */
+async function requestJson<T>(
+  settings: ApiSettings,
+  method: string,
+  url: URL,
+  options: CallOptions,
+): Promise<T> {
+  const attempts = settings.attempts ?? 5;
+  let backoffMs = settings.backoffMs ?? 200;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await sendOnce<T>(settings, method, url, options);
+    } catch (error) {
+      const isPassing = error instanceof ServiceUnavailableError;
+      if (!isPassing || attempt >= attempts || options.signal?.aborted === true) throw error;
+    }
+    await delay(backoffMs / 2 + Math.random() * (backoffMs / 2), undefined, optionalSignal(options.signal));
+    backoffMs = Math.min(longestBackoffMs, backoffMs * 2);
+  }
+}
+
+async function sendOnce<T>(
+  settings: ApiSettings,
+  method: string,
+  url: URL,
+  options: CallOptions,
+): Promise<T> {
+  const query = options.query ?? {};
+  const body = options.body === undefined ? undefined : JSON.stringify(options.body);
+  const headers = await signedHeaders(settings, method, url, query, body);
+  const target = new URL(url);
+  target.search = queryText(query);
+  const timeout = AbortSignal.timeout(requestTimeoutMs);
+  const signal = options.signal === undefined ? timeout : AbortSignal.any([timeout, options.signal]);
+
+  let status: number;
+  let text: string;
+  try {
+    const response = await fetch(target, { method, headers, signal, ...(body === undefined ? {} : { body }) });
+    status = response.status;
+    text = await response.text();
+  } catch (cause) {
+    options.signal?.throwIfAborted();
+    throw new ServiceUnavailableError(
+      `no answer from ${settings.apiUrl} (${networkReason(cause)}): is it up, and the endpoint right?`,
+      {},
+      { cause },
+    );
+  }
+  const answer = parseJson(text);
+  if (status >= 200 && status < 300 && answer !== undefined) {
+    // The API is ours and versioned with this client; its JSON is `contracts/api.ts`.
+    return answer as T;
+  }
+  throw refusal(settings.apiUrl, status, answer);
+}
+
+async function signedHeaders(
+  settings: ApiSettings,
+  method: string,
+  url: URL,
+  query: Readonly<Record<string, string>>,
+  body: string | undefined,
+): Promise<Record<string, string>> {
+  const signer = new SignatureV4({
+    credentials: settings.credentials,
+    region: settings.region,
+    service: 'execute-api',
+    sha256: Sha256,
+  });
+  const signed = await signer.sign({
+    method,
+    protocol: url.protocol,
+    hostname: url.hostname,
+    path: url.pathname,
+    query: { ...query },
+    headers: { host: url.host, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    body,
+  });
+  const { host: _host, ...headers } = signed.headers; // fetch sets it from the URL, to the same.
+  return headers;
+}
+
+/** As it is signed: a space is %20, not the "+" of URLSearchParams. */
+const queryText = (query: Readonly<Record<string, string>>): string =>
+  Object.entries(query)
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+    .join('&')
+    .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+
+function refusal(apiUrl: string, status: number, answer: unknown): Error {
+  const { error, message, field } = errorFields(answer);
+  const text = message ?? `${apiUrl} answered with HTTP status ${String(status)}`;
+  if (status === 429 || status >= 500) {
+    return new ServiceUnavailableError(`${apiUrl} cannot serve now: ${text}`, { status });
+  }
+  if (status === 404 && error !== undefined) return new NotFoundError(text, { status });
+  if (status === 409) return new ConflictError(text, { status });
+  if (status === 401 || status === 403) {
+    return new InvalidInputError(`${apiUrl} refuses these AWS credentials: ${text}`, { status });
+  }
+  if (status === 404) return new InvalidInputError(`there is no Outrider API at ${apiUrl}: ${text}`, { status });
+  const isNamed = field === undefined || field === '' || text.includes(field);
+  return new InvalidInputError(isNamed ? text : `${field}: ${text}`, { status, field });
+}
+
+function errorFields(answer: unknown): Partial<ErrorResponse> {
+  if (typeof answer !== 'object' || answer === null) return {};
+  const read = (name: string): string | undefined => {
+    const value: unknown = Reflect.get(answer, name);
+    return typeof value === 'string' ? value : undefined;
+  };
+  const [error, message, field] = [read('error'), read('message') ?? read('Message'), read('field')];
+  return {
+    ...(error === undefined ? {} : { error }),
+    ...(message === undefined ? {} : { message }),
+    ...(field === undefined ? {} : { field }),
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** fetch hides the system's reason in the cause. */
+function networkReason(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  if (cause instanceof Error && cause.name === 'TimeoutError') return 'timed out';
+  if (cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED') return 'connection refused';
+  if (cause instanceof Error && 'code' in cause && cause.code === 'ENOTFOUND') return 'no such host';
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+const optionalSignal = (signal: AbortSignal | undefined): { signal?: AbortSignal } =>
+  signal === undefined ? {} : { signal };

@@ -1,0 +1,120 @@
+import { S3Client } from '@aws-sdk/client-s3';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import type { ApiSettings } from './api-client.ts';
+import type { Console } from './console.ts';
+import type { StackConnection } from './embedded-stack.ts';
+import { badInput, ServiceUnavailableError, systemCode, systemReason } from './failures.ts';
+import { isAlive } from './state-dir.ts';
+
+/** Where `outrider local` keeps its data unless it is told otherwise. */
+export const defaultStateDir = '.outrider';
+
+const fileName = 'connection.json';
+const texts = z.record(z.string(), z.string());
+const connectionSchema = z.object({
+  apiUrl: z.string(),
+  region: z.string(),
+  credentials: z.object({
+    accessKeyId: z.string(),
+    secretAccessKey: z.string(),
+    sessionToken: z.string().exactOptional(),
+  }),
+  environment: texts,
+  outputs: texts,
+  pid: z.int(),
+});
+
+/** Tells other commands how to reach the stack of this process. Only its user may read it: it holds keys. */
+export async function writeConnection(stateDir: string, connection: StackConnection): Promise<void> {
+  const { apiUrl, region, credentials, environment, outputs } = connection;
+  const document = { apiUrl, region, credentials, environment, outputs, pid: process.pid };
+  const path = join(stateDir, fileName);
+  await rm(path, { force: true }); // An old file might be open to others; the mode is for new ones only.
+  await writeFile(path, `${JSON.stringify(document, undefined, 2)}\n`, { mode: 0o600 });
+}
+
+/** Takes the file away; one that is not there is no error. */
+export const removeConnection = (stateDir: string): Promise<void> => rm(join(stateDir, fileName), { force: true });
+
+/** The service that a command speaks to; `stack` is there where it is a local one. */
+export interface Target {
+  readonly api: ApiSettings;
+  readonly stack?: StackConnection;
+}
+
+/**
+ * Finds the service: `endpoint`, else `OUTRIDER_ENDPOINT`, both with the credentials of the AWS SDK's default
+ * chain; else the stack that `outrider local` keeps up in `stateDir`.
+ *
+ * @throws InvalidInputError where there is none of them, ServiceUnavailableError where that stack has ended.
+ */
+export async function findTarget(
+  options: { readonly endpoint?: string | undefined; readonly stateDir?: string | undefined },
+  console: Console,
+): Promise<Target> {
+  const stateDir = options.stateDir ?? defaultStateDir;
+  const endpoint = options.endpoint ?? console.env['OUTRIDER_ENDPOINT'];
+  const local = await readConnection(resolve(console.cwd, stateDir));
+  if (endpoint === undefined || endpoint === '') {
+    if (local === undefined) {
+      throw badInput(
+        `no service to ask: give --endpoint URL or set OUTRIDER_ENDPOINT, or keep "outrider local" up ` +
+          `(there is none in ${stateDir})`,
+      );
+    }
+    if (!isAlive(local.pid)) {
+      throw new ServiceUnavailableError(
+        `the local stack at ${local.apiUrl} has ended: start it again with "outrider local --state-dir ${stateDir}"`,
+      );
+    }
+    return { api: local, stack: local };
+  }
+  checkUrl(endpoint);
+  if (local !== undefined && sameUrl(endpoint, local.apiUrl)) return { api: local, stack: local };
+  return { api: { apiUrl: endpoint, ...(await awsIdentity(endpoint)) } };
+}
+
+async function readConnection(stateDir: string): Promise<z.output<typeof connectionSchema> | undefined> {
+  const path = join(stateDir, fileName);
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
+    throw badInput(`${path} cannot be read: ${systemReason(error)}`, error);
+  }
+  try {
+    return connectionSchema.parse(JSON.parse(text));
+  } catch (error) {
+    throw badInput(`${path} is not what "outrider local" writes: remove it and start the stack again`, error);
+  }
+}
+
+function checkUrl(endpoint: string): void {
+  const isHttp = URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol);
+  if (!isHttp) throw badInput(`endpoint "${endpoint}" must be an http:// or https:// address`);
+}
+
+const sameUrl = (a: string, b: string): boolean => a.replace(/\/+$/, '') === b.replace(/\/+$/, '');
+
+/** As any AWS tool would find them: environment, profile, container, instance. */
+async function awsIdentity(endpoint: string): Promise<Pick<ApiSettings, 'region' | 'credentials'>> {
+  // Its address tells an API's region; what people have set otherwise must not make the signature wrong.
+  const region = /\.execute-api\.([a-z0-9-]+)\.amazonaws\.com/.exec(endpoint)?.[1];
+  const { config } = new S3Client(region === undefined ? {} : { region });
+  try {
+    const { accessKeyId, secretAccessKey, sessionToken } = await config.credentials();
+    return {
+      region: region ?? (await config.region()),
+      credentials: { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) },
+    };
+  } catch (error) {
+    throw badInput(
+      `no AWS credentials or region for ${endpoint}: set AWS_REGION and AWS_PROFILE, or AWS_ACCESS_KEY_ID and ` +
+        'AWS_SECRET_ACCESS_KEY',
+      error,
+    );
+  }
+}

@@ -1,0 +1,96 @@
+import { ErrorName, InvalidInputError, OutriderError } from '../contracts/errors.ts';
+import { oneLine } from '../report/format.ts';
+
+/** What the command's exit code tells scripts (design §8). */
+export const ExitCode = {
+  done: 0,
+  jobFailed: 1,
+  badInput: 2,
+  unavailable: 3,
+  interrupted: 130,
+} as const;
+
+/** The service does not answer, or answers that it cannot serve now. */
+export class ServiceUnavailableError extends OutriderError {
+  override readonly name = 'ServiceUnavailable';
+}
+
+/** Thrown where a signal ends what is under way. */
+export class InterruptedError extends OutriderError {
+  override readonly name = 'Interrupted';
+}
+
+/** A mistake in what the user gave; the message says what is wrong and what would be right. */
+export const badInput = (message: string, cause?: unknown): InvalidInputError =>
+  new InvalidInputError(message, {}, cause === undefined ? undefined : { cause });
+
+const inputMistakes: ReadonlySet<string> = new Set([
+  ErrorName.InvalidInput,
+  ErrorName.NotFound,
+  ErrorName.Conflict,
+  'PortTakenError',
+]);
+const outages: ReadonlySet<string> = new Set([
+  'ServiceUnavailable',
+  ErrorName.StoreUnavailable,
+  ErrorName.LaunchThrottled,
+  'DynamoDbUnavailableError',
+]);
+
+/** The exit code for an error that ended the command. Unforeseen ones count as a failed job. */
+export function exitCodeOf(error: unknown): number {
+  if (!(error instanceof Error)) return ExitCode.jobFailed;
+  // By name, not by class: the embedded stack has errors of its own.
+  if (error.name === 'Interrupted') return ExitCode.interrupted;
+  if (inputMistakes.has(error.name)) return ExitCode.badInput;
+  return outages.has(error.name) ? ExitCode.unavailable : ExitCode.jobFailed;
+}
+
+/** One line for the user; the stack too where `OUTRIDER_DEBUG` is set. */
+export function describeFailure(
+  error: unknown,
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  const message = error instanceof Error ? error.message || error.name : String(error);
+  const line = `outrider: ${oneLine(message)}`;
+  const isDebugging = env.OUTRIDER_DEBUG !== undefined && env.OUTRIDER_DEBUG !== '';
+  return isDebugging && error instanceof Error ? `${line}\n${debugText(error)}` : line;
+}
+
+const deepestCause = 5;
+
+function debugText(error: Error): string {
+  const lines: string[] = [];
+  let current: unknown = error;
+  for (let depth = 0; depth < deepestCause && current instanceof Error; depth++) {
+    lines.push(`${depth === 0 ? '' : 'caused by: '}${current.stack ?? current.message}`);
+    current = current.cause;
+  }
+  return lines.join('\n');
+}
+
+/** The code of a system error such as `ENOENT`, or undefined. */
+export function systemCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+const systemReasons: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file or directory',
+  EACCES: 'permission denied',
+  EPERM: 'not permitted',
+  ENOTDIR: 'a part of its path is not a directory',
+  EISDIR: 'it is a directory',
+  ELOOP: 'its symbolic links go round in a circle',
+  ENAMETOOLONG: 'its name is too long',
+  ENOSPC: 'the disk is full',
+  EROFS: 'the file system is read-only',
+  EMFILE: 'too many files are open',
+};
+
+/** Why the system refused, in words where we have them. */
+export function systemReason(error: unknown): string {
+  const code = systemCode(error);
+  if (code !== undefined && systemReasons[code] !== undefined) return systemReasons[code];
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,94 @@
+import { Command } from 'commander';
+import { z } from 'zod';
+import { renderJob, renderJobs } from '../report/job-table.ts';
+import { makeApiClient, type ApiClient } from './api-client.ts';
+import { findTarget } from './connection.ts';
+import { writeJson, writeLines, type Console } from './console.ts';
+import { ExitCode } from './failures.ts';
+import { withInterrupts } from './interrupts.ts';
+import { parseWhole } from './quantities.ts';
+import { addTargetOptions, targetOptions } from './target-options.ts';
+import { exitCodeOfJob, watchJob } from './watch-job.ts';
+
+const optionsSchema = z.object({
+  ...targetOptions,
+  json: z.boolean().default(false),
+  quiet: z.boolean().default(false),
+  limit: z.string().default('20'),
+});
+type Options = z.output<typeof optionsSchema>;
+
+const mostJobs = 1_000;
+const pageJobs = 100;
+
+/** `status`, `watch`, `cancel` and `list`: questions to the service. `done` takes the exit code. */
+export function addJobCommands(program: Command, console: Console, done: (exitCode: number) => void): void {
+  const add = (name: string, description: string, example: string): Command =>
+    addTargetOptions(program.command(name).description(description))
+      .option('--json', 'print one JSON document, and nothing else, on standard output')
+      .addHelpText('after', `\nExample:\n  $ outrider ${example}`);
+
+  add('status', 'show a job: its stages, attempts, cost', 'status wordcount-0123456789ab')
+    .argument('<job>', 'id of the job')
+    .action(async (jobId: string, _options: unknown, self: Command) => {
+      const { options, client } = await open(self, console);
+      writeJob(await client.job(jobId), options, console);
+    });
+
+  add('watch', 'follow a job until it has ended; exit code 1 if it failed', 'watch wordcount-0123456789ab')
+    .argument('<job>', 'id of the job')
+    .option('-q, --quiet', 'show no progress')
+    .action(async (jobId: string, _options: unknown, self: Command) => {
+      const { options, client } = await open(self, console);
+      const job = await withInterrupts((signal) =>
+        watchJob(client, jobId, console, { quiet: options.quiet, signal }),
+      );
+      writeJob(job, options, console);
+      done(exitCodeOfJob(job));
+    });
+
+  add('cancel', 'end a job; its output is not published', 'cancel wordcount-0123456789ab')
+    .argument('<job>', 'id of the job')
+    .action(async (jobId: string, _options: unknown, self: Command) => {
+      const { options, client } = await open(self, console);
+      const job = await client.cancel(jobId);
+      if (options.json) writeJson(console, job);
+      else console.out(`${job.jobId} is told to end\n`);
+      done(ExitCode.done);
+    });
+
+  add('list', 'list jobs, newest first', 'list --limit 5')
+    .option('--limit <n>', 'how many at most', '20')
+    .action(async (_options: unknown, self: Command) => {
+      const { options, client } = await open(self, console);
+      const jobs = await listJobs(client, parseWhole('--limit', options.limit, 1, mostJobs));
+      if (options.json) writeJson(console, { jobs });
+      else if (jobs.length === 0) console.out('no jobs\n');
+      else writeLines(console.out, renderJobs(jobs, console.outStyle));
+    });
+}
+
+async function open(self: Command, console: Console): Promise<{ options: Options; client: ApiClient }> {
+  const options = optionsSchema.parse(self.opts());
+  const target = await findTarget(options, console);
+  return { options, client: makeApiClient(target.api) };
+}
+
+function writeJob(job: Awaited<ReturnType<ApiClient['job']>>, options: Options, console: Console): void {
+  if (options.json) writeJson(console, job);
+  else writeLines(console.out, renderJob(job, job.output, console.outStyle));
+}
+
+/** Pages until there are enough, or no more. */
+async function listJobs(client: ApiClient, limit: number): Promise<Awaited<ReturnType<ApiClient['list']>>['jobs']> {
+  const jobs: Awaited<ReturnType<ApiClient['job']>>[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page <= mostJobs && jobs.length < limit; page++) {
+    const wanted = Math.min(pageJobs, limit - jobs.length);
+    const answer = await client.list({ limit: wanted, ...(cursor === undefined ? {} : { cursor }) });
+    jobs.push(...answer.jobs);
+    if (answer.cursor === undefined) break;
+    cursor = answer.cursor;
+  }
+  return jobs.slice(0, limit);
+}

@@ -1,0 +1,81 @@
+import { Command, Option } from 'commander';
+import { z } from 'zod';
+import { policyNames, workerSizes } from '../contracts/job-spec.ts';
+
+/** Options that say what a job is to do, as commander gives them: text, not checked beyond their shape. */
+export const jobOptionsSchema = z.object({
+  input: z.array(z.string()).default([]),
+  right: z.array(z.string()).optional(),
+  pattern: z.string().optional(),
+  ignoreCase: z.boolean().optional(),
+  invert: z.boolean().optional(),
+  count: z.boolean().optional(),
+  format: z.enum(['text', 'ndjson', 'csv']).optional(),
+  rightFormat: z.enum(['ndjson', 'csv']).optional(),
+  header: z.boolean().default(true),
+  skipBadRecords: z.boolean().optional(),
+  rows: z.enum(['ndjson', 'csv']).optional(),
+  key: z.array(z.string()).optional(),
+  agg: z.array(z.string()).optional(),
+  leftKey: z.string().optional(),
+  rightKey: z.string().optional(),
+  broadcast: z.boolean().optional(),
+  partitions: z.string().optional(),
+  splitSize: z.string().optional(),
+  deadline: z.string().optional(),
+  budget: z.string().optional(),
+  policy: z.enum(policyNames).optional(),
+  worker: z.enum(['lambda', 'fargate']).optional(),
+  workerSize: z.enum(['small', 'medium', 'large', 'xlarge']).optional(),
+});
+
+export type JobOptions = z.output<typeof jobOptionsSchema>;
+
+/** How each field of a built-in job is written on the command line, for messages. */
+export const optionOfField: Readonly<Record<string, string>> = {
+  inputs: '--input', right: '--right', pattern: '--pattern', ignoreCase: '--ignore-case', invert: '--invert',
+  count: '--count', format: '--format', rightFormat: '--right-format', header: '--no-header',
+  onBadRecord: '--skip-bad-records', rows: '--rows', key: '--key', aggregates: '--agg', leftKey: '--left-key',
+  rightKey: '--right-key', broadcast: '--broadcast', partitions: '--partitions', splitBytes: '--split-size',
+  deadline: '--deadline', budget: '--budget', policy: '--policy', worker: '--worker', output: '--output',
+};
+
+/** Adds the options of a job to a command. `inputHelp` says what inputs may be there. */
+export function addJobOptions(command: Command, inputHelp: string): Command {
+  const size = Object.entries(workerSizes)
+    .map(([name, memoryMb]) => `${name} ${String(memoryMb)} MB`)
+    .join(', ');
+  return command
+    .option('-i, --input <path...>', inputHelp)
+    .option('--right <path...>', 'join: the right-hand inputs')
+    .option('-e, --pattern <regex>', 'grep: an extended regular expression, as of grep -E')
+    .option('--ignore-case', 'grep: small and capital letters are alike')
+    .option('--invert', 'grep: lines that do not match')
+    .option('--count', 'grep: matches by frequency and not lines')
+    .addOption(
+      new Option('--format <format>', 'of the inputs of groupby and join (default csv)')
+        .choices(['text', 'ndjson', 'csv']),
+    )
+    .addOption(
+      new Option('--right-format <format>', 'join: of the right-hand inputs, where it differs')
+        .choices(['ndjson', 'csv']),
+    )
+    .option('--no-header', 'csv files have no line of column names: columns are c0, c1, …')
+    .option('--skip-bad-records', 'leave out records that cannot be read, and count them, instead of failing')
+    .addOption(
+      new Option('--rows <format>', 'groupby, join: format of the output (default: as the input)')
+        .choices(['ndjson', 'csv']),
+    )
+    .option('--key <column...>', 'groupby: the columns to group by')
+    .option('--agg <list...>', 'groupby: such as "count,sum:amount,avg:price as mean"')
+    .option('--left-key <column>', 'join: column of --input')
+    .option('--right-key <column>', 'join: column of --right (default: as --left-key)')
+    .option('--broadcast', 'join: every task holds all of --right, nothing is shuffled')
+    .option('--partitions <n>', 'tasks that read a shuffle, and parts of the output')
+    .option('--split-size <size>', 'bytes that one task reads, such as 32m')
+    .option('--deadline <time>', 'such as 90s, 10m or 2h; exit code 1 if the job misses it')
+    .option('--budget <dollars>', 'what the job may cost')
+    .addOption(new Option('--policy <name>', 'how stragglers are treated').choices(policyNames))
+    .addOption(new Option('--worker <kind>', 'what tasks run on (default lambda)').choices(['lambda', 'fargate']))
+    .addOption(new Option('--worker-size <size>', `${size} (default medium)`).choices(Object.keys(workerSizes)));
+}

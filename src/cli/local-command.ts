@@ -1,0 +1,103 @@
+import { Command } from 'commander';
+import { z } from 'zod';
+import { defaultStateDir, removeConnection, writeConnection } from './connection.ts';
+import { writeJson, writeLines, type Console } from './console.ts';
+import { startEmbeddedStack, type StackConnection } from './embedded-stack.ts';
+import { badInput } from './failures.ts';
+import { withInterrupts } from './interrupts.ts';
+import { parseWhole } from './quantities.ts';
+import { openStateDir } from './state-dir.ts';
+
+const examples = `
+Examples:
+  $ outrider local                        keeps its data in ${defaultStateDir}; Ctrl-C ends it
+  $ outrider submit wordcount --input books/ --wait       in another terminal, same directory
+  $ outrider local --port 8080 --slots 8 --state-dir /tmp/stack
+
+Other commands find it by ${defaultStateDir}/connection.json, or by --state-dir.`;
+
+const localOptionsSchema = z.object({
+  port: z.string().optional(),
+  slots: z.string().optional(),
+  stateDir: z.string().default(defaultStateDir),
+  json: z.boolean().default(false),
+});
+
+const highestPort = 65_535;
+const mostSlots = 256;
+
+/** `outrider local`: an embedded stack until a signal ends it. */
+export function addLocalCommand(program: Command, console: Console): void {
+  program
+    .command('local')
+    .description('keep an embedded stack up on this machine; print how to reach it')
+    .option('--port <n>', 'port of the REST API (default: any free one)')
+    .option('--slots <n>', 'tasks of all jobs at once (default: one per core, at least 2)')
+    .option('--state-dir <dir>', "where the stack's data lie", defaultStateDir)
+    .option('--json', 'print one JSON document once the stack is up')
+    .addHelpText('after', examples)
+    .action(async (_options: unknown, self: Command) => {
+      const options = localOptionsSchema.parse(self.opts());
+      await withInterrupts((signal) => runLocal(options, console, signal));
+    });
+}
+
+async function runLocal(
+  options: z.output<typeof localOptionsSchema>,
+  console: Console,
+  signal: AbortSignal,
+): Promise<void> {
+  const apiPort = options.port === undefined ? undefined : parseWhole('--port', options.port, 1, highestPort);
+  const slots = options.slots === undefined ? undefined : parseWhole('--slots', options.slots, 1, mostSlots);
+  const state = await openStateDir(options.stateDir, console.cwd);
+  try {
+    const stack = await startEmbeddedStack({
+      stateDir: state.path,
+      ...(apiPort === undefined ? {} : { apiPort }),
+      ...(slots === undefined ? {} : { slots }),
+    }).catch((error: unknown) => {
+      if (!(error instanceof Error) || error.name !== 'PortTakenError') throw error;
+      throw badInput(`port ${options.port ?? ''} is taken: end what listens there, or give another --port`, error);
+    });
+    try {
+      await writeConnection(state.path, stack);
+      if (options.json) writeJson(console, connectionOf(stack));
+      else writeLines(console.out, describe(stack, state.path));
+      await firing(signal);
+    } finally {
+      await removeConnection(state.path);
+      await stack.stop();
+    }
+  } finally {
+    await state.release();
+  }
+}
+
+const connectionOf = ({ apiUrl, region, credentials, environment, outputs }: StackConnection): StackConnection => ({
+  apiUrl, region, credentials, environment, outputs,
+});
+
+function describe(stack: StackConnection, stateDir: string): readonly string[] {
+  return [
+    `endpoint  ${stack.apiUrl}`,
+    `state     ${stateDir}`,
+    '',
+    'For the AWS CLI and SDKs, in another terminal:',
+    ...Object.entries(stack.environment).map(([name, value]) => `  export ${name}=${quote(value)}`),
+    '',
+    'Ctrl-C ends it.',
+  ];
+}
+
+/** As one word for a shell. */
+const quote = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+function firing(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => {
+      resolve();
+    });
+  });
+}

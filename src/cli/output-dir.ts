@@ -1,0 +1,109 @@
+import { constants, createWriteStream } from 'node:fs';
+import { access, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { parseUri, successName } from '../contracts/keys.ts';
+import type { JobRecord } from '../contracts/records.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+import { badInput, systemCode, systemReason } from './failures.ts';
+import { forEachAtMost } from './parallel.ts';
+
+const parallelDownloads = 4;
+const deepestPath = 1_000;
+
+/**
+ * The absolute path of a directory that may take a job's output: absent, or empty and writable. Makes nothing.
+ *
+ * @throws InvalidInputError where it is a file, holds anything, or cannot be written.
+ */
+export async function checkOutputDir(text: string, cwd: string): Promise<string> {
+  if (text === '') throw badInput('--output is empty: name a directory that is empty or not there yet');
+  const path = resolve(cwd, text);
+  try {
+    const info = await stat(path);
+    if (!info.isDirectory()) throw badInput(`--output ${text} is not a directory: name one that is empty or not there yet`);
+    if ((await readdir(path)).length > 0) throw badInput(`--output ${text} is not empty: empty it, or name another directory`);
+    await access(path, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') await checkParent(text, path);
+    else if (systemCode(error) === undefined) throw error;
+    else throw badInput(`--output ${text} cannot be written: ${systemReason(error)}`, error);
+  }
+  return path;
+}
+
+/** The nearest directory above that is there must let us make one in it. */
+async function checkParent(text: string, path: string): Promise<void> {
+  let parent = dirname(path);
+  for (let step = 0; step < deepestPath; step++) {
+    try {
+      const info = await stat(parent);
+      if (!info.isDirectory()) throw badInput(`--output ${text} cannot be made: ${parent} is not a directory`);
+      await access(parent, constants.W_OK | constants.X_OK);
+      return;
+    } catch (error) {
+      if (systemCode(error) === undefined) throw error;
+      if (systemCode(error) !== 'ENOENT' || parent === dirname(parent)) {
+        throw badInput(`--output ${text} cannot be made in ${parent}: ${systemReason(error)}`, error);
+      }
+      parent = dirname(parent);
+    }
+  }
+}
+
+/**
+ * Brings a succeeded job's parts and then its `_SUCCESS` into `directory`, each under a temporary name first.
+ * When it throws, nothing of it is left there.
+ *
+ * @returns Absolute paths of the parts, in order.
+ */
+export async function downloadOutput(
+  store: ObjectStore,
+  job: JobRecord,
+  directory: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const prefix = parseUri(job.output);
+  if (prefix === undefined) throw new Error(`the job's output ${job.output} is no s3:// address`);
+  const firstMade = await mkdir(directory, { recursive: true });
+  const paths = job.parts.map(({ key }) => join(directory, nameOf(key)));
+  const success = join(directory, successName);
+  try {
+    const others = await readdir(directory);
+    if (others.length > 0) throw badInput(`--output ${directory} was empty when the job began and is not any more`);
+    await forEachAtMost(parallelDownloads, [...job.parts.entries()], async ([index, { key }]) => {
+      const path = paths[index];
+      if (path !== undefined) await downloadFile(store, { bucket: prefix.bucket, key }, path, signal);
+    });
+    await downloadFile(store, { bucket: prefix.bucket, key: `${prefix.key}${successName}` }, success, signal);
+    return paths;
+  } catch (error) {
+    if (systemCode(error) === undefined && error instanceof Error && error.name === 'InvalidInput') throw error;
+    for (const path of [...paths, success]) {
+      await rm(path, { force: true });
+      await rm(temporaryName(path), { force: true });
+    }
+    // Only what was made here, and only while it is empty.
+    if (firstMade !== undefined) await rmdir(directory).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function downloadFile(
+  store: ObjectStore,
+  ref: { readonly bucket: string; readonly key: string },
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const temporary = temporaryName(path);
+  await pipeline(Readable.from(store.read(ref, { signal }), { objectMode: false }), createWriteStream(temporary), {
+    signal,
+  });
+  await rename(temporary, path);
+}
+
+const nameOf = (key: string): string => key.slice(key.lastIndexOf('/') + 1);
+
+/** Hidden, so that whoever lists the parts meanwhile does not meet half of one. */
+const temporaryName = (path: string): string => join(dirname(path), `.${nameOf(path)}.partial`);

@@ -1,0 +1,131 @@
+import { randomBytes } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { ObjectRef } from '../contracts/keys.ts';
+import { uriOf } from '../contracts/keys.ts';
+import type { ObjectStore, UploadedPart } from '../ports/object-store.ts';
+import { badInput, systemCode, systemReason } from './failures.ts';
+import type { LocalFile } from './local-inputs.ts';
+import { forEachAtMost } from './parallel.ts';
+
+/** Files of a user under one prefix of S3, in an order that listings keep. */
+export interface StagedSet {
+  /** `s3://bucket/input/<token>/`: names all of them, in order. */
+  readonly uri: string;
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly objects: readonly { readonly key: string; readonly file: LocalFile }[];
+}
+
+const parallelUploads = 4;
+/** Up to this size an object is written in one request. */
+const partBytes = 8 * 1024 * 1024;
+const mostParts = 10_000;
+const longestName = 100;
+
+/** Where files will lie once uploaded; uploads nothing. The order of keys is the order of `files`. */
+export function planStaging(bucket: string, files: readonly LocalFile[]): StagedSet {
+  const prefix = `input/${randomBytes(6).toString('hex')}/`;
+  const digits = String(files.length).length;
+  return {
+    uri: uriOf({ bucket, key: prefix }),
+    bucket,
+    prefix,
+    objects: files.map((file, index) => ({
+      key: `${prefix}${String(index).padStart(digits, '0')}-${keyName(file.path)}`,
+      file,
+    })),
+  };
+}
+
+/** Uploads files a few at a time. Throws `InvalidInputError` where one cannot be read any more. */
+export async function uploadStaged(store: ObjectStore, set: StagedSet, signal: AbortSignal): Promise<void> {
+  await forEachAtMost(parallelUploads, set.objects, async ({ key, file }) => {
+    signal.throwIfAborted();
+    await uploadFile(store, { bucket: set.bucket, key }, file, signal);
+  });
+}
+
+/** Removes what was uploaded; what is not there is no error. */
+export async function removeStaged(store: ObjectStore, set: StagedSet): Promise<void> {
+  await store.remove(
+    set.bucket,
+    set.objects.map(({ key }) => key),
+  );
+}
+
+/** A message of the service with the user's own paths for the keys of staged files. */
+export function withLocalPaths(message: string, sets: readonly StagedSet[]): string {
+  let text = message;
+  for (const set of sets) {
+    if (!text.includes(set.prefix)) continue;
+    for (const { key, file } of set.objects) {
+      text = text.replaceAll(uriOf({ bucket: set.bucket, key }), file.path).replaceAll(key, file.path);
+    }
+  }
+  return text;
+}
+
+/** The file's name without what keys bear badly; its end is kept, since `.gz` there means something. */
+const keyName = (path: string): string => basename(path).replace(/[^A-Za-z0-9._-]+/g, '_').slice(-longestName);
+
+async function uploadFile(
+  store: ObjectStore,
+  ref: ObjectRef,
+  file: LocalFile,
+  signal: AbortSignal,
+): Promise<void> {
+  const size = Math.max(partBytes, Math.ceil(file.sizeBytes / mostParts));
+  let upload: Awaited<ReturnType<ObjectStore['beginUpload']>> | undefined;
+  const parts: UploadedPart[] = [];
+  try {
+    for await (const chunk of readParts(file, size)) {
+      signal.throwIfAborted();
+      if (upload === undefined && chunk.isLast) {
+        await store.write(ref, chunk.bytes);
+        return;
+      }
+      upload ??= await store.beginUpload(ref);
+      if (chunk.bytes.length > 0) parts.push(await store.uploadPart(upload, parts.length + 1, chunk.bytes));
+    }
+    if (upload !== undefined) await store.completeUpload(upload, parts);
+  } catch (error) {
+    if (upload !== undefined) await store.abortUpload(upload).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** The file in parts of `size` bytes, all full but the last; an empty file is one empty part. */
+async function* readParts(
+  { path, sizeBytes }: LocalFile,
+  size: number,
+): AsyncGenerator<{ readonly bytes: Uint8Array; readonly isLast: boolean }> {
+  const handle = await open(path).catch((error: unknown) => {
+    throw unreadable(path, error);
+  });
+  try {
+    for (let part = 0; part <= mostParts; part++) {
+      // A small file needs no more than its own room, and one byte to see that it is at its end.
+      const bytes = Buffer.allocUnsafe(Math.min(size, sizeBytes + 1));
+      let filled = 0;
+      // A read may give less than was asked for before the file's end.
+      while (filled < bytes.length) {
+        const { bytesRead } = await handle.read(bytes, filled, bytes.length - filled, null);
+        if (bytesRead === 0) break;
+        filled += bytesRead;
+      }
+      const isLast = filled < bytes.length;
+      if (!isLast && bytes.length < size) throw badInput(`${path} grew while it was read`);
+      yield { bytes: bytes.subarray(0, filled), isLast };
+      if (isLast) return;
+    }
+    throw badInput(`${path} grew while it was read`);
+  } catch (error) {
+    throw systemCode(error) === undefined ? error : unreadable(path, error);
+  } finally {
+    await handle.close();
+  }
+}
+
+const unreadable = (path: string, error: unknown): Error =>
+  badInput(`${path} cannot be read: ${systemReason(error)}`, error);

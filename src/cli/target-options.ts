@@ -1,0 +1,15 @@
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { defaultStateDir } from './connection.ts';
+
+/** Shape of the options by which a command is told which service to ask. */
+export const targetOptions = {
+  endpoint: z.string().optional(),
+  stateDir: z.string().optional(),
+};
+
+/** Adds those options. */
+export const addTargetOptions = (command: Command): Command =>
+  command
+    .option('--endpoint <url>', 'of the service (default: OUTRIDER_ENDPOINT, else the local stack)')
+    .option('--state-dir <dir>', `of the local stack (default ${defaultStateDir})`);

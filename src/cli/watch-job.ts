@@ -1,0 +1,92 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { finalJobStates, type JobRecord } from '../contracts/records.ts';
+import { deadlineMet } from '../report/job-table.ts';
+import { renderBars, renderChanges } from '../report/progress-bars.ts';
+import type { ApiClient } from './api-client.ts';
+import { writeLines, type Console } from './console.ts';
+import { ExitCode } from './failures.ts';
+
+export interface WatchOptions {
+  /** Shows no progress. */
+  readonly quiet: boolean;
+  readonly signal: AbortSignal;
+  /** Between two questions. Default 250 ms. */
+  readonly pollMs?: number;
+}
+
+const defaultPollMs = 250;
+
+/**
+ * Asks for a job until it has ended, and shows its progress on the way: bars on a terminal, elsewhere a line
+ * for each change. Throws the signal's reason where that fires, and what the API throws.
+ */
+export async function watchJob(
+  client: ApiClient,
+  jobId: string,
+  console: Console,
+  options: WatchOptions,
+): Promise<JobRecord> {
+  const progress = options.quiet ? undefined : makeProgress(console);
+  try {
+    for (;;) {
+      const job = await client.job(jobId, options.signal);
+      progress?.show(job);
+      if (finalJobStates.includes(job.state)) return job;
+      await pause(options.pollMs ?? defaultPollMs, options.signal);
+    }
+  } finally {
+    progress?.clear();
+  }
+}
+
+/** Exit code of a job that has ended. */
+export function exitCodeOfJob(job: JobRecord): number {
+  return job.state === 'succeeded' && deadlineMet(job) !== false ? ExitCode.done : ExitCode.jobFailed;
+}
+
+interface Progress {
+  show(job: JobRecord): void;
+  /** Takes bars away; lines stay. */
+  clear(): void;
+}
+
+function makeProgress(console: Console): Progress {
+  return console.terminalColumns() === undefined ? lineProgress(console) : barProgress(console);
+}
+
+function lineProgress(console: Console): Progress {
+  let before: JobRecord | undefined;
+  return {
+    show: (job) => {
+      writeLines(console.err, renderChanges(before, job));
+      before = job;
+    },
+    clear: () => undefined,
+  };
+}
+
+function barProgress(console: Console): Progress {
+  let drawn = 0;
+  // Cursor up over the old lines, then clear to the end of the screen.
+  const back = (): string => (drawn === 0 ? '' : `\u001b[${String(drawn)}A\u001b[0J`);
+  return {
+    show: (job) => {
+      const lines = renderBars(job, Date.now(), console.terminalColumns() ?? 80, console.errStyle);
+      console.err(`${back()}${lines.join('\n')}\n`);
+      drawn = lines.length;
+    },
+    clear: () => {
+      console.err(back());
+      drawn = 0;
+    },
+  };
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal });
+  } catch (error) {
+    signal.throwIfAborted(); // Its reason says more than the timer's own error.
+    throw error;
+  }
+}

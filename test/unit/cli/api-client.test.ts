@@ -1,0 +1,100 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { makeApiClient, type ApiClient } from '../../../src/cli/api-client.ts';
+import { listen } from '../../../src/local/http/listen.ts';
+import { readBody } from '../../../src/local/http/read-body.ts';
+import { checkSigV4 } from '../../../src/local/http/sigv4.ts';
+
+const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret/with+signs' };
+const region = 'eu-west-1';
+
+interface Seen {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly body: string;
+  readonly signature: string;
+}
+
+/** A server that checks signatures and gives the answers in order, the last one for ever. */
+async function serve(answers: readonly { status: number; body: unknown }[]): Promise<{ client: ApiClient; seen: Seen[] }> {
+  const seen: Seen[] = [];
+  const server = await listen(async (request, response) => {
+    const body = await readBody(request, 1_000_000);
+    if (body === 'too-large') throw new Error(body);
+    const check = checkSigV4(request, { credentials, region, service: 'execute-api', body });
+    const answer = answers[Math.min(seen.length, answers.length - 1)];
+    seen.push({
+      method: request.method, url: request.url, body: Buffer.from(body).toString(),
+      signature: check.ok ? 'good' : check.message,
+    });
+    response.writeHead(answer?.status ?? 500, { 'content-type': 'application/json' });
+    response.end(typeof answer?.body === 'string' ? answer.body : JSON.stringify(answer?.body));
+  });
+  onTestFinished(() => server.close());
+  return { client: makeApiClient({ apiUrl: `${server.endpoint}/v1/`, region, credentials, backoffMs: 1, attempts: 3 }), seen };
+}
+
+const spec = { name: 'x', stages: [] };
+
+describe('API client', () => {
+  it('signs what it sends so that the signature can be made anew', async () => {
+    const { client, seen } = await serve([{ status: 200, body: { jobs: [] } }]);
+    await client.list({ limit: 5, cursor: "a+b/c= é(')" });
+    await client.submit({ spec, clientToken: 't' });
+    await client.cancel('odd id/é');
+    expect(seen).toEqual([
+      { method: 'GET', url: '/v1/jobs?limit=5&cursor=a%2Bb%2Fc%3D%20%C3%A9%28%27%29', body: '', signature: 'good' },
+      { method: 'POST', url: '/v1/jobs', body: '{"spec":{"name":"x","stages":[]},"clientToken":"t"}', signature: 'good' },
+      { method: 'POST', url: '/v1/jobs/odd%20id%2F%C3%A9/cancel', body: '', signature: 'good' },
+    ]);
+  });
+
+  it('tries again while the service cannot serve, and then gives its answer', async () => {
+    const { client, seen } = await serve([
+      { status: 503, body: { error: 'StoreUnavailable', message: 'no' } },
+      { status: 429, body: 'not json' },
+      { status: 200, body: { jobId: 'x-1', started: true } },
+    ]);
+    expect(await client.submit({ spec })).toEqual({ jobId: 'x-1', started: true });
+    expect(seen).toHaveLength(3);
+  });
+
+  it('gives up after its attempts', async () => {
+    const { client, seen } = await serve([{ status: 500, body: { message: 'broken' } }]);
+    await expect(client.job('x')).rejects.toMatchObject({ name: 'ServiceUnavailable', message: expect.stringMatching(/cannot serve now: broken$/) as string });
+    expect(seen).toHaveLength(3);
+  });
+
+  it.each([
+    [400, { error: 'InvalidInput', message: 'must be 1', field: 'spec.version' }, 'InvalidInput', 'spec.version: must be 1'],
+    [400, { error: 'InvalidInput', message: 'spec.name must be short', field: 'spec.name' }, 'InvalidInput', 'spec.name must be short'],
+    [404, { error: 'NotFound', message: 'no such job: x' }, 'NotFound', 'no such job: x'],
+    [409, { error: 'Conflict', message: 'has ended' }, 'Conflict', 'has ended'],
+  ])('makes of HTTP status %s what the API says, at once', async (status, body, name, message) => {
+    const { client, seen } = await serve([{ status, body }]);
+    await expect(client.job('x')).rejects.toMatchObject({ name, message });
+    expect(seen).toHaveLength(1);
+  });
+
+  it('tells refused credentials and foreign servers from jobs that are not there', async () => {
+    const refused = await serve([{ status: 403, body: { message: 'Forbidden' } }]);
+    await expect(refused.client.job('x')).rejects.toThrow(/refuses these AWS credentials: Forbidden$/);
+    const foreign = await serve([{ status: 404, body: '<html>' }]);
+    await expect(foreign.client.job('x')).rejects.toThrow(/^there is no Outrider API at http/);
+  });
+
+  it('names the endpoint where nobody listens', async () => {
+    const server = await listen(() => undefined);
+    await server.close();
+    const client = makeApiClient({ apiUrl: server.endpoint, region, credentials, attempts: 2, backoffMs: 1 });
+    await expect(client.list({})).rejects.toMatchObject({
+      name: 'ServiceUnavailable',
+      message: `no answer from ${server.endpoint} (connection refused): is it up, and the endpoint right?`,
+    });
+  });
+
+  it('ends at once, with its reason, when the signal fires', async () => {
+    const { client } = await serve([{ status: 200, body: {} }]);
+    const reason = new Error('enough');
+    await expect(client.job('x', AbortSignal.abort(reason))).rejects.toBe(reason);
+  });
+});

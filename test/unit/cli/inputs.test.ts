@@ -1,0 +1,164 @@
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseAggregates } from '../../../src/cli/aggregates.ts';
+import { findLocalFiles } from '../../../src/cli/local-inputs.ts';
+import { checkOutputDir } from '../../../src/cli/output-dir.ts';
+import { checkDeadline, parseBudget, parseSize, parseWhole } from '../../../src/cli/quantities.ts';
+import { scratchDir } from './fixtures.ts';
+
+const isRoot = process.getuid?.() === 0;
+
+async function tree(names: readonly string[]): Promise<string> {
+  const root = await scratchDir();
+  for (const name of names) {
+    await mkdir(join(root, name, '..'), { recursive: true });
+    await writeFile(join(root, name), name);
+  }
+  return root;
+}
+
+const found = async (root: string, patterns: readonly string[]): Promise<string[]> =>
+  (await findLocalFiles('--input', patterns, root)).map(({ path }) => relative(root, path));
+
+describe('local inputs', () => {
+  it('walks directories in byte order of whole paths and leaves hidden entries out', async () => {
+    const root = await tree(['b.txt', 'a/z', 'a.txt', 'a/B', 'é', '.hidden', '.git/x', 'a/.also']);
+    expect(await found(root, ['.'])).toEqual(['a.txt', 'a/B', 'a/z', 'b.txt', 'é']);
+  });
+
+  it('orders names beyond the basic plane by bytes and not by UTF-16 units', async () => {
+    const root = await tree(['\u{1F600}', '\uFF5E']);
+    expect(await found(root, ['.'])).toEqual(['\uFF5E', '\u{1F600}']);
+  });
+
+  it('takes each file once, in order of name, however often it is named', async () => {
+    const root = await tree(['b', 'a']);
+    expect(await found(root, ['b', '*', 'a', '.'])).toEqual(['a', 'b']);
+  });
+
+  it('takes a hidden file that is named, and a file whose name looks like a pattern', async () => {
+    const root = await tree(['.secret', 'x[1].txt', 'x1.txt']);
+    expect(await found(root, ['.secret', 'x[1].txt'])).toEqual(['.secret', 'x[1].txt']);
+  });
+
+  it('follows links, and not in circles', async () => {
+    const root = await tree(['real/f']);
+    await symlink('real', join(root, 'link'));
+    await symlink('..', join(root, 'real/up'));
+    expect(await found(root, ['.'])).toEqual(['link/f', 'real/f']);
+  });
+
+  it('tells the size of files', async () => {
+    const root = await tree(['abc']);
+    expect(await findLocalFiles('--input', ['abc'], root)).toEqual([{ path: join(root, 'abc'), sizeBytes: 3 }]);
+  });
+
+  it.each([
+    [['nothing'], '--input nothing cannot be read: there is no such file or directory'],
+    [['*.csv'], '--input *.csv matches no file'],
+    [['f/x'], '--input f/x cannot be read: a part of its path is not a directory'],
+    [[''], '--input is empty: name a file, a directory or a pattern'],
+    [['empty'], '--input empty holds no files (hidden ones do not count)'],
+  ])('refuses %j', async (patterns, message) => {
+    const root = await tree(['f']);
+    await mkdir(join(root, 'empty'));
+    await expect(found(root, patterns)).rejects.toMatchObject({ name: 'InvalidInput', message });
+  });
+
+  it('refuses a link that leads nowhere, and names it', async () => {
+    const root = await tree(['d/f']);
+    await symlink('gone', join(root, 'd/broken'));
+    await expect(found(root, ['d'])).rejects.toThrow(`${join(root, 'd/broken')} cannot be read: there is no such file`);
+  });
+
+  it.skipIf(isRoot)('refuses a file that may not be read', async () => {
+    const root = await tree(['locked']);
+    await chmod(join(root, 'locked'), 0);
+    await expect(found(root, ['locked'])).rejects.toThrow('locked cannot be read: permission denied');
+  });
+});
+
+describe('output directory', () => {
+  it('may be absent, even with its parents, or empty; nothing is made by looking', async () => {
+    const root = await tree(['f']);
+    await mkdir(join(root, 'empty'));
+    expect(await checkOutputDir('empty', root)).toBe(join(root, 'empty'));
+    expect(await checkOutputDir('new/deep', root)).toBe(join(root, 'new/deep'));
+    expect(await found(root, ['.'])).toEqual(['f']);
+  });
+
+  it.each([
+    ['full', '--output full is not empty: empty it, or name another directory'],
+    ['file', '--output file is not a directory: name one that is empty or not there yet'],
+    ['', '--output is empty: name a directory that is empty or not there yet'],
+  ])('refuses %j', async (output, message) => {
+    const root = await tree(['full/f', 'file']);
+    await expect(checkOutputDir(output, root)).rejects.toMatchObject({ name: 'InvalidInput', message });
+  });
+
+  it('refuses one inside of a file', async () => {
+    const root = await tree(['file']);
+    await expect(checkOutputDir('file/out', root)).rejects.toThrow('--output file/out cannot be');
+  });
+
+  it.skipIf(isRoot)('refuses one that may not be made', async () => {
+    const root = await scratchDir();
+    await mkdir(join(root, 'locked'), { mode: 0o500 });
+    await expect(checkOutputDir('locked/out', root)).rejects.toThrow(`cannot be made in ${join(root, 'locked')}: permission denied`);
+  });
+});
+
+describe('quantities on the command line', () => {
+  it.each([['1', 1], ['64k', 65_536], ['32m', 33_554_432], ['1.5MiB', 1_572_864], ['4G', 4_294_967_296]])(
+    'reads the size %s',
+    (text, sizeBytes) => {
+      expect(parseSize('--split-size', text)).toBe(sizeBytes);
+    },
+  );
+
+  it.each(['', '0', 'm', '-1k', '5g', '1t', '1e6', '32 mm'])('refuses the size %j', (text) => {
+    expect(() => parseSize('--split-size', text)).toThrow(
+      `--split-size "${text}" must be a size from 1 byte to 4g, such as "64k" or "32m"`,
+    );
+  });
+
+  it('reads whole numbers within their limits', () => {
+    expect(parseWhole('--slots', '8', 1, 8)).toBe(8);
+    for (const text of ['0', '9', '2.5', '', 'x', '-1', '1e1']) {
+      expect(() => parseWhole('--slots', text, 1, 8)).toThrow(`--slots "${text}" must be a whole number from 1 to 8`);
+    }
+  });
+
+  it('reads deadlines from a second to a week', () => {
+    expect(checkDeadline('10m')).toBe('10m');
+    for (const text of ['soon', '0s', '8d', '-1s', '']) {
+      expect(() => checkDeadline(text)).toThrow(`--deadline "${text}" must be a length of time from 1s to 7d`);
+    }
+  });
+
+  it('reads budgets', () => {
+    expect([parseBudget('2'), parseBudget('$0.50'), parseBudget('.25')]).toEqual([2, 0.5, 0.25]);
+    for (const text of ['0', '-1', 'x', '1e3', '1000001']) expect(() => parseBudget(text)).toThrow('must be dollars');
+  });
+});
+
+describe('aggregates on the command line', () => {
+  it('reads operations, columns and names', () => {
+    expect(parseAggregates('count, sum:amount,AVG: unit price as mean')).toEqual([
+      { op: 'count' },
+      { op: 'sum', column: 'amount' },
+      { op: 'avg', column: 'unit price', as: 'mean' },
+    ]);
+    expect(parseAggregates('count:x as n')).toEqual([{ op: 'count', column: 'x', as: 'n' }]);
+  });
+
+  it.each([
+    ['median:x', '--agg "median:x" must be one of count, sum, min, max, avg'],
+    ['', '--agg "" must be one of'],
+    ['count,,sum:a', '--agg "" must be one of'],
+    ['sum', '--agg "sum" must name a column, such as "sum:amount"'],
+  ])('refuses %j', (text, message) => {
+    expect(() => parseAggregates(text)).toThrow(message);
+  });
+});

@@ -1,0 +1,87 @@
+import { stat, writeFile, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { findTarget, removeConnection, writeConnection } from '../../../src/cli/connection.ts';
+import { describeFailure, exitCodeOf, ServiceUnavailableError } from '../../../src/cli/failures.ts';
+import { execute } from '../../../src/cli/main.ts';
+import { ConflictError, NotFoundError } from '../../../src/contracts/errors.ts';
+import { memoryConsole, scratchDir } from './fixtures.ts';
+
+describe('outrider', () => {
+  it.each([
+    [['bogus'], "outrider: unknown command 'bogus' (Did you mean logs?)\n"],
+    [['run', 'sort', '-o', 'x', '--polic', 'x'], "outrider: unknown option '--polic' (Did you mean --policy?)\n"],
+    [['run'], "outrider: required option '-o, --output <dir>' not specified\n"],
+    [['status'], "outrider: missing required argument 'job'\n"],
+    [['run', 'wordcount', '-o', 'x'], 'outrider: wordcount needs --input: files, directories or patterns\n'],
+    [['status', 'x', '--endpoint', 'ftp://x'], 'outrider: endpoint "ftp://x" must be an http:// or https:// address\n'],
+    [['local', '--port', '99999'], 'outrider: --port "99999" must be a whole number from 1 to 65535\n'],
+    [['logs', 'x', '--task', '3'], 'outrider: --task must be stage/index or stage/index/number, such as "tokenize/3"\n'],
+  ])('answers %j with one line and exit code 2', async (args, line) => {
+    const { console, written } = memoryConsole(await scratchDir());
+    expect(await execute(args, console)).toBe(2);
+    expect(written).toEqual({ out: '', err: line });
+  });
+
+  it.each(['run', 'local', 'submit', 'status', 'watch', 'cancel', 'list', 'logs'])(
+    'helps with %s, with an example',
+    async (command) => {
+      const { console, written } = memoryConsole(await scratchDir());
+      expect(await execute([command, '--help'], console)).toBe(0);
+      expect(written.out).toContain(`$ outrider ${command}`);
+      expect(written.out).toContain('--json');
+      expect(written.err).toBe('');
+    },
+  );
+});
+
+describe('failures', () => {
+  it('has an exit code for each kind', () => {
+    expect(exitCodeOf(new NotFoundError('x'))).toBe(2);
+    expect(exitCodeOf(new ConflictError('x'))).toBe(2);
+    expect(exitCodeOf(new ServiceUnavailableError('x'))).toBe(3);
+    expect(exitCodeOf(new TypeError('x'))).toBe(1);
+  });
+
+  it('is one line, with the stack only where it is asked for', () => {
+    const error = new Error('first\nsecond');
+    expect(describeFailure(error, {})).toBe('outrider: first second');
+    expect(describeFailure(error, { OUTRIDER_DEBUG: '1' })).toMatch(/^outrider: first second\nError: first\nsecond\n {4}at /);
+  });
+});
+
+describe('finding the service', () => {
+  const connection = {
+    apiUrl: 'http://127.0.0.1:4000/v1', region: 'us-east-1',
+    credentials: { accessKeyId: 'a', secretAccessKey: 'b' }, environment: { X: 'y' }, outputs: {},
+  };
+
+  it('takes the local stack of the directory, and its keys also for its own address', async () => {
+    const cwd = await scratchDir();
+    await mkdir(join(cwd, '.outrider'));
+    await writeConnection(join(cwd, '.outrider'), connection);
+    expect((await stat(join(cwd, '.outrider/connection.json'))).mode & 0o777).toBe(0o600);
+    const { console } = memoryConsole(cwd);
+    expect((await findTarget({}, console)).stack).toMatchObject(connection);
+    expect((await findTarget({ endpoint: 'http://127.0.0.1:4000/v1/' }, console)).stack).toMatchObject(connection);
+    await removeConnection(join(cwd, '.outrider'));
+    await expect(findTarget({}, console)).rejects.toMatchObject({ name: 'InvalidInput' });
+  });
+
+  it('says that a stack has ended whose process is gone', async () => {
+    const cwd = await scratchDir();
+    await writeFile(join(cwd, 'connection.json'), JSON.stringify({ ...connection, pid: 999_999_999 }));
+    const { console, written } = memoryConsole(cwd);
+    expect(await execute(['list', '--state-dir', '.'], console)).toBe(3);
+    expect(written.err).toBe(
+      'outrider: the local stack at http://127.0.0.1:4000/v1 has ended: start it again with "outrider local --state-dir ."\n',
+    );
+  });
+
+  it('refuses a connection file that is none', async () => {
+    const cwd = await scratchDir();
+    await writeFile(join(cwd, 'connection.json'), '{"apiUrl":1}');
+    const { console } = memoryConsole(cwd);
+    await expect(findTarget({ stateDir: '.' }, console)).rejects.toThrow('is not what "outrider local" writes');
+  });
+});

@@ -1,0 +1,251 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
+import type { ApiClient } from '../../../src/cli/api-client.ts';
+import { runCommand, type RunOptions } from '../../../src/cli/run-command.ts';
+import type { RunDeps } from '../../../src/cli/run-job.ts';
+import { jobOptionsSchema } from '../../../src/cli/job-options.ts';
+import type { SubmitRequest } from '../../../src/contracts/api.ts';
+import type { JobRecord } from '../../../src/contracts/records.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import { jobRecord, stageSummary } from '../report/report-records.ts';
+import { memoryConsole, scratchDir } from './fixtures.ts';
+
+const bucket = 'data';
+const outputKey = 'output/wordcount-0123456789ab/';
+
+/** A stack that plays back the states of a job; its objects are in memory. */
+async function fakeStack(states: readonly Partial<JobRecord>[], onPoll?: (poll: number) => void) {
+  const cwd = await scratchDir();
+  const store = new MemoryObjectStore();
+  const { console, written } = memoryConsole(cwd);
+  const log: string[] = [];
+  const requests: SubmitRequest[] = [];
+  let polls = 0;
+  const answer = (): JobRecord => jobRecord(states[Math.min(polls, states.length - 1)]);
+  const client: ApiClient = {
+    apiUrl: 'http://127.0.0.1:1',
+    submit: (request) => {
+      requests.push(request);
+      return Promise.resolve({ jobId: 'wordcount-0123456789ab', started: true });
+    },
+    job: (_jobId, signal) => {
+      signal?.throwIfAborted();
+      const job = answer();
+      polls++;
+      onPoll?.(polls - 1);
+      return Promise.resolve(job);
+    },
+    cancel: () => {
+      log.push('cancel');
+      return Promise.resolve(jobRecord({ state: 'cancelled' }));
+    },
+    attempts: () => Promise.resolve({ attempts: [] }),
+    list: () => Promise.resolve({ jobs: [] }),
+  };
+  const deps: RunDeps = {
+    console,
+    startStack: ({ stateDir }) => {
+      log.push('start');
+      return Promise.resolve({
+        apiUrl: client.apiUrl, region: 'us-east-1', credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+        environment: { stateDir }, outputs: { DataBucketName: bucket },
+        stop: () => { log.push('stop'); return Promise.resolve(); },
+      });
+    },
+    storeOf: () => store,
+    clientOf: () => client,
+  };
+  return { cwd, store, deps, written, log, requests };
+}
+
+const options = (changes: Partial<RunOptions>): RunOptions => ({
+  ...jobOptionsSchema.parse({ input: ['in'] }),
+  output: 'out', slots: '2', stateDir: undefined, keepState: false, quiet: true, json: true,
+  ...changes,
+});
+
+const succeeded: Partial<JobRecord> = {
+  state: 'succeeded', endedAt: epochMs(1_001_000),
+  parts: [{ key: `${outputKey}part-00000`, sizeBytes: 8 }, { key: `${outputKey}part-00001`, sizeBytes: 0 }],
+};
+
+async function publish(store: MemoryObjectStore): Promise<void> {
+  await store.write({ bucket, key: `${outputKey}part-00000` }, Buffer.from('a\t1\nb\t2\n'));
+  await store.write({ bucket, key: `${outputKey}part-00001` }, Buffer.alloc(0));
+  await store.write({ bucket, key: `${outputKey}_SUCCESS` }, Buffer.from('{}'));
+}
+
+async function writeInputs(cwd: string): Promise<void> {
+  await mkdir(join(cwd, 'in'));
+  await writeFile(join(cwd, 'in/b.txt.gz'), 'bbb');
+  await writeFile(join(cwd, 'in/a b.txt'), 'aaa');
+}
+
+const never = new AbortController().signal;
+
+describe('outrider run', () => {
+  it('uploads in order of name, runs, brings the parts, and stops the stack', async () => {
+    const { cwd, store, deps, written, log, requests } = await fakeStack([{ state: 'running' }, succeeded]);
+    await writeInputs(cwd);
+    await publish(store);
+
+    expect(await runCommand('wordcount', options({}), deps, never)).toBe(0);
+
+    expect(log).toEqual(['start', 'stop']);
+    expect((await readdir(join(cwd, 'out'))).sort()).toEqual(['_SUCCESS', 'part-00000', 'part-00001']);
+    expect(await readFile(join(cwd, 'out/part-00000'), 'utf8')).toBe('a\t1\nb\t2\n');
+    const input = requests[0]?.spec.stages[0]?.inputs[0];
+    const prefix = input !== undefined && 's3' in input ? (input.s3[0] ?? '').slice(`s3://${bucket}/`.length) : '';
+    expect(prefix).toMatch(/^input\/[0-9a-f]{12}\/$/);
+    const staged: string[] = [];
+    for await (const { key } of store.list({ bucket, key: prefix })) {
+      staged.push(`${key.slice(prefix.length)}: ${Buffer.from(await store.readAll({ bucket, key })).toString()}`);
+    }
+    expect(staged).toEqual(['0-a_b.txt: aaa', '1-b.txt.gz: bbb']);
+    expect(JSON.parse(written.out)).toMatchObject({
+      jobId: 'wordcount-0123456789ab', state: 'succeeded', wallMs: 1_000,
+      output: [join(cwd, 'out/part-00000'), join(cwd, 'out/part-00001')],
+    });
+    expect(written.err).toBe('');
+  });
+
+  it('uploads a large file in parts', async () => {
+    const { cwd, store, deps, requests } = await fakeStack([succeeded]);
+    await publish(store);
+    const bytes = Buffer.alloc(16 * 1024 * 1024 + 1, 'x');
+    bytes.write('end', bytes.length - 3);
+    await writeFile(join(cwd, 'in'), bytes);
+    expect(await runCommand('wordcount', options({}), deps, never)).toBe(0);
+    const input = requests[0]?.spec.stages[0]?.inputs[0];
+    const prefix = input !== undefined && 's3' in input ? (input.s3[0] ?? '').slice(`s3://${bucket}/`.length) : '';
+    expect(Buffer.compare(await store.readAll({ bucket, key: `${prefix}0-in` }), bytes)).toBe(0);
+  });
+
+  it('tells a failed job by exit code 1 and one line that names the local file, and leaves no output', async () => {
+    const states: Partial<JobRecord>[] = [];
+    const { cwd, deps, written, log, requests } = await fakeStack(states, () => undefined);
+    await writeInputs(cwd);
+    const { clientOf } = deps;
+    const failing: RunDeps = {
+      ...deps,
+      clientOf: (stack) => ({
+        ...clientOf(stack),
+        job: () => {
+          const input = requests[0]?.spec.stages[0]?.inputs[0];
+          const uri = input !== undefined && 's3' in input ? input.s3[0] : '';
+          const key = `${String(uri).slice(`s3://${bucket}/`.length)}0-a_b.txt`;
+          return Promise.resolve(
+            jobRecord({ state: 'failed', endedAt: epochMs(1_000_500), error: { name: 'JobFailed', message: `stage tokenize, task 0: ${key} line 7 is bad` } }),
+          );
+        },
+      }),
+    };
+    expect(await runCommand('wordcount', options({}), failing, never)).toBe(1);
+    const message = `stage tokenize, task 0: ${join(cwd, 'in/a b.txt')} line 7 is bad`;
+    expect(written.err).toBe(`outrider: job wordcount-0123456789ab failed: ${message}\n`);
+    expect(JSON.parse(written.out)).toMatchObject({ state: 'failed', output: [], error: { message } });
+    expect(log).toEqual(['start', 'stop']);
+    await expect(readdir(join(cwd, 'out'))).rejects.toThrow('ENOENT');
+  });
+
+  it('counts a deadline that was missed as failure, and still brings the output', async () => {
+    const { cwd, store, deps } = await fakeStack([{ ...succeeded, deadlineAt: epochMs(1_000_500) }]);
+    await writeInputs(cwd);
+    await publish(store);
+    expect(await runCommand('wordcount', options({}), deps, never)).toBe(1);
+    expect(await readdir(join(cwd, 'out'))).toContain('_SUCCESS');
+  });
+
+  it('starts nothing where anything is wrong', async () => {
+    const { cwd, deps, log } = await fakeStack([succeeded]);
+    await writeInputs(cwd);
+    await mkdir(join(cwd, 'full'));
+    await writeFile(join(cwd, 'full/x'), '');
+    const wrong: readonly (readonly [string, Partial<RunOptions>, string])[] = [
+      ['wordcuont', {}, 'unknown job "wordcuont": it must be one of wordcount, grep, sort, groupby, join, or a spec file'],
+      ['wordcount', { input: ['gone'] }, '--input gone cannot be read: there is no such file or directory'],
+      ['wordcount', { input: ['s3://a/b'] }, '--input s3://a/b must be a local path here'],
+      ['wordcount', { output: 'full' }, '--output full is not empty'],
+      ['wordcount', { pattern: 'x' }, 'wordcount takes no --pattern'],
+      ['wordcount', { deadline: 'soon' }, '--deadline "soon" must be'],
+      ['wordcount', { slots: '0' }, '--slots "0" must be'],
+      ['grep', { pattern: '(a' }, 'the pattern "(a" has'],
+      ['grep', {}, 'grep needs --pattern'],
+      ['groupby', { key: ['k'] }, 'groupby needs --agg: such as "count,sum:amount"'],
+      ['join', { right: ['in'] }, 'join needs --left-key'],
+      ['gone.json', { input: [] }, 'job spec gone.json cannot be read: there is no such file or directory'],
+    ];
+    for (const [job, changes, message] of wrong) {
+      await expect(runCommand(job, options(changes), deps, never)).rejects.toMatchObject({
+        name: 'InvalidInput', message: expect.stringContaining(message) as string,
+      });
+    }
+    expect(log).toEqual([]);
+  });
+
+  it('takes local paths of a spec file from beside that file', async () => {
+    const { cwd, store, deps, requests } = await fakeStack([succeeded]);
+    await publish(store);
+    await mkdir(join(cwd, 'jobs'));
+    await writeFile(join(cwd, 'jobs/words.txt'), 'x');
+    const stages = [{ name: 'find', operator: 'grep', options: { pattern: 'x' }, inputs: [{ s3: ['*.txt'] }] }];
+    await writeFile(join(cwd, 'jobs/spec.json'), JSON.stringify({ name: 'mine', stages }));
+    expect(await runCommand('jobs/spec.json', options({ input: [], workerSize: 'large', deadline: '5m' }), deps, never)).toBe(0);
+    expect(requests[0]?.spec).toMatchObject({
+      name: 'mine', deadline: '5m',
+      stages: [{ worker: { kind: 'lambda', size: 'large' }, inputs: [{ s3: [expect.stringMatching(/^s3:\/\/data\/input\/[0-9a-f]{12}\/$/) as string] }] }],
+    });
+    await expect(runCommand('jobs/spec.json', options({ pattern: 'x', input: [], output: 'o2' }), deps, never)).rejects.toThrow(
+      '--pattern cannot go with a spec file',
+    );
+  });
+
+  it('cancels the job and stops the stack when it is interrupted', async () => {
+    const interrupt = new AbortController();
+    const { cwd, deps, log } = await fakeStack([{ state: 'running' }], (poll) => {
+      if (poll === 1) interrupt.abort(new Error('ended by SIGINT'));
+    });
+    await writeInputs(cwd);
+    await expect(runCommand('wordcount', options({}), deps, interrupt.signal)).rejects.toThrow('ended by SIGINT');
+    expect(log).toEqual(['start', 'cancel', 'stop']);
+  });
+
+  it('takes half an output away when the rest cannot be brought', async () => {
+    const { cwd, store, deps, log } = await fakeStack([succeeded]);
+    await writeInputs(cwd);
+    await store.write({ bucket, key: `${outputKey}part-00000` }, Buffer.from('a'));
+    await expect(runCommand('wordcount', options({}), deps, never)).rejects.toThrow();
+    await expect(readdir(join(cwd, 'out'))).rejects.toThrow('ENOENT');
+    expect(log).toEqual(['start', 'stop']);
+  });
+
+  it('refuses a state directory that another process has, and frees its own', async () => {
+    const { cwd, store, deps } = await fakeStack([succeeded]);
+    await writeInputs(cwd);
+    await publish(store);
+    await mkdir(join(cwd, 'state'));
+    await writeFile(join(cwd, 'state/stack.lock'), `${String(process.ppid)}\n`);
+    await expect(runCommand('wordcount', options({ stateDir: 'state' }), deps, never)).rejects.toThrow(
+      `--state-dir state is in use by process ${String(process.ppid)}`,
+    );
+    await writeFile(join(cwd, 'state/stack.lock'), '999999999\n');
+    expect(await runCommand('wordcount', options({ stateDir: 'state' }), deps, never)).toBe(0);
+    expect(await readdir(join(cwd, 'state'))).toEqual([]);
+  });
+
+  it('shows changes as plain lines where there is no terminal, and a table at the end', async () => {
+    const { cwd, store, deps, written } = await fakeStack([
+      { state: 'running', stages: [stageSummary()] },
+      { state: 'running', stages: [stageSummary({ done: 2, running: 2 })] },
+      { ...succeeded, stages: [stageSummary({ done: 4 })] },
+    ]);
+    await writeInputs(cwd);
+    await publish(store);
+    expect(await runCommand('wordcount', options({ quiet: false, json: false }), deps, never)).toBe(0);
+    expect(written.err).toBe('job running\ntokenize: 2/4 tasks, 2 running\njob succeeded\ntokenize: 4/4 tasks\n');
+    expect(written.out).toMatch(/^wordcount-0123456789ab succeeded in 1\.0s\n/);
+    expect(written.out).toMatch(/output {4}out\n$/);
+  });
+});
