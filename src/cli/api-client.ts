@@ -152,8 +152,8 @@ async function signedHeaders(
     headers: { host: url.host, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     body,
   });
-  const { host: _host, ...headers } = signed.headers; // fetch sets it from the URL, to the same.
-  return headers;
+  // fetch sets the host from the URL, to the same.
+  return Object.fromEntries(Object.entries(signed.headers).filter(([name]) => name !== 'host'));
 }
 
 /** As it is signed: a space is %20, not the "+" of URLSearchParams. */

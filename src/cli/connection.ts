@@ -55,7 +55,7 @@ export async function findTarget(
   console: Console,
 ): Promise<Target> {
   const stateDir = options.stateDir ?? defaultStateDir;
-  const endpoint = options.endpoint ?? console.env['OUTRIDER_ENDPOINT'];
+  const endpoint = options.endpoint ?? console.env.OUTRIDER_ENDPOINT;
   const local = await readConnection(resolve(console.cwd, stateDir));
   if (endpoint === undefined || endpoint === '') {
     if (local === undefined) {

@@ -28,7 +28,7 @@ async function demonstrate(console: Console, signal: AbortSignal): Promise<numbe
   const files = await findLocalFiles('--input', [pattern], root);
   const sizeBytes = files.reduce((total, file) => total + file.sizeBytes, 0);
   writeLines(console.err, [
-    `Counting the words of ${`${formatCount(files.length)} addresses`} to the Congress of the United States, ${formatBytes(sizeBytes)}.`,
+    `Counting the words of ${formatCount(files.length)} addresses to the Congress of the United States, ${formatBytes(sizeBytes)}.`,
   ]);
   await removeFormerOutput();
   const options = { ...jobOptionsSchema.parse({ input: [pattern] }), output: outputDir, slots: undefined, stateDir: undefined };

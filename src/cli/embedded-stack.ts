@@ -39,7 +39,7 @@ export async function startEmbeddedStack(options: StartOptions): Promise<Embedde
 
 /** The objects of a stack, over its S3. */
 export function objectStoreOf(connection: StackConnection): ObjectStore {
-  const endpoint = connection.environment['AWS_ENDPOINT_URL_S3'] ?? connection.environment['AWS_ENDPOINT_URL'];
+  const endpoint = connection.environment.AWS_ENDPOINT_URL_S3 ?? connection.environment.AWS_ENDPOINT_URL;
   return new S3ObjectStore(
     new S3Client({
       region: connection.region,

@@ -131,7 +131,7 @@ function readerOf({ stack, api }: Target, options: Options): LogReader {
   if (logGroup === undefined) {
     throw badInput(`--log-group is needed with a deployed service: its stack names it in the output ${OutputName.logGroup}`);
   }
-  const endpoint = stack?.environment['AWS_ENDPOINT_URL_CLOUDWATCH_LOGS'] ?? stack?.environment['AWS_ENDPOINT_URL'];
+  const endpoint = stack?.environment.AWS_ENDPOINT_URL_CLOUDWATCH_LOGS ?? stack?.environment.AWS_ENDPOINT_URL;
   const client = new CloudWatchLogsClient({
     region: api.region,
     credentials: api.credentials,

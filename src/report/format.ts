@@ -50,8 +50,7 @@ export const plural = (count: number, noun: string): string =>
   `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 
 // What moves a terminal's cursor or breaks a line must not come from data: C0, DEL and C1.
-// eslint-disable-next-line no-control-regex -- they are what is looked for
-const controlCharacters = /[\u0000-\u001f\u007f-\u009f]+/g;
+const controlCharacters = /\p{Cc}+/gu;
 
 /** Text from outside on one line: runs of control characters become one space; cut at `limit` characters. */
 export function oneLine(text: string, limit = 2_000): string {
