@@ -28,6 +28,10 @@ export interface SchedulerConfig {
   readonly claimLeaseMs: DurationMs;
   /** Slots of all jobs together. */
   readonly totalSlots: number;
+  /** How far writers' clocks may differ; 15 s where nothing is said. */
+  readonly clockSkewMs?: DurationMs;
+  /** How often at most the job's record is brought up to date; each second where nothing is said. */
+  readonly summaryEveryMs?: DurationMs;
 }
 
 export interface SchedulerDeps extends PerformDeps {
@@ -38,6 +42,8 @@ export interface SchedulerDeps extends PerformDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly config: SchedulerConfig;
+  /** Opens a stage in the state; another than `prepareStage` where data has sizes but no bytes. */
+  readonly prepareStage?: typeof prepareStage;
 }
 
 /** Who runs the scheduler, and until when: an invocation and the end of its time. */
@@ -47,9 +53,9 @@ export interface Residency {
 }
 
 /** Writers' clocks may differ by so much; incremental reads look that far back and drop what they know. */
-const clockSkewMs = 15_000;
+const defaultClockSkewMs = durationMs(15_000);
 /** The job's record is brought up to date at most this often. */
-const summaryEveryMs = 1_000;
+const defaultSummaryEveryMs = durationMs(1_000);
 /** A throttled launch waits so long before it is tried again. */
 const throttleDelayMs = durationMs(1_000);
 /** Beyond any job's life at 20 ticks a second. */
@@ -67,8 +73,8 @@ function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig): TickConfi
   };
 }
 
-/** One scheduler's hold on a job, from entering to leaving. */
-interface Session extends RunningJob {
+/** One scheduler's hold on a job, from `enterJob` to `leaveJob`. Changed by `runTick` alone. */
+export interface Session extends RunningJob {
   readonly jobId: JobId;
   readonly residency: Residency;
   readonly epoch: number;
@@ -87,7 +93,7 @@ const lease = (deps: SchedulerDeps, now: EpochMs): EpochMs => later(now, deps.co
 
 /** Reads what changed since the last tick and takes it over. Costs what changed within the clocks' skew. */
 async function readChanges(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<void> {
-  const since = epochMs(Math.max(0, session.readUntil - clockSkewMs));
+  const since = epochMs(Math.max(0, session.readUntil - (deps.config.clockSkewMs ?? defaultClockSkewMs)));
   const space = { jobId: session.jobId, shards: session.plan.shards };
   const { attempts, results } = await deps.attempts.changes(space, since);
   for (const result of results) applyResult(session.state, result, now);
@@ -95,10 +101,11 @@ async function readChanges(deps: SchedulerDeps, session: Session, now: EpochMs):
   session.readUntil = now;
 }
 
-function apply(session: Session, decisions: readonly Decision[], now: EpochMs): void {
+function apply(deps: SchedulerDeps, session: Session, decisions: readonly Decision[], now: EpochMs): void {
+  const open = deps.prepareStage ?? prepareStage;
   applyDecisions(session.state, decisions, {
     now,
-    openStage: (stage) => session.openStages.set(stage, prepareStage(session.state, session.plan, stage, now)),
+    openStage: (stage) => session.openStages.set(stage, open(session.state, session.plan, stage, now)),
   });
 }
 
@@ -111,8 +118,11 @@ async function perform(deps: SchedulerDeps, session: Session, decisions: readonl
   }
 }
 
-/** Rebuilds the job from its plan, its decision log and the store, and performs the last entry once more. */
-async function enter(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
+/**
+ * Takes the job's lease and rebuilds the job from its plan, its decision log and the store; performs the last
+ * entry once more. Throws `LeaseHeldError` where another scheduler holds the lease.
+ */
+export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
   const now = deps.clock.now();
   const held = await deps.leases.acquire(jobId, residency.owner, now, deps.config.leaseMs);
   if (held.kind === 'held') throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
@@ -128,7 +138,7 @@ async function enter(deps: SchedulerDeps, jobId: JobId, residency: Residency): P
   let last: readonly Decision[] = [];
   for await (const entry of deps.decisions.read(jobId)) {
     last = (entry.decisions as readonly (Decision | { kind: 'refuse' })[]).filter((each) => each.kind !== 'refuse');
-    apply(session, last, entry.at);
+    apply(deps, session, last, entry.at);
     session.version = entry.version;
   }
   await append(deps, session, { decisions: [], refusals: [] }, now); // Fences off whoever held the lease before.
@@ -172,7 +182,7 @@ async function slotsOf(deps: SchedulerDeps, session: Session, now: EpochMs): Pro
 }
 
 async function writeSummary(deps: SchedulerDeps, session: Session, now: EpochMs, force: boolean): Promise<void> {
-  if (!force && now - session.summarizedAt < summaryEveryMs) return;
+  if (!force && now - session.summarizedAt < (deps.config.summaryEveryMs ?? defaultSummaryEveryMs)) return;
   const summary = summarizeJob(session.state, session.plan.stages, now);
   const text = JSON.stringify(summary);
   session.summarizedAt = now;
@@ -190,18 +200,34 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const decided = decideTick(session.state, now, session.tickConfig, budget, session.rng);
   if (decided.decisions.length > 0) {
     await append(deps, session, decided, now);
-    apply(session, decided.decisions, now);
+    apply(deps, session, decided.decisions, now);
     await perform(deps, session, decided.decisions, now);
   }
   await writeSummary(deps, session, now, decided.outcome.kind !== 'continue');
   return decided;
 }
 
+/**
+ * One tick: reads what changed, decides, commits the decisions to the log, and then acts. The commit is the
+ * fence: where another scheduler has taken over this throws `LeaseHeldError` and acts no more. Throws
+ * `JobFailedError` where the job has ended meanwhile. After a tick that opened a stage another is due at once.
+ */
+export async function runTick(deps: SchedulerDeps, session: Session): Promise<TickDecision> {
+  const job = await findJob(deps.jobs, session.jobId);
+  if (finalJobStates.includes(job.state)) throw new JobFailedError(`job ${session.jobId} has ended`, { state: job.state });
+  return tick(deps, session, job);
+}
+
+/** Gives the lease back, so that whoever enters next need not wait for it. No effect if it was lost; never throws. */
+export async function leaveJob(deps: SchedulerDeps, { jobId, residency, epoch }: Session): Promise<void> {
+  await deps.leases.release(jobId, residency.owner, epoch).catch((cause: unknown) => {
+    deps.log.warn('lease not released', { jobId, cause: String(cause) });
+  });
+}
+
 async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<ScheduleOutput['outcome']> {
   for (let ticks = 0; ticks < maxTicks; ticks++) {
-    const job = await findJob(deps.jobs, session.jobId);
-    if (finalJobStates.includes(job.state)) throw new JobFailedError(`job ${session.jobId} has ended`, { state: job.state });
-    const { outcome, decisions } = await tick(deps, session, job);
+    const { outcome, decisions } = await runTick(deps, session);
     if (outcome.kind === 'finish') return 'finish';
     if (outcome.kind === 'fail') throw new JobFailedError(outcome.message, { jobId: session.jobId });
     if (decisions.some(({ kind }) => kind === 'open-stage')) continue; // Its tasks are owed at once.
@@ -213,18 +239,14 @@ async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<
 
 /**
  * Runs a job's scheduler until every task is committed (`finish`) or its invocation's time is nearly up
- * (`continue`: enter again). Each tick reads what changed, decides, commits the decisions to the log, and then
- * acts. The commit is the fence: of two schedulers at once one throws `LeaseHeldError` and acts no more. Throws
+ * (`continue`: enter again). Of two schedulers at once one throws `LeaseHeldError` and acts no more. Throws
  * `JobFailedError` where the job cannot end well or was cancelled.
  */
 export async function runScheduler(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<ScheduleOutput> {
-  const session = await enter(deps, jobId, residency);
+  const session = await enterJob(deps, jobId, residency);
   try {
     return { jobId, outcome: await tickUntilSettled(deps, session) };
   } finally {
-    // Also after a failure: whoever tries again must not wait for the lease. Without effect if it was lost.
-    await deps.leases.release(jobId, residency.owner, session.epoch).catch((cause: unknown) => {
-      deps.log.warn('lease not released', { jobId, cause: String(cause) });
-    });
+    await leaveJob(deps, session); // Also after a failure: whoever tries again must not wait.
   }
 }
