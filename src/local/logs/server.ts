@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { z } from 'zod';
+import { awaitFault, type FaultHook } from '../http/fault-hook.ts';
+import { listen } from '../http/listen.ts';
+import { readBody } from '../http/read-body.ts';
+import { checkSigV4, type Credentials } from '../http/sigv4.ts';
+import { parseFilterPattern, UnsupportedPatternError } from './filter-pattern.ts';
+import { readLogEvents } from './log-events.ts';
+
+/** A log group: the directories whose `*.log` files are its streams. */
+export interface LocalLogDirectories {
+  readonly name: string;
+  readonly directories: readonly string[];
+}
+
+export interface LogsServerOptions {
+  /** Loopback port; 0 or absent takes a free one. */
+  readonly port?: number;
+  readonly credentials: Credentials;
+  readonly region: string;
+  readonly logGroups: readonly LocalLogDirectories[];
+  readonly onRequest?: FaultHook;
+}
+
+/** A running local CloudWatch Logs: FilterLogEvents and nothing else. */
+export interface LogsServer {
+  /** `http://127.0.0.1:PORT`, for the SDK's client. */
+  readonly endpoint: string;
+  close(): Promise<void>;
+}
+
+const TARGET_PREFIX = 'Logs_20140328.';
+const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_PAGE_EVENTS = 10_000;
+const ARN_NAME = /:log-group:([^:]+)/;
+
+const requestSchema = z.looseObject({
+  logGroupName: z.string().optional(),
+  logGroupIdentifier: z.string().optional(),
+  filterPattern: z.string().default(''),
+  startTime: z.number().default(0),
+  endTime: z.number().default(Number.MAX_SAFE_INTEGER),
+  logStreamNames: z.array(z.string()).optional(),
+  limit: z.int().min(1).max(MAX_PAGE_EVENTS).default(MAX_PAGE_EVENTS),
+  nextToken: z
+    .string()
+    .regex(/^\d{1,9}$/)
+    .optional(),
+});
+
+class LogsError extends Error {
+  override readonly name = 'LogsError';
+  readonly code: string;
+  readonly status: number;
+
+  constructor(code: string, message: string, status = 400) {
+    super(message);
+    this.code = code;
+    this.status = status;
+  }
+}
+
+/**
+ * Serves CloudWatch Logs' AWS JSON 1.1 protocol on the loopback interface, from the files that the local Lambda
+ * and ECS write. A page's token is its position: lines that arrive meanwhile with an older time may shift it.
+ *
+ * @throws PortTakenError if the port is in use.
+ */
+export async function startLogsServer(options: LogsServerOptions): Promise<LogsServer> {
+  const listener = await listen((request, response) => serve(options, request, response), {
+    port: options.port ?? 0,
+  });
+  return { endpoint: listener.endpoint, close: () => listener.close() };
+}
+
+async function serve(
+  options: LogsServerOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  try {
+    const document = await perform(options, request);
+    if (document === undefined) response.destroy();
+    else answer(response, 200, document);
+  } catch (cause) {
+    if (!(cause instanceof LogsError)) throw cause;
+    answer(response, cause.status, { __type: cause.code, message: cause.message });
+  }
+}
+
+/** Undefined if the connection is to be dropped. */
+async function perform(options: LogsServerOptions, request: IncomingMessage): Promise<object | undefined> {
+  const { credentials, region } = options;
+  const body = await readBody(request, MAX_BODY_BYTES);
+  if (body === 'too-large') throw new LogsError('RequestEntityTooLarge', 'The request is too large.', 413);
+  const signature = checkSigV4(request, { credentials, region, service: 'logs', body });
+  if (!signature.ok) throw new LogsError(signature.jsonCode, signature.message, signature.status);
+  const target = request.headers['x-amz-target'];
+  const operation = typeof target === 'string' ? target.replace(TARGET_PREFIX, '') : '';
+  const fault = await awaitFault(options.onRequest, { service: 'logs', operation, resource: '' });
+  if (fault.kind === 'drop') return undefined;
+  if (fault.kind === 'error') throw new LogsError(fault.code, 'injected', fault.status);
+  if (operation !== 'FilterLogEvents')
+    throw new LogsError('UnknownOperationException', `no operation ${operation}`);
+  return filterLogEvents(options, body);
+}
+
+async function filterLogEvents({ logGroups }: LogsServerOptions, body: Buffer): Promise<object> {
+  const query = parseQuery(body);
+  const identifier = query.logGroupIdentifier ?? '';
+  const name = query.logGroupName ?? ARN_NAME.exec(identifier)?.[1] ?? identifier;
+  const group = logGroups.find((candidate) => candidate.name === name);
+  if (group === undefined) {
+    throw new LogsError('ResourceNotFoundException', 'The specified log group does not exist.');
+  }
+  const isMatch = filterOf(query.filterPattern);
+  const streams = query.logStreamNames === undefined ? undefined : new Set(query.logStreamNames);
+  const events = await readLogEvents(
+    group.directories,
+    ({ timestamp, message, logStreamName }) =>
+      timestamp >= query.startTime &&
+      timestamp < query.endTime &&
+      (streams?.has(logStreamName) ?? true) &&
+      isMatch(message),
+  );
+  const start = Number(query.nextToken ?? 0);
+  const end = start + query.limit;
+  return {
+    events: events.slice(start, end),
+    searchedLogStreams: [],
+    ...(end < events.length ? { nextToken: String(end) } : {}),
+  };
+}
+
+function parseQuery(body: Buffer): z.output<typeof requestSchema> {
+  try {
+    return requestSchema.parse(JSON.parse(body.toString('utf8')));
+  } catch (cause) {
+    throw new LogsError('InvalidParameterException', `The request is not valid: ${String(cause)}`);
+  }
+}
+
+function filterOf(pattern: string): (message: string) => boolean {
+  try {
+    return parseFilterPattern(pattern);
+  } catch (cause) {
+    if (cause instanceof UnsupportedPatternError)
+      throw new LogsError('InvalidParameterException', cause.message);
+    throw cause;
+  }
+}
+
+function answer(response: ServerResponse, status: number, document: object): void {
+  const text = JSON.stringify(document);
+  response.writeHead(status, {
+    'content-type': 'application/x-amz-json-1.1',
+    'content-length': Buffer.byteLength(text),
+    'x-amzn-requestid': randomUUID(),
+  });
+  response.end(text);
+}

@@ -1,0 +1,265 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { ApiRoute } from '../api/server.ts';
+import type { LocalTaskDefinition } from '../ecs/model.ts';
+import type { LocalFunction } from '../lambda/model.ts';
+import type { LocalStateMachine } from '../sfn/states-api.ts';
+import { readApis } from './api-routes.ts';
+import type { Assembly } from './assembly.ts';
+import { provisionError } from './provision-error.ts';
+import { propertiesOf } from './properties.ts';
+import {
+  type ResolvedResource,
+  type ResolvedStacks,
+  type ResolveOptions,
+  resolveStacks,
+} from './resolved-stacks.ts';
+
+/** A table, as DynamoDB's CreateTable takes it. */
+export interface LocalTable {
+  readonly name: string;
+  readonly createTable: Readonly<Record<string, unknown>>;
+}
+
+/** One stage of a REST API. */
+export interface LocalApi {
+  /** `https://…`, what templates take for its address, without a trailing slash. */
+  readonly awsUrl: string;
+  readonly stageName: string;
+  readonly routes: readonly ApiRoute[];
+}
+
+/** A log group and whose logs it holds. */
+export interface LocalLogGroup {
+  readonly name: string;
+  readonly functions: readonly string[];
+  readonly taskFamilies: readonly string[];
+}
+
+/** What the servers of the embedded stack are started with. */
+export interface LocalDeployment {
+  readonly tables: readonly LocalTable[];
+  readonly buckets: readonly string[];
+  readonly functions: readonly LocalFunction[];
+  readonly stateMachines: readonly LocalStateMachine[];
+  readonly clusters: readonly string[];
+  readonly taskDefinitions: readonly LocalTaskDefinition[];
+  readonly apis: readonly LocalApi[];
+  readonly logGroups: readonly LocalLogGroup[];
+  /** Subnet id → name of its availability zone. */
+  readonly subnetZones: ReadonlyMap<string, string>;
+  /** Outputs of all stacks, exports apart. */
+  readonly outputs: Readonly<Record<string, string>>;
+}
+
+/**
+ * What an assembly's templates say is to be there.
+ *
+ * @throws ProvisionError naming the resource and the property at fault.
+ */
+export function planDeployment(assembly: Assembly, options: ResolveOptions): LocalDeployment {
+  const resolved = resolveStacks(assembly, options);
+  const of = (type: string): readonly ResolvedResource[] =>
+    resolved.resources.filter((found) => found.type === type);
+  const retries = eventInvokeConfigs(of('AWS::Lambda::EventInvokeConfig'));
+  const functions = of('AWS::Lambda::Function').map((resource) => readFunction(resource, assembly, retries));
+  const tasks = of('AWS::ECS::TaskDefinition').map((resource) => readTaskDefinition(resource, assembly));
+  return {
+    tables: of('AWS::DynamoDB::Table').map(readTable),
+    buckets: of('AWS::S3::Bucket').map(({ identity }) => identity.ref),
+    functions: functions.map(({ fn }) => fn),
+    stateMachines: of('AWS::StepFunctions::StateMachine').map(readStateMachine),
+    clusters: of('AWS::ECS::Cluster').map(({ identity }) => identity.ref),
+    taskDefinitions: tasks.map(({ definition }) => definition),
+    apis: readApis(resolved, options.region),
+    logGroups: readLogGroups(of('AWS::Logs::LogGroup'), functions, tasks),
+    subnetZones: readSubnets(resolved),
+    outputs: resolved.outputs,
+  };
+}
+
+const tableProperties = z.looseObject({
+  KeySchema: z.array(z.unknown()),
+  AttributeDefinitions: z.array(z.unknown()),
+  BillingMode: z.literal('PAY_PER_REQUEST'),
+  LocalSecondaryIndexes: z.array(z.unknown()).optional(),
+  GlobalSecondaryIndexes: z.array(z.unknown()).optional(),
+});
+
+/** The time to live is left out: a local table lives as long as its directory. */
+function readTable(resource: ResolvedResource): LocalTable {
+  const { KeySchema, AttributeDefinitions, BillingMode, LocalSecondaryIndexes, GlobalSecondaryIndexes } =
+    propertiesOf(resource, tableProperties);
+  const name = resource.identity.ref;
+  return {
+    name,
+    createTable: {
+      TableName: name,
+      KeySchema,
+      AttributeDefinitions,
+      BillingMode,
+      ...(LocalSecondaryIndexes === undefined ? {} : { LocalSecondaryIndexes }),
+      ...(GlobalSecondaryIndexes === undefined ? {} : { GlobalSecondaryIndexes }),
+    },
+  };
+}
+
+const invokeConfigProperties = z.looseObject({
+  FunctionName: z.string(),
+  MaximumEventAgeInSeconds: z.number().default(21_600),
+  MaximumRetryAttempts: z.union([z.literal(0), z.literal(1), z.literal(2)]).default(2),
+});
+
+type InvokeConfig = Pick<LocalFunction, 'asyncRetries' | 'maxEventAgeMs'>;
+
+function eventInvokeConfigs(resources: readonly ResolvedResource[]): ReadonlyMap<string, InvokeConfig> {
+  return new Map(
+    resources.map((resource) => {
+      const found = propertiesOf(resource, invokeConfigProperties);
+      return [
+        found.FunctionName,
+        { asyncRetries: found.MaximumRetryAttempts, maxEventAgeMs: found.MaximumEventAgeInSeconds * 1_000 },
+      ];
+    }),
+  );
+}
+
+const functionProperties = z.looseObject({
+  Runtime: z.literal('nodejs24.x', 'must be nodejs24.x: the embedded stack runs no other'),
+  Handler: z.string().regex(/^[^.]+\.\w+$/, 'must be <file>.<export>'),
+  Code: z.looseObject({ S3Key: z.string() }),
+  MemorySize: z.number().default(128),
+  Timeout: z.number().default(3),
+  Environment: z
+    .looseObject({ Variables: z.record(z.string(), z.string()).default({}) })
+    .default({ Variables: {} }),
+  ReservedConcurrentExecutions: z.number().optional(),
+  LoggingConfig: z.looseObject({ LogGroup: z.string().optional() }).optional(),
+});
+
+interface FunctionWithLogs {
+  readonly fn: LocalFunction;
+  readonly logGroup: string;
+}
+
+function readFunction(
+  resource: ResolvedResource,
+  assembly: Assembly,
+  retries: ReadonlyMap<string, InvokeConfig>,
+): FunctionWithLogs {
+  const found = propertiesOf(resource, functionProperties);
+  const codeDir = assembly.files.get(found.Code.S3Key);
+  if (codeDir === undefined) {
+    throw provisionError(`${resource.where} Properties.Code`, `there is no asset "${found.Code.S3Key}"`);
+  }
+  const module = found.Handler.split('.')[0] ?? '';
+  if (!['mjs', 'js', 'cjs'].some((extension) => existsSync(join(codeDir, `${module}.${extension}`)))) {
+    throw provisionError(`${resource.where} Properties.Handler`, `the asset holds no module "${module}"`);
+  }
+  const name = resource.identity.ref;
+  const reserved = found.ReservedConcurrentExecutions;
+  return {
+    logGroup: found.LoggingConfig?.LogGroup ?? `/aws/lambda/${name}`,
+    fn: {
+      name,
+      codeDir,
+      handler: found.Handler,
+      timeoutMs: found.Timeout * 1_000,
+      memoryMb: found.MemorySize,
+      environment: found.Environment.Variables,
+      ...(retries.get(name) ?? { asyncRetries: 2, maxEventAgeMs: 21_600_000 }),
+      ...(reserved === undefined ? {} : { reservedConcurrency: reserved }),
+    },
+  };
+}
+
+const stateMachineProperties = z.looseObject({
+  DefinitionString: z.string(),
+  StateMachineType: z.literal('STANDARD').default('STANDARD'),
+});
+
+function readStateMachine(resource: ResolvedResource): LocalStateMachine {
+  const { DefinitionString, StateMachineType } = propertiesOf(resource, stateMachineProperties);
+  let definition: unknown;
+  try {
+    definition = JSON.parse(DefinitionString);
+  } catch (cause) {
+    throw provisionError(`${resource.where} Properties.DefinitionString`, `is no JSON: ${String(cause)}`);
+  }
+  if (typeof definition !== 'object' || definition === null) {
+    throw provisionError(`${resource.where} Properties.DefinitionString`, 'is no object');
+  }
+  const { ref, attributes } = resource.identity;
+  return { name: attributes['Name'] ?? ref, arn: ref, definition, type: StateMachineType };
+}
+
+const taskProperties = z.looseObject({
+  Family: z.string().optional(),
+  Memory: z.coerce.number(),
+  ContainerDefinitions: z.tuple([
+    z.looseObject({
+      Name: z.string(),
+      Image: z.string(),
+      Command: z.array(z.string()).optional(),
+      Environment: z.array(z.object({ Name: z.string(), Value: z.string() })).default([]),
+      LogConfiguration: z.looseObject({ Options: z.record(z.string(), z.string()).default({}) }).optional(),
+    }),
+  ]),
+});
+
+interface TaskWithLogs {
+  readonly definition: LocalTaskDefinition;
+  readonly logGroup: string | undefined;
+}
+
+/** Runs the image's program straight from the directory that the image would be built from. */
+function readTaskDefinition(resource: ResolvedResource, assembly: Assembly): TaskWithLogs {
+  const found = propertiesOf(resource, taskProperties);
+  const [container] = found.ContainerDefinitions;
+  const where = `${resource.where} Properties.ContainerDefinitions.0`;
+  const directory = assembly.images.get(container.Image.slice(container.Image.lastIndexOf(':') + 1));
+  if (directory === undefined)
+    throw provisionError(`${where}.Image`, `there is no image asset "${container.Image}"`);
+  const main = join(directory, 'main.mjs');
+  if (!existsSync(main)) throw provisionError(`${where}.Image`, 'the image asset holds no "main.mjs"');
+  const arn = resource.identity.ref;
+  return {
+    logGroup: container.LogConfiguration?.Options['awslogs-group'],
+    definition: {
+      family: found.Family ?? arn.slice(arn.lastIndexOf('/') + 1, arn.lastIndexOf(':')),
+      arn,
+      containerName: container.Name,
+      command: container.Command ?? ['node', main],
+      cwd: directory,
+      environment: Object.fromEntries(container.Environment.map(({ Name, Value }) => [Name, Value])),
+      memoryMb: found.Memory,
+    },
+  };
+}
+
+function readLogGroups(
+  resources: readonly ResolvedResource[],
+  functions: readonly FunctionWithLogs[],
+  tasks: readonly TaskWithLogs[],
+): LocalLogGroup[] {
+  const named = resources.map(({ identity }) => identity.ref);
+  const used = functions.map(({ logGroup }) => logGroup);
+  return [...new Set([...named, ...used])].map((name) => ({
+    name,
+    functions: functions.filter(({ logGroup }) => logGroup === name).map(({ fn }) => fn.name),
+    taskFamilies: tasks
+      .filter(({ logGroup }) => logGroup === name)
+      .map(({ definition }) => definition.family),
+  }));
+}
+
+const subnetProperties = z.looseObject({ AvailabilityZone: z.string() });
+
+function readSubnets({ resources }: ResolvedStacks): Map<string, string> {
+  return new Map(
+    resources
+      .filter(({ type }) => type === 'AWS::EC2::Subnet')
+      .map((resource) => [resource.identity.ref, propertiesOf(resource, subnetProperties).AvailabilityZone]),
+  );
+}

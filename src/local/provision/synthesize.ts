@@ -1,0 +1,159 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const rootDir = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** What the assembly is made from; the rest of `src` runs outside of it. */
+const INPUTS = ['cdk', 'cdk.json', 'functions', 'package-lock.json', 'src'] as const;
+const OUTSIDE = new Set(
+  ['cli', 'experiments', 'local', 'report', 'sim', 'traces'].map((name) => join('src', name)),
+);
+
+const STAMP_NAME = 'outrider-inputs.sha256';
+const LOCK_WAIT_MS = 120_000;
+const LOCK_POLL_MS = 100;
+const SYNTH_LIMIT_MS = 120_000;
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
+
+/** The CDK app could not be synthesized; the message holds what it said. */
+export class SynthesisError extends Error {
+  override readonly name = 'SynthesisError';
+}
+
+/**
+ * Makes sure that `outDir` holds the CDK app's cloud assembly, made from the sources as they are now: synthesizes
+ * if anything that goes into it has changed since. Several processes may call it at once; one of them works.
+ *
+ * @throws SynthesisError if the app fails, or if another process holds the lock for two minutes.
+ */
+export async function synthesize({ outDir }: { readonly outDir: string }): Promise<void> {
+  const directory = resolve(outDir);
+  if (await isFresh(directory, await inputsHash())) return;
+  const unlock = await lock(directory);
+  try {
+    // Taken before the app runs: a change made meanwhile shows the next time.
+    const hash = await inputsHash();
+    if (await isFresh(directory, hash)) return;
+    await prepare(directory);
+    await runApp(directory);
+    await writeFile(join(directory, STAMP_NAME), hash);
+  } finally {
+    await unlock();
+  }
+}
+
+async function isFresh(directory: string, hash: string): Promise<boolean> {
+  try {
+    const [stamp] = await Promise.all([
+      readFile(join(directory, STAMP_NAME), 'utf8'),
+      readFile(join(directory, 'manifest.json')),
+    ]);
+    return stamp === hash;
+  } catch {
+    return false;
+  }
+}
+
+/** Contents and names, not times: those of a fresh clone say nothing. */
+async function inputsHash(): Promise<string> {
+  const hash = createHash('sha256');
+  const files = (await Promise.all(INPUTS.map(filesBelow))).flat().toSorted();
+  const contents = await Promise.all(files.map((file) => readFile(join(rootDir, file))));
+  files.forEach((file, index) => {
+    const content = contents[index] ?? Buffer.alloc(0);
+    hash.update(`${file}\0${String(content.length)}\0`).update(content);
+  });
+  return hash.digest('hex');
+}
+
+/** Files at or below a path, relative to the root. */
+async function filesBelow(path: string): Promise<string[]> {
+  if (OUTSIDE.has(path)) return [];
+  try {
+    const entries = await readdir(join(rootDir, path), { withFileTypes: true });
+    const nested = await Promise.all(
+      entries.map((entry) => {
+        const inner = join(path, entry.name);
+        return entry.isDirectory() ? filesBelow(inner) : [inner];
+      }),
+    );
+    return nested.flat();
+  } catch (cause) {
+    if (isErrno(cause, 'ENOTDIR')) return [path];
+    if (isErrno(cause, 'ENOENT')) return [];
+    throw cause;
+  }
+}
+
+/** An interrupted synthesis leaves bundles behind which the CDK would take for finished ones. */
+async function prepare(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  const names = await readdir(directory);
+  const stale = names.filter((name) => name === STAMP_NAME || name.startsWith('bundling-temp-'));
+  await Promise.all(stale.map((name) => rm(join(directory, name), { recursive: true, force: true })));
+}
+
+function runApp(directory: string): Promise<void> {
+  // The caller may itself run under the CDK's command or a debugger.
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !['CDK_CONTEXT_JSON', 'NODE_OPTIONS'].includes(name),
+  );
+  const options = {
+    cwd: rootDir,
+    env: { ...Object.fromEntries(inherited), CDK_OUTDIR: directory },
+    timeout: SYNTH_LIMIT_MS,
+    maxBuffer: MAX_OUTPUT_BYTES,
+  };
+  return new Promise((done, fail) => {
+    execFile(process.execPath, [join('cdk', 'app.ts')], options, (error, stdout, stderr) => {
+      if (error === null) done();
+      else
+        fail(new SynthesisError(`the CDK app cannot be synthesized:\n${stdout}${stderr}`, { cause: error }));
+    });
+  });
+}
+
+/** Outside of the output, which the CDK's own command may replace. */
+async function lock(directory: string): Promise<() => Promise<void>> {
+  const name = createHash('sha256').update(directory).digest('hex').slice(0, 16);
+  const path = join(tmpdir(), `outrider-synth-${name}.lock`);
+  for (let waitedMs = 0; waitedMs < LOCK_WAIT_MS; waitedMs += LOCK_POLL_MS) {
+    if (await tryLock(path)) return () => rm(path, { force: true });
+    if (!(await isHeld(path))) await rm(path, { force: true });
+    else await sleep(LOCK_POLL_MS);
+  }
+  throw new SynthesisError(
+    `another process is synthesizing into ${directory}; remove ${path} if there is none`,
+  );
+}
+
+async function tryLock(path: string): Promise<boolean> {
+  try {
+    const file = await open(path, 'wx');
+    await file.writeFile(String(process.pid));
+    await file.close();
+    return true;
+  } catch (cause) {
+    if (isErrno(cause, 'EEXIST')) return false;
+    throw cause;
+  }
+}
+
+/** Whether the process that wrote the lock lives; one without a number yet is being written. */
+async function isHeld(path: string): Promise<boolean> {
+  try {
+    const pid = Number(await readFile(path, 'utf8'));
+    if (pid > 0) process.kill(pid, 0);
+    return true;
+  } catch (cause) {
+    return !isErrno(cause, 'ESRCH') && !isErrno(cause, 'ENOENT');
+  }
+}
+
+const isErrno = (cause: unknown, code: string): boolean =>
+  cause instanceof Error && 'code' in cause && cause.code === code;
