@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import { exec } from '../../../src/operators/exec.ts';
+import type { TaskInput } from '../../../src/worker/operator.ts';
+import { runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
+
+const input = (text: string | Buffer): TaskInput => sourceOf(Buffer.from(text), seeded(1));
+const run = (command: string[], inputs: TaskInput[], more = {}) => runTask(exec, { command, ...more }, inputs);
+
+describe('exec', () => {
+  it('gives the lines of all inputs to the program, and its output to the stage', async () => {
+    const { text } = await run(['tr', 'a-z', 'A-Z'], [input('one\ntwo'), input('three\n')]);
+    expect(text.toString()).toBe('ONE\nTWO\nTHREE\n');
+  });
+
+  it('carries bytes through as they are, a missing last newline too', async () => {
+    const bytes = Buffer.from([0, 255, 10, 13, 10, 254]);
+    expect((await run(['cat'], [input(bytes)])).text).toEqual(bytes);
+  });
+
+  it('streams more than the pipes hold, both ways at once', async () => {
+    const text = 'some line of text\n'.repeat(200_000);
+    const result = await run(['cat'], [input(text)]);
+    expect(result.text.length).toBe(text.length);
+    expect(result.text.equals(Buffer.from(text))).toBe(true);
+  });
+
+  it('lets a program end before it has read its input', async () => {
+    const { text } = await run(['head', '-n', '1'], [input('first\n' + 'more\n'.repeat(500_000))]);
+    expect(text.toString()).toBe('first\n');
+  });
+
+  it('fails with the code and the last words of a program that fails', async () => {
+    await expect(run(['sh', '-c', 'echo first >&2; echo "no such luck" >&2; exit 3'], [input('')])).rejects.toThrow(
+      'sh ended with code 3: first | no such luck',
+    );
+  });
+
+  it('fails with the signal that ended a program', async () => {
+    await expect(run(['sh', '-c', 'kill -TERM $$'], [input('')])).rejects.toThrow('sh was ended by SIGTERM');
+  });
+
+  it('says that a program is not there', async () => {
+    await expect(run(['no-such-program'], [input('x\n')])).rejects.toThrow('no-such-program cannot be started');
+  });
+
+  it('fails when its input cannot be read, though the program would be content', async () => {
+    const broken: TaskInput = {
+      ...input(''),
+      async *blocks() {
+        yield await Promise.resolve({ bytes: Buffer.from('x\n'), file: 'f', offset: 0 });
+        throw new Error('input is broken');
+      },
+    };
+    await expect(run(['cat'], [broken])).rejects.toThrow('input is broken');
+  });
+
+  it('tells the program its stage, its task, and what env says', async () => {
+    const script = 'echo "$OUTRIDER_STAGE $OUTRIDER_TASK $COLOUR"';
+    const { text } = await run(['sh', '-c', script], [input('')], { env: { COLOUR: 'blue' } });
+    expect(text.toString()).toBe('stage 0 blue\n');
+  });
+
+  it('ends the program when the attempt is cancelled', async () => {
+    const cancel = new AbortController();
+    const waiting: TaskInput = {
+      ...input(''),
+      async *blocks() {
+        yield await Promise.resolve({ bytes: Buffer.from('x\n'), file: 'f', offset: 0 });
+        cancel.abort();
+      },
+    };
+    const task = runTask(exec, { command: ['sh', '-c', 'cat; exec sleep 600'] }, [waiting], { signal: cancel.signal });
+    await expect(task).rejects.toThrow('cancelled');
+  });
+
+  it.each([[{}], [{ command: [] }], [{ command: 'cat' }], [{ command: ['cat', 1] }], [{ command: ['cat'], env: { 'A B': 'x' } }]])(
+    'refuses the options %j',
+    (options) => {
+      expect(() => {
+        exec.check(options);
+      }).toThrow(/options\.(command|env)/);
+    },
+  );
+});
