@@ -1,0 +1,157 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { writeConnection } from '../../../src/cli/connection.ts';
+import { objectStoreOf, type StackConnection } from '../../../src/cli/embedded-stack.ts';
+import { execute } from '../../../src/cli/main.ts';
+import { submitRequestSchema } from '../../../src/contracts/api.ts';
+import type { JobRecord } from '../../../src/contracts/records.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import { listen } from '../../../src/local/http/listen.ts';
+import { readBody } from '../../../src/local/http/read-body.ts';
+import { startS3Server } from '../../../src/local/s3/server.ts';
+import { jobRecord } from '../report/report-records.ts';
+import { memoryConsole, scratchDir } from './fixtures.ts';
+
+const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret' };
+const region = 'us-east-1';
+const jobId = 'wordcount-0123456789ab';
+
+/** A directory in which `outrider local` seems to run: an API of canned jobs and a real local S3. */
+class FakeService {
+  cwd = '';
+  connection: StackConnection | undefined;
+  readonly jobs = new Map<string, JobRecord>();
+  readonly bodies: unknown[] = [];
+  requests: string[] = [];
+
+  async start(): Promise<void> {
+    this.cwd = await scratchDir();
+    const s3 = await startS3Server({ rootDir: join(this.cwd, 's3'), credentials, region });
+    await s3.createBucket('data');
+    const api = await listen(async (request, response) => {
+      const body = await readBody(request, 1_000_000);
+      this.requests.push(`${request.method ?? ''} ${request.url ?? ''}`);
+      const [status, answer] = this.answer(request.method ?? '', request.url ?? '', body.toString());
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(answer));
+    });
+    onTestFinished(async () => {
+      await api.close();
+      await s3.close();
+    });
+    this.connection = {
+      apiUrl: `${api.endpoint}/v1`, region, credentials,
+      environment: { AWS_ENDPOINT_URL_S3: s3.endpoint }, outputs: { DataBucketName: 'data' },
+    };
+    await mkdir(join(this.cwd, '.outrider'));
+    await writeConnection(join(this.cwd, '.outrider'), this.connection);
+  }
+
+  async run(...args: readonly string[]) {
+    const { console, written } = memoryConsole(this.cwd);
+    const exitCode = await execute(args, console);
+    return { exitCode, ...written };
+  }
+
+  private answer(method: string, url: string, body: string): [number, unknown] {
+    if (method === 'POST' && url === '/v1/jobs') {
+      const request = submitRequestSchema.parse(JSON.parse(body));
+      this.bodies.push(request);
+      return [201, { jobId, started: true }];
+    }
+    if (url.startsWith('/v1/jobs?')) {
+      const all = [...this.jobs.values()];
+      return url.includes('cursor=')
+        ? [200, { jobs: all.slice(1) }]
+        : [200, { jobs: all.slice(0, 1), cursor: 'next' }];
+    }
+    const job = this.jobs.get(/^\/v1\/jobs\/([^/]+)/.exec(url)?.[1] ?? '');
+    return job === undefined ? [404, { error: 'NotFound', message: 'no such job: x' }] : [200, job];
+  }
+}
+
+const succeeded = jobRecord({ state: 'succeeded', endedAt: epochMs(1_002_000) });
+const failed = jobRecord({ state: 'failed', endedAt: epochMs(1_002_000), error: { name: 'JobFailed', message: 'count/0: no' } });
+
+describe('commands to a service', () => {
+  let service = new FakeService();
+  beforeEach(() => {
+    service = new FakeService();
+  });
+
+  it('submits s3:// inputs as they are, under the token that is given', async () => {
+    await service.start();
+    const result = await service.run(
+      'submit', 'wordcount', '--input', 's3://books/en/', '--output', 's3://results/c/', '--client-token', 't1', '--json',
+    );
+    expect(result).toEqual({ exitCode: 0, out: `{\n  "jobId": "${jobId}",\n  "started": true\n}\n`, err: '' });
+    expect(service.bodies).toMatchObject([
+      { clientToken: 't1', spec: { name: 'wordcount', output: 's3://results/c/', stages: [{ inputs: [{ s3: ['s3://books/en/'] }] }, {}] } },
+    ]);
+  });
+
+  it('uploads local files to a local stack', async () => {
+    await service.start();
+    await writeFile(join(service.cwd, 'f.txt'), 'some words');
+    expect(await service.run('submit', 'wordcount', '--input', 'f.txt')).toEqual({ exitCode: 0, out: `${jobId}\n`, err: '' });
+    const { connection } = service;
+    if (connection === undefined) throw new Error('not started');
+    const contents: string[] = [];
+    const store = objectStoreOf(connection);
+    for await (const { key } of store.list({ bucket: 'data', key: 'input/' })) {
+      contents.push(Buffer.from(await store.readAll({ bucket: 'data', key })).toString());
+    }
+    expect(contents).toEqual(['some words']);
+  });
+
+  it('waits for the end, takes the uploaded inputs away, and tells failure by its exit code', async () => {
+    await service.start();
+    await writeFile(join(service.cwd, 'f.txt'), 'some words');
+    service.jobs.set(jobId, failed);
+    const result = await service.run('submit', 'wordcount', '--input', 'f.txt', '--wait', '--json');
+    expect(result.exitCode).toBe(1);
+    expect(JSON.parse(result.out)).toEqual(JSON.parse(JSON.stringify(failed)));
+    const { connection } = service;
+    if (connection === undefined) throw new Error('not started');
+    expect(await Array.fromAsync(objectStoreOf(connection).list({ bucket: 'data', key: 'input/' }))).toEqual([]);
+  });
+
+  it('shows, follows and cancels a job', async () => {
+    await service.start();
+    service.jobs.set(jobId, succeeded);
+    const shown = await service.run('status', jobId, '--json');
+    expect([shown.exitCode, JSON.parse(shown.out)]).toEqual([0, JSON.parse(JSON.stringify(succeeded))]);
+    const watched = await service.run('watch', jobId);
+    expect([watched.exitCode, watched.err]).toEqual([0, 'job succeeded\n']);
+    expect(watched.out).toContain(`${jobId} succeeded in 2.0s`);
+    expect(await service.run('cancel', jobId)).toEqual({ exitCode: 0, out: `${jobId} is told to end\n`, err: '' });
+    expect(service.requests.at(-1)).toBe(`POST /v1/jobs/${jobId}/cancel`);
+  });
+
+  it('tells by the exit code of watch that a job failed', async () => {
+    await service.start();
+    service.jobs.set(jobId, failed);
+    expect((await service.run('watch', jobId, '--quiet')).exitCode).toBe(1);
+  });
+
+  it.each(['status', 'watch', 'cancel'])('answers %s of an unknown job with one line', async (command) => {
+    await service.start();
+    expect(await service.run(command, 'x')).toEqual({ exitCode: 2, out: '', err: 'outrider: no such job: x\n' });
+  });
+
+  it('lists page after page', async () => {
+    await service.start();
+    service.jobs.set(jobId, succeeded);
+    service.jobs.set('sort-0123456789ab', failed);
+    const { out, exitCode } = await service.run('list', '--json');
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ jobs: [{ state: 'succeeded' }, { state: 'failed' }] });
+    expect(service.requests).toEqual(['GET /v1/jobs?limit=20', 'GET /v1/jobs?limit=19&cursor=next']);
+  });
+
+  it('refuses logs of what is no job id', async () => {
+    await service.start();
+    expect((await service.run('logs', 'x')).err).toBe('outrider: no such job: x; "outrider list" names them\n');
+  });
+});
