@@ -1,4 +1,4 @@
-import { type SubmitRequest, submitRequestSchema } from '../contracts/api.ts';
+import { submitRequestSchema } from '../contracts/api.ts';
 import { ConflictError, InvalidInputError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { parseInput } from '../contracts/invalid.ts';
@@ -37,7 +37,8 @@ export function checkSpec(spec: JobSpec, checkOperator: SubmitDeps['checkOperato
       checkOperator(stage.operator, stage.options);
     } catch (cause) {
       if (!(cause instanceof InvalidInputError)) throw cause;
-      const field = `stages[${index}].${String(cause.details['field'] ?? 'options')}`;
+      const inner = cause.details['field'];
+      const field = `stages[${index}].${typeof inner === 'string' ? inner : 'options'}`;
       throw new InvalidInputError(`stages[${index}] (${stage.name}): ${cause.message}`, { field }, { cause });
     }
   }
@@ -58,10 +59,10 @@ function newJob(spec: JobSpec, identity: { jobId: JobId; specDigest: string; dat
  * Starts a job, once per client token: the job's id derives from the token, and both the record and the
  * execution are created under that id only if they are not there. A crash between the two is mended by the
  * next submission with the same token. Throws `InvalidInputError` (nothing started), `ConflictError` where the
- * token was used for another spec.
+ * token was used for another spec. `request` is a `SubmitRequest`, unchecked.
  */
 export async function submitJob(deps: SubmitDeps, request: unknown): Promise<{ jobId: JobId; started: boolean }> {
-  const { spec, clientToken } = parseInput(submitRequestSchema, request satisfies SubmitRequest | unknown);
+  const { spec, clientToken } = parseInput(submitRequestSchema, request);
   checkSpec(spec, deps.checkOperator);
   const specText = JSON.stringify(spec);
   if (specText.length > limits.specBytes) {

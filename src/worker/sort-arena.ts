@@ -191,7 +191,10 @@ export class SortArena {
         rightEnd,
         Math.min(this.keyStart(left) + depth, leftEnd),
         leftEnd,
-      ) || left - right
+      ) ||
+      // Both ended before `depth` and were equal there but for the padding: zeros of the longer one.
+      leftEnd - this.keyStart(left) - (rightEnd - this.keyStart(right)) ||
+      left - right
     );
   }
 }

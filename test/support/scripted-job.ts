@@ -91,13 +91,13 @@ export class ScriptedSystem {
 
   /** Runs `work` while virtual time passes, for at most `limitMs` of it. */
   async whileTimePasses<T>(work: Promise<T>, limitMs = 120_000): Promise<T> {
-    let settled = false;
+    const state = { settled: false };
     const watched = work.finally(() => {
-      settled = true;
+      state.settled = true;
     });
     watched.catch(() => undefined);
-    for (let passed = 0; !settled && passed < limitMs; passed += 50) await this.clock.advance(50);
-    if (!settled) throw new Error('did not settle in virtual time');
+    for (let passed = 0; !state.settled && passed < limitMs; passed += 50) await this.clock.advance(50);
+    if (!state.settled) throw new Error('did not settle in virtual time');
     return watched;
   }
 }
