@@ -6,6 +6,34 @@ import type { AttemptStore, TaskSpace } from '../../ports/attempt-store.ts';
 interface JobTasks {
   readonly attempts: Map<AttemptId, AttemptRecord>;
   readonly results: Map<TaskId, TaskResult>;
+  /** Every version of every attempt, oldest change first: an incremental read costs what changed. */
+  versions: AttemptRecord[];
+  /** Results, oldest commit first. */
+  readonly commits: TaskResult[];
+}
+
+/** Outdated versions that may pile up, beyond one for each attempt, before they are swept. */
+const SPARE_VERSIONS = 1_000;
+
+const copyOf = (progress: Progress): Progress => ({ ...progress, phaseMs: { ...progress.phaseMs } });
+
+/** Adds to a list in order of time; nearly always at its end. */
+function insertByTime<T>(list: T[], item: T, timeOf: (item: T) => number): void {
+  let place = list.length;
+  while (place > 0) {
+    const before = list[place - 1];
+    if (before === undefined || timeOf(before) <= timeOf(item)) break;
+    place -= 1;
+  }
+  if (place === list.length) list.push(item);
+  else list.splice(place, 0, item);
+}
+
+/** The end of a list in order of time that begins at `since`. */
+function tailSince<T>(list: readonly T[], since: number, timeOf: (item: T) => number): T[] {
+  let from = list.length;
+  for (let item = list[from - 1]; item !== undefined && timeOf(item) >= since; item = list[from - 1]) from -= 1;
+  return list.slice(from);
 }
 
 /** Attempts and results in memory. */
@@ -15,7 +43,7 @@ export class MemoryAttemptStore implements AttemptStore {
   create(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<'created' | 'exists'> {
     const { attempts } = this.tasksOf(space);
     if (attempts.has(attemptId)) return Promise.resolve('exists');
-    attempts.set(attemptId, { attemptId, state: 'launched', order: 'continue', launchedAt: now, changedAt: now });
+    this.put(space, { attemptId, state: 'launched', order: 'continue', launchedAt: now, changedAt: now });
     return Promise.resolve('created');
   }
 
@@ -46,15 +74,17 @@ export class MemoryAttemptStore implements AttemptStore {
   report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'running') return Promise.resolve('cancel');
-    this.put(space, { ...attempt, progress: structuredClone(progress), changedAt: now });
+    this.put(space, { ...attempt, progress: copyOf(progress), changedAt: now });
     return Promise.resolve(attempt.order);
   }
 
   commit(space: TaskSpace, result: TaskResult): Promise<'won' | 'lost'> {
-    const { results } = this.tasksOf(space);
+    const { results, commits } = this.tasksOf(space);
     const first = results.get(result.taskId);
     if (first !== undefined) return Promise.resolve(first.attemptId === result.attemptId ? 'won' : 'lost');
-    results.set(result.taskId, structuredClone(result));
+    const copy = structuredClone(result);
+    results.set(result.taskId, copy);
+    insertByTime(commits, copy, ({ committedAt }) => committedAt);
     return Promise.resolve('won');
   }
 
@@ -66,7 +96,7 @@ export class MemoryAttemptStore implements AttemptStore {
   ): Promise<void> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state === 'running') {
-      this.put(space, { ...attempt, ...structuredClone(end), endedAt: now, changedAt: now });
+      this.put(space, { ...attempt, ...end, progress: copyOf(end.progress), endedAt: now, changedAt: now });
     }
     return Promise.resolve();
   }
@@ -74,15 +104,18 @@ export class MemoryAttemptStore implements AttemptStore {
   changes(
     space: TaskSpace, since: EpochMs,
   ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }> {
-    const { attempts, results } = this.tasksOf(space);
+    const { attempts, versions, commits } = this.tasksOf(space);
+    const changed = tailSince(versions, since, ({ changedAt }) => changedAt);
     return Promise.resolve({
-      attempts: [...attempts.values()].filter(({ changedAt }) => changedAt >= since),
-      results: [...results.values()].filter(({ committedAt }) => committedAt >= since),
+      attempts: changed.filter((version) => attempts.get(version.attemptId) === version),
+      results: tailSince(commits, since, ({ committedAt }) => committedAt),
     });
   }
 
   private tasksOf({ jobId }: TaskSpace): JobTasks {
-    const tasks: JobTasks = this.jobs.get(jobId) ?? { attempts: new Map(), results: new Map() };
+    const there = this.jobs.get(jobId);
+    if (there !== undefined) return there;
+    const tasks: JobTasks = { attempts: new Map(), results: new Map(), versions: [], commits: [] };
     this.jobs.set(jobId, tasks);
     return tasks;
   }
@@ -94,6 +127,10 @@ export class MemoryAttemptStore implements AttemptStore {
   }
 
   private put(space: TaskSpace, attempt: AttemptRecord): void {
-    this.tasksOf(space).attempts.set(attempt.attemptId, attempt);
+    const tasks = this.tasksOf(space);
+    tasks.attempts.set(attempt.attemptId, attempt);
+    insertByTime(tasks.versions, attempt, ({ changedAt }) => changedAt);
+    if (tasks.versions.length <= 2 * tasks.attempts.size + SPARE_VERSIONS) return;
+    tasks.versions = tasks.versions.filter((version) => tasks.attempts.get(version.attemptId) === version);
   }
 }
