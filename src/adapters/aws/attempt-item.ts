@@ -6,7 +6,14 @@ import { TableSchema } from '../../contracts/settings.ts';
 import { epochMs } from '../../contracts/units.ts';
 import { fnv1a } from '../../lib/fnv1a.ts';
 import type { TaskSpace } from '../../ports/attempt-store.ts';
-import { packFinalPart, packJson, packPartitions, unpackFinalPart, unpackJson, unpackPartitions } from './compact.ts';
+import {
+  packFinalPart,
+  packJson,
+  packPartitions,
+  unpackFinalPart,
+  unpackJson,
+  unpackPartitions,
+} from './compact.ts';
 import type { Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 
@@ -81,7 +88,10 @@ export function encodeResult(space: TaskSpace, result: TaskResult): ItemKey & It
   };
   const sizeBytes = [packedCounters, ...Object.values(packed)].reduce((sum, { length }) => sum + length, 0);
   if (sizeBytes > RESULT_LIMIT_BYTES) {
-    throw new InvalidInputError('the result of a task is too large for its record', { taskId: result.taskId, sizeBytes });
+    throw new InvalidInputError('the result of a task is too large for its record', {
+      taskId: result.taskId,
+      sizeBytes,
+    });
   }
   return {
     ...resultKey(space, result.taskId),

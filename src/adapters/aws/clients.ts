@@ -46,7 +46,8 @@ export const ecsClient = (settings: AwsSettings): ECSClient =>
 export const sfnClient = (settings: AwsSettings): SFNClient => new SFNClient(common(settings));
 
 /** Client of the workers' logs. */
-export const logsClient = (settings: AwsSettings): CloudWatchLogsClient => new CloudWatchLogsClient(common(settings));
+export const logsClient = (settings: AwsSettings): CloudWatchLogsClient =>
+  new CloudWatchLogsClient(common(settings));
 
 function common({ region }: AwsSettings) {
   return {

@@ -33,7 +33,11 @@ export class CloudWatchLogReader implements LogReader {
     return lines.sort((a, b) => a.at - b.at).slice(0, page.limit);
   }
 
-  private async page(jobId: JobId, { since, limit }: { since: number; limit: number }, nextToken: string | undefined) {
+  private async page(
+    jobId: JobId,
+    { since, limit }: { since: number; limit: number },
+    nextToken: string | undefined,
+  ) {
     try {
       return await this.client.send(
         new FilterLogEventsCommand({
@@ -46,7 +50,11 @@ export class CloudWatchLogReader implements LogReader {
         }),
       );
     } catch (cause) {
-      throw new StoreUnavailableError('logs cannot be read', { jobId, fault: faultOf(cause).name }, { cause });
+      throw new StoreUnavailableError(
+        'logs cannot be read',
+        { jobId, fault: faultOf(cause).name },
+        { cause },
+      );
     }
   }
 }

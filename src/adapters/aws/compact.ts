@@ -44,7 +44,8 @@ export function packPartitions({ lengths, crcs }: PartitionIndex): Uint8Array {
 
 /** What `packPartitions` packed. Throws `BrokenInvariantError` on anything else. */
 export function unpackPartitions(packed: unknown): PartitionIndex {
-  if (!(packed instanceof Uint8Array)) throw new BrokenInvariantError('a stored partition index is not binary');
+  if (!(packed instanceof Uint8Array))
+    throw new BrokenInvariantError('a stored partition index is not binary');
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
   const isWide = view.getUint8(0) === WIDE;
   const width = isWide ? 8 : 4;
@@ -87,7 +88,9 @@ export function packFinalPart(part: FinalPart): Uint8Array {
     return new Uint8Array(Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...sums]));
   }
   const head = { kind: 'plain' };
-  return new Uint8Array(Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), deflateRawSync(JSON.stringify(part))]));
+  return new Uint8Array(
+    Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), deflateRawSync(JSON.stringify(part))]),
+  );
 }
 
 /** What `packFinalPart` packed. Throws where it is anything else. */

@@ -53,7 +53,10 @@ export class DynamoAttemptStore implements AttemptStore {
 
   /** Marked with a token, so that a claim which the SDK repeats is not taken for a duplicate delivery. */
   async claim(
-    space: TaskSpace, attemptId: AttemptId, place: { node: string; zone: string }, now: EpochMs,
+    space: TaskSpace,
+    attemptId: AttemptId,
+    place: { node: string; zone: string },
+    now: EpochMs,
   ): Promise<'claimed' | 'refused'> {
     const claimId = randomUUID();
     const { node, zone } = place;
@@ -67,7 +70,12 @@ export class DynamoAttemptStore implements AttemptStore {
     return item?.claimId === claimId && item.state === 'running' ? 'claimed' : 'refused';
   }
 
-  async report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder> {
+  async report(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    progress: Progress,
+    now: EpochMs,
+  ): Promise<AttemptOrder> {
     const answer = await this.table.update(attemptKey(space, attemptId), {
       set: { progress, changedAt: now },
       when: '#state = :running',
@@ -96,7 +104,8 @@ export class DynamoAttemptStore implements AttemptStore {
   }
 
   async changes(
-    space: TaskSpace, since: EpochMs,
+    space: TaskSpace,
+    since: EpochMs,
   ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }> {
     const attempts = new Map<AttemptId, AttemptRecord>();
     const results = new Map<TaskId, TaskResult>();

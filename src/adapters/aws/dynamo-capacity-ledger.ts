@@ -29,16 +29,22 @@ type Ledger = z.output<typeof ledgerSchema>;
  */
 export class DynamoCapacityLedger implements CapacityLedger {
   private readonly table: DynamoTable;
+  private readonly wait: (round: number) => Promise<void>;
 
-  constructor(table: DynamoTable) {
+  /** @param wait - waits before round number `round` (from 2) of a write that rivals refused. */
+  constructor(table: DynamoTable, wait: (round: number) => Promise<void> = (round) => backoff(round - 1)) {
     this.table = table;
+    this.wait = wait;
   }
 
   async resize(
-    jobId: JobId, wanted: number, context: { totalSlots: number; now: EpochMs; length: DurationMs },
+    jobId: JobId,
+    wanted: number,
+    context: { totalSlots: number; now: EpochMs; length: DurationMs },
   ): Promise<number> {
     const { totalSlots, now, length } = context;
     for (let round = 1; round <= ROUNDS; round++) {
+      if (round > 1) await this.wait(round);
       const ledger = (await this.load()) ?? (await this.open(totalSlots));
       const expired = Object.entries(ledger.grants)
         .filter(([id, grant]) => id !== jobId && grant.expiresAt < now)
@@ -51,19 +57,18 @@ export class DynamoCapacityLedger implements CapacityLedger {
       const grant = slots === 0 ? undefined : { slots, expiresAt: later(now, length) };
       const change = changeOf({ jobId, held, grant, expired, totalSlots });
       if ((await this.table.update(LEDGER, change)) !== 'refused') return slots;
-      await backoff(round);
     }
     throw new StoreUnavailableError('the capacity ledger is too busy', { jobId, rounds: ROUNDS });
   }
 
   async release(jobId: JobId): Promise<void> {
     for (let round = 1; round <= ROUNDS; round++) {
+      if (round > 1) await this.wait(round);
       const ledger = await this.load();
       const held = ledger?.grants[jobId];
       if (ledger === undefined || held === undefined) return;
       const change = changeOf({ jobId, held, grant: undefined, expired: [], totalSlots: ledger.totalSlots });
       if ((await this.table.update(LEDGER, change)) !== 'refused') return;
-      await backoff(round);
     }
     throw new StoreUnavailableError('the capacity ledger is too busy', { jobId, rounds: ROUNDS });
   }

@@ -43,12 +43,17 @@ export class DynamoDecisionLog implements DecisionLog {
   }
 
   async *read(jobId: JobId): AsyncIterable<LogEntry> {
-    const entries = this.table.query({ keys: '#pk = :pk', values: { pk: partitionOf(jobId) }, isConsistent: true });
+    const entries = this.table.query({
+      keys: '#pk = :pk',
+      values: { pk: partitionOf(jobId) },
+      isConsistent: true,
+    });
     for await (const item of entries) yield decodeEntry(item);
   }
 }
 
-const decodeEntry = (item: Item): LogEntry => entrySchema.parse({ ...item, decisions: unpackJson(item.decisions) });
+const decodeEntry = (item: Item): LogEntry =>
+  entrySchema.parse({ ...item, decisions: unpackJson(item.decisions) });
 
 const isSame = (a: LogEntry, b: LogEntry): boolean =>
   a.epoch === b.epoch && a.at === b.at && JSON.stringify(a.decisions) === JSON.stringify(b.decisions);

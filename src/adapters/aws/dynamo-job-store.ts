@@ -31,9 +31,11 @@ export class DynamoJobStore implements JobStore {
 
   async create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }> {
     const writeId = randomUUID();
-    if ((await this.table.putNew({ ...encodeJob(job), createId: writeId })) === 'written') return { kind: 'created' };
+    if ((await this.table.putNew({ ...encodeJob(job), createId: writeId })) === 'written')
+      return { kind: 'created' };
     const item = await this.table.get(jobKey(job.jobId));
-    if (item === undefined) throw new StoreUnavailableError('a job vanished while it was created', { jobId: job.jobId });
+    if (item === undefined)
+      throw new StoreUnavailableError('a job vanished while it was created', { jobId: job.jobId });
     return item.createId === writeId ? { kind: 'created' } : { kind: 'exists', job: decodeJob(item) };
   }
 
@@ -43,7 +45,10 @@ export class DynamoJobStore implements JobStore {
   }
 
   /** The index gives the order and keys only, so that it need not be rewritten whenever a job changes. */
-  async list(page: { limit: number; cursor?: string }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }> {
+  async list(page: {
+    limit: number;
+    cursor?: string;
+  }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }> {
     const { items, next } = await this.table.page(
       {
         index: TableSchema.listingIndex,
@@ -80,12 +85,17 @@ export class DynamoJobStore implements JobStore {
   }
 }
 
-const cursorOf = (next: Item): string => Buffer.from(JSON.stringify(cursorSchema.parse(next))).toString('base64url');
+const cursorOf = (next: Item): string =>
+  Buffer.from(JSON.stringify(cursorSchema.parse(next))).toString('base64url');
 
 function parseCursor(cursor: string): Item {
   try {
     return cursorSchema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')));
   } catch (cause) {
-    throw new InvalidInputError('cursor must be one that an earlier list gave', { field: 'cursor' }, { cause });
+    throw new InvalidInputError(
+      'cursor must be one that an earlier list gave',
+      { field: 'cursor' },
+      { cause },
+    );
   }
 }

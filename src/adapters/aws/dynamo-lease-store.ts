@@ -19,7 +19,10 @@ export class DynamoLeaseStore implements LeaseStore {
 
   /** An acquisition that the SDK repeats takes its own lease again: the epoch then grows by two, harmlessly. */
   async acquire(
-    jobId: JobId, owner: string, now: EpochMs, length: DurationMs,
+    jobId: JobId,
+    owner: string,
+    now: EpochMs,
+    length: DurationMs,
   ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }> {
     const answer = await this.table.update(leaseKey(jobId), {
       set: { owner, until: later(now, length), [TableSchema.ttl]: expiryOf(now) },

@@ -1,5 +1,10 @@
 import {
-  BatchGetCommand, type DynamoDBDocumentClient, GetCommand, PutCommand, QueryCommand, UpdateCommand,
+  BatchGetCommand,
+  type DynamoDBDocumentClient,
+  GetCommand,
+  PutCommand,
+  QueryCommand,
+  UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
 import { TableSchema } from '../../contracts/settings.ts';
 import { backoff } from './backoff.ts';
@@ -85,8 +90,13 @@ export class DynamoTable {
   async update(key: ItemKey, change: Change): Promise<Item | 'refused'> {
     const set = Object.entries(change.set ?? {});
     const assignments = set.map(([name]) => `#${name} = :set_${name}`).join(', ');
-    const expression = [assignments === '' ? '' : `SET ${assignments}`, change.clauses ?? ''].join(' ').trim();
-    const values = { ...change.values, ...Object.fromEntries(set.map(([name, value]) => [`set_${name}`, value])) };
+    const expression = [assignments === '' ? '' : `SET ${assignments}`, change.clauses ?? '']
+      .join(' ')
+      .trim();
+    const values = {
+      ...change.values,
+      ...Object.fromEntries(set.map(([name, value]) => [`set_${name}`, value])),
+    };
     const answer = await this.conditional('update', key, () =>
       this.client.send(
         new UpdateCommand({
@@ -117,7 +127,8 @@ export class DynamoTable {
 
   /** One page of a range; `next` goes into `start` for the page after it. */
   async page(
-    query: RangeQuery, options: { start: Item | undefined; limit?: number; isDescending?: boolean },
+    query: RangeQuery,
+    options: { start: Item | undefined; limit?: number; isDescending?: boolean },
   ): Promise<{ items: readonly Item[]; next: Item | undefined }> {
     const answer = await this.call('query', { keys: query.keys }, () =>
       this.client.send(
@@ -142,7 +153,8 @@ export class DynamoTable {
     const found: Item[] = [];
     let missing: readonly Item[] = keys.slice(0, BATCH_KEYS).map(({ pk, sk }) => ({ pk, sk }));
     for (let attempt = 0; missing.length > 0; attempt++) {
-      if (attempt === BATCH_ATTEMPTS) throw new StoreUnavailableError('a batch read did not end', { attempt });
+      if (attempt === BATCH_ATTEMPTS)
+        throw new StoreUnavailableError('a batch read did not end', { attempt });
       if (attempt > 0) await backoff(attempt);
       const request = { [this.tableName]: { Keys: [...missing], ConsistentRead: true } };
       const answer = await this.call('batch read', { keys: missing.length }, () =>
@@ -154,7 +166,11 @@ export class DynamoTable {
     return found;
   }
 
-  private async conditional<T>(operation: string, key: ItemKey, send: () => Promise<T>): Promise<T | 'refused'> {
+  private async conditional<T>(
+    operation: string,
+    key: ItemKey,
+    send: () => Promise<T>,
+  ): Promise<T | 'refused'> {
     try {
       return await send();
     } catch (cause) {

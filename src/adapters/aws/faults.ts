@@ -1,5 +1,9 @@
 import {
-  BrokenInvariantError, type ErrorDetails, InvalidInputError, type OutriderError, StoreUnavailableError,
+  BrokenInvariantError,
+  type ErrorDetails,
+  InvalidInputError,
+  type OutriderError,
+  StoreUnavailableError,
 } from '../../contracts/errors.ts';
 
 /** What of an SDK error decides how it is handled. `status` is undefined where no answer came. */
@@ -16,7 +20,8 @@ export function faultOf(cause: unknown): Fault {
 }
 
 function statusOf(cause: Error): number | undefined {
-  if (!('$metadata' in cause) || typeof cause.$metadata !== 'object' || cause.$metadata === null) return undefined;
+  if (!('$metadata' in cause) || typeof cause.$metadata !== 'object' || cause.$metadata === null)
+    return undefined;
   const metadata = cause.$metadata;
   return 'httpStatusCode' in metadata && typeof metadata.httpStatusCode === 'number'
     ? metadata.httpStatusCode
@@ -33,7 +38,11 @@ export function isPassing({ name, status }: Fault): boolean {
  * The one translation of DynamoDB's errors: too large an item is the caller's, a malformed request is our bug,
  * and everything else (also a table or a right that is missing) may be mended, so it is a passing fault.
  */
-export function translateDynamoFault(cause: unknown, operation: string, details: ErrorDetails): OutriderError {
+export function translateDynamoFault(
+  cause: unknown,
+  operation: string,
+  details: ErrorDetails,
+): OutriderError {
   const { name, message } = faultOf(cause);
   if (name !== 'ValidationException') {
     return new StoreUnavailableError(`${operation} failed`, { ...details, fault: name }, { cause });

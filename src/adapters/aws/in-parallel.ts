@@ -3,7 +3,9 @@
  * thrown once nothing is under way any more; items not begun by then are left out.
  */
 export async function inParallel<T, R>(
-  items: readonly T[], concurrency: number, work: (item: T, index: number) => Promise<R>,
+  items: readonly T[],
+  concurrency: number,
+  work: (item: T, index: number) => Promise<R>,
 ): Promise<R[]> {
   const results: R[] = [];
   const failures: unknown[] = [];

@@ -58,7 +58,12 @@ const jobRecord = z.object({
   output: z.string(),
   stages: z.array(stageSummary),
   attempts: z.object({
-    launched: count, backups: count, clones: count, restarts: count, cancelled: count, lost: count,
+    launched: count,
+    backups: count,
+    clones: count,
+    restarts: count,
+    cancelled: count,
+    lost: count,
   }),
   counters: z.record(z.string(), count),
   workerMs: count,
@@ -88,7 +93,10 @@ function encodeFields(fields: Item): Item {
     .map(([name, value]) => [name, packedFields.has(name) ? packJson(value) : value] as const);
   const sizeBytes = entries.reduce((sum, [, value]) => sum + sizeOf(value), 0);
   if (sizeBytes > PACKED_LIMIT_BYTES) {
-    throw new InvalidInputError('the job is too large for its record', { sizeBytes, limitBytes: PACKED_LIMIT_BYTES });
+    throw new InvalidInputError('the job is too large for its record', {
+      sizeBytes,
+      limitBytes: PACKED_LIMIT_BYTES,
+    });
   }
   return Object.fromEntries(entries);
 }

@@ -51,9 +51,13 @@ export class LambdaEcsLauncher implements Launcher {
   async launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {
     const outcomes = new Map<LaunchRequest, LaunchOutcome>();
     const launchAll = async (kind: LaunchRequest['kind'], concurrency: number): Promise<void> => {
-      await inParallel(requests.filter((request) => request.kind === kind), concurrency, async (request) => {
-        outcomes.set(request, await this.launchOne(request));
-      });
+      await inParallel(
+        requests.filter((request) => request.kind === kind),
+        concurrency,
+        async (request) => {
+          outcomes.set(request, await this.launchOne(request));
+        },
+      );
     };
     await Promise.all([launchAll('lambda', LAMBDA_CONCURRENCY), launchAll('fargate', ECS_CONCURRENCY)]);
     return requests.map(
@@ -65,7 +69,11 @@ export class LambdaEcsLauncher implements Launcher {
     if (attempt.kind !== 'fargate' || attempt.node === undefined) return;
     try {
       await this.ecs.send(
-        new StopTaskCommand({ cluster: this.places.cluster, task: attempt.node, reason: 'the attempt is not needed' }),
+        new StopTaskCommand({
+          cluster: this.places.cluster,
+          task: attempt.node,
+          reason: 'the attempt is not needed',
+        }),
       );
     } catch {
       // The order to cancel reaches the worker by its progress reports as well; stopping only saves time.
@@ -81,13 +89,18 @@ export class LambdaEcsLauncher implements Launcher {
       const fault = faultOf(cause);
       // A function that is being created or updated is in conflict for some seconds.
       const isLater = isPassing(fault) || fault.name === 'ResourceConflictException';
-      return { attemptId, outcome: isLater ? 'throttled' : 'refused', message: `${fault.name}: ${fault.message}` };
+      return {
+        attemptId,
+        outcome: isLater ? 'throttled' : 'refused',
+        message: `${fault.name}: ${fault.message}`,
+      };
     }
   }
 
   private async invoke({ payload, size }: LaunchRequest): Promise<Failed | undefined> {
     const functionName = this.places.workerFunctions[size];
-    if (functionName === undefined) return { outcome: 'refused', message: `no worker function of size ${size}` };
+    if (functionName === undefined)
+      return { outcome: 'refused', message: `no worker function of size ${size}` };
     await this.lambda.send(
       new InvokeCommand({
         FunctionName: functionName,

@@ -1,13 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import {
-  AbortMultipartUploadCommand, CompleteMultipartUploadCommand, CreateMultipartUploadCommand, DeleteObjectsCommand,
-  HeadObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command, PutObjectCommand, type S3Client,
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  DeleteObjectsCommand,
+  HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { InvalidInputError, NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import type {
-  ByteRange, ObjectInfo, ObjectStore, UploadRef, UploadedPart,
+  ByteRange,
+  ObjectInfo,
+  ObjectStore,
+  UploadRef,
+  UploadedPart,
 } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
 import { faultOf } from './faults.ts';
@@ -33,7 +44,8 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   read(
-    ref: ObjectRef, options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
+    ref: ObjectRef,
+    options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
   ): AsyncIterable<Uint8Array> {
     return readObject(this.client, ref, options);
   }
@@ -80,7 +92,9 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async write(
-    ref: ObjectRef, body: Uint8Array, options: { ifAbsent?: boolean; metadata?: Metadata } = {},
+    ref: ObjectRef,
+    body: Uint8Array,
+    options: { ifAbsent?: boolean; metadata?: Metadata } = {},
   ): Promise<'written' | 'exists'> {
     const ifAbsent = options.ifAbsent === true;
     const writeId = randomUUID();
@@ -99,7 +113,8 @@ export class S3ObjectStore implements ObjectStore {
 
   async remove(bucket: string, keys: readonly string[]): Promise<void> {
     const batches: string[][] = [];
-    for (let at = 0; at < keys.length; at += KEYS_PER_REMOVAL) batches.push(keys.slice(at, at + KEYS_PER_REMOVAL));
+    for (let at = 0; at < keys.length; at += KEYS_PER_REMOVAL)
+      batches.push(keys.slice(at, at + KEYS_PER_REMOVAL));
     await inParallel(batches, REMOVALS_AT_ONCE, (batch) => this.removeBatch(bucket, batch));
   }
 
@@ -114,12 +129,15 @@ export class S3ObjectStore implements ObjectStore {
   async uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart> {
     const command = new UploadPartCommand({ ...idOf(upload), PartNumber: number, Body: body });
     const { ETag: etag } = await this.call('upload part', upload, () => this.client.send(command));
-    if (etag === undefined) throw new StoreUnavailableError('S3 gave no etag', { uri: uriOf(upload), number });
+    if (etag === undefined)
+      throw new StoreUnavailableError('S3 gave no etag', { uri: uriOf(upload), number });
     return { number, etag };
   }
 
   async completeUpload(
-    upload: UploadRef, parts: readonly UploadedPart[], options: { ifAbsent?: boolean } = {},
+    upload: UploadRef,
+    parts: readonly UploadedPart[],
+    options: { ifAbsent?: boolean } = {},
   ): Promise<'completed' | 'exists' | 'gone'> {
     const command = new CompleteMultipartUploadCommand({
       ...idOf(upload),
@@ -140,12 +158,16 @@ export class S3ObjectStore implements ObjectStore {
     let marker: { KeyMarker?: string; UploadIdMarker?: string } = {};
     for (let page = 0; page < PAGE_LIMIT; page++) {
       const command = new ListMultipartUploadsCommand({
-        Bucket: ref.bucket, Prefix: ref.key, EncodingType: 'url', ...marker,
+        Bucket: ref.bucket,
+        Prefix: ref.key,
+        EncodingType: 'url',
+        ...marker,
       });
       const answer = await this.call('list uploads', ref, () => this.client.send(command));
       const decode = decoderOf(answer.EncodingType);
       for (const { Key: key, UploadId: uploadId } of answer.Uploads ?? []) {
-        if (key !== undefined && uploadId !== undefined) yield { bucket: ref.bucket, key: decode(key), uploadId };
+        if (key !== undefined && uploadId !== undefined)
+          yield { bucket: ref.bucket, key: decode(key), uploadId };
       }
       if (answer.IsTruncated !== true || answer.NextKeyMarker === undefined) return;
       marker = {
@@ -174,19 +196,27 @@ export class S3ObjectStore implements ObjectStore {
         Bucket: bucket,
         Delete: { Quiet: true, Objects: rest.map((key) => ({ Key: key })) },
       });
-      const answer = await this.call('remove', { bucket, key: rest[0] ?? '' }, () => this.client.send(command));
+      const answer = await this.call('remove', { bucket, key: rest[0] ?? '' }, () =>
+        this.client.send(command),
+      );
       rest = (answer.Errors ?? []).flatMap(({ Key: key, Code: code }) =>
         key === undefined || code === 'NoSuchKey' ? [] : [key],
       );
       if (rest.length === 0) return;
       await backoff(attempt);
     }
-    throw new StoreUnavailableError('objects could not be removed', { bucket, keys: rest.length, first: rest[0] });
+    throw new StoreUnavailableError('objects could not be removed', {
+      bucket,
+      keys: rest.length,
+      first: rest[0],
+    });
   }
 
   /** A write whose refusals are outcomes. 409 says that a rival's write is under way: its outcome decides. */
   private async conditional(
-    operation: string, ref: ObjectRef, send: () => Promise<unknown>,
+    operation: string,
+    ref: ObjectRef,
+    send: () => Promise<unknown>,
   ): Promise<'done' | 'exists' | 'gone'> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -221,7 +251,8 @@ const callersFaults = new Set(['EntityTooSmall', 'InvalidPart', 'InvalidPartOrde
 function translate(operation: string, ref: ObjectRef, cause: unknown): Error {
   const { name, status } = faultOf(cause);
   const details = { uri: uriOf(ref), fault: name, status };
-  if (status === 404) return new NotFoundError(`${operation}: no such object, upload or bucket`, details, { cause });
+  if (status === 404)
+    return new NotFoundError(`${operation}: no such object, upload or bucket`, details, { cause });
   if (callersFaults.has(name)) return new InvalidInputError(`${operation}: ${name}`, details, { cause });
   return new StoreUnavailableError(`${operation} in S3 failed`, details, { cause });
 }

@@ -28,7 +28,11 @@ interface Cursor {
  * Streams an object or a range of it. A stream that breaks goes on with a request for the rest of the range, of
  * the same version of the object. A consumer that stops early ends the transfer at once.
  */
-export async function* readObject(client: S3Client, ref: ObjectRef, options: ReadOptions): AsyncGenerator<Uint8Array> {
+export async function* readObject(
+  client: S3Client,
+  ref: ObjectRef,
+  options: ReadOptions,
+): AsyncGenerator<Uint8Array> {
   const { range, signal } = options;
   if (range !== undefined && range.end <= range.start) return;
   const cursor: Cursor = { position: range?.start ?? 0, end: range?.end, etag: options.etag };
@@ -41,7 +45,9 @@ export async function* readObject(client: S3Client, ref: ObjectRef, options: Rea
     signal?.throwIfAborted();
     fruitless = cursor.position > before ? 1 : fruitless + 1;
     if (fruitless > FRUITLESS_LIMIT || breaks >= BREAK_LIMIT || isRead(cursor)) {
-      throw new StoreUnavailableError('reading an object keeps failing', detailsOf(ref, cursor), { cause: fault.cause });
+      throw new StoreUnavailableError('reading an object keeps failing', detailsOf(ref, cursor), {
+        cause: fault.cause,
+      });
     }
     await backoff(fruitless);
   }
@@ -51,7 +57,10 @@ const isRead = ({ position, end }: Cursor): boolean => end !== undefined && posi
 
 /** One request's stream; answers what broke it, or undefined at its end. Request faults are thrown, translated. */
 async function* readOnce(
-  client: S3Client, ref: ObjectRef, cursor: Cursor, signal: AbortSignal | undefined,
+  client: S3Client,
+  ref: ObjectRef,
+  cursor: Cursor,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array, { cause: unknown } | undefined> {
   const abort = new AbortController();
   const onAbort = (): void => {
@@ -90,7 +99,10 @@ async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {
 
 /** The body from the cursor on, or undefined where the range begins at or past the object's end. */
 async function open(
-  client: S3Client, ref: ObjectRef, cursor: Cursor, signal: AbortSignal,
+  client: S3Client,
+  ref: ObjectRef,
+  cursor: Cursor,
+  signal: AbortSignal,
 ): Promise<Readable | undefined> {
   const { position, end, etag } = cursor;
   const isWhole = position === 0 && end === undefined;
@@ -120,5 +132,7 @@ async function open(
 }
 
 const detailsOf = (ref: ObjectRef, { position, end }: Cursor): Readonly<Record<string, unknown>> => ({
-  uri: uriOf(ref), position, end,
+  uri: uriOf(ref),
+  position,
+  end,
 });

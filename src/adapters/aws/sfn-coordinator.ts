@@ -1,4 +1,9 @@
-import { DescribeExecutionCommand, type SFNClient, StartExecutionCommand, StopExecutionCommand } from '@aws-sdk/client-sfn';
+import {
+  DescribeExecutionCommand,
+  type SFNClient,
+  StartExecutionCommand,
+  StopExecutionCommand,
+} from '@aws-sdk/client-sfn';
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import type { Coordinator } from '../../ports/coordinator.ts';
@@ -84,4 +89,8 @@ function statusOf(status: string): Status {
 }
 
 const unavailable = (operation: string, jobId: JobId, cause: unknown): StoreUnavailableError =>
-  new StoreUnavailableError(`${operation} of an execution failed`, { jobId, fault: faultOf(cause).name }, { cause });
+  new StoreUnavailableError(
+    `${operation} of an execution failed`,
+    { jobId, fault: faultOf(cause).name },
+    { cause },
+  );

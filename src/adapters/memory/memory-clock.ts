@@ -67,7 +67,11 @@ export class MemoryClock implements Clock {
     let first: Sleeper | undefined;
     for (const sleeper of this.sleepers) {
       if (sleeper.at > end) continue;
-      if (first === undefined || sleeper.at < first.at || (sleeper.at === first.at && sleeper.order < first.order)) {
+      if (
+        first === undefined ||
+        sleeper.at < first.at ||
+        (sleeper.at === first.at && sleeper.order < first.order)
+      ) {
         first = sleeper;
       }
     }

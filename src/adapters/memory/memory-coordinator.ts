@@ -6,6 +6,7 @@ type ExecutionState = 'running' | 'succeeded' | 'failed' | 'aborted';
 /** Executions in memory. Nothing runs by itself: the host drives the job and tells how it ended. */
 export class MemoryCoordinator implements Coordinator {
   private readonly executions = new Map<JobId, ExecutionState>();
+  private readonly stopCauses = new Map<JobId, string>();
   private readonly onStart: (jobId: JobId) => void;
 
   /** @param onStart - called once for each execution that is started. */
@@ -20,10 +21,15 @@ export class MemoryCoordinator implements Coordinator {
     return Promise.resolve('started');
   }
 
-  // The cause is for people who look at the execution; nobody does here.
-  stop(jobId: JobId, _cause: string): Promise<void> {
+  stop(jobId: JobId, cause: string): Promise<void> {
+    if (this.executions.get(jobId) === 'running') this.stopCauses.set(jobId, cause);
     this.settle(jobId, 'aborted');
     return Promise.resolve();
+  }
+
+  /** Why an execution was stopped, or undefined where it was not. */
+  stopCause(jobId: JobId): string | undefined {
+    return this.stopCauses.get(jobId);
   }
 
   status(jobId: JobId): Promise<ExecutionState | 'missing'> {

@@ -18,7 +18,10 @@ export class MemoryJobStore implements JobStore {
     return Promise.resolve(this.jobs.get(jobId));
   }
 
-  async list(page: { limit: number; cursor?: string }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }> {
+  async list(page: {
+    limit: number;
+    cursor?: string;
+  }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }> {
     const after = page.cursor === undefined ? undefined : parseCursor(page.cursor);
     const rest = [...this.jobs.values()]
       .map((job) => ({ job, place: placeOf(job) }))

@@ -13,7 +13,10 @@ export class MemoryLeaseStore implements LeaseStore {
   private readonly leases = new Map<JobId, Lease>();
 
   acquire(
-    jobId: JobId, owner: string, now: EpochMs, length: DurationMs,
+    jobId: JobId,
+    owner: string,
+    now: EpochMs,
+    length: DurationMs,
   ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }> {
     const lease = this.leases.get(jobId);
     if (lease !== undefined && lease.until > now && lease.owner !== owner) {

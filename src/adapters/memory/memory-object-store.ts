@@ -2,7 +2,11 @@ import { ConflictError, InvalidInputError, NotFoundError } from '../../contracts
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import { fnv1a } from '../../lib/fnv1a.ts';
 import type {
-  ByteRange, ObjectInfo, ObjectStore, UploadRef, UploadedPart,
+  ByteRange,
+  ObjectInfo,
+  ObjectStore,
+  UploadRef,
+  UploadedPart,
 } from '../../ports/object-store.ts';
 
 interface StoredObject {
@@ -28,13 +32,18 @@ export class MemoryObjectStore implements ObjectStore {
   private serial = 0;
 
   async *read(
-    ref: ObjectRef, options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
+    ref: ObjectRef,
+    options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
   ): AsyncIterable<Uint8Array> {
     const { range, etag, signal } = options;
     if (range !== undefined && range.end <= range.start) return;
     const object = this.found(ref);
     if (etag !== undefined && etag !== object.etag) {
-      throw new ConflictError('the object has changed', { uri: uriOf(ref), expected: etag, found: object.etag });
+      throw new ConflictError('the object has changed', {
+        uri: uriOf(ref),
+        expected: etag,
+        found: object.etag,
+      });
     }
     const bytes = object.body.subarray(range?.start ?? 0, range?.end);
     for (let offset = 0; offset < bytes.length; offset += CHUNK_BYTES) {
@@ -101,14 +110,20 @@ export class MemoryObjectStore implements ObjectStore {
   }
 
   completeUpload(
-    upload: UploadRef, parts: readonly UploadedPart[], options: { ifAbsent?: boolean } = {},
+    upload: UploadRef,
+    parts: readonly UploadedPart[],
+    options: { ifAbsent?: boolean } = {},
   ): Promise<'completed' | 'exists' | 'gone'> {
     const begun = this.uploads.get(upload.uploadId);
     if (begun === undefined) return Promise.resolve('gone');
     if (options.ifAbsent === true && this.objects.has(uriOf(upload))) return Promise.resolve('exists');
     const problem = problemOf(begun, parts);
     if (problem !== undefined) return Promise.reject(new InvalidInputError(problem, { upload }));
-    this.put(upload, concat(parts.map(({ number }) => begun.parts.get(number)?.body ?? new Uint8Array())), begun.metadata);
+    this.put(
+      upload,
+      concat(parts.map(({ number }) => begun.parts.get(number)?.body ?? new Uint8Array())),
+      begun.metadata,
+    );
     this.uploads.delete(upload.uploadId);
     return Promise.resolve('completed');
   }

@@ -28,16 +28,32 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     const space = freshSpace();
     expect(await store.create(space, attempt(0), at(1))).toBe('created');
     expect(await only(store, space)).toEqual({
-      attemptId: 'map/0/0', state: 'launched', order: 'continue', launchedAt: at(1), changedAt: at(1),
+      attemptId: 'map/0/0',
+      state: 'launched',
+      order: 'continue',
+      launchedAt: at(1),
+      changedAt: at(1),
     });
     expect(await store.claim(space, attempt(0), PLACE, at(2))).toBe('claimed');
     expect(await store.report(space, attempt(0), progress(400), at(3))).toBe('continue');
     expect(await only(store, space)).toEqual({
-      attemptId: 'map/0/0', state: 'running', order: 'continue', launchedAt: at(1), claimedAt: at(2),
-      node: 'stream-1', zone: 'use1-az1', progress: progress(400), changedAt: at(3),
+      attemptId: 'map/0/0',
+      state: 'running',
+      order: 'continue',
+      launchedAt: at(1),
+      claimedAt: at(2),
+      node: 'stream-1',
+      zone: 'use1-az1',
+      progress: progress(400),
+      changedAt: at(3),
     });
     await store.end(space, attempt(0), { state: 'done', progress: progress(1_000) }, at(4));
-    expect(await only(store, space)).toMatchObject({ state: 'done', endedAt: at(4), changedAt: at(4), progress: progress(1_000) });
+    expect(await only(store, space)).toMatchObject({
+      state: 'done',
+      endedAt: at(4),
+      changedAt: at(4),
+      progress: progress(1_000),
+    });
   });
 
   it('keeps why an attempt failed', async () => {
@@ -89,7 +105,11 @@ function describeOrders(make: () => AttemptStore | Promise<AttemptStore>): void 
     await store.claim(space, attempt(0), PLACE, at(2));
     await store.orderCancel(space, attempt(0), at(3));
     expect(await store.report(space, attempt(0), progress(5), at(4))).toBe('cancel');
-    expect(await only(store, space)).toMatchObject({ state: 'running', order: 'cancel', progress: progress(5) });
+    expect(await only(store, space)).toMatchObject({
+      state: 'running',
+      order: 'cancel',
+      progress: progress(5),
+    });
   });
 
   it('refuses the claim of an attempt that was cancelled before it began', async () => {
@@ -112,7 +132,8 @@ function describeOrders(make: () => AttemptStore | Promise<AttemptStore>): void 
     expect(await store.report(space, attempt(1), progress(5), at(4))).toBe('cancel');
     await store.end(space, attempt(1), { state: 'done', progress: progress(9) }, at(5));
     const { attempts } = await store.changes(space, START);
-    for (const one of attempts) expect(one).toMatchObject({ state: 'lost', order: 'cancel', endedAt: at(3), changedAt: at(3) });
+    for (const one of attempts)
+      expect(one).toMatchObject({ state: 'lost', order: 'cancel', endedAt: at(3), changedAt: at(3) });
     expect(attempts).toHaveLength(2);
   });
 
@@ -143,7 +164,9 @@ function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void
   it('lets exactly one of twenty attempts of a task win, and repeats its answer', async () => {
     const store = await make();
     const space = freshSpace();
-    const results = Array.from({ length: 20 }, (_, number) => resultOf(attempt(3, number), at(5), { bytesOut: number }));
+    const results = Array.from({ length: 20 }, (_, number) =>
+      resultOf(attempt(3, number), at(5), { bytesOut: number }),
+    );
     const answers = await Promise.all(results.map((result) => store.commit(space, result)));
     expect(tally(answers)).toEqual({ won: 1, lost: 19 });
     expect(await Promise.all(results.map((result) => store.commit(space, result)))).toEqual(answers);
@@ -179,7 +202,10 @@ function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void
     const finals = [
       { kind: 'empty' as const },
       upload(1, () => `"${'0a'.repeat(16)}"`),
-      upload(10_000, (number) => `"${Math.imul(number, 0x9e3779b1).toString(16).replace('-', '').padStart(32, 'f')}"`),
+      upload(
+        10_000,
+        (number) => `"${Math.imul(number, 0x9e3779b1).toString(16).replace('-', '').padStart(32, 'f')}"`,
+      ),
       upload(3, (number) => `etag ${number}`),
     ];
     const results = finals.map((final, index) => resultOf(attempt(index), at(1), { final }));
@@ -195,10 +221,16 @@ function describeChanges(make: () => AttemptStore | Promise<AttemptStore>): void
     const space = freshSpace();
     const indexes = Array.from({ length: 40 }, (_, index) => index);
     await Promise.all(indexes.map((index) => store.create(space, attempt(index), at(index))));
-    await Promise.all([10, 20].map((index) => store.commit(space, resultOf(attempt(index), at(100 + index)))));
+    await Promise.all(
+      [10, 20].map((index) => store.commit(space, resultOf(attempt(index), at(100 + index)))),
+    );
     await store.orderCancel(space, attempt(0), at(200));
     const { attempts, results } = await store.changes(space, at(38));
-    expect(attempts.map(({ attemptId }) => attemptId).toSorted()).toEqual(['map/0/0', 'map/38/0', 'map/39/0']);
+    expect(attempts.map(({ attemptId }) => attemptId).toSorted()).toEqual([
+      'map/0/0',
+      'map/38/0',
+      'map/39/0',
+    ]);
     expect(results.map(({ taskId }) => taskId).toSorted()).toEqual(['map/10', 'map/20']);
     expect((await store.changes(space, at(111))).results.map(({ taskId }) => taskId)).toEqual(['map/20']);
     expect((await store.changes(space, START)).attempts).toHaveLength(40);
@@ -210,7 +242,9 @@ function describeChanges(make: () => AttemptStore | Promise<AttemptStore>): void
     const space = { jobId: freshJobId(), shards: 1 };
     const partitions = { lengths: new Array<number>(1_000).fill(1), crcs: new Array<number>(1_000).fill(2) };
     const indexes = Array.from({ length: 200 }, (_, index) => index);
-    await Promise.all(indexes.map((index) => store.commit(space, resultOf(attempt(index), at(1), { partitions }))));
+    await Promise.all(
+      indexes.map((index) => store.commit(space, resultOf(attempt(index), at(1), { partitions }))),
+    );
     expect((await store.changes(space, START)).results).toHaveLength(200);
   });
 

@@ -1,6 +1,11 @@
 import { type AttemptId, attemptIdOf, type JobId, taskOf } from '../../../src/contracts/ids.ts';
 import { jobSpecSchema } from '../../../src/contracts/job-spec.ts';
-import { type JobRecord, noAttempts, type Progress, type TaskResult } from '../../../src/contracts/records.ts';
+import {
+  type JobRecord,
+  noAttempts,
+  type Progress,
+  type TaskResult,
+} from '../../../src/contracts/records.ts';
 import { durationMs, type EpochMs, epochMs } from '../../../src/contracts/units.ts';
 
 /** A fixed start of time, far from zero. */
@@ -51,7 +56,11 @@ export const progress = (bytesRead: number): Progress => ({
 });
 
 /** What an attempt commits. */
-export const resultOf = (attemptId: AttemptId, committedAt: EpochMs, fields: Partial<TaskResult> = {}): TaskResult => ({
+export const resultOf = (
+  attemptId: AttemptId,
+  committedAt: EpochMs,
+  fields: Partial<TaskResult> = {},
+): TaskResult => ({
   taskId: taskOf(attemptId),
   attemptId,
   committedAt,

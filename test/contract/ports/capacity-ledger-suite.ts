@@ -6,7 +6,10 @@ const TOTAL = 100;
 const context = (nowS: number, totalSlots = TOTAL) => ({ totalSlots, now: at(nowS), length: seconds(60) });
 
 /** What every capacity ledger must do. `make` gives an empty one. */
-export function describeCapacityLedger(name: string, make: () => CapacityLedger | Promise<CapacityLedger>): void {
+export function describeCapacityLedger(
+  name: string,
+  make: () => CapacityLedger | Promise<CapacityLedger>,
+): void {
   describe(`${name} as a capacity ledger`, () => {
     it('is empty at first', async () => {
       const ledger = await make();

@@ -7,9 +7,9 @@ import { freshJobId } from './builders.ts';
 export interface CoordinatorHost {
   readonly coordinator: Coordinator;
   /** Ids of the jobs whose executions have begun, once each of their beginnings. */
-  begun(): readonly JobId[];
+  readonly begun: () => readonly JobId[];
   /** Lets the job's execution come to this end; resolves once it has. */
-  finish(jobId: JobId, end: 'succeeded' | 'failed'): Promise<void>;
+  readonly finish: (jobId: JobId, end: 'succeeded' | 'failed') => Promise<void>;
 }
 
 /** What every coordinator must do. */

@@ -4,7 +4,10 @@ import type { DecisionLog } from '../../../src/ports/job-store.ts';
 import { at, collect, freshJobId, tally } from './builders.ts';
 
 const entry = (version: number, epoch: number, decisions: readonly unknown[] = []): LogEntry => ({
-  version, epoch, at: at(version), decisions,
+  version,
+  epoch,
+  at: at(version),
+  decisions,
 });
 
 /** What every decision log must do. */
@@ -29,7 +32,11 @@ export function describeDecisionLog(name: string, make: () => DecisionLog | Prom
       const log = await make();
       const jobId = freshJobId();
       const decisions = Array.from({ length: 500 }, (_, index) => ({
-        kind: 'refuse', attemptId: `a-long-name-of-a-stage/${index}/0`, reason: 'no-slots', free: index, remainingMs: index * 7,
+        kind: 'refuse',
+        attemptId: `a-long-name-of-a-stage/${index}/0`,
+        reason: 'no-slots',
+        free: index,
+        remainingMs: index * 7,
       }));
       await log.append(jobId, entry(1, 1, decisions));
       expect(await collect(log.read(jobId))).toEqual([entry(1, 1, decisions)]);
@@ -59,7 +66,9 @@ export function describeDecisionLog(name: string, make: () => DecisionLog | Prom
         const answers = await Promise.all([1, 2].map((epoch) => log.append(jobId, entry(version, epoch))));
         expect(tally(answers)).toEqual({ appended: 1, stale: 1 });
       }
-      expect((await collect(log.read(jobId))).map(({ version }) => version)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+      expect((await collect(log.read(jobId))).map(({ version }) => version)).toEqual([
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+      ]);
     });
 
     it('keeps the logs of two jobs apart', async () => {

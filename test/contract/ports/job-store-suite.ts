@@ -18,8 +18,20 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
         error: { name: 'JobFailed', message: 'no' },
         stages: [
           {
-            name: 'map', operator: 'tokenize', tasks: 3, done: 1, running: 1, failed: 1, bytesIn: 10, bytesOut: 20,
-            recordsIn: 1, recordsOut: 2, startedAt: at(2), endedAt: at(3), workerMs: 7, progress: 0.5,
+            name: 'map',
+            operator: 'tokenize',
+            tasks: 3,
+            done: 1,
+            running: 1,
+            failed: 1,
+            bytesIn: 10,
+            bytesOut: 20,
+            recordsIn: 1,
+            recordsOut: 2,
+            startedAt: at(2),
+            endedAt: at(3),
+            workerMs: 7,
+            progress: 0.5,
           },
         ],
         attempts: { launched: 4, backups: 0, clones: 0, restarts: 1, cancelled: 0, lost: 1 },
@@ -52,7 +64,9 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
       const store = await make();
       const job = jobRecord(freshJobId());
       await store.create(job);
-      expect(await store.update(job.jobId, ['submitted'], { state: 'running', startedAt: at(3) })).toBe('updated');
+      expect(await store.update(job.jobId, ['submitted'], { state: 'running', startedAt: at(3) })).toBe(
+        'updated',
+      );
       expect(await store.update(job.jobId, ['submitted'], { state: 'cancelled' })).toBe('stale');
       expect(await store.update(job.jobId, ['submitted', 'running'], { shards: 4 })).toBe('updated');
       expect(await store.load(job.jobId)).toEqual({ ...job, state: 'running', startedAt: at(3), shards: 4 });
@@ -91,7 +105,8 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
     it('lists newest first, page by page, each job once', async () => {
       const store = await make();
       const ids = Array.from({ length: 5 }, () => freshJobId());
-      for (const [index, jobId] of ids.entries()) await store.create(jobRecord(jobId, { createdAt: at(index) }));
+      for (const [index, jobId] of ids.entries())
+        await store.create(jobRecord(jobId, { createdAt: at(index) }));
       const seen: string[] = [];
       let cursor: string | undefined;
       for (let pages = 0; pages < 10; pages++) {

@@ -17,8 +17,12 @@ const request = (kind: 'lambda' | 'fargate', index: number, size: WorkerSize = '
   kind,
   size,
   payload: {
-    jobId, attemptId: attempt(index), shards: 4, stageKey: 'jobs/x/stages/map.json',
-    inputs: [{ key: 'jobs/x/inputs/map/0.ndjson', start: 0, end: 100 }], heartbeatMs: 1_000,
+    jobId,
+    attemptId: attempt(index),
+    shards: 4,
+    stageKey: 'jobs/x/stages/map.json',
+    inputs: [{ key: 'jobs/x/inputs/map/0.ndjson', start: 0, end: 100 }],
+    heartbeatMs: 1_000,
   },
 });
 
@@ -47,14 +51,31 @@ describe('the launcher over the local Lambda and ECS', () => {
   beforeAll(async () => {
     root = await realpath(await mkdtemp(join(tmpdir(), 'outrider-launch-')));
     await mkdir(join(root, 'code'));
-    await writeFile(join(root, 'code/index.js'), `exports.handler = async (event) => { console.log('got ' + JSON.stringify(event)); };`);
-    await writeFile(join(root, 'main.mjs'), `console.log('got ' + process.env.OUTRIDER_ATTEMPT); setInterval(() => {}, 60000);`);
+    await writeFile(
+      join(root, 'code/index.js'),
+      `exports.handler = async (event) => { console.log('got ' + JSON.stringify(event)); };`,
+    );
+    await writeFile(
+      join(root, 'main.mjs'),
+      `console.log('got ' + process.env.OUTRIDER_ATTEMPT); setInterval(() => {}, 60000);`,
+    );
     lambda = await startLambdaServer({
-      credentials, region, maxConcurrency: 2, logDir: join(root, 'lambda'), nodePath: process.execPath, extraEnvironment: {},
+      credentials,
+      region,
+      maxConcurrency: 2,
+      logDir: join(root, 'lambda'),
+      nodePath: process.execPath,
+      extraEnvironment: {},
       functions: [
         {
-          name: 'worker-medium', codeDir: join(root, 'code'), handler: 'index.handler', timeoutMs: 20_000, memoryMb: 256,
-          environment: {}, asyncRetries: 0, maxEventAgeMs: 60_000,
+          name: 'worker-medium',
+          codeDir: join(root, 'code'),
+          handler: 'index.handler',
+          timeoutMs: 20_000,
+          memoryMb: 256,
+          environment: {},
+          asyncRetries: 0,
+          maxEventAgeMs: 60_000,
         },
       ],
       onLog: ({ line }) => {
@@ -62,12 +83,22 @@ describe('the launcher over the local Lambda and ECS', () => {
       },
     });
     ecs = await startEcsServer({
-      credentials, region, clusters: ['main'], maxTasks: 2, logDir: join(root, 'ecs'), nodePath: process.execPath,
+      credentials,
+      region,
+      clusters: ['main'],
+      maxTasks: 2,
+      logDir: join(root, 'ecs'),
+      nodePath: process.execPath,
       extraEnvironment: {},
       taskDefinitions: [
         {
-          family: 'worker', arn: `arn:aws:ecs:${region}:000000000000:task-definition/worker:1`, containerName: 'worker',
-          command: ['node', join(root, 'main.mjs')], cwd: root, environment: {}, memoryMb: 2_048,
+          family: 'worker',
+          arn: `arn:aws:ecs:${region}:000000000000:task-definition/worker:1`,
+          containerName: 'worker',
+          command: ['node', join(root, 'main.mjs')],
+          cwd: root,
+          environment: {},
+          memoryMb: 2_048,
         },
       ],
       onLog: ({ line }) => {
@@ -84,8 +115,11 @@ describe('the launcher over the local Lambda and ECS', () => {
       },
       {
         workerFunctions: { medium: 'worker-medium', large: 'worker-large' },
-        cluster: 'main', taskDefinition: 'worker', taskContainer: 'worker',
-        subnets: ['subnet-a'], securityGroups: ['sg-a'],
+        cluster: 'main',
+        taskDefinition: 'worker',
+        taskContainer: 'worker',
+        subnets: ['subnet-a'],
+        securityGroups: ['sg-a'],
       },
     );
   });
@@ -110,19 +144,26 @@ describe('the launcher over the local Lambda and ECS', () => {
     const outcomes = await launcher.launch([request('lambda', 3, 'small'), request('lambda', 4, 'large')]);
     expect(outcomes.map(({ outcome }) => outcome)).toEqual(['refused', 'refused']);
     expect(outcomes.map(({ message }) => message)).toEqual([
-      'no worker function of size small', expect.stringContaining('ResourceNotFoundException'),
+      'no worker function of size small',
+      expect.stringContaining('ResourceNotFoundException'),
     ]);
   });
 
   it('hands each Fargate attempt its payload, starts it once, is throttled when full, and stops it', async () => {
     const first = [request('fargate', 5), request('lambda', 6), request('fargate', 7)];
     expect((await launcher.launch(first)).map(({ attemptId, outcome }) => [attemptId, outcome])).toEqual([
-      ['map/5/0', 'accepted'], ['map/6/0', 'accepted'], ['map/7/0', 'accepted'],
+      ['map/5/0', 'accepted'],
+      ['map/6/0', 'accepted'],
+      ['map/7/0', 'accepted'],
     ]);
     await until(() => has(got(5)) && has(got(7)));
-    expect(await launcher.launch([request('fargate', 5)])).toEqual([{ attemptId: 'map/5/0', outcome: 'accepted' }]);
+    expect(await launcher.launch([request('fargate', 5)])).toEqual([
+      { attemptId: 'map/5/0', outcome: 'accepted' },
+    ]);
     expect(ecs.tasks()).toHaveLength(2);
-    expect(await launcher.launch([request('fargate', 8)])).toMatchObject([{ attemptId: 'map/8/0', outcome: 'throttled' }]);
+    expect(await launcher.launch([request('fargate', 8)])).toMatchObject([
+      { attemptId: 'map/8/0', outcome: 'throttled' },
+    ]);
     for (const { taskArn } of ecs.tasks()) await launcher.stop({ kind: 'fargate', node: taskArn });
     await until(() => ecs.tasks().every(({ lastStatus }) => lastStatus === 'STOPPED'));
   });
@@ -130,7 +171,10 @@ describe('the launcher over the local Lambda and ECS', () => {
   it('says nothing when there is nothing to stop', async () => {
     await launcher.stop({ kind: 'lambda', node: 'stream' });
     await launcher.stop({ kind: 'fargate' });
-    await launcher.stop({ kind: 'fargate', node: `arn:aws:ecs:${region}:000000000000:task/main/${'0'.repeat(32)}` });
+    await launcher.stop({
+      kind: 'fargate',
+      node: `arn:aws:ecs:${region}:000000000000:task/main/${'0'.repeat(32)}`,
+    });
   });
 
   it('answers nothing for no requests', async () => {

@@ -10,7 +10,8 @@ const freshPrefix = (): string => `case-${++serial}/`;
 const ref = (key: string): ObjectRef => ({ bucket: 'books', key });
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const text = (data: Uint8Array): string => new TextDecoder().decode(data);
-const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, index) => (index * 31 + (index >> 8)) & 255);
+const pattern = (length: number): Uint8Array =>
+  Uint8Array.from({ length }, (_, index) => (index * 31 + (index >> 8)) & 255);
 const join = (chunks: readonly Uint8Array[]): Buffer => Buffer.concat(chunks);
 
 /** What every object store must do. `make` gives a store with a bucket `books`. */
@@ -31,7 +32,9 @@ function describeReading(make: () => ObjectStore | Promise<ObjectStore>): void {
     await store.write(place, body);
     expect(join(await collect(store.read(place))).equals(body)).toBe(true);
     const range = { start: 65_535, end: 200_003 };
-    expect(join(await collect(store.read(place, { range }))).equals(body.subarray(65_535, 200_003))).toBe(true);
+    expect(join(await collect(store.read(place, { range }))).equals(body.subarray(65_535, 200_003))).toBe(
+      true,
+    );
     expect(Buffer.from(await store.readAll(place, range)).equals(body.subarray(65_535, 200_003))).toBe(true);
     expect(Buffer.from(await store.readAll(place)).equals(body)).toBe(true);
   });
@@ -121,7 +124,9 @@ function describeWriting(make: () => ObjectStore | Promise<ObjectStore>): void {
     const store = await make();
     const place = ref(`${freshPrefix()}a`);
     const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, rival) => store.write(place, bytes(`rival ${rival}`), { ifAbsent: true, metadata: { by: String(rival) } })),
+      Array.from({ length: 20 }, (_, rival) =>
+        store.write(place, bytes(`rival ${rival}`), { ifAbsent: true, metadata: { by: String(rival) } }),
+      ),
     );
     expect(tally(answers)).toEqual({ written: 1, exists: 19 });
     const winner = answers.indexOf('written');
@@ -151,7 +156,10 @@ function describeListing(make: () => ObjectStore | Promise<ObjectStore>): void {
     const expected = names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     expect(listed.map(({ key }) => key.slice(prefix.length))).toEqual(expected);
     for (const { key, sizeBytes } of listed) expect(sizeBytes).toBe(names.indexOf(key.slice(prefix.length)));
-    expect((await collect(store.list(ref(`${prefix}a/`)))).map(({ key }) => key)).toEqual([`${prefix}a/b`, `${prefix}a/ä`]);
+    expect((await collect(store.list(ref(`${prefix}a/`)))).map(({ key }) => key)).toEqual([
+      `${prefix}a/b`,
+      `${prefix}a/ä`,
+    ]);
     expect(await collect(store.list(ref(`${prefix}none`)))).toEqual([]);
   });
 
@@ -227,7 +235,9 @@ function describeUploads(make: () => ObjectStore | Promise<ObjectStore>): void {
     const first = await store.uploadPart(upload, 1, bytes('small'));
     const second = await store.uploadPart(upload, 2, bytes('last'));
     await expect(store.completeUpload(upload, [first, second])).rejects.toBeInstanceOf(InvalidInputError);
-    await expect(store.completeUpload(upload, [{ number: 1, etag: second.etag }])).rejects.toBeInstanceOf(InvalidInputError);
+    await expect(store.completeUpload(upload, [{ number: 1, etag: second.etag }])).rejects.toBeInstanceOf(
+      InvalidInputError,
+    );
   });
 
   it('lists uploads under a prefix only', async () => {
@@ -236,7 +246,8 @@ function describeUploads(make: () => ObjectStore | Promise<ObjectStore>): void {
     const inside = await Promise.all(['a', 'b', 'b'].map((name) => store.beginUpload(ref(prefix + name))));
     await store.beginUpload(ref(freshPrefix()));
     const listed = await collect(store.listUploads(ref(prefix)));
-    const ids = (uploads: readonly { uploadId: string }[]): string[] => uploads.map(({ uploadId }) => uploadId).toSorted();
+    const ids = (uploads: readonly { uploadId: string }[]): string[] =>
+      uploads.map(({ uploadId }) => uploadId).toSorted();
     expect(ids(listed)).toEqual(ids(inside));
   });
 }

@@ -38,7 +38,10 @@ export async function startTables(engine: DynamoDbEngine): Promise<TableServer> 
       const name = `outrider-${++tables}`;
       await client.send(createTable(name));
       // Dynalite makes a table in its own time; ACTIVE is the sign.
-      await waitUntilTableExists({ client, maxWaitTime: 20, minDelay: 0.02, maxDelay: 0.1 }, { TableName: name });
+      await waitUntilTableExists(
+        { client, maxWaitTime: 20, minDelay: 0.02, maxDelay: 0.1 },
+        { TableName: name },
+      );
       return new DynamoTable(documents, name);
     },
     async close() {
@@ -54,12 +57,17 @@ function createTable(name: string): CreateTableCommand {
   const number = (attribute: string) => ({ AttributeName: attribute, AttributeType: 'N' as const });
   const hash = (attribute: string) => ({ AttributeName: attribute, KeyType: 'HASH' as const });
   const range = (attribute: string) => ({ AttributeName: attribute, KeyType: 'RANGE' as const });
-  const { partitionKey, sortKey, changeKey, changeIndex, listingIndex, listingPartitionKey, listingSortKey } = TableSchema;
+  const { partitionKey, sortKey, changeKey, changeIndex, listingIndex, listingPartitionKey, listingSortKey } =
+    TableSchema;
   return new CreateTableCommand({
     TableName: name,
     BillingMode: 'PAY_PER_REQUEST',
     AttributeDefinitions: [
-      text(partitionKey), text(sortKey), number(changeKey), text(listingPartitionKey), number(listingSortKey),
+      text(partitionKey),
+      text(sortKey),
+      number(changeKey),
+      text(listingPartitionKey),
+      number(listingSortKey),
     ],
     KeySchema: [hash(partitionKey), range(sortKey)],
     LocalSecondaryIndexes: [

@@ -1,0 +1,300 @@
+import {
+  ConditionalCheckFailedException,
+  DynamoDBClient,
+  DynamoDBServiceException,
+} from '@aws-sdk/client-dynamodb';
+import {
+  BatchGetCommand,
+  DynamoDBDocumentClient,
+  GetCommand,
+  PutCommand,
+  QueryCommand,
+  UpdateCommand,
+} from '@aws-sdk/lib-dynamodb';
+import { mockClient } from 'aws-sdk-client-mock';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
+import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
+import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
+import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
+import { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
+import {
+  BrokenInvariantError,
+  InvalidInputError,
+  StoreUnavailableError,
+} from '../../../src/contracts/errors.ts';
+import {
+  at,
+  attempt,
+  freshJobId,
+  jobRecord,
+  progress,
+  resultOf,
+  seconds,
+  T0,
+} from '../../contract/ports/builders.ts';
+
+const mock = mockClient(DynamoDBDocumentClient);
+const table = new DynamoTable(
+  DynamoDBDocumentClient.from(new DynamoDBClient({ region: 'us-east-1' })),
+  'records',
+);
+const refused = new ConditionalCheckFailedException({ message: 'no', $metadata: { httpStatusCode: 400 } });
+const fault = (name: string, message: string, httpStatusCode: number): DynamoDBServiceException =>
+  new DynamoDBServiceException({ name, message, $fault: 'client', $metadata: { httpStatusCode } });
+
+/** 2025-10-09T08:53:20Z and 30 days, in seconds. */
+const EXPIRY = 1_762_592_000;
+
+beforeEach(() => {
+  mock.reset();
+});
+
+const sent = (): Record<string, unknown> => ({ ...mock.calls()[0]?.args[0].input });
+
+describe('what the stores send to DynamoDB', () => {
+  it('creates a job only where there is none, listed and with an expiry', async () => {
+    mock.on(PutCommand).resolves({});
+    const jobId = freshJobId();
+    await new DynamoJobStore(table).create(jobRecord(jobId));
+    expect(sent()).toMatchObject({
+      TableName: 'records',
+      ConditionExpression: 'attribute_not_exists(#pk)',
+      ExpressionAttributeNames: { '#pk': 'pk' },
+      Item: {
+        pk: `JOB#${jobId}`,
+        sk: 'META',
+        listing: 'JOBS',
+        createdAt: T0,
+        state: 'submitted',
+        expiresAt: EXPIRY,
+      },
+    });
+  });
+
+  it('updates a job on condition of its state, with every name behind a placeholder', async () => {
+    mock.on(UpdateCommand).resolves({});
+    await new DynamoJobStore(table).update(freshJobId(), ['submitted', 'running'], {
+      state: 'running',
+      shards: 4,
+    });
+    expect(sent()).toMatchObject({
+      UpdateExpression: 'SET #state = :set_state, #shards = :set_shards, #writeId = :set_writeId',
+      ConditionExpression: 'attribute_exists(#pk) AND #state IN (:in0, :in1)',
+      ExpressionAttributeNames: {
+        '#pk': 'pk',
+        '#state': 'state',
+        '#shards': 'shards',
+        '#writeId': 'writeId',
+      },
+      ExpressionAttributeValues: {
+        ':in0': 'submitted',
+        ':in1': 'running',
+        ':set_state': 'running',
+        ':set_shards': 4,
+      },
+    });
+  });
+
+  it('lists by the index, newest first, and reads the jobs by key', async () => {
+    const jobId = freshJobId();
+    mock.on(QueryCommand).resolves({ Items: [{ pk: `JOB#${jobId}`, sk: 'META' }] });
+    mock.on(BatchGetCommand).resolves({ Responses: { records: [] } });
+    await new DynamoJobStore(table).list({ limit: 7 });
+    expect(sent()).toMatchObject({
+      IndexName: 'by-creation',
+      KeyConditionExpression: '#listing = :listing',
+      Limit: 7,
+      ScanIndexForward: false,
+    });
+    expect(mock.commandCalls(BatchGetCommand)[0]?.args[0].input.RequestItems).toEqual({
+      records: { Keys: [{ pk: `JOB#${jobId}`, sk: 'META' }], ConsistentRead: true },
+    });
+  });
+
+  it('takes a lease that is free, over or its own, and raises the epoch in the same write', async () => {
+    mock.on(UpdateCommand).resolves({ Attributes: { owner: 'a', epoch: 7, until: at(10) } });
+    expect(await new DynamoLeaseStore(table).acquire(freshJobId(), 'a', at(0), seconds(10))).toEqual({
+      kind: 'acquired',
+      epoch: 7,
+    });
+    expect(sent()).toMatchObject({
+      ConditionExpression: 'attribute_not_exists(#pk) OR #until <= :now OR #owner = :set_owner',
+      UpdateExpression:
+        'SET #owner = :set_owner, #until = :set_until, #expiresAt = :set_expiresAt ADD #epoch :one',
+      ExpressionAttributeValues: { ':now': at(0), ':set_until': at(10), ':set_owner': 'a', ':one': 1 },
+    });
+  });
+
+  it('appends a decision log entry under its padded version', async () => {
+    mock.on(PutCommand).resolves({});
+    const jobId = freshJobId();
+    await new DynamoDecisionLog(table).append(jobId, { version: 42, epoch: 2, at: T0, decisions: [] });
+    expect(sent()).toMatchObject({
+      ConditionExpression: 'attribute_not_exists(#pk)',
+      Item: { pk: `LOG#${jobId}`, sk: '0000000042', epoch: 2, expiresAt: EXPIRY },
+    });
+  });
+
+  it('claims only what was launched and not cancelled, in the shard of the task', async () => {
+    mock.on(UpdateCommand).resolves({});
+    const jobId = freshJobId();
+    const space = { jobId, shards: 1 };
+    await new DynamoAttemptStore(table).claim(space, attempt(3, 1), { node: 'n', zone: 'z' }, at(1));
+    expect(sent()).toMatchObject({
+      Key: { pk: `J#${jobId}#0`, sk: 'A#map/3/1' },
+      ConditionExpression: '#state = :launched AND #order = :continue',
+      ExpressionAttributeValues: {
+        ':launched': 'launched',
+        ':continue': 'continue',
+        ':set_state': 'running',
+      },
+    });
+  });
+
+  it('reads changes of each shard consistently by the local index', async () => {
+    mock.on(QueryCommand).resolves({ Items: [] });
+    await new DynamoAttemptStore(table).changes({ jobId: freshJobId(), shards: 3 }, at(5));
+    expect(mock.commandCalls(QueryCommand)).toHaveLength(3);
+    expect(sent()).toMatchObject({
+      IndexName: 'by-change',
+      ConsistentRead: true,
+      KeyConditionExpression: '#pk = :pk AND #changedAt >= :since',
+    });
+  });
+
+  it('grows a grant only where there is room for all of it', async () => {
+    const jobId = freshJobId();
+    mock
+      .on(GetCommand)
+      .resolves({
+        Item: { totalSlots: 100, usedSlots: 60, grants: { [jobId]: { slots: 10, expiresAt: at(9) } } },
+      });
+    mock.on(UpdateCommand).resolves({});
+    const context = { totalSlots: 100, now: at(0), length: seconds(60) };
+    expect(await new DynamoCapacityLedger(table).resize(jobId, 30, context)).toBe(30);
+    expect(mock.commandCalls(UpdateCommand)[0]?.args[0].input).toMatchObject({
+      ConditionExpression:
+        '#grants.#job.#slots = :jobSlots AND #grants.#job.#expiresAt = :jobUntil AND #usedSlots <= :room',
+      UpdateExpression: 'SET #totalSlots = :total, #usedSlots = #usedSlots + :added, #grants.#job = :grant',
+      ExpressionAttributeValues: {
+        ':added': 20,
+        ':room': 80,
+        ':grant': { slots: 30, expiresAt: at(60) },
+        ':jobSlots': 10,
+      },
+    });
+  });
+});
+
+describe('a write whose answer was lost and which the SDK repeats', () => {
+  /** The store refuses, since its item is what the first delivery wrote. */
+  function deliverTwice(): void {
+    let stored: Record<string, unknown> = {};
+    mock.on(PutCommand).callsFake((input: { Item: Record<string, unknown> }) => {
+      stored = input.Item;
+      throw refused;
+    });
+    mock.on(UpdateCommand).callsFake((input: { ExpressionAttributeValues: Record<string, unknown> }) => {
+      const values = Object.entries(input.ExpressionAttributeValues);
+      stored = Object.fromEntries(values.map(([name, value]) => [name.replace(/^:(set_)?/, ''), value]));
+      throw refused;
+    });
+    mock.on(GetCommand).callsFake(() => ({ Item: stored }));
+  }
+
+  it('creates a job', async () => {
+    deliverTwice();
+    expect(await new DynamoJobStore(table).create(jobRecord(freshJobId()))).toEqual({ kind: 'created' });
+  });
+
+  it('updates a job', async () => {
+    deliverTwice();
+    expect(await new DynamoJobStore(table).update(freshJobId(), ['submitted'], { state: 'running' })).toBe(
+      'updated',
+    );
+  });
+
+  it('claims an attempt', async () => {
+    deliverTwice();
+    const space = { jobId: freshJobId(), shards: 1 };
+    expect(
+      await new DynamoAttemptStore(table).claim(space, attempt(0), { node: 'n', zone: 'z' }, at(0)),
+    ).toBe('claimed');
+  });
+
+  it('commits a result', async () => {
+    deliverTwice();
+    const space = { jobId: freshJobId(), shards: 1 };
+    expect(await new DynamoAttemptStore(table).commit(space, resultOf(attempt(0), at(0)))).toBe('won');
+  });
+
+  it('appends a decision', async () => {
+    deliverTwice();
+    expect(
+      await new DynamoDecisionLog(table).append(freshJobId(), {
+        version: 1,
+        epoch: 1,
+        at: T0,
+        decisions: [1],
+      }),
+    ).toBe('appended');
+  });
+});
+
+describe('errors of DynamoDB', () => {
+  const store = new DynamoAttemptStore(table);
+  const space = { jobId: freshJobId(), shards: 1 };
+
+  it.each([
+    [fault('ProvisionedThroughputExceededException', 'slow down', 400), StoreUnavailableError],
+    [fault('InternalServerError', 'oops', 500), StoreUnavailableError],
+    [new Error('connect ECONNREFUSED'), StoreUnavailableError],
+    [fault('ResourceNotFoundException', 'no table', 400), StoreUnavailableError],
+    [fault('ValidationException', 'Item size has exceeded the maximum allowed size', 400), InvalidInputError],
+    [fault('ValidationException', 'bad expression', 400), BrokenInvariantError],
+  ])('translates %s once and keeps it as the cause', async (cause, kind) => {
+    mock.on(UpdateCommand).rejects(cause);
+    const report = store.report(space, attempt(0), progress(1), at(0));
+    await expect(report).rejects.toBeInstanceOf(kind);
+    await expect(report).rejects.toHaveProperty('cause', cause);
+  });
+
+  it('refuses a job too large for its record before anything is sent', async () => {
+    const noise = Array.from({ length: 40_000 }, (_, index) => ({
+      key:
+        Math.imul(index + 1, 0x9e3779b1).toString(36) +
+        Math.imul(index + 7, 0x85ebca6b).toString(36) +
+        Math.sin(index).toString(),
+      sizeBytes: Math.imul(index, 0x27d4eb2f),
+    }));
+    await expect(
+      new DynamoJobStore(table).create(jobRecord(freshJobId(), { parts: noise })),
+    ).rejects.toBeInstanceOf(InvalidInputError);
+    expect(mock.calls()).toHaveLength(0);
+  });
+
+  it('asks again for what a batch read left out', async () => {
+    const keys = [
+      { pk: 'JOB#a', sk: 'META' },
+      { pk: 'JOB#b', sk: 'META' },
+    ];
+    mock
+      .on(BatchGetCommand)
+      .resolvesOnce({
+        Responses: { records: [{ pk: 'JOB#a' }] },
+        UnprocessedKeys: { records: { Keys: keys.slice(1) } },
+      })
+      .resolvesOnce({ Responses: { records: [{ pk: 'JOB#b' }] } });
+    expect(await table.batchGet(keys)).toEqual([{ pk: 'JOB#a' }, { pk: 'JOB#b' }]);
+  });
+
+  it('gives up on a ledger that refuses every write', async () => {
+    mock.on(GetCommand).resolves({ Item: { totalSlots: 10, usedSlots: 0, grants: {} } });
+    mock.on(UpdateCommand).rejects(refused);
+    const context = { totalSlots: 10, now: at(0), length: seconds(60) };
+    const ledger = new DynamoCapacityLedger(table, () => Promise.resolve());
+    await expect(ledger.resize(freshJobId(), 1, context)).rejects.toBeInstanceOf(StoreUnavailableError);
+  });
+});

@@ -1,0 +1,138 @@
+import { ECSClient, RunTaskCommand, StopTaskCommand } from '@aws-sdk/client-ecs';
+import { InvokeCommand, LambdaClient, LambdaServiceException } from '@aws-sdk/client-lambda';
+import { mockClient } from 'aws-sdk-client-mock';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { LambdaEcsLauncher } from '../../../src/adapters/aws/lambda-ecs-launcher.ts';
+import type { LaunchRequest } from '../../../src/ports/launcher.ts';
+import { attempt, freshJobId } from '../../contract/ports/builders.ts';
+
+const lambda = mockClient(LambdaClient);
+const ecs = mockClient(ECSClient);
+const launcher = new LambdaEcsLauncher(
+  { lambda: new LambdaClient({ region: 'us-east-1' }), ecs: new ECSClient({ region: 'us-east-1' }) },
+  {
+    workerFunctions: { small: 'fn-small', medium: 'fn-medium', large: 'fn-large', xlarge: 'fn-xlarge' },
+    cluster: 'cluster',
+    taskDefinition: 'definition',
+    taskContainer: 'worker',
+    subnets: ['s1', 's2'],
+    securityGroups: ['g'],
+  },
+);
+const request = (kind: 'lambda' | 'fargate', index = 0): LaunchRequest => ({
+  kind,
+  size: 'large',
+  payload: {
+    jobId: freshJobId(),
+    attemptId: attempt(index),
+    shards: 4,
+    stageKey: 'k',
+    inputs: [],
+    heartbeatMs: 1_000,
+  },
+});
+const fault = (name: string, httpStatusCode: number): LambdaServiceException =>
+  new LambdaServiceException({ name, message: 'why', $fault: 'client', $metadata: { httpStatusCode } });
+
+beforeEach(() => {
+  lambda.reset();
+  ecs.reset();
+});
+
+describe('launching', () => {
+  it('invokes the function of the size asynchronously with the payload', async () => {
+    lambda.on(InvokeCommand).resolves({ StatusCode: 202 });
+    const one = request('lambda');
+    expect(await launcher.launch([one])).toEqual([{ attemptId: 'map/0/0', outcome: 'accepted' }]);
+    const input = lambda.commandCalls(InvokeCommand)[0]?.args[0].input;
+    expect(input).toMatchObject({ FunctionName: 'fn-large', InvocationType: 'Event' });
+    expect(input?.Payload).toEqual(new TextEncoder().encode(JSON.stringify(one.payload)));
+  });
+
+  it('runs one Fargate task with the payload in its environment and a token against repeats', async () => {
+    ecs.on(RunTaskCommand).resolves({ tasks: [{}] });
+    const one = request('fargate');
+    await launcher.launch([one, one]);
+    const [first, second] = ecs.commandCalls(RunTaskCommand).map(({ args }) => args[0].input);
+    expect(first).toMatchObject({
+      cluster: 'cluster',
+      taskDefinition: 'definition',
+      launchType: 'FARGATE',
+      count: 1,
+      networkConfiguration: {
+        awsvpcConfiguration: { subnets: ['s1', 's2'], securityGroups: ['g'], assignPublicIp: 'ENABLED' },
+      },
+      overrides: {
+        cpu: '2048',
+        memory: '4096',
+        containerOverrides: [
+          { name: 'worker', environment: [{ name: 'OUTRIDER_ATTEMPT', value: JSON.stringify(one.payload) }] },
+        ],
+      },
+    });
+    expect(first?.clientToken).toMatch(/^[0-9a-f]{64}$/);
+    expect(second?.clientToken).toBe(first?.clientToken);
+  });
+
+  it.each([
+    [fault('TooManyRequestsException', 429), 'throttled'],
+    [fault('ServiceException', 500), 'throttled'],
+    [fault('ResourceConflictException', 409), 'throttled'],
+    [new Error('connect ECONNREFUSED'), 'throttled'],
+    [fault('ThrottlingException', 400), 'throttled'],
+    [fault('ResourceNotFoundException', 404), 'refused'],
+    [fault('AccessDeniedException', 403), 'refused'],
+    [fault('InvalidRequestContentException', 400), 'refused'],
+  ])('takes %s for %s', async (error, outcome) => {
+    lambda.on(InvokeCommand).rejects(error);
+    expect(await launcher.launch([request('lambda')])).toMatchObject([{ outcome }]);
+  });
+
+  it.each([
+    ['Capacity is unavailable at this time. Please try again later', 'throttled'],
+    ['RESOURCE:CPU', 'throttled'],
+    ['MISSING', 'refused'],
+  ])('takes the failure %j of RunTask for %s', async (reason, outcome) => {
+    ecs.on(RunTaskCommand).resolves({ failures: [{ reason }] });
+    expect(await launcher.launch([request('fargate')])).toMatchObject([{ outcome, message: reason }]);
+  });
+
+  it('answers in the order of requests, whatever fails among them', async () => {
+    lambda.on(InvokeCommand).rejectsOnce(fault('TooManyRequestsException', 429)).resolves({});
+    ecs.on(RunTaskCommand).resolves({ tasks: [{}] });
+    const kinds = ['lambda', 'fargate', 'lambda', 'fargate', 'lambda'] as const;
+    const outcomes = await launcher.launch(kinds.map((kind, index) => request(kind, index)));
+    expect(outcomes.map(({ attemptId }) => attemptId)).toEqual([
+      'map/0/0',
+      'map/1/0',
+      'map/2/0',
+      'map/3/0',
+      'map/4/0',
+    ]);
+    expect(outcomes.map(({ outcome }) => outcome)).toEqual([
+      'throttled',
+      'accepted',
+      'accepted',
+      'accepted',
+      'accepted',
+    ]);
+  });
+});
+
+describe('stopping', () => {
+  it('stops a Fargate task, and does not throw when that fails', async () => {
+    ecs.on(StopTaskCommand).resolvesOnce({}).rejects(new Error('gone'));
+    await launcher.stop({ kind: 'fargate', node: 'arn' });
+    await launcher.stop({ kind: 'fargate', node: 'arn' });
+    expect(ecs.commandCalls(StopTaskCommand)[0]?.args[0].input).toMatchObject({
+      cluster: 'cluster',
+      task: 'arn',
+    });
+  });
+
+  it('can do nothing about a Lambda invocation', async () => {
+    await launcher.stop({ kind: 'lambda', node: 'stream' });
+    expect(ecs.calls()).toHaveLength(0);
+    expect(lambda.calls()).toHaveLength(0);
+  });
+});
