@@ -76,8 +76,9 @@ class CsvTable {
     }
     const outcome = this.#parser.push(line);
     if (outcome.kind === 'open') return undefined;
-    if (outcome.kind === 'bad') return this.#refuse(outcome.what);
-    return this.#isRecordText ? this.#rowOf(outcome.fields) : this.#refuse('not valid UTF-8');
+    if (outcome.kind === 'record' && this.#isRecordText) return this.#rowOf(outcome.fields);
+    this.#refuse(outcome.kind === 'bad' ? outcome.what : 'not valid UTF-8');
+    return undefined;
   }
 
   end(): void {
@@ -92,7 +93,8 @@ class CsvTable {
     }
     const columns = this.#columns;
     if (fields.length !== columns.length) {
-      return this.#refuse(`${String(fields.length)} fields where there should be ${String(columns.length)}`);
+      this.#refuse(`${String(fields.length)} fields where there should be ${String(columns.length)}`);
+      return undefined;
     }
     const row: Record<string, string> = {};
     for (let index = 0; index < columns.length; index++) row[columns[index] ?? ''] = fields[index] ?? '';
@@ -109,10 +111,9 @@ class CsvTable {
     }
   }
 
-  #refuse(what: string): undefined {
+  #refuse(what: string): void {
     if (this.#bad.policy === 'fail') throw new BadRecordError(`${this.#place()}: ${what}`);
     this.#bad.onSkip();
-    return undefined;
   }
 
   #place(): string {

@@ -108,15 +108,13 @@ export class ExternalSort {
     for (const { key, value } of this.#hash?.drain() ?? []) {
       await this.#store(key, value, partitionOf(key, this.#options.partitions));
     }
-    const arena = this.#arena;
-    if (arena === undefined) return;
     if (this.#runs.length === 0) {
-      await this.#drainArena(arena, sink);
+      if (this.#arena !== undefined) await this.#drainArena(this.#arena, sink);
       this.#arena = undefined;
       return;
     }
     await this.#spill();
-    // The merge needs the memory for its own buffers.
+    // The merge needs the memory for its own buffers: no variable may hold the arena here.
     this.#arena = undefined;
     await mergeRuns(this.#runs, sink, this.#options);
   }

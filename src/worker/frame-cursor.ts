@@ -179,7 +179,7 @@ export class CursorHeap {
 /** A heap over cursors that were not advanced yet; their first chunks are read all at once. */
 export async function heapOf(cursors: readonly FrameCursor[]): Promise<CursorHeap> {
   const heap = new CursorHeap();
-  const begun = await Promise.all(cursors.map((cursor) => cursor.advance()));
+  const begun = await Promise.all(cursors.map(async (cursor) => cursor.advance()));
   cursors.forEach((cursor, place) => {
     if (begun[place] === true) heap.push(cursor);
   });

@@ -33,12 +33,12 @@ export class HashCombiner {
   /** Whether the record was taken in; else it goes the usual way. */
   take(key: Uint8Array, value: Uint8Array): boolean {
     if (this.#isOff || key.length > longestKeyBytes) return false;
-    const name = Buffer.from(key.buffer, key.byteOffset, key.length).toString('latin1');
+    const name = bufferOf(key).toString('latin1');
     const entry = this.#entries.get(name);
     this.#lookups++;
     if (entry !== undefined) {
       this.#hits++;
-      const combined = this.#combine(entry.value, Buffer.from(value.buffer, value.byteOffset, value.length));
+      const combined = this.#combine(entry.value, bufferOf(value));
       // The combiner may answer the caller's bytes, which are only lent.
       entry.value = Buffer.from(combined);
       return true;
@@ -60,3 +60,6 @@ export class HashCombiner {
     this.#usedBytes = 0;
   }
 }
+
+const bufferOf = (bytes: Uint8Array): Buffer =>
+  Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);

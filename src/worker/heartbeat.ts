@@ -26,7 +26,7 @@ export function startHeartbeat(options: HeartbeatOptions): { stop(): Promise<voi
   const stopped = new AbortController();
   const beat = async (): Promise<void> => {
     // Ends with the attempt, which has its own limit of time.
-    while (!stopped.signal.aborted) {
+    for (;;) {
       await clock.sleep(options.every, stopped.signal);
       if (stopped.signal.aborted) return;
       try {

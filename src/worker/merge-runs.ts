@@ -8,7 +8,7 @@ import type { Run } from './run-file.ts';
 
 /** Runs that are merged at once. */
 export const mergeFanIn = 64;
-const mostChunkBytes = 1024 * 1024;
+const mostChunkBytes = 256 * 1024;
 const leastChunkBytes = 4 * 1024;
 
 export interface MergeOptions {

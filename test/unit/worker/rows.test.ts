@@ -1,0 +1,117 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
+import { csvRows } from '../../../src/worker/csv-rows.ts';
+import { ndjsonRows } from '../../../src/worker/ndjson-rows.ts';
+import type { Row } from '../../../src/worker/operator.ts';
+import { collect, latin1, putSource } from '../../support/worker-fixtures.ts';
+
+const signal = new AbortController().signal;
+
+interface Reading {
+  readonly format: 'csv' | 'ndjson';
+  readonly policy?: 'fail' | 'skip';
+  readonly header?: boolean;
+  readonly gzip?: boolean;
+  /** Splits the file here. */
+  readonly cut?: number;
+}
+
+async function rowsOf(body: string | Buffer, options: Reading): Promise<{ rows: Row[]; skipped: number }> {
+  const { format, policy = 'fail', header = true, gzip = false, cut } = options;
+  const objects = new MemoryObjectStore();
+  const text = Buffer.from(body);
+  const whole = await putSource(objects, { bucket: 'input', key: 'in/a' }, gzip ? gzipSync(text) : text, gzip);
+  const segments = cut === undefined ? [whole] : [{ ...whole, end: cut }, { ...whole, start: cut }];
+  const reading = { objects, signal, onBytes: () => undefined };
+  let skipped = 0;
+  const bad = { policy, onSkip: () => { skipped++; } };
+  const rows: Row[] = [];
+  for (const segment of segments) {
+    const batches = format === 'csv' ? csvRows(reading, segment, { header, bad }) : ndjsonRows(reading, segment, bad);
+    rows.push(...(await collect(batches)).flat());
+  }
+  return { rows, skipped };
+}
+
+describe('NDJSON', () => {
+  it('gives objects, passing over white space and a byte order mark', async () => {
+    const body = '\uFEFF{"a":1}\r\n\n  \t\n{"a":{"b":"é"},"__proto__":2}';
+    const { rows } = await rowsOf(body, { format: 'ndjson' });
+    expect(rows.map((row) => JSON.stringify(row))).toEqual(['{"a":1}', '{"a":{"b":"é"},"__proto__":2}']);
+  });
+
+  it.each([
+    ['{"a":1}\n\n[1]\n', 'in/a:3: not a JSON object (byte 9)'],
+    ['{"a":1}\n3', 'in/a:2: not a JSON object (byte 8)'],
+    ['{"a":1}\nnull\n', 'in/a:2: not a JSON object (byte 8)'],
+  ])('names file and line of a bad record: %j', async (body, message) => {
+    await expect(rowsOf(body, { format: 'ndjson' })).rejects.toThrow(message);
+    await expect(rowsOf(body, { format: 'ndjson', gzip: true })).rejects.toThrow(message);
+    await expect(rowsOf(body, { format: 'ndjson', cut: 3 })).rejects.toThrow(message);
+  });
+
+  it('says what is wrong with broken JSON and broken UTF-8', async () => {
+    await expect(rowsOf('{}\n{"a":\n', { format: 'ndjson' })).rejects.toThrow(/^in\/a:2: not valid JSON: .*\(byte 3\)$/);
+    await expect(rowsOf(latin1('{"a":"ÿ"}\n'), { format: 'ndjson' })).rejects.toThrow('in/a:1: not valid UTF-8 (byte 0)');
+  });
+
+  it('skips and counts bad records where it should', async () => {
+    const { rows, skipped } = await rowsOf('x\n{"a":1}\n[]\n', { format: 'ndjson', policy: 'skip' });
+    expect({ rows, skipped }).toEqual({ rows: [{ a: 1 }], skipped: 2 });
+  });
+});
+
+describe('CSV', () => {
+  it('reads quoted fields with commas, quotes and line ends', async () => {
+    const body = '\uFEFFname,text\r\na,"x, ""y""\r\nz"\n\nb,\n"c",""';
+    const { rows } = await rowsOf(body, { format: 'csv' });
+    expect(rows).toEqual([{ name: 'a', text: 'x, "y"\r\nz' }, { name: 'b', text: '' }, { name: 'c', text: '' }]);
+  });
+
+  it('names columns c0, c1, … without a header', async () => {
+    expect((await rowsOf('1,2\n3,4\n', { format: 'csv', header: false })).rows).toEqual([{ c0: '1', c1: '2' }, { c0: '3', c1: '4' }]);
+  });
+
+  it.each(['', '\n', 'a,b\n'])('has no rows in %j', async (body) => {
+    expect((await rowsOf(body, { format: 'csv' })).rows).toEqual([]);
+  });
+
+  it.each([
+    ['a,b\n1,2\n3\n', 'in/a:3: 1 fields where there should be 2'],
+    ['a,b\n"1\n\n",2\n3,4,5\n', 'in/a:5: 3 fields where there should be 2'],
+    ['a,b\n1,x"y\n', 'in/a:2: a quote within a field that does not begin with one'],
+    ['a,b\n1,"x"y\n', 'in/a:2: text after the closing quote of a field'],
+    ['a,b\n1,2\n3,"x\n5,6\n', 'in/a:3: a quoted field is not closed'],
+    ['a,a\n1,2\n', 'in/a:1: two columns are named "a"'],
+  ])('names file and line of what is wrong in %j', async (body, message) => {
+    await expect(rowsOf(body, { format: 'csv' })).rejects.toThrow(message);
+  });
+
+  it('loses one record to a stray quote when it skips', async () => {
+    const { rows, skipped } = await rowsOf('a,b\n1,"x"y\n3,4\n5\n6,7\n', { format: 'csv', policy: 'skip' });
+    expect({ rows, skipped }).toEqual({ rows: [{ a: '3', b: '4' }, { a: '6', b: '7' }], skipped: 2 });
+  });
+});
+
+describe('broken files', () => {
+  it('names a gzip file that is cut short', async () => {
+    const objects = new MemoryObjectStore();
+    const body = gzipSync(Buffer.from('{"a":1}\n'.repeat(1_000)));
+    const segment = await putSource(objects, { bucket: 'input', key: 'in/b.gz' }, body.subarray(0, 30), true);
+    const bad = { policy: 'skip', onSkip: () => undefined } as const;
+    await expect(collect(ndjsonRows({ objects, signal, onBytes: () => undefined }, segment, bad))).rejects.toThrow(
+      'in/b.gz: not whole gzip data: unexpected end of file',
+    );
+  });
+
+  it('names a file that changed since it was planned', async () => {
+    const objects = new MemoryObjectStore();
+    const segment = await putSource(objects, { bucket: 'input', key: 'in/c' }, latin1('{}\n'));
+    await objects.write({ bucket: 'input', key: 'in/c' }, latin1('[]\n'));
+    const bad = { policy: 'fail', onSkip: () => undefined } as const;
+    await expect(collect(ndjsonRows({ objects, signal, onBytes: () => undefined }, segment, bad))).rejects.toThrow(
+      'in/c: changed since the job was planned',
+    );
+  });
+});
