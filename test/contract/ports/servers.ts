@@ -27,10 +27,14 @@ export interface TableServer {
   close(): Promise<void>;
 }
 
-export async function startTables(engine: DynamoDbEngine): Promise<TableServer> {
+/** @param front - gives the endpoint that clients use for the server's, such as a proxy's. */
+export async function startTables(
+  engine: DynamoDbEngine,
+  front: (endpoint: string) => Promise<string> = (endpoint) => Promise.resolve(endpoint),
+): Promise<TableServer> {
   const { dir, remove } = await scratchDir();
   const server = await startDynamoDb({ dir, engine });
-  const client = new DynamoDBClient(connection(server.endpoint));
+  const client = new DynamoDBClient(connection(await front(server.endpoint)));
   const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
   let tables = 0;
   return {
@@ -87,12 +91,14 @@ function createTable(name: string): CreateTableCommand {
   });
 }
 
-/** A local S3 with the bucket `books`. */
-export async function startObjects(): Promise<{ client: S3Client; close(): Promise<void> }> {
+/** A local S3 with the bucket `books`; `front` as with tables. */
+export async function startObjects(
+  front: (endpoint: string) => Promise<string> = (endpoint) => Promise.resolve(endpoint),
+): Promise<{ client: S3Client; close(): Promise<void> }> {
   const { dir, remove } = await scratchDir();
   const server = await startS3Server({ rootDir: dir, credentials, region });
   await server.createBucket('books');
-  const client = new S3Client({ ...connection(server.endpoint), forcePathStyle: true });
+  const client = new S3Client({ ...connection(await front(server.endpoint)), forcePathStyle: true });
   return {
     client,
     async close() {
