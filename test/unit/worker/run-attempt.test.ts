@@ -177,3 +177,16 @@ describe('runAttempt', () => {
     expect((await worker.leftovers()).data).toEqual(['jobs/words-0123456789ab/data/work/0/0']);
   });
 });
+
+describe('text written by a stage that others read', () => {
+  it('becomes a record per line, key and value cut at the first TAB, whatever the pieces', async () => {
+    const worker = new WorkerOfTest();
+    const run = async ({ output }: TaskContext): Promise<void> => {
+      for (const piece of ['k\tv', '1\tx\nlo', 'ng', 'er\n\n', 'last']) await output.write(latin1(piece));
+    };
+    expect(await worker.run({ run, output: 'unsorted' })).toBe('done');
+    const body = await worker.objects.readAll({ bucket: worker.dataBucket, key: 'jobs/words-0123456789ab/data/work/0/0' });
+    expect(await recordsOf(body)).toEqual([['k', 'v1\tx'], ['longer', ''], ['', ''], ['last', '']]);
+    expect((await worker.results())[0]).toMatchObject({ recordsOut: 4, partitions: { lengths: [body.length], crcs: [crc32(body)] } });
+  });
+});
