@@ -89,7 +89,12 @@ function expand(name: BuiltinJobName, options: BuiltinJobOptions): Stages {
 }
 
 const wordcount = (options: BuiltinJobOptions): Stages => [
-  { name: 'tokenize', operator: 'tokenize', inputs: [textSource(options)], partitions: partitionsOf(options) },
+  {
+    name: 'tokenize',
+    operator: 'tokenize',
+    inputs: [textSource(options)],
+    partitions: partitionsOf(options),
+  },
   { name: 'count', operator: 'sum-counts', inputs: [{ stage: 'tokenize', pattern: 'all-to-all' }] },
 ];
 
@@ -99,9 +104,12 @@ const grep = (options: BuiltinJobOptions): Stages => [
 
 const grepCount = (options: BuiltinJobOptions): Stages => {
   if (options.invert === true) {
-    throw new InvalidInputError('invert cannot go with count: lines that do not match have no matches to count', {
-      field: 'invert',
-    });
+    throw new InvalidInputError(
+      'invert cannot go with count: lines that do not match have no matches to count',
+      {
+        field: 'invert',
+      },
+    );
   }
   return [
     {
@@ -175,7 +183,12 @@ const groupby = (options: BuiltinJobOptions): Stages => {
 
 const shuffleJoin = (options: BuiltinJobOptions): Stages => {
   const { right, leftKey, rightKey } = joinSides(options);
-  const side = (name: 'left' | 'right', uris: readonly string[], format: SourceFormat | undefined, key: string) => ({
+  const side = (
+    name: 'left' | 'right',
+    uris: readonly string[],
+    format: SourceFormat | undefined,
+    key: string,
+  ) => ({
     name,
     operator: 'join-map' as const,
     options: { ...joinKey(options, key), ...columnsOf(name, options) },
@@ -209,20 +222,45 @@ const broadcastJoin = (options: BuiltinJobOptions): Stages => {
     {
       name: 'join',
       operator: 'join-probe',
-      options: { ...joinKey(options, leftKey), ...columnsOf('left', options), leftKey, rightKey, ...rowOutput(options) },
-      inputs: [
-        rowSource(options, options.inputs, options.format),
-        { stage: 'right', pattern: 'broadcast' },
-      ],
+      options: {
+        ...joinKey(options, leftKey),
+        ...columnsOf('left', options),
+        leftKey,
+        rightKey,
+        ...rowOutput(options),
+      },
+      inputs: [rowSource(options, options.inputs, options.format), { stage: 'right', pattern: 'broadcast' }],
     },
   ];
 };
 
-function joinSides(options: BuiltinJobOptions): { right: readonly string[]; leftKey: string; rightKey: string } {
+function joinSides(options: BuiltinJobOptions): {
+  right: readonly string[];
+  leftKey: string;
+  rightKey: string;
+} {
   const { right, leftKey } = options;
   if (right === undefined || right.length === 0) throw missing('join', 'right', 'the right-hand inputs');
   if (leftKey === undefined) throw missing('join', 'leftKey', 'a column of the left-hand side');
+  const { output } = rowOutput(options);
+  refuseUnnamed('leftColumns', output, options.format, options.leftColumns);
+  refuseUnnamed('rightColumns', output, options.rightFormat ?? options.format, options.rightColumns);
   return { right, leftKey, rightKey: options.rightKey ?? leftKey };
+}
+
+/** NDJSON rows may each have other columns, and CSV must know them before its first row. */
+function refuseUnnamed(
+  field: 'leftColumns' | 'rightColumns',
+  output: 'csv' | 'ndjson',
+  format: SourceFormat | undefined,
+  columns: readonly string[] | undefined,
+): void {
+  if (output === 'ndjson' || format !== 'ndjson' || columns !== undefined) return;
+  throw missing(
+    'join',
+    field,
+    'to write NDJSON rows as CSV their columns must be named; or write rows as ndjson',
+  );
 }
 
 /** Keys of two formats are compared as text: CSV has no numbers. */
@@ -256,7 +294,11 @@ const textSource = (options: BuiltinJobOptions): Source => ({
   ...given('splitBytes', options.splitBytes),
 });
 
-function rowSource(options: BuiltinJobOptions, uris: readonly string[], format: SourceFormat = 'csv'): Source {
+function rowSource(
+  options: BuiltinJobOptions,
+  uris: readonly string[],
+  format: SourceFormat = 'csv',
+): Source {
   if (format === 'text') {
     throw new InvalidInputError('format must be csv or ndjson: rows have columns, lines of text have none', {
       field: 'format',
@@ -282,7 +324,16 @@ const accepted: Readonly<Record<BuiltinJobName, readonly (keyof BuiltinJobOption
   grep: ['pattern', 'ignoreCase', 'invert', 'count', 'partitions'],
   sort: ['partitions'],
   groupby: [...ofRows, 'key', 'aggregates'],
-  join: [...ofRows, 'right', 'rightFormat', 'leftKey', 'rightKey', 'leftColumns', 'rightColumns', 'broadcast'],
+  join: [
+    ...ofRows,
+    'right',
+    'rightFormat',
+    'leftKey',
+    'rightKey',
+    'leftColumns',
+    'rightColumns',
+    'broadcast',
+  ],
 };
 
 function refuseForeign(name: BuiltinJobName, options: BuiltinJobOptions): void {

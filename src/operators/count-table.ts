@@ -43,7 +43,11 @@ export class CountTable {
         this.insert(slot, from, start, end, hash);
         return;
       }
-      if (this.hashes[entry] === hash && this.lengths[entry] === length && this.holds(entry, from, start, length)) {
+      if (
+        this.hashes[entry] === hash &&
+        this.lengths[entry] === length &&
+        this.holds(entry, from, start, length)
+      ) {
         this.counts[entry] = (this.counts[entry] ?? 0) + 1;
         return;
       }

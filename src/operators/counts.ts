@@ -32,10 +32,13 @@ export function addCounts(left: number | bigint, right: number | bigint): number
 }
 
 /** Combines two counts of one key. */
-export const combineCounts: Combine = (left, right) => encodeCount(addCounts(decodeCount(left), decodeCount(right)));
+export const combineCounts: Combine = (left, right) =>
+  encodeCount(addCounts(decodeCount(left), decodeCount(right)));
 
 const badCount = (value: Buffer): BadRecordError =>
-  new BadRecordError(`a count must be decimal digits, not ${JSON.stringify(value.toString('latin1').slice(0, 80))}`);
+  new BadRecordError(
+    `a count must be decimal digits, not ${JSON.stringify(value.toString('latin1').slice(0, 80))}`,
+  );
 
 const one = Buffer.from('1');
 

@@ -30,7 +30,8 @@ export function readBracket(
     at = low.end;
     if (pattern[at] === '-' && at + 1 < pattern.length && pattern[at + 1] !== ']') {
       const high = readElement(pattern, at + 1);
-      if (high.byte < low.byte) throw new PatternError('has a range in "[…]" whose end comes before its begin');
+      if (high.byte < low.byte)
+        throw new PatternError('has a range in "[…]" whose end comes before its begin');
       set.fill(1, low.byte, high.byte + 1);
       at = high.end;
     } else {
@@ -49,7 +50,9 @@ function readClass(pattern: string, at: number, set: Uint8Array): number | undef
   const name = pattern.slice(at + 2, end);
   const holds = Object.hasOwn(posixClasses, name) ? posixClasses[name] : undefined;
   if (holds === undefined) {
-    throw new PatternError(`has no known class in "[:${name}:]"; known are ${Object.keys(posixClasses).join(', ')}`);
+    throw new PatternError(
+      `has no known class in "[:${name}:]"; known are ${Object.keys(posixClasses).join(', ')}`,
+    );
   }
   for (let byte = 0; byte < 256; byte++) if (holds(byte)) set[byte] = 1;
   return end + 2;

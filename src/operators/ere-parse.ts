@@ -14,10 +14,15 @@ const maxDepth = 200;
  *
  * @throws PatternError whose message completes "the pattern …".
  */
-export function parseEre(pattern: string, ignoreCase: boolean): { ere: Ere; groups: number; hasReferences: boolean } {
+export function parseEre(
+  pattern: string,
+  ignoreCase: boolean,
+): { ere: Ere; groups: number; hasReferences: boolean } {
   const bytes = Buffer.from(pattern, 'utf8').toString('latin1');
-  if (bytes.length > maxPatternBytes) throw new PatternError(`is longer than ${String(maxPatternBytes)} bytes`);
-  if (/[\n\0]/.test(bytes)) throw new PatternError('must be one line without NULs; for alternatives write a|b');
+  if (bytes.length > maxPatternBytes)
+    throw new PatternError(`is longer than ${String(maxPatternBytes)} bytes`);
+  if (/[\n\0]/.test(bytes))
+    throw new PatternError('must be one line without NULs; for alternatives write a|b');
   const parser = new Parser(bytes, ignoreCase);
   const ere = parser.alternatives(0);
   // Only a ")" stops the reader before the end.
@@ -72,7 +77,8 @@ class Parser {
       if (count > 0 && this.text[this.at - 1] === '?' && before !== undefined && '*+?}'.includes(before)) {
         throw new PatternError(`has "${before}?"; extended regular expressions know no lazy repeats`);
       }
-      if (count > maxDepth) throw new PatternError(`repeats one item more than ${String(maxDepth)} times over`);
+      if (count > maxDepth)
+        throw new PatternError(`repeats one item more than ${String(maxDepth)} times over`);
       item = { kind: 'repeat', item, ...bounds };
     }
   }
@@ -80,7 +86,9 @@ class Parser {
   /** grep only warns of these, and what it then matches differs from release to release. */
   private refuseBareRepeat(at: number): void {
     if (this.bounds() === undefined) return;
-    throw new PatternError(`has "${this.text.slice(at, this.at)}" with nothing to repeat; write a backslash before it`);
+    throw new PatternError(
+      `has "${this.text.slice(at, this.at)}" with nothing to repeat; write a backslash before it`,
+    );
   }
 
   /** Takes the repeat operator at this place; undefined where there is none. */
@@ -120,7 +128,8 @@ class Parser {
     }
     const index = ++this.groups;
     const item = this.alternatives(depth + 1);
-    if (this.text[this.at] !== ')') throw new PatternError('has a "(" without its ")"; write \\( for the character');
+    if (this.text[this.at] !== ')')
+      throw new PatternError('has a "(" without its ")"; write \\( for the character');
     this.at++;
     this.closed.add(index);
     return { kind: 'group', item };
@@ -139,7 +148,8 @@ class Parser {
     const known = Object.hasOwn(escapes, char) ? escapes[char] : undefined;
     if (known !== undefined) return known;
     if (/[1-9]/.test(char)) {
-      if (!this.closed.has(Number(char))) throw new PatternError(`has \\${char} before the end of group ${char}`);
+      if (!this.closed.has(Number(char)))
+        throw new PatternError(`has \\${char} before the end of group ${char}`);
       this.hasReferences = true;
       return { kind: 'backreference', group: Number(char) };
     }
@@ -169,7 +179,12 @@ function boundsOf(found: RegExpExecArray): { min: number; max: number } {
   const [, low, comma, high, only] = found;
   const min = Number(low ?? 0);
   const upper = low === undefined ? only : high;
-  const max = comma === '' ? Number(`${low ?? ''}${high ?? ''}`) : upper === undefined || upper === '' ? Infinity : Number(upper);
+  const max =
+    comma === ''
+      ? Number(`${low ?? ''}${high ?? ''}`)
+      : upper === undefined || upper === ''
+        ? Infinity
+        : Number(upper);
   if (min > maxRepeat || (max !== Infinity && max > maxRepeat)) {
     throw new PatternError(`repeats more than ${String(maxRepeat)} times`);
   }

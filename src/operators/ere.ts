@@ -14,8 +14,9 @@ export interface LineMatcher {
 
 /**
  * A matcher of an extended regular expression, as `LC_ALL=C grep -aE` reads it: over bytes, "." is any byte.
- * Matching takes time linear in the line; only patterns with back references are matched by backtracking, for
- * which the longest match is not promised.
+ * To tell whether a line matches takes time linear in the line. `spans` does too for most patterns; where every
+ * match might have become a longer one, as with `a*b|a` in a line of a's, it looks on to the end of the line for
+ * each. Patterns with back references are matched by backtracking, for which the longest match is not promised.
  *
  * @throws InvalidInputError with the field `options.pattern` where the pattern is wrong.
  */
@@ -31,7 +32,11 @@ export function compileEre(pattern: string, { ignoreCase }: { ignoreCase: boolea
   } catch (cause) {
     if (!(cause instanceof PatternError)) throw cause;
     const shown = JSON.stringify(pattern.length > 200 ? `${pattern.slice(0, 200)}…` : pattern);
-    throw new InvalidInputError(`the pattern ${shown} ${cause.message}`, { field: 'options.pattern' }, { cause });
+    throw new InvalidInputError(
+      `the pattern ${shown} ${cause.message}`,
+      { field: 'options.pattern' },
+      { cause },
+    );
   }
 }
 
@@ -44,7 +49,7 @@ function linear(anywhere: Automaton, here: Automaton, backward: Automaton): Line
       if (marks.length <= end - start) marks = new Uint8Array(2 * (end - start));
       const line = { start, end };
       backward.markStarts(bytes, line, marks);
-      for (let at = start; at < end; ) {
+      for (let at = start; at < end;) {
         const found = marks[at - start] === 1 ? here.longest(bytes, line, at) : -1;
         if (found > at) yield [at, found];
         at = Math.max(found, at + 1);

@@ -58,11 +58,17 @@ export const exec: Operator = {
   },
 };
 
-async function runChild(child: ChildProcessWithoutNullStreams, program: string, context: TaskContext): Promise<void> {
+async function runChild(
+  child: ChildProcessWithoutNullStreams,
+  program: string,
+  context: TaskContext,
+): Promise<void> {
   const complaint = keepTail(child);
   const ended = new Promise<{ code: number | null; signal: string | null }>((resolve, reject) => {
     child.once('error', (cause) => {
-      reject(new ProgramFailedError(`${program} cannot be started: ${cause.message}`, { program }, { cause }));
+      reject(
+        new ProgramFailedError(`${program} cannot be started: ${cause.message}`, { program }, { cause }),
+      );
     });
     child.once('close', (code, signal) => {
       resolve({ code, signal });
@@ -85,7 +91,11 @@ async function runChild(child: ChildProcessWithoutNullStreams, program: string, 
   if (code === 0) return;
   const how = code === null ? `was ended by ${String(signal)}` : `ended with code ${String(code)}`;
   const said = complaint();
-  throw new ProgramFailedError(`${program} ${how}${said === '' ? '' : `: ${said}`}`, { program, code, signal });
+  throw new ProgramFailedError(`${program} ${how}${said === '' ? '' : `: ${said}`}`, {
+    program,
+    code,
+    signal,
+  });
 }
 
 /** Writes all lines to the program; ends early, and well, where it stops reading. */
@@ -165,7 +175,8 @@ function commandOf(options: Options): [program: string, ...rest: string[]] {
 function environmentOf(options: Options): Record<string, string> {
   const { env } = options;
   if (env === undefined) return {};
-  if (typeof env !== 'object' || env === null || Array.isArray(env)) throw wrongOption('env', 'names with texts');
+  if (typeof env !== 'object' || env === null || Array.isArray(env))
+    throw wrongOption('env', 'names with texts');
   return Object.fromEntries(
     Object.entries(env).map(([name, value]: [string, unknown]) => {
       if (typeof value !== 'string' || value.includes('\0') || !/^[A-Za-z_]\w*$/.test(name)) {

@@ -22,7 +22,8 @@ export const grep: Operator = {
     flagOption(options, 'invert');
     matcherOf(options);
   },
-  async run({ inputs, output, options, count }) {
+  async run(context) {
+    const { inputs, output, options } = context;
     const matcher = matcherOf(options);
     const isWanted = !flagOption(options, 'invert');
     const writer = new LineWriter(output);
@@ -34,7 +35,7 @@ export const grep: Operator = {
           lines++;
           return writer.line(bytes, start, end);
         });
-        count('matched', lines);
+        context.count('matched', lines);
       }
     }
     await writer.flush();
@@ -48,7 +49,8 @@ export const grepCount: Operator = {
     matcherOf(options);
   },
   combiner: () => combineCounts,
-  async run({ inputs, output, options, count }) {
+  async run(context) {
+    const { inputs, output, options } = context;
     const matcher = matcherOf(options);
     const counts = new LocalCounts(output);
     for (const input of inputs) {
@@ -56,7 +58,7 @@ export const grepCount: Operator = {
         await eachLine(bytes, (start, end) => take(bytes, matcher.spans(bytes, start, end), counts));
       }
     }
-    count('matches', counts.added);
+    context.count('matches', counts.added);
     await counts.flush();
   },
 };

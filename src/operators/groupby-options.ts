@@ -34,12 +34,16 @@ export function groupbyOptions(options: Options, more: readonly string[] = []): 
   if (key === undefined) throw wrongOption('key', 'a column or a list of columns');
   const list = options['aggregates'];
   if (!Array.isArray(list) || list.length === 0 || list.length > maxAggregates) {
-    throw wrongOption('aggregates', `a list of 1 to ${String(maxAggregates)} such as { "op": "sum", "column": "price" }`);
+    throw wrongOption(
+      'aggregates',
+      `a list of 1 to ${String(maxAggregates)} such as { "op": "sum", "column": "price" }`,
+    );
   }
   const aggregates = list.map((item: unknown, at) => aggregateOf(item, `aggregates.${String(at)}`));
   const names = [...key, ...aggregates.map(({ name }) => name)];
   const twice = aggregates.findIndex(({ name }) => names.indexOf(name) !== names.lastIndexOf(name));
-  if (twice >= 0) throw wrongOption(`aggregates.${String(twice)}.as`, 'a name that no other column of the result has');
+  if (twice >= 0)
+    throw wrongOption(`aggregates.${String(twice)}.as`, 'a name that no other column of the result has');
   return { key, aggregates };
 }
 
@@ -48,8 +52,10 @@ function aggregateOf(item: unknown, path: string): Aggregate {
   const { op, column, as } = item as Options;
   const known = aggregateOps.find((name) => name === op);
   if (known === undefined) throw wrongOption(`${path}.op`, `one of ${aggregateOps.join(', ')}`);
-  if (column !== undefined && typeof column !== 'string') throw wrongOption(`${path}.column`, 'the name of a column');
-  if (column === undefined && known !== 'count') throw wrongOption(`${path}.column`, `the column to take ${known} of`);
+  if (column !== undefined && typeof column !== 'string')
+    throw wrongOption(`${path}.column`, 'the name of a column');
+  if (column === undefined && known !== 'count')
+    throw wrongOption(`${path}.column`, `the column to take ${known} of`);
   if (as !== undefined && typeof as !== 'string') throw wrongOption(`${path}.as`, 'a name');
   return { op: known, column, name: as ?? (column === undefined ? known : `${known}_${column}`) };
 }

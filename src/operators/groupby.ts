@@ -53,7 +53,12 @@ export const groupbyMap: Operator = {
   },
 };
 
-function addRow(partials: readonly Partial[], aggregates: readonly Aggregate[], row: Row, format: string): void {
+function addRow(
+  partials: readonly Partial[],
+  aggregates: readonly Aggregate[],
+  row: Row,
+  format: string,
+): void {
   aggregates.forEach(({ op, column }, at) => {
     const partial = partials[at];
     if (partial === undefined) return;
@@ -70,7 +75,11 @@ const combinePartials =
     return Buffer.from(JSON.stringify(partials));
   };
 
-function mergeAll(into: readonly Partial[], from: readonly Partial[], aggregates: readonly Aggregate[]): void {
+function mergeAll(
+  into: readonly Partial[],
+  from: readonly Partial[],
+  aggregates: readonly Aggregate[],
+): void {
   aggregates.forEach(({ op }, at) => {
     const [left, right] = [into[at], from[at]];
     if (left !== undefined && right !== undefined) mergePartial(left, op, right);
@@ -108,7 +117,10 @@ export const groupbyReduce: Operator = {
       const line =
         form.output === 'csv'
           ? csvLine([...values.map(csvValue), ...results.map((result) => result ?? '')])
-          : jsonLine(names, [...values.map((value) => JSON.stringify(value)), ...results.map((text) => text ?? 'null')]);
+          : jsonLine(names, [
+              ...values.map((value) => JSON.stringify(value)),
+              ...results.map((text) => text ?? 'null'),
+            ]);
       return output.write(Buffer.from(line));
     };
     for (const input of inputs) {

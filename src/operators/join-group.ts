@@ -37,7 +37,10 @@ export class RightGroup {
   }
 
   /** Pairs each left-hand row with each of the group. Left rows are few at a time: each call reads the file once. */
-  async pairWith(lefts: readonly Row[], pair: (left: Row, right: Row) => Promise<void> | undefined): Promise<void> {
+  async pairWith(
+    lefts: readonly Row[],
+    pair: (left: Row, right: Row) => Promise<void> | undefined,
+  ): Promise<void> {
     for (const left of lefts) {
       for (const right of this.held) {
         const wait = pair(left, right);

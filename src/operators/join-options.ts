@@ -45,4 +45,3 @@ export const tableBytesOption = (options: Options): number =>
 /** Bytes of one key's right-hand rows that are held in memory; more go to disk. */
 export const groupBytesOption = (options: Options): number =>
   wholeOption(options, 'maxGroupBytes', { min: 1, max: maxTableBytes, fallback: 16 * 1024 * 1024 });
-

@@ -8,7 +8,11 @@ import { cellOf } from './rows.ts';
 export const schemaKey = Buffer.alloc(0);
 
 /** The key of a row as bytes that are equal where keys are; undefined for NULL, which equals nothing. */
-export function joinKeyOf(row: Row, { key, keysAsText }: JoinSideOptions, format: string): string | undefined {
+export function joinKeyOf(
+  row: Row,
+  { key, keysAsText }: JoinSideOptions,
+  format: string,
+): string | undefined {
   const value = cellOf(row, key, format);
   if (value === null || value === undefined) return undefined;
   if (!keysAsText || typeof value === 'string') return JSON.stringify(value);
@@ -70,10 +74,14 @@ export class JoinedRows {
   }
 
   /** Tells the columns of both sides, undefined where a side has no rows; writes the header if `isFirst` part. */
-  async begin(sides: { left: readonly string[] | undefined; right: readonly string[] | undefined }, isFirst: boolean) {
+  async begin(
+    sides: { left: readonly string[] | undefined; right: readonly string[] | undefined },
+    isFirst: boolean,
+  ) {
     ({ left: this.left, right: this.right } = sides);
     const { output, header } = this.options;
-    if (output !== 'csv' || !header || !isFirst || this.left === undefined || this.right === undefined) return;
+    if (output !== 'csv' || !header || !isFirst || this.left === undefined || this.right === undefined)
+      return;
     const names = [...rightNames(this.left, this.right, this.options).values()];
     const all = [...this.left, ...names.filter((name) => name !== undefined)];
     await this.output.write(Buffer.from(csvLine(all)));
@@ -96,7 +104,9 @@ export class JoinedRows {
 
   private csv(left: Row, right: Row): string {
     if (this.left === undefined || this.right === undefined) {
-      throw new BadRecordError('rows of a join can be written as CSV only if the columns of both sides are known');
+      throw new BadRecordError(
+        'rows of a join can be written as CSV only if the columns of both sides are known',
+      );
     }
     const names = this.namesFor(this.left, this.right);
     const rightColumns = this.right.filter((column) => names.get(column) !== undefined);

@@ -3,7 +3,12 @@ import { BadInputError, BadRecordError } from '../worker/operator.ts';
 import type { KeyValue, Operator, Row, TaskInput } from '../worker/operator.ts';
 import { RightGroup } from './join-group.ts';
 import {
-  groupBytesOption, joinOutputNames, joinOutputOptions, joinSideNames, joinSideOptions, tableBytesOption,
+  groupBytesOption,
+  joinOutputNames,
+  joinOutputOptions,
+  joinSideNames,
+  joinSideOptions,
+  tableBytesOption,
 } from './join-options.ts';
 import { JoinedRows, decodeRow, joinKeyOf, keptOf, schemaKey } from './join-rows.ts';
 import { onlyOptions } from './options.ts';
@@ -20,17 +25,20 @@ export const joinMap: Operator = {
   },
   async run({ inputs, output, options, partitions }) {
     const side = joinSideOptions(options);
-    let isAnnounced = false;
     const announce = async (columns: readonly string[]): Promise<void> => {
-      isAnnounced = true;
       const value = Buffer.from(JSON.stringify(columns));
-      for (let partition = 0; partition < partitions; partition++) await output.emit(schemaKey, value, partition);
+      for (let partition = 0; partition < partitions; partition++)
+        await output.emit(schemaKey, value, partition);
     };
+    let isAnnounced = side.columns !== undefined;
     if (side.columns !== undefined) await announce(side.columns);
     for (const input of inputs) {
       for await (const rows of input.rows()) {
         for (const row of rows) {
-          if (!isAnnounced && input.format === 'csv') await announce(Object.keys(row));
+          if (!isAnnounced && input.format === 'csv') {
+            isAnnounced = true;
+            await announce(Object.keys(row));
+          }
           const key = joinKeyOf(row, side, input.format);
           if (key === undefined) continue;
           const value = JSON.stringify(keptOf(row, side, input.format));
@@ -146,15 +154,15 @@ export const joinProbe: Operator = {
     const side = joinSideOptions(options);
     const joined = new JoinedRows(output, joinOutputOptions(options));
     const { rows: table, columns: right } = await readTable(rightInput, tableBytesOption(options));
-    let isBegun = false;
-    const begin = async (left: readonly string[] | undefined): Promise<void> => {
-      isBegun = true;
-      await joined.begin({ left, right }, task === 0);
-    };
-    if (side.columns !== undefined) await begin(side.columns);
+    let isBegun = side.columns !== undefined;
+    if (isBegun) await joined.begin({ left: side.columns, right }, task === 0);
     for await (const rows of leftInput.rows()) {
       for (const row of rows) {
-        if (!isBegun) await begin(leftInput.format === 'csv' ? Object.keys(row) : undefined);
+        if (!isBegun) {
+          isBegun = true;
+          const left = leftInput.format === 'csv' ? Object.keys(row) : undefined;
+          await joined.begin({ left, right }, task === 0);
+        }
         const key = joinKeyOf(row, side, leftInput.format);
         const matches = key === undefined ? undefined : table.get(key);
         if (matches === undefined) continue;

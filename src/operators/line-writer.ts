@@ -44,7 +44,7 @@ export async function eachLine(
   bytes: Buffer,
   visit: (start: number, end: number) => Promise<void> | undefined,
 ): Promise<void> {
-  for (let start = 0; start < bytes.length; ) {
+  for (let start = 0; start < bytes.length;) {
     const found = bytes.indexOf(newline, start);
     const end = found < 0 ? bytes.length : found;
     const wait = visit(start, end);

@@ -22,7 +22,8 @@ export function rankKey(key: Buffer, count: number | bigint): Buffer {
 /** The key and count in a ranked key; throws BadRecordError where it is none. */
 export function unrankKey(ranked: Buffer): { key: Buffer; count: bigint } {
   const head = ranked.toString('latin1', 0, rankDigits);
-  if (!/^\d{20}$/.test(head)) throw new BadRecordError('top-counts reads the output of sum-counts with "ranked": true');
+  if (!/^\d{20}$/.test(head))
+    throw new BadRecordError('top-counts reads the output of sum-counts with "ranked": true');
   const digits = Array.from(head, (digit) => String(9 - Number(digit))).join('');
   return { key: ranked.subarray(rankDigits), count: BigInt(digits) };
 }

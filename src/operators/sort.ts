@@ -86,9 +86,12 @@ export const rangePartition: Operator = {
   },
   async run({ inputs: [lines, cuts], output, partitions }) {
     if (lines === undefined || cuts === undefined) {
-      throw new InvalidInputError('range-partition needs two inputs: the lines, and the bounds by broadcast', {
-        field: 'inputs',
-      });
+      throw new InvalidInputError(
+        'range-partition needs two inputs: the lines, and the bounds by broadcast',
+        {
+          field: 'inputs',
+        },
+      );
     }
     const sorted: Buffer[] = [];
     for await (const batch of cuts.records()) {

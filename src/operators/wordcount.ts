@@ -13,7 +13,8 @@ export const tokenize: Operator = {
     onlyOptions(options, []);
   },
   combiner: () => combineCounts,
-  async run({ inputs, output, count }: TaskContext) {
+  async run(context: TaskContext) {
+    const { inputs, output } = context;
     const counts = new LocalCounts(output);
     for (const input of inputs) {
       for await (const { bytes } of input.blocks()) {
@@ -29,7 +30,7 @@ export const tokenize: Operator = {
         }
       }
     }
-    count('words', counts.added);
+    context.count('words', counts.added);
     await counts.flush();
   },
 };

@@ -19,7 +19,7 @@ export function seeded(seed: number): () => number {
 /** Whole lines of a text; the last may lack its newline. */
 export function linesOf(text: Buffer): Buffer[] {
   const lines: Buffer[] = [];
-  for (let start = 0; start < text.length; ) {
+  for (let start = 0; start < text.length;) {
     const found = text.indexOf(10, start);
     const end = found < 0 ? text.length : found + 1;
     lines.push(text.subarray(start, end));
@@ -33,7 +33,7 @@ const chopped = (line: Buffer): Buffer => (line.at(-1) === 10 ? line.subarray(0,
 /** Lines put together to pieces of random size, but at least one line each. */
 function pieces(lines: readonly Buffer[], random: () => number): Buffer[] {
   const cut: Buffer[] = [];
-  for (let at = 0; at < lines.length; ) {
+  for (let at = 0; at < lines.length;) {
     const take = 1 + Math.floor(random() * 20);
     cut.push(Buffer.concat(lines.slice(at, at + take)));
     at += take;
@@ -43,7 +43,7 @@ function pieces(lines: readonly Buffer[], random: () => number): Buffer[] {
 
 function batches<T>(items: readonly T[], random: () => number): T[][] {
   const cut: T[][] = [];
-  for (let at = 0; at < items.length; ) {
+  for (let at = 0; at < items.length;) {
     const take = Math.floor(random() * 20);
     cut.push(items.slice(at, at + take));
     at += take;
@@ -51,7 +51,6 @@ function batches<T>(items: readonly T[], random: () => number): T[][] {
   return cut;
 }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- the operator contract is asynchronous
 async function* stream<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items;
 }
@@ -69,7 +68,12 @@ export function sourceOf(text: Buffer, random: () => number, format: SourceForma
     format,
     blocks: () => stream(pieces(lines, random).map((bytes) => ({ bytes, file: 'file', offset: 0 }))),
     records: () =>
-      stream(batches(lines.map((line) => ({ key: chopped(line), value: Buffer.alloc(0) })), random)),
+      stream(
+        batches(
+          lines.map((line) => ({ key: chopped(line), value: Buffer.alloc(0) })),
+          random,
+        ),
+      ),
     rows: () => stream(batches(rowsOf(text, format), random)),
   };
 }
@@ -80,14 +84,17 @@ export function recordsOf(stage: string, records: readonly KeyValue[], random: (
     kind: 'stage',
     format: 'text',
     stage,
-    blocks: () => stream(pieces(records.map(lineOf), random).map((bytes) => ({ bytes, file: stage, offset: 0 }))),
+    blocks: () =>
+      stream(pieces(records.map(lineOf), random).map((bytes) => ({ bytes, file: stage, offset: 0 }))),
     records: () => stream(batches(records, random)),
     rows: () => stream([]),
   };
 }
 
 const lineOf = ({ key, value }: KeyValue): Buffer =>
-  Buffer.concat(value.length === 0 ? [key, Buffer.from('\n')] : [key, Buffer.from('\t'), value, Buffer.from('\n')]);
+  Buffer.concat(
+    value.length === 0 ? [key, Buffer.from('\n')] : [key, Buffer.from('\t'), value, Buffer.from('\n')],
+  );
 
 interface Emitted extends KeyValue {
   readonly partition: number;
@@ -106,7 +113,8 @@ class Collector implements TaskOutput {
   emit(key: Uint8Array, value: Uint8Array, partition?: number): undefined {
     const own = Buffer.from(key);
     const to = partition ?? own.reduce((hash, byte) => (hash * 31 + byte) % 65_521, 7) % this.partitions;
-    if (to < 0 || to >= this.partitions) throw new Error(`partition ${String(to)} of ${String(this.partitions)}`);
+    if (to < 0 || to >= this.partitions)
+      throw new Error(`partition ${String(to)} of ${String(this.partitions)}`);
     const record = { key: own, value: Buffer.from(value), partition: to };
     this.records.push(record);
     this.texts.push(lineOf(record));
@@ -153,7 +161,14 @@ export async function runTask(
   const scratchDir = await mkdtemp(join(tmpdir(), 'operator-'));
   try {
     await operator.run({
-      stage: 'stage', task, partitions, options, inputs, output: collector, scratchDir, signal,
+      stage: 'stage',
+      task,
+      partitions,
+      options,
+      inputs,
+      output: collector,
+      scratchDir,
+      signal,
       count: (name, by) => {
         counts[name] = (counts[name] ?? 0) + by;
       },
@@ -174,8 +189,13 @@ export async function runJob(input: JobSpecInput, files: Files, seed = 1): Promi
   let parts: Buffer[] = [];
   for (const stage of spec.stages) {
     const operator = operators[stage.operator ?? 'exec'];
-    const consumed = spec.stages.flatMap(({ inputs }) => inputs).find((one) => 'stage' in one && one.stage === stage.name);
-    const partitions = consumed !== undefined && 'pattern' in consumed && consumed.pattern === 'all-to-all' ? (stage.partitions ?? 8) : 1;
+    const consumed = spec.stages
+      .flatMap(({ inputs }) => inputs)
+      .find((one) => 'stage' in one && one.stage === stage.name);
+    const partitions =
+      consumed !== undefined && 'pattern' in consumed && consumed.pattern === 'all-to-all'
+        ? (stage.partitions ?? 8)
+        : 1;
     const byInput = stage.inputs.map((one) => inputTasks(one, files, done, random));
     const count = Math.max(...byInput.map(({ tasks }) => tasks ?? 0), 1);
     const tasks = [];
@@ -197,8 +217,12 @@ function inputTasks(
 ): { tasks?: number; open: (task: number) => TaskInput } {
   if (isSource(input)) {
     const texts = input.s3.map((uri) => files[uri] ?? Buffer.alloc(0));
-    const splits = input.format === 'text' ? texts.flatMap((text) => splitText(text, input.splitBytes)) : texts;
-    return { tasks: splits.length, open: (task) => sourceOf(splits[task] ?? Buffer.alloc(0), random, input.format) };
+    const splits =
+      input.format === 'text' ? texts.flatMap((text) => splitText(text, input.splitBytes)) : texts;
+    return {
+      tasks: splits.length,
+      open: (task) => sourceOf(splits[task] ?? Buffer.alloc(0), random, input.format),
+    };
   }
   const producer = done.get(input.stage);
   if (producer === undefined) throw new Error(`no stage ${input.stage}`);
@@ -219,7 +243,11 @@ function inputTasks(
         tasks: producer.stage.partitions ?? 8,
         open: (task) => {
           const merged = producer.tasks.flatMap((one) => one.sorted(task, operator, producer.stage.options));
-          return recordsOf(input.stage, merged.sort((left, right) => left.key.compare(right.key)), random);
+          return recordsOf(
+            input.stage,
+            merged.sort((left, right) => left.key.compare(right.key)),
+            random,
+          );
         },
       };
   }

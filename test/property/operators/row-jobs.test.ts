@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite';
-import type { SQLInputValue } from 'node:sqlite';
+import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -10,7 +10,20 @@ type Value = string | number | null;
 type Table = readonly Readonly<Record<string, Value>>[];
 
 const arbText = fc.oneof(
-  fc.constantFrom('a', 'b', 'A', 'two words', 'com,ma', 'quo"te', 'é', '1', '01', 'line\nbreak', '\u2028', '__proto__'),
+  fc.constantFrom(
+    'a',
+    'b',
+    'A',
+    'two words',
+    'com,ma',
+    'quo"te',
+    'é',
+    '1',
+    '01',
+    'line\nbreak',
+    '\u2028',
+    '__proto__',
+  ),
   fc.string({ maxLength: 4 }).map((text) => text.replaceAll(/[\0\r]/g, '')),
 );
 const arbNumber = fc.oneof(
@@ -45,14 +58,23 @@ const whole = (value: Value): SQLInputValue =>
 
 const quoted = (value: Value): string => `"${String(value ?? '').replaceAll('"', '""')}"`;
 
-function filesOf(rows: Table, columns: readonly string[], format: 'csv' | 'ndjson', pieces: number, name: string) {
+function filesOf(
+  rows: Table,
+  columns: readonly string[],
+  format: 'csv' | 'ndjson',
+  pieces: number,
+  name: string,
+) {
   const files: Record<string, Buffer> = {};
   for (let at = 0; at < pieces; at++) {
     const part = rows.filter((_, index) => index % pieces === at);
     const lines =
       format === 'ndjson'
         ? part.map((row) => JSON.stringify(row))
-        : [columns.join(','), ...part.map((row) => columns.map((column) => quoted(row[column] ?? null)).join(','))];
+        : [
+            columns.join(','),
+            ...part.map((row) => columns.map((column) => quoted(row[column] ?? null)).join(',')),
+          ];
     files[`s3://bucket/${name}-${String(at)}`] = Buffer.from(lines.map((line) => `${line}\n`).join(''));
   }
   return files;
@@ -62,7 +84,8 @@ const rowsOfParts = (parts: readonly Buffer[]): Record<string, Value>[] =>
   linesOf(Buffer.concat(parts)).map((line) => JSON.parse(line.toString()) as Record<string, Value>);
 
 /** Rows in an order of their own, for comparison of sets. */
-const inOrder = (rows: readonly object[]): string[] => rows.map((row) => JSON.stringify(Object.entries(row))).sort();
+const inOrder = (rows: readonly object[]): string[] =>
+  rows.map((row) => JSON.stringify(Object.entries(row))).sort();
 
 const aggregates = [
   { op: 'count' },
@@ -75,9 +98,14 @@ const aggregates = [
 const aggregateSql =
   'count(*) AS count, count(price) AS priced, sum(price) AS sum_price, min(price) AS min_price, max(price) AS max_price, avg(price) AS avg_price';
 
-function expectSameRows(got: Record<string, Value>[], expected: Record<string, unknown>[]): void {
-  const byKey = (rows: Record<string, unknown>[]) =>
-    new Map(rows.map((row) => [JSON.stringify([row['shop'], row['day'] === null ? null : Number(row['day'])]), row]));
+function expectSameRows(got: Record<string, Value>[], expected: Record<string, SQLOutputValue>[]): void {
+  const byKey = (rows: Record<string, SQLOutputValue>[]) =>
+    new Map(
+      rows.map((row) => [
+        JSON.stringify([row['shop'], row['day'] === null ? null : Number(row['day'])]),
+        row,
+      ]),
+    );
   const [left, right] = [byKey(got), byKey(expected)];
   expect([...left.keys()].sort()).toEqual([...right.keys()].sort());
   expect(got).toHaveLength(expected.length);
@@ -86,8 +114,11 @@ function expectSameRows(got: Record<string, Value>[], expected: Record<string, u
       const want = right.get(key)?.[name] ?? null;
       if (name === 'shop' || name === 'day') continue;
       if (value === null || want === null) expect([name, value]).toEqual([name, want]);
-      else if (typeof want === 'bigint') expect([name, BigInt(value)]).toEqual([name, want]);
-      else expect(Math.abs(Number(value) - Number(want))).toBeLessThanOrEqual(1e-9 + 1e-12 * Math.abs(Number(want)));
+      else if (typeof want === 'bigint') expect([name, BigInt(String(value))]).toEqual([name, want]);
+      else
+        expect(Math.abs(Number(value) - Number(want))).toBeLessThanOrEqual(
+          1e-9 + 1e-12 * Math.abs(Number(want)),
+        );
     }
   }
 }
@@ -105,10 +136,18 @@ describe('groupby against SQLite', { timeout: 120_000 }, () => {
         select.setReadBigInts(true);
         const files = filesOf(rows, columns, format, pieces, 'sales');
         const job = builtinJob('groupby', {
-          inputs: Object.keys(files), format, key: ['shop', 'day'], aggregates, partitions, rows: 'ndjson',
+          inputs: Object.keys(files),
+          format,
+          key: ['shop', 'day'],
+          aggregates,
+          partitions,
+          rows: 'ndjson',
         });
         const got = rowsOfParts(await runJob(job, files, seed));
-        expectSameRows(got.map((row) => ({ ...row, day: row['day'] === '' ? null : (row['day'] ?? null) })), select.all());
+        expectSameRows(
+          got.map((row) => ({ ...row, day: row['day'] === '' ? null : (row['day'] ?? null) })),
+          select.all(),
+        );
         db.close();
       }),
       { numRuns: 100 },
@@ -117,11 +156,16 @@ describe('groupby against SQLite', { timeout: 120_000 }, () => {
 });
 
 const arbKeyed = (key: string, other: string): fc.Arbitrary<Table> =>
-  fc.array(fc.record({ [key]: fc.option(arbText, { freq: 5 }), shared: arbText, [other]: arbText }), { maxLength: 25 });
+  fc.array(fc.record({ [key]: fc.option(arbText, { freq: 5 }), shared: arbText, [other]: arbText }), {
+    maxLength: 25,
+  });
 
 describe('join against SQLite', { timeout: 120_000 }, () => {
   it.each([
-    ['ndjson', false], ['ndjson', true], ['csv', false], ['csv', true],
+    ['ndjson', false],
+    ['ndjson', true],
+    ['csv', false],
+    ['csv', true],
   ] as const)('gives what JOIN … ON gives for %s, broadcast %s', async (format, broadcast) => {
     await fc.assert(
       fc.asyncProperty(arbKeyed('id', 'l'), arbKeyed('ref', 'r'), arbShape, async (lefts, rights, shape) => {
@@ -132,17 +176,27 @@ describe('join against SQLite', { timeout: 120_000 }, () => {
         tableOf(db, 'a', ['id', 'shared', 'l'], left);
         tableOf(db, 'b', ['ref', 'shared', 'r'], right);
         const expected = db
-          .prepare('SELECT a.id, a.shared, a.l, b.ref, b.shared AS shared_right, b.r FROM a JOIN b ON a.id = b.ref')
+          .prepare(
+            'SELECT a.id, a.shared, a.l, b.ref, b.shared AS shared_right, b.r FROM a JOIN b ON a.id = b.ref',
+          )
           .all();
         db.close();
         const leftFiles = filesOf(left, ['id', 'shared', 'l'], format, shape.pieces, 'left');
         const rightFiles = filesOf(right, ['ref', 'shared', 'r'], format, shape.pieces, 'right');
         const job = builtinJob('join', {
-          inputs: Object.keys(leftFiles), right: Object.keys(rightFiles), format, leftKey: 'id', rightKey: 'ref', broadcast,
+          inputs: Object.keys(leftFiles),
+          right: Object.keys(rightFiles),
+          format,
+          leftKey: 'id',
+          rightKey: 'ref',
+          broadcast,
           ...(broadcast ? {} : { partitions: shape.partitions }),
         });
         const parts = await runJob(job, { ...leftFiles, ...rightFiles }, shape.seed);
-        const got = format === 'csv' ? parse(Buffer.concat(parts), { columns: true }) : rowsOfParts(parts);
+        const got =
+          format === 'csv'
+            ? parse<Record<string, string>>(Buffer.concat(parts), { columns: true })
+            : rowsOfParts(parts);
         expect(inOrder(got)).toEqual(inOrder(expected));
       }),
       { numRuns: 100 },

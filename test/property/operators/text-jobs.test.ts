@@ -16,12 +16,29 @@ const env = { ...process.env, LC_ALL: 'C' };
 
 /** Lines as users have them and as they should not: blanks, CRLF, NULs, invalid UTF-8, few distinct ones. */
 const arbLine = fc.oneof(
-  fc.constantFrom('', 'the', 'the cat', 'a\tb', ' lead', 'trail ', 'cat\r', '\0nul\0', '\xff\xfe', 'caf\xe9 caf\xe9', 'abcabc'),
-  fc.string({ unit: fc.constantFrom('a', 'b', 'c', ' ', '\t', '\v', '\f', '\r', '\0', '\x80', '\xff', '1', '_'), maxLength: 30 }),
+  fc.constantFrom(
+    '',
+    'the',
+    'the cat',
+    'a\tb',
+    ' lead',
+    'trail ',
+    'cat\r',
+    '\0nul\0',
+    '\xff\xfe',
+    'caf\xe9 caf\xe9',
+    'abcabc',
+  ),
+  fc.string({
+    unit: fc.constantFrom('a', 'b', 'c', ' ', '\t', '\v', '\f', '\r', '\0', '\x80', '\xff', '1', '_'),
+    maxLength: 30,
+  }),
 );
 const arbText = fc
   .record({ lines: fc.array(arbLine, { maxLength: 60 }), isEnded: fc.boolean() })
-  .map(({ lines, isEnded }) => Buffer.from(lines.join('\n') + (isEnded && lines.length > 0 ? '\n' : ''), 'latin1'));
+  .map(({ lines, isEnded }) =>
+    Buffer.from(lines.join('\n') + (isEnded && lines.length > 0 ? '\n' : ''), 'latin1'),
+  );
 const arbCase = fc.record({
   texts: fc.array(arbText, { minLength: 1, maxLength: 3 }),
   partitions: fc.integer({ min: 1, max: 12 }),
@@ -31,7 +48,10 @@ const arbCase = fc.record({
 type Case = typeof arbCase extends fc.Arbitrary<infer T> ? T : never;
 
 const wordcountOracle = (path: string): string =>
-  execFileSync('sh', ['-c', String.raw`tr -s '[:space:]' '\n' < "$0" | sort | uniq -c`, path], { env, encoding: 'latin1' });
+  execFileSync('sh', ['-c', String.raw`tr -s '[:space:]' '\n' < "$0" | sort | uniq -c`, path], {
+    env,
+    encoding: 'latin1',
+  });
 
 async function run(
   name: BuiltinJobName,
@@ -53,7 +73,11 @@ function save(texts: readonly Buffer[]): string[] {
   });
 }
 
-const linesSorted = (text: string): string[] => text.split('\n').filter((line) => line !== '').sort();
+const linesSorted = (text: string): string[] =>
+  text
+    .split('\n')
+    .filter((line) => line !== '')
+    .sort();
 
 describe('text jobs against coreutils', { timeout: 120_000 }, () => {
   it('wordcount counts what tr, sort and uniq count', async () => {
@@ -63,11 +87,14 @@ describe('text jobs against coreutils', { timeout: 120_000 }, () => {
         for (const path of save(input.texts)) {
           for (const line of wordcountOracle(path).split('\n')) {
             const match = /^ *(\d+) ([^]+)$/.exec(line);
-            if (match?.[2] !== undefined) expected.set(match[2], (expected.get(match[2]) ?? 0) + Number(match[1]));
+            if (match?.[2] !== undefined)
+              expected.set(match[2], (expected.get(match[2]) ?? 0) + Number(match[1]));
           }
         }
         const got = Buffer.concat(await run('wordcount', input, {})).toString('latin1');
-        expect(linesSorted(got)).toEqual([...expected].map(([word, count]) => `${word}\t${String(count)}`).sort());
+        expect(linesSorted(got)).toEqual(
+          [...expected].map(([word, count]) => `${word}\t${String(count)}`).sort(),
+        );
       }),
       { numRuns: 60 },
     );
@@ -85,21 +112,73 @@ describe('text jobs against coreutils', { timeout: 120_000 }, () => {
     );
   });
 
+  it('carries lines of a megabyte', async () => {
+    const long = (end: string): string => `${'ab '.repeat(350_000)}${end}`;
+    const texts = [
+      Buffer.from(`${long('y')}\nb\n${long('x')}\r\n\n`),
+      Buffer.alloc(0),
+      Buffer.from(long('x')),
+    ];
+    const input = { texts, partitions: 3, splitBytes: 100_000, seed: 1 };
+    const sorted = execFileSync('sort', save(texts), { env, maxBuffer: 2 ** 24 });
+    expect(Buffer.concat(await run('sort', input, {})).equals(sorted)).toBe(true);
+    const found = execFileSync('grep', ['-ahE', 'x.?$', ...save(texts)], { env, maxBuffer: 2 ** 24 });
+    expect(Buffer.concat(await run('grep', input, { pattern: 'x.?$' })).equals(found)).toBe(true);
+    const words = linesSorted(Buffer.concat(await run('wordcount', input, {})).toString());
+    expect(words).toEqual(['ab\t1050000', 'b\t1', 'x\t2', 'y\t1']);
+  });
+
   const pattern = fc.constantFrom(
-    'the', '^', '$', '', 'a|ab', '(a|ab)(c|bcd)?', '[[:space:]]', '^[^a]*$', 'a.c', 'b{2,}', '[a-c]+', '\\<cat\\>', '^a?b*$',
-    'caf.', 'c$', '\\bthe', '(^| )a', '(a|b)*c', 'a+|(b|c)+1', '[^[:alpha:]]+', '\\w+', '\\W+', '(a*)(ab)*(b*)', 'x*', '.',
-    '(ab?c?)+', '\\s\\S', '()', 'a{0}b', '(a|b){1,3}', '\\Bt', '[]a]', '(abc)\\1',
+    'the',
+    '^',
+    '$',
+    '',
+    'a|ab',
+    '(a|ab)(c|bcd)?',
+    '[[:space:]]',
+    '^[^a]*$',
+    'a.c',
+    'b{2,}',
+    '[a-c]+',
+    '\\<cat\\>',
+    '^a?b*$',
+    'caf.',
+    'c$',
+    '\\bthe',
+    '(^| )a',
+    '(a|b)*c',
+    'a+|(b|c)+1',
+    '[^[:alpha:]]+',
+    '\\w+',
+    '\\W+',
+    '(a*)(ab)*(b*)',
+    'x*',
+    '.',
+    '(ab?c?)+',
+    '\\s\\S',
+    '()',
+    'a{0}b',
+    '(a|b){1,3}',
+    '\\Bt',
+    '[]a]',
+    '(abc)\\1',
   );
 
   it('grep gives the bytes of grep -ahE over the files in order', async () => {
     await fc.assert(
-      fc.asyncProperty(arbCase, pattern, fc.boolean(), fc.boolean(), async (input, regex, ignoreCase, invert) => {
-        const flags = [...(ignoreCase ? ['-i'] : []), ...(invert ? ['-v'] : [])];
-        const oracle = spawnSync('grep', ['-ahE', ...flags, '-e', regex, ...save(input.texts)], { env });
-        expect(oracle.status).toBeLessThan(2);
-        const got = Buffer.concat(await run('grep', input, { pattern: regex, ignoreCase, invert }));
-        expect(got.toString('latin1')).toBe(oracle.stdout.toString('latin1'));
-      }),
+      fc.asyncProperty(
+        arbCase,
+        pattern,
+        fc.boolean(),
+        fc.boolean(),
+        async (input, regex, ignoreCase, invert) => {
+          const flags = [...(ignoreCase ? ['-i'] : []), ...(invert ? ['-v'] : [])];
+          const oracle = spawnSync('grep', ['-ahE', ...flags, '-e', regex, ...save(input.texts)], { env });
+          expect(oracle.status).toBeLessThan(2);
+          const got = Buffer.concat(await run('grep', input, { pattern: regex, ignoreCase, invert }));
+          expect(got.toString('latin1')).toBe(oracle.stdout.toString('latin1'));
+        },
+      ),
       { numRuns: 300 },
     );
   });

@@ -4,7 +4,8 @@ import type { TaskInput } from '../../../src/worker/operator.ts';
 import { runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
 
 const input = (text: string | Buffer): TaskInput => sourceOf(Buffer.from(text), seeded(1));
-const run = (command: string[], inputs: TaskInput[], more = {}) => runTask(exec, { command, ...more }, inputs);
+const run = (command: string[], inputs: TaskInput[], more = {}) =>
+  runTask(exec, { command, ...more }, inputs);
 
 describe('exec', () => {
   it('gives the lines of all inputs to the program, and its output to the stage', async () => {
@@ -30,9 +31,9 @@ describe('exec', () => {
   });
 
   it('fails with the code and the last words of a program that fails', async () => {
-    await expect(run(['sh', '-c', 'echo first >&2; echo "no such luck" >&2; exit 3'], [input('')])).rejects.toThrow(
-      'sh ended with code 3: first | no such luck',
-    );
+    await expect(
+      run(['sh', '-c', 'echo first >&2; echo "no such luck" >&2; exit 3'], [input('')]),
+    ).rejects.toThrow('sh ended with code 3: first | no such luck');
   });
 
   it('fails with the signal that ended a program', async () => {
@@ -40,7 +41,9 @@ describe('exec', () => {
   });
 
   it('says that a program is not there', async () => {
-    await expect(run(['no-such-program'], [input('x\n')])).rejects.toThrow('no-such-program cannot be started');
+    await expect(run(['no-such-program'], [input('x\n')])).rejects.toThrow(
+      'no-such-program cannot be started',
+    );
   });
 
   it('fails when its input cannot be read, though the program would be content', async () => {
@@ -69,16 +72,21 @@ describe('exec', () => {
         cancel.abort();
       },
     };
-    const task = runTask(exec, { command: ['sh', '-c', 'cat; exec sleep 600'] }, [waiting], { signal: cancel.signal });
+    const task = runTask(exec, { command: ['sh', '-c', 'cat; exec sleep 600'] }, [waiting], {
+      signal: cancel.signal,
+    });
     await expect(task).rejects.toThrow('cancelled');
   });
 
-  it.each([[{}], [{ command: [] }], [{ command: 'cat' }], [{ command: ['cat', 1] }], [{ command: ['cat'], env: { 'A B': 'x' } }]])(
-    'refuses the options %j',
-    (options) => {
-      expect(() => {
-        exec.check(options);
-      }).toThrow(/options\.(command|env)/);
-    },
-  );
+  it.each([
+    [{}],
+    [{ command: [] }],
+    [{ command: 'cat' }],
+    [{ command: ['cat', 1] }],
+    [{ command: ['cat'], env: { 'A B': 'x' } }],
+  ])('refuses the options %j', (options) => {
+    expect(() => {
+      exec.check(options);
+    }).toThrow(/options\.(command|env)/);
+  });
 });

@@ -4,14 +4,22 @@ import { addExactly, roundSum } from '../../../src/operators/exact-sum.ts';
 import { operators } from '../../../src/operators/registry.ts';
 import { recordsOf, runJob, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
 
-const sales = { 's3://bucket/sales.csv': Buffer.from('shop,price\nx,1.5\n"y,z",9007199254740993\nx,\ny,2\nx,-3\n"y,z",1\n') };
+const sales = {
+  's3://bucket/sales.csv': Buffer.from('shop,price\nx,1.5\n"y,z",9007199254740993\nx,\ny,2\nx,-3\n"y,z",1\n'),
+};
 const join = (parts: Buffer[]): string => Buffer.concat(parts).toString();
 
 describe('groupby', () => {
   it('writes CSV with one header, quotes what needs it, and sums whole numbers exactly', async () => {
     const job = builtinJob('groupby', {
-      inputs: Object.keys(sales), key: 'shop', partitions: 1,
-      aggregates: [{ op: 'count' }, { op: 'sum', column: 'price' }, { op: 'max', column: 'price', as: 'top' }],
+      inputs: Object.keys(sales),
+      key: 'shop',
+      partitions: 1,
+      aggregates: [
+        { op: 'count' },
+        { op: 'sum', column: 'price' },
+        { op: 'max', column: 'price', as: 'top' },
+      ],
     });
     expect(join(await runJob(job, sales))).toBe(
       'shop,count,sum_price,top\nx,3,-1.5,1.5\ny,1,2,2\n"y,z",2,9007199254740994,9007199254740993\n',
@@ -19,10 +27,19 @@ describe('groupby', () => {
   });
 
   it('writes NDJSON where it is told to, null where there is nothing to aggregate', async () => {
-    const files = { 's3://bucket/a': Buffer.from('{"k":null}\n{"k":1,"v":0.1}\n{"k":1,"v":0.2}\n{"v":null}\n{"k":"1"}\n') };
+    const files = {
+      's3://bucket/a': Buffer.from('{"k":null}\n{"k":1,"v":0.1}\n{"k":1,"v":0.2}\n{"v":null}\n{"k":"1"}\n'),
+    };
     const job = builtinJob('groupby', {
-      inputs: Object.keys(files), format: 'ndjson', key: 'k', partitions: 1,
-      aggregates: [{ op: 'sum', column: 'v' }, { op: 'avg', column: 'v' }, { op: 'count', column: 'v' }],
+      inputs: Object.keys(files),
+      format: 'ndjson',
+      key: 'k',
+      partitions: 1,
+      aggregates: [
+        { op: 'sum', column: 'v' },
+        { op: 'avg', column: 'v' },
+        { op: 'count', column: 'v' },
+      ],
     });
     expect(join(await runJob(job, files))).toBe(
       '{"k":"1","sum_v":null,"avg_v":null,"count_v":0}\n' +
@@ -33,13 +50,17 @@ describe('groupby', () => {
 
   it('fails on a value that is no number, and on a column that a CSV file does not have', async () => {
     const job = (column: string) =>
-      builtinJob('groupby', { inputs: Object.keys(sales), key: 'price', aggregates: [{ op: 'sum', column }] });
+      builtinJob('groupby', {
+        inputs: Object.keys(sales),
+        key: 'price',
+        aggregates: [{ op: 'sum', column }],
+      });
     await expect(runJob(job('shop'), sales)).rejects.toThrow('column "shop" must hold numbers');
     await expect(runJob(job('cost'), sales)).rejects.toThrow('no column "cost"; the columns are shop, price');
   });
 
   it.each([
-    [{ key: [] , aggregates: [{ op: 'count' }] }, 'options.key'],
+    [{ key: [], aggregates: [{ op: 'count' }] }, 'options.key'],
     [{ key: 'a', aggregates: [] }, 'options.aggregates'],
     [{ key: 'a', aggregates: [{ op: 'median', column: 'b' }] }, 'options.aggregates.0.op'],
     [{ key: 'a', aggregates: [{ op: 'sum' }] }, 'options.aggregates.0.column'],
@@ -68,21 +89,38 @@ describe('exact sums', () => {
 });
 
 const people = { 's3://bucket/people.csv': Buffer.from('id,name\n1,Ann\n2,Bo\n,Cy\n') };
-const orders = { 's3://bucket/orders.ndjson': Buffer.from('{"id":1,"name":"tea"}\n{"id":"2","name":"jam"}\n{"name":"x"}\n') };
+const orders = {
+  's3://bucket/orders.ndjson': Buffer.from('{"id":1,"name":"tea"}\n{"id":"2","name":"jam"}\n{"name":"x"}\n'),
+};
 
 describe('join', () => {
   it.each([true, false])('joins CSV with NDJSON by the text of the keys, broadcast %s', async (broadcast) => {
     const job = builtinJob('join', {
-      inputs: Object.keys(people), right: Object.keys(orders), format: 'csv', rightFormat: 'ndjson', rows: 'ndjson',
-      leftKey: 'id', broadcast,
+      inputs: Object.keys(people),
+      right: Object.keys(orders),
+      format: 'csv',
+      rightFormat: 'ndjson',
+      rows: 'ndjson',
+      leftKey: 'id',
+      broadcast,
     });
-    const lines = join(await runJob(job, { ...people, ...orders })).split('\n').filter(Boolean).sort();
-    expect(lines).toEqual(['{"id":"1","name":"Ann","name_right":"tea"}', '{"id":"2","name":"Bo","name_right":"jam"}']);
+    const lines = join(await runJob(job, { ...people, ...orders }))
+      .split('\n')
+      .filter(Boolean)
+      .sort();
+    expect(lines).toEqual([
+      '{"id":"1","name":"Ann","name_right":"tea"}',
+      '{"id":"2","name":"Bo","name_right":"jam"}',
+    ]);
   });
 
   it('keeps the columns that are asked for, in that order, and writes a header though nothing matches', async () => {
     const job = builtinJob('join', {
-      inputs: Object.keys(people), right: Object.keys(people), leftKey: 'id', leftColumns: ['name', 'id'], rightColumns: ['name'],
+      inputs: Object.keys(people),
+      right: Object.keys(people),
+      leftKey: 'id',
+      leftColumns: ['name', 'id'],
+      rightColumns: ['name'],
     });
     const text = join(await runJob(job, people));
     expect(text.split('\n')[0]).toBe('name,id,name_right');
@@ -91,7 +129,8 @@ describe('join', () => {
 
   it('writes rows of a hot key to disk and loses none', async () => {
     const record = (side: string, at: number) => ({
-      key: Buffer.from('"k"'), value: Buffer.from(JSON.stringify({ [side]: `${side}${String(at)}\u2028` })),
+      key: Buffer.from('"k"'),
+      value: Buffer.from(JSON.stringify({ [side]: `${side}${String(at)}\u2028` })),
     });
     const rows = (side: string) => Array.from({ length: 30 }, (_, at) => record(side, at));
     const inputs = [recordsOf('l', rows('l'), seeded(1)), recordsOf('r', rows('r'), seeded(2))];

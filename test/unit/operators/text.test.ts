@@ -9,7 +9,11 @@ import { operators } from '../../../src/operators/registry.ts';
 import { recordsOf, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
 
 const records = (list: [string, string][]) =>
-  recordsOf('stage', list.map(([key, value]) => ({ key: Buffer.from(key), value: Buffer.from(value) })), seeded(3));
+  recordsOf(
+    'stage',
+    list.map(([key, value]) => ({ key: Buffer.from(key), value: Buffer.from(value) })),
+    seeded(3),
+  );
 const options: BuiltinJobOptions = { inputs: ['s3://bucket/in/'] };
 
 describe('tokenize', () => {
@@ -36,30 +40,49 @@ describe('tokenize', () => {
     table.add(bytes, 0, 2, 7);
     table.add(bytes, 2, 4, 7);
     table.add(bytes, 0, 2, 7);
-    expect(Array.from(table.entries(), ([key, count]) => [key.toString(), count])).toEqual([['ab', 2], ['cd', 1]]);
+    expect(Array.from(table.entries(), ([key, count]) => [key.toString(), count])).toEqual([
+      ['ab', 2],
+      ['cd', 1],
+    ]);
     expect(hashBytes(bytes, 0, 2)).not.toBe(hashBytes(bytes, 2, 4));
   });
 });
 
 describe('sum-counts', () => {
   it('is exact beyond 2^53', async () => {
-    const input = records([['a', '9007199254740992'], ['a', '1'], ['b', '2']]);
+    const input = records([
+      ['a', '9007199254740992'],
+      ['a', '1'],
+      ['b', '2'],
+    ]);
     const { text } = await runTask(operators['sum-counts'], {}, [input]);
     expect(text.toString()).toBe('a\t9007199254740993\nb\t2\n');
   });
 
   it('fails on a value that is no count', async () => {
-    await expect(runTask(operators['sum-counts'], {}, [records([['a', '1x']])])).rejects.toThrow('decimal digits');
+    await expect(runTask(operators['sum-counts'], {}, [records([['a', '1x']])])).rejects.toThrow(
+      'decimal digits',
+    );
   });
 });
 
 describe('ranked keys', () => {
   it('sort by falling count, then by key, and give both back', () => {
-    const ranked = ([['b', 2n], ['a', 2n], ['c', 18446744073709551615n], ['d', 10n]] as const)
+    const ranked = (
+      [
+        ['b', 2n],
+        ['a', 2n],
+        ['c', 18446744073709551615n],
+        ['d', 10n],
+      ] as const
+    )
       .map(([key, count]) => rankKey(Buffer.from(key), count))
       .sort((left, right) => left.compare(right));
     expect(ranked.map((key) => [unrankKey(key).key.toString(), unrankKey(key).count])).toEqual([
-      ['c', 18446744073709551615n], ['d', 10n], ['a', 2n], ['b', 2n],
+      ['c', 18446744073709551615n],
+      ['d', 10n],
+      ['a', 2n],
+      ['b', 2n],
     ]);
   });
 });
@@ -68,16 +91,24 @@ describe('sort', () => {
   it('cuts even shares of its samples, each cut once', async () => {
     const keys = Array.from({ length: 100 }, (_, at) => String(at).padStart(2, '0'));
     const run = async (list: string[]) =>
-      (await runTask(operators.bounds, { partitions: 4 }, [records(list.map((key) => [key, '']))])).text.toString();
+      (
+        await runTask(operators.bounds, { partitions: 4 }, [records(list.map((key) => [key, '']))])
+      ).text.toString();
     expect(await run(keys.toReversed())).toBe('25\n50\n75\n');
     expect(await run(keys.map(() => 'same'))).toBe('same\n');
     expect(await run([])).toBe('');
   });
 
   it('samples about one line in so many bytes, from end to end', async () => {
-    const text = Buffer.from(Array.from({ length: 1_000 }, (_, at) => `${String(at).padStart(9, '0')}\n`).join(''));
-    const { records: emitted } = await runTask(operators.sample, { everyBytes: 1_000 }, [sourceOf(text, seeded(1))]);
-    expect(emitted.map(({ key }) => Number(key.toString()))).toEqual([50, 150, 250, 350, 450, 550, 650, 750, 850, 950]);
+    const text = Buffer.from(
+      Array.from({ length: 1_000 }, (_, at) => `${String(at).padStart(9, '0')}\n`).join(''),
+    );
+    const { records: emitted } = await runTask(operators.sample, { everyBytes: 1_000 }, [
+      sourceOf(text, seeded(1)),
+    ]);
+    expect(emitted.map(({ key }) => Number(key.toString()))).toEqual([
+      50, 150, 250, 350, 450, 550, 650, 750, 850, 950,
+    ]);
   });
 });
 
@@ -86,7 +117,11 @@ describe('built-in jobs', () => {
     ['wordcount', {}, ['tokenize', 'sum-counts']],
     ['grep', { pattern: 'x' }, ['grep']],
     ['grep', { pattern: 'x', count: true }, ['grep-count', 'sum-counts', 'top-counts']],
-    ['sort', { deadline: '10m', worker: { kind: 'fargate' } }, ['sample', 'bounds', 'range-partition', 'merge-lines']],
+    [
+      'sort',
+      { deadline: '10m', worker: { kind: 'fargate' } },
+      ['sample', 'bounds', 'range-partition', 'merge-lines'],
+    ],
     ['groupby', { key: 'a', aggregates: [{ op: 'count' }] }, ['groupby-map', 'groupby-reduce']],
     ['join', { right: ['s3://bucket/r'], leftKey: 'a' }, ['join-map', 'join-map', 'join-reduce']],
     ['join', { right: ['s3://bucket/r'], leftKey: 'a', broadcast: true }, ['join-map', 'join-probe']],
@@ -106,6 +141,8 @@ describe('built-in jobs', () => {
     ['groupby', { key: 'a', aggregates: [{ op: 'count' }], format: 'text' }, 'format'],
     ['join', { leftKey: 'a' }, 'right'],
     ['join', { right: ['s3://bucket/r'] }, 'leftKey'],
+    ['join', { right: ['s3://bucket/r'], leftKey: 'a', format: 'ndjson', rows: 'csv' }, 'leftColumns'],
+    ['join', { right: ['s3://bucket/r'], leftKey: 'a', rightFormat: 'ndjson' }, 'rightColumns'],
   ])('refuses %s %j and names the option', (name, more, field) => {
     let error: unknown;
     try {
