@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import type { Rng } from '../lib/rng.ts';
+
+const positive = z.number().positive();
+const atLeastZero = z.number().nonnegative();
+
+const plainSchema = z.union([
+  atLeastZero,
+  z.discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('uniform'), min: atLeastZero, max: atLeastZero }),
+    /** The sum of `count` uniform draws: a task that sleeps so often. */
+    z.strictObject({ kind: z.literal('uniform-sum'), count: z.int().min(1).max(10_000), min: atLeastZero, max: atLeastZero }),
+    z.strictObject({ kind: z.literal('exponential'), mean: positive }),
+    /** Normal, cut at 0. */
+    z.strictObject({ kind: z.literal('normal'), mean: atLeastZero, sd: atLeastZero }),
+    /** `exp` of a normal: `median`, and the standard deviation of the logarithm. */
+    z.strictObject({ kind: z.literal('lognormal'), median: positive, sigma: atLeastZero }),
+    /** P(X > x) = (scale / x)^shape from `scale` on; draws above `max` become `max`. */
+    z.strictObject({ kind: z.literal('pareto'), scale: positive, shape: positive, max: positive.optional() }),
+    /** One of the values, each as likely. */
+    z.strictObject({ kind: z.literal('empirical'), values: z.array(atLeastZero).min(1).max(100_000) }),
+  ]),
+]);
+
+/**
+ * A distribution of numbers from 0, as scenarios write it. A bare number is that number always; a mixture is
+ * `outlier` with the given probability, else `usual`.
+ */
+export const distributionSchema = z.union([
+  plainSchema,
+  z.strictObject({
+    kind: z.literal('mixture'), probability: z.number().min(0).max(1), outlier: plainSchema, usual: plainSchema,
+  }),
+]);
+export type Distribution = z.output<typeof distributionSchema>;
+
+/** Standard normal, by Box and Muller. */
+function normal(rng: Rng): number {
+  const radius = Math.sqrt(-2 * Math.log(1 - rng.next()));
+  return radius * Math.cos(2 * Math.PI * rng.next());
+}
+
+function uniformSum({ count, min, max }: { count: number; min: number; max: number }, rng: Rng): number {
+  let sum = 0;
+  for (let draw = 0; draw < count; draw++) sum += rng.next();
+  return count * min + sum * (max - min);
+}
+
+/**
+ * Draws a number, never negative. Whoever uses it as a time rounds it to whole milliseconds, since the last
+ * bits of logarithms differ between machines.
+ */
+export function sample(distribution: Distribution, rng: Rng): number {
+  if (typeof distribution === 'number') return distribution;
+  switch (distribution.kind) {
+    case 'uniform': return distribution.min + rng.next() * (distribution.max - distribution.min);
+    case 'uniform-sum': return uniformSum(distribution, rng);
+    case 'exponential': return -distribution.mean * Math.log(1 - rng.next());
+    case 'normal': return Math.max(0, distribution.mean + distribution.sd * normal(rng));
+    case 'lognormal': return distribution.median * Math.exp(distribution.sigma * normal(rng));
+    case 'pareto': {
+      const drawn = distribution.scale / (1 - rng.next()) ** (1 / distribution.shape);
+      return Math.min(drawn, distribution.max ?? drawn);
+    }
+    case 'empirical': return distribution.values[Math.floor(rng.next() * distribution.values.length)] ?? 0;
+    case 'mixture':
+      return sample(rng.next() < distribution.probability ? distribution.outlier : distribution.usual, rng);
+  }
+}
+
+/** A length of time drawn in whole milliseconds. */
+export const sampleMs = (distribution: Distribution, rng: Rng): number => Math.round(sample(distribution, rng));

@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import { parseInput } from '../contracts/invalid.ts';
+import { policyNames } from '../contracts/job-spec.ts';
+import { distributionSchema } from './distribution.ts';
+
+const probability = z.number().min(0).max(1);
+const atLeastZero = z.number().nonnegative();
+const name = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'must be 1 to 32 of a-z, 0-9 and "-", and begin with a letter');
+
+const zoneSchema = z.strictObject({
+  name,
+  /** Bytes per second that leave and enter the zone in all; without limit where nothing is said. */
+  upBytesPerS: z.number().positive().optional(),
+  downBytesPerS: z.number().positive().optional(),
+});
+
+const nodeGroupSchema = z.strictObject({
+  count: z.int().min(1).max(200_000),
+  slots: z.int().min(1).max(10_000).default(1),
+  /** Work that a node does in a millisecond, in milliseconds of a node of speed 1; drawn once per node. */
+  speed: distributionSchema.default(1),
+  /** Zone of all nodes of the group; without it they go round the zones. */
+  zone: name.optional(),
+  /** Execution environments that start cold when first used and again after they were idle for `keepWarmMs`. */
+  elastic: z.boolean().default(false),
+  /** Spells in which a node is slower by a factor: contention from outside. */
+  spells: z
+    .strictObject({ everyMs: distributionSchema, lastsMs: distributionSchema, slowdown: distributionSchema })
+    .optional(),
+});
+
+const clusterSchema = z.strictObject({
+  nodes: z.array(nodeGroupSchema).min(1).max(1_000),
+  /** Which of the nodes with a free slot gets the next attempt; `warmest` is the one used last. */
+  placement: z.enum(['random', 'in-order', 'warmest']).default('random'),
+  zones: z.array(zoneSchema).min(1).max(500).default([{ name: 'zone-a' }]),
+  /** The most that one flow between nodes gets. */
+  flowBytesPerS: z.number().positive().optional(),
+  /** Each other busy slot of a node makes it slower by so much: speed / (1 + contention × others). */
+  contention: atLeastZero.default(0),
+  startMs: distributionSchema.default(0),
+  cold: z
+    .strictObject({
+      startMs: distributionSchema,
+      /** New environments per `perMs`, as Lambda adds them to a function. */
+      environments: z.int().min(1).default(1_000),
+      perMs: z.int().min(1).default(10_000),
+      keepWarmMs: z.int().min(0).default(300_000),
+    })
+    .optional(),
+  /** Launches beyond this rate are refused for the moment. */
+  throttle: z.strictObject({ launchesPerS: z.number().positive(), burst: z.int().min(1) }).optional(),
+});
+
+const faultsSchema = z.strictObject({
+  /** Attempts that fail at a random point of their work. */
+  attemptFailure: probability.default(0),
+  /** Launches that are accepted and never delivered. */
+  lostLaunch: probability.default(0),
+  /** Launches that are delivered twice. */
+  doubleLaunch: probability.default(0),
+  /** Attempts that die silently at a random point of their work. */
+  lostAttempt: probability.default(0),
+  /** Outputs of tasks that are gone when first read: their readers wait for as long as the task took. */
+  lostOutput: probability.default(0),
+  /** Crashes of whole nodes and how long until they are back. */
+  crashes: z.strictObject({ everyMs: distributionSchema, repairMs: distributionSchema }).optional(),
+  /** No fault begins after this time, so that liveness can be told. */
+  untilMs: atLeastZero.optional(),
+});
+
+const reportsSchema = z.strictObject({
+  everyMs: z.int().min(1).default(10_000),
+  /** Report at least ten times in an attempt's expected duration, as the workers do. */
+  tenths: z.boolean().default(true),
+  loss: probability.default(0),
+  delayMs: distributionSchema.default(0),
+});
+
+const schedulerSchema = z.strictObject({
+  tickMs: z.int().min(1).default(1_000),
+  /** Tick also whenever an attempt ends: a scheduler that is told at once. */
+  wakeOnEnd: z.boolean().default(false),
+  leaseMs: z.int().min(1).default(30_000),
+  claimLeaseMs: z.int().min(1).default(60_000),
+  /** Whether a cancelled attempt learns it with its next report, or stops at once. */
+  cancel: z.enum(['cooperative', 'immediate']).default('cooperative'),
+});
+
+const perTask = z.union([distributionSchema, z.array(atLeastZero).min(1)]);
+
+const stageSchema = z.strictObject({
+  name,
+  tasks: z.int().min(1).max(200_000),
+  /** Stages that must be complete before this one opens. */
+  upstream: z.array(name).default([]),
+  /** Work of each task on a node of speed 1: drawn, or listed (the list is repeated where it is too short). */
+  workMs: perTask,
+  /** Drawn per attempt; multiplies the work: what the attempt's own bad luck costs. */
+  slowdown: distributionSchema.default(1),
+  /** Instead of work and slowdown: what attempt k of task i takes at speed 1; the last entry holds for later ones. */
+  attemptsMs: z.array(z.array(atLeastZero).min(1)).optional(),
+  inputBytes: perTask.default(64 * 1024 * 1024),
+  outputBytes: perTask.default(0),
+  /** Work after all input is read. */
+  wrapUpMs: distributionSchema.default(0),
+  /** Read the input over the network, from where it lies: sources in a random zone, else where it was made. */
+  network: z.boolean().default(false),
+  /** Share of the input that counts as read when the network is done with it; the rest follows the work. */
+  readShare: z.number().min(0).max(1).default(1 / 3),
+  /** Points [share of the work done, share of the input reported as read], ascending, straight between them. */
+  progress: z.array(z.tuple([probability, probability])).min(2).default([[0, 0], [1, 1]]),
+});
+
+const arrivalsSchema = z.union([
+  z.strictObject({ kind: z.literal('list'), atMs: z.array(z.int().min(0)).min(1).max(200_000) }),
+  z.strictObject({ kind: z.literal('poisson'), jobs: z.int().min(1).max(200_000), meanMs: z.number().positive(), fromMs: z.int().min(0).default(0) }),
+]);
+
+const jobsSchema = z.strictObject({
+  name: name.default('job'),
+  arrivals: arrivalsSchema.default({ kind: 'list', atMs: [0] }),
+  policy: z.enum(policyNames).default('none'),
+  /** Parameters of the policy that differ from its defaults. */
+  policyConfig: z.record(z.string(), z.json()).optional(),
+  deadlineMs: z.int().min(1).optional(),
+  worker: z
+    .strictObject({ kind: z.enum(['lambda', 'fargate']), size: z.enum(['small', 'medium', 'large', 'xlarge']) })
+    .default({ kind: 'lambda', size: 'medium' }),
+  stages: z.array(stageSchema).min(1).max(100),
+});
+
+/** A cluster, what goes wrong in it, and the jobs that it runs. Times in milliseconds, sizes in bytes. */
+export const scenarioSchema = z
+  .strictObject({
+    name: z.string().default('scenario'),
+    cluster: clusterSchema,
+    scheduler: schedulerSchema.prefault({}),
+    reports: reportsSchema.prefault({}),
+    faults: faultsSchema.prefault({}),
+    jobs: z.array(jobsSchema).min(1).max(200_000),
+    /** A run with more events than this has gone astray. */
+    maxEvents: z.int().min(1).default(50_000_000),
+  })
+  .superRefine((scenario, context) => {
+    const zones = new Set(scenario.cluster.zones.map((zone) => zone.name));
+    for (const [index, group] of scenario.cluster.nodes.entries()) {
+      if (group.zone === undefined || zones.has(group.zone)) continue;
+      context.addIssue({ code: 'custom', path: ['cluster', 'nodes', index, 'zone'], message: `must be one of ${[...zones].join(', ')}` });
+    }
+    for (const [job, { stages }] of scenario.jobs.entries()) {
+      const earlier = new Set<string>();
+      for (const [stage, { name: stageName, upstream }] of stages.entries()) {
+        const unknown = upstream.find((other) => !earlier.has(other));
+        const path = ['jobs', job, 'stages', stage];
+        if (unknown !== undefined) context.addIssue({ code: 'custom', path: [...path, 'upstream'], message: `must name earlier stages, not "${unknown}"` });
+        if (earlier.has(stageName)) context.addIssue({ code: 'custom', path: [...path, 'name'], message: `must differ from earlier ones, "${stageName}"` });
+        earlier.add(stageName);
+      }
+    }
+  });
+
+export type Scenario = z.output<typeof scenarioSchema>;
+export type ScenarioInput = z.input<typeof scenarioSchema>;
+export type ClusterScenario = Scenario['cluster'];
+export type NodeGroup = ClusterScenario['nodes'][number];
+export type JobScenario = Scenario['jobs'][number];
+export type StageScenario = JobScenario['stages'][number];
+
+/** Reads a scenario from data; throws `InvalidInputError` with the path of the first wrong field. */
+export const parseScenario = (data: unknown): Scenario => parseInput(scenarioSchema, data);
+
+/** JSON Schema (draft 2020-12) of a scenario as people write it. */
+export const scenarioJsonSchema = (): object => z.toJSONSchema(scenarioSchema, { io: 'input', unrepresentable: 'any' });
