@@ -1,3 +1,4 @@
+import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { Node } from 'constructs';
 import { z } from 'zod';
 
@@ -19,12 +20,7 @@ const wholeNumber = z.coerce.number().int();
 const configSchema = z.strictObject({
   inputBuckets: bucketNames,
   outputBuckets: bucketNames,
-  logRetentionDays: wholeNumber
-    .refine(
-      (days) => [1, 3, 5, 7, 14, 30, 60, 90, 180, 365].includes(days),
-      'must be 1, 3, 5, 7, 14, 30, 60, 90, 180 or 365',
-    )
-    .default(30),
+  logRetentionDays: z.coerce.number().pipe(z.enum(RetentionDays)).default(RetentionDays.ONE_MONTH),
   intermediateDays: wholeNumber.min(1).max(365).default(7),
 });
 
@@ -34,7 +30,7 @@ export interface OutriderConfig {
   readonly inputBuckets: readonly string[];
   /** Buckets besides the system's own that jobs may write their output to. */
   readonly outputBuckets: readonly string[];
-  readonly logRetentionDays: number;
+  readonly logRetentionDays: RetentionDays;
   /** Days until what a job left under `jobs/` is removed. */
   readonly intermediateDays: number;
 }

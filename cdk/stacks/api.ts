@@ -19,13 +19,7 @@ import { OutputName, Setting, TableSchema } from '../../src/contracts/settings.t
 import type { OutriderConfig } from '../config.ts';
 import { acknowledge, acknowledgeWildcards } from '../constructs/acknowledge.ts';
 import { handlerCode } from '../constructs/bundle.ts';
-import {
-  acknowledgeObjects,
-  grantItems,
-  grantObjectReads,
-  grantObjectWrites,
-  namedBuckets,
-} from '../constructs/grants.ts';
+import { grantItems } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
 import type { CoordinatorStack } from './coordinator.ts';
 import type { StorageStack } from './storage.ts';
@@ -52,10 +46,9 @@ export class ApiStack extends Stack {
     new CfnOutput(this, OutputName.apiUrl, { value: this.api.url });
   }
 
-  private addHandler({ config, storage, coordinator }: ApiStackProps): LambdaFunction {
+  private addHandler({ storage, coordinator }: ApiStackProps): LambdaFunction {
     const { stateMachine } = coordinator;
     const role = functionRole(this, 'HandlerRole', storage.jobLogs);
-    acknowledgeObjects(role, [...config.inputBuckets, ...config.outputBuckets]);
     acknowledgeWildcards(
       role,
       [`arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:${stateMachineNameExport}:*`],
@@ -65,11 +58,6 @@ export class ApiStack extends Stack {
       write: true,
       indexes: [TableSchema.listingIndex, TableSchema.changeIndex],
     });
-    const others = [...new Set([...config.inputBuckets, ...config.outputBuckets])];
-    for (const bucket of [storage.dataBucket, ...namedBuckets(this, others)]) {
-      grantObjectReads(role, bucket);
-    }
-    grantObjectWrites(role, storage.dataBucket, 'jobs/');
     role.addToPolicy(
       new PolicyStatement({ actions: ['states:StartExecution'], resources: [stateMachine.stateMachineArn] }),
     );

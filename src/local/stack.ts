@@ -1,23 +1,21 @@
 import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { OutputName, ParameterName } from '../contracts/settings.ts';
 import { startApiServer } from './api/server.ts';
-import { startDynamoDb } from './dynamodb/process.ts';
-import { type EcsServer, startEcsServer } from './ecs/server.ts';
 import type { FaultHook } from './http/fault-hook.ts';
 import type { Credentials } from './http/sigv4.ts';
-import { type LambdaServer, startLambdaServer } from './lambda/server.ts';
-import { startLogsServer } from './logs/server.ts';
 import { readAssembly } from './provision/assembly.ts';
-import { createTables } from './provision/create-tables.ts';
 import { type LocalDeployment, planDeployment } from './provision/deployment.ts';
-import { invokeOn } from './provision/invoke.ts';
 import { ProvisionError } from './provision/provision-error.ts';
+import {
+  type Closable,
+  type Services,
+  type ServiceSettings,
+  startServices,
+} from './provision/start-services.ts';
 import { synthesize } from './provision/synthesize.ts';
-import { startS3Server } from './s3/server.ts';
-import { startStepFunctionsServer } from './sfn/server.ts';
 
 export interface LocalStackOptions {
   /** Holds all data and logs; made if absent. What an earlier stack left in it is there again. */
@@ -65,11 +63,8 @@ export interface LocalStack {
 const REGION = 'us-east-1';
 /** Not secret: the servers listen on the loopback interface, and tools want keys. */
 const CREDENTIALS: Credentials = { accessKeyId: 'outrider', secretAccessKey: 'outrider-local-secret' };
-const MAX_ZONES = 6;
+const ZONE_LETTERS = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
 const DEFAULT_ZONES = 3;
-/** Besides the slots: resident schedulers, one for each running job, and the short steps of others. */
-const COORDINATOR_CONCURRENCY = 64;
-
 /** Faster than on AWS: one machine has no networks to wait for, and people watch. */
 const LOCAL_TUNING: Readonly<Record<string, string>> = {
   [ParameterName.tickMs]: '250',
@@ -104,10 +99,9 @@ async function loadDeployment(options: LocalStackOptions): Promise<LocalDeployme
     options.log?.('synthesizing the CDK app if it has changed');
     await synthesize({ outDir: assemblyDir });
   }
-  const letters = 'abcdef'.slice(0, zonesOf(options));
   return planDeployment(await readAssembly(assemblyDir), {
     region: REGION,
-    availabilityZones: [...letters].map((letter) => `${REGION}${letter}`),
+    availabilityZones: ZONE_LETTERS.slice(0, zonesOf(options)).map((letter) => `${REGION}${letter}`),
     parameters: {
       ...LOCAL_TUNING,
       [ParameterName.totalSlots]: String(slotsOf(options)),
@@ -120,18 +114,12 @@ const slotsOf = ({ slots }: LocalStackOptions): number => slots ?? Math.max(2, a
 
 function zonesOf({ zones = DEFAULT_ZONES }: LocalStackOptions): number {
   // Templates name two zones at least, since AWS has no region with fewer.
-  return Math.min(MAX_ZONES, Math.max(2, zones));
+  return Math.min(ZONE_LETTERS.length, Math.max(2, zones));
 }
 
 /** Last started, first closed. */
 async function closeAll(closers: readonly (() => Promise<void>)[]): Promise<void> {
   for (const close of closers.toReversed()) await close().catch(() => undefined);
-}
-
-interface Common {
-  readonly credentials: Credentials;
-  readonly region: string;
-  readonly onRequest?: FaultHook;
 }
 
 async function startServers(
@@ -141,121 +129,46 @@ async function startServers(
 ): Promise<LocalStack> {
   const stateDir = resolve(options.stateDir);
   await mkdir(stateDir, { recursive: true });
-  const common: Common = {
+  const settings: ServiceSettings = {
     credentials: CREDENTIALS,
     region: REGION,
     ...(options.onRequest === undefined ? {} : { onRequest: options.onRequest }),
   };
-  const opened = async <T extends { close(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
-    const server = await starting;
-    closers.push(() => server.close());
-    return server;
+  const onOpen = (service: Closable): void => {
+    closers.push(() => service.close());
   };
-  // Filled below: processes are started later, when every endpoint is known.
   const environment: Record<string, string> = sdkIdentity();
+  const slots = slotsOf(options);
+  const zones = zonesOf(options);
+  const services = await startServices({ settings, deployment, stateDir, slots, zones, environment, onOpen });
+  Object.assign(environment, endpointsOf(services));
 
-  const starting = [
-    opened(startDynamoDb({ dir: join(stateDir, 'dynamodb') })),
-    opened(startS3Server({ ...common, rootDir: join(stateDir, 's3') })),
-    opened(startLambda(options, deployment, { common, stateDir, environment })),
-    opened(startEcs(options, deployment, { common, stateDir, environment })),
-    opened(startLogsServer({ ...common, logGroups: logDirectories(deployment, stateDir) })),
-  ] as const;
-  // Waits for all even if one fails, so that each can be closed.
-  await Promise.allSettled(starting);
-  const [dynamodb, s3, lambda, ecs, logs] = await Promise.all(starting);
-  await Promise.all([
-    createTables(dynamodb.endpoint, REGION, deployment.tables),
-    ...deployment.buckets.map((name) => s3.createBucket(name)),
-  ]);
-  const invoke = invokeOn(lambda);
-  const states = await opened(
-    startStepFunctionsServer({
-      ...common,
-      stateMachines: deployment.stateMachines,
-      invokeLambda: invoke,
-      runDir: join(stateDir, 'executions'),
-    }),
-  );
-  Object.assign(environment, {
+  const [api] = deployment.apis;
+  if (api === undefined) throw new ProvisionError('the templates describe no stage of a REST API');
+  const { stageName, routes } = api;
+  const port = options.ports?.api ?? 0;
+  const front = await startApiServer({ ...settings, port, stageName, routes, invoke: services.invoke });
+  onOpen(front);
+  return {
+    apiUrl: front.endpoint,
+    region: REGION,
+    credentials: CREDENTIALS,
+    outputs: localOutputs(deployment, api.awsUrl, front.endpoint),
+    environment,
+    processes: () => workerProcesses(services),
+    stop: stopOnce(closers),
+  };
+}
+
+function endpointsOf({ dynamodb, s3, lambda, ecs, logs, states }: Services): Record<string, string> {
+  return {
     AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: logs.endpoint,
     AWS_ENDPOINT_URL_DYNAMODB: dynamodb.endpoint,
     AWS_ENDPOINT_URL_ECS: ecs.endpoint,
     AWS_ENDPOINT_URL_LAMBDA: lambda.endpoint,
     AWS_ENDPOINT_URL_S3: s3.endpoint,
     AWS_ENDPOINT_URL_SFN: states.endpoint,
-  });
-  const [api] = deployment.apis;
-  if (api === undefined) throw new ProvisionError('the templates describe no stage of a REST API');
-  const { stageName, routes } = api;
-  const front = await opened(
-    startApiServer({ ...common, port: options.ports?.api ?? 0, stageName, routes, invoke }),
-  );
-  const outputs = localOutputs(deployment, api.awsUrl, front.endpoint);
-  return {
-    apiUrl: (outputs[OutputName.apiUrl] ?? front.endpoint).replace(/\/$/, ''),
-    region: REGION,
-    credentials: CREDENTIALS,
-    outputs,
-    environment,
-    processes: () => workerProcesses(lambda, ecs),
-    stop: stopOnce(closers),
   };
-}
-
-interface Surroundings {
-  readonly common: Common;
-  readonly stateDir: string;
-  readonly environment: Readonly<Record<string, string>>;
-}
-
-function startLambda(
-  options: LocalStackOptions,
-  deployment: LocalDeployment,
-  { common, stateDir, environment }: Surroundings,
-): Promise<LambdaServer> {
-  const zones = zonesOf(options);
-  return startLambdaServer({
-    ...common,
-    functions: deployment.functions,
-    maxConcurrency: slotsOf(options) + COORDINATOR_CONCURRENCY,
-    logDir: lambdaLogs(stateDir),
-    scratchDir: join(stateDir, 'scratch'),
-    nodePath: process.execPath,
-    extraEnvironment: environment,
-    zoneOf: (index) => `use1-az${String(1 + (index % zones))}`,
-  });
-}
-
-function startEcs(
-  options: LocalStackOptions,
-  deployment: LocalDeployment,
-  { common, stateDir, environment }: Surroundings,
-): Promise<EcsServer> {
-  return startEcsServer({
-    ...common,
-    clusters: deployment.clusters,
-    taskDefinitions: deployment.taskDefinitions,
-    maxTasks: slotsOf(options),
-    logDir: ecsLogs(stateDir),
-    scratchDir: join(stateDir, 'scratch'),
-    nodePath: process.execPath,
-    extraEnvironment: environment,
-    zoneOf: ({ subnetId }) => deployment.subnetZones.get(subnetId) ?? `${REGION}a`,
-  });
-}
-
-const lambdaLogs = (stateDir: string): string => join(stateDir, 'logs', 'lambda');
-const ecsLogs = (stateDir: string): string => join(stateDir, 'logs', 'ecs');
-
-function logDirectories({ logGroups }: LocalDeployment, stateDir: string) {
-  return logGroups.map(({ name, functions, taskFamilies }) => ({
-    name,
-    directories: [
-      ...functions.map((fn) => join(lambdaLogs(stateDir), fn)),
-      ...taskFamilies.map((family) => join(ecsLogs(stateDir), family)),
-    ],
-  }));
 }
 
 function sdkIdentity(): Record<string, string> {
@@ -284,7 +197,7 @@ function localOutputs(
   return found;
 }
 
-function workerProcesses(lambda: LambdaServer, ecs: EcsServer): WorkerProcess[] {
+function workerProcesses({ lambda, ecs }: Services): WorkerProcess[] {
   const environments = lambda
     .environments()
     .flatMap(({ functionName, pid }): WorkerProcess[] =>

@@ -3,5 +3,6 @@ declare module 'asl-validator' {
     readonly isValid: boolean;
     errorsText(separator?: string): string;
   }
-  export default function validate(definition: unknown): ValidationResult;
+  function validate(definition: unknown): ValidationResult;
+  export = validate;
 }

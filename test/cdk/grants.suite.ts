@@ -86,6 +86,10 @@ describe('grants', () => {
     },
   );
 
+  it('let the API reach no objects', () => {
+    expect(actions(statements('HandlerRole')).filter((action) => action.startsWith('s3:'))).toEqual([]);
+  });
+
   it('let the API start, describe and stop executions of the one state machine', () => {
     const found = statements('HandlerRole');
     expect(resourcesOf(found, 'states:StartExecution')).toMatch(

@@ -32,7 +32,10 @@ export function synthesized(context: Readonly<Record<string, unknown>> = {}): Sy
   const app = new App({ context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [], ...context } });
   const system = addSystem(app);
   const stacks = new Map(
-    Object.values(system).map((stack): [string, Template] => [stack.stackName, Template.fromStack(stack)]),
+    [system.storage, system.compute, system.coordinator, system.api].map((stack): [string, Template] => [
+      stack.stackName,
+      Template.fromStack(stack),
+    ]),
   );
   const resources = (type: string): FoundResource[] =>
     [...stacks].flatMap(([stack, template]) =>

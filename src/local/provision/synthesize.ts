@@ -77,7 +77,7 @@ async function filesBelow(path: string): Promise<string[]> {
   try {
     const entries = await readdir(join(rootDir, path), { withFileTypes: true });
     const nested = await Promise.all(
-      entries.map((entry) => {
+      entries.map(async (entry) => {
         const inner = join(path, entry.name);
         return entry.isDirectory() ? filesBelow(inner) : [inner];
       }),

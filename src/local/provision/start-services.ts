@@ -1,0 +1,145 @@
+import { join } from 'node:path';
+import { type DynamoDbProcess, startDynamoDb } from '../dynamodb/process.ts';
+import { type EcsServer, startEcsServer } from '../ecs/server.ts';
+import type { FaultHook } from '../http/fault-hook.ts';
+import type { Credentials } from '../http/sigv4.ts';
+import { type LambdaServer, startLambdaServer } from '../lambda/server.ts';
+import { type LocalLogDirectories, type LogsServer, startLogsServer } from '../logs/server.ts';
+import { type S3Server, startS3Server } from '../s3/server.ts';
+import { startStepFunctionsServer, type StepFunctionsServer } from '../sfn/server.ts';
+import { createTables } from './create-tables.ts';
+import type { LocalDeployment } from './deployment.ts';
+import { type Invoke, invokeOn } from './invoke.ts';
+
+/** What can be closed again. */
+export interface Closable {
+  close(): Promise<void>;
+}
+
+/** Settings that every service has. */
+export interface ServiceSettings {
+  readonly credentials: Credentials;
+  readonly region: string;
+  readonly onRequest?: FaultHook;
+}
+
+export interface ServicesOptions {
+  readonly settings: ServiceSettings;
+  readonly deployment: LocalDeployment;
+  readonly stateDir: string;
+  /** Attempts that may run at once. */
+  readonly slots: number;
+  readonly zones: number;
+  /** Of functions and tasks: read whenever a process starts, so it may be completed until there is work. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Told of each service as soon as it is up, to close it in the end. */
+  readonly onOpen: (service: Closable) => void;
+}
+
+/** The services behind the REST API. */
+export interface Services {
+  readonly dynamodb: DynamoDbProcess;
+  readonly s3: S3Server;
+  readonly lambda: LambdaServer;
+  readonly ecs: EcsServer;
+  readonly logs: LogsServer;
+  readonly states: StepFunctionsServer;
+  readonly invoke: Invoke;
+}
+
+/** Besides the slots: resident schedulers, one for each running job, and the short steps of others. */
+const COORDINATOR_CONCURRENCY = 64;
+
+/**
+ * Starts the services and puts into them what the deployment says.
+ *
+ * Throws what the services throw. All that were started have been told to `onOpen` by then.
+ */
+export async function startServices(options: ServicesOptions): Promise<Services> {
+  const { settings, deployment, stateDir, onOpen } = options;
+  const opened = async <T extends Closable>(starting: Promise<T>): Promise<T> => {
+    const service = await starting;
+    onOpen(service);
+    return service;
+  };
+  const [dynamodb, s3, lambda, ecs, logs] = await afterAll([
+    opened(startDynamoDb({ dir: join(stateDir, 'dynamodb') })),
+    opened(startS3Server({ ...settings, rootDir: join(stateDir, 's3') })),
+    opened(startLambda(options)),
+    opened(startEcs(options)),
+    opened(startLogsServer({ ...settings, logGroups: logDirectories(options) })),
+  ]);
+  await afterAll([
+    createTables(dynamodb.endpoint, settings.region, deployment.tables),
+    Promise.all(deployment.buckets.map((name) => s3.createBucket(name))),
+  ]);
+  const invoke = invokeOn(lambda);
+  const { stateMachines } = deployment;
+  const runDir = join(stateDir, 'executions');
+  const states = await opened(
+    startStepFunctionsServer({ ...settings, stateMachines, invokeLambda: invoke, runDir }),
+  );
+  return { dynamodb, s3, lambda, ecs, logs, states, invoke };
+}
+
+/** As Promise.all, but when one fails it waits for the others first: nothing is to start after a failure. */
+async function afterAll<T extends readonly unknown[]>(
+  promises: readonly [...{ [Index in keyof T]: Promise<T[Index]> }],
+): Promise<T>;
+async function afterAll(promises: readonly Promise<unknown>[]): Promise<readonly unknown[]> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}
+
+function startLambda({
+  settings,
+  deployment,
+  stateDir,
+  slots,
+  zones,
+  environment,
+}: ServicesOptions): Promise<LambdaServer> {
+  return startLambdaServer({
+    ...settings,
+    functions: deployment.functions,
+    maxConcurrency: slots + COORDINATOR_CONCURRENCY,
+    logDir: lambdaLogs(stateDir),
+    scratchDir: join(stateDir, 'scratch'),
+    nodePath: process.execPath,
+    extraEnvironment: environment,
+    zoneOf: (index) => `use1-az${String(1 + (index % zones))}`,
+  });
+}
+
+function startEcs({
+  settings,
+  deployment,
+  stateDir,
+  slots,
+  environment,
+}: ServicesOptions): Promise<EcsServer> {
+  return startEcsServer({
+    ...settings,
+    clusters: deployment.clusters,
+    taskDefinitions: deployment.taskDefinitions,
+    maxTasks: slots,
+    logDir: ecsLogs(stateDir),
+    scratchDir: join(stateDir, 'scratch'),
+    nodePath: process.execPath,
+    extraEnvironment: environment,
+    zoneOf: ({ subnetId }) => deployment.subnetZones.get(subnetId) ?? `${settings.region}a`,
+  });
+}
+
+const lambdaLogs = (stateDir: string): string => join(stateDir, 'logs', 'lambda');
+const ecsLogs = (stateDir: string): string => join(stateDir, 'logs', 'ecs');
+
+function logDirectories({ deployment, stateDir }: ServicesOptions): LocalLogDirectories[] {
+  return deployment.logGroups.map(({ name, functions, taskFamilies }) => ({
+    name,
+    directories: [
+      ...functions.map((fn) => join(lambdaLogs(stateDir), fn)),
+      ...taskFamilies.map((family) => join(ecsLogs(stateDir), family)),
+    ],
+  }));
+}
