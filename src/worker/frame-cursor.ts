@@ -1,6 +1,5 @@
 import { limits } from '../contracts/limits.ts';
 import { StoreUnavailableError } from '../contracts/errors.ts';
-import { maxHeaderBytes } from './framing.ts';
 
 /** Where a cursor gets its bytes: the next chunk, or undefined at the end. Chunks are never changed afterwards. */
 export type NextChunk = () => Promise<Buffer | undefined>;
@@ -27,6 +26,7 @@ export class FrameCursor {
   /** Offsets at which the partitions end. */
   readonly #boundaries: readonly number[];
   #position = 0;
+  #rest: Buffer | undefined;
 
   constructor(order: number, nextChunk: NextChunk, boundaries: readonly number[] = []) {
     this.order = order;
@@ -92,29 +92,41 @@ export class FrameCursor {
     this.prefix = high * 0x100_0000 + low;
   }
 
-  /** Gathers chunks until the frame at `end` is whole, then joins them: one copy, however long the record. */
+  /** Goes on in the next chunk. Only the record that spans two or more chunks is copied. */
   async #refill(): Promise<boolean> {
     for (;;) {
-      const at = this.end;
-      const needed = this.bytes.length === at ? 1 : this.#parse(at);
-      if (needed === 0) return true;
-      const pieces = [this.bytes.subarray(at)];
-      let size = this.bytes.length - at;
-      const wanted = Math.max(needed, Math.min(size + 1, maxHeaderBytes));
-      while (size < wanted) {
-        const chunk = await this.#nextChunk();
-        if (chunk === undefined) {
-          if (size > 0) throw new StoreUnavailableError('intermediate data ends within a record');
-          this.bytes = nothing;
-          this.start = this.keyStart = this.keyEnd = this.end = 0;
-          return false;
-        }
-        pieces.push(chunk);
-        size += chunk.length;
-      }
-      this.bytes = pieces.length === 2 && pieces[0]?.length === 0 ? (pieces[1] ?? nothing) : Buffer.concat(pieces, size);
+      const tail = this.bytes.subarray(this.end);
+      const needed = tail.length === 0 ? 0 : this.#parse(this.end);
+      if (tail.length > 0 && needed === 0) return true;
+      const next = needed === 0 ? await this.#take(Infinity) : await this.#gather(tail, needed);
+      this.bytes = next ?? nothing;
       this.end = 0;
+      if (next === undefined) {
+        this.start = this.keyStart = this.keyEnd = 0;
+        return false;
+      }
     }
+  }
+
+  /** `tail` and what follows, `needed` bytes in all. */
+  async #gather(tail: Buffer, needed: number): Promise<Buffer> {
+    const pieces = [tail];
+    for (let size = tail.length; size < needed; ) {
+      const piece = await this.#take(needed - size);
+      if (piece === undefined) throw new StoreUnavailableError('intermediate data ends within a record');
+      pieces.push(piece);
+      size += piece.length;
+    }
+    return Buffer.concat(pieces, needed);
+  }
+
+  /** At most `mostBytes` of the chunk at hand or the next one; what is left of it comes next. */
+  async #take(mostBytes: number): Promise<Buffer | undefined> {
+    const chunk = this.#rest ?? (await this.#nextChunk());
+    this.#rest = undefined;
+    if (chunk === undefined || chunk.length <= mostBytes) return chunk;
+    this.#rest = chunk.subarray(mostBytes);
+    return chunk.subarray(0, mostBytes);
   }
 }
 

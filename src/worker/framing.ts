@@ -6,9 +6,6 @@ import { BadInputError } from './operator.ts';
  * Frames delimit themselves, so that any run of whole frames is a byte range that can be read on its own.
  */
 
-/** Most bytes of a frame's two lengths. */
-export const maxHeaderBytes = 10;
-
 /** Bytes that `length` takes as a varint (seven bits per byte, lowest first). */
 export function varintBytes(length: number): number {
   if (length < 0x80) return 1;

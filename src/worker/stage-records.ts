@@ -93,7 +93,8 @@ function groupSegments(
 
 function cursorsOf(reading: MergeReading, segments: readonly UpstreamSegment[]): readonly FrameCursor[] {
   const total = segments.reduce((sum, segment) => sum + segment.length, 0);
-  const share = Math.floor(reading.memoryBytes / (2 * segments.length));
+  // One chunk is in use, one is read ahead, and a batch that was handed out may hold a third.
+  const share = Math.floor(reading.memoryBytes / (4 * segments.length));
   const chunkBytes =
     total <= reading.memoryBytes / 2 ? mostChunkBytes : Math.max(leastChunkBytes, Math.min(mostChunkBytes, share));
   return segments.map((segment, order) => {
