@@ -35,7 +35,9 @@ function stageIndexOf(job: RunningJob, name: string): number {
   return job.plan.stages.findIndex(({ description }) => description.name === name);
 }
 
-function launchRequest(job: RunningJob, attemptId: AttemptId): LaunchRequest {
+type LaunchDecision = Extract<Decision, { kind: 'launch' }>;
+
+function launchRequest(job: RunningJob, { attemptId, avoidNodes }: LaunchDecision): LaunchRequest {
   const { stage, task } = attemptParts(attemptId);
   const index = stageIndexOf(job, stage);
   const plan = job.plan.stages[index];
@@ -47,6 +49,7 @@ function launchRequest(job: RunningJob, attemptId: AttemptId): LaunchRequest {
       jobId, attemptId, shards, stageKey: stageKey(jobId, stage), inputs: spansOf(open, task), heartbeatMs: job.heartbeatMs,
     },
     ...plan.description.worker,
+    ...(avoidNodes === undefined ? {} : { avoidNodes }),
   };
 }
 
@@ -90,6 +93,6 @@ export async function performDecisions(
   await forEachBounded(opens, 1, (decision) => performOne(deps, job, decision, now));
   const others = decisions.filter(({ kind }) => kind !== 'open-stage');
   await forEachBounded(others, parallelism, (decision) => performOne(deps, job, decision, now));
-  const requests = decisions.flatMap((decision) => (decision.kind === 'launch' ? [launchRequest(job, decision.attemptId)] : []));
+  const requests = decisions.flatMap((decision) => (decision.kind === 'launch' ? [launchRequest(job, decision)] : []));
   return requests.length === 0 ? [] : deps.launcher.launch(requests);
 }

@@ -2,6 +2,7 @@ import { JobFailedError, LeaseHeldError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { ScheduleOutput } from '../contracts/payloads.ts';
+import type { Plan } from '../contracts/plan.ts';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import { type DurationMs, durationMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../core/decide-tick.ts';
@@ -10,6 +11,7 @@ import { applyAttempt, applyResult, createJobState, withdrawAttempt } from '../c
 import { summarizeJob } from '../core/model/job-summary.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
+import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng, type Rng } from '../lib/rng.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -61,8 +63,10 @@ const throttleDelayMs = durationMs(1_000);
 /** Beyond any job's life at 20 ticks a second. */
 const maxTicks = 1_000_000;
 
-function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig): TickConfig {
+function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig, plan: Plan): TickConfig {
   return {
+    policy: plan.policy,
+    reportMs: heartbeatMs,
     claimLeaseMs,
     silenceMs: durationMs(heartbeatMs * 5),
     attemptsPerTask: limits.attemptsPerTask,
@@ -84,6 +88,8 @@ export interface Session extends RunningJob {
   readUntil: EpochMs;
   leaseUntil: EpochMs;
   grant: number;
+  /** Copies that the last tick had no slot for. */
+  slotsShort: number;
   grantUntil: EpochMs;
   summarizedAt: EpochMs;
   lastSummary: string;
@@ -128,9 +134,9 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   if (held.kind === 'held') throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
   const plan = await loadPlan(deps.objects, deps.dataBucket, jobId);
   const session: Session = {
-    jobId, residency, plan, epoch: held.epoch, state: createJobState(shapesOf(plan)), openStages: new Map(),
-    heartbeatMs: deps.config.heartbeatMs, rng: createRng(jobId), tickConfig: tickConfigOf(deps.config),
-    version: 0, readUntil: epochMs(0), leaseUntil: lease(deps, now), grant: 0, grantUntil: epochMs(0),
+    jobId, residency, plan, epoch: held.epoch, state: createJobState(shapesOf(plan), policySetOf(plan.policy).launchOrder), openStages: new Map(),
+    heartbeatMs: deps.config.heartbeatMs, rng: createRng(jobId), tickConfig: tickConfigOf(deps.config, plan),
+    version: 0, readUntil: epochMs(0), leaseUntil: lease(deps, now), grant: 0, slotsShort: 0, grantUntil: epochMs(0),
     summarizedAt: epochMs(0), lastSummary: '',
   };
   const { results } = await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0));
@@ -169,9 +175,9 @@ async function keepLease(deps: SchedulerDeps, session: Session, now: EpochMs): P
   session.leaseUntil = until;
 }
 
-/** Slots for what is live and owed. The ledger is asked when the need changes or the grant must be renewed. */
+/** Slots for what is live and owed, and for the copies that the last tick would have launched. The ledger is asked when the need changes or the grant must be renewed. */
 async function slotsOf(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<number> {
-  const wanted = Math.min(deps.config.totalSlots, slotDemand(session.state));
+  const wanted = Math.min(deps.config.totalSlots, slotDemand(session.state) + session.slotsShort);
   const renewal = session.grantUntil - now < deps.config.leaseMs * 2;
   if (wanted === session.grant && !renewal) return session.grant;
   const length = durationMs(deps.config.leaseMs * 4);
@@ -196,8 +202,9 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   await keepLease(deps, session, now);
   await readChanges(deps, session, now);
   const slots = await slotsOf(deps, session, now);
-  const budget = { slots, cancelRequested: job.cancelRequestedAt !== undefined };
+  const budget = { slots, cancelRequested: job.cancelRequestedAt !== undefined, clusterSlots: deps.config.totalSlots };
   const decided = decideTick(session.state, now, session.tickConfig, budget, session.rng);
+  session.slotsShort = decided.slotsShort;
   if (decided.decisions.length > 0) {
     await append(deps, session, decided, now);
     apply(deps, session, decided.decisions, now);

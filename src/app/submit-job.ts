@@ -28,7 +28,7 @@ export interface SubmitDeps {
 export function checkSpec(spec: JobSpec, checkOperator: SubmitDeps['checkOperator']): void {
   jobGraph(spec);
   if (!policySets.has(spec.policy)) {
-    const known = [...policySets].join(', ');
+    const known = [...policySets.keys()].join(', ');
     throw new InvalidInputError(`policy must be one of those built so far (${known}), not "${spec.policy}"`, { field: 'policy' });
   }
   for (const [index, stage] of spec.stages.entries()) {

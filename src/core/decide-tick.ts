@@ -1,20 +1,26 @@
-import { taskIdOf } from '../contracts/ids.ts';
-import { elapsedMs, type EpochMs } from '../contracts/units.ts';
+import { defaultPolicyConfig } from '../contracts/policy-config.ts';
+import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { CancelReason, Decision, Refusal, TickOutcome } from './model/decision.ts';
 import {
-  addAttempt, type AttemptView, cancelAttempt, isLive, type JobState, loseAttempt, nextAttemptId, stageAt, type TaskView,
+  addAttempt, type AttemptView, cancelAttempt, isLive, type JobState, loseAttempt, stageAt, type TaskView,
 } from './model/job-state.ts';
 import type { TickBudget, TickConfig } from './model/tick-config.ts';
+import { dispose, launchOwed, openLedger } from './policy/arbitrate.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
-import { owedLaunches } from './policy/owed-launches.ts';
+import { owedLaunches, slotDemand } from './policy/owed-launches.ts';
+import type { PolicyView, Proposal } from './policy/policy-set.ts';
+import { policySetOf } from './policy/policy-sets.ts';
 import { readyAt } from './policy/retry-backoff.ts';
+import { runningTasks } from './policy/running-tasks.ts';
 
 /** What a tick decides, in the order in which it is to be done. */
 export interface TickDecision {
   readonly decisions: readonly Decision[];
   readonly refusals: readonly Refusal[];
   readonly outcome: TickOutcome;
+  /** Copies that wanted for nothing but a slot: with so many more slots, they would have been launched. */
+  readonly slotsShort: number;
 }
 
 const nothing: readonly never[] = [];
@@ -60,21 +66,18 @@ function fatalMessage(state: JobState, config: TickConfig): string | undefined {
   return undefined;
 }
 
-function launches(
-  state: JobState, isReady: (task: TaskView) => boolean, free: number, room: number,
-): Pick<TickDecision, 'decisions' | 'refusals'> {
-  const owed = owedLaunches(state, isReady, Math.min(free, room) + 1);
-  const allowed = owed.slice(0, Math.min(free, room));
-  const next = owed[allowed.length];
-  const refusals: Refusal[] = next === undefined ? [] : [{
-    kind: 'refuse',
-    taskId: taskIdOf(stageAt(state, next.task.stage).shape.name, next.task.index),
-    reason: free <= room ? 'no-slot' : 'tick-full',
-  }];
-  const decisions = allowed.map(({ task, reason }): Decision => ({
-    kind: 'launch', attemptId: nextAttemptId(state, task), reason,
-  }));
-  return { decisions, refusals };
+function viewOf(state: JobState, now: EpochMs, config: TickConfig, budget: TickBudget, lost: readonly Decision[]): PolicyView {
+  const given = new Set(lost.flatMap((each) => (each.kind === 'lose' ? [each.attemptId] : [])));
+  return {
+    state, now, config: config.policyConfig ?? defaultPolicyConfig, runs: runningTasks(state, given),
+    slots: {
+      granted: budget.slots,
+      cluster: budget.clusterSlots ?? budget.slots,
+      free: Math.max(0, budget.slots - state.live.size),
+      waiting: slotDemand(state) - state.live.size,
+    },
+    reportMs: config.reportMs ?? durationMs(0),
+  };
 }
 
 function outcomeOf(state: JobState, now: EpochMs, config: TickConfig): TickOutcome {
@@ -83,30 +86,43 @@ function outcomeOf(state: JobState, now: EpochMs, config: TickConfig): TickOutco
   return drained ? { kind: 'finish' } : { kind: 'continue' };
 }
 
+/** A tick that ends the job. */
+const failing = (state: JobState, reason: CancelReason, message: string): TickDecision => ({
+  decisions: cancelAll(state, reason), refusals: nothing, outcome: { kind: 'fail', message }, slotsShort: 0,
+});
+
+const isUrgent = (proposal: Proposal): boolean => proposal.kind !== 'decline' && (proposal.kind !== 'backup' || proposal.urgent);
+
 /**
- * Decides one tick of a job: gives up lost attempts, cancels losers, opens stages whose inputs are complete and
- * launches owed attempts into free slots, largest task first. Pure: changes nothing, reads no clock. Decisions
- * take effect by `applyDecisions`. The first owed task that gets no slot is reported as a refusal. `rng` is the
- * job's own stream, the same at every tick.
+ * Decides one tick of a job: gives up lost attempts, cancels losers, opens stages whose inputs are complete, and
+ * fills free slots with urgent copies, then owed launches, then other copies, as the job's policy set proposes and
+ * the arbiter allows. Pure: changes nothing, reads no clock. Decisions take effect by `applyDecisions`. The first
+ * owed task that gets no slot is reported as a refusal, as are proposals not followed. `rng` is the job's own
+ * stream, the same at every tick.
  */
 export function decideTick(
   state: JobState, now: EpochMs, config: TickConfig, budget: TickBudget, rng: Rng,
 ): TickDecision {
-  if (budget.cancelRequested) {
-    return { decisions: cancelAll(state, 'job-cancelled'), refusals: nothing, outcome: { kind: 'fail', message: 'cancelled on request' } };
-  }
+  if (budget.cancelRequested) return failing(state, 'job-cancelled', 'cancelled on request');
   const fatal = fatalMessage(state, config);
-  if (fatal !== undefined) {
-    return { decisions: cancelAll(state, 'job-failed'), refusals: nothing, outcome: { kind: 'fail', message: fatal } };
-  }
+  if (fatal !== undefined) return failing(state, 'job-failed', fatal);
   const lost = lostAttempts(state, now, config);
-  const cancels = cancelsOfLosers(state);
-  const opens = stagesToOpen(state);
-  const owed = [...opens, ...lost, ...cancels].slice(0, config.decisionsPerTick);
-  const free = Math.max(0, budget.slots - state.live.size);
-  const room = config.decisionsPerTick - owed.length;
-  const { decisions, refusals } = launches(state, (task) => readyAt(task, config, rng) <= now, free, room);
-  return { decisions: [...owed, ...decisions], refusals, outcome: outcomeOf(state, now, config) };
+  const owed = [...stagesToOpen(state), ...lost, ...cancelsOfLosers(state)].slice(0, config.decisionsPerTick);
+  const policy = policySetOf(config.policy);
+  const view = viewOf(state, now, config, budget, lost);
+  const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
+  const ledger = openLedger(state, view, {
+    room: config.decisionsPerTick - owed.length, copyCap: policy.copyCap?.(view) ?? Infinity,
+    killFreesSlot: config.killFreesSlot ?? false, freeNodes: budget.freeNodes, isReady,
+  });
+  const proposals = policy.propose(view);
+  dispose(ledger, proposals.filter(isUrgent));
+  launchOwed(ledger, (limit) => owedLaunches(state, isReady, limit));
+  dispose(ledger, proposals.filter((each) => !isUrgent(each)));
+  return {
+    decisions: [...owed, ...ledger.decisions], refusals: ledger.refusals, outcome: outcomeOf(state, now, config),
+    slotsShort: ledger.slotsShort,
+  };
 }
 
 /**

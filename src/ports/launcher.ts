@@ -6,6 +6,8 @@ export interface LaunchRequest {
   readonly payload: AttemptPayload;
   readonly kind: 'lambda' | 'fargate';
   readonly size: WorkerSize;
+  /** Nodes that must not run it, as far as the host can choose. */
+  readonly avoidNodes?: readonly string[];
 }
 
 /** `throttled`: no room now, try again later, the attempt has not begun. `refused`: it never will. */

@@ -4,26 +4,44 @@ import type { AttemptId, TaskId } from '../../contracts/ids.ts';
 export type LaunchReason = 'first' | 'retry' | 'restart' | 'backup' | 'clone';
 
 /** Why an attempt is told to stop. */
-export type CancelReason = 'sibling-won' | 'job-cancelled' | 'job-failed' | 'restarted';
+export type CancelReason = 'sibling-won' | 'job-cancelled' | 'job-failed' | 'restarted' | 'pruned';
 
 /** Why an attempt is given up: it never claimed itself, or it stopped reporting. */
 export type LossReason = 'unclaimed' | 'silent';
 
+/** The numbers on which a policy decided, named with their units, for the log and `explain`. Finite only. */
+export type Facts = Readonly<Record<string, number>>;
+
 /** What a tick does. Each is idempotent by its ids, so that a takeover may repeat the last tick's. */
 export type Decision =
   | { readonly kind: 'open-stage'; readonly stage: number }
-  | { readonly kind: 'launch'; readonly attemptId: AttemptId; readonly reason: LaunchReason }
-  | { readonly kind: 'cancel'; readonly attemptId: AttemptId; readonly reason: CancelReason }
+  | {
+      readonly kind: 'launch';
+      readonly attemptId: AttemptId;
+      readonly reason: LaunchReason;
+      /** Nodes that must not run it. Whoever launches honours it as far as it can. */
+      readonly avoidNodes?: readonly string[];
+      readonly facts?: Facts;
+    }
+  | { readonly kind: 'cancel'; readonly attemptId: AttemptId; readonly reason: CancelReason; readonly facts?: Facts }
   | { readonly kind: 'lose'; readonly attemptId: AttemptId; readonly reason: LossReason };
 
-/** Why something proposed was not done, from a closed union. */
-export type RefusalReason = 'no-slot' | 'tick-full' | 'backing-off' | 'last-live-copy' | 'task-done';
+/**
+ * Why something proposed was not done, from a closed union. `copy-limit`: copies of the task; `copy-cap`: copies of
+ * the job; `slow-node`: only nodes to be avoided are free; `input-explained`: it has more to read, not a slower
+ * place; `not-worth-it`: the copy would save too little; `still-starting`: it has not begun to read.
+ */
+export type RefusalReason =
+  | 'no-slot' | 'tick-full' | 'backing-off' | 'last-live-copy' | 'task-done'
+  | 'copy-limit' | 'copy-cap' | 'restart-limit' | 'recent-copy' | 'slow-node'
+  | 'input-explained' | 'not-worth-it' | 'still-starting';
 
 /** A refusal, logged beside the decisions so that `explain` can tell why nothing happened. */
 export interface Refusal {
   readonly kind: 'refuse';
   readonly taskId: TaskId;
   readonly reason: RefusalReason;
+  readonly facts?: Facts;
 }
 
 /** How a job stands after a tick. */

@@ -1,8 +1,15 @@
 import { invariant } from '../../contracts/errors.ts';
 import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.ts';
 import type { AttemptRecord, AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
-import type { EpochMs } from '../../contracts/units.ts';
+import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { LaunchReason } from './decision.ts';
+import {
+  createStageStatistics, keepReport, type NodeView, type ProgressReport, recordClaim, recordFinish, recordNode,
+  type StageStatistics,
+} from './stage-statistics.ts';
+
+/** In which order tasks of a stage are first launched; ties of size by index. */
+export type LaunchOrder = 'largest-first' | 'by-index';
 
 /** A stage as policies know it: how many tasks, what they read, which stages come before. */
 export interface StageShape {
@@ -34,6 +41,8 @@ export interface AttemptView {
   zone?: string;
   progress?: Progress;
   failure?: Failure;
+  /** Its progress over time, oldest first; thinned out where it is long. */
+  readonly reports: ProgressReport[];
 }
 
 export interface TaskView {
@@ -46,6 +55,8 @@ export interface TaskView {
   /** Not launched again before this time. */
   notBefore: EpochMs;
   result?: TaskResult;
+  /** Whether the winning attempt has been taken into the statistics. */
+  measured: boolean;
 }
 
 export interface StageView {
@@ -55,7 +66,8 @@ export interface StageView {
   /** `waiting` for its inputs, then `open` until every task has a result. */
   state: 'waiting' | 'open' | 'done';
   done: number;
-  /** Indices of tasks in the order in which they are first launched: largest input first. */
+  readonly statistics: StageStatistics;
+  /** Indices of tasks in the order in which they are first launched. */
   order: readonly number[];
   /** Every task before this place of `order` has an attempt. */
   nextFirst: number;
@@ -76,6 +88,9 @@ export interface JobState {
   /** Attempts that hold a slot: launched or running. */
   readonly live: Set<AttemptView>;
   readonly attempts: Map<AttemptId, AttemptView>;
+  readonly launchOrder: LaunchOrder;
+  /** Where attempts ran, by node. */
+  readonly nodes: Map<string, NodeView>;
   /** Tasks that got a result since the last tick: their other attempts are to be cancelled. */
   readonly justDone: TaskView[];
   /** The first failure that no retry can mend. */
@@ -87,15 +102,19 @@ export interface JobState {
 const never = 0 as EpochMs;
 
 /** A job before anything has happened. Stages must come after those they read. */
-export function createJobState(shapes: readonly StageShape[]): JobState {
+export function createJobState(shapes: readonly StageShape[], launchOrder: LaunchOrder = 'largest-first'): JobState {
   const stages = shapes.map((shape, index): StageView => {
     invariant(shape.upstream.every((other) => other < index), 'stages are not in topological order', { index });
     const tasks = Array.from({ length: shape.tasks }, (_, task): TaskView => ({
       stage: index, index: task, inputBytes: shape.sourceBytes[task] ?? 0, attempts: [], failures: 0, notBefore: never,
+      measured: false,
     }));
-    return { shape, index, tasks, state: 'waiting', done: 0, order: [], nextFirst: 0, unstarted: 0, retryable: new Set() };
+    return {
+      shape, index, tasks, state: 'waiting', done: 0, statistics: createStageStatistics(),
+      order: [], nextFirst: 0, unstarted: 0, retryable: new Set(),
+    };
   });
-  return { stages, live: new Set(), attempts: new Map(), justDone: [] };
+  return { stages, live: new Set(), attempts: new Map(), launchOrder, nodes: new Map(), justDone: [] };
 }
 
 /** The stage of a job by place; a wrong place is our bug. */
@@ -126,8 +145,9 @@ export function openStage(state: JobState, index: number, inputBytes: readonly n
   stage.state = 'open';
   stage.openedAt = now;
   for (const task of stage.tasks) task.inputBytes += inputBytes[task.index] ?? 0;
+  const bySize = state.launchOrder === 'largest-first';
   stage.order = stage.tasks
-    .toSorted((a, b) => b.inputBytes - a.inputBytes || a.index - b.index)
+    .toSorted((a, b) => (bySize ? b.inputBytes - a.inputBytes : 0) || a.index - b.index)
     .map((task) => task.index);
   stage.unstarted = stage.tasks.filter((task) => task.attempts.length === 0).length;
 }
@@ -157,11 +177,12 @@ export function addAttempt(state: JobState, id: AttemptId, reason: LaunchReason,
   invariant(number === task.attempts.length, 'attempts are numbered without gaps', { id, expected: task.attempts.length });
   const attempt: AttemptView = {
     id, stage: task.stage, task: task.index, number, reason, state: 'launched', cancelOrdered: false,
-    launchedAt: now, seenAt: now, changedAt: now,
+    launchedAt: now, seenAt: now, changedAt: now, reports: [],
   };
   task.attempts.push(attempt);
   state.attempts.set(id, attempt);
   const stage = stageAt(state, task.stage);
+  if (reason === 'backup') stage.statistics.lastBackupAt = now;
   if (number === 0 && stage.state === 'open') stage.unstarted -= 1;
   advanceCursor(stage);
   settle(state, task, attempt);
@@ -195,6 +216,33 @@ export function withdrawAttempt(state: JobState, id: AttemptId, notBefore: Epoch
   }
 }
 
+/** Takes news of an attempt into the statistics of its stage and node. */
+function measure(
+  state: JobState, task: TaskView, news: { attempt: AttemptView; before: AttemptState; now: EpochMs },
+): void {
+  const { attempt, before, now } = news;
+  const { statistics } = stageAt(state, task.stage);
+  if (attempt.claimedAt === undefined) return;
+  if (before === 'launched') {
+    recordClaim(statistics, attempt, now);
+    recordNode(state.nodes, attempt);
+  }
+  if (attempt.progress !== undefined && attempt.state === 'running' && !attempt.cancelOrdered) {
+    const workedMs = elapsedMs(attempt.claimedAt, attempt.changedAt);
+    keepReport(attempt.reports, { workedMs, bytesRead: attempt.progress.bytesRead });
+  }
+  measureWinner(state, task);
+}
+
+/** A result and the end of its attempt are told apart: whichever comes last completes the measurement. */
+function measureWinner(state: JobState, task: TaskView): void {
+  if (task.measured || task.result === undefined) return;
+  const winner = state.attempts.get(task.result.attemptId);
+  if (winner?.state !== 'done') return;
+  task.measured = true;
+  recordFinish(stageAt(state, task.stage).statistics, state.nodes, task, winner);
+}
+
 const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
 const isFatal = (failure: Failure): boolean => failure.cause === 'bad-record' || failure.cause === 'bad-input';
 
@@ -219,6 +267,7 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
     ...(record.progress === undefined ? {} : { progress: record.progress }),
     ...(record.failure === undefined ? {} : { failure: record.failure }),
   } satisfies Partial<AttemptView>);
+  measure(state, task, { attempt, before, now });
   if ((record.state === 'failed' || record.state === 'lost') && before !== 'failed' && before !== 'lost') {
     task.failures += 1;
   }
@@ -238,6 +287,7 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
   stage.retryable.delete(task);
   stage.done += 1;
   state.justDone.push(task);
+  measureWinner(state, task);
   if (stage.done === stage.tasks.length) {
     stage.state = 'done';
     stage.doneAt = now;

@@ -1,3 +1,4 @@
+import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
 import type { DurationMs } from '../../contracts/units.ts';
 
 /** Times and limits by which a tick decides. */
@@ -14,6 +15,17 @@ export interface TickConfig {
   /** After the last commit, how long to wait for losers to stop before the job is finished without them. */
   readonly drainMs: DurationMs;
   readonly decisionsPerTick: number;
+  /** How stragglers are treated; absent: `none`. */
+  readonly policy?: PolicySetName;
+  /** Parameters of the policies; absent: the papers'. */
+  readonly policyConfig?: PolicyConfig;
+  /** Longest time between two reports of a healthy attempt; shorter silences say nothing. Absent: 0. */
+  readonly reportMs?: DurationMs;
+  /**
+   * Whether a cancelled attempt frees its slot at once, so that a restart needs none. Absent: false, as on Lambda,
+   * where the order reaches the attempt with its next report.
+   */
+  readonly killFreesSlot?: boolean;
 }
 
 /** What a tick may use. */
@@ -21,4 +33,8 @@ export interface TickBudget {
   /** Slots that the capacity ledger has granted to the job. */
   readonly slots: number;
   readonly cancelRequested: boolean;
+  /** Slots of the whole cluster, of which caps on copies are fractions. Absent: the granted slots. */
+  readonly clusterSlots?: number;
+  /** Node of each free slot, where the host knows; absent on hosts that place attempts themselves. */
+  readonly freeNodes?: readonly string[];
 }

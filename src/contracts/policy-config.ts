@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import type { PolicyName } from './job-spec.ts';
+
+/** What the simulator can run: the policy sets of jobs, and LATE without waiting for all tasks to start. */
+export type PolicySetName = PolicyName | 'early-late';
+
+const fraction = z.number().min(0).max(1);
+const factor = z.number().positive().max(1_000);
+const ms = z.number().min(0).max(7 * 24 * 3_600_000);
+
+/** LATE §4 and §5.4. Thresholds are percentiles as fractions; "below" is strict. */
+const late = z.strictObject({
+  /** Most copies running at once, as a fraction of the cluster's slots; at least one is always allowed. */
+  speculativeCap: fraction.default(0.1),
+  slowNodeThreshold: fraction.default(0.25),
+  slowTaskThreshold: fraction.default(0.25),
+  minAgeMs: ms.default(60_000),
+  estimator: z.enum(['progress-rate', 'phase-aware']).default('progress-rate'),
+  /** Where phases of the score end, for the phase-aware estimator: thirds, as of a Hadoop reduce. */
+  phaseEnds: z.array(fraction).min(1).max(16).default([1 / 3, 2 / 3, 1]),
+});
+
+/** Mantri §5.1 and §5.5. */
+const mantri = z.strictObject({
+  /** Δ is the least of this and a tenth of a task's lifetime, but never below the report interval. */
+  deltaMs: ms.default(10_000),
+  lifetimeShare: fraction.default(0.1),
+  /** α: copies kept when pruning. */
+  keptCopies: z.int().min(1).max(3).default(2),
+  /** γ: restarts of one task. */
+  restartsPerTask: z.int().min(0).max(100).default(3),
+  /** δ: least probability that a duplicate saves slot time, while tasks wait. */
+  duplicateProbability: fraction.default(0.25),
+  /** ρ: least gain of a duplicate in Δ, when no task waits. */
+  gainFactor: z.number().min(0).max(1_000).default(3),
+  /** Which rule is asked first where both apply: as printed, or duplicates where queueing is long. */
+  prefer: z.enum(['restart', 'duplicate']).default('restart'),
+  /** Reports over which t_rem is averaged. */
+  reportWindow: z.int().min(1).max(16).default(3),
+  /** Nodes this much slower than the stage are declined. */
+  slowNodeFactor: factor.default(2),
+});
+
+const hadoop = z.strictObject({ scoreLag: fraction.default(0.2), minAgeMs: ms.default(60_000) });
+
+/** Mantri §6 describes Dryad's rule without its digits: both numbers are ours to choose. */
+const dryad = z.strictObject({ doneFraction: fraction.default(0.75), durationPercentile: fraction.default(0.75) });
+
+/** The share of finished tasks is not given in the papers. */
+const mapreduce = z.strictObject({ doneFraction: fraction.default(0.9) });
+
+/** Spark 4: `spark.speculation.*`. */
+const spark = z.strictObject({
+  quantile: fraction.default(0.9),
+  multiplier: factor.default(3),
+  minTaskRuntimeMs: ms.default(100),
+  processRateMultiplier: fraction.default(0.75),
+  longRunTaskFactor: factor.default(2),
+});
+
+/** Hadoop 2: `mapreduce.job.speculative.*` and the simple exponential estimator. */
+const hadoop2 = z.strictObject({
+  minDoneFraction: fraction.default(0.05),
+  minCopies: z.int().min(0).max(100_000).default(10),
+  copiesOfAllTasks: fraction.default(0.01),
+  copiesOfRunning: fraction.default(0.1),
+  retryAfterSpeculateMs: ms.default(15_000),
+  smoothingMs: z.number().positive().default(120_000),
+  skippedReports: z.int().min(0).max(24).default(2),
+});
+
+/** Flink: `slow-task-detector.execution-time.*`. */
+const flink = z.strictObject({
+  baselineRatio: fraction.default(0.75),
+  baselineMultiplier: factor.default(1.5),
+  baselineLowerBoundMs: ms.default(60_000),
+});
+
+const cubed = z.strictObject({
+  minTasks: z.int().min(1).max(10_000).default(10),
+  doneFraction: fraction.default(0.5),
+  slowdown: factor.default(3),
+});
+
+/** The combination: LATE's ranking by time left among what Mantri's rules find worth a copy. */
+const outrider = z.strictObject({
+  /** Slowness up to this factor over the stage's median rate is explained by the input: never copied. */
+  explainedFactor: factor.default(1.2),
+  /** Samples of the stage's rate, finished or running, before anything is copied. */
+  minSamples: z.int().min(1).max(1_000).default(3),
+  /** Most copies running at once, as a fraction of the cluster's slots, while tasks wait. */
+  contendedCap: fraction.default(0.2),
+  /** Most copies running at once otherwise. */
+  spareCap: fraction.default(1),
+});
+
+/** Parameters of every policy set, with the papers' or the systems' defaults. */
+export const policyConfigSchema = z.strictObject({
+  /** Copies of one task alive at once, the original included, whatever the policy. */
+  copiesPerTask: z.int().min(1).max(3).default(3),
+  late: late.prefault({}),
+  mantri: mantri.prefault({}),
+  hadoop: hadoop.prefault({}),
+  dryad: dryad.prefault({}),
+  mapreduce: mapreduce.prefault({}),
+  spark: spark.prefault({}),
+  hadoop2: hadoop2.prefault({}),
+  flink: flink.prefault({}),
+  cubed: cubed.prefault({}),
+  outrider: outrider.prefault({}),
+});
+
+export type PolicyConfig = z.output<typeof policyConfigSchema>;
+export type PolicyConfigInput = z.input<typeof policyConfigSchema>;
+
+/** The defaults. */
+export const defaultPolicyConfig: PolicyConfig = policyConfigSchema.parse({});

@@ -1,0 +1,40 @@
+import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import type { AttemptView } from '../model/job-state.ts';
+
+/** How far an attempt is in [0, 1]: the share of its input that it has read. Undefined while its input is unknown. */
+export function scoreOf({ progress }: AttemptView): number | undefined {
+  if (progress === undefined || progress.bytesTotal <= 0) return undefined;
+  return Math.min(1, Math.max(0, progress.bytesRead / progress.bytesTotal));
+}
+
+/**
+ * The score of a task whose phases count alike, such as Hadoop's copy, sort and reduce: finished phases, and the
+ * fraction of the current one, over the number of phases.
+ *
+ * Source: LATE §2 (a reduce half-way through copy scores 1/6, half-way through reduce 5/6).
+ */
+export const phasedScore = (finished: number, fraction: number, phases = 3): number => (finished + fraction) / phases;
+
+/**
+ * How long an attempt has run: by its worker's clock up to its last report, and by ours since we saw that. So two
+ * clocks that differ are never subtracted. 0 before it has claimed itself: waiting is not running.
+ */
+export function ranMs(attempt: AttemptView, now: EpochMs): number {
+  if (attempt.claimedAt === undefined) return 0;
+  return reportedMs(attempt) + elapsedMs(attempt.seenAt, now);
+}
+
+/** How long an attempt had run when it last reported. */
+export function reportedMs(attempt: AttemptView): number {
+  return attempt.claimedAt === undefined ? 0 : elapsedMs(attempt.claimedAt, attempt.changedAt);
+}
+
+/** Progress per millisecond of an attempt with `score` after `ms`; 0 of one that has not begun. */
+export const progressRate = (score: number, ms: number): number => (ms <= 0 ? 0 : score / ms);
+
+/**
+ * Time left of an attempt with `score` after `ms`, at its average rate so far: infinite without progress.
+ *
+ * Source: LATE §4, (1 − P) / (P / T).
+ */
+export const timeLeftMs = (score: number, ms: number): number => (score <= 0 ? Infinity : (ms * (1 - score)) / score);

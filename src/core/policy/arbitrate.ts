@@ -1,0 +1,228 @@
+import { type AttemptId, attemptIdOf, type TaskId, taskIdOf } from '../../contracts/ids.ts';
+import type { Decision, Facts, LaunchReason, Refusal, RefusalReason } from '../model/decision.ts';
+import { type AttemptView, isLive, type JobState, stageAt, type TaskView } from '../model/job-state.ts';
+import type { OwedLaunch } from './owed-launches.ts';
+import type { PolicyView, Proposal } from './policy-set.ts';
+import { runningBackups } from './running-tasks.ts';
+
+/** Proposals refused that one tick logs. */
+const refusalLimit = 20;
+/** Nodes that one launch names where the host does not say which are free. */
+const avoidLimit = 32;
+
+/** What a tick may spend, and on what terms. */
+export interface Terms {
+  /** Decisions that the tick may still take. */
+  readonly room: number;
+  /** Backups that may run at once. */
+  readonly copyCap: number;
+  readonly killFreesSlot: boolean;
+  /** Node of each free slot, where the host knows. */
+  readonly freeNodes?: readonly string[] | undefined;
+  /** Whether a task may be launched again now. */
+  readonly isReady: (task: TaskView) => boolean;
+}
+
+/** The account of one tick: what it has decided, and what is left to spend. */
+export interface Ledger {
+  readonly state: JobState;
+  readonly terms: Terms;
+  readonly copiesPerTask: number;
+  readonly decisions: Decision[];
+  readonly refusals: Refusal[];
+  free: number;
+  copies: number;
+  /** Copies that wanted for nothing but a slot. */
+  slotsShort: number;
+  launches: number;
+  /** Nodes that kills of this tick have freed. */
+  readonly freedNodes: string[];
+  readonly launched: Map<TaskView, number>;
+  readonly live: Map<TaskView, number>;
+  readonly cancelled: Set<AttemptId>;
+}
+
+/** An account with nothing spent. */
+export function openLedger(state: JobState, view: PolicyView, terms: Terms): Ledger {
+  const live = new Map<TaskView, number>();
+  for (const { tasks } of view.runs) for (const { task, copies } of tasks) live.set(task, copies.length);
+  return {
+    state, terms, copiesPerTask: view.config.copiesPerTask, decisions: [], refusals: [], free: view.slots.free,
+    copies: runningBackups(view.runs), slotsShort: 0, launches: 0, freedNodes: [], launched: new Map(), live, cancelled: new Set(),
+  };
+}
+
+const roomLeft = ({ terms, decisions }: Ledger): number => terms.room - decisions.length;
+
+const idOf = (state: JobState, task: TaskView): TaskId => taskIdOf(stageAt(state, task.stage).shape.name, task.index);
+
+function refuse(ledger: Ledger, task: TaskView, reason: RefusalReason, facts: Facts): void {
+  if (reason === 'no-slot') ledger.slotsShort += 1;
+  if (ledger.refusals.length < refusalLimit) {
+    ledger.refusals.push({ kind: 'refuse', taskId: idOf(ledger.state, task), reason, facts });
+  }
+}
+
+interface Launch {
+  readonly task: TaskView;
+  readonly reason: LaunchReason;
+  readonly avoidNodes?: readonly string[] | undefined;
+  readonly facts?: Facts;
+}
+
+/** The nodes to name with a launch: of those to be avoided, the ones that could run it. */
+function namedNodes(ledger: Ledger, avoid: readonly string[]): readonly string[] {
+  const { freeNodes } = ledger.terms;
+  if (freeNodes === undefined) return avoid.slice(0, avoidLimit);
+  const free = new Set([...freeNodes, ...ledger.freedNodes]);
+  return avoid.filter((node) => free.has(node));
+}
+
+function launch(ledger: Ledger, { task, reason, avoidNodes, facts }: Launch): void {
+  const before = ledger.launched.get(task) ?? 0;
+  const number = task.attempts.length + before;
+  const named = namedNodes(ledger, avoidNodes ?? []);
+  ledger.launched.set(task, before + 1);
+  ledger.launches += 1;
+  ledger.free -= 1;
+  ledger.decisions.push({
+    kind: 'launch', attemptId: attemptIdOf(stageAt(ledger.state, task.stage).shape.name, task.index, number), reason,
+    ...(named.length === 0 ? {} : { avoidNodes: named }),
+    ...(facts === undefined ? {} : { facts }),
+  });
+}
+
+function cancel(ledger: Ledger, attempt: AttemptView, reason: 'restarted' | 'pruned', facts: Facts): void {
+  ledger.cancelled.add(attempt.id);
+  ledger.decisions.push({ kind: 'cancel', attemptId: attempt.id, reason, facts });
+}
+
+/** Copies of a task that will run on once this tick's decisions are carried out. */
+function copiesAfter({ live, launched }: Ledger, task: TaskView): number {
+  return (live.get(task) ?? 0) + (launched.get(task) ?? 0);
+}
+
+/** Whether every slot that is still free lies on a node to be avoided. Launches of this tick may take any node. */
+function onlySlowNodes(ledger: Ledger, avoid: readonly string[]): boolean {
+  const { freeNodes } = ledger.terms;
+  if (freeNodes === undefined || avoid.length === 0) return false;
+  const avoided = new Set(avoid);
+  return [...freeNodes, ...ledger.freedNodes].filter((node) => !avoided.has(node)).length <= ledger.launches;
+}
+
+/** Why a task may have no other copy now, or undefined where it may. */
+function obstacle(ledger: Ledger, task: TaskView): RefusalReason | undefined {
+  if (task.result !== undefined) return 'task-done';
+  // A task without a running attempt is owed one: that is a retry, not a copy.
+  if ((ledger.live.get(task) ?? 0) === 0) return 'last-live-copy';
+  return ledger.terms.isReady(task) ? undefined : 'backing-off';
+}
+
+function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'backup' }>): void {
+  const { task, facts } = proposal;
+  const avoidNodes = proposal.avoidNodes ?? [];
+  const reason = obstacle(ledger, task)
+    ?? (copiesAfter(ledger, task) >= ledger.copiesPerTask ? 'copy-limit' : undefined)
+    ?? (ledger.copies >= ledger.terms.copyCap ? 'copy-cap' : undefined)
+    ?? (ledger.free < 1 ? 'no-slot' : undefined)
+    ?? (onlySlowNodes(ledger, avoidNodes) ? 'slow-node' : undefined)
+    ?? (roomLeft(ledger) < 1 ? 'tick-full' : undefined);
+  if (reason !== undefined) {
+    refuse(ledger, task, reason, facts);
+    return;
+  }
+  ledger.copies += 1;
+  launch(ledger, { task, reason: 'backup', avoidNodes, facts });
+}
+
+function considerRestart(ledger: Ledger, proposal: Extract<Proposal, { kind: 'restart' }>): void {
+  const { task, attempt, facts, avoidNodes } = proposal;
+  const { killFreesSlot } = ledger.terms;
+  const isStoppable = isLive(attempt) && !attempt.cancelOrdered && !ledger.cancelled.has(attempt.id);
+  const reason = obstacle(ledger, task)
+    ?? (isStoppable ? undefined : 'task-done')
+    ?? (copiesAfter(ledger, task) > ledger.copiesPerTask ? 'copy-limit' : undefined)
+    ?? (!killFreesSlot && ledger.free < 1 ? 'no-slot' : undefined)
+    ?? (roomLeft(ledger) < 2 ? 'tick-full' : undefined);
+  if (reason !== undefined) {
+    refuse(ledger, task, reason, facts);
+    return;
+  }
+  cancel(ledger, attempt, 'restarted', facts);
+  ledger.live.set(task, (ledger.live.get(task) ?? 0) - 1);
+  if (attempt.reason === 'backup') ledger.copies -= 1;
+  if (killFreesSlot) {
+    ledger.free += 1;
+    if (attempt.node !== undefined) ledger.freedNodes.push(attempt.node);
+  }
+  // The killed one has to go somewhere else only where there is somewhere else to go.
+  launch(ledger, { task, reason: 'restart', facts, avoidNodes: onlySlowNodes(ledger, avoidNodes ?? []) ? [] : avoidNodes });
+}
+
+function considerPrune(ledger: Ledger, proposal: Extract<Proposal, { kind: 'prune' }>): void {
+  const { task, attempt, facts } = proposal;
+  if (!isLive(attempt) || attempt.cancelOrdered || ledger.cancelled.has(attempt.id)) return;
+  const live = ledger.live.get(task) ?? 0;
+  if (live < 2) {
+    refuse(ledger, task, 'last-live-copy', facts);
+  } else if (roomLeft(ledger) < 1) {
+    refuse(ledger, task, 'tick-full', facts);
+  } else {
+    cancel(ledger, attempt, 'pruned', facts);
+    ledger.live.set(task, live - 1);
+    if (attempt.reason === 'backup') ledger.copies -= 1;
+    if (!ledger.terms.killFreesSlot) return;
+    ledger.free += 1;
+    if (attempt.node !== undefined) ledger.freedNodes.push(attempt.node);
+  }
+}
+
+/**
+ * Disposes of proposals, prunes first, then by gain: each becomes decisions or a refusal with its reason. Whatever
+ * is proposed, no last live copy is cancelled without a new attempt beside it, no task has more copies than the
+ * limit, no backup goes beyond the cap, and nothing is launched without a slot.
+ */
+export function dispose(ledger: Ledger, proposals: readonly Proposal[]): void {
+  for (const proposal of ranked(proposals)) {
+    switch (proposal.kind) {
+      case 'prune':
+        considerPrune(ledger, proposal);
+        break;
+      case 'restart':
+        considerRestart(ledger, proposal);
+        break;
+      case 'backup':
+        considerBackup(ledger, proposal);
+        break;
+      case 'decline':
+        refuse(ledger, proposal.task, proposal.reason, proposal.facts);
+        break;
+    }
+  }
+}
+
+/** Launches what is owed, in order, into what is left. The first that gets no slot is refused in the log. */
+export function launchOwed(ledger: Ledger, owedUpTo: (limit: number) => readonly OwedLaunch[]): void {
+  const room = roomLeft(ledger);
+  const limit = Math.max(0, Math.min(ledger.free, room));
+  const owed = owedUpTo(limit + 1);
+  const next = owed[limit];
+  if (next !== undefined) {
+    const reason = ledger.free <= room ? 'no-slot' : 'tick-full';
+    ledger.refusals.unshift({ kind: 'refuse', taskId: idOf(ledger.state, next.task), reason });
+  }
+  for (const { task, reason } of owed.slice(0, limit)) launch(ledger, { task, reason });
+}
+
+const orderOfKind = { prune: 0, restart: 1, backup: 2, decline: 3 } as const;
+const numberOf = (proposal: Proposal): number => ('attempt' in proposal ? proposal.attempt.number : -1);
+
+function ranked(proposals: readonly Proposal[]): readonly Proposal[] {
+  return proposals.toSorted((a, b) =>
+    Number(b.kind === 'prune') - Number(a.kind === 'prune')
+    || b.gainMs - a.gainMs
+    || a.task.stage - b.task.stage
+    || a.task.index - b.task.index
+    || orderOfKind[a.kind] - orderOfKind[b.kind]
+    || numberOf(a) - numberOf(b));
+}

@@ -1,0 +1,72 @@
+import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
+import type { DurationMs, EpochMs } from '../../contracts/units.ts';
+import type { Facts, RefusalReason } from '../model/decision.ts';
+import type { AttemptView, JobState, LaunchOrder, StageView, TaskView } from '../model/job-state.ts';
+
+/** A task without a result and its attempts that run and were not told to stop, in the order of their numbers. */
+export interface RunningTask {
+  readonly task: TaskView;
+  readonly copies: readonly [AttemptView, ...AttemptView[]];
+}
+
+/** The running tasks of one open stage, by index: sums over them do not depend on the order of the state. */
+export interface StageRuns {
+  readonly stage: StageView;
+  readonly tasks: readonly RunningTask[];
+}
+
+/** What a policy sees. It changes none of it. */
+export interface PolicyView {
+  readonly state: Readonly<JobState>;
+  readonly now: EpochMs;
+  readonly config: PolicyConfig;
+  /** Open stages in order, those without running tasks too. */
+  readonly runs: readonly StageRuns[];
+  readonly slots: {
+    /** What the ledger has granted to the job, and what all jobs have together. */
+    readonly granted: number;
+    readonly cluster: number;
+    /** Granted slots that nothing occupies. */
+    readonly free: number;
+    /** Tasks that are owed an attempt and have none. */
+    readonly waiting: number;
+  };
+  /** Shorter silences than this say nothing of an attempt. */
+  readonly reportMs: DurationMs;
+}
+
+/**
+ * What a policy would do. `decline` does nothing: it has the log say why a slow task is left alone. Proposals with
+ * a larger `gainMs` come first, whatever unit of merit the policy ranks by (time saved, or time left); ties by task.
+ */
+export type Proposal =
+  | {
+      readonly kind: 'backup';
+      readonly task: TaskView;
+      readonly gainMs: number;
+      /** Takes a slot before tasks that wait for one. */
+      readonly urgent: boolean;
+      readonly avoidNodes?: readonly string[];
+      readonly facts: Facts;
+    }
+  | {
+      readonly kind: 'restart';
+      readonly task: TaskView;
+      /** The attempt that is cancelled. */
+      readonly attempt: AttemptView;
+      readonly gainMs: number;
+      readonly avoidNodes?: readonly string[];
+      readonly facts: Facts;
+    }
+  | { readonly kind: 'prune'; readonly task: TaskView; readonly attempt: AttemptView; readonly gainMs: number; readonly facts: Facts }
+  | { readonly kind: 'decline'; readonly task: TaskView; readonly reason: RefusalReason; readonly gainMs: number; readonly facts: Facts };
+
+/** How a job treats its stragglers. */
+export interface PolicySet {
+  readonly name: PolicySetName;
+  readonly launchOrder: LaunchOrder;
+  /** Most backups that the job may have running at once; without it slots alone limit them. */
+  copyCap?(view: PolicyView): number;
+  /** Pure: changes nothing, and does not depend on the order of running attempts. */
+  propose(view: PolicyView): readonly Proposal[];
+}
