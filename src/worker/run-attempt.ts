@@ -36,6 +36,8 @@ export interface AttemptDeps {
   loadCode(ref: { readonly s3: string; readonly sha256: string }, scratchDir: string): Promise<Operator>;
   /** Largest resident memory of the process so far; 0 (the default) means unknown. */
   readonly peakMemoryBytes?: () => number;
+  /** Fires when the process is being stopped (SIGTERM): the attempt ends as if it were told to cancel. */
+  readonly stopSignal?: AbortSignal;
 }
 
 /**
@@ -75,7 +77,8 @@ export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Pr
     return 'refused';
   }
   const abort = new AbortController();
-  const meter = new AttemptMeter(clock, abort.signal, deps.peakMemoryBytes ?? (() => 0));
+  const signal = AbortSignal.any([abort.signal, ...(deps.stopSignal === undefined ? [] : [deps.stopSignal])]);
+  const meter = new AttemptMeter(clock, signal, deps.peakMemoryBytes ?? (() => 0));
   const heartbeat = startHeartbeat({
     attempts, clock, log, space, attemptId, meter,
     every: durationMs(payload.heartbeatMs),
@@ -83,7 +86,7 @@ export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Pr
       abort.abort(new CancelledError('the attempt was told to cancel'));
     },
   });
-  const run: Run = { deps, payload, space, meter, signal: abort.signal };
+  const run: Run = { deps, payload, space, meter, signal };
   const ending = await inScratch(run).finally(() => heartbeat.stop());
   await recordEnd(run, ending);
   log.info('attempt-ended', { jobId, attemptId, ...ending });

@@ -118,6 +118,44 @@ describe('runAttempt', () => {
     expect(await namesIn(worker.scratchRoot)).toEqual([]);
   });
 
+  it('reports progress at every heartbeat, whether data flows or not', async () => {
+    const worker = new WorkerOfTest();
+    const segments = [await putSource(worker.objects, { bucket: 'input', key: 'a' }, latin1('one\ntwo\n'))];
+    const begun = Promise.withResolvers<undefined>();
+    const go = Promise.withResolvers<undefined>();
+    const run = async (context: TaskContext): Promise<void> => {
+      await copyLines(context);
+      begun.resolve(undefined);
+      await go.promise;
+    };
+    const stage = { run, inputs: [{ planned: source, segments }] };
+    const payload = await worker.prepare(stage);
+    const ended = runAttempt(worker.deps(stage, { peakMemoryBytes: () => 123 }), payload);
+    await begun.promise;
+    await worker.clock.advance(2_500);
+    expect(await worker.attempt(payload.attemptId)).toMatchObject({
+      state: 'running',
+      progress: {
+        bytesRead: 8, bytesTotal: 8, recordsIn: 2, recordsOut: 2, phase: 'compute', peakMemoryBytes: 123,
+        phaseMs: { init: 0, read: 0, compute: 2_000, write: 0 },
+      },
+    });
+    go.resolve(undefined);
+    expect(await ended).toBe('done');
+  });
+
+  it('ends as cancelled when its process is being stopped', async () => {
+    const worker = new WorkerOfTest();
+    const stop = new AbortController();
+    const run = async ({ output }: TaskContext): Promise<void> => {
+      await output.write(Buffer.alloc(9_000_000, 'x'));
+      stop.abort();
+      await output.write(latin1('more'));
+    };
+    expect(await worker.run({ run }, 0, { stopSignal: stop.signal })).toBe('cancelled');
+    expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+  });
+
   it('does not wait for ever for an operator that ignores its cancellation', async () => {
     const worker = new WorkerOfTest();
     const begun = Promise.withResolvers<undefined>();
