@@ -10,28 +10,25 @@ const allow = (grantee: IGrantable, actions: readonly string[], resources: reado
   );
 };
 
-/** Item operations on the table and queries of the indexes named; no scans, nothing on the table itself. */
-export function grantItems(
-  grantee: IGrantable,
-  table: Table,
-  access: { readonly write: boolean; readonly indexes?: readonly string[] },
-): void {
-  const reads = ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:Query'];
-  const writes = [
-    'dynamodb:PutItem',
-    'dynamodb:UpdateItem',
-    'dynamodb:DeleteItem',
-    'dynamodb:BatchWriteItem',
-  ];
-  allow(grantee, access.write ? [...reads, ...writes] : reads, [table.tableArn]);
-  const indexes = access.indexes ?? [];
-  if (indexes.length > 0) {
-    allow(
-      grantee,
-      ['dynamodb:Query'],
-      indexes.map((name) => `${table.tableArn}/index/${name}`),
-    );
-  }
+/** Reading and writing items, and queries of the indexes named; no scans, no deletions, nothing on the table itself. */
+export function grantItems(grantee: IGrantable, table: Table, indexes: readonly string[] = []): void {
+  allow(
+    grantee,
+    [
+      'dynamodb:GetItem',
+      'dynamodb:BatchGetItem',
+      'dynamodb:Query',
+      'dynamodb:PutItem',
+      'dynamodb:UpdateItem',
+    ],
+    [table.tableArn],
+  );
+  if (indexes.length === 0) return;
+  allow(
+    grantee,
+    ['dynamodb:Query'],
+    indexes.map((name) => `${table.tableArn}/index/${name}`),
+  );
 }
 
 /** What a grant needs to know of a bucket. */
@@ -51,7 +48,7 @@ export function grantObjectWrites(grantee: IGrantable, bucket: BucketArns, prefi
   allow(grantee, ['s3:ListBucketMultipartUploads'], [bucket.bucketArn]);
   allow(
     grantee,
-    ['s3:PutObject', 's3:DeleteObject', 's3:AbortMultipartUpload', 's3:ListMultipartUploadParts'],
+    ['s3:PutObject', 's3:DeleteObject', 's3:AbortMultipartUpload'],
     [bucket.arnForObjects(`${prefix}*`)],
   );
 }

@@ -54,10 +54,7 @@ export class ApiStack extends Stack {
       [`arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:${stateMachineNameExport}:*`],
       'Executions are named by jobs; the wildcard follows the name of one state machine.',
     );
-    grantItems(role, storage.table, {
-      write: true,
-      indexes: [TableSchema.listingIndex, TableSchema.changeIndex],
-    });
+    grantItems(role, storage.table, [TableSchema.listingIndex, TableSchema.changeIndex]);
     role.addToPolicy(
       new PolicyStatement({ actions: ['states:StartExecution'], resources: [stateMachine.stateMachineArn] }),
     );

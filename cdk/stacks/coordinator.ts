@@ -101,6 +101,7 @@ export class CoordinatorStack extends Stack {
     const role = functionRole(this, `${name}-role`, jobLogs);
     const { inputBuckets, outputBuckets } = options.props.config;
     acknowledgeObjects(role, [...inputBuckets, ...outputBuckets]);
+    // Only the scheduler has these two; what is acknowledged and not granted harms nobody.
     acknowledgeWildcards(
       role,
       [`arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task/${clusterExport}/*`],
@@ -111,7 +112,7 @@ export class CoordinatorStack extends Stack {
       [`arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task-definition/${workerFamily}:*`],
       'Revisions are numbered by deployments; the wildcard follows the name of one family.',
     );
-    grantItems(role, table, { write: true, indexes: [TableSchema.changeIndex] });
+    grantItems(role, table, [TableSchema.changeIndex]);
     return jobFunction(this, name, {
       description: `Outrider: ${name} of a job`,
       code: handlerCode(name),
@@ -142,9 +143,9 @@ export class CoordinatorStack extends Stack {
         grantObjectReads(step, bucket);
         grantObjectWrites(step, bucket);
       }
-      grantStopping(step, compute);
     }
     grantLaunching(schedule, compute);
+    grantStopping(schedule, compute);
   }
 }
 

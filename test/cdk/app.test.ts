@@ -4,3 +4,4 @@ import './functions.suite.ts';
 import './grants.suite.ts';
 import './state-machine.suite.ts';
 import './storage.suite.ts';
+import './synthesis.suite.ts';

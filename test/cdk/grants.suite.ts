@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { synthesized } from './synthesized.ts';
@@ -29,7 +30,57 @@ const actions = (found: readonly Statement[]): string[] => found.flatMap(({ Acti
 const resourcesOf = (found: readonly Statement[], action: string): string =>
   JSON.stringify(found.filter(({ Action }) => Action.includes(action)).flatMap(({ Resource }) => Resource));
 
+/** What each SDK command asks for, where its name alone does not tell. */
+const actionsOfCommands: Readonly<Record<string, string>> = {
+  AbortMultipartUploadCommand: 's3:AbortMultipartUpload',
+  BatchGetCommand: 'dynamodb:BatchGetItem',
+  CompleteMultipartUploadCommand: 's3:PutObject',
+  CreateMultipartUploadCommand: 's3:PutObject',
+  DeleteObjectsCommand: 's3:DeleteObject',
+  DescribeExecutionCommand: 'states:DescribeExecution',
+  GetCommand: 'dynamodb:GetItem',
+  GetObjectCommand: 's3:GetObject',
+  HeadObjectCommand: 's3:GetObject',
+  InvokeCommand: 'lambda:InvokeFunction',
+  ListMultipartUploadsCommand: 's3:ListBucketMultipartUploads',
+  ListObjectsV2Command: 's3:ListBucket',
+  PutCommand: 'dynamodb:PutItem',
+  PutObjectCommand: 's3:PutObject',
+  QueryCommand: 'dynamodb:Query',
+  RunTaskCommand: 'ecs:RunTask',
+  StartExecutionCommand: 'states:StartExecution',
+  StopExecutionCommand: 'states:StopExecution',
+  StopTaskCommand: 'ecs:StopTask',
+  UpdateCommand: 'dynamodb:UpdateItem',
+  UploadPartCommand: 's3:PutObject',
+  // The right of whoever reads logs, which no function does.
+  FilterLogEventsCommand: 'logs:FilterLogEvents',
+};
+
+const adaptersDir = new URL('../../src/adapters/aws/', import.meta.url);
+
+/** Actions that the adapters' calls to some services need. */
+function neededActions(services: readonly string[]): string[] {
+  const sources = readdirSync(adaptersDir).map((name) => readFileSync(new URL(name, adaptersDir), 'utf8'));
+  const commands = sources.flatMap((source) => source.match(/\b[A-Z]\w+Command\b/g) ?? []);
+  const needed = [...new Set(commands)].map((command) => actionsOfCommands[command] ?? `unknown:${command}`);
+  const isWanted = (action: string): boolean => [...services, 'unknown'].includes(action.split(':')[0] ?? '');
+  return [...new Set(needed.filter(isWanted))].toSorted();
+}
+
 describe('grants', () => {
+  it.each([
+    ['schedulerole', ['dynamodb', 's3', 'lambda', 'ecs'], ['iam:PassRole']],
+    ['finishrole', ['dynamodb', 's3'], []],
+    ['failrole', ['dynamodb', 's3'], []],
+    ['WorkerRole', ['dynamodb', 's3'], []],
+    ['TaskTaskRole', ['dynamodb', 's3'], []],
+    ['HandlerRole', ['dynamodb', 'states'], []],
+  ])('let %s do what the adapters do with %s, and no more', (prefix, services, besides) => {
+    const granted = new Set(actions(statements(prefix)).filter((action) => !action.startsWith('logs:')));
+    expect([...granted].toSorted()).toEqual([...neededActions(services), ...besides].toSorted());
+  });
+
   it('name every resource, but where AWS has none to name', () => {
     const unnamed = system.resources('AWS::IAM::Policy').flatMap(({ logicalId, properties }) =>
       policySchema

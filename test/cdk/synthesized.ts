@@ -8,6 +8,12 @@ const cdkJson = z
   .object({ context: z.record(z.string(), z.unknown()) })
   .parse(JSON.parse(readFileSync(new URL('../../cdk.json', import.meta.url), 'utf8')));
 
+/** The context of cdk.json, without bundling of code. */
+export const cdkContext: Readonly<Record<string, unknown>> = {
+  ...cdkJson.context,
+  'aws:cdk:bundling-stacks': [],
+};
+
 /** A resource of a template, with the stack that it is in. */
 export interface FoundResource {
   readonly stack: string;
@@ -29,7 +35,7 @@ export interface SynthesizedSystem {
 
 /** The system's templates, without bundling of code. */
 export function synthesized(context: Readonly<Record<string, unknown>> = {}): SynthesizedSystem {
-  const app = new App({ context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [], ...context } });
+  const app = new App({ context: { ...cdkContext, ...context } });
   const system = addSystem(app);
   const stacks = new Map(
     [system.storage, system.compute, system.coordinator, system.api].map((stack): [string, Template] => [

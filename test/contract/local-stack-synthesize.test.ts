@@ -1,0 +1,51 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { synthesize } from '../../src/local/provision/synthesize.ts';
+import { scratchDirectory } from './local-stack-support.ts';
+
+const SYNTHESIS_LIMIT_MS = 180_000;
+
+let out: Awaited<ReturnType<typeof scratchDirectory>>;
+
+beforeAll(async () => {
+  out = await scratchDirectory();
+});
+
+afterAll(async () => {
+  await out.remove();
+});
+
+describe('synthesize', () => {
+  it(
+    'writes the assembly with code in its assets, also when two ask at once',
+    async () => {
+      await Promise.all([synthesize({ outDir: out.path }), synthesize({ outDir: out.path })]);
+      const names = await readdir(out.path);
+      expect(names).toEqual(expect.arrayContaining(['manifest.json', 'OutriderApi.template.json']));
+      const assets = await Promise.all(
+        names.filter((name) => name.startsWith('asset.')).map((name) => readdir(join(out.path, name))),
+      );
+      expect(assets.flat()).toEqual(expect.arrayContaining(['index.mjs', 'main.mjs', 'Dockerfile']));
+      expect(names.filter((name) => name.startsWith('bundling-temp'))).toEqual([]);
+    },
+    SYNTHESIS_LIMIT_MS,
+  );
+
+  it('leaves an assembly alone that is as the sources are', async () => {
+    const marker = join(out.path, 'OutriderApi.template.json');
+    await writeFile(marker, 'touched');
+    await synthesize({ outDir: out.path });
+    expect(await readFile(marker, 'utf8')).toBe('touched');
+  });
+
+  it(
+    'makes anew what an interrupted synthesis left half done',
+    async () => {
+      await rm(join(out.path, 'outrider-inputs.sha256'));
+      await synthesize({ outDir: out.path });
+      expect(await readFile(join(out.path, 'OutriderApi.template.json'), 'utf8')).toContain('"Resources"');
+    },
+    SYNTHESIS_LIMIT_MS,
+  );
+});
