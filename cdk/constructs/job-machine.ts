@@ -1,4 +1,4 @@
-import { CfnElement, Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { CfnElement, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import type { IFunction } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import {
@@ -65,6 +65,8 @@ export function jobMachine(scope: Construct, id: string, props: JobMachineProps)
       level: LogLevel.ALL,
       includeExecutionData: true,
       destination: new LogGroup(scope, `${id}Logs`, {
+        // Groups under this prefix need no line each in the account's one policy for log delivery.
+        logGroupName: `/aws/vendedlogs/states/${Stack.of(scope).stackName}-${id}`,
         retention: props.logRetention,
         removalPolicy: RemovalPolicy.DESTROY,
       }),

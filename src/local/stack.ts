@@ -26,7 +26,7 @@ export interface LocalStackOptions {
   readonly slots?: number;
   /** CloudFormation parameters, over the defaults for one machine. */
   readonly parameters?: Readonly<Record<string, string>>;
-  /** Availability zones over which workers are spread, 1 to 6; 3 by default. */
+  /** Availability zones over which workers are spread, 2 to 6; 3 by default. */
   readonly zones?: number;
   /** Makes requests to the services fail at will. */
   readonly onRequest?: FaultHook;

@@ -19,12 +19,17 @@ const MAX_EVENTS = 200_000;
 /**
  * All events of the logs in some directories that pass `isWanted`, oldest first. Files are streams; lines have
  * no time of their own unless they are JSON with `at`, and get that of the line before, or of the file.
+ *
+ * @param sinceMs - files not written to since then are not read; the events of others may be older.
  */
 export async function readLogEvents(
   directories: readonly string[],
+  sinceMs: number,
   isWanted: (event: LogEvent) => boolean,
 ): Promise<LogEvent[]> {
-  const files = (await Promise.all(directories.map(logFiles))).flat().toSorted();
+  const files = (await Promise.all(directories.map((directory) => logFiles(directory, sinceMs))))
+    .flat()
+    .toSorted();
   const events: LogEvent[] = [];
   for (const file of files) {
     for await (const event of fileEvents(file)) {
@@ -38,10 +43,12 @@ export async function readLogEvents(
 const sorted = (events: readonly LogEvent[]): LogEvent[] =>
   events.toSorted((a, b) => a.timestamp - b.timestamp);
 
-async function logFiles(directory: string): Promise<string[]> {
+async function logFiles(directory: string, sinceMs: number): Promise<string[]> {
   try {
     const names = await readdir(directory);
-    return names.filter((name) => name.endsWith('.log')).map((name) => join(directory, name));
+    const paths = names.filter((name) => name.endsWith('.log')).map((name) => join(directory, name));
+    const times = await Promise.all(paths.map(async (path) => (await stat(path)).mtimeMs));
+    return paths.filter((_, index) => (times[index] ?? 0) >= sinceMs);
   } catch {
     return []; // Nothing has run yet.
   }

@@ -118,6 +118,7 @@ async function filterLogEvents({ logGroups }: LogsServerOptions, body: Buffer): 
   const streams = query.logStreamNames === undefined ? undefined : new Set(query.logStreamNames);
   const events = await readLogEvents(
     group.directories,
+    query.startTime,
     ({ timestamp, message, logStreamName }) =>
       timestamp >= query.startTime &&
       timestamp < query.endTime &&

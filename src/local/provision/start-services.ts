@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type DynamoDbProcess, startDynamoDb } from '../dynamodb/process.ts';
 import { type EcsServer, startEcsServer } from '../ecs/server.ts';
@@ -62,6 +63,8 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     onOpen(service);
     return service;
   };
+  // A stack that was killed could not remove what its workers had spilled.
+  await rm(join(stateDir, 'scratch'), { recursive: true, force: true });
   const [dynamodb, s3, lambda, ecs, logs] = await afterAll([
     opened(startDynamoDb({ dir: join(stateDir, 'dynamodb') })),
     opened(startS3Server({ ...settings, rootDir: join(stateDir, 's3') })),

@@ -1,0 +1,44 @@
+import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readLogEvents } from '../../../src/local/logs/log-events.ts';
+
+let directory: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'outrider-logs-'));
+});
+
+afterEach(async () => {
+  await rm(directory, { recursive: true, force: true });
+});
+
+const at = (second: number): string =>
+  `{"at":"2026-01-01T00:00:0${String(second)}.000Z","n":${String(second)}}`;
+const all = (): boolean => true;
+
+describe('readLogEvents', () => {
+  it('merges streams by time, and gives lines without a time that of the line before', async () => {
+    await writeFile(join(directory, 'one.log'), `${at(1)}\nEND RequestId: x\n${at(4)}\n`);
+    await writeFile(join(directory, 'two.log'), `${at(2)}\n`);
+    const events = await readLogEvents([directory], 0, all);
+    expect(events.map(({ logStreamName, message }) => [logStreamName, message])).toEqual([
+      ['one', at(1)],
+      ['one', 'END RequestId: x'],
+      ['two', at(2)],
+      ['one', at(4)],
+    ]);
+    expect(events[1]?.timestamp).toBe(Date.parse('2026-01-01T00:00:01Z'));
+  });
+
+  it('does not read files that were last written to before the time asked for', async () => {
+    await writeFile(join(directory, 'old.log'), `${at(1)}\n`);
+    await utimes(join(directory, 'old.log'), 1_000, 1_000);
+    expect(await readLogEvents([directory], 2_000_000, all)).toEqual([]);
+  });
+
+  it('has nothing to tell of directories that are not there', async () => {
+    expect(await readLogEvents([join(directory, 'none')], 0, all)).toEqual([]);
+  });
+});
