@@ -46,6 +46,10 @@ export interface SchedulerDeps extends PerformDeps {
   readonly config: SchedulerConfig;
   /** Opens a stage in the state; another than `prepareStage` where data has sizes but no bytes. */
   readonly prepareStage?: typeof prepareStage;
+  /** Settings of a job's ticks that differ from those of its plan. */
+  readonly tuneTick?: (config: TickConfig, jobId: JobId) => TickConfig;
+  /** Node of each free slot, on hosts that know. */
+  readonly freeNodes?: (jobId: JobId) => readonly string[] | undefined;
 }
 
 /** Who runs the scheduler, and until when: an invocation and the end of its time. */
@@ -133,9 +137,12 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const held = await deps.leases.acquire(jobId, residency.owner, now, deps.config.leaseMs);
   if (held.kind === 'held') throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
   const plan = await loadPlan(deps.objects, deps.dataBucket, jobId);
+  const planned = tickConfigOf(deps.config, plan);
+  const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
+  const state = createJobState(shapesOf(plan), policySetOf(tickConfig.policy).launchOrder);
   const session: Session = {
-    jobId, residency, plan, epoch: held.epoch, state: createJobState(shapesOf(plan), policySetOf(plan.policy).launchOrder), openStages: new Map(),
-    heartbeatMs: deps.config.heartbeatMs, rng: createRng(jobId), tickConfig: tickConfigOf(deps.config, plan),
+    jobId, residency, plan, epoch: held.epoch, state, openStages: new Map(),
+    heartbeatMs: deps.config.heartbeatMs, rng: createRng(jobId), tickConfig,
     version: 0, readUntil: epochMs(0), leaseUntil: lease(deps, now), grant: 0, slotsShort: 0, grantUntil: epochMs(0),
     summarizedAt: epochMs(0), lastSummary: '',
   };
@@ -175,7 +182,10 @@ async function keepLease(deps: SchedulerDeps, session: Session, now: EpochMs): P
   session.leaseUntil = until;
 }
 
-/** Slots for what is live and owed, and for the copies that the last tick would have launched. The ledger is asked when the need changes or the grant must be renewed. */
+/**
+ * Slots for what is live and owed, and for the copies that the last tick would have launched. The ledger is asked
+ * when the need changes or the grant must be renewed.
+ */
 async function slotsOf(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<number> {
   const wanted = Math.min(deps.config.totalSlots, slotDemand(session.state) + session.slotsShort);
   const renewal = session.grantUntil - now < deps.config.leaseMs * 2;
@@ -202,7 +212,11 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   await keepLease(deps, session, now);
   await readChanges(deps, session, now);
   const slots = await slotsOf(deps, session, now);
-  const budget = { slots, cancelRequested: job.cancelRequestedAt !== undefined, clusterSlots: deps.config.totalSlots };
+  const freeNodes = deps.freeNodes?.(session.jobId);
+  const budget = {
+    slots, cancelRequested: job.cancelRequestedAt !== undefined, clusterSlots: deps.config.totalSlots,
+    ...(freeNodes === undefined ? {} : { freeNodes }),
+  };
   const decided = decideTick(session.state, now, session.tickConfig, budget, session.rng);
   session.slotsShort = decided.slotsShort;
   if (decided.decisions.length > 0) {

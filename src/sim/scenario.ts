@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseInput } from '../contracts/invalid.ts';
 import { policyNames } from '../contracts/job-spec.ts';
+import { policyConfigSchema } from '../contracts/policy-config.ts';
 import { distributionSchema } from './distribution.ts';
 
 const probability = z.number().min(0).max(1);
@@ -120,9 +121,9 @@ const arrivalsSchema = z.union([
 const jobsSchema = z.strictObject({
   name: name.default('job'),
   arrivals: arrivalsSchema.default({ kind: 'list', atMs: [0] }),
-  policy: z.enum(policyNames).default('none'),
+  policy: z.enum([...policyNames, 'early-late']).default('none'),
   /** Parameters of the policy that differ from its defaults. */
-  policyConfig: z.record(z.string(), z.json()).optional(),
+  policyConfig: policyConfigSchema.prefault({}),
   deadlineMs: z.int().min(1).optional(),
   worker: z
     .strictObject({ kind: z.enum(['lambda', 'fargate']), size: z.enum(['small', 'medium', 'large', 'xlarge']) })

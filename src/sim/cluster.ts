@@ -1,0 +1,175 @@
+import { invariant } from '../contracts/errors.ts';
+import { type AttemptId, attemptParts, type JobId } from '../contracts/ids.ts';
+import type { TaskResult } from '../contracts/records.ts';
+import { type EpochMs, epochMs } from '../contracts/units.ts';
+import type { Rng } from '../lib/rng.ts';
+import type { AttemptStore } from '../ports/attempt-store.ts';
+import type { LaunchRequest } from '../ports/launcher.ts';
+import { type Distribution, sample, sampleMs } from './distribution.ts';
+import type { EventQueue } from './event-queue.ts';
+import { FluidNetwork } from './fluid-network.ts';
+import { NodePool, type SimNode, type TakenSlot } from './node-pool.ts';
+import { Pacer } from './pacer.ts';
+import type { Scenario } from './scenario.ts';
+import { drawAttempt, type SimJob, taskOfJob } from './sim-job.ts';
+import { type Ending, SimWorker, type WorkerHost } from './sim-worker.ts';
+
+export interface ClusterParts {
+  readonly scenario: Scenario;
+  readonly queue: EventQueue;
+  readonly now: () => EpochMs;
+  readonly store: AttemptStore;
+  readonly jobs: ReadonlyMap<JobId, SimJob>;
+  readonly rng: Rng;
+  /** An attempt has left its slot. */
+  readonly onLeave: (worker: SimWorker, ending: Ending) => void;
+}
+
+const perMs = (bytesPerS: number | undefined): number => (bytesPerS === undefined ? Infinity : bytesPerS / 1_000);
+
+/** The machines: takes attempts in, runs them on nodes at their speeds, and lets things go wrong. */
+export class Cluster implements WorkerHost {
+  readonly scenario: Scenario;
+  readonly queue: EventQueue;
+  readonly now: () => EpochMs;
+  readonly store: AttemptStore;
+  readonly network: FluidNetwork;
+  readonly pool: NodePool;
+  private readonly parts: ClusterParts;
+  private readonly rng: Rng;
+  private readonly coldStarts: Pacer | undefined;
+  private readonly workers = new Map<string, SimWorker[]>();
+  private deliveries = 0;
+  private running = 0;
+
+  constructor(parts: ClusterParts) {
+    this.parts = parts;
+    this.scenario = parts.scenario;
+    this.queue = parts.queue;
+    this.now = parts.now;
+    this.store = parts.store;
+    this.rng = parts.rng.fork('launches');
+    const { cluster } = parts.scenario;
+    this.pool = new NodePool(cluster, parts.rng);
+    const links = cluster.zones.map((zone) => ({ upBytesPerMs: perMs(zone.upBytesPerS), downBytesPerMs: perMs(zone.downBytesPerS) }));
+    this.network = new FluidNetwork(parts.queue, parts.now, links, perMs(cluster.flowBytesPerS));
+    if (cluster.cold !== undefined) {
+      const { environments, perMs: windowMs } = cluster.cold;
+      this.coldStarts = new Pacer({ events: environments, perMs: windowMs, burst: environments });
+    }
+    for (const node of this.pool.nodes) this.planTroubles(node);
+  }
+
+  /** Attempts that occupy a slot, also those that the scheduler has given up. */
+  get activeWorkers(): number {
+    return this.running;
+  }
+
+  /** Starts an attempt on a free slot of a node that it may use. */
+  deliver(request: LaunchRequest): 'delivered' | 'full' {
+    const { faults } = this.scenario;
+    const isLost = this.faultsGoOn() && faults.lostLaunch > 0 && this.rng.next() < faults.lostLaunch;
+    if (isLost) return 'delivered';
+    const slot = this.pool.take(new Set(request.avoidNodes), this.now());
+    if (slot === undefined) return 'full';
+    this.startWorker(request, slot);
+    const isDoubled = this.faultsGoOn() && faults.doubleLaunch > 0 && this.rng.next() < faults.doubleLaunch;
+    const second = isDoubled ? this.pool.take(new Set(request.avoidNodes), this.now()) : undefined;
+    if (second !== undefined) this.startWorker(request, second);
+    return 'delivered';
+  }
+
+  /** Ends every delivery of an attempt at once. */
+  async kill(jobId: JobId, attemptId: AttemptId): Promise<void> {
+    for (const worker of [...(this.workers.get(keyOf(jobId, attemptId)) ?? [])]) await worker.kill();
+  }
+
+  /** Notes where a committed output lies, and whether it will be there when it is read. */
+  keepOutput(jobId: JobId, { attemptId }: TaskResult): void {
+    const worker = this.workers.get(keyOf(jobId, attemptId))?.find(({ claimedAt }) => claimedAt !== undefined);
+    invariant(worker !== undefined, 'a result of an attempt that does not run', { attemptId });
+    const { stage, task } = worker.assignment;
+    stage.madeBytes[worker.node.zone] = (stage.madeBytes[worker.node.zone] ?? 0) + task.outputBytes;
+    if (task.outputIsLost) stage.redoMs = Math.max(stage.redoMs, task.workMs);
+  }
+
+  leave(worker: SimWorker, ending: Ending): void {
+    const key = keyOf(worker.assignment.job.id, worker.assignment.attemptId);
+    const others = (this.workers.get(key) ?? []).filter((each) => each !== worker);
+    if (others.length === 0) this.workers.delete(key);
+    else this.workers.set(key, others);
+    this.running -= 1;
+    const keepWarmMs = this.scenario.cluster.cold?.keepWarmMs ?? Infinity;
+    // A dead environment is not warm; a fixed node is as it was.
+    const isGone = ending === 'died' && worker.node.group.elastic;
+    this.pool.release(worker.node, isGone ? -1 : worker.node.group.elastic ? this.now() + keepWarmMs : Infinity);
+    this.parts.onLeave(worker, ending);
+  }
+
+  private startWorker(request: LaunchRequest, { node, isCold }: TakenSlot): void {
+    const { jobId, attemptId } = request.payload;
+    const job = this.parts.jobs.get(jobId);
+    invariant(job !== undefined, 'a launch for no job', { jobId });
+    const { stage: name, task: index, attempt: number } = attemptParts(attemptId);
+    const { stage, task } = taskOfJob(job, name, index);
+    const faults = this.faultsGoOn() ? this.scenario.faults : { ...this.scenario.faults, attemptFailure: 0, lostAttempt: 0 };
+    const draw = drawAttempt(stage, task, number, faults);
+    const rng = this.rng.fork(`${jobId}/${attemptId}/${this.deliveries++}`);
+    const worker = new SimWorker(this, { job, stage, task, attemptId, draw }, node, rng);
+    const key = keyOf(jobId, attemptId);
+    this.workers.set(key, [...(this.workers.get(key) ?? []), worker]);
+    this.running += 1;
+    worker.start(this.startMs(isCold, rng));
+  }
+
+  private startMs(isCold: boolean, rng: Rng): number {
+    const { startMs, cold } = this.scenario.cluster;
+    if (!isCold || cold === undefined) return sampleMs(startMs, rng);
+    return (this.coldStarts?.take(this.now()) ?? 0) + sampleMs(cold.startMs, rng);
+  }
+
+  private faultsGoOn(): boolean {
+    return this.now() <= (this.scenario.faults.untilMs ?? Infinity);
+  }
+
+  private planTroubles(node: SimNode): void {
+    const { spells } = node.group;
+    const { crashes } = this.scenario.faults;
+    if (spells !== undefined) {
+      const rng = node.rng.fork('spells');
+      const begin = (): void => this.pool.setSpell(node, Math.max(1, sample(spells.slowdown, rng)));
+      this.alternate({ node, rng, everyMs: spells.everyMs, lastsMs: spells.lastsMs, begin, end: () => this.pool.setSpell(node, 1) });
+    }
+    if (crashes === undefined) return;
+    const rng = node.rng.fork('crashes');
+    const end = (): void => this.pool.setUp(node, true);
+    this.alternate({ node, rng, everyMs: crashes.everyMs, lastsMs: crashes.repairMs, begin: () => this.crash(node), end });
+  }
+
+  /** Good and bad times of a node in turn, until faults stop. */
+  private alternate(troubles: {
+    node: SimNode; rng: Rng; everyMs: Distribution; lastsMs: Distribution; begin: () => void | Promise<void>; end: () => void;
+  }): void {
+    const { node, rng, everyMs, lastsMs, begin, end } = troubles;
+    const after = (length: Distribution, kind: string, run: () => void | Promise<void>): void => {
+      const waitMs = Math.max(1, sampleMs(length, rng));
+      this.queue.schedule(epochMs(this.now() + waitMs), { kind, subject: node.name, run });
+    };
+    const good = (): void => after(everyMs, 'trouble', async () => {
+      if (!this.faultsGoOn()) return;
+      await begin();
+      after(lastsMs, 'relief', () => {
+        end();
+        good();
+      });
+    });
+    good();
+  }
+
+  private async crash(node: SimNode): Promise<void> {
+    this.pool.setUp(node, false);
+    for (const load of [...node.loads]) await load.die();
+  }
+}
+
+const keyOf = (jobId: JobId, attemptId: AttemptId): string => `${jobId}|${attemptId}`;

@@ -1,0 +1,44 @@
+import { invariant } from '../contracts/errors.ts';
+import type { JobState, StageView, TaskView } from '../core/model/job-state.ts';
+import type { JobRun } from './job-scheduler.ts';
+import type { AttemptOutcome, JobOutcome, StageOutcome } from './outcome.ts';
+
+/** From the first claim of any attempt of a task to its result; undefined without either. */
+function taskMs(task: TaskView): number | undefined {
+  if (task.result === undefined) return undefined;
+  const first = task.attempts.reduce((least, { claimedAt }) => Math.min(least, claimedAt ?? Infinity), Infinity);
+  return first === Infinity ? undefined : task.result.committedAt - first;
+}
+
+function stageOutcome(stage: StageView): StageOutcome {
+  return {
+    name: stage.shape.name, tasks: stage.tasks.length, openedAtMs: stage.openedAt, doneAtMs: stage.doneAt,
+    taskMs: stage.tasks.flatMap((task) => taskMs(task) ?? []),
+  };
+}
+
+function lastCommitMs(state: JobState): number {
+  let last = 0;
+  for (const { tasks } of state.stages) {
+    for (const { result } of tasks) last = Math.max(last, result?.committedAt ?? 0);
+  }
+  return last;
+}
+
+/** What became of a job. `attempts` holds all its deliveries, in the order in which they left their slots. */
+export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[]): JobOutcome {
+  const { job, session, state, error } = run;
+  invariant(session !== undefined && (state === 'succeeded' || state === 'failed'), 'the job has not ended', { jobId: job.id });
+  for (const attempt of attempts) attempt.reason = session.state.attempts.get(attempt.attemptId)?.reason;
+  const startedAtMs = attempts.reduce((first, { claimedAtMs }) => Math.min(first, claimedAtMs ?? Infinity), Infinity);
+  return {
+    jobId: job.id, index: job.index, name: job.scenario.name, policy: job.scenario.policy, state, error,
+    tasks: job.stages.reduce((sum, { tasks }) => sum + tasks.length, 0),
+    arrivedAtMs: job.arrivesAt,
+    startedAtMs: startedAtMs === Infinity ? undefined : startedAtMs,
+    completedAtMs: state === 'failed' ? run.endedAtMs : lastCommitMs(session.state),
+    deadlineMs: job.scenario.deadlineMs,
+    stages: session.state.stages.map(stageOutcome),
+    attempts, dollars: run.dollars,
+  };
+}

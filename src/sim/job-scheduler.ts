@@ -1,0 +1,190 @@
+import { invariant } from '../contracts/errors.ts';
+import type { JobId } from '../contracts/ids.ts';
+import type { JobSpec } from '../contracts/job-spec.ts';
+import { planKey } from '../contracts/keys.ts';
+import { noAttempts } from '../contracts/records.ts';
+import { epochMs } from '../contracts/units.ts';
+import { enterJob, leaveJob, runTick, type SchedulerDeps, type Session } from '../app/run-scheduler.ts';
+import type { TickDecision } from '../core/decide-tick.ts';
+import { isLive } from '../core/model/job-state.ts';
+import { slotDemand } from '../core/policy/owed-launches.ts';
+import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
+import type { Scenario } from './scenario.ts';
+import { planOf, type SimJob } from './sim-job.ts';
+
+/** A job in the hands of its scheduler. */
+export interface JobRun {
+  readonly job: SimJob;
+  state: 'waiting' | 'running' | 'succeeded' | 'failed';
+  session: Session | undefined;
+  nextTick: SimEvent | undefined;
+  error: string | undefined;
+  endedAtMs: number;
+  dollars: number;
+}
+
+/** What the schedulers need besides the ports of production. */
+export interface JobSchedulerParts {
+  readonly scenario: Scenario;
+  readonly deps: SchedulerDeps;
+  readonly queue: EventQueue;
+  readonly jobs: readonly SimJob[];
+  /** Adds a line to the trace. */
+  readonly note: (kind: string, subject: string) => void;
+}
+
+const never = epochMs(Number.MAX_SAFE_INTEGER);
+
+/** Runs production's ticks for every job: each `tickMs`, and where the scenario says so whenever an attempt ends. */
+export class JobScheduler {
+  readonly runs: readonly JobRun[];
+  private readonly parts: JobSchedulerParts;
+  private readonly byId = new Map<JobId, JobRun>();
+  /** Running jobs that hold fewer slots than they could use, by order of arrival. */
+  private readonly short: JobRun[] = [];
+  private grantedSlots = 0;
+  private endedJobs = 0;
+
+  constructor(parts: JobSchedulerParts) {
+    this.parts = parts;
+    this.runs = parts.jobs.map((job): JobRun => ({
+      job, state: 'waiting', session: undefined, nextTick: undefined, error: undefined, endedAtMs: 0, dollars: 0,
+    }));
+    for (const run of this.runs) {
+      this.byId.set(run.job.id, run);
+      parts.queue.schedule(run.job.arrivesAt, { kind: 'arrive', subject: run.job.id, run: () => this.begin(run) });
+    }
+  }
+
+  get isDone(): boolean {
+    return this.endedJobs === this.runs.length;
+  }
+
+  /** The run of a job; another id is our bug. */
+  runOf(jobId: JobId): JobRun {
+    const run = this.byId.get(jobId);
+    invariant(run !== undefined, 'no such job', { jobId });
+    return run;
+  }
+
+  /** Something of a job has changed: it is looked at now where the scenario's scheduler is told at once. */
+  wake(jobId: JobId): void {
+    if (this.parts.scenario.scheduler.wakeOnEnd) this.tickNow(this.runOf(jobId));
+  }
+
+  private tickNow(run: JobRun): void {
+    if (run.state !== 'running') return;
+    this.tickAt(run, this.parts.deps.clock.now());
+  }
+
+  /** Plans the next tick; an earlier one that is planned stands. */
+  private tickAt(run: JobRun, atMs: number): void {
+    if (run.nextTick !== undefined && !run.nextTick.cancelled && run.nextTick.at <= atMs) return;
+    cancelEvent(run.nextTick);
+    run.nextTick = this.parts.queue.schedule(epochMs(atMs), { kind: 'tick', subject: run.job.id, run: () => this.tick(run) });
+  }
+
+  private async begin(run: JobRun): Promise<void> {
+    const { deps } = this.parts;
+    const { job } = run;
+    const now = deps.clock.now();
+    const plan = planOf(job);
+    const spec: JobSpec = { version: 1, name: plan.name, stages: [], policy: plan.policy };
+    await deps.jobs.create({
+      jobId: job.id, name: plan.name, spec, specDigest: '', state: 'running', createdAt: now, startedAt: now, shards: 1,
+      ...(job.scenario.deadlineMs === undefined ? {} : { deadlineAt: epochMs(now + job.scenario.deadlineMs) }),
+      output: `s3://${deps.dataBucket}/output/${job.id}/`, stages: [], attempts: noAttempts, counters: {}, workerMs: 0, dollars: 0, parts: [],
+    });
+    const planRef = { bucket: deps.dataBucket, key: planKey(job.id) };
+    await deps.objects.write(planRef, new TextEncoder().encode(JSON.stringify(plan)));
+    run.session = await enterJob(deps, job.id, { owner: 'simulator', until: never });
+    await deps.objects.remove(planRef.bucket, [planRef.key]);
+    run.state = 'running';
+    await this.tick(run);
+  }
+
+  private async tick(run: JobRun): Promise<void> {
+    const { session } = run;
+    if (session === undefined || run.state !== 'running') return;
+    run.nextTick = undefined;
+    const heldBefore = session.grant;
+    const decided = await runTick(this.parts.deps, session);
+    this.grantedSlots += session.grant - heldBefore;
+    this.check(session);
+    this.noteDecisions(run, decided);
+    const isShort = this.isShort(session, decided);
+    this.keepShort(run, isShort);
+    if (decided.outcome.kind === 'continue') this.planNext(run, decided);
+    else await this.end(run, decided.outcome.kind === 'fail' ? decided.outcome.message : undefined);
+    if (session.grant < heldBefore || run.session === undefined) this.wakeShort();
+  }
+
+  private planNext(run: JobRun, decided: TickDecision): void {
+    const { scheduler } = this.parts.scenario;
+    const now = this.parts.deps.clock.now();
+    const opened = decided.decisions.some(({ kind }) => kind === 'open-stage');
+    // A copy asks the ledger for a slot in one tick and is launched in the next.
+    const mayGrow = scheduler.wakeOnEnd && decided.slotsShort > 0 && this.spareSlots() > 0;
+    this.tickAt(run, opened || mayGrow ? now : now + scheduler.tickMs);
+  }
+
+  private async end(run: JobRun, error: string | undefined): Promise<void> {
+    const { deps } = this.parts;
+    const { session, job } = run;
+    invariant(session !== undefined, 'a job ended before it began', { jobId: job.id });
+    run.state = error === undefined ? 'succeeded' : 'failed';
+    run.error = error;
+    run.endedAtMs = deps.clock.now();
+    run.dollars = (await deps.jobs.load(job.id))?.dollars ?? 0;
+    await deps.jobs.update(job.id, ['running'], { state: run.state, endedAt: deps.clock.now() });
+    await leaveJob(deps, session);
+    await deps.ledger.release(job.id);
+    this.grantedSlots -= session.grant;
+    session.grant = 0;
+    this.endedJobs += 1;
+    this.keepShort(run, false);
+    this.parts.note(run.state, job.id);
+    this.wakeShort();
+  }
+
+  private spareSlots(): number {
+    return this.parts.deps.config.totalSlots - this.grantedSlots;
+  }
+
+  private isShort(session: Session, { slotsShort }: TickDecision): boolean {
+    return session.grant < Math.min(this.parts.deps.config.totalSlots, slotDemand(session.state) + slotsShort);
+  }
+
+  private keepShort(run: JobRun, isShort: boolean): void {
+    const there = this.short.indexOf(run);
+    if (!isShort && there >= 0) this.short.splice(there, 1);
+    if (!isShort || there >= 0) return;
+    const after = this.short.findIndex(({ job }) => job.index > run.job.index);
+    this.short.splice(after < 0 ? this.short.length : after, 0, run);
+  }
+
+  /** Slots have become free: the jobs that have waited longest are asked, one for each. */
+  private wakeShort(): void {
+    if (!this.parts.scenario.scheduler.wakeOnEnd) return;
+    for (const run of this.short.slice(0, Math.max(0, this.spareSlots()))) this.tickNow(run);
+  }
+
+  /** Budgets: no job uses more than it was granted, and all grants together are no more than there is. */
+  private check(session: Session): void {
+    const { totalSlots } = this.parts.deps.config;
+    invariant(this.grantedSlots <= totalSlots, 'more slots granted than there are', { granted: this.grantedSlots, totalSlots });
+    const isCounted = this.parts.scenario.scheduler.cancel === 'immediate';
+    let live = session.state.live.size;
+    if (live > session.grant && isCounted) {
+      live = [...session.state.live].filter((attempt) => isLive(attempt) && !attempt.cancelOrdered).length;
+    }
+    invariant(live <= session.grant, 'a job uses more slots than it holds', { jobId: session.jobId, live, grant: session.grant });
+  }
+
+  private noteDecisions(run: JobRun, { decisions }: TickDecision): void {
+    for (const decision of decisions) {
+      if (decision.kind === 'open-stage') this.parts.note('open-stage', `${run.job.id} ${decision.stage}`);
+      else this.parts.note(decision.kind, `${run.job.id} ${decision.attemptId} ${decision.reason}`);
+    }
+  }
+}

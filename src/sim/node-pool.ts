@@ -1,0 +1,196 @@
+import { invariant } from '../contracts/errors.ts';
+import type { Rng } from '../lib/rng.ts';
+import { sample } from './distribution.ts';
+import type { ClusterScenario, NodeGroup } from './scenario.ts';
+
+/** What a node does with its speed while it runs something. */
+export interface NodeLoad {
+  /** Brings its work up to the present, at the speed until now. */
+  settle(): void;
+  /** Works on at the node's present speed. */
+  resume(): void;
+  /** The node is gone. */
+  die(): void | Promise<void>;
+}
+
+/** A machine or execution environment. */
+export interface SimNode {
+  readonly index: number;
+  readonly group: NodeGroup;
+  readonly zone: number;
+  readonly rng: Rng;
+  name: string;
+  busy: number;
+  isUp: boolean;
+  /** Speed of the present environment, and by how much a spell slows it. */
+  baseSpeed: number;
+  spellSlowdown: number;
+  /** An elastic node is cold before its first use and after this time. */
+  warmUntil: number;
+  generation: number;
+  /** Place among the nodes with a free slot; -1 for none. */
+  freePlace: number;
+  readonly loads: Set<NodeLoad>;
+}
+
+/** A slot of a node, taken; `isCold`: the environment has to be started first. */
+export interface TakenSlot {
+  readonly node: SimNode;
+  readonly isCold: boolean;
+}
+
+/** The smallest speed: a node never stands still for good. */
+const leastSpeed = 1e-6;
+
+/** Nodes and their slots. */
+export class NodePool {
+  readonly nodes: readonly SimNode[];
+  readonly totalSlots: number;
+  /** Whether nodes are known before they are used. */
+  readonly isFixed: boolean;
+  private readonly cluster: ClusterScenario;
+  private readonly rng: Rng;
+  private readonly free: SimNode[] = [];
+  private busySlots = 0;
+  private downSlots = 0;
+
+  constructor(cluster: ClusterScenario, rng: Rng) {
+    this.cluster = cluster;
+    this.rng = rng.fork('placement');
+    const zones = new Map(cluster.zones.map(({ name }, index) => [name, index]));
+    const nodes: SimNode[] = [];
+    for (const group of cluster.nodes) {
+      for (let place = 0; place < group.count; place++) {
+        const index = nodes.length;
+        const zone = group.zone === undefined ? index % cluster.zones.length : (zones.get(group.zone) ?? 0);
+        nodes.push(newNode(group, index, zone, rng.fork(`node-${index}`)));
+      }
+    }
+    this.nodes = nodes;
+    this.totalSlots = nodes.reduce((sum, { group }) => sum + group.slots, 0);
+    this.isFixed = cluster.nodes.every(({ elastic }) => !elastic);
+    // The warmest is taken from the end: the first nodes come first also before any is warm.
+    for (const node of cluster.placement === 'warmest' ? nodes.toReversed() : nodes) this.addFree(node);
+  }
+
+  get freeSlots(): number {
+    return this.totalSlots - this.busySlots - this.downSlots;
+  }
+
+  /** Takes a slot on a node that is not to be avoided; undefined where there is none now. */
+  take(avoid: ReadonlySet<string>, now: number): TakenSlot | undefined {
+    const node = this.choose((each) => isCold(each, now) || !avoid.has(each.name));
+    if (node === undefined) return undefined;
+    const cold = isCold(node, now);
+    if (cold) {
+      node.generation += 1;
+      node.name = nodeName(node.index, node.generation);
+      node.baseSpeed = speedOf(node.group, node.rng);
+    }
+    this.changeLoad(node, 1);
+    this.busySlots += 1;
+    if (node.busy === node.group.slots) this.removeFree(node);
+    return { node, isCold: cold };
+  }
+
+  /** Gives a slot back; the node stays warm until `warmUntil`. */
+  release(node: SimNode, warmUntil: number): void {
+    invariant(node.busy > 0, 'a slot was given back twice', { node: node.name });
+    this.changeLoad(node, -1);
+    this.busySlots -= 1;
+    node.warmUntil = warmUntil;
+    if (!node.isUp) this.downSlots += 1;
+    else if (node.freePlace < 0) this.addFree(node);
+  }
+
+  /** Changes what slows a node; its loads go on at the new speed. */
+  setSpell(node: SimNode, slowdown: number): void {
+    for (const load of node.loads) load.settle();
+    node.spellSlowdown = slowdown;
+    for (const load of node.loads) load.resume();
+  }
+
+  /** Takes a node out of service or puts it back. A slot counts as down once nothing runs in it. */
+  setUp(node: SimNode, isUp: boolean): void {
+    if (node.isUp === isUp) return;
+    node.isUp = isUp;
+    const idle = node.group.slots - node.busy;
+    this.downSlots += isUp ? -idle : idle;
+    if (!isUp) this.removeFree(node);
+    else if (idle > 0) this.addFree(node);
+  }
+
+  /** Work per millisecond that one busy slot of a node does now. */
+  speedOf(node: SimNode): number {
+    const others = Math.max(0, node.busy - 1);
+    const slowdown = (1 + this.cluster.contention * others) * node.spellSlowdown;
+    return Math.max(leastSpeed, node.baseSpeed / slowdown);
+  }
+
+  /** The name of the node of each free slot, by place of the node. */
+  freeNodeNames(): string[] {
+    return this.free
+      .toSorted((a, b) => a.index - b.index)
+      .flatMap((node) => Array.from({ length: node.group.slots - node.busy }, () => node.name));
+  }
+
+  private changeLoad(node: SimNode, by: 1 | -1): void {
+    const matters = this.cluster.contention > 0;
+    if (matters) for (const load of node.loads) load.settle();
+    node.busy += by;
+    invariant(node.busy <= node.group.slots, 'more attempts than slots', { node: node.name, busy: node.busy });
+    if (matters) for (const load of node.loads) load.resume();
+  }
+
+  private choose(allows: (node: SimNode) => boolean): SimNode | undefined {
+    const { placement } = this.cluster;
+    if (placement === 'warmest') return this.free.findLast(allows);
+    if (placement === 'random') {
+      const start = Math.floor(this.rng.next() * this.free.length);
+      for (let step = 0; step < this.free.length; step++) {
+        const node = this.free[(start + step) % this.free.length];
+        if (node !== undefined && allows(node)) return node;
+      }
+      return undefined;
+    }
+    return this.free.reduce<SimNode | undefined>(
+      (first, node) => (allows(node) && (first === undefined || node.index < first.index) ? node : first), undefined);
+  }
+
+  private addFree(node: SimNode): void {
+    node.freePlace = this.free.length;
+    this.free.push(node);
+  }
+
+  private removeFree(node: SimNode): void {
+    if (node.freePlace < 0) return;
+    if (this.cluster.placement === 'warmest') {
+      this.free.splice(node.freePlace, 1); // The order tells which was used last.
+      for (let place = node.freePlace; place < this.free.length; place++) {
+        const moved = this.free[place];
+        if (moved !== undefined) moved.freePlace = place;
+      }
+    } else {
+      const last = this.free.pop();
+      if (last !== undefined && last !== node) {
+        this.free[node.freePlace] = last;
+        last.freePlace = node.freePlace;
+      }
+    }
+    node.freePlace = -1;
+  }
+}
+
+const nodeName = (index: number, generation: number): string =>
+  generation === 0 ? `node-${index}` : `node-${index}-${generation}`;
+
+const isCold = (node: SimNode, now: number): boolean => node.group.elastic && node.busy === 0 && now > node.warmUntil;
+
+const speedOf = (group: NodeGroup, rng: Rng): number => Math.max(leastSpeed, sample(group.speed, rng));
+
+function newNode(group: NodeGroup, index: number, zone: number, rng: Rng): SimNode {
+  return {
+    index, group, zone, rng, name: nodeName(index, 0), busy: 0, isUp: true, baseSpeed: speedOf(group, rng), spellSlowdown: 1,
+    warmUntil: group.elastic ? -1 : Infinity, generation: 0, freePlace: -1, loads: new Set(),
+  };
+}

@@ -1,0 +1,133 @@
+import { invariant } from '../contracts/errors.ts';
+import { type AttemptId, attemptParts, type JobId, type TaskId } from '../contracts/ids.ts';
+import type { AttemptOrder, AttemptRecord, AttemptState, Failure, Progress, TaskResult } from '../contracts/records.ts';
+import type { EpochMs } from '../contracts/units.ts';
+import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
+
+/** What is told of the store's writes. */
+export interface StoreWatcher {
+  /** The scheduler has told an attempt to stop, or has given it up. */
+  onStopOrdered(jobId: JobId, attemptId: AttemptId): Promise<void>;
+  onCommitted(jobId: JobId, result: TaskResult): void;
+}
+
+/** States that may follow a state; none follows an end. */
+const successors: Readonly<Record<AttemptState, readonly AttemptState[]>> = {
+  launched: ['running', 'lost'],
+  running: ['done', 'failed', 'cancelled', 'lost'],
+  done: [], failed: [], cancelled: [], lost: [],
+};
+
+interface JobLedger {
+  readonly states: Map<AttemptId, AttemptState>;
+  readonly winners: Map<TaskId, AttemptId>;
+}
+
+/**
+ * A store that keeps its own account of every attempt, and breaks the run where the store behind it does what it
+ * must not: two winners of a task, a claim after a claim, a step that is not legal.
+ */
+export class ObservedStore implements AttemptStore {
+  private readonly inner: AttemptStore;
+  private readonly watcher: StoreWatcher;
+  private readonly jobs = new Map<JobId, JobLedger>();
+
+  constructor(inner: AttemptStore, watcher: StoreWatcher) {
+    this.inner = inner;
+    this.watcher = watcher;
+  }
+
+  async create(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<'created' | 'exists'> {
+    const outcome = await this.inner.create(space, attemptId, now);
+    const { states } = this.ledgerOf(space.jobId);
+    invariant((outcome === 'created') === !states.has(attemptId), 'an attempt was created twice', { attemptId });
+    if (outcome === 'created') states.set(attemptId, 'launched');
+    return outcome;
+  }
+
+  async orderCancel(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+    await this.inner.orderCancel(space, attemptId, now);
+    await this.watcher.onStopOrdered(space.jobId, attemptId);
+  }
+
+  async markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+    await this.inner.markLost(space, attemptId, now);
+    const before = this.ledgerOf(space.jobId).states.get(attemptId);
+    if (before === 'launched' || before === 'running') this.step(space.jobId, attemptId, 'lost');
+    await this.watcher.onStopOrdered(space.jobId, attemptId);
+  }
+
+  async claim(
+    space: TaskSpace, attemptId: AttemptId, place: { node: string; zone: string }, now: EpochMs,
+  ): Promise<'claimed' | 'refused'> {
+    const outcome = await this.inner.claim(space, attemptId, place, now);
+    if (outcome === 'claimed') this.step(space.jobId, attemptId, 'running');
+    return outcome;
+  }
+
+  report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder> {
+    invariant(progress.bytesRead <= progress.bytesTotal, 'more was read than there is', { attemptId });
+    return this.inner.report(space, attemptId, progress, now);
+  }
+
+  async commit(space: TaskSpace, result: TaskResult): Promise<'won' | 'lost'> {
+    const outcome = await this.inner.commit(space, result);
+    const { winners } = this.ledgerOf(space.jobId);
+    const winner = winners.get(result.taskId);
+    const expected = winner === undefined || winner === result.attemptId ? 'won' : 'lost';
+    invariant(outcome === expected, 'a task has two results or none', { attemptId: result.attemptId, winner, outcome });
+    if (winner === undefined) {
+      winners.set(result.taskId, result.attemptId);
+      this.watcher.onCommitted(space.jobId, result);
+    }
+    return outcome;
+  }
+
+  async end(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    end: { state: 'done' | 'failed' | 'cancelled'; progress: Progress; failure?: Failure },
+    now: EpochMs,
+  ): Promise<void> {
+    await this.inner.end(space, attemptId, end, now);
+    if (this.ledgerOf(space.jobId).states.get(attemptId) === 'running') this.step(space.jobId, attemptId, end.state);
+  }
+
+  changes(
+    space: TaskSpace, since: EpochMs,
+  ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }> {
+    return this.inner.changes(space, since);
+  }
+
+  /** Compares the whole store of a job with the account kept here, then forgets the job. */
+  async audit(space: TaskSpace): Promise<void> {
+    const { states, winners } = this.ledgerOf(space.jobId);
+    const { attempts, results } = await this.inner.changes(space, 0 as EpochMs);
+    invariant(attempts.length === states.size, 'the store has lost attempts', { stored: attempts.length, seen: states.size });
+    for (const { attemptId, state } of attempts) {
+      invariant(states.get(attemptId) === state, 'an attempt changed unseen', { attemptId, state });
+    }
+    invariant(results.length === winners.size, 'the store has lost results', { stored: results.length, seen: winners.size });
+    for (const { taskId, attemptId } of results) {
+      invariant(winners.get(taskId) === attemptId, 'a result changed', { taskId, attemptId });
+      invariant(attemptParts(attemptId).attempt >= 0 && states.has(attemptId), 'a result of no attempt', { attemptId });
+    }
+    this.jobs.delete(space.jobId);
+  }
+
+  private ledgerOf(jobId: JobId): JobLedger {
+    const there = this.jobs.get(jobId);
+    if (there !== undefined) return there;
+    const ledger: JobLedger = { states: new Map(), winners: new Map() };
+    this.jobs.set(jobId, ledger);
+    return ledger;
+  }
+
+  private step(jobId: JobId, attemptId: AttemptId, next: AttemptState): void {
+    const { states } = this.ledgerOf(jobId);
+    const before = states.get(attemptId);
+    const isLegal = before !== undefined && successors[before].includes(next);
+    invariant(isLegal, 'an illegal step of an attempt', { attemptId, before, next });
+    states.set(attemptId, next);
+  }
+}

@@ -1,0 +1,62 @@
+import type { AttemptId, JobId } from '../contracts/ids.ts';
+import type { PolicySetName } from '../contracts/policy-config.ts';
+import type { LaunchReason } from '../core/model/decision.ts';
+import type { Ending } from './sim-worker.ts';
+
+/** One delivery of an attempt, from taking its slot to leaving it. Times in milliseconds from the start. */
+export interface AttemptOutcome {
+  readonly attemptId: AttemptId;
+  readonly stage: number;
+  readonly task: number;
+  readonly number: number;
+  /** Undefined where the scheduler took its launch back. */
+  reason: LaunchReason | undefined;
+  readonly node: string;
+  readonly zone: number;
+  readonly takenAtMs: number;
+  readonly claimedAtMs: number | undefined;
+  readonly leftAtMs: number;
+  readonly ending: Ending;
+}
+
+/** A stage that ran. */
+export interface StageOutcome {
+  readonly name: string;
+  readonly tasks: number;
+  readonly openedAtMs: number | undefined;
+  readonly doneAtMs: number | undefined;
+  /** For each task, from the first claim of any of its attempts to its result; tasks without one are left out. */
+  readonly taskMs: readonly number[];
+}
+
+/** A job that ended. */
+export interface JobOutcome {
+  readonly jobId: JobId;
+  readonly index: number;
+  readonly name: string;
+  readonly policy: PolicySetName;
+  readonly state: 'succeeded' | 'failed';
+  readonly error: string | undefined;
+  readonly tasks: number;
+  readonly arrivedAtMs: number;
+  /** When its first attempt claimed itself. */
+  readonly startedAtMs: number | undefined;
+  /** When its last task was committed; of a failed job, when it failed. */
+  readonly completedAtMs: number;
+  readonly deadlineMs: number | undefined;
+  readonly stages: readonly StageOutcome[];
+  readonly attempts: readonly AttemptOutcome[];
+  readonly dollars: number;
+}
+
+/** A run of a scenario. */
+export interface SimulationResult {
+  readonly scenario: string;
+  readonly seed: string;
+  readonly totalSlots: number;
+  readonly jobs: readonly JobOutcome[];
+  readonly events: number;
+  readonly endedAtMs: number;
+  /** One line per event, where asked for. */
+  readonly trace: readonly string[];
+}

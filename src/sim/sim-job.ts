@@ -1,0 +1,160 @@
+import { invariant } from '../contracts/errors.ts';
+import { type JobId, taskIdOf } from '../contracts/ids.ts';
+import type { Plan, StagePlan } from '../contracts/plan.ts';
+import { type EpochMs, epochMs } from '../contracts/units.ts';
+import { fnv1a } from '../lib/fnv1a.ts';
+import type { Rng } from '../lib/rng.ts';
+import { type Distribution, sample, sampleMs } from './distribution.ts';
+import type { JobScenario, Scenario, StageScenario } from './scenario.ts';
+
+/** A task as the world knows it: what it will really take. */
+export interface SimTask {
+  readonly index: number;
+  /** Work at speed 1, before an attempt's own bad luck. */
+  readonly workMs: number;
+  readonly inputBytes: number;
+  readonly outputBytes: number;
+  /** Where its source lies, by place of the zone. */
+  readonly homeZone: number;
+  /** The output is gone when it is first read. */
+  readonly outputIsLost: boolean;
+}
+
+export interface SimStage {
+  readonly index: number;
+  readonly scenario: StageScenario;
+  readonly upstream: readonly number[];
+  readonly tasks: readonly SimTask[];
+  /** Bytes of committed output, by place of the zone where they were made. */
+  readonly madeBytes: number[];
+  /** The longest redo among its lost outputs, which its readers wait for. */
+  redoMs: number;
+  /** When the redo is over; undefined until a reader has found an output gone. */
+  redoneAt: number | undefined;
+  readonly attemptRng: Rng;
+}
+
+/** A job of the scenario with everything drawn that does not hang on the schedule. */
+export interface SimJob {
+  readonly id: JobId;
+  readonly index: number;
+  readonly scenario: JobScenario;
+  readonly arrivesAt: EpochMs;
+  readonly stages: readonly SimStage[];
+}
+
+/** What an attempt will meet, drawn from its id alone: the same whenever and wherever it runs. */
+export interface AttemptDraw {
+  /** Work at speed 1. */
+  readonly workMs: number;
+  readonly wrapUpMs: number;
+  /** Shares of the work at which it fails or dies silently; undefined where it does not. */
+  readonly failsAt: number | undefined;
+  readonly diesAt: number | undefined;
+}
+
+const bucket = 'simulated';
+
+function perTask(values: Distribution | readonly number[], index: number, rng: Rng): number {
+  if (typeof values === 'object' && 'length' in values) return Math.round(values[index % values.length] ?? 0);
+  return sampleMs(values, rng);
+}
+
+function buildStage(scenario: StageScenario, index: number, job: JobScenario, world: Scenario, rng: Rng): SimStage {
+  const zones = world.cluster.zones.length;
+  const tasks = Array.from({ length: scenario.tasks }, (_, task): SimTask => ({
+    index: task,
+    workMs: perTask(scenario.workMs, task, rng),
+    inputBytes: perTask(scenario.inputBytes, task, rng),
+    outputBytes: perTask(scenario.outputBytes, task, rng),
+    homeZone: Math.floor(rng.next() * zones),
+    outputIsLost: rng.next() < world.faults.lostOutput,
+  }));
+  const places = new Map(job.stages.map(({ name }, place) => [name, place]));
+  return {
+    index, scenario, tasks, upstream: scenario.upstream.map((name) => places.get(name) ?? -1),
+    madeBytes: world.cluster.zones.map(() => 0), redoMs: 0, redoneAt: undefined, attemptRng: rng.fork('attempts'),
+  };
+}
+
+/** Six hex digits of seed and name, six of the job's place: ids of one run differ, and runs of other seeds too. */
+function jobIdOf(name: string, index: number, seed: string): JobId {
+  const hash = fnv1a(`${seed}/${name}`).toString(16).padStart(8, '0').slice(0, 6);
+  return `${name}-${hash}${index.toString(16).padStart(6, '0')}` as JobId;
+}
+
+function arrivalsOf({ arrivals }: JobScenario, rng: Rng): readonly number[] {
+  if (arrivals.kind === 'list') return arrivals.atMs;
+  let at: number = arrivals.fromMs;
+  return Array.from({ length: arrivals.jobs }, () => {
+    at += sample({ kind: 'exponential', mean: arrivals.meanMs }, rng);
+    return Math.round(at);
+  });
+}
+
+/** Every job of the scenario, by time of arrival and then as listed. */
+export function buildJobs(world: Scenario, seed: string, rng: Rng): SimJob[] {
+  const arrivals = world.jobs.flatMap((scenario, group) =>
+    arrivalsOf(scenario, rng.fork(`arrivals-${group}`)).map((at, number) => ({ scenario, at, group, number })));
+  arrivals.sort((a, b) => a.at - b.at || a.group - b.group || a.number - b.number);
+  return arrivals.map(({ scenario, at, group, number }, index): SimJob => {
+    const jobRng = rng.fork(`job-${group}-${number}`);
+    const stages = scenario.stages.map((stage, place) => buildStage(stage, place, scenario, world, jobRng.fork(stage.name)));
+    return { id: jobIdOf(scenario.name, index, seed), index, scenario, arrivesAt: epochMs(at), stages };
+  });
+}
+
+/** What attempt `number` of a task will meet. */
+export function drawAttempt(stage: SimStage, task: SimTask, number: number, faults: Scenario['faults']): AttemptDraw {
+  const rng = stage.attemptRng.fork(`${task.index}/${number}`);
+  const listed = stage.scenario.attemptsMs?.[task.index % stage.scenario.attemptsMs.length];
+  const slowdown = sample(stage.scenario.slowdown, rng);
+  const workMs = listed === undefined ? task.workMs * slowdown : (listed[Math.min(number, listed.length - 1)] ?? 0);
+  const fails = rng.next() < faults.attemptFailure;
+  const failsAt = rng.next();
+  const dies = rng.next() < faults.lostAttempt;
+  const diesAt = rng.next();
+  return {
+    workMs: Math.round(workMs), wrapUpMs: sampleMs(stage.scenario.wrapUpMs, rng),
+    failsAt: fails ? failsAt : undefined, diesAt: dies ? diesAt : undefined,
+  };
+}
+
+function stagePlan(job: SimJob, stage: SimStage): StagePlan {
+  const { scenario } = stage;
+  const isRead = job.stages.some(({ upstream }) => upstream.includes(stage.index));
+  return {
+    description: {
+      jobId: job.id, name: scenario.name, options: {}, worker: job.scenario.worker, tasks: scenario.tasks, partitions: 1,
+      output: isRead ? 'unsorted' : 'final', dataBucket: bucket, outputPrefix: { bucket, key: `output/${job.id}/` },
+      inputs: stage.upstream.map((place) => {
+        const producer = job.stages[place];
+        invariant(producer !== undefined, 'a stage reads one that is not there', { place });
+        return {
+          kind: 'stage', stage: producer.scenario.name, pattern: 'all-to-all',
+          producerTasks: producer.tasks.length, producerPartitions: 1,
+        };
+      }),
+    },
+    // All of a task's input, wherever it comes from: nothing is added when the stage opens.
+    sourceBytes: stage.tasks.map(({ inputBytes }) => inputBytes),
+    manifestOffsets: stage.upstream.map(() => []),
+  };
+}
+
+/** Plans know only the policies that jobs may ask for. */
+const planPolicyOf = ({ scenario: { policy } }: SimJob): Plan['policy'] => (policy === 'early-late' ? 'late' : policy);
+
+/** The plan by which production schedules the job. */
+export const planOf = (job: SimJob): Plan => ({
+  version: 1, jobId: job.id, name: job.scenario.name, policy: planPolicyOf(job), shards: 1,
+  stages: job.stages.map((stage) => stagePlan(job, stage)),
+});
+
+/** The stage of a job by name, and the task by place; wrong ones are our bug. */
+export function taskOfJob(job: SimJob, stageName: string, index: number): { stage: SimStage; task: SimTask } {
+  const stage = job.stages.find(({ scenario }) => scenario.name === stageName);
+  const task = stage?.tasks[index];
+  invariant(stage !== undefined && task !== undefined, 'no such task', { taskId: taskIdOf(stageName, index) });
+  return { stage, task };
+}

@@ -1,0 +1,40 @@
+import type { LaunchOutcome, Launcher, LaunchRequest } from '../ports/launcher.ts';
+import { Pacer } from './pacer.ts';
+import type { Scenario } from './scenario.ts';
+
+/** Starts an attempt on a node. `full`: no slot is free on a node that it may use. */
+export type Deliver = (request: LaunchRequest) => 'delivered' | 'full';
+
+/** Hands launches to the simulated cluster: throttled beyond its rate and where no slot is free. */
+export class SimLauncher implements Launcher {
+  private readonly deliver: Deliver;
+  private readonly now: () => number;
+  private readonly throttle: Pacer | undefined;
+
+  constructor(scenario: Scenario, now: () => number, deliver: Deliver) {
+    this.deliver = deliver;
+    this.now = now;
+    const { throttle } = scenario.cluster;
+    if (throttle === undefined) return;
+    this.throttle = new Pacer({ events: throttle.launchesPerS, perMs: 1_000, burst: throttle.burst });
+  }
+
+  launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {
+    return Promise.resolve(requests.map((request) => this.launchOne(request)));
+  }
+
+  /** Workers learn of the end by their reports, or from the store where the scenario has orders act at once. */
+  stop(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  private launchOne(request: LaunchRequest): LaunchOutcome {
+    const { attemptId } = request.payload;
+    if (this.throttle !== undefined && this.throttle.waitMs(this.now()) > 0) {
+      return { attemptId, outcome: 'throttled', message: 'too many launches' };
+    }
+    if (this.deliver(request) === 'full') return { attemptId, outcome: 'throttled', message: 'no slot is free' };
+    this.throttle?.take(this.now());
+    return { attemptId, outcome: 'accepted' };
+  }
+}

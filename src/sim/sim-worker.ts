@@ -1,0 +1,289 @@
+import { type AttemptId, taskOf } from '../contracts/ids.ts';
+import type { Failure, Phase, Progress, TaskResult } from '../contracts/records.ts';
+import { type EpochMs, epochMs } from '../contracts/units.ts';
+import type { Rng } from '../lib/rng.ts';
+import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
+import { sampleMs } from './distribution.ts';
+import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
+import type { Flow, FluidNetwork } from './fluid-network.ts';
+import type { NodeLoad, NodePool, SimNode } from './node-pool.ts';
+import type { Scenario } from './scenario.ts';
+import type { AttemptDraw, SimJob, SimStage, SimTask } from './sim-job.ts';
+
+/** How an attempt left its slot. `refused`: its claim was; `died`: without a word. */
+export type Ending = 'won' | 'late' | 'cancelled' | 'failed' | 'died' | 'refused';
+
+/** What a worker needs of the world around it. */
+export interface WorkerHost {
+  readonly scenario: Scenario;
+  readonly queue: EventQueue;
+  readonly now: () => EpochMs;
+  readonly store: AttemptStore;
+  readonly network: FluidNetwork;
+  readonly pool: NodePool;
+  /** The worker has left its slot. */
+  leave(worker: SimWorker, ending: Ending): void;
+}
+
+/** What the worker executes. */
+export interface Assignment {
+  readonly job: SimJob;
+  readonly stage: SimStage;
+  readonly task: SimTask;
+  readonly attemptId: AttemptId;
+  readonly draw: AttemptDraw;
+}
+
+/** Reports come no faster than this, however short the work. */
+const shortestReportMs = 100;
+
+/** One delivery of an attempt to a slot of a node: claim, read, work, wrap up, commit; reports in between. */
+export class SimWorker implements NodeLoad {
+  readonly host: WorkerHost;
+  readonly assignment: Assignment;
+  readonly node: SimNode;
+  readonly takenAt: EpochMs;
+  claimedAt: EpochMs | undefined;
+  isOver = false;
+  private readonly rng: Rng;
+  private readonly space: TaskSpace;
+  private phase: Phase = 'init';
+  private phaseSince: EpochMs;
+  private readonly phaseMs: Record<Phase, number> = { init: 0, read: 0, compute: 0, write: 0 };
+  private flows: Flow[] = [];
+  private remoteBytes = 0;
+  /** Work done in the present phase at speed 1, up to `settledAt`, and how much of it there is. */
+  private doneMs = 0;
+  private goalMs = 0;
+  private settledAt: EpochMs;
+  private atGoal: () => void | Promise<void> = () => undefined;
+  private next: SimEvent | undefined;
+  private reporting: SimEvent | undefined;
+
+  constructor(host: WorkerHost, assignment: Assignment, node: SimNode, rng: Rng) {
+    this.host = host;
+    this.assignment = assignment;
+    this.node = node;
+    this.rng = rng;
+    this.space = { jobId: assignment.job.id, shards: 1 };
+    this.takenAt = host.now();
+    this.phaseSince = this.takenAt;
+    this.settledAt = this.takenAt;
+  }
+
+  /** Begins after its environment has started. */
+  start(startMs: number): void {
+    this.node.loads.add(this);
+    this.next = this.plan(startMs, 'claim', () => this.claim());
+  }
+
+  /** Ends it at once, as a scheduler that can really kill does. */
+  async kill(): Promise<void> {
+    if (this.isOver) return;
+    if (this.claimedAt !== undefined) await this.end('cancelled');
+    this.leave(this.claimedAt === undefined ? 'refused' : 'cancelled');
+  }
+
+  die(): void {
+    if (!this.isOver) this.leave('died');
+  }
+
+  settle(): void {
+    const now = this.host.now();
+    if (this.phase === 'compute' || this.phase === 'write') {
+      this.doneMs = Math.min(this.goalMs, this.doneMs + (now - this.settledAt) * this.host.pool.speedOf(this.node));
+    }
+    this.settledAt = now;
+  }
+
+  resume(): void {
+    if (this.phase !== 'compute' && this.phase !== 'write') return;
+    cancelEvent(this.next);
+    const waitMs = Math.ceil((this.goalMs - this.doneMs) / this.host.pool.speedOf(this.node) - 1e-6);
+    this.next = this.plan(Math.max(0, waitMs), this.phase, () => {
+      this.doneMs = this.goalMs;
+      this.settledAt = this.host.now();
+      return this.atGoal();
+    });
+  }
+
+  private plan(afterMs: number, kind: string, run: () => void | Promise<void>): SimEvent {
+    return this.host.queue.schedule(epochMs(this.host.now() + afterMs), { kind, subject: this.assignment.attemptId, run });
+  }
+
+  private async claim(): Promise<void> {
+    const zone = this.host.scenario.cluster.zones[this.node.zone]?.name ?? '';
+    const place = { node: this.node.name, zone };
+    const now = this.host.now();
+    if ((await this.host.store.claim(this.space, this.assignment.attemptId, place, now)) === 'refused') {
+      this.leave('refused');
+      return;
+    }
+    this.claimedAt = now;
+    this.scheduleReport();
+    this.enter('read');
+    this.waitForRedo();
+  }
+
+  /** Lost inputs are made again before anybody can read them. */
+  private waitForRedo(): void {
+    const { job, stage } = this.assignment;
+    const now = this.host.now();
+    let readyAt: number = now;
+    for (const place of stage.upstream) {
+      const producer = job.stages[place];
+      if (producer === undefined || producer.redoMs === 0) continue;
+      producer.redoneAt ??= now + producer.redoMs;
+      readyAt = Math.max(readyAt, producer.redoneAt);
+    }
+    if (readyAt === now) this.read();
+    else this.next = this.plan(readyAt - now, 'redone', () => this.read());
+  }
+
+  private read(): void {
+    const { stage, task, job } = this.assignment;
+    if (!stage.scenario.network || task.inputBytes === 0) {
+      this.work();
+      return;
+    }
+    const onEnd = (): void => {
+      if (!this.isOver && this.flows.every(({ isOver }) => isOver)) this.work();
+    };
+    const made = this.host.scenario.cluster.zones.map((_, zone) =>
+      stage.upstream.reduce((sum, place) => sum + (job.stages[place]?.madeBytes[zone] ?? 0), 0));
+    const total = made.reduce((sum, bytes) => sum + bytes, 0);
+    const shares = total === 0 ? made.map((_, zone) => (zone === task.homeZone ? 1 : 0)) : made.map((bytes) => bytes / total);
+    this.remoteBytes = task.inputBytes;
+    this.flows = shares.flatMap((share, zone) =>
+      (share === 0 ? [] : [this.host.network.start(zone, this.node.zone, share * task.inputBytes, onEnd)]));
+  }
+
+  /** Works up to the end, or to where fate has it fail or die. */
+  private work(): void {
+    const { draw } = this.assignment;
+    const fate = Math.min(draw.failsAt ?? Infinity, draw.diesAt ?? Infinity);
+    if (fate === Infinity) this.begin('compute', draw.workMs, () => this.wrapUp());
+    else this.begin('compute', Math.round(fate * draw.workMs), () => (fate === draw.failsAt ? this.fail() : this.die()));
+  }
+
+  private wrapUp(): void | Promise<void> {
+    const { wrapUpMs } = this.assignment.draw;
+    if (wrapUpMs > 0) this.begin('write', wrapUpMs, () => this.commit());
+    else {
+      this.enter('write');
+      return this.commit();
+    }
+  }
+
+  private begin(phase: Phase, goalMs: number, atGoal: () => void | Promise<void>): void {
+    this.enter(phase);
+    this.doneMs = 0;
+    this.goalMs = goalMs;
+    this.atGoal = atGoal;
+    this.settledAt = this.host.now();
+    this.resume();
+  }
+
+  private async commit(): Promise<void> {
+    const outcome = await this.host.store.commit(this.space, this.result());
+    await this.end(outcome === 'won' ? 'done' : 'cancelled');
+    this.leave(outcome === 'won' ? 'won' : 'late');
+  }
+
+  private async fail(): Promise<void> {
+    await this.end('failed', { cause: 'user-code', message: 'it failed by the scenario' });
+    this.leave('failed');
+  }
+
+  private end(state: 'done' | 'failed' | 'cancelled', failure?: Failure): Promise<void> {
+    const end = { state, progress: this.progress(), ...(failure === undefined ? {} : { failure }) };
+    return this.host.store.end(this.space, this.assignment.attemptId, end, this.host.now());
+  }
+
+  private leave(ending: Ending): void {
+    this.isOver = true;
+    cancelEvent(this.next);
+    cancelEvent(this.reporting);
+    for (const flow of this.flows) this.host.network.stop(flow);
+    this.node.loads.delete(this);
+    this.host.leave(this, ending);
+  }
+
+  private enter(phase: Phase): void {
+    const now = this.host.now();
+    this.phaseMs[this.phase] += now - this.phaseSince;
+    this.phase = phase;
+    this.phaseSince = now;
+  }
+
+  private scheduleReport(): void {
+    const { everyMs, tenths } = this.host.scenario.reports;
+    const expectedMs = this.assignment.task.workMs || this.assignment.draw.workMs;
+    const interval = tenths ? Math.max(shortestReportMs, Math.min(everyMs, Math.round(expectedMs / 10))) : everyMs;
+    this.reporting = this.plan(Math.min(interval, everyMs), 'report', () => this.report());
+  }
+
+  private async report(): Promise<void> {
+    this.scheduleReport();
+    const { loss, delayMs } = this.host.scenario.reports;
+    if (loss > 0 && this.rng.next() < loss) return;
+    const delay = sampleMs(delayMs, this.rng);
+    const progress = this.progress();
+    if (delay === 0) await this.deliver(progress);
+    else this.plan(delay, 'late-report', () => this.deliver(progress));
+  }
+
+  private async deliver(progress: Progress): Promise<void> {
+    if (this.isOver) return;
+    const order = await this.host.store.report(this.space, this.assignment.attemptId, progress, this.host.now());
+    if (order === 'continue') return;
+    await this.end('cancelled');
+    this.leave('cancelled');
+  }
+
+  /** Share of its input that counts as read. */
+  private shareRead(): number {
+    const { stage, draw } = this.assignment;
+    const readShare = this.remoteBytes > 0 ? stage.scenario.readShare : 0;
+    if (this.phase === 'init') return 0;
+    if (this.phase === 'write') return 1;
+    if (this.phase === 'read') {
+      const left = this.flows.reduce((sum, flow) => sum + this.host.network.leftBytes(flow), 0);
+      return this.remoteBytes === 0 || this.flows.length === 0 ? 0 : readShare * (1 - left / this.remoteBytes);
+    }
+    const done = draw.workMs === 0 ? 1 : this.doneMs / draw.workMs;
+    return readShare + (1 - readShare) * interpolate(stage.scenario.progress, done);
+  }
+
+  private progress(): Progress {
+    this.settle();
+    const { inputBytes } = this.assignment.task;
+    const phaseMs = { ...this.phaseMs };
+    phaseMs[this.phase] += this.host.now() - this.phaseSince;
+    return {
+      bytesRead: Math.floor(inputBytes * Math.min(1, this.shareRead())), bytesTotal: inputBytes,
+      recordsIn: 0, recordsOut: 0, phase: this.phase, phaseMs, peakMemoryBytes: 0,
+    };
+  }
+
+  private result(): TaskResult {
+    const { task, attemptId } = this.assignment;
+    return {
+      taskId: taskOf(attemptId), attemptId, committedAt: this.host.now(),
+      bytesIn: task.inputBytes, bytesOut: task.outputBytes, recordsIn: 0, recordsOut: 0, counters: {},
+    };
+  }
+}
+
+/** The value at `x` on straight lines between points in ascending order; the ends hold beyond them. */
+function interpolate(points: readonly (readonly [number, number])[], x: number): number {
+  let before = points[0] ?? [0, 0];
+  for (const point of points) {
+    if (x <= point[0]) {
+      const width = point[0] - before[0];
+      return width === 0 ? point[1] : before[1] + ((point[1] - before[1]) * (x - before[0])) / width;
+    }
+    before = point;
+  }
+  return before[1];
+}
