@@ -40,6 +40,16 @@ describe('synthesize', () => {
   });
 
   it(
+    'makes anew what another program has written there',
+    async () => {
+      await writeFile(join(out.path, 'manifest.json'), '{}');
+      await synthesize({ outDir: out.path });
+      expect(await readFile(join(out.path, 'manifest.json'), 'utf8')).toContain('OutriderApi');
+    },
+    SYNTHESIS_LIMIT_MS,
+  );
+
+  it(
     'makes anew what an interrupted synthesis left half done',
     async () => {
       await rm(join(out.path, 'outrider-inputs.sha256'));

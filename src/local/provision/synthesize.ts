@@ -41,22 +41,25 @@ export async function synthesize({ outDir }: { readonly outDir: string }): Promi
     if (await isFresh(directory, hash)) return;
     await prepare(directory);
     await runApp(directory);
-    await writeFile(join(directory, STAMP_NAME), hash);
+    await writeFile(join(directory, STAMP_NAME), await stampOf(directory, hash));
   } finally {
     await unlock();
   }
 }
 
-async function isFresh(directory: string, hash: string): Promise<boolean> {
+async function isFresh(directory: string, inputs: string): Promise<boolean> {
   try {
-    const [stamp] = await Promise.all([
-      readFile(join(directory, STAMP_NAME), 'utf8'),
-      readFile(join(directory, 'manifest.json')),
-    ]);
-    return stamp === hash;
+    const stamp = await readFile(join(directory, STAMP_NAME), 'utf8');
+    return stamp === (await stampOf(directory, inputs));
   } catch {
     return false;
   }
+}
+
+/** Of the manifest too, which names the hashes of all else: the CDK's own command may have written since. */
+async function stampOf(directory: string, inputs: string): Promise<string> {
+  const manifest = await readFile(join(directory, 'manifest.json'));
+  return `${inputs} ${createHash('sha256').update(manifest).digest('hex')}`;
 }
 
 /** Contents and names, not times: those of a fresh clone say nothing. */
