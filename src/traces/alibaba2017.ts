@@ -42,8 +42,12 @@ function stageOf(row: TraceRow): TraceStage {
   const spanMs = (row.number('end_s') - row.number('create_s')) * 1000;
   const instances = row.number('instances', 1);
   if (!Number.isInteger(instances) || instances > MAX_INSTANCES) {
-    throw badLine(row.line, `instances is ${instances.toString()}; expected a whole number up to ${MAX_INSTANCES.toString()}`);
+    throw badLine(row.line, `instances is ${instances}; expected a whole number up to ${MAX_INSTANCES}`);
   }
   const task: TraceTask = row.text('status') === 'Terminated' && spanMs >= 0 ? { workMs: spanMs } : {};
-  return { name: `task-${row.text('task')}`, tasks: new Array<TraceTask>(instances).fill(task), upstream: [] };
+  return {
+    name: `task-${row.text('task')}`,
+    tasks: new Array<TraceTask>(instances).fill(task),
+    upstream: [],
+  };
 }

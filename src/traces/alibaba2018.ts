@@ -27,26 +27,29 @@ const dag = z.object({
  * Source: `cluster-trace-v2018`, `batch_task`.
  */
 export async function* readAlibaba2018(
-  path: string, options: Alibaba2018Options = {},
+  path: string,
+  options: Alibaba2018Options = {},
 ): AsyncGenerator<TraceJob, void, void> {
   const { subSecondMs = 500 } = options;
   for await (const { line, document } of traceDocuments(path, dag)) {
     const parents = document.stages.map((): number[] => []);
     for (const [parent, child] of document.edges) {
       const to = parents[child];
-      if (to === undefined) throw badLine(line, `edge leads to stage ${child.toString()}, which is not there`);
+      if (to === undefined) throw badLine(line, `edge leads to stage ${child}, which is not there`);
       to.push(parent);
     }
     const stages = orderStages(
       document.stages.map(([instances, seconds], index) => ({
-        name: `stage-${index.toString()}`,
+        name: `stage-${index}`,
         // One object for all: the largest job has 107,012 instances.
-        tasks: new Array<{ workMs: number }>(instances).fill({ workMs: seconds === 0 ? subSecondMs : seconds * 1000 }),
+        tasks: new Array<{ workMs: number }>(instances).fill({
+          workMs: seconds === 0 ? subSecondMs : seconds * 1000,
+        }),
         parents: parents[index] ?? [],
       })),
     );
     if (stages === undefined) throw badLine(line, 'edges form a cycle, or name a stage that is not there');
     if (stages.length === 0) throw badLine(line, 'no stage has instances');
-    yield { id: document.name ?? `job-${document.id.toString()}`, stages };
+    yield { id: document.name ?? `job-${document.id}`, stages };
   }
 }

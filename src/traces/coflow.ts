@@ -31,9 +31,10 @@ export async function* readCoflow(path: string): AsyncGenerator<TraceJob, void, 
       yield coflowJob(line, header.racks);
     }
   }
-  if (header === undefined) throw badLine({ path, number: 1, text: '' }, 'file is empty; expected a coflow trace');
+  if (header === undefined)
+    throw badLine({ path, number: 1, text: '' }, 'file is empty; expected a coflow trace');
   if (read !== header.shuffles) {
-    throw badLine(header.line, `promises ${header.shuffles.toString()} shuffles; ${read.toString()} follow`);
+    throw badLine(header.line, `promises ${header.shuffles} shuffles; ${read} follow`);
   }
 }
 
@@ -44,7 +45,10 @@ function coflowJob(line: TraceLine, racks: number): TraceJob {
   const mappers = wholeField(line, { name: 'number of mappers', text: fields[2], least: 1 });
   const reducers = wholeField(line, { name: 'number of reducers', text: fields[3 + mappers], least: 1 });
   if (fields.length !== 4 + mappers + reducers) {
-    throw badLine(line, `${fields.length.toString()} fields; ${mappers.toString()} mappers and ${reducers.toString()} reducers need ${(4 + mappers + reducers).toString()}`);
+    throw badLine(
+      line,
+      `${fields.length} fields; ${mappers} mappers and ${reducers} reducers need ${4 + mappers + reducers}`,
+    );
   }
   const reduceTasks = fields.slice(4 + mappers).map((field): TraceTask => {
     const [rack, megabytes, ...more] = field.split(':');
@@ -53,11 +57,12 @@ function coflowJob(line: TraceLine, racks: number): TraceJob {
     return { zone: zoneOf(line, rack, racks), inputBytes };
   });
   const sentBytes = reduceTasks.reduce((sum, task) => sum + (task.inputBytes ?? 0), 0) / mappers;
-  const mapTasks = fields.slice(3, 3 + mappers).map(
-    (rack): TraceTask => ({ zone: zoneOf(line, rack, racks), outputBytes: sentBytes }),
-  );
+  const mapTasks = fields
+    .slice(3, 3 + mappers)
+    .map((rack): TraceTask => ({ zone: zoneOf(line, rack, racks), outputBytes: sentBytes }));
   return {
-    id, submittedAtMs,
+    id,
+    submittedAtMs,
     stages: [
       { name: 'map', tasks: mapTasks, upstream: [] },
       { name: 'reduce', tasks: reduceTasks, upstream: [0] },
@@ -67,6 +72,6 @@ function coflowJob(line: TraceLine, racks: number): TraceJob {
 
 function zoneOf(line: TraceLine, text: string | undefined, racks: number): string {
   const rack = wholeField(line, { name: 'rack', text, least: 0 });
-  if (rack >= racks) throw badLine(line, `rack ${rack.toString()} is none of the ${racks.toString()}, counted from 0`);
-  return `R${rack.toString()}`;
+  if (rack >= racks) throw badLine(line, `rack ${rack} is none of the ${racks}, counted from 0`);
+  return `R${rack}`;
 }

@@ -17,10 +17,11 @@ const MAX_JOBS = 1_000_000;
  * others not, or where over a million jobs are asked for.
  */
 export async function collectJobs(
-  jobs: AsyncIterable<TraceJob>, limits: CollectLimits = {},
+  jobs: AsyncIterable<TraceJob>,
+  limits: CollectLimits = {},
 ): Promise<readonly TraceJob[]> {
   const { maxJobs = MAX_JOBS, keep = () => true } = limits;
-  if (maxJobs > MAX_JOBS) throw new InvalidInputError(`maxJobs is over ${MAX_JOBS.toString()}`, { maxJobs });
+  if (maxJobs > MAX_JOBS) throw new InvalidInputError(`maxJobs is over ${MAX_JOBS}`, { maxJobs });
   const kept: TraceJob[] = [];
   if (maxJobs < 1) return kept;
   for await (const job of jobs) {

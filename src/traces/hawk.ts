@@ -16,13 +16,14 @@ export async function* readHawk(path: string): AsyncGenerator<TraceJob, void, vo
     const tasks = wholeField(line, { name: 'number of tasks', text: count, least: 1 });
     numberField(line, { name: 'mean duration', text: meanS, least: 0 });
     if (durations.length !== tasks) {
-      throw badLine(line, `${durations.length.toString()} durations; expected ${tasks.toString()}`);
+      throw badLine(line, `${durations.length} durations; expected ${tasks}`);
     }
     const toTask = (text: string): { workMs: number } => ({
       workMs: Math.round(numberField(line, { name: 'duration', text, least: 0 }) * 1000),
     });
     yield {
-      id: `job-${line.number.toString()}`, submittedAtMs,
+      id: `job-${line.number}`,
+      submittedAtMs,
       stages: [{ name: 'tasks', tasks: durations.map(toTask), upstream: [] }],
     };
   }

@@ -48,17 +48,26 @@ export async function* readTrace(format: TraceFormat, path: string, options: Tra
 
 async function openTrace(format: TraceFormat, file: string, options: TraceOptions): Promise<Jobs> {
   switch (format) {
-    case 'swim': return readSwim(file, options.swim);
-    case 'coflow': return readCoflow(file);
-    case 'tpch': return readTpch(file, options.tpch);
-    case 'alibaba': return readAlibaba2018(file, options.alibaba);
-    case 'alibaba2017': return readAlibaba2017(file);
-    case 'hawk': return readHawk(file);
-    case 'spark': return readSpark({ tasks: file, stages: await sibling(file, 'stages.csv') });
+    case 'swim':
+      return readSwim(file, options.swim);
+    case 'coflow':
+      return readCoflow(file);
+    case 'tpch':
+      return readTpch(file, options.tpch);
+    case 'alibaba':
+      return readAlibaba2018(file, options.alibaba);
+    case 'alibaba2017':
+      return readAlibaba2017(file);
+    case 'hawk':
+      return readHawk(file);
+    case 'spark':
+      return readSpark({ tasks: file, stages: await sibling(file, 'stages.csv') });
     case 'rumen': {
       const set = basename(file).replace(MAIN_FILE.rumen, '');
       return readRumen({
-        attempts: file, tasks: await sibling(file, `${set}_tasks.csv`), jobs: await sibling(file, `${set}_jobs.csv`),
+        attempts: file,
+        tasks: await sibling(file, `${set}_tasks.csv`),
+        jobs: await sibling(file, `${set}_jobs.csv`),
       });
     }
   }
@@ -70,10 +79,15 @@ async function mainFile(format: TraceFormat, path: string): Promise<string> {
   const candidates = names.filter((name) => MAIN_FILE[format].test(name)).sort();
   const [only, ...more] = candidates;
   if (only === undefined) {
-    throw new InvalidInputError(`no ${format} trace in ${path}; expected a file ${String(MAIN_FILE[format])}`, { path });
+    throw new InvalidInputError(
+      `no ${format} trace in ${path}; expected a file ${String(MAIN_FILE[format])}`,
+      { path },
+    );
   }
   if (more.length > 0) {
-    throw new InvalidInputError(`several ${format} traces in ${path}: name one of ${candidates.join(', ')}`, { path });
+    throw new InvalidInputError(`several ${format} traces in ${path}: name one of ${candidates.join(', ')}`, {
+      path,
+    });
   }
   return join(path, only);
 }

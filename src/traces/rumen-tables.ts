@@ -29,7 +29,7 @@ export async function readRumenTasks(tasksPath: string, attemptsPath: string): P
   const jobs = new Map<string, Map<string, RumenTask>>();
   let rows = 0;
   for await (const row of traceRows(tasksPath, ['job', 'type', 'task', 'replica_hosts'])) {
-    if (++rows > MAX_ROWS) throw badLine(row.line, `over ${MAX_ROWS.toString()} tasks`);
+    if (++rows > MAX_ROWS) throw badLine(row.line, `over ${MAX_ROWS} tasks`);
     const tasks = jobs.get(row.text('job')) ?? new Map<string, RumenTask>();
     jobs.set(row.text('job'), tasks);
     if (tasks.has(taskKey(row))) throw badLine(row.line, `task ${taskKey(row)} is there twice`);
@@ -37,24 +37,42 @@ export async function readRumenTasks(tasksPath: string, attemptsPath: string): P
   }
   rows = 0;
   for await (const row of traceRows(attemptsPath, ATTEMPT_COLUMNS)) {
-    if (++rows > MAX_ROWS) throw badLine(row.line, `over ${MAX_ROWS.toString()} attempts`);
+    if (++rows > MAX_ROWS) throw badLine(row.line, `over ${MAX_ROWS} attempts`);
     const task = jobs.get(row.text('job'))?.get(taskKey(row));
-    if (task === undefined) throw badLine(row.line, `attempt of task ${taskKey(row)} of job ${row.text('job')}, which is not in ${tasksPath}`);
+    if (task === undefined)
+      throw badLine(
+        row.line,
+        `attempt of task ${taskKey(row)} of job ${row.text('job')}, which is not in ${tasksPath}`,
+      );
     task.attempts.push(attemptOf(row));
   }
   return jobs;
 }
 
 const ATTEMPT_COLUMNS = [
-  'job', 'type', 'task', 'attempt', 'start_ms', 'finish_ms', 'result', 'rack', 'host', 'hdfs_bytes_read',
-  'map_output_bytes', 'shuffle_bytes', 'shuffle_done_ms', 'sort_done_ms', 'hdfs_bytes_written',
+  'job',
+  'type',
+  'task',
+  'attempt',
+  'start_ms',
+  'finish_ms',
+  'result',
+  'rack',
+  'host',
+  'hdfs_bytes_read',
+  'map_output_bytes',
+  'shuffle_bytes',
+  'shuffle_done_ms',
+  'sort_done_ms',
+  'hdfs_bytes_written',
 ] as const;
 
 const taskKey = (row: TraceRow): string => `${typeOf(row)}/${row.text('task')}`;
 
 function typeOf(row: TraceRow): 'm' | 'r' {
   const type = row.text('type');
-  if (type !== 'm' && type !== 'r') throw badLine(row.line, `type is ${JSON.stringify(type)}; expected m or r`);
+  if (type !== 'm' && type !== 'r')
+    throw badLine(row.line, `type is ${JSON.stringify(type)}; expected m or r`);
   return type;
 }
 
@@ -71,7 +89,9 @@ function placesOf(row: TraceRow): TracePlace[] {
 }
 
 const OUTCOMES: ReadonlyMap<string, TraceOutcome> = new Map([
-  ['SUCCESS', 'succeeded'], ['FAILED', 'failed'], ['KILLED', 'killed'],
+  ['SUCCESS', 'succeeded'],
+  ['FAILED', 'failed'],
+  ['KILLED', 'killed'],
 ]);
 
 /** Length of a recorded interval; absent if an end is unknown, or if the clocks of two machines make it negative. */
@@ -81,7 +101,10 @@ const span = (from: number | undefined, to: number | undefined): number | undefi
 function attemptOf(row: TraceRow): RumenAttempt {
   const outcome = OUTCOMES.get(row.text('result'));
   if (outcome === undefined) {
-    throw badLine(row.line, `result is ${JSON.stringify(row.text('result'))}; expected SUCCESS, FAILED or KILLED`);
+    throw badLine(
+      row.line,
+      `result is ${JSON.stringify(row.text('result'))}; expected SUCCESS, FAILED or KILLED`,
+    );
   }
   const isMap = typeOf(row) === 'm';
   const startedAtMs = row.optionalNumber('start_ms');
@@ -89,7 +112,9 @@ function attemptOf(row: TraceRow): RumenAttempt {
   const shuffledAtMs = row.optionalNumber('shuffle_done_ms');
   const hdfsWritten = row.optionalNumber('hdfs_bytes_written', 0);
   return withoutUndefined({
-    outcome, startedAtMs, finishedAtMs,
+    outcome,
+    startedAtMs,
+    finishedAtMs,
     durationMs: span(startedAtMs, finishedAtMs),
     shuffleMs: span(startedAtMs, shuffledAtMs),
     sortMs: span(shuffledAtMs, row.optionalNumber('sort_done_ms')),

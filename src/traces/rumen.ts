@@ -30,7 +30,8 @@ export async function* readRumen(paths: RumenPaths): AsyncGenerator<TraceJob, vo
   for await (const row of traceRows(paths.jobs, ['job', 'submit_ms'])) {
     const id = row.text('job');
     const tasks = [...(tasksOf.get(id)?.values() ?? [])];
-    if (tasks.length === 0) throw badLine(row.line, `job ${JSON.stringify(id)} has no task in ${paths.tasks}`);
+    if (tasks.length === 0)
+      throw badLine(row.line, `job ${JSON.stringify(id)} has no task in ${paths.tasks}`);
     yield { id, submittedAtMs: row.number('submit_ms'), stages: stagesOf(tasks) };
   }
 }
@@ -44,7 +45,11 @@ function stagesOf(tasks: readonly RumenTask[]): TraceStage[] {
     : inputAtMs.reduce<number>((latest, at) => Math.max(latest, at ?? -Infinity), -Infinity);
   const stages: TraceStage[] = [];
   if (maps.length > 0) {
-    stages.push({ name: 'map', tasks: maps.map((task) => taskOf(task, winner(task)?.durationMs)), upstream: [] });
+    stages.push({
+      name: 'map',
+      tasks: maps.map((task) => taskOf(task, winner(task)?.durationMs)),
+      upstream: [],
+    });
   }
   if (reduces.length > 0) {
     stages.push({

@@ -13,10 +13,20 @@ export interface SparkPaths {
 
 /** The stages that a run declares: parents by Spark's id. */
 type DeclaredStages = Map<string, { readonly row: TraceRow; readonly parents: readonly string[] }>;
+const newDeclaredStages = (): DeclaredStages => new Map();
 
 const TASK_COLUMNS = [
-  'log', 'stage', 'task', 'start_ms', 'finish_ms', 'executor', 'run_ms', 'status', 'input_bytes',
-  'shuffle_read_bytes', 'shuffle_written_bytes',
+  'log',
+  'stage',
+  'task',
+  'start_ms',
+  'finish_ms',
+  'executor',
+  'run_ms',
+  'status',
+  'input_bytes',
+  'shuffle_read_bytes',
+  'shuffle_written_bytes',
 ] as const;
 
 /**
@@ -54,10 +64,16 @@ export async function* readSpark(paths: SparkPaths): AsyncGenerator<TraceJob, vo
 async function readStages(path: string): Promise<ReadonlyMap<string, DeclaredStages>> {
   const logs = new Map<string, DeclaredStages>();
   for await (const row of traceRows(path, ['log', 'stage', 'parents'])) {
-    const stages: DeclaredStages = logs.get(row.text('log')) ?? new Map();
+    const stages = logs.get(row.text('log')) ?? newDeclaredStages();
     logs.set(row.text('log'), stages);
     if (stages.has(row.text('stage'))) throw badLine(row.line, `stage ${row.text('stage')} is there twice`);
-    stages.set(row.text('stage'), { row, parents: row.text('parents').split('|').filter((id) => id !== '') });
+    stages.set(row.text('stage'), {
+      row,
+      parents: row
+        .text('parents')
+        .split('|')
+        .filter((id) => id !== ''),
+    });
   }
   return logs;
 }
@@ -72,7 +88,8 @@ function taskOf(row: TraceRow): TraceTask {
     outputBytes: row.optionalNumber('shuffle_written_bytes', 0),
     attempts: [
       withoutUndefined({
-        outcome, startedAtMs,
+        outcome,
+        startedAtMs,
         durationMs: row.number('finish_ms', startedAtMs) - startedAtMs,
         node: node === '' ? undefined : `executor-${node}`,
       } as const),
@@ -80,7 +97,11 @@ function taskOf(row: TraceRow): TraceTask {
   });
 }
 
-function jobOf(log: string, tasks: ReadonlyMap<string, readonly TraceTask[]>, declared: DeclaredStages = new Map()): TraceJob {
+function jobOf(
+  log: string,
+  tasks: ReadonlyMap<string, readonly TraceTask[]>,
+  declared = newDeclaredStages(),
+): TraceJob {
   const ids = [...declared.keys()];
   const listed = [...declared].map(([id, { row, parents }]) => ({
     name: `stage-${id}`,
@@ -94,7 +115,10 @@ function jobOf(log: string, tasks: ReadonlyMap<string, readonly TraceTask[]>, de
   const stages = orderStages(listed);
   const [first] = declared.values();
   if (stages === undefined) {
-    throw badLine(first?.row.line ?? { path: log, number: 1, text: '' }, `stages of log ${log} wait for each other`);
+    throw badLine(
+      first?.row.line ?? { path: log, number: 1, text: '' },
+      `stages of log ${log} wait for each other`,
+    );
   }
   return { id: log, stages };
 }

@@ -24,7 +24,10 @@ const MIB = 1024 * 1024;
  *
  * Source: Chen et al., VLDB 2012; derivation as in the trace's README.
  */
-export async function* readSwim(path: string, options: SwimOptions = {}): AsyncGenerator<TraceJob, void, void> {
+export async function* readSwim(
+  path: string,
+  options: SwimOptions = {},
+): AsyncGenerator<TraceJob, void, void> {
   for await (const line of traceLines(path)) yield swimJob(line, options);
 }
 
@@ -33,7 +36,10 @@ function swimJob(line: TraceLine, options: SwimOptions): TraceJob {
   const fields = line.text.split('\t');
   const [id = '', submitS, gapS, input, shuffle, output] = fields;
   if (fields.length !== 6 || id === '') {
-    throw badLine(line, `${fields.length.toString()} fields; expected id, submit, gap, input, shuffle and output, by tabs`);
+    throw badLine(
+      line,
+      `${fields.length} fields; expected id, submit, gap, input, shuffle and output, by tabs`,
+    );
   }
   const submittedAtMs = wholeField(line, { name: 'submit time', text: submitS, least: 0 }) * 1000;
   wholeField(line, { name: 'gap', text: gapS });
@@ -44,20 +50,22 @@ function swimJob(line: TraceLine, options: SwimOptions): TraceJob {
   const maps = Math.max(1, Math.ceil(inputBytes / mapBytes));
   const reduces = shuffleBytes === 0 ? 0 : Math.max(1, Math.ceil(shuffleBytes / reduceBytes));
   if (Math.max(maps, reduces) > maxTasks) {
-    throw badLine(line, `${Math.max(maps, reduces).toString()} tasks in a stage; the limit is ${maxTasks.toString()}`);
+    throw badLine(line, `${Math.max(maps, reduces)} tasks in a stage; the limit is ${maxTasks}`);
   }
   const written = splitEvenly(reduces === 0 ? outputBytes : shuffleBytes, maps);
   const map: TraceStage = {
     name: 'map',
     tasks: written.map((bytes, index) => ({
-      inputBytes: Math.min(mapBytes, inputBytes - index * mapBytes), outputBytes: bytes,
+      inputBytes: Math.min(mapBytes, inputBytes - index * mapBytes),
+      outputBytes: bytes,
     })),
     upstream: [],
   };
   if (reduces === 0) return { id, submittedAtMs, stages: [map] };
   const outputs = splitEvenly(outputBytes, reduces);
   const tasks = splitEvenly(shuffleBytes, reduces).map((bytes, index) => ({
-    inputBytes: bytes, outputBytes: outputs[index] ?? 0,
+    inputBytes: bytes,
+    outputBytes: outputs[index] ?? 0,
   }));
   return { id, submittedAtMs, stages: [map, { name: 'reduce', tasks, upstream: [0] }] };
 }

@@ -43,18 +43,24 @@ type TpchRun = TpchStage['ms_by_executors'][string];
  *
  * Source: Mao et al., SIGCOMM 2019.
  */
-export async function* readTpch(path: string, options: TpchOptions = {}): AsyncGenerator<TraceJob, void, void> {
+export async function* readTpch(
+  path: string,
+  options: TpchOptions = {},
+): AsyncGenerator<TraceJob, void, void> {
   const { executors = 20 } = options;
   if (!TPCH_EXECUTORS.includes(executors)) {
-    const problem = `no TPC-H run with ${executors.toString()} executors; expected ${TPCH_EXECUTORS.join(', ')}`;
+    const problem = `no TPC-H run with ${executors} executors; expected ${TPCH_EXECUTORS.join(', ')}`;
     throw new InvalidInputError(problem, { executors });
   }
-  for await (const { line, document } of traceDocuments(path, tpchJob)) yield jobOf(line, document, executors);
+  for await (const { line, document } of traceDocuments(path, tpchJob))
+    yield jobOf(line, document, executors);
 }
 
 /** The run with the most executors that are not above `limit`. */
 function largestRun(runs: TpchStage['ms_by_executors'], limit: number): TpchRun | undefined {
-  const counts = Object.keys(runs).map(Number).filter((count) => count <= limit);
+  const counts = Object.keys(runs)
+    .map(Number)
+    .filter((count) => count <= limit);
   return counts.length === 0 ? undefined : runs[Math.max(...counts).toString()];
 }
 
@@ -65,7 +71,7 @@ function jobOf(line: TraceLine, job: TpchJob, executors: number): TraceJob {
     const from = positions.get(parent);
     const to = parents[positions.get(child) ?? -1];
     if (from === undefined || to === undefined) {
-      throw badLine(line, `edge ${parent.toString()} to ${child.toString()} names a stage that is not there`);
+      throw badLine(line, `edge ${parent} to ${child} names a stage that is not there`);
     }
     to.push(from);
   }
@@ -73,14 +79,14 @@ function jobOf(line: TraceLine, job: TpchJob, executors: number): TraceJob {
     job.stages.map((stage, index) => {
       const run = largestRun(stage.ms_by_executors, executors);
       if (run === undefined) {
-        const problem = `stage ${stage.id.toString()} has no run with ${executors.toString()} executors or fewer`;
+        const problem = `stage ${stage.id} has no run with ${executors} executors or fewer`;
         throw badLine(line, problem);
       }
       const tasks = [...run.first, ...run.rest].map((workMs): TraceTask => ({ workMs }));
-      return { name: `stage-${stage.id.toString()}`, tasks, parents: parents[index] ?? [] };
+      return { name: `stage-${stage.id}`, tasks, parents: parents[index] ?? [] };
     }),
   );
   if (stages === undefined) throw badLine(line, 'edges form a cycle');
   if (stages.length === 0) throw badLine(line, 'no stage has tasks');
-  return { id: `q${job.query.toString()}-${job.size}`, stages };
+  return { id: `q${job.query}-${job.size}`, stages };
 }

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { badLine, traceLines } from './trace-lines.ts';
 import type { TraceLine } from './trace-lines.ts';
 
@@ -7,7 +7,8 @@ import type { TraceLine } from './trace-lines.ts';
  * and field for a line that is no JSON or does not fit `schema`.
  */
 export async function* traceDocuments<T>(
-  path: string, schema: z.ZodType<T>,
+  path: string,
+  schema: z.ZodType<T>,
 ): AsyncGenerator<{ line: TraceLine; document: T }, void, void> {
   for await (const line of traceLines(path)) {
     const parsed = schema.safeParse(parseJson(line));

@@ -17,7 +17,7 @@ const MAX_LINE_CHARS = 16 * 1024 * 1024;
 
 /** The error for a line that cannot be read: `path:line: problem`. */
 export function badLine(line: TraceLine, problem: string): InvalidInputError {
-  const where = `${line.path}:${line.number.toString()}`;
+  const where = `${line.path}:${line.number}`;
   return new InvalidInputError(`${where}: ${problem}`, { path: line.path, line: line.number });
 }
 
@@ -37,7 +37,9 @@ export async function* traceLines(path: string): AsyncGenerator<TraceLine, void,
   let number = 0;
   let rest = '';
   const line = (text: string): TraceLine => ({
-    path, number: ++number, text: text.endsWith('\r') ? text.slice(0, -1) : text,
+    path,
+    number: ++number,
+    text: text.endsWith('\r') ? text.slice(0, -1) : text,
   });
   try {
     for await (const chunk of openText(path)) {

@@ -1,5 +1,7 @@
 /** `Fields`, with those that may be undefined made optional. */
-type Defined<Fields> = { [Key in keyof Fields as undefined extends Fields[Key] ? never : Key]: Fields[Key] } & {
+type Defined<Fields> = {
+  [Key in keyof Fields as undefined extends Fields[Key] ? never : Key]: Fields[Key];
+} & {
   [Key in keyof Fields as undefined extends Fields[Key] ? Key : never]?: Exclude<Fields[Key], undefined>;
 };
 

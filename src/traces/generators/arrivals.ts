@@ -6,7 +6,8 @@ import type { TraceJob } from '../trace-job.ts';
  * milliseconds, the first job at 0. Arrivals that a trace records are replaced. Takes one number a job from `rng`.
  */
 export function withPoissonArrivals<Job extends TraceJob>(
-  jobs: readonly Job[], options: { readonly meanGapMs: number; readonly rng: Rng },
+  jobs: readonly Job[],
+  options: { readonly meanGapMs: number; readonly rng: Rng },
 ): readonly (Job & { readonly submittedAtMs: number })[] {
   let atMs = 0;
   return jobs.map((job, index) => {

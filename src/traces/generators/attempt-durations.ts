@@ -16,8 +16,7 @@ export interface AttemptKey {
  * times a slowdown of its own; for traces without stragglers.
  */
 export type AttemptModel =
-  | { readonly kind: 'recorded' }
-  | { readonly kind: 'slowed'; readonly slowdown: Slowdown };
+  { readonly kind: 'recorded' } | { readonly kind: 'slowed'; readonly slowdown: Slowdown };
 
 /**
  * Durations of a job's attempts in whole milliseconds, at least 1. They depend on `rng`, job and key alone, not on
@@ -31,7 +30,7 @@ export function attemptDurations(job: TimedJob, model: AttemptModel, rng: Rng): 
     const workMs = tasks?.[key.task]?.workMs;
     if (tasks === undefined || workMs === undefined) throw new RangeError(`no such task in job ${job.id}`);
     if (model.kind === 'recorded' && key.attempt === 0) return wholeMs(workMs);
-    const draw = ownRng.fork(`${key.stage.toString()}/${key.task.toString()}/${key.attempt.toString()}`);
+    const draw = ownRng.fork(`${key.stage}/${key.task}/${key.attempt}`);
     if (model.kind === 'slowed') return wholeMs(workMs * drawSlowdown(model.slowdown, draw));
     return wholeMs(tasks[Math.floor(draw.next() * tasks.length)]?.workMs ?? workMs);
   };

@@ -25,14 +25,20 @@ const empirical = z.strictObject({
     .refine((points) => points.every(isAscending), 'expected p and slowdowns in ascending order'),
 });
 
-function isAscending(point: readonly [number, number], index: number, all: readonly (readonly [number, number])[]): boolean {
+function isAscending(
+  point: readonly [number, number],
+  index: number,
+  all: readonly (readonly [number, number])[],
+): boolean {
   const before = all[index - 1];
   return before === undefined || (before[0] <= point[0] && before[1] <= point[1]);
 }
 
 /** Schema of `Slowdown`, for scenarios and options. */
 export const slowdownSchema = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('none') }), pareto, empirical,
+  z.strictObject({ kind: z.literal('none') }),
+  pareto,
+  empirical,
 ]);
 
 /**
@@ -48,14 +54,16 @@ export type Slowdown = z.infer<typeof slowdownSchema>;
  */
 export function slowdownAt(slowdown: Slowdown, u: number): number {
   switch (slowdown.kind) {
-    case 'none': return 1;
+    case 'none':
+      return 1;
     case 'pareto': {
       const spared = 1 - slowdown.share;
       if (u < spared || slowdown.share === 0) return 1;
       const v = Math.min(1, (u - spared) / slowdown.share);
       return Math.min(slowdown.cap, slowdown.scale * (1 - v) ** (-1 / slowdown.shape));
     }
-    case 'empirical': return interpolate(slowdown.points, u);
+    case 'empirical':
+      return interpolate(slowdown.points, u);
   }
 }
 

@@ -29,12 +29,18 @@ export interface WorkRates {
  * trace that read over 1 MB (a tenth of them below 750, a tenth above 4,880). Their output is in it.
  */
 export const HADOOP_2009_RATES: WorkRates = {
-  startupMs: 1_000, msPerInputMib: 880, msPerOutputMib: 0, unknownMs: 10_000,
+  startupMs: 1_000,
+  msPerInputMib: 880,
+  msPerOutputMib: 0,
+  unknownMs: 10_000,
 };
 
 /** As `HADOOP_2009_RATES`, for Spark in 2014: the median over 1,747 tasks of the Big Data Benchmark's logs. */
 export const SPARK_2014_RATES: WorkRates = {
-  startupMs: 50, msPerInputMib: 205, msPerOutputMib: 0, unknownMs: 1_000,
+  startupMs: 50,
+  msPerInputMib: 205,
+  msPerOutputMib: 0,
+  unknownMs: 1_000,
 };
 
 const MIB = 1024 * 1024;
@@ -44,7 +50,8 @@ const MIB = 1024 * 1024;
  * the tasks of its stage that have work by either; else `unknownMs`. Never draws; whole milliseconds.
  */
 export const withWork = (job: TraceJob, rates: WorkRates): TimedJob => ({
-  ...job, stages: job.stages.map((stage) => timedStage(stage, rates)),
+  ...job,
+  stages: job.stages.map((stage) => timedStage(stage, rates)),
 });
 
 function timedStage(stage: TraceStage, rates: WorkRates): TimedStage {

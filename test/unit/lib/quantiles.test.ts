@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
-  ascending, mean, meanInterval, median, quantile, standardDeviation, studentTQuantile,
+  ascending,
+  mean,
+  meanInterval,
+  median,
+  quantile,
+  standardDeviation,
+  studentTQuantile,
 } from '../../../src/lib/quantiles.ts';
 
 describe('quantile', () => {
@@ -37,8 +43,15 @@ it('takes mean and deviation of the sample, none of nothing', () => {
 
 // Printed tables of Student's t.
 it.each([
-  [0.975, 1, 12.7062], [0.975, 2, 4.30265], [0.975, 4, 2.77645], [0.975, 9, 2.26216], [0.975, 29, 2.04523],
-  [0.995, 5, 4.03214], [0.95, 10, 1.81246], [0.9995, 3, 12.924], [0.975, 1000, 1.96234],
+  [0.975, 1, 12.7062],
+  [0.975, 2, 4.30265],
+  [0.975, 4, 2.77645],
+  [0.975, 9, 2.26216],
+  [0.975, 29, 2.04523],
+  [0.995, 5, 4.03214],
+  [0.95, 10, 1.81246],
+  [0.9995, 3, 12.924],
+  [0.975, 1000, 1.96234],
 ])('has the tabulated t at %d with %d degrees of freedom', (p, degrees, t) => {
   expect(studentTQuantile(p, degrees) / t).toBeCloseTo(1, 5);
 });

@@ -11,7 +11,8 @@ import { withWork } from '../../../src/traces/generators/work.ts';
 import type { TraceJob, TraceTask } from '../../../src/traces/trace-job.ts';
 
 const jobOf = (id: string, ...stages: (readonly TraceTask[])[]): TraceJob => ({
-  id, stages: stages.map((tasks, index) => ({ name: index.toString(), tasks, upstream: [] })),
+  id,
+  stages: stages.map((tasks, index) => ({ name: index.toString(), tasks, upstream: [] })),
 });
 
 describe('slowdowns', () => {
@@ -34,7 +35,15 @@ describe('slowdowns', () => {
   });
 
   it('interpolates a table, steps included', () => {
-    const table: Slowdown = { kind: 'empirical', points: [[0, 0.5], [0.5, 1], [0.5, 2], [1, 4]] };
+    const table: Slowdown = {
+      kind: 'empirical',
+      points: [
+        [0, 0.5],
+        [0.5, 1],
+        [0.5, 2],
+        [1, 4],
+      ],
+    };
     expect([0, 0.25, 0.5, 0.75].map((u) => slowdownAt(table, u))).toEqual([0.5, 0.75, 1, 3]);
   });
 
@@ -54,8 +63,26 @@ describe('slowdowns', () => {
     [{ kind: 'pareto', shape: 0, cap: 5 }, 'shape'],
     [{ kind: 'pareto', shape: 1, scale: 6, cap: 5 }, 'cap'],
     [{ kind: 'empirical', points: [[0, 1]] }, 'points'],
-    [{ kind: 'empirical', points: [[0, 2], [1, 1]] }, 'points'],
-    [{ kind: 'empirical', points: [[0.1, 1], [1, 2]] }, 'points'],
+    [
+      {
+        kind: 'empirical',
+        points: [
+          [0, 2],
+          [1, 1],
+        ],
+      },
+      'points',
+    ],
+    [
+      {
+        kind: 'empirical',
+        points: [
+          [0.1, 1],
+          [1, 2],
+        ],
+      },
+      'points',
+    ],
   ])('refuses %j by its field', (value: unknown, field) => {
     expect(slowdownSchema.safeParse(value).error?.issues[0]?.path[0]).toBe(field);
   });
@@ -63,17 +90,28 @@ describe('slowdowns', () => {
   it('takes its own tables, and fills in defaults', () => {
     expect(slowdownSchema.parse(HADOOP_SLOWDOWN)).toEqual(HADOOP_SLOWDOWN);
     expect(slowdownSchema.parse(SPARK_SLOWDOWN)).toEqual(SPARK_SLOWDOWN);
-    expect(slowdownSchema.parse({ kind: 'pareto', shape: 2, cap: 9 })).toEqual({ kind: 'pareto', shape: 2, scale: 1, cap: 9, share: 1 });
+    expect(slowdownSchema.parse({ kind: 'pareto', shape: 2, cap: 9 })).toEqual({
+      kind: 'pareto',
+      shape: 2,
+      scale: 1,
+      cap: 9,
+      share: 1,
+    });
   });
 });
 
 describe('recorded slowdowns', () => {
   it('are durations over the median of their stage, of winning attempts only', () => {
     const task = (durationMs: number): TraceTask => ({
-      attempts: [{ outcome: 'killed', durationMs: 99_999 }, { outcome: 'succeeded', durationMs }],
+      attempts: [
+        { outcome: 'killed', durationMs: 99_999 },
+        { outcome: 'succeeded', durationMs },
+      ],
     });
     const lost: TraceTask = { attempts: [{ outcome: 'failed', durationMs: 5 }] };
-    expect(recordedSlowdowns(jobOf('a', [task(50), task(100), task(100), task(150), task(800), lost]))).toEqual([0.5, 1, 1, 1.5, 8]);
+    expect(
+      recordedSlowdowns(jobOf('a', [task(50), task(100), task(100), task(150), task(800), lost])),
+    ).toEqual([0.5, 1, 1, 1.5, 8]);
   });
 
   it('are none for stages of fewer than five, or that took no time', () => {
@@ -85,7 +123,9 @@ describe('recorded slowdowns', () => {
   it('make a table that gives them back', () => {
     const table = slowdownTable([4, 1, 2, 3, 5]);
     expect(table).toMatchObject({ kind: 'empirical' });
-    expect([0, 0.25, 0.5, 0.75, 0.9].map((u) => slowdownAt(table ?? { kind: 'none' }, u))).toEqual([1, 2, 3, 4, 4.6]);
+    expect([0, 0.25, 0.5, 0.75, 0.9].map((u) => slowdownAt(table ?? { kind: 'none' }, u))).toEqual([
+      1, 2, 3, 4, 4.6,
+    ]);
     expect(slowdownTable([])).toBeUndefined();
   });
 });
@@ -100,7 +140,8 @@ describe('work', () => {
       [{}, {}],
     );
     expect(withWork(job, rates).stages.map((stage) => stage.tasks.map((task) => task.workMs))).toEqual([
-      [5, 210, 110, 110], [777, 777],
+      [5, 210, 110, 110],
+      [777, 777],
     ]);
   });
 
@@ -113,7 +154,10 @@ describe('work', () => {
 
 describe('attempt durations', () => {
   const job = withWork(jobOf('a', [{ workMs: 10_000 }, { workMs: 20_000 }, { workMs: 400_000 }]), {
-    startupMs: 0, msPerInputMib: 0, msPerOutputMib: 0, unknownMs: 0,
+    startupMs: 0,
+    msPerInputMib: 0,
+    msPerOutputMib: 0,
+    unknownMs: 0,
   });
   const keys = [0, 1, 2].flatMap((task) => [0, 1, 2].map((attempt) => ({ stage: 0, task, attempt })));
 
@@ -127,15 +171,25 @@ describe('attempt durations', () => {
 
   it('are recorded ones at first, and those of siblings after', () => {
     const durationMs = attemptDurations(job, { kind: 'recorded' }, createRng('s'));
-    expect([0, 1, 2].map((task) => durationMs({ stage: 0, task, attempt: 0 }))).toEqual([10_000, 20_000, 400_000]);
-    const later = new Set(Array.from({ length: 60 }, (_, attempt) => durationMs({ stage: 0, task: 2, attempt: attempt + 1 })));
+    expect([0, 1, 2].map((task) => durationMs({ stage: 0, task, attempt: 0 }))).toEqual([
+      10_000, 20_000, 400_000,
+    ]);
+    const later = new Set(
+      Array.from({ length: 60 }, (_, attempt) => durationMs({ stage: 0, task: 2, attempt: attempt + 1 })),
+    );
     expect([...later].sort((a, b) => a - b)).toEqual([10_000, 20_000, 400_000]);
   });
 
   it('are at least a millisecond, and none for a task that is not there', () => {
     const instant = attemptDurations(
-      withWork(jobOf('b', [{ workMs: 0 }]), { startupMs: 0, msPerInputMib: 0, msPerOutputMib: 0, unknownMs: 0 }),
-      { kind: 'recorded' }, createRng('s'),
+      withWork(jobOf('b', [{ workMs: 0 }]), {
+        startupMs: 0,
+        msPerInputMib: 0,
+        msPerOutputMib: 0,
+        unknownMs: 0,
+      }),
+      { kind: 'recorded' },
+      createRng('s'),
     );
     expect(instant({ stage: 0, task: 0, attempt: 0 })).toBe(1);
     expect(() => instant({ stage: 0, task: 1, attempt: 0 })).toThrow(RangeError);
@@ -162,17 +216,27 @@ describe('collecting', () => {
   const arrivalsOf = (jobs: readonly TraceJob[]) => jobs.map((job) => [job.id, job.submittedAtMs]);
 
   it('puts jobs in order of arrival, the first at 0', async () => {
-    expect(arrivalsOf(await collectJobs(stream(50, -10, 50)))).toEqual([['1', 0], ['0', 60], ['2', 60]]);
+    expect(arrivalsOf(await collectJobs(stream(50, -10, 50)))).toEqual([
+      ['1', 0],
+      ['0', 60],
+      ['2', 60],
+    ]);
   });
 
   it('keeps as many as asked for, of those wanted', async () => {
     const jobs = await collectJobs(stream(1, 2, 3, 4), { maxJobs: 2, keep: (job) => job.id !== '1' });
-    expect(arrivalsOf(jobs)).toEqual([['0', 0], ['2', 2]]);
+    expect(arrivalsOf(jobs)).toEqual([
+      ['0', 0],
+      ['2', 2],
+    ]);
     expect(await collectJobs(stream(1), { maxJobs: 0 })).toEqual([]);
   });
 
   it('leaves jobs without arrivals as they are, and refuses a mixture', async () => {
-    expect(arrivalsOf(await collectJobs(stream(undefined, undefined)))).toEqual([['0', undefined], ['1', undefined]]);
+    expect(arrivalsOf(await collectJobs(stream(undefined, undefined)))).toEqual([
+      ['0', undefined],
+      ['1', undefined],
+    ]);
     await expect(collectJobs(stream(1, undefined))).rejects.toThrow('some jobs of the trace have no arrival');
   });
 });

@@ -4,11 +4,13 @@ import { HADOOP_SLOWDOWN, SPARK_SLOWDOWN } from '../../../src/traces/generators/
 import { recordedSlowdowns, slowdownTable } from '../../../src/traces/generators/recorded-slowdowns.ts';
 import { readTrace } from '../../../src/traces/read-trace.ts';
 import type { TraceFormat } from '../../../src/traces/trace-formats.ts';
+import { summariseTrace } from '../../../src/traces/trace-summary.ts';
 import { taskCount } from '../../../src/traces/trace-job.ts';
 import type { TraceTask } from '../../../src/traces/trace-job.ts';
 import { hasTraces, jobsOf, traceData } from './trace-files.ts';
 
-if (!hasTraces) console.warn('Public traces are not on this machine (set OUTRIDER_TRACES): their tests are skipped.');
+if (!hasTraces)
+  console.warn('Public traces are not on this machine (set OUTRIDER_TRACES): their tests are skipped.');
 
 async function countsOf(format: TraceFormat, name: string) {
   const counts = { jobs: 0, stages: 0, tasks: 0, edges: 0, upTo10: 0 };
@@ -51,9 +53,31 @@ describe.skipIf(!hasTraces)('public traces', () => {
     expect(await share('hawk', 'hawk-traces/GOOG_subtrace.tr.gz')).toBe(80.9);
   });
 
+  it('has most bytes of Facebook 2009 in a tenth of its jobs', async () => {
+    const summary = await summariseTrace(readTrace('swim', traceData('swim-facebook')));
+    expect(summary.smallest90.bytes).toBeCloseTo(0.043187, 6); // By awk, over input, shuffle and output.
+    expect(summary.smallest90.tasks).toBeCloseTo(0.023, 3);
+  });
+
+  it('has every byte and rack pair of the Facebook shuffles', async () => {
+    const totals = { pairs: 0, receivedMib: 0, sentMib: 0 };
+    for (const { stages } of await jobsOf('coflow', traceData('coflow-facebook'))) {
+      const [maps = [], reduces = []] = stages.map((stage) => stage.tasks);
+      totals.pairs += maps.length * reduces.length;
+      for (const task of reduces) totals.receivedMib += (task.inputBytes ?? 0) / 1024 ** 2;
+      for (const task of maps) totals.sentMib += (task.outputBytes ?? 0) / 1024 ** 2;
+    }
+    expect(totals.pairs).toBe(706_397);
+    expect(totals.receivedMib).toBe(35_533_534);
+    expect(totals.sentMib).toBeCloseTo(35_533_534, 3);
+  });
+
   it('has every attempt of the Hadoop jobs', async () => {
-    const tasks = (await jobsOf('rumen', traceData('hadoop-rumen'))).flatMap((job) => job.stages.map((stage) => stage.tasks));
-    const outcomes = (stage: readonly TraceTask[]) => stage.flatMap((task) => (task.attempts ?? []).map(({ outcome }) => outcome));
+    const tasks = (await jobsOf('rumen', traceData('hadoop-rumen'))).flatMap((job) =>
+      job.stages.map((stage) => stage.tasks),
+    );
+    const outcomes = (stage: readonly TraceTask[]) =>
+      stage.flatMap((task) => (task.attempts ?? []).map(({ outcome }) => outcome));
     const all = tasks.flatMap(outcomes);
     const count = (outcome: string) => all.filter((other) => other === outcome).length;
     expect([count('succeeded'), count('failed'), count('killed')]).toEqual([8404, 3496, 1096]);
@@ -70,7 +94,8 @@ describe.skipIf(!hasTraces)('public traces', () => {
   });
 
   it.each([
-    ['rumen', 'hadoop-rumen', HADOOP_SLOWDOWN], ['spark', 'spark-bdb', SPARK_SLOWDOWN],
+    ['rumen', 'hadoop-rumen', HADOOP_SLOWDOWN],
+    ['spark', 'spark-bdb', SPARK_SLOWDOWN],
   ] as const)('still gives the slowdowns that ship: %s', async (format, name, shipped) => {
     const jobs = await jobsOf(format, traceData(name));
     expect(slowdownTable(jobs.flatMap(recordedSlowdowns))).toEqual(shipped);

@@ -4,9 +4,14 @@ import { fixture, jobsOf } from './trace-files.ts';
 describe('swim', () => {
   it('derives maps and reduces from bytes, none of which is lost', async () => {
     expect(await jobsOf('swim', fixture('swim.tsv'))).toEqual([
-      { id: 'tiny', submittedAtMs: 10_000, stages: [{ name: 'map', tasks: [{ inputBytes: 0, outputBytes: 0 }], upstream: [] }] },
       {
-        id: 'shuffling', submittedAtMs: 25_000,
+        id: 'tiny',
+        submittedAtMs: 10_000,
+        stages: [{ name: 'map', tasks: [{ inputBytes: 0, outputBytes: 0 }], upstream: [] }],
+      },
+      {
+        id: 'shuffling',
+        submittedAtMs: 25_000,
         stages: [
           {
             name: 'map',
@@ -29,14 +34,17 @@ describe('swim', () => {
         ],
       },
       {
-        id: 'map-only', submittedAtMs: 26_000,
+        id: 'map-only',
+        submittedAtMs: 26_000,
         stages: [{ name: 'map', tasks: [{ inputBytes: 134_217_728, outputBytes: 7 }], upstream: [] }],
       },
     ]);
   });
 
   it('takes other block sizes', async () => {
-    const jobs = await jobsOf('swim', fixture('swim.tsv'), { swim: { mapBytes: 64 * 1024 ** 2, reduceBytes: 1024 ** 3 } });
+    const jobs = await jobsOf('swim', fixture('swim.tsv'), {
+      swim: { mapBytes: 64 * 1024 ** 2, reduceBytes: 1024 ** 3 },
+    });
     expect(jobs.map((job) => job.stages.map((stage) => stage.tasks.length))).toEqual([[1], [5, 1], [2]]);
   });
 });
@@ -44,17 +52,33 @@ describe('swim', () => {
 it('reads the racks of a shuffle, and what each receives', async () => {
   expect(await jobsOf('coflow', fixture('coflow.txt'))).toEqual([
     {
-      id: '7', submittedAtMs: 1500,
+      id: '7',
+      submittedAtMs: 1500,
       stages: [
-        { name: 'map', tasks: [{ zone: 'R0', outputBytes: 3_145_728 }, { zone: 'R3', outputBytes: 3_145_728 }], upstream: [] },
+        {
+          name: 'map',
+          tasks: [
+            { zone: 'R0', outputBytes: 3_145_728 },
+            { zone: 'R3', outputBytes: 3_145_728 },
+          ],
+          upstream: [],
+        },
         { name: 'reduce', tasks: [{ zone: 'R3', inputBytes: 6_291_456 }], upstream: [0] },
       ],
     },
     {
-      id: '8', submittedAtMs: 2250,
+      id: '8',
+      submittedAtMs: 2250,
       stages: [
         { name: 'map', tasks: [{ zone: 'R2', outputBytes: 1_572_864 }], upstream: [] },
-        { name: 'reduce', tasks: [{ zone: 'R0', inputBytes: 1_572_864 }, { zone: 'R1', inputBytes: 0 }], upstream: [0] },
+        {
+          name: 'reduce',
+          tasks: [
+            { zone: 'R0', inputBytes: 1_572_864 },
+            { zone: 'R1', inputBytes: 0 },
+          ],
+          upstream: [0],
+        },
       ],
     },
   ]);
@@ -76,7 +100,11 @@ describe('tpch', () => {
 
   it('takes the largest run within the count where the query was too small for it', async () => {
     const [job] = await jobsOf('tpch', fixture('tpch_tasks.jsonl'));
-    expect(job?.stages.map((stage) => stage.tasks)).toEqual([[{ workMs: 31 }], [{ workMs: 6 }], [{ workMs: 10 }, { workMs: 20 }]]);
+    expect(job?.stages.map((stage) => stage.tasks)).toEqual([
+      [{ workMs: 31 }],
+      [{ workMs: 6 }],
+      [{ workMs: 10 }, { workMs: 20 }],
+    ]);
   });
 
   it('refuses a count that was never run', async () => {
@@ -103,7 +131,8 @@ it('reads the DAGs of Alibaba 2018, with half a second for "under one"', async (
 it('reads the table of Alibaba 2017, with no work for stages that did not end well', async () => {
   expect(await jobsOf('alibaba2017', fixture('batch_task.csv'))).toEqual([
     {
-      id: '3', submittedAtMs: 60_000,
+      id: '3',
+      submittedAtMs: 60_000,
       stages: [
         { name: 'task-4', tasks: [{ workMs: 15_000 }, { workMs: 15_000 }], upstream: [] },
         { name: 'task-5', tasks: [{ workMs: 0 }], upstream: [] },
@@ -111,7 +140,8 @@ it('reads the table of Alibaba 2017, with no work for stages that did not end we
       ],
     },
     {
-      id: '9', submittedAtMs: 65_000,
+      id: '9',
+      submittedAtMs: 65_000,
       stages: [
         { name: 'task-1', tasks: [{}], upstream: [] },
         { name: 'task-2', tasks: [{}, {}, {}, {}], upstream: [] },
@@ -122,8 +152,16 @@ it('reads the table of Alibaba 2017, with no work for stages that did not end we
 
 it('reads arrivals and durations of Hawk traces', async () => {
   expect(await jobsOf('hawk', fixture('hawk.tr'))).toEqual([
-    { id: 'job-1', submittedAtMs: 100_500, stages: [{ name: 'tasks', tasks: [{ workMs: 2500 }, { workMs: 3500 }], upstream: [] }] },
-    { id: 'job-2', submittedAtMs: 99_000, stages: [{ name: 'tasks', tasks: [{ workMs: 250 }], upstream: [] }] },
+    {
+      id: 'job-1',
+      submittedAtMs: 100_500,
+      stages: [{ name: 'tasks', tasks: [{ workMs: 2500 }, { workMs: 3500 }], upstream: [] }],
+    },
+    {
+      id: 'job-2',
+      submittedAtMs: 99_000,
+      stages: [{ name: 'tasks', tasks: [{ workMs: 250 }], upstream: [] }],
+    },
   ]);
 });
 
@@ -131,18 +169,27 @@ describe('rumen', () => {
   it('keeps every attempt, and counts the work of a reduce from the last map', async () => {
     const [job] = await jobsOf('rumen', fixture('rumen'));
     expect(job).toEqual({
-      id: '5', submittedAtMs: 0,
+      id: '5',
+      submittedAtMs: 0,
       stages: [
         {
-          name: 'map', upstream: [],
+          name: 'map',
+          upstream: [],
           tasks: [
             {
-              workMs: 1000, inputBytes: 500, outputBytes: 50,
-              inputPlaces: [{ zone: 'R1', node: 'a' }, { zone: 'R2', node: 'b' }],
+              workMs: 1000,
+              inputBytes: 500,
+              outputBytes: 50,
+              inputPlaces: [
+                { zone: 'R1', node: 'a' },
+                { zone: 'R2', node: 'b' },
+              ],
               attempts: [{ outcome: 'succeeded', startedAtMs: 100, durationMs: 1000, zone: 'R1', node: 'a' }],
             },
             {
-              workMs: 1000, inputBytes: 400, outputBytes: 40,
+              workMs: 1000,
+              inputBytes: 400,
+              outputBytes: 40,
               attempts: [
                 { outcome: 'killed', startedAtMs: 100, durationMs: 4000, zone: 'R3', node: 'c' },
                 { outcome: 'succeeded', startedAtMs: 2000, durationMs: 1000, zone: 'R2', node: 'b' },
@@ -151,12 +198,23 @@ describe('rumen', () => {
           ],
         },
         {
-          name: 'reduce', upstream: [0],
+          name: 'reduce',
+          upstream: [0],
           tasks: [
             {
-              workMs: 2200, inputBytes: 90, outputBytes: 9,
+              workMs: 2200,
+              inputBytes: 90,
+              outputBytes: 9,
               attempts: [
-                { outcome: 'succeeded', startedAtMs: 1200, durationMs: 4000, shuffleMs: 1900, sortMs: 50, zone: 'R2', node: 'b' },
+                {
+                  outcome: 'succeeded',
+                  startedAtMs: 1200,
+                  durationMs: 4000,
+                  shuffleMs: 1900,
+                  sortMs: 50,
+                  zone: 'R2',
+                  node: 'b',
+                },
               ],
             },
           ],
@@ -168,7 +226,10 @@ describe('rumen', () => {
   it('leaves out times that are missing, or that two clocks make negative', async () => {
     const [, failed] = await jobsOf('rumen', fixture('rumen/set_attempts.csv'));
     expect(failed?.stages.flatMap((stage) => stage.tasks)).toEqual([
-      { inputPlaces: [{ zone: 'R1', node: 'a' }], attempts: [{ outcome: 'failed', startedAtMs: 600, zone: 'R1', node: 'a' }] },
+      {
+        inputPlaces: [{ zone: 'R1', node: 'a' }],
+        attempts: [{ outcome: 'failed', startedAtMs: 600, zone: 'R1', node: 'a' }],
+      },
       { attempts: [{ outcome: 'killed', zone: 'R1', node: 'a' }] },
     ]);
   });
@@ -183,14 +244,23 @@ it('reads Spark logs by stage, parents first, without stages that never ran', as
       id: 'run_1',
       stages: [
         {
-          name: 'stage-5', upstream: [],
+          name: 'stage-5',
+          upstream: [],
           tasks: [
             { workMs: 100, inputBytes: 1000, outputBytes: 10, attempts: attempt(0, 110, 'executor-0') },
             { workMs: 120, outputBytes: 30, attempts: attempt(5, 125, 'executor-0') },
           ],
         },
-        { name: 'stage-6', upstream: [], tasks: [{ workMs: 200, outputBytes: 20, attempts: attempt(0, 210, 'executor-1') }] },
-        { name: 'stage-4', upstream: [0, 1], tasks: [{ workMs: 240, inputBytes: 60, attempts: attempt(250, 250, 'executor-1') }] },
+        {
+          name: 'stage-6',
+          upstream: [],
+          tasks: [{ workMs: 200, outputBytes: 20, attempts: attempt(0, 210, 'executor-1') }],
+        },
+        {
+          name: 'stage-4',
+          upstream: [0, 1],
+          tasks: [{ workMs: 240, inputBytes: 60, attempts: attempt(250, 250, 'executor-1') }],
+        },
       ],
     },
   ]);

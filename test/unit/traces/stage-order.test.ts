@@ -4,18 +4,32 @@ import { orderStages } from '../../../src/traces/stage-order.ts';
 import { splitEvenly } from '../../../src/traces/split-evenly.ts';
 
 const stage = (name: string, parents: number[], tasks = 1) => ({
-  name, parents, tasks: Array.from({ length: tasks }, () => ({})),
+  name,
+  parents,
+  tasks: Array.from({ length: tasks }, () => ({})),
 });
 
 it('keeps the order of the list where edges allow it', () => {
-  expect(orderStages([stage('a', []), stage('b', [0]), stage('c', []), stage('d', [1, 2])])?.map((s) => [s.name, s.upstream])).toEqual([
-    ['a', []], ['b', [0]], ['c', []], ['d', [1, 2]],
+  expect(
+    orderStages([stage('a', []), stage('b', [0]), stage('c', []), stage('d', [1, 2])])?.map((s) => [
+      s.name,
+      s.upstream,
+    ]),
+  ).toEqual([
+    ['a', []],
+    ['b', [0]],
+    ['c', []],
+    ['d', [1, 2]],
   ]);
 });
 
 it('lets children of a stage without tasks wait for its parents, across several', () => {
   const listed = [stage('a', []), stage('b', [0], 0), stage('c', [1], 0), stage('d', [2, 0]), stage('e', [])];
-  expect(orderStages(listed)?.map((s) => [s.name, s.upstream])).toEqual([['a', []], ['d', [0]], ['e', []]]);
+  expect(orderStages(listed)?.map((s) => [s.name, s.upstream])).toEqual([
+    ['a', []],
+    ['d', [0]],
+    ['e', []],
+  ]);
 });
 
 it('knows no order for a cycle, a loop, or an edge out of the list', () => {
@@ -25,14 +39,12 @@ it('knows no order for a cycle, a loop, or an edge out of the list', () => {
 });
 
 /** A graph without cycles, its stages listed in any order. */
-const arbShuffledDag = fc
-  .integer({ min: 1, max: 12 })
-  .chain((count) =>
-    fc.record({
-      places: fc.shuffledSubarray([...Array(count).keys()], { minLength: count, maxLength: count }),
-      edges: fc.array(fc.tuple(fc.nat(count - 1), fc.nat(count - 1)), { maxLength: 30 }),
-    }),
-  );
+const arbShuffledDag = fc.integer({ min: 1, max: 12 }).chain((count) =>
+  fc.record({
+    places: fc.shuffledSubarray([...Array(count).keys()], { minLength: count, maxLength: count }),
+    edges: fc.array(fc.tuple(fc.nat(count - 1), fc.nat(count - 1)), { maxLength: 30 }),
+  }),
+);
 
 it('puts every stage behind all its parents, and loses none', () => {
   fc.assert(
