@@ -29,6 +29,7 @@ export function buildWorkerDeps(env: Environment, place: Place): AttemptDeps {
     place,
     scratchRoot: tmpdir(),
     sortMemoryBytes,
+    peakMemoryBytes: () => process.resourceUsage().maxRSS * 1024,
     loadCode: (code, scratchDir) => loadCode(objects, code, scratchDir),
   };
 }

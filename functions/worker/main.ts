@@ -7,5 +7,9 @@ import { textSetting } from '../shared/settings.ts';
 
 // A Fargate task runs one attempt and ends; its payload comes in the environment of its container.
 const payload = attemptPayloadSchema.parse(JSON.parse(textSetting(process.env, Setting.attemptPayload)));
+const stop = new AbortController();
+process.once('SIGTERM', () => {
+  stop.abort(); // StopTask, or two minutes' notice of Spot: remove what was written, and end.
+});
 const deps = buildWorkerDeps(process.env, await fargatePlace(process.env));
-await runAttempt(deps, payload);
+await runAttempt({ ...deps, stopSignal: stop.signal }, payload);

@@ -3,11 +3,11 @@ import type { JobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { ScheduleOutput } from '../contracts/payloads.ts';
 import type { Plan } from '../contracts/plan.ts';
-import { finalJobStates, type JobRecord } from '../contracts/records.ts';
+import { type AttemptRecord, finalJobStates, type JobRecord } from '../contracts/records.ts';
 import { type DurationMs, durationMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../core/decide-tick.ts';
 import type { Decision } from '../core/model/decision.ts';
-import { applyAttempt, applyResult, createJobState, withdrawAttempt } from '../core/model/job-state.ts';
+import { applyAttempt, applyResult, createJobState, taskOfAttempt, withdrawAttempt } from '../core/model/job-state.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
@@ -59,7 +59,7 @@ export interface Residency {
 }
 
 /** Writers' clocks may differ by so much; incremental reads look that far back and drop what they know. */
-const defaultClockSkewMs = durationMs(15_000);
+const defaultClockSkewMs = durationMs(5_000);
 /** The job's record is brought up to date at most this often. */
 const defaultSummaryEveryMs = durationMs(1_000);
 /** A throttled launch waits so long before it is tried again. */
@@ -109,6 +109,12 @@ async function readChanges(deps: SchedulerDeps, session: Session, now: EpochMs):
   for (const result of results) applyResult(session.state, result, now);
   for (const attempt of attempts) applyAttempt(session.state, attempt, now);
   session.readUntil = now;
+  const isUnexplained = ({ attemptId, state }: AttemptRecord): boolean =>
+    state === 'done' && taskOfAttempt(session.state, attemptId).result === undefined;
+  if (!attempts.some(isUnexplained)) return;
+  // Results are written before ends, so one is there: its write took longer than the clocks' skew.
+  const late = await deps.attempts.changes(space, epochMs(0));
+  for (const result of late.results) applyResult(session.state, result, now);
 }
 
 function apply(deps: SchedulerDeps, session: Session, decisions: readonly Decision[], now: EpochMs): void {

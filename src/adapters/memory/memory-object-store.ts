@@ -49,14 +49,14 @@ export class MemoryObjectStore implements ObjectStore {
     for (let offset = 0; offset < bytes.length; offset += CHUNK_BYTES) {
       await Promise.resolve();
       signal?.throwIfAborted();
-      yield bytes.slice(offset, offset + CHUNK_BYTES);
+      yield Uint8Array.from(bytes.subarray(offset, offset + CHUNK_BYTES));
     }
   }
 
   async readAll(ref: ObjectRef, range?: ByteRange): Promise<Uint8Array> {
     await Promise.resolve();
     if (range !== undefined && range.end <= range.start) return new Uint8Array();
-    const bytes = this.found(ref).body.slice(range?.start ?? 0, range?.end);
+    const bytes = Uint8Array.from(this.found(ref).body.subarray(range?.start ?? 0, range?.end));
     if (bytes.length > READ_ALL_LIMIT_BYTES) {
       throw new InvalidInputError('too large to be read whole', { uri: uriOf(ref), sizeBytes: bytes.length });
     }
@@ -86,7 +86,7 @@ export class MemoryObjectStore implements ObjectStore {
     options: { ifAbsent?: boolean; metadata?: Readonly<Record<string, string>> } = {},
   ): Promise<'written' | 'exists'> {
     if (options.ifAbsent === true && this.objects.has(uriOf(ref))) return Promise.resolve('exists');
-    this.put(ref, body.slice(), options.metadata ?? {});
+    this.put(ref, Uint8Array.from(body), options.metadata ?? {});
     return Promise.resolve('written');
   }
 
@@ -105,7 +105,7 @@ export class MemoryObjectStore implements ObjectStore {
     const begun = this.uploads.get(upload.uploadId);
     if (begun === undefined) return Promise.reject(new NotFoundError('no such upload', { upload }));
     const etag = etagOf(body);
-    begun.parts.set(number, { body: body.slice(), etag });
+    begun.parts.set(number, { body: Uint8Array.from(body), etag });
     return Promise.resolve({ number, etag });
   }
 

@@ -164,7 +164,8 @@ function stageIndexOf(state: JobState, name: string): number {
   return state.stages.findIndex((stage) => stage.shape.name === name);
 }
 
-function taskOfAttempt(state: JobState, id: AttemptId): TaskView {
+/** The task of an attempt by id. Throws where the job has no such task. */
+export function taskOfAttempt(state: JobState, id: AttemptId): TaskView {
   const { stage, task } = attemptParts(id);
   return taskAt(state, stageIndexOf(state, stage), task);
 }

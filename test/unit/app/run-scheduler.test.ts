@@ -5,11 +5,11 @@ import { finishJob } from '../../../src/app/finish-job.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
 import { runScheduler } from '../../../src/app/run-scheduler.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
-import type { JobId } from '../../../src/contracts/ids.ts';
+import { type JobId, taskOf } from '../../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
-import { durationMs, later } from '../../../src/contracts/units.ts';
-import { ScriptedSystem } from '../../support/scripted-job.ts';
+import { durationMs, epochMs, later } from '../../../src/contracts/units.ts';
+import { progress, ScriptedSystem } from '../../support/scripted-job.ts';
 
 const spec: JobSpecInput = {
   name: 'words',
@@ -72,6 +72,27 @@ describe('runScheduler', () => {
     await schedule();
     expect(system.launches.filter((id) => id.startsWith('map/2/'))).toEqual(['map/2/0', 'map/2/1']);
     for (const payload of sleepers) expect(await system.claim(payload)).toBe('refused');
+  });
+
+  it('finds a result whose write took longer than the clocks may differ', async () => {
+    system.onLaunch = async (payload) => {
+      await system.claim(payload);
+      void system.clock.sleep(durationMs(9_000)).then(async () => {
+        const { attemptId } = payload;
+        await system.attempts.commit(system.space(payload), {
+          taskId: taskOf(attemptId), attemptId, committedAt: epochMs(system.clock.now() - 8_000), final: { kind: 'empty' },
+          partitions: { lengths: [1, 1], crcs: [0, 0] }, bytesIn: 1, bytesOut: 1, recordsIn: 1, recordsOut: 1, counters: {},
+        });
+        await system.attempts.end(system.space(payload), attemptId, { state: 'done', progress: progress(1) }, system.clock.now());
+      });
+      for (let beat = 1; beat < 9; beat++) {
+        void system.clock.sleep(durationMs(beat * 1_000)).then(() =>
+          system.attempts.report(system.space(payload), payload.attemptId, progress(beat), system.clock.now()));
+      }
+      return 'accepted';
+    };
+    expect(await schedule()).toEqual({ jobId, outcome: 'finish' });
+    expect(system.launches).toHaveLength(6);
   });
 
   it('uses the same attempt id again when a launch is throttled', async () => {

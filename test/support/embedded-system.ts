@@ -1,0 +1,103 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
+import { type ApiClient, makeApiClient } from '../../src/cli/api-client.ts';
+import { dataBucketOf, objectStoreOf } from '../../src/cli/embedded-stack.ts';
+import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
+import { parseUri } from '../../src/contracts/keys.ts';
+import { finalJobStates, type JobRecord } from '../../src/contracts/records.ts';
+import { OutputName } from '../../src/contracts/settings.ts';
+import { type LocalStack, type LocalStackOptions, startLocalStack, type WorkerProcess } from '../../src/local/stack.ts';
+import type { ObjectStore } from '../../src/ports/object-store.ts';
+
+const pollMs = 100;
+const jobLimitMs = 120_000;
+
+/** The whole system on this machine, from `cdk.out`, in a directory of its own. */
+export class EmbeddedSystem {
+  readonly stack: LocalStack;
+  readonly api: ApiClient;
+  readonly objects: ObjectStore;
+  readonly bucket: string;
+  private readonly dir: string;
+
+  private constructor(stack: LocalStack, dir: string) {
+    this.stack = stack;
+    this.dir = dir;
+    this.api = makeApiClient(stack);
+    this.objects = objectStoreOf(stack);
+    this.bucket = dataBucketOf(stack);
+  }
+
+  static async start(options: Omit<LocalStackOptions, 'stateDir'> = {}): Promise<EmbeddedSystem> {
+    const dir = await mkdtemp(join(tmpdir(), 'outrider-system-'));
+    return new EmbeddedSystem(await startLocalStack({ ...options, stateDir: dir }), dir);
+  }
+
+  async stop(): Promise<void> {
+    await this.stack.stop();
+    await rm(this.dir, { recursive: true, force: true });
+  }
+
+  async put(name: string, body: Buffer): Promise<string> {
+    const ref = { bucket: this.bucket, key: `input/${name}` };
+    await this.objects.write(ref, body);
+    return `s3://${ref.bucket}/${ref.key}`;
+  }
+
+  async submit(spec: JobSpecInput): Promise<string> {
+    return (await this.api.submit({ spec })).jobId;
+  }
+
+  async ended(jobId: string): Promise<JobRecord> {
+    return this.until(`the end of ${jobId}`, async () => {
+      const job = await this.api.job(jobId);
+      return finalJobStates.includes(job.state) ? job : undefined;
+    });
+  }
+
+  /** Asks until there is an answer, but not for ever. */
+  async until<T>(what: string, ask: () => Promise<T | undefined> | T | undefined): Promise<T> {
+    for (let waited = 0; waited < jobLimitMs; waited += pollMs) {
+      const answer = await ask();
+      if (answer !== undefined) return answer;
+      await delay(pollMs);
+    }
+    throw new Error(`waited in vain for ${what}`);
+  }
+
+  /** Processes of one function or task family, by a part of its name. */
+  processes(name: string): readonly WorkerProcess[] {
+    return this.stack.processes().filter((each) => each.name.toLowerCase().includes(name));
+  }
+
+  async output(job: JobRecord): Promise<Buffer> {
+    const bucket = parseUri(job.output)?.bucket ?? this.bucket;
+    const parts = [];
+    for (const { key } of job.parts) parts.push(await this.objects.readAll({ bucket, key }));
+    return Buffer.concat(parts);
+  }
+
+  /** Objects and uploads in the bucket that are neither inputs nor the output of a job. */
+  async leftovers(): Promise<readonly string[]> {
+    const found: string[] = [];
+    for await (const { key } of this.objects.list({ bucket: this.bucket, key: '' })) {
+      if (!/^(input|output)\//.test(key)) found.push(key);
+    }
+    for await (const { key } of this.objects.listUploads({ bucket: this.bucket, key: '' })) found.push(`upload of ${key}`);
+    return found;
+  }
+
+  async usedSlots(): Promise<number> {
+    const { region, credentials, environment } = this.stack;
+    const endpoint = environment['AWS_ENDPOINT_URL_DYNAMODB'] ?? '';
+    const client = DynamoDBDocumentClient.from(new DynamoDBClient({ region, credentials, endpoint }));
+    const table = new DynamoTable(client, this.stack.outputs[OutputName.table] ?? '');
+    return (await new DynamoCapacityLedger(table).view()).usedSlots;
+  }
+}
