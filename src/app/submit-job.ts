@@ -2,7 +2,7 @@ import { submitRequestSchema } from '../contracts/api.ts';
 import { ConflictError, InvalidInputError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { parseInput } from '../contracts/invalid.ts';
-import { type JobSpec, type OperatorName, parseDurationText } from '../contracts/job-spec.ts';
+import { type JobSpec, type OperatorName, parseDurationText, policyNames } from '../contracts/job-spec.ts';
 import { defaultOutputKey, uriOf } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import { type JobRecord, noAttempts } from '../contracts/records.ts';
@@ -28,7 +28,7 @@ export interface SubmitDeps {
 export function checkSpec(spec: JobSpec, checkOperator: SubmitDeps['checkOperator']): void {
   jobGraph(spec);
   if (!policySets.has(spec.policy)) {
-    const known = [...policySets.keys()].join(', ');
+    const known = policyNames.filter((name) => policySets.has(name)).join(', ');
     throw new InvalidInputError(`policy must be one of those built so far (${known}), not "${spec.policy}"`, { field: 'policy' });
   }
   for (const [index, stage] of spec.stages.entries()) {

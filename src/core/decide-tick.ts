@@ -1,3 +1,4 @@
+import type { AttemptId } from '../contracts/ids.ts';
 import { defaultPolicyConfig } from '../contracts/policy-config.ts';
 import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
@@ -66,18 +67,29 @@ function fatalMessage(state: JobState, config: TickConfig): string | undefined {
   return undefined;
 }
 
-function viewOf(state: JobState, now: EpochMs, config: TickConfig, budget: TickBudget, lost: readonly Decision[]): PolicyView {
-  const given = new Set(lost.flatMap((each) => (each.kind === 'lose' ? [each.attemptId] : [])));
+/** Attempts that decisions end, of one kind of end. */
+const endedBy = (decisions: readonly Decision[], kind: 'lose' | 'cancel'): AttemptId[] =>
+  decisions.flatMap((each) => (each.kind === kind ? [each.attemptId] : []));
+
+function viewOf(state: JobState, now: EpochMs, config: TickConfig, budget: TickBudget, owed: readonly Decision[]): PolicyView {
+  const freed = config.killFreesSlot === true ? endedBy(owed, 'cancel').length : 0;
   return {
-    state, now, config: config.policyConfig ?? defaultPolicyConfig, runs: runningTasks(state, given),
+    state, now, config: config.policyConfig ?? defaultPolicyConfig,
+    runs: runningTasks(state, new Set(endedBy(owed, 'lose'))),
     slots: {
       granted: budget.slots,
       cluster: budget.clusterSlots ?? budget.slots,
-      free: Math.max(0, budget.slots - state.live.size),
+      free: Math.max(0, budget.slots - state.live.size + freed),
       waiting: slotDemand(state) - state.live.size,
     },
     reportMs: config.reportMs ?? durationMs(0),
   };
+}
+
+/** Nodes with a free slot, where the host knows them, and those that cancels of this tick free. */
+function freeNodesOf(state: JobState, config: TickConfig, budget: TickBudget, owed: readonly Decision[]): readonly string[] | undefined {
+  if (budget.freeNodes === undefined || config.killFreesSlot !== true) return budget.freeNodes;
+  return [...budget.freeNodes, ...endedBy(owed, 'cancel').flatMap((id) => state.attempts.get(id)?.node ?? [])];
 }
 
 function outcomeOf(state: JobState, now: EpochMs, config: TickConfig): TickOutcome {
@@ -106,14 +118,13 @@ export function decideTick(
   if (budget.cancelRequested) return failing(state, 'job-cancelled', 'cancelled on request');
   const fatal = fatalMessage(state, config);
   if (fatal !== undefined) return failing(state, 'job-failed', fatal);
-  const lost = lostAttempts(state, now, config);
-  const owed = [...stagesToOpen(state), ...lost, ...cancelsOfLosers(state)].slice(0, config.decisionsPerTick);
+  const owed = [...stagesToOpen(state), ...lostAttempts(state, now, config), ...cancelsOfLosers(state)].slice(0, config.decisionsPerTick);
   const policy = policySetOf(config.policy);
-  const view = viewOf(state, now, config, budget, lost);
+  const view = viewOf(state, now, config, budget, owed);
   const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
   const ledger = openLedger(state, view, {
     room: config.decisionsPerTick - owed.length, copyCap: policy.copyCap?.(view) ?? Infinity,
-    killFreesSlot: config.killFreesSlot ?? false, freeNodes: budget.freeNodes, isReady,
+    killFreesSlot: config.killFreesSlot ?? false, freeNodes: freeNodesOf(state, config, budget, owed), isReady,
   });
   const proposals = policy.propose(view);
   dispose(ledger, proposals.filter(isUrgent));

@@ -16,6 +16,8 @@ export interface StageStatistics {
   readonly sinceLaunchMs: SortedNumbers;
   /** Run time per input byte of the same; a task without input counts as one byte. */
   readonly msPerByte: SortedNumbers;
+  /** Input bytes of the same. */
+  readBytes: number;
   /** From the decision to launch until the claim. */
   readonly lag: Tally;
   /** From all input read until the end, where a report lay between. */
@@ -55,7 +57,7 @@ const recentLimit = 32;
 
 /** A stage of which nothing has finished. */
 export const createStageStatistics = (): StageStatistics => ({
-  runMs: emptySorted(), sinceLaunchMs: emptySorted(), msPerByte: emptySorted(),
+  runMs: emptySorted(), sinceLaunchMs: emptySorted(), msPerByte: emptySorted(), readBytes: 0,
   lag: { sumMs: 0, count: 0 }, wrapUp: { sumMs: 0, count: 0 }, recent: [],
 });
 
@@ -107,6 +109,7 @@ export function recordFinish(
   insertSorted(statistics.runMs, runMs);
   insertSorted(statistics.sinceLaunchMs, Math.max(runMs, elapsedMs(attempt.launchedAt, attempt.endedAt)));
   insertSorted(statistics.msPerByte, runMs / workBytes(task));
+  statistics.readBytes += workBytes(task);
   const total = attempt.progress?.bytesTotal ?? 0;
   const allRead = attempt.reports.find(({ bytesRead }) => total > 0 && bytesRead >= total);
   if (allRead !== undefined) {

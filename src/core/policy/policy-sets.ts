@@ -1,6 +1,15 @@
 import type { PolicySetName } from '../../contracts/policy-config.ts';
 import { invariant } from '../../contracts/errors.ts';
+import { cubed } from './baseline/cubed.ts';
+import { dryad } from './baseline/dryad.ts';
+import { flink } from './baseline/flink.ts';
+import { hadoop } from './baseline/hadoop.ts';
+import { hadoop2 } from './baseline/hadoop2.ts';
+import { mapreduce } from './baseline/mapreduce.ts';
+import { spark } from './baseline/spark.ts';
 import { earlyLate, late } from './late/late.ts';
+import { mantri } from './mantri/mantri.ts';
+import { outrider } from './outrider/outrider.ts';
 import type { PolicySet } from './policy-set.ts';
 
 /** Leaves stragglers alone; failed and lost attempts are launched again under every policy. */
@@ -8,7 +17,7 @@ const none: PolicySet = { name: 'none', launchOrder: 'largest-first', propose: (
 
 /** Policy sets by name. */
 export const policySets: ReadonlyMap<PolicySetName, PolicySet> = new Map(
-  [none, late, earlyLate].map((set) => [set.name, set]),
+  [none, hadoop, dryad, mapreduce, late, earlyLate, mantri, spark, hadoop2, flink, cubed, outrider].map((set) => [set.name, set]),
 );
 
 /** The policy set of a name; `none` without one. A name that is not built is our bug: specs are checked before. */

@@ -1,0 +1,54 @@
+import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import type { AttemptView } from '../model/job-state.ts';
+import type { ProgressReport } from '../model/stage-statistics.ts';
+import { ranMs, reportedMs } from './progress-rate.ts';
+
+/** On what terms time left is estimated. */
+export interface RemainingTerms {
+  readonly now: EpochMs;
+  /** Time that tasks of the stage take after all input is read. */
+  readonly wrapUpMs: number;
+  /** Reports over which the estimate is averaged. */
+  readonly window: number;
+  /** A longer silence counts as no progress since the last report. */
+  readonly deltaMs: number;
+}
+
+/** Run time in all that a report foretells: time to read the rest at the average rate so far, and the wrap-up. */
+const totalMs = ({ workedMs, bytesRead }: ProgressReport, bytesTotal: number, wrapUpMs: number): number =>
+  workedMs + (workedMs * Math.max(0, bytesTotal - bytesRead)) / bytesRead + wrapUpMs;
+
+/** The last reports that show progress; what the attempt says now counts as the last of them. */
+function lastReports(attempt: AttemptView, window: number): readonly ProgressReport[] {
+  const bytesRead = attempt.progress?.bytesRead ?? 0;
+  const workedMs = reportedMs(attempt);
+  const before = attempt.reports.filter((report) => report.bytesRead > 0 && report.workedMs < workedMs);
+  return bytesRead <= 0 ? [] : [...before.slice(Math.max(0, before.length - window + 1)), { workedMs, bytesRead }];
+}
+
+/**
+ * Mantri's t_rem of an attempt: at its average rate, smoothed over the last reports by averaging when each says that
+ * it ends. When reports stop, time goes on without progress, and the estimate rises. Undefined before the first byte.
+ *
+ * Source: Mantri §5.5; as printed it is the total time, so that the elapsed time is taken off.
+ */
+export function remainingMs(attempt: AttemptView, terms: RemainingTerms): number | undefined {
+  const reports = lastReports(attempt, terms.window);
+  const last = reports.at(-1);
+  if (last === undefined) return undefined;
+  const bytesTotal = attempt.progress?.bytesTotal ?? 0;
+  const ran = ranMs(attempt, terms.now);
+  const silent = elapsedMs(attempt.seenAt, terms.now) > terms.deltaMs;
+  const ends = reports.map((report) =>
+    totalMs(silent && report === last ? { ...report, workedMs: ran } : report, bytesTotal, terms.wrapUpMs));
+  return Math.max(0, ends.reduce((sum, ms) => sum + ms, 0) / ends.length - ran);
+}
+
+/** Milliseconds per byte over an attempt's last reports: how fast it is now. Undefined without two that differ. */
+export function recentMsPerByte(attempt: AttemptView, window: number): number | undefined {
+  const reports = lastReports(attempt, window + 1);
+  const [first, last] = [reports[0], reports.at(-1)];
+  if (first === undefined || last === undefined || first === last) return undefined;
+  const bytes = last.bytesRead - first.bytesRead;
+  return bytes <= 0 ? Infinity : (last.workedMs - first.workedMs) / bytes;
+}

@@ -1,0 +1,28 @@
+import { probabilityBelow } from '../../estimate/new-copy.ts';
+import { finiteMs } from '../merit.ts';
+import type { PolicyView, Proposal } from '../policy-set.ts';
+import { type Appraisal, isContended, type StageAppraisal } from './appraise.ts';
+
+/**
+ * Duplicates a task. While tasks wait: where that likely saves slot time, P(t_rem > t_new (c + 1) / c) > δ with c
+ * copies running. With slots to spare: where it saves more than a start costs, E(t_rem − t_new) > ρ Δ. Never soon
+ * after another copy. Undefined where the task is not worth it.
+ *
+ * Source: Mantri §5.1, Pseudocode 1; the sign of its last line is a misprint. "Recently" is within Δ.
+ */
+export function duplicate(
+  task: Appraisal, stage: StageAppraisal, view: PolicyView, avoidNodes: readonly string[],
+): Proposal | undefined {
+  const { remMs, newMs, running, bytes } = task;
+  if (remMs === undefined || newMs === undefined || task.sinceCopyMs < stage.deltaMs) return undefined;
+  const { duplicateProbability, gainFactor } = view.config.mantri;
+  const count = running.copies.length;
+  const probability = probabilityBelow(stage.samples, bytes, (remMs * count) / (count + 1));
+  const urgent = isContended(view.slots);
+  const isWorth = urgent ? probability > duplicateProbability : remMs - newMs > gainFactor * stage.deltaMs;
+  if (!isWorth) return undefined;
+  return {
+    kind: 'backup', task: running.task, gainMs: finiteMs(remMs - newMs), urgent, avoidNodes,
+    facts: { remMs: finiteMs(remMs), newMs: finiteMs(newMs), deltaMs: finiteMs(stage.deltaMs), probability, copies: count },
+  };
+}

@@ -1,0 +1,36 @@
+import { slowNodesBy } from '../node-slowdown.ts';
+import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
+import { appraiseStage, isContended } from './appraise.ts';
+import { duplicate } from './duplicate.ts';
+import { prune } from './prune.ts';
+import { restart } from './restart.ts';
+
+function proposeFor(runs: StageRuns, view: PolicyView, avoidNodes: readonly string[]): readonly Proposal[] {
+  const stage = appraiseStage(runs, view);
+  const contended = isContended(view.slots);
+  return stage.tasks.flatMap((task): readonly Proposal[] => {
+    const pruned = prune(task, stage, view);
+    if (pruned.length > 0) return pruned;
+    const again = contended ? restart(task, stage, view, avoidNodes) : undefined;
+    const beside = duplicate(task, stage, view, avoidNodes);
+    const chosen = view.config.mantri.prefer === 'restart' ? (again ?? beside) : (beside ?? again);
+    return chosen === undefined ? [] : [chosen];
+  });
+}
+
+/**
+ * Mantri's resource-aware restarts: from the start of a stage on, kills and restarts or duplicates what a new copy
+ * would likely end sooner, by cost while tasks wait and by gain when slots are spare, and prunes slow copies.
+ * `gainMs` is t_rem − E(t_new).
+ *
+ * Source: Mantri §5.1, Pseudocode 1. Nodes much slower than others are declined, in place of locationFactor, since
+ * the place of a new copy is known only once it runs.
+ */
+export const mantri: PolicySet = {
+  name: 'mantri',
+  launchOrder: 'largest-first',
+  propose(view) {
+    const avoidNodes = slowNodesBy(view, view.config.mantri.slowNodeFactor);
+    return view.runs.flatMap((runs) => proposeFor(runs, view, avoidNodes));
+  },
+};
