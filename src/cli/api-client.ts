@@ -2,7 +2,11 @@ import { Sha256 } from '@aws-crypto/sha256-js';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { setTimeout as delay } from 'node:timers/promises';
 import type {
-  AttemptsResponse, ErrorResponse, ListResponse, SubmitRequest, SubmitResponse,
+  AttemptsResponse,
+  ErrorResponse,
+  ListResponse,
+  SubmitRequest,
+  SubmitResponse,
 } from '../contracts/api.ts';
 import { ConflictError, InvalidInputError, NotFoundError } from '../contracts/errors.ts';
 import type { JobRecord } from '../contracts/records.ts';
@@ -111,7 +115,12 @@ async function sendOnce<T>(
   let status: number;
   let text: string;
   try {
-    const response = await fetch(target, { method, headers, signal, ...(body === undefined ? {} : { body }) });
+    const response = await fetch(target, {
+      method,
+      headers,
+      signal,
+      ...(body === undefined ? {} : { body }),
+    });
     status = response.status;
     text = await response.text();
   } catch (cause) {
@@ -174,7 +183,8 @@ function refusal(apiUrl: string, status: number, answer: unknown): Error {
   if (status === 401 || status === 403) {
     return new InvalidInputError(`${apiUrl} refuses these AWS credentials: ${text}`, { status });
   }
-  if (status === 404) return new InvalidInputError(`there is no Outrider API at ${apiUrl}: ${text}`, { status });
+  if (status === 404)
+    return new InvalidInputError(`there is no Outrider API at ${apiUrl}: ${text}`, { status });
   const isNamed = field === undefined || field === '' || text.includes(field);
   return new InvalidInputError(isNamed ? text : `${field}: ${text}`, { status, field });
 }

@@ -36,7 +36,8 @@ export async function writeConnection(stateDir: string, connection: StackConnect
 }
 
 /** Takes the file away; one that is not there is no error. */
-export const removeConnection = (stateDir: string): Promise<void> => rm(join(stateDir, fileName), { force: true });
+export const removeConnection = (stateDir: string): Promise<void> =>
+  rm(join(stateDir, fileName), { force: true });
 
 /** The service that a command speaks to; `stack` is there where it is a local one. */
 export interface Target {

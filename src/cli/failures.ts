@@ -47,10 +47,7 @@ export function exitCodeOf(error: unknown): number {
 }
 
 /** One line for the user; the stack too where `OUTRIDER_DEBUG` is set. */
-export function describeFailure(
-  error: unknown,
-  env: Readonly<Record<string, string | undefined>>,
-): string {
+export function describeFailure(error: unknown, env: Readonly<Record<string, string | undefined>>): string {
   const message = error instanceof Error ? error.message || error.name : String(error);
   const line = `outrider: ${oneLine(message)}`;
   const isDebugging = env.OUTRIDER_DEBUG !== undefined && env.OUTRIDER_DEBUG !== '';

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { z } from 'zod';
 import { renderJob, renderJobs } from '../report/job-table.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
@@ -80,7 +80,10 @@ function writeJob(job: Awaited<ReturnType<ApiClient['job']>>, options: Options, 
 }
 
 /** Pages until there are enough, or no more. */
-async function listJobs(client: ApiClient, limit: number): Promise<Awaited<ReturnType<ApiClient['list']>>['jobs']> {
+async function listJobs(
+  client: ApiClient,
+  limit: number,
+): Promise<Awaited<ReturnType<ApiClient['list']>>['jobs']> {
   const jobs: Awaited<ReturnType<ApiClient['job']>>[] = [];
   let cursor: string | undefined;
   for (let page = 0; page <= mostJobs && jobs.length < limit; page++) {

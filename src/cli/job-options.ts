@@ -1,4 +1,5 @@
-import { Command, Option } from 'commander';
+import type { Command } from 'commander';
+import { Option } from 'commander';
 import { z } from 'zod';
 import { policyNames, workerSizes } from '../contracts/job-spec.ts';
 
@@ -33,11 +34,29 @@ export type JobOptions = z.output<typeof jobOptionsSchema>;
 
 /** How each field of a built-in job is written on the command line, for messages. */
 export const optionOfField: Readonly<Record<string, string>> = {
-  inputs: '--input', right: '--right', pattern: '--pattern', ignoreCase: '--ignore-case', invert: '--invert',
-  count: '--count', format: '--format', rightFormat: '--right-format', header: '--no-header',
-  onBadRecord: '--skip-bad-records', rows: '--rows', key: '--key', aggregates: '--agg', leftKey: '--left-key',
-  rightKey: '--right-key', broadcast: '--broadcast', partitions: '--partitions', splitBytes: '--split-size',
-  deadline: '--deadline', budget: '--budget', policy: '--policy', worker: '--worker', output: '--output',
+  inputs: '--input',
+  right: '--right',
+  pattern: '--pattern',
+  ignoreCase: '--ignore-case',
+  invert: '--invert',
+  count: '--count',
+  format: '--format',
+  rightFormat: '--right-format',
+  header: '--no-header',
+  onBadRecord: '--skip-bad-records',
+  rows: '--rows',
+  key: '--key',
+  aggregates: '--agg',
+  leftKey: '--left-key',
+  rightKey: '--right-key',
+  broadcast: '--broadcast',
+  partitions: '--partitions',
+  splitBytes: '--split-size',
+  deadline: '--deadline',
+  budget: '--budget',
+  policy: '--policy',
+  worker: '--worker',
+  output: '--output',
 };
 
 /** Adds the options of a job to a command. `inputHelp` says what inputs may be there. */
@@ -53,18 +72,25 @@ export function addJobOptions(command: Command, inputHelp: string): Command {
     .option('--invert', 'grep: lines that do not match')
     .option('--count', 'grep: matches by frequency and not lines')
     .addOption(
-      new Option('--format <format>', 'of the inputs of groupby and join (default csv)')
-        .choices(['text', 'ndjson', 'csv']),
+      new Option('--format <format>', 'of the inputs of groupby and join (default csv)').choices([
+        'text',
+        'ndjson',
+        'csv',
+      ]),
     )
     .addOption(
-      new Option('--right-format <format>', 'join: of the right-hand inputs, where it differs')
-        .choices(['ndjson', 'csv']),
+      new Option('--right-format <format>', 'join: of the right-hand inputs, where it differs').choices([
+        'ndjson',
+        'csv',
+      ]),
     )
     .option('--no-header', 'csv files have no line of column names: columns are c0, c1, …')
     .option('--skip-bad-records', 'leave out records that cannot be read, and count them, instead of failing')
     .addOption(
-      new Option('--rows <format>', 'groupby, join: format of the output (default: as the input)')
-        .choices(['ndjson', 'csv']),
+      new Option('--rows <format>', 'groupby, join: format of the output (default: as the input)').choices([
+        'ndjson',
+        'csv',
+      ]),
     )
     .option('--key <column...>', 'groupby: the columns to group by')
     .option('--agg <list...>', 'groupby: such as "count,sum:amount,avg:price as mean"')
@@ -76,6 +102,10 @@ export function addJobOptions(command: Command, inputHelp: string): Command {
     .option('--deadline <time>', 'such as 90s, 10m or 2h; exit code 1 if the job misses it')
     .option('--budget <dollars>', 'what the job may cost')
     .addOption(new Option('--policy <name>', 'how stragglers are treated').choices(policyNames))
-    .addOption(new Option('--worker <kind>', 'what tasks run on (default lambda)').choices(['lambda', 'fargate']))
-    .addOption(new Option('--worker-size <size>', `${size} (default medium)`).choices(Object.keys(workerSizes)));
+    .addOption(
+      new Option('--worker <kind>', 'what tasks run on (default lambda)').choices(['lambda', 'fargate']),
+    )
+    .addOption(
+      new Option('--worker-size <size>', `${size} (default medium)`).choices(Object.keys(workerSizes)),
+    );
 }

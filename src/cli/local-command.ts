@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { z } from 'zod';
 import { defaultStateDir, removeConnection, writeConnection } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
@@ -57,7 +57,10 @@ async function runLocal(
       ...(slots === undefined ? {} : { slots }),
     }).catch((error: unknown) => {
       if (!(error instanceof Error) || error.name !== 'PortTakenError') throw error;
-      throw badInput(`port ${options.port ?? ''} is taken: end what listens there, or give another --port`, error);
+      throw badInput(
+        `port ${options.port ?? ''} is taken: end what listens there, or give another --port`,
+        error,
+      );
     });
     try {
       await writeConnection(state.path, stack);
@@ -73,8 +76,18 @@ async function runLocal(
   }
 }
 
-const connectionOf = ({ apiUrl, region, credentials, environment, outputs }: StackConnection): StackConnection => ({
-  apiUrl, region, credentials, environment, outputs,
+const connectionOf = ({
+  apiUrl,
+  region,
+  credentials,
+  environment,
+  outputs,
+}: StackConnection): StackConnection => ({
+  apiUrl,
+  region,
+  credentials,
+  environment,
+  outputs,
 });
 
 function describe(stack: StackConnection, stateDir: string): readonly string[] {

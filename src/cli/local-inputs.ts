@@ -41,7 +41,10 @@ export async function findLocalFiles(
 
 async function matches(option: string, pattern: string, cwd: string): Promise<readonly string[]> {
   const path = resolve(cwd, pattern);
-  const failure = await stat(path).then(() => undefined, (error: unknown) => error);
+  const failure = await stat(path).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
   if (failure === undefined) return [path];
   if (systemCode(failure) !== 'ENOENT' || !isDynamicPattern(pattern)) {
     throw badInput(`${option} ${pattern} cannot be read: ${systemReason(failure)}`, failure);
@@ -97,7 +100,9 @@ async function addFile(
   await access(path, constants.R_OK);
   found.set(path, { path, sizeBytes: info.size });
   if (found.size > limits.inputObjects) {
-    throw badInput(`${option} holds more than ${String(limits.inputObjects)} files, the most that a job may read`);
+    throw badInput(
+      `${option} holds more than ${String(limits.inputObjects)} files, the most that a job may read`,
+    );
   }
 }
 

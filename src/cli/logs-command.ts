@@ -1,5 +1,5 @@
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { CloudWatchLogReader } from '../adapters/aws/cloudwatch-log-reader.ts';
@@ -56,13 +56,20 @@ export function addLogsCommand(program: Command, console: Console): void {
     .addHelpText('after', examples)
     .action(async (jobText: string, _options: unknown, self: Command) => {
       const options = optionsSchema.parse(self.opts());
-      if (options.task === '?') throw badInput('--task must be stage/index or stage/index/number, such as "tokenize/3"');
-      if (options.follow && options.json) throw badInput('--follow cannot go with --json: it has no last line');
+      if (options.task === '?')
+        throw badInput('--task must be stage/index or stage/index/number, such as "tokenize/3"');
+      if (options.follow && options.json)
+        throw badInput('--follow cannot go with --json: it has no last line');
       await withInterrupts((signal) => showLogs(jobText, options, console, signal));
     });
 }
 
-async function showLogs(jobText: string, options: Options, console: Console, signal: AbortSignal): Promise<void> {
+async function showLogs(
+  jobText: string,
+  options: Options,
+  console: Console,
+  signal: AbortSignal,
+): Promise<void> {
   const limit = parseWhole('--limit', options.limit, 1, mostLines);
   const target = await findTarget(options, console);
   const client = makeApiClient(target.api);
@@ -77,7 +84,8 @@ async function showLogs(jobText: string, options: Options, console: Console, sig
   }
   for (const line of lines) console.out(format(line));
   if (options.follow) {
-    const isOver = async (): Promise<boolean> => finalJobStates.includes((await client.job(jobId, signal)).state);
+    const isOver = async (): Promise<boolean> =>
+      finalJobStates.includes((await client.job(jobId, signal)).state);
     await follow({ reader, jobId, task: options.task, shown: lines, isOver }, console, signal);
   }
 }
@@ -129,7 +137,9 @@ const format = ({ at, source, text }: LogLine): string =>
 function readerOf({ stack, api }: Target, options: Options): LogReader {
   const logGroup = options.logGroup ?? stack?.outputs[OutputName.logGroup];
   if (logGroup === undefined) {
-    throw badInput(`--log-group is needed with a deployed service: its stack names it in the output ${OutputName.logGroup}`);
+    throw badInput(
+      `--log-group is needed with a deployed service: its stack names it in the output ${OutputName.logGroup}`,
+    );
   }
   const endpoint = stack?.environment.AWS_ENDPOINT_URL_CLOUDWATCH_LOGS ?? stack?.environment.AWS_ENDPOINT_URL;
   const client = new CloudWatchLogsClient({

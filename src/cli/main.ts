@@ -50,7 +50,12 @@ function makeProgram(console: Console, done: (exitCode: number) => void): Comman
       writeErr: console.err,
       // One line, whether or not there is a suggestion.
       outputError: (text, write) => {
-        write(`outrider: ${text.trim().replace(/^error: /, '').replace(/\s*\n\s*/g, ' ')}\n`);
+        write(
+          `outrider: ${text
+            .trim()
+            .replace(/^error: /, '')
+            .replace(/\s*\n\s*/g, ' ')}\n`,
+        );
       },
     })
     .addHelpText('after', examples);

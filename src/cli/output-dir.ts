@@ -22,8 +22,10 @@ export async function checkOutputDir(text: string, cwd: string): Promise<string>
   const path = resolve(cwd, text);
   try {
     const info = await stat(path);
-    if (!info.isDirectory()) throw badInput(`--output ${text} is not a directory: name one that is empty or not there yet`);
-    if ((await readdir(path)).length > 0) throw badInput(`--output ${text} is not empty: empty it, or name another directory`);
+    if (!info.isDirectory())
+      throw badInput(`--output ${text} is not a directory: name one that is empty or not there yet`);
+    if ((await readdir(path)).length > 0)
+      throw badInput(`--output ${text} is not empty: empty it, or name another directory`);
     await access(path, constants.W_OK | constants.X_OK);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') await checkParent(text, path);
@@ -39,7 +41,8 @@ async function checkParent(text: string, path: string): Promise<void> {
   for (let step = 0; step < deepestPath; step++) {
     try {
       const info = await stat(parent);
-      if (!info.isDirectory()) throw badInput(`--output ${text} cannot be made: ${parent} is not a directory`);
+      if (!info.isDirectory())
+        throw badInput(`--output ${text} cannot be made: ${parent} is not a directory`);
       await access(parent, constants.W_OK | constants.X_OK);
       return;
     } catch (error) {
@@ -71,7 +74,8 @@ export async function downloadOutput(
   const success = join(directory, successName);
   try {
     const others = await readdir(directory);
-    if (others.length > 0) throw badInput(`--output ${directory} was empty when the job began and is not any more`);
+    if (others.length > 0)
+      throw badInput(`--output ${directory} was empty when the job began and is not any more`);
     await forEachAtMost(parallelDownloads, [...job.parts.entries()], async ([index, { key }]) => {
       const path = paths[index];
       if (path !== undefined) await downloadFile(store, { bucket: prefix.bucket, key }, path, signal);
@@ -79,7 +83,8 @@ export async function downloadOutput(
     await downloadFile(store, { bucket: prefix.bucket, key: `${prefix.key}${successName}` }, success, signal);
     return paths;
   } catch (error) {
-    if (systemCode(error) === undefined && error instanceof Error && error.name === 'InvalidInput') throw error;
+    if (systemCode(error) === undefined && error instanceof Error && error.name === 'InvalidInput')
+      throw error;
     for (const path of [...paths, success]) {
       await rm(path, { force: true });
       await rm(temporaryName(path), { force: true });
@@ -97,9 +102,13 @@ async function downloadFile(
   signal: AbortSignal,
 ): Promise<void> {
   const temporary = temporaryName(path);
-  await pipeline(Readable.from(store.read(ref, { signal }), { objectMode: false }), createWriteStream(temporary), {
-    signal,
-  });
+  await pipeline(
+    Readable.from(store.read(ref, { signal }), { objectMode: false }),
+    createWriteStream(temporary),
+    {
+      signal,
+    },
+  );
   await rename(temporary, path);
 }
 

@@ -83,7 +83,8 @@ async function prepareBuiltin(
   if (options.input.length === 0) throw badInput(`${name} needs --input: files, directories or patterns`);
   const sets: (readonly LocalFile[])[] = [];
   const left = await takeInputs('--input', options.input, context, sets);
-  const right = options.right === undefined ? undefined : await takeInputs('--right', options.right, context, sets);
+  const right =
+    options.right === undefined ? undefined : await takeInputs('--right', options.right, context, sets);
   const fields = { ...readOptions(options), ...sizesFor(options, context, sets) };
   const place = (side: Side, uris: readonly string[]): string[] => [
     ...side.uris,
@@ -141,16 +142,30 @@ function refusePlace(
 type BuiltinFields = Omit<Parameters<typeof builtinJob>[1], 'inputs' | 'right'>;
 
 function readOptions(options: JobOptions): BuiltinFields {
-  const { pattern, ignoreCase, invert, count, format, rightFormat, rows, leftKey, rightKey, broadcast } = options;
+  const { pattern, ignoreCase, invert, count, format, rightFormat, rows, leftKey, rightKey, broadcast } =
+    options;
   const worker = workerOf(options);
   const [firstKey, ...otherKeys] = options.key ?? [];
   return {
-    ...definedOf({ pattern, ignoreCase, invert, count, format, rightFormat, rows, leftKey, rightKey, broadcast }),
+    ...definedOf({
+      pattern,
+      ignoreCase,
+      invert,
+      count,
+      format,
+      rightFormat,
+      rows,
+      leftKey,
+      rightKey,
+      broadcast,
+    }),
     ...definedOf({ policy: options.policy, worker }),
     ...(options.header ? {} : { header: false }),
     ...(options.skipBadRecords === true ? { onBadRecord: 'skip' as const } : {}),
     ...(firstKey === undefined ? {} : { key: otherKeys.length === 0 ? firstKey : [firstKey, ...otherKeys] }),
-    ...(options.agg === undefined ? {} : { aggregates: options.agg.flatMap((list) => parseAggregates(list)) }),
+    ...(options.agg === undefined
+      ? {}
+      : { aggregates: options.agg.flatMap((list) => parseAggregates(list)) }),
     ...limitsOf(options),
   };
 }
@@ -182,14 +197,18 @@ function sizesFor(
   const totalBytes = sets.flat().reduce((total, { sizeBytes }) => total + sizeBytes, 0);
   const isSized = slots !== undefined && sets.length > 0;
   const splitBytes = isSized
-    ? Math.min(limits.defaultSplitBytes, Math.max(smallestSplitBytes, Math.ceil(totalBytes / (slots * splitsPerSlot))))
+    ? Math.min(
+        limits.defaultSplitBytes,
+        Math.max(smallestSplitBytes, Math.ceil(totalBytes / (slots * splitsPerSlot))),
+      )
     : undefined;
   const parts = isSized
     ? Math.min(mostPartitions, Math.max(slots, Math.ceil(totalBytes / bytesPerPartition)))
     : undefined;
   return definedOf({
     splitBytes: splitSize === undefined ? splitBytes : parseSize('--split-size', splitSize),
-    partitions: partitions === undefined ? parts : parseWhole('--partitions', partitions, 1, limits.partitions),
+    partitions:
+      partitions === undefined ? parts : parseWhole('--partitions', partitions, 1, limits.partitions),
   });
 }
 
@@ -229,7 +248,9 @@ function refuseBuiltinOptions(path: string, options: JobOptions): void {
     const isUnset = given[name] === undefined || isDeepStrictEqual(given[name], unsetOptions[name]);
     if (isUnset || specOptions.has(name)) continue;
     const option = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-    throw badInput(`${name === 'header' ? '--no-header' : option} cannot go with a spec file: ${path} says it by itself`);
+    throw badInput(
+      `${name === 'header' ? '--no-header' : option} cannot go with a spec file: ${path} says it by itself`,
+    );
   }
 }
 

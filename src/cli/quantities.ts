@@ -28,7 +28,9 @@ export function parseWhole(option: string, text: string, min: number, max: numbe
 export function checkDeadline(text: string): string {
   const ms = parseDurationText(text);
   if (ms === undefined || ms < limits.minDeadlineMs || ms > limits.maxDeadlineMs) {
-    throw badInput(`--deadline "${text}" must be a length of time from 1s to 7d, such as "90s", "10m" or "2h"`);
+    throw badInput(
+      `--deadline "${text}" must be a length of time from 1s to 7d, such as "90s", "10m" or "2h"`,
+    );
   }
   return text.trim();
 }
@@ -38,7 +40,9 @@ export function parseBudget(text: string): number {
   const match = /^\$?(\d+(?:\.\d+)?|\.\d+)$/.exec(text.trim());
   const dollars = match?.[1] === undefined ? 0 : Number(match[1]);
   if (dollars <= 0 || dollars > limits.maxBudgetDollars) {
-    throw badInput(`--budget "${text}" must be dollars above 0 and at most ${String(limits.maxBudgetDollars)}`);
+    throw badInput(
+      `--budget "${text}" must be dollars above 0 and at most ${String(limits.maxBudgetDollars)}`,
+    );
   }
   return dollars;
 }

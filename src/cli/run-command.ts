@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { z } from 'zod';
 import { renderJob } from '../report/job-table.ts';
 import { oneLine } from '../report/format.ts';

@@ -32,7 +32,10 @@ export async function loadSpecFile(path: string, cwd: string): Promise<SpecFile>
     text = await readFile(file, 'utf8');
   } catch (error) {
     if (systemCode(error) === 'ENOENT' && !/[./]/.test(path)) {
-      throw badInput(`unknown job "${path}": it must be one of ${builtinJobNames.join(', ')}, or a spec file`, error);
+      throw badInput(
+        `unknown job "${path}": it must be one of ${builtinJobNames.join(', ')}, or a spec file`,
+        error,
+      );
     }
     throw badInput(`job spec ${path} cannot be read: ${systemReason(error)}`, error);
   }
@@ -85,7 +88,8 @@ function sourcesOf(document: unknown): readonly Source[] {
   return listAt(document, 'stages').flatMap((stage, stageIndex) =>
     listAt(stage, 'inputs').flatMap((input, index) => {
       const entries = listAt(input, 's3');
-      if (!isRecord(input) || entries.length === 0 || !entries.every((entry) => typeof entry === 'string')) return [];
+      if (!isRecord(input) || entries.length === 0 || !entries.every((entry) => typeof entry === 'string'))
+        return [];
       return [{ where: `stages[${String(stageIndex)}].inputs[${String(index)}].s3`, input, entries }];
     }),
   );
@@ -98,4 +102,3 @@ function listAt(value: unknown, field: string): readonly unknown[] {
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-

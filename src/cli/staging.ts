@@ -67,7 +67,10 @@ export function withLocalPaths(message: string, sets: readonly StagedSet[]): str
 }
 
 /** The file's name without what keys bear badly; its end is kept, since `.gz` there means something. */
-const keyName = (path: string): string => basename(path).replace(/[^A-Za-z0-9._-]+/g, '_').slice(-longestName);
+const keyName = (path: string): string =>
+  basename(path)
+    .replace(/[^A-Za-z0-9._-]+/g, '_')
+    .slice(-longestName);
 
 async function uploadFile(
   store: ObjectStore,

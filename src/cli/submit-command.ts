@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { z } from 'zod';
 import { renderJob } from '../report/job-table.ts';
 import { makeApiClient } from './api-client.ts';
@@ -39,7 +39,9 @@ export function addSubmitCommand(program: Command, console: Console, done: (exit
     .command('submit')
     .description('start a job on a deployed service, or on a stack kept up by "outrider local"')
     .argument('<job>', 'wordcount, grep, sort, groupby, join, or a spec file (JSON)');
-  addTargetOptions(addJobOptions(command, 's3:// objects or prefixes (ending in /); local files with a local stack'))
+  addTargetOptions(
+    addJobOptions(command, 's3:// objects or prefixes (ending in /); local files with a local stack'),
+  )
     .option('-o, --output <s3-prefix>', 's3://bucket/prefix/ for the parts (default: in the data bucket)')
     .option('--client-token <token>', 'two submissions of one job with one token start it once')
     .option('--wait', 'show progress and return when the job has ended')

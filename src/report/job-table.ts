@@ -1,6 +1,12 @@
 import type { JobRecord } from '../contracts/records.ts';
 import {
-  formatBytes, formatCount, formatDollars, formatDuration, formatTime, oneLine, plural,
+  formatBytes,
+  formatCount,
+  formatDollars,
+  formatDuration,
+  formatTime,
+  oneLine,
+  plural,
 } from './format.ts';
 import type { Style } from './style.ts';
 import { renderTable } from './table.ts';

@@ -15,7 +15,9 @@ interface Seen {
 }
 
 /** A server that checks signatures and gives the answers in order, the last one for ever. */
-async function serve(answers: readonly { status: number; body: unknown }[]): Promise<{ client: ApiClient; seen: Seen[] }> {
+async function serve(
+  answers: readonly { status: number; body: unknown }[],
+): Promise<{ client: ApiClient; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = await listen(async (request, response) => {
     const body = await readBody(request, 1_000_000);
@@ -23,14 +25,25 @@ async function serve(answers: readonly { status: number; body: unknown }[]): Pro
     const check = checkSigV4(request, { credentials, region, service: 'execute-api', body });
     const answer = answers[Math.min(seen.length, answers.length - 1)];
     seen.push({
-      method: request.method, url: request.url, body: Buffer.from(body).toString(),
+      method: request.method,
+      url: request.url,
+      body: Buffer.from(body).toString(),
       signature: check.ok ? 'good' : check.message,
     });
     response.writeHead(answer?.status ?? 500, { 'content-type': 'application/json' });
     response.end(typeof answer?.body === 'string' ? answer.body : JSON.stringify(answer?.body));
   });
   onTestFinished(() => server.close());
-  return { client: makeApiClient({ apiUrl: `${server.endpoint}/v1/`, region, credentials, backoffMs: 1, attempts: 3 }), seen };
+  return {
+    client: makeApiClient({
+      apiUrl: `${server.endpoint}/v1/`,
+      region,
+      credentials,
+      backoffMs: 1,
+      attempts: 3,
+    }),
+    seen,
+  };
 }
 
 const spec = { name: 'x', stages: [] };
@@ -42,8 +55,18 @@ describe('API client', () => {
     await client.submit({ spec, clientToken: 't' });
     await client.cancel('odd id/é');
     expect(seen).toEqual([
-      { method: 'GET', url: '/v1/jobs?limit=5&cursor=a%2Bb%2Fc%3D%20%C3%A9%28%27%29', body: '', signature: 'good' },
-      { method: 'POST', url: '/v1/jobs', body: '{"spec":{"name":"x","stages":[]},"clientToken":"t"}', signature: 'good' },
+      {
+        method: 'GET',
+        url: '/v1/jobs?limit=5&cursor=a%2Bb%2Fc%3D%20%C3%A9%28%27%29',
+        body: '',
+        signature: 'good',
+      },
+      {
+        method: 'POST',
+        url: '/v1/jobs',
+        body: '{"spec":{"name":"x","stages":[]},"clientToken":"t"}',
+        signature: 'good',
+      },
       { method: 'POST', url: '/v1/jobs/odd%20id%2F%C3%A9/cancel', body: '', signature: 'good' },
     ]);
   });
@@ -60,13 +83,26 @@ describe('API client', () => {
 
   it('gives up after its attempts', async () => {
     const { client, seen } = await serve([{ status: 500, body: { message: 'broken' } }]);
-    await expect(client.job('x')).rejects.toMatchObject({ name: 'ServiceUnavailable', message: expect.stringMatching(/cannot serve now: broken$/) as string });
+    await expect(client.job('x')).rejects.toMatchObject({
+      name: 'ServiceUnavailable',
+      message: expect.stringMatching(/cannot serve now: broken$/) as string,
+    });
     expect(seen).toHaveLength(3);
   });
 
   it.each([
-    [400, { error: 'InvalidInput', message: 'must be 1', field: 'spec.version' }, 'InvalidInput', 'spec.version: must be 1'],
-    [400, { error: 'InvalidInput', message: 'spec.name must be short', field: 'spec.name' }, 'InvalidInput', 'spec.name must be short'],
+    [
+      400,
+      { error: 'InvalidInput', message: 'must be 1', field: 'spec.version' },
+      'InvalidInput',
+      'spec.version: must be 1',
+    ],
+    [
+      400,
+      { error: 'InvalidInput', message: 'spec.name must be short', field: 'spec.name' },
+      'InvalidInput',
+      'spec.name must be short',
+    ],
     [404, { error: 'NotFound', message: 'no such job: x' }, 'NotFound', 'no such job: x'],
     [409, { error: 'Conflict', message: 'has ended' }, 'Conflict', 'has ended'],
   ])('makes of HTTP status %s what the API says, at once', async (status, body, name, message) => {

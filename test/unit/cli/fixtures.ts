@@ -17,11 +17,17 @@ export function memoryConsole(cwd: string, env: Readonly<Record<string, string>>
   const written = { out: '', err: '' };
   const style = makeStyle({ isTty: false, env: {} });
   const console: Console = {
-    env, cwd,
-    out: (text) => { written.out += text; },
-    err: (text) => { written.err += text; },
+    env,
+    cwd,
+    out: (text) => {
+      written.out += text;
+    },
+    err: (text) => {
+      written.err += text;
+    },
     terminalColumns: () => undefined,
-    outStyle: style, errStyle: style,
+    outStyle: style,
+    errStyle: style,
   };
   return { console, written };
 }

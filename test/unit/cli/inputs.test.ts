@@ -51,7 +51,9 @@ describe('local inputs', () => {
 
   it('tells the size of files', async () => {
     const root = await tree(['abc']);
-    expect(await findLocalFiles('--input', ['abc'], root)).toEqual([{ path: join(root, 'abc'), sizeBytes: 3 }]);
+    expect(await findLocalFiles('--input', ['abc'], root)).toEqual([
+      { path: join(root, 'abc'), sizeBytes: 3 },
+    ]);
   });
 
   it.each([
@@ -69,7 +71,9 @@ describe('local inputs', () => {
   it('refuses a link that leads nowhere, and names it', async () => {
     const root = await tree(['d/f']);
     await symlink('gone', join(root, 'd/broken'));
-    await expect(found(root, ['d'])).rejects.toThrow(`${join(root, 'd/broken')} cannot be read: there is no such file`);
+    await expect(found(root, ['d'])).rejects.toThrow(
+      `${join(root, 'd/broken')} cannot be read: there is no such file`,
+    );
   });
 
   it.skipIf(isRoot)('refuses a file that may not be read', async () => {
@@ -105,17 +109,22 @@ describe('output directory', () => {
   it.skipIf(isRoot)('refuses one that may not be made', async () => {
     const root = await scratchDir();
     await mkdir(join(root, 'locked'), { mode: 0o500 });
-    await expect(checkOutputDir('locked/out', root)).rejects.toThrow(`cannot be made in ${join(root, 'locked')}: permission denied`);
+    await expect(checkOutputDir('locked/out', root)).rejects.toThrow(
+      `cannot be made in ${join(root, 'locked')}: permission denied`,
+    );
   });
 });
 
 describe('quantities on the command line', () => {
-  it.each([['1', 1], ['64k', 65_536], ['32m', 33_554_432], ['1.5MiB', 1_572_864], ['4G', 4_294_967_296]])(
-    'reads the size %s',
-    (text, sizeBytes) => {
-      expect(parseSize('--split-size', text)).toBe(sizeBytes);
-    },
-  );
+  it.each([
+    ['1', 1],
+    ['64k', 65_536],
+    ['32m', 33_554_432],
+    ['1.5MiB', 1_572_864],
+    ['4G', 4_294_967_296],
+  ])('reads the size %s', (text, sizeBytes) => {
+    expect(parseSize('--split-size', text)).toBe(sizeBytes);
+  });
 
   it.each(['', '0', 'm', '-1k', '5g', '1t', '1e6', '32 mm'])('refuses the size %j', (text) => {
     expect(() => parseSize('--split-size', text)).toThrow(
@@ -126,20 +135,25 @@ describe('quantities on the command line', () => {
   it('reads whole numbers within their limits', () => {
     expect(parseWhole('--slots', '8', 1, 8)).toBe(8);
     for (const text of ['0', '9', '2.5', '', 'x', '-1', '1e1']) {
-      expect(() => parseWhole('--slots', text, 1, 8)).toThrow(`--slots "${text}" must be a whole number from 1 to 8`);
+      expect(() => parseWhole('--slots', text, 1, 8)).toThrow(
+        `--slots "${text}" must be a whole number from 1 to 8`,
+      );
     }
   });
 
   it('reads deadlines from a second to a week', () => {
     expect(checkDeadline('10m')).toBe('10m');
     for (const text of ['soon', '0s', '8d', '-1s', '']) {
-      expect(() => checkDeadline(text)).toThrow(`--deadline "${text}" must be a length of time from 1s to 7d`);
+      expect(() => checkDeadline(text)).toThrow(
+        `--deadline "${text}" must be a length of time from 1s to 7d`,
+      );
     }
   });
 
   it('reads budgets', () => {
     expect([parseBudget('2'), parseBudget('$0.50'), parseBudget('.25')]).toEqual([2, 0.5, 0.25]);
-    for (const text of ['0', '-1', 'x', '1e3', '1000001']) expect(() => parseBudget(text)).toThrow('must be dollars');
+    for (const text of ['0', '-1', 'x', '1e3', '1000001'])
+      expect(() => parseBudget(text)).toThrow('must be dollars');
   });
 });
 

@@ -10,13 +10,22 @@ import { memoryConsole, scratchDir } from './fixtures.ts';
 describe('outrider', () => {
   it.each([
     [['bogus'], "outrider: unknown command 'bogus' (Did you mean logs?)\n"],
-    [['run', 'sort', '-o', 'x', '--polic', 'x'], "outrider: unknown option '--polic' (Did you mean --policy?)\n"],
+    [
+      ['run', 'sort', '-o', 'x', '--polic', 'x'],
+      "outrider: unknown option '--polic' (Did you mean --policy?)\n",
+    ],
     [['run'], "outrider: required option '-o, --output <dir>' not specified\n"],
     [['status'], "outrider: missing required argument 'job'\n"],
     [['run', 'wordcount', '-o', 'x'], 'outrider: wordcount needs --input: files, directories or patterns\n'],
-    [['status', 'x', '--endpoint', 'ftp://x'], 'outrider: endpoint "ftp://x" must be an http:// or https:// address\n'],
+    [
+      ['status', 'x', '--endpoint', 'ftp://x'],
+      'outrider: endpoint "ftp://x" must be an http:// or https:// address\n',
+    ],
     [['local', '--port', '99999'], 'outrider: --port "99999" must be a whole number from 1 to 65535\n'],
-    [['logs', 'x', '--task', '3'], 'outrider: --task must be stage/index or stage/index/number, such as "tokenize/3"\n'],
+    [
+      ['logs', 'x', '--task', '3'],
+      'outrider: --task must be stage/index or stage/index/number, such as "tokenize/3"\n',
+    ],
   ])('answers %j with one line and exit code 2', async (args, line) => {
     const { console, written } = memoryConsole(await scratchDir());
     expect(await execute(args, console)).toBe(2);
@@ -46,14 +55,19 @@ describe('failures', () => {
   it('is one line, with the stack only where it is asked for', () => {
     const error = new Error('first\nsecond');
     expect(describeFailure(error, {})).toBe('outrider: first second');
-    expect(describeFailure(error, { OUTRIDER_DEBUG: '1' })).toMatch(/^outrider: first second\nError: first\nsecond\n {4}at /);
+    expect(describeFailure(error, { OUTRIDER_DEBUG: '1' })).toMatch(
+      /^outrider: first second\nError: first\nsecond\n {4}at /,
+    );
   });
 });
 
 describe('finding the service', () => {
   const connection = {
-    apiUrl: 'http://127.0.0.1:4000/v1', region: 'us-east-1',
-    credentials: { accessKeyId: 'a', secretAccessKey: 'b' }, environment: { X: 'y' }, outputs: {},
+    apiUrl: 'http://127.0.0.1:4000/v1',
+    region: 'us-east-1',
+    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+    environment: { X: 'y' },
+    outputs: {},
   };
 
   it('takes the local stack of the directory, and its keys also for its own address', async () => {
@@ -63,7 +77,9 @@ describe('finding the service', () => {
     expect((await stat(join(cwd, '.outrider/connection.json'))).mode & 0o777).toBe(0o600);
     const { console } = memoryConsole(cwd);
     expect((await findTarget({}, console)).stack).toMatchObject(connection);
-    expect((await findTarget({ endpoint: 'http://127.0.0.1:4000/v1/' }, console)).stack).toMatchObject(connection);
+    expect((await findTarget({ endpoint: 'http://127.0.0.1:4000/v1/' }, console)).stack).toMatchObject(
+      connection,
+    );
     await removeConnection(join(cwd, '.outrider'));
     await expect(findTarget({}, console)).rejects.toMatchObject({ name: 'InvalidInput' });
   });
@@ -82,6 +98,8 @@ describe('finding the service', () => {
     const cwd = await scratchDir();
     await writeFile(join(cwd, 'connection.json'), '{"apiUrl":1}');
     const { console } = memoryConsole(cwd);
-    await expect(findTarget({ stateDir: '.' }, console)).rejects.toThrow('is not what "outrider local" writes');
+    await expect(findTarget({ stateDir: '.' }, console)).rejects.toThrow(
+      'is not what "outrider local" writes',
+    );
   });
 });

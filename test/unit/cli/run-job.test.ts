@@ -49,9 +49,15 @@ async function fakeStack(states: readonly Partial<JobRecord>[], onPoll?: (poll: 
     startStack: ({ stateDir }) => {
       log.push('start');
       return Promise.resolve({
-        apiUrl: client.apiUrl, region: 'us-east-1', credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-        environment: { stateDir }, outputs: { DataBucketName: bucket },
-        stop: () => { log.push('stop'); return Promise.resolve(); },
+        apiUrl: client.apiUrl,
+        region: 'us-east-1',
+        credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+        environment: { stateDir },
+        outputs: { DataBucketName: bucket },
+        stop: () => {
+          log.push('stop');
+          return Promise.resolve();
+        },
       });
     },
     storeOf: () => store,
@@ -62,13 +68,22 @@ async function fakeStack(states: readonly Partial<JobRecord>[], onPoll?: (poll: 
 
 const options = (changes: Partial<RunOptions>): RunOptions => ({
   ...jobOptionsSchema.parse({ input: ['in'] }),
-  output: 'out', slots: '2', stateDir: undefined, keepState: false, quiet: true, json: true,
+  output: 'out',
+  slots: '2',
+  stateDir: undefined,
+  keepState: false,
+  quiet: true,
+  json: true,
   ...changes,
 });
 
 const succeeded: Partial<JobRecord> = {
-  state: 'succeeded', endedAt: epochMs(1_001_000),
-  parts: [{ key: `${outputKey}part-00000`, sizeBytes: 8 }, { key: `${outputKey}part-00001`, sizeBytes: 0 }],
+  state: 'succeeded',
+  endedAt: epochMs(1_001_000),
+  parts: [
+    { key: `${outputKey}part-00000`, sizeBytes: 8 },
+    { key: `${outputKey}part-00001`, sizeBytes: 0 },
+  ],
 };
 
 async function publish(store: MemoryObjectStore): Promise<void> {
@@ -97,15 +112,20 @@ describe('outrider run', () => {
     expect((await readdir(join(cwd, 'out'))).sort()).toEqual(['_SUCCESS', 'part-00000', 'part-00001']);
     expect(await readFile(join(cwd, 'out/part-00000'), 'utf8')).toBe('a\t1\nb\t2\n');
     const input = requests[0]?.spec.stages[0]?.inputs[0];
-    const prefix = input !== undefined && 's3' in input ? (input.s3[0] ?? '').slice(`s3://${bucket}/`.length) : '';
+    const prefix =
+      input !== undefined && 's3' in input ? (input.s3[0] ?? '').slice(`s3://${bucket}/`.length) : '';
     expect(prefix).toMatch(/^input\/[0-9a-f]{12}\/$/);
     const staged: string[] = [];
     for await (const { key } of store.list({ bucket, key: prefix })) {
-      staged.push(`${key.slice(prefix.length)}: ${Buffer.from(await store.readAll({ bucket, key })).toString()}`);
+      staged.push(
+        `${key.slice(prefix.length)}: ${Buffer.from(await store.readAll({ bucket, key })).toString()}`,
+      );
     }
     expect(staged).toEqual(['0-a_b.txt: aaa', '1-b.txt.gz: bbb']);
     expect(JSON.parse(written.out)).toMatchObject({
-      jobId: 'wordcount-0123456789ab', state: 'succeeded', wallMs: 1_000,
+      jobId: 'wordcount-0123456789ab',
+      state: 'succeeded',
+      wallMs: 1_000,
       output: [join(cwd, 'out/part-00000'), join(cwd, 'out/part-00001')],
     });
     expect(written.err).toBe('');
@@ -119,7 +139,8 @@ describe('outrider run', () => {
     await writeFile(join(cwd, 'in'), bytes);
     expect(await runCommand('wordcount', options({}), deps, never)).toBe(0);
     const input = requests[0]?.spec.stages[0]?.inputs[0];
-    const prefix = input !== undefined && 's3' in input ? (input.s3[0] ?? '').slice(`s3://${bucket}/`.length) : '';
+    const prefix =
+      input !== undefined && 's3' in input ? (input.s3[0] ?? '').slice(`s3://${bucket}/`.length) : '';
     expect(Buffer.compare(await store.readAll({ bucket, key: `${prefix}0-in` }), bytes)).toBe(0);
   });
 
@@ -137,7 +158,11 @@ describe('outrider run', () => {
           const uri = input !== undefined && 's3' in input ? input.s3[0] : '';
           const key = `${String(uri).slice(`s3://${bucket}/`.length)}0-a_b.txt`;
           return Promise.resolve(
-            jobRecord({ state: 'failed', endedAt: epochMs(1_000_500), error: { name: 'JobFailed', message: `stage tokenize, task 0: ${key} line 7 is bad` } }),
+            jobRecord({
+              state: 'failed',
+              endedAt: epochMs(1_000_500),
+              error: { name: 'JobFailed', message: `stage tokenize, task 0: ${key} line 7 is bad` },
+            }),
           );
         },
       }),
@@ -164,7 +189,11 @@ describe('outrider run', () => {
     await mkdir(join(cwd, 'full'));
     await writeFile(join(cwd, 'full/x'), '');
     const wrong: readonly (readonly [string, Partial<RunOptions>, string])[] = [
-      ['wordcuont', {}, 'unknown job "wordcuont": it must be one of wordcount, grep, sort, groupby, join, or a spec file'],
+      [
+        'wordcuont',
+        {},
+        'unknown job "wordcuont": it must be one of wordcount, grep, sort, groupby, join, or a spec file',
+      ],
       ['wordcount', { input: ['gone'] }, '--input gone cannot be read: there is no such file or directory'],
       ['wordcount', { input: ['s3://a/b'] }, '--input s3://a/b must be a local path here'],
       ['wordcount', { output: 'full' }, '--output full is not empty'],
@@ -179,7 +208,8 @@ describe('outrider run', () => {
     ];
     for (const [job, changes, message] of wrong) {
       await expect(runCommand(job, options(changes), deps, never)).rejects.toMatchObject({
-        name: 'InvalidInput', message: expect.stringContaining(message) as string,
+        name: 'InvalidInput',
+        message: expect.stringContaining(message) as string,
       });
     }
     expect(log).toEqual([]);
@@ -190,16 +220,31 @@ describe('outrider run', () => {
     await publish(store);
     await mkdir(join(cwd, 'jobs'));
     await writeFile(join(cwd, 'jobs/words.txt'), 'x');
-    const stages = [{ name: 'find', operator: 'grep', options: { pattern: 'x' }, inputs: [{ s3: ['*.txt'] }] }];
+    const stages = [
+      { name: 'find', operator: 'grep', options: { pattern: 'x' }, inputs: [{ s3: ['*.txt'] }] },
+    ];
     await writeFile(join(cwd, 'jobs/spec.json'), JSON.stringify({ name: 'mine', stages }));
-    expect(await runCommand('jobs/spec.json', options({ input: [], workerSize: 'large', deadline: '5m' }), deps, never)).toBe(0);
+    expect(
+      await runCommand(
+        'jobs/spec.json',
+        options({ input: [], workerSize: 'large', deadline: '5m' }),
+        deps,
+        never,
+      ),
+    ).toBe(0);
     expect(requests[0]?.spec).toMatchObject({
-      name: 'mine', deadline: '5m',
-      stages: [{ worker: { kind: 'lambda', size: 'large' }, inputs: [{ s3: [expect.stringMatching(/^s3:\/\/data\/input\/[0-9a-f]{12}\/$/) as string] }] }],
+      name: 'mine',
+      deadline: '5m',
+      stages: [
+        {
+          worker: { kind: 'lambda', size: 'large' },
+          inputs: [{ s3: [expect.stringMatching(/^s3:\/\/data\/input\/[0-9a-f]{12}\/$/) as string] }],
+        },
+      ],
     });
-    await expect(runCommand('jobs/spec.json', options({ pattern: 'x', input: [], output: 'o2' }), deps, never)).rejects.toThrow(
-      '--pattern cannot go with a spec file',
-    );
+    await expect(
+      runCommand('jobs/spec.json', options({ pattern: 'x', input: [], output: 'o2' }), deps, never),
+    ).rejects.toThrow('--pattern cannot go with a spec file');
   });
 
   it('cancels the job and stops the stack when it is interrupted', async () => {
@@ -208,7 +253,9 @@ describe('outrider run', () => {
       if (poll === 1) interrupt.abort(new Error('ended by SIGINT'));
     });
     await writeInputs(cwd);
-    await expect(runCommand('wordcount', options({}), deps, interrupt.signal)).rejects.toThrow('ended by SIGINT');
+    await expect(runCommand('wordcount', options({}), deps, interrupt.signal)).rejects.toThrow(
+      'ended by SIGINT',
+    );
     expect(log).toEqual(['start', 'cancel', 'stop']);
   });
 
@@ -244,7 +291,9 @@ describe('outrider run', () => {
     await writeInputs(cwd);
     await publish(store);
     expect(await runCommand('wordcount', options({ quiet: false, json: false }), deps, never)).toBe(0);
-    expect(written.err).toBe('job running\ntokenize: 2/4 tasks, 2 running\njob succeeded\ntokenize: 4/4 tasks\n');
+    expect(written.err).toBe(
+      'job running\ntokenize: 2/4 tasks, 2 running\njob succeeded\ntokenize: 4/4 tasks\n',
+    );
     expect(written.out).toMatch(/^wordcount-0123456789ab succeeded in 1\.0s\n/);
     expect(written.out).toMatch(/output {4}out\n$/);
   });

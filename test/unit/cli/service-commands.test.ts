@@ -41,8 +41,11 @@ class FakeService {
       await s3.close();
     });
     this.connection = {
-      apiUrl: `${api.endpoint}/v1`, region, credentials,
-      environment: { AWS_ENDPOINT_URL_S3: s3.endpoint }, outputs: { DataBucketName: 'data' },
+      apiUrl: `${api.endpoint}/v1`,
+      region,
+      credentials,
+      environment: { AWS_ENDPOINT_URL_S3: s3.endpoint },
+      outputs: { DataBucketName: 'data' },
     };
     await mkdir(join(this.cwd, '.outrider'));
     await writeConnection(join(this.cwd, '.outrider'), this.connection);
@@ -72,7 +75,11 @@ class FakeService {
 }
 
 const succeeded = jobRecord({ state: 'succeeded', endedAt: epochMs(1_002_000) });
-const failed = jobRecord({ state: 'failed', endedAt: epochMs(1_002_000), error: { name: 'JobFailed', message: 'count/0: no' } });
+const failed = jobRecord({
+  state: 'failed',
+  endedAt: epochMs(1_002_000),
+  error: { name: 'JobFailed', message: 'count/0: no' },
+});
 
 describe('commands to a service', () => {
   let service = new FakeService();
@@ -83,18 +90,41 @@ describe('commands to a service', () => {
   it('submits s3:// inputs as they are, under the token that is given', async () => {
     await service.start();
     const result = await service.run(
-      'submit', 'wordcount', '--input', 's3://books/en/', '--output', 's3://results/c/', '--client-token', 't1', '--json',
+      'submit',
+      'wordcount',
+      '--input',
+      's3://books/en/',
+      '--output',
+      's3://results/c/',
+      '--client-token',
+      't1',
+      '--json',
     );
-    expect(result).toEqual({ exitCode: 0, out: `{\n  "jobId": "${jobId}",\n  "started": true\n}\n`, err: '' });
+    expect(result).toEqual({
+      exitCode: 0,
+      out: `{\n  "jobId": "${jobId}",\n  "started": true\n}\n`,
+      err: '',
+    });
     expect(service.bodies).toMatchObject([
-      { clientToken: 't1', spec: { name: 'wordcount', output: 's3://results/c/', stages: [{ inputs: [{ s3: ['s3://books/en/'] }] }, {}] } },
+      {
+        clientToken: 't1',
+        spec: {
+          name: 'wordcount',
+          output: 's3://results/c/',
+          stages: [{ inputs: [{ s3: ['s3://books/en/'] }] }, {}],
+        },
+      },
     ]);
   });
 
   it('uploads local files to a local stack', async () => {
     await service.start();
     await writeFile(join(service.cwd, 'f.txt'), 'some words');
-    expect(await service.run('submit', 'wordcount', '--input', 'f.txt')).toEqual({ exitCode: 0, out: `${jobId}\n`, err: '' });
+    expect(await service.run('submit', 'wordcount', '--input', 'f.txt')).toEqual({
+      exitCode: 0,
+      out: `${jobId}\n`,
+      err: '',
+    });
     const { connection } = service;
     if (connection === undefined) throw new Error('not started');
     const contents: string[] = [];
@@ -114,7 +144,10 @@ describe('commands to a service', () => {
     expect(JSON.parse(result.out)).toEqual(JSON.parse(JSON.stringify(failed)));
     const { connection } = service;
     if (connection === undefined) throw new Error('not started');
-    expect(await Array.fromAsync(objectStoreOf(connection).list({ bucket: 'data', key: 'input/' }))).toEqual([]);
+    const left: string[] = [];
+    for await (const { key } of objectStoreOf(connection).list({ bucket: 'data', key: 'input/' }))
+      left.push(key);
+    expect(left).toEqual([]);
   });
 
   it('shows, follows and cancels a job', async () => {
@@ -125,7 +158,11 @@ describe('commands to a service', () => {
     const watched = await service.run('watch', jobId);
     expect([watched.exitCode, watched.err]).toEqual([0, 'job succeeded\n']);
     expect(watched.out).toContain(`${jobId} succeeded in 2.0s`);
-    expect(await service.run('cancel', jobId)).toEqual({ exitCode: 0, out: `${jobId} is told to end\n`, err: '' });
+    expect(await service.run('cancel', jobId)).toEqual({
+      exitCode: 0,
+      out: `${jobId} is told to end\n`,
+      err: '',
+    });
     expect(service.requests.at(-1)).toBe(`POST /v1/jobs/${jobId}/cancel`);
   });
 
@@ -137,7 +174,11 @@ describe('commands to a service', () => {
 
   it.each(['status', 'watch', 'cancel'])('answers %s of an unknown job with one line', async (command) => {
     await service.start();
-    expect(await service.run(command, 'x')).toEqual({ exitCode: 2, out: '', err: 'outrider: no such job: x\n' });
+    expect(await service.run(command, 'x')).toEqual({
+      exitCode: 2,
+      out: '',
+      err: 'outrider: no such job: x\n',
+    });
   });
 
   it('lists page after page', async () => {
@@ -152,6 +193,8 @@ describe('commands to a service', () => {
 
   it('refuses logs of what is no job id', async () => {
     await service.start();
-    expect((await service.run('logs', 'x')).err).toBe('outrider: no such job: x; "outrider list" names them\n');
+    expect((await service.run('logs', 'x')).err).toBe(
+      'outrider: no such job: x; "outrider list" names them\n',
+    );
   });
 });

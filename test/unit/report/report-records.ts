@@ -5,8 +5,18 @@ import { epochMs } from '../../../src/contracts/units.ts';
 
 /** A stage of 4 tasks of which none has begun, but for what a test says. */
 export const stageSummary = (changes: Partial<StageSummary> = {}): StageSummary => ({
-  name: 'tokenize', operator: 'tokenize', tasks: 4, done: 0, running: 0, failed: 0, bytesIn: 0, bytesOut: 0,
-  recordsIn: 0, recordsOut: 0, workerMs: 0, progress: 0,
+  name: 'tokenize',
+  operator: 'tokenize',
+  tasks: 4,
+  done: 0,
+  running: 0,
+  failed: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  recordsIn: 0,
+  recordsOut: 0,
+  workerMs: 0,
+  progress: 0,
   ...changes,
 });
 

@@ -17,11 +17,12 @@ describe('table', () => {
       { heading: 'N', align: 'right' },
       { heading: 'NOTE', align: 'left' },
     ] as const;
-    expect(renderTable(columns, [['the', '1,000', ''], ['nation', '7', 'x']])).toEqual([
-      'WORD        N  NOTE',
-      'the     1,000',
-      'nation      7  x',
-    ]);
+    expect(
+      renderTable(columns, [
+        ['the', '1,000', ''],
+        ['nation', '7', 'x'],
+      ]),
+    ).toEqual(['WORD        N  NOTE', 'the     1,000', 'nation      7  x']);
   });
 });
 
@@ -53,7 +54,9 @@ describe('progress bars', () => {
   });
 
   it('is never full before the last task is done, and never wider than the terminal', () => {
-    const job = jobRecord({ stages: [stageSummary({ name: 'a-very-long-name-of-a-stage', done: 3, running: 1, progress: 1 })] });
+    const job = jobRecord({
+      stages: [stageSummary({ name: 'a-very-long-name-of-a-stage', done: 3, running: 1, progress: 1 })],
+    });
     const [bar = ''] = renderBars(job, 0, 200, plain);
     expect(bar).toContain(' 99% 3/4 tasks, 1 running');
     for (const line of renderBars(job, 0, 30, plain)) expect(line.length).toBeLessThan(30);
@@ -65,8 +68,14 @@ describe('progress bars', () => {
 
   it('says in plain lines only what has changed', () => {
     const first = jobRecord({ state: 'running', stages: [stageSummary()] });
-    const second = jobRecord({ state: 'running', stages: [stageSummary({ done: 1, running: 3, progress: 0.4 })] });
-    const third = jobRecord({ state: 'running', stages: [stageSummary({ done: 1, running: 3, progress: 0.6 })] });
+    const second = jobRecord({
+      state: 'running',
+      stages: [stageSummary({ done: 1, running: 3, progress: 0.4 })],
+    });
+    const third = jobRecord({
+      state: 'running',
+      stages: [stageSummary({ done: 1, running: 3, progress: 0.6 })],
+    });
     expect(renderChanges(undefined, first)).toEqual(['job running']);
     expect(renderChanges(first, second)).toEqual(['tokenize: 1/4 tasks, 3 running']);
     expect(renderChanges(second, third)).toEqual([]);
@@ -80,8 +89,13 @@ describe('job report', () => {
     deadlineAt: epochMs(1_060_000),
     stages: [
       stageSummary({
-        done: 4, bytesIn: 10_761_413, bytesOut: 2_048, recordsIn: 60_000, recordsOut: 1_234,
-        startedAt: epochMs(1_000_500), endedAt: epochMs(1_004_600),
+        done: 4,
+        bytesIn: 10_761_413,
+        bytesOut: 2_048,
+        recordsIn: 60_000,
+        recordsOut: 1_234,
+        startedAt: epochMs(1_000_500),
+        endedAt: epochMs(1_004_600),
       }),
     ],
     attempts: { ...noAttempts, launched: 5, lost: 1 },
@@ -106,7 +120,10 @@ describe('job report', () => {
   });
 
   it('shows the error of a failed job on one line', () => {
-    const failed = jobRecord({ state: 'failed', error: { name: 'JobFailed', message: 'tokenize/3:\nout of memory' } });
+    const failed = jobRecord({
+      state: 'failed',
+      error: { name: 'JobFailed', message: 'tokenize/3:\nout of memory' },
+    });
     expect(renderJob(failed, undefined, plain).at(-1)).toBe('error     tokenize/3: out of memory');
   });
 
@@ -126,11 +143,18 @@ describe('job report', () => {
 
   it('gives scripts the names that they rely on', () => {
     expect(runReport(ended, ['/out/part-00000'])).toEqual({
-      jobId: 'wordcount-0123456789ab', state: 'succeeded', policy: 'none', wallMs: 12_300, stages: ended.stages,
+      jobId: 'wordcount-0123456789ab',
+      state: 'succeeded',
+      policy: 'none',
+      wallMs: 12_300,
+      stages: ended.stages,
       output: ['/out/part-00000'],
       attempts: { launched: 5, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 1 },
-      workerSeconds: 15, dollars: 0.000123, deadline: { at: '1970-01-01T00:17:40.000Z', met: true },
-      counters: { skippedRecords: 3, other: 0 }, error: null,
+      workerSeconds: 15,
+      dollars: 0.000123,
+      deadline: { at: '1970-01-01T00:17:40.000Z', met: true },
+      counters: { skippedRecords: 3, other: 0 },
+      error: null,
     });
     expect(runReport(jobRecord(), []).deadline).toBeNull();
   });
