@@ -137,12 +137,12 @@ export class Cluster implements WorkerHost {
     const { crashes } = this.scenario.faults;
     if (spells !== undefined) {
       const rng = node.rng.fork('spells');
-      const begin = (): void => this.pool.setSpell(node, Math.max(1, sample(spells.slowdown, rng)));
-      this.alternate({ node, rng, everyMs: spells.everyMs, lastsMs: spells.lastsMs, begin, end: () => this.pool.setSpell(node, 1) });
+      const begin = (): void => { this.pool.setSpell(node, Math.max(1, sample(spells.slowdown, rng))); };
+      this.alternate({ node, rng, everyMs: spells.everyMs, lastsMs: spells.lastsMs, begin, end: () => { this.pool.setSpell(node, 1); } });
     }
     if (crashes === undefined) return;
     const rng = node.rng.fork('crashes');
-    const end = (): void => this.pool.setUp(node, true);
+    const end = (): void => { this.pool.setUp(node, true); };
     this.alternate({ node, rng, everyMs: crashes.everyMs, lastsMs: crashes.repairMs, begin: () => this.crash(node), end });
   }
 
@@ -155,14 +155,14 @@ export class Cluster implements WorkerHost {
       const waitMs = Math.max(1, sampleMs(length, rng));
       this.queue.schedule(epochMs(this.now() + waitMs), { kind, subject: node.name, run });
     };
-    const good = (): void => after(everyMs, 'trouble', async () => {
+    const good = (): void => { after(everyMs, 'trouble', async () => {
       if (!this.faultsGoOn()) return;
       await begin();
       after(lastsMs, 'relief', () => {
         end();
         good();
       });
-    });
+    }); };
     good();
   }
 

@@ -12,7 +12,7 @@ function taskMs(task: TaskView): number | undefined {
 
 function stageOutcome(stage: StageView): StageOutcome {
   return {
-    name: stage.shape.name, tasks: stage.tasks.length, openedAtMs: stage.openedAt, doneAtMs: stage.doneAt,
+    name: stage.shape.name, tasks: stage.tasks.length, upstream: stage.shape.upstream, openedAtMs: stage.openedAt, doneAtMs: stage.doneAt,
     taskMs: stage.tasks.flatMap((task) => taskMs(task) ?? []),
   };
 }

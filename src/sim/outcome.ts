@@ -23,6 +23,8 @@ export interface AttemptOutcome {
 export interface StageOutcome {
   readonly name: string;
   readonly tasks: number;
+  /** Places of the stages that it reads. */
+  readonly upstream: readonly number[];
   readonly openedAtMs: number | undefined;
   readonly doneAtMs: number | undefined;
   /** For each task, from the first claim of any of its attempts to its result; tasks without one are left out. */

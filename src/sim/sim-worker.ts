@@ -137,7 +137,7 @@ export class SimWorker implements NodeLoad {
       readyAt = Math.max(readyAt, producer.redoneAt);
     }
     if (readyAt === now) this.read();
-    else this.next = this.plan(readyAt - now, 'redone', () => this.read());
+    else this.next = this.plan(readyAt - now, 'redone', () => { this.read(); });
   }
 
   private read(): void {
@@ -163,7 +163,8 @@ export class SimWorker implements NodeLoad {
     const { draw } = this.assignment;
     const fate = Math.min(draw.failsAt ?? Infinity, draw.diesAt ?? Infinity);
     if (fate === Infinity) this.begin('compute', draw.workMs, () => this.wrapUp());
-    else this.begin('compute', Math.round(fate * draw.workMs), () => (fate === draw.failsAt ? this.fail() : this.die()));
+    else if (fate === draw.failsAt) this.begin('compute', Math.round(fate * draw.workMs), () => this.fail());
+    else this.begin('compute', Math.round(fate * draw.workMs), () => { this.die(); });
   }
 
   private wrapUp(): void | Promise<void> {

@@ -98,7 +98,7 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
     onStopOrdered: async (jobId, attemptId) => {
       if (scenario.scheduler.cancel === 'immediate') await cluster.kill(jobId, attemptId);
     },
-    onCommitted: (jobId, result) => cluster.keepOutput(jobId, result),
+    onCommitted: (jobId, result) => { cluster.keepOutput(jobId, result); },
   });
   const cluster = new Cluster({
     scenario, queue, now: () => clock.now(), store, jobs: byId, rng: rng.fork('cluster'),
