@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { late } from '../../../../src/core/policy/late/late.ts';
+import { slowNodes } from '../../../../src/core/policy/late/slow-node-threshold.ts';
+import { times, told, viewOf } from '../../../support/policy-views.ts';
+
+const size = 1_000_000;
+const slow = { ranMs: 100_000, bytesRead: 100_000 };
+
+describe('LATE', () => {
+  it('ranks by time left: B at half the rate with 10 % done before A at a fifth with 90 % done', () => {
+    const view = viewOf([
+      { running: [{ ranMs: 4_500_000, bytesRead: 0.9 * size }] },
+      { running: [{ ranMs: 200_000, bytesRead: 0.1 * size }] },
+      ...times(6, { doneMs: 1_000_000 }),
+    ]);
+    expect(told(late.propose(view))).toEqual(['backup 1 1800000', 'backup 0 500000']);
+  });
+
+  it('copies nothing while a task waits', () => {
+    expect(late.propose(viewOf([{ running: [slow] }, ...times(6, { doneMs: 10_000 }), {}]))).toEqual([]);
+  });
+
+  it('leaves a task alone until it has run for a minute', () => {
+    const at = (ranMs: number): string[] => told(late.propose(viewOf([{ running: [{ ranMs, bytesRead: 100 }] }, ...times(6, { doneMs: 10_000 })])));
+    expect(at(59_999)).toEqual([]);
+    expect(at(60_000)).toEqual(['backup 0 599940000']);
+  });
+
+  it('copies a task once', () => {
+    const view = viewOf([{ running: [slow, slow] }, { running: [slow] }, ...times(12, { doneMs: 10_000 })]);
+    expect(told(late.propose(view))).toEqual(['backup 1 900000']);
+  });
+
+  it('finds no task slow among equals', () => {
+    expect(late.propose(viewOf([...times(3, { running: [slow] }), ...times(9, { doneMs: 1_000_000 })]))).toEqual([]);
+  });
+
+  it('ranks a task without progress first', () => {
+    const view = viewOf([{ running: [slow] }, { running: [{ ranMs: 70_000, bytesRead: 0 }] }, ...times(10, { doneMs: 10_000 })]);
+    expect(told(late.propose(view))).toEqual(['backup 1 1000000000000', 'backup 0 900000']);
+  });
+
+  it('allows a tenth of the slots to copies, and at least one', () => {
+    expect([5, 10, 19, 20, 80].map((cluster) => late.copyCap?.(viewOf([{}], { cluster })))).toEqual([1, 1, 1, 2, 8]);
+  });
+
+  it('declines nodes strictly below the 25th percentile of progress', () => {
+    // The example's nodes at 2.9 min: ten with 2.9 tasks, X with 1, Y with 0.29.
+    const fast = Array.from({ length: 10 }, (_, index) => `fast${index}`);
+    const view = viewOf([
+      ...fast.flatMap((node) => [...times(2, { doneMs: 60_000, node }), { running: [{ ranMs: 54_000, bytesRead: 0.9 * size, node }] }]),
+      { doneMs: 174_000, node: 'X' },
+      { running: [{ ranMs: 174_000, bytesRead: 0.29 * size, node: 'Y' }] },
+    ]);
+    expect(slowNodes(view, 0.25)).toEqual(['Y', 'X']);
+    expect(slowNodes(view, 0)).toEqual([]);
+    expect(told(late.propose(view))).toEqual(['backup 31 426000']);
+    expect(late.propose(view)[0]).toMatchObject({ avoidNodes: ['Y', 'X'] });
+  });
+});

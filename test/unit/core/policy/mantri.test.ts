@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import type { PolicyConfigInput } from '../../../../src/contracts/policy-config.ts';
+import { mantri } from '../../../../src/core/policy/mantri/mantri.ts';
+import { outrider } from '../../../../src/core/policy/outrider/outrider.ts';
+import { type RunningSpec, type TaskSpec, times, told, viewOf } from '../../../support/policy-views.ts';
+
+const size = 1_000_000;
+/** Enough finished tasks of 100 s that one more sample hardly moves their mean. */
+const done = times(999, { doneMs: 100_000 });
+const noRestart: PolicyConfigInput = { mantri: { restartsPerTask: 0 } };
+const copyAt = (share: number, ranMs = 100_000): RunningSpec => ({ ranMs, bytesRead: share * size });
+
+const contended = (running: readonly RunningSpec[], config: PolicyConfigInput = noRestart, more: TaskSpec = {}): string[] =>
+  told(mantri.propose(viewOf([...done, { ...more, running }, {}], { config, free: 1 }))).map((each) => each.replace(/ -?\d+$/, ''));
+const spare = (running: readonly RunningSpec[], more: TaskSpec = {}): string[] =>
+  told(mantri.propose(viewOf([...done, { ...more, running }]))).map((each) => each.replace(/ -?\d+$/, ''));
+
+describe('Mantri while tasks wait', () => {
+  it('duplicates a task with one copy if a new one takes less than half of its time left', () => {
+    expect(contended([copyAt(1 / 3)])).toEqual([]);
+    expect(contended([copyAt(0.33)])).toEqual(['backup 999']);
+  });
+
+  it('duplicates a task with two copies if a new one takes less than two thirds', () => {
+    expect(contended([copyAt(0.4), copyAt(0.4)])).toEqual([]);
+    expect(contended([copyAt(0.39), copyAt(0.39)])).toEqual(['backup 999']);
+  });
+
+  it('restarts a task whose time left exceeds a new copy by Δ', () => {
+    expect(contended([copyAt(0.47)], {})).toEqual(['restart 999']);
+    expect(contended([copyAt(0.48)], {})).toEqual([]);
+  });
+
+  it('prefers duplicates where queueing is long', () => {
+    expect(contended([copyAt(0.2)], { mantri: { prefer: 'duplicate' } })).toEqual(['backup 999']);
+    expect(contended([copyAt(0.47)], { mantri: { prefer: 'duplicate' } })).toEqual(['restart 999']);
+  });
+
+  it('leaves a task alone for Δ after its last copy', () => {
+    expect(contended([copyAt(0.1), { ranMs: 9_999, bytesRead: 1 }])).toEqual([]);
+    expect(contended([copyAt(0.1), { ranMs: 10_000, bytesRead: 1 }])).toEqual(['backup 999']);
+  });
+
+  it('acts on a task that has read nothing once Δ has passed', () => {
+    expect(contended([{ ranMs: 10_000, bytesRead: 0 }], {})).toEqual([]);
+    expect(contended([{ ranMs: 10_001, bytesRead: 0 }], {})).toEqual(['restart 999']);
+  });
+});
+
+describe('Mantri with slots to spare', () => {
+  it('duplicates what saves more than ρ Δ', () => {
+    expect(spare([copyAt(0.43)])).toEqual(['backup 999']);
+    expect(spare([copyAt(0.44)])).toEqual([]);
+  });
+
+  it('never acts on a task that is slow because it reads more', () => {
+    const big = { bytes: 10 * size };
+    expect(spare([copyAt(1)], big)).toEqual([]);
+    expect(contended([copyAt(1)], {}, big)).toEqual([]);
+  });
+
+  it('acts when reports stop', () => {
+    const quiet = (silentMs: number): string[] => spare([{ ranMs: 50_000, bytesRead: 0.5 * size, silentMs }]);
+    expect(quiet(0)).toEqual([]);
+    expect(quiet(85_000)).toEqual(['backup 999']);
+  });
+
+  it('keeps the two fastest of three copies that are old enough', () => {
+    expect(spare([copyAt(0.1), copyAt(0.2), copyAt(0.3)])).toEqual(['prune 999']);
+    const proposals = mantri.propose(viewOf([...done, { running: [copyAt(0.1), copyAt(0.2), copyAt(0.3)] }]));
+    expect(proposals[0]).toMatchObject({ kind: 'prune', attempt: { id: 'map/999/0' } });
+    expect(spare([copyAt(0.6), copyAt(0.6), copyAt(0.01, 9_000)])).toEqual([]);
+  });
+
+  it('declines nodes known to be slow', () => {
+    const view = viewOf([...done, ...times(3, { doneMs: 300_000, node: 'bad' }), { running: [copyAt(0.1)] }]);
+    expect(mantri.propose(view)).toMatchObject([{ kind: 'backup', avoidNodes: ['bad'] }]);
+  });
+});
+
+describe('outrider', () => {
+  it('says that more input explains a slow task', () => {
+    const view = viewOf([...done, { bytes: 10 * size, running: [copyAt(1)] }]);
+    expect(outrider.propose(view)).toMatchObject([{ kind: 'decline', reason: 'input-explained', facts: { remMs: 900_000, slownessForInput: 1 } }]);
+  });
+
+  it('copies a slow task away from where it runs', () => {
+    const view = viewOf([...done, { running: [{ ...copyAt(0.2), node: 'here' }] }]);
+    expect(outrider.propose(view)).toMatchObject([{ kind: 'backup', avoidNodes: ['here'] }]);
+  });
+
+  it('acts on nothing before it has samples', () => {
+    expect(outrider.propose(viewOf([{ doneMs: 100 }, { running: [copyAt(0.01)] }]))).toEqual([]);
+  });
+});
