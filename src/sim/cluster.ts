@@ -39,6 +39,7 @@ export class Cluster implements WorkerHost {
   private readonly rng: Rng;
   private readonly coldStarts: Pacer | undefined;
   private readonly workers = new Map<string, SimWorker[]>();
+  private readonly runningByJob = new Map<JobId, number>();
   private deliveries = 0;
   private running = 0;
 
@@ -63,6 +64,11 @@ export class Cluster implements WorkerHost {
   /** Attempts that occupy a slot, also those that the scheduler has given up. */
   get activeWorkers(): number {
     return this.running;
+  }
+
+  /** Attempts of a job that occupy a slot. */
+  activeOf(jobId: JobId): number {
+    return this.runningByJob.get(jobId) ?? 0;
   }
 
   /** Starts an attempt on a free slot of a node that it may use. */
@@ -98,7 +104,7 @@ export class Cluster implements WorkerHost {
     const others = (this.workers.get(key) ?? []).filter((each) => each !== worker);
     if (others.length === 0) this.workers.delete(key);
     else this.workers.set(key, others);
-    this.running -= 1;
+    this.count(worker.assignment.job.id, -1);
     const keepWarmMs = this.scenario.cluster.cold?.keepWarmMs ?? Infinity;
     // A dead environment is not warm; a fixed node is as it was.
     const isGone = ending === 'died' && worker.node.group.elastic;
@@ -118,8 +124,15 @@ export class Cluster implements WorkerHost {
     const worker = new SimWorker(this, { job, stage, task, attemptId, draw }, node, rng);
     const key = keyOf(jobId, attemptId);
     this.workers.set(key, [...(this.workers.get(key) ?? []), worker]);
-    this.running += 1;
+    this.count(jobId, 1);
     worker.start(this.startMs(isCold, rng));
+  }
+
+  private count(jobId: JobId, by: 1 | -1): void {
+    this.running += by;
+    const active = this.activeOf(jobId) + by;
+    if (active === 0) this.runningByJob.delete(jobId);
+    else this.runningByJob.set(jobId, active);
   }
 
   private startMs(isCold: boolean, rng: Rng): number {

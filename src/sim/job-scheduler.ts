@@ -31,6 +31,8 @@ export interface JobSchedulerParts {
   readonly jobs: readonly SimJob[];
   /** Adds a line to the trace. */
   readonly note: (kind: string, subject: string) => void;
+  /** A job has ended; attempts of it may still run. */
+  readonly onEnd: (run: JobRun) => void;
 }
 
 const never = epochMs(Number.MAX_SAFE_INTEGER);
@@ -112,11 +114,10 @@ export class JobScheduler {
     this.grantedSlots += session.grant - heldBefore;
     this.check(session);
     this.noteDecisions(run, decided);
-    const isShort = this.isShort(session, decided);
-    this.keepShort(run, isShort);
+    this.keepShort(run, this.isShort(session, decided));
     if (decided.outcome.kind === 'continue') this.planNext(run, decided);
     else await this.end(run, decided.outcome.kind === 'fail' ? decided.outcome.message : undefined);
-    if (session.grant < heldBefore || run.session === undefined) this.wakeShort();
+    if (session.grant < heldBefore) this.wakeShort();
   }
 
   private planNext(run: JobRun, decided: TickDecision): void {
@@ -144,6 +145,7 @@ export class JobScheduler {
     this.endedJobs += 1;
     this.keepShort(run, false);
     this.parts.note(run.state, job.id);
+    this.parts.onEnd(run);
     this.wakeShort();
   }
 

@@ -153,8 +153,16 @@ export class NodePool {
       }
       return undefined;
     }
+    if (placement === 'spread') return this.leastBusy(allows);
     return this.free.reduce<SimNode | undefined>(
       (first, node) => (allows(node) && (first === undefined || node.index < first.index) ? node : first), undefined);
+  }
+
+  private leastBusy(allows: (node: SimNode) => boolean): SimNode | undefined {
+    const allowed = this.free.filter(allows);
+    const least = allowed.reduce((fewest, { busy }) => Math.min(fewest, busy), Infinity);
+    const candidates = allowed.filter(({ busy }) => busy === least).sort((a, b) => a.index - b.index);
+    return candidates[Math.floor(this.rng.next() * candidates.length)];
   }
 
   private addFree(node: SimNode): void {

@@ -32,8 +32,11 @@ const nodeGroupSchema = z.strictObject({
 
 const clusterSchema = z.strictObject({
   nodes: z.array(nodeGroupSchema).min(1).max(1_000),
-  /** Which of the nodes with a free slot gets the next attempt; `warmest` is the one used last. */
-  placement: z.enum(['random', 'in-order', 'warmest']).default('random'),
+  /**
+   * Which of the nodes with a free slot gets the next attempt; `warmest` is the one used last, `spread` one with the
+   * fewest busy slots (any of them, as where nodes ask for work in turn, one task at a time).
+   */
+  placement: z.enum(['random', 'in-order', 'warmest', 'spread']).default('random'),
   zones: z.array(zoneSchema).min(1).max(500).default([{ name: 'zone-a' }]),
   /** The most that one flow between nodes gets. */
   flowBytesPerS: z.number().positive().optional(),
@@ -122,6 +125,8 @@ const jobsSchema = z.strictObject({
   name: name.default('job'),
   arrivals: arrivalsSchema.default({ kind: 'list', atMs: [0] }),
   policy: z.enum([...policyNames, 'early-late']).default('none'),
+  /** Which task of a stage starts first; without it the policy's own order. */
+  launchOrder: z.enum(['largest-first', 'by-index']).optional(),
   /** Parameters of the policy that differ from its defaults. */
   policyConfig: policyConfigSchema.prefault({}),
   deadlineMs: z.int().min(1).optional(),

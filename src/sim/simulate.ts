@@ -5,7 +5,7 @@ import { MemoryJobStore } from '../adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
 import { MemoryObjectStore } from '../adapters/memory/memory-object-store.ts';
 import type { SchedulerDeps } from '../app/run-scheduler.ts';
-import { invariant } from '../contracts/errors.ts';
+import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
 import { durationMs } from '../contracts/units.ts';
 import { openStage } from '../core/model/job-state.ts';
@@ -13,9 +13,9 @@ import { createRng } from '../lib/rng.ts';
 import type { Log } from '../ports/log.ts';
 import { Cluster } from './cluster.ts';
 import { EventQueue } from './event-queue.ts';
-import { JobScheduler } from './job-scheduler.ts';
+import { type JobRun, JobScheduler } from './job-scheduler.ts';
 import { ObservedStore } from './observed-store.ts';
-import { type AttemptOutcome, type SimulationResult } from './outcome.ts';
+import type { AttemptOutcome, JobOutcome, SimulationResult } from './outcome.ts';
 import { outcomeOf } from './job-outcome.ts';
 import type { Scenario } from './scenario.ts';
 import { buildJobs, type SimJob } from './sim-job.ts';
@@ -42,7 +42,10 @@ interface World {
   readonly scheduler: JobScheduler;
   readonly store: ObservedStore;
   readonly ledger: MemoryCapacityLedger;
-  readonly attempts: ReadonlyMap<JobId, AttemptOutcome[]>;
+  readonly attempts: Map<JobId, AttemptOutcome[]>;
+  /** Jobs that have ended and whose attempts have all left, to be summed up. */
+  readonly settled: JobRun[];
+  readonly forget: (jobId: JobId) => void;
   readonly trace: string[];
 }
 
@@ -56,13 +59,14 @@ function attemptOutcome({ assignment, node, takenAt, claimedAt }: SimWorker, end
 
 /** The settings by which production's scheduler runs in the scenario. */
 function schedulerDeps(
-  scenario: Scenario, jobs: ReadonlyMap<JobId, SimJob>, parts: Pick<World, 'cluster' | 'clock' | 'ledger' | 'store'>,
+  scenario: Scenario, jobs: ReadonlyMap<JobId, SimJob>,
+  parts: Pick<World, 'cluster' | 'clock' | 'ledger' | 'store'> & { readonly decisions: MemoryDecisionLog },
 ): SchedulerDeps {
   const { scheduler, reports } = scenario;
   const { cluster, clock } = parts;
   const killFreesSlot = scheduler.cancel === 'immediate';
   return {
-    jobs: new MemoryJobStore(), leases: new MemoryLeaseStore(), decisions: new MemoryDecisionLog(), objects: new MemoryObjectStore(),
+    jobs: new MemoryJobStore(), leases: new MemoryLeaseStore(), decisions: parts.decisions, objects: new MemoryObjectStore(),
     ledger: parts.ledger, attempts: parts.store, clock, log: silent, dataBucket: 'simulated',
     launcher: new SimLauncher(scenario, () => clock.now(), (request) => cluster.deliver(request)),
     config: {
@@ -78,7 +82,8 @@ function schedulerDeps(
     tuneTick: (config, jobId) => {
       const job = jobs.get(jobId);
       if (job === undefined) return { ...config, killFreesSlot };
-      return { ...config, killFreesSlot, policy: job.scenario.policy, policyConfig: job.scenario.policyConfig };
+      const { policy, policyConfig, launchOrder } = job.scenario;
+      return { ...config, killFreesSlot, policy, policyConfig, ...(launchOrder === undefined ? {} : { launchOrder }) };
     },
     freeNodes: (jobId) =>
       (cluster.pool.isFixed && jobs.get(jobId)?.scenario.policy !== 'none' ? cluster.pool.freeNodeNames() : undefined),
@@ -94,7 +99,14 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
   const byId = new Map(jobs.map((job) => [job.id, job]));
   const attempts = new Map(jobs.map(({ id }) => [id, [] as AttemptOutcome[]]));
   const trace: string[] = [];
-  const store = new ObservedStore(new MemoryAttemptStore(), {
+  const decisions = new MemoryDecisionLog();
+  const records = new MemoryAttemptStore();
+  const settled: JobRun[] = [];
+  const settle = (run: JobRun): void => {
+    const isEnded = run.state === 'succeeded' || run.state === 'failed';
+    if (isEnded && cluster.activeOf(run.job.id) === 0) settled.push(run);
+  };
+  const store = new ObservedStore(records, {
     onStopOrdered: async (jobId, attemptId) => {
       if (scenario.scheduler.cancel === 'immediate') await cluster.kill(jobId, attemptId);
     },
@@ -107,22 +119,35 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
       attempts.get(id)?.push(attemptOutcome(worker, ending, clock.now()));
       if (isTraced) trace.push(`${clock.now()} ${ending} ${id} ${worker.assignment.attemptId} ${worker.node.name}`);
       scheduler.wake(id);
+      settle(scheduler.runOf(id));
     },
   });
-  const deps = schedulerDeps(scenario, byId, { cluster, clock, ledger, store });
+  const deps = schedulerDeps(scenario, byId, { cluster, clock, ledger, store, decisions });
   const note = (kind: string, subject: string): void => {
     if (isTraced) trace.push(`${clock.now()} ${kind} ${subject}`);
   };
-  const scheduler: JobScheduler = new JobScheduler({ scenario, deps, queue, jobs, note });
-  return { scenario, queue, clock, cluster, scheduler, store, ledger, attempts, trace };
+  const scheduler: JobScheduler = new JobScheduler({ scenario, deps, queue, jobs, note, onEnd: settle });
+  const forget = (jobId: JobId): void => {
+    records.forget(jobId);
+    decisions.forget(jobId);
+    attempts.delete(jobId);
+  };
+  return { scenario, queue, clock, cluster, scheduler, store, ledger, attempts, settled, forget, trace };
 }
 
-/** Every job has ended, nothing runs, nothing is held, and the store is as the run has seen it. */
-async function checkLiveness({ scheduler, cluster, ledger, store }: World): Promise<void> {
-  for (const { job, state } of scheduler.runs) {
-    invariant(state === 'succeeded' || state === 'failed', 'a job did not end', { jobId: job.id, state });
-    await store.audit({ jobId: job.id, shards: 1 });
+/** Sums up jobs that are over, compares the store with what the run has seen of them, and lets them go. */
+async function takeOutcomes({ settled, store, attempts, forget }: World, outcomes: (JobOutcome | undefined)[]): Promise<void> {
+  for (const run of settled.splice(0)) {
+    const { id, index } = run.job;
+    await store.audit({ jobId: id, shards: 1 });
+    outcomes[index] = outcomeOf(run, attempts.get(id) ?? []);
+    run.session = undefined;
+    forget(id);
   }
+}
+
+/** Nothing runs and nothing is held. */
+async function checkLiveness({ cluster, ledger }: World): Promise<void> {
   const { usedSlots } = await ledger.view();
   invariant(usedSlots === 0, 'slots were not given back', { usedSlots });
   invariant(cluster.activeWorkers === 0, 'attempts still run', { running: cluster.activeWorkers });
@@ -133,9 +158,20 @@ async function checkLiveness({ scheduler, cluster, ledger, store }: World): Prom
  * simulated. Throws `BrokenInvariantError`, naming the seed, where a job does not end or a rule is broken.
  */
 export async function simulate(scenario: Scenario, options: SimulateOptions): Promise<SimulationResult> {
+  try {
+    return await runToEnd(scenario, options);
+  } catch (cause) {
+    if (!(cause instanceof BrokenInvariantError)) throw cause;
+    const details = { ...cause.details, scenario: scenario.name, seed: options.seed };
+    throw new BrokenInvariantError(`${cause.message} (scenario ${scenario.name}, seed ${options.seed})`, details, { cause });
+  }
+}
+
+async function runToEnd(scenario: Scenario, options: SimulateOptions): Promise<SimulationResult> {
   const world = buildWorld(scenario, options);
   const { queue, clock, scheduler, cluster, trace } = world;
   const { seed } = options;
+  const outcomes: (JobOutcome | undefined)[] = scheduler.runs.map(() => undefined);
   let events = 0;
   while (!scheduler.isDone || cluster.activeWorkers > 0) {
     invariant(events < scenario.maxEvents, 'the run did not settle', { seed, events, at: clock.now() });
@@ -146,10 +182,14 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
     if (options.trace === true) trace.push(`${event.at} ${event.kind} ${event.subject}`);
     const settled = event.run();
     if (settled !== undefined) await settled;
+    if (world.settled.length > 0) await takeOutcomes(world, outcomes);
   }
   await checkLiveness(world);
   return {
     scenario: scenario.name, seed, totalSlots: cluster.pool.totalSlots, events, endedAtMs: clock.now(), trace,
-    jobs: scheduler.runs.map((run) => outcomeOf(run, world.attempts.get(run.job.id) ?? [])),
+    jobs: outcomes.map((outcome, index) => {
+      invariant(outcome !== undefined, 'a job did not end', { seed, index });
+      return outcome;
+    }),
   };
 }

@@ -112,6 +112,11 @@ export class MemoryAttemptStore implements AttemptStore {
     });
   }
 
+  /** Drops everything of a job; what is asked of it later is as of a job that never was. */
+  forget(jobId: JobId): void {
+    this.jobs.delete(jobId);
+  }
+
   private tasksOf({ jobId }: TaskSpace): JobTasks {
     const there = this.jobs.get(jobId);
     if (there !== undefined) return there;

@@ -17,6 +17,11 @@ export class MemoryDecisionLog implements DecisionLog {
     return Promise.resolve(isSame(there, entry) ? 'appended' : 'stale');
   }
 
+  /** Drops the log of a job. */
+  forget(jobId: JobId): void {
+    this.logs.delete(jobId);
+  }
+
   async *read(jobId: JobId): AsyncIterable<LogEntry> {
     const entries = [...(this.logs.get(jobId)?.values() ?? [])];
     await Promise.resolve();
