@@ -1,0 +1,53 @@
+import { median } from '../../../lib/quantiles.ts';
+import { elapsedMs } from '../../../contracts/units.ts';
+import type { AttemptView, StageView } from '../../model/job-state.ts';
+
+/** Copies looked at, and how many of them straggled. */
+export interface StragglerTally {
+  readonly attempts: number;
+  readonly stragglers: number;
+}
+
+/** Nothing seen yet. */
+export const noStragglers: StragglerTally = { attempts: 0, stragglers: 0 };
+
+/** A phase with fewer measured copies has no median worth the name. */
+const leastCopies = 3;
+
+/** A copy straggles that progresses below this share of its phase's median. Source: Dolly §2 and §3.2. */
+const straggleShare = 0.5;
+
+/** Input read per millisecond over the life of an ended copy; undefined where it did not run to an end of its own or an order. */
+function rateOf({ state, claimedAt, endedAt, progress }: AttemptView): number | undefined {
+  if ((state !== 'done' && state !== 'cancelled') || claimedAt === undefined || endedAt === undefined) return undefined;
+  if (progress === undefined || progress.bytesTotal <= 0) return undefined;
+  return progress.bytesRead / Math.max(1, elapsedMs(claimedAt, endedAt));
+}
+
+/** Both tallies together. */
+export const addTallies = (a: StragglerTally, b: StragglerTally): StragglerTally =>
+  ({ attempts: a.attempts + b.attempts, stragglers: a.stragglers + b.stragglers });
+
+/**
+ * Counts the copies of a set whose rate is below half of its median, strictly. Sets of fewer than three count for
+ * nothing.
+ */
+export function tallyOf(rates: readonly number[]): StragglerTally {
+  const middle = median(rates);
+  if (middle === undefined || rates.length < leastCopies) return noStragglers;
+  return { attempts: rates.length, stragglers: rates.filter((rate) => rate < straggleShare * middle).length };
+}
+
+/**
+ * The copies of a phase that have ended, by success or because they were told to, and those among them that
+ * straggled. Failed and lost copies, and those of which no input is known, are left out.
+ *
+ * Source: Dolly §3.2: "progresses at less than half the median task in the job"; progress rate is input over time.
+ */
+export const stragglersOf = (stage: StageView): StragglerTally =>
+  tallyOf(stage.tasks.flatMap((task) => task.attempts.flatMap((attempt) => rateOf(attempt) ?? [])));
+
+/** p: the share of stragglers, or the prior until `minAttempts` copies have been seen. */
+export const stragglerProbability = (
+  { attempts, stragglers }: StragglerTally, { prior, minAttempts }: { readonly prior: number; readonly minAttempts: number },
+): number => (attempts < minAttempts || attempts === 0 ? prior : stragglers / attempts);

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { admission, chargeOf } from '../../../../../src/core/policy/dolly/admission.ts';
+import { addTallies, noStragglers, stragglerProbability, tallyOf } from '../../../../../src/core/policy/dolly/straggler-rate.ts';
+
+const budget = { budgetShare: 0.05, utilizationCeiling: 0.8 };
+
+describe('admission to a cluster of 1,000 slots', () => {
+  const of = (usedSlots: number, cloneSlots: number, charge: number, addedSlots = charge) =>
+    admission({ totalSlots: 1_000, usedSlots, cloneSlots }, budget, { charge, addedSlots });
+
+  it('takes what just fits and refuses one slot more', () => {
+    expect(of(0, 20, 30)).toBe('admitted');
+    expect(of(0, 20, 31)).toBe('clone-budget');
+    expect(of(770, 0, 30)).toBe('admitted');
+    expect(of(771, 0, 30)).toBe('utilization');
+    expect(of(900, 40, 30)).toBe('clone-budget');
+  });
+
+  it('charges all copies or the additional ones, and nothing for tasks without clones', () => {
+    expect(chargeOf(10, 3, 'all-copies')).toBe(30);
+    expect(chargeOf(10, 3, 'extra-copies')).toBe(20);
+    expect(chargeOf(10, 1, 'all-copies')).toBe(0);
+  });
+});
+
+describe('the straggler probability', () => {
+  it('counts rates strictly below half the median', () => {
+    expect(tallyOf([10, 4.9, 10, 5, 10, 1, 10])).toEqual({ attempts: 7, stragglers: 2 });
+    expect(tallyOf([10, 10, 10, 10, 5])).toEqual({ attempts: 5, stragglers: 0 });
+  });
+
+  it('learns nothing from phases of one or two copies', () => {
+    expect(tallyOf([10, 1])).toEqual({ attempts: 0, stragglers: 0 });
+    expect(tallyOf([])).toEqual({ attempts: 0, stragglers: 0 });
+  });
+
+  it('is the prior until enough has been seen', () => {
+    const terms = { prior: 0.1, minAttempts: 100 };
+    expect(stragglerProbability(noStragglers, terms)).toBe(0.1);
+    expect(stragglerProbability({ attempts: 99, stragglers: 99 }, terms)).toBe(0.1);
+    expect(stragglerProbability(addTallies({ attempts: 99, stragglers: 1 }, { attempts: 101, stragglers: 39 }), terms)).toBe(0.2);
+    expect(stragglerProbability(noStragglers, { prior: 0.1, minAttempts: 0 })).toBe(0.1);
+  });
+});
