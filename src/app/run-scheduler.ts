@@ -7,7 +7,13 @@ import { type AttemptRecord, finalJobStates, type JobRecord } from '../contracts
 import { type DurationMs, durationMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../core/decide-tick.ts';
 import type { Decision } from '../core/model/decision.ts';
-import { applyAttempt, applyResult, createJobState, taskOfAttempt, withdrawAttempt } from '../core/model/job-state.ts';
+import {
+  applyAttempt,
+  applyResult,
+  createJobState,
+  taskOfAttempt,
+  withdrawAttempt,
+} from '../core/model/job-state.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
@@ -125,10 +131,16 @@ function apply(deps: SchedulerDeps, session: Session, decisions: readonly Decisi
   });
 }
 
-async function perform(deps: SchedulerDeps, session: Session, decisions: readonly Decision[], now: EpochMs): Promise<void> {
+async function perform(
+  deps: SchedulerDeps,
+  session: Session,
+  decisions: readonly Decision[],
+  now: EpochMs,
+): Promise<void> {
   for (const { attemptId, outcome, message } of await performDecisions(deps, session, decisions, now)) {
     if (outcome === 'accepted') continue;
-    if (outcome === 'refused') throw new JobFailedError(`attempt ${attemptId} cannot be launched: ${message ?? 'refused'}`);
+    if (outcome === 'refused')
+      throw new JobFailedError(`attempt ${attemptId} cannot be launched: ${message ?? 'refused'}`);
     deps.log.warn('throttled', { jobId: session.jobId, attemptId, message });
     withdrawAttempt(session.state, attemptId, later(now, throttleDelayMs));
   }
@@ -141,22 +153,41 @@ async function perform(deps: SchedulerDeps, session: Session, decisions: readonl
 export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
   const now = deps.clock.now();
   const held = await deps.leases.acquire(jobId, residency.owner, now, deps.config.leaseMs);
-  if (held.kind === 'held') throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
+  if (held.kind === 'held')
+    throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
   const plan = await loadPlan(deps.objects, deps.dataBucket, jobId);
   const planned = tickConfigOf(deps.config, plan);
   const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
-  const state = createJobState(shapesOf(plan), policySetOf(tickConfig.policy).launchOrder);
+  const state = createJobState(
+    shapesOf(plan),
+    tickConfig.launchOrder ?? policySetOf(tickConfig.policy).launchOrder,
+  );
   const session: Session = {
-    jobId, residency, plan, epoch: held.epoch, state, openStages: new Map(),
-    heartbeatMs: deps.config.heartbeatMs, rng: createRng(jobId), tickConfig,
-    version: 0, readUntil: epochMs(0), leaseUntil: lease(deps, now), grant: 0, slotsShort: 0, grantUntil: epochMs(0),
-    summarizedAt: epochMs(0), lastSummary: '',
+    jobId,
+    residency,
+    plan,
+    epoch: held.epoch,
+    state,
+    openStages: new Map(),
+    heartbeatMs: deps.config.heartbeatMs,
+    rng: createRng(jobId),
+    tickConfig,
+    version: 0,
+    readUntil: epochMs(0),
+    leaseUntil: lease(deps, now),
+    grant: 0,
+    slotsShort: 0,
+    grantUntil: epochMs(0),
+    summarizedAt: epochMs(0),
+    lastSummary: '',
   };
   const { results } = await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0));
   for (const result of results) applyResult(session.state, result, now);
   let last: readonly Decision[] = [];
   for await (const entry of deps.decisions.read(jobId)) {
-    last = (entry.decisions as readonly (Decision | { kind: 'refuse' })[]).filter((each) => each.kind !== 'refuse');
+    last = (entry.decisions as readonly (Decision | { kind: 'refuse' })[]).filter(
+      (each) => each.kind !== 'refuse',
+    );
     apply(deps, session, last, entry.at);
     session.version = entry.version;
   }
@@ -168,13 +199,22 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
 }
 
 async function append(
-  deps: SchedulerDeps, session: Session, decided: Pick<TickDecision, 'decisions' | 'refusals'>, now: EpochMs,
+  deps: SchedulerDeps,
+  session: Session,
+  decided: Pick<TickDecision, 'decisions' | 'refusals'>,
+  now: EpochMs,
 ): Promise<void> {
   const entry = {
-    version: session.version + 1, epoch: session.epoch, at: now, decisions: [...decided.decisions, ...decided.refusals],
+    version: session.version + 1,
+    epoch: session.epoch,
+    at: now,
+    decisions: [...decided.decisions, ...decided.refusals],
   };
   if ((await deps.decisions.append(session.jobId, entry)) === 'stale') {
-    throw new LeaseHeldError('another scheduler has taken over', { jobId: session.jobId, version: entry.version });
+    throw new LeaseHeldError('another scheduler has taken over', {
+      jobId: session.jobId,
+      version: entry.version,
+    });
   }
   session.version += 1;
 }
@@ -203,7 +243,12 @@ async function slotsOf(deps: SchedulerDeps, session: Session, now: EpochMs): Pro
   return session.grant;
 }
 
-async function writeSummary(deps: SchedulerDeps, session: Session, now: EpochMs, force: boolean): Promise<void> {
+async function writeSummary(
+  deps: SchedulerDeps,
+  session: Session,
+  now: EpochMs,
+  force: boolean,
+): Promise<void> {
   if (!force && now - session.summarizedAt < (deps.config.summaryEveryMs ?? defaultSummaryEveryMs)) return;
   const summary = summarizeJob(session.state, session.plan.stages, now);
   const text = JSON.stringify(summary);
@@ -220,7 +265,9 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const slots = await slotsOf(deps, session, now);
   const freeNodes = deps.freeNodes?.(session.jobId);
   const budget = {
-    slots, cancelRequested: job.cancelRequestedAt !== undefined, clusterSlots: deps.config.totalSlots,
+    slots,
+    cancelRequested: job.cancelRequestedAt !== undefined,
+    clusterSlots: deps.config.totalSlots,
     ...(freeNodes === undefined ? {} : { freeNodes }),
   };
   const decided = decideTick(session.state, now, session.tickConfig, budget, session.rng);
@@ -241,7 +288,8 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
  */
 export async function runTick(deps: SchedulerDeps, session: Session): Promise<TickDecision> {
   const job = await findJob(deps.jobs, session.jobId);
-  if (finalJobStates.includes(job.state)) throw new JobFailedError(`job ${session.jobId} has ended`, { state: job.state });
+  if (finalJobStates.includes(job.state))
+    throw new JobFailedError(`job ${session.jobId} has ended`, { state: job.state });
   return tick(deps, session, job);
 }
 
@@ -269,7 +317,11 @@ async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<
  * (`continue`: enter again). Of two schedulers at once one throws `LeaseHeldError` and acts no more. Throws
  * `JobFailedError` where the job cannot end well or was cancelled.
  */
-export async function runScheduler(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<ScheduleOutput> {
+export async function runScheduler(
+  deps: SchedulerDeps,
+  jobId: JobId,
+  residency: Residency,
+): Promise<ScheduleOutput> {
   const session = await enterJob(deps, jobId, residency);
   try {
     return { jobId, outcome: await tickUntilSettled(deps, session) };

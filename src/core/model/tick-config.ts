@@ -1,5 +1,6 @@
 import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
 import type { DurationMs } from '../../contracts/units.ts';
+import type { LaunchOrder } from './job-state.ts';
 
 /** Times and limits by which a tick decides. */
 export interface TickConfig {
@@ -19,6 +20,8 @@ export interface TickConfig {
   readonly policy?: PolicySetName;
   /** Parameters of the policies; absent: the papers'. */
   readonly policyConfig?: PolicyConfig;
+  /** Which task of a stage is launched first; absent: the policy's own order. */
+  readonly launchOrder?: LaunchOrder;
   /** Longest time between two reports of a healthy attempt; shorter silences say nothing. Absent: 0. */
   readonly reportMs?: DurationMs;
   /**

@@ -15,17 +15,19 @@ export interface LateTask {
   readonly leftMs: number;
 }
 
-/** The furthest copy stands for its task. One that has not reported has made no progress. */
+/**
+ * The oldest copy stands for its task: a copied task is not copied again and counts for percentiles alone, and
+ * there it stays as slow as it was found, since a young copy's rate would raise the threshold and have more tasks
+ * copied than the percentile says. One that has not reported has made no progress.
+ */
 function lateTask({ task, copies }: StageRuns['tasks'][number], view: PolicyView): LateTask {
-  const each = copies.map((attempt): LateTask => {
-    const score = scoreOf(attempt) ?? 0;
-    const ms = ranMs(attempt, view.now);
-    return {
-      task, attempt, isCopied: copies.length > 1, score, ranMs: ms,
-      msPerTask: score <= 0 ? Infinity : ms / score, leftMs: timeLeftMs(score, ms),
-    };
-  });
-  return each.reduce((best, other) => (other.leftMs < best.leftMs ? other : best));
+  const [attempt] = copies;
+  const score = scoreOf(attempt) ?? 0;
+  const ms = ranMs(attempt, view.now);
+  return {
+    task, attempt, isCopied: copies.length > 1, score, ranMs: ms,
+    msPerTask: score <= 0 ? Infinity : ms / score, leftMs: timeLeftMs(score, ms),
+  };
 }
 
 /** The phases of an attempt; a finished one has read all by its end, whatever it reported last. */
