@@ -170,7 +170,8 @@ function workerEnvironment(storage: StorageStack): Record<string, string> {
     MALLOC_MMAP_THRESHOLD_: '131072',
     MALLOC_TRIM_THRESHOLD_: '131072',
     MALLOC_ARENA_MAX: '2',
-    // Records live for one batch: a small young generation collects them sooner, at the same speed.
-    NODE_OPTIONS: '--max-semi-space-size=4',
+    // Records live for one batch: a small young generation collects them sooner, at the same speed. The worker
+    // asks for a collection itself between attempts.
+    NODE_OPTIONS: '--max-semi-space-size=4 --expose-gc',
   };
 }

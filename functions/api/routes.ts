@@ -54,7 +54,8 @@ const routes: Readonly<Record<string, Route>> = {
   'GET /jobs/{id}': async (deps, request) => ok(await findJob(deps.jobs, idOf(request))),
   'GET /jobs/{id}/attempts': async (deps, request) => ok(await listAttempts(deps, idOf(request))),
   'POST /jobs/{id}/cancel': async (deps, request) => ok(await cancelJob(deps, idOf(request))),
-  'PUT /jobs/{id}/deadline': async (deps, request) => ok(await setDeadline(deps, idOf(request), bodyOf(request))),
+  'PUT /jobs/{id}/deadline': async (deps, request) =>
+    ok(await setDeadline(deps, idOf(request), bodyOf(request))),
 };
 
 const statusOf: Readonly<Record<string, number>> = {
@@ -67,24 +68,31 @@ const statusOf: Readonly<Record<string, number>> = {
 function answerError(deps: ApiDeps, error: unknown): ApiAnswer {
   const known = error instanceof OutriderError ? statusOf[error.name] : undefined;
   if (!(error instanceof OutriderError) || known === undefined) {
-    deps.log.warn('request failed', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+    deps.log.warn('request failed', {
+      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    });
     return reply(500, { error: 'InternalError', message: 'internal error' } satisfies ErrorResponse);
   }
   const field = error.details['field'];
   const body: ErrorResponse = {
-    error: error.name, message: error.message, ...(typeof field === 'string' ? { field } : {}),
+    error: error.name,
+    message: error.message,
+    ...(typeof field === 'string' ? { field } : {}),
   };
   return reply(known, body);
 }
 
 const reply = (statusCode: number, body: unknown): ApiAnswer => ({
-  statusCode, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+  statusCode,
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(body),
 });
 
 /** Answers one request; errors become answers with a status, never exceptions. */
 export async function answer(deps: ApiDeps, request: ApiRequest): Promise<ApiAnswer> {
   const route = routes[`${request.httpMethod} ${request.resource}`];
-  if (route === undefined) return reply(404, { error: ErrorName.NotFound, message: 'no such route' } satisfies ErrorResponse);
+  if (route === undefined)
+    return reply(404, { error: ErrorName.NotFound, message: 'no such route' } satisfies ErrorResponse);
   try {
     const { status, body } = await route(deps, request);
     return reply(status, body);

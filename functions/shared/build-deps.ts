@@ -1,5 +1,9 @@
 import {
-  dynamoClient, ecsClient, lambdaClient, s3Client, sfnClient,
+  dynamoClient,
+  ecsClient,
+  lambdaClient,
+  s3Client,
+  sfnClient,
 } from '../../src/adapters/aws/clients.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
@@ -20,7 +24,12 @@ import { Setting } from '../../src/contracts/settings.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { ApiDeps } from '../api/routes.ts';
 import {
-  durationSetting, type Environment, listSetting, numberSetting, textSetting, workerFunctionsSetting,
+  durationSetting,
+  type Environment,
+  listSetting,
+  numberSetting,
+  textSetting,
+  workerFunctionsSetting,
 } from './settings.ts';
 
 const awsSettings = (env: Environment): { region: string; env: Environment } => ({
@@ -33,7 +42,8 @@ function buildCommon(env: Environment) {
   const aws = awsSettings(env);
   const table = new DynamoTable(dynamoClient(aws), textSetting(env, Setting.table));
   return {
-    aws, table,
+    aws,
+    table,
     clock: new SystemClock(),
     log: new JsonLog(),
     jobs: new DynamoJobStore(table),
@@ -48,7 +58,11 @@ export function buildPlanDeps(env: Environment): PlanDeps {
 
 export function buildFinishDeps(env: Environment): FinishDeps {
   const common = buildCommon(env);
-  return { ...common, attempts: new DynamoAttemptStore(common.table), ledger: new DynamoCapacityLedger(common.table) };
+  return {
+    ...common,
+    attempts: new DynamoAttemptStore(common.table),
+    ledger: new DynamoCapacityLedger(common.table),
+  };
 }
 
 export function buildSchedulerDeps(env: Environment): SchedulerDeps {
@@ -80,7 +94,10 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps {
 export function buildApiDeps(env: Environment): ApiDeps {
   const { aws, table, clock, log, jobs, dataBucket } = buildCommon(env);
   return {
-    clock, log, jobs, dataBucket,
+    clock,
+    log,
+    jobs,
+    dataBucket,
     attempts: new DynamoAttemptStore(table),
     ids: new RandomIdSource(),
     coordinator: new SfnCoordinator(sfnClient(aws), textSetting(env, Setting.stateMachineArn)),

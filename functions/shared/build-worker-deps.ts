@@ -13,7 +13,7 @@ import type { Place } from './place.ts';
 import { type Environment, textSetting } from './settings.ts';
 
 /** Memory that a task may use to sort, whatever its worker's size: what exceeds it goes to disk. */
-const sortMemoryBytes = 64 * 1024 * 1024;
+const sortMemoryBytes = 40 * 1024 * 1024;
 
 /** What an attempt works with, on Lambda and on Fargate alike. */
 export function buildWorkerDeps(env: Environment, place: Place): AttemptDeps {

@@ -27,7 +27,9 @@ export async function lambdaPlace(env: Environment): Promise<Place> {
   const host = env['AWS_LAMBDA_METADATA_API'];
   if (host === undefined) return { node, zone: unknownZone };
   const url = `http://${host}/2026-01-15/metadata/execution-environment`;
-  const found = lambdaMetadata.safeParse(await metadata(url, { authorization: `Bearer ${env['AWS_LAMBDA_METADATA_TOKEN'] ?? ''}` }));
+  const found = lambdaMetadata.safeParse(
+    await metadata(url, { authorization: `Bearer ${env['AWS_LAMBDA_METADATA_TOKEN'] ?? ''}` }),
+  );
   return { node, zone: found.success ? found.data.AvailabilityZoneID : unknownZone };
 }
 
@@ -38,5 +40,7 @@ export async function fargatePlace(env: Environment): Promise<Place> {
   const base = env['ECS_CONTAINER_METADATA_URI_V4'];
   if (base === undefined) return { node: 'fargate/unknown', zone: unknownZone };
   const found = taskMetadata.safeParse(await metadata(`${base}/task`, {}));
-  return found.success ? { node: found.data.TaskARN, zone: found.data.AvailabilityZone } : { node: 'fargate/unknown', zone: unknownZone };
+  return found.success
+    ? { node: found.data.TaskARN, zone: found.data.AvailabilityZone }
+    : { node: 'fargate/unknown', zone: unknownZone };
 }

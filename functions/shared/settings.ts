@@ -19,17 +19,22 @@ export function textSetting(env: Environment, name: SettingName): string {
 export function numberSetting(env: Environment, name: SettingName): number {
   const value = Number(textSetting(env, name));
   if (!Number.isInteger(value) || value < 1) {
-    throw new BrokenInvariantError(`setting ${name} must be a whole number of at least 1`, { value: env[name] });
+    throw new BrokenInvariantError(`setting ${name} must be a whole number of at least 1`, {
+      value: env[name],
+    });
   }
   return value;
 }
 
 /** A length of time in milliseconds, at least 1. */
-export const durationSetting = (env: Environment, name: SettingName): DurationMs => durationMs(numberSetting(env, name));
+export const durationSetting = (env: Environment, name: SettingName): DurationMs =>
+  durationMs(numberSetting(env, name));
 
 /** Comma-separated names. */
 export const listSetting = (env: Environment, name: SettingName): readonly string[] =>
-  textSetting(env, name).split(',').filter((part) => part !== '');
+  textSetting(env, name)
+    .split(',')
+    .filter((part) => part !== '');
 
 /** The name of the worker function of each size. */
 export function workerFunctionsSetting(env: Environment): Readonly<Record<WorkerSize, string>> {
@@ -37,7 +42,8 @@ export function workerFunctionsSetting(env: Environment): Readonly<Record<Worker
   const names = new Map(typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : []);
   const nameOf = (size: WorkerSize): string => {
     const name: unknown = names.get(size);
-    if (typeof name !== 'string') throw new BrokenInvariantError(`setting ${Setting.workerFunctions} lacks "${size}"`);
+    if (typeof name !== 'string')
+      throw new BrokenInvariantError(`setting ${Setting.workerFunctions} lacks "${size}"`);
     return name;
   };
   const sizes = Object.keys(workerSizes) as WorkerSize[];

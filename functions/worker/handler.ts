@@ -8,5 +8,7 @@ const deps = lambdaPlace(process.env).then((place) => buildWorkerDeps(process.en
 /** Runs one attempt. Never throws for an attempt that fails: its record says why, and the scheduler decides. */
 export const handler = async (event: unknown): Promise<{ outcome: string }> => {
   const payload = attemptPayloadSchema.parse(event);
+  // A warm environment still holds the buffers of its last attempt; V8 counts them late, resident memory at once.
+  globalThis.gc?.();
   return { outcome: await runAttempt(await deps, payload) };
 };

@@ -27,7 +27,8 @@ async function abortUploads(objects: ObjectStore, prefix: ObjectRef): Promise<vo
  * learns that its job has ended, and by the bucket's lifecycle rule where even that fails.
  */
 export async function cleanUp(
-  deps: { readonly objects: ObjectStore; readonly ledger: CapacityLedger; readonly dataBucket: string }, job: JobRecord,
+  deps: { readonly objects: ObjectStore; readonly ledger: CapacityLedger; readonly dataBucket: string },
+  job: JobRecord,
 ): Promise<void> {
   const intermediate = { bucket: deps.dataBucket, key: jobPrefix(job.jobId) };
   const output = parseUri(job.output);

@@ -16,10 +16,13 @@ async function stopAttempts(deps: FinishDeps, space: TaskSpace, patienceMs: Dura
   const until = later(deps.clock.now(), patienceMs);
   for (let round = 0; deps.clock.now() <= until; round++) {
     const { attempts } = await deps.attempts.changes(space, epochMs(0));
-    const live = attempts.filter(({ state, order }) => state === 'running' || (state === 'launched' && order === 'continue'));
+    const live = attempts.filter(
+      ({ state, order }) => state === 'running' || (state === 'launched' && order === 'continue'),
+    );
     if (live.length === 0) return;
     await forEachBounded(
-      live.filter(({ order }) => order === 'continue'), cancelParallelism,
+      live.filter(({ order }) => order === 'continue'),
+      cancelParallelism,
       ({ attemptId }) => deps.attempts.orderCancel(space, attemptId, deps.clock.now()),
     );
     await deps.clock.sleep(pollMs);
@@ -30,7 +33,12 @@ async function stopAttempts(deps: FinishDeps, space: TaskSpace, patienceMs: Dura
  * Ends a job that cannot end well: stops its attempts, records the error, removes what it left. A job whose
  * cancellation was asked for ends as `cancelled`. May be repeated; a job that has ended keeps its end.
  */
-export async function failJob(deps: FinishDeps, jobId: JobId, error: JobError, patienceMs: DurationMs): Promise<void> {
+export async function failJob(
+  deps: FinishDeps,
+  jobId: JobId,
+  error: JobError,
+  patienceMs: DurationMs,
+): Promise<void> {
   const job = await findJob(deps.jobs, jobId);
   if (job.shards !== undefined) await stopAttempts(deps, { jobId, shards: job.shards }, patienceMs);
   if (!finalJobStates.includes(job.state)) {

@@ -1,7 +1,14 @@
 import { ConflictError, invariant, JobFailedError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { attemptParts } from '../contracts/ids.ts';
-import { attemptMetadata, type ObjectRef, partName, parseUri, successName, uriOf } from '../contracts/keys.ts';
+import {
+  attemptMetadata,
+  type ObjectRef,
+  partName,
+  parseUri,
+  successName,
+  uriOf,
+} from '../contracts/keys.ts';
 import type { JobRecord, TaskResult } from '../contracts/records.ts';
 import { epochMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
@@ -30,18 +37,30 @@ type Part = JobRecord['parts'][number];
 const publishParallelism = 16;
 
 /** Makes one part visible, once: a part that is there already must be of this very attempt. */
-async function publishPart(objects: ObjectStore, jobId: JobId, ref: ObjectRef, result: TaskResult): Promise<Part> {
+async function publishPart(
+  objects: ObjectStore,
+  jobId: JobId,
+  ref: ObjectRef,
+  result: TaskResult,
+): Promise<Part> {
   const { final } = result;
-  invariant(final !== undefined, 'a task of the final stage committed no output', { attemptId: result.attemptId });
+  invariant(final !== undefined, 'a task of the final stage committed no output', {
+    attemptId: result.attemptId,
+  });
   const writer = `${jobId}/${result.attemptId}`;
   const outcome =
     final.kind === 'empty'
-      ? await objects.write(ref, new Uint8Array(), { ifAbsent: true, metadata: { [attemptMetadata]: writer } })
+      ? await objects.write(ref, new Uint8Array(), {
+          ifAbsent: true,
+          metadata: { [attemptMetadata]: writer },
+        })
       : await objects.completeUpload({ ...ref, uploadId: final.uploadId }, final.parts, { ifAbsent: true });
   if (outcome === 'exists' || outcome === 'gone') {
     const there = await objects.head(ref);
     if (there?.metadata[attemptMetadata] !== writer) {
-      throw new ConflictError(`output must be an empty prefix, but ${uriOf(ref)} was written by another`, { jobId });
+      throw new ConflictError(`output must be an empty prefix, but ${uriOf(ref)} was written by another`, {
+        jobId,
+      });
     }
   }
   return { key: ref.key, sizeBytes: final.kind === 'empty' ? 0 : final.sizeBytes };
@@ -56,7 +75,10 @@ async function publish(deps: FinishDeps, job: JobRecord): Promise<Part[]> {
   const finals = results
     .filter(({ attemptId }) => attemptParts(attemptId).stage === final?.name)
     .toSorted((a, b) => attemptParts(a.attemptId).task - attemptParts(b.attemptId).task);
-  invariant(finals.length === final?.tasks, 'a job finished before all its tasks', { jobId: job.jobId, done: finals.length });
+  invariant(finals.length === final?.tasks, 'a job finished before all its tasks', {
+    jobId: job.jobId,
+    done: finals.length,
+  });
   const parts: Part[] = [];
   await forEachBounded(finals, publishParallelism, async (result) => {
     const { task } = attemptParts(result.attemptId);
@@ -68,7 +90,9 @@ async function publish(deps: FinishDeps, job: JobRecord): Promise<Part[]> {
   const success = { bucket: output.bucket, key: `${output.key}${successName}` };
   const written = await deps.objects.write(success, manifest, { ifAbsent: true, metadata });
   if (written === 'exists' && (await deps.objects.head(success))?.metadata[attemptMetadata] !== job.jobId) {
-    throw new ConflictError(`output must be an empty prefix, but ${uriOf(success)} was written by another`, { jobId: job.jobId });
+    throw new ConflictError(`output must be an empty prefix, but ${uriOf(success)} was written by another`, {
+      jobId: job.jobId,
+    });
   }
   return parts;
 }
@@ -79,7 +103,8 @@ async function publish(deps: FinishDeps, job: JobRecord): Promise<Part[]> {
  */
 export async function finishJob(deps: FinishDeps, jobId: JobId): Promise<void> {
   const job = await findJob(deps.jobs, jobId);
-  if (job.state === 'failed' || job.state === 'cancelled') throw new JobFailedError(`job ${jobId} has ended`, { state: job.state });
+  if (job.state === 'failed' || job.state === 'cancelled')
+    throw new JobFailedError(`job ${jobId} has ended`, { state: job.state });
   if (job.state === 'running') {
     const parts = await publish(deps, job);
     await deps.jobs.update(jobId, ['running'], { state: 'succeeded', endedAt: deps.clock.now(), parts });

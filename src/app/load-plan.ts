@@ -9,7 +9,8 @@ import type { ObjectStore } from '../ports/object-store.ts';
 export async function loadPlan(objects: ObjectStore, dataBucket: string, jobId: JobId): Promise<Plan> {
   const bytes = await objects.readAll({ bucket: dataBucket, key: planKey(jobId) });
   const parsed = planSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
-  if (!parsed.success) throw new BrokenInvariantError('plan does not match its schema', { jobId, cause: parsed.error.message });
+  if (!parsed.success)
+    throw new BrokenInvariantError('plan does not match its schema', { jobId, cause: parsed.error.message });
   return parsed.data;
 }
 
@@ -19,7 +20,9 @@ export function shapesOf(plan: Plan): readonly StageShape[] {
   return plan.stages.map(({ description, sourceBytes }) => ({
     name: description.name,
     tasks: description.tasks,
-    upstream: description.inputs.flatMap((input) => (input.kind === 'stage' ? [places.get(input.stage) ?? -1] : [])),
+    upstream: description.inputs.flatMap((input) =>
+      input.kind === 'stage' ? [places.get(input.stage) ?? -1] : [],
+    ),
     sourceBytes,
   }));
 }

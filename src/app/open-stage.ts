@@ -13,7 +13,11 @@ type ByteSpan = AttemptPayload['inputs'][number];
 
 /** What the tasks of an open stage read: for each input, the manifest's key and the offsets of its lines. */
 export interface OpenStage {
-  readonly inputs: readonly { readonly key: string; readonly offsets: readonly number[]; readonly shared: boolean }[];
+  readonly inputs: readonly {
+    readonly key: string;
+    readonly offsets: readonly number[];
+    readonly shared: boolean;
+  }[];
   /** Manifests to be written before a task is launched. */
   readonly manifests: readonly { readonly key: string; readonly body: string }[];
 }
@@ -23,7 +27,9 @@ type UpstreamPlan = Extract<PlannedInput, { kind: 'stage' }>;
 function resultsOf(state: JobState, plan: Plan, input: UpstreamPlan): TaskResult[] {
   const producer = plan.stages.findIndex(({ description }) => description.name === input.stage);
   return stageAt(state, producer).tasks.map((task) => {
-    invariant(task.result !== undefined, 'a stage opened before its input was complete', { input: input.stage });
+    invariant(task.result !== undefined, 'a stage opened before its input was complete', {
+      input: input.stage,
+    });
     return task.result;
   });
 }

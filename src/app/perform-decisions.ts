@@ -46,7 +46,12 @@ function launchRequest(job: RunningJob, { attemptId, avoidNodes }: LaunchDecisio
   const { jobId, shards } = job.plan;
   return {
     payload: {
-      jobId, attemptId, shards, stageKey: stageKey(jobId, stage), inputs: spansOf(open, task), heartbeatMs: job.heartbeatMs,
+      jobId,
+      attemptId,
+      shards,
+      stageKey: stageKey(jobId, stage),
+      inputs: spansOf(open, task),
+      heartbeatMs: job.heartbeatMs,
     },
     ...plan.description.worker,
     ...(avoidNodes === undefined ? {} : { avoidNodes }),
@@ -60,7 +65,12 @@ async function stopWorker(deps: PerformDeps, job: RunningJob, attemptId: Attempt
   await deps.launcher.stop({ kind, ...(attempt.node === undefined ? {} : { node: attempt.node }) });
 }
 
-async function performOne(deps: PerformDeps, job: RunningJob, decision: Decision, now: EpochMs): Promise<void> {
+async function performOne(
+  deps: PerformDeps,
+  job: RunningJob,
+  decision: Decision,
+  now: EpochMs,
+): Promise<void> {
   switch (decision.kind) {
     case 'open-stage':
       for (const { key, body } of job.openStages.get(decision.stage)?.manifests ?? []) {
@@ -87,12 +97,17 @@ async function performOne(deps: PerformDeps, job: RunningJob, decision: Decision
  * the launches went.
  */
 export async function performDecisions(
-  deps: PerformDeps, job: RunningJob, decisions: readonly Decision[], now: EpochMs,
+  deps: PerformDeps,
+  job: RunningJob,
+  decisions: readonly Decision[],
+  now: EpochMs,
 ): Promise<readonly LaunchOutcome[]> {
   const opens = decisions.filter(({ kind }) => kind === 'open-stage');
   await forEachBounded(opens, 1, (decision) => performOne(deps, job, decision, now));
   const others = decisions.filter(({ kind }) => kind !== 'open-stage');
   await forEachBounded(others, parallelism, (decision) => performOne(deps, job, decision, now));
-  const requests = decisions.flatMap((decision) => (decision.kind === 'launch' ? [launchRequest(job, decision)] : []));
+  const requests = decisions.flatMap((decision) =>
+    decision.kind === 'launch' ? [launchRequest(job, decision)] : [],
+  );
   return requests.length === 0 ? [] : deps.launcher.launch(requests);
 }

@@ -44,9 +44,14 @@ async function objectsOf(objects: ObjectStore, uri: string, field: string): Prom
   return found;
 }
 
-async function sourceObjects(objects: ObjectStore, input: SourceInput, field: string): Promise<SourceObject[]> {
+async function sourceObjects(
+  objects: ObjectStore,
+  input: SourceInput,
+  field: string,
+): Promise<SourceObject[]> {
   const lists = [];
-  for (const [place, uri] of input.s3.entries()) lists.push(await objectsOf(objects, uri, `${field}.s3[${place}]`));
+  for (const [place, uri] of input.s3.entries())
+    lists.push(await objectsOf(objects, uri, `${field}.s3[${place}]`));
   return lists.flat();
 }
 
@@ -75,16 +80,33 @@ async function checkOutputIsFree(objects: ObjectStore, output: ObjectRef): Promi
 
 function emptySummary({ description }: StagePlan): StageSummary {
   return {
-    name: description.name, operator: description.operator ?? 'code', tasks: description.tasks,
-    done: 0, running: 0, failed: 0, bytesIn: 0, bytesOut: 0, recordsIn: 0, recordsOut: 0, workerMs: 0, progress: 0,
+    name: description.name,
+    operator: description.operator ?? 'code',
+    tasks: description.tasks,
+    done: 0,
+    running: 0,
+    failed: 0,
+    bytesIn: 0,
+    bytesOut: 0,
+    recordsIn: 0,
+    recordsOut: 0,
+    workerMs: 0,
+    progress: 0,
   };
 }
 
-async function writePlan(deps: PlanDeps, plan: Plan, manifests: readonly { key: string; body: string }[]): Promise<void> {
+async function writePlan(
+  deps: PlanDeps,
+  plan: Plan,
+  manifests: readonly { key: string; body: string }[],
+): Promise<void> {
   const bucket = deps.dataBucket;
   for (const { key, body } of manifests) await deps.objects.write({ bucket, key }, encode(body));
   for (const { description } of plan.stages) {
-    await deps.objects.write({ bucket, key: stageKey(plan.jobId, description.name) }, encode(JSON.stringify(description)));
+    await deps.objects.write(
+      { bucket, key: stageKey(plan.jobId, description.name) },
+      encode(JSON.stringify(description)),
+    );
   }
   await deps.objects.write({ bucket, key: planKey(plan.jobId) }, encode(JSON.stringify(plan)));
 }
@@ -96,17 +118,25 @@ async function writePlan(deps: PlanDeps, plan: Plan, manifests: readonly { key: 
  */
 export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
   const job = await findJob(deps.jobs, jobId);
-  if (finalJobStates.includes(job.state)) throw new JobFailedError(`job ${jobId} has ended`, { state: job.state });
+  if (finalJobStates.includes(job.state))
+    throw new JobFailedError(`job ${jobId} has ended`, { state: job.state });
   if (job.state === 'running') return;
   const output = parseUri(job.output);
-  if (output === undefined) throw new InvalidInputError('output must look like s3://bucket/key/', { field: 'output' });
+  if (output === undefined)
+    throw new InvalidInputError('output must look like s3://bucket/key/', { field: 'output' });
   await checkOutputIsFree(deps.objects, output);
   const sources = await resolveSources(deps.objects, job);
   const { plan, manifests } = planStages(job.spec, sources, { jobId, dataBucket: deps.dataBucket, output });
   await writePlan(deps, plan, manifests);
   const patch = {
-    state: 'running', startedAt: deps.clock.now(), shards: plan.shards, stages: plan.stages.map(emptySummary),
+    state: 'running',
+    startedAt: deps.clock.now(),
+    shards: plan.shards,
+    stages: plan.stages.map(emptySummary),
   } as const;
   await deps.jobs.update(jobId, ['submitted'], patch);
-  deps.log.info('planned', { jobId, stages: plan.stages.map(({ description }) => [description.name, description.tasks]) });
+  deps.log.info('planned', {
+    jobId,
+    stages: plan.stages.map(({ description }) => [description.name, description.tasks]),
+  });
 }

@@ -18,7 +18,8 @@ export async function findJob(jobs: JobStore, id: string): Promise<JobRecord> {
 
 /** A page of jobs, newest first. `limit` is text from a query string: 1 to 100, by default 20. */
 export async function listJobs(
-  jobs: JobStore, query: { readonly limit?: string | undefined; readonly cursor?: string | undefined },
+  jobs: JobStore,
+  query: { readonly limit?: string | undefined; readonly cursor?: string | undefined },
 ): Promise<ListResponse> {
   const limit = query.limit === undefined ? 20 : Number(query.limit);
   if (!Number.isInteger(limit) || limit < 1 || limit > maxPage) {
@@ -29,10 +30,15 @@ export async function listJobs(
 
 /** Every attempt of a job, by stage, task and number; empty before it is planned. */
 export async function listAttempts(
-  deps: { readonly jobs: JobStore; readonly attempts: AttemptStore }, id: string,
+  deps: { readonly jobs: JobStore; readonly attempts: AttemptStore },
+  id: string,
 ): Promise<AttemptsResponse> {
   const job = await findJob(deps.jobs, id);
   if (job.shards === undefined) return { attempts: [] };
   const { attempts } = await deps.attempts.changes({ jobId: job.jobId, shards: job.shards }, epochMs(0));
-  return { attempts: attempts.toSorted((a, b) => (a.launchedAt - b.launchedAt) || (a.attemptId < b.attemptId ? -1 : 1)) };
+  return {
+    attempts: attempts.toSorted(
+      (a, b) => a.launchedAt - b.launchedAt || (a.attemptId < b.attemptId ? -1 : 1),
+    ),
+  };
 }

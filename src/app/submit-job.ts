@@ -29,7 +29,9 @@ export function checkSpec(spec: JobSpec, checkOperator: SubmitDeps['checkOperato
   jobGraph(spec);
   if (!policySets.has(spec.policy)) {
     const known = policyNames.filter((name) => policySets.has(name)).join(', ');
-    throw new InvalidInputError(`policy must be one of those built so far (${known}), not "${spec.policy}"`, { field: 'policy' });
+    throw new InvalidInputError(`policy must be one of those built so far (${known}), not "${spec.policy}"`, {
+      field: 'policy',
+    });
   }
   for (const [index, stage] of spec.stages.entries()) {
     if (stage.operator === undefined) continue;
@@ -44,14 +46,28 @@ export function checkSpec(spec: JobSpec, checkOperator: SubmitDeps['checkOperato
   }
 }
 
-function newJob(spec: JobSpec, identity: { jobId: JobId; specDigest: string; dataBucket: string }, now: EpochMs): JobRecord {
+function newJob(
+  spec: JobSpec,
+  identity: { jobId: JobId; specDigest: string; dataBucket: string },
+  now: EpochMs,
+): JobRecord {
   const { jobId, specDigest, dataBucket } = identity;
   const deadlineMs = spec.deadline === undefined ? undefined : parseDurationText(spec.deadline);
   return {
-    jobId, name: spec.name, spec, specDigest, state: 'submitted', createdAt: now,
+    jobId,
+    name: spec.name,
+    spec,
+    specDigest,
+    state: 'submitted',
+    createdAt: now,
     ...(deadlineMs === undefined ? {} : { deadlineAt: later(now, durationMs(deadlineMs)) }),
     output: spec.output ?? uriOf({ bucket: dataBucket, key: defaultOutputKey(jobId) }),
-    stages: [], attempts: noAttempts, counters: {}, workerMs: 0, dollars: 0, parts: [],
+    stages: [],
+    attempts: noAttempts,
+    counters: {},
+    workerMs: 0,
+    dollars: 0,
+    parts: [],
   };
 }
 
@@ -61,16 +77,23 @@ function newJob(spec: JobSpec, identity: { jobId: JobId; specDigest: string; dat
  * next submission with the same token. Throws `InvalidInputError` (nothing started), `ConflictError` where the
  * token was used for another spec. `request` is a `SubmitRequest`, unchecked.
  */
-export async function submitJob(deps: SubmitDeps, request: unknown): Promise<{ jobId: JobId; started: boolean }> {
+export async function submitJob(
+  deps: SubmitDeps,
+  request: unknown,
+): Promise<{ jobId: JobId; started: boolean }> {
   const { spec, clientToken } = parseInput(submitRequestSchema, request);
   checkSpec(spec, deps.checkOperator);
   const specText = JSON.stringify(spec);
   if (specText.length > limits.specBytes) {
-    throw new InvalidInputError(`spec must be at most ${limits.specBytes} characters of JSON`, { field: 'spec' });
+    throw new InvalidInputError(`spec must be at most ${limits.specBytes} characters of JSON`, {
+      field: 'spec',
+    });
   }
   const specDigest = deps.ids.digest(specText);
   const jobId = `${spec.name}-${deps.ids.digest(clientToken ?? deps.ids.token()).slice(0, 12)}` as JobId;
-  const outcome = await deps.jobs.create(newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, deps.clock.now()));
+  const outcome = await deps.jobs.create(
+    newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, deps.clock.now()),
+  );
   if (outcome.kind === 'exists' && outcome.job.specDigest !== specDigest) {
     throw new ConflictError('clientToken was used before for another spec', { field: 'clientToken', jobId });
   }

@@ -15,13 +15,18 @@ export function fieldPath(path: readonly PropertyKey[]): string {
 function meantBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   const isOther = (issues: readonly Issue[]): boolean =>
     issues.some(
-      (issue) => issue.path.length === 0 || (issue.path.length === 1 && issue.code === 'invalid_type' && /undefined/.test(issue.message)),
+      (issue) =>
+        issue.path.length === 0 ||
+        (issue.path.length === 1 && issue.code === 'invalid_type' && /undefined/.test(issue.message)),
     );
   const meant = branches.filter((issues) => !isOther(issues));
   return meant.length === 1 ? meant[0] : undefined;
 }
 
-function firstIssue(issue: Issue, path: readonly PropertyKey[]): { path: readonly PropertyKey[]; message: string } {
+function firstIssue(
+  issue: Issue,
+  path: readonly PropertyKey[],
+): { path: readonly PropertyKey[]; message: string } {
   const here = [...path, ...issue.path];
   if (issue.code === 'invalid_union') {
     const inner = meantBranch(issue.errors)?.[0];
@@ -47,7 +52,11 @@ export function invalidInput(error: z.ZodError, root = ''): InvalidInputError {
 }
 
 /** Parses data from outside; throws `InvalidInputError` with the path of the first wrong field. */
-export function parseInput<Schema extends z.ZodType>(schema: Schema, data: unknown, root = ''): z.output<Schema> {
+export function parseInput<Schema extends z.ZodType>(
+  schema: Schema,
+  data: unknown,
+  root = '',
+): z.output<Schema> {
   const result = schema.safeParse(data);
   if (!result.success) throw invalidInput(result.error, root);
   return result.data;

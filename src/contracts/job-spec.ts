@@ -4,15 +4,38 @@ import { limits } from './limits.ts';
 
 /** Names of policy sets, as scripts and users write them (design §8). */
 export const policyNames = [
-  'none', 'hadoop', 'dryad', 'mapreduce', 'late', 'mantri', 'dolly', 'spark', 'hadoop2', 'flink', 'cubed',
+  'none',
+  'hadoop',
+  'dryad',
+  'mapreduce',
+  'late',
+  'mantri',
+  'dolly',
+  'spark',
+  'hadoop2',
+  'flink',
+  'cubed',
   'outrider',
 ] as const;
 export type PolicyName = (typeof policyNames)[number];
 
 /** Names of the operators that ship with the worker. */
 export const operatorNames = [
-  'tokenize', 'sum-counts', 'grep', 'grep-count', 'top-counts', 'sample', 'bounds', 'range-partition', 'merge-lines',
-  'groupby-map', 'groupby-reduce', 'join-map', 'join-reduce', 'join-probe', 'exec',
+  'tokenize',
+  'sum-counts',
+  'grep',
+  'grep-count',
+  'top-counts',
+  'sample',
+  'bounds',
+  'range-partition',
+  'merge-lines',
+  'groupby-map',
+  'groupby-reduce',
+  'join-map',
+  'join-reduce',
+  'join-probe',
+  'exec',
 ] as const;
 export type OperatorName = (typeof operatorNames)[number];
 
@@ -37,7 +60,10 @@ const deadline = z.string().refine((text) => {
   return ms !== undefined && ms >= limits.minDeadlineMs && ms <= limits.maxDeadlineMs;
 }, 'must be a length of time from 1s to 7d, such as "90s", "10m" or "2h"');
 
-const s3Uri = z.string().max(1_100).refine((uri) => parseUri(uri) !== undefined, 'must look like s3://bucket/key');
+const s3Uri = z
+  .string()
+  .max(1_100)
+  .refine((uri) => parseUri(uri) !== undefined, 'must look like s3://bucket/key');
 
 const sourceInput = z.strictObject({
   /** Exact keys, or prefixes that end in "/"; objects are read in byte order of their keys within each. */
@@ -117,4 +143,5 @@ export type SourceFormat = SourceInput['format'];
 export const isSource = (input: StageInput): input is SourceInput => 's3' in input;
 
 /** JSON Schema (draft 2020-12) of a spec as users write it. */
-export const jobSpecJsonSchema = (): object => z.toJSONSchema(jobSpecSchema, { io: 'input', unrepresentable: 'any' });
+export const jobSpecJsonSchema = (): object =>
+  z.toJSONSchema(jobSpecSchema, { io: 'input', unrepresentable: 'any' });

@@ -23,7 +23,8 @@ export const planKey = (jobId: JobId): string => `jobs/${jobId}/plan.json`;
 export const inputManifestKey = (jobId: JobId, stage: string, input: number): string =>
   `jobs/${jobId}/inputs/${stage}/${input}.ndjson`;
 /** The output of one attempt of a stage that other stages read. */
-export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string => `jobs/${jobId}/data/${attemptId}`;
+export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string =>
+  `jobs/${jobId}/data/${attemptId}`;
 /** Where a job's output lies when its spec names no place. */
 export const defaultOutputKey = (jobId: JobId): string => `output/${jobId}/`;
 /** The object of output part `index`, under the output prefix. */

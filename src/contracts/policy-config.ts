@@ -6,7 +6,10 @@ export type PolicySetName = PolicyName | 'early-late';
 
 const fraction = z.number().min(0).max(1);
 const factor = z.number().positive().max(1_000);
-const ms = z.number().min(0).max(7 * 24 * 3_600_000);
+const ms = z
+  .number()
+  .min(0)
+  .max(7 * 24 * 3_600_000);
 
 /** LATE §4 and §5.4. Thresholds are percentiles as fractions; "below" is strict. */
 const late = z.strictObject({
@@ -17,7 +20,11 @@ const late = z.strictObject({
   minAgeMs: ms.default(60_000),
   estimator: z.enum(['progress-rate', 'phase-aware']).default('progress-rate'),
   /** Where phases of the score end, for the phase-aware estimator: thirds, as of a Hadoop reduce. */
-  phaseEnds: z.array(fraction).min(1).max(16).default([1 / 3, 2 / 3, 1]),
+  phaseEnds: z
+    .array(fraction)
+    .min(1)
+    .max(16)
+    .default([1 / 3, 2 / 3, 1]),
 });
 
 /** Mantri §5.1 and §5.5. */
@@ -44,7 +51,10 @@ const mantri = z.strictObject({
 const hadoop = z.strictObject({ scoreLag: fraction.default(0.2), minAgeMs: ms.default(60_000) });
 
 /** Mantri §6 describes Dryad's rule without its digits: both numbers are ours to choose. */
-const dryad = z.strictObject({ doneFraction: fraction.default(0.75), durationPercentile: fraction.default(0.75) });
+const dryad = z.strictObject({
+  doneFraction: fraction.default(0.75),
+  durationPercentile: fraction.default(0.75),
+});
 
 /** The share of finished tasks is not given in the papers. */
 const mapreduce = z.strictObject({ doneFraction: fraction.default(0.9) });
@@ -88,6 +98,10 @@ const outrider = z.strictObject({
   explainedFactor: factor.default(1.2),
   /** Samples of the stage's rate, finished or running, before anything is copied. */
   minSamples: z.int().min(1).max(1_000).default(3),
+  /** How much the rate over the last reports counts beside the average rate when time left is estimated. */
+  recentWeight: fraction.default(0.5),
+  /** Nodes this much slower than the stage, now or on the whole, are declined. */
+  slowNodeFactor: factor.default(2),
   /** Most copies running at once, as a fraction of the cluster's slots, while tasks wait. */
   contendedCap: fraction.default(0.2),
   /** Most copies running at once otherwise. */

@@ -8,7 +8,13 @@ export type Phase = (typeof phases)[number];
 
 /** Why an attempt failed. `bad-record` and `bad-input` fail the job at once: a second attempt reads the same. */
 export const failureCauses = [
-  'user-code', 'bad-record', 'bad-input', 'out-of-memory', 'timeout', 'storage', 'internal',
+  'user-code',
+  'bad-record',
+  'bad-input',
+  'out-of-memory',
+  'timeout',
+  'storage',
+  'internal',
 ] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
@@ -156,7 +162,12 @@ export interface JobRecord {
 }
 
 export const noAttempts: AttemptCounts = {
-  launched: 0, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 0,
+  launched: 0,
+  backups: 0,
+  clones: 0,
+  restarts: 0,
+  cancelled: 0,
+  lost: 0,
 };
 
 /** The decision log's entry number `version` of a job (from 1). */

@@ -1,7 +1,5 @@
 import type { AttemptId, JobId } from '../contracts/ids.ts';
-import type {
-  AttemptOrder, AttemptRecord, Failure, Progress, TaskResult,
-} from '../contracts/records.ts';
+import type { AttemptOrder, AttemptRecord, Failure, Progress, TaskResult } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 
 /** A job's tasks in the store: the job and over how many store partitions its tasks are spread. */
@@ -24,7 +22,10 @@ export interface AttemptStore {
    * before (a duplicate delivery), cancelled, lost, or never created.
    */
   claim(
-    space: TaskSpace, attemptId: AttemptId, place: { node: string; zone: string }, now: EpochMs,
+    space: TaskSpace,
+    attemptId: AttemptId,
+    place: { node: string; zone: string },
+    now: EpochMs,
   ): Promise<'claimed' | 'refused'>;
   /** By the worker: records progress of a running attempt; answers its orders (`cancel` if no longer running). */
   report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder>;
@@ -43,6 +44,7 @@ export interface AttemptStore {
    * partition consistently, so that a write that ended before the call is seen if its `changedAt` is not older.
    */
   changes(
-    space: TaskSpace, since: EpochMs,
+    space: TaskSpace,
+    since: EpochMs,
   ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }>;
 }

@@ -16,7 +16,9 @@ export interface CapacityLedger {
    * job held that many before.
    */
   resize(
-    jobId: JobId, wanted: number, context: { totalSlots: number; now: EpochMs; length: DurationMs },
+    jobId: JobId,
+    wanted: number,
+    context: { totalSlots: number; now: EpochMs; length: DurationMs },
   ): Promise<number>;
   /** Gives everything back; a second release has no effect. */
   release(jobId: JobId): Promise<void>;

@@ -6,8 +6,19 @@ import type { DurationMs, EpochMs } from '../contracts/units.ts';
 export type JobPatch = Partial<
   Pick<
     JobRecord,
-    | 'state' | 'startedAt' | 'endedAt' | 'deadlineAt' | 'cancelRequestedAt' | 'shards' | 'error' | 'stages'
-    | 'attempts' | 'counters' | 'workerMs' | 'dollars' | 'parts'
+    | 'state'
+    | 'startedAt'
+    | 'endedAt'
+    | 'deadlineAt'
+    | 'cancelRequestedAt'
+    | 'shards'
+    | 'error'
+    | 'stages'
+    | 'attempts'
+    | 'counters'
+    | 'workerMs'
+    | 'dollars'
+    | 'parts'
   >
 >;
 

@@ -31,11 +31,16 @@ export interface ObjectStore {
    * Streams an object or a range of it; an empty range is empty even where there is no object. `etag`: throws
    * `ConflictError` where the object is another by now.
    */
-  read(ref: ObjectRef, options?: { range?: ByteRange; etag?: string; signal?: AbortSignal }): AsyncIterable<Uint8Array>;
+  read(
+    ref: ObjectRef,
+    options?: { range?: ByteRange; etag?: string; signal?: AbortSignal },
+  ): AsyncIterable<Uint8Array>;
   /** A small object or range whole, at most 64 MiB. */
   readAll(ref: ObjectRef, range?: ByteRange): Promise<Uint8Array>;
   /** Size, etag and metadata, or undefined where there is no such object. */
-  head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Readonly<Record<string, string>> }) | undefined>;
+  head(
+    ref: ObjectRef,
+  ): Promise<(ObjectInfo & { readonly metadata: Readonly<Record<string, string>> }) | undefined>;
   /** Objects whose key begins with `ref.key`, in byte order of keys. */
   list(ref: ObjectRef): AsyncIterable<ObjectInfo>;
   /** Writes a small object whole. With `ifAbsent` exactly one of several writers gets `written`. */

@@ -3,7 +3,9 @@ import { attemptIdOf } from '../contracts/ids.ts';
 import { attemptDataKey } from '../contracts/keys.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import {
-  sourceManifestLineSchema, stageDescriptionSchema, stageManifestLineSchema,
+  sourceManifestLineSchema,
+  stageDescriptionSchema,
+  stageManifestLineSchema,
 } from '../contracts/plan.ts';
 import type { PlannedInput, SourceSegment, StageDescription } from '../contracts/plan.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -15,8 +17,14 @@ const descriptions = new WeakMap<ObjectStore, Map<string, StageDescription>>();
 
 /** One input of the task: how it is read, and its pieces in order. */
 export type AttemptInput =
-  | { readonly planned: Extract<PlannedInput, { kind: 'source' }>; readonly segments: readonly SourceSegment[] }
-  | { readonly planned: Extract<PlannedInput, { kind: 'stage' }>; readonly segments: readonly UpstreamSegment[] };
+  | {
+      readonly planned: Extract<PlannedInput, { kind: 'source' }>;
+      readonly segments: readonly SourceSegment[];
+    }
+  | {
+      readonly planned: Extract<PlannedInput, { kind: 'stage' }>;
+      readonly segments: readonly UpstreamSegment[];
+    };
 
 /** What an attempt needs to know before it begins. */
 export interface AttemptPlan {
@@ -28,7 +36,9 @@ export interface AttemptPlan {
 
 /** Reads the stage's description and the task's line of each input manifest. Throws `BrokenInvariantError` on junk. */
 export async function loadAttemptPlan(
-  objects: ObjectStore, dataBucket: string, payload: AttemptPayload,
+  objects: ObjectStore,
+  dataBucket: string,
+  payload: AttemptPayload,
 ): Promise<AttemptPlan> {
   const description = await loadDescription(objects, dataBucket, payload.stageKey);
   invariant(payload.inputs.length === description.inputs.length, 'a manifest for each input', {
@@ -42,8 +52,15 @@ export async function loadAttemptPlan(
       const bytes =
         range.start >= range.end
           ? undefined
-          : await objects.readAll({ bucket: dataBucket, key: range.key }, { start: range.start, end: range.end });
-      return inputOf(description, planned, bytes === undefined ? { segments: [] } : parseJson(bytes, range.key));
+          : await objects.readAll(
+              { bucket: dataBucket, key: range.key },
+              { start: range.start, end: range.end },
+            );
+      return inputOf(
+        description,
+        planned,
+        bytes === undefined ? { segments: [] } : parseJson(bytes, range.key),
+      );
     }),
   );
   return { description, inputs, bytesTotal: inputs.reduce((sum, input) => sum + bytesOf(input), 0) };
@@ -86,5 +103,8 @@ function bytesOf(input: AttemptInput): number {
   if (input.planned.kind === 'stage') {
     return input.segments.reduce((sum, segment) => sum + ('length' in segment ? segment.length : 0), 0);
   }
-  return input.segments.reduce((sum, segment) => sum + ('end' in segment ? segment.end - segment.start : 0), 0);
+  return input.segments.reduce(
+    (sum, segment) => sum + ('end' in segment ? segment.end - segment.start : 0),
+    0,
+  );
 }

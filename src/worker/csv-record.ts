@@ -44,7 +44,8 @@ export class CsvRecordParser {
       if (this.#pieces === undefined) {
         const comma = text.indexOf(',', at);
         const field = comma < 0 ? text.slice(at) : text.slice(at, comma);
-        if (field.includes('"')) return { kind: 'bad', what: 'a quote within a field that does not begin with one' };
+        if (field.includes('"'))
+          return { kind: 'bad', what: 'a quote within a field that does not begin with one' };
         this.#fields.push(field);
         if (comma < 0) return { kind: 'record', fields: this.#fields };
         at = comma + 1;

@@ -20,14 +20,21 @@ const batchRows = 1_000;
  * names of columns are not distinct.
  */
 export async function* csvRows(
-  reading: SourceReading, segment: SourceSegment, options: { readonly header: boolean; readonly bad: BadRecords },
+  reading: SourceReading,
+  segment: SourceSegment,
+  options: { readonly header: boolean; readonly bad: BadRecords },
 ): AsyncGenerator<readonly Row[]> {
-  invariant(segment.start === 0 && segment.end === segment.sizeBytes, 'csv files are read whole', { segment });
+  invariant(segment.start === 0 && segment.end === segment.sizeBytes, 'csv files are read whole', {
+    segment,
+  });
   const table = new CsvTable(segment.key, options);
   for await (const block of sourceBlocks(reading, segment)) {
     const isText = isUtf8(block.bytes);
     for (const { start, end } of linesOf(block)) {
-      const row = table.push(block.bytes.toString('utf8', start, end), isText || isUtf8(block.bytes.subarray(start, end)));
+      const row = table.push(
+        block.bytes.toString('utf8', start, end),
+        isText || isUtf8(block.bytes.subarray(start, end)),
+      );
       if (row !== undefined) table.rows.push(row);
       if (table.rows.length === batchRows) yield table.take();
     }
@@ -72,7 +79,9 @@ class CsvTable {
     this.#isRecordText &&= isText;
     this.#openChars += line.length;
     if (this.#openChars > limits.recordBytes) {
-      throw new BadInputError(`${this.#place()}: the record is longer than ${String(limits.recordBytes)} bytes`);
+      throw new BadInputError(
+        `${this.#place()}: the record is longer than ${String(limits.recordBytes)} bytes`,
+      );
     }
     const outcome = this.#parser.push(line);
     if (outcome.kind === 'open') return undefined;
@@ -104,9 +113,11 @@ class CsvTable {
   #checkColumns(columns: readonly string[]): void {
     const seen = new Set<string>();
     for (const name of columns) {
-      if (seen.has(name)) throw new BadInputError(`${this.#place()}: two columns are named ${JSON.stringify(name)}`);
+      if (seen.has(name))
+        throw new BadInputError(`${this.#place()}: two columns are named ${JSON.stringify(name)}`);
       // Assigning to it would change the row's prototype instead of adding a column.
-      if (name === '__proto__') throw new BadInputError(`${this.#place()}: no column can be named "__proto__"`);
+      if (name === '__proto__')
+        throw new BadInputError(`${this.#place()}: no column can be named "__proto__"`);
       seen.add(name);
     }
   }

@@ -3,8 +3,14 @@ import type { Failure, FailureCause } from '../contracts/records.ts';
 
 const longestMessage = 1_000;
 /** Codes and messages by which V8 and Node say that memory ran out. */
-const memoryCodes = new Set(['ERR_MEMORY_ALLOCATION_FAILED', 'ERR_STRING_TOO_LONG', 'ERR_BUFFER_TOO_LARGE', 'ENOMEM']);
-const memoryMessage = /allocation failed|out of memory|invalid (array|string) (buffer )?length|maximum size exceeded/i;
+const memoryCodes = new Set([
+  'ERR_MEMORY_ALLOCATION_FAILED',
+  'ERR_STRING_TOO_LONG',
+  'ERR_BUFFER_TOO_LARGE',
+  'ENOMEM',
+]);
+const memoryMessage =
+  /allocation failed|out of memory|invalid (array|string) (buffer )?length|maximum size exceeded/i;
 
 /** The failure to record for whatever was thrown; `where` tells whose code ran. The message is one line. */
 export function failureOf(error: unknown, where: 'operator' | 'runtime'): Failure {
@@ -35,9 +41,12 @@ function isOutOfMemory(error: unknown): boolean {
 }
 
 function messageOf(error: unknown): string {
-  const text = error instanceof Error ? `${isPlain(error) ? '' : `${error.name}: `}${error.message}` : String(error);
+  const text =
+    error instanceof Error ? `${isPlain(error) ? '' : `${error.name}: `}${error.message}` : String(error);
   const line = text.replaceAll(/\s*[\r\n]+\s*/g, ' ').trim();
-  return line.length > longestMessage ? `${line.slice(0, longestMessage - 1)}…` : line || 'failed without a message';
+  return line.length > longestMessage
+    ? `${line.slice(0, longestMessage - 1)}…`
+    : line || 'failed without a message';
 }
 
 /** Errors whose message says all; the names of others (TypeError …) help. */

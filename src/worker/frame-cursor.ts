@@ -111,7 +111,7 @@ export class FrameCursor {
   /** `tail` and what follows, `needed` bytes in all. */
   async #gather(tail: Buffer, needed: number): Promise<Buffer> {
     const pieces = [tail];
-    for (let size = tail.length; size < needed; ) {
+    for (let size = tail.length; size < needed;) {
       const piece = await this.#take(needed - size);
       if (piece === undefined) throw new StoreUnavailableError('intermediate data ends within a record');
       pieces.push(piece);

@@ -21,7 +21,9 @@ export interface BadRecords {
  * and line (`file:3: …`), or skips and counts.
  */
 export async function* ndjsonRows(
-  reading: SourceReading, segment: SourceSegment, bad: BadRecords,
+  reading: SourceReading,
+  segment: SourceSegment,
+  bad: BadRecords,
 ): AsyncGenerator<readonly Row[]> {
   for await (const block of sourceBlocks(reading, segment)) {
     const isText = isUtf8(block.bytes);
@@ -69,7 +71,10 @@ const isRow = (value: unknown): value is Row =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 async function badRecord(
-  reading: SourceReading, segment: SourceSegment, offset: number, what: string,
+  reading: SourceReading,
+  segment: SourceSegment,
+  offset: number,
+  what: string,
 ): Promise<BadRecordError> {
   const line = await lineNumberAt(reading, segment, offset);
   return new BadRecordError(`${segment.key}:${String(line)}: ${what} (byte ${String(offset)})`);
@@ -80,7 +85,12 @@ async function lineNumberAt(reading: SourceReading, segment: SourceSegment, offs
   let line = 1;
   let position = 0;
   for await (const chunk of wholeText({ ...reading, onBytes: () => undefined }, segment)) {
-    for (let at = chunk.indexOf(newline); at >= 0 && position + at < offset; at = chunk.indexOf(newline, at + 1)) line++;
+    for (
+      let at = chunk.indexOf(newline);
+      at >= 0 && position + at < offset;
+      at = chunk.indexOf(newline, at + 1)
+    )
+      line++;
     position += chunk.length;
     if (position >= offset) return line;
   }

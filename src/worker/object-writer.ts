@@ -72,7 +72,7 @@ export class ObjectWriter {
   }
 
   async #appendSlowly(bytes: Uint8Array, start: number, end: number): Promise<void> {
-    for (let at = start; at < end; ) {
+    for (let at = start; at < end;) {
       invariant(!this.#isClosed, 'bytes after the end of an object');
       if (this.#used === partBytes) await this.#sendPart();
       const size = Math.min(end - at, partBytes - this.#used);
@@ -91,19 +91,23 @@ export class ObjectWriter {
   }
 
   #foldCrc(): void {
-    if (this.#used > this.#crcFrom) this.#crc = crc32(this.#buffer.subarray(this.#crcFrom, this.#used), this.#crc);
+    if (this.#used > this.#crcFrom)
+      this.#crc = crc32(this.#buffer.subarray(this.#crcFrom, this.#used), this.#crc);
     this.#crcFrom = this.#used;
   }
 
   async #sendPart(): Promise<void> {
     while (this.#inFlight.size >= mostPartsInFlight) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;
-    if (this.#partsBegun === mostParts) throw new BadInputError('the output of one task is larger than 80 GB');
+    if (this.#partsBegun === mostParts)
+      throw new BadInputError('the output of one task is larger than 80 GB');
     this.#foldCrc();
     const buffer = this.#buffer;
     const number = ++this.#partsBegun;
     this.#upload ??= this.#objects.beginUpload(this.#ref, this.#options.metadata);
-    const sent = this.#send(this.#upload, number, buffer, this.#used).finally(() => this.#inFlight.delete(sent));
+    const sent = this.#send(this.#upload, number, buffer, this.#used).finally(() =>
+      this.#inFlight.delete(sent),
+    );
     this.#inFlight.add(sent);
     this.#sentBytes += this.#used;
     this.#buffer = this.#spareBuffers.pop() ?? Buffer.allocUnsafeSlow(partBytes);

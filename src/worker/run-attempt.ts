@@ -80,7 +80,12 @@ export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Pr
   const signal = AbortSignal.any([abort.signal, ...(deps.stopSignal === undefined ? [] : [deps.stopSignal])]);
   const meter = new AttemptMeter(clock, signal, deps.peakMemoryBytes ?? (() => 0));
   const heartbeat = startHeartbeat({
-    attempts, clock, log, space, attemptId, meter,
+    attempts,
+    clock,
+    log,
+    space,
+    attemptId,
+    meter,
     every: durationMs(payload.heartbeatMs),
     onCancel: () => {
       abort.abort(new CancelledError('the attempt was told to cancel'));
@@ -129,7 +134,9 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
     return await commit(run, finished, writer);
   } catch (error) {
     await discard(run, writer);
-    return signal.aborted ? { outcome: 'cancelled' } : { outcome: 'failed', failure: failureOf(error, where) };
+    return signal.aborted
+      ? { outcome: 'cancelled' }
+      : { outcome: 'failed', failure: failureOf(error, where) };
   }
 }
 
@@ -162,7 +169,12 @@ function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): Task
   const { written, partitions, bytesOut } = finished;
   const final: FinalPart =
     written.kind === 'upload'
-      ? { kind: 'upload', uploadId: written.upload.uploadId, parts: written.parts, sizeBytes: written.sizeBytes }
+      ? {
+          kind: 'upload',
+          uploadId: written.upload.uploadId,
+          parts: written.parts,
+          sizeBytes: written.sizeBytes,
+        }
       : { kind: 'empty' };
   return {
     taskId: taskOf(payload.attemptId),
@@ -188,7 +200,11 @@ async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> 
 }
 
 /** Tries a write that may be repeated several times; undefined where it never went through. */
-async function persistently<T>({ deps, payload }: Run, event: string, write: () => Promise<T>): Promise<T | undefined> {
+async function persistently<T>(
+  { deps, payload }: Run,
+  event: string,
+  write: () => Promise<T>,
+): Promise<T | undefined> {
   const { jobId, attemptId } = payload;
   for (let tries = 0; tries < recordTries; tries++) {
     if (tries > 0) await deps.clock.sleep(durationMs(firstPauseMs * 2 ** (tries - 1)));

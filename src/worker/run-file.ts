@@ -69,7 +69,7 @@ export class RunWriter implements FrameSink {
   }
 
   async #writeAll(bytes: Buffer): Promise<void> {
-    for (let done = 0; done < bytes.length; ) {
+    for (let done = 0; done < bytes.length;) {
       const { bytesWritten } = await onDisk('written', this.#file.write(bytes, done));
       done += bytesWritten;
     }

@@ -50,10 +50,18 @@ export interface PreparedTask {
 }
 
 /** Where the attempt's output goes: an object of its own, or an upload of its part that only Finish completes. */
-export function writerOf(objects: ObjectStore, description: StageDescription, attemptId: AttemptId): ObjectWriter {
+export function writerOf(
+  objects: ObjectStore,
+  description: StageDescription,
+  attemptId: AttemptId,
+): ObjectWriter {
   const { jobId, dataBucket, outputPrefix, output } = description;
   if (output !== 'final') {
-    return new ObjectWriter(objects, { bucket: dataBucket, key: attemptDataKey(jobId, attemptId) }, { leaveUpload: false });
+    return new ObjectWriter(
+      objects,
+      { bucket: dataBucket, key: attemptDataKey(jobId, attemptId) },
+      { leaveUpload: false },
+    );
   }
   const key = outputPrefix.key + partName(attemptParts(attemptId).task);
   const metadata = { [attemptMetadata]: `${jobId}/${attemptId}` };
@@ -95,14 +103,24 @@ async function directory(parent: string, name: string): Promise<string> {
   return path;
 }
 
-async function operatorOf(host: TaskHost, description: StageDescription, scratchDir: string): Promise<Operator> {
+async function operatorOf(
+  host: TaskHost,
+  description: StageDescription,
+  scratchDir: string,
+): Promise<Operator> {
   if (description.code !== undefined) return host.loadCode(description.code, scratchDir);
-  invariant(description.operator !== undefined, 'a stage has an operator or code', { stage: description.name });
+  invariant(description.operator !== undefined, 'a stage has an operator or code', {
+    stage: description.name,
+  });
   return host.operators[description.operator];
 }
 
 function openInput(
-  host: TaskHost, { meter, signal }: TaskAttempt, input: AttemptInput, gate: ReadGate, scratchDir: string,
+  host: TaskHost,
+  { meter, signal }: TaskAttempt,
+  input: AttemptInput,
+  gate: ReadGate,
+  scratchDir: string,
 ): TaskInput {
   const { objects, sortMemoryBytes: memoryBytes } = host;
   const onBytes = (count: number): void => {
@@ -118,11 +136,15 @@ function openInput(
   return stageInput({ stage, isMerged: pattern === 'all-to-all', segments: input.segments, reading, meter });
 }
 
-const isSourceInput = (input: AttemptInput): input is Extract<AttemptInput, { planned: { kind: 'source' } }> =>
-  input.planned.kind === 'source';
+const isSourceInput = (
+  input: AttemptInput,
+): input is Extract<AttemptInput, { planned: { kind: 'source' } }> => input.planned.kind === 'source';
 
 function openOutput(
-  host: TaskHost, { plan, writer, meter, signal }: TaskAttempt, operator: Operator, scratchDir: string,
+  host: TaskHost,
+  { plan, writer, meter, signal }: TaskAttempt,
+  operator: Operator,
+  scratchDir: string,
 ): ClosableOutput {
   const { output, partitions, options } = plan.description;
   switch (output) {
@@ -132,7 +154,13 @@ function openOutput(
       return new UnsortedOutput(writer, partitions, meter);
     case 'sorted': {
       const combine = operator.combiner?.(options);
-      const sort = new ExternalSort({ partitions, memoryBytes: host.sortMemoryBytes, combine, scratchDir, signal });
+      const sort = new ExternalSort({
+        partitions,
+        memoryBytes: host.sortMemoryBytes,
+        combine,
+        scratchDir,
+        signal,
+      });
       return new SortedOutput(sort, writer, partitions, meter);
     }
   }
@@ -146,9 +174,13 @@ export async function runOperator(clock: Clock, { operator, context }: PreparedT
   const { signal } = context;
   const aborted = new Promise<'aborted'>((resolve) => {
     if (signal.aborted) resolve('aborted');
-    signal.addEventListener('abort', () => {
-      resolve('aborted');
-    }, { once: true });
+    signal.addEventListener(
+      'abort',
+      () => {
+        resolve('aborted');
+      },
+      { once: true },
+    );
   });
   const work = operator.run(context);
   if ((await Promise.race([work, aborted])) === 'aborted') {

@@ -103,10 +103,12 @@ export class SegmentChunks {
       const bytes = await this.#reading.gate.run(() =>
         this.#reading.objects.readAll(ref, { start, end: start + size }),
       );
-      if (bytes.length !== size) throw new StoreUnavailableError(`output of ${producer} is shorter than what was written`);
+      if (bytes.length !== size)
+        throw new StoreUnavailableError(`output of ${producer} is shorter than what was written`);
       return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     } catch (cause) {
-      if (cause instanceof NotFoundError) throw new StoreUnavailableError(`output of ${producer} is gone`, {}, { cause });
+      if (cause instanceof NotFoundError)
+        throw new StoreUnavailableError(`output of ${producer} is gone`, {}, { cause });
       throw cause;
     }
   }

@@ -130,7 +130,12 @@ export class SortArena {
     }
   }
 
-  #sortNative(from: number, to: number, depth: number, pending: { from: number; to: number; depth: number }[]): void {
+  #sortNative(
+    from: number,
+    to: number,
+    depth: number,
+    pending: { from: number; to: number; depth: number }[],
+  ): void {
     this.#order.subarray(from, to).sort();
     const words = this.#words;
     let begin = from;
@@ -178,7 +183,8 @@ export class SortArena {
   #sortByComparing(from: number, to: number, depth: number): void {
     const indexes = Uint32Array.from({ length: to - from }, (_, place) => this.at(from + place));
     indexes.sort((left, right) => this.#compare(left, right, depth));
-    for (let place = 0; place < indexes.length; place++) this.#words[2 * (from + place)] = indexes[place] ?? 0;
+    for (let place = 0; place < indexes.length; place++)
+      this.#words[2 * (from + place)] = indexes[place] ?? 0;
   }
 
   #compare(left: number, right: number, depth: number): number {

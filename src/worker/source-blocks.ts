@@ -70,7 +70,9 @@ async function* plainBlocks(reading: SourceReading, segment: SourceSegment): Asy
 
 /** The file from `begin`: the split in one request, then its tail in growing ones, for as long as it is asked. */
 async function* plainPieces(
-  reading: SourceReading, segment: SourceSegment, begin: number,
+  reading: SourceReading,
+  segment: SourceSegment,
+  begin: number,
 ): AsyncGenerator<Buffer> {
   const { end, sizeBytes } = segment;
   let at = begin;
@@ -119,7 +121,10 @@ async function* inflated(reading: SourceReading, segment: SourceSegment): AsyncG
   }
 }
 
-async function* counted(chunks: AsyncIterable<Uint8Array>, reading: SourceReading): AsyncGenerator<Uint8Array> {
+async function* counted(
+  chunks: AsyncIterable<Uint8Array>,
+  reading: SourceReading,
+): AsyncGenerator<Uint8Array> {
   for await (const chunk of chunks) {
     reading.onBytes(chunk.length);
     yield chunk;
@@ -128,7 +133,9 @@ async function* counted(chunks: AsyncIterable<Uint8Array>, reading: SourceReadin
 
 /** A range of the segment's object, if it is still the object that was planned. */
 async function* rangeOf(
-  { objects, signal }: SourceReading, { bucket, key, etag }: SourceSegment, range: ByteRange,
+  { objects, signal }: SourceReading,
+  { bucket, key, etag }: SourceSegment,
+  range: ByteRange,
 ): AsyncGenerator<Uint8Array> {
   if (range.start >= range.end) return;
   try {
@@ -137,7 +144,8 @@ async function* rangeOf(
     if (cause instanceof ConflictError) {
       throw new BadInputError(`${key}: changed since the job was planned`, { cause });
     }
-    if (cause instanceof NotFoundError) throw new BadInputError(`${key}: gone since the job was planned`, { cause });
+    if (cause instanceof NotFoundError)
+      throw new BadInputError(`${key}: gone since the job was planned`, { cause });
     throw cause;
   }
 }
@@ -198,7 +206,8 @@ class LineCutter {
 
   #cut(size: number): LineBlock {
     const [only] = this.#pieces;
-    const all = only !== undefined && this.#pieces.length === 1 ? only : Buffer.concat(this.#pieces, this.#size);
+    const all =
+      only !== undefined && this.#pieces.length === 1 ? only : Buffer.concat(this.#pieces, this.#size);
     const block = { bytes: all.subarray(0, size), file: this.#file, offset: this.#offset };
     const open = all.subarray(size);
     // A copy where it is small, so that the open line does not hold the whole block.

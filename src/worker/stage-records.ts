@@ -29,9 +29,13 @@ export interface MergeReading extends SegmentReading {
 
 /** Records of segments one after the other, in batches. */
 export async function* recordsInTurn(
-  reading: MergeReading, segments: readonly UpstreamSegment[],
+  reading: MergeReading,
+  segments: readonly UpstreamSegment[],
 ): AsyncGenerator<readonly KeyValue[]> {
-  const chunkBytes = Math.max(leastChunkBytes, Math.min(sequentialChunkBytes, Math.floor(reading.memoryBytes / 16)));
+  const chunkBytes = Math.max(
+    leastChunkBytes,
+    Math.min(sequentialChunkBytes, Math.floor(reading.memoryBytes / 16)),
+  );
   const begun: SegmentChunks[] = [];
   for (let index = 0; index < segments.length; index++) {
     for (const segment of segments.slice(index + begun.length, index + segmentsAhead)) {
@@ -49,7 +53,8 @@ export async function* recordsInTurn(
  * can hold at once are first merged into scratch files.
  */
 export async function* recordsInOrder(
-  reading: MergeReading, segments: readonly UpstreamSegment[],
+  reading: MergeReading,
+  segments: readonly UpstreamSegment[],
 ): AsyncGenerator<readonly KeyValue[]> {
   const groups = groupSegments(segments, reading);
   const [only] = groups;
@@ -73,7 +78,8 @@ export async function* recordsInOrder(
 
 /** Cuts into groups of neighbours that can be merged at once: few enough, or small enough to be in memory whole. */
 function groupSegments(
-  segments: readonly UpstreamSegment[], { memoryBytes, fanIn = segmentFanIn }: MergeReading,
+  segments: readonly UpstreamSegment[],
+  { memoryBytes, fanIn = segmentFanIn }: MergeReading,
 ): readonly (readonly UpstreamSegment[])[] {
   const groups: UpstreamSegment[][] = [];
   let group: UpstreamSegment[] = [];
@@ -96,14 +102,20 @@ function cursorsOf(reading: MergeReading, segments: readonly UpstreamSegment[]):
   // One chunk is in use, one is read ahead, and a batch that was handed out may hold a third.
   const share = Math.floor(reading.memoryBytes / (4 * segments.length));
   const chunkBytes =
-    total <= reading.memoryBytes / 2 ? mostChunkBytes : Math.max(leastChunkBytes, Math.min(mostChunkBytes, share));
+    total <= reading.memoryBytes / 2
+      ? mostChunkBytes
+      : Math.max(leastChunkBytes, Math.min(mostChunkBytes, share));
   return segments.map((segment, order) => {
     const chunks = new SegmentChunks(reading, segment, chunkBytes);
     return new FrameCursor(order, () => chunks.next());
   });
 }
 
-async function mergeGroup(reading: MergeReading, group: readonly UpstreamSegment[], path: string): Promise<Run> {
+async function mergeGroup(
+  reading: MergeReading,
+  group: readonly UpstreamSegment[],
+  path: string,
+): Promise<Run> {
   const writer = await RunWriter.create(path, 1);
   try {
     await mergeFrames(cursorsOf(reading, group), writer, { combine: undefined, signal: reading.signal });
@@ -120,7 +132,10 @@ async function* merged(cursors: readonly FrameCursor[]): AsyncGenerator<readonly
   let batch: KeyValue[] = [];
   let sizeBytes = 0;
   for (let top = heap.top(); top !== undefined; top = heap.top()) {
-    batch.push({ key: top.bytes.subarray(top.keyStart, top.keyEnd), value: top.bytes.subarray(top.keyEnd, top.end) });
+    batch.push({
+      key: top.bytes.subarray(top.keyStart, top.keyEnd),
+      value: top.bytes.subarray(top.keyEnd, top.end),
+    });
     sizeBytes += top.end - top.start;
     if (batch.length >= batchRecords || sizeBytes >= batchBytes) {
       yield batch;

@@ -43,13 +43,26 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
     if (format === 'csv') return csvRows(reading, segment, { header: options.header, bad });
     throw new InvalidInputError('the operator reads rows: its input must have the format "ndjson" or "csv"');
   };
-  const blocks = (): AsyncIterable<LineBlock> => inTurn(segments, (segment) => sourceBlocks(reading, segment));
+  const blocks = (): AsyncIterable<LineBlock> =>
+    inTurn(segments, (segment) => sourceBlocks(reading, segment));
   return {
     kind: 'source',
     format,
-    blocks: () => metered(tallied(blocks(), (block) => lineCount(block.bytes), meter), meter),
-    records: () => metered(tallied(linesAsRecords(blocks()), (batch) => batch.length, meter), meter),
-    rows: () => metered(tallied(inTurn(segments, rowsOf), (batch) => batch.length, meter), meter),
+    blocks: () =>
+      metered(
+        tallied(blocks(), (block) => lineCount(block.bytes), meter),
+        meter,
+      ),
+    records: () =>
+      metered(
+        tallied(linesAsRecords(blocks()), (batch) => batch.length, meter),
+        meter,
+      ),
+    rows: () =>
+      metered(
+        tallied(inTurn(segments, rowsOf), (batch) => batch.length, meter),
+        meter,
+      ),
   };
 }
 
@@ -65,7 +78,11 @@ export interface StageInputOptions {
 /** An input from another stage. It has no rows: `rows` throws `InvalidInputError`. */
 export function stageInput({ stage, isMerged, segments, reading, meter }: StageInputOptions): TaskInput {
   const records = (): AsyncIterable<readonly KeyValue[]> =>
-    tallied(isMerged ? recordsInOrder(reading, segments) : recordsInTurn(reading, segments), (batch) => batch.length, meter);
+    tallied(
+      isMerged ? recordsInOrder(reading, segments) : recordsInTurn(reading, segments),
+      (batch) => batch.length,
+      meter,
+    );
   return {
     kind: 'stage',
     format: 'text',
@@ -78,12 +95,17 @@ export function stageInput({ stage, isMerged, segments, reading, meter }: StageI
   };
 }
 
-async function* inTurn<S, T>(segments: readonly S[], open: (segment: S) => AsyncIterable<T>): AsyncGenerator<T> {
+async function* inTurn<S, T>(
+  segments: readonly S[],
+  open: (segment: S) => AsyncIterable<T>,
+): AsyncGenerator<T> {
   for (const segment of segments) yield* open(segment);
 }
 
 async function* tallied<T>(
-  source: AsyncIterable<T>, countOf: (item: T) => number, meter: AttemptMeter,
+  source: AsyncIterable<T>,
+  countOf: (item: T) => number,
+  meter: AttemptMeter,
 ): AsyncGenerator<T> {
   for await (const item of source) {
     meter.recordsIn += countOf(item);
@@ -101,7 +123,7 @@ function lineCount(bytes: Buffer): number {
 async function* linesAsRecords(blocks: AsyncIterable<LineBlock>): AsyncGenerator<readonly KeyValue[]> {
   for await (const { bytes } of blocks) {
     let batch: KeyValue[] = [];
-    for (let start = 0; start < bytes.length; ) {
+    for (let start = 0; start < bytes.length;) {
       const found = bytes.indexOf(newline, start);
       const end = found < 0 ? bytes.length : found;
       batch.push({ key: bytes.subarray(start, end), value: noValue });
@@ -117,7 +139,8 @@ async function* linesAsRecords(blocks: AsyncIterable<LineBlock>): AsyncGenerator
 
 /** Each batch as a block of lines; offsets are of the text that comes of it. */
 async function* recordsAsLines(
-  batches: AsyncIterable<readonly KeyValue[]>, stage: string,
+  batches: AsyncIterable<readonly KeyValue[]>,
+  stage: string,
 ): AsyncGenerator<LineBlock> {
   let offset = 0;
   for await (const batch of batches) {

@@ -206,7 +206,8 @@ export class FinalOutput implements ClosableOutput {
 
   write(bytes: Uint8Array): Promise<void> | undefined {
     if (bytes.length === 0) return undefined;
-    for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1)) this.#meter.recordsOut++;
+    for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1))
+      this.#meter.recordsOut++;
     this.#isLineOpen = bytes[bytes.length - 1] !== newline;
     const stored = this.#writer.append(bytes, 0, bytes.length);
     return stored === undefined ? undefined : this.#meter.during('write', () => stored);

@@ -45,9 +45,12 @@ async function loadOperator(objects: ObjectStore, ref: CodeRef, scratchDir: stri
   const path = join(scratchDir, `code-${digest}.mjs`);
   await writeFile(path, source);
   const loaded: unknown = await import(pathToFileURL(path).href);
-  const operator = typeof loaded === 'object' && loaded !== null && 'default' in loaded ? loaded.default : undefined;
+  const operator =
+    typeof loaded === 'object' && loaded !== null && 'default' in loaded ? loaded.default : undefined;
   if (!isOperator(operator)) {
-    throw new BadInputError(`code ${ref.s3}: its default export must be an operator: { check(options), run(context) }`);
+    throw new BadInputError(
+      `code ${ref.s3}: its default export must be an operator: { check(options), run(context) }`,
+    );
   }
   return operator;
 }
@@ -58,7 +61,8 @@ async function fetchBundle(objects: ObjectStore, ref: CodeRef): Promise<Uint8Arr
   try {
     return await objects.readAll(place);
   } catch (cause) {
-    if (cause instanceof NotFoundError) throw new BadInputError(`code ${ref.s3}: there is no such object`, { cause });
+    if (cause instanceof NotFoundError)
+      throw new BadInputError(`code ${ref.s3}: there is no such object`, { cause });
     throw cause;
   }
 }
@@ -67,8 +71,10 @@ function isOperator(value: unknown): value is Operator {
   return (
     typeof value === 'object' &&
     value !== null &&
-    'check' in value && typeof value.check === 'function' &&
-    'run' in value && typeof value.run === 'function' &&
+    'check' in value &&
+    typeof value.check === 'function' &&
+    'run' in value &&
+    typeof value.run === 'function' &&
     (!('combiner' in value) || value.combiner === undefined || typeof value.combiner === 'function')
   );
 }

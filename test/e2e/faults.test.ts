@@ -7,7 +7,9 @@ import { EmbeddedSystem } from '../support/embedded-system.ts';
 
 /** 600 lines that all differ; any lost or doubled one shows. */
 const rng = createRng('lines');
-const text = Buffer.from(Array.from({ length: 600 }, (_, line) => `${rng.next().toString(36)} line ${line}\n`).join(''));
+const text = Buffer.from(
+  Array.from({ length: 600 }, (_, line) => `${rng.next().toString(36)} line ${line}\n`).join(''),
+);
 const expected = coreutils('sort', [], text);
 
 let system: EmbeddedSystem;
@@ -16,7 +18,12 @@ let input: string;
 beforeAll(async () => {
   // Losses are noticed after five heartbeats, a dead scheduler after a lease: short ones keep the tests short.
   system = await EmbeddedSystem.start({
-    slots: 3, parameters: { [ParameterName.heartbeatMs]: '300', [ParameterName.leaseMs]: '1500', [ParameterName.claimLeaseMs]: '6000' },
+    slots: 3,
+    parameters: {
+      [ParameterName.heartbeatMs]: '300',
+      [ParameterName.leaseMs]: '1500',
+      [ParameterName.claimLeaseMs]: '6000',
+    },
   });
   input = await system.put('lines', text);
 });
@@ -30,10 +37,19 @@ const slowSort = (name: string, kind: 'lambda' | 'fargate' = 'lambda'): JobSpecI
   name,
   stages: [
     {
-      name: 'slow', operator: 'exec', options: { command: ['sh', '-c', 'sleep 0.7; cat'] }, worker: { kind },
-      inputs: [{ s3: [input], splitBytes: Math.ceil(text.length / 6) }], partitions: 2,
+      name: 'slow',
+      operator: 'exec',
+      options: { command: ['sh', '-c', 'sleep 0.7; cat'] },
+      worker: { kind },
+      inputs: [{ s3: [input], splitBytes: Math.ceil(text.length / 6) }],
+      partitions: 2,
     },
-    { name: 'merge', operator: 'merge-lines', worker: { kind }, inputs: [{ stage: 'slow', pattern: 'all-to-all' }] },
+    {
+      name: 'merge',
+      operator: 'merge-lines',
+      worker: { kind },
+      inputs: [{ stage: 'slow', pattern: 'all-to-all' }],
+    },
   ],
 });
 
@@ -48,21 +64,24 @@ async function expectExactly(jobId: string): Promise<Awaited<ReturnType<Embedded
 }
 
 describe('a job whose processes are killed', () => {
-  it.each(['lambda', 'fargate'] as const)('ends with exactly the right lines when %s workers die at work', async (kind) => {
-    const jobId = await system.submit(slowSort(`killed-${kind}`, kind));
-    const killed = new Set<number>();
-    while (killed.size < 3) {
-      const victim = await system.until('a worker at work', async () => {
-        const { attempts } = await system.api.attempts(jobId);
-        if (!attempts.some(({ state }) => state === 'running')) return undefined;
-        return system.processes('worker').find(({ pid, kind: each }) => each === kind && !killed.has(pid));
-      });
-      killed.add(victim.pid);
-      process.kill(victim.pid, 'SIGKILL');
-    }
-    const job = await expectExactly(jobId);
-    expect(job.attempts.lost).toBeGreaterThan(0);
-  });
+  it.each(['lambda', 'fargate'] as const)(
+    'ends with exactly the right lines when %s workers die at work',
+    async (kind) => {
+      const jobId = await system.submit(slowSort(`killed-${kind}`, kind));
+      const killed = new Set<number>();
+      while (killed.size < 3) {
+        const victim = await system.until('a worker at work', async () => {
+          const { attempts } = await system.api.attempts(jobId);
+          if (!attempts.some(({ state }) => state === 'running')) return undefined;
+          return system.processes('worker').find(({ pid, kind: each }) => each === kind && !killed.has(pid));
+        });
+        killed.add(victim.pid);
+        process.kill(victim.pid, 'SIGKILL');
+      }
+      const job = await expectExactly(jobId);
+      expect(job.attempts.lost).toBeGreaterThan(0);
+    },
+  );
 
   it('goes on when its scheduler is killed again and again', async () => {
     const jobId = await system.submit(slowSort('killed-scheduler'));
@@ -70,7 +89,9 @@ describe('a job whose processes are killed', () => {
     while (killed.size < 3) {
       const victim = await system.until('a scheduler at work', async () => {
         const { attempts } = await system.api.attempts(jobId);
-        return attempts.length === 0 ? undefined : system.processes('schedule').find(({ pid }) => !killed.has(pid));
+        return attempts.length === 0
+          ? undefined
+          : system.processes('schedule').find(({ pid }) => !killed.has(pid));
       });
       killed.add(victim.pid);
       process.kill(victim.pid, 'SIGKILL');
@@ -85,7 +106,8 @@ describe('a job whose processes are killed', () => {
       const { attempts } = await system.api.attempts(jobId);
       return attempts.filter(({ state }) => state === 'running').length >= 2 || undefined;
     });
-    for (const { pid } of [...system.processes('worker'), ...system.processes('schedule')]) process.kill(pid, 'SIGKILL');
+    for (const { pid } of [...system.processes('worker'), ...system.processes('schedule')])
+      process.kill(pid, 'SIGKILL');
     await expectExactly(jobId);
   });
 });
@@ -101,7 +123,9 @@ describe('submissions', () => {
     expect(await system.api.submit(request)).toMatchObject({ started: false });
     const { jobs } = await system.api.list({ limit: 100 });
     expect(jobs.filter(({ name }) => name === 'once')).toHaveLength(1);
-    await expect(system.api.submit({ ...request, spec: { ...request.spec, budget: 1 } })).rejects.toThrow(/clientToken/);
+    await expect(system.api.submit({ ...request, spec: { ...request.spec, budget: 1 } })).rejects.toThrow(
+      /clientToken/,
+    );
   });
 
   it('that are cancelled leave nothing', async () => {

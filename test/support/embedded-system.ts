@@ -12,7 +12,12 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { parseUri } from '../../src/contracts/keys.ts';
 import { finalJobStates, type JobRecord } from '../../src/contracts/records.ts';
 import { OutputName } from '../../src/contracts/settings.ts';
-import { type LocalStack, type LocalStackOptions, startLocalStack, type WorkerProcess } from '../../src/local/stack.ts';
+import {
+  type LocalStack,
+  type LocalStackOptions,
+  startLocalStack,
+  type WorkerProcess,
+} from '../../src/local/stack.ts';
 import type { ObjectStore } from '../../src/ports/object-store.ts';
 
 const pollMs = 100;
@@ -89,7 +94,8 @@ export class EmbeddedSystem {
     for await (const { key } of this.objects.list({ bucket: this.bucket, key: '' })) {
       if (!/^(input|output)\//.test(key)) found.push(key);
     }
-    for await (const { key } of this.objects.listUploads({ bucket: this.bucket, key: '' })) found.push(`upload of ${key}`);
+    for await (const { key } of this.objects.listUploads({ bucket: this.bucket, key: '' }))
+      found.push(`upload of ${key}`);
     return found;
   }
 

@@ -20,10 +20,17 @@ export const attempt = (id: string): AttemptId => id as AttemptId;
 
 /** What the store says of an attempt at a time. */
 export function attemptRecord(
-  id: string, state: AttemptRecord['state'], at: number, more: Partial<AttemptRecord> = {},
+  id: string,
+  state: AttemptRecord['state'],
+  at: number,
+  more: Partial<AttemptRecord> = {},
 ): AttemptRecord {
   return {
-    attemptId: attempt(id), state, order: 'continue', launchedAt: epochMs(0), changedAt: epochMs(at),
+    attemptId: attempt(id),
+    state,
+    order: 'continue',
+    launchedAt: epochMs(0),
+    changedAt: epochMs(at),
     ...(state === 'launched' ? {} : { claimedAt: epochMs(Math.min(at, 1)), node: 'node', zone: 'zone' }),
     ...(['done', 'failed', 'cancelled'].includes(state) ? { endedAt: epochMs(at) } : {}),
     ...more,
@@ -33,9 +40,15 @@ export function attemptRecord(
 /** A committed result; `lengths` for a stage that others read. */
 export function resultOf(id: string, at: number, lengths: readonly number[] = [10]): TaskResult {
   return {
-    taskId: taskOf(attempt(id)), attemptId: attempt(id), committedAt: epochMs(at),
+    taskId: taskOf(attempt(id)),
+    attemptId: attempt(id),
+    committedAt: epochMs(at),
     partitions: { lengths, crcs: lengths.map((_, index) => 100 * attemptParts(attempt(id)).task + index) },
-    bytesIn: 100, bytesOut: 10, recordsIn: 5, recordsOut: 5, counters: {},
+    bytesIn: 100,
+    bytesOut: 10,
+    recordsIn: 5,
+    recordsOut: 5,
+    counters: {},
   };
 }
 

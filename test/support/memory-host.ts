@@ -89,7 +89,11 @@ export class MemoryHost {
     const clock = new SystemClock();
     const common = { objects, attempts, clock, log: noLog, dataBucket: 'data' };
     const worker = {
-      ...common, operators, place: { node: 'node', zone: 'zone' }, scratchRoot, sortMemoryBytes,
+      ...common,
+      operators,
+      place: { node: 'node', zone: 'zone' },
+      scratchRoot,
+      sortMemoryBytes,
       loadCode: (ref: { s3: string; sha256: string }, dir: string) => loadCode(objects, ref, dir),
     };
     const launch = ({ payload }: LaunchRequest) => {
@@ -98,16 +102,26 @@ export class MemoryHost {
     };
     const scheduler: SchedulerDeps = {
       ...common,
-      jobs: new MemoryJobStore(), leases: new MemoryLeaseStore(), decisions: new MemoryDecisionLog(),
+      jobs: new MemoryJobStore(),
+      leases: new MemoryLeaseStore(),
+      decisions: new MemoryDecisionLog(),
       ledger: new MemoryCapacityLedger(),
-      launcher: { launch: (requests) => Promise.resolve(requests.map(launch)), stop: () => Promise.resolve() },
+      launcher: {
+        launch: (requests) => Promise.resolve(requests.map(launch)),
+        stop: () => Promise.resolve(),
+      },
       config: {
-        tickMs: durationMs(1), heartbeatMs: durationMs(500), leaseMs: durationMs(60_000),
-        claimLeaseMs: durationMs(300), totalSlots: 4,
+        tickMs: durationMs(1),
+        heartbeatMs: durationMs(500),
+        leaseMs: durationMs(60_000),
+        claimLeaseMs: durationMs(300),
+        totalSlots: 4,
       },
     };
     return {
-      ...scheduler, coordinator: new MemoryCoordinator(), ids: new RandomIdSource(),
+      ...scheduler,
+      coordinator: new MemoryCoordinator(),
+      ids: new RandomIdSource(),
       checkOperator: (name: keyof typeof operators, options: Readonly<Record<string, unknown>>) => {
         operators[name].check(options);
       },
@@ -120,7 +134,8 @@ export class MemoryHost {
     for (const { key } of job.parts) parts.push(await this.objects.readAll({ bucket, key }));
     const keys: string[] = [];
     for await (const { key } of this.objects.list({ bucket, key: '' })) keys.push(key);
-    for await (const upload of this.objects.listUploads({ bucket, key: '' })) keys.push(`upload of ${upload.key}`);
+    for await (const upload of this.objects.listUploads({ bucket, key: '' }))
+      keys.push(`upload of ${upload.key}`);
     return { job, output: Buffer.concat(parts), keys };
   }
 }

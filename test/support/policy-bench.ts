@@ -5,7 +5,14 @@
 import { attemptIdOf } from '../../src/contracts/ids.ts';
 import { epochMs } from '../../src/contracts/units.ts';
 import { decideTick } from '../../src/core/decide-tick.ts';
-import { addAttempt, applyAttempt, applyResult, createJobState, type JobState, openStage } from '../../src/core/model/job-state.ts';
+import {
+  addAttempt,
+  applyAttempt,
+  applyResult,
+  createJobState,
+  type JobState,
+  openStage,
+} from '../../src/core/model/job-state.ts';
 import { policySets } from '../../src/core/policy/policy-sets.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { attemptRecord, resultOf, tickConfig } from './job-states.ts';
@@ -15,7 +22,9 @@ const nowMs = 400_000;
 /** A stage of which nine tenths have finished and one tenth runs, one in twenty of it ten times too slow. */
 function largeJob(tasks: number): JobState {
   const rng = createRng(`bench/${tasks}`);
-  const state = createJobState([{ name: 'map', tasks, upstream: [], sourceBytes: Array.from({ length: tasks }, () => 1_000_000) }]);
+  const state = createJobState([
+    { name: 'map', tasks, upstream: [], sourceBytes: Array.from({ length: tasks }, () => 1_000_000) },
+  ]);
   openStage(state, 0, [], epochMs(0));
   for (let task = 0; task < tasks; task++) {
     const id = attemptIdOf('map', task, 0);
@@ -27,10 +36,19 @@ function largeJob(tasks: number): JobState {
     for (const at of runs ? [nowMs - 20_000, nowMs - 10_000, nowMs] : []) {
       const bytesRead = Math.min(999_999, Math.floor((1_000_000 * (at - startMs)) / (200_000 * slowdown)));
       const progress = {
-        bytesRead, bytesTotal: 1_000_000, recordsIn: 0, recordsOut: 0, phase: 'compute' as const,
-        phaseMs: { init: 0, read: 0, compute: at - startMs, write: 0 }, peakMemoryBytes: 0,
+        bytesRead,
+        bytesTotal: 1_000_000,
+        recordsIn: 0,
+        recordsOut: 0,
+        phase: 'compute' as const,
+        phaseMs: { init: 0, read: 0, compute: at - startMs, write: 0 },
+        peakMemoryBytes: 0,
       };
-      applyAttempt(state, attemptRecord(id, 'running', at, { claimedAt: epochMs(startMs), node, progress }), epochMs(at));
+      applyAttempt(
+        state,
+        attemptRecord(id, 'running', at, { claimedAt: epochMs(startMs), node, progress }),
+        epochMs(at),
+      );
     }
     if (runs) continue;
     const endMs = Math.floor(200_000 * slowdown);
@@ -42,7 +60,11 @@ function largeJob(tasks: number): JobState {
 }
 
 function decisionMs(state: JobState, policy: (typeof tickConfig)['policy'], slots: number): number {
-  const config = { ...tickConfig, silenceMs: tickConfig.drainMs, ...(policy === undefined ? {} : { policy }) };
+  const config = {
+    ...tickConfig,
+    silenceMs: tickConfig.drainMs,
+    ...(policy === undefined ? {} : { policy }),
+  };
   const budget = { slots, cancelRequested: false };
   const times = Array.from({ length: 9 }, () => {
     const began = performance.now();
@@ -56,7 +78,13 @@ const [half, full] = [largeJob(50_000), largeJob(100_000)];
 const rows = [...policySets.keys()].map((policy) => {
   const halfMs = decisionMs(half, policy, 7_500);
   const fullMs = decisionMs(full, policy, 15_000);
-  return { policy, tasks: 100_000, running: 10_000, fullMs: Math.round(fullMs * 10) / 10, growth: Math.round((fullMs / halfMs) * 100) / 100 };
+  return {
+    policy,
+    tasks: 100_000,
+    running: 10_000,
+    fullMs: Math.round(fullMs * 10) / 10,
+    growth: Math.round((fullMs / halfMs) * 100) / 100,
+  };
 });
 if (process.argv.includes('--json')) console.log(JSON.stringify(rows));
 else console.table(rows);

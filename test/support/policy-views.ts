@@ -1,7 +1,14 @@
 import { attemptIdOf } from '../../src/contracts/ids.ts';
 import { type PolicyConfigInput, policyConfigSchema } from '../../src/contracts/policy-config.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
-import { addAttempt, applyAttempt, applyResult, createJobState, type JobState, openStage } from '../../src/core/model/job-state.ts';
+import {
+  addAttempt,
+  applyAttempt,
+  applyResult,
+  createJobState,
+  type JobState,
+  openStage,
+} from '../../src/core/model/job-state.ts';
 import type { PolicyView, Proposal } from '../../src/core/policy/policy-set.ts';
 import { runningTasks } from '../../src/core/policy/running-tasks.ts';
 import { attemptRecord, resultOf } from './job-states.ts';
@@ -33,17 +40,30 @@ export interface TaskSpec {
 /** The same task a number of times. */
 export const times = (count: number, task: TaskSpec): TaskSpec[] => Array.from({ length: count }, () => task);
 
-function run(state: JobState, place: { task: number; number: number; bytes: number }, spec: RunningSpec): void {
+function run(
+  state: JobState,
+  place: { task: number; number: number; bytes: number },
+  spec: RunningSpec,
+): void {
   const id = attemptIdOf('map', place.task, place.number);
   const reportedAt = nowMs - (spec.silentMs ?? 0);
   const claimedAt = epochMs(reportedAt - spec.ranMs);
   addAttempt(state, id, place.number === 0 ? 'first' : 'backup', epochMs(claimedAt - (spec.lagMs ?? 0)));
   for (const [ranMs, bytesRead] of [...(spec.before ?? []), [spec.ranMs, spec.bytesRead] as const]) {
     const progress = {
-      bytesRead, bytesTotal: place.bytes, recordsIn: 0, recordsOut: 0, phase: 'compute' as const,
-      phaseMs: { init: 0, read: 0, compute: ranMs, write: 0 }, peakMemoryBytes: 0,
+      bytesRead,
+      bytesTotal: place.bytes,
+      recordsIn: 0,
+      recordsOut: 0,
+      phase: 'compute' as const,
+      phaseMs: { init: 0, read: 0, compute: ranMs, write: 0 },
+      peakMemoryBytes: 0,
     };
-    const record = attemptRecord(id, 'running', claimedAt + ranMs, { claimedAt, progress, node: spec.node ?? 'node' });
+    const record = attemptRecord(id, 'running', claimedAt + ranMs, {
+      claimedAt,
+      progress,
+      node: spec.node ?? 'node',
+    });
     applyAttempt(state, record, epochMs(claimedAt + ranMs));
   }
 }
@@ -54,12 +74,17 @@ export function jobOf(tasks: readonly TaskSpec[]): JobState {
   const state = createJobState([{ name: 'map', tasks: tasks.length, upstream: [], sourceBytes: sizes }]);
   openStage(state, 0, [], epochMs(0));
   for (const [task, spec] of tasks.entries()) {
-    for (const [number, each] of (spec.running ?? []).entries()) run(state, { task, number, bytes: sizes[task] ?? 0 }, each);
+    for (const [number, each] of (spec.running ?? []).entries())
+      run(state, { task, number, bytes: sizes[task] ?? 0 }, each);
     if (spec.doneMs === undefined) continue;
     const id = attemptIdOf('map', task, 0);
     addAttempt(state, id, 'first', epochMs(1_000));
     const end = 1_000 + spec.doneMs;
-    applyAttempt(state, attemptRecord(id, 'done', end, { claimedAt: epochMs(1_000), node: spec.node ?? 'node' }), epochMs(end));
+    applyAttempt(
+      state,
+      attemptRecord(id, 'done', end, { claimedAt: epochMs(1_000), node: spec.node ?? 'node' }),
+      epochMs(end),
+    );
     applyResult(state, resultOf(id, end), epochMs(end));
   }
   state.justDone.length = 0;
@@ -68,13 +93,17 @@ export function jobOf(tasks: readonly TaskSpec[]): JobState {
 
 /** What a policy sees of such a job. `waiting` is derived; slots default to plenty. */
 export function viewOf(
-  tasks: readonly TaskSpec[], more: { config?: PolicyConfigInput; free?: number; cluster?: number; reportMs?: number } = {},
+  tasks: readonly TaskSpec[],
+  more: { config?: PolicyConfigInput; free?: number; cluster?: number; reportMs?: number } = {},
 ): PolicyView {
   const state = jobOf(tasks);
   const waiting = tasks.filter(({ doneMs, running }) => doneMs === undefined && running === undefined).length;
   const free = more.free ?? 1_000;
   return {
-    state, now: epochMs(nowMs), config: policyConfigSchema.parse(more.config ?? {}), runs: runningTasks(state, new Set()),
+    state,
+    now: epochMs(nowMs),
+    config: policyConfigSchema.parse(more.config ?? {}),
+    runs: runningTasks(state, new Set()),
     slots: { granted: free + state.live.size, cluster: more.cluster ?? 1_000, free, waiting },
     reportMs: durationMs(more.reportMs ?? 0),
   };

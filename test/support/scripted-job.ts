@@ -18,8 +18,13 @@ import type { LaunchOutcome } from '../../src/ports/launcher.ts';
 export const dataBucket = 'data';
 
 export const progress = (bytesRead: number, bytesTotal = 100): Progress => ({
-  bytesRead, bytesTotal, recordsIn: 1, recordsOut: 1, phase: 'compute',
-  phaseMs: { init: 0, read: 0, compute: 0, write: 0 }, peakMemoryBytes: 0,
+  bytesRead,
+  bytesTotal,
+  recordsIn: 1,
+  recordsOut: 1,
+  phase: 'compute',
+  phaseMs: { init: 0, read: 0, compute: 0, write: 0 },
+  peakMemoryBytes: 0,
 });
 
 /** A whole system in memory whose workers do what a test says: one call of `onLaunch` per launched attempt. */
@@ -60,8 +65,11 @@ export class ScriptedSystem {
       stop: () => Promise.resolve(),
     },
     config: {
-      tickMs: durationMs(100), heartbeatMs: durationMs(1_000), leaseMs: durationMs(3_000),
-      claimLeaseMs: durationMs(5_000), totalSlots: 4,
+      tickMs: durationMs(100),
+      heartbeatMs: durationMs(1_000),
+      leaseMs: durationMs(3_000),
+      claimLeaseMs: durationMs(5_000),
+      totalSlots: 4,
     },
   };
 
@@ -75,7 +83,12 @@ export class ScriptedSystem {
   }
 
   claim(payload: AttemptPayload): Promise<'claimed' | 'refused'> {
-    return this.attempts.claim(this.space(payload), payload.attemptId, { node: 'n', zone: 'z' }, this.clock.now());
+    return this.attempts.claim(
+      this.space(payload),
+      payload.attemptId,
+      { node: 'n', zone: 'z' },
+      this.clock.now(),
+    );
   }
 
   /** What a worker does that finds its work easy. The final stage's parts are empty. */
@@ -83,10 +96,23 @@ export class ScriptedSystem {
     if ((await this.claim(payload)) === 'refused') return;
     const { attemptId } = payload;
     await this.attempts.commit(this.space(payload), {
-      taskId: taskOf(attemptId), attemptId, committedAt: this.clock.now(), partitions: { lengths: [10, 0], crcs: [1, 0] },
-      final: { kind: 'empty' }, bytesIn: 100, bytesOut: 10, recordsIn: 2, recordsOut: 1, counters: { seen: 2 },
+      taskId: taskOf(attemptId),
+      attemptId,
+      committedAt: this.clock.now(),
+      partitions: { lengths: [10, 0], crcs: [1, 0] },
+      final: { kind: 'empty' },
+      bytesIn: 100,
+      bytesOut: 10,
+      recordsIn: 2,
+      recordsOut: 1,
+      counters: { seen: 2 },
     });
-    await this.attempts.end(this.space(payload), attemptId, { state: 'done', progress: progress(100) }, this.clock.now());
+    await this.attempts.end(
+      this.space(payload),
+      attemptId,
+      { state: 'done', progress: progress(100) },
+      this.clock.now(),
+    );
   }
 
   /** Runs `work` while virtual time passes, for at most `limitMs` of it. */

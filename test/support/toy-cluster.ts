@@ -1,10 +1,20 @@
 import { attemptIdOf, attemptParts } from '../../src/contracts/ids.ts';
 import type { AttemptId } from '../../src/contracts/ids.ts';
-import { type PolicyConfigInput, policyConfigSchema, type PolicySetName } from '../../src/contracts/policy-config.ts';
+import {
+  type PolicyConfigInput,
+  policyConfigSchema,
+  type PolicySetName,
+} from '../../src/contracts/policy-config.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../../src/core/decide-tick.ts';
 import {
-  applyAttempt, applyResult, createJobState, type JobState, type LaunchOrder, openStage, withdrawAttempt,
+  applyAttempt,
+  applyResult,
+  createJobState,
+  type JobState,
+  type LaunchOrder,
+  openStage,
+  withdrawAttempt,
 } from '../../src/core/model/job-state.ts';
 import type { TickBudget, TickConfig } from '../../src/core/model/tick-config.ts';
 import { createRng } from '../../src/lib/rng.ts';
@@ -22,7 +32,13 @@ export interface Toy {
   readonly stepMs: number;
   readonly maxSteps: number;
   /** Sees each tick before its decisions take effect. */
-  readonly onTick?: (tick: { state: JobState; now: number; config: TickConfig; budget: TickBudget; decided: TickDecision }) => void;
+  readonly onTick?: (tick: {
+    state: JobState;
+    now: number;
+    config: TickConfig;
+    budget: TickBudget;
+    decided: TickDecision;
+  }) => void;
 }
 
 export interface ToyOutcome {
@@ -45,28 +61,49 @@ export function runToy(toy: Toy): ToyOutcome {
   const state = createJobState([shape], toy.launchOrder ?? 'by-index');
   openStage(state, 0, [], epochMs(0));
   const config: TickConfig = {
-    claimLeaseMs: durationMs(1e9), silenceMs: durationMs(1e9), attemptsPerTask: 4, retryBaseMs: durationMs(0),
-    retryCeilingMs: durationMs(0), drainMs: durationMs(1e9), decisionsPerTick: 1_000, policy: toy.policy,
-    policyConfig: policyConfigSchema.parse(toy.config ?? {}), killFreesSlot: true,
+    claimLeaseMs: durationMs(1e9),
+    silenceMs: durationMs(1e9),
+    attemptsPerTask: 4,
+    retryBaseMs: durationMs(0),
+    retryCeilingMs: durationMs(0),
+    drainMs: durationMs(1e9),
+    decisionsPerTick: 1_000,
+    policy: toy.policy,
+    policyConfig: policyConfigSchema.parse(toy.config ?? {}),
+    killFreesSlot: true,
   };
   const running = new Map<AttemptId, Run>();
   const copies: string[] = [];
   let slotMs = 0;
-  const free = (): number[] => toy.slots.flatMap((_, slot) => ([...running.values()].some((run) => run.slot === slot) ? [] : [slot]));
+  const free = (): number[] =>
+    toy.slots.flatMap((_, slot) => ([...running.values()].some((run) => run.slot === slot) ? [] : [slot]));
   const stop = (run: Run, how: 'done' | 'cancelled', now: number): void => {
     running.delete(run.id);
     slotMs += now - run.startMs;
     const node = toy.slots[run.slot] ?? '';
-    applyAttempt(state, attemptRecord(run.id, how, now, { claimedAt: epochMs(run.startMs), node }), epochMs(now));
+    applyAttempt(
+      state,
+      attemptRecord(run.id, how, now, { claimedAt: epochMs(run.startMs), node }),
+      epochMs(now),
+    );
   };
   const report = (run: Run, now: number): void => {
     const bytes = toy.inputBytes[attemptParts(run.id).task] ?? 0;
     const progress = {
-      bytesRead: Math.floor((bytes * (now - run.startMs)) / run.lengthMs), bytesTotal: bytes, recordsIn: 0, recordsOut: 0,
-      phase: 'compute' as const, phaseMs: { init: 0, read: 0, compute: now - run.startMs, write: 0 }, peakMemoryBytes: 0,
+      bytesRead: Math.floor((bytes * (now - run.startMs)) / run.lengthMs),
+      bytesTotal: bytes,
+      recordsIn: 0,
+      recordsOut: 0,
+      phase: 'compute' as const,
+      phaseMs: { init: 0, read: 0, compute: now - run.startMs, write: 0 },
+      peakMemoryBytes: 0,
     };
     const node = toy.slots[run.slot] ?? '';
-    applyAttempt(state, attemptRecord(run.id, 'running', now, { claimedAt: epochMs(run.startMs), node, progress }), epochMs(now));
+    applyAttempt(
+      state,
+      attemptRecord(run.id, 'running', now, { claimedAt: epochMs(run.startMs), node, progress }),
+      epochMs(now),
+    );
   };
   const start = (id: AttemptId, avoid: readonly string[], now: number): void => {
     const { task, attempt } = attemptParts(id);
@@ -76,7 +113,12 @@ export function runToy(toy: Toy): ToyOutcome {
       withdrawAttempt(state, id, epochMs(now + toy.stepMs));
       return;
     }
-    const run = { id, slot, startMs: now, lengthMs: Math.max(toy.stepMs, toy.durationMs({ task, attempt, node })) };
+    const run = {
+      id,
+      slot,
+      startMs: now,
+      lengthMs: Math.max(toy.stepMs, toy.durationMs({ task, attempt, node })),
+    };
     running.set(id, run);
     const reason = state.attempts.get(id)?.reason;
     if (reason !== 'first') copies.push(`${task}/${attempt} ${reason ?? ''} ${node} ${now}`);
@@ -90,10 +132,15 @@ export function runToy(toy: Toy): ToyOutcome {
         continue;
       }
       const { task } = attemptParts(run.id);
-      if (state.stages[0]?.tasks[task]?.result === undefined) applyResult(state, resultOf(run.id, now), epochMs(now));
+      if (state.stages[0]?.tasks[task]?.result === undefined)
+        applyResult(state, resultOf(run.id, now), epochMs(now));
       stop(run, 'done', now);
     }
-    const budget = { slots: toy.slots.length, cancelRequested: false, freeNodes: free().map((slot) => toy.slots[slot] ?? '') };
+    const budget = {
+      slots: toy.slots.length,
+      cancelRequested: false,
+      freeNodes: free().map((slot) => toy.slots[slot] ?? ''),
+    };
     const decided = decideTick(state, epochMs(now), config, budget, createRng('toy'));
     toy.onTick?.({ state, now, config, budget, decided });
     applyDecisions(state, decided.decisions, { now: epochMs(now), openStage: () => undefined });

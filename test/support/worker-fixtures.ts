@@ -63,7 +63,10 @@ export const namesIn = (dir: string): Promise<string[]> => readdir(dir);
 
 /** Puts an object and answers the segment of all of it. */
 export async function putSource(
-  objects: ObjectStore, ref: ObjectRef, body: Uint8Array, gzip = false,
+  objects: ObjectStore,
+  ref: ObjectRef,
+  body: Uint8Array,
+  gzip = false,
 ): Promise<SourceSegment> {
   await objects.write(ref, body);
   const etag = (await objects.head(ref))?.etag ?? '';

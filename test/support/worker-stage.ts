@@ -10,7 +10,12 @@ import { attemptIdOf, parseJobId } from '../../src/contracts/ids.ts';
 import type { AttemptId, JobId } from '../../src/contracts/ids.ts';
 import { attemptDataKey } from '../../src/contracts/keys.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
-import type { PlannedInput, SourceSegment, StageDescription, StageSegment } from '../../src/contracts/plan.ts';
+import type {
+  PlannedInput,
+  SourceSegment,
+  StageDescription,
+  StageSegment,
+} from '../../src/contracts/plan.ts';
 import type { AttemptRecord, TaskResult } from '../../src/contracts/records.ts';
 import { epochMs } from '../../src/contracts/units.ts';
 import { operatorNames } from '../../src/contracts/job-spec.ts';
@@ -80,7 +85,10 @@ export class WorkerOfTest {
     for (const [index, { segments }] of inputs.entries()) {
       const key = `jobs/${jobId}/inputs/${name}/${String(index)}.ndjson`;
       const line = Buffer.from(`${JSON.stringify({ segments })}\n`);
-      await this.objects.write({ bucket: dataBucket, key }, Buffer.concat([Buffer.from('other task\n'), line]));
+      await this.objects.write(
+        { bucket: dataBucket, key },
+        Buffer.concat([Buffer.from('other task\n'), line]),
+      );
       manifests.push({ key, start: 11, end: 11 + line.length });
     }
     const attemptId = attemptIdOf(name, task, number);
@@ -130,8 +138,10 @@ export class WorkerOfTest {
   async leftovers(): Promise<{ data: string[]; uploads: string[] }> {
     const data: string[] = [];
     const uploads: string[] = [];
-    for await (const { key } of this.objects.list({ bucket: dataBucket, key: `jobs/${jobId}/data/` })) data.push(key);
-    for await (const { key } of this.objects.listUploads({ bucket: 'output-bucket', key: '' })) uploads.push(key);
+    for await (const { key } of this.objects.list({ bucket: dataBucket, key: `jobs/${jobId}/data/` }))
+      data.push(key);
+    for await (const { key } of this.objects.listUploads({ bucket: 'output-bucket', key: '' }))
+      uploads.push(key);
     for await (const { key } of this.objects.listUploads({ bucket: dataBucket, key: '' })) uploads.push(key);
     return { data, uploads };
   }

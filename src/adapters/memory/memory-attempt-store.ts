@@ -32,7 +32,8 @@ function insertByTime<T>(list: T[], item: T, timeOf: (item: T) => number): void 
 /** The end of a list in order of time that begins at `since`. */
 function tailSince<T>(list: readonly T[], since: number, timeOf: (item: T) => number): T[] {
   let from = list.length;
-  for (let item = list[from - 1]; item !== undefined && timeOf(item) >= since; item = list[from - 1]) from -= 1;
+  for (let item = list[from - 1]; item !== undefined && timeOf(item) >= since; item = list[from - 1])
+    from -= 1;
   return list.slice(from);
 }
 
@@ -62,7 +63,10 @@ export class MemoryAttemptStore implements AttemptStore {
   }
 
   claim(
-    space: TaskSpace, attemptId: AttemptId, place: { node: string; zone: string }, now: EpochMs,
+    space: TaskSpace,
+    attemptId: AttemptId,
+    place: { node: string; zone: string },
+    now: EpochMs,
   ): Promise<'claimed' | 'refused'> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'launched' || attempt.order !== 'continue') return Promise.resolve('refused');
@@ -102,7 +106,8 @@ export class MemoryAttemptStore implements AttemptStore {
   }
 
   changes(
-    space: TaskSpace, since: EpochMs,
+    space: TaskSpace,
+    since: EpochMs,
   ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }> {
     const { attempts, versions, commits } = this.tasksOf(space);
     const changed = tailSince(versions, since, ({ changedAt }) => changedAt);

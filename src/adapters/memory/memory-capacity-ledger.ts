@@ -11,7 +11,9 @@ export class MemoryCapacityLedger implements CapacityLedger {
   private readonly grants = new Map<JobId, { readonly slots: number; readonly expiresAt: EpochMs }>();
 
   resize(
-    jobId: JobId, wanted: number, context: { totalSlots: number; now: EpochMs; length: DurationMs },
+    jobId: JobId,
+    wanted: number,
+    context: { totalSlots: number; now: EpochMs; length: DurationMs },
   ): Promise<number> {
     this.totalSlots = context.totalSlots;
     if (this.firstExpiryAt < context.now) this.reclaim(jobId, context.now);

@@ -1,4 +1,4 @@
-import { CHECKSUM_ALGORITHMS } from './checksum.ts';
+import type { CHECKSUM_ALGORITHMS } from './checksum.ts';
 import { badRequest } from './errors.ts';
 import type { ObjectMeta, StoredChecksum } from './object-file.ts';
 import type { Target } from './request.ts';

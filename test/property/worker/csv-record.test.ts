@@ -3,13 +3,18 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CsvRecordParser } from '../../../src/worker/csv-record.ts';
 
-const cell = fc.array(fc.constantFrom('a', '"', ',', '\n', '\r\n', ' ', 'é'), { maxLength: 8 }).map((parts) => parts.join(''));
+const cell = fc
+  .array(fc.constantFrom('a', '"', ',', '\n', '\r\n', ' ', 'é'), { maxLength: 8 })
+  .map((parts) => parts.join(''));
 /** As a writer of CSV writes it: quoted where it must be, and sometimes where it need not. */
-const quoted = fc.tuple(cell, fc.boolean()).map(([text, always]) =>
-  always || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text,
-);
+const quoted = fc
+  .tuple(cell, fc.boolean())
+  .map(([text, always]) => (always || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text));
 const table = fc.tuple(
-  fc.array(fc.tuple(quoted, quoted, quoted).map((cells) => cells.join(',')), { minLength: 1, maxLength: 8 }),
+  fc.array(
+    fc.tuple(quoted, quoted, quoted).map((cells) => cells.join(',')),
+    { minLength: 1, maxLength: 8 },
+  ),
   fc.constantFrom('\n', '\r\n'),
 );
 

@@ -7,7 +7,9 @@ import { CollectingSink, inTempDir, latin1, namesIn, recordsOf } from '../../sup
 const bytes = (maxLength: number): fc.Arbitrary<string> =>
   fc.uint8Array({ maxLength }).map((array) => Buffer.from(array).toString('latin1'));
 /** Few bytes, so that keys share long prefixes, are prefixes of each other, and end in NULs. */
-const likeKey = fc.array(fc.constantFrom('\0', 'a', 'b', 'aaaaa', '\0\0\0\0\0', 'ÿ'), { maxLength: 24 }).map((parts) => parts.join(''));
+const likeKey = fc
+  .array(fc.constantFrom('\0', 'a', 'b', 'aaaaa', '\0\0\0\0\0', 'ÿ'), { maxLength: 24 })
+  .map((parts) => parts.join(''));
 const key = fc.oneof(bytes(12), likeKey, fc.constantFrom('', 'a', 'word'));
 const record = fc.record({ key, value: bytes(6), partition: fc.option(fc.nat(4), { nil: undefined }) });
 
@@ -18,10 +20,19 @@ describe('the external sort', () => {
   it('gives what a stable sort of all records in memory gives, however often it spills', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(record, { maxLength: 300 }), fc.constantFrom(1, 3, 5), fc.constantFrom(100, 900, 4_000, 1_000_000),
+        fc.array(record, { maxLength: 300 }),
+        fc.constantFrom(1, 3, 5),
+        fc.constantFrom(100, 900, 4_000, 1_000_000),
         async (records, partitions, memoryBytes) => {
           await inTempDir(async (scratchDir) => {
-            const sort = new ExternalSort({ partitions, memoryBytes, combine: undefined, scratchDir, signal: never, fanIn: 3 });
+            const sort = new ExternalSort({
+              partitions,
+              memoryBytes,
+              combine: undefined,
+              scratchDir,
+              signal: never,
+              fanIn: 3,
+            });
             const known: { partition: number; key: string; value: string }[] = [];
             for (const { key: text, value, partition } of records) {
               const place = (partition ?? 0) % partitions;
@@ -41,13 +52,22 @@ describe('the external sort', () => {
   });
 
   it('combines to the sum of each key, each key once, whatever the memory', async () => {
-    const add = (left: Buffer, right: Buffer): Buffer => Buffer.from(String(Number(left.toString()) + Number(right.toString())));
+    const add = (left: Buffer, right: Buffer): Buffer =>
+      Buffer.from(String(Number(left.toString()) + Number(right.toString())));
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.tuple(key, fc.nat(99)), { maxLength: 400 }), fc.constantFrom(100, 2_000, 50_000),
+        fc.array(fc.tuple(key, fc.nat(99)), { maxLength: 400 }),
+        fc.constantFrom(100, 2_000, 50_000),
         async (records, memoryBytes) => {
           await inTempDir(async (scratchDir) => {
-            const sort = new ExternalSort({ partitions: 1, memoryBytes, combine: add, scratchDir, signal: never, fanIn: 2 });
+            const sort = new ExternalSort({
+              partitions: 1,
+              memoryBytes,
+              combine: add,
+              scratchDir,
+              signal: never,
+              fanIn: 2,
+            });
             const sums = new Map<string, number>();
             for (const [text, count] of records) {
               sums.set(text, (sums.get(text) ?? 0) + count);
@@ -55,7 +75,9 @@ describe('the external sort', () => {
             }
             const sink = new CollectingSink();
             await sort.finish(sink);
-            const expected = [...sums].toSorted(([a], [b]) => byBytes(a, b)).map(([text, sum]) => [text, String(sum)]);
+            const expected = [...sums]
+              .toSorted(([a], [b]) => byBytes(a, b))
+              .map(([text, sum]) => [text, String(sum)]);
             expect((await sink.records()).map((found) => [found.key, found.value])).toEqual(expected);
           });
         },
@@ -75,7 +97,13 @@ describe('the external sort', () => {
 
   it('spills records that are larger than its memory', async () => {
     await inTempDir(async (scratchDir) => {
-      const sort = new ExternalSort({ partitions: 1, memoryBytes: 1_000, combine: undefined, scratchDir, signal: never });
+      const sort = new ExternalSort({
+        partitions: 1,
+        memoryBytes: 1_000,
+        combine: undefined,
+        scratchDir,
+        signal: never,
+      });
       const long = 'x'.repeat(300_000);
       for (const text of ['b', long, 'a', 'y', long]) await sort.add(latin1(text), latin1('v'));
       const sink = new CollectingSink();

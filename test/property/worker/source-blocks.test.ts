@@ -17,31 +17,36 @@ const text = fc.array(piece, { maxLength: 40 }).map((parts) => parts.join(''));
 describe('splits of a plain file', () => {
   it('hold every line once, in order and byte for byte, wherever they are cut', async () => {
     await fc.assert(
-      fc.asyncProperty(text, fc.array(fc.nat(400), { maxLength: 6 }), fc.boolean(), async (body, cuts, isFine) => {
-        const objects = new MemoryObjectStore();
-        const whole = await putSource(objects, ref, latin1(body));
-        const size = body.length;
-        const ends = isFine
-          ? Array.from({ length: size }, (_, index) => index + 1)
-          : [...new Set([...cuts.map((cut) => Math.min(cut, size)), size])].toSorted((a, b) => a - b);
-        let start = 0;
-        const found: string[] = [];
-        let bytesRead = 0;
-        for (const end of ends) {
-          const reading = { objects, signal, onBytes: (count: number) => (bytesRead += count) };
-          for (const block of await collect(sourceBlocks(reading, { ...whole, start, end }))) {
-            const lines = wholeLines(block.bytes.toString('latin1'));
-            expect(body.slice(block.offset, block.offset + block.bytes.length)).toBe(lines.join(''));
-            expect(block.offset).toBeGreaterThanOrEqual(start);
-            expect(block.offset).toBeLessThan(end);
-            found.push(...lines);
+      fc.asyncProperty(
+        text,
+        fc.array(fc.nat(400), { maxLength: 6 }),
+        fc.boolean(),
+        async (body, cuts, isFine) => {
+          const objects = new MemoryObjectStore();
+          const whole = await putSource(objects, ref, latin1(body));
+          const size = body.length;
+          const ends = isFine
+            ? Array.from({ length: size }, (_, index) => index + 1)
+            : [...new Set([...cuts.map((cut) => Math.min(cut, size)), size])].toSorted((a, b) => a - b);
+          let start = 0;
+          const found: string[] = [];
+          let bytesRead = 0;
+          for (const end of ends) {
+            const reading = { objects, signal, onBytes: (count: number) => (bytesRead += count) };
+            for (const block of await collect(sourceBlocks(reading, { ...whole, start, end }))) {
+              const lines = wholeLines(block.bytes.toString('latin1'));
+              expect(body.slice(block.offset, block.offset + block.bytes.length)).toBe(lines.join(''));
+              expect(block.offset).toBeGreaterThanOrEqual(start);
+              expect(block.offset).toBeLessThan(end);
+              found.push(...lines);
+            }
+            start = end;
           }
-          start = end;
-        }
-        expect(found).toEqual(wholeLines(body));
-        // A split whose lines all began earlier need not be read to its end.
-        expect(bytesRead).toBeLessThanOrEqual(size);
-      }),
+          expect(found).toEqual(wholeLines(body));
+          // A split whose lines all began earlier need not be read to its end.
+          expect(bytesRead).toBeLessThanOrEqual(size);
+        },
+      ),
       { numRuns: 150 },
     );
   });
@@ -68,7 +73,12 @@ describe('gzip files', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(text, { minLength: 1, maxLength: 4 }), async (members) => {
         const objects = new MemoryObjectStore();
-        const segment = await putSource(objects, ref, Buffer.concat(members.map((body) => gzipSync(latin1(body)))), true);
+        const segment = await putSource(
+          objects,
+          ref,
+          Buffer.concat(members.map((body) => gzipSync(latin1(body)))),
+          true,
+        );
         const blocks = await collect(sourceBlocks({ objects, signal, onBytes: () => undefined }, segment));
         expect(blocks.map((block) => block.bytes.toString('latin1')).join('')).toBe(members.join(''));
       }),

@@ -166,11 +166,9 @@ describe('what the stores send to DynamoDB', () => {
 
   it('grows a grant only where there is room for all of it', async () => {
     const jobId = freshJobId();
-    mock
-      .on(GetCommand)
-      .resolves({
-        Item: { totalSlots: 100, usedSlots: 60, grants: { [jobId]: { slots: 10, expiresAt: at(9) } } },
-      });
+    mock.on(GetCommand).resolves({
+      Item: { totalSlots: 100, usedSlots: 60, grants: { [jobId]: { slots: 10, expiresAt: at(9) } } },
+    });
     mock.on(UpdateCommand).resolves({});
     const context = { totalSlots: 100, now: at(0), length: seconds(60) };
     expect(await new DynamoCapacityLedger(table).resize(jobId, 30, context)).toBe(30);

@@ -30,7 +30,8 @@ beforeEach(async () => {
 });
 
 const stay = (owner: string, ms = 60_000) => ({ owner, until: later(system.clock.now(), durationMs(ms)) });
-const schedule = (owner = 'first', ms?: number) => system.whileTimePasses(runScheduler(system.deps, jobId, stay(owner, ms)));
+const schedule = (owner = 'first', ms?: number) =>
+  system.whileTimePasses(runScheduler(system.deps, jobId, stay(owner, ms)));
 const keys = async (): Promise<string[]> => {
   const found = [];
   for await (const { key } of system.objects.list({ bucket: 'data', key: '' })) found.push(key);
@@ -40,12 +41,26 @@ const keys = async (): Promise<string[]> => {
 describe('runScheduler', () => {
   it('runs every task once and finishes, leaving the output and nothing else', async () => {
     expect(await schedule()).toEqual({ jobId, outcome: 'finish' });
-    expect(system.launches.toSorted()).toEqual(['map/0/0', 'map/1/0', 'map/2/0', 'map/3/0', 'reduce/0/0', 'reduce/1/0']);
+    expect(system.launches.toSorted()).toEqual([
+      'map/0/0',
+      'map/1/0',
+      'map/2/0',
+      'map/3/0',
+      'reduce/0/0',
+      'reduce/1/0',
+    ]);
     await finishJob(system.deps, jobId);
     await finishJob(system.deps, jobId); // Step Functions may call it again.
     const job = await system.jobs.load(jobId);
-    expect(job).toMatchObject({ state: 'succeeded', attempts: { launched: 6, lost: 0 }, counters: { seen: 12 } });
-    expect(await keys()).toEqual(['in/a', ...['_SUCCESS', 'part-00000', 'part-00001'].map((name) => `output/${jobId}/${name}`)]);
+    expect(job).toMatchObject({
+      state: 'succeeded',
+      attempts: { launched: 6, lost: 0 },
+      counters: { seen: 12 },
+    });
+    expect(await keys()).toEqual([
+      'in/a',
+      ...['_SUCCESS', 'part-00000', 'part-00001'].map((name) => `output/${jobId}/${name}`),
+    ]);
     expect((await system.ledger.view()).usedSlots).toBe(0);
   });
 
@@ -54,10 +69,17 @@ describe('runScheduler', () => {
     let most = 0;
     system.onLaunch = (payload) => {
       most = Math.max(most, ++live);
-      void system.clock.sleep(durationMs(700)).then(() => system.succeed(payload)).then(() => live--);
+      void system.clock
+        .sleep(durationMs(700))
+        .then(() => system.succeed(payload))
+        .then(() => live--);
       return Promise.resolve('accepted');
     };
-    await system.ledger.resize('other-000000000000' as JobId, 2, { totalSlots: 4, now: system.clock.now(), length: durationMs(1e6) });
+    await system.ledger.resize('other-000000000000' as JobId, 2, {
+      totalSlots: 4,
+      now: system.clock.now(),
+      length: durationMs(1e6),
+    });
     await schedule();
     expect(most).toBe(2);
   });
@@ -65,7 +87,8 @@ describe('runScheduler', () => {
   it('launches a lost attempt again and takes whichever result comes first', async () => {
     const sleepers: AttemptPayload[] = [];
     system.onLaunch = async (payload) => {
-      if (payload.attemptId === 'map/2/0') sleepers.push(payload); // The invocation vanished.
+      if (payload.attemptId === 'map/2/0')
+        sleepers.push(payload); // The invocation vanished.
       else await system.succeed(payload);
       return 'accepted';
     };
@@ -80,14 +103,35 @@ describe('runScheduler', () => {
       void system.clock.sleep(durationMs(9_000)).then(async () => {
         const { attemptId } = payload;
         await system.attempts.commit(system.space(payload), {
-          taskId: taskOf(attemptId), attemptId, committedAt: epochMs(system.clock.now() - 8_000), final: { kind: 'empty' },
-          partitions: { lengths: [1, 1], crcs: [0, 0] }, bytesIn: 1, bytesOut: 1, recordsIn: 1, recordsOut: 1, counters: {},
+          taskId: taskOf(attemptId),
+          attemptId,
+          committedAt: epochMs(system.clock.now() - 8_000),
+          final: { kind: 'empty' },
+          partitions: { lengths: [1, 1], crcs: [0, 0] },
+          bytesIn: 1,
+          bytesOut: 1,
+          recordsIn: 1,
+          recordsOut: 1,
+          counters: {},
         });
-        await system.attempts.end(system.space(payload), attemptId, { state: 'done', progress: progress(1) }, system.clock.now());
+        await system.attempts.end(
+          system.space(payload),
+          attemptId,
+          { state: 'done', progress: progress(1) },
+          system.clock.now(),
+        );
       });
       for (let beat = 1; beat < 9; beat++) {
-        void system.clock.sleep(durationMs(beat * 1_000)).then(() =>
-          system.attempts.report(system.space(payload), payload.attemptId, progress(beat), system.clock.now()));
+        void system.clock
+          .sleep(durationMs(beat * 1_000))
+          .then(() =>
+            system.attempts.report(
+              system.space(payload),
+              payload.attemptId,
+              progress(beat),
+              system.clock.now(),
+            ),
+          );
       }
       return 'accepted';
     };
@@ -104,7 +148,9 @@ describe('runScheduler', () => {
     };
     await schedule();
     const attempts = (await system.attempts.changes({ jobId, shards: 1 }, 0 as never)).attempts;
-    expect(attempts.map(({ attemptId, state }) => [attemptId.split('/')[2], state])).toEqual(Array.from({ length: 6 }, () => ['0', 'done']));
+    expect(attempts.map(({ attemptId, state }) => [attemptId.split('/')[2], state])).toEqual(
+      Array.from({ length: 6 }, () => ['0', 'done']),
+    );
   });
 
   it('goes on where a killed scheduler left off, without a second launch of what is running', async () => {
@@ -114,7 +160,11 @@ describe('runScheduler', () => {
       held.push(payload);
       return 'accepted';
     };
-    const first = runScheduler({ ...system.deps, clock: { now: () => system.clock.now(), sleep: () => new Promise(() => undefined) } }, jobId, stay('first'));
+    const first = runScheduler(
+      { ...system.deps, clock: { now: () => system.clock.now(), sleep: () => new Promise(() => undefined) } },
+      jobId,
+      stay('first'),
+    );
     first.catch(() => undefined); // Killed: it never wakes from its first sleep.
     await system.clock.advance(200);
     const second = runScheduler(system.deps, jobId, stay('second'));
@@ -125,16 +175,35 @@ describe('runScheduler', () => {
     void system.clock.sleep(durationMs(500)).then(async () => {
       system.onLaunch = async (payload) => system.succeed(payload).then(() => 'accepted' as const);
       for (const payload of held) {
-        await system.attempts.commit({ jobId, shards: 1 }, {
-          taskId: payload.attemptId.slice(0, -2) as never, attemptId: payload.attemptId, committedAt: system.clock.now(),
-          partitions: { lengths: [1, 1], crcs: [0, 0] }, bytesIn: 0, bytesOut: 0, recordsIn: 0, recordsOut: 0, counters: {},
-        });
-        await system.attempts.end({ jobId, shards: 1 }, payload.attemptId, { state: 'done', progress: {} as never }, system.clock.now());
+        await system.attempts.commit(
+          { jobId, shards: 1 },
+          {
+            taskId: payload.attemptId.slice(0, -2) as never,
+            attemptId: payload.attemptId,
+            committedAt: system.clock.now(),
+            partitions: { lengths: [1, 1], crcs: [0, 0] },
+            bytesIn: 0,
+            bytesOut: 0,
+            recordsIn: 0,
+            recordsOut: 0,
+            counters: {},
+          },
+        );
+        await system.attempts.end(
+          { jobId, shards: 1 },
+          payload.attemptId,
+          { state: 'done', progress: {} as never },
+          system.clock.now(),
+        );
       }
     });
     expect(await system.whileTimePasses(taken)).toEqual({ jobId, outcome: 'finish' });
     expect(before.toSorted()).toEqual(['map/0/0', 'map/1/0', 'map/2/0', 'map/3/0']);
-    expect([...new Set(system.launches)].toSorted()).toEqual([...before.toSorted(), 'reduce/0/0', 'reduce/1/0']);
+    expect([...new Set(system.launches)].toSorted()).toEqual([
+      ...before.toSorted(),
+      'reduce/0/0',
+      'reduce/1/0',
+    ]);
   });
 
   it('stops a scheduler that lost its lease at its next decision', async () => {
@@ -167,10 +236,20 @@ describe('runScheduler', () => {
       const work = async (): Promise<void> => {
         for (let beat = 0; beat < 100; beat++) {
           await system.clock.sleep(durationMs(500));
-          const order = await system.attempts.report(system.space(payload), payload.attemptId, {} as never, system.clock.now());
+          const order = await system.attempts.report(
+            system.space(payload),
+            payload.attemptId,
+            {} as never,
+            system.clock.now(),
+          );
           if (order === 'continue') continue;
           orders.push(payload.attemptId);
-          await system.attempts.end(system.space(payload), payload.attemptId, { state: 'cancelled', progress: {} as never }, system.clock.now());
+          await system.attempts.end(
+            system.space(payload),
+            payload.attemptId,
+            { state: 'cancelled', progress: {} as never },
+            system.clock.now(),
+          );
           return;
         }
       };
@@ -181,8 +260,13 @@ describe('runScheduler', () => {
     running.catch(() => undefined);
     await system.clock.advance(1_000);
     await cancelJob(system, jobId);
-    await expect(system.whileTimePasses(running)).rejects.toMatchObject({ name: 'JobFailed', message: 'cancelled on request' });
-    await system.whileTimePasses(failJob(system.deps, jobId, { name: 'JobFailed', message: 'cancelled on request' }, durationMs(5_000)));
+    await expect(system.whileTimePasses(running)).rejects.toMatchObject({
+      name: 'JobFailed',
+      message: 'cancelled on request',
+    });
+    await system.whileTimePasses(
+      failJob(system.deps, jobId, { name: 'JobFailed', message: 'cancelled on request' }, durationMs(5_000)),
+    );
     expect(orders).toHaveLength(4);
     expect(await system.jobs.load(jobId)).toMatchObject({ state: 'cancelled' });
     expect(await keys()).toEqual(['in/a']);
@@ -193,21 +277,33 @@ describe('runScheduler', () => {
     system.onLaunch = async (payload) => {
       await system.claim(payload);
       const failure = { cause: 'bad-record', message: 'in/a:1: broken' } as const;
-      await system.attempts.end(system.space(payload), payload.attemptId, { state: 'failed', progress: {} as never, failure }, system.clock.now());
+      await system.attempts.end(
+        system.space(payload),
+        payload.attemptId,
+        { state: 'failed', progress: {} as never, failure },
+        system.clock.now(),
+      );
       return 'accepted';
     };
-    await expect(schedule()).rejects.toMatchObject({ name: 'JobFailed', message: expect.stringMatching(/^stage map, task \d: in\/a:1: broken$/) as string });
+    await expect(schedule()).rejects.toMatchObject({
+      name: 'JobFailed',
+      message: expect.stringMatching(/^stage map, task \d: in\/a:1: broken$/) as string,
+    });
   });
 });
 
 describe('submitJob', () => {
   it('starts one job for two submissions with one token, and refuses another spec under it', async () => {
     expect(await submitJob(system, { spec, clientToken: 'token' })).toEqual({ jobId, started: false });
-    await expect(submitJob(system, { spec: { ...spec, budget: 1 }, clientToken: 'token' })).rejects.toMatchObject({ name: 'Conflict' });
+    await expect(
+      submitJob(system, { spec: { ...spec, budget: 1 }, clientToken: 'token' }),
+    ).rejects.toMatchObject({ name: 'Conflict' });
     expect(jobId).toMatch(/^words-[0-9a-f]{12}$/);
   });
   it('refuses what is wrong before anything is written', async () => {
-    await expect(submitJob(system, { spec: { ...spec, stages: [] } })).rejects.toThrow(/spec\.stages must have at least one stage/);
+    await expect(submitJob(system, { spec: { ...spec, stages: [] } })).rejects.toThrow(
+      /spec\.stages must have at least one stage/,
+    );
     await expect(submitJob(system, { spec: { ...spec, policy: 'jockey' } })).rejects.toThrow(/policy/);
     expect((await system.jobs.list({ limit: 10 })).jobs).toHaveLength(1);
   });
@@ -215,10 +311,17 @@ describe('submitJob', () => {
 
 describe('planJob', () => {
   it('refuses an input that is not there and an output that is', async () => {
-    const missing = { ...spec, stages: [{ ...spec.stages[0], inputs: [{ s3: ['s3://data/none'] }] }, spec.stages[1]] } as JobSpecInput;
+    const missing = {
+      ...spec,
+      stages: [{ ...spec.stages[0], inputs: [{ s3: ['s3://data/none'] }] }, spec.stages[1]],
+    } as JobSpecInput;
     const lost = await submitJob(system, { spec: missing });
-    await expect(planJob(system, lost.jobId)).rejects.toThrow('stages[0].inputs[0].s3[0]: there is no object s3://data/none');
+    await expect(planJob(system, lost.jobId)).rejects.toThrow(
+      'stages[0].inputs[0].s3[0]: there is no object s3://data/none',
+    );
     const taken = await submitJob(system, { spec: { ...spec, output: 's3://data/in/' } });
-    await expect(planJob(system, taken.jobId)).rejects.toThrow('output must be an empty prefix, but s3://data/in/a is there');
+    await expect(planJob(system, taken.jobId)).rejects.toThrow(
+      'output must be an empty prefix, but s3://data/in/a is there',
+    );
   });
 });

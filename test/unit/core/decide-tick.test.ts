@@ -2,7 +2,12 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { durationMs, epochMs } from '../../../src/contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../../../src/core/decide-tick.ts';
 import {
-  applyAttempt, applyResult, createJobState, type JobState, openStage, withdrawAttempt,
+  applyAttempt,
+  applyResult,
+  createJobState,
+  type JobState,
+  openStage,
+  withdrawAttempt,
 } from '../../../src/core/model/job-state.ts';
 import { slotDemand } from '../../../src/core/policy/owed-launches.ts';
 import { createRng } from '../../../src/lib/rng.ts';
@@ -19,7 +24,11 @@ const shapes = [
 
 let state: JobState;
 
-function tick(now: number, slots = 10, more: { cancelRequested?: boolean; config?: typeof tickConfig } = {}): TickDecision {
+function tick(
+  now: number,
+  slots = 10,
+  more: { cancelRequested?: boolean; config?: typeof tickConfig } = {},
+): TickDecision {
   const budget = { slots, cancelRequested: more.cancelRequested ?? false };
   const decided = decideTick(state, at(now), more.config ?? tickConfig, budget, rng);
   applyDecisions(state, decided.decisions, {
@@ -63,7 +72,8 @@ describe('decideTick', () => {
     for (const id of ['map/0/0', 'map/1/0']) applyResult(state, resultOf(id, 5), at(5));
     expect(tick(6).decisions).toEqual([]);
     applyResult(state, resultOf('map/2/0', 7), at(7));
-    for (const id of ['map/0/0', 'map/1/0', 'map/2/0']) applyAttempt(state, attemptRecord(id, 'done', 7), at(7));
+    for (const id of ['map/0/0', 'map/1/0', 'map/2/0'])
+      applyAttempt(state, attemptRecord(id, 'done', 7), at(7));
     expect(tick(8).decisions).toEqual([{ kind: 'open-stage', stage: 1 }]);
     expect(launched(tick(9))).toEqual(['reduce/0/0 first']);
     applyResult(state, resultOf('reduce/0/0', 10), at(10));
@@ -94,14 +104,25 @@ describe('decideTick', () => {
 
   it('fails the job after the last allowed attempt, naming task and cause, and cancels the rest', () => {
     tick(0);
-    for (const [number, now] of [[0, 10], [1, 1_000], [2, 2_000]] as const) {
+    for (const [number, now] of [
+      [0, 10],
+      [1, 1_000],
+      [2, 2_000],
+    ] as const) {
       applyAttempt(state, attemptRecord('map/1/0', 'running', now), at(now)); // Still alive.
       applyAttempt(state, attemptRecord('map/2/0', 'running', now), at(now));
-      applyAttempt(state, attemptRecord(`map/0/${number}`, 'failed', now, { failure: failure('user-code', 'exit 3') }), at(now));
+      applyAttempt(
+        state,
+        attemptRecord(`map/0/${number}`, 'failed', now, { failure: failure('user-code', 'exit 3') }),
+        at(now),
+      );
       if (number < 2) tick(now + 400);
     }
     const decided = tick(2_001);
-    expect(decided.outcome).toEqual({ kind: 'fail', message: 'stage map, task 0 failed 3 times, at last: exit 3' });
+    expect(decided.outcome).toEqual({
+      kind: 'fail',
+      message: 'stage map, task 0 failed 3 times, at last: exit 3',
+    });
     expect(decided.decisions).toEqual([
       { kind: 'cancel', attemptId: 'map/1/0', reason: 'job-failed' },
       { kind: 'cancel', attemptId: 'map/2/0', reason: 'job-failed' },
@@ -110,7 +131,11 @@ describe('decideTick', () => {
 
   it('fails at once for what a second attempt would meet again', () => {
     tick(0);
-    applyAttempt(state, attemptRecord('map/1/0', 'failed', 5, { failure: failure('bad-record', 'a.csv:3: short') }), at(5));
+    applyAttempt(
+      state,
+      attemptRecord('map/1/0', 'failed', 5, { failure: failure('bad-record', 'a.csv:3: short') }),
+      at(5),
+    );
     expect(tick(6).outcome).toEqual({ kind: 'fail', message: 'stage map, task 1: a.csv:3: short' });
   });
 
@@ -163,7 +188,10 @@ describe('decideTick', () => {
 
   it('takes news in any order and any number of times', () => {
     tick(0);
-    const news = [attemptRecord('map/0/0', 'running', 5), attemptRecord('map/0/0', 'failed', 9, { failure: failure('storage') })];
+    const news = [
+      attemptRecord('map/0/0', 'running', 5),
+      attemptRecord('map/0/0', 'failed', 9, { failure: failure('storage') }),
+    ];
     for (const record of [...news, ...news.toReversed()]) applyAttempt(state, record, at(10));
     expect(state.stages[0]?.tasks[0]).toMatchObject({ failures: 1, attempts: [{ state: 'failed' }] });
   });

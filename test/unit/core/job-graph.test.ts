@@ -27,28 +27,95 @@ describe('jobGraph', () => {
   });
 
   it.each([
-    ['two stages of one name', { name: 'j', stages: [map, { ...map }] }, 'stages[1].name', /must differ from stages\[0\]/],
-    ['an unknown stage', { name: 'j', stages: [map, { ...reduce, inputs: [from('nope')] }] }, 'stages[1].inputs[0].stage', /must be the name of a stage \(map, reduce\), not "nope"/],
-    ['a stage that reads itself', { name: 'j', stages: [map, { ...reduce, inputs: [from('reduce')] }] }, 'stages[1].inputs[0].stage', /itself/],
+    [
+      'two stages of one name',
+      { name: 'j', stages: [map, { ...map }] },
+      'stages[1].name',
+      /must differ from stages\[0\]/,
+    ],
+    [
+      'an unknown stage',
+      { name: 'j', stages: [map, { ...reduce, inputs: [from('nope')] }] },
+      'stages[1].inputs[0].stage',
+      /must be the name of a stage \(map, reduce\), not "nope"/,
+    ],
+    [
+      'a stage that reads itself',
+      { name: 'j', stages: [map, { ...reduce, inputs: [from('reduce')] }] },
+      'stages[1].inputs[0].stage',
+      /itself/,
+    ],
     [
       'a cycle',
-      { name: 'j', stages: [{ ...reduce, name: 'a', inputs: [from('b')] }, { ...reduce, name: 'b', inputs: [from('a')] }] },
-      'stages[0].inputs', /cycle: a → b → a/,
+      {
+        name: 'j',
+        stages: [
+          { ...reduce, name: 'a', inputs: [from('b')] },
+          { ...reduce, name: 'b', inputs: [from('a')] },
+        ],
+      },
+      'stages[0].inputs',
+      /cycle: a → b → a/,
     ],
-    ['a stage that leads nowhere', { name: 'j', stages: [map, { ...map, name: 'idle' }, reduce] }, 'stages[1]', /unreachable/],
+    [
+      'a stage that leads nowhere',
+      { name: 'j', stages: [map, { ...map, name: 'idle' }, reduce] },
+      'stages[1]',
+      /unreachable/,
+    ],
     ['no inputs', { name: 'j', stages: [{ ...map, inputs: [] }] }, 'stages[0].inputs', /at least one input/],
-    ['an empty list of objects', { name: 'j', stages: [{ ...map, inputs: [{ s3: [] }] }] }, 'stages[0].inputs[0].s3', /at least one/],
-    ['partitions that nobody reads', { name: 'j', stages: [{ ...map, partitions: 3 }] }, 'stages[0].partitions', /must be left out/],
-    ['only broadcast inputs', { name: 'j', stages: [map, { ...reduce, inputs: [from('map', 'broadcast')] }] }, 'stages[1].inputs', /not broadcast/],
-    ['an unknown operator', { name: 'j', stages: [{ ...map, operator: 'sorcery' }] }, 'stages[0].operator', /tokenize/],
-    ['neither operator nor code', { name: 'j', stages: [{ name: 'map', inputs: [source] }] }, 'stages[0].operator', /exactly one/],
+    [
+      'an empty list of objects',
+      { name: 'j', stages: [{ ...map, inputs: [{ s3: [] }] }] },
+      'stages[0].inputs[0].s3',
+      /at least one/,
+    ],
+    [
+      'partitions that nobody reads',
+      { name: 'j', stages: [{ ...map, partitions: 3 }] },
+      'stages[0].partitions',
+      /must be left out/,
+    ],
+    [
+      'only broadcast inputs',
+      { name: 'j', stages: [map, { ...reduce, inputs: [from('map', 'broadcast')] }] },
+      'stages[1].inputs',
+      /not broadcast/,
+    ],
+    [
+      'an unknown operator',
+      { name: 'j', stages: [{ ...map, operator: 'sorcery' }] },
+      'stages[0].operator',
+      /tokenize/,
+    ],
+    [
+      'neither operator nor code',
+      { name: 'j', stages: [{ name: 'map', inputs: [source] }] },
+      'stages[0].operator',
+      /exactly one/,
+    ],
     ['an unknown field', { name: 'j', stages: [map], colour: 1 }, 'colour', /not a known field/],
     ['a bad deadline', { name: 'j', stages: [map], deadline: 'soon' }, 'deadline', /from 1s to 7d/],
     ['a bad name', { name: 'J!', stages: [map] }, 'name', /a-z/],
     ['a missing name', { stages: [map] }, 'name', /missing/],
-    ['too many partitions', { name: 'j', stages: [{ ...map, partitions: 1001 }, reduce] }, 'stages[0].partitions', /1000/],
-    ['a bad URI', { name: 'j', stages: [{ ...map, inputs: [{ s3: ['/tmp/x'] }] }] }, 'stages[0].inputs[0].s3[0]', /s3:\/\/bucket\/key/],
-    ['a bad pattern', { name: 'j', stages: [map, { ...reduce, inputs: [from('map', 'some')] }] }, 'stages[1].inputs[0].pattern', /all-to-all/],
+    [
+      'too many partitions',
+      { name: 'j', stages: [{ ...map, partitions: 1001 }, reduce] },
+      'stages[0].partitions',
+      /1000/,
+    ],
+    [
+      'a bad URI',
+      { name: 'j', stages: [{ ...map, inputs: [{ s3: ['/tmp/x'] }] }] },
+      'stages[0].inputs[0].s3[0]',
+      /s3:\/\/bucket\/key/,
+    ],
+    [
+      'a bad pattern',
+      { name: 'j', stages: [map, { ...reduce, inputs: [from('map', 'some')] }] },
+      'stages[1].inputs[0].pattern',
+      /all-to-all/,
+    ],
   ])('refuses %s and names the field', (_what, spec, field, message) => {
     const refused = refusal(spec);
     expect(refused.field).toBe(field);
@@ -57,6 +124,8 @@ describe('jobGraph', () => {
   });
 
   it('names the field within a submission', () => {
-    expect(() => parseInput(submitRequestSchema, { spec: { name: 'j', stages: [] } })).toThrow(/^spec\.stages must have at least one stage/);
+    expect(() => parseInput(submitRequestSchema, { spec: { name: 'j', stages: [] } })).toThrow(
+      /^spec\.stages must have at least one stage/,
+    );
   });
 });

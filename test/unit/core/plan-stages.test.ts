@@ -7,7 +7,12 @@ import { planStages } from '../../../src/core/model/plan-stages.ts';
 import { type SourceObject, splitObjects } from '../../../src/core/model/splits.ts';
 import { resultOf } from '../../support/job-states.ts';
 
-const object = (key: string, sizeBytes: number): SourceObject => ({ bucket: 'input', key, sizeBytes, etag: `"${key}"` });
+const object = (key: string, sizeBytes: number): SourceObject => ({
+  bucket: 'input',
+  key,
+  sizeBytes,
+  etag: `"${key}"`,
+});
 const text = { format: 'text', splitBytes: 100, field: 'stages[0].inputs[0]' } as const;
 const spans = (objects: SourceObject[], options: Parameters<typeof splitObjects>[1] = text) =>
   splitObjects(objects, options).map((task) => task.map(({ key, start, end }) => `${key}:${start}-${end}`));
@@ -15,7 +20,11 @@ const spans = (objects: SourceObject[], options: Parameters<typeof splitObjects>
 describe('splitObjects', () => {
   it('cuts a large object into even pieces and lets small ones share a task, in order', () => {
     expect(spans([object('a', 250), object('b', 30), object('c', 60), object('d', 50)])).toEqual([
-      ['a:0-83'], ['a:83-166'], ['a:166-250'], ['b:0-30', 'c:0-60'], ['d:0-50'],
+      ['a:0-83'],
+      ['a:83-166'],
+      ['a:166-250'],
+      ['b:0-30', 'c:0-60'],
+      ['d:0-50'],
     ]);
   });
   it('keeps gzip and CSV whole', () => {
@@ -26,15 +35,24 @@ describe('splitObjects', () => {
     expect(spans([object('a', 0)])).toEqual([[]]);
   });
   it('refuses more tasks than the limit, naming what would help', () => {
-    expect(() => spans([object('a', 10_001)], { ...text, splitBytes: 1 })).toThrow(/inputs\[0\]\.splitBytes must be larger than 1/);
+    expect(() => spans([object('a', 10_001)], { ...text, splitBytes: 1 })).toThrow(
+      /inputs\[0\]\.splitBytes must be larger than 1/,
+    );
   });
 });
 
-const context = { jobId: 'words-0123456789ab' as JobId, dataBucket: 'data', output: { bucket: 'data', key: 'out/' } };
+const context = {
+  jobId: 'words-0123456789ab' as JobId,
+  dataBucket: 'data',
+  output: { bucket: 'data', key: 'out/' },
+};
 
 function plan(spec: JobSpecInput, sizes: Record<string, number[]>) {
   const sources = new Map(
-    Object.entries(sizes).map(([field, each]) => [field, each.map((size, index) => object(`o${index}`, size))]),
+    Object.entries(sizes).map(([field, each]) => [
+      field,
+      each.map((size, index) => object(`o${index}`, size)),
+    ]),
   );
   return planStages(parseInput(jobSpecSchema, spec), sources, context);
 }
@@ -54,7 +72,8 @@ describe('planStages', () => {
       { 'stages[0].inputs[0]': [250, 40] },
     );
     expect(planned.stages.map(({ description: d }) => [d.name, d.tasks, d.partitions, d.output])).toEqual([
-      ['map', 4, 3, 'sorted'], ['reduce', 3, 1, 'final'],
+      ['map', 4, 3, 'sorted'],
+      ['reduce', 3, 1, 'final'],
     ]);
     expect(planned.stages[0]?.sourceBytes).toEqual([83, 83, 84, 40]);
     const offsets = planned.stages[0]?.manifestOffsets[0] ?? [];
@@ -66,10 +85,16 @@ describe('planStages', () => {
     const stages: JobSpecInput['stages'] = [
       { name: 'left', operator: 'tokenize', inputs: [source], partitions: 3 },
       { name: 'right', operator: 'tokenize', inputs: [source], partitions: 4 },
-      { name: 'both', operator: 'join-reduce', inputs: ['left', 'right'].map((stage) => ({ stage, pattern: 'all-to-all' as const })) },
+      {
+        name: 'both',
+        operator: 'join-reduce',
+        inputs: ['left', 'right'].map((stage) => ({ stage, pattern: 'all-to-all' as const })),
+      },
     ];
     const sizes = { 'stages[0].inputs[0]': [10], 'stages[1].inputs[0]': [10] };
-    expect(() => plan({ name: 'join', stages }, sizes)).toThrow(/stages\[2\]\.inputs must agree on the number of tasks, but make 3 and 4/);
+    expect(() => plan({ name: 'join', stages }, sizes)).toThrow(
+      /stages\[2\]\.inputs must agree on the number of tasks, but make 3 and 4/,
+    );
   });
 
   it('refuses a shuffle of too many segments', () => {
@@ -77,35 +102,56 @@ describe('planStages', () => {
       { name: 'map', operator: 'tokenize', inputs: [{ ...source, splitBytes: 1 }], partitions: 1000 },
       { name: 'reduce', operator: 'sum-counts', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },
     ];
-    expect(() => plan({ name: 'big', stages }, { 'stages[0].inputs[0]': [2_000] })).toThrow(/partitions must be at most 500 with 2000 tasks/);
+    expect(() => plan({ name: 'big', stages }, { 'stages[0].inputs[0]': [2_000] })).toThrow(
+      /partitions must be at most 500 with 2000 tasks/,
+    );
   });
 });
 
 describe('edgeManifest', () => {
   const consumer = (tasks: number) => {
     const { plan: planned } = plan(
-      { name: 'j', stages: [{ name: 'c', operator: 'sum-counts', inputs: [source] }] }, { 'stages[0].inputs[0]': [1] },
+      { name: 'j', stages: [{ name: 'c', operator: 'sum-counts', inputs: [source] }] },
+      { 'stages[0].inputs[0]': [1] },
     );
     const description = planned.stages[0]?.description;
     if (description === undefined) throw new Error('no stage');
     return { ...description, tasks };
   };
-  const edge = (pattern: 'all-to-all' | 'one-to-one' | 'many-to-one' | 'broadcast', producerTasks: number, producerPartitions: number) =>
-    ({ kind: 'stage', stage: 'p', pattern, producerTasks, producerPartitions }) as const;
+  const edge = (
+    pattern: 'all-to-all' | 'one-to-one' | 'many-to-one' | 'broadcast',
+    producerTasks: number,
+    producerPartitions: number,
+  ) => ({ kind: 'stage', stage: 'p', pattern, producerTasks, producerPartitions }) as const;
   const short = (lines: ReturnType<typeof edgeManifest>) =>
-    lines.map(({ segments }) => segments.map(({ task, attempt, offset, length, crc }) => `${task}/${attempt}@${offset}+${length}#${crc}`));
-  const results = [resultOf('p/0/0', 1, [5, 0, 7]), resultOf('p/1/2', 1, [1, 2, 3]), resultOf('p/2/0', 1, [0, 0, 4])];
+    lines.map(({ segments }) =>
+      segments.map(
+        ({ task, attempt, offset, length, crc }) => `${task}/${attempt}@${offset}+${length}#${crc}`,
+      ),
+    );
+  const results = [
+    resultOf('p/0/0', 1, [5, 0, 7]),
+    resultOf('p/1/2', 1, [1, 2, 3]),
+    resultOf('p/2/0', 1, [0, 0, 4]),
+  ];
 
   it('gives each task of a shuffle its partition of every output, without the empty ones', () => {
     expect(short(edgeManifest(consumer(3), edge('all-to-all', 3, 3), results))).toEqual([
-      ['0/0@0+5#0', '1/2@0+1#100'], ['1/2@1+2#101'], ['0/0@5+7#2', '1/2@3+3#102', '2/0@0+4#202'],
+      ['0/0@0+5#0', '1/2@0+1#100'],
+      ['1/2@1+2#101'],
+      ['0/0@5+7#2', '1/2@3+3#102', '2/0@0+4#202'],
     ]);
   });
   it('gives each task of a one-to-one edge its own output', () => {
-    expect(short(edgeManifest(consumer(3), edge('one-to-one', 3, 1), results)).map((line) => line.length)).toEqual([1, 1, 0]);
+    expect(
+      short(edgeManifest(consumer(3), edge('one-to-one', 3, 1), results)).map((line) => line.length),
+    ).toEqual([1, 1, 0]);
   });
   it('gives contiguous groups to a many-to-one edge and everything to all of a broadcast', () => {
-    const whole = [['0/0@0+5#0', '0/0@5+7#2'], ['1/2@0+1#100', '1/2@1+2#101', '1/2@3+3#102', '2/0@0+4#202']];
+    const whole = [
+      ['0/0@0+5#0', '0/0@5+7#2'],
+      ['1/2@0+1#100', '1/2@1+2#101', '1/2@3+3#102', '2/0@0+4#202'],
+    ];
     expect(short(edgeManifest(consumer(2), edge('many-to-one', 3, 3), results))).toEqual(whole);
     expect(short(edgeManifest(consumer(9), edge('broadcast', 3, 3), results))).toEqual([whole.flat()]);
   });

@@ -61,7 +61,10 @@ describe('ObjectWriter', () => {
       await writer.append(bytes, at, Math.min(bytes.length, at + 3_000_000));
     }
     expect(first).toEqual({ lengthBytes: cut, crc: crc32(bytes.subarray(0, cut)) });
-    expect(writer.takeChecksum()).toEqual({ lengthBytes: bytes.length - cut, crc: crc32(bytes.subarray(cut)) });
+    expect(writer.takeChecksum()).toEqual({
+      lengthBytes: bytes.length - cut,
+      crc: crc32(bytes.subarray(cut)),
+    });
     expect(await writer.finish()).toEqual({ kind: 'object', sizeBytes: bytes.length });
     expect(objects.most).toBe(2);
     expect(objects.sizes.toSorted((a, b) => a - b)).toEqual([12, part, part, part, part]);

@@ -21,14 +21,31 @@ async function rowsOf(body: string | Buffer, options: Reading): Promise<{ rows: 
   const { format, policy = 'fail', header = true, gzip = false, cut } = options;
   const objects = new MemoryObjectStore();
   const text = Buffer.from(body);
-  const whole = await putSource(objects, { bucket: 'input', key: 'in/a' }, gzip ? gzipSync(text) : text, gzip);
-  const segments = cut === undefined ? [whole] : [{ ...whole, end: cut }, { ...whole, start: cut }];
+  const whole = await putSource(
+    objects,
+    { bucket: 'input', key: 'in/a' },
+    gzip ? gzipSync(text) : text,
+    gzip,
+  );
+  const segments =
+    cut === undefined
+      ? [whole]
+      : [
+          { ...whole, end: cut },
+          { ...whole, start: cut },
+        ];
   const reading = { objects, signal, onBytes: () => undefined };
   let skipped = 0;
-  const bad = { policy, onSkip: () => { skipped++; } };
+  const bad = {
+    policy,
+    onSkip: () => {
+      skipped++;
+    },
+  };
   const rows: Row[] = [];
   for (const segment of segments) {
-    const batches = format === 'csv' ? csvRows(reading, segment, { header, bad }) : ndjsonRows(reading, segment, bad);
+    const batches =
+      format === 'csv' ? csvRows(reading, segment, { header, bad }) : ndjsonRows(reading, segment, bad);
     rows.push(...(await collect(batches)).flat());
   }
   return { rows, skipped };
@@ -52,8 +69,12 @@ describe('NDJSON', () => {
   });
 
   it('says what is wrong with broken JSON and broken UTF-8', async () => {
-    await expect(rowsOf('{}\n{"a":\n', { format: 'ndjson' })).rejects.toThrow(/^in\/a:2: not valid JSON: .*\(byte 3\)$/);
-    await expect(rowsOf(latin1('{"a":"ÿ"}\n'), { format: 'ndjson' })).rejects.toThrow('in/a:1: not valid UTF-8 (byte 0)');
+    await expect(rowsOf('{}\n{"a":\n', { format: 'ndjson' })).rejects.toThrow(
+      /^in\/a:2: not valid JSON: .*\(byte 3\)$/,
+    );
+    await expect(rowsOf(latin1('{"a":"ÿ"}\n'), { format: 'ndjson' })).rejects.toThrow(
+      'in/a:1: not valid UTF-8 (byte 0)',
+    );
   });
 
   it('skips and counts bad records where it should', async () => {
@@ -66,11 +87,18 @@ describe('CSV', () => {
   it('reads quoted fields with commas, quotes and line ends', async () => {
     const body = '\uFEFFname,text\r\na,"x, ""y""\r\nz"\n\nb,\n"c",""';
     const { rows } = await rowsOf(body, { format: 'csv' });
-    expect(rows).toEqual([{ name: 'a', text: 'x, "y"\r\nz' }, { name: 'b', text: '' }, { name: 'c', text: '' }]);
+    expect(rows).toEqual([
+      { name: 'a', text: 'x, "y"\r\nz' },
+      { name: 'b', text: '' },
+      { name: 'c', text: '' },
+    ]);
   });
 
   it('names columns c0, c1, … without a header', async () => {
-    expect((await rowsOf('1,2\n3,4\n', { format: 'csv', header: false })).rows).toEqual([{ c0: '1', c1: '2' }, { c0: '3', c1: '4' }]);
+    expect((await rowsOf('1,2\n3,4\n', { format: 'csv', header: false })).rows).toEqual([
+      { c0: '1', c1: '2' },
+      { c0: '3', c1: '4' },
+    ]);
   });
 
   it.each(['', '\n', 'a,b\n'])('has no rows in %j', async (body) => {
@@ -90,7 +118,13 @@ describe('CSV', () => {
 
   it('loses one record to a stray quote when it skips', async () => {
     const { rows, skipped } = await rowsOf('a,b\n1,"x"y\n3,4\n5\n6,7\n', { format: 'csv', policy: 'skip' });
-    expect({ rows, skipped }).toEqual({ rows: [{ a: '3', b: '4' }, { a: '6', b: '7' }], skipped: 2 });
+    expect({ rows, skipped }).toEqual({
+      rows: [
+        { a: '3', b: '4' },
+        { a: '6', b: '7' },
+      ],
+      skipped: 2,
+    });
   });
 });
 
@@ -100,9 +134,9 @@ describe('broken files', () => {
     const body = gzipSync(Buffer.from('{"a":1}\n'.repeat(1_000)));
     const segment = await putSource(objects, { bucket: 'input', key: 'in/b.gz' }, body.subarray(0, 30), true);
     const bad = { policy: 'skip', onSkip: () => undefined } as const;
-    await expect(collect(ndjsonRows({ objects, signal, onBytes: () => undefined }, segment, bad))).rejects.toThrow(
-      'in/b.gz: not whole gzip data: unexpected end of file',
-    );
+    await expect(
+      collect(ndjsonRows({ objects, signal, onBytes: () => undefined }, segment, bad)),
+    ).rejects.toThrow('in/b.gz: not whole gzip data: unexpected end of file');
   });
 
   it('names a file that changed since it was planned', async () => {
@@ -110,8 +144,8 @@ describe('broken files', () => {
     const segment = await putSource(objects, { bucket: 'input', key: 'in/c' }, latin1('{}\n'));
     await objects.write({ bucket: 'input', key: 'in/c' }, latin1('[]\n'));
     const bad = { policy: 'fail', onSkip: () => undefined } as const;
-    await expect(collect(ndjsonRows({ objects, signal, onBytes: () => undefined }, segment, bad))).rejects.toThrow(
-      'in/c: changed since the job was planned',
-    );
+    await expect(
+      collect(ndjsonRows({ objects, signal, onBytes: () => undefined }, segment, bad)),
+    ).rejects.toThrow('in/c: changed since the job was planned');
   });
 });

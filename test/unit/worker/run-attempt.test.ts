@@ -37,7 +37,10 @@ describe('runAttempt', () => {
     const head = await worker.objects.head(upload);
     expect(head?.metadata).toEqual({ 'outrider-attempt': 'words-0123456789ab/work/0/0' });
     expect(await worker.attempt(attemptIdOf('work', 0, 0))).toMatchObject({
-      state: 'done', node: 'node-1', zone: 'zone-a', progress: { bytesRead: 13, bytesTotal: 13, recordsIn: 3 },
+      state: 'done',
+      node: 'node-1',
+      zone: 'zone-a',
+      progress: { bytesRead: 13, bytesTotal: 13, recordsIn: 3 },
     });
     expect(await namesIn(worker.scratchRoot)).toEqual([]);
   });
@@ -58,14 +61,18 @@ describe('runAttempt', () => {
         await output.emit(latin1('c'), latin1('1'), 0);
       }
     };
-    const combiner = () => (left: Buffer, right: Buffer) => latin1(String(Number(left.toString()) + Number(right.toString())));
+    const combiner = () => (left: Buffer, right: Buffer) =>
+      latin1(String(Number(left.toString()) + Number(right.toString())));
     expect(await worker.run({ run, combiner, output: 'sorted', partitions: 4 })).toBe('done');
     const index = (await worker.results())[0]?.partitions;
     expect(index?.lengths).toEqual([6, 0, 12, 0]);
     const key = 'jobs/words-0123456789ab/data/work/0/0';
     const body = await worker.objects.readAll({ bucket: worker.dataBucket, key });
     expect(await recordsOf(body.subarray(0, 6))).toEqual([['c', '300']]);
-    expect(await recordsOf(body.subarray(6))).toEqual([['a', '300'], ['b', '300']]);
+    expect(await recordsOf(body.subarray(6))).toEqual([
+      ['a', '300'],
+      ['b', '300'],
+    ]);
     expect(index?.crcs).toEqual([crc32(body.subarray(0, 6)), 0, crc32(body.subarray(6)), 0]);
   });
 
@@ -79,7 +86,10 @@ describe('runAttempt', () => {
       },
     };
     const payload = await worker.prepare(stage);
-    const outcomes = await Promise.all([runAttempt(worker.deps(stage), payload), runAttempt(worker.deps(stage), payload)]);
+    const outcomes = await Promise.all([
+      runAttempt(worker.deps(stage), payload),
+      runAttempt(worker.deps(stage), payload),
+    ]);
     expect(outcomes.toSorted()).toEqual(['done', 'refused']);
     expect(runs).toBe(1);
   });
@@ -89,7 +99,10 @@ describe('runAttempt', () => {
     const run = async ({ output }: TaskContext): Promise<void> => output.emit(latin1('k'), none);
     expect(await worker.run({ run, output: 'unsorted' }, 0)).toBe('done');
     expect(await worker.run({ run, output: 'unsorted' }, 1)).toBe('lost-race');
-    expect(await worker.leftovers()).toEqual({ data: ['jobs/words-0123456789ab/data/work/0/0'], uploads: [] });
+    expect(await worker.leftovers()).toEqual({
+      data: ['jobs/words-0123456789ab/data/work/0/0'],
+      uploads: [],
+    });
     expect((await worker.attempt(attemptIdOf('work', 0, 1)))?.state).toBe('cancelled');
   });
 
@@ -113,7 +126,10 @@ describe('runAttempt', () => {
     await worker.clock.advance(1_000);
     expect(await ended).toBe('cancelled');
     expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
-    expect(await worker.attempt(payload.attemptId)).toMatchObject({ state: 'cancelled', progress: { phase: 'compute' } });
+    expect(await worker.attempt(payload.attemptId)).toMatchObject({
+      state: 'cancelled',
+      progress: { phase: 'compute' },
+    });
     expect(await worker.results()).toEqual([]);
     expect(await namesIn(worker.scratchRoot)).toEqual([]);
   });
@@ -136,7 +152,12 @@ describe('runAttempt', () => {
     expect(await worker.attempt(payload.attemptId)).toMatchObject({
       state: 'running',
       progress: {
-        bytesRead: 8, bytesTotal: 8, recordsIn: 2, recordsOut: 2, phase: 'compute', peakMemoryBytes: 123,
+        bytesRead: 8,
+        bytesTotal: 8,
+        recordsIn: 2,
+        recordsOut: 2,
+        phase: 'compute',
+        peakMemoryBytes: 123,
         phaseMs: { init: 0, read: 0, compute: 2_000, write: 0 },
       },
     });
@@ -177,7 +198,11 @@ describe('runAttempt', () => {
     ['bad-record', new BadRecordError('a.csv:3: two fields'), 'a.csv:3: two fields'],
     ['user-code', new TypeError('x is not\na function'), 'TypeError: x is not a function'],
     ['storage', new StoreUnavailableError('no answer', {} satisfies ErrorDetails), 'no answer'],
-    ['out-of-memory', new RangeError('Array buffer allocation failed'), 'RangeError: Array buffer allocation failed'],
+    [
+      'out-of-memory',
+      new RangeError('Array buffer allocation failed'),
+      'RangeError: Array buffer allocation failed',
+    ],
   ])('records %s with one line', async (cause, error, message) => {
     const worker = new WorkerOfTest();
     const run = async ({ output }: TaskContext): Promise<void> => {
@@ -185,14 +210,20 @@ describe('runAttempt', () => {
       throw error;
     };
     expect(await worker.run({ run })).toBe('failed');
-    expect(await worker.attempt(attemptIdOf('work', 0, 0))).toMatchObject({ state: 'failed', failure: { cause, message } });
+    expect(await worker.attempt(attemptIdOf('work', 0, 0))).toMatchObject({
+      state: 'failed',
+      failure: { cause, message },
+    });
     expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
     expect(await namesIn(worker.scratchRoot)).toEqual([]);
   });
 
   it('keeps its data when nobody knows whether the commit went through', async () => {
     const worker = new WorkerOfTest();
-    const stage = { run: async ({ output }: TaskContext): Promise<void> => output.emit(latin1('k'), none), output: 'unsorted' } as const;
+    const stage = {
+      run: async ({ output }: TaskContext): Promise<void> => output.emit(latin1('k'), none),
+      output: 'unsorted',
+    } as const;
     const { attempts } = worker;
     const tried = Promise.withResolvers<undefined>();
     const unsure = {
@@ -223,8 +254,19 @@ describe('text written by a stage that others read', () => {
       for (const piece of ['k\tv', '1\tx\nlo', 'ng', 'er\n\n', 'last']) await output.write(latin1(piece));
     };
     expect(await worker.run({ run, output: 'unsorted' })).toBe('done');
-    const body = await worker.objects.readAll({ bucket: worker.dataBucket, key: 'jobs/words-0123456789ab/data/work/0/0' });
-    expect(await recordsOf(body)).toEqual([['k', 'v1\tx'], ['longer', ''], ['', ''], ['last', '']]);
-    expect((await worker.results())[0]).toMatchObject({ recordsOut: 4, partitions: { lengths: [body.length], crcs: [crc32(body)] } });
+    const body = await worker.objects.readAll({
+      bucket: worker.dataBucket,
+      key: 'jobs/words-0123456789ab/data/work/0/0',
+    });
+    expect(await recordsOf(body)).toEqual([
+      ['k', 'v1\tx'],
+      ['longer', ''],
+      ['', ''],
+      ['last', ''],
+    ]);
+    expect((await worker.results())[0]).toMatchObject({
+      recordsOut: 4,
+      partitions: { lengths: [body.length], crcs: [crc32(body)] },
+    });
   });
 });

@@ -19,7 +19,12 @@ function keeping(found: [string, string][]): (context: TaskContext) => Promise<v
       for await (const batch of input.records()) {
         // Kept past the next batch: the views must stay as they are.
         await Promise.resolve();
-        found.push(...batch.map(({ key, value }): [string, string] => [key.toString('latin1'), value.toString('latin1')]));
+        found.push(
+          ...batch.map(({ key, value }): [string, string] => [
+            key.toString('latin1'),
+            value.toString('latin1'),
+          ]),
+        );
       }
     }
   };
@@ -34,11 +39,24 @@ describe('an input from another stage', () => {
       await worker.putData('map', 2, framesOf('2', ['a', 'b'])),
     ];
     const found: [string, string][] = [];
-    expect(await worker.run({ run: keeping(found), inputs: [{ planned: upstream('all-to-all'), segments }] })).toBe('done');
+    expect(
+      await worker.run({ run: keeping(found), inputs: [{ planned: upstream('all-to-all'), segments }] }),
+    ).toBe('done');
     expect(found).toEqual([
-      ['', '1'], ['a', '0'], ['a', '2'], ['b', '0'], ['b', '0'], ['b', '1'], ['b', '2'], ['ba', '1'], ['z', '0'],
+      ['', '1'],
+      ['a', '0'],
+      ['a', '2'],
+      ['b', '0'],
+      ['b', '0'],
+      ['b', '1'],
+      ['b', '2'],
+      ['ba', '1'],
+      ['z', '0'],
     ]);
-    expect((await worker.results())[0]).toMatchObject({ recordsIn: 9, bytesIn: segments.reduce((sum, { length }) => sum + length, 0) });
+    expect((await worker.results())[0]).toMatchObject({
+      recordsIn: 9,
+      bytesIn: segments.reduce((sum, { length }) => sum + length, 0),
+    });
   });
 
   it('keeps the order of producers and of emission for other patterns', async () => {
@@ -49,7 +67,11 @@ describe('an input from another stage', () => {
     ];
     const found: [string, string][] = [];
     await worker.run({ run: keeping(found), inputs: [{ planned: upstream('many-to-one'), segments }] });
-    expect(found).toEqual([['z', '0'], ['a', '0'], ['m', '1']]);
+    expect(found).toEqual([
+      ['z', '0'],
+      ['a', '0'],
+      ['m', '1'],
+    ]);
   });
 
   it('merges more segments than its memory holds, through scratch files that it removes', async () => {
@@ -57,13 +79,20 @@ describe('an input from another stage', () => {
     const segments = [];
     const expected: [string, string][] = [];
     for (let task = 0; task < 450; task++) {
-      const keys = Array.from({ length: 20 }, (_, index) => `key-${String((index * 37 + task) % 991).padStart(4, '0')}`).toSorted();
+      const keys = Array.from(
+        { length: 20 },
+        (_, index) => `key-${String((index * 37 + task) % 991).padStart(4, '0')}`,
+      ).toSorted();
       expected.push(...keys.map((key): [string, string] => [key, String(task)]));
       segments.push(await worker.putData('map', task, framesOf(String(task), keys)));
     }
     const found: [string, string][] = [];
-    expect(await worker.run({ run: keeping(found), inputs: [{ planned: upstream('all-to-all'), segments }] })).toBe('done');
-    expect(found).toEqual(expected.toSorted((left, right) => (left[0] < right[0] ? -1 : left[0] > right[0] ? 1 : 0)));
+    expect(
+      await worker.run({ run: keeping(found), inputs: [{ planned: upstream('all-to-all'), segments }] }),
+    ).toBe('done');
+    expect(found).toEqual(
+      expected.toSorted((left, right) => (left[0] < right[0] ? -1 : left[0] > right[0] ? 1 : 0)),
+    );
     expect(await namesIn(worker.scratchRoot)).toEqual([]);
   });
 
@@ -84,9 +113,12 @@ describe('an input from another stage', () => {
     const segments = [await worker.putData('map', 7, framesOf('7', ['a', 'b']))];
     const stage = { run: keeping([]), inputs: [{ planned: upstream('all-to-all'), segments }] };
     expect(await worker.run(stage, 0, { objects: damaging(worker.objects, 1) })).toBe('done');
-    expect(await worker.run({ ...stage, name: 'next' }, 0, { objects: damaging(worker.objects, 2) })).toBe('failed');
+    expect(await worker.run({ ...stage, name: 'next' }, 0, { objects: damaging(worker.objects, 2) })).toBe(
+      'failed',
+    );
     expect((await worker.attempt(attemptIdOf('next', 0, 0)))?.failure).toEqual({
-      cause: 'storage', message: 'output of map/7/0 is not what was written (CRC-32)',
+      cause: 'storage',
+      message: 'output of map/7/0 is not what was written (CRC-32)',
     });
   });
 
@@ -95,7 +127,8 @@ describe('an input from another stage', () => {
     const segments = [{ task: 3, attempt: 1, offset: 0, length: 5, crc: 1 }];
     await worker.run({ run: keeping([]), inputs: [{ planned: upstream('all-to-all'), segments }] });
     expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure).toEqual({
-      cause: 'storage', message: 'output of map/3/1 is gone',
+      cause: 'storage',
+      message: 'output of map/3/1 is gone',
     });
   });
 });

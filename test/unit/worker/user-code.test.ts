@@ -16,7 +16,10 @@ async function load(source: string | undefined, sha256?: string): Promise<unknow
 describe('loadCode', () => {
   it('gives the operator that a bundle exports by default', async () => {
     const operator = await load('export default { check() {}, async run() {} };');
-    expect(operator).toMatchObject({ check: expect.any(Function) as unknown, run: expect.any(Function) as unknown });
+    expect(operator).toMatchObject({
+      check: expect.any(Function) as unknown,
+      run: expect.any(Function) as unknown,
+    });
   });
 
   it('imports a bundle once per store and digest', async () => {
