@@ -71,12 +71,12 @@ export class JobScheduler {
 
   /** Something of a job has changed: it is looked at now where the scenario's scheduler is told at once. */
   wake(jobId: JobId): void {
-    if (this.parts.scenario.scheduler.wakeOnEnd) this.tickNow(this.runOf(jobId));
+    if (this.parts.scenario.scheduler.wakeOnEnd) this.tickSoon(this.runOf(jobId));
   }
 
-  private tickNow(run: JobRun): void {
+  private tickSoon(run: JobRun): void {
     if (run.state !== 'running') return;
-    this.tickAt(run, this.parts.deps.clock.now());
+    this.tickAt(run, this.parts.deps.clock.now() + this.parts.scenario.scheduler.wakeAfterMs);
   }
 
   /** Plans the next tick; an earlier one that is planned stands. */
@@ -168,7 +168,7 @@ export class JobScheduler {
   /** Slots have become free: the jobs that have waited longest are asked, one for each. */
   private wakeShort(): void {
     if (!this.parts.scenario.scheduler.wakeOnEnd) return;
-    for (const run of this.short.slice(0, Math.max(0, this.spareSlots()))) this.tickNow(run);
+    for (const run of this.short.slice(0, Math.max(0, this.spareSlots()))) this.tickSoon(run);
   }
 
   /** Budgets: no job uses more than it was granted, and all grants together are no more than there is. */

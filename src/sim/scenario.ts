@@ -20,6 +20,10 @@ const nodeGroupSchema = z.strictObject({
   slots: z.int().min(1).max(10_000).default(1),
   /** Work that a node does in a millisecond, in milliseconds of a node of speed 1; drawn once per node. */
   speed: distributionSchema.default(1),
+  /** Nodes of the group that share one machine and so contend with each other; hosts are filled in order. */
+  perHost: z.int().min(1).max(10_000).default(1),
+  /** In place of the cluster's. */
+  contention: atLeastZero.optional(),
   /** Zone of all nodes of the group; without it they go round the zones. */
   zone: name.optional(),
   /** Execution environments that start cold when first used and again after they were idle for `keepWarmMs`. */
@@ -40,7 +44,7 @@ const clusterSchema = z.strictObject({
   zones: z.array(zoneSchema).min(1).max(500).default([{ name: 'zone-a' }]),
   /** The most that one flow between nodes gets. */
   flowBytesPerS: z.number().positive().optional(),
-  /** Each other busy slot of a node makes it slower by so much: speed / (1 + contention × others). */
+  /** Each other busy slot of its host makes a slot slower by so much: speed / (1 + contention × others). */
   contention: atLeastZero.default(0),
   startMs: distributionSchema.default(0),
   cold: z
@@ -85,6 +89,8 @@ const schedulerSchema = z.strictObject({
   tickMs: z.int().min(1).default(1_000),
   /** Tick also whenever an attempt ends: a scheduler that is told at once. */
   wakeOnEnd: z.boolean().default(false),
+  /** How long after an attempt's end: ends that come together cost one tick. A large cluster needs a little. */
+  wakeAfterMs: z.int().min(0).default(0),
   leaseMs: z.int().min(1).default(30_000),
   claimLeaseMs: z.int().min(1).default(60_000),
   /** Whether a cancelled attempt learns it with its next report, or stops at once. */

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { policySets } from '../../src/core/policy/policy-sets.ts';
 import { simulate } from '../../src/sim/simulate.ts';
 import { atOnce, everythingFails, runOne, scenarioOf } from './scenarios.ts';
 
@@ -10,6 +11,19 @@ it.each(Array.from({ length: 12 }, (_, index) => String(index)))('ends every job
     const won = attempts.filter(({ ending }) => ending === 'won');
     if (state === 'succeeded') expect(won).toHaveLength(85);
     else expect(error).toMatch(/failed 4 times/);
+  }
+});
+
+it.each([...policySets.keys()])('keeps every rule under the policy %s though everything fails', async (policy) => {
+  const [group] = everythingFails.jobs;
+  for (const seed of ['1', '2']) {
+    const { jobs } = await simulate(scenarioOf({ ...everythingFails, jobs: [{ ...group, policy, stages: group?.stages ?? [] }] }), { seed });
+    for (const { attempts } of jobs) {
+      const tasks = Map.groupBy(attempts.filter(({ ending }) => ending !== 'refused'), ({ stage, task }) => `${stage}/${task}`);
+      for (const copies of tasks.values()) {
+        expect(copies.filter(({ ending }) => ending === 'won').length).toBeLessThanOrEqual(1);
+      }
+    }
   }
 });
 

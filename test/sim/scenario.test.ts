@@ -5,9 +5,9 @@ const smallest = { cluster: { nodes: [{ count: 1 }] }, jobs: [{ stages: [{ name:
 
 it('needs no more than nodes and stages', () => {
   const { cluster, scheduler, reports, jobs } = parseScenario(smallest);
-  expect(cluster.nodes).toEqual([{ count: 1, slots: 1, speed: 1, elastic: false }]);
+  expect(cluster.nodes).toMatchObject([{ count: 1, slots: 1, speed: 1, elastic: false }]);
   expect(cluster.zones).toEqual([{ name: 'zone-a' }]);
-  expect(scheduler).toEqual({ tickMs: 1_000, wakeOnEnd: false, leaseMs: 30_000, claimLeaseMs: 60_000, cancel: 'cooperative' });
+  expect(scheduler).toEqual({ tickMs: 1_000, wakeOnEnd: false, wakeAfterMs: 0, leaseMs: 30_000, claimLeaseMs: 60_000, cancel: 'cooperative' });
   expect(reports).toEqual({ everyMs: 10_000, tenths: true, loss: 0, delayMs: 0 });
   expect(jobs[0]).toMatchObject({ policy: 'none', policyConfig: { late: { speculativeCap: 0.1 } } });
 });
