@@ -99,7 +99,7 @@ const outrider = z.strictObject({
   /** Samples of the stage's rate, finished or running, before anything is copied. */
   minSamples: z.int().min(1).max(1_000).default(3),
   /** How much the rate over the last reports counts beside the average rate when time left is estimated. */
-  recentWeight: fraction.default(0.5),
+  recentWeight: fraction.default(0.75),
   /** Nodes this much slower than the stage, now or on the whole, are declined. */
   slowNodeFactor: factor.default(2),
   /** Most copies running at once, as a fraction of the cluster's slots, while tasks wait. */

@@ -128,7 +128,7 @@ export function decideTick(
   });
   const proposals = policy.propose(view);
   dispose(ledger, proposals.filter(isUrgent));
-  launchOwed(ledger, (limit) => owedLaunches(state, isReady, limit));
+  launchOwed(ledger, (limit) => owedLaunches(state, isReady, limit), policy.declinedNodes?.(view));
   dispose(ledger, proposals.filter((each) => !isUrgent(each)));
   return {
     decisions: [...owed, ...ledger.decisions], refusals: ledger.refusals, outcome: outcomeOf(state, now, config),

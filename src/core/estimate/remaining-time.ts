@@ -52,3 +52,22 @@ export function recentMsPerByte(attempt: AttemptView, window: number): number | 
   const bytes = last.bytesRead - first.bytesRead;
   return bytes <= 0 ? Infinity : (last.workedMs - first.workedMs) / bytes;
 }
+
+/**
+ * Time left with regard to how fast an attempt is now: what is left to read at a mixture of its rate over the last
+ * reports (by `recentWeight`) and its average rate. Where reports stop, as t_rem. Undefined before the first byte.
+ *
+ * Source: ours; LATE §4.2 shows what an average alone gets wrong when a task slows down on its way.
+ */
+export function currentRemainingMs(attempt: AttemptView, terms: RemainingTerms, recentWeight: number): number | undefined {
+  const average = remainingMs(attempt, { ...terms, window: 1 });
+  const recent = recentMsPerByte(attempt, terms.window);
+  if (average === undefined || recent === undefined) return average;
+  const left = Math.max(0, (attempt.progress?.bytesTotal ?? 0) - (attempt.progress?.bytesRead ?? 0));
+  if (left === 0) return average;
+  const silentMs = elapsedMs(attempt.seenAt, terms.now);
+  // An attempt that has stopped is as slow as the longest time in which it has read nothing lets it be.
+  const rate = Number.isFinite(recent) ? recent : reportedMs(attempt) / Math.max(1, attempt.progress?.bytesRead ?? 1) * 10;
+  const now = Math.max(0, rate * left + terms.wrapUpMs - silentMs);
+  return recentWeight * Math.max(now, silentMs > terms.deltaMs ? average : 0) + (1 - recentWeight) * average;
+}

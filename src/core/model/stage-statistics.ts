@@ -28,11 +28,11 @@ export interface StageStatistics {
   lastBackupAt?: EpochMs;
 }
 
-/** What a node has done for one stage. */
-export interface NodeWork {
-  tasks: number;
-  bytes: number;
-  runMs: number;
+/** How fast a node did a task. */
+export interface NodeSample {
+  /** Place of the task's stage. */
+  readonly stage: number;
+  readonly msPerByte: number;
 }
 
 /** An execution environment and what it has done. */
@@ -41,8 +41,8 @@ export interface NodeView {
   zone?: string;
   /** Winning attempts that ran here. */
   finished: number;
-  /** By place of the stage. */
-  readonly work: Map<number, NodeWork>;
+  /** Its last winners, at most `nodeSampleLimit`, the newest last. */
+  readonly recent: NodeSample[];
 }
 
 /** How far an attempt was, after how much time of its own. */
@@ -54,6 +54,7 @@ export interface ProgressReport {
 /** Reports kept of one attempt: the newest in full, older ones thinned out. */
 const reportLimit = 24;
 const recentLimit = 32;
+const nodeSampleLimit = 3;
 
 /** A stage of which nothing has finished. */
 export const createStageStatistics = (): StageStatistics => ({
@@ -88,7 +89,7 @@ export function recordClaim(statistics: StageStatistics, attempt: AttemptView, n
 function nodeOf(nodes: Map<string, NodeView>, id: string): NodeView {
   const known = nodes.get(id);
   if (known !== undefined) return known;
-  const node: NodeView = { id, finished: 0, work: new Map() };
+  const node: NodeView = { id, finished: 0, recent: [] };
   nodes.set(id, node);
   return node;
 }
@@ -121,8 +122,6 @@ export function recordFinish(
   if (attempt.node === undefined) return;
   const node = nodeOf(nodes, attempt.node);
   node.finished += 1;
-  const work = node.work.get(attempt.stage) ?? { tasks: 0, bytes: 0, runMs: 0 };
-  node.work.set(attempt.stage, {
-    tasks: work.tasks + 1, bytes: work.bytes + workBytes(task), runMs: work.runMs + runMs,
-  });
+  node.recent.push({ stage: attempt.stage, msPerByte: runMs / workBytes(task) });
+  if (node.recent.length > nodeSampleLimit) node.recent.shift();
 }

@@ -102,12 +102,13 @@ function copiesAfter({ live, launched }: Ledger, task: TaskView): number {
   return (live.get(task) ?? 0) + (launched.get(task) ?? 0);
 }
 
-/** Whether every slot that is still free lies on a node to be avoided. Launches of this tick may take any node. */
-function onlySlowNodes(ledger: Ledger, avoid: readonly string[]): boolean {
+/** Free slots that lie on other nodes than those to be avoided. Launches of this tick may have taken any of them. */
+function slotsElsewhere(ledger: Ledger, avoid: readonly string[], freed: readonly string[] = []): number {
   const { freeNodes } = ledger.terms;
-  if (freeNodes === undefined || avoid.length === 0) return false;
+  if (freeNodes === undefined || avoid.length === 0) return Infinity;
   const avoided = new Set(avoid);
-  return [...freeNodes, ...ledger.freedNodes].filter((node) => !avoided.has(node)).length <= ledger.launches;
+  const others = [...freeNodes, ...ledger.freedNodes, ...freed].filter((node) => !avoided.has(node));
+  return Math.max(0, others.length - ledger.launches);
 }
 
 /** Why a task may have no other copy now, or undefined where it may. */
@@ -125,7 +126,7 @@ function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'bac
     ?? (copiesAfter(ledger, task) >= ledger.copiesPerTask ? 'copy-limit' : undefined)
     ?? (ledger.copies >= ledger.terms.copyCap ? 'copy-cap' : undefined)
     ?? (ledger.free < 1 ? 'no-slot' : undefined)
-    ?? (onlySlowNodes(ledger, avoidNodes) ? 'slow-node' : undefined)
+    ?? (slotsElsewhere(ledger, avoidNodes) < 1 ? 'slow-node' : undefined)
     ?? (roomLeft(ledger) < 1 ? 'tick-full' : undefined);
   if (reason !== undefined) {
     refuse(ledger, task, reason, facts);
@@ -138,11 +139,13 @@ function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'bac
 function considerRestart(ledger: Ledger, proposal: Extract<Proposal, { kind: 'restart' }>): void {
   const { task, attempt, facts, avoidNodes } = proposal;
   const { killFreesSlot } = ledger.terms;
+  const freed = killFreesSlot && attempt.node !== undefined ? [attempt.node] : [];
   const isStoppable = isLive(attempt) && !attempt.cancelOrdered && !ledger.cancelled.has(attempt.id);
   const reason = obstacle(ledger, task)
     ?? (isStoppable ? undefined : 'task-done')
     ?? (copiesAfter(ledger, task) > ledger.copiesPerTask ? 'copy-limit' : undefined)
     ?? (!killFreesSlot && ledger.free < 1 ? 'no-slot' : undefined)
+    ?? (slotsElsewhere(ledger, avoidNodes ?? [], freed) < 1 ? 'slow-node' : undefined)
     ?? (roomLeft(ledger) < 2 ? 'tick-full' : undefined);
   if (reason !== undefined) {
     refuse(ledger, task, reason, facts);
@@ -151,12 +154,9 @@ function considerRestart(ledger: Ledger, proposal: Extract<Proposal, { kind: 're
   cancel(ledger, attempt, 'restarted', facts);
   ledger.live.set(task, (ledger.live.get(task) ?? 0) - 1);
   if (attempt.reason === 'backup') ledger.copies -= 1;
-  if (killFreesSlot) {
-    ledger.free += 1;
-    if (attempt.node !== undefined) ledger.freedNodes.push(attempt.node);
-  }
-  // The killed one has to go somewhere else only where there is somewhere else to go.
-  launch(ledger, { task, reason: 'restart', facts, avoidNodes: onlySlowNodes(ledger, avoidNodes ?? []) ? [] : avoidNodes });
+  if (killFreesSlot) ledger.free += 1;
+  ledger.freedNodes.push(...freed);
+  launch(ledger, { task, reason: 'restart', facts, avoidNodes });
 }
 
 function considerPrune(ledger: Ledger, proposal: Extract<Proposal, { kind: 'prune' }>): void {
@@ -201,17 +201,26 @@ export function dispose(ledger: Ledger, proposals: readonly Proposal[]): void {
   }
 }
 
-/** Launches what is owed, in order, into what is left. The first that gets no slot is refused in the log. */
-export function launchOwed(ledger: Ledger, owedUpTo: (limit: number) => readonly OwedLaunch[]): void {
+/**
+ * Launches what is owed, in order, into what is left, off the nodes to be avoided. The first that gets no slot is
+ * refused in the log. Where nothing runs, any node will do: a job must not wait for nodes that may never come.
+ */
+export function launchOwed(
+  ledger: Ledger, owedUpTo: (limit: number) => readonly OwedLaunch[], declined: readonly string[] = [],
+): void {
+  const avoidNodes = ledger.state.live.size === 0 ? [] : declined;
   const room = roomLeft(ledger);
-  const limit = Math.max(0, Math.min(ledger.free, room));
+  const elsewhere = slotsElsewhere(ledger, avoidNodes);
+  const limit = Math.max(0, Math.min(ledger.free, room, elsewhere));
   const owed = owedUpTo(limit + 1);
   const next = owed[limit];
   if (next !== undefined) {
-    const reason = ledger.free <= room ? 'no-slot' : 'tick-full';
-    ledger.refusals.unshift({ kind: 'refuse', taskId: idOf(ledger.state, next.task), reason });
+    const reason = limit === room ? 'tick-full' : 'slow-node';
+    ledger.refusals.unshift({
+      kind: 'refuse', taskId: idOf(ledger.state, next.task), reason: ledger.free <= Math.min(room, elsewhere) ? 'no-slot' : reason,
+    });
   }
-  for (const { task, reason } of owed.slice(0, limit)) launch(ledger, { task, reason });
+  for (const { task, reason } of owed.slice(0, limit)) launch(ledger, { task, reason, avoidNodes });
 }
 
 const orderOfKind = { prune: 0, restart: 1, backup: 2, decline: 3 } as const;

@@ -67,6 +67,8 @@ export interface PolicySet {
   readonly launchOrder: LaunchOrder;
   /** Most backups that the job may have running at once; without it slots alone limit them. */
   copyCap?(view: PolicyView): number;
+  /** Nodes that must not run tasks that wait, either; a task waits longer where no other node is free. */
+  declinedNodes?(view: PolicyView): readonly string[];
   /** Pure: changes nothing, and does not depend on the order of running attempts. */
   propose(view: PolicyView): readonly Proposal[];
 }

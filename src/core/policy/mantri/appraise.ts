@@ -2,7 +2,7 @@ import { elapsedMs } from '../../../contracts/units.ts';
 import { quantileIn, quantileOf } from '../../../lib/sorted-numbers.ts';
 import { newCopyMs, type RateSamples, rateSamples } from '../../estimate/new-copy.ts';
 import { ranMs, reportedMs, scoreOf } from '../../estimate/progress-rate.ts';
-import { remainingMs } from '../../estimate/remaining-time.ts';
+import { type RemainingTerms, remainingMs } from '../../estimate/remaining-time.ts';
 import type { AttemptView } from '../../model/job-state.ts';
 import { meanMs, workBytes } from '../../model/stage-statistics.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
@@ -61,12 +61,22 @@ function copyRemMs(attempt: AttemptView, known: number | undefined, view: Policy
   return terms.newMs === undefined || attempt.claimedAt === undefined || ran <= terms.deltaMs ? Infinity : terms.newMs + ran;
 }
 
-function appraiseTask(running: RunningTask, stage: { samples: RateSamples; deltaMs: number; wrapUpMs: number }, view: PolicyView): Appraisal {
+/** An estimator of time left: undefined where it cannot tell. */
+export type Remaining = (attempt: AttemptView, terms: RemainingTerms) => number | undefined;
+
+interface AppraisalTerms {
+  readonly samples: RateSamples;
+  readonly deltaMs: number;
+  readonly wrapUpMs: number;
+  readonly remaining: Remaining;
+}
+
+function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyView): Appraisal {
   const bytes = workBytes(running.task);
   const newMs = newCopyMs(stage.samples, bytes);
   const terms = { now: view.now, wrapUpMs: stage.wrapUpMs, window: view.config.mantri.reportWindow, deltaMs: stage.deltaMs };
   const copies = running.copies.map((attempt) => ({
-    attempt, remMs: copyRemMs(attempt, remainingMs(attempt, terms), view, { deltaMs: stage.deltaMs, newMs }),
+    attempt, remMs: copyRemMs(attempt, stage.remaining(attempt, terms), view, { deltaMs: stage.deltaMs, newMs }),
   }));
   const least = Math.min(...copies.map(({ remMs }) => remMs));
   const lastLaunch = Math.max(...running.copies.map(({ launchedAt }) => launchedAt));
@@ -76,12 +86,12 @@ function appraiseTask(running: RunningTask, stage: { samples: RateSamples; delta
   };
 }
 
-/** Weighs every running task of a stage. Costs a sort of what runs. */
-export function appraiseStage(runs: StageRuns, view: PolicyView): StageAppraisal {
+/** Weighs every running task of a stage, time left by Mantri's t_rem unless told otherwise. Costs a sort of what runs. */
+export function appraiseStage(runs: StageRuns, view: PolicyView, remaining: Remaining = remainingMs): StageAppraisal {
   const samples = rateSamples(runs.stage, runs.tasks.flatMap(({ copies }) => copies));
   const deltaMs = deltaOf(runs, view);
   const wrapUpMs = meanMs(runs.stage.statistics.wrapUp);
-  return { samples, deltaMs, tasks: runs.tasks.map((running) => appraiseTask(running, { samples, deltaMs, wrapUpMs }, view)) };
+  return { samples, deltaMs, tasks: runs.tasks.map((running) => appraiseTask(running, { samples, deltaMs, wrapUpMs, remaining }, view)) };
 }
 
 /** Whether tasks wait for slots that they will not all get this tick. Then a copy takes a waiting task's place. */

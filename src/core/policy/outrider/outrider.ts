@@ -5,7 +5,8 @@ import { duplicate } from '../mantri/duplicate.ts';
 import { prune } from '../mantri/prune.ts';
 import { restart } from '../mantri/restart.ts';
 import { finiteMs } from '../merit.ts';
-import { slowNodesBy } from '../node-slowdown.ts';
+import { currentRemainingMs } from '../../estimate/remaining-time.ts';
+import { nodeSlowdowns, nodesInSpell, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
 import { slownessForInput } from './input-explained.ts';
 
@@ -26,6 +27,23 @@ function explained(task: Appraisal, slowness: number, runs: StageRuns, view: Pol
   };
 }
 
+/** Nodes that are slow on the whole, slowest first, and then those that are slow now. */
+function suspects(view: PolicyView): readonly string[] {
+  const { slowNodeFactor } = view.config.outrider;
+  return [...new Set([...slowNodesBy(view, slowNodeFactor), ...nodesInSpell(view, slowNodeFactor, view.config.mantri.reportWindow)])];
+}
+
+/**
+ * Nodes so slow that a task which starts there now would still run when the others are through with all that waits:
+ * slower than by the waves that are left. No more than half of the nodes known.
+ */
+function declinedNodes(view: PolicyView): readonly string[] {
+  const { granted, waiting } = view.slots;
+  if (waiting === 0 || granted === 0) return [];
+  const known = nodeSlowdowns(view).size;
+  return slowNodesBy(view, Math.max(view.config.outrider.slowNodeFactor, 1 + waiting / granted)).slice(0, Math.floor(known / 2));
+}
+
 /** Where copies of a task must not run: slow nodes, and for a second copy beside it, the nodes that run it now. */
 function elsewhere(task: Appraisal, slow: readonly string[]): readonly string[] {
   const own = task.running.copies.flatMap(({ node }) => node ?? []);
@@ -38,14 +56,17 @@ function proposeForTask(
   const slowness = slownessForInput(task, stage, view);
   if (slowness === undefined) return undefined;
   if (slowness <= view.config.outrider.explainedFactor) return explained(task, slowness, runs, view);
-  const again = isContended(view.slots) ? restart(task, stage, view, slow) : undefined;
   const beside = duplicate(task, stage, view, elsewhere(task, slow));
+  // A restart off a slow node takes a good slot and leaves a bad one: it has to be worth as much as a duplicate.
+  const isNeutral = !task.running.copies.some(({ node }) => node !== undefined && slow.includes(node));
+  const again = isContended(view.slots) && (isNeutral || beside !== undefined) ? restart(task, stage, view, slow) : undefined;
   const chosen = view.config.mantri.prefer === 'restart' ? (again ?? beside) : (beside ?? again);
   return chosen === undefined ? undefined : { ...chosen, facts: { ...chosen.facts, slownessForInput: slowness } };
 }
 
 function proposeFor(runs: StageRuns, view: PolicyView, slow: readonly string[]): readonly Proposal[] {
-  const stage = appraiseStage(runs, view);
+  const { recentWeight } = view.config.outrider;
+  const stage = appraiseStage(runs, view, (attempt, terms) => currentRemainingMs(attempt, terms, recentWeight));
   if (sampleCount(stage.samples) < view.config.outrider.minSamples) return [];
   return stage.tasks.flatMap((task): readonly Proposal[] => {
     const pruned = prune(task, stage, view);
@@ -72,8 +93,9 @@ export const outrider: PolicySet = {
   name: 'outrider',
   launchOrder: 'largest-first',
   copyCap,
+  declinedNodes,
   propose(view) {
-    const slow = slowNodesBy(view, view.config.mantri.slowNodeFactor);
+    const slow = suspects(view);
     return rankedForEnd(view.runs.flatMap((runs) => proposeFor(runs, view, slow)), view);
   },
 };

@@ -1,0 +1,54 @@
+/** What a phase asks of the cloning budget: whole units of slots, so that no task or no phase is cloned by half. */
+export interface CloneRequest {
+  /** Names the phase within its job. */
+  readonly phase: string;
+  /** Slots of one unit, at least 1. */
+  readonly unitSlots: number;
+  /** Fewer units than this are of no use: then none is granted. At least 1. */
+  readonly leastUnits: number;
+  readonly mostUnits: number;
+  /** Slots that the job needs besides those that are charged. */
+  readonly besideSlots: number;
+}
+
+/** The cluster as admission sees it, without what the asking job holds. */
+export interface CloneCapacity {
+  /** U: slots in use. */
+  readonly usedSlots: number;
+  /** B_U: slots that clones in use are charged with. */
+  readonly cloneSlots: number;
+}
+
+/** What clones may take and up to where, in slots. */
+export interface CloneTerms {
+  /** β·C. */
+  readonly budgetSlots: number;
+  /** τ·C: beyond this many slots in use nothing is cloned. */
+  readonly ceilingSlots: number;
+}
+
+/** Why a phase gets no clones: B_U or U would be too high. */
+export type CloneRefusal = 'clone-budget' | 'utilization';
+
+/** What a phase gets, and the numbers by which it was decided. `units` is 0 where there is a reason. */
+export interface CloneAdmission extends CloneCapacity {
+  readonly units: number;
+  readonly reason?: CloneRefusal;
+}
+
+const wholeUnits = (slots: number, { unitSlots, mostUnits }: CloneRequest): number =>
+  Math.max(0, Math.min(mostUnits, Math.floor(slots / unitSlots)));
+
+/**
+ * The most units of clones that keep B_U + charge ≤ β·C and U + charge ≤ τ·C, or none where fewer than `leastUnits`
+ * do. With one unit for the whole phase this is all or nothing. The budget is named first where both refuse.
+ *
+ * Source: Dolly §3.3, Pseudocode 1.
+ */
+export function admitUnits(capacity: CloneCapacity, terms: CloneTerms, request: CloneRequest): CloneAdmission {
+  const inBudget = wholeUnits(terms.budgetSlots - capacity.cloneSlots, request);
+  const underCeiling = wholeUnits(terms.ceilingSlots - capacity.usedSlots - request.besideSlots, request);
+  const units = Math.min(inBudget, underCeiling);
+  if (units >= request.leastUnits) return { ...capacity, units };
+  return { ...capacity, units: 0, reason: inBudget < request.leastUnits ? 'clone-budget' : 'utilization' };
+}
