@@ -13,9 +13,16 @@ export interface NodeLoad {
   die(): void | Promise<void>;
 }
 
-/** A machine or execution environment. */
+/** A machine, and what is busy on all its nodes. */
+export interface SimHost {
+  readonly nodes: SimNode[];
+  busy: number;
+}
+
+/** A machine, a part of one, or an execution environment. */
 export interface SimNode {
   readonly index: number;
+  readonly host: SimHost;
   readonly group: NodeGroup;
   readonly zone: number;
   readonly rng: Rng;
@@ -60,10 +67,14 @@ export class NodePool {
     const zones = new Map(cluster.zones.map(({ name }, index) => [name, index]));
     const nodes: SimNode[] = [];
     for (const group of cluster.nodes) {
+      let host: SimHost = { nodes: [], busy: 0 };
       for (let place = 0; place < group.count; place++) {
+        if (place % group.perHost === 0) host = { nodes: [], busy: 0 };
         const index = nodes.length;
         const zone = group.zone === undefined ? index % cluster.zones.length : (zones.get(group.zone) ?? 0);
-        nodes.push(newNode(group, index, zone, rng.fork(`node-${index}`)));
+        const node = newNode(group, { index, zone, host }, rng.fork(`node-${index}`));
+        host.nodes.push(node);
+        nodes.push(node);
       }
     }
     this.nodes = nodes;
@@ -122,8 +133,8 @@ export class NodePool {
 
   /** Work per millisecond that one busy slot of a node does now. */
   speedOf(node: SimNode): number {
-    const others = Math.max(0, node.busy - 1);
-    const slowdown = (1 + this.cluster.contention * others) * node.spellSlowdown;
+    const others = Math.max(0, node.host.busy - 1);
+    const slowdown = (1 + this.contentionOf(node) * others) * node.spellSlowdown;
     return Math.max(leastSpeed, node.baseSpeed / slowdown);
   }
 
@@ -135,11 +146,16 @@ export class NodePool {
   }
 
   private changeLoad(node: SimNode, by: 1 | -1): void {
-    const matters = this.cluster.contention > 0;
-    if (matters) for (const load of node.loads) load.settle();
+    const sharers = this.contentionOf(node) > 0 ? node.host.nodes : [];
+    for (const { loads } of sharers) for (const load of loads) load.settle();
     node.busy += by;
+    node.host.busy += by;
     invariant(node.busy <= node.group.slots, 'more attempts than slots', { node: node.name, busy: node.busy });
-    if (matters) for (const load of node.loads) load.resume();
+    for (const { loads } of sharers) for (const load of loads) load.resume();
+  }
+
+  private contentionOf({ group }: SimNode): number {
+    return group.contention ?? this.cluster.contention;
   }
 
   private choose(allows: (node: SimNode) => boolean): SimNode | undefined {
@@ -196,9 +212,10 @@ const isCold = (node: SimNode, now: number): boolean => node.group.elastic && no
 
 const speedOf = (group: NodeGroup, rng: Rng): number => Math.max(leastSpeed, sample(group.speed, rng));
 
-function newNode(group: NodeGroup, index: number, zone: number, rng: Rng): SimNode {
+function newNode(group: NodeGroup, place: Pick<SimNode, 'index' | 'zone' | 'host'>, rng: Rng): SimNode {
+  const { index } = place;
   return {
-    index, group, zone, rng, name: nodeName(index, 0), busy: 0, isUp: true, baseSpeed: speedOf(group, rng), spellSlowdown: 1,
+    ...place, group, rng, name: nodeName(index, 0), busy: 0, isUp: true, baseSpeed: speedOf(group, rng), spellSlowdown: 1,
     warmUntil: group.elastic ? -1 : Infinity, generation: 0, freePlace: -1, loads: new Set(),
   };
 }
