@@ -1,24 +1,42 @@
 import { z } from 'zod';
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
-import { type DurationMs, type EpochMs, epochMs, later } from '../../contracts/units.ts';
-import type { CapacityLedger, CapacityView } from '../../ports/capacity-ledger.ts';
+import { epochMs, later } from '../../contracts/units.ts';
+import { admitUnits, type CloneAdmission, type CloneRequest, type CloneTerms } from '../../core/model/clone-admission.ts';
+import type { CapacityLedger, CapacityView, GrantContext } from '../../ports/capacity-ledger.ts';
 import { backoff } from './backoff.ts';
-import type { Change, DynamoTable } from './dynamo-table.ts';
+import { type CloneRoom, type Grant, ledgerChange } from './capacity-change.ts';
+import type { DynamoTable } from './dynamo-table.ts';
 
 const LEDGER = { pk: 'LEDGER', sk: 'CAPACITY' } as const;
 const ROUNDS = 30;
-/** Keeps the update expression well under its 4 KB; the rest is reclaimed by the next resize. */
+/** Keeps the update expression well under its 4 KB; the rest is reclaimed by the next write. */
 const RECLAIMED_PER_WRITE = 20;
 
-const grantSchema = z.object({ slots: z.number(), expiresAt: z.number().transform(epochMs) });
+const grantSchema = z.object({
+  slots: z.number(),
+  expiresAt: z.number().transform(epochMs),
+  cloneSlots: z.number().optional(),
+  clones: z.record(z.string(), z.number()).optional(),
+});
 const ledgerSchema = z.object({
   totalSlots: z.number(),
   usedSlots: z.number(),
+  cloneSlots: z.number().default(0),
   grants: z.record(z.string(), grantSchema),
 });
-type Grant = z.output<typeof grantSchema>;
 type Ledger = z.output<typeof ledgerSchema>;
+
+/** What one round makes of a reading of the ledger: an answer, and the write that it hangs on, if any. */
+interface Move<T> {
+  readonly answer: T;
+  readonly write?: {
+    readonly grant: Grant | undefined;
+    readonly expired: readonly (readonly [string, Grant])[];
+    readonly totalSlots: number;
+    readonly room?: CloneRoom;
+  };
+}
 
 /**
  * The capacity ledger: one item, changed by one conditional write at a time.
@@ -37,44 +55,77 @@ export class DynamoCapacityLedger implements CapacityLedger {
     this.wait = wait;
   }
 
-  async resize(
-    jobId: JobId,
-    wanted: number,
-    context: { totalSlots: number; now: EpochMs; length: DurationMs },
-  ): Promise<number> {
-    const { totalSlots, now, length } = context;
-    for (let round = 1; round <= ROUNDS; round++) {
-      if (round > 1) await this.wait(round);
-      const ledger = (await this.load()) ?? (await this.open(totalSlots));
-      const expired = Object.entries(ledger.grants)
-        .filter(([id, grant]) => id !== jobId && grant.expiresAt < now)
-        .slice(0, RECLAIMED_PER_WRITE);
-      const reclaimed = expired.reduce((sum, [, grant]) => sum + grant.slots, 0);
+  resize(jobId: JobId, wanted: number, { totalSlots, now, length }: GrantContext): Promise<number> {
+    return this.change(jobId, totalSlots, (ledger): Move<number> => {
       const held = ledger.grants[jobId];
-      const free = Math.max(0, totalSlots - ledger.usedSlots + reclaimed);
+      const expired = expiredIn(ledger, jobId, now);
+      const free = Math.max(0, totalSlots - ledger.usedSlots + sumOf(expired, ({ slots }) => slots));
       const slots = Math.max(0, Math.min(wanted, (held?.slots ?? 0) + free));
-      if (slots === 0 && held === undefined && expired.length === 0) return 0;
-      const grant = slots === 0 ? undefined : { slots, expiresAt: later(now, length) };
-      const change = changeOf({ jobId, held, grant, expired, totalSlots });
-      if ((await this.table.update(LEDGER, change)) !== 'refused') return slots;
-    }
-    throw new StoreUnavailableError('the capacity ledger is too busy', { jobId, rounds: ROUNDS });
+      if (slots === 0 && held === undefined && expired.length === 0) return { answer: 0 };
+      const grant = slots === 0 ? undefined : grantOf(slots, later(now, length), held?.clones);
+      return { answer: slots, write: { grant, expired, totalSlots } };
+    });
   }
 
-  async release(jobId: JobId): Promise<void> {
-    for (let round = 1; round <= ROUNDS; round++) {
-      if (round > 1) await this.wait(round);
-      const ledger = await this.load();
-      const held = ledger?.grants[jobId];
-      if (ledger === undefined || held === undefined) return;
-      const change = changeOf({ jobId, held, grant: undefined, expired: [], totalSlots: ledger.totalSlots });
-      if ((await this.table.update(LEDGER, change)) !== 'refused') return;
-    }
-    throw new StoreUnavailableError('the capacity ledger is too busy', { jobId, rounds: ROUNDS });
+  admitClones(jobId: JobId, request: CloneRequest, context: GrantContext & CloneTerms): Promise<CloneAdmission> {
+    const { totalSlots, now, length } = context;
+    return this.change(jobId, totalSlots, (ledger): Move<CloneAdmission> => {
+      const held = ledger.grants[jobId];
+      const expired = expiredIn(ledger, jobId, now);
+      const charged = held?.clones?.[request.phase] ?? 0;
+      const before = {
+        usedSlots: ledger.usedSlots - (held?.slots ?? 0) - sumOf(expired, ({ slots }) => slots),
+        cloneSlots: ledger.cloneSlots - charged - sumOf(expired, ({ cloneSlots }) => cloneSlots ?? 0),
+      };
+      // Admitted before: by a scheduler that died before it could say so, or in an answer that was lost.
+      if (charged > 0) return { answer: { ...before, units: Math.floor(charged / request.unitSlots) } };
+      const answer = admitUnits(before, context, request);
+      if (answer.units === 0) return { answer };
+      const charge = answer.units * request.unitSlots;
+      const clones = { ...held?.clones, [request.phase]: charge };
+      const grant = grantOf(request.besideSlots + charge, later(now, length), clones);
+      return { answer, write: { grant, expired, totalSlots, room: context } };
+    });
+  }
+
+  releaseClones(jobId: JobId, phase: string, keepSlots: number): Promise<void> {
+    return this.change(jobId, undefined, (ledger): Move<undefined> => {
+      const held = ledger.grants[jobId];
+      const charged = held?.clones?.[phase] ?? 0;
+      const kept = Math.min(charged, Math.max(0, keepSlots));
+      if (held === undefined || kept === charged) return { answer: undefined };
+      const others = Object.entries(held.clones ?? {}).filter(([name]) => name !== phase);
+      const grant = grantOf(held.slots, held.expiresAt, Object.fromEntries(kept === 0 ? others : [...others, [phase, kept]]));
+      return { answer: undefined, write: { grant, expired: [], totalSlots: ledger.totalSlots } };
+    });
+  }
+
+  release(jobId: JobId): Promise<void> {
+    return this.change(jobId, undefined, (ledger): Move<undefined> => {
+      if (ledger.grants[jobId] === undefined) return { answer: undefined };
+      return { answer: undefined, write: { grant: undefined, expired: [], totalSlots: ledger.totalSlots } };
+    });
   }
 
   async view(): Promise<CapacityView> {
-    return (await this.load()) ?? { totalSlots: 0, usedSlots: 0, grants: {} };
+    const ledger = await this.load();
+    if (ledger === undefined) return { totalSlots: 0, usedSlots: 0, cloneSlots: 0, grants: {} };
+    const grants = Object.entries(ledger.grants).map(([jobId, { slots, expiresAt, clones }]) =>
+      [jobId, { slots, expiresAt, ...(clones === undefined ? {} : { clones }) }] as const);
+    return { ...ledger, grants: Object.fromEntries(grants) };
+  }
+
+  /** Reads, decides and writes until a write is accepted or none is needed. Without `openWith` no ledger is made. */
+  private async change<T>(jobId: JobId, openWith: number | undefined, decide: (ledger: Ledger) => Move<T>): Promise<T> {
+    for (let round = 1; round <= ROUNDS; round++) {
+      if (round > 1) await this.wait(round);
+      const ledger = (await this.load()) ?? (openWith === undefined ? emptyLedger(0) : await this.open(openWith));
+      const { answer, write } = decide(ledger);
+      if (write === undefined) return answer;
+      const change = ledgerChange({ jobId, held: ledger.grants[jobId], ...write });
+      if ((await this.table.update(LEDGER, change)) !== 'refused') return answer;
+    }
+    throw new StoreUnavailableError('the capacity ledger is too busy', { jobId, rounds: ROUNDS });
   }
 
   private async load(): Promise<Ledger | undefined> {
@@ -84,60 +135,22 @@ export class DynamoCapacityLedger implements CapacityLedger {
 
   /** Makes the ledger; somebody else may have made it first, so that it is read again. */
   private async open(totalSlots: number): Promise<Ledger> {
-    const empty: Ledger = { totalSlots, usedSlots: 0, grants: {} };
+    const empty = emptyLedger(totalSlots);
     const written = await this.table.putNew({ ...LEDGER, ...empty });
     return written === 'written' ? empty : ((await this.load()) ?? empty);
   }
 }
 
-interface Transfer {
-  readonly jobId: JobId;
-  readonly held: Grant | undefined;
-  readonly grant: Grant | undefined;
-  readonly expired: readonly (readonly [string, Grant])[];
-  readonly totalSlots: number;
+const emptyLedger = (totalSlots: number): Ledger => ({ totalSlots, usedSlots: 0, cloneSlots: 0, grants: {} });
+
+/** Grants of others that ran out, as many as one write can take. */
+const expiredIn = ({ grants }: Ledger, jobId: JobId, now: number): readonly (readonly [string, Grant])[] =>
+  Object.entries(grants).filter(([id, grant]) => id !== jobId && grant.expiresAt < now).slice(0, RECLAIMED_PER_WRITE);
+
+const sumOf = (grants: readonly (readonly [string, Grant])[], pick: (grant: Grant) => number): number =>
+  grants.reduce((sum, [, grant]) => sum + pick(grant), 0);
+
+function grantOf(slots: number, expiresAt: Grant['expiresAt'], clones: Grant['clones']): Grant {
+  const cloneSlots = Object.values(clones ?? {}).reduce((sum, charged) => sum + charged, 0);
+  return { slots, expiresAt, ...(cloneSlots === 0 ? {} : { cloneSlots, clones }) };
 }
-
-/** The single write that replaces a job's grant, drops expired ones and keeps the sum. */
-function changeOf({ jobId, held, grant, expired, totalSlots }: Transfer): Change {
-  const conditions = [held === undefined ? 'attribute_not_exists(#grants.#job)' : isStill('job')];
-  const names: Record<string, string> = { job: jobId };
-  const values: Record<string, unknown> = held === undefined ? {} : valuesOfGrant('job', held);
-  const removed = grant === undefined && held !== undefined ? ['#grants.#job'] : [];
-  let addedSlots = (grant?.slots ?? 0) - (held?.slots ?? 0);
-  for (const [index, [id, old]] of expired.entries()) {
-    const name = `gone${index}`;
-    names[name] = id;
-    Object.assign(values, valuesOfGrant(name, old));
-    conditions.push(isStill(name));
-    removed.push(`#grants.#${name}`);
-    addedSlots -= old.slots;
-  }
-  // A job that asks for more must find room; one that gives or keeps must not be refused, even when overspent.
-  const growsItself = (grant?.slots ?? 0) > (held?.slots ?? 0);
-  if (growsItself) conditions.push('#usedSlots <= :room');
-  return {
-    clauses: [
-      'SET #totalSlots = :total, #usedSlots = #usedSlots + :added',
-      grant === undefined ? '' : ', #grants.#job = :grant',
-      removed.length === 0 ? '' : ` REMOVE ${removed.join(', ')}`,
-    ].join(''),
-    when: conditions.join(' AND '),
-    names,
-    values: {
-      ...values,
-      total: totalSlots,
-      added: addedSlots,
-      ...(growsItself ? { room: totalSlots - addedSlots } : {}),
-      ...(grant === undefined ? {} : { grant }),
-    },
-  };
-}
-
-const isStill = (name: string): string =>
-  `#grants.#${name}.#slots = :${name}Slots AND #grants.#${name}.#expiresAt = :${name}Until`;
-
-const valuesOfGrant = (name: string, grant: Grant): Record<string, unknown> => ({
-  [`${name}Slots`]: grant.slots,
-  [`${name}Until`]: grant.expiresAt,
-});

@@ -13,7 +13,7 @@ export function describeCapacityLedger(
   describe(`${name} as a capacity ledger`, () => {
     it('is empty at first', async () => {
       const ledger = await make();
-      expect(await ledger.view()).toEqual({ totalSlots: 0, usedSlots: 0, grants: {} });
+      expect(await ledger.view()).toEqual({ totalSlots: 0, usedSlots: 0, cloneSlots: 0, grants: {} });
     });
 
     it('grants what is free, then no more, and shows who holds what', async () => {
@@ -25,6 +25,7 @@ export function describeCapacityLedger(
       expect(await ledger.view()).toEqual({
         totalSlots: 100,
         usedSlots: 100,
+        cloneSlots: 0,
         grants: { [a]: { slots: 70, expiresAt: at(60) }, [b]: { slots: 30, expiresAt: at(61) } },
       });
     });
@@ -85,7 +86,7 @@ export function describeCapacityLedger(
       await ledger.release(a);
       expect(await ledger.view()).toMatchObject({ usedSlots: 40, grants: { [b]: { slots: 40 } } });
       expect(await ledger.resize(b, 0, context(1))).toBe(0);
-      expect(await ledger.view()).toEqual({ totalSlots: 100, usedSlots: 0, grants: {} });
+      expect(await ledger.view()).toEqual({ totalSlots: 100, usedSlots: 0, cloneSlots: 0, grants: {} });
     });
 
     it('never spends more than there is, whatever fifty schedulers do at once', async () => {

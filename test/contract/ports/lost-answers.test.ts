@@ -82,6 +82,20 @@ describe('a write whose answer is lost on the way, over DynamoDB', () => {
     await ledger.release(jobId);
     expect((await ledger.view()).usedSlots).toBe(1);
   });
+
+  it('admits and gives back clones once', async () => {
+    const ledger = new DynamoCapacityLedger(await server.freshTable());
+    const jobId = freshJobId();
+    const context = { totalSlots: 100, now: at(0), length: seconds(60), budgetSlots: 10, ceilingSlots: 80 };
+    const request = { phase: 'map', unitSlots: 6, leastUnits: 1, mostUnits: 1, besideSlots: 0 };
+    await ledger.resize(freshJobId(), 1, context);
+    proxy.loseNext(2);
+    expect(await ledger.admitClones(jobId, request, context)).toEqual({ units: 1, usedSlots: 1, cloneSlots: 0 });
+    expect(await ledger.view()).toMatchObject({ usedSlots: 7, cloneSlots: 6 });
+    proxy.loseNext(2);
+    await ledger.releaseClones(jobId, 'map', 2);
+    expect(await ledger.view()).toMatchObject({ usedSlots: 7, cloneSlots: 2 });
+  });
 });
 
 describe('a write whose answer is lost on the way, over S3', () => {

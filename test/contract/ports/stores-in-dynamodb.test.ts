@@ -8,6 +8,7 @@ import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
 import type { DynamoDbEngine } from '../../../src/local/dynamodb/process.ts';
 import { describeAttemptStore } from './attempt-store-suite.ts';
 import { describeCapacityLedger } from './capacity-ledger-suite.ts';
+import { describeCloneAdmission } from './clone-admission-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
@@ -32,4 +33,5 @@ describe.each(engines)('over %s', (engine) => {
   describeDecisionLog('DynamoDB', () => new DynamoDecisionLog(shared));
   describeAttemptStore('DynamoDB', () => new DynamoAttemptStore(shared));
   describeCapacityLedger('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
+  describeCloneAdmission('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
 });

@@ -1,3 +1,5 @@
+import type { CloneTerms } from '../../model/clone-admission.ts';
+
 /** Shares of all slots. */
 export interface CloneBudget {
   /** β: what all clones together may take. */
@@ -19,8 +21,9 @@ export function chargeOf(tasks: number, clones: number, charge: CloneCharge): nu
   return (charge === 'all-copies' ? clones : clones - 1) * tasks;
 }
 
-/** Slots of a cluster that clones may take and up to where. Not rounded: charges are whole and compared with ≤. */
-export const cloneTerms = (
-  totalSlots: number, { budgetShare, utilizationCeiling }: CloneBudget,
-): { readonly budgetSlots: number; readonly ceilingSlots: number } =>
-  ({ budgetSlots: budgetShare * totalSlots, ceilingSlots: utilizationCeiling * totalSlots });
+/** Without what rounding adds to a product: 0.29 of 100 slots are 29. */
+const share = (part: number, totalSlots: number): number => Math.round(part * totalSlots * 1e6) / 1e6;
+
+/** Slots of a cluster that clones may take and up to where. Not whole: charges are, and they are compared with ≤. */
+export const cloneTerms = (totalSlots: number, { budgetShare, utilizationCeiling }: CloneBudget): CloneTerms =>
+  ({ budgetSlots: share(budgetShare, totalSlots), ceilingSlots: share(utilizationCeiling, totalSlots) });

@@ -1,0 +1,99 @@
+import type { EpochMs } from '../../contracts/units.ts';
+import type { Change } from './dynamo-table.ts';
+
+/** A job's grant as the ledger's item holds it. */
+export interface Grant {
+  readonly slots: number;
+  readonly expiresAt: EpochMs;
+  /** Sum of `clones`; both absent where there are none. */
+  readonly cloneSlots?: number | undefined;
+  readonly clones?: Readonly<Record<string, number>> | undefined;
+}
+
+/** Up to where clones may be added. */
+export interface CloneRoom {
+  readonly budgetSlots: number;
+  readonly ceilingSlots: number;
+}
+
+/** A job's grant replaced by another, and grants that ran out dropped. */
+export interface Transfer {
+  readonly jobId: string;
+  readonly held: Grant | undefined;
+  readonly grant: Grant | undefined;
+  readonly expired: readonly (readonly [string, Grant])[];
+  readonly totalSlots: number;
+  /** For a write that admits clones: the ceilings of all slots and of those of clones. */
+  readonly room?: CloneRoom;
+}
+
+/** That a grant is what was read. Its clones count too, lest a renewal forget those that were just admitted. */
+function isStill(name: string, { cloneSlots }: Grant): string {
+  const clones = cloneSlots === undefined
+    ? `attribute_not_exists(#grants.#${name}.#cloneSlots)`
+    : `#grants.#${name}.#cloneSlots = :${name}Clones`;
+  return `#grants.#${name}.#slots = :${name}Slots AND #grants.#${name}.#expiresAt = :${name}Until AND ${clones}`;
+}
+
+const valuesOfGrant = (name: string, { slots, expiresAt, cloneSlots }: Grant): Record<string, unknown> => ({
+  [`${name}Slots`]: slots,
+  [`${name}Until`]: expiresAt,
+  ...(cloneSlots === undefined ? {} : { [`${name}Clones`]: cloneSlots }),
+});
+
+/** What must hold of the sums for a write that adds so much. Values go into `values`. */
+function roomConditions(
+  { totalSlots, room, grant, held }: Transfer, added: { slots: number; clones: number }, values: Record<string, unknown>,
+): string[] {
+  const conditions: string[] = [];
+  // A job that asks for more must find room; one that gives or keeps must not be refused, even when overspent.
+  if (room !== undefined || (grant?.slots ?? 0) > (held?.slots ?? 0)) {
+    conditions.push('#usedSlots <= :room');
+    values['room'] = Math.min(totalSlots, room?.ceilingSlots ?? totalSlots) - added.slots;
+  }
+  if (room !== undefined) {
+    conditions.push('(attribute_not_exists(#cloneSlots) OR #cloneSlots <= :cloneRoom)');
+    values['cloneRoom'] = room.budgetSlots - added.clones;
+  }
+  return conditions;
+}
+
+/** The single write of a transfer, which keeps the sums. Refused where anything it depends on has changed. */
+export function ledgerChange(transfer: Transfer): Change {
+  const { jobId, held, grant, expired, totalSlots } = transfer;
+  const conditions = [held === undefined ? 'attribute_not_exists(#grants.#job)' : isStill('job', held)];
+  const names: Record<string, string> = { job: jobId };
+  const values: Record<string, unknown> = held === undefined ? {} : valuesOfGrant('job', held);
+  const removed = grant === undefined && held !== undefined ? ['#grants.#job'] : [];
+  const added = {
+    slots: (grant?.slots ?? 0) - (held?.slots ?? 0),
+    clones: (grant?.cloneSlots ?? 0) - (held?.cloneSlots ?? 0),
+  };
+  for (const [index, [id, old]] of expired.entries()) {
+    const name = `gone${index}`;
+    names[name] = id;
+    Object.assign(values, valuesOfGrant(name, old));
+    conditions.push(isStill(name, old));
+    removed.push(`#grants.#${name}`);
+    added.slots -= old.slots;
+    added.clones -= old.cloneSlots ?? 0;
+  }
+  conditions.push(...roomConditions(transfer, added, values));
+  return {
+    clauses: [
+      'SET #totalSlots = :total, #usedSlots = #usedSlots + :added',
+      added.clones === 0 ? '' : ', #cloneSlots = if_not_exists(#cloneSlots, :none) + :addedClones',
+      grant === undefined ? '' : ', #grants.#job = :grant',
+      removed.length === 0 ? '' : ` REMOVE ${removed.join(', ')}`,
+    ].join(''),
+    when: conditions.join(' AND '),
+    names,
+    values: {
+      ...values,
+      total: totalSlots,
+      added: added.slots,
+      ...(added.clones === 0 ? {} : { none: 0, addedClones: added.clones }),
+      ...(grant === undefined ? {} : { grant }),
+    },
+  };
+}

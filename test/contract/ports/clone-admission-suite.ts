@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import type { JobId } from '../../../src/contracts/ids.ts';
+import { createRng, type Rng } from '../../../src/lib/rng.ts';
+import type { CapacityLedger, CapacityView } from '../../../src/ports/capacity-ledger.ts';
+import { at, freshJobId, seconds } from './builders.ts';
+
+const total = 200;
+/** β = 10 %, τ = 80 %. */
+const context = (nowS: number) => ({ totalSlots: total, now: at(nowS), length: seconds(60), budgetSlots: 20, ceilingSlots: 160 });
+/** All or nothing: one unit. */
+const whole = (charge: number, besideSlots = 0, phase = 'map') =>
+  ({ phase, unitSlots: charge, leastUnits: 1, mostUnits: 1, besideSlots });
+
+/** The sums are those of the grants, and within the ceilings. */
+function expectSound({ usedSlots, cloneSlots, grants }: CapacityView): void {
+  const held = Object.values(grants);
+  expect(usedSlots).toBe(held.reduce((sum, { slots }) => sum + slots, 0));
+  const charged = held.flatMap(({ clones }) => Object.values(clones ?? {}));
+  expect(cloneSlots).toBe(charged.reduce((sum, slots) => sum + slots, 0));
+  expect(usedSlots).toBeLessThanOrEqual(total);
+  expect(cloneSlots).toBeLessThanOrEqual(20);
+}
+
+/** What every capacity ledger must do with clones. `make` gives an empty one. */
+export function describeCloneAdmission(name: string, make: () => CapacityLedger | Promise<CapacityLedger>): void {
+  describe(`${name} as the ledger of clones`, () => {
+    it('admits a phase with its slots in one step, and shows the charge', async () => {
+      const ledger = await make();
+      const a = freshJobId();
+      expect(await ledger.admitClones(a, whole(12, 3), context(0))).toEqual({ units: 1, usedSlots: 0, cloneSlots: 0 });
+      expect(await ledger.view()).toEqual({
+        totalSlots: 200, usedSlots: 15, cloneSlots: 12, grants: { [a]: { slots: 15, expiresAt: at(60), clones: { map: 12 } } },
+      });
+    });
+
+    it('admits up to the budget and up to the ceiling of use, and refuses one slot more, changing nothing', async () => {
+      const ledger = await make();
+      const [a, b, c] = [freshJobId(), freshJobId(), freshJobId()];
+      await ledger.admitClones(a, whole(12), context(0));
+      const before = await ledger.view();
+      expect(await ledger.admitClones(b, whole(9), context(0))).toEqual({ units: 0, reason: 'clone-budget', usedSlots: 12, cloneSlots: 12 });
+      expect(await ledger.view()).toEqual(before);
+      await ledger.resize(c, 145, context(0));
+      expect(await ledger.admitClones(b, whole(4), context(0))).toEqual({ units: 0, reason: 'utilization', usedSlots: 157, cloneSlots: 12 });
+      expect((await ledger.admitClones(b, whole(3), context(0))).units).toBe(1);
+      expect(await ledger.view()).toMatchObject({ usedSlots: 160, cloneSlots: 15 });
+    });
+
+    it('admits what fits where parts are of use', async () => {
+      const ledger = await make();
+      const request = { phase: 'map', unitSlots: 3, leastUnits: 2, mostUnits: 30, besideSlots: 10 };
+      expect((await ledger.admitClones(freshJobId(), request, context(0))).units).toBe(6);
+      expect(await ledger.view()).toMatchObject({ usedSlots: 28, cloneSlots: 18 });
+      expect(await ledger.admitClones(freshJobId(), request, context(0))).toMatchObject({ units: 0, reason: 'clone-budget' });
+    });
+
+    it('answers alike when a phase asks again, and charges it once', async () => {
+      const ledger = await make();
+      const a = freshJobId();
+      const first = await ledger.admitClones(a, whole(12), context(0));
+      expect(await ledger.admitClones(a, whole(12), context(5))).toEqual(first);
+      expect(await ledger.view()).toMatchObject({ usedSlots: 12, cloneSlots: 12 });
+      expect((await ledger.admitClones(a, whole(8, 12, 'reduce'), context(6))).units).toBe(1);
+      expect(await ledger.view()).toMatchObject({ usedSlots: 20, cloneSlots: 20, grants: { [a]: { clones: { map: 12, reduce: 8 } } } });
+    });
+
+    it('lowers a charge as clones end, never raises it, and keeps it through renewals', async () => {
+      const ledger = await make();
+      const a = freshJobId();
+      await ledger.releaseClones(a, 'map', 0);
+      await ledger.admitClones(a, whole(12), context(0));
+      for (const keep of [7, 12, 7, 9]) await ledger.releaseClones(a, 'map', keep);
+      await ledger.releaseClones(a, 'other', 0);
+      expect(await ledger.resize(a, 9, context(10))).toBe(9);
+      expect(await ledger.view()).toMatchObject({ usedSlots: 9, cloneSlots: 7, grants: { [a]: { clones: { map: 7 } } } });
+      await ledger.releaseClones(a, 'map', 0);
+      await ledger.releaseClones(a, 'map', 0);
+      expect(await ledger.view()).toEqual({ totalSlots: 200, usedSlots: 9, cloneSlots: 0, grants: { [a]: { slots: 9, expiresAt: at(70) } } });
+    });
+
+    it('gives clones back with the grant: on release, on shrinking to nothing, and when it runs out', async () => {
+      const ledger = await make();
+      const [a, b, c, d] = [freshJobId(), freshJobId(), freshJobId(), freshJobId()];
+      await ledger.admitClones(a, whole(5), context(0));
+      await ledger.admitClones(b, whole(6), context(0));
+      await ledger.admitClones(c, whole(7), context(0));
+      await ledger.release(a);
+      await ledger.release(a);
+      expect(await ledger.view()).toMatchObject({ usedSlots: 13, cloneSlots: 13 });
+      await ledger.resize(b, 0, context(1));
+      expect(await ledger.view()).toMatchObject({ usedSlots: 7, cloneSlots: 7 });
+      expect((await ledger.admitClones(d, whole(14), context(60))).units).toBe(0);
+      expect(await ledger.admitClones(d, whole(14), context(60.001))).toEqual({ units: 1, usedSlots: 0, cloneSlots: 0 });
+      expect(await ledger.view()).toMatchObject({ usedSlots: 14, cloneSlots: 14, grants: { [d]: { clones: { map: 14 } } } });
+    });
+
+    it('neither overspends nor leaks, whatever fifty schedulers do at once and wherever they die', async () => {
+      const ledger = await make();
+      const jobs = Array.from({ length: 50 }, () => freshJobId());
+      const watch = { isOn: true };
+      const watching = (async () => {
+        for (let looks = 0; watch.isOn && looks < 10_000; looks++) {
+          expectSound(await ledger.view());
+          await new Promise(setImmediate);
+        }
+      })();
+      const admitted = await Promise.all(jobs.map((jobId, index) => runScheduler(ledger, jobId, createRng(`scheduler ${index}`))));
+      watch.isOn = false;
+      await watching;
+      expectSound(await ledger.view());
+      expect(admitted.filter(Boolean).length).toBeGreaterThan(0);
+      // Those that died have said nothing: time alone takes their clones back, and several reclaim at once.
+      const late = freshJobId();
+      await Promise.all(Array.from({ length: 10 }, () => ledger.resize(freshJobId(), 0, context(500))));
+      for (let call = 0; call < 5; call++) await ledger.resize(late, 1, context(500));
+      expect((await ledger.admitClones(late, whole(20), context(500))).units).toBe(1);
+      await ledger.release(late);
+      expect(await ledger.view()).toEqual({ totalSlots: 200, usedSlots: 0, cloneSlots: 0, grants: {} });
+    });
+  });
+}
+
+/** A scheduler's dealings for one job, which end wherever it dies. Answers whether it had clones admitted. */
+async function runScheduler(ledger: CapacityLedger, jobId: JobId, rng: Rng): Promise<boolean> {
+  let admitted = false;
+  const dies = (): boolean => rng.next() < 0.1;
+  for (const phase of ['map', 'reduce']) {
+    const charge = 2 + Math.floor(rng.next() * 4);
+    const { units } = await ledger.admitClones(jobId, whole(charge, 0, phase), context(1));
+    if (units > 0) admitted = true;
+    if (dies()) return admitted;
+    if (units === 0) await ledger.resize(jobId, 2, context(2));
+    for (let keep = charge - 1; keep >= 0; keep--) {
+      await ledger.releaseClones(jobId, phase, keep);
+      if (dies()) return admitted;
+      if (rng.next() < 0.3) await ledger.resize(jobId, keep + 1, context(3));
+    }
+  }
+  await ledger.release(jobId);
+  return admitted;
+}
