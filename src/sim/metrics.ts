@@ -121,3 +121,40 @@ export function metricsOf({ jobs, seed }: SimulationResult): SimulationMetrics {
     dollars: Math.round(sum(jobs.map(({ dollars }) => dollars)) * 1e6) / 1e6,
   };
 }
+
+/** Quartiles and the ninth decile of a reduction over jobs: 0.5 means halved, negative means worse. */
+export interface ReductionQuantiles {
+  readonly mean: number;
+  readonly p25: number;
+  readonly p50: number;
+  readonly p75: number;
+  readonly p90: number;
+}
+
+function quantilesOf(values: readonly number[]): ReductionQuantiles {
+  const sorted = ascending(values);
+  const at = (share: number): number => round(quantile(sorted, share) ?? 0);
+  return { mean: round(mean(sorted) ?? 0), p25: at(0.25), p50: at(0.5), p75: at(0.75), p90: at(0.9) };
+}
+
+/**
+ * By how much each job became shorter, and used less slot time, than in a run of the same scenario and seed under
+ * another policy: (current − modified) / current. Jobs that failed in either run are left out; zeros for none.
+ *
+ * Source: Mantri §6.1 (ground truth §1.3).
+ */
+export function reductionsOf(
+  current: SimulationResult,
+  modified: SimulationResult,
+): { readonly completion: ReductionQuantiles; readonly slotTime: ReductionQuantiles } {
+  const completion: number[] = [];
+  const slotTime: number[] = [];
+  for (const job of current.jobs) {
+    const other = modified.jobs[job.index];
+    if (other === undefined || job.state !== 'succeeded' || other.state !== 'succeeded') continue;
+    const before = { ms: completionMsOf(job), slotMs: slotTimeOf(job).usedMs };
+    if (before.ms > 0) completion.push((before.ms - completionMsOf(other)) / before.ms);
+    if (before.slotMs > 0) slotTime.push((before.slotMs - slotTimeOf(other).usedMs) / before.slotMs);
+  }
+  return { completion: quantilesOf(completion), slotTime: quantilesOf(slotTime) };
+}

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { attemptIdOf, type JobId } from '../../src/contracts/ids.ts';
-import { copyCountsOf, metricsOf, slotTimeOf } from '../../src/sim/metrics.ts';
+import { copyCountsOf, metricsOf, reductionsOf, slotTimeOf } from '../../src/sim/metrics.ts';
 import type { AttemptOutcome, JobOutcome, SimulationResult } from '../../src/sim/outcome.ts';
 
 function attempt(task: number, number: number, [from, to]: readonly [number, number], more: Partial<AttemptOutcome> = {}): AttemptOutcome {
@@ -53,4 +53,11 @@ it('counts deadlines of jobs that have one; a failed job misses its own', () => 
     job(1), job(2, { deadlineMs: 10_000 }), job(3, { deadlineMs: 9_999 }), job(4, { deadlineMs: 99_999, state: 'failed' }),
   ];
   expect(metricsOf(result(jobs)).deadlines).toEqual({ met: 1, missed: 2 });
+});
+
+it('compares the jobs of two runs one by one, without those that failed', () => {
+  const base = result([job(0, { completedAtMs: 10_000 }), job(1, { completedAtMs: 10_000 }), job(2, { completedAtMs: 1 })]);
+  const other = result([job(0, { completedAtMs: 5_000 }), job(1, { completedAtMs: 12_000 }), job(2, { state: 'failed' })]);
+  // Halved, and a fifth longer.
+  expect(reductionsOf(base, other).completion).toEqual({ mean: 0.15, p25: -0.025, p50: 0.15, p75: 0.325, p90: 0.43 });
 });
