@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Rng } from '../lib/rng.ts';
+import { interpolate } from './interpolate.ts';
 
 const positive = z.number().positive();
 const atLeastZero = z.number().nonnegative();
@@ -19,6 +20,11 @@ const plainSchema = z.union([
     z.strictObject({ kind: z.literal('pareto'), scale: positive, shape: positive, max: positive.optional() }),
     /** One of the values, each as likely. */
     z.strictObject({ kind: z.literal('empirical'), values: z.array(atLeastZero).min(1).max(100_000) }),
+    /** The inverse distribution function by points [share, value] from share 0 to 1, straight between them. */
+    z.strictObject({
+      kind: z.literal('quantiles'),
+      points: z.array(z.tuple([z.number().min(0).max(1), atLeastZero])).min(2).max(10_000),
+    }),
   ]),
 ]);
 
@@ -63,6 +69,7 @@ export function sample(distribution: Distribution, rng: Rng): number {
       return Math.min(drawn, distribution.max ?? drawn);
     }
     case 'empirical': return distribution.values[Math.floor(rng.next() * distribution.values.length)] ?? 0;
+    case 'quantiles': return interpolate(distribution.points, rng.next());
     case 'mixture':
       return sample(rng.next() < distribution.probability ? distribution.outlier : distribution.usual, rng);
   }

@@ -6,6 +6,7 @@ import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import { sampleMs } from './distribution.ts';
 import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
 import type { Flow, FluidNetwork } from './fluid-network.ts';
+import { interpolate } from './interpolate.ts';
 import type { NodeLoad, NodePool, SimNode } from './node-pool.ts';
 import type { Scenario } from './scenario.ts';
 import type { AttemptDraw, SimJob, SimStage, SimTask } from './sim-job.ts';
@@ -274,17 +275,4 @@ export class SimWorker implements NodeLoad {
       bytesIn: task.inputBytes, bytesOut: task.outputBytes, recordsIn: 0, recordsOut: 0, counters: {},
     };
   }
-}
-
-/** The value at `x` on straight lines between points in ascending order; the ends hold beyond them. */
-function interpolate(points: readonly (readonly [number, number])[], x: number): number {
-  let before = points[0] ?? [0, 0];
-  for (const point of points) {
-    if (x <= point[0]) {
-      const width = point[0] - before[0];
-      return width === 0 ? point[1] : before[1] + ((point[1] - before[1]) * (x - before[0])) / width;
-    }
-    before = point;
-  }
-  return before[1];
 }
