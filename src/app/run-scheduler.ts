@@ -76,6 +76,7 @@ const maxTicks = 1_000_000;
 function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig, plan: Plan): TickConfig {
   return {
     policy: plan.policy,
+    ...(plan.policyConfig === undefined ? {} : { policyConfig: plan.policyConfig }),
     reportMs: heartbeatMs,
     claimLeaseMs,
     silenceMs: durationMs(heartbeatMs * 5),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseUri } from './keys.ts';
 import { limits } from './limits.ts';
+import { policyConfigSchema } from './policy-config.ts';
 
 /** Names of policy sets, as scripts and users write them (design §8). */
 export const policyNames = [
@@ -126,6 +127,8 @@ export const jobSpecSchema = z.strictObject({
   /** Dollars that the job may cost. */
   budget: z.number().positive('must be more than 0').max(limits.maxBudgetDollars).optional(),
   policy: z.enum(policyNames).default('none'),
+  /** Parameters of the policy set; those left out have the papers' values. */
+  policyConfig: policyConfigSchema.optional(),
   /** Where the parts and `_SUCCESS` go; a prefix that ends in "/" and holds nothing yet. */
   output: s3Uri.refine((uri) => uri.endsWith('/'), 'must end in "/"').optional(),
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { JobId } from './ids.ts';
 import { operatorNames, policyNames } from './job-spec.ts';
+import { policyConfigSchema } from './policy-config.ts';
 
 const objectRef = z.object({ bucket: z.string(), key: z.string() });
 
@@ -63,6 +64,7 @@ export const planSchema = z.object({
   jobId: z.string().transform((id) => id as JobId),
   name: z.string(),
   policy: z.enum(policyNames),
+  policyConfig: policyConfigSchema.optional(),
   /** Number of store partitions over which the job's tasks are spread. */
   shards: z.int(),
   stages: z.array(stagePlanSchema),

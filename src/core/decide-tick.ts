@@ -4,7 +4,14 @@ import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { CancelReason, Decision, Refusal, TickOutcome } from './model/decision.ts';
 import {
-  addAttempt, type AttemptView, cancelAttempt, isLive, type JobState, loseAttempt, stageAt, type TaskView,
+  addAttempt,
+  type AttemptView,
+  cancelAttempt,
+  isLive,
+  type JobState,
+  loseAttempt,
+  stageAt,
+  type TaskView,
 } from './model/job-state.ts';
 import type { TickBudget, TickConfig } from './model/tick-config.ts';
 import { dispose, launchOwed, openLedger } from './policy/arbitrate.ts';
@@ -46,7 +53,10 @@ function cancelsOfLosers(state: JobState): Decision[] {
 /** Waiting stages whose inputs are all complete, in order. */
 function stagesToOpen(state: JobState): Decision[] {
   return state.stages
-    .filter((stage) => stage.state === 'waiting' && stage.shape.upstream.every((up) => stageAt(state, up).state === 'done'))
+    .filter(
+      (stage) =>
+        stage.state === 'waiting' && stage.shape.upstream.every((up) => stageAt(state, up).state === 'done'),
+    )
     .map((stage) => ({ kind: 'open-stage', stage: stage.index }));
 }
 
@@ -71,10 +81,18 @@ function fatalMessage(state: JobState, config: TickConfig): string | undefined {
 const endedBy = (decisions: readonly Decision[], kind: 'lose' | 'cancel'): AttemptId[] =>
   decisions.flatMap((each) => (each.kind === kind ? [each.attemptId] : []));
 
-function viewOf(state: JobState, now: EpochMs, config: TickConfig, budget: TickBudget, owed: readonly Decision[]): PolicyView {
+function viewOf(
+  state: JobState,
+  now: EpochMs,
+  config: TickConfig,
+  budget: TickBudget,
+  owed: readonly Decision[],
+): PolicyView {
   const freed = config.killFreesSlot === true ? endedBy(owed, 'cancel').length : 0;
   return {
-    state, now, config: config.policyConfig ?? defaultPolicyConfig,
+    state,
+    now,
+    config: config.policyConfig ?? defaultPolicyConfig,
     runs: runningTasks(state, new Set(endedBy(owed, 'lose'))),
     slots: {
       granted: budget.slots,
@@ -87,9 +105,17 @@ function viewOf(state: JobState, now: EpochMs, config: TickConfig, budget: TickB
 }
 
 /** Nodes with a free slot, where the host knows them, and those that cancels of this tick free. */
-function freeNodesOf(state: JobState, config: TickConfig, budget: TickBudget, owed: readonly Decision[]): readonly string[] | undefined {
+function freeNodesOf(
+  state: JobState,
+  config: TickConfig,
+  budget: TickBudget,
+  owed: readonly Decision[],
+): readonly string[] | undefined {
   if (budget.freeNodes === undefined || config.killFreesSlot !== true) return budget.freeNodes;
-  return [...budget.freeNodes, ...endedBy(owed, 'cancel').flatMap((id) => state.attempts.get(id)?.node ?? [])];
+  return [
+    ...budget.freeNodes,
+    ...endedBy(owed, 'cancel').flatMap((id) => state.attempts.get(id)?.node ?? []),
+  ];
 }
 
 function outcomeOf(state: JobState, now: EpochMs, config: TickConfig): TickOutcome {
@@ -100,10 +126,14 @@ function outcomeOf(state: JobState, now: EpochMs, config: TickConfig): TickOutco
 
 /** A tick that ends the job. */
 const failing = (state: JobState, reason: CancelReason, message: string): TickDecision => ({
-  decisions: cancelAll(state, reason), refusals: nothing, outcome: { kind: 'fail', message }, slotsShort: 0,
+  decisions: cancelAll(state, reason),
+  refusals: nothing,
+  outcome: { kind: 'fail', message },
+  slotsShort: 0,
 });
 
-const isUrgent = (proposal: Proposal): boolean => proposal.kind !== 'decline' && (proposal.kind !== 'backup' || proposal.urgent);
+const isUrgent = (proposal: Proposal): boolean =>
+  proposal.kind !== 'decline' && (proposal.kind !== 'backup' || proposal.urgent);
 
 /**
  * Decides one tick of a job: gives up lost attempts, cancels losers, opens stages whose inputs are complete, and
@@ -113,25 +143,40 @@ const isUrgent = (proposal: Proposal): boolean => proposal.kind !== 'decline' &&
  * stream, the same at every tick.
  */
 export function decideTick(
-  state: JobState, now: EpochMs, config: TickConfig, budget: TickBudget, rng: Rng,
+  state: JobState,
+  now: EpochMs,
+  config: TickConfig,
+  budget: TickBudget,
+  rng: Rng,
 ): TickDecision {
   if (budget.cancelRequested) return failing(state, 'job-cancelled', 'cancelled on request');
   const fatal = fatalMessage(state, config);
   if (fatal !== undefined) return failing(state, 'job-failed', fatal);
-  const owed = [...stagesToOpen(state), ...lostAttempts(state, now, config), ...cancelsOfLosers(state)].slice(0, config.decisionsPerTick);
+  const owed = [...stagesToOpen(state), ...lostAttempts(state, now, config), ...cancelsOfLosers(state)].slice(
+    0,
+    config.decisionsPerTick,
+  );
   const policy = policySetOf(config.policy);
   const view = viewOf(state, now, config, budget, owed);
   const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
   const ledger = openLedger(state, view, {
-    room: config.decisionsPerTick - owed.length, copyCap: policy.copyCap?.(view) ?? Infinity,
-    killFreesSlot: config.killFreesSlot ?? false, freeNodes: freeNodesOf(state, config, budget, owed), isReady,
+    room: config.decisionsPerTick - owed.length,
+    copyCap: policy.copyCap?.(view) ?? Infinity,
+    killFreesSlot: config.killFreesSlot ?? false,
+    freeNodes: freeNodesOf(state, config, budget, owed),
+    isReady,
   });
   const proposals = policy.propose(view);
   dispose(ledger, proposals.filter(isUrgent));
   launchOwed(ledger, (limit) => owedLaunches(state, isReady, limit), policy.declinedNodes?.(view));
-  dispose(ledger, proposals.filter((each) => !isUrgent(each)));
+  dispose(
+    ledger,
+    proposals.filter((each) => !isUrgent(each)),
+  );
   return {
-    decisions: [...owed, ...ledger.decisions], refusals: ledger.refusals, outcome: outcomeOf(state, now, config),
+    decisions: [...owed, ...ledger.decisions],
+    refusals: ledger.refusals,
+    outcome: outcomeOf(state, now, config),
     slotsShort: ledger.slotsShort,
   };
 }
@@ -141,7 +186,9 @@ export function decideTick(
  * was cut short come again, since their tasks stay in `justDone` until all of them are ordered.
  */
 export function applyDecisions(
-  state: JobState, decisions: readonly Decision[], context: { readonly now: EpochMs; readonly openStage: (stage: number) => void },
+  state: JobState,
+  decisions: readonly Decision[],
+  context: { readonly now: EpochMs; readonly openStage: (stage: number) => void },
 ): void {
   for (const decision of decisions) {
     switch (decision.kind) {

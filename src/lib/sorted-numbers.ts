@@ -72,7 +72,8 @@ export function countBelow(list: SortedNumbers, value: number): number {
 }
 
 /** The mean; undefined of nothing. */
-export const meanOf = (list: SortedNumbers): number | undefined => (list.size === 0 ? undefined : list.sum / list.size);
+export const meanOf = (list: SortedNumbers): number | undefined =>
+  list.size === 0 ? undefined : list.sum / list.size;
 
 /** The `fraction` quantile with linear interpolation between neighbours; undefined of nothing. */
 export function quantileOf(list: SortedNumbers, fraction: number): number | undefined {
@@ -88,7 +89,11 @@ export function quantileIn(sorted: ArrayLike<number>, fraction: number): number 
  * The number at `rank` of two ascending sequences taken together, without merging them; undefined where there is
  * none.
  */
-export function atRankOfBoth(list: SortedNumbers, others: ArrayLike<number>, rank: number): number | undefined {
+export function atRankOfBoth(
+  list: SortedNumbers,
+  others: ArrayLike<number>,
+  rank: number,
+): number | undefined {
   if (rank < 0 || rank >= list.size + others.length) return undefined;
   // Takes k of the others and rank + 1 - k of the list: the least k at which the next other is not too small.
   let low = Math.max(0, rank + 1 - list.size);
@@ -104,7 +109,11 @@ export function atRankOfBoth(list: SortedNumbers, others: ArrayLike<number>, ran
 }
 
 /** The `fraction` quantile of `size` numbers given by rank, with linear interpolation; undefined of nothing. */
-export function interpolated(fraction: number, size: number, at: (rank: number) => number | undefined): number | undefined {
+export function interpolated(
+  fraction: number,
+  size: number,
+  at: (rank: number) => number | undefined,
+): number | undefined {
   if (size === 0) return undefined;
   const place = Math.min(1, Math.max(0, fraction)) * (size - 1);
   const below = at(Math.floor(place));

@@ -15,7 +15,10 @@ export interface Smoothing {
  *
  * Source: Hadoop 2, `SimpleExponentialSmoothing`: α = 1 − exp(−Δt / λ).
  */
-export function exponentialRate({ reports, progress }: AttemptView, { smoothingMs, skippedReports }: Smoothing): number | undefined {
+export function exponentialRate(
+  { reports, progress }: AttemptView,
+  { smoothingMs, skippedReports }: Smoothing,
+): number | undefined {
   const total = progress?.bytesTotal ?? 0;
   if (total <= 0) return undefined;
   let rate: number | undefined;

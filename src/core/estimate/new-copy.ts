@@ -1,4 +1,10 @@
-import { countBelow, countBelowIn, quantileOf, quantileIn, type SortedNumbers } from '../../lib/sorted-numbers.ts';
+import {
+  countBelow,
+  countBelowIn,
+  quantileOf,
+  quantileIn,
+  type SortedNumbers,
+} from '../../lib/sorted-numbers.ts';
 import type { AttemptView, StageView } from '../model/job-state.ts';
 import { meanMs } from '../model/stage-statistics.ts';
 import { reportedMs } from './progress-rate.ts';
@@ -28,7 +34,9 @@ export function msPerByteOf(attempt: AttemptView): number | undefined {
 export function rateSamples({ statistics }: StageView, running: readonly AttemptView[]): RateSamples {
   const rates = Float64Array.from(running.flatMap((attempt) => msPerByteOf(attempt) ?? [])).sort();
   return {
-    finished: statistics.msPerByte, running: rates, runningSum: rates.reduce((sum, rate) => sum + rate, 0),
+    finished: statistics.msPerByte,
+    running: rates,
+    runningSum: rates.reduce((sum, rate) => sum + rate, 0),
     lagMs: meanMs(statistics.lag),
   };
 }
@@ -47,7 +55,12 @@ export function newCopyMs(samples: RateSamples, bytes: number, locationFactor = 
 }
 
 /** P(t_new < `limitMs`): the share of samples at which a new copy would take less. 0 without samples. */
-export function probabilityBelow(samples: RateSamples, bytes: number, limitMs: number, locationFactor = 1): number {
+export function probabilityBelow(
+  samples: RateSamples,
+  bytes: number,
+  limitMs: number,
+  locationFactor = 1,
+): number {
   const count = sampleCount(samples);
   if (count === 0) return 0;
   const rate = (limitMs - samples.lagMs) / (bytes * locationFactor);

@@ -14,7 +14,10 @@ export interface PhaseTimes {
  *
  * Source: LATE §4.2 (described, not evaluated).
  */
-export function phaseAwareTimeLeftMs(times: PhaseTimes, othersMs: readonly (number | undefined)[]): number | undefined {
+export function phaseAwareTimeLeftMs(
+  times: PhaseTimes,
+  othersMs: readonly (number | undefined)[],
+): number | undefined {
   const current = times.finishedMs.length;
   const { currentFraction: fraction, currentMs } = times;
   let left = 0;
@@ -32,7 +35,10 @@ function crossedAtMs(reports: readonly ProgressReport[], bytes: number): number 
   let before: ProgressReport = { workedMs: 0, bytesRead: 0 };
   for (const report of reports) {
     if (report.bytesRead >= bytes) {
-      const share = report.bytesRead === before.bytesRead ? 1 : (bytes - before.bytesRead) / (report.bytesRead - before.bytesRead);
+      const share =
+        report.bytesRead === before.bytesRead
+          ? 1
+          : (bytes - before.bytesRead) / (report.bytesRead - before.bytesRead);
       return before.workedMs + (report.workedMs - before.workedMs) * Math.max(0, share);
     }
     before = report;
@@ -45,14 +51,21 @@ function crossedAtMs(reports: readonly ProgressReport[], bytes: number): number 
  * the last one 1. `ranMs` is its time so far. Once all is read it is at the end of its last phase.
  */
 export function phaseTimesOf(
-  reports: readonly ProgressReport[], task: { readonly bytesTotal: number; readonly ranMs: number }, phaseEnds: readonly number[],
+  reports: readonly ProgressReport[],
+  task: { readonly bytesTotal: number; readonly ranMs: number },
+  phaseEnds: readonly number[],
 ): PhaseTimes {
   const score = task.bytesTotal <= 0 ? 0 : Math.min(1, (reports.at(-1)?.bytesRead ?? 0) / task.bytesTotal);
   const finishedMs: number[] = [];
   let from = 0;
   let began = 0;
   for (const end of phaseEnds) {
-    if (score < end) return { finishedMs, currentFraction: (score - from) / (end - from), currentMs: Math.max(0, task.ranMs - began) };
+    if (score < end)
+      return {
+        finishedMs,
+        currentFraction: (score - from) / (end - from),
+        currentMs: Math.max(0, task.ranMs - began),
+      };
     const crossed = crossedAtMs(reports, end * task.bytesTotal) ?? task.ranMs;
     finishedMs.push(Math.max(0, crossed - began));
     began = crossed;

@@ -13,7 +13,8 @@ export function scoreOf({ progress }: AttemptView): number | undefined {
  *
  * Source: LATE §2 (a reduce half-way through copy scores 1/6, half-way through reduce 5/6).
  */
-export const phasedScore = (finished: number, fraction: number, phases = 3): number => (finished + fraction) / phases;
+export const phasedScore = (finished: number, fraction: number, phases = 3): number =>
+  (finished + fraction) / phases;
 
 /**
  * How long an attempt has run: by its worker's clock up to its last report, and by ours since we saw that. So two
@@ -37,4 +38,5 @@ export const progressRate = (score: number, ms: number): number => (ms <= 0 ? 0 
  *
  * Source: LATE §4, (1 − P) / (P / T).
  */
-export const timeLeftMs = (score: number, ms: number): number => (score <= 0 ? Infinity : (ms * (1 - score)) / score);
+export const timeLeftMs = (score: number, ms: number): number =>
+  score <= 0 ? Infinity : (ms * (1 - score)) / score;

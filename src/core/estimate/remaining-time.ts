@@ -23,7 +23,9 @@ function lastReports(attempt: AttemptView, window: number): readonly ProgressRep
   const bytesRead = attempt.progress?.bytesRead ?? 0;
   const workedMs = reportedMs(attempt);
   const before = attempt.reports.filter((report) => report.bytesRead > 0 && report.workedMs < workedMs);
-  return bytesRead <= 0 ? [] : [...before.slice(Math.max(0, before.length - window + 1)), { workedMs, bytesRead }];
+  return bytesRead <= 0
+    ? []
+    : [...before.slice(Math.max(0, before.length - window + 1)), { workedMs, bytesRead }];
 }
 
 /**
@@ -40,7 +42,8 @@ export function remainingMs(attempt: AttemptView, terms: RemainingTerms): number
   const ran = ranMs(attempt, terms.now);
   const silent = elapsedMs(attempt.seenAt, terms.now) > terms.deltaMs;
   const ends = reports.map((report) =>
-    totalMs(silent && report === last ? { ...report, workedMs: ran } : report, bytesTotal, terms.wrapUpMs));
+    totalMs(silent && report === last ? { ...report, workedMs: ran } : report, bytesTotal, terms.wrapUpMs),
+  );
   return Math.max(0, ends.reduce((sum, ms) => sum + ms, 0) / ends.length - ran);
 }
 
@@ -53,21 +56,35 @@ export function recentMsPerByte(attempt: AttemptView, window: number): number | 
   return bytes <= 0 ? Infinity : (last.workedMs - first.workedMs) / bytes;
 }
 
+/** How long an attempt has reported without having read on. */
+function stuckMs({ reports, progress }: AttemptView, workedMs: number): number {
+  const since = reports.find(({ bytesRead }) => bytesRead >= (progress?.bytesRead ?? 0));
+  return Math.max(0, workedMs - (since?.workedMs ?? workedMs));
+}
+
 /**
  * Time left with regard to how fast an attempt is now: what is left to read at a mixture of its rate over the last
- * reports (by `recentWeight`) and its average rate. Where reports stop, as t_rem. Undefined before the first byte.
+ * reports (by `recentWeight`) and its average rate. One that reports and does not read on needs all of its time
+ * again, and the time for which it has been stuck. Where reports stop, no less than t_rem. Undefined before the
+ * first byte.
  *
  * Source: ours; LATE §4.2 shows what an average alone gets wrong when a task slows down on its way.
  */
-export function currentRemainingMs(attempt: AttemptView, terms: RemainingTerms, recentWeight: number): number | undefined {
+export function currentRemainingMs(
+  attempt: AttemptView,
+  terms: RemainingTerms,
+  recentWeight: number,
+): number | undefined {
   const average = remainingMs(attempt, { ...terms, window: 1 });
   const recent = recentMsPerByte(attempt, terms.window);
-  if (average === undefined || recent === undefined) return average;
-  const left = Math.max(0, (attempt.progress?.bytesTotal ?? 0) - (attempt.progress?.bytesRead ?? 0));
-  if (left === 0) return average;
+  const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
+  const left = Math.max(0, bytesTotal - bytesRead);
+  if (average === undefined || recent === undefined || left === 0) return average;
+  const workedMs = reportedMs(attempt);
   const silentMs = elapsedMs(attempt.seenAt, terms.now);
-  // An attempt that has stopped is as slow as the longest time in which it has read nothing lets it be.
-  const rate = Number.isFinite(recent) ? recent : reportedMs(attempt) / Math.max(1, attempt.progress?.bytesRead ?? 1) * 10;
-  const now = Math.max(0, rate * left + terms.wrapUpMs - silentMs);
-  return recentWeight * Math.max(now, silentMs > terms.deltaMs ? average : 0) + (1 - recentWeight) * average;
+  const ahead = Number.isFinite(recent)
+    ? recent * left
+    : (workedMs * bytesTotal) / bytesRead + stuckMs(attempt, workedMs);
+  const now = Math.max(silentMs > terms.deltaMs ? average : 0, ahead + terms.wrapUpMs - silentMs);
+  return recentWeight * now + (1 - recentWeight) * average;
 }

@@ -23,7 +23,12 @@ export type Decision =
       readonly avoidNodes?: readonly string[];
       readonly facts?: Facts;
     }
-  | { readonly kind: 'cancel'; readonly attemptId: AttemptId; readonly reason: CancelReason; readonly facts?: Facts }
+  | {
+      readonly kind: 'cancel';
+      readonly attemptId: AttemptId;
+      readonly reason: CancelReason;
+      readonly facts?: Facts;
+    }
   | { readonly kind: 'lose'; readonly attemptId: AttemptId; readonly reason: LossReason };
 
 /**
@@ -32,9 +37,19 @@ export type Decision =
  * place; `not-worth-it`: the copy would save too little; `still-starting`: it has not begun to read.
  */
 export type RefusalReason =
-  | 'no-slot' | 'tick-full' | 'backing-off' | 'last-live-copy' | 'task-done'
-  | 'copy-limit' | 'copy-cap' | 'restart-limit' | 'recent-copy' | 'slow-node'
-  | 'input-explained' | 'not-worth-it' | 'still-starting';
+  | 'no-slot'
+  | 'tick-full'
+  | 'backing-off'
+  | 'last-live-copy'
+  | 'task-done'
+  | 'copy-limit'
+  | 'copy-cap'
+  | 'restart-limit'
+  | 'recent-copy'
+  | 'slow-node'
+  | 'input-explained'
+  | 'not-worth-it'
+  | 'still-starting';
 
 /** A refusal, logged beside the decisions so that `explain` can tell why nothing happened. */
 export interface Refusal {

@@ -4,7 +4,13 @@ import type { AttemptRecord, AttemptState, Failure, Progress, TaskResult } from 
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { LaunchReason } from './decision.ts';
 import {
-  createStageStatistics, keepReport, type NodeView, type ProgressReport, recordClaim, recordFinish, recordNode,
+  createStageStatistics,
+  keepReport,
+  type NodeView,
+  type ProgressReport,
+  recordClaim,
+  recordFinish,
+  recordNode,
   type StageStatistics,
 } from './stage-statistics.ts';
 
@@ -102,16 +108,36 @@ export interface JobState {
 const never = 0 as EpochMs;
 
 /** A job before anything has happened. Stages must come after those they read. */
-export function createJobState(shapes: readonly StageShape[], launchOrder: LaunchOrder = 'largest-first'): JobState {
+export function createJobState(
+  shapes: readonly StageShape[],
+  launchOrder: LaunchOrder = 'largest-first',
+): JobState {
   const stages = shapes.map((shape, index): StageView => {
-    invariant(shape.upstream.every((other) => other < index), 'stages are not in topological order', { index });
+    invariant(
+      shape.upstream.every((other) => other < index),
+      'stages are not in topological order',
+      { index },
+    );
     const tasks = Array.from({ length: shape.tasks }, (_, task): TaskView => ({
-      stage: index, index: task, inputBytes: shape.sourceBytes[task] ?? 0, attempts: [], failures: 0, notBefore: never,
+      stage: index,
+      index: task,
+      inputBytes: shape.sourceBytes[task] ?? 0,
+      attempts: [],
+      failures: 0,
+      notBefore: never,
       measured: false,
     }));
     return {
-      shape, index, tasks, state: 'waiting', done: 0, statistics: createStageStatistics(),
-      order: [], nextFirst: 0, unstarted: 0, retryable: new Set(),
+      shape,
+      index,
+      tasks,
+      state: 'waiting',
+      done: 0,
+      statistics: createStageStatistics(),
+      order: [],
+      nextFirst: 0,
+      unstarted: 0,
+      retryable: new Set(),
     };
   });
   return { stages, live: new Set(), attempts: new Map(), launchOrder, nodes: new Map(), justDone: [] };
@@ -132,7 +158,8 @@ export function taskAt(state: JobState, stage: number, index: number): TaskView 
 }
 
 /** Whether an attempt occupies a slot. */
-export const isLive = (attempt: AttemptView): boolean => attempt.state === 'launched' || attempt.state === 'running';
+export const isLive = (attempt: AttemptView): boolean =>
+  attempt.state === 'launched' || attempt.state === 'running';
 
 /** The id of the next attempt of a task. */
 export const nextAttemptId = (state: JobState, task: TaskView): AttemptId =>
@@ -175,10 +202,22 @@ export function addAttempt(state: JobState, id: AttemptId, reason: LaunchReason,
   if (state.attempts.has(id)) return;
   const task = taskOfAttempt(state, id);
   const { attempt: number } = attemptParts(id);
-  invariant(number === task.attempts.length, 'attempts are numbered without gaps', { id, expected: task.attempts.length });
+  invariant(number === task.attempts.length, 'attempts are numbered without gaps', {
+    id,
+    expected: task.attempts.length,
+  });
   const attempt: AttemptView = {
-    id, stage: task.stage, task: task.index, number, reason, state: 'launched', cancelOrdered: false,
-    launchedAt: now, seenAt: now, changedAt: now, reports: [],
+    id,
+    stage: task.stage,
+    task: task.index,
+    number,
+    reason,
+    state: 'launched',
+    cancelOrdered: false,
+    launchedAt: now,
+    seenAt: now,
+    changedAt: now,
+    reports: [],
   };
   task.attempts.push(attempt);
   state.attempts.set(id, attempt);
@@ -194,7 +233,8 @@ function settle(state: JobState, task: TaskView, attempt: AttemptView): void {
   if (isLive(attempt)) state.live.add(attempt);
   else state.live.delete(attempt);
   const stage = stageAt(state, task.stage);
-  if (task.result === undefined && task.attempts.length > 0 && !task.attempts.some(isLive)) stage.retryable.add(task);
+  if (task.result === undefined && task.attempts.length > 0 && !task.attempts.some(isLive))
+    stage.retryable.add(task);
   else stage.retryable.delete(task);
 }
 
@@ -219,7 +259,9 @@ export function withdrawAttempt(state: JobState, id: AttemptId, notBefore: Epoch
 
 /** Takes news of an attempt into the statistics of its stage and node. */
 function measure(
-  state: JobState, task: TaskView, news: { attempt: AttemptView; before: AttemptState; now: EpochMs },
+  state: JobState,
+  task: TaskView,
+  news: { attempt: AttemptView; before: AttemptState; now: EpochMs },
 ): void {
   const { attempt, before, now } = news;
   const { statistics } = stageAt(state, task.stage);
@@ -245,7 +287,8 @@ function measureWinner(state: JobState, task: TaskView): void {
 }
 
 const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
-const isFatal = (failure: Failure): boolean => failure.cause === 'bad-record' || failure.cause === 'bad-input';
+const isFatal = (failure: Failure): boolean =>
+  failure.cause === 'bad-record' || failure.cause === 'bad-input';
 
 /** Takes over what the store says of an attempt. Older news and repeated news have no effect. */
 export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochMs): void {
@@ -260,7 +303,9 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
   if (before === 'lost' && record.state !== 'done') return; // Given up; only a success is still welcome.
   if (before === 'cancelled' && record.state === 'launched') return;
   Object.assign(attempt, {
-    state: record.state, seenAt: now, changedAt: record.changedAt,
+    state: record.state,
+    seenAt: now,
+    changedAt: record.changedAt,
     ...(record.claimedAt === undefined ? {} : { claimedAt: record.claimedAt }),
     ...(record.endedAt === undefined ? {} : { endedAt: record.endedAt }),
     ...(record.node === undefined ? {} : { node: record.node }),
@@ -273,7 +318,11 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
     task.failures += 1;
   }
   if (record.failure !== undefined && isFatal(record.failure) && task.result === undefined) {
-    state.fatal ??= { stage: stageAt(state, task.stage).shape.name, task: task.index, failure: record.failure };
+    state.fatal ??= {
+      stage: stageAt(state, task.stage).shape.name,
+      task: task.index,
+      failure: record.failure,
+    };
   }
   settle(state, task, attempt);
 }

@@ -18,7 +18,8 @@ const maxShards = 16;
 export type ResolvedSources = ReadonlyMap<string, readonly SourceObject[]>;
 
 /** Path of an input in the spec: the key of `ResolvedSources`, and what errors name. */
-export const inputField = (stageIndex: number, input: number): string => `stages[${stageIndex}].inputs[${input}]`;
+export const inputField = (stageIndex: number, input: number): string =>
+  `stages[${stageIndex}].inputs[${input}]`;
 
 /** A planned job and the manifests of its sources, to be written before it. */
 export interface PlannedJob {
@@ -54,12 +55,20 @@ function splitsOf(stage: GraphStage, sources: ResolvedSources): SizedStage['spli
   return stage.spec.inputs.map((input, number) => {
     if (!isSource(input)) return undefined;
     const field = inputField(stage.index, number);
-    return splitObjects(sources.get(field) ?? [], { format: input.format, splitBytes: input.splitBytes, field });
+    return splitObjects(sources.get(field) ?? [], {
+      format: input.format,
+      splitBytes: input.splitBytes,
+      field,
+    });
   });
 }
 
 /** The number of tasks is that of the inputs which are not broadcast; all of them must agree. */
-function tasksOf(stage: GraphStage, splits: SizedStage['splits'], sized: ReadonlyMap<string, SizedStage>): number {
+function tasksOf(
+  stage: GraphStage,
+  splits: SizedStage['splits'],
+  sized: ReadonlyMap<string, SizedStage>,
+): number {
   const counts = stage.spec.inputs.flatMap((input, number): number[] => {
     if (isSource(input)) return [splits[number]?.length ?? 1];
     const producer = sized.get(input.stage);
@@ -72,7 +81,10 @@ function tasksOf(stage: GraphStage, splits: SizedStage['splits'], sized: Readonl
   const other = counts.find((count) => count !== tasks);
   if (other !== undefined) {
     const field = `stages[${stage.index}].inputs`;
-    throw new InvalidInputError(`${field} must agree on the number of tasks, but make ${tasks} and ${other}`, { field });
+    throw new InvalidInputError(
+      `${field} must agree on the number of tasks, but make ${tasks} and ${other}`,
+      { field },
+    );
   }
   return tasks;
 }
@@ -83,19 +95,29 @@ const isShuffled = (stage: GraphStage | undefined): boolean =>
 const partitionsOf = (stage: GraphStage | undefined): number =>
   isShuffled(stage) ? (stage?.spec.partitions ?? defaultPartitions) : 1;
 
-function plannedInput(input: JobSpec['stages'][number]['inputs'][number], sized: ReadonlyMap<string, SizedStage>): PlannedInput {
+function plannedInput(
+  input: JobSpec['stages'][number]['inputs'][number],
+  sized: ReadonlyMap<string, SizedStage>,
+): PlannedInput {
   if (isSource(input)) {
     const { format, header, onBadRecord }: SourceInput = input;
     return { kind: 'source', format, header, onBadRecord };
   }
   const producer = sized.get(input.stage);
   return {
-    kind: 'stage', stage: input.stage, pattern: input.pattern,
-    producerTasks: producer?.tasks ?? 1, producerPartitions: partitionsOf(producer?.stage),
+    kind: 'stage',
+    stage: input.stage,
+    pattern: input.pattern,
+    producerTasks: producer?.tasks ?? 1,
+    producerPartitions: partitionsOf(producer?.stage),
   };
 }
 
-function describe({ stage, tasks }: SizedStage, sized: ReadonlyMap<string, SizedStage>, context: PlanContext): StageDescription {
+function describe(
+  { stage, tasks }: SizedStage,
+  sized: ReadonlyMap<string, SizedStage>,
+  context: PlanContext,
+): StageDescription {
   const partitions = partitionsOf(stage);
   if (tasks * partitions > limits.shuffleSegments) {
     const field = `stages[${stage.index}].partitions`;
@@ -136,7 +158,10 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
     const manifestOffsets = splits.map((perTask, number) => {
       if (perTask === undefined) return [];
       perTask.forEach((segments, task) => {
-        sourceBytes[task] = segments.reduce((sum, { start, end }) => sum + end - start, sourceBytes[task] ?? 0);
+        sourceBytes[task] = segments.reduce(
+          (sum, { start, end }) => sum + end - start,
+          sourceBytes[task] ?? 0,
+        );
       });
       const { body, offsets } = manifestOf(perTask.map((segments) => ({ segments })));
       manifests.push({ key: inputManifestKey(context.jobId, stage.spec.name, number), body });
@@ -146,5 +171,17 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
   });
   const totalTasks = stages.reduce((sum, { description }) => sum + description.tasks, 0);
   const shards = Math.min(maxShards, Math.max(1, Math.ceil(totalTasks / tasksPerShard)));
-  return { plan: { version: 1, jobId: context.jobId, name: spec.name, policy: spec.policy, shards, stages }, manifests };
+  const { policy, policyConfig } = spec;
+  return {
+    plan: {
+      version: 1,
+      jobId: context.jobId,
+      name: spec.name,
+      policy,
+      ...(policyConfig === undefined ? {} : { policyConfig }),
+      shards,
+      stages,
+    },
+    manifests,
+  };
 }

@@ -58,8 +58,13 @@ const nodeSampleLimit = 3;
 
 /** A stage of which nothing has finished. */
 export const createStageStatistics = (): StageStatistics => ({
-  runMs: emptySorted(), sinceLaunchMs: emptySorted(), msPerByte: emptySorted(), readBytes: 0,
-  lag: { sumMs: 0, count: 0 }, wrapUp: { sumMs: 0, count: 0 }, recent: [],
+  runMs: emptySorted(),
+  sinceLaunchMs: emptySorted(),
+  msPerByte: emptySorted(),
+  readBytes: 0,
+  lag: { sumMs: 0, count: 0 },
+  wrapUp: { sumMs: 0, count: 0 },
+  recent: [],
 });
 
 /** The mean of a tally; 0 of nothing. */
@@ -81,7 +86,10 @@ export function keepReport(reports: ProgressReport[], report: ProgressReport): v
 /** Counts how long a launch took to become a claim. Clocks differ, so that it is never beyond the time we waited. */
 export function recordClaim(statistics: StageStatistics, attempt: AttemptView, now: EpochMs): void {
   if (attempt.claimedAt === undefined) return;
-  const lagMs = Math.min(elapsedMs(attempt.launchedAt, attempt.claimedAt), elapsedMs(attempt.launchedAt, now));
+  const lagMs = Math.min(
+    elapsedMs(attempt.launchedAt, attempt.claimedAt),
+    elapsedMs(attempt.launchedAt, now),
+  );
   statistics.lag.sumMs += lagMs;
   statistics.lag.count += 1;
 }
@@ -103,7 +111,10 @@ export function recordNode(nodes: Map<string, NodeView>, attempt: AttemptView): 
 
 /** Takes the winning attempt of a task into account; call it once per task. */
 export function recordFinish(
-  statistics: StageStatistics, nodes: Map<string, NodeView>, task: TaskView, attempt: AttemptView,
+  statistics: StageStatistics,
+  nodes: Map<string, NodeView>,
+  task: TaskView,
+  attempt: AttemptView,
 ): void {
   if (attempt.claimedAt === undefined || attempt.endedAt === undefined) return;
   const runMs = elapsedMs(attempt.claimedAt, attempt.endedAt);

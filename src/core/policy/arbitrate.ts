@@ -47,14 +47,26 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
   const live = new Map<TaskView, number>();
   for (const { tasks } of view.runs) for (const { task, copies } of tasks) live.set(task, copies.length);
   return {
-    state, terms, copiesPerTask: view.config.copiesPerTask, decisions: [], refusals: [], free: view.slots.free,
-    copies: runningBackups(view.runs), slotsShort: 0, launches: 0, freedNodes: [], launched: new Map(), live, cancelled: new Set(),
+    state,
+    terms,
+    copiesPerTask: view.config.copiesPerTask,
+    decisions: [],
+    refusals: [],
+    free: view.slots.free,
+    copies: runningBackups(view.runs),
+    slotsShort: 0,
+    launches: 0,
+    freedNodes: [],
+    launched: new Map(),
+    live,
+    cancelled: new Set(),
   };
 }
 
 const roomLeft = ({ terms, decisions }: Ledger): number => terms.room - decisions.length;
 
-const idOf = (state: JobState, task: TaskView): TaskId => taskIdOf(stageAt(state, task.stage).shape.name, task.index);
+const idOf = (state: JobState, task: TaskView): TaskId =>
+  taskIdOf(stageAt(state, task.stage).shape.name, task.index);
 
 function refuse(ledger: Ledger, task: TaskView, reason: RefusalReason, facts: Facts): void {
   if (reason === 'no-slot') ledger.slotsShort += 1;
@@ -86,7 +98,9 @@ function launch(ledger: Ledger, { task, reason, avoidNodes, facts }: Launch): vo
   ledger.launches += 1;
   ledger.free -= 1;
   ledger.decisions.push({
-    kind: 'launch', attemptId: attemptIdOf(stageAt(ledger.state, task.stage).shape.name, task.index, number), reason,
+    kind: 'launch',
+    attemptId: attemptIdOf(stageAt(ledger.state, task.stage).shape.name, task.index, number),
+    reason,
     ...(named.length === 0 ? {} : { avoidNodes: named }),
     ...(facts === undefined ? {} : { facts }),
   });
@@ -122,12 +136,13 @@ function obstacle(ledger: Ledger, task: TaskView): RefusalReason | undefined {
 function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'backup' }>): void {
   const { task, facts } = proposal;
   const avoidNodes = proposal.avoidNodes ?? [];
-  const reason = obstacle(ledger, task)
-    ?? (copiesAfter(ledger, task) >= ledger.copiesPerTask ? 'copy-limit' : undefined)
-    ?? (ledger.copies >= ledger.terms.copyCap ? 'copy-cap' : undefined)
-    ?? (ledger.free < 1 ? 'no-slot' : undefined)
-    ?? (slotsElsewhere(ledger, avoidNodes) < 1 ? 'slow-node' : undefined)
-    ?? (roomLeft(ledger) < 1 ? 'tick-full' : undefined);
+  const reason =
+    obstacle(ledger, task) ??
+    (copiesAfter(ledger, task) >= ledger.copiesPerTask ? 'copy-limit' : undefined) ??
+    (ledger.copies >= ledger.terms.copyCap ? 'copy-cap' : undefined) ??
+    (ledger.free < 1 ? 'no-slot' : undefined) ??
+    (slotsElsewhere(ledger, avoidNodes) < 1 ? 'slow-node' : undefined) ??
+    (roomLeft(ledger) < 1 ? 'tick-full' : undefined);
   if (reason !== undefined) {
     refuse(ledger, task, reason, facts);
     return;
@@ -141,12 +156,13 @@ function considerRestart(ledger: Ledger, proposal: Extract<Proposal, { kind: 're
   const { killFreesSlot } = ledger.terms;
   const freed = killFreesSlot && attempt.node !== undefined ? [attempt.node] : [];
   const isStoppable = isLive(attempt) && !attempt.cancelOrdered && !ledger.cancelled.has(attempt.id);
-  const reason = obstacle(ledger, task)
-    ?? (isStoppable ? undefined : 'task-done')
-    ?? (copiesAfter(ledger, task) > ledger.copiesPerTask ? 'copy-limit' : undefined)
-    ?? (!killFreesSlot && ledger.free < 1 ? 'no-slot' : undefined)
-    ?? (slotsElsewhere(ledger, avoidNodes ?? [], freed) < 1 ? 'slow-node' : undefined)
-    ?? (roomLeft(ledger) < 2 ? 'tick-full' : undefined);
+  const reason =
+    obstacle(ledger, task) ??
+    (isStoppable ? undefined : 'task-done') ??
+    (copiesAfter(ledger, task) > ledger.copiesPerTask ? 'copy-limit' : undefined) ??
+    (!killFreesSlot && ledger.free < 1 ? 'no-slot' : undefined) ??
+    (slotsElsewhere(ledger, avoidNodes ?? [], freed) < 1 ? 'slow-node' : undefined) ??
+    (roomLeft(ledger) < 2 ? 'tick-full' : undefined);
   if (reason !== undefined) {
     refuse(ledger, task, reason, facts);
     return;
@@ -206,7 +222,9 @@ export function dispose(ledger: Ledger, proposals: readonly Proposal[]): void {
  * refused in the log. Where nothing runs, any node will do: a job must not wait for nodes that may never come.
  */
 export function launchOwed(
-  ledger: Ledger, owedUpTo: (limit: number) => readonly OwedLaunch[], declined: readonly string[] = [],
+  ledger: Ledger,
+  owedUpTo: (limit: number) => readonly OwedLaunch[],
+  declined: readonly string[] = [],
 ): void {
   const avoidNodes = ledger.state.live.size === 0 ? [] : declined;
   const room = roomLeft(ledger);
@@ -217,7 +235,9 @@ export function launchOwed(
   if (next !== undefined) {
     const reason = limit === room ? 'tick-full' : 'slow-node';
     ledger.refusals.unshift({
-      kind: 'refuse', taskId: idOf(ledger.state, next.task), reason: ledger.free <= Math.min(room, elsewhere) ? 'no-slot' : reason,
+      kind: 'refuse',
+      taskId: idOf(ledger.state, next.task),
+      reason: ledger.free <= Math.min(room, elsewhere) ? 'no-slot' : reason,
     });
   }
   for (const { task, reason } of owed.slice(0, limit)) launch(ledger, { task, reason, avoidNodes });
@@ -227,11 +247,13 @@ const orderOfKind = { prune: 0, restart: 1, backup: 2, decline: 3 } as const;
 const numberOf = (proposal: Proposal): number => ('attempt' in proposal ? proposal.attempt.number : -1);
 
 function ranked(proposals: readonly Proposal[]): readonly Proposal[] {
-  return proposals.toSorted((a, b) =>
-    Number(b.kind === 'prune') - Number(a.kind === 'prune')
-    || b.gainMs - a.gainMs
-    || a.task.stage - b.task.stage
-    || a.task.index - b.task.index
-    || orderOfKind[a.kind] - orderOfKind[b.kind]
-    || numberOf(a) - numberOf(b));
+  return proposals.toSorted(
+    (a, b) =>
+      Number(b.kind === 'prune') - Number(a.kind === 'prune') ||
+      b.gainMs - a.gainMs ||
+      a.task.stage - b.task.stage ||
+      a.task.index - b.task.index ||
+      orderOfKind[a.kind] - orderOfKind[b.kind] ||
+      numberOf(a) - numberOf(b),
+  );
 }

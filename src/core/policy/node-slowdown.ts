@@ -12,7 +12,9 @@ function ordinaryRates({ state, runs }: PolicyView): ReadonlyMap<number, number>
   }
   for (const { stage, tasks } of runs) {
     if (rates.has(stage.index)) continue;
-    const running = Float64Array.from(tasks.flatMap(({ copies }) => copies.flatMap((copy) => msPerByteOf(copy) ?? []))).sort();
+    const running = Float64Array.from(
+      tasks.flatMap(({ copies }) => copies.flatMap((copy) => msPerByteOf(copy) ?? [])),
+    ).sort();
     const median = quantileIn(running, 0.5);
     if (median !== undefined) rates.set(stage.index, median);
   }
@@ -77,5 +79,8 @@ export function nodesInSpell(view: PolicyView, factor: number, window: number): 
       }
     }
   }
-  return [...seen].filter(([, { attempts, slow }]) => attempts >= 2 && slow === attempts).map(([id]) => id).sort();
+  return [...seen]
+    .filter(([, { attempts, slow }]) => attempts >= 2 && slow === attempts)
+    .map(([id]) => id)
+    .sort();
 }

@@ -15,7 +15,9 @@ export interface OwedLaunch {
  * Source: Mantri §5.4 ("task order": descending input, at most 33 % worse than the optimum).
  */
 export function owedLaunches(
-  state: JobState, isReady: (task: TaskView) => boolean, limit: number,
+  state: JobState,
+  isReady: (task: TaskView) => boolean,
+  limit: number,
 ): OwedLaunch[] {
   const owed: OwedLaunch[] = [];
   for (const stage of state.stages) {

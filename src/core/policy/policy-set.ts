@@ -58,8 +58,20 @@ export type Proposal =
       readonly avoidNodes?: readonly string[];
       readonly facts: Facts;
     }
-  | { readonly kind: 'prune'; readonly task: TaskView; readonly attempt: AttemptView; readonly gainMs: number; readonly facts: Facts }
-  | { readonly kind: 'decline'; readonly task: TaskView; readonly reason: RefusalReason; readonly gainMs: number; readonly facts: Facts };
+  | {
+      readonly kind: 'prune';
+      readonly task: TaskView;
+      readonly attempt: AttemptView;
+      readonly gainMs: number;
+      readonly facts: Facts;
+    }
+  | {
+      readonly kind: 'decline';
+      readonly task: TaskView;
+      readonly reason: RefusalReason;
+      readonly gainMs: number;
+      readonly facts: Facts;
+    };
 
 /** How a job treats its stragglers. */
 export interface PolicySet {

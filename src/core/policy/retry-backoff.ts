@@ -21,5 +21,7 @@ export function readyAt(task: TaskView, config: TickConfig, rng: Rng): EpochMs {
   const last = task.attempts.at(-1);
   if (last === undefined || task.failures === 0) return task.notBefore;
   const ended = task.attempts.reduce((latest, attempt) => Math.max(latest, attempt.seenAt), 0);
-  return epochMs(Math.max(task.notBefore, later(epochMs(ended), retryDelayMs(task.failures, config, rng.fork(last.id)))));
+  return epochMs(
+    Math.max(task.notBefore, later(epochMs(ended), retryDelayMs(task.failures, config, rng.fork(last.id)))),
+  );
 }

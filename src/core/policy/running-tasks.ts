@@ -4,7 +4,9 @@ import type { RunningTask, StageRuns } from './policy-set.ts';
 
 /** Attempts of a task that run, were not told to stop, and are not among those given up, by number. */
 function copiesOf(task: TaskView, lost: ReadonlySet<AttemptId>): RunningTask['copies'] | undefined {
-  const [first, ...others] = task.attempts.filter((each) => isLive(each) && !each.cancelOrdered && !lost.has(each.id));
+  const [first, ...others] = task.attempts.filter(
+    (each) => isLive(each) && !each.cancelOrdered && !lost.has(each.id),
+  );
   return first === undefined ? undefined : [first, ...others];
 }
 
@@ -23,13 +25,15 @@ export function runningTasks(state: JobState, lost: ReadonlySet<AttemptId>): rea
     const tasks = seen.get(stage.index);
     if (tasks === undefined) return [];
     const ordered = [...tasks].sort((a, b) => a.index - b.index);
-    return [{
-      stage,
-      tasks: ordered.flatMap((task): RunningTask[] => {
-        const copies = copiesOf(task, lost);
-        return copies === undefined ? [] : [{ task, copies }];
-      }),
-    }];
+    return [
+      {
+        stage,
+        tasks: ordered.flatMap((task): RunningTask[] => {
+          const copies = copiesOf(task, lost);
+          return copies === undefined ? [] : [{ task, copies }];
+        }),
+      },
+    ];
   });
 }
 
@@ -39,5 +43,8 @@ export const allStarted = (slots: { readonly waiting: number }): boolean => slot
 /** Backups that run and were not told to stop: what caps on copies count. */
 export function runningBackups(runs: readonly StageRuns[]): number {
   const isBackup = ({ reason }: AttemptView): boolean => reason === 'backup';
-  return runs.reduce((sum, { tasks }) => tasks.reduce((count, { copies }) => count + copies.filter(isBackup).length, sum), 0);
+  return runs.reduce(
+    (sum, { tasks }) => tasks.reduce((count, { copies }) => count + copies.filter(isBackup).length, sum),
+    0,
+  );
 }

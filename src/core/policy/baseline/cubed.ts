@@ -20,5 +20,7 @@ function slowTasks(runs: StageRuns, view: PolicyView): readonly Proposal[] {
  * Source: cubed-dev/cubed, `runtime/backup.py`.
  */
 export const cubed: PolicySet = {
-  name: 'cubed', launchOrder: 'by-index', propose: (view) => view.runs.flatMap((runs) => slowTasks(runs, view)),
+  name: 'cubed',
+  launchOrder: 'by-index',
+  propose: (view) => view.runs.flatMap((runs) => slowTasks(runs, view)),
 };

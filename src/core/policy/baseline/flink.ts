@@ -8,10 +8,19 @@ function slowTasks(runs: StageRuns, view: PolicyView): readonly Proposal[] {
   const median = quantileOf(runs.stage.statistics.msPerByte, 0.5);
   if (median === undefined || doneFraction(runs) < baselineRatio) return [];
   return uncopied(runs, view)
-    .map((each) => ({ ...each, baselineMs: Math.max(baselineLowerBoundMs, baselineMultiplier * median * workBytes(each.task)) }))
+    .map((each) => ({
+      ...each,
+      baselineMs: Math.max(baselineLowerBoundMs, baselineMultiplier * median * workBytes(each.task)),
+    }))
     .filter(({ ranMs, baselineMs }) => ranMs >= baselineMs)
     .map(({ task, attempt, ranMs, baselineMs }) =>
-      backup(task, ranMs - baselineMs, { ranMs, baselineMs: Math.round(baselineMs) }, attempt.node === undefined ? [] : [attempt.node]));
+      backup(
+        task,
+        ranMs - baselineMs,
+        { ranMs, baselineMs: Math.round(baselineMs) },
+        attempt.node === undefined ? [] : [attempt.node],
+      ),
+    );
 }
 
 /**
@@ -21,5 +30,7 @@ function slowTasks(runs: StageRuns, view: PolicyView): readonly Proposal[] {
  * Source: Apache Flink, `ExecutionTimeBasedSlowTaskDetector`.
  */
 export const flink: PolicySet = {
-  name: 'flink', launchOrder: 'by-index', propose: (view) => view.runs.flatMap((runs) => slowTasks(runs, view)),
+  name: 'flink',
+  launchOrder: 'by-index',
+  propose: (view) => view.runs.flatMap((runs) => slowTasks(runs, view)),
 };

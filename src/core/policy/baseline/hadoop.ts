@@ -6,7 +6,10 @@ import { backup, uncopied } from './uncopied.ts';
 /** Mean score over all tasks of a stage: finished ones count 1, a copied task by its furthest copy. */
 export function meanScore({ stage, tasks }: StageRuns): number {
   if (stage.tasks.length === 0) return 1;
-  const running = tasks.reduce((sum, { copies }) => sum + Math.max(...copies.map((copy) => scoreOf(copy) ?? 0)), 0);
+  const running = tasks.reduce(
+    (sum, { copies }) => sum + Math.max(...copies.map((copy) => scoreOf(copy) ?? 0)),
+    0,
+  );
   return (stage.done + running) / stage.tasks.length;
 }
 

@@ -22,7 +22,9 @@ function bestOf(runs: StageRuns, view: PolicyView): readonly Proposal[] {
       // Without a reading Hadoop says "on schedule".
       if (rate === undefined || rate <= 0) return [];
       const leftMs = (1 - score) / rate;
-      return leftMs > newMs ? [backup(task, leftMs - newMs, { leftMs: Math.round(leftMs), newMs: Math.round(newMs), score })] : [];
+      return leftMs > newMs
+        ? [backup(task, leftMs - newMs, { leftMs: Math.round(leftMs), newMs: Math.round(newMs), score })]
+        : [];
     })
     .sort((a, b) => b.gainMs - a.gainMs || a.task.index - b.task.index)
     .slice(0, 1);
@@ -35,5 +37,8 @@ function bestOf(runs: StageRuns, view: PolicyView): readonly Proposal[] {
  * Source: Apache Hadoop 3, `DefaultSpeculator` with `SimpleExponentialTaskRuntimeEstimator`.
  */
 export const hadoop2: PolicySet = {
-  name: 'hadoop2', launchOrder: 'largest-first', copyCap, propose: (view) => view.runs.flatMap((runs) => bestOf(runs, view)),
+  name: 'hadoop2',
+  launchOrder: 'largest-first',
+  copyCap,
+  propose: (view) => view.runs.flatMap((runs) => bestOf(runs, view)),
 };

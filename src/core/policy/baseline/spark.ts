@@ -3,7 +3,12 @@ import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.t
 import { backup, type Uncopied, uncopied } from './uncopied.ts';
 
 /** Whether a task reads clearly slower than finished ones did on average, or is so late that it does not matter. */
-function isInefficient({ attempt, ranMs }: Uncopied, runs: StageRuns, view: PolicyView, thresholdMs: number): boolean {
+function isInefficient(
+  { attempt, ranMs }: Uncopied,
+  runs: StageRuns,
+  view: PolicyView,
+  thresholdMs: number,
+): boolean {
   const { processRateMultiplier, longRunTaskFactor } = view.config.spark;
   const { readBytes, runMs } = runs.stage.statistics;
   if (runMs.sum <= 0 || ranMs <= 0) return true;
@@ -31,5 +36,7 @@ function speculatable(runs: StageRuns, view: PolicyView): readonly Proposal[] {
  * Source: Apache Spark 4, `TaskSetManager.checkSpeculatableTasks` and `spark.speculation.*`.
  */
 export const spark: PolicySet = {
-  name: 'spark', launchOrder: 'by-index', propose: (view) => view.runs.flatMap((runs) => speculatable(runs, view)),
+  name: 'spark',
+  launchOrder: 'by-index',
+  propose: (view) => view.runs.flatMap((runs) => speculatable(runs, view)),
 };

@@ -22,17 +22,26 @@ export function uncopied(runs: StageRuns, view: PolicyView): readonly Uncopied[]
   return runs.tasks.flatMap(({ task, copies }) => {
     const [attempt] = copies;
     if (copies.length > 1) return [];
-    return [{
-      task, attempt, ranMs: ranMs(attempt, view.now), sinceLaunchMs: elapsedMs(attempt.launchedAt, view.now),
-      score: scoreOf(attempt) ?? 0,
-    }];
+    return [
+      {
+        task,
+        attempt,
+        ranMs: ranMs(attempt, view.now),
+        sinceLaunchMs: elapsedMs(attempt.launchedAt, view.now),
+        score: scoreOf(attempt) ?? 0,
+      },
+    ];
   });
 }
 
 /** Fraction of a stage's tasks that have a result. */
-export const doneFraction = ({ stage }: StageRuns): number => (stage.tasks.length === 0 ? 1 : stage.done / stage.tasks.length);
+export const doneFraction = ({ stage }: StageRuns): number =>
+  stage.tasks.length === 0 ? 1 : stage.done / stage.tasks.length;
 
 /** A copy that gives way to tasks that wait. `gainMs` ranks it. */
 export const backup = (
-  task: TaskView, gainMs: number, facts: Facts, avoidNodes: readonly string[] = [],
+  task: TaskView,
+  gainMs: number,
+  facts: Facts,
+  avoidNodes: readonly string[] = [],
 ): Proposal => ({ kind: 'backup', task, gainMs: finiteMs(gainMs), urgent: false, avoidNodes, facts });

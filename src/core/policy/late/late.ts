@@ -11,7 +11,9 @@ export const speculativeCap = ({ config, slots }: PolicyView): number =>
 
 /** Copies of the stage's slow tasks that are old enough and have none, longest time left first. */
 function lateBackups(
-  runs: StageRuns, view: PolicyView, placement: { readonly avoidNodes: readonly string[]; readonly urgent: boolean },
+  runs: StageRuns,
+  view: PolicyView,
+  placement: { readonly avoidNodes: readonly string[]; readonly urgent: boolean },
 ): readonly Proposal[] {
   const { slowTaskThreshold, minAgeMs } = view.config.late;
   const ranked = rankByTimeLeft(runs, view);
@@ -24,7 +26,13 @@ function lateBackups(
       task,
       gainMs: finiteMs(leftMs),
       ...placement,
-      facts: { score, leftMs: finiteMs(leftMs), ranMs, ratePerS: score <= 0 ? 0 : (score / ranMs) * 1_000, slowRatePerS: limit * 1_000 },
+      facts: {
+        score,
+        leftMs: finiteMs(leftMs),
+        ranMs,
+        ratePerS: score <= 0 ? 0 : (score / ranMs) * 1_000,
+        slowRatePerS: limit * 1_000,
+      },
     }));
 }
 
@@ -41,10 +49,16 @@ function propose(view: PolicyView, urgent: boolean): readonly Proposal[] {
  * Source: LATE §4.
  */
 export const late: PolicySet = {
-  name: 'late', launchOrder: 'largest-first', copyCap: speculativeCap, propose: (view) => propose(view, false),
+  name: 'late',
+  launchOrder: 'largest-first',
+  copyCap: speculativeCap,
+  propose: (view) => propose(view, false),
 };
 
 /** The same rule without waiting for all tasks to start. Source: Mantri §6.1. */
 export const earlyLate: PolicySet = {
-  name: 'early-late', launchOrder: 'largest-first', copyCap: speculativeCap, propose: (view) => propose(view, true),
+  name: 'early-late',
+  launchOrder: 'largest-first',
+  copyCap: speculativeCap,
+  propose: (view) => propose(view, true),
 };

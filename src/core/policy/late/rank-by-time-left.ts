@@ -1,4 +1,9 @@
-import { meanPhaseMs, phaseAwareTimeLeftMs, phaseTimesOf, type PhaseTimes } from '../../estimate/phase-aware.ts';
+import {
+  meanPhaseMs,
+  phaseAwareTimeLeftMs,
+  phaseTimesOf,
+  type PhaseTimes,
+} from '../../estimate/phase-aware.ts';
 import { ranMs, reportedMs, scoreOf, timeLeftMs } from '../../estimate/progress-rate.ts';
 import type { AttemptView, TaskView } from '../../model/job-state.ts';
 import type { PolicyView, StageRuns } from '../policy-set.ts';
@@ -25,22 +30,32 @@ function lateTask({ task, copies }: StageRuns['tasks'][number], view: PolicyView
   const score = scoreOf(attempt) ?? 0;
   const ms = ranMs(attempt, view.now);
   return {
-    task, attempt, isCopied: copies.length > 1, score, ranMs: ms,
-    msPerTask: score <= 0 ? Infinity : ms / score, leftMs: timeLeftMs(score, ms),
+    task,
+    attempt,
+    isCopied: copies.length > 1,
+    score,
+    ranMs: ms,
+    msPerTask: score <= 0 ? Infinity : ms / score,
+    leftMs: timeLeftMs(score, ms),
   };
 }
 
 /** The phases of an attempt; a finished one has read all by its end, whatever it reported last. */
 function phasesOf(attempt: AttemptView, ms: number, view: PolicyView): PhaseTimes {
   const bytesTotal = attempt.progress?.bytesTotal ?? 0;
-  const reports = attempt.state === 'done' ? [...attempt.reports, { workedMs: ms, bytesRead: bytesTotal }] : attempt.reports;
+  const reports =
+    attempt.state === 'done'
+      ? [...attempt.reports, { workedMs: ms, bytesRead: bytesTotal }]
+      : attempt.reports;
   return phaseTimesOf(reports, { bytesTotal, ranMs: ms }, view.config.late.phaseEnds);
 }
 
 /** Estimates again by phases, with what running and lately finished tasks of the stage show of each phase. */
 function withPhases(tasks: readonly LateTask[], runs: StageRuns, view: PolicyView): readonly LateTask[] {
   const own = tasks.map((each) => phasesOf(each.attempt, each.ranMs, view));
-  const finished = runs.stage.statistics.recent.map((attempt) => phasesOf(attempt, reportedMs(attempt), view));
+  const finished = runs.stage.statistics.recent.map((attempt) =>
+    phasesOf(attempt, reportedMs(attempt), view),
+  );
   const means = meanPhaseMs([...own, ...finished], view.config.late.phaseEnds.length);
   return tasks.map((each, index) => {
     const times = own[index];
@@ -58,5 +73,7 @@ function withPhases(tasks: readonly LateTask[], runs: StageRuns, view: PolicyVie
 export function rankByTimeLeft(runs: StageRuns, view: PolicyView): readonly LateTask[] {
   const plain = runs.tasks.map((running) => lateTask(running, view));
   const tasks = view.config.late.estimator === 'phase-aware' ? withPhases(plain, runs, view) : plain;
-  return tasks.toSorted((a, b) => (a.leftMs === b.leftMs ? a.task.index - b.task.index : b.leftMs - a.leftMs));
+  return tasks.toSorted((a, b) =>
+    a.leftMs === b.leftMs ? a.task.index - b.task.index : b.leftMs - a.leftMs,
+  );
 }

@@ -8,7 +8,8 @@ export function nodeProgress({ state, runs }: PolicyView): ReadonlyMap<string, n
   for (const { tasks } of runs) {
     for (const { copies } of tasks) {
       for (const copy of copies) {
-        if (copy.node !== undefined) progress.set(copy.node, (progress.get(copy.node) ?? 0) + (scoreOf(copy) ?? 0));
+        if (copy.node !== undefined)
+          progress.set(copy.node, (progress.get(copy.node) ?? 0) + (scoreOf(copy) ?? 0));
       }
     }
   }

@@ -47,18 +47,29 @@ export function deltaOf(runs: StageRuns, view: PolicyView): number {
     const score = scoreOf(first) ?? 0;
     return score <= 0 ? [] : [reportedMs(first) / score];
   });
-  const lifetime = quantileOf(runs.stage.statistics.runMs, 0.5) ?? quantileIn(Float64Array.from(foretold).sort(), 0.5);
-  return Math.max(view.reportMs, Math.min(deltaMs, lifetime === undefined ? deltaMs : lifetime * lifetimeShare));
+  const lifetime =
+    quantileOf(runs.stage.statistics.runMs, 0.5) ?? quantileIn(Float64Array.from(foretold).sort(), 0.5);
+  return Math.max(
+    view.reportMs,
+    Math.min(deltaMs, lifetime === undefined ? deltaMs : lifetime * lifetimeShare),
+  );
 }
 
 /**
  * t_rem of a copy. One that runs and has read nothing for longer than Δ needs a whole copy's time yet, and has lost
  * what it ran; one that was not claimed yet is not judged.
  */
-function copyRemMs(attempt: AttemptView, known: number | undefined, view: PolicyView, terms: { deltaMs: number; newMs: number | undefined }): number {
+function copyRemMs(
+  attempt: AttemptView,
+  known: number | undefined,
+  view: PolicyView,
+  terms: { deltaMs: number; newMs: number | undefined },
+): number {
   if (known !== undefined) return known;
   const ran = ranMs(attempt, view.now);
-  return terms.newMs === undefined || attempt.claimedAt === undefined || ran <= terms.deltaMs ? Infinity : terms.newMs + ran;
+  return terms.newMs === undefined || attempt.claimedAt === undefined || ran <= terms.deltaMs
+    ? Infinity
+    : terms.newMs + ran;
 }
 
 /** An estimator of time left: undefined where it cannot tell. */
@@ -74,28 +85,53 @@ interface AppraisalTerms {
 function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyView): Appraisal {
   const bytes = workBytes(running.task);
   const newMs = newCopyMs(stage.samples, bytes);
-  const terms = { now: view.now, wrapUpMs: stage.wrapUpMs, window: view.config.mantri.reportWindow, deltaMs: stage.deltaMs };
+  const terms = {
+    now: view.now,
+    wrapUpMs: stage.wrapUpMs,
+    window: view.config.mantri.reportWindow,
+    deltaMs: stage.deltaMs,
+  };
   const copies = running.copies.map((attempt) => ({
-    attempt, remMs: copyRemMs(attempt, stage.remaining(attempt, terms), view, { deltaMs: stage.deltaMs, newMs }),
+    attempt,
+    remMs: copyRemMs(attempt, stage.remaining(attempt, terms), view, { deltaMs: stage.deltaMs, newMs }),
   }));
   const least = Math.min(...copies.map(({ remMs }) => remMs));
   const lastLaunch = Math.max(...running.copies.map(({ launchedAt }) => launchedAt));
   return {
-    running, copies, remMs: least === Infinity ? undefined : least, newMs, bytes,
+    running,
+    copies,
+    remMs: least === Infinity ? undefined : least,
+    newMs,
+    bytes,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
   };
 }
 
 /** Weighs every running task of a stage, time left by Mantri's t_rem unless told otherwise. Costs a sort of what runs. */
-export function appraiseStage(runs: StageRuns, view: PolicyView, remaining: Remaining = remainingMs): StageAppraisal {
-  const samples = rateSamples(runs.stage, runs.tasks.flatMap(({ copies }) => copies));
+export function appraiseStage(
+  runs: StageRuns,
+  view: PolicyView,
+  remaining: Remaining = remainingMs,
+): StageAppraisal {
+  const samples = rateSamples(
+    runs.stage,
+    runs.tasks.flatMap(({ copies }) => copies),
+  );
   const deltaMs = deltaOf(runs, view);
   const wrapUpMs = meanMs(runs.stage.statistics.wrapUp);
-  return { samples, deltaMs, tasks: runs.tasks.map((running) => appraiseTask(running, { samples, deltaMs, wrapUpMs, remaining }, view)) };
+  return {
+    samples,
+    deltaMs,
+    tasks: runs.tasks.map((running) =>
+      appraiseTask(running, { samples, deltaMs, wrapUpMs, remaining }, view),
+    ),
+  };
 }
 
 /** Whether tasks wait for slots that they will not all get this tick. Then a copy takes a waiting task's place. */
-export const isContended = ({ waiting, free }: PolicyView['slots']): boolean => waiting > 0 && waiting >= free;
+export const isContended = ({ waiting, free }: PolicyView['slots']): boolean =>
+  waiting > 0 && waiting >= free;
 
 /** How long an attempt is since its launch, on our clock. */
-export const ageMs = (attempt: AttemptView, view: PolicyView): number => elapsedMs(attempt.launchedAt, view.now);
+export const ageMs = (attempt: AttemptView, view: PolicyView): number =>
+  elapsedMs(attempt.launchedAt, view.now);

@@ -11,7 +11,10 @@ import { type Appraisal, isContended, type StageAppraisal } from './appraise.ts'
  * Source: Mantri §5.1, Pseudocode 1; the sign of its last line is a misprint. "Recently" is within Δ.
  */
 export function duplicate(
-  task: Appraisal, stage: StageAppraisal, view: PolicyView, avoidNodes: readonly string[],
+  task: Appraisal,
+  stage: StageAppraisal,
+  view: PolicyView,
+  avoidNodes: readonly string[],
 ): Proposal | undefined {
   const { remMs, newMs, running, bytes } = task;
   if (remMs === undefined || newMs === undefined || task.sinceCopyMs < stage.deltaMs) return undefined;
@@ -22,7 +25,17 @@ export function duplicate(
   const isWorth = urgent ? probability > duplicateProbability : remMs - newMs > gainFactor * stage.deltaMs;
   if (!isWorth) return undefined;
   return {
-    kind: 'backup', task: running.task, gainMs: finiteMs(remMs - newMs), urgent, avoidNodes,
-    facts: { remMs: finiteMs(remMs), newMs: finiteMs(newMs), deltaMs: finiteMs(stage.deltaMs), probability, copies: count },
+    kind: 'backup',
+    task: running.task,
+    gainMs: finiteMs(remMs - newMs),
+    urgent,
+    avoidNodes,
+    facts: {
+      remMs: finiteMs(remMs),
+      newMs: finiteMs(newMs),
+      deltaMs: finiteMs(stage.deltaMs),
+      probability,
+      copies: count,
+    },
   };
 }

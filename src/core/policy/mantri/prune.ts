@@ -15,7 +15,10 @@ export function prune(task: Appraisal, stage: StageAppraisal, view: PolicyView):
     .toSorted((a, b) => (a.remMs === b.remMs ? a.attempt.number - b.attempt.number : a.remMs - b.remMs))
     .slice(keptCopies)
     .map(({ attempt, remMs }) => ({
-      kind: 'prune', task: task.running.task, attempt, gainMs: finiteMs(remMs),
+      kind: 'prune',
+      task: task.running.task,
+      attempt,
+      gainMs: finiteMs(remMs),
       facts: { remMs: finiteMs(remMs), deltaMs: finiteMs(stage.deltaMs), copies: task.copies.length },
     }));
 }

@@ -3,7 +3,9 @@ import { finiteMs } from '../merit.ts';
 import type { Appraisal, AppraisedCopy, StageAppraisal } from './appraise.ts';
 
 const slowest = (copies: readonly AppraisedCopy[]): AppraisedCopy | undefined =>
-  copies.toSorted((a, b) => (a.remMs === b.remMs ? a.attempt.number - b.attempt.number : b.remMs - a.remMs))[0];
+  copies.toSorted((a, b) =>
+    a.remMs === b.remMs ? a.attempt.number - b.attempt.number : b.remMs - a.remMs,
+  )[0];
 
 /**
  * Kills and restarts a task whose time left exceeds the mean time of a new copy by more than Δ, at most γ times.
@@ -12,7 +14,10 @@ const slowest = (copies: readonly AppraisedCopy[]): AppraisedCopy | undefined =>
  * Source: Mantri §5.1, Pseudocode 1: t_rem > E(t_new) + Δ. A task with a copy younger than Δ is left alone.
  */
 export function restart(
-  task: Appraisal, stage: StageAppraisal, view: PolicyView, avoidNodes: readonly string[],
+  task: Appraisal,
+  stage: StageAppraisal,
+  view: PolicyView,
+  avoidNodes: readonly string[],
 ): Proposal | undefined {
   const { remMs, newMs, running } = task;
   const victim = slowest(task.copies);
@@ -21,7 +26,11 @@ export function restart(
   const restarts = running.task.attempts.filter(({ reason }) => reason === 'restart').length;
   if (restarts >= view.config.mantri.restartsPerTask) return undefined;
   return {
-    kind: 'restart', task: running.task, attempt: victim.attempt, gainMs: finiteMs(remMs - newMs), avoidNodes,
+    kind: 'restart',
+    task: running.task,
+    attempt: victim.attempt,
+    gainMs: finiteMs(remMs - newMs),
+    avoidNodes,
     facts: { remMs: finiteMs(remMs), newMs: finiteMs(newMs), deltaMs: finiteMs(stage.deltaMs), restarts },
   };
 }

@@ -17,20 +17,38 @@ function copyCap({ config, slots }: PolicyView): number {
 }
 
 /** A slow task that has more to read, for the log; undefined where it is not slow beside its siblings. */
-function explained(task: Appraisal, slowness: number, runs: StageRuns, view: PolicyView): Proposal | undefined {
+function explained(
+  task: Appraisal,
+  slowness: number,
+  runs: StageRuns,
+  view: PolicyView,
+): Proposal | undefined {
   const medianMs = quantileOf(runs.stage.statistics.runMs, 0.5);
   const factor = view.config.outrider.explainedFactor;
   if (medianMs === undefined || task.remMs === undefined || task.remMs <= factor * medianMs) return undefined;
   return {
-    kind: 'decline', task: task.running.task, reason: 'input-explained', gainMs: 0,
-    facts: { remMs: finiteMs(task.remMs), medianMs, slownessForInput: slowness, inputBytes: task.running.task.inputBytes },
+    kind: 'decline',
+    task: task.running.task,
+    reason: 'input-explained',
+    gainMs: 0,
+    facts: {
+      remMs: finiteMs(task.remMs),
+      medianMs,
+      slownessForInput: slowness,
+      inputBytes: task.running.task.inputBytes,
+    },
   };
 }
 
 /** Nodes that are slow on the whole, slowest first, and then those that are slow now. */
 function suspects(view: PolicyView): readonly string[] {
   const { slowNodeFactor } = view.config.outrider;
-  return [...new Set([...slowNodesBy(view, slowNodeFactor), ...nodesInSpell(view, slowNodeFactor, view.config.mantri.reportWindow)])];
+  return [
+    ...new Set([
+      ...slowNodesBy(view, slowNodeFactor),
+      ...nodesInSpell(view, slowNodeFactor, view.config.mantri.reportWindow),
+    ]),
+  ];
 }
 
 /**
@@ -41,7 +59,10 @@ function declinedNodes(view: PolicyView): readonly string[] {
   const { granted, waiting } = view.slots;
   if (waiting === 0 || granted === 0) return [];
   const known = nodeSlowdowns(view).size;
-  return slowNodesBy(view, Math.max(view.config.outrider.slowNodeFactor, 1 + waiting / granted)).slice(0, Math.floor(known / 2));
+  return slowNodesBy(view, Math.max(view.config.outrider.slowNodeFactor, 1 + waiting / granted)).slice(
+    0,
+    Math.floor(known / 2),
+  );
 }
 
 /** Where copies of a task must not run: slow nodes, and for a second copy beside it, the nodes that run it now. */
@@ -51,7 +72,11 @@ function elsewhere(task: Appraisal, slow: readonly string[]): readonly string[] 
 }
 
 function proposeForTask(
-  task: Appraisal, stage: StageAppraisal, runs: StageRuns, view: PolicyView, slow: readonly string[],
+  task: Appraisal,
+  stage: StageAppraisal,
+  runs: StageRuns,
+  view: PolicyView,
+  slow: readonly string[],
 ): Proposal | undefined {
   const slowness = slownessForInput(task, stage, view);
   if (slowness === undefined) return undefined;
@@ -59,14 +84,21 @@ function proposeForTask(
   const beside = duplicate(task, stage, view, elsewhere(task, slow));
   // A restart off a slow node takes a good slot and leaves a bad one: it has to be worth as much as a duplicate.
   const isNeutral = !task.running.copies.some(({ node }) => node !== undefined && slow.includes(node));
-  const again = isContended(view.slots) && (isNeutral || beside !== undefined) ? restart(task, stage, view, slow) : undefined;
+  const again =
+    isContended(view.slots) && (isNeutral || beside !== undefined)
+      ? restart(task, stage, view, slow)
+      : undefined;
   const chosen = view.config.mantri.prefer === 'restart' ? (again ?? beside) : (beside ?? again);
-  return chosen === undefined ? undefined : { ...chosen, facts: { ...chosen.facts, slownessForInput: slowness } };
+  return chosen === undefined
+    ? undefined
+    : { ...chosen, facts: { ...chosen.facts, slownessForInput: slowness } };
 }
 
 function proposeFor(runs: StageRuns, view: PolicyView, slow: readonly string[]): readonly Proposal[] {
   const { recentWeight } = view.config.outrider;
-  const stage = appraiseStage(runs, view, (attempt, terms) => currentRemainingMs(attempt, terms, recentWeight));
+  const stage = appraiseStage(runs, view, (attempt, terms) =>
+    currentRemainingMs(attempt, terms, recentWeight),
+  );
   if (sampleCount(stage.samples) < view.config.outrider.minSamples) return [];
   return stage.tasks.flatMap((task): readonly Proposal[] => {
     const pruned = prune(task, stage, view);
@@ -79,7 +111,9 @@ function proposeFor(runs: StageRuns, view: PolicyView, slow: readonly string[]):
 /** Ranks by time left once no task waits: then the stage ends with the task that ends last, whatever a copy saves. */
 function rankedForEnd(proposals: readonly Proposal[], view: PolicyView): readonly Proposal[] {
   if (isContended(view.slots)) return proposals;
-  return proposals.map((each) => (each.kind === 'backup' ? { ...each, gainMs: each.facts['remMs'] ?? each.gainMs } : each));
+  return proposals.map((each) =>
+    each.kind === 'backup' ? { ...each, gainMs: each.facts['remMs'] ?? each.gainMs } : each,
+  );
 }
 
 /**
@@ -96,6 +130,9 @@ export const outrider: PolicySet = {
   declinedNodes,
   propose(view) {
     const slow = suspects(view);
-    return rankedForEnd(view.runs.flatMap((runs) => proposeFor(runs, view, slow)), view);
+    return rankedForEnd(
+      view.runs.flatMap((runs) => proposeFor(runs, view, slow)),
+      view,
+    );
   },
 };

@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { exponentialNewCopyMs, exponentialRate } from '../../../../src/core/estimate/exponential-rate.ts';
-import { phaseAwareTimeLeftMs, meanPhaseMs, phaseTimesOf } from '../../../../src/core/estimate/phase-aware.ts';
+import {
+  phaseAwareTimeLeftMs,
+  meanPhaseMs,
+  phaseTimesOf,
+} from '../../../../src/core/estimate/phase-aware.ts';
 import { phasedScore, ranMs, timeLeftMs } from '../../../../src/core/estimate/progress-rate.ts';
-import { remainingMs } from '../../../../src/core/estimate/remaining-time.ts';
+import { currentRemainingMs, remainingMs } from '../../../../src/core/estimate/remaining-time.ts';
 import { late } from '../../../../src/core/policy/late/late.ts';
 import { newCopyMs, probabilityBelow, rateSamples } from '../../../../src/core/estimate/new-copy.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
@@ -29,20 +33,31 @@ describe('progress score and rate', () => {
     expect(timeLeftMs(0, 10_000)).toBe(Infinity);
   });
 
-  it('counts time since a report on our clock, since the report on the worker\'s', () => {
+  it("counts time since a report on our clock, since the report on the worker's", () => {
     expect(ranMs(attemptOf({ ranMs: 5_000, bytesRead: 1, silentMs: 700 }), epochMs(nowMs))).toBe(5_700);
   });
 });
 
 describe('a task that slows down half-way (5 %/s to half, then 1 %/s)', () => {
   // At 20 s: T1 began at 0, T2 at 10.
-  const t1: RunningSpec = { ranMs: 20_000, bytesRead: 0.6 * size, before: [[5_000, 0.25 * size], [10_000, 0.5 * size]] };
+  const t1: RunningSpec = {
+    ranMs: 20_000,
+    bytesRead: 0.6 * size,
+    before: [
+      [5_000, 0.25 * size],
+      [10_000, 0.5 * size],
+    ],
+  };
   const t2: RunningSpec = { ranMs: 10_000, bytesRead: 0.5 * size, before: [[5_000, 0.25 * size]] };
   const others = times(10, { doneMs: 1_000 });
   const propose = (estimator: 'progress-rate' | 'phase-aware'): string[] =>
-    told(late.propose(viewOf([{ running: [t1] }, { running: [t2] }, ...others], {
-      config: { late: { minAgeMs: 0, slowTaskThreshold: 1, estimator, phaseEnds: [0.5, 1] } },
-    })));
+    told(
+      late.propose(
+        viewOf([{ running: [t1] }, { running: [t2] }, ...others], {
+          config: { late: { minAgeMs: 0, slowTaskThreshold: 1, estimator, phaseEnds: [0.5, 1] } },
+        }),
+      ),
+    );
 
   it('is misjudged by its average rate: T1 13.3 s, T2 10 s', () => {
     expect(propose('progress-rate')).toEqual(['backup 0 13333', 'backup 1 10000']);
@@ -53,7 +68,11 @@ describe('a task that slows down half-way (5 %/s to half, then 1 %/s)', () => {
   });
 
   it('has no estimate by phases where nobody has entered the next one', () => {
-    const phases = phaseTimesOf([{ workedMs: 5_000, bytesRead: 25 }], { bytesTotal: 100, ranMs: 5_000 }, [0.5, 1]);
+    const phases = phaseTimesOf(
+      [{ workedMs: 5_000, bytesRead: 25 }],
+      { bytesTotal: 100, ranMs: 5_000 },
+      [0.5, 1],
+    );
     expect(phases).toEqual({ finishedMs: [], currentFraction: 0.5, currentMs: 5_000 });
     expect(phaseAwareTimeLeftMs(phases, meanPhaseMs([phases], 2))).toBeUndefined();
   });
@@ -64,18 +83,29 @@ describe('t_rem', () => {
 
   it('is the elapsed time by what is left over what is read, and the wrap-up', () => {
     expect(remainingMs(attemptOf({ ranMs: 30_000, bytesRead: 0.25 * size }), terms)).toBe(90_000);
-    expect(remainingMs(attemptOf({ ranMs: 30_000, bytesRead: 0.25 * size }), { ...terms, wrapUpMs: 500 })).toBe(90_500);
+    expect(
+      remainingMs(attemptOf({ ranMs: 30_000, bytesRead: 0.25 * size }), { ...terms, wrapUpMs: 500 }),
+    ).toBe(90_500);
   });
 
   it('averages when the last reports say that it ends', () => {
     // Ends foretold: 40 s, 50 s, 80 s; it has run 40 s.
-    const before = [[10_000, 0.25 * size], [20_000, 0.4 * size]] as const;
-    expect(remainingMs(attemptOf({ ranMs: 40_000, bytesRead: 0.5 * size, before }), terms)).toBeCloseTo(16_666.67, 1);
-    expect(remainingMs(attemptOf({ ranMs: 40_000, bytesRead: 0.5 * size, before }), { ...terms, window: 1 })).toBe(40_000);
+    const before = [
+      [10_000, 0.25 * size],
+      [20_000, 0.4 * size],
+    ] as const;
+    expect(remainingMs(attemptOf({ ranMs: 40_000, bytesRead: 0.5 * size, before }), terms)).toBeCloseTo(
+      16_666.67,
+      1,
+    );
+    expect(
+      remainingMs(attemptOf({ ranMs: 40_000, bytesRead: 0.5 * size, before }), { ...terms, window: 1 }),
+    ).toBe(40_000);
   });
 
   it('falls between reports and rises when they stop', () => {
-    const after = (silentMs: number) => remainingMs(attemptOf({ ranMs: 20_000, bytesRead: 0.5 * size, silentMs }), terms);
+    const after = (silentMs: number) =>
+      remainingMs(attemptOf({ ranMs: 20_000, bytesRead: 0.5 * size, silentMs }), terms);
     expect(after(5_000)).toBe(15_000);
     expect(after(20_000)).toBe(40_000);
   });
@@ -85,9 +115,48 @@ describe('t_rem', () => {
   });
 });
 
+describe('time left at the present rate', () => {
+  const terms = { now: epochMs(nowMs), wrapUpMs: 0, window: 2, deltaMs: 10_000 };
+  const left = (running: RunningSpec, recentWeight: number) =>
+    currentRemainingMs(attemptOf(running), terms, recentWeight);
+  /** Half done in 10 s, then a tenth in 10 s. */
+  const slowing: RunningSpec = {
+    ranMs: 20_000,
+    bytesRead: 0.6 * size,
+    before: [
+      [5_000, 0.25 * size],
+      [10_000, 0.5 * size],
+      [15_000, 0.55 * size],
+    ],
+  };
+
+  it('goes by the last reports, by the average, or between', () => {
+    expect(left(slowing, 1)).toBeCloseTo(40_000, 6);
+    expect(left(slowing, 0)).toBeCloseTo(13_333.33, 1);
+    expect(left(slowing, 0.5)).toBeCloseTo(26_666.67, 1);
+  });
+
+  it('grows while an attempt reports and does not read on', () => {
+    const stuck = (ranMs: number): RunningSpec => ({
+      ranMs,
+      bytesRead: 0.5 * size,
+      before: [10_000, 11_000, 12_000].map((at) => [at, 0.5 * size] as const),
+    });
+    expect(left(stuck(20_000), 1)).toBe(50_000);
+    expect(left(stuck(30_000), 1)).toBe(80_000);
+  });
+
+  it('is the average once all is read, and unknown before the first byte', () => {
+    expect(left({ ranMs: 10_000, bytesRead: size, before: [[5_000, size]] }, 1)).toBe(0);
+    expect(left({ ranMs: 10_000, bytesRead: 0 }, 1)).toBeUndefined();
+  });
+});
+
 describe('t_new', () => {
   const state = jobOf([
-    { doneMs: 10_000 }, { doneMs: 20_000 }, { bytes: 2 * size, doneMs: 20_000 },
+    { doneMs: 10_000 },
+    { doneMs: 20_000 },
+    { bytes: 2 * size, doneMs: 20_000 },
     { running: [{ ranMs: 30_000, bytesRead: size / 2, lagMs: 1_000 }] },
   ]);
   const stage = state.stages[0];
@@ -100,14 +169,24 @@ describe('t_new', () => {
   });
 
   it('is a distribution', () => {
-    expect([10_250, 10_251, 20_251, 60_251].map((limit) => (samples === undefined ? 0 : probabilityBelow(samples, size, limit))))
-      .toEqual([0, 0.5, 0.75, 1]);
+    expect(
+      [10_250, 10_251, 20_251, 60_251].map((limit) =>
+        samples === undefined ? 0 : probabilityBelow(samples, size, limit),
+      ),
+    ).toEqual([0, 0.5, 0.75, 1]);
   });
 });
 
 describe('the simple exponential estimator', () => {
   it('weighs a reading by its gap', () => {
-    const attempt = attemptOf({ ranMs: 20_000, bytesRead: 0.3 * size, before: [[5_000, 0.1 * size], [10_000, 0.2 * size]] });
+    const attempt = attemptOf({
+      ranMs: 20_000,
+      bytesRead: 0.3 * size,
+      before: [
+        [5_000, 0.1 * size],
+        [10_000, 0.2 * size],
+      ],
+    });
     const rate = exponentialRate(attempt, { smoothingMs: 10_000, skippedReports: 0 });
     // 0.02/s, then 0.01/s with weight 1 − 1/e.
     expect((rate ?? 0) * 1_000).toBeCloseTo(0.0136788, 6);

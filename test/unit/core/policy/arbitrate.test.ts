@@ -1,19 +1,39 @@
 import { describe, expect, it } from 'vitest';
-import { dispose, launchOwed, type Ledger, openLedger, type Terms } from '../../../../src/core/policy/arbitrate.ts';
+import {
+  dispose,
+  launchOwed,
+  type Ledger,
+  openLedger,
+  type Terms,
+} from '../../../../src/core/policy/arbitrate.ts';
 import type { PolicyView, Proposal } from '../../../../src/core/policy/policy-set.ts';
 import { times, type TaskSpec, viewOf } from '../../../support/policy-views.ts';
 
 const facts = { leftMs: 5 };
 const one: TaskSpec = { running: [{ ranMs: 10, bytesRead: 1, node: 'a' }] };
-const two: TaskSpec = { running: [{ ranMs: 10, bytesRead: 1, node: 'a' }, { ranMs: 10, bytesRead: 1, node: 'b' }] };
+const two: TaskSpec = {
+  running: [
+    { ranMs: 10, bytesRead: 1, node: 'a' },
+    { ranMs: 10, bytesRead: 1, node: 'b' },
+  ],
+};
 const three: TaskSpec = { running: [...(two.running ?? []), { ranMs: 10, bytesRead: 1, node: 'c' }] };
 
 function ledgerOf(view: PolicyView, terms: Partial<Terms> = {}): Ledger {
-  return openLedger({ ...view.state }, view, { room: 100, copyCap: 100, killFreesSlot: false, isReady: () => true, ...terms });
+  return openLedger({ ...view.state }, view, {
+    room: 100,
+    copyCap: 100,
+    killFreesSlot: false,
+    isReady: () => true,
+    ...terms,
+  });
 }
 
 /** Proposals by task and kind, the first with the largest gain. */
-function proposals(view: PolicyView, wanted: readonly (readonly ['backup' | 'restart' | 'prune', number, number?, (readonly string[])?])[]): Proposal[] {
+function proposals(
+  view: PolicyView,
+  wanted: readonly (readonly ['backup' | 'restart' | 'prune', number, number?, (readonly string[])?])[],
+): Proposal[] {
   return wanted.flatMap(([kind, index, number = 0, avoidNodes = []], place): Proposal[] => {
     const task = view.state.stages[0]?.tasks[index];
     const attempt = task?.attempts[number];
@@ -25,7 +45,11 @@ function proposals(view: PolicyView, wanted: readonly (readonly ['backup' | 'res
 }
 
 const summary = ({ decisions, refusals }: Ledger): string[] => [
-  ...decisions.map((each) => (each.kind === 'launch' || each.kind === 'cancel' ? `${each.kind} ${each.attemptId} ${each.reason}` : each.kind)),
+  ...decisions.map((each) =>
+    each.kind === 'launch' || each.kind === 'cancel'
+      ? `${each.kind} ${each.attemptId} ${each.reason}`
+      : each.kind,
+  ),
   ...refusals.map(({ taskId, reason }) => `refuse ${taskId} ${reason}`),
 ];
 
@@ -33,8 +57,21 @@ describe('the arbiter', () => {
   it('gives slots to the largest gains and counts what was short', () => {
     const view = viewOf(times(4, one), { free: 2 });
     const ledger = ledgerOf(view);
-    dispose(ledger, proposals(view, [['backup', 3], ['backup', 1], ['backup', 0], ['backup', 2]]).toReversed());
-    expect(summary(ledger)).toEqual(['launch map/3/1 backup', 'launch map/1/1 backup', 'refuse map/0 no-slot', 'refuse map/2 no-slot']);
+    dispose(
+      ledger,
+      proposals(view, [
+        ['backup', 3],
+        ['backup', 1],
+        ['backup', 0],
+        ['backup', 2],
+      ]).toReversed(),
+    );
+    expect(summary(ledger)).toEqual([
+      'launch map/3/1 backup',
+      'launch map/1/1 backup',
+      'refuse map/0 no-slot',
+      'refuse map/2 no-slot',
+    ]);
     expect(ledger.slotsShort).toBe(2);
     expect(ledger.decisions[0]).toMatchObject({ facts: { leftMs: 5 } });
   });
@@ -42,33 +79,72 @@ describe('the arbiter', () => {
   it('keeps to the cap on copies, those running included', () => {
     const view = viewOf([two, one, one]);
     const ledger = ledgerOf(view, { copyCap: 2 });
-    dispose(ledger, proposals(view, [['backup', 1], ['backup', 2]]));
+    dispose(
+      ledger,
+      proposals(view, [
+        ['backup', 1],
+        ['backup', 2],
+      ]),
+    );
     expect(summary(ledger)).toEqual(['launch map/1/1 backup', 'refuse map/2 copy-cap']);
   });
 
   it('allows three copies of a task', () => {
     const view = viewOf([two, three]);
     const ledger = ledgerOf(view);
-    dispose(ledger, proposals(view, [['backup', 0], ['backup', 0], ['backup', 1], ['restart', 1]]));
+    dispose(
+      ledger,
+      proposals(view, [
+        ['backup', 0],
+        ['backup', 0],
+        ['backup', 1],
+        ['restart', 1],
+      ]),
+    );
     expect(summary(ledger)).toEqual([
-      'launch map/0/2 backup', 'cancel map/1/0 restarted', 'launch map/1/3 restart', 'refuse map/0 copy-limit', 'refuse map/1 copy-limit',
+      'launch map/0/2 backup',
+      'cancel map/1/0 restarted',
+      'launch map/1/3 restart',
+      'refuse map/0 copy-limit',
+      'refuse map/1 copy-limit',
     ]);
   });
 
   it('never prunes the last live copy', () => {
     const view = viewOf([one, three]);
     const ledger = ledgerOf(view);
-    dispose(ledger, proposals(view, [['prune', 0], ['prune', 1, 0], ['prune', 1, 1], ['prune', 1, 2]]));
+    dispose(
+      ledger,
+      proposals(view, [
+        ['prune', 0],
+        ['prune', 1, 0],
+        ['prune', 1, 1],
+        ['prune', 1, 2],
+      ]),
+    );
     expect(summary(ledger)).toEqual([
-      'cancel map/1/0 pruned', 'cancel map/1/1 pruned', 'refuse map/0 last-live-copy', 'refuse map/1 last-live-copy',
+      'cancel map/1/0 pruned',
+      'cancel map/1/1 pruned',
+      'refuse map/0 last-live-copy',
+      'refuse map/1 last-live-copy',
     ]);
   });
 
   it('restarts by a cancel and a launch together or not at all', () => {
     const view = viewOf([one, one], { free: 1 });
     const ledger = ledgerOf(view);
-    dispose(ledger, proposals(view, [['restart', 0], ['restart', 1]]));
-    expect(summary(ledger)).toEqual(['cancel map/0/0 restarted', 'launch map/0/1 restart', 'refuse map/1 no-slot']);
+    dispose(
+      ledger,
+      proposals(view, [
+        ['restart', 0],
+        ['restart', 1],
+      ]),
+    );
+    expect(summary(ledger)).toEqual([
+      'cancel map/0/0 restarted',
+      'launch map/0/1 restart',
+      'refuse map/1 no-slot',
+    ]);
     const full = ledgerOf(view, { room: 1 });
     dispose(full, proposals(view, [['restart', 0]]));
     expect(summary(full)).toEqual(['refuse map/0 tick-full']);
@@ -83,7 +159,10 @@ describe('the arbiter', () => {
 
   it('waits where only nodes to be avoided are free, and names those that are', () => {
     const view = viewOf([one, one]);
-    const slow = proposals(view, [['backup', 0, 0, ['x', 'y']], ['backup', 1, 0, ['x', 'y']]]);
+    const slow = proposals(view, [
+      ['backup', 0, 0, ['x', 'y']],
+      ['backup', 1, 0, ['x', 'y']],
+    ]);
     const waiting = ledgerOf(view, { freeNodes: ['x', 'x'] });
     dispose(waiting, slow);
     expect(summary(waiting)).toEqual(['refuse map/0 slow-node', 'refuse map/1 slow-node']);
@@ -96,7 +175,13 @@ describe('the arbiter', () => {
   it('leaves alone what is backing off or has ended', () => {
     const view = viewOf([one, { doneMs: 5 }]);
     const ledger = ledgerOf(view, { isReady: () => false });
-    dispose(ledger, proposals(view, [['backup', 0], ['backup', 1]]));
+    dispose(
+      ledger,
+      proposals(view, [
+        ['backup', 0],
+        ['backup', 1],
+      ]),
+    );
     expect(summary(ledger)).toEqual(['refuse map/0 backing-off', 'refuse map/1 task-done']);
   });
 
@@ -104,8 +189,11 @@ describe('the arbiter', () => {
     const view = viewOf([one]);
     const task = view.state.stages[0]?.tasks[0];
     const ledger = ledgerOf(view);
-    if (task !== undefined) dispose(ledger, [{ kind: 'decline', task, reason: 'input-explained', gainMs: 0, facts }]);
-    expect(ledger.refusals).toEqual([{ kind: 'refuse', taskId: 'map/0', reason: 'input-explained', facts: { leftMs: 5 } }]);
+    if (task !== undefined)
+      dispose(ledger, [{ kind: 'decline', task, reason: 'input-explained', gainMs: 0, facts }]);
+    expect(ledger.refusals).toEqual([
+      { kind: 'refuse', taskId: 'map/0', reason: 'input-explained', facts: { leftMs: 5 } },
+    ]);
   });
 
   it('numbers owed launches after copies of the same tick', () => {

@@ -16,17 +16,23 @@ describe('Hadoop 0.20', () => {
 
   it('flags every reducer at the end of its copy phase once more than 30 % have finished', () => {
     expect(hadoop.propose(viewOf([...times(3, { doneMs: 1_000 }), ...times(7, atCopyEnd)]))).toEqual([]);
-    expect(told(hadoop.propose(viewOf([...times(31, { doneMs: 1_000 }), ...times(69, atCopyEnd)])))).toHaveLength(69);
+    expect(
+      told(hadoop.propose(viewOf([...times(31, { doneMs: 1_000 }), ...times(69, atCopyEnd)]))),
+    ).toHaveLength(69);
   });
 
   it('never copies a task that has done four fifths', () => {
-    const view = viewOf([{ running: [{ ranMs: 1e7, bytesRead: 0.8 * size }] }, ...times(999, { doneMs: 1_000 })]);
+    const view = viewOf([
+      { running: [{ ranMs: 1e7, bytesRead: 0.8 * size }] },
+      ...times(999, { doneMs: 1_000 }),
+    ]);
     expect(hadoop.propose(view)).toEqual([]);
   });
 
   it('ranks a task twice as slow and one ten times as slow alike', () => {
     const view = viewOf([
-      { running: [{ ranMs: 100_000, bytesRead: 0.35 * size }] }, { running: [{ ranMs: 100_000, bytesRead: 0.07 * size }] },
+      { running: [{ ranMs: 100_000, bytesRead: 0.35 * size }] },
+      { running: [{ ranMs: 100_000, bytesRead: 0.07 * size }] },
       ...times(8, { running: [{ ranMs: 100_000, bytesRead: 0.8225 * size }] }),
     ]);
     expect(told(hadoop.propose(view))).toEqual(['backup 0 0', 'backup 1 0']);
@@ -35,7 +41,9 @@ describe('Hadoop 0.20', () => {
   it('waits for a minute, and until no task waits', () => {
     const young = { running: [{ ranMs: 59_999, bytesRead: 0 }] };
     const old = { running: [{ ranMs: 60_000, bytesRead: 0 }] };
-    expect(told(hadoop.propose(viewOf([young, old, ...times(8, { doneMs: 1_000 })])))).toEqual(['backup 1 0']);
+    expect(told(hadoop.propose(viewOf([young, old, ...times(8, { doneMs: 1_000 })])))).toEqual([
+      'backup 1 0',
+    ]);
     expect(hadoop.propose(viewOf([old, ...times(8, { doneMs: 1_000 }), {}]))).toEqual([]);
   });
 });
@@ -43,22 +51,35 @@ describe('Hadoop 0.20', () => {
 describe('Dryad and MapReduce', () => {
   it('copies near the end what has run longer than three quarters of the finished', () => {
     const done = [1_000, 2_000, 3_000, 4_000, 5_000].map((doneMs) => ({ doneMs }));
-    const two = [{ running: [{ ranMs: 4_000, bytesRead: 1 }] }, { running: [{ ranMs: 4_001, bytesRead: 1 }] }];
-    expect(told(dryad.propose(viewOf([...done, { doneMs: 1_000 }, ...two])))).toEqual(['backup 7 4001', 'backup 6 4000']);
+    const two = [
+      { running: [{ ranMs: 4_000, bytesRead: 1 }] },
+      { running: [{ ranMs: 4_001, bytesRead: 1 }] },
+    ];
+    expect(told(dryad.propose(viewOf([...done, { doneMs: 1_000 }, ...two])))).toEqual([
+      'backup 7 4001',
+      'backup 6 4000',
+    ]);
     expect(told(dryad.propose(viewOf([...done, { doneMs: 4_000 }, ...two])))).toEqual(['backup 7 4001']);
     expect(dryad.propose(viewOf([...done, ...two]))).toEqual([]); // Five of seven are not the end.
   });
 
   it('copies all that remains once nine tenths have finished', () => {
     const running = { running: [{ ranMs: 10, bytesRead: 0.9 * size }] };
-    expect(told(mapreduce.propose(viewOf([...times(18, { doneMs: 100 }), running, running])))).toEqual(['backup 18 10', 'backup 19 10']);
+    expect(told(mapreduce.propose(viewOf([...times(18, { doneMs: 100 }), running, running])))).toEqual([
+      'backup 18 10',
+      'backup 19 10',
+    ]);
     expect(mapreduce.propose(viewOf([...times(17, { doneMs: 100 }), ...times(3, running)]))).toEqual([]);
   });
 });
 
 describe('Spark', () => {
   const after = (ranMs: number, bytesRead: number, done = 9): string[] =>
-    told(spark.propose(viewOf([...times(done, { doneMs: 1_000 }), ...times(10 - done, { running: [{ ranMs, bytesRead }] })])));
+    told(
+      spark.propose(
+        viewOf([...times(done, { doneMs: 1_000 }), ...times(10 - done, { running: [{ ranMs, bytesRead }] })]),
+      ),
+    );
 
   it('copies after three times the median, once nine tenths have finished', () => {
     expect(after(3_000, 1)).toEqual([]);
@@ -76,10 +97,16 @@ describe('Spark', () => {
 describe('Hadoop 2', () => {
   /** Half done after ten reports at an even rate. */
   const even = (ranMs: number): object => ({
-    running: [{ ranMs, bytesRead: size / 2, before: Array.from({ length: 9 }, (_, n) => [(ranMs * (n + 1)) / 10, (size * (n + 1)) / 20]) }],
+    running: [
+      {
+        ranMs,
+        bytesRead: size / 2,
+        before: Array.from({ length: 9 }, (_, n) => [(ranMs * (n + 1)) / 10, (size * (n + 1)) / 20]),
+      },
+    ],
   });
 
-  it('copies the one task of a stage whose end lies farthest beyond a new copy\'s', () => {
+  it("copies the one task of a stage whose end lies farthest beyond a new copy's", () => {
     const view = viewOf([...times(9, { doneMs: 10_000 }), even(12_000), even(30_000), even(20_000)]);
     expect(told(hadoop2.propose(view))).toEqual(['backup 10 20000']);
   });
@@ -107,13 +134,16 @@ describe('Hadoop 2', () => {
 
 describe('Flink', () => {
   it('copies after a minute and 1.5 times the median by input, away from the slow node', () => {
-    const running = (ranMs: number, bytes: number): object => ({ bytes, running: [{ ranMs, bytesRead: 1, node: 'slow' }] });
-    const view = viewOf([
-      ...times(6, { doneMs: 60_000 }), running(90_000, size), running(90_000, 2 * size),
-    ]);
+    const running = (ranMs: number, bytes: number): object => ({
+      bytes,
+      running: [{ ranMs, bytesRead: 1, node: 'slow' }],
+    });
+    const view = viewOf([...times(6, { doneMs: 60_000 }), running(90_000, size), running(90_000, 2 * size)]);
     expect(told(flink.propose(view))).toEqual(['backup 6 0']);
     expect(flink.propose(view)[0]).toMatchObject({ avoidNodes: ['slow'] });
-    expect(flink.propose(viewOf([...times(6, { doneMs: 1_000 }), ...times(2, running(59_999, size))]))).toEqual([]);
+    expect(
+      flink.propose(viewOf([...times(6, { doneMs: 1_000 }), ...times(2, running(59_999, size))])),
+    ).toEqual([]);
   });
 });
 

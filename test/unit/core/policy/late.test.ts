@@ -21,7 +21,8 @@ describe('LATE', () => {
   });
 
   it('leaves a task alone until it has run for a minute', () => {
-    const at = (ranMs: number): string[] => told(late.propose(viewOf([{ running: [{ ranMs, bytesRead: 100 }] }, ...times(6, { doneMs: 10_000 })])));
+    const at = (ranMs: number): string[] =>
+      told(late.propose(viewOf([{ running: [{ ranMs, bytesRead: 100 }] }, ...times(6, { doneMs: 10_000 })])));
     expect(at(59_999)).toEqual([]);
     expect(at(60_000)).toEqual(['backup 0 599940000']);
   });
@@ -32,23 +33,34 @@ describe('LATE', () => {
   });
 
   it('finds no task slow among equals', () => {
-    expect(late.propose(viewOf([...times(3, { running: [slow] }), ...times(9, { doneMs: 1_000_000 })]))).toEqual([]);
+    expect(
+      late.propose(viewOf([...times(3, { running: [slow] }), ...times(9, { doneMs: 1_000_000 })])),
+    ).toEqual([]);
   });
 
   it('ranks a task without progress first', () => {
-    const view = viewOf([{ running: [slow] }, { running: [{ ranMs: 70_000, bytesRead: 0 }] }, ...times(10, { doneMs: 10_000 })]);
+    const view = viewOf([
+      { running: [slow] },
+      { running: [{ ranMs: 70_000, bytesRead: 0 }] },
+      ...times(10, { doneMs: 10_000 }),
+    ]);
     expect(told(late.propose(view))).toEqual(['backup 1 1000000000000', 'backup 0 900000']);
   });
 
   it('allows a tenth of the slots to copies, and at least one', () => {
-    expect([5, 10, 19, 20, 80].map((cluster) => late.copyCap?.(viewOf([{}], { cluster })))).toEqual([1, 1, 1, 2, 8]);
+    expect([5, 10, 19, 20, 80].map((cluster) => late.copyCap?.(viewOf([{}], { cluster })))).toEqual([
+      1, 1, 1, 2, 8,
+    ]);
   });
 
   it('declines nodes strictly below the 25th percentile of progress', () => {
     // The example's nodes at 2.9 min: ten with 2.9 tasks, X with 1, Y with 0.29.
     const fast = Array.from({ length: 10 }, (_, index) => `fast${index}`);
     const view = viewOf([
-      ...fast.flatMap((node) => [...times(2, { doneMs: 60_000, node }), { running: [{ ranMs: 54_000, bytesRead: 0.9 * size, node }] }]),
+      ...fast.flatMap((node) => [
+        ...times(2, { doneMs: 60_000, node }),
+        { running: [{ ranMs: 54_000, bytesRead: 0.9 * size, node }] },
+      ]),
       { doneMs: 174_000, node: 'X' },
       { running: [{ ranMs: 174_000, bytesRead: 0.29 * size, node: 'Y' }] },
     ]);

@@ -10,8 +10,14 @@ const done = times(999, { doneMs: 100_000 });
 const noRestart: PolicyConfigInput = { mantri: { restartsPerTask: 0 } };
 const copyAt = (share: number, ranMs = 100_000): RunningSpec => ({ ranMs, bytesRead: share * size });
 
-const contended = (running: readonly RunningSpec[], config: PolicyConfigInput = noRestart, more: TaskSpec = {}): string[] =>
-  told(mantri.propose(viewOf([...done, { ...more, running }, {}], { config, free: 1 }))).map((each) => each.replace(/ -?\d+$/, ''));
+const contended = (
+  running: readonly RunningSpec[],
+  config: PolicyConfigInput = noRestart,
+  more: TaskSpec = {},
+): string[] =>
+  told(mantri.propose(viewOf([...done, { ...more, running }, {}], { config, free: 1 }))).map((each) =>
+    each.replace(/ -?\d+$/, ''),
+  );
 const spare = (running: readonly RunningSpec[], more: TaskSpec = {}): string[] =>
   told(mantri.propose(viewOf([...done, { ...more, running }]))).map((each) => each.replace(/ -?\d+$/, ''));
 
@@ -81,7 +87,9 @@ describe('Mantri with slots to spare', () => {
 describe('outrider', () => {
   it('says that more input explains a slow task', () => {
     const view = viewOf([...done, { bytes: 10 * size, running: [copyAt(1)] }]);
-    expect(outrider.propose(view)).toMatchObject([{ kind: 'decline', reason: 'input-explained', facts: { remMs: 900_000, slownessForInput: 1 } }]);
+    expect(outrider.propose(view)).toMatchObject([
+      { kind: 'decline', reason: 'input-explained', facts: { remMs: 900_000, slownessForInput: 1 } },
+    ]);
   });
 
   it('copies a slow task away from where it runs', () => {

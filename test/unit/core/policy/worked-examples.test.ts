@@ -8,8 +8,13 @@ function slowNodes(slowNodeThreshold: number): Toy {
   const minutes: Readonly<Record<string, number>> = { X: 2.9, Y: 10 };
   const fast = Array.from({ length: 10 }, (_, index) => `fast${index}`);
   return {
-    policy: 'late', config: { late: { slowNodeThreshold } }, inputBytes: Array.from({ length: 32 }, () => 60_000),
-    slots: [...fast, 'X', 'Y'], durationMs: ({ node }) => (minutes[node] ?? 1) * minute, stepMs: 1_000, maxSteps: 1_000,
+    policy: 'late',
+    config: { late: { slowNodeThreshold } },
+    inputBytes: Array.from({ length: 32 }, () => 60_000),
+    slots: [...fast, 'X', 'Y'],
+    durationMs: ({ node }) => (minutes[node] ?? 1) * minute,
+    stepMs: 1_000,
+    maxSteps: 1_000,
   };
 }
 
@@ -33,9 +38,13 @@ describe('LATE on a slow node', () => {
 
 /** Mantri Fig. 8: seven tasks on two slots; the fifth takes 5t where a new copy takes t. */
 const seven: Toy = {
-  policy: 'none', inputBytes: [1, 1, 1, 2, 1, 2, 2].map((size) => size * 1_000_000), slots: ['A', 'B'],
-  durationMs: ({ task, attempt }) => (task === 4 && attempt === 0 ? 5 : ([1, 1, 1, 2, 1, 2, 2][task] ?? 1)) * minute,
-  stepMs: minute / 10, maxSteps: 200,
+  policy: 'none',
+  inputBytes: [1, 1, 1, 2, 1, 2, 2].map((size) => size * 1_000_000),
+  slots: ['A', 'B'],
+  durationMs: ({ task, attempt }) =>
+    (task === 4 && attempt === 0 ? 5 : ([1, 1, 1, 2, 1, 2, 2][task] ?? 1)) * minute,
+  stepMs: minute / 10,
+  maxSteps: 200,
 };
 
 describe('Mantri on seven tasks and two slots', () => {
