@@ -2,8 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { CloudWatchLogReader } from '../../src/adapters/aws/cloudwatch-log-reader.ts';
 import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { type ApiClient, makeApiClient } from '../../src/cli/api-client.ts';
@@ -59,16 +61,24 @@ export class EmbeddedSystem {
     return (await this.api.submit({ spec })).jobId;
   }
 
-  async ended(jobId: string): Promise<JobRecord> {
-    return this.until(`the end of ${jobId}`, async () => {
-      const job = await this.api.job(jobId);
-      return finalJobStates.includes(job.state) ? job : undefined;
-    });
+  async ended(jobId: string, limitMs: number = jobLimitMs): Promise<JobRecord> {
+    return this.until(
+      `the end of ${jobId}`,
+      async () => {
+        const job = await this.api.job(jobId);
+        return finalJobStates.includes(job.state) ? job : undefined;
+      },
+      limitMs,
+    );
   }
 
   /** Asks until there is an answer, but not for ever. */
-  async until<T>(what: string, ask: () => Promise<T | undefined> | T | undefined): Promise<T> {
-    for (let waited = 0; waited < jobLimitMs; waited += pollMs) {
+  async until<T>(
+    what: string,
+    ask: () => Promise<T | undefined> | T | undefined,
+    limitMs: number = jobLimitMs,
+  ): Promise<T> {
+    for (let waited = 0; waited < limitMs; waited += pollMs) {
       const answer = await ask();
       if (answer !== undefined) return answer;
       await delay(pollMs);
@@ -106,4 +116,11 @@ export class EmbeddedSystem {
     const table = new DynamoTable(client, this.stack.outputs[OutputName.table] ?? '');
     return (await new DynamoCapacityLedger(table).view()).usedSlots;
   }
+}
+
+/** The logs of a stack, over its CloudWatch Logs. */
+export function makeLogs({ region, credentials, environment, outputs }: LocalStack): CloudWatchLogReader {
+  const endpoint = environment['AWS_ENDPOINT_URL_CLOUDWATCH_LOGS'] ?? '';
+  const client = new CloudWatchLogsClient({ region, credentials, endpoint });
+  return new CloudWatchLogReader(client, outputs[OutputName.logGroup] ?? '');
 }
