@@ -4,7 +4,7 @@ import { type Check, type CheckKind, intervalText, rounded } from './experiment.
 /** A number that must come out as it is in the paper, to a millionth. */
 export function exactly(what: string, paper: number, got: number | undefined): Check {
   const ok = got !== undefined && Math.abs(got - paper) <= 1e-6 * Math.max(1, Math.abs(paper));
-  return { what, paper, got: got === undefined ? 'nothing' : rounded(got), rule: 'equal', kind: 'value', ok };
+  return { what, paper: rounded(paper), got: got === undefined ? 'nothing' : rounded(got), rule: 'equal', kind: 'value', ok };
 }
 
 /** A text that must be as in the paper. */
