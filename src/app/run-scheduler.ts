@@ -192,7 +192,9 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     apply(deps, session, last, entry.at);
     session.version = entry.version;
   }
-  await append(deps, session, { decisions: [], refusals: [] }, now); // Fences off whoever held the lease before.
+  // Fences off whoever held the lease before. The entry repeats the last one's decisions, for it is the last one now:
+  // should this scheduler die before it has performed them, the next one finds them there.
+  await append(deps, session, { decisions: last, refusals: [] }, now);
   await perform(deps, session, last, now);
   await readChanges(deps, session, now);
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });

@@ -206,6 +206,27 @@ describe('runScheduler', () => {
     ]);
   });
 
+  it('writes what a stage reads although two schedulers in a row died before they could', async () => {
+    const never = new Promise<never>(() => undefined);
+    const dying = {
+      ...system.deps,
+      objects: Object.assign(Object.create(system.objects) as typeof system.objects, {
+        write: (...args: Parameters<typeof system.objects.write>) =>
+          args[0].key.includes('/inputs/reduce/') ? never : system.objects.write(...args),
+      }),
+    };
+    for (const owner of ['first', 'second']) {
+      runScheduler(dying, jobId, stay(owner)).catch(() => undefined);
+      for (let step = 0; step < 80; step++) await system.clock.advance(50);
+    }
+    system.onLaunch = async (payload) => {
+      for (const { key } of payload.inputs) expect(await system.objects.head({ bucket: 'data', key })).toBeDefined();
+      await system.succeed(payload);
+      return 'accepted';
+    };
+    expect(await schedule('third')).toEqual({ jobId, outcome: 'finish' });
+  });
+
   it('stops a scheduler that lost its lease at its next decision', async () => {
     system.onLaunch = () => Promise.resolve('accepted');
     const slow = { now: () => system.clock.now(), sleep: () => system.clock.sleep(durationMs(10_000)) };
