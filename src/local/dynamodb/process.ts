@@ -47,12 +47,12 @@ const require = createRequire(import.meta.url);
 /**
  * Starts the program under a shell that becomes it (`exec`, so the id is the database's own)
  * after leaving a watchdog behind. The watchdog reads a pipe that only this process holds: a
- * line means that the database has ended by itself; the end of the pipe means that this
+ * line means that the database is being ended; the end of the pipe means that this
  * process is gone, even by `kill -9`, and the database must go too. `$$` in a subshell is
  * still the id of the shell that becomes the database.
  */
 const WATCHED_EXEC =
-  'exec 3<&0; (if ! read -r line <&3; then kill -TERM $$; sleep 1; kill -KILL $$; fi) >/dev/null 2>&1 & ' +
+  'exec 3<&0; (if ! read -r line <&3; then kill -TERM $$ && sleep 1 && kill -KILL $$; fi) >/dev/null 2>&1 & ' +
   'exec "$@" </dev/null 3<&-';
 
 /**
@@ -88,8 +88,6 @@ async function startOn(engine: DynamoDbEngine, dir: string, port: number): Promi
   const log = collectLog(child);
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => {
-      // The watchdog must not signal an id that now belongs to nobody.
-      child.stdin.end('ended\n');
       resolve();
     });
     child.once('error', () => {
@@ -100,6 +98,8 @@ async function startOn(engine: DynamoDbEngine, dir: string, port: number): Promi
 
   const endpoint = `http://127.0.0.1:${String(port)}`;
   const close = async (): Promise<void> => {
+    // The watchdog must not signal an id that soon belongs to nobody. Told before the end: Node closes the pipe at it.
+    if (child.stdin.writable) child.stdin.end('ended\n');
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
     const isGone = await Promise.race([exited.then(() => true), delay(END_LIMIT_MS, false, { ref: false })]);
     if (!isGone) {
