@@ -204,4 +204,29 @@ describe('the arbiter', () => {
     launchOwed(ledger, () => (task === undefined ? [] : [{ task, reason: 'retry' }]));
     expect(summary(ledger)).toEqual(['launch map/0/1 backup', 'launch map/0/2 retry']);
   });
+
+  it('does not restart where the only place for it is a node to be avoided', () => {
+    const view = viewOf([one], { free: 0 });
+    const ledger = ledgerOf(view, { killFreesSlot: true, freeNodes: [] });
+    dispose(ledger, proposals(view, [['restart', 0, 0, ['a']]]));
+    expect(summary(ledger)).toEqual(['refuse map/0 slow-node']);
+    const inPlace = ledgerOf(view, { killFreesSlot: true, freeNodes: [] });
+    dispose(inPlace, proposals(view, [['restart', 0, 0, ['b']]]));
+    expect(summary(inPlace)).toEqual(['cancel map/0/0 restarted', 'launch map/0/1 restart']);
+  });
+
+  it('keeps owed launches off declined nodes, but not where nothing runs', () => {
+    const owed = (view: PolicyView, index: number) => () => {
+      const task = view.state.stages[0]?.tasks[index];
+      return task === undefined ? [] : [{ task, reason: 'first' as const }];
+    };
+    const busy = viewOf([one, {}], { free: 1 });
+    const waiting = ledgerOf(busy, { freeNodes: ['slow'] });
+    launchOwed(waiting, owed(busy, 1), ['slow']);
+    expect(summary(waiting)).toEqual(['refuse map/1 slow-node']);
+    const idle = viewOf([{}], { free: 1 });
+    const begun = ledgerOf(idle, { freeNodes: ['slow'] });
+    launchOwed(begun, owed(idle, 0), ['slow']);
+    expect(summary(begun)).toEqual(['launch map/0/0 first']);
+  });
 });

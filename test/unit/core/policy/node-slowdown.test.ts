@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest';
+import { nodesInSpell, nodeSlowdowns, slowNodesBy } from '../../../../src/core/policy/node-slowdown.ts';
+import { outrider } from '../../../../src/core/policy/outrider/outrider.ts';
+import { type RunningSpec, times, viewOf } from '../../../support/policy-views.ts';
+
+const size = 1_000_000;
+const done = times(20, { doneMs: 100_000, node: 'ordinary' });
+
+describe('slowness of nodes', () => {
+  it('is the least that a node takes for a byte, so that one unlucky task does not convict it', () => {
+    const view = viewOf([
+      ...done,
+      { doneMs: 1_000_000, node: 'unlucky' },
+      { doneMs: 110_000, node: 'unlucky' },
+      { doneMs: 300_000, node: 'slow' },
+      { running: [{ ranMs: 100_000, bytesRead: 0.25 * size, node: 'slow' }] },
+    ]);
+    const slowdowns = nodeSlowdowns(view);
+    expect(slowdowns.get('unlucky')).toBeCloseTo(1.1, 9);
+    expect(slowdowns.get('slow')).toBeCloseTo(3, 9);
+    expect(slowNodesBy(view, 2)).toEqual(['slow']);
+  });
+
+  it('is unknown from one task', () => {
+    expect([...nodeSlowdowns(viewOf([...done, { doneMs: 900_000, node: 'new' }])).keys()]).toEqual([
+      'ordinary',
+    ]);
+  });
+
+  it('goes by the last three tasks, whatever was before', () => {
+    const tasks = [
+      ...times(5, { doneMs: 500_000, node: 'mended' }),
+      ...times(3, { doneMs: 100_000, node: 'mended' }),
+    ];
+    expect(slowNodesBy(viewOf([...done, ...tasks]), 2)).toEqual([]);
+  });
+
+  it('measures bytes, not tasks', () => {
+    const big = times(2, { bytes: 10 * size, doneMs: 1_000_000, node: 'big' });
+    expect(nodeSlowdowns(viewOf([...done, ...big])).get('big')).toBeCloseTo(1, 9);
+  });
+
+  it('shows a spell once two attempts of a node have slowed down', () => {
+    const slowed = (node: string): RunningSpec => ({
+      ranMs: 60_000,
+      bytesRead: 0.52 * size,
+      node,
+      before: [
+        [50_000, 0.5 * size],
+        [55_000, 0.51 * size],
+      ],
+    });
+    const fast: RunningSpec = { ...slowed('half'), bytesRead: 0.6 * size };
+    const view = viewOf([
+      ...done,
+      { running: [slowed('spell')] },
+      { running: [slowed('spell')] },
+      { running: [slowed('alone')] },
+      { running: [slowed('half')] },
+      { running: [fast] },
+    ]);
+    expect(nodesInSpell(view, 2, 2)).toEqual(['spell']);
+    expect(slowNodesBy(view, 2)).toEqual([]);
+  });
+});
+
+describe('nodes that outrider declines for tasks that wait', () => {
+  const slow = [
+    ...times(3, { doneMs: 300_000, node: 'slow' }),
+    ...times(3, { doneMs: 900_000, node: 'slower' }),
+  ];
+  const nodes = ['a', 'b'].flatMap((node) => times(3, { doneMs: 100_000, node }));
+  const declined = (waiting: number): readonly string[] | undefined =>
+    outrider.declinedNodes?.(viewOf([...done, ...nodes, ...slow, ...times(waiting, {})], { free: 10 }));
+
+  it('are those on which a task would outlast all the waves that are left', () => {
+    expect(declined(10)).toEqual(['slower', 'slow']);
+    expect(declined(30)).toEqual(['slower']);
+    expect(declined(90)).toEqual([]);
+  });
+
+  it('are none where nothing waits, and at most half of all', () => {
+    expect(declined(0)).toEqual([]);
+    const mostly = viewOf([...times(20, { doneMs: 100_000, node: 'only' }), ...slow, {}], { free: 10 });
+    expect(outrider.declinedNodes?.(mostly)).toEqual(['slower']);
+  });
+});
