@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { processConsole, type Console } from './console.ts';
 import { describeFailure, ExitCode, exitCodeOf } from './failures.ts';
+import { addExperimentsCommand } from './experiments-command.ts';
 import { addJobCommands } from './job-commands.ts';
 import { addLocalCommand } from './local-command.ts';
 import { addLogsCommand } from './logs-command.ts';
@@ -64,6 +65,7 @@ function makeProgram(console: Console, done: (exitCode: number) => void): Comman
   addSubmitCommand(program, console, done);
   addJobCommands(program, console, done);
   addLogsCommand(program, console);
+  addExperimentsCommand(program, console);
   return program;
 }
 

@@ -12,14 +12,14 @@ export const same = (what: string, paper: string, got: string): Check => ({
   what, paper, got, rule: 'the same', kind: 'value', ok: got === paper,
 });
 
-/** A mean over seeds that must be the paper's number, give or take `tolerance` (in its unit). */
+/** A mean over seeds whose 95 % interval must meet the paper's number, give or take `tolerance` (in its unit). */
 export function within(
   what: string, paper: number, got: MeanInterval, terms: { readonly tolerance: number; readonly why: string; readonly kind?: CheckKind },
 ): Check {
   const { tolerance, why, kind = 'value' } = terms;
   return {
-    what, paper, got: intervalText(got), rule: `the mean within ${rounded(tolerance)} of the paper's (${why})`, kind,
-    ok: Math.abs(got.mean - paper) <= tolerance,
+    what, paper, got: intervalText(got), rule: `the interval over runs meets the paper's ± ${rounded(tolerance)} (${why})`, kind,
+    ok: got.low <= paper + tolerance && got.high >= paper - tolerance,
   };
 }
 

@@ -1,0 +1,8 @@
+import type { Experiment } from './experiment.ts';
+import { lateExamples } from './late-examples.ts';
+import { lateMixes } from './late-mixes.ts';
+import { lateSleep } from './late-sleep.ts';
+import { mantriExample } from './mantri-example.ts';
+
+/** All experiments, in the order in which they are listed and run. */
+export const experiments: readonly Experiment[] = [lateSleep, lateMixes, lateExamples, mantriExample];
