@@ -27,7 +27,8 @@ const choppedShare = 0.25;
 const knownAttempts = 8;
 
 /** ⌈n / slots⌉ waves of equal tasks. No tasks take no time. */
-export const wavesMs = (tasks: number, slots: number, eachMs: number): number => Math.ceil(tasks / slots) * eachMs;
+export const wavesMs = (tasks: number, slots: number, eachMs: number): number =>
+  Math.ceil(tasks / slots) * eachMs;
 
 /** A stage of which all tasks take the mean time, with the slowest `choppedShare` left out of the mean or not. */
 function noSkewMs(taskMs: readonly number[], slots: number, chop: boolean): number {
@@ -37,7 +38,9 @@ function noSkewMs(taskMs: readonly number[], slots: number, chop: boolean): numb
 }
 
 /** The end of a job whose stages take the given times, each after the last of those it reads. */
-function criticalPathMs(stages: readonly { readonly upstream: readonly number[]; readonly lengthMs: number }[]): number {
+function criticalPathMs(
+  stages: readonly { readonly upstream: readonly number[]; readonly lengthMs: number }[],
+): number {
   const ends: number[] = [];
   for (const { upstream, lengthMs } of stages) {
     ends.push(upstream.reduce((latest, place) => Math.max(latest, ends[place] ?? 0), 0) + lengthMs);
@@ -53,7 +56,9 @@ function criticalPathMs(stages: readonly { readonly upstream: readonly number[];
  */
 export function idealTimes({ stages }: Pick<JobOutcome, 'stages'>, slots: number): IdealTimes {
   const path = (chop: boolean): number =>
-    criticalPathMs(stages.map(({ taskMs, upstream }) => ({ upstream, lengthMs: noSkewMs(taskMs, slots, chop) })));
+    criticalPathMs(
+      stages.map(({ taskMs, upstream }) => ({ upstream, lengthMs: noSkewMs(taskMs, slots, chop) })),
+    );
   return { noSkewMs: path(false), noSkewChopTailMs: path(true) };
 }
 
@@ -102,7 +107,9 @@ function clairvoyantTimes(job: SimJob, scenario: Scenario, speeds: readonly numb
   });
   return {
     boundMs: criticalPathMs(stages.map(({ upstream, boundMs }) => ({ upstream, lengthMs: boundMs }))),
-    scheduleMs: criticalPathMs(stages.map(({ upstream, scheduleMs }) => ({ upstream, lengthMs: scheduleMs }))),
+    scheduleMs: criticalPathMs(
+      stages.map(({ upstream, scheduleMs }) => ({ upstream, lengthMs: scheduleMs })),
+    ),
   };
 }
 
@@ -115,7 +122,9 @@ function clairvoyantTimes(job: SimJob, scenario: Scenario, speeds: readonly numb
 export function clairvoyantTimesOf(scenario: Scenario, seed: string): ClairvoyantTimes[] {
   const rng = createRng(`${scenario.name}/${seed}`);
   const pool = new NodePool(scenario.cluster, rng.fork('cluster'));
-  const speeds = pool.nodes.flatMap(({ baseSpeed, group }) => Array.from({ length: group.slots }, () => baseSpeed));
+  const speeds = pool.nodes.flatMap(({ baseSpeed, group }) =>
+    Array.from({ length: group.slots }, () => baseSpeed),
+  );
   speeds.sort((a, b) => b - a);
   return buildJobs(scenario, seed, rng.fork('jobs')).map((job) => clairvoyantTimes(job, scenario, speeds));
 }

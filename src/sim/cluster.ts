@@ -25,7 +25,8 @@ export interface ClusterParts {
   readonly onLeave: (worker: SimWorker, ending: Ending) => void;
 }
 
-const perMs = (bytesPerS: number | undefined): number => (bytesPerS === undefined ? Infinity : bytesPerS / 1_000);
+const perMs = (bytesPerS: number | undefined): number =>
+  bytesPerS === undefined ? Infinity : bytesPerS / 1_000;
 
 /** The machines: takes attempts in, runs them on nodes at their speeds, and lets things go wrong. */
 export class Cluster implements WorkerHost {
@@ -52,7 +53,10 @@ export class Cluster implements WorkerHost {
     this.rng = parts.rng.fork('launches');
     const { cluster } = parts.scenario;
     this.pool = new NodePool(cluster, parts.rng);
-    const links = cluster.zones.map((zone) => ({ upBytesPerMs: perMs(zone.upBytesPerS), downBytesPerMs: perMs(zone.downBytesPerS) }));
+    const links = cluster.zones.map((zone) => ({
+      upBytesPerMs: perMs(zone.upBytesPerS),
+      downBytesPerMs: perMs(zone.downBytesPerS),
+    }));
     this.network = new FluidNetwork(parts.queue, parts.now, links, perMs(cluster.flowBytesPerS));
     if (cluster.cold !== undefined) {
       const { environments, perMs: windowMs } = cluster.cold;
@@ -92,7 +96,9 @@ export class Cluster implements WorkerHost {
 
   /** Notes where a committed output lies, and whether it will be there when it is read. */
   keepOutput(jobId: JobId, { attemptId }: TaskResult): void {
-    const worker = this.workers.get(keyOf(jobId, attemptId))?.find(({ claimedAt }) => claimedAt !== undefined);
+    const worker = this.workers
+      .get(keyOf(jobId, attemptId))
+      ?.find(({ claimedAt }) => claimedAt !== undefined);
     invariant(worker !== undefined, 'a result of an attempt that does not run', { attemptId });
     const { stage, task } = worker.assignment;
     stage.madeBytes[worker.node.zone] = (stage.madeBytes[worker.node.zone] ?? 0) + task.outputBytes;
@@ -108,7 +114,10 @@ export class Cluster implements WorkerHost {
     const keepWarmMs = this.scenario.cluster.cold?.keepWarmMs ?? Infinity;
     // A dead environment is not warm; a fixed node is as it was.
     const isGone = ending === 'died' && worker.node.group.elastic;
-    this.pool.release(worker.node, isGone ? -1 : worker.node.group.elastic ? this.now() + keepWarmMs : Infinity);
+    this.pool.release(
+      worker.node,
+      isGone ? -1 : worker.node.group.elastic ? this.now() + keepWarmMs : Infinity,
+    );
     this.parts.onLeave(worker, ending);
   }
 
@@ -118,7 +127,9 @@ export class Cluster implements WorkerHost {
     invariant(job !== undefined, 'a launch for no job', { jobId });
     const { stage: name, task: index, attempt: number } = attemptParts(attemptId);
     const { stage, task } = taskOfJob(job, name, index);
-    const faults = this.faultsGoOn() ? this.scenario.faults : { ...this.scenario.faults, attemptFailure: 0, lostAttempt: 0 };
+    const faults = this.faultsGoOn()
+      ? this.scenario.faults
+      : { ...this.scenario.faults, attemptFailure: 0, lostAttempt: 0 };
     const draw = drawAttempt(stage, task, number, faults);
     const rng = this.rng.fork(`${jobId}/${attemptId}/${this.deliveries++}`);
     const worker = new SimWorker(this, { job, stage, task, attemptId, draw }, node, rng);
@@ -150,32 +161,59 @@ export class Cluster implements WorkerHost {
     const { crashes } = this.scenario.faults;
     if (spells !== undefined) {
       const rng = node.rng.fork('spells');
-      const begin = (): void => { this.pool.setSpell(node, Math.max(1, sample(spells.slowdown, rng))); };
-      this.alternate({ node, rng, everyMs: spells.everyMs, lastsMs: spells.lastsMs, begin, end: () => { this.pool.setSpell(node, 1); } });
+      const begin = (): void => {
+        this.pool.setSpell(node, Math.max(1, sample(spells.slowdown, rng)));
+      };
+      this.alternate({
+        node,
+        rng,
+        everyMs: spells.everyMs,
+        lastsMs: spells.lastsMs,
+        begin,
+        end: () => {
+          this.pool.setSpell(node, 1);
+        },
+      });
     }
     if (crashes === undefined) return;
     const rng = node.rng.fork('crashes');
-    const end = (): void => { this.pool.setUp(node, true); };
-    this.alternate({ node, rng, everyMs: crashes.everyMs, lastsMs: crashes.repairMs, begin: () => this.crash(node), end });
+    const end = (): void => {
+      this.pool.setUp(node, true);
+    };
+    this.alternate({
+      node,
+      rng,
+      everyMs: crashes.everyMs,
+      lastsMs: crashes.repairMs,
+      begin: () => this.crash(node),
+      end,
+    });
   }
 
   /** Good and bad times of a node in turn, until faults stop. */
   private alternate(troubles: {
-    node: SimNode; rng: Rng; everyMs: Distribution; lastsMs: Distribution; begin: () => void | Promise<void>; end: () => void;
+    node: SimNode;
+    rng: Rng;
+    everyMs: Distribution;
+    lastsMs: Distribution;
+    begin: () => void | Promise<void>;
+    end: () => void;
   }): void {
     const { node, rng, everyMs, lastsMs, begin, end } = troubles;
     const after = (length: Distribution, kind: string, run: () => void | Promise<void>): void => {
       const waitMs = Math.max(1, sampleMs(length, rng));
       this.queue.schedule(epochMs(this.now() + waitMs), { kind, subject: node.name, run });
     };
-    const good = (): void => { after(everyMs, 'trouble', async () => {
-      if (!this.faultsGoOn()) return;
-      await begin();
-      after(lastsMs, 'relief', () => {
-        end();
-        good();
+    const good = (): void => {
+      after(everyMs, 'trouble', async () => {
+        if (!this.faultsGoOn()) return;
+        await begin();
+        after(lastsMs, 'relief', () => {
+          end();
+          good();
+        });
       });
-    }); };
+    };
     good();
   }
 

@@ -10,7 +10,12 @@ const plainSchema = z.union([
   z.discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('uniform'), min: atLeastZero, max: atLeastZero }),
     /** The sum of `count` uniform draws: a task that sleeps so often. */
-    z.strictObject({ kind: z.literal('uniform-sum'), count: z.int().min(1).max(10_000), min: atLeastZero, max: atLeastZero }),
+    z.strictObject({
+      kind: z.literal('uniform-sum'),
+      count: z.int().min(1).max(10_000),
+      min: atLeastZero,
+      max: atLeastZero,
+    }),
     z.strictObject({ kind: z.literal('exponential'), mean: positive }),
     /** Normal, cut at 0. */
     z.strictObject({ kind: z.literal('normal'), mean: atLeastZero, sd: atLeastZero }),
@@ -23,7 +28,10 @@ const plainSchema = z.union([
     /** The inverse distribution function by points [share, value] from share 0 to 1, straight between them. */
     z.strictObject({
       kind: z.literal('quantiles'),
-      points: z.array(z.tuple([z.number().min(0).max(1), atLeastZero])).min(2).max(10_000),
+      points: z
+        .array(z.tuple([z.number().min(0).max(1), atLeastZero]))
+        .min(2)
+        .max(10_000),
     }),
   ]),
 ]);
@@ -35,7 +43,10 @@ const plainSchema = z.union([
 export const distributionSchema = z.union([
   plainSchema,
   z.strictObject({
-    kind: z.literal('mixture'), probability: z.number().min(0).max(1), outlier: plainSchema, usual: plainSchema,
+    kind: z.literal('mixture'),
+    probability: z.number().min(0).max(1),
+    outlier: plainSchema,
+    usual: plainSchema,
   }),
 ]);
 export type Distribution = z.output<typeof distributionSchema>;
@@ -59,21 +70,29 @@ function uniformSum({ count, min, max }: { count: number; min: number; max: numb
 export function sample(distribution: Distribution, rng: Rng): number {
   if (typeof distribution === 'number') return distribution;
   switch (distribution.kind) {
-    case 'uniform': return distribution.min + rng.next() * (distribution.max - distribution.min);
-    case 'uniform-sum': return uniformSum(distribution, rng);
-    case 'exponential': return -distribution.mean * Math.log(1 - rng.next());
-    case 'normal': return Math.max(0, distribution.mean + distribution.sd * normal(rng));
-    case 'lognormal': return distribution.median * Math.exp(distribution.sigma * normal(rng));
+    case 'uniform':
+      return distribution.min + rng.next() * (distribution.max - distribution.min);
+    case 'uniform-sum':
+      return uniformSum(distribution, rng);
+    case 'exponential':
+      return -distribution.mean * Math.log(1 - rng.next());
+    case 'normal':
+      return Math.max(0, distribution.mean + distribution.sd * normal(rng));
+    case 'lognormal':
+      return distribution.median * Math.exp(distribution.sigma * normal(rng));
     case 'pareto': {
       const drawn = distribution.scale / (1 - rng.next()) ** (1 / distribution.shape);
       return Math.min(drawn, distribution.max ?? drawn);
     }
-    case 'empirical': return distribution.values[Math.floor(rng.next() * distribution.values.length)] ?? 0;
-    case 'quantiles': return interpolate(distribution.points, rng.next());
+    case 'empirical':
+      return distribution.values[Math.floor(rng.next() * distribution.values.length)] ?? 0;
+    case 'quantiles':
+      return interpolate(distribution.points, rng.next());
     case 'mixture':
       return sample(rng.next() < distribution.probability ? distribution.outlier : distribution.usual, rng);
   }
 }
 
 /** A length of time drawn in whole milliseconds. */
-export const sampleMs = (distribution: Distribution, rng: Rng): number => Math.round(sample(distribution, rng));
+export const sampleMs = (distribution: Distribution, rng: Rng): number =>
+  Math.round(sample(distribution, rng));

@@ -90,7 +90,10 @@ export class FluidNetwork {
     if (there !== undefined) return there;
     const pair: ZonePair = {
       links: from === to ? [] : [2 * from, 2 * to + 1],
-      pending: new Heap<Flow>((a, b) => a.endsAtBytes < b.endsAtBytes), flows: 0, servedBytes: 0, rate: 0,
+      pending: new Heap<Flow>((a, b) => a.endsAtBytes < b.endsAtBytes),
+      flows: 0,
+      servedBytes: 0,
+      rate: 0,
     };
     this.pairs.set(key, pair);
     return pair;
@@ -126,9 +129,14 @@ export class FluidNetwork {
     for (const [index, pair] of active.entries()) pair.rate = rates[index] ?? 0;
     const waitMs = active.reduce((least, pair) => Math.min(least, this.waitMsOf(pair)), Infinity);
     cancelEvent(this.next);
-    this.next = waitMs === Infinity
-      ? undefined
-      : this.queue.schedule(epochMs(this.now() + Math.ceil(waitMs)), { kind: 'rates', subject: '', run: () => this.settle() });
+    this.next =
+      waitMs === Infinity
+        ? undefined
+        : this.queue.schedule(epochMs(this.now() + Math.ceil(waitMs)), {
+            kind: 'rates',
+            subject: '',
+            run: () => this.settle(),
+          });
   }
 
   private completed(): Flow[] {

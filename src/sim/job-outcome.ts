@@ -6,13 +6,20 @@ import type { AttemptOutcome, JobOutcome, StageOutcome } from './outcome.ts';
 /** From the first claim of any attempt of a task to its result; undefined without either. */
 function taskMs(task: TaskView): number | undefined {
   if (task.result === undefined) return undefined;
-  const first = task.attempts.reduce((least, { claimedAt }) => Math.min(least, claimedAt ?? Infinity), Infinity);
+  const first = task.attempts.reduce(
+    (least, { claimedAt }) => Math.min(least, claimedAt ?? Infinity),
+    Infinity,
+  );
   return first === Infinity ? undefined : task.result.committedAt - first;
 }
 
 function stageOutcome(stage: StageView): StageOutcome {
   return {
-    name: stage.shape.name, tasks: stage.tasks.length, upstream: stage.shape.upstream, openedAtMs: stage.openedAt, doneAtMs: stage.doneAt,
+    name: stage.shape.name,
+    tasks: stage.tasks.length,
+    upstream: stage.shape.upstream,
+    openedAtMs: stage.openedAt,
+    doneAtMs: stage.doneAt,
     taskMs: stage.tasks.flatMap((task) => taskMs(task) ?? []),
   };
 }
@@ -28,17 +35,28 @@ function lastCommitMs(state: JobState): number {
 /** What became of a job. `attempts` holds all its deliveries, in the order in which they left their slots. */
 export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[]): JobOutcome {
   const { job, session, state, error } = run;
-  invariant(session !== undefined && (state === 'succeeded' || state === 'failed'), 'the job has not ended', { jobId: job.id });
+  invariant(session !== undefined && (state === 'succeeded' || state === 'failed'), 'the job has not ended', {
+    jobId: job.id,
+  });
   for (const attempt of attempts) attempt.reason = session.state.attempts.get(attempt.attemptId)?.reason;
-  const startedAtMs = attempts.reduce((first, { claimedAtMs }) => Math.min(first, claimedAtMs ?? Infinity), Infinity);
+  const startedAtMs = attempts.reduce(
+    (first, { claimedAtMs }) => Math.min(first, claimedAtMs ?? Infinity),
+    Infinity,
+  );
   return {
-    jobId: job.id, index: job.index, name: job.scenario.name, policy: job.scenario.policy, state, error,
+    jobId: job.id,
+    index: job.index,
+    name: job.scenario.name,
+    policy: job.scenario.policy,
+    state,
+    error,
     tasks: job.stages.reduce((sum, { tasks }) => sum + tasks.length, 0),
     arrivedAtMs: job.arrivesAt,
     startedAtMs: startedAtMs === Infinity ? undefined : startedAtMs,
     completedAtMs: state === 'failed' ? run.endedAtMs : lastCommitMs(session.state),
     deadlineMs: job.scenario.deadlineMs,
     stages: session.state.stages.map(stageOutcome),
-    attempts, dollars: run.dollars,
+    attempts,
+    dollars: run.dollars,
   };
 }

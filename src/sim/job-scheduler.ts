@@ -31,6 +31,8 @@ export interface JobSchedulerParts {
   readonly jobs: readonly SimJob[];
   /** Adds a line to the trace. */
   readonly note: (kind: string, subject: string) => void;
+  /** Attempts of a job that occupy a slot. */
+  readonly activeOf: (jobId: JobId) => number;
   /** A job has ended; attempts of it may still run. */
   readonly onEnd: (run: JobRun) => void;
 }
@@ -50,11 +52,21 @@ export class JobScheduler {
   constructor(parts: JobSchedulerParts) {
     this.parts = parts;
     this.runs = parts.jobs.map((job): JobRun => ({
-      job, state: 'waiting', session: undefined, nextTick: undefined, error: undefined, endedAtMs: 0, dollars: 0,
+      job,
+      state: 'waiting',
+      session: undefined,
+      nextTick: undefined,
+      error: undefined,
+      endedAtMs: 0,
+      dollars: 0,
     }));
     for (const run of this.runs) {
       this.byId.set(run.job.id, run);
-      parts.queue.schedule(run.job.arrivesAt, { kind: 'arrive', subject: run.job.id, run: () => this.begin(run) });
+      parts.queue.schedule(run.job.arrivesAt, {
+        kind: 'arrive',
+        subject: run.job.id,
+        run: () => this.begin(run),
+      });
     }
   }
 
@@ -83,7 +95,11 @@ export class JobScheduler {
   private tickAt(run: JobRun, atMs: number): void {
     if (run.nextTick !== undefined && !run.nextTick.cancelled && run.nextTick.at <= atMs) return;
     cancelEvent(run.nextTick);
-    run.nextTick = this.parts.queue.schedule(epochMs(atMs), { kind: 'tick', subject: run.job.id, run: () => this.tick(run) });
+    run.nextTick = this.parts.queue.schedule(epochMs(atMs), {
+      kind: 'tick',
+      subject: run.job.id,
+      run: () => this.tick(run),
+    });
   }
 
   private async begin(run: JobRun): Promise<void> {
@@ -93,9 +109,24 @@ export class JobScheduler {
     const plan = planOf(job);
     const spec: JobSpec = { version: 1, name: plan.name, stages: [], policy: plan.policy };
     await deps.jobs.create({
-      jobId: job.id, name: plan.name, spec, specDigest: '', state: 'running', createdAt: now, startedAt: now, shards: 1,
-      ...(job.scenario.deadlineMs === undefined ? {} : { deadlineAt: epochMs(now + job.scenario.deadlineMs) }),
-      output: `s3://${deps.dataBucket}/output/${job.id}/`, stages: [], attempts: noAttempts, counters: {}, workerMs: 0, dollars: 0, parts: [],
+      jobId: job.id,
+      name: plan.name,
+      spec,
+      specDigest: '',
+      state: 'running',
+      createdAt: now,
+      startedAt: now,
+      shards: 1,
+      ...(job.scenario.deadlineMs === undefined
+        ? {}
+        : { deadlineAt: epochMs(now + job.scenario.deadlineMs) }),
+      output: `s3://${deps.dataBucket}/output/${job.id}/`,
+      stages: [],
+      attempts: noAttempts,
+      counters: {},
+      workerMs: 0,
+      dollars: 0,
+      parts: [],
     });
     const planRef = { bucket: deps.dataBucket, key: planKey(job.id) };
     await deps.objects.write(planRef, new TextEncoder().encode(JSON.stringify(plan)));
@@ -109,6 +140,10 @@ export class JobScheduler {
     const { session } = run;
     if (session === undefined || run.state !== 'running') return;
     run.nextTick = undefined;
+    if (this.isParked(run, session)) {
+      this.tickAt(run, this.parts.deps.clock.now() + this.parts.scenario.scheduler.tickMs);
+      return;
+    }
     const heldBefore = session.grant;
     const decided = await runTick(this.parts.deps, session);
     this.grantedSlots += session.grant - heldBefore;
@@ -118,6 +153,15 @@ export class JobScheduler {
     if (decided.outcome.kind === 'continue') this.planNext(run, decided);
     else await this.end(run, decided.outcome.kind === 'fail' ? decided.outcome.message : undefined);
     if (session.grant < heldBefore) this.wakeShort();
+  }
+
+  /**
+   * Whether a tick could do nothing: the job holds nothing, nothing of it runs, and there is no slot to be had.
+   * Spares long queues most of their cost; the outcome is the same.
+   */
+  private isParked({ job }: JobRun, { state, grant }: Session): boolean {
+    const isIdle = grant === 0 && state.live.size === 0 && this.parts.activeOf(job.id) === 0;
+    return isIdle && this.spareSlots() <= 0 && slotDemand(state) > 0;
   }
 
   private planNext(run: JobRun, decided: TickDecision): void {
@@ -154,7 +198,9 @@ export class JobScheduler {
   }
 
   private isShort(session: Session, { slotsShort }: TickDecision): boolean {
-    return session.grant < Math.min(this.parts.deps.config.totalSlots, slotDemand(session.state) + slotsShort);
+    return (
+      session.grant < Math.min(this.parts.deps.config.totalSlots, slotDemand(session.state) + slotsShort)
+    );
   }
 
   private keepShort(run: JobRun, isShort: boolean): void {
@@ -174,19 +220,27 @@ export class JobScheduler {
   /** Budgets: no job uses more than it was granted, and all grants together are no more than there is. */
   private check(session: Session): void {
     const { totalSlots } = this.parts.deps.config;
-    invariant(this.grantedSlots <= totalSlots, 'more slots granted than there are', { granted: this.grantedSlots, totalSlots });
+    invariant(this.grantedSlots <= totalSlots, 'more slots granted than there are', {
+      granted: this.grantedSlots,
+      totalSlots,
+    });
     const isCounted = this.parts.scenario.scheduler.cancel === 'immediate';
     let live = session.state.live.size;
     if (live > session.grant && isCounted) {
       live = [...session.state.live].filter((attempt) => isLive(attempt) && !attempt.cancelOrdered).length;
     }
-    invariant(live <= session.grant, 'a job uses more slots than it holds', { jobId: session.jobId, live, grant: session.grant });
+    invariant(live <= session.grant, 'a job uses more slots than it holds', {
+      jobId: session.jobId,
+      live,
+      grant: session.grant,
+    });
   }
 
   private noteDecisions(run: JobRun, { decisions }: TickDecision): void {
     for (const decision of decisions) {
-      if (decision.kind === 'open-stage') this.parts.note('open-stage', `${run.job.id} ${decision.stage}`);
-      else this.parts.note(decision.kind, `${run.job.id} ${decision.attemptId} ${decision.reason}`);
+      const what =
+        'attemptId' in decision ? `${decision.attemptId} ${decision.reason}` : String(decision.stage);
+      this.parts.note(decision.kind, `${run.job.id} ${what}`);
     }
   }
 }

@@ -12,7 +12,11 @@ export interface FlowClass {
  *
  * Progressive filling: the link with the least to give to each of its open flows fixes them; the rest shares on.
  */
-export function maxMinRates(capacities: readonly number[], classes: readonly FlowClass[], cap = Infinity): number[] {
+export function maxMinRates(
+  capacities: readonly number[],
+  classes: readonly FlowClass[],
+  cap = Infinity,
+): number[] {
   const left = [...capacities];
   const open = capacities.map(() => 0);
   const rates = classes.map(() => 0);

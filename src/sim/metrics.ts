@@ -16,7 +16,13 @@ export interface SimulationMetrics {
   readonly seed: string;
   readonly jobs: number;
   readonly failed: number;
-  readonly completionS: { readonly mean: number; readonly p50: number; readonly p90: number; readonly p95: number; readonly p99: number };
+  readonly completionS: {
+    readonly mean: number;
+    readonly p50: number;
+    readonly p90: number;
+    readonly p95: number;
+    readonly p99: number;
+  };
   /** Bins without jobs are left out. */
   readonly bins: readonly SizeBin[];
   /** Slots times the time that they were taken, whatever for. */
@@ -42,13 +48,15 @@ const binEnds = [10, 50, 150, 500, Infinity] as const;
 
 const round = (value: number): number => Math.round(value * 1_000) / 1_000;
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
-const isCopy = ({ reason }: AttemptOutcome): boolean => reason === 'backup' || reason === 'clone' || reason === 'restart';
+const isCopy = ({ reason }: AttemptOutcome): boolean =>
+  reason === 'backup' || reason === 'clone' || reason === 'restart';
 
 /** Time that an attempt has kept its slot from others. */
 export const slotMsOf = ({ takenAtMs, leftAtMs }: AttemptOutcome): number => leftAtMs - takenAtMs;
 
 /** From a job's arrival to its last commit, in milliseconds. */
-export const completionMsOf = ({ arrivedAtMs, completedAtMs }: JobOutcome): number => completedAtMs - arrivedAtMs;
+export const completionMsOf = ({ arrivedAtMs, completedAtMs }: JobOutcome): number =>
+  completedAtMs - arrivedAtMs;
 
 /** Slot time of a job, and the part of it whose result did not count, in milliseconds. */
 export function slotTimeOf({ attempts }: JobOutcome): { usedMs: number; wastedMs: number } {
@@ -62,7 +70,9 @@ export function slotTimeOf({ attempts }: JobOutcome): { usedMs: number; wastedMs
 export function copyCountsOf({ attempts, stages }: JobOutcome): CopyCounts {
   const copies = attempts.filter((attempt) => isCopy(attempt) && attempt.ending !== 'refused');
   const halves = stages.map((stage, index) => {
-    const commits = attempts.filter((each) => each.stage === index && each.ending === 'won').map(({ leftAtMs }) => leftAtMs);
+    const commits = attempts
+      .filter((each) => each.stage === index && each.ending === 'won')
+      .map(({ leftAtMs }) => leftAtMs);
     return ascending(commits)[Math.ceil(stage.tasks / 2) - 1] ?? Infinity;
   });
   return {
@@ -75,29 +85,40 @@ export function copyCountsOf({ attempts, stages }: JobOutcome): CopyCounts {
 function binsOf(jobs: readonly JobOutcome[]): SizeBin[] {
   return binEnds.flatMap((end, place) => {
     const begin = (binEnds[place - 1] ?? 0) + 1;
-    const times = ascending(jobs.filter(({ tasks }) => tasks >= begin && tasks <= end).map((job) => completionMsOf(job) / 1_000));
+    const times = ascending(
+      jobs.filter(({ tasks }) => tasks >= begin && tasks <= end).map((job) => completionMsOf(job) / 1_000),
+    );
     if (times.length === 0) return [];
     const label = end === Infinity ? `${begin}+` : `${begin}-${end}`;
-    return [{
-      tasks: label, jobs: times.length, meanS: round(mean(times) ?? 0),
-      p50S: round(quantile(times, 0.5) ?? 0), p95S: round(quantile(times, 0.95) ?? 0),
-    }];
+    return [
+      {
+        tasks: label,
+        jobs: times.length,
+        meanS: round(mean(times) ?? 0),
+        p50S: round(quantile(times, 0.5) ?? 0),
+        p95S: round(quantile(times, 0.95) ?? 0),
+      },
+    ];
   });
 }
 
 function slowestToMedian(jobs: readonly JobOutcome[]): { p50: number; p95: number } {
-  const ratios = jobs.flatMap(({ stages }) => stages.flatMap(({ taskMs }) => {
-    const times = ascending(taskMs);
-    const middle = quantile(times, 0.5) ?? 0;
-    return times.length < 2 || middle === 0 ? [] : [(times.at(-1) ?? 0) / middle];
-  }));
+  const ratios = jobs.flatMap(({ stages }) =>
+    stages.flatMap(({ taskMs }) => {
+      const times = ascending(taskMs);
+      const middle = quantile(times, 0.5) ?? 0;
+      return times.length < 2 || middle === 0 ? [] : [(times.at(-1) ?? 0) / middle];
+    }),
+  );
   const sorted = ascending(ratios);
   return { p50: round(quantile(sorted, 0.5) ?? 0), p95: round(quantile(sorted, 0.95) ?? 0) };
 }
 
 function deadlinesOf(jobs: readonly JobOutcome[]): { met: number; missed: number } {
   const bound = jobs.filter(({ deadlineMs }) => deadlineMs !== undefined);
-  const met = bound.filter((job) => job.state === 'succeeded' && completionMsOf(job) <= (job.deadlineMs ?? 0)).length;
+  const met = bound.filter(
+    (job) => job.state === 'succeeded' && completionMsOf(job) <= (job.deadlineMs ?? 0),
+  ).length;
   return { met, missed: bound.length - met };
 }
 
@@ -110,7 +131,9 @@ export function metricsOf({ jobs, seed }: SimulationResult): SimulationMetrics {
   const copies = jobs.map(copyCountsOf);
   return {
     policy: [...new Set(jobs.map(({ policy }) => policy))].join('+'),
-    seed, jobs: jobs.length, failed: jobs.length - done.length,
+    seed,
+    jobs: jobs.length,
+    failed: jobs.length - done.length,
     completionS: { mean: round(mean(times) ?? 0), p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99) },
     bins: binsOf(done),
     slotSeconds: round(sum(slots.map(({ usedMs }) => usedMs)) / 1_000),

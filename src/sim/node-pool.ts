@@ -58,6 +58,7 @@ export class NodePool {
   private readonly cluster: ClusterScenario;
   private readonly rng: Rng;
   private readonly free: SimNode[] = [];
+  private freeNames: string[] | undefined;
   private busySlots = 0;
   private downSlots = 0;
 
@@ -125,6 +126,7 @@ export class NodePool {
   setUp(node: SimNode, isUp: boolean): void {
     if (node.isUp === isUp) return;
     node.isUp = isUp;
+    this.freeNames = undefined;
     const idle = node.group.slots - node.busy;
     this.downSlots += isUp ? -idle : idle;
     if (!isUp) this.removeFree(node);
@@ -139,18 +141,23 @@ export class NodePool {
   }
 
   /** The name of the node of each free slot, by place of the node. */
-  freeNodeNames(): string[] {
-    return this.free
+  freeNodeNames(): readonly string[] {
+    this.freeNames ??= this.free
       .toSorted((a, b) => a.index - b.index)
       .flatMap((node) => Array.from({ length: node.group.slots - node.busy }, () => node.name));
+    return this.freeNames;
   }
 
   private changeLoad(node: SimNode, by: 1 | -1): void {
     const sharers = this.contentionOf(node) > 0 ? node.host.nodes : [];
     for (const { loads } of sharers) for (const load of loads) load.settle();
     node.busy += by;
+    this.freeNames = undefined;
     node.host.busy += by;
-    invariant(node.busy <= node.group.slots, 'more attempts than slots', { node: node.name, busy: node.busy });
+    invariant(node.busy <= node.group.slots, 'more attempts than slots', {
+      node: node.name,
+      busy: node.busy,
+    });
     for (const { loads } of sharers) for (const load of loads) load.resume();
   }
 
@@ -171,7 +178,9 @@ export class NodePool {
     }
     if (placement === 'spread') return this.leastBusy(allows);
     return this.free.reduce<SimNode | undefined>(
-      (first, node) => (allows(node) && (first === undefined || node.index < first.index) ? node : first), undefined);
+      (first, node) => (allows(node) && (first === undefined || node.index < first.index) ? node : first),
+      undefined,
+    );
   }
 
   private leastBusy(allows: (node: SimNode) => boolean): SimNode | undefined {
@@ -208,14 +217,25 @@ export class NodePool {
 const nodeName = (index: number, generation: number): string =>
   generation === 0 ? `node-${index}` : `node-${index}-${generation}`;
 
-const isCold = (node: SimNode, now: number): boolean => node.group.elastic && node.busy === 0 && now > node.warmUntil;
+const isCold = (node: SimNode, now: number): boolean =>
+  node.group.elastic && node.busy === 0 && now > node.warmUntil;
 
 const speedOf = (group: NodeGroup, rng: Rng): number => Math.max(leastSpeed, sample(group.speed, rng));
 
 function newNode(group: NodeGroup, place: Pick<SimNode, 'index' | 'zone' | 'host'>, rng: Rng): SimNode {
   const { index } = place;
   return {
-    ...place, group, rng, name: nodeName(index, 0), busy: 0, isUp: true, baseSpeed: speedOf(group, rng), spellSlowdown: 1,
-    warmUntil: group.elastic ? -1 : Infinity, generation: 0, freePlace: -1, loads: new Set(),
+    ...place,
+    group,
+    rng,
+    name: nodeName(index, 0),
+    busy: 0,
+    isUp: true,
+    baseSpeed: speedOf(group, rng),
+    spellSlowdown: 1,
+    warmUntil: group.elastic ? -1 : Infinity,
+    generation: 0,
+    freePlace: -1,
+    loads: new Set(),
   };
 }

@@ -1,6 +1,13 @@
 import { invariant } from '../contracts/errors.ts';
 import { type AttemptId, attemptParts, type JobId, type TaskId } from '../contracts/ids.ts';
-import type { AttemptOrder, AttemptRecord, AttemptState, Failure, Progress, TaskResult } from '../contracts/records.ts';
+import type {
+  AttemptOrder,
+  AttemptRecord,
+  AttemptState,
+  Failure,
+  Progress,
+  TaskResult,
+} from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 
@@ -15,7 +22,10 @@ export interface StoreWatcher {
 const successors: Readonly<Record<AttemptState, readonly AttemptState[]>> = {
   launched: ['running', 'lost'],
   running: ['done', 'failed', 'cancelled', 'lost'],
-  done: [], failed: [], cancelled: [], lost: [],
+  done: [],
+  failed: [],
+  cancelled: [],
+  lost: [],
 };
 
 interface JobLedger {
@@ -40,7 +50,9 @@ export class ObservedStore implements AttemptStore {
   async create(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<'created' | 'exists'> {
     const outcome = await this.inner.create(space, attemptId, now);
     const { states } = this.ledgerOf(space.jobId);
-    invariant((outcome === 'created') === !states.has(attemptId), 'an attempt was created twice', { attemptId });
+    invariant((outcome === 'created') === !states.has(attemptId), 'an attempt was created twice', {
+      attemptId,
+    });
     if (outcome === 'created') states.set(attemptId, 'launched');
     return outcome;
   }
@@ -58,7 +70,10 @@ export class ObservedStore implements AttemptStore {
   }
 
   async claim(
-    space: TaskSpace, attemptId: AttemptId, place: { node: string; zone: string }, now: EpochMs,
+    space: TaskSpace,
+    attemptId: AttemptId,
+    place: { node: string; zone: string },
+    now: EpochMs,
   ): Promise<'claimed' | 'refused'> {
     const outcome = await this.inner.claim(space, attemptId, place, now);
     if (outcome === 'claimed') this.step(space.jobId, attemptId, 'running');
@@ -75,7 +90,11 @@ export class ObservedStore implements AttemptStore {
     const { winners } = this.ledgerOf(space.jobId);
     const winner = winners.get(result.taskId);
     const expected = winner === undefined || winner === result.attemptId ? 'won' : 'lost';
-    invariant(outcome === expected, 'a task has two results or none', { attemptId: result.attemptId, winner, outcome });
+    invariant(outcome === expected, 'a task has two results or none', {
+      attemptId: result.attemptId,
+      winner,
+      outcome,
+    });
     if (winner === undefined) {
       winners.set(result.taskId, result.attemptId);
       this.watcher.onCommitted(space.jobId, result);
@@ -90,11 +109,13 @@ export class ObservedStore implements AttemptStore {
     now: EpochMs,
   ): Promise<void> {
     await this.inner.end(space, attemptId, end, now);
-    if (this.ledgerOf(space.jobId).states.get(attemptId) === 'running') this.step(space.jobId, attemptId, end.state);
+    if (this.ledgerOf(space.jobId).states.get(attemptId) === 'running')
+      this.step(space.jobId, attemptId, end.state);
   }
 
   changes(
-    space: TaskSpace, since: EpochMs,
+    space: TaskSpace,
+    since: EpochMs,
   ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }> {
     return this.inner.changes(space, since);
   }
@@ -103,14 +124,22 @@ export class ObservedStore implements AttemptStore {
   async audit(space: TaskSpace): Promise<void> {
     const { states, winners } = this.ledgerOf(space.jobId);
     const { attempts, results } = await this.inner.changes(space, 0 as EpochMs);
-    invariant(attempts.length === states.size, 'the store has lost attempts', { stored: attempts.length, seen: states.size });
+    invariant(attempts.length === states.size, 'the store has lost attempts', {
+      stored: attempts.length,
+      seen: states.size,
+    });
     for (const { attemptId, state } of attempts) {
       invariant(states.get(attemptId) === state, 'an attempt changed unseen', { attemptId, state });
     }
-    invariant(results.length === winners.size, 'the store has lost results', { stored: results.length, seen: winners.size });
+    invariant(results.length === winners.size, 'the store has lost results', {
+      stored: results.length,
+      seen: winners.size,
+    });
     for (const { taskId, attemptId } of results) {
       invariant(winners.get(taskId) === attemptId, 'a result changed', { taskId, attemptId });
-      invariant(attemptParts(attemptId).attempt >= 0 && states.has(attemptId), 'a result of no attempt', { attemptId });
+      invariant(attemptParts(attemptId).attempt >= 0 && states.has(attemptId), 'a result of no attempt', {
+        attemptId,
+      });
     }
     this.jobs.delete(space.jobId);
   }

@@ -6,7 +6,9 @@ import { distributionSchema } from './distribution.ts';
 
 const probability = z.number().min(0).max(1);
 const atLeastZero = z.number().nonnegative();
-const name = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'must be 1 to 32 of a-z, 0-9 and "-", and begin with a letter');
+const name = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,31}$/, 'must be 1 to 32 of a-z, 0-9 and "-", and begin with a letter');
 
 const zoneSchema = z.strictObject({
   name,
@@ -41,7 +43,11 @@ const clusterSchema = z.strictObject({
    * fewest busy slots (any of them, as where nodes ask for work in turn, one task at a time).
    */
   placement: z.enum(['random', 'in-order', 'warmest', 'spread']).default('random'),
-  zones: z.array(zoneSchema).min(1).max(500).default([{ name: 'zone-a' }]),
+  zones: z
+    .array(zoneSchema)
+    .min(1)
+    .max(500)
+    .default([{ name: 'zone-a' }]),
   /** The most that one flow between nodes gets. */
   flowBytesPerS: z.number().positive().optional(),
   /** Each other busy slot of its host makes a slot slower by so much: speed / (1 + contention × others). */
@@ -117,14 +123,29 @@ const stageSchema = z.strictObject({
   /** Read the input over the network, from where it lies: sources in a random zone, else where it was made. */
   network: z.boolean().default(false),
   /** Share of the input that counts as read when the network is done with it; the rest follows the work. */
-  readShare: z.number().min(0).max(1).default(1 / 3),
+  readShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(1 / 3),
   /** Points [share of the work done, share of the input reported as read], ascending, straight between them. */
-  progress: z.array(z.tuple([probability, probability])).min(2).default([[0, 0], [1, 1]]),
+  progress: z
+    .array(z.tuple([probability, probability]))
+    .min(2)
+    .default([
+      [0, 0],
+      [1, 1],
+    ]),
 });
 
 const arrivalsSchema = z.union([
   z.strictObject({ kind: z.literal('list'), atMs: z.array(z.int().min(0)).min(1).max(200_000) }),
-  z.strictObject({ kind: z.literal('poisson'), jobs: z.int().min(1).max(200_000), meanMs: z.number().positive(), fromMs: z.int().min(0).default(0) }),
+  z.strictObject({
+    kind: z.literal('poisson'),
+    jobs: z.int().min(1).max(200_000),
+    meanMs: z.number().positive(),
+    fromMs: z.int().min(0).default(0),
+  }),
 ]);
 
 const jobsSchema = z.strictObject({
@@ -137,7 +158,10 @@ const jobsSchema = z.strictObject({
   policyConfig: policyConfigSchema.prefault({}),
   deadlineMs: z.int().min(1).optional(),
   worker: z
-    .strictObject({ kind: z.enum(['lambda', 'fargate']), size: z.enum(['small', 'medium', 'large', 'xlarge']) })
+    .strictObject({
+      kind: z.enum(['lambda', 'fargate']),
+      size: z.enum(['small', 'medium', 'large', 'xlarge']),
+    })
     .default({ kind: 'lambda', size: 'medium' }),
   stages: z.array(stageSchema).min(1).max(100),
 });
@@ -158,15 +182,29 @@ export const scenarioSchema = z
     const zones = new Set(scenario.cluster.zones.map((zone) => zone.name));
     for (const [index, group] of scenario.cluster.nodes.entries()) {
       if (group.zone === undefined || zones.has(group.zone)) continue;
-      context.addIssue({ code: 'custom', path: ['cluster', 'nodes', index, 'zone'], message: `must be one of ${[...zones].join(', ')}` });
+      context.addIssue({
+        code: 'custom',
+        path: ['cluster', 'nodes', index, 'zone'],
+        message: `must be one of ${[...zones].join(', ')}`,
+      });
     }
     for (const [job, { stages }] of scenario.jobs.entries()) {
       const earlier = new Set<string>();
       for (const [stage, { name: stageName, upstream }] of stages.entries()) {
         const unknown = upstream.find((other) => !earlier.has(other));
         const path = ['jobs', job, 'stages', stage];
-        if (unknown !== undefined) context.addIssue({ code: 'custom', path: [...path, 'upstream'], message: `must name earlier stages, not "${unknown}"` });
-        if (earlier.has(stageName)) context.addIssue({ code: 'custom', path: [...path, 'name'], message: `must differ from earlier ones, "${stageName}"` });
+        if (unknown !== undefined)
+          context.addIssue({
+            code: 'custom',
+            path: [...path, 'upstream'],
+            message: `must name earlier stages, not "${unknown}"`,
+          });
+        if (earlier.has(stageName))
+          context.addIssue({
+            code: 'custom',
+            path: [...path, 'name'],
+            message: `must differ from earlier ones, "${stageName}"`,
+          });
         earlier.add(stageName);
       }
     }
@@ -183,4 +221,5 @@ export type StageScenario = JobScenario['stages'][number];
 export const parseScenario = (data: unknown): Scenario => parseInput(scenarioSchema, data);
 
 /** JSON Schema (draft 2020-12) of a scenario as people write it. */
-export const scenarioJsonSchema = (): object => z.toJSONSchema(scenarioSchema, { io: 'input', unrepresentable: 'any' });
+export const scenarioJsonSchema = (): object =>
+  z.toJSONSchema(scenarioSchema, { io: 'input', unrepresentable: 'any' });

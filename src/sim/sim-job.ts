@@ -60,7 +60,13 @@ function perTask(values: Distribution | readonly number[], index: number, rng: R
   return sampleMs(values, rng);
 }
 
-function buildStage(scenario: StageScenario, index: number, job: JobScenario, world: Scenario, rng: Rng): SimStage {
+function buildStage(
+  scenario: StageScenario,
+  index: number,
+  job: JobScenario,
+  world: Scenario,
+  rng: Rng,
+): SimStage {
   const zones = world.cluster.zones.length;
   const tasks = Array.from({ length: scenario.tasks }, (_, task): SimTask => ({
     index: task,
@@ -72,8 +78,14 @@ function buildStage(scenario: StageScenario, index: number, job: JobScenario, wo
   }));
   const places = new Map(job.stages.map(({ name }, place) => [name, place]));
   return {
-    index, scenario, tasks, upstream: scenario.upstream.map((name) => places.get(name) ?? -1),
-    madeBytes: world.cluster.zones.map(() => 0), redoMs: 0, redoneAt: undefined, attemptRng: rng.fork('attempts'),
+    index,
+    scenario,
+    tasks,
+    upstream: scenario.upstream.map((name) => places.get(name) ?? -1),
+    madeBytes: world.cluster.zones.map(() => 0),
+    redoMs: 0,
+    redoneAt: undefined,
+    attemptRng: rng.fork('attempts'),
   };
 }
 
@@ -95,28 +107,44 @@ function arrivalsOf({ arrivals }: JobScenario, rng: Rng): readonly number[] {
 /** Every job of the scenario, by time of arrival and then as listed. */
 export function buildJobs(world: Scenario, seed: string, rng: Rng): SimJob[] {
   const arrivals = world.jobs.flatMap((scenario, group) =>
-    arrivalsOf(scenario, rng.fork(`arrivals-${group}`)).map((at, number) => ({ scenario, at, group, number })));
+    arrivalsOf(scenario, rng.fork(`arrivals-${group}`)).map((at, number) => ({
+      scenario,
+      at,
+      group,
+      number,
+    })),
+  );
   arrivals.sort((a, b) => a.at - b.at || a.group - b.group || a.number - b.number);
   return arrivals.map(({ scenario, at, group, number }, index): SimJob => {
     const jobRng = rng.fork(`job-${group}-${number}`);
-    const stages = scenario.stages.map((stage, place) => buildStage(stage, place, scenario, world, jobRng.fork(stage.name)));
+    const stages = scenario.stages.map((stage, place) =>
+      buildStage(stage, place, scenario, world, jobRng.fork(stage.name)),
+    );
     return { id: jobIdOf(scenario.name, index, seed), index, scenario, arrivesAt: epochMs(at), stages };
   });
 }
 
 /** What attempt `number` of a task will meet. */
-export function drawAttempt(stage: SimStage, task: SimTask, number: number, faults: Scenario['faults']): AttemptDraw {
+export function drawAttempt(
+  stage: SimStage,
+  task: SimTask,
+  number: number,
+  faults: Scenario['faults'],
+): AttemptDraw {
   const rng = stage.attemptRng.fork(`${task.index}/${number}`);
   const listed = stage.scenario.attemptsMs?.[task.index % stage.scenario.attemptsMs.length];
   const slowdown = sample(stage.scenario.slowdown, rng);
-  const workMs = listed === undefined ? task.workMs * slowdown : (listed[Math.min(number, listed.length - 1)] ?? 0);
+  const workMs =
+    listed === undefined ? task.workMs * slowdown : (listed[Math.min(number, listed.length - 1)] ?? 0);
   const fails = rng.next() < faults.attemptFailure;
   const failsAt = rng.next();
   const dies = rng.next() < faults.lostAttempt;
   const diesAt = rng.next();
   return {
-    workMs: Math.round(workMs), wrapUpMs: sampleMs(stage.scenario.wrapUpMs, rng),
-    failsAt: fails ? failsAt : undefined, diesAt: dies ? diesAt : undefined,
+    workMs: Math.round(workMs),
+    wrapUpMs: sampleMs(stage.scenario.wrapUpMs, rng),
+    failsAt: fails ? failsAt : undefined,
+    diesAt: dies ? diesAt : undefined,
   };
 }
 
@@ -125,14 +153,24 @@ function stagePlan(job: SimJob, stage: SimStage): StagePlan {
   const isRead = job.stages.some(({ upstream }) => upstream.includes(stage.index));
   return {
     description: {
-      jobId: job.id, name: scenario.name, options: {}, worker: job.scenario.worker, tasks: scenario.tasks, partitions: 1,
-      output: isRead ? 'unsorted' : 'final', dataBucket: bucket, outputPrefix: { bucket, key: `output/${job.id}/` },
+      jobId: job.id,
+      name: scenario.name,
+      options: {},
+      worker: job.scenario.worker,
+      tasks: scenario.tasks,
+      partitions: 1,
+      output: isRead ? 'unsorted' : 'final',
+      dataBucket: bucket,
+      outputPrefix: { bucket, key: `output/${job.id}/` },
       inputs: stage.upstream.map((place) => {
         const producer = job.stages[place];
         invariant(producer !== undefined, 'a stage reads one that is not there', { place });
         return {
-          kind: 'stage', stage: producer.scenario.name, pattern: 'all-to-all',
-          producerTasks: producer.tasks.length, producerPartitions: 1,
+          kind: 'stage',
+          stage: producer.scenario.name,
+          pattern: 'all-to-all',
+          producerTasks: producer.tasks.length,
+          producerPartitions: 1,
         };
       }),
     },
@@ -143,11 +181,16 @@ function stagePlan(job: SimJob, stage: SimStage): StagePlan {
 }
 
 /** Plans know only the policies that jobs may ask for. */
-const planPolicyOf = ({ scenario: { policy } }: SimJob): Plan['policy'] => (policy === 'early-late' ? 'late' : policy);
+const planPolicyOf = ({ scenario: { policy } }: SimJob): Plan['policy'] =>
+  policy === 'early-late' ? 'late' : policy;
 
 /** The plan by which production schedules the job. */
 export const planOf = (job: SimJob): Plan => ({
-  version: 1, jobId: job.id, name: job.scenario.name, policy: planPolicyOf(job), shards: 1,
+  version: 1,
+  jobId: job.id,
+  name: job.scenario.name,
+  policy: planPolicyOf(job),
+  shards: 1,
   stages: job.stages.map((stage) => stagePlan(job, stage)),
 });
 
@@ -155,6 +198,8 @@ export const planOf = (job: SimJob): Plan => ({
 export function taskOfJob(job: SimJob, stageName: string, index: number): { stage: SimStage; task: SimTask } {
   const stage = job.stages.find(({ scenario }) => scenario.name === stageName);
   const task = stage?.tasks[index];
-  invariant(stage !== undefined && task !== undefined, 'no such task', { taskId: taskIdOf(stageName, index) });
+  invariant(stage !== undefined && task !== undefined, 'no such task', {
+    taskId: taskIdOf(stageName, index),
+  });
   return { stage, task };
 }

@@ -33,7 +33,8 @@ export class SimLauncher implements Launcher {
     if (this.throttle !== undefined && this.throttle.waitMs(this.now()) > 0) {
       return { attemptId, outcome: 'throttled', message: 'too many launches' };
     }
-    if (this.deliver(request) === 'full') return { attemptId, outcome: 'throttled', message: 'no slot is free' };
+    if (this.deliver(request) === 'full')
+      return { attemptId, outcome: 'throttled', message: 'no slot is free' };
     this.throttle?.take(this.now());
     return { attemptId, outcome: 'accepted' };
   }

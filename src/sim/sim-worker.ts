@@ -92,7 +92,10 @@ export class SimWorker implements NodeLoad {
   settle(): void {
     const now = this.host.now();
     if (this.phase === 'compute' || this.phase === 'write') {
-      this.doneMs = Math.min(this.goalMs, this.doneMs + (now - this.settledAt) * this.host.pool.speedOf(this.node));
+      this.doneMs = Math.min(
+        this.goalMs,
+        this.doneMs + (now - this.settledAt) * this.host.pool.speedOf(this.node),
+      );
     }
     this.settledAt = now;
   }
@@ -109,7 +112,11 @@ export class SimWorker implements NodeLoad {
   }
 
   private plan(afterMs: number, kind: string, run: () => void | Promise<void>): SimEvent {
-    return this.host.queue.schedule(epochMs(this.host.now() + afterMs), { kind, subject: this.assignment.attemptId, run });
+    return this.host.queue.schedule(epochMs(this.host.now() + afterMs), {
+      kind,
+      subject: this.assignment.attemptId,
+      run,
+    });
   }
 
   private async claim(): Promise<void> {
@@ -138,7 +145,10 @@ export class SimWorker implements NodeLoad {
       readyAt = Math.max(readyAt, producer.redoneAt);
     }
     if (readyAt === now) this.read();
-    else this.next = this.plan(readyAt - now, 'redone', () => { this.read(); });
+    else
+      this.next = this.plan(readyAt - now, 'redone', () => {
+        this.read();
+      });
   }
 
   private read(): void {
@@ -151,12 +161,17 @@ export class SimWorker implements NodeLoad {
       if (!this.isOver && this.flows.every(({ isOver }) => isOver)) this.work();
     };
     const made = this.host.scenario.cluster.zones.map((_, zone) =>
-      stage.upstream.reduce((sum, place) => sum + (job.stages[place]?.madeBytes[zone] ?? 0), 0));
+      stage.upstream.reduce((sum, place) => sum + (job.stages[place]?.madeBytes[zone] ?? 0), 0),
+    );
     const total = made.reduce((sum, bytes) => sum + bytes, 0);
-    const shares = total === 0 ? made.map((_, zone) => (zone === task.homeZone ? 1 : 0)) : made.map((bytes) => bytes / total);
+    const shares =
+      total === 0
+        ? made.map((_, zone) => (zone === task.homeZone ? 1 : 0))
+        : made.map((bytes) => bytes / total);
     this.remoteBytes = task.inputBytes;
     this.flows = shares.flatMap((share, zone) =>
-      (share === 0 ? [] : [this.host.network.start(zone, this.node.zone, share * task.inputBytes, onEnd)]));
+      share === 0 ? [] : [this.host.network.start(zone, this.node.zone, share * task.inputBytes, onEnd)],
+    );
   }
 
   /** Works up to the end, or to where fate has it fail or die. */
@@ -165,7 +180,10 @@ export class SimWorker implements NodeLoad {
     const fate = Math.min(draw.failsAt ?? Infinity, draw.diesAt ?? Infinity);
     if (fate === Infinity) this.begin('compute', draw.workMs, () => this.wrapUp());
     else if (fate === draw.failsAt) this.begin('compute', Math.round(fate * draw.workMs), () => this.fail());
-    else this.begin('compute', Math.round(fate * draw.workMs), () => { this.die(); });
+    else
+      this.begin('compute', Math.round(fate * draw.workMs), () => {
+        this.die();
+      });
   }
 
   private wrapUp(): void | Promise<void> {
@@ -221,7 +239,9 @@ export class SimWorker implements NodeLoad {
   private scheduleReport(): void {
     const { everyMs, tenths } = this.host.scenario.reports;
     const expectedMs = this.assignment.task.workMs || this.assignment.draw.workMs;
-    const interval = tenths ? Math.max(shortestReportMs, Math.min(everyMs, Math.round(expectedMs / 10))) : everyMs;
+    const interval = tenths
+      ? Math.max(shortestReportMs, Math.min(everyMs, Math.round(expectedMs / 10)))
+      : everyMs;
     this.reporting = this.plan(Math.min(interval, everyMs), 'report', () => this.report());
   }
 
@@ -237,7 +257,12 @@ export class SimWorker implements NodeLoad {
 
   private async deliver(progress: Progress): Promise<void> {
     if (this.isOver) return;
-    const order = await this.host.store.report(this.space, this.assignment.attemptId, progress, this.host.now());
+    const order = await this.host.store.report(
+      this.space,
+      this.assignment.attemptId,
+      progress,
+      this.host.now(),
+    );
     if (order === 'continue') return;
     await this.end('cancelled');
     this.leave('cancelled');
@@ -251,7 +276,9 @@ export class SimWorker implements NodeLoad {
     if (this.phase === 'write') return 1;
     if (this.phase === 'read') {
       const left = this.flows.reduce((sum, flow) => sum + this.host.network.leftBytes(flow), 0);
-      return this.remoteBytes === 0 || this.flows.length === 0 ? 0 : readShare * (1 - left / this.remoteBytes);
+      return this.remoteBytes === 0 || this.flows.length === 0
+        ? 0
+        : readShare * (1 - left / this.remoteBytes);
     }
     const done = draw.workMs === 0 ? 1 : this.doneMs / draw.workMs;
     return readShare + (1 - readShare) * interpolate(stage.scenario.progress, done);
@@ -263,16 +290,27 @@ export class SimWorker implements NodeLoad {
     const phaseMs = { ...this.phaseMs };
     phaseMs[this.phase] += this.host.now() - this.phaseSince;
     return {
-      bytesRead: Math.floor(inputBytes * Math.min(1, this.shareRead())), bytesTotal: inputBytes,
-      recordsIn: 0, recordsOut: 0, phase: this.phase, phaseMs, peakMemoryBytes: 0,
+      bytesRead: Math.floor(inputBytes * Math.min(1, this.shareRead())),
+      bytesTotal: inputBytes,
+      recordsIn: 0,
+      recordsOut: 0,
+      phase: this.phase,
+      phaseMs,
+      peakMemoryBytes: 0,
     };
   }
 
   private result(): TaskResult {
     const { task, attemptId } = this.assignment;
     return {
-      taskId: taskOf(attemptId), attemptId, committedAt: this.host.now(),
-      bytesIn: task.inputBytes, bytesOut: task.outputBytes, recordsIn: 0, recordsOut: 0, counters: {},
+      taskId: taskOf(attemptId),
+      attemptId,
+      committedAt: this.host.now(),
+      bytesIn: task.inputBytes,
+      bytesOut: task.outputBytes,
+      recordsIn: 0,
+      recordsOut: 0,
+      counters: {},
     };
   }
 }

@@ -49,30 +49,59 @@ interface World {
   readonly trace: string[];
 }
 
-function attemptOutcome({ assignment, node, takenAt, claimedAt }: SimWorker, ending: Ending, leftAtMs: number): AttemptOutcome {
+function attemptOutcome(
+  { assignment, node, takenAt, claimedAt }: SimWorker,
+  ending: Ending,
+  leftAtMs: number,
+): AttemptOutcome {
   const { attempt: number } = attemptParts(assignment.attemptId);
   return {
-    attemptId: assignment.attemptId, stage: assignment.stage.index, task: assignment.task.index, number, reason: undefined,
-    node: node.name, zone: node.zone, takenAtMs: takenAt, claimedAtMs: claimedAt, leftAtMs, ending,
+    attemptId: assignment.attemptId,
+    stage: assignment.stage.index,
+    task: assignment.task.index,
+    number,
+    reason: undefined,
+    node: node.name,
+    zone: node.zone,
+    takenAtMs: takenAt,
+    claimedAtMs: claimedAt,
+    leftAtMs,
+    ending,
   };
 }
 
 /** The settings by which production's scheduler runs in the scenario. */
 function schedulerDeps(
-  scenario: Scenario, jobs: ReadonlyMap<JobId, SimJob>,
+  scenario: Scenario,
+  jobs: ReadonlyMap<JobId, SimJob>,
   parts: Pick<World, 'cluster' | 'clock' | 'ledger' | 'store'> & { readonly decisions: MemoryDecisionLog },
 ): SchedulerDeps {
   const { scheduler, reports } = scenario;
   const { cluster, clock } = parts;
   const killFreesSlot = scheduler.cancel === 'immediate';
   return {
-    jobs: new MemoryJobStore(), leases: new MemoryLeaseStore(), decisions: parts.decisions, objects: new MemoryObjectStore(),
-    ledger: parts.ledger, attempts: parts.store, clock, log: silent, dataBucket: 'simulated',
-    launcher: new SimLauncher(scenario, () => clock.now(), (request) => cluster.deliver(request)),
+    jobs: new MemoryJobStore(),
+    leases: new MemoryLeaseStore(),
+    decisions: parts.decisions,
+    objects: new MemoryObjectStore(),
+    ledger: parts.ledger,
+    attempts: parts.store,
+    clock,
+    log: silent,
+    dataBucket: 'simulated',
+    launcher: new SimLauncher(
+      scenario,
+      () => clock.now(),
+      (request) => cluster.deliver(request),
+    ),
     config: {
-      tickMs: durationMs(scheduler.tickMs), heartbeatMs: durationMs(reports.everyMs), leaseMs: durationMs(scheduler.leaseMs),
-      claimLeaseMs: durationMs(scheduler.claimLeaseMs), totalSlots: cluster.pool.totalSlots,
-      clockSkewMs: durationMs(0), summaryEveryMs: neverMs,
+      tickMs: durationMs(scheduler.tickMs),
+      heartbeatMs: durationMs(reports.everyMs),
+      leaseMs: durationMs(scheduler.leaseMs),
+      claimLeaseMs: durationMs(scheduler.claimLeaseMs),
+      totalSlots: cluster.pool.totalSlots,
+      clockSkewMs: durationMs(0),
+      summaryEveryMs: neverMs,
     },
     // Data has sizes here and no bytes: nothing is listed for the tasks of a stage.
     prepareStage: (state, _plan, stage, now) => {
@@ -83,10 +112,18 @@ function schedulerDeps(
       const job = jobs.get(jobId);
       if (job === undefined) return { ...config, killFreesSlot };
       const { policy, policyConfig, launchOrder } = job.scenario;
-      return { ...config, killFreesSlot, policy, policyConfig, ...(launchOrder === undefined ? {} : { launchOrder }) };
+      return {
+        ...config,
+        killFreesSlot,
+        policy,
+        policyConfig,
+        ...(launchOrder === undefined ? {} : { launchOrder }),
+      };
     },
     freeNodes: (jobId) =>
-      (cluster.pool.isFixed && jobs.get(jobId)?.scenario.policy !== 'none' ? cluster.pool.freeNodeNames() : undefined),
+      cluster.pool.isFixed && jobs.get(jobId)?.scenario.policy !== 'none'
+        ? cluster.pool.freeNodeNames()
+        : undefined,
   };
 }
 
@@ -110,14 +147,22 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
     onStopOrdered: async (jobId, attemptId) => {
       if (scenario.scheduler.cancel === 'immediate') await cluster.kill(jobId, attemptId);
     },
-    onCommitted: (jobId, result) => { cluster.keepOutput(jobId, result); },
+    onCommitted: (jobId, result) => {
+      cluster.keepOutput(jobId, result);
+    },
   });
   const cluster = new Cluster({
-    scenario, queue, now: () => clock.now(), store, jobs: byId, rng: rng.fork('cluster'),
+    scenario,
+    queue,
+    now: () => clock.now(),
+    store,
+    jobs: byId,
+    rng: rng.fork('cluster'),
     onLeave: (worker, ending) => {
       const { id } = worker.assignment.job;
       attempts.get(id)?.push(attemptOutcome(worker, ending, clock.now()));
-      if (isTraced) trace.push(`${clock.now()} ${ending} ${id} ${worker.assignment.attemptId} ${worker.node.name}`);
+      if (isTraced)
+        trace.push(`${clock.now()} ${ending} ${id} ${worker.assignment.attemptId} ${worker.node.name}`);
       scheduler.wake(id);
       settle(scheduler.runOf(id));
     },
@@ -126,7 +171,15 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
   const note = (kind: string, subject: string): void => {
     if (isTraced) trace.push(`${clock.now()} ${kind} ${subject}`);
   };
-  const scheduler: JobScheduler = new JobScheduler({ scenario, deps, queue, jobs, note, onEnd: settle });
+  const scheduler: JobScheduler = new JobScheduler({
+    scenario,
+    deps,
+    queue,
+    jobs,
+    note,
+    activeOf: (jobId) => cluster.activeOf(jobId),
+    onEnd: settle,
+  });
   const forget = (jobId: JobId): void => {
     records.forget(jobId);
     decisions.forget(jobId);
@@ -136,7 +189,10 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
 }
 
 /** Sums up jobs that are over, compares the store with what the run has seen of them, and lets them go. */
-async function takeOutcomes({ settled, store, attempts, forget }: World, outcomes: (JobOutcome | undefined)[]): Promise<void> {
+async function takeOutcomes(
+  { settled, store, attempts, forget }: World,
+  outcomes: (JobOutcome | undefined)[],
+): Promise<void> {
   for (const run of settled.splice(0)) {
     const { id, index } = run.job;
     await store.audit({ jobId: id, shards: 1 });
@@ -163,7 +219,11 @@ export async function simulate(scenario: Scenario, options: SimulateOptions): Pr
   } catch (cause) {
     if (!(cause instanceof BrokenInvariantError)) throw cause;
     const details = { ...cause.details, scenario: scenario.name, seed: options.seed };
-    throw new BrokenInvariantError(`${cause.message} (scenario ${scenario.name}, seed ${options.seed})`, details, { cause });
+    throw new BrokenInvariantError(
+      `${cause.message} (scenario ${scenario.name}, seed ${options.seed})`,
+      details,
+      { cause },
+    );
   }
 }
 
@@ -176,7 +236,10 @@ async function runToEnd(scenario: Scenario, options: SimulateOptions): Promise<S
   while (!scheduler.isDone || cluster.activeWorkers > 0) {
     invariant(events < scenario.maxEvents, 'the run did not settle', { seed, events, at: clock.now() });
     const event = queue.pop();
-    invariant(event !== undefined, 'nothing is left to happen, but jobs have not ended', { seed, at: clock.now() });
+    invariant(event !== undefined, 'nothing is left to happen, but jobs have not ended', {
+      seed,
+      at: clock.now(),
+    });
     events += 1;
     clock.advanceTo(event.at);
     if (options.trace === true) trace.push(`${event.at} ${event.kind} ${event.subject}`);
@@ -186,7 +249,12 @@ async function runToEnd(scenario: Scenario, options: SimulateOptions): Promise<S
   }
   await checkLiveness(world);
   return {
-    scenario: scenario.name, seed, totalSlots: cluster.pool.totalSlots, events, endedAtMs: clock.now(), trace,
+    scenario: scenario.name,
+    seed,
+    totalSlots: cluster.pool.totalSlots,
+    events,
+    endedAtMs: clock.now(),
+    trace,
     jobs: outcomes.map((outcome, index) => {
       invariant(outcome !== undefined, 'a job did not end', { seed, index });
       return outcome;

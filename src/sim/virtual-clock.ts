@@ -25,7 +25,11 @@ export class VirtualClock implements Clock {
   sleep(length: DurationMs, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted === true) return Promise.resolve();
     return new Promise((resolve) => {
-      const event = this.queue.schedule(later(this.time, length), { kind: 'wake', subject: '', run: resolve });
+      const event = this.queue.schedule(later(this.time, length), {
+        kind: 'wake',
+        subject: '',
+        run: resolve,
+      });
       signal?.addEventListener('abort', () => {
         cancelEvent(event);
         resolve();

@@ -4,8 +4,14 @@ import type { StageOutcome } from '../../src/sim/outcome.ts';
 import { simulate } from '../../src/sim/simulate.ts';
 import { atOnce, scenarioOf } from './scenarios.ts';
 
-const stageOf = (taskMs: number[], upstream: number[] = []): StageOutcome =>
-  ({ name: 'stage', tasks: taskMs.length, upstream, openedAtMs: 0, doneAtMs: 0, taskMs });
+const stageOf = (taskMs: number[], upstream: number[] = []): StageOutcome => ({
+  name: 'stage',
+  tasks: taskMs.length,
+  upstream,
+  openedAtMs: 0,
+  doneAtMs: 0,
+  taskMs,
+});
 
 it('counts whole waves', () => {
   expect(wavesMs(0, 4, 10)).toBe(0);
@@ -30,13 +36,32 @@ it('gives each task to the slot where it ends first', () => {
 });
 
 it('takes the best attempt of each task, and is never later than any policy', async () => {
-  const scenario = (policy: 'none' | 'late' | 'mantri') => scenarioOf({
-    cluster: { nodes: [{ count: 10 }, { count: 2, speed: 0.5 }] }, scheduler: atOnce, reports: { everyMs: 1_000 },
-    jobs: [{ policy, policyConfig: { late: { minAgeMs: 5_000 } }, stages: [{
-      name: 'map', tasks: 40, workMs: 10_000, inputBytes: 1e6,
-      slowdown: { kind: 'mixture', probability: 0.2, usual: 1, outlier: { kind: 'pareto', scale: 3, shape: 1.2, max: 30 } },
-    }] }],
-  });
+  const scenario = (policy: 'none' | 'late' | 'mantri') =>
+    scenarioOf({
+      cluster: { nodes: [{ count: 10 }, { count: 2, speed: 0.5 }] },
+      scheduler: atOnce,
+      reports: { everyMs: 1_000 },
+      jobs: [
+        {
+          policy,
+          policyConfig: { late: { minAgeMs: 5_000 } },
+          stages: [
+            {
+              name: 'map',
+              tasks: 40,
+              workMs: 10_000,
+              inputBytes: 1e6,
+              slowdown: {
+                kind: 'mixture',
+                probability: 0.2,
+                usual: 1,
+                outlier: { kind: 'pareto', scale: 3, shape: 1.2, max: 30 },
+              },
+            },
+          ],
+        },
+      ],
+    });
   const [times] = clairvoyantTimesOf(scenario('none'), '3');
   // 40 tasks of 10 s on 10 + 2 / 2 slots' worth of speed; a schedule has to cut at whole tasks.
   expect(times).toEqual({ boundMs: 400_000 / 11, scheduleMs: 40_000 });

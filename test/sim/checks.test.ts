@@ -16,10 +16,23 @@ const second = attemptIdOf('map', 0, 1);
 const place = { node: 'node-0', zone: 'zone-a' };
 const now = epochMs(1);
 const progress: Progress = {
-  bytesRead: 0, bytesTotal: 0, recordsIn: 0, recordsOut: 0, phase: 'init', phaseMs: { init: 0, read: 0, compute: 0, write: 0 }, peakMemoryBytes: 0,
+  bytesRead: 0,
+  bytesTotal: 0,
+  recordsIn: 0,
+  recordsOut: 0,
+  phase: 'init',
+  phaseMs: { init: 0, read: 0, compute: 0, write: 0 },
+  peakMemoryBytes: 0,
 };
 const resultOf = (attemptId: typeof first): TaskResult => ({
-  taskId: taskIdOf('map', 0), attemptId, committedAt: now, bytesIn: 0, bytesOut: 0, recordsIn: 0, recordsOut: 0, counters: {},
+  taskId: taskIdOf('map', 0),
+  attemptId,
+  committedAt: now,
+  bytesIn: 0,
+  bytesOut: 0,
+  recordsIn: 0,
+  recordsOut: 0,
+  counters: {},
 });
 
 const observed = (inner: MemoryAttemptStore): ObservedStore =>
@@ -72,21 +85,28 @@ it('accepts a whole life of two attempts', async () => {
 });
 
 it('breaks the run where a slot is given back twice', () => {
-  const pool = new NodePool(scenarioOf({
-    cluster: { nodes: [{ count: 1, slots: 2 }] }, jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
-  }).cluster, createRng('test'));
+  const pool = new NodePool(
+    scenarioOf({
+      cluster: { nodes: [{ count: 1, slots: 2 }] },
+      jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
+    }).cluster,
+    createRng('test'),
+  );
   const slot = pool.take(new Set(), 0);
   expect(slot?.node.name).toBe('node-0');
   expect(pool.freeNodeNames()).toEqual(['node-0']);
   expect(pool.take(new Set(['node-0']), 0)).toBeUndefined();
   if (slot === undefined) return;
   pool.release(slot.node, Infinity);
-  expect(() => { pool.release(slot.node, Infinity); }).toThrow(/given back twice/);
+  expect(() => {
+    pool.release(slot.node, Infinity);
+  }).toThrow(/given back twice/);
 });
 
 it('gives events back by time, and those of one time as they were planned', () => {
   const queue = new EventQueue();
-  const plan = (at: number, subject: string) => queue.schedule(epochMs(at), { kind: 'test', subject, run: () => undefined });
+  const plan = (at: number, subject: string) =>
+    queue.schedule(epochMs(at), { kind: 'test', subject, run: () => undefined });
   const taken: string[] = [];
   plan(5, 'c');
   plan(1, 'a');
@@ -103,5 +123,7 @@ it('never turns the clock back', () => {
   const clock = new VirtualClock(new EventQueue());
   clock.advanceTo(epochMs(10));
   expect(clock.now()).toBe(10);
-  expect(() => { clock.advanceTo(epochMs(9)); }).toThrow(/backwards/);
+  expect(() => {
+    clock.advanceTo(epochMs(9));
+  }).toThrow(/backwards/);
 });

@@ -21,6 +21,9 @@ it('gives the same result whether or not a trace is kept', async () => {
 });
 
 it('gives other traces for other seeds', async () => {
-  const [one, other] = [await simulate(scenario, { seed: '1', trace: true }), await simulate(scenario, { seed: '2', trace: true })];
+  const [one, other] = [
+    await simulate(scenario, { seed: '1', trace: true }),
+    await simulate(scenario, { seed: '2', trace: true }),
+  ];
   expect(one.trace.join('\n')).not.toBe(other.trace.join('\n'));
 });

@@ -6,8 +6,10 @@ const drawsOf = (distribution: Distribution, count = 40_000): number[] => {
   const rng = createRng('draws');
   return Array.from({ length: count }, () => sample(distribution, rng));
 };
-const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-const shareAbove = (values: readonly number[], limit: number): number => values.filter((value) => value > limit).length / values.length;
+const meanOf = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
+const shareAbove = (values: readonly number[], limit: number): number =>
+  values.filter((value) => value > limit).length / values.length;
 
 it.each<[string, Distribution, number]>([
   ['a number', 7, 7],
@@ -18,7 +20,18 @@ it.each<[string, Distribution, number]>([
   ['lognormal', { kind: 'lognormal', median: 10, sigma: 0.5 }, 11.3315], // 10 exp(1/8)
   ['pareto', { kind: 'pareto', scale: 1, shape: 3 }, 1.5],
   ['empirical', { kind: 'empirical', values: [1, 2, 9] }, 4],
-  ['quantiles', { kind: 'quantiles', points: [[0, 0], [0.5, 10], [1, 10]] }, 7.5],
+  [
+    'quantiles',
+    {
+      kind: 'quantiles',
+      points: [
+        [0, 0],
+        [0.5, 10],
+        [1, 10],
+      ],
+    },
+    7.5,
+  ],
   ['mixture', { kind: 'mixture', probability: 0.25, outlier: 20, usual: 4 }, 8],
 ])('draws from %s with its mean', (_, distribution, mean) => {
   expect(meanOf(drawsOf(distribution)) / mean).toBeCloseTo(1, 1.5);
@@ -45,8 +58,12 @@ it('is never negative, and whole where it is a time', () => {
   expect(times.every((ms) => Number.isInteger(ms) && ms >= 0)).toBe(true);
 });
 
-it.each([-1, { kind: 'exponential', mean: 0 }, { kind: 'empirical', values: [] }, { kind: 'weibull' }, { kind: 'uniform', min: 1 }])(
-  'refuses %j', (data) => {
-    expect(distributionSchema.safeParse(data).success).toBe(false);
-  },
-);
+it.each([
+  -1,
+  { kind: 'exponential', mean: 0 },
+  { kind: 'empirical', values: [] },
+  { kind: 'weibull' },
+  { kind: 'uniform', min: 1 },
+])('refuses %j', (data) => {
+  expect(distributionSchema.safeParse(data).success).toBe(false);
+});

@@ -4,33 +4,48 @@ import { simulate } from '../../src/sim/simulate.ts';
 import { atOnce, everythingFails, runOne, scenarioOf } from './scenarios.ts';
 
 // Safety is checked after each event of every run: a broken rule throws.
-it.each(Array.from({ length: 12 }, (_, index) => String(index)))('ends every job though everything fails, seed %s', async (seed) => {
-  const { jobs } = await simulate(scenarioOf(everythingFails), { seed });
-  expect(jobs).toHaveLength(4);
-  for (const { state, attempts, error } of jobs) {
-    const won = attempts.filter(({ ending }) => ending === 'won');
-    if (state === 'succeeded') expect(won).toHaveLength(85);
-    else expect(error).toMatch(/failed 4 times/);
-  }
-});
+it.each(Array.from({ length: 12 }, (_, index) => String(index)))(
+  'ends every job though everything fails, seed %s',
+  async (seed) => {
+    const { jobs } = await simulate(scenarioOf(everythingFails), { seed });
+    expect(jobs).toHaveLength(4);
+    for (const { state, attempts, error } of jobs) {
+      const won = attempts.filter(({ ending }) => ending === 'won');
+      if (state === 'succeeded') expect(won).toHaveLength(85);
+      else expect(error).toMatch(/failed 4 times/);
+    }
+  },
+);
 
-it.each([...policySets.keys()])('keeps every rule under the policy %s though everything fails', async (policy) => {
-  const [group] = everythingFails.jobs;
-  for (const seed of ['1', '2']) {
-    const { jobs } = await simulate(scenarioOf({ ...everythingFails, jobs: [{ ...group, policy, stages: group?.stages ?? [] }] }), { seed });
-    for (const { attempts } of jobs) {
-      const tasks = Map.groupBy(attempts.filter(({ ending }) => ending !== 'refused'), ({ stage, task }) => `${stage}/${task}`);
-      for (const copies of tasks.values()) {
-        expect(copies.filter(({ ending }) => ending === 'won').length).toBeLessThanOrEqual(1);
+it.each([...policySets.keys()])(
+  'keeps every rule under the policy %s though everything fails',
+  async (policy) => {
+    const [group] = everythingFails.jobs;
+    for (const seed of ['1', '2']) {
+      const { jobs } = await simulate(
+        scenarioOf({ ...everythingFails, jobs: [{ ...group, policy, stages: group?.stages ?? [] }] }),
+        { seed },
+      );
+      for (const { attempts } of jobs) {
+        const tasks = Map.groupBy(
+          attempts.filter(({ ending }) => ending !== 'refused'),
+          ({ stage, task }) => `${stage}/${task}`,
+        );
+        for (const copies of tasks.values()) {
+          expect(copies.filter(({ ending }) => ending === 'won').length).toBeLessThanOrEqual(1);
+        }
       }
     }
-  }
-});
+  },
+);
 
-const oneStage = (stage: object, faults: object = {}, cluster: object = {}) => runOne({
-  cluster: { nodes: [{ count: 4 }], ...cluster }, scheduler: atOnce, faults,
-  jobs: [{ stages: [{ name: 'map', tasks: 4, workMs: 10_000, ...stage }] }],
-});
+const oneStage = (stage: object, faults: object = {}, cluster: object = {}) =>
+  runOne({
+    cluster: { nodes: [{ count: 4 }], ...cluster },
+    scheduler: atOnce,
+    faults,
+    jobs: [{ stages: [{ name: 'map', tasks: 4, workMs: 10_000, ...stage }] }],
+  });
 
 it('fails a job whose task fails four times', async () => {
   const job = await oneStage({ tasks: 1 }, { attemptFailure: 1 });
@@ -40,8 +55,10 @@ it('fails a job whose task fails four times', async () => {
 
 it('launches again what was never delivered, after the claim lease', async () => {
   const job = await runOne({
-    cluster: { nodes: [{ count: 1 }] }, scheduler: { ...atOnce, claimLeaseMs: 5_000 },
-    faults: { lostLaunch: 1, untilMs: 0 }, jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 10_000 }] }],
+    cluster: { nodes: [{ count: 1 }] },
+    scheduler: { ...atOnce, claimLeaseMs: 5_000 },
+    faults: { lostLaunch: 1, untilMs: 0 },
+    jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 10_000 }] }],
   });
   expect(job.state).toBe('succeeded');
   expect(job.attempts.map(({ attemptId, ending }) => [attemptId, ending])).toEqual([['map/0/1', 'won']]);
@@ -55,7 +72,10 @@ it('refuses the second delivery of an attempt', async () => {
 
 it('gives up an attempt that has gone silent', async () => {
   const job = await runOne({
-    cluster: { nodes: [{ count: 1 }] }, scheduler: atOnce, reports: { everyMs: 1_000 }, faults: { lostAttempt: 1, untilMs: 0 },
+    cluster: { nodes: [{ count: 1 }] },
+    scheduler: atOnce,
+    reports: { everyMs: 1_000 },
+    faults: { lostAttempt: 1, untilMs: 0 },
     jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 10_000 }] }],
   });
   expect(job.attempts.map(({ ending }) => ending)).toEqual(['died', 'won']);
@@ -63,10 +83,17 @@ it('gives up an attempt that has gone silent', async () => {
 
 it('makes readers wait while lost outputs are made again', async () => {
   const job = await runOne({
-    cluster: { nodes: [{ count: 4 }] }, scheduler: atOnce, faults: { lostOutput: 1 },
-    jobs: [{ stages: [
-      { name: 'map', tasks: 4, workMs: [4_000, 5_000, 6_000, 9_000] }, { name: 'reduce', tasks: 2, upstream: ['map'], workMs: 1_000 },
-    ] }],
+    cluster: { nodes: [{ count: 4 }] },
+    scheduler: atOnce,
+    faults: { lostOutput: 1 },
+    jobs: [
+      {
+        stages: [
+          { name: 'map', tasks: 4, workMs: [4_000, 5_000, 6_000, 9_000] },
+          { name: 'reduce', tasks: 2, upstream: ['map'], workMs: 1_000 },
+        ],
+      },
+    ],
   });
   expect(job.completedAtMs).toBe(9_000 + 9_000 + 1_000);
 });
@@ -77,14 +104,19 @@ it('slows tasks that share a node', async () => {
 });
 
 it('lets a task run faster once its neighbour has left', async () => {
-  const job = await oneStage({ tasks: 2, workMs: [4_000, 10_000] }, {}, { nodes: [{ count: 1, slots: 2 }], contention: 1 });
+  const job = await oneStage(
+    { tasks: 2, workMs: [4_000, 10_000] },
+    {},
+    { nodes: [{ count: 1, slots: 2 }], contention: 1 },
+  );
   // Both at half speed until 8 s; then the longer one has 6 s left.
   expect(job.completedAtMs).toBe(14_000);
 });
 
 it('stretches work by a spell of slowness', async () => {
   const job = await runOne({
-    cluster: { nodes: [{ count: 1, spells: { everyMs: 4_000, lastsMs: 5_000, slowdown: 5 } }] }, scheduler: atOnce,
+    cluster: { nodes: [{ count: 1, spells: { everyMs: 4_000, lastsMs: 5_000, slowdown: 5 } }] },
+    scheduler: atOnce,
     jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 8_000 }] }],
   });
   // 4 s done by 4 s, 1 s more by 9 s, 3 s at full speed until 12 s.
@@ -94,12 +126,20 @@ it('stretches work by a spell of slowness', async () => {
 it('starts environments cold, no faster than their pace, and finds them warm afterwards', async () => {
   const job = await runOne({
     cluster: {
-      nodes: [{ count: 6, elastic: true }], placement: 'warmest', startMs: 10,
+      nodes: [{ count: 6, elastic: true }],
+      placement: 'warmest',
+      startMs: 10,
       cold: { startMs: 500, environments: 2, perMs: 4_000, keepWarmMs: 60_000 },
     },
-    scheduler: atOnce, jobs: [{ stages: [
-      { name: 'map', tasks: 4, workMs: 10_000 }, { name: 'reduce', tasks: 2, upstream: ['map'], workMs: 1_000 },
-    ] }],
+    scheduler: atOnce,
+    jobs: [
+      {
+        stages: [
+          { name: 'map', tasks: 4, workMs: 10_000 },
+          { name: 'reduce', tasks: 2, upstream: ['map'], workMs: 1_000 },
+        ],
+      },
+    ],
   });
   const claims = job.attempts.filter(({ stage }) => stage === 0).map(({ claimedAtMs }) => claimedAtMs);
   expect(claims.toSorted((a, b) => (a ?? 0) - (b ?? 0))).toEqual([500, 500, 2_500, 4_500]);
@@ -116,13 +156,25 @@ it('holds launches back beyond the rate of the service', async () => {
 it('reads over the network what lies in another zone, at the rate of the links', async () => {
   const job = await runOne({
     cluster: {
-      nodes: [{ count: 2, zone: 'a' }, { count: 2, zone: 'b' }], placement: 'in-order',
-      zones: [{ name: 'a', upBytesPerS: 1e6 }, { name: 'b', upBytesPerS: 1e6, downBytesPerS: 1e6 }],
+      nodes: [
+        { count: 2, zone: 'a' },
+        { count: 2, zone: 'b' },
+      ],
+      placement: 'in-order',
+      zones: [
+        { name: 'a', upBytesPerS: 1e6 },
+        { name: 'b', upBytesPerS: 1e6, downBytesPerS: 1e6 },
+      ],
     },
-    scheduler: atOnce, jobs: [{ stages: [
-      { name: 'map', tasks: 1, workMs: 1_000, outputBytes: 100 }, // In zone a.
-      { name: 'reduce', tasks: 3, upstream: ['map'], workMs: 1_000, network: true, inputBytes: 3e6 },
-    ] }],
+    scheduler: atOnce,
+    jobs: [
+      {
+        stages: [
+          { name: 'map', tasks: 1, workMs: 1_000, outputBytes: 100 }, // In zone a.
+          { name: 'reduce', tasks: 3, upstream: ['map'], workMs: 1_000, network: true, inputBytes: 3e6 },
+        ],
+      },
+    ],
   });
   const ends = job.attempts.filter(({ stage }) => stage === 1).map(({ leftAtMs }) => leftAtMs);
   // Two readers are beside the data; the third has 3 MB to fetch at 1 MB/s.

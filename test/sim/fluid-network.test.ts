@@ -13,8 +13,12 @@ function bench(zones: readonly ZoneLinks[], capBytesPerMs = Infinity) {
   const network = new FluidNetwork(queue, () => clock.now(), zones, capBytesPerMs);
   const ends: Record<string, number> = {};
   const start = (name: string, [from, to]: readonly [number, number], sizeBytes: number): Flow =>
-    network.start(from, to, sizeBytes, () => { ends[name] = clock.now(); });
-  const at = (ms: number, run: () => void): void => { queue.schedule(epochMs(ms), { kind: 'test', subject: '', run }); };
+    network.start(from, to, sizeBytes, () => {
+      ends[name] = clock.now();
+    });
+  const at = (ms: number, run: () => void): void => {
+    queue.schedule(epochMs(ms), { kind: 'test', subject: '', run });
+  };
   const run = async (): Promise<Record<string, number>> => {
     for (let event = queue.pop(); event !== undefined; event = queue.pop()) {
       clock.advanceTo(event.at);
@@ -44,7 +48,9 @@ it('slows a flow down while a later one shares its link, and forgets a flow that
   start('first', [0, 1], 1_000);
   at(50, () => {
     const second = start('second', [2, 1], 10_000);
-    at(70, () => { network.stop(second); });
+    at(70, () => {
+      network.stop(second);
+    });
   });
   // 500 bytes by 50 ms, 100 more by 70 ms at half the rate, then 400 at 10.
   expect(await run()).toEqual({ first: 110 });

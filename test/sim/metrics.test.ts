@@ -3,22 +3,57 @@ import { attemptIdOf, type JobId } from '../../src/contracts/ids.ts';
 import { copyCountsOf, metricsOf, reductionsOf, slotTimeOf } from '../../src/sim/metrics.ts';
 import type { AttemptOutcome, JobOutcome, SimulationResult } from '../../src/sim/outcome.ts';
 
-function attempt(task: number, number: number, [from, to]: readonly [number, number], more: Partial<AttemptOutcome> = {}): AttemptOutcome {
+function attempt(
+  task: number,
+  number: number,
+  [from, to]: readonly [number, number],
+  more: Partial<AttemptOutcome> = {},
+): AttemptOutcome {
   return {
-    attemptId: attemptIdOf('map', task, number), stage: 0, task, number, reason: number === 0 ? 'first' : 'backup', node: 'node-0', zone: 0,
-    takenAtMs: from, claimedAtMs: from, leftAtMs: to, ending: 'won', ...more,
+    attemptId: attemptIdOf('map', task, number),
+    stage: 0,
+    task,
+    number,
+    reason: number === 0 ? 'first' : 'backup',
+    node: 'node-0',
+    zone: 0,
+    takenAtMs: from,
+    claimedAtMs: from,
+    leftAtMs: to,
+    ending: 'won',
+    ...more,
   };
 }
 
 function job(index: number, more: Partial<JobOutcome> = {}): JobOutcome {
   return {
-    jobId: `job-${index}` as JobId, index, name: 'job', policy: 'late', state: 'succeeded', error: undefined, tasks: 2,
-    arrivedAtMs: 0, startedAtMs: 0, completedAtMs: 10_000, deadlineMs: undefined, stages: [], attempts: [], dollars: 0, ...more,
+    jobId: `job-${index}` as JobId,
+    index,
+    name: 'job',
+    policy: 'late',
+    state: 'succeeded',
+    error: undefined,
+    tasks: 2,
+    arrivedAtMs: 0,
+    startedAtMs: 0,
+    completedAtMs: 10_000,
+    deadlineMs: undefined,
+    stages: [],
+    attempts: [],
+    dollars: 0,
+    ...more,
   };
 }
 
-const result = (jobs: JobOutcome[]): SimulationResult =>
-  ({ scenario: 'test', seed: '1', totalSlots: 4, jobs, events: 0, endedAtMs: 0, trace: [] });
+const result = (jobs: JobOutcome[]): SimulationResult => ({
+  scenario: 'test',
+  seed: '1',
+  totalSlots: 4,
+  jobs,
+  events: 0,
+  endedAtMs: 0,
+  trace: [],
+});
 
 const withCopies = job(0, {
   stages: [{ name: 'map', tasks: 2, upstream: [], openedAtMs: 0, doneAtMs: 9_000, taskMs: [3_000, 9_000] }],
@@ -35,29 +70,57 @@ it('counts slot time, waste and copies', () => {
   // The first of two tasks was done at 3 s: the copy of 2 s came before half of the work.
   expect(copyCountsOf(withCopies)).toEqual({ started: 2, won: 1, early: 1 });
   expect(metricsOf(result([withCopies]))).toMatchObject({
-    slotSeconds: 23, wastedSlotSeconds: 16, copies: { started: 2, won: 1 }, slowestToMedian: { p50: 1.5, p95: 1.5 },
+    slotSeconds: 23,
+    wastedSlotSeconds: 16,
+    copies: { started: 2, won: 1 },
+    slowestToMedian: { p50: 1.5, p95: 1.5 },
   });
 });
 
 it('measures jobs from arrival to last commit, by number of tasks too', () => {
-  const jobs = [1, 2, 3, 4].map((n) => job(n, { arrivedAtMs: 1_000, completedAtMs: 1_000 + n * 10_000, tasks: n < 3 ? 10 : 11 * n }));
+  const jobs = [1, 2, 3, 4].map((n) =>
+    job(n, { arrivedAtMs: 1_000, completedAtMs: 1_000 + n * 10_000, tasks: n < 3 ? 10 : 11 * n }),
+  );
   expect(metricsOf(result([...jobs, job(5, { state: 'failed', tasks: 600 })]))).toMatchObject({
-    policy: 'late', seed: '1', jobs: 5, failed: 1,
+    policy: 'late',
+    seed: '1',
+    jobs: 5,
+    failed: 1,
     completionS: { mean: 25, p50: 25, p90: 37, p95: 38.5, p99: 39.7 },
-    bins: [{ tasks: '1-10', jobs: 2, meanS: 15, p50S: 15, p95S: 19.5 }, { tasks: '11-50', jobs: 2, meanS: 35, p50S: 35, p95S: 39.5 }],
+    bins: [
+      { tasks: '1-10', jobs: 2, meanS: 15, p50S: 15, p95S: 19.5 },
+      { tasks: '11-50', jobs: 2, meanS: 35, p50S: 35, p95S: 39.5 },
+    ],
   });
 });
 
 it('counts deadlines of jobs that have one; a failed job misses its own', () => {
   const jobs = [
-    job(1), job(2, { deadlineMs: 10_000 }), job(3, { deadlineMs: 9_999 }), job(4, { deadlineMs: 99_999, state: 'failed' }),
+    job(1),
+    job(2, { deadlineMs: 10_000 }),
+    job(3, { deadlineMs: 9_999 }),
+    job(4, { deadlineMs: 99_999, state: 'failed' }),
   ];
   expect(metricsOf(result(jobs)).deadlines).toEqual({ met: 1, missed: 2 });
 });
 
 it('compares the jobs of two runs one by one, without those that failed', () => {
-  const base = result([job(0, { completedAtMs: 10_000 }), job(1, { completedAtMs: 10_000 }), job(2, { completedAtMs: 1 })]);
-  const other = result([job(0, { completedAtMs: 5_000 }), job(1, { completedAtMs: 12_000 }), job(2, { state: 'failed' })]);
+  const base = result([
+    job(0, { completedAtMs: 10_000 }),
+    job(1, { completedAtMs: 10_000 }),
+    job(2, { completedAtMs: 1 }),
+  ]);
+  const other = result([
+    job(0, { completedAtMs: 5_000 }),
+    job(1, { completedAtMs: 12_000 }),
+    job(2, { state: 'failed' }),
+  ]);
   // Halved, and a fifth longer.
-  expect(reductionsOf(base, other).completion).toEqual({ mean: 0.15, p25: -0.025, p50: 0.15, p75: 0.325, p90: 0.43 });
+  expect(reductionsOf(base, other).completion).toEqual({
+    mean: 0.15,
+    p25: -0.025,
+    p50: 0.15,
+    p75: 0.325,
+    p90: 0.43,
+  });
 });

@@ -1,13 +1,23 @@
 import { expect, it } from 'vitest';
 import { parseScenario, scenarioJsonSchema } from '../../src/sim/scenario.ts';
 
-const smallest = { cluster: { nodes: [{ count: 1 }] }, jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }] };
+const smallest = {
+  cluster: { nodes: [{ count: 1 }] },
+  jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
+};
 
 it('needs no more than nodes and stages', () => {
   const { cluster, scheduler, reports, jobs } = parseScenario(smallest);
   expect(cluster.nodes).toMatchObject([{ count: 1, slots: 1, speed: 1, elastic: false }]);
   expect(cluster.zones).toEqual([{ name: 'zone-a' }]);
-  expect(scheduler).toEqual({ tickMs: 1_000, wakeOnEnd: false, wakeAfterMs: 0, leaseMs: 30_000, claimLeaseMs: 60_000, cancel: 'cooperative' });
+  expect(scheduler).toEqual({
+    tickMs: 1_000,
+    wakeOnEnd: false,
+    wakeAfterMs: 0,
+    leaseMs: 30_000,
+    claimLeaseMs: 60_000,
+    cancel: 'cooperative',
+  });
   expect(reports).toEqual({ everyMs: 10_000, tenths: true, loss: 0, delayMs: 0 });
   expect(jobs[0]).toMatchObject({ policy: 'none', policyConfig: { late: { speculativeCap: 0.1 } } });
 });
@@ -22,13 +32,23 @@ const stage = (name: string, more: object = {}) => ({ name, tasks: 1, workMs: 1,
 
 it.each([
   ['an unknown field', { ...smallest, nodes: 3 }, 'nodes'],
-  ['a zone that is not there', { ...smallest, cluster: { nodes: [{ count: 1, zone: 'b' }], zones: [{ name: 'a' }] } }, 'cluster.nodes[0].zone'],
-  ['a stage that reads a later one', job(stage('map', { upstream: ['reduce'] }), stage('reduce')), 'jobs[0].stages[0].upstream'],
+  [
+    'a zone that is not there',
+    { ...smallest, cluster: { nodes: [{ count: 1, zone: 'b' }], zones: [{ name: 'a' }] } },
+    'cluster.nodes[0].zone',
+  ],
+  [
+    'a stage that reads a later one',
+    job(stage('map', { upstream: ['reduce'] }), stage('reduce')),
+    'jobs[0].stages[0].upstream',
+  ],
   ['two stages of one name', job(stage('map'), stage('map')), 'jobs[0].stages[1].name'],
   ['a probability above 1', { ...smallest, faults: { lostLaunch: 2 } }, 'faults.lostLaunch'],
   ['an unknown policy', { ...smallest, jobs: [{ ...smallest.jobs[0], policy: 'best' }] }, 'jobs[0].policy'],
 ])('refuses %s and names the field', (_, data, field) => {
-  expect(() => parseScenario(data)).toThrow(expect.objectContaining({ name: 'InvalidInput', details: { field } }));
+  expect(() => parseScenario(data)).toThrow(
+    expect.objectContaining({ name: 'InvalidInput', details: { field } }),
+  );
 });
 
 it('has a JSON schema', () => {

@@ -9,40 +9,61 @@ const at = (atMs: number) => ({ arrivals: { kind: 'list' as const, atMs: [atMs] 
 const ends = (jobs: readonly JobOutcome[]): number[] => jobs.map(({ completedAtMs }) => completedAtMs);
 
 it('gives a later job the slots that an earlier one no longer needs', async () => {
-  const { jobs } = await simulate(scenarioOf({
-    cluster: { nodes: [{ count: 4 }] }, scheduler: atOnce,
-    jobs: [{ ...at(0), stages: [stage(6, 10_000)] }, { ...at(1_000), stages: [stage(4, 5_000)] }],
-  }), { seed: '1' });
+  const { jobs } = await simulate(
+    scenarioOf({
+      cluster: { nodes: [{ count: 4 }] },
+      scheduler: atOnce,
+      jobs: [
+        { ...at(0), stages: [stage(6, 10_000)] },
+        { ...at(1_000), stages: [stage(4, 5_000)] },
+      ],
+    }),
+    { seed: '1' },
+  );
   // The first has its second wave on two slots from 10 s; the other's two waves use the other two.
   expect(ends(jobs)).toEqual([20_000, 20_000]);
   expect(jobs[1]?.startedAtMs).toBe(10_000);
 });
 
 it('asks waiting jobs in the order in which they came', async () => {
-  const { jobs } = await simulate(scenarioOf({
-    cluster: { nodes: [{ count: 1 }] }, scheduler: atOnce,
-    jobs: [0, 1, 2, 3, 4].map((n) => ({ ...at(n * 100), stages: [stage(2, 1_000)] })),
-  }), { seed: '1' });
+  const { jobs } = await simulate(
+    scenarioOf({
+      cluster: { nodes: [{ count: 1 }] },
+      scheduler: atOnce,
+      jobs: [0, 1, 2, 3, 4].map((n) => ({ ...at(n * 100), stages: [stage(2, 1_000)] })),
+    }),
+    { seed: '1' },
+  );
   expect(ends(jobs)).toEqual([2_000, 4_000, 6_000, 8_000, 10_000]);
 });
 
 it('learns of free slots with its next tick where nobody tells it', async () => {
-  const { jobs } = await simulate(scenarioOf({
-    cluster: { nodes: [{ count: 1 }] }, scheduler: { tickMs: 1_000 },
-    jobs: [{ ...at(0), stages: [stage(2, 1_500)] }],
-  }), { seed: '1' });
+  const { jobs } = await simulate(
+    scenarioOf({
+      cluster: { nodes: [{ count: 1 }] },
+      scheduler: { tickMs: 1_000 },
+      jobs: [{ ...at(0), stages: [stage(2, 1_500)] }],
+    }),
+    { seed: '1' },
+  );
   // 1.5 s of work, seen at 2 s, and again.
   expect(ends(jobs)).toEqual([3_500]);
 });
 
 it('keeps jobs of different policies apart', async () => {
   const mixed = scenarioOf({
-    cluster: { nodes: [{ count: 6 }] }, scheduler: atOnce,
+    cluster: { nodes: [{ count: 6 }] },
+    scheduler: atOnce,
     jobs: (['none', 'late', 'mantri'] as const).map((policy) => ({
-      policy, stages: [{ ...stage(10, 20_000), slowdown: { kind: 'pareto', scale: 1, shape: 1.5, max: 20 } }],
+      policy,
+      stages: [{ ...stage(10, 20_000), slowdown: { kind: 'pareto', scale: 1, shape: 1.5, max: 20 } }],
     })),
   });
   const { jobs } = await simulate(mixed, { seed: '1' });
-  expect(jobs.map(({ policy, state }) => [policy, state])).toEqual([['none', 'succeeded'], ['late', 'succeeded'], ['mantri', 'succeeded']]);
+  expect(jobs.map(({ policy, state }) => [policy, state])).toEqual([
+    ['none', 'succeeded'],
+    ['late', 'succeeded'],
+    ['mantri', 'succeeded'],
+  ]);
   expect(jobs[0]?.attempts.every(({ reason }) => reason === 'first')).toBe(true);
 });

@@ -1,11 +1,22 @@
 import type { JobId } from '../../contracts/ids.ts';
 import { epochMs, type EpochMs, later } from '../../contracts/units.ts';
-import { admitUnits, type CloneAdmission, type CloneRequest, type CloneTerms } from '../../core/model/clone-admission.ts';
-import type { CapacityGrant, CapacityLedger, CapacityView, GrantContext } from '../../ports/capacity-ledger.ts';
+import {
+  admitUnits,
+  type CloneAdmission,
+  type CloneRequest,
+  type CloneTerms,
+} from '../../core/model/clone-admission.ts';
+import type {
+  CapacityGrant,
+  CapacityLedger,
+  CapacityView,
+  GrantContext,
+} from '../../ports/capacity-ledger.ts';
 
 type Clones = Readonly<Record<string, number>>;
 
-const sumOf = (clones: Clones | undefined): number => Object.values(clones ?? {}).reduce((sum, slots) => sum + slots, 0);
+const sumOf = (clones: Clones | undefined): number =>
+  Object.values(clones ?? {}).reduce((sum, slots) => sum + slots, 0);
 
 /** The capacity ledger in memory. */
 export class MemoryCapacityLedger implements CapacityLedger {
@@ -27,7 +38,11 @@ export class MemoryCapacityLedger implements CapacityLedger {
     return Promise.resolve(slots);
   }
 
-  admitClones(jobId: JobId, request: CloneRequest, context: GrantContext & CloneTerms): Promise<CloneAdmission> {
+  admitClones(
+    jobId: JobId,
+    request: CloneRequest,
+    context: GrantContext & CloneTerms,
+  ): Promise<CloneAdmission> {
     this.totalSlots = context.totalSlots;
     if (this.firstExpiryAt < context.now) this.reclaim(jobId, context.now);
     const grant = this.grants.get(jobId);
@@ -75,7 +90,11 @@ export class MemoryCapacityLedger implements CapacityLedger {
       this.grants.delete(jobId);
       return;
     }
-    this.grants.set(jobId, { slots, expiresAt, ...(charged === 0 || clones === undefined ? {} : { clones }) });
+    this.grants.set(jobId, {
+      slots,
+      expiresAt,
+      ...(charged === 0 || clones === undefined ? {} : { clones }),
+    });
     this.firstExpiryAt = Math.min(this.firstExpiryAt, expiresAt);
   }
 
