@@ -77,6 +77,8 @@ async function performOne(
         await deps.objects.write({ bucket: deps.dataBucket, key }, new TextEncoder().encode(body));
       }
       return;
+    case 'clone-stage':
+      return;
     case 'launch':
       await deps.attempts.create(spaceOf(job), decision.attemptId, now);
       return;

@@ -15,7 +15,9 @@ import {
   withdrawAttempt,
 } from '../core/model/job-state.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
+import { addedCopies, type CloneAnswer, owedClones } from '../core/model/stage-clones.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
+import { stragglersOfJob } from '../core/policy/dolly/straggler-rate.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng, type Rng } from '../lib/rng.ts';
@@ -23,6 +25,8 @@ import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
+import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
+import { admitClones, type CloneTick, releaseEndedClones } from './admit-clones.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps, type RunningJob } from './perform-decisions.ts';
@@ -47,6 +51,8 @@ export interface SchedulerDeps extends PerformDeps {
   readonly leases: LeaseStore;
   readonly decisions: DecisionLog;
   readonly ledger: CapacityLedger;
+  /** How often copies have straggled in all jobs; without it a job knows its own. */
+  readonly stragglers?: StragglerStatistics;
   readonly clock: Clock;
   readonly log: Log;
   readonly config: SchedulerConfig;
@@ -102,6 +108,8 @@ export interface Session extends RunningJob {
   /** Copies that the last tick had no slot for. */
   slotsShort: number;
   grantUntil: EpochMs;
+  /** What the ledger charges for the clones of each stage, as far as this scheduler knows. */
+  readonly cloneCharges: Map<number, number>;
   summarizedAt: EpochMs;
   lastSummary: string;
 }
@@ -138,7 +146,9 @@ async function perform(
   decisions: readonly Decision[],
   now: EpochMs,
 ): Promise<void> {
-  for (const { attemptId, outcome, message } of await performDecisions(deps, session, decisions, now)) {
+  const outcomes = await performDecisions(deps, session, decisions, now);
+  // The last first: an attempt can be withdrawn only while none of its task is numbered after it.
+  for (const { attemptId, outcome, message } of outcomes.toReversed()) {
     if (outcome === 'accepted') continue;
     if (outcome === 'refused')
       throw new JobFailedError(`attempt ${attemptId} cannot be launched: ${message ?? 'refused'}`);
@@ -179,6 +189,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     grant: 0,
     slotsShort: 0,
     grantUntil: epochMs(0),
+    cloneCharges: new Map(),
     summarizedAt: epochMs(0),
     lastSummary: '',
   };
@@ -231,18 +242,30 @@ async function keepLease(deps: SchedulerDeps, session: Session, now: EpochMs): P
   session.leaseUntil = until;
 }
 
+const grantContext = ({ config }: SchedulerDeps, now: EpochMs): CloneTick => ({
+  totalSlots: config.totalSlots,
+  now,
+  length: durationMs(config.leaseMs * 4),
+});
+
 /**
  * Slots for what is live and owed, and for the copies that the last tick would have launched. The ledger is asked
  * when the need changes or the grant must be renewed.
  */
-async function slotsOf(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<number> {
-  const wanted = Math.min(deps.config.totalSlots, slotDemand(session.state) + session.slotsShort);
+async function slotsOf(
+  deps: SchedulerDeps,
+  session: Session,
+  now: EpochMs,
+  clones: readonly CloneAnswer[],
+): Promise<number> {
+  const { state, slotsShort } = session;
+  const needed = slotDemand(state) + owedClones(state.stages) + addedCopies(clones) + slotsShort;
+  const wanted = Math.min(deps.config.totalSlots, needed);
   const renewal = session.grantUntil - now < deps.config.leaseMs * 2;
   if (wanted === session.grant && !renewal) return session.grant;
-  const length = durationMs(deps.config.leaseMs * 4);
-  const context = { totalSlots: deps.config.totalSlots, now, length };
+  const context = grantContext(deps, now);
   session.grant = await deps.ledger.resize(session.jobId, wanted, context);
-  session.grantUntil = later(now, length);
+  session.grantUntil = later(now, context.length);
   return session.grant;
 }
 
@@ -265,13 +288,17 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const now = deps.clock.now(); // The only clock reading of the tick.
   await keepLease(deps, session, now);
   await readChanges(deps, session, now);
-  const slots = await slotsOf(deps, session, now);
+  await releaseEndedClones(deps, session);
+  const isCancelled = job.cancelRequestedAt !== undefined;
+  const clones = isCancelled ? [] : await admitClones(deps, session, grantContext(deps, now));
+  const slots = await slotsOf(deps, session, now, clones);
   const freeNodes = deps.freeNodes?.(session.jobId);
   const budget = {
     slots,
-    cancelRequested: job.cancelRequestedAt !== undefined,
+    cancelRequested: isCancelled,
     clusterSlots: deps.config.totalSlots,
     ...(freeNodes === undefined ? {} : { freeNodes }),
+    ...(clones.length === 0 ? {} : { clones }),
   };
   const decided = decideTick(session.state, now, session.tickConfig, budget, session.rng);
   session.slotsShort = decided.slotsShort;
@@ -280,7 +307,9 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     apply(deps, session, decided.decisions, now);
     await perform(deps, session, decided.decisions, now);
   }
-  await writeSummary(deps, session, now, decided.outcome.kind !== 'continue');
+  const isOver = decided.outcome.kind !== 'continue';
+  if (isOver) await deps.stragglers?.add(stragglersOfJob(session.state), now);
+  await writeSummary(deps, session, now, isOver);
   return decided;
 }
 

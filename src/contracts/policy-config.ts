@@ -108,9 +108,33 @@ const outrider = z.strictObject({
   spareCap: fraction.default(1),
 });
 
+/** Dolly §3 and §5: β, τ, ε and p. */
+const dolly = z.strictObject({
+  /** ε: accepted risk that a phase straggles. */
+  straggleRisk: z.number().gt(0).lt(1).default(0.05),
+  /** β: share of all slots that clones may take. */
+  budgetShare: fraction.default(0.05),
+  /** τ: share of all slots in use beyond which nothing is cloned. */
+  utilizationCeiling: fraction.default(0.8),
+  /** Whether originals are charged too, as printed, or the additional copies alone. */
+  charge: z.enum(['all-copies', 'extra-copies']).default('all-copies'),
+  /**
+   * What is done where the budget does not suffice: no clones for the phase, fewer clones of each task, or clones
+   * for as many tasks as it lasts. The paper's is the first; the others are for comparison.
+   */
+  admission: z.enum(['all-or-nothing', 'partial', 'first-come']).default('all-or-nothing'),
+  /** Most copies of a task. */
+  mostClones: z.int().min(1).max(10).default(5),
+  /** p until `minAttempts` attempts have been seen; a choice: the paper names none, and its Fig. 5 fits 8 %. */
+  priorStragglerProbability: fraction.default(0.1),
+  minAttempts: z.int().min(1).max(1_000_000).default(100),
+  /** What treats the stragglers of phases that are not cloned. */
+  otherwise: z.enum(['none', 'late', 'mantri']).default('late'),
+});
+
 /** Parameters of every policy set, with the papers' or the systems' defaults. */
 export const policyConfigSchema = z.strictObject({
-  /** Copies of one task alive at once, the original included, whatever the policy. */
+  /** Copies of one task alive at once, the original included, whatever the policy; clones have a limit of their own. */
   copiesPerTask: z.int().min(1).max(3).default(3),
   late: late.prefault({}),
   mantri: mantri.prefault({}),
@@ -121,6 +145,7 @@ export const policyConfigSchema = z.strictObject({
   hadoop2: hadoop2.prefault({}),
   flink: flink.prefault({}),
   cubed: cubed.prefault({}),
+  dolly: dolly.prefault({}),
   outrider: outrider.prefault({}),
 });
 

@@ -1,4 +1,4 @@
-import type { AttemptId } from '../contracts/ids.ts';
+import { type AttemptId, taskIdOf } from '../contracts/ids.ts';
 import { defaultPolicyConfig } from '../contracts/policy-config.ts';
 import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
@@ -7,12 +7,14 @@ import {
   addAttempt,
   type AttemptView,
   cancelAttempt,
+  cloneStage,
   isLive,
   type JobState,
   loseAttempt,
   stageAt,
   type TaskView,
 } from './model/job-state.ts';
+import type { CloneAnswer, StageClones } from './model/stage-clones.ts';
 import type { TickBudget, TickConfig } from './model/tick-config.ts';
 import { dispose, launchOwed, openLedger } from './policy/arbitrate.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
@@ -48,6 +50,31 @@ function cancelsOfLosers(state: JobState): Decision[] {
   return state.justDone
     .flatMap(untoldLosers)
     .map((attempt) => ({ kind: 'cancel', attemptId: attempt.id, reason: 'sibling-won' }));
+}
+
+/** What the ledger has admitted becomes part of the job, so that whoever takes over clones the same tasks. */
+const clonesAdmitted = (answers: readonly CloneAnswer[]): Decision[] =>
+  answers.flatMap(({ stage, clones, facts }): Decision[] =>
+    clones === undefined ? [] : [{ kind: 'clone-stage', stage, ...clones, facts }],
+  );
+
+function clonesRefused(state: JobState, answers: readonly CloneAnswer[]): Refusal[] {
+  return answers.flatMap(({ stage, reason, facts }): Refusal[] => {
+    const { shape, order } = stageAt(state, stage);
+    if (reason === undefined) return [];
+    return [{ kind: 'refuse', taskId: taskIdOf(shape.name, order[0] ?? 0), reason, facts }];
+  });
+}
+
+/** How stages are cloned, with what this tick decides. */
+function clonedStages(state: JobState, owed: readonly Decision[]): ReadonlyMap<number, StageClones> {
+  const before = state.stages.flatMap(({ index, clones }) =>
+    clones === undefined ? [] : [[index, clones] as const],
+  );
+  const now = owed.flatMap((each) =>
+    each.kind === 'clone-stage' ? [[each.stage, { copies: each.copies, tasks: each.tasks }] as const] : [],
+  );
+  return new Map([...now, ...before]);
 }
 
 /** Waiting stages whose inputs are all complete, in order. */
@@ -100,6 +127,7 @@ function viewOf(
       free: Math.max(0, budget.slots - state.live.size + freed),
       waiting: slotDemand(state) - state.live.size,
     },
+    cloned: clonedStages(state, owed),
     reportMs: config.reportMs ?? durationMs(0),
   };
 }
@@ -133,7 +161,7 @@ const failing = (state: JobState, reason: CancelReason, message: string): TickDe
 });
 
 const isUrgent = (proposal: Proposal): boolean =>
-  proposal.kind !== 'decline' && (proposal.kind !== 'backup' || proposal.urgent);
+  proposal.kind !== 'decline' && proposal.kind !== 'clone' && (proposal.kind !== 'backup' || proposal.urgent);
 
 /**
  * Decides one tick of a job: gives up lost attempts, cancels losers, opens stages whose inputs are complete, and
@@ -152,10 +180,13 @@ export function decideTick(
   if (budget.cancelRequested) return failing(state, 'job-cancelled', 'cancelled on request');
   const fatal = fatalMessage(state, config);
   if (fatal !== undefined) return failing(state, 'job-failed', fatal);
-  const owed = [...stagesToOpen(state), ...lostAttempts(state, now, config), ...cancelsOfLosers(state)].slice(
-    0,
-    config.decisionsPerTick,
-  );
+  const answers = budget.clones ?? [];
+  const owed = [
+    ...clonesAdmitted(answers),
+    ...stagesToOpen(state),
+    ...lostAttempts(state, now, config),
+    ...cancelsOfLosers(state),
+  ].slice(0, config.decisionsPerTick);
   const policy = policySetOf(config.policy);
   const view = viewOf(state, now, config, budget, owed);
   const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
@@ -175,7 +206,7 @@ export function decideTick(
   );
   return {
     decisions: [...owed, ...ledger.decisions],
-    refusals: ledger.refusals,
+    refusals: [...clonesRefused(state, answers), ...ledger.refusals],
     outcome: outcomeOf(state, now, config),
     slotsShort: ledger.slotsShort,
   };
@@ -194,6 +225,9 @@ export function applyDecisions(
     switch (decision.kind) {
       case 'open-stage':
         context.openStage(decision.stage);
+        break;
+      case 'clone-stage':
+        cloneStage(state, decision.stage, { copies: decision.copies, tasks: decision.tasks });
         break;
       case 'launch':
         addAttempt(state, decision.attemptId, decision.reason, context.now);

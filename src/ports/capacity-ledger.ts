@@ -40,7 +40,11 @@ export interface CapacityLedger {
    * of the job need, and renews it. A phase that has been admitted and holds clones yet gets the same answer again
    * and nothing more. Refused, it changes nothing.
    */
-  admitClones(jobId: JobId, request: CloneRequest, context: GrantContext & CloneTerms): Promise<CloneAdmission>;
+  admitClones(
+    jobId: JobId,
+    request: CloneRequest,
+    context: GrantContext & CloneTerms,
+  ): Promise<CloneAdmission>;
   /**
    * Lowers what a phase is charged to `keepSlots` as its clones end; 0 ends it. Never raises it, so that a repeated
    * or a late call has no effect. The job's slots stay.

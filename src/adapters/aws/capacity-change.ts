@@ -29,9 +29,10 @@ export interface Transfer {
 
 /** That a grant is what was read. Its clones count too, lest a renewal forget those that were just admitted. */
 function isStill(name: string, { cloneSlots }: Grant): string {
-  const clones = cloneSlots === undefined
-    ? `attribute_not_exists(#grants.#${name}.#cloneSlots)`
-    : `#grants.#${name}.#cloneSlots = :${name}Clones`;
+  const clones =
+    cloneSlots === undefined
+      ? `attribute_not_exists(#grants.#${name}.#cloneSlots)`
+      : `#grants.#${name}.#cloneSlots = :${name}Clones`;
   return `#grants.#${name}.#slots = :${name}Slots AND #grants.#${name}.#expiresAt = :${name}Until AND ${clones}`;
 }
 
@@ -43,7 +44,9 @@ const valuesOfGrant = (name: string, { slots, expiresAt, cloneSlots }: Grant): R
 
 /** What must hold of the sums for a write that adds so much. Values go into `values`. */
 function roomConditions(
-  { totalSlots, room, grant, held }: Transfer, added: { slots: number; clones: number }, values: Record<string, unknown>,
+  { totalSlots, room, grant, held }: Transfer,
+  added: { slots: number; clones: number },
+  values: Record<string, unknown>,
 ): string[] {
   const conditions: string[] = [];
   // A job that asks for more must find room; one that gives or keeps must not be refused, even when overspent.

@@ -2,7 +2,12 @@ import { z } from 'zod';
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { epochMs, later } from '../../contracts/units.ts';
-import { admitUnits, type CloneAdmission, type CloneRequest, type CloneTerms } from '../../core/model/clone-admission.ts';
+import {
+  admitUnits,
+  type CloneAdmission,
+  type CloneRequest,
+  type CloneTerms,
+} from '../../core/model/clone-admission.ts';
 import type { CapacityLedger, CapacityView, GrantContext } from '../../ports/capacity-ledger.ts';
 import { backoff } from './backoff.ts';
 import { type CloneRoom, type Grant, ledgerChange } from './capacity-change.ts';
@@ -67,7 +72,11 @@ export class DynamoCapacityLedger implements CapacityLedger {
     });
   }
 
-  admitClones(jobId: JobId, request: CloneRequest, context: GrantContext & CloneTerms): Promise<CloneAdmission> {
+  admitClones(
+    jobId: JobId,
+    request: CloneRequest,
+    context: GrantContext & CloneTerms,
+  ): Promise<CloneAdmission> {
     const { totalSlots, now, length } = context;
     return this.change(jobId, totalSlots, (ledger): Move<CloneAdmission> => {
       const held = ledger.grants[jobId];
@@ -95,7 +104,11 @@ export class DynamoCapacityLedger implements CapacityLedger {
       const kept = Math.min(charged, Math.max(0, keepSlots));
       if (held === undefined || kept === charged) return { answer: undefined };
       const others = Object.entries(held.clones ?? {}).filter(([name]) => name !== phase);
-      const grant = grantOf(held.slots, held.expiresAt, Object.fromEntries(kept === 0 ? others : [...others, [phase, kept]]));
+      const grant = grantOf(
+        held.slots,
+        held.expiresAt,
+        Object.fromEntries(kept === 0 ? others : [...others, [phase, kept]]),
+      );
       return { answer: undefined, write: { grant, expired: [], totalSlots: ledger.totalSlots } };
     });
   }
@@ -110,16 +123,23 @@ export class DynamoCapacityLedger implements CapacityLedger {
   async view(): Promise<CapacityView> {
     const ledger = await this.load();
     if (ledger === undefined) return { totalSlots: 0, usedSlots: 0, cloneSlots: 0, grants: {} };
-    const grants = Object.entries(ledger.grants).map(([jobId, { slots, expiresAt, clones }]) =>
-      [jobId, { slots, expiresAt, ...(clones === undefined ? {} : { clones }) }] as const);
+    const grants = Object.entries(ledger.grants).map(
+      ([jobId, { slots, expiresAt, clones }]) =>
+        [jobId, { slots, expiresAt, ...(clones === undefined ? {} : { clones }) }] as const,
+    );
     return { ...ledger, grants: Object.fromEntries(grants) };
   }
 
   /** Reads, decides and writes until a write is accepted or none is needed. Without `openWith` no ledger is made. */
-  private async change<T>(jobId: JobId, openWith: number | undefined, decide: (ledger: Ledger) => Move<T>): Promise<T> {
+  private async change<T>(
+    jobId: JobId,
+    openWith: number | undefined,
+    decide: (ledger: Ledger) => Move<T>,
+  ): Promise<T> {
     for (let round = 1; round <= ROUNDS; round++) {
       if (round > 1) await this.wait(round);
-      const ledger = (await this.load()) ?? (openWith === undefined ? emptyLedger(0) : await this.open(openWith));
+      const ledger =
+        (await this.load()) ?? (openWith === undefined ? emptyLedger(0) : await this.open(openWith));
       const { answer, write } = decide(ledger);
       if (write === undefined) return answer;
       const change = ledgerChange({ jobId, held: ledger.grants[jobId], ...write });
@@ -145,7 +165,9 @@ const emptyLedger = (totalSlots: number): Ledger => ({ totalSlots, usedSlots: 0,
 
 /** Grants of others that ran out, as many as one write can take. */
 const expiredIn = ({ grants }: Ledger, jobId: JobId, now: number): readonly (readonly [string, Grant])[] =>
-  Object.entries(grants).filter(([id, grant]) => id !== jobId && grant.expiresAt < now).slice(0, RECLAIMED_PER_WRITE);
+  Object.entries(grants)
+    .filter(([id, grant]) => id !== jobId && grant.expiresAt < now)
+    .slice(0, RECLAIMED_PER_WRITE);
 
 const sumOf = (grants: readonly (readonly [string, Grant])[], pick: (grant: Grant) => number): number =>
   grants.reduce((sum, [, grant]) => sum + pick(grant), 0);

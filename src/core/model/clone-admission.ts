@@ -45,7 +45,11 @@ const wholeUnits = (slots: number, { unitSlots, mostUnits }: CloneRequest): numb
  *
  * Source: Dolly §3.3, Pseudocode 1.
  */
-export function admitUnits(capacity: CloneCapacity, terms: CloneTerms, request: CloneRequest): CloneAdmission {
+export function admitUnits(
+  capacity: CloneCapacity,
+  terms: CloneTerms,
+  request: CloneRequest,
+): CloneAdmission {
   const inBudget = wholeUnits(terms.budgetSlots - capacity.cloneSlots, request);
   const underCeiling = wholeUnits(terms.ceilingSlots - capacity.usedSlots - request.besideSlots, request);
   const units = Math.min(inBudget, underCeiling);

@@ -1,4 +1,5 @@
 import type { AttemptId, TaskId } from '../../contracts/ids.ts';
+import type { CloneRefusal } from './clone-admission.ts';
 
 /** Why an attempt is launched. `first` and `retry` are owed; the others are copies that compete with one running. */
 export type LaunchReason = 'first' | 'retry' | 'restart' | 'backup' | 'clone';
@@ -15,6 +16,14 @@ export type Facts = Readonly<Record<string, number>>;
 /** What a tick does. Each is idempotent by its ids, so that a takeover may repeat the last tick's. */
 export type Decision =
   | { readonly kind: 'open-stage'; readonly stage: number }
+  /** The first `tasks` tasks of a stage are to have `copies` copies each, as the capacity ledger has admitted. */
+  | {
+      readonly kind: 'clone-stage';
+      readonly stage: number;
+      readonly copies: number;
+      readonly tasks: number;
+      readonly facts: Facts;
+    }
   | {
       readonly kind: 'launch';
       readonly attemptId: AttemptId;
@@ -34,7 +43,8 @@ export type Decision =
 /**
  * Why something proposed was not done, from a closed union. `copy-limit`: copies of the task; `copy-cap`: copies of
  * the job; `slow-node`: only nodes to be avoided are free; `input-explained`: it has more to read, not a slower
- * place; `not-worth-it`: the copy would save too little; `still-starting`: it has not begun to read.
+ * place; `not-worth-it`: the copy would save too little; `still-starting`: it has not begun to read; `clone-budget` and
+ * `utilization`: no clones for its stage, of which it is the first task, since they would take too many slots.
  */
 export type RefusalReason =
   | 'no-slot'
@@ -49,7 +59,8 @@ export type RefusalReason =
   | 'slow-node'
   | 'input-explained'
   | 'not-worth-it'
-  | 'still-starting';
+  | 'still-starting'
+  | CloneRefusal;
 
 /** A refusal, logged beside the decisions so that `explain` can tell why nothing happened. */
 export interface Refusal {

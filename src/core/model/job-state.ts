@@ -3,6 +3,7 @@ import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.t
 import type { AttemptRecord, AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { LaunchReason } from './decision.ts';
+import type { StageClones } from './stage-clones.ts';
 import {
   createStageStatistics,
   keepReport,
@@ -81,6 +82,8 @@ export interface StageView {
   unstarted: number;
   /** Launched before, now without a live attempt and without a result. */
   readonly retryable: Set<TaskView>;
+  /** How it is cloned; absent where it is not. */
+  clones?: StageClones;
   openedAt?: EpochMs;
   doneAt?: EpochMs;
 }
@@ -355,6 +358,11 @@ export function loseAttempt(state: JobState, id: AttemptId, now: EpochMs): void 
   const task = taskOfAttempt(state, id);
   task.failures += 1;
   settle(state, task, attempt);
+}
+
+/** Has a stage cloned; what was decided first counts. */
+export function cloneStage(state: JobState, index: number, clones: StageClones): void {
+  stageAt(state, index).clones ??= clones;
 }
 
 /** Marks an attempt as told to stop. One that has not claimed itself never will: it frees its slot at once. */

@@ -1,5 +1,6 @@
 import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
 import type { DurationMs } from '../../contracts/units.ts';
+import type { CloneAnswer } from './stage-clones.ts';
 import type { LaunchOrder } from './job-state.ts';
 
 /** Times and limits by which a tick decides. */
@@ -40,4 +41,6 @@ export interface TickBudget {
   readonly clusterSlots?: number;
   /** Node of each free slot, where the host knows; absent on hosts that place attempts themselves. */
   readonly freeNodes?: readonly string[];
+  /** What became of the clones that the job's policy has asked for before this tick; absent: it asked for none. */
+  readonly clones?: readonly CloneAnswer[];
 }

@@ -133,6 +133,11 @@ function obstacle(ledger: Ledger, task: TaskView): RefusalReason | undefined {
   return ledger.terms.isReady(task) ? undefined : 'backing-off';
 }
 
+function obstacleToClone(ledger: Ledger, task: TaskView): RefusalReason | undefined {
+  if (task.result !== undefined) return 'task-done';
+  return ledger.terms.isReady(task) ? undefined : 'backing-off';
+}
+
 function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'backup' }>): void {
   const { task, facts } = proposal;
   const avoidNodes = proposal.avoidNodes ?? [];
@@ -175,6 +180,27 @@ function considerRestart(ledger: Ledger, proposal: Extract<Proposal, { kind: 're
   launch(ledger, { task, reason: 'restart', facts, avoidNodes });
 }
 
+/** Clones that the budget has admitted: nothing but slots and the room of a tick stands in their way. */
+function considerClone(ledger: Ledger, { task, copies, facts }: Extract<Proposal, { kind: 'clone' }>): void {
+  // Without its original there is nothing to clone: it waits for a slot, or for its next retry.
+  if (copiesAfter(ledger, task) === 0 || obstacleToClone(ledger, task) !== undefined) return;
+  for (let made = task.attempts.length + (ledger.launched.get(task) ?? 0); made < copies; made++) {
+    const isFull = roomLeft(ledger) < 1;
+    if (ledger.free < 1 || isFull) {
+      // The slots are in the job's demand already, so that they are not counted as short.
+      const refusal = {
+        kind: 'refuse',
+        taskId: idOf(ledger.state, task),
+        reason: isFull ? 'tick-full' : 'no-slot',
+        facts,
+      } as const;
+      if (ledger.refusals.length < refusalLimit) ledger.refusals.push(refusal);
+      return;
+    }
+    launch(ledger, { task, reason: 'clone', facts });
+  }
+}
+
 function considerPrune(ledger: Ledger, proposal: Extract<Proposal, { kind: 'prune' }>): void {
   const { task, attempt, facts } = proposal;
   if (!isLive(attempt) || attempt.cancelOrdered || ledger.cancelled.has(attempt.id)) return;
@@ -210,6 +236,9 @@ export function dispose(ledger: Ledger, proposals: readonly Proposal[]): void {
       case 'backup':
         considerBackup(ledger, proposal);
         break;
+      case 'clone':
+        considerClone(ledger, proposal);
+        break;
       case 'decline':
         refuse(ledger, proposal.task, proposal.reason, proposal.facts);
         break;
@@ -243,7 +272,7 @@ export function launchOwed(
   for (const { task, reason } of owed.slice(0, limit)) launch(ledger, { task, reason, avoidNodes });
 }
 
-const orderOfKind = { prune: 0, restart: 1, backup: 2, decline: 3 } as const;
+const orderOfKind = { prune: 0, restart: 1, clone: 2, backup: 3, decline: 4 } as const;
 const numberOf = (proposal: Proposal): number => ('attempt' in proposal ? proposal.attempt.number : -1);
 
 function ranked(proposals: readonly Proposal[]): readonly Proposal[] {

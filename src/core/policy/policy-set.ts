@@ -2,6 +2,8 @@ import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { Facts, RefusalReason } from '../model/decision.ts';
 import type { AttemptView, JobState, LaunchOrder, StageView, TaskView } from '../model/job-state.ts';
+import type { StageClones } from '../model/stage-clones.ts';
+import type { CloneOutlook, CloneWish } from './dolly/clone-wishes.ts';
 
 /** A task without a result and its attempts that run and were not told to stop, in the order of their numbers. */
 export interface RunningTask {
@@ -31,6 +33,8 @@ export interface PolicyView {
     /** Tasks that are owed an attempt and have none. */
     readonly waiting: number;
   };
+  /** Stages that are cloned, by place; those that are from this tick on too. Absent: none. */
+  readonly cloned?: ReadonlyMap<number, StageClones>;
   /** Shorter silences than this say nothing of an attempt. */
   readonly reportMs: DurationMs;
 }
@@ -66,6 +70,14 @@ export type Proposal =
       readonly facts: Facts;
     }
   | {
+      /** Copies from the start, so that the task has `copies` in all once its original is launched. */
+      readonly kind: 'clone';
+      readonly task: TaskView;
+      readonly copies: number;
+      readonly gainMs: number;
+      readonly facts: Facts;
+    }
+  | {
       readonly kind: 'decline';
       readonly task: TaskView;
       readonly reason: RefusalReason;
@@ -81,6 +93,8 @@ export interface PolicySet {
   copyCap?(view: PolicyView): number;
   /** Nodes that must not run tasks that wait, either; a task waits longer where no other node is free. */
   declinedNodes?(view: PolicyView): readonly string[];
+  /** Stages to be cloned if the capacity ledger admits it. It is asked before the tick; without it nothing is. */
+  wishes?(state: JobState, outlook: CloneOutlook): readonly CloneWish[];
   /** Pure: changes nothing, and does not depend on the order of running attempts. */
   propose(view: PolicyView): readonly Proposal[];
 }

@@ -2,6 +2,7 @@ import type { PolicySetName } from '../../contracts/policy-config.ts';
 import { invariant } from '../../contracts/errors.ts';
 import { cubed } from './baseline/cubed.ts';
 import { dryad } from './baseline/dryad.ts';
+import { dolly } from './dolly/dolly.ts';
 import { flink } from './baseline/flink.ts';
 import { hadoop } from './baseline/hadoop.ts';
 import { hadoop2 } from './baseline/hadoop2.ts';
@@ -17,7 +18,7 @@ const none: PolicySet = { name: 'none', launchOrder: 'largest-first', propose: (
 
 /** Policy sets by name. */
 export const policySets: ReadonlyMap<PolicySetName, PolicySet> = new Map(
-  [none, hadoop, dryad, mapreduce, late, earlyLate, mantri, spark, hadoop2, flink, cubed, outrider].map(
+  [none, hadoop, dryad, mapreduce, late, earlyLate, mantri, dolly, spark, hadoop2, flink, cubed, outrider].map(
     (set) => [set.name, set],
   ),
 );

@@ -6,10 +6,21 @@ import { at, freshJobId, seconds } from './builders.ts';
 
 const total = 200;
 /** β = 10 %, τ = 80 %. */
-const context = (nowS: number) => ({ totalSlots: total, now: at(nowS), length: seconds(60), budgetSlots: 20, ceilingSlots: 160 });
+const context = (nowS: number) => ({
+  totalSlots: total,
+  now: at(nowS),
+  length: seconds(60),
+  budgetSlots: 20,
+  ceilingSlots: 160,
+});
 /** All or nothing: one unit. */
-const whole = (charge: number, besideSlots = 0, phase = 'map') =>
-  ({ phase, unitSlots: charge, leastUnits: 1, mostUnits: 1, besideSlots });
+const whole = (charge: number, besideSlots = 0, phase = 'map') => ({
+  phase,
+  unitSlots: charge,
+  leastUnits: 1,
+  mostUnits: 1,
+  besideSlots,
+});
 
 /** The sums are those of the grants, and within the ceilings. */
 function expectSound({ usedSlots, cloneSlots, grants }: CapacityView): void {
@@ -22,14 +33,24 @@ function expectSound({ usedSlots, cloneSlots, grants }: CapacityView): void {
 }
 
 /** What every capacity ledger must do with clones. `make` gives an empty one. */
-export function describeCloneAdmission(name: string, make: () => CapacityLedger | Promise<CapacityLedger>): void {
+export function describeCloneAdmission(
+  name: string,
+  make: () => CapacityLedger | Promise<CapacityLedger>,
+): void {
   describe(`${name} as the ledger of clones`, () => {
     it('admits a phase with its slots in one step, and shows the charge', async () => {
       const ledger = await make();
       const a = freshJobId();
-      expect(await ledger.admitClones(a, whole(12, 3), context(0))).toEqual({ units: 1, usedSlots: 0, cloneSlots: 0 });
+      expect(await ledger.admitClones(a, whole(12, 3), context(0))).toEqual({
+        units: 1,
+        usedSlots: 0,
+        cloneSlots: 0,
+      });
       expect(await ledger.view()).toEqual({
-        totalSlots: 200, usedSlots: 15, cloneSlots: 12, grants: { [a]: { slots: 15, expiresAt: at(60), clones: { map: 12 } } },
+        totalSlots: 200,
+        usedSlots: 15,
+        cloneSlots: 12,
+        grants: { [a]: { slots: 15, expiresAt: at(60), clones: { map: 12 } } },
       });
     });
 
@@ -38,10 +59,20 @@ export function describeCloneAdmission(name: string, make: () => CapacityLedger 
       const [a, b, c] = [freshJobId(), freshJobId(), freshJobId()];
       await ledger.admitClones(a, whole(12), context(0));
       const before = await ledger.view();
-      expect(await ledger.admitClones(b, whole(9), context(0))).toEqual({ units: 0, reason: 'clone-budget', usedSlots: 12, cloneSlots: 12 });
+      expect(await ledger.admitClones(b, whole(9), context(0))).toEqual({
+        units: 0,
+        reason: 'clone-budget',
+        usedSlots: 12,
+        cloneSlots: 12,
+      });
       expect(await ledger.view()).toEqual(before);
       await ledger.resize(c, 145, context(0));
-      expect(await ledger.admitClones(b, whole(4), context(0))).toEqual({ units: 0, reason: 'utilization', usedSlots: 157, cloneSlots: 12 });
+      expect(await ledger.admitClones(b, whole(4), context(0))).toEqual({
+        units: 0,
+        reason: 'utilization',
+        usedSlots: 157,
+        cloneSlots: 12,
+      });
       expect((await ledger.admitClones(b, whole(3), context(0))).units).toBe(1);
       expect(await ledger.view()).toMatchObject({ usedSlots: 160, cloneSlots: 15 });
     });
@@ -51,7 +82,10 @@ export function describeCloneAdmission(name: string, make: () => CapacityLedger 
       const request = { phase: 'map', unitSlots: 3, leastUnits: 2, mostUnits: 30, besideSlots: 10 };
       expect((await ledger.admitClones(freshJobId(), request, context(0))).units).toBe(6);
       expect(await ledger.view()).toMatchObject({ usedSlots: 28, cloneSlots: 18 });
-      expect(await ledger.admitClones(freshJobId(), request, context(0))).toMatchObject({ units: 0, reason: 'clone-budget' });
+      expect(await ledger.admitClones(freshJobId(), request, context(0))).toMatchObject({
+        units: 0,
+        reason: 'clone-budget',
+      });
     });
 
     it('answers alike when a phase asks again, and charges it once', async () => {
@@ -61,7 +95,11 @@ export function describeCloneAdmission(name: string, make: () => CapacityLedger 
       expect(await ledger.admitClones(a, whole(12), context(5))).toEqual(first);
       expect(await ledger.view()).toMatchObject({ usedSlots: 12, cloneSlots: 12 });
       expect((await ledger.admitClones(a, whole(8, 12, 'reduce'), context(6))).units).toBe(1);
-      expect(await ledger.view()).toMatchObject({ usedSlots: 20, cloneSlots: 20, grants: { [a]: { clones: { map: 12, reduce: 8 } } } });
+      expect(await ledger.view()).toMatchObject({
+        usedSlots: 20,
+        cloneSlots: 20,
+        grants: { [a]: { clones: { map: 12, reduce: 8 } } },
+      });
     });
 
     it('lowers a charge as clones end, never raises it, and keeps it through renewals', async () => {
@@ -72,10 +110,19 @@ export function describeCloneAdmission(name: string, make: () => CapacityLedger 
       for (const keep of [7, 12, 7, 9]) await ledger.releaseClones(a, 'map', keep);
       await ledger.releaseClones(a, 'other', 0);
       expect(await ledger.resize(a, 9, context(10))).toBe(9);
-      expect(await ledger.view()).toMatchObject({ usedSlots: 9, cloneSlots: 7, grants: { [a]: { clones: { map: 7 } } } });
+      expect(await ledger.view()).toMatchObject({
+        usedSlots: 9,
+        cloneSlots: 7,
+        grants: { [a]: { clones: { map: 7 } } },
+      });
       await ledger.releaseClones(a, 'map', 0);
       await ledger.releaseClones(a, 'map', 0);
-      expect(await ledger.view()).toEqual({ totalSlots: 200, usedSlots: 9, cloneSlots: 0, grants: { [a]: { slots: 9, expiresAt: at(70) } } });
+      expect(await ledger.view()).toEqual({
+        totalSlots: 200,
+        usedSlots: 9,
+        cloneSlots: 0,
+        grants: { [a]: { slots: 9, expiresAt: at(70) } },
+      });
     });
 
     it('gives clones back with the grant: on release, on shrinking to nothing, and when it runs out', async () => {
@@ -90,8 +137,16 @@ export function describeCloneAdmission(name: string, make: () => CapacityLedger 
       await ledger.resize(b, 0, context(1));
       expect(await ledger.view()).toMatchObject({ usedSlots: 7, cloneSlots: 7 });
       expect((await ledger.admitClones(d, whole(14), context(60))).units).toBe(0);
-      expect(await ledger.admitClones(d, whole(14), context(60.001))).toEqual({ units: 1, usedSlots: 0, cloneSlots: 0 });
-      expect(await ledger.view()).toMatchObject({ usedSlots: 14, cloneSlots: 14, grants: { [d]: { clones: { map: 14 } } } });
+      expect(await ledger.admitClones(d, whole(14), context(60.001))).toEqual({
+        units: 1,
+        usedSlots: 0,
+        cloneSlots: 0,
+      });
+      expect(await ledger.view()).toMatchObject({
+        usedSlots: 14,
+        cloneSlots: 14,
+        grants: { [d]: { clones: { map: 14 } } },
+      });
     });
 
     it('neither overspends nor leaks, whatever fifty schedulers do at once and wherever they die', async () => {
@@ -104,7 +159,9 @@ export function describeCloneAdmission(name: string, make: () => CapacityLedger 
           await new Promise(setImmediate);
         }
       })();
-      const admitted = await Promise.all(jobs.map((jobId, index) => runScheduler(ledger, jobId, createRng(`scheduler ${index}`))));
+      const admitted = await Promise.all(
+        jobs.map((jobId, index) => runScheduler(ledger, jobId, createRng(`scheduler ${index}`))),
+      );
       watch.isOn = false;
       await watching;
       expectSound(await ledger.view());

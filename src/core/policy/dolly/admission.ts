@@ -1,4 +1,5 @@
 import type { CloneTerms } from '../../model/clone-admission.ts';
+import type { CloneCharge } from '../../model/stage-clones.ts';
 
 /** Shares of all slots. */
 export interface CloneBudget {
@@ -7,9 +8,6 @@ export interface CloneBudget {
   /** τ: utilisation beyond which nothing is cloned. */
   readonly utilizationCeiling: number;
 }
-
-/** What a phase is charged: all copies, the originals included, or the additional ones alone. */
-export type CloneCharge = 'all-copies' | 'extra-copies';
 
 /**
  * Slots of the budget that `clones` copies of each of `tasks` tasks take; nothing where there is one copy of each.
@@ -25,5 +23,10 @@ export function chargeOf(tasks: number, clones: number, charge: CloneCharge): nu
 const share = (part: number, totalSlots: number): number => Math.round(part * totalSlots * 1e6) / 1e6;
 
 /** Slots of a cluster that clones may take and up to where. Not whole: charges are, and they are compared with ≤. */
-export const cloneTerms = (totalSlots: number, { budgetShare, utilizationCeiling }: CloneBudget): CloneTerms =>
-  ({ budgetSlots: share(budgetShare, totalSlots), ceilingSlots: share(utilizationCeiling, totalSlots) });
+export const cloneTerms = (
+  totalSlots: number,
+  { budgetShare, utilizationCeiling }: CloneBudget,
+): CloneTerms => ({
+  budgetSlots: share(budgetShare, totalSlots),
+  ceilingSlots: share(utilizationCeiling, totalSlots),
+});

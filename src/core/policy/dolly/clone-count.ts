@@ -31,5 +31,6 @@ export function cloneCount({ tasks, stragglerProbability, straggleRisk }: Cloned
  * Source: Dolly §3.2, "multi-phase jobs": a clone without an upstream clone of its own would only add contention.
  */
 export const phaseClones = (
-  phase: ClonedPhase, limits: { readonly mostClones: number; readonly upstreamClones: readonly number[] },
+  phase: ClonedPhase,
+  limits: { readonly mostClones: number; readonly upstreamClones: readonly number[] },
 ): number => Math.max(1, Math.min(cloneCount(phase), limits.mostClones, ...limits.upstreamClones));

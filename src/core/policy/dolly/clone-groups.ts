@@ -12,7 +12,10 @@ function choose(n: number, k: number): number {
  *
  * Source: Dolly §4.2, eq. 1.
  */
-export function clonesInTime({ tasks, clones, stragglerProbability: p }: CloneModel, atLeast: number): number {
+export function clonesInTime(
+  { tasks, clones, stragglerProbability: p }: CloneModel,
+  atLeast: number,
+): number {
   let group = 0;
   for (let late = 0; late <= clones - Math.max(0, atLeast); late++) {
     group += choose(clones, late) * p ** late * (1 - p) ** (clones - late);

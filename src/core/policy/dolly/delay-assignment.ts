@@ -66,7 +66,7 @@ function thinned(values: readonly number[], limit: number): readonly number[] {
  * next copy came later. Falls as ω grows; 1 without samples.
  */
 export const contentionProbability = (gapsMs: readonly number[], waitMs: number): number =>
-  (gapsMs.length === 0 ? 1 : gapsMs.filter((gap) => gap > waitMs).length / gapsMs.length);
+  gapsMs.length === 0 ? 1 : gapsMs.filter((gap) => gap > waitMs).length / gapsMs.length;
 
 /** E min(x + X, y + Y) of independent X and Y, each any of `sorted` with equal probability. */
 function expectedLeast(sorted: readonly number[], [x, y]: ReadMs): number {
@@ -80,7 +80,8 @@ function expectedTaskMsOf(samples: AssignmentSamples, computeMs: readonly number
   const each = samples.flows.map((flow) => {
     const read = { sizeBytes: samples.sizeBytes, ...flow };
     const [shared, own] = [contendedReadMs(read, waitMs), exclusiveReadMs(read, waitMs)];
-    const readMs = (clone: 0 | 1): number => samples.reads * (contended * shared[clone] + (1 - contended) * own[clone]);
+    const readMs = (clone: 0 | 1): number =>
+      samples.reads * (contended * shared[clone] + (1 - contended) * own[clone]);
     return expectedLeast(computeMs, [readMs(0), readMs(1)]);
   });
   return mean(each) ?? 0;
@@ -113,7 +114,10 @@ export function bestWait(samples: AssignmentSamples): BestWait {
   const computeMs = thinned(samples.computeMs, sampleLimit);
   const longest = Math.max(...samples.flows.map(({ bytesPerMs }) => samples.sizeBytes / bytesPerMs));
   const grid = Array.from({ length: gridPoints }, (_, point) => (longest * (point + 1)) / gridPoints);
-  const came = thinned(samples.gapsMs.filter((gap) => gap <= longest), sampleLimit);
+  const came = thinned(
+    samples.gapsMs.filter((gap) => gap <= longest),
+    sampleLimit,
+  );
   let best: BestWait = { waitMs: 0, expectedMs: expectedTaskMsOf(samples, computeMs, 0) };
   for (const waitMs of ascending([...grid, ...came])) {
     const expectedMs = expectedTaskMsOf(samples, computeMs, waitMs);

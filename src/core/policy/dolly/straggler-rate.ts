@@ -1,15 +1,7 @@
 import { median } from '../../../lib/quantiles.ts';
 import { elapsedMs } from '../../../contracts/units.ts';
-import type { AttemptView, StageView } from '../../model/job-state.ts';
-
-/** Copies looked at, and how many of them straggled. */
-export interface StragglerTally {
-  readonly attempts: number;
-  readonly stragglers: number;
-}
-
-/** Nothing seen yet. */
-export const noStragglers: StragglerTally = { attempts: 0, stragglers: 0 };
+import type { AttemptView, JobState, StageView } from '../../model/job-state.ts';
+import { addTallies, noStragglers, type StragglerTally } from '../../model/straggler-tally.ts';
 
 /** A phase with fewer measured copies has no median worth the name. */
 const leastCopies = 3;
@@ -19,14 +11,11 @@ const straggleShare = 0.5;
 
 /** Input read per millisecond over the life of an ended copy; undefined where it did not run to an end of its own or an order. */
 function rateOf({ state, claimedAt, endedAt, progress }: AttemptView): number | undefined {
-  if ((state !== 'done' && state !== 'cancelled') || claimedAt === undefined || endedAt === undefined) return undefined;
+  if ((state !== 'done' && state !== 'cancelled') || claimedAt === undefined || endedAt === undefined)
+    return undefined;
   if (progress === undefined || progress.bytesTotal <= 0) return undefined;
   return progress.bytesRead / Math.max(1, elapsedMs(claimedAt, endedAt));
 }
-
-/** Both tallies together. */
-export const addTallies = (a: StragglerTally, b: StragglerTally): StragglerTally =>
-  ({ attempts: a.attempts + b.attempts, stragglers: a.stragglers + b.stragglers });
 
 /**
  * Counts the copies of a set whose rate is below half of its median, strictly. Sets of fewer than three count for
@@ -47,7 +36,12 @@ export function tallyOf(rates: readonly number[]): StragglerTally {
 export const stragglersOf = (stage: StageView): StragglerTally =>
   tallyOf(stage.tasks.flatMap((task) => task.attempts.flatMap((attempt) => rateOf(attempt) ?? [])));
 
+/** The copies of all phases of a job so far. */
+export const stragglersOfJob = ({ stages }: JobState): StragglerTally =>
+  stages.map(stragglersOf).reduce(addTallies, noStragglers);
+
 /** p: the share of stragglers, or the prior until `minAttempts` copies have been seen. */
 export const stragglerProbability = (
-  { attempts, stragglers }: StragglerTally, { prior, minAttempts }: { readonly prior: number; readonly minAttempts: number },
+  { attempts, stragglers }: StragglerTally,
+  { prior, minAttempts }: { readonly prior: number; readonly minAttempts: number },
 ): number => (attempts < minAttempts || attempts === 0 ? prior : stragglers / attempts);

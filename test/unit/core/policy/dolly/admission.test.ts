@@ -1,14 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { admitUnits } from '../../../../../src/core/model/clone-admission.ts';
 import { chargeOf, cloneTerms } from '../../../../../src/core/policy/dolly/admission.ts';
-import { addTallies, noStragglers, stragglerProbability, tallyOf } from '../../../../../src/core/policy/dolly/straggler-rate.ts';
+import { addTallies, noStragglers } from '../../../../../src/core/model/straggler-tally.ts';
+import { stragglerProbability, tallyOf } from '../../../../../src/core/policy/dolly/straggler-rate.ts';
 
 const terms = cloneTerms(1_000, { budgetShare: 0.05, utilizationCeiling: 0.8 });
 
 describe('admission to a cluster of 1,000 slots', () => {
   const all = { phase: 'map', leastUnits: 1, mostUnits: 1, besideSlots: 0 };
   const of = (usedSlots: number, cloneSlots: number, charge: number, besideSlots = 0) =>
-    admitUnits({ usedSlots, cloneSlots }, terms, { ...all, unitSlots: charge, besideSlots }).reason ?? 'admitted';
+    admitUnits({ usedSlots, cloneSlots }, terms, { ...all, unitSlots: charge, besideSlots }).reason ??
+    'admitted';
 
   it('takes what just fits and refuses one slot more', () => {
     expect(of(0, 20, 30)).toBe('admitted');
@@ -22,11 +24,33 @@ describe('admission to a cluster of 1,000 slots', () => {
 
   it('takes as many units as fit where a part is of use, and tells by which numbers', () => {
     const inParts = { phase: 'map', unitSlots: 4, leastUnits: 2, mostUnits: 10, besideSlots: 3 };
-    expect(admitUnits({ usedSlots: 100, cloneSlots: 31 }, terms, inParts)).toEqual({ units: 4, usedSlots: 100, cloneSlots: 31 });
-    expect(admitUnits({ usedSlots: 100, cloneSlots: 0 }, terms, inParts)).toEqual({ units: 10, usedSlots: 100, cloneSlots: 0 });
-    expect(admitUnits({ usedSlots: 789, cloneSlots: 0 }, terms, inParts)).toEqual({ units: 2, usedSlots: 789, cloneSlots: 0 });
-    expect(admitUnits({ usedSlots: 790, cloneSlots: 0 }, terms, inParts)).toEqual({ units: 0, reason: 'utilization', usedSlots: 790, cloneSlots: 0 });
-    expect(admitUnits({ usedSlots: 0, cloneSlots: 43 }, terms, inParts)).toEqual({ units: 0, reason: 'clone-budget', usedSlots: 0, cloneSlots: 43 });
+    expect(admitUnits({ usedSlots: 100, cloneSlots: 31 }, terms, inParts)).toEqual({
+      units: 4,
+      usedSlots: 100,
+      cloneSlots: 31,
+    });
+    expect(admitUnits({ usedSlots: 100, cloneSlots: 0 }, terms, inParts)).toEqual({
+      units: 10,
+      usedSlots: 100,
+      cloneSlots: 0,
+    });
+    expect(admitUnits({ usedSlots: 789, cloneSlots: 0 }, terms, inParts)).toEqual({
+      units: 2,
+      usedSlots: 789,
+      cloneSlots: 0,
+    });
+    expect(admitUnits({ usedSlots: 790, cloneSlots: 0 }, terms, inParts)).toEqual({
+      units: 0,
+      reason: 'utilization',
+      usedSlots: 790,
+      cloneSlots: 0,
+    });
+    expect(admitUnits({ usedSlots: 0, cloneSlots: 43 }, terms, inParts)).toEqual({
+      units: 0,
+      reason: 'clone-budget',
+      usedSlots: 0,
+      cloneSlots: 43,
+    });
   });
 
   it('charges all copies or the additional ones, and nothing for tasks without clones', () => {
@@ -51,7 +75,12 @@ describe('the straggler probability', () => {
     const prior = { prior: 0.1, minAttempts: 100 };
     expect(stragglerProbability(noStragglers, prior)).toBe(0.1);
     expect(stragglerProbability({ attempts: 99, stragglers: 99 }, prior)).toBe(0.1);
-    expect(stragglerProbability(addTallies({ attempts: 99, stragglers: 1 }, { attempts: 101, stragglers: 39 }), prior)).toBe(0.2);
+    expect(
+      stragglerProbability(
+        addTallies({ attempts: 99, stragglers: 1 }, { attempts: 101, stragglers: 39 }),
+        prior,
+      ),
+    ).toBe(0.2);
     expect(stragglerProbability(noStragglers, { prior: 0.1, minAttempts: 0 })).toBe(0.1);
   });
 });

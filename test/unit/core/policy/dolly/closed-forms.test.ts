@@ -1,10 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { straggleWithCac, straggleWithCc, clonesInTime } from '../../../../../src/core/policy/dolly/clone-groups.ts';
+import {
+  straggleWithCac,
+  straggleWithCc,
+  clonesInTime,
+} from '../../../../../src/core/policy/dolly/clone-groups.ts';
 import { cloneCount, phaseClones } from '../../../../../src/core/policy/dolly/clone-count.ts';
-import { jobLevelStraggle, taskLevelStraggle } from '../../../../../src/core/policy/dolly/straggle-probability.ts';
+import {
+  jobLevelStraggle,
+  taskLevelStraggle,
+} from '../../../../../src/core/policy/dolly/straggle-probability.ts';
 
 const sizes = [1, 2, 5, 10, 20, 50, 100, 500, 1_000];
-const model = (stragglerProbability: number, tasks: number, clones: number) => ({ stragglerProbability, tasks, clones });
+const model = (stragglerProbability: number, tasks: number, clones: number) => ({
+  stragglerProbability,
+  tasks,
+  clones,
+});
 
 describe('cloneCount at a risk of 5 %', () => {
   it.each([
@@ -15,7 +26,9 @@ describe('cloneCount at a risk of 5 %', () => {
     [0.2, [2, 3, 3, 4, 4, 5, 5, 6, 7]],
     [0.3, [3, 4, 4, 5, 5, 6, 7, 8, 9]],
   ])('with p = %d for one task up to a thousand', (stragglerProbability, expected) => {
-    expect(sizes.map((tasks) => cloneCount({ tasks, stragglerProbability, straggleRisk: 0.05 }))).toEqual(expected);
+    expect(sizes.map((tasks) => cloneCount({ tasks, stragglerProbability, straggleRisk: 0.05 }))).toEqual(
+      expected,
+    );
   });
 
   it('clones nothing where nothing straggles, nor where everything does', () => {
@@ -30,7 +43,9 @@ describe('cloneCount at a risk of 5 %', () => {
     expect(phaseClones(phase, { mostClones: 4, upstreamClones: [] })).toBe(4);
     expect(phaseClones(phase, { mostClones: 20, upstreamClones: [5, 2, 3] })).toBe(2);
     expect(phaseClones(phase, { mostClones: 20, upstreamClones: [1] })).toBe(1);
-    expect(phaseClones({ ...phase, tasks: 1, stragglerProbability: 0.1 }, { mostClones: 20, upstreamClones: [4] })).toBe(2);
+    expect(
+      phaseClones({ ...phase, tasks: 1, stragglerProbability: 0.1 }, { mostClones: 20, upstreamClones: [4] }),
+    ).toBe(2);
   });
 });
 
@@ -41,8 +56,10 @@ describe('the probability that a job of one phase straggles', () => {
     [0.1, 10, [0.65132, 0.42422, 0.2763, 0.17996], [0.65132, 0.09562, 0.00996, 0.001]],
     [0.1, 20, [0.87842, 0.77163, 0.67782, 0.59541], [0.87842, 0.18209, 0.01981, 0.002]],
   ])('with p = %d and n = %d is that of Fig. 3', (p, tasks, jobLevel, taskLevel) => {
-    for (const [place, expected] of jobLevel.entries()) expect(jobLevelStraggle(model(p, tasks, place + 1))).toBeCloseTo(expected, 5);
-    for (const [place, expected] of taskLevel.entries()) expect(taskLevelStraggle(model(p, tasks, place + 1))).toBeCloseTo(expected, 5);
+    for (const [place, expected] of jobLevel.entries())
+      expect(jobLevelStraggle(model(p, tasks, place + 1))).toBeCloseTo(expected, 5);
+    for (const [place, expected] of taskLevel.entries())
+      expect(taskLevelStraggle(model(p, tasks, place + 1))).toBeCloseTo(expected, 5);
   });
 });
 
@@ -59,7 +76,10 @@ describe('the probability that a job of two phases straggles', () => {
     [20, 4, [0.019579, 0.00025, 0.092022, 0.001637, 0.176666, 0.003992]],
     [20, 5, [0.002414, 0.000012, 0.019349, 0.000131, 0.048593, 0.0004]],
   ])('with n = %d and c = %d under CAC and CC at p = 5, 8 and 10 %', (tasks, clones, expected) => {
-    const got = [0.05, 0.08, 0.1].flatMap((p) => [straggleWithCac(model(p, tasks, clones)), straggleWithCc(model(p, tasks, clones))]);
+    const got = [0.05, 0.08, 0.1].flatMap((p) => [
+      straggleWithCac(model(p, tasks, clones)),
+      straggleWithCc(model(p, tasks, clones)),
+    ]);
     for (const [place, value] of expected.entries()) expect(got[place]).toBeCloseTo(value, 6);
   });
 

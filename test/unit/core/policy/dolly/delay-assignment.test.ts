@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
-  type AssignmentSamples, bestWait, contendedReadMs, contentionProbability, exclusiveReadMs, expectedTaskMs, jobBin,
+  type AssignmentSamples,
+  bestWait,
+  contendedReadMs,
+  contentionProbability,
+  exclusiveReadMs,
+  expectedTaskMs,
+  jobBin,
 } from '../../../../../src/core/policy/dolly/delay-assignment.ts';
 
 const read = { sizeBytes: 10, bytesPerMs: 1, share: 0.5 };
@@ -24,18 +30,27 @@ describe('read times of two clones', () => {
 
 describe('contentionProbability', () => {
   it('is the share of copies that came later', () => {
-    expect([0, 2, 5, 7].map((waitMs) => contentionProbability([1, 2, 6, Infinity], waitMs))).toEqual([1, 0.5, 0.5, 0.25]);
+    expect([0, 2, 5, 7].map((waitMs) => contentionProbability([1, 2, 6, Infinity], waitMs))).toEqual([
+      1, 0.5, 0.5, 0.25,
+    ]);
     expect(contentionProbability([], 3)).toBe(1);
   });
 });
 
 const samples: AssignmentSamples = {
-  sizeBytes: 10, reads: 1, flows: [{ bytesPerMs: 1, share: 0.5 }], gapsMs: [4], computeMs: [5],
+  sizeBytes: 10,
+  reads: 1,
+  flows: [{ bytesPerMs: 1, share: 0.5 }],
+  gapsMs: [4],
+  computeMs: [5],
 };
 
 describe('bestWait', () => {
   it('reads at once where sharing costs nothing', () => {
-    expect(bestWait({ ...samples, flows: [{ bytesPerMs: 1, share: 1 }] })).toEqual({ waitMs: 0, expectedMs: 15 });
+    expect(bestWait({ ...samples, flows: [{ bytesPerMs: 1, share: 1 }] })).toEqual({
+      waitMs: 0,
+      expectedMs: 15,
+    });
   });
 
   it('waits until copies come where sharing is dear and they come soon', () => {
@@ -49,7 +64,10 @@ describe('bestWait', () => {
     expect(waitMs).toBeLessThanOrEqual(10);
     // By turns: min(10 + X, 20 + Y) with X, Y = 5, but 105 once in four: 15·¾ + 25·¾·¼ + 115/16.
     expect(expectedMs).toBeLessThanOrEqual((15 * 3) / 4 + (25 * 3) / 16 + 115 / 16);
-    expect(expectedTaskMs({ ...samples, gapsMs: [Infinity], computeMs: [5, 5, 5, 105] }, 10)).toBeCloseTo(23.125, 9);
+    expect(expectedTaskMs({ ...samples, gapsMs: [Infinity], computeMs: [5, 5, 5, 105] }, 10)).toBeCloseTo(
+      23.125,
+      9,
+    );
   });
 
   it('counts every upstream output that is read', () => {

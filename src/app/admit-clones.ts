@@ -1,0 +1,82 @@
+import { defaultPolicyConfig } from '../contracts/policy-config.ts';
+import { type DurationMs, type EpochMs, later } from '../contracts/units.ts';
+import { addedCopies, type CloneAnswer, chargeLeft } from '../core/model/stage-clones.ts';
+import { addTallies, noStragglers } from '../core/model/straggler-tally.ts';
+import { cloneTerms } from '../core/policy/dolly/admission.ts';
+import { answerOf, type CloneOutlook, mayClone } from '../core/policy/dolly/clone-wishes.ts';
+import { stragglerProbability, stragglersOfJob } from '../core/policy/dolly/straggler-rate.ts';
+import { policySetOf } from '../core/policy/policy-sets.ts';
+import type { CapacityLedger } from '../ports/capacity-ledger.ts';
+import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
+import type { Session } from './run-scheduler.ts';
+
+export interface CloneDeps {
+  readonly ledger: CapacityLedger;
+  /** How often copies have straggled in all jobs; without it a job knows its own. */
+  readonly stragglers?: StragglerStatistics;
+}
+
+/** When it is, and the terms of a grant. */
+export interface CloneTick {
+  readonly now: EpochMs;
+  readonly totalSlots: number;
+  readonly length: DurationMs;
+}
+
+const configOf = ({ tickConfig }: Session) => (tickConfig.policyConfig ?? defaultPolicyConfig).dolly;
+
+/**
+ * Gives the cloning budget back as clones end. What was given back is remembered, so that the ledger is written
+ * only when something has changed; whoever takes the job over writes it once more, to no effect.
+ */
+export async function releaseEndedClones(deps: CloneDeps, session: Session): Promise<void> {
+  const { charge } = configOf(session);
+  for (const stage of session.state.stages) {
+    if (stage.clones === undefined) continue;
+    const left = chargeLeft(stage, charge);
+    if (left >= (session.cloneCharges.get(stage.index) ?? Infinity)) continue;
+    await deps.ledger.releaseClones(session.jobId, stage.shape.name, left);
+    session.cloneCharges.set(stage.index, left);
+  }
+}
+
+async function outlookOf(deps: CloneDeps, session: Session, tick: CloneTick): Promise<CloneOutlook> {
+  const config = configOf(session);
+  const others = (await deps.stragglers?.recent(tick.now)) ?? noStragglers;
+  const seen = addTallies(others, stragglersOfJob(session.state));
+  const terms = { prior: config.priorStragglerProbability, minAttempts: config.minAttempts };
+  return { config, stragglerProbability: stragglerProbability(seen, terms), totalSlots: tick.totalSlots };
+}
+
+/**
+ * Asks the ledger for the clones that the job's policy wants for stages about to start. What is admitted is charged
+ * at once, slots included; it becomes part of the job with the tick that follows. A scheduler that dies in between
+ * leaves a charge that its successor finds again by asking the same, or that runs out with the job's grant.
+ */
+export async function admitClones(
+  deps: CloneDeps,
+  session: Session,
+  tick: CloneTick,
+): Promise<readonly CloneAnswer[]> {
+  const policy = policySetOf(session.tickConfig.policy);
+  if (policy.wishes === undefined || !mayClone(session.state)) return [];
+  const outlook = await outlookOf(deps, session, tick);
+  const context = { ...tick, ...cloneTerms(tick.totalSlots, outlook.config) };
+  const answers: CloneAnswer[] = [];
+  for (const wish of policy.wishes(session.state, outlook)) {
+    const request = { ...wish.request, besideSlots: wish.request.besideSlots + addedCopies(answers) };
+    const admission = await deps.ledger.admitClones(session.jobId, request, context);
+    const answer = answerOf(wish, admission, outlook);
+    answers.push(answer);
+    if (answer.clones === undefined) {
+      // Admitted to a scheduler that died, for fewer copies than are wanted by now: of no use any more.
+      if (admission.reason === undefined) await deps.ledger.releaseClones(session.jobId, request.phase, 0);
+      continue;
+    }
+    const charged = answer.facts['chargedSlots'] ?? 0;
+    session.cloneCharges.set(wish.stage, charged);
+    session.grant = request.besideSlots + charged;
+    session.grantUntil = later(tick.now, tick.length);
+  }
+  return answers;
+}

@@ -1,0 +1,79 @@
+import type { CloneRefusal } from './clone-admission.ts';
+import type { Facts } from './decision.ts';
+import { type AttemptView, isLive, type StageView, type TaskView } from './job-state.ts';
+
+/** How a stage is cloned, decided once, before its first task is launched. */
+export interface StageClones {
+  /** Copies of each cloned task, the original included: at least 2. */
+  readonly copies: number;
+  /** How many of its tasks are cloned: the first in the order of launches. All of them under all or nothing. */
+  readonly tasks: number;
+}
+
+/** What became of clones that were asked for. */
+export interface CloneAnswer {
+  readonly stage: number;
+  /** How the stage is cloned; undefined where it is not. */
+  readonly clones: StageClones | undefined;
+  /** Why it is not. */
+  readonly reason: CloneRefusal | undefined;
+  /** p, n, c, and C, U and B_U as the ledger had them. */
+  readonly facts: Facts;
+}
+
+/** What a phase is charged: all copies, the originals included, or the additional ones alone. */
+export type CloneCharge = 'all-copies' | 'extra-copies';
+
+/** The cloned tasks of a stage, in the order of launches; none of one that is not cloned. */
+export function clonedTasks(
+  stage: StageView,
+  clones: StageClones | undefined = stage.clones,
+): readonly TaskView[] {
+  if (clones === undefined) return [];
+  return stage.order.slice(0, clones.tasks).flatMap((index) => stage.tasks[index] ?? []);
+}
+
+/**
+ * Copies that a cloned task has not been given yet. A copy that failed or was lost is not made up for while others
+ * run: it was one of those that were to be made.
+ */
+export const owedCopies = (task: TaskView, { copies }: StageClones): number =>
+  task.result === undefined ? Math.max(0, copies - task.attempts.length) : 0;
+
+/** Slots that clones will take which are not launched yet: what the job needs beyond one for each waiting task. */
+export function owedClones(stages: readonly StageView[]): number {
+  let owed = 0;
+  for (const stage of stages) {
+    const { clones } = stage;
+    if (clones === undefined || stage.state !== 'open') continue;
+    for (const task of clonedTasks(stage)) {
+      const isWaiting = task.result === undefined && task.attempts.length === 0;
+      owed += owedCopies(task, clones) - (isWaiting ? 1 : 0);
+    }
+  }
+  return owed;
+}
+
+/** Copies that answers add to one for each task. */
+export const addedCopies = (answers: readonly CloneAnswer[]): number =>
+  answers.reduce(
+    (sum, { clones }) => sum + (clones === undefined ? 0 : (clones.copies - 1) * clones.tasks),
+    0,
+  );
+
+const liveCopies = ({ attempts }: TaskView): number =>
+  attempts.filter((each: AttemptView) => isLive(each)).length;
+
+/**
+ * Slots of the cloning budget that a stage needs yet: its copies that run, and those still to be launched. Falls to
+ * 0 as its clones end; 0 for a stage without clones.
+ */
+export function chargeLeft(stage: StageView, charge: CloneCharge): number {
+  const { clones } = stage;
+  if (clones === undefined) return 0;
+  const unpaid = charge === 'all-copies' ? 0 : 1;
+  return clonedTasks(stage).reduce(
+    (sum, task) => sum + Math.max(0, liveCopies(task) + owedCopies(task, clones) - unpaid),
+    0,
+  );
+}

@@ -1,0 +1,117 @@
+import type { PolicyConfig } from '../../../contracts/policy-config.ts';
+import type { CloneAdmission, CloneRequest } from '../../model/clone-admission.ts';
+import type { Facts } from '../../model/decision.ts';
+import { type JobState, stageAt, type StageView } from '../../model/job-state.ts';
+import { type CloneAnswer, owedClones, type StageClones } from '../../model/stage-clones.ts';
+import { slotDemand } from '../owed-launches.ts';
+import { chargeOf } from './admission.ts';
+import { cloneCount, phaseClones } from './clone-count.ts';
+
+/** What is known when a phase is about to start. */
+export interface CloneOutlook {
+  readonly config: PolicyConfig['dolly'];
+  /** p. */
+  readonly stragglerProbability: number;
+  /** C. */
+  readonly totalSlots: number;
+}
+
+/** A phase that is to be cloned if the capacity ledger admits it. */
+export interface CloneWish {
+  readonly stage: number;
+  /** c: copies of each task, the original included. */
+  readonly copies: number;
+  readonly request: CloneRequest;
+  /** p, n, c, and the count before it was limited. */
+  readonly facts: Facts;
+}
+
+/** Units in which the budget is asked: the whole phase, one more copy of every task, or all copies of one task. */
+function unitsOf(
+  tasks: number,
+  copies: number,
+  config: PolicyConfig['dolly'],
+): Pick<CloneRequest, 'unitSlots' | 'leastUnits' | 'mostUnits'> {
+  const { admission, charge } = config;
+  switch (admission) {
+    case 'all-or-nothing':
+      return { unitSlots: chargeOf(tasks, copies, charge), leastUnits: 1, mostUnits: 1 };
+    case 'partial':
+      return charge === 'all-copies'
+        ? { unitSlots: tasks, leastUnits: 2, mostUnits: copies }
+        : { unitSlots: tasks, leastUnits: 1, mostUnits: copies - 1 };
+    case 'first-come':
+      return { unitSlots: chargeOf(1, copies, charge), leastUnits: 1, mostUnits: tasks };
+  }
+}
+
+function wishOf(stage: StageView, state: JobState, outlook: CloneOutlook): CloneWish | undefined {
+  const { config, stragglerProbability } = outlook;
+  const tasks = stage.tasks.length;
+  const phase = { tasks, stragglerProbability, straggleRisk: config.straggleRisk };
+  const upstreamClones = stage.shape.upstream.map((place) => stageAt(state, place).clones?.copies ?? 1);
+  const copies = phaseClones(phase, { mostClones: config.mostClones, upstreamClones });
+  if (copies < 2) return undefined;
+  // The stage's own tasks are in the charge, unless that is for the additional copies alone.
+  const charged = config.charge === 'all-copies' && config.admission !== 'first-come' ? tasks : 0;
+  const besideSlots = slotDemand(state) + owedClones(state.stages) - charged;
+  return {
+    stage: stage.index,
+    copies,
+    request: { phase: stage.shape.name, ...unitsOf(tasks, copies, config), besideSlots },
+    facts: { stragglerProbability, tasks, copies, copiesWanted: cloneCount(phase) },
+  };
+}
+
+/** Whether a stage is about to launch its first task, and was not decided on: clones are from the start or not at all. */
+const isAboutToStart = ({ state, clones, unstarted, tasks }: StageView): boolean =>
+  state === 'open' && clones === undefined && unstarted === tasks.length;
+
+/** Whether a job has a stage that may be cloned now. */
+export const mayClone = ({ stages }: JobState): boolean => stages.some(isAboutToStart);
+
+/**
+ * The open stages that are about to launch their first task and are to have clones. Stages that need none (c = 1),
+ * also by the rule that no phase has more clones than one it reads, are left out.
+ *
+ * Source: Dolly §3.3, Pseudocode 1, by phase as in "multi-phase jobs".
+ */
+export function cloneWishes(state: JobState, outlook: CloneOutlook): readonly CloneWish[] {
+  return state.stages.filter(isAboutToStart).flatMap((stage) => wishOf(stage, state, outlook) ?? []);
+}
+
+/** How the stage of a wish is cloned with the units that it got; undefined with none. */
+function clonesOf(
+  { copies, request }: CloneWish,
+  units: number,
+  config: PolicyConfig['dolly'],
+  tasks: number,
+): StageClones | undefined {
+  if (units === 0) return undefined;
+  switch (config.admission) {
+    case 'all-or-nothing':
+      return { copies, tasks };
+    case 'partial':
+      return { copies: Math.min(copies, config.charge === 'all-copies' ? units : units + 1), tasks };
+    case 'first-come':
+      return { copies, tasks: Math.min(units, request.mostUnits) };
+  }
+}
+
+/** Takes the ledger's answer to a wish over, with the numbers by which it was decided. */
+export function answerOf(wish: CloneWish, admission: CloneAdmission, outlook: CloneOutlook): CloneAnswer {
+  const { config, totalSlots } = outlook;
+  const { stage, facts, request } = wish;
+  return {
+    stage,
+    clones: clonesOf(wish, admission.units, config, facts['tasks'] ?? 0),
+    reason: admission.reason,
+    facts: {
+      ...facts,
+      chargedSlots: admission.units * request.unitSlots,
+      totalSlots,
+      usedSlots: admission.usedSlots,
+      cloneSlots: admission.cloneSlots,
+    },
+  };
+}

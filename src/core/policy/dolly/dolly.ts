@@ -1,0 +1,62 @@
+import type { LaunchOrder } from '../../model/job-state.ts';
+import { clonedTasks, owedCopies, type StageClones } from '../../model/stage-clones.ts';
+import { late } from '../late/late.ts';
+import { mantri } from '../mantri/mantri.ts';
+import type { PolicySet, PolicyView, Proposal } from '../policy-set.ts';
+import { cloneWishes } from './clone-wishes.ts';
+
+/** Clones come before any backup, whatever that gains: their slots are admitted. */
+const firstOfAll = Number.MAX_SAFE_INTEGER;
+const launchOrder: LaunchOrder = 'largest-first';
+
+function clonesOf(place: number, clones: StageClones, { state }: PolicyView): readonly Proposal[] {
+  const stage = state.stages[place];
+  if (stage?.state !== 'open') return [];
+  return clonedTasks(stage, clones).flatMap((task): readonly Proposal[] =>
+    owedCopies(task, clones) === 0
+      ? []
+      : [
+          {
+            kind: 'clone',
+            task,
+            copies: clones.copies,
+            gainMs: firstOfAll,
+            facts: { copies: clones.copies },
+          },
+        ],
+  );
+}
+
+/** What treats phases that are not cloned; undefined where nothing does. */
+function otherPolicy({ config }: PolicyView): PolicySet | undefined {
+  switch (config.dolly.otherwise) {
+    case 'none':
+      return undefined;
+    case 'late':
+      return late;
+    case 'mantri':
+      return mantri;
+  }
+}
+
+/**
+ * Dolly: every task of a small phase has clones from the start, as many as keep the risk of a straggler within ε,
+ * if the budget and the use of the cluster admit them all. The first to finish wins and the others are cancelled;
+ * nobody waits to see who straggles. Phases that are not cloned are treated as the config says.
+ *
+ * Source: Dolly §3.3, Pseudocode 1; §5 runs it beside LATE or Mantri.
+ */
+export const dolly: PolicySet = {
+  name: 'dolly',
+  launchOrder,
+  copyCap: (view) => otherPolicy(view)?.copyCap?.(view) ?? Infinity,
+  wishes: cloneWishes,
+  propose(view) {
+    const cloned = view.cloned ?? new Map<number, StageClones>();
+    const clones = [...cloned]
+      .sort(([a], [b]) => a - b)
+      .flatMap(([place, each]) => clonesOf(place, each, view));
+    const uncloned = { ...view, runs: view.runs.filter(({ stage }) => !cloned.has(stage.index)) };
+    return [...clones, ...(otherPolicy(view)?.propose(uncloned) ?? [])];
+  },
+};
