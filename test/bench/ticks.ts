@@ -1,6 +1,6 @@
 /**
  * How the cost of a tick grows with the job, for every policy set: the time of one decision on twice the tasks over
- * that on once as many. About 2 is linear. Run: `node test/support/policy-bench.ts [--json]`.
+ * that on once as many. About 2 is linear. Run: `node test/bench/ticks.ts [--json]`.
  */
 import { attemptIdOf } from '../../src/contracts/ids.ts';
 import { epochMs } from '../../src/contracts/units.ts';
@@ -15,7 +15,7 @@ import {
 } from '../../src/core/model/job-state.ts';
 import { policySets } from '../../src/core/policy/policy-sets.ts';
 import { createRng } from '../../src/lib/rng.ts';
-import { attemptRecord, resultOf, tickConfig } from './job-states.ts';
+import { attemptRecord, resultOf, tickConfig } from '../support/job-states.ts';
 
 const nowMs = 400_000;
 
