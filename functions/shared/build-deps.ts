@@ -10,6 +10,7 @@ import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-led
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
+import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { LambdaEcsLauncher } from '../../src/adapters/aws/lambda-ecs-launcher.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
@@ -80,6 +81,7 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps {
     ...common,
     leases: new DynamoLeaseStore(table),
     decisions: new DynamoDecisionLog(table),
+    stragglers: new DynamoStragglerStatistics(table),
     launcher: new LambdaEcsLauncher({ lambda: lambdaClient(aws), ecs: ecsClient(aws) }, places),
     config: {
       tickMs: durationSetting(env, Setting.tickMs),

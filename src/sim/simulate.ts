@@ -4,6 +4,7 @@ import { MemoryDecisionLog } from '../adapters/memory/memory-decision-log.ts';
 import { MemoryJobStore } from '../adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
 import { MemoryObjectStore } from '../adapters/memory/memory-object-store.ts';
+import { MemoryStragglerStatistics } from '../adapters/memory/memory-straggler-statistics.ts';
 import type { SchedulerDeps } from '../app/run-scheduler.ts';
 import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
@@ -85,6 +86,7 @@ function schedulerDeps(
     decisions: parts.decisions,
     objects: new MemoryObjectStore(),
     ledger: parts.ledger,
+    stragglers: new MemoryStragglerStatistics(),
     attempts: parts.store,
     clock,
     log: silent,
@@ -204,7 +206,8 @@ async function takeOutcomes(
 
 /** Nothing runs and nothing is held. */
 async function checkLiveness({ cluster, ledger }: World): Promise<void> {
-  const { usedSlots } = await ledger.view();
+  const { usedSlots, cloneSlots } = await ledger.view();
+  invariant(cloneSlots === 0, 'slots of clones were not given back', { cloneSlots });
   invariant(usedSlots === 0, 'slots were not given back', { usedSlots });
   invariant(cluster.activeWorkers === 0, 'attempts still run', { running: cluster.activeWorkers });
 }

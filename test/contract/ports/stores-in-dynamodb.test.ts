@@ -4,6 +4,7 @@ import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-
 import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
+import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
 import type { DynamoDbEngine } from '../../../src/local/dynamodb/process.ts';
 import { describeAttemptStore } from './attempt-store-suite.ts';
@@ -12,6 +13,7 @@ import { describeCloneAdmission } from './clone-admission-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
+import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
 import { startTables, type TableServer } from './servers.ts';
 
 const hasDynoxide = process.platform === 'linux' && process.arch === 'x64';
@@ -34,4 +36,8 @@ describe.each(engines)('over %s', (engine) => {
   describeAttemptStore('DynamoDB', () => new DynamoAttemptStore(shared));
   describeCapacityLedger('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
   describeCloneAdmission('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
+  describeStragglerStatistics(
+    'DynamoDB',
+    async () => new DynamoStragglerStatistics(await server.freshTable()),
+  );
 });

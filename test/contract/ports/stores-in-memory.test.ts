@@ -1,3 +1,4 @@
+import { MemoryStragglerStatistics } from '../../../src/adapters/memory/memory-straggler-statistics.ts';
 import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-store.ts';
 import { MemoryCapacityLedger } from '../../../src/adapters/memory/memory-capacity-ledger.ts';
 import { MemoryDecisionLog } from '../../../src/adapters/memory/memory-decision-log.ts';
@@ -9,6 +10,7 @@ import { describeCloneAdmission } from './clone-admission-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
+import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
 
 describeJobStore('memory', () => new MemoryJobStore());
 describeLeaseStore('memory', () => new MemoryLeaseStore());
@@ -16,3 +18,4 @@ describeDecisionLog('memory', () => new MemoryDecisionLog());
 describeAttemptStore('memory', () => new MemoryAttemptStore());
 describeCapacityLedger('memory', () => new MemoryCapacityLedger());
 describeCloneAdmission('memory', () => new MemoryCapacityLedger());
+describeStragglerStatistics('memory', () => new MemoryStragglerStatistics());

@@ -1,0 +1,228 @@
+import { describe, expect, it } from 'vitest';
+import type { PolicyConfigInput } from '../../src/contracts/policy-config.ts';
+import { straggleWithCc } from '../../src/core/policy/dolly/clone-groups.ts';
+import { taskLevelStraggle } from '../../src/core/policy/dolly/straggle-probability.ts';
+import { completionMsOf } from '../../src/sim/metrics.ts';
+import type { JobOutcome } from '../../src/sim/outcome.ts';
+import type { ScenarioInput } from '../../src/sim/scenario.ts';
+import { simulate } from '../../src/sim/simulate.ts';
+import { atOnce, runOne, scenarioOf } from './scenarios.ts';
+
+const workMs = 10_000;
+/** Reports would say nothing here and cost most of the time. */
+const quiet = { everyMs: 3_600_000, tenths: false };
+const straggling = (probability: number) => ({ kind: 'mixture', probability, outlier: 8, usual: 1 }) as const;
+/** Room for all clones, and as many of them as `mostClones`, whatever the risk. */
+const always = (mostClones: number): PolicyConfigInput => ({
+  dolly: { mostClones, straggleRisk: 1e-9, budgetShare: 1, utilizationCeiling: 1, otherwise: 'none' },
+});
+
+const clonesOf = (job: JobOutcome): string[] =>
+  job.attempts
+    .filter(({ reason }) => reason === 'clone')
+    .map(({ attemptId }) => attemptId)
+    .sort();
+
+describe('Dolly in the simulator', () => {
+  const small: ScenarioInput = {
+    cluster: { nodes: [{ count: 100, slots: 10 }] },
+    scheduler: atOnce,
+    jobs: [
+      {
+        policy: 'dolly',
+        stages: [
+          {
+            name: 'map',
+            tasks: 4,
+            workMs,
+            attemptsMs: [[80_000, 80_000, 10_000], [10_000], [10_000], [10_000, 90_000]],
+          },
+          { name: 'reduce', tasks: 2, workMs, upstream: ['map'], attemptsMs: [[90_000, 10_000], [10_000]] },
+        ],
+      },
+    ],
+  };
+
+  it('starts all clones with the originals, takes the first to finish and stops the others', async () => {
+    const job = await runOne({
+      ...small,
+      jobs: small.jobs.map((each) => ({
+        ...each,
+        policyConfig: { dolly: { mostClones: 3, straggleRisk: 0.01 } },
+      })),
+    });
+    expect(job).toMatchObject({ state: 'succeeded', completedAtMs: 20_000 });
+    expect(clonesOf(job)).toEqual([
+      'map/0/1',
+      'map/0/2',
+      'map/1/1',
+      'map/1/2',
+      'map/2/1',
+      'map/2/2',
+      'map/3/1',
+      'map/3/2',
+      'reduce/0/1',
+      'reduce/0/2',
+      'reduce/1/1',
+      'reduce/1/2',
+    ]);
+    expect(
+      Math.max(...job.attempts.filter(({ stage }) => stage === 0).map(({ takenAtMs }) => takenAtMs)),
+    ).toBe(0);
+    expect(Math.max(...job.attempts.map(({ leftAtMs }) => leftAtMs))).toBe(20_000);
+  });
+
+  it('clones all of a phase or nothing of it', async () => {
+    // p = 10 %, ε = 5 %: two clones of four tasks, charged 8 slots; β is 5 % of 159 slots, or of 160.
+    const of = (count: number) => runOne({ ...small, cluster: { nodes: [{ count }] } });
+    expect(clonesOf(await of(159)).filter((id) => id.startsWith('map'))).toEqual([]);
+    expect(clonesOf(await of(160)).filter((id) => id.startsWith('map'))).toEqual([
+      'map/0/1',
+      'map/1/1',
+      'map/2/1',
+      'map/3/1',
+    ]);
+  });
+
+  it('does not clone downstream of what is not cloned', async () => {
+    const job = await runOne({ ...small, cluster: { nodes: [{ count: 159 }] } });
+    expect(clonesOf(job)).toEqual([]);
+  });
+
+  it('clones a part where the admission says so', async () => {
+    const jobs = (admission: 'partial' | 'first-come') =>
+      small.jobs.map((each) => ({
+        ...each,
+        policyConfig: { dolly: { admission, mostClones: 3, straggleRisk: 1e-6, otherwise: 'none' as const } },
+      }));
+    const of = (admission: 'partial' | 'first-come') =>
+      runOne({ ...small, cluster: { nodes: [{ count: 160 }] }, jobs: jobs(admission) });
+    const ofMap = (job: JobOutcome): string[] => clonesOf(job).filter((id) => id.startsWith('map'));
+    expect(ofMap(await of('partial'))).toEqual(['map/0/1', 'map/1/1', 'map/2/1', 'map/3/1']);
+    expect(ofMap(await of('first-come'))).toEqual(['map/0/1', 'map/0/2', 'map/1/1', 'map/1/2']);
+  });
+
+  it('learns from earlier jobs how often copies straggle', async () => {
+    const { jobs } = await simulate(
+      scenarioOf({
+        cluster: { nodes: [{ count: 1_000 }] },
+        scheduler: atOnce,
+        jobs: [
+          { arrivals: { kind: 'list', atMs: [0] }, stages: [{ name: 'map', tasks: 200, workMs }] },
+          {
+            arrivals: { kind: 'list', atMs: [60_000] },
+            policy: 'dolly',
+            stages: [{ name: 'map', tasks: 4, workMs }],
+          },
+        ],
+      }),
+      { seed: '1' },
+    );
+    expect(jobs.map(({ attempts }) => attempts.length)).toEqual([200, 4]);
+  });
+
+  it.each(['1', '2', '3'])(
+    'ends every job and gives everything back, whatever fails, with seed %s',
+    async (seed) => {
+      const { jobs } = await simulate(
+        scenarioOf({
+          cluster: {
+            nodes: [{ count: 30, slots: 2, elastic: true }],
+            throttle: { launchesPerS: 20, burst: 10 },
+            placement: 'warmest',
+          },
+          reports: { everyMs: 2_000, loss: 0.1 },
+          faults: {
+            attemptFailure: 0.05,
+            lostLaunch: 0.05,
+            doubleLaunch: 0.1,
+            lostAttempt: 0.05,
+            untilMs: 3_600_000,
+          },
+          jobs: [
+            {
+              policy: 'dolly',
+              arrivals: { kind: 'poisson', jobs: 40, meanMs: 8_000 },
+              policyConfig: { dolly: { budgetShare: 0.5 } },
+              stages: [
+                {
+                  name: 'map',
+                  tasks: 3,
+                  workMs: { kind: 'uniform', min: 1_000, max: 20_000 },
+                  slowdown: straggling(0.2),
+                },
+                { name: 'reduce', tasks: 2, workMs: 5_000, upstream: ['map'], slowdown: straggling(0.2) },
+              ],
+            },
+          ],
+        }),
+        { seed },
+      );
+      expect(jobs).toHaveLength(40);
+      expect(jobs.some((job) => clonesOf(job).length > 0)).toBe(true);
+    },
+  );
+});
+
+const jobsPerPoint = 400;
+
+/** Share of jobs of a scenario that take longer than their phases without stragglers. */
+async function shareOfStragglers(input: {
+  tasks: number;
+  clones: number;
+  p: number;
+  phases: number;
+}): Promise<number> {
+  const { tasks, clones, p, phases } = input;
+  const names = Array.from({ length: phases }, (_, phase) => `phase-${phase}`);
+  const { jobs } = await simulate(
+    scenarioOf({
+      name: JSON.stringify(input),
+      cluster: { nodes: [{ count: 1, slots: tasks * clones * 2 }] },
+      scheduler: atOnce,
+      reports: quiet,
+      jobs: [
+        {
+          policy: 'dolly',
+          policyConfig: always(clones),
+          arrivals: { kind: 'list', atMs: Array.from({ length: jobsPerPoint }, (_, job) => job * 200_000) },
+          stages: names.map((name, phase) => ({
+            name,
+            tasks,
+            workMs,
+            slowdown: straggling(p),
+            upstream: names.slice(Math.max(0, phase - 1), phase),
+          })),
+        },
+      ],
+    }),
+    { seed: 'monte carlo' },
+  );
+  expect(new Set(jobs.map(({ attempts }) => attempts.length))).toEqual(new Set([tasks * clones * phases]));
+  return jobs.filter((job) => completionMsOf(job) > phases * workMs).length / jobs.length;
+}
+
+/** Four standard errors, and one event. */
+function expectAgrees(formula: number, observed: number): void {
+  const error = Math.sqrt((formula * (1 - formula)) / jobsPerPoint);
+  expect(Math.abs(formula - observed)).toBeLessThanOrEqual(4 * error + 1 / jobsPerPoint);
+}
+
+describe('the closed forms agree with simulated jobs', () => {
+  const grid = [1, 3, 10].flatMap((tasks) =>
+    [1, 2, 3].flatMap((clones) => [0.05, 0.1, 0.3].map((p) => ({ tasks, clones, p }))),
+  );
+
+  it.each(grid)('of one phase: $tasks tasks, $clones clones, p = $p', async ({ tasks, clones, p }) => {
+    const observed = await shareOfStragglers({ tasks, clones, p, phases: 1 });
+    expectAgrees(taskLevelStraggle({ tasks, clones, stragglerProbability: p }), observed);
+  });
+
+  it.each(grid)(
+    'of two phases that share sources: $tasks tasks, $clones clones, p = $p',
+    async ({ tasks, clones, p }) => {
+      const observed = await shareOfStragglers({ tasks, clones, p, phases: 2 });
+      expectAgrees(straggleWithCc({ tasks, clones, stragglerProbability: p }), observed);
+    },
+  );
+});
