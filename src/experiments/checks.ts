@@ -12,14 +12,23 @@ export const same = (what: string, paper: string, got: string): Check => ({
   what, paper, got, rule: 'the same', kind: 'value', ok: got === paper,
 });
 
-/** A mean over seeds whose 95 % interval must meet the paper's number, give or take `tolerance` (in its unit). */
-export function within(
-  what: string, paper: number, got: MeanInterval, terms: { readonly tolerance: number; readonly why: string; readonly kind?: CheckKind },
-): Check {
-  const { tolerance, why, kind = 'value' } = terms;
+/** On what terms a mean agrees with a number of the paper. */
+export interface Tolerance {
+  /** In the number's unit. */
+  readonly tolerance: number;
+  readonly why: string;
+  /** Most of the half-width of the interval over seeds that counts, so that noise is no agreement; the tolerance unless told. */
+  readonly mostNoise?: number;
+  readonly kind?: CheckKind;
+}
+
+/** A mean over seeds that must be the paper's number, give or take the tolerance and the 95 % interval of the mean. */
+export function within(what: string, paper: number, got: MeanInterval, terms: Tolerance): Check {
+  const { tolerance, why, mostNoise = tolerance, kind = 'value' } = terms;
+  const allowed = tolerance + Math.min(mostNoise, got.high - got.mean);
   return {
-    what, paper, got: intervalText(got), rule: `the interval over runs meets the paper's ± ${rounded(tolerance)} (${why})`, kind,
-    ok: got.low <= paper + tolerance && got.high >= paper - tolerance,
+    what, paper, got: intervalText(got), rule: `the mean within ${rounded(allowed)}: ${rounded(tolerance)} (${why}) and the interval`, kind,
+    ok: Math.abs(got.mean - paper) <= allowed,
   };
 }
 

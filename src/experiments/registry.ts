@@ -3,6 +3,8 @@ import { lateExamples } from './late-examples.ts';
 import { lateMixes } from './late-mixes.ts';
 import { lateSleep } from './late-sleep.ts';
 import { mantriExample } from './mantri-example.ts';
+import { mantriRestart } from './mantri-restart.ts';
+import { policiesOnTraces } from './policies-on-traces.ts';
 
 /** All experiments, in the order in which they are listed and run. */
-export const experiments: readonly Experiment[] = [lateSleep, lateMixes, lateExamples, mantriExample];
+export const experiments: readonly Experiment[] = [lateSleep, lateMixes, lateExamples, mantriExample, mantriRestart, policiesOnTraces];
