@@ -1,6 +1,27 @@
 import tseslint from 'typescript-eslint';
 
-/** Rooms and what they may import: style guide §2 and design §9, as forbidden patterns. */
+const allRooms = [
+  'contracts',
+  'lib',
+  'core',
+  'ports',
+  'app',
+  'adapters',
+  'worker',
+  'operators',
+  'sim',
+  'traces',
+  'experiments',
+  'local',
+  'cli',
+  'report',
+];
+
+/** Patterns that forbid every room but these. */
+const only = (...allowed) =>
+  allRooms.filter((room) => !allowed.includes(room)).map((room) => `**/${room}/**`);
+
+/** Files and what they may not import: style guide §2 and design §9. */
 const wall = (files, patterns, extra = {}) => ({
   files,
   rules: {
@@ -34,8 +55,8 @@ const ambient = {
   ],
 };
 
-const outside = ['@aws-sdk/*', '@smithy/*', 'aws-cdk-lib*', 'node:*'];
-const rooms = (...names) => names.map((name) => `**/${name}/**`);
+const clouds = ['@aws-sdk/*', '@smithy/*', 'aws-cdk-lib*'];
+const outside = [...clouds, 'node:*'];
 
 export default tseslint.config(
   { ignores: ['node_modules/', 'cdk.out/', '.outrider/', 'output/', 'coverage/'] },
@@ -67,142 +88,58 @@ export default tseslint.config(
       eqeqeq: 'error',
     },
   },
-  wall(
-    ['src/contracts/**/*.ts'],
-    [
-      ...outside,
-      ...rooms(
-        'lib',
-        'core',
-        'ports',
-        'app',
-        'adapters',
-        'worker',
-        'operators',
-        'sim',
-        'local',
-        'cli',
-        'report',
-      ),
-    ],
-    ambient,
-  ),
-  wall(
-    ['src/lib/**/*.ts'],
-    [
-      ...outside,
-      ...rooms(
-        'contracts',
-        'core',
-        'ports',
-        'app',
-        'adapters',
-        'worker',
-        'operators',
-        'sim',
-        'local',
-        'cli',
-        'report',
-      ),
-    ],
-    ambient,
-  ),
-  wall(
-    ['src/core/**/*.ts'],
-    [
-      ...outside,
-      ...rooms('ports', 'app', 'adapters', 'worker', 'operators', 'sim', 'local', 'cli', 'report'),
-    ],
-    ambient,
-  ),
-  wall(
-    ['src/ports/**/*.ts'],
-    [...outside, ...rooms('app', 'adapters', 'worker', 'operators', 'sim', 'local', 'cli', 'report')],
-    ambient,
-  ),
-  wall(
-    ['src/app/**/*.ts'],
-    [...outside, ...rooms('adapters', 'worker', 'operators', 'sim', 'local', 'cli', 'report')],
-    ambient,
-  ),
+  wall(['src/contracts/**/*.ts'], [...outside, ...only('contracts')], ambient),
+  wall(['src/lib/**/*.ts'], [...outside, ...only('lib')], ambient),
+  wall(['src/core/**/*.ts'], [...outside, ...only('core', 'contracts', 'lib')], ambient),
+  wall(['src/ports/**/*.ts'], [...outside, ...only('ports', 'core', 'contracts')], ambient),
+  wall(['src/app/**/*.ts'], [...outside, ...only('app', 'core', 'ports', 'contracts', 'lib')], ambient),
   wall(
     ['src/sim/**/*.ts'],
     [
       ...outside,
       '**/adapters/aws/**',
       '**/adapters/node/**',
-      ...rooms('worker', 'operators', 'local', 'cli', 'report'),
+      ...only('sim', 'app', 'core', 'ports', 'adapters', 'contracts', 'lib'),
     ],
     ambient,
   ),
   wall(
     ['src/adapters/memory/**/*.ts'],
-    [
-      ...outside,
-      '**/adapters/aws/**',
-      '**/adapters/node/**',
-      ...rooms('app', 'worker', 'operators', 'sim', 'local', 'cli', 'report'),
-    ],
+    [...outside, '**/aws/**', '**/node/**', ...only('adapters', 'ports', 'core', 'contracts', 'lib')],
     ambient,
   ),
   wall(
     ['src/adapters/aws/**/*.ts'],
-    [
-      '**/adapters/memory/**',
-      '**/adapters/node/**',
-      'aws-cdk-lib*',
-      ...rooms('app', 'worker', 'operators', 'sim', 'local', 'cli', 'report'),
-    ],
+    ['aws-cdk-lib*', '**/memory/**', '**/node/**', ...only('adapters', 'ports', 'core', 'contracts', 'lib')],
   ),
   wall(
     ['src/adapters/node/**/*.ts'],
     [
       '@aws-sdk/*',
       'aws-cdk-lib*',
-      '**/adapters/memory/**',
-      '**/adapters/aws/**',
-      ...rooms('app', 'worker', 'operators', 'sim', 'local', 'cli', 'report'),
+      '**/memory/**',
+      '**/aws/**',
+      ...only('adapters', 'ports', 'contracts', 'lib'),
     ],
   ),
+  wall(['src/worker/**/*.ts'], [...clouds, ...only('worker', 'ports', 'core', 'contracts', 'lib')]),
+  wall(['src/operators/**/*.ts'], [...clouds, ...only('operators', 'worker', 'contracts', 'lib')]),
+  wall(['src/traces/**/*.ts'], [...clouds, ...only('traces', 'contracts', 'lib')]),
   wall(
-    ['src/worker/**/*.ts'],
-    [
-      '@aws-sdk/*',
-      '@smithy/*',
-      'aws-cdk-lib*',
-      ...rooms('app', 'adapters', 'operators', 'sim', 'local', 'cli', 'report'),
-    ],
+    ['src/experiments/**/*.ts'],
+    [...clouds, ...only('experiments', 'sim', 'core', 'traces', 'contracts', 'lib')],
   ),
-  wall(
-    ['src/operators/**/*.ts'],
-    [
-      '@aws-sdk/*',
-      '@smithy/*',
-      'aws-cdk-lib*',
-      ...rooms('app', 'adapters', 'core', 'ports', 'sim', 'local', 'cli', 'report'),
-    ],
-  ),
-  wall(
-    ['src/local/**/*.ts'],
-    ['aws-cdk-lib*', ...rooms('adapters', 'app', 'core', 'worker', 'operators', 'sim', 'cli', 'report')],
-  ),
+  wall(['src/local/**/*.ts'], ['aws-cdk-lib*', ...only('local', 'contracts', 'lib')]),
   wall(['src/cli/**/*.ts', 'src/report/**/*.ts'], ['aws-cdk-lib*']),
-  wall(
-    ['cdk/**/*.ts'],
-    [
-      '@aws-sdk/*',
-      ...rooms('app', 'core', 'ports', 'adapters', 'worker', 'operators', 'sim', 'local', 'cli', 'report'),
-    ],
-  ),
+  wall(['cdk/**/*.ts'], ['@aws-sdk/*', ...only('contracts')]),
   wall(
     ['functions/*/handler.ts', 'functions/*/main.ts', 'functions/api/*.ts'],
-    [
-      '@aws-sdk/*',
-      'aws-cdk-lib*',
-      ...rooms('adapters', 'core', 'operators', 'sim', 'local', 'cli', 'report'),
-    ],
+    [...clouds, ...only('app', 'ports', 'worker', 'contracts')],
   ),
-  wall(['functions/shared/**/*.ts'], ['aws-cdk-lib*', ...rooms('sim', 'local', 'cli', 'report')]),
+  wall(
+    ['functions/shared/**/*.ts'],
+    ['aws-cdk-lib*', '**/sim/**', '**/local/**', '**/cli/**', '**/report/**'],
+  ),
   {
     // A suite is one long call of describe; its tests are what must be short.
     files: ['test/**/*.ts'],
