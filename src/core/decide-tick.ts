@@ -60,9 +60,8 @@ const clonesAdmitted = (answers: readonly CloneAnswer[]): Decision[] =>
 
 function clonesRefused(state: JobState, answers: readonly CloneAnswer[]): Refusal[] {
   return answers.flatMap(({ stage, reason, facts }): Refusal[] => {
-    const { shape, order } = stageAt(state, stage);
     if (reason === undefined) return [];
-    return [{ kind: 'refuse', taskId: taskIdOf(shape.name, order[0] ?? 0), reason, facts }];
+    return [{ kind: 'refuse', taskId: taskIdOf(stageAt(state, stage).shape.name, 0), reason, facts }];
   });
 }
 

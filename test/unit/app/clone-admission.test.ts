@@ -1,0 +1,210 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { planJob } from '../../../src/app/plan-job.ts';
+import { finishJob } from '../../../src/app/finish-job.ts';
+import { runScheduler, type SchedulerDeps } from '../../../src/app/run-scheduler.ts';
+import { submitJob } from '../../../src/app/submit-job.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
+import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
+import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
+import { durationMs, later } from '../../../src/contracts/units.ts';
+import type { Decision, Refusal } from '../../../src/core/model/decision.ts';
+import type { CapacityLedger } from '../../../src/ports/capacity-ledger.ts';
+import { ScriptedSystem } from '../../support/scripted-job.ts';
+
+const spec: JobSpecInput = {
+  name: 'words',
+  policy: 'dolly',
+  stages: [
+    { name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'], splitBytes: 4 }], partitions: 2 },
+    { name: 'reduce', operator: 'sum-counts', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },
+  ],
+};
+
+let system: ScriptedSystem;
+let jobId: JobId;
+/** Four maps and two reducers; two clones of each by p = 10 % and ε = 5 %, as the defaults say. */
+const maps = ['map/0', 'map/1', 'map/2', 'map/3'];
+const reduces = ['reduce/0', 'reduce/1'];
+const copies = (tasks: readonly string[]): string[] => tasks.flatMap((task) => [`${task}/0`, `${task}/1`]);
+
+beforeEach(async () => {
+  system = new ScriptedSystem();
+  await system.objects.write({ bucket: 'data', key: 'in/a' }, Buffer.from('one two three'));
+  ({ jobId } = await submitJob(system, { spec, clientToken: 'token' }));
+  await planJob(system, jobId);
+});
+
+const withSlots = (totalSlots: number, ledger: CapacityLedger = system.ledger): SchedulerDeps => ({
+  ...system.deps,
+  ledger,
+  config: { ...system.deps.config, totalSlots },
+});
+const stay = (owner: string) => ({ owner, until: later(system.clock.now(), durationMs(60_000)) });
+const schedule = (deps: SchedulerDeps, owner = 'first') =>
+  system.whileTimePasses(runScheduler(deps, jobId, stay(owner)));
+
+async function logged(): Promise<(Decision | Refusal)[]> {
+  const entries: (Decision | Refusal)[] = [];
+  for await (const { decisions } of system.decisions.read(jobId)) entries.push(...(decisions as Decision[]));
+  return entries;
+}
+
+/** A ledger that stops the scheduler's world at a call: what it did before has happened, what follows has not. */
+function dyingAt(call: 'admitClones' | 'releaseClones', moment: 'before' | 'after'): CapacityLedger {
+  const dead = new Error('the scheduler died');
+  return {
+    resize: (...args) => system.ledger.resize(...args),
+    release: (...args) => system.ledger.release(...args),
+    view: () => system.ledger.view(),
+    admitClones: async (...args) => {
+      if (call === 'admitClones' && moment === 'before') throw dead;
+      const answer = await system.ledger.admitClones(...args);
+      if (call === 'admitClones') throw dead;
+      return answer;
+    },
+    releaseClones: async (...args) => {
+      if (call === 'releaseClones' && moment === 'before') throw dead;
+      await system.ledger.releaseClones(...args);
+      if (call === 'releaseClones') throw dead;
+    },
+  };
+}
+
+describe('a job that clones', () => {
+  it('launches all copies of a phase, charges them, and gives them back as they end', async () => {
+    const seen: [number, number][] = [];
+    system.onLaunch = async (payload: AttemptPayload) => {
+      const { cloneSlots, usedSlots } = await system.ledger.view();
+      seen.push([cloneSlots, usedSlots]);
+      await system.succeed(payload);
+      return 'accepted';
+    };
+    expect(await schedule(withSlots(160))).toEqual({ jobId, outcome: 'finish' });
+    expect(system.launches.toSorted()).toEqual([...copies(maps), ...copies(reduces)]);
+    expect(seen.slice(0, 8)).toEqual(Array.from({ length: 8 }, () => [8, 8]));
+    expect(seen.slice(8)).toEqual(Array.from({ length: 4 }, () => [4, 4]));
+    await finishJob(system.deps, jobId);
+    expect(await system.ledger.view()).toMatchObject({ usedSlots: 0, cloneSlots: 0, grants: {} });
+    expect(await system.jobs.load(jobId)).toMatchObject({ attempts: { launched: 12, clones: 6 } });
+  });
+
+  it('logs by what numbers it was admitted, or why it was not', async () => {
+    await schedule(withSlots(160));
+    const [map] = (await logged()).filter(({ kind }) => kind === 'clone-stage');
+    expect(map).toEqual({
+      kind: 'clone-stage',
+      stage: 0,
+      copies: 2,
+      tasks: 4,
+      facts: {
+        stragglerProbability: 0.1,
+        tasks: 4,
+        copies: 2,
+        copiesWanted: 2,
+        chargedSlots: 8,
+        totalSlots: 160,
+        usedSlots: 0,
+        cloneSlots: 0,
+      },
+    });
+  });
+
+  it('runs without clones where the budget is one slot short, and says so', async () => {
+    await schedule(withSlots(159));
+    expect(system.launches.toSorted()).toEqual([...maps, ...reduces].map((task) => `${task}/0`));
+    expect((await logged()).filter(({ kind }) => kind === 'refuse')).toEqual([
+      {
+        kind: 'refuse',
+        taskId: 'map/0',
+        reason: 'clone-budget',
+        facts: {
+          stragglerProbability: 0.1,
+          tasks: 4,
+          copies: 2,
+          copiesWanted: 2,
+          chargedSlots: 0,
+          totalSlots: 159,
+          usedSlots: 0,
+          cloneSlots: 0,
+        },
+      },
+    ]);
+  });
+
+  it('runs without clones in a busy cluster', async () => {
+    await system.ledger.resize('other-000000000000' as JobId, 121, {
+      totalSlots: 160,
+      now: system.clock.now(),
+      length: durationMs(1e9),
+    });
+    await schedule(withSlots(160));
+    expect((await logged()).filter(({ kind }) => kind === 'refuse')).toMatchObject([
+      { reason: 'utilization', facts: { usedSlots: 121 } },
+    ]);
+  });
+
+  it("needs only one of a task's copies", async () => {
+    system.onLaunch = async (payload) => {
+      // All originals of maps hang; their clones do the work.
+      if (/^map\/\d\/0$/.test(payload.attemptId)) await system.claim(payload);
+      else await system.succeed(payload);
+      return 'accepted';
+    };
+    expect(await schedule(withSlots(160))).toEqual({ jobId, outcome: 'finish' });
+    const cancelled = (await logged()).flatMap((each) =>
+      each.kind === 'cancel' ? [`${each.attemptId} ${each.reason}`] : [],
+    );
+    expect(cancelled.toSorted()).toEqual(maps.map((task) => `${task}/0 sibling-won`));
+  });
+
+  it('has clones when a launch was throttled, too', async () => {
+    let refusals = 9;
+    system.onLaunch = async (payload) => {
+      if (refusals-- > 0) return 'throttled';
+      await system.succeed(payload);
+      return 'accepted';
+    };
+    expect(await schedule(withSlots(160))).toEqual({ jobId, outcome: 'finish' });
+    const { attempts } = await system.attempts.changes({ jobId, shards: 1 }, 0 as never);
+    expect(attempts.map(({ attemptId }) => attemptId).toSorted()).toEqual([
+      ...copies(maps),
+      ...copies(reduces),
+    ]);
+    await finishJob(system.deps, jobId);
+    expect(await system.ledger.view()).toMatchObject({ usedSlots: 0, cloneSlots: 0 });
+  });
+});
+
+describe('a scheduler that dies', () => {
+  it.each([
+    ['admitClones', 'before'],
+    ['admitClones', 'after'],
+    ['releaseClones', 'before'],
+    ['releaseClones', 'after'],
+  ] as const)(
+    'at %s, %s the write, leaves a job that clones once and gives all back',
+    async (call, moment) => {
+      await expect(schedule(withSlots(160, dyingAt(call, moment)))).rejects.toThrow('the scheduler died');
+      expect(await schedule(withSlots(160), 'second')).toEqual({ jobId, outcome: 'finish' });
+      // Launches may be repeated after a crash, but under the same ids.
+      expect([...new Set(system.launches)].toSorted()).toEqual([...copies(maps), ...copies(reduces)]);
+      expect((await system.ledger.view()).cloneSlots).toBe(0);
+      await finishJob(system.deps, jobId);
+      expect(await system.ledger.view()).toMatchObject({ usedSlots: 0, cloneSlots: 0, grants: {} });
+    },
+  );
+
+  it('for good leaves nothing to the cluster once its grant has run out', async () => {
+    await expect(schedule(withSlots(160, dyingAt('admitClones', 'after')))).rejects.toThrow(
+      'the scheduler died',
+    );
+    expect((await system.ledger.view()).cloneSlots).toBe(8);
+    const now = later(system.clock.now(), durationMs(1_000_000));
+    await system.ledger.resize('other-000000000000' as JobId, 1, {
+      totalSlots: 160,
+      now,
+      length: durationMs(1),
+    });
+    expect(await system.ledger.view()).toMatchObject({ usedSlots: 1, cloneSlots: 0 });
+  });
+});
