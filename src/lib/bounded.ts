@@ -3,7 +3,9 @@
  * after the calls that were under way have ended; later items are not begun.
  */
 export async function forEachBounded<T>(
-  items: Iterable<T>, limit: number, work: (item: T) => Promise<void>,
+  items: Iterable<T>,
+  limit: number,
+  work: (item: T) => Promise<void>,
 ): Promise<void> {
   const iterator = items[Symbol.iterator]();
   let failed = false;

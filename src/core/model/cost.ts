@@ -26,7 +26,10 @@ export const fargateSizes: Readonly<Record<WorkerSize, { vcpu: number; memoryMb:
 const attemptRequests = 6 * prices.dynamoWrite + 2 * prices.s3Put + 4 * prices.s3Get;
 
 /** What one attempt costs at list prices, in dollars: its time on its worker and its requests. */
-export function attemptDollars(worker: { kind: 'lambda' | 'fargate'; size: WorkerSize }, workerMs: number): number {
+export function attemptDollars(
+  worker: { kind: 'lambda' | 'fargate'; size: WorkerSize },
+  workerMs: number,
+): number {
   if (worker.kind === 'lambda') {
     const gigabytes = workerSizes[worker.size] / 1024;
     return (workerMs / 1000) * gigabytes * prices.lambdaGbSecond + prices.lambdaRequest + attemptRequests;

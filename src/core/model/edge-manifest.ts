@@ -13,7 +13,8 @@ function segmentsOf(result: TaskResult, from: number, to: number): StageSegment[
   let offset = 0;
   for (let partition = 0; partition < to; partition++) {
     const length = lengths[partition] ?? 0;
-    if (partition >= from && length > 0) segments.push({ task, attempt, offset, length, crc: crcs[partition] ?? 0 });
+    if (partition >= from && length > 0)
+      segments.push({ task, attempt, offset, length, crc: crcs[partition] ?? 0 });
     offset += length;
   }
   return segments;
@@ -34,10 +35,14 @@ function producersOf(input: UpstreamPlan, task: number, tasks: number): { from: 
  * `results` holds the committed result of every task of the producer, in task order.
  */
 export function edgeManifest(
-  consumer: StageDescription, input: UpstreamPlan, results: readonly TaskResult[],
+  consumer: StageDescription,
+  input: UpstreamPlan,
+  results: readonly TaskResult[],
 ): readonly { readonly segments: readonly StageSegment[] }[] {
   invariant(results.length === input.producerTasks, 'a stage opened before its input was complete', {
-    stage: consumer.name, input: input.stage, results: results.length,
+    stage: consumer.name,
+    input: input.stage,
+    results: results.length,
   });
   if (input.pattern === 'all-to-all') return shuffleLines(consumer.tasks, results);
   const whole = results.map((result) => segmentsOf(result, 0, input.producerPartitions));
@@ -56,7 +61,8 @@ function shuffleLines(tasks: number, results: readonly TaskResult[]): { segments
     let offset = 0;
     lines.forEach(({ segments }, partition) => {
       const length = result.partitions?.lengths[partition] ?? 0;
-      if (length > 0) segments.push({ task, attempt, offset, length, crc: result.partitions?.crcs[partition] ?? 0 });
+      if (length > 0)
+        segments.push({ task, attempt, offset, length, crc: result.partitions?.crcs[partition] ?? 0 });
       offset += length;
     });
   }

@@ -1,5 +1,11 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
-import { isSource, type JobSpec, type StageInput, type StageSpec, type UpstreamInput } from '../../contracts/job-spec.ts';
+import {
+  isSource,
+  type JobSpec,
+  type StageInput,
+  type StageSpec,
+  type UpstreamInput,
+} from '../../contracts/job-spec.ts';
 
 /** A stage of a job whose graph is sound. */
 export interface GraphStage {
@@ -19,7 +25,8 @@ function checkNames(spec: JobSpec): ReadonlyMap<string, number> {
   const places = new Map<string, number>();
   for (const [index, { name }] of spec.stages.entries()) {
     const earlier = places.get(name);
-    if (earlier !== undefined) refuse(`stages[${index}].name`, `must differ from stages[${earlier}].name, "${name}"`);
+    if (earlier !== undefined)
+      refuse(`stages[${index}].name`, `must differ from stages[${earlier}].name, "${name}"`);
     places.set(name, index);
   }
   return places;
@@ -71,9 +78,13 @@ function checkShape(stage: GraphStage): void {
   }
   const patterns = stage.spec.inputs.map((input) => (isSource(input) ? 'source' : input.pattern));
   const deciding = patterns.filter((pattern) => pattern !== 'broadcast');
-  if (deciding.length === 0) refuse(`${field}.inputs`, 'must hold one that is not broadcast: it decides the number of tasks');
+  if (deciding.length === 0)
+    refuse(`${field}.inputs`, 'must hold one that is not broadcast: it decides the number of tasks');
   if (new Set(deciding).size > 1) {
-    refuse(`${field}.inputs`, `must agree on the number of tasks, but they are ${[...new Set(deciding)].join(' and ')}`);
+    refuse(
+      `${field}.inputs`,
+      `must agree on the number of tasks, but they are ${[...new Set(deciding)].join(' and ')}`,
+    );
   }
   if (stage.spec.tasks !== undefined && deciding[0] !== 'many-to-one') {
     refuse(`${field}.tasks`, 'must be left out unless the stage reads others with pattern "many-to-one"');
@@ -110,9 +121,14 @@ export function jobGraph(spec: JobSpec): readonly GraphStage[] {
   const stages = order.flatMap((index) => {
     const stage = spec.stages[index];
     if (stage === undefined) return [];
-    return [{ spec: stage, index, upstream: upstreamOf(stage), consumers: consumersOf.get(stage.name) ?? [] }];
+    return [
+      { spec: stage, index, upstream: upstreamOf(stage), consumers: consumersOf.get(stage.name) ?? [] },
+    ];
   });
   checkReach(stages);
   for (const stage of stages) checkShape(stage);
-  return [...stages.filter(({ consumers }) => consumers.length > 0), ...stages.filter(({ consumers }) => consumers.length === 0)];
+  return [
+    ...stages.filter(({ consumers }) => consumers.length > 0),
+    ...stages.filter(({ consumers }) => consumers.length === 0),
+  ];
 }

@@ -29,7 +29,8 @@ function taskProgress(task: TaskView): number {
 }
 
 function stageSummary(stage: StageView, plan: StagePlan, now: EpochMs): StageSummary {
-  const sum = (pick: (task: TaskView) => number): number => stage.tasks.reduce((total, task) => total + pick(task), 0);
+  const sum = (pick: (task: TaskView) => number): number =>
+    stage.tasks.reduce((total, task) => total + pick(task), 0);
   const attempts = stage.tasks.flatMap((task) => task.attempts);
   return {
     name: stage.shape.name,
@@ -68,7 +69,8 @@ export function summarizeJob(state: JobState, plans: readonly StagePlan[], now: 
   let dollars = 0;
   for (const stage of state.stages) {
     for (const { result } of stage.tasks) {
-      for (const [name, value] of Object.entries(result?.counters ?? {})) counters[name] = (counters[name] ?? 0) + value;
+      for (const [name, value] of Object.entries(result?.counters ?? {}))
+        counters[name] = (counters[name] ?? 0) + value;
     }
   }
   for (const attempt of state.attempts.values()) {

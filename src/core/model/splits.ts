@@ -36,7 +36,13 @@ export function splitObjects(
     if (object.sizeBytes === 0) continue;
     const gzip = object.key.endsWith('.gz');
     const segment = (start: number, end: number): SourceSegment => ({
-      bucket: object.bucket, key: object.key, start, end, sizeBytes: object.sizeBytes, etag: object.etag, gzip,
+      bucket: object.bucket,
+      key: object.key,
+      start,
+      end,
+      sizeBytes: object.sizeBytes,
+      etag: object.etag,
+      gzip,
     });
     if (currentBytes > 0 && currentBytes + object.sizeBytes > options.splitBytes) close();
     const pieces = isWhole(object, options.format) ? 1 : Math.ceil(object.sizeBytes / options.splitBytes);

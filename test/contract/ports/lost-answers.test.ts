@@ -90,7 +90,11 @@ describe('a write whose answer is lost on the way, over DynamoDB', () => {
     const request = { phase: 'map', unitSlots: 6, leastUnits: 1, mostUnits: 1, besideSlots: 0 };
     await ledger.resize(freshJobId(), 1, context);
     proxy.loseNext(2);
-    expect(await ledger.admitClones(jobId, request, context)).toEqual({ units: 1, usedSlots: 1, cloneSlots: 0 });
+    expect(await ledger.admitClones(jobId, request, context)).toEqual({
+      units: 1,
+      usedSlots: 1,
+      cloneSlots: 0,
+    });
     expect(await ledger.view()).toMatchObject({ usedSlots: 7, cloneSlots: 6 });
     proxy.loseNext(2);
     await ledger.releaseClones(jobId, 'map', 2);

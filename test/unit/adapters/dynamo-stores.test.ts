@@ -174,8 +174,8 @@ describe('what the stores send to DynamoDB', () => {
     expect(await new DynamoCapacityLedger(table).resize(jobId, 30, context)).toBe(30);
     expect(mock.commandCalls(UpdateCommand)[0]?.args[0].input).toMatchObject({
       ConditionExpression:
-        '#grants.#job.#slots = :jobSlots AND #grants.#job.#expiresAt = :jobUntil'
-        + ' AND attribute_not_exists(#grants.#job.#cloneSlots) AND #usedSlots <= :room',
+        '#grants.#job.#slots = :jobSlots AND #grants.#job.#expiresAt = :jobUntil' +
+        ' AND attribute_not_exists(#grants.#job.#cloneSlots) AND #usedSlots <= :room',
       UpdateExpression: 'SET #totalSlots = :total, #usedSlots = #usedSlots + :added, #grants.#job = :grant',
       ExpressionAttributeValues: {
         ':added': 20,

@@ -220,7 +220,8 @@ describe('runScheduler', () => {
       for (let step = 0; step < 80; step++) await system.clock.advance(50);
     }
     system.onLaunch = async (payload) => {
-      for (const { key } of payload.inputs) expect(await system.objects.head({ bucket: 'data', key })).toBeDefined();
+      for (const { key } of payload.inputs)
+        expect(await system.objects.head({ bucket: 'data', key })).toBeDefined();
       await system.succeed(payload);
       return 'accepted';
     };
