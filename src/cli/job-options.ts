@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { z } from 'zod';
-import { policyNames, workerSizes } from '../contracts/job-spec.ts';
+import { workerSizes } from '../contracts/job-spec.ts';
+import { policyNames } from '../contracts/policy-names.ts';
 
 /** Options that say what a job is to do, as commander gives them: text, not checked beyond their shape. */
 export const jobOptionsSchema = z.object({

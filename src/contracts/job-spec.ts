@@ -2,23 +2,7 @@ import { z } from 'zod';
 import { parseUri } from './keys.ts';
 import { limits } from './limits.ts';
 import { policyConfigSchema } from './policy-config.ts';
-
-/** Names of policy sets, as scripts and users write them (design §8). */
-export const policyNames = [
-  'none',
-  'hadoop',
-  'dryad',
-  'mapreduce',
-  'late',
-  'mantri',
-  'dolly',
-  'spark',
-  'hadoop2',
-  'flink',
-  'cubed',
-  'outrider',
-] as const;
-export type PolicyName = (typeof policyNames)[number];
+import { policyNames } from './policy-names.ts';
 
 /** Names of the operators that ship with the worker. */
 export const operatorNames = [

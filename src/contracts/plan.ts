@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { JobId } from './ids.ts';
-import { operatorNames, policyNames } from './job-spec.ts';
+import { operatorNames } from './job-spec.ts';
+import { policyNames } from './policy-names.ts';
 import { policyConfigSchema } from './policy-config.ts';
 
 const objectRef = z.object({ bucket: z.string(), key: z.string() });

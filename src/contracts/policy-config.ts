@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { PolicyName } from './job-spec.ts';
+import type { PolicyName } from './policy-names.ts';
 
 /** What the simulator can run: the policy sets of jobs, and LATE without waiting for all tasks to start. */
 export type PolicySetName = PolicyName | 'early-late';

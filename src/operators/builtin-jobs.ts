@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../contracts/errors.ts';
-import type { JobSpecInput, PolicyName, SourceFormat, WorkerSize } from '../contracts/job-spec.ts';
+import type { JobSpecInput, SourceFormat, WorkerSize } from '../contracts/job-spec.ts';
+import type { PolicyName } from '../contracts/policy-names.ts';
 import { limits } from '../contracts/limits.ts';
 import type { AggregateSpec } from './groupby-options.ts';
 

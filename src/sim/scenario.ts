@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parseInput } from '../contracts/invalid.ts';
-import { policyNames } from '../contracts/job-spec.ts';
+import { policyNames } from '../contracts/policy-names.ts';
 import { policyConfigSchema } from '../contracts/policy-config.ts';
 import { distributionSchema } from './distribution.ts';
 

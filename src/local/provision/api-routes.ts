@@ -1,10 +1,17 @@
 import { z } from 'zod';
 import type { ApiRoute } from '../api/server.ts';
-import type { LocalApi } from './deployment.ts';
 import { LOCAL_ACCOUNT } from './identities.ts';
 import { propertiesOf } from './properties.ts';
 import { provisionError } from './provision-error.ts';
 import type { ResolvedResource, ResolvedStacks } from './resolved-stacks.ts';
+
+/** One stage of a REST API. */
+export interface LocalApi {
+  /** `https://…`, what templates take for its address, without a trailing slash. */
+  readonly awsUrl: string;
+  readonly stageName: string;
+  readonly routes: readonly ApiRoute[];
+}
 
 const resourceProperties = z.looseObject({
   ParentId: z.string(),

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { ApiRoute } from '../api/server.ts';
 import type { LocalTaskDefinition } from '../ecs/model.ts';
 import type { LocalFunction } from '../lambda/model.ts';
 import type { LocalStateMachine } from '../sfn/states-api.ts';
-import { readApis } from './api-routes.ts';
+import { type LocalApi, readApis } from './api-routes.ts';
 import type { Assembly } from './assembly.ts';
 import { provisionError } from './provision-error.ts';
 import { propertiesOf } from './properties.ts';
@@ -20,14 +19,6 @@ import {
 export interface LocalTable {
   readonly name: string;
   readonly createTable: Readonly<Record<string, unknown>>;
-}
-
-/** One stage of a REST API. */
-export interface LocalApi {
-  /** `https://…`, what templates take for its address, without a trailing slash. */
-  readonly awsUrl: string;
-  readonly stageName: string;
-  readonly routes: readonly ApiRoute[];
 }
 
 /** A log group and whose logs it holds. */
