@@ -15,9 +15,10 @@ export function lostAttempts(state: JobState, now: EpochMs, config: TickConfig):
     return elapsedMs(attempt.seenAt, now) > config.silenceMs ? 'silent' : undefined;
   };
   return [...state.live]
-    .toSorted((a, b) => a.seenAt - b.seenAt || (a.id < b.id ? -1 : 1))
     .flatMap((attempt) => {
       const reason = reasonOf(attempt);
-      return reason === undefined ? [] : [{ kind: 'lose' as const, attemptId: attempt.id, reason }];
-    });
+      return reason === undefined ? [] : [{ attempt, reason }];
+    })
+    .sort((a, b) => a.attempt.seenAt - b.attempt.seenAt || (a.attempt.id < b.attempt.id ? -1 : 1))
+    .map(({ attempt, reason }) => ({ kind: 'lose', attemptId: attempt.id, reason }));
 }
