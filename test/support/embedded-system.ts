@@ -20,6 +20,7 @@ import {
   startLocalStack,
   type WorkerProcess,
 } from '../../src/local/stack.ts';
+import type { CapacityView } from '../../src/ports/capacity-ledger.ts';
 import type { ObjectStore } from '../../src/ports/object-store.ts';
 
 const pollMs = 100;
@@ -110,11 +111,16 @@ export class EmbeddedSystem {
   }
 
   async usedSlots(): Promise<number> {
+    return (await this.capacity()).usedSlots;
+  }
+
+  /** What the capacity ledger holds. */
+  async capacity(): Promise<CapacityView> {
     const { region, credentials, environment } = this.stack;
     const endpoint = environment['AWS_ENDPOINT_URL_DYNAMODB'] ?? '';
     const client = DynamoDBDocumentClient.from(new DynamoDBClient({ region, credentials, endpoint }));
     const table = new DynamoTable(client, this.stack.outputs[OutputName.table] ?? '');
-    return (await new DynamoCapacityLedger(table).view()).usedSlots;
+    return new DynamoCapacityLedger(table).view();
   }
 }
 
