@@ -36,7 +36,8 @@ afterAll(async () => {
 const straggling = (name: string, policy: 'dolly' | 'none'): JobSpecInput => ({
   name,
   policy,
-  policyConfig: { dolly: { budgetShare: 1, utilizationCeiling: 1, mostClones: 2 } },
+  // However many runs there are, p stays what it is at first: only the slot that the straggler takes is unlucky.
+  policyConfig: { dolly: { budgetShare: 1, utilizationCeiling: 1, mostClones: 2, minAttempts: 1_000_000 } },
   stages: [
     {
       name: 'slow',
