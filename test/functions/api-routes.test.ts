@@ -1,0 +1,150 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { answer, type ApiRequest } from '../../functions/api/routes.ts';
+import { InvalidInputError, StoreUnavailableError } from '../../src/contracts/errors.ts';
+import type { JobRecord } from '../../src/contracts/records.ts';
+import { ScriptedSystem } from '../support/scripted-job.ts';
+
+const spec = {
+  name: 'words',
+  stages: [{ name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'] }] }],
+};
+
+let system: ScriptedSystem;
+
+beforeEach(() => {
+  system = new ScriptedSystem();
+});
+
+/** The system with some of its parts replaced. */
+const systemWith = (parts: object): ScriptedSystem =>
+  Object.assign(Object.create(system) as ScriptedSystem, parts);
+
+async function ask(
+  httpMethod: string,
+  resource: string,
+  more: Partial<ApiRequest> & { id?: string; json?: unknown } = {},
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const { id, json, ...rest } = more;
+  const { statusCode, body } = await answer(system, {
+    httpMethod,
+    resource,
+    pathParameters: id === undefined ? null : { id },
+    queryStringParameters: null,
+    body: json === undefined ? null : JSON.stringify(json),
+    isBase64Encoded: false,
+    ...rest,
+  });
+  return { status: statusCode, body: JSON.parse(body) as Record<string, unknown> };
+}
+
+async function submitted(): Promise<string> {
+  const { body } = await ask('POST', '/jobs', { json: { spec, clientToken: 'one' } });
+  return body['jobId'] as string;
+}
+
+describe('the API', () => {
+  it('answers 201 to the first submission and 200 to its repetition', async () => {
+    const first = await ask('POST', '/jobs', { json: { spec, clientToken: 'one' } });
+    expect(first).toMatchObject({ status: 201, body: { started: true } });
+    const again = await ask('POST', '/jobs', { json: { spec, clientToken: 'one' } });
+    expect(again).toEqual({ status: 200, body: { jobId: first.body['jobId'], started: false } });
+  });
+
+  it('answers 400 with the field to a bad spec, also in base64, and starts nothing', async () => {
+    const bad = { spec: { ...spec, deadline: 'soon' } };
+    const body = Buffer.from(JSON.stringify(bad)).toString('base64');
+    expect(await ask('POST', '/jobs', { body, isBase64Encoded: true })).toMatchObject({
+      status: 400,
+      body: {
+        error: 'InvalidInput',
+        field: 'spec.deadline',
+        message: expect.stringMatching(/1s to 7d/) as string,
+      },
+    });
+    expect(await ask('POST', '/jobs', { body: '{' })).toMatchObject({ status: 400, body: { field: 'body' } });
+    expect((await ask('GET', '/jobs')).body['jobs']).toEqual([]);
+  });
+
+  it('names the option of an operator that refuses it', async () => {
+    const deps = systemWith({
+      checkOperator: () => {
+        throw new InvalidInputError('the pattern must be text', { field: 'options.pattern' });
+      },
+    });
+    const request = {
+      httpMethod: 'POST',
+      resource: '/jobs',
+      pathParameters: null,
+      queryStringParameters: null,
+    };
+    const { body } = await answer(deps, {
+      ...request,
+      body: JSON.stringify({ spec }),
+      isBase64Encoded: false,
+    });
+    expect(JSON.parse(body)).toMatchObject({ field: 'stages[0].options.pattern' });
+  });
+
+  it('answers 404 to a job that is not there and to text that is no job id', async () => {
+    for (const id of ['words-000000000000', '../etc', '']) {
+      expect(await ask('GET', '/jobs/{id}', { id })).toMatchObject({
+        status: 404,
+        body: { error: 'NotFound' },
+      });
+    }
+  });
+
+  it('shows a job, its attempts, and lists it', async () => {
+    const id = await submitted();
+    expect(await ask('GET', '/jobs/{id}', { id })).toMatchObject({
+      status: 200,
+      body: { jobId: id, state: 'submitted' },
+    });
+    expect(await ask('GET', '/jobs/{id}/attempts', { id })).toEqual({ status: 200, body: { attempts: [] } });
+    const list = await ask('GET', '/jobs', { queryStringParameters: { limit: '1' } });
+    expect((list.body['jobs'] as JobRecord[]).map(({ jobId }) => jobId)).toEqual([id]);
+    expect(await ask('GET', '/jobs', { queryStringParameters: { limit: '0' } })).toMatchObject({
+      status: 400,
+      body: { field: 'limit' },
+    });
+  });
+
+  it('records a cancellation once, and refuses it after the end with 409', async () => {
+    const id = await submitted();
+    const at = (await ask('POST', '/jobs/{id}/cancel', { id })).body['cancelRequestedAt'];
+    await system.clock.advance(1_000);
+    expect((await ask('POST', '/jobs/{id}/cancel', { id })).body['cancelRequestedAt']).toBe(at);
+    await system.jobs.update(id as JobRecord['jobId'], ['submitted'], { state: 'cancelled' });
+    expect(await ask('POST', '/jobs/{id}/cancel', { id })).toMatchObject({ status: 409 });
+  });
+
+  it('sets a deadline counted from now', async () => {
+    const id = await submitted();
+    const now = system.clock.now();
+    const changed = await ask('PUT', '/jobs/{id}/deadline', { id, json: { deadline: '2m' } });
+    expect(changed).toMatchObject({ status: 200, body: { deadlineAt: now + 120_000 } });
+    expect((await ask('GET', '/jobs/{id}', { id })).body['deadlineAt']).toBe(now + 120_000);
+    expect(await ask('PUT', '/jobs/{id}/deadline', { id, json: { deadline: '8d' } })).toMatchObject({
+      status: 400,
+    });
+  });
+
+  it('answers 503 while a store is away, and 500 without a word of what broke for anything else', async () => {
+    const broken = (error: Error): ScriptedSystem =>
+      systemWith({
+        jobs: Object.assign(Object.create(system.jobs) as object, { list: () => Promise.reject(error) }),
+      });
+    const request = {
+      httpMethod: 'GET',
+      resource: '/jobs',
+      pathParameters: null,
+      queryStringParameters: null,
+      body: null,
+      isBase64Encoded: false,
+    };
+    expect((await answer(broken(new StoreUnavailableError('read failed')), request)).statusCode).toBe(503);
+    const secret = await answer(broken(new TypeError('secret')), request);
+    expect(secret.statusCode).toBe(500);
+    expect(secret.body).not.toContain('secret');
+  });
+});

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import {
+  listSetting,
+  numberSetting,
+  textSetting,
+  workerFunctionsSetting,
+} from '../../functions/shared/settings.ts';
+import { Setting } from '../../src/contracts/settings.ts';
+
+describe('settings', () => {
+  it('are read from the environment', () => {
+    const env = {
+      [Setting.table]: 'table',
+      [Setting.totalSlots]: '7',
+      [Setting.subnets]: 'a,b,',
+      [Setting.workerFunctions]: '{"small":"s","medium":"m","large":"l","xlarge":"x"}',
+    };
+    expect(textSetting(env, Setting.table)).toBe('table');
+    expect(numberSetting(env, Setting.totalSlots)).toBe(7);
+    expect(listSetting(env, Setting.subnets)).toEqual(['a', 'b']);
+    expect(workerFunctionsSetting(env)).toEqual({ small: 's', medium: 'm', large: 'l', xlarge: 'x' });
+  });
+
+  it.each([
+    ['is missing', () => textSetting({}, Setting.table), /OUTRIDER_TABLE is missing/],
+    [
+      'is no number',
+      () => numberSetting({ [Setting.tickMs]: 'x' }, Setting.tickMs),
+      /OUTRIDER_TICK_MS must be a whole number/,
+    ],
+    [
+      'lacks a size',
+      () => workerFunctionsSetting({ [Setting.workerFunctions]: '{}' }),
+      /OUTRIDER_WORKER_FUNCTIONS lacks "small"/,
+    ],
+  ])('stop the function where one %s', (_what, read, message) => {
+    expect(read).toThrow(message);
+  });
+});
