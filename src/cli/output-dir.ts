@@ -1,5 +1,5 @@
-import { constants, createWriteStream } from 'node:fs';
-import { access, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { constants, createWriteStream, existsSync } from 'node:fs';
+import { access, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -13,7 +13,7 @@ const parallelDownloads = 4;
 const deepestPath = 1_000;
 
 /**
- * The absolute path of a directory that may take a job's output: absent, or empty and writable. Makes nothing.
+ * The absolute path of a directory that may take a job's output: absent, or empty and writable. Leaves nothing.
  *
  * @throws InvalidInputError where it is a file, holds anything, or cannot be written.
  */
@@ -26,7 +26,7 @@ export async function checkOutputDir(text: string, cwd: string): Promise<string>
       throw badInput(`--output ${text} is not a directory: name one that is empty or not there yet`);
     if ((await readdir(path)).length > 0)
       throw badInput(`--output ${text} is not empty: empty it, or name another directory`);
-    await access(path, constants.W_OK | constants.X_OK);
+    await tryWriting(path);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') await checkParent(text, path);
     else if (systemCode(error) === undefined) throw error;
@@ -35,23 +35,26 @@ export async function checkOutputDir(text: string, cwd: string): Promise<string>
   return path;
 }
 
+/**
+ * Throws the system's error where nothing can be made in a directory. The rights alone do not tell: root passes
+ * them everywhere, and some file systems (such as /proc) take no files from anybody.
+ */
+async function tryWriting(directory: string): Promise<void> {
+  await access(directory, constants.W_OK | constants.X_OK);
+  await rmdir(await mkdtemp(join(directory, '.outrider-')));
+}
+
 /** The nearest directory above that is there must let us make one in it. */
 async function checkParent(text: string, path: string): Promise<void> {
   let parent = dirname(path);
-  for (let step = 0; step < deepestPath; step++) {
-    try {
-      const info = await stat(parent);
-      if (!info.isDirectory())
-        throw badInput(`--output ${text} cannot be made: ${parent} is not a directory`);
-      await access(parent, constants.W_OK | constants.X_OK);
-      return;
-    } catch (error) {
-      if (systemCode(error) === undefined) throw error;
-      if (systemCode(error) !== 'ENOENT' || parent === dirname(parent)) {
-        throw badInput(`--output ${text} cannot be made in ${parent}: ${systemReason(error)}`, error);
-      }
-      parent = dirname(parent);
-    }
+  for (let step = 0; step < deepestPath && !existsSync(parent); step++) parent = dirname(parent);
+  try {
+    const info = await stat(parent);
+    if (!info.isDirectory()) throw badInput(`--output ${text} cannot be made: ${parent} is not a directory`);
+    await tryWriting(parent);
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error;
+    throw badInput(`--output ${text} cannot be made in ${parent}: ${systemReason(error)}`, error);
   }
 }
 
@@ -69,7 +72,7 @@ export async function downloadOutput(
 ): Promise<readonly string[]> {
   const prefix = parseUri(job.output);
   if (prefix === undefined) throw new Error(`the job's output ${job.output} is no s3:// address`);
-  const firstMade = await mkdir(directory, { recursive: true });
+  const made = await makeDirectories(directory);
   const paths = job.parts.map(({ key }) => join(directory, nameOf(key)));
   const success = join(directory, successName);
   try {
@@ -90,9 +93,23 @@ export async function downloadOutput(
       await rm(temporaryName(path), { force: true });
     }
     // Only what was made here, and only while it is empty.
-    if (firstMade !== undefined) await rmdir(directory).catch(() => undefined);
+    for (const each of made.toReversed()) await rmdir(each).catch(() => undefined);
     throw error;
   }
+}
+
+/**
+ * Makes a directory and those above it that are missing. Step by step: where a file system refuses a directory
+ * with "not found", as /proc does, Node's own `recursive` tries for ever.
+ *
+ * @returns What it made, from the top down.
+ */
+async function makeDirectories(directory: string): Promise<readonly string[]> {
+  const missing: string[] = [];
+  for (let path = directory; missing.length < deepestPath && !existsSync(path); path = dirname(path))
+    missing.unshift(path);
+  for (const path of missing) await mkdir(path);
+  return missing;
 }
 
 async function downloadFile(

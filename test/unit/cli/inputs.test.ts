@@ -106,6 +106,13 @@ describe('output directory', () => {
     await expect(checkOutputDir('file/out', root)).rejects.toThrow('--output file/out cannot be');
   });
 
+  it.runIf(process.platform === 'linux')('refuses one where not even root can make any', async () => {
+    await expect(checkOutputDir('/proc/new/out', '/')).rejects.toMatchObject({
+      name: 'InvalidInput',
+      message: '--output /proc/new/out cannot be made in /proc: there is no such file or directory',
+    });
+  });
+
   it.skipIf(isRoot)('refuses one that may not be made', async () => {
     const root = await scratchDir();
     await mkdir(join(root, 'locked'), { mode: 0o500 });
