@@ -54,12 +54,11 @@ export function makeApiClient(settings: ApiSettings): ApiClient {
   const base = settings.apiUrl.replace(/\/+$/, '');
   const call = <T>(method: string, path: string, options: CallOptions = {}): Promise<T> =>
     requestJson<T>(settings, method, new URL(`${base}${path}`), options);
-  const jobPath = (jobId: string): string => `/jobs/${encodeURIComponent(jobId)}`;
   return {
     apiUrl: settings.apiUrl,
     submit: (body) => call('POST', '/jobs', { body }),
-    job: (jobId, signal) => call('GET', jobPath(jobId), signal === undefined ? {} : { signal }),
-    attempts: (jobId) => call('GET', `${jobPath(jobId)}/attempts`),
+    job: async (jobId, signal) => call('GET', jobPath(jobId), signal === undefined ? {} : { signal }),
+    attempts: async (jobId) => call('GET', `${jobPath(jobId)}/attempts`),
     list: ({ limit, cursor }) =>
       call('GET', '/jobs', {
         query: {
@@ -67,8 +66,14 @@ export function makeApiClient(settings: ApiSettings): ApiClient {
           ...(cursor === undefined ? {} : { cursor }),
         },
       }),
-    cancel: (jobId) => call('POST', `${jobPath(jobId)}/cancel`),
+    cancel: async (jobId) => call('POST', `${jobPath(jobId)}/cancel`),
   };
+}
+
+/** None of these can be a part of a path: "" would ask for the list of jobs, "." and ".." for something else. */
+function jobPath(jobId: string): string {
+  if (['', '.', '..'].includes(jobId)) throw new NotFoundError(`no such job: "${jobId}"`);
+  return `/jobs/${encodeURIComponent(jobId)}`;
 }
 
 interface CallOptions {

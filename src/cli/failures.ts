@@ -78,6 +78,7 @@ const systemReasons: Readonly<Record<string, string>> = {
   EPERM: 'not permitted',
   ENOTDIR: 'a part of its path is not a directory',
   EISDIR: 'it is a directory',
+  EEXIST: 'a file is where a directory should be',
   ELOOP: 'its symbolic links go round in a circle',
   ENAMETOOLONG: 'its name is too long',
   ENOSPC: 'the disk is full',

@@ -49,6 +49,14 @@ async function serve(
 const spec = { name: 'x', stages: [] };
 
 describe('API client', () => {
+  it.each(['', '.', '..'])('asks for no job %j, since it would be another path', async (jobId) => {
+    const { client, seen } = await serve([{ status: 200, body: { jobs: [] } }]);
+    const refusal = { name: 'NotFound', message: `no such job: "${jobId}"` };
+    await expect(client.job(jobId)).rejects.toMatchObject(refusal);
+    await expect(client.cancel(jobId)).rejects.toMatchObject(refusal);
+    expect(seen).toEqual([]);
+  });
+
   it('signs what it sends so that the signature can be made anew', async () => {
     const { client, seen } = await serve([{ status: 200, body: { jobs: [] } }]);
     await client.list({ limit: 5, cursor: "a+b/c= é(')" });
