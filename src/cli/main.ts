@@ -8,6 +8,7 @@ import { addJobCommands } from './job-commands.ts';
 import { addLocalCommand } from './local-command.ts';
 import { addLogsCommand } from './logs-command.ts';
 import { addRunCommand } from './run-command.ts';
+import { addSimulateCommand } from './simulate-command.ts';
 import { addSubmitCommand } from './submit-command.ts';
 
 const examples = `
@@ -65,6 +66,7 @@ function makeProgram(console: Console, done: (exitCode: number) => void): Comman
   addSubmitCommand(program, console, done);
   addJobCommands(program, console, done);
   addLogsCommand(program, console);
+  addSimulateCommand(program, console);
   addExperimentsCommand(program, console);
   return program;
 }

@@ -1,0 +1,143 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { z } from 'zod';
+import type { PolicySetName } from '../contracts/policy-config.ts';
+import { policySets } from '../core/policy/policy-sets.ts';
+import { traceScenario } from '../experiments/trace-scenario.ts';
+import { createRng } from '../lib/rng.ts';
+import { oneLine, plural } from '../report/format.ts';
+import { renderMetrics } from '../report/simulation-report.ts';
+import { metricsOf } from '../sim/metrics.ts';
+import { parseScenario, scenarioJsonSchema, type Scenario } from '../sim/scenario.ts';
+import { simulate } from '../sim/simulate.ts';
+import { collectJobs } from '../traces/collect-jobs.ts';
+import { readTrace } from '../traces/read-trace.ts';
+import { isTraceFormat, TRACE_FORMATS } from '../traces/trace-formats.ts';
+import { taskCount, type TraceJob } from '../traces/trace-job.ts';
+import { writeJson, writeLines, type Console } from './console.ts';
+import { badInput, systemReason } from './failures.ts';
+import { parseWhole } from './quantities.ts';
+
+const examples = `
+Examples:
+  $ outrider simulate cluster.json --seed 7
+  $ outrider simulate --trace FB-2009_samples_24_times_1hr_0.tsv --format swim --policy late --jobs 200
+  $ outrider simulate --trace tpch_spark_tasks.jsonl.gz --format tpch --policy outrider --slots 50 --json
+
+A scenario is JSON: a cluster, what goes wrong in it, and jobs; "outrider simulate --schema" prints its schema.
+Production's own scheduler decides; only machines and time are simulated. Same seed, same bytes.
+
+Exit codes: 0 done, 1 failed, 2 bad usage or input.`;
+
+const optionsSchema = z.object({
+  trace: z.string().optional(),
+  format: z.string().optional(),
+  policy: z.string().optional(),
+  seed: z.string().default('1'),
+  jobs: z.string().default('100'),
+  slots: z.string().optional(),
+  load: z.string().optional(),
+  schema: z.boolean().default(false),
+  json: z.boolean().default(false),
+});
+type Options = z.output<typeof optionsSchema>;
+
+const mostJobs = 100_000;
+const mostSlots = 100_000;
+const largestSeed = 1_000_000_000;
+/** A replay keeps every attempt; larger jobs are left out. */
+const mostTasksOfJob = 20_000;
+const mostScenarioBytes = 256 * 1024 * 1024;
+
+/** `outrider simulate`: runs a scenario, or jobs of a trace, in the simulator. */
+export function addSimulateCommand(program: Command, console: Console): void {
+  program
+    .command('simulate')
+    .description('run a scenario, or jobs of a trace, on a simulated cluster')
+    .argument('[scenario]', 'JSON file')
+    .option('--trace <file>', 'replay a trace instead')
+    .option('--format <name>', `format of the trace: ${TRACE_FORMATS.join(', ')}`)
+    .option('--policy <name>', `how stragglers are treated (default: as in the scenario; outrider for a trace)`)
+    .option('--seed <n>', 'seed of all that is drawn', '1')
+    .option('--jobs <n>', 'jobs of the trace, from its beginning', '100')
+    .option('--slots <n>', 'slots of the cluster that replays a trace (default: as many as the load needs)')
+    .option('--load <share>', 'share of the slots that the trace keeps busy (default: 0.7; with --slots as recorded, if it is)')
+    .option('--schema', 'print the JSON schema of scenarios, and nothing else')
+    .option('--json', 'print one JSON document, and nothing else, on standard output')
+    .addHelpText('after', examples)
+    .action(async (path: string | undefined, _options: unknown, self: Command) => {
+      const options = optionsSchema.parse(self.opts());
+      if (options.schema) writeJson(console, scenarioJsonSchema());
+      else await runSimulation(path, options, console);
+    });
+}
+
+async function runSimulation(path: string | undefined, options: Options, console: Console): Promise<void> {
+  if ((path === undefined) === (options.trace === undefined)) throw badInput('give either a scenario file or --trace');
+  const policy = options.policy === undefined ? undefined : policyOf(options.policy);
+  const seed = String(parseWhole('--seed', options.seed, 0, largestSeed));
+  const scenario =
+    path === undefined
+      ? await replayOf(options, policy ?? 'outrider', seed, console)
+      : await scenarioFrom(resolve(console.cwd, path), policy);
+  const metrics = metricsOf(await simulate(scenario, { seed }));
+  if (options.json) writeJson(console, metrics);
+  else writeLines(console.out, renderMetrics(metrics, console.outStyle));
+}
+
+function policyOf(name: string): PolicySetName {
+  const known = [...policySets.keys()].find((each) => each === name);
+  if (known === undefined) {
+    throw badInput(`no such policy: ${oneLine(name)}; there are ${[...policySets.keys()].join(', ')}`);
+  }
+  return known;
+}
+
+async function scenarioFrom(path: string, policy: PolicySetName | undefined): Promise<Scenario> {
+  const scenario = parseScenario(parseJson(await readText(path), path));
+  if (policy === undefined) return scenario;
+  return { ...scenario, jobs: scenario.jobs.map((job) => ({ ...job, policy })) };
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    const bytes = await readFile(path);
+    if (bytes.length > mostScenarioBytes) throw badInput(`${path} is larger than any scenario may be`);
+    return bytes.toString('utf8');
+  } catch (error) {
+    throw badInput(`cannot read ${path}: ${systemReason(error)}`, error);
+  }
+}
+
+function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw badInput(`${path} is not JSON: ${error instanceof Error ? oneLine(error.message) : 'it cannot be read'}`, error);
+  }
+}
+
+async function replayOf(options: Options, policy: PolicySetName, seed: string, console: Console): Promise<Scenario> {
+  const { trace = '', format } = options;
+  if (format === undefined || !isTraceFormat(format)) throw badInput(`--trace needs --format, one of ${TRACE_FORMATS.join(', ')}`);
+  const maxJobs = parseWhole('--jobs', options.jobs, 1, mostJobs);
+  const slots = options.slots === undefined ? undefined : parseWhole('--slots', options.slots, 1, mostSlots);
+  const load = options.load === undefined ? undefined : parseShare('--load', options.load);
+  let left = 0;
+  const keep = (job: TraceJob): boolean => {
+    const fits = taskCount(job) <= mostTasksOfJob;
+    if (!fits) left += 1;
+    return fits;
+  };
+  const jobs = await collectJobs(readTrace(format, resolve(console.cwd, trace)), { maxJobs, keep });
+  if (left > 0) console.err(`left out ${plural(left, 'job')} of over ${mostTasksOfJob} tasks\n`);
+  if (jobs.length === 0) throw badInput(`${trace} has no jobs`);
+  return parseScenario(traceScenario(jobs, { format, policy, slots, load, rng: createRng(`trace/${seed}`) }));
+}
+
+function parseShare(option: string, text: string): number {
+  const value = /^\d*\.?\d+$/.test(text.trim()) ? Number(text) : 0;
+  if (!(value > 0 && value <= 10)) throw badInput(`${option} "${text}" must be a number above 0 and at most 10, such as 0.7`);
+  return value;
+}
