@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App } from 'aws-cdk-lib';
@@ -29,6 +29,18 @@ describe('synthesis', () => {
       'OutriderCoordinator',
       'OutriderApi',
     ]);
+  });
+
+  it('writes an image that builds for arm64 on any machine: nothing runs while it is built', () => {
+    const app = newApp();
+    addSystem(app);
+    app.synth();
+    const [dockerfile = '', ...others] = globSync(join(outdir, 'asset.*', 'Dockerfile'));
+    expect(others).toEqual([]);
+    const instructions = readFileSync(dockerfile, 'utf8')
+      .split('\n')
+      .map((line) => line.split(' ')[0]);
+    expect(instructions).toEqual(['FROM', 'WORKDIR', 'COPY', 'USER', 'ENV', 'CMD', '']);
   });
 
   it('fails on a grant that nobody has accepted', () => {
