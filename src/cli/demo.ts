@@ -38,6 +38,7 @@ async function demonstrate(console: Console, signal: AbortSignal): Promise<numbe
     ...jobOptionsSchema.parse({ input: [pattern] }),
     output: outputDir,
     slots: undefined,
+    inject: undefined,
     stateDir: undefined,
   };
   const outcome = await checkAndRun(

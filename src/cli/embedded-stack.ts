@@ -1,6 +1,7 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import { S3ObjectStore } from '../adapters/aws/s3-object-store.ts';
 import { OutputName } from '../contracts/settings.ts';
+import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { ApiCredentials } from './api-client.ts';
 
@@ -17,6 +18,8 @@ export interface StackConnection {
 
 /** The embedded stack, as far as the command uses it. */
 export interface EmbeddedStack extends StackConnection {
+  /** What has been injected so far; undefined where nothing was to be. */
+  injected(): InjectedCounts | undefined;
   stop(): Promise<void>;
 }
 
@@ -25,6 +28,8 @@ export interface StartOptions {
   readonly slots?: number;
   /** Port of the API; any free one where it is absent. */
   readonly apiPort?: number;
+  /** What is to go wrong; nothing where it is absent. */
+  readonly injection?: Injection;
 }
 
 /** Starts the embedded stack; its code is loaded only here, since most commands do not need it. */
@@ -33,6 +38,7 @@ export async function startEmbeddedStack(options: StartOptions): Promise<Embedde
   return startLocalStack({
     stateDir: options.stateDir,
     ...(options.slots === undefined ? {} : { slots: options.slots }),
+    ...(options.injection === undefined ? {} : { injection: options.injection }),
     ...(options.apiPort === undefined ? {} : { ports: { api: options.apiPort } }),
   });
 }

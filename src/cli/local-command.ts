@@ -1,9 +1,12 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { describeInjection, type Injection } from '../local/inject/injection.ts';
+import { renderInjected } from '../report/injected-line.ts';
 import { defaultStateDir, removeConnection, writeConnection } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { startEmbeddedStack, type StackConnection } from './embedded-stack.ts';
 import { badInput } from './failures.ts';
+import { injectOption, parseInject } from './inject-option.ts';
 import { withInterrupts } from './interrupts.ts';
 import { parseWhole } from './quantities.ts';
 import { openStateDir } from './state-dir.ts';
@@ -19,6 +22,7 @@ Other commands find it by ${defaultStateDir}/connection.json, or by --state-dir.
 const localOptionsSchema = z.object({
   port: z.string().optional(),
   slots: z.string().optional(),
+  inject: z.string().optional(),
   stateDir: z.string().default(defaultStateDir),
   json: z.boolean().default(false),
 });
@@ -33,6 +37,7 @@ export function addLocalCommand(program: Command, console: Console): void {
     .description('keep an embedded stack up on this machine; print how to reach it')
     .option('--port <n>', 'port of the REST API (default: any free one)')
     .option('--slots <n>', 'tasks of all jobs at once (default: one per core, at least 2)')
+    .addOption(injectOption())
     .option('--state-dir <dir>', "where the stack's data lie", defaultStateDir)
     .option('--json', 'print one JSON document once the stack is up')
     .addHelpText('after', examples)
@@ -49,12 +54,14 @@ async function runLocal(
 ): Promise<void> {
   const apiPort = options.port === undefined ? undefined : parseWhole('--port', options.port, 1, highestPort);
   const slots = options.slots === undefined ? undefined : parseWhole('--slots', options.slots, 1, mostSlots);
+  const injection = options.inject === undefined ? undefined : parseInject(options.inject);
   const state = await openStateDir(options.stateDir, console.cwd);
   try {
     const stack = await startEmbeddedStack({
       stateDir: state.path,
       ...(apiPort === undefined ? {} : { apiPort }),
       ...(slots === undefined ? {} : { slots }),
+      ...(injection === undefined ? {} : { injection }),
     }).catch((error: unknown) => {
       if (!(error instanceof Error) || error.name !== 'PortTakenError') throw error;
       throw badInput(
@@ -65,8 +72,10 @@ async function runLocal(
     try {
       await writeConnection(state.path, stack);
       if (options.json) writeJson(console, connectionOf(stack));
-      else writeLines(console.out, describe(stack, state.path));
+      else writeLines(console.out, describe(stack, state.path, injection));
       await firing(signal);
+      const injected = stack.injected();
+      if (injected !== undefined) writeLines(console.err, [`injected  ${renderInjected(injected)}`]);
     } finally {
       await removeConnection(state.path);
       await stack.stop();
@@ -90,10 +99,15 @@ const connectionOf = ({
   outputs,
 });
 
-function describe(stack: StackConnection, stateDir: string): readonly string[] {
+function describe(
+  stack: StackConnection,
+  stateDir: string,
+  injection: Injection | undefined,
+): readonly string[] {
   return [
     `endpoint  ${stack.apiUrl}`,
     `state     ${stateDir}`,
+    ...(injection === undefined ? [] : [`injecting ${describeInjection(injection)}`]),
     '',
     'For the AWS CLI and SDKs, in another terminal:',
     ...Object.entries(stack.environment).map(([name, value]) => `  export ${name}=${quote(value)}`),

@@ -1,11 +1,13 @@
 import { availableParallelism } from 'node:os';
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { renderInjected } from '../report/injected-line.ts';
 import { renderJob } from '../report/job-table.ts';
 import { oneLine } from '../report/format.ts';
 import { runReport } from '../report/run-report.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { withInterrupts } from './interrupts.ts';
+import { injectOption, parseInject } from './inject-option.ts';
 import { addJobOptions, jobOptionsSchema, type JobOptions } from './job-options.ts';
 import { checkOutputDir } from './output-dir.ts';
 import { prepareJob } from './prepare-job.ts';
@@ -21,6 +23,7 @@ Examples:
   $ outrider run groupby --input sales.csv --key region --agg 'count,sum:amount' --output totals
   $ outrider run join --input orders.csv --right customers.csv --left-key customer --right-key id --output joined
   $ outrider run job.json --output result --json
+  $ outrider run job.json --output result --policy outrider --inject slow=8x1,kill=1,throttle=0.2
 
 Directories are walked, hidden files in them left out. Files are read in byte order of their absolute paths,
 each once. In a spec file, entries of "s3" that do not begin with "s3://" are local files, directories or
@@ -31,6 +34,7 @@ Exit codes: 0 done, 1 job failed or missed its deadline, 2 bad usage or input, 3
 const runOptionsSchema = jobOptionsSchema.extend({
   output: z.string(),
   slots: z.string().optional(),
+  inject: z.string().optional(),
   stateDir: z.string().optional(),
   keepState: z.boolean().default(false),
   quiet: z.boolean().default(false),
@@ -49,6 +53,7 @@ export function addRunCommand(program: Command, console: Console, done: (exitCod
   addJobOptions(command, 'files, directories or glob patterns')
     .requiredOption('-o, --output <dir>', 'directory for the parts and _SUCCESS; absent or empty')
     .option('--slots <n>', 'tasks at once (default: one per core, at least 2)')
+    .addOption(injectOption())
     .option('--state-dir <dir>', "keep the stack's data here")
     .option('--keep-state', "leave the stack's data in its temporary directory")
     .option('-q, --quiet', 'show no progress')
@@ -71,7 +76,7 @@ export async function runCommand(
   signal: AbortSignal,
 ): Promise<number> {
   const outcome = await checkAndRun(job, options, deps, signal);
-  if (options.json) writeJson(deps.console, runReport(outcome.job, outcome.output));
+  if (options.json) writeJson(deps.console, runReport(outcome.job, outcome.output, outcome.injected));
   else writeLines(deps.console.out, reportLines(outcome, options, deps.console));
   if (outcome.job.state !== 'succeeded') deps.console.err(`outrider: ${failureOf(outcome)}\n`);
   return exitCodeOfJob(outcome.job);
@@ -80,7 +85,7 @@ export async function runCommand(
 /** The part of `run` that is not printing: also what the demonstration does. */
 export async function checkAndRun(
   job: string,
-  options: JobOptions & Pick<RunOptions, 'output' | 'slots' | 'stateDir' | 'keepState' | 'quiet'>,
+  options: JobOptions & Pick<RunOptions, 'output' | 'slots' | 'inject' | 'stateDir' | 'keepState' | 'quiet'>,
   deps: RunDeps,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
@@ -89,6 +94,7 @@ export async function checkAndRun(
     options.slots === undefined
       ? Math.max(fewestDefaultSlots, availableParallelism())
       : parseWhole('--slots', options.slots, 1, mostSlots);
+  const injection = options.inject === undefined ? undefined : parseInject(options.inject);
   const prepared = await prepareJob(job, options, { cwd, inputs: 'local', slots });
   const outputDir = await checkOutputDir(options.output, cwd);
   return runJob(
@@ -98,6 +104,7 @@ export async function checkAndRun(
       slots,
       keepState: options.keepState,
       quiet: options.quiet,
+      ...(injection === undefined ? {} : { injection }),
       ...(options.stateDir === undefined ? {} : { stateDir: options.stateDir }),
     },
     deps,
@@ -107,8 +114,11 @@ export async function checkAndRun(
 
 function reportLines(outcome: RunOutcome, options: RunOptions, console: Console): readonly string[] {
   const output = outcome.job.state === 'succeeded' ? options.output : undefined;
-  const lines = renderJob(outcome.job, output, console.outStyle);
-  return outcome.stateDir === undefined ? lines : [...lines, `state     ${outcome.stateDir}`];
+  return [
+    ...renderJob(outcome.job, output, console.outStyle),
+    ...(outcome.injected === undefined ? [] : [`injected  ${renderInjected(outcome.injected)}`]),
+    ...(outcome.stateDir === undefined ? [] : [`state     ${outcome.stateDir}`]),
+  ];
 }
 
 function failureOf({ job }: RunOutcome): string {

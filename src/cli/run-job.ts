@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
+import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
 import type { Console } from './console.ts';
@@ -21,6 +22,7 @@ export interface RunRequest {
   /** Leaves the temporary directory behind. */
   readonly keepState: boolean;
   readonly quiet: boolean;
+  readonly injection?: Injection;
 }
 
 /** A job that has ended, and where its parts lie (absolute, in order; none unless it succeeded). */
@@ -29,6 +31,8 @@ export interface RunOutcome {
   readonly output: readonly string[];
   /** Where the stack's data were kept, if they were. */
   readonly stateDir: string | undefined;
+  /** What went wrong on purpose; undefined where nothing was to. */
+  readonly injected: InjectedCounts | undefined;
 }
 
 /** What `runJob` starts and reaches; replaced in tests. */
@@ -63,10 +67,11 @@ export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSi
     const stack = await deps.startStack({
       stateDir: state.path,
       ...(request.slots === undefined ? {} : { slots: request.slots }),
+      ...(request.injection === undefined ? {} : { injection: request.injection }),
     });
     try {
       const outcome = await runOnStack(request, stack, deps, { signal, isKept });
-      return { ...outcome, stateDir: isKept ? state.path : undefined };
+      return { ...outcome, stateDir: isKept ? state.path : undefined, injected: stack.injected() };
     } finally {
       await stack.stop();
     }
@@ -80,7 +85,7 @@ async function runOnStack(
   stack: EmbeddedStack,
   deps: RunDeps,
   { signal, isKept }: { readonly signal: AbortSignal; readonly isKept: boolean },
-): Promise<Omit<RunOutcome, 'stateDir'>> {
+): Promise<Pick<RunOutcome, 'job' | 'output'>> {
   const store = deps.storeOf(stack);
   const client = deps.clientOf(stack);
   const sets = request.job.sets.map((files) => planStaging(dataBucketOf(stack), files));

@@ -6,6 +6,8 @@ import { OutputName, ParameterName } from '../contracts/settings.ts';
 import { startApiServer } from './api/server.ts';
 import type { FaultHook } from './http/fault-hook.ts';
 import type { Credentials } from './http/sigv4.ts';
+import type { InjectedCounts, Injection } from './inject/injection.ts';
+import { Injector } from './inject/injector.ts';
 import { readAssembly } from './provision/assembly.ts';
 import { type LocalDeployment, planDeployment } from './provision/deployment.ts';
 import { ProvisionError } from './provision/provision-error.ts';
@@ -30,6 +32,8 @@ export interface LocalStackOptions {
   readonly zones?: number;
   /** Makes requests to the services fail at will. */
   readonly onRequest?: FaultHook;
+  /** Stragglers, losses and refused launches, drawn from a seed; comes after `onRequest`. */
+  readonly injection?: Injection;
   /** The cloud assembly to provision from; by default `cdk.out`, synthesized anew if the sources have changed. */
   readonly assemblyDir?: string;
   /** Told what is being done, for a person who waits. */
@@ -56,6 +60,8 @@ export interface LocalStack {
   readonly environment: Readonly<Record<string, string>>;
   /** Living processes of functions and tasks, for those who watch or harm them. */
   processes(): WorkerProcess[];
+  /** What has been injected so far; undefined without an injection. */
+  injected(): InjectedCounts | undefined;
   /** Ends all processes and servers; may be called again. */
   stop(): Promise<void>;
 }
@@ -129,14 +135,12 @@ async function startServers(
 ): Promise<LocalStack> {
   const stateDir = resolve(options.stateDir);
   await mkdir(stateDir, { recursive: true });
-  const settings: ServiceSettings = {
-    credentials: CREDENTIALS,
-    region: REGION,
-    ...(options.onRequest === undefined ? {} : { onRequest: options.onRequest }),
-  };
   const onOpen = (service: Closable): void => {
     closers.push(() => service.close());
   };
+  const injector = options.injection === undefined ? undefined : new Injector(options.injection);
+  if (injector !== undefined) onOpen(injector);
+  const settings: ServiceSettings = { credentials: CREDENTIALS, region: REGION, ...hooks(options, injector) };
   const environment: Record<string, string> = sdkIdentity();
   const slots = slotsOf(options);
   const zones = zonesOf(options);
@@ -149,6 +153,8 @@ async function startServers(
   const port = options.ports?.api ?? 0;
   const front = await startApiServer({ ...settings, port, stageName, routes, invoke: services.invoke });
   onOpen(front);
+  // Once more, to be closed first: what is slowed would be slow to end, too.
+  if (injector !== undefined) onOpen(injector);
   return {
     apiUrl: front.endpoint,
     region: REGION,
@@ -156,7 +162,19 @@ async function startServers(
     outputs: localOutputs(deployment, api.awsUrl, front.endpoint),
     environment,
     processes: () => workerProcesses(services),
+    injected: () => injector?.counts(),
     stop: stopOnce(closers),
+  };
+}
+
+function hooks(
+  { onRequest }: LocalStackOptions,
+  injector: Injector | undefined,
+): Pick<ServiceSettings, 'onRequest' | 'onWork'> {
+  if (injector === undefined) return onRequest === undefined ? {} : { onRequest };
+  return {
+    onRequest: (subject) => onRequest?.(subject) ?? injector.onRequest(subject),
+    onWork: injector.onWork,
   };
 }
 

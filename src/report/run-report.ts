@@ -1,4 +1,5 @@
 import type { AttemptCounts, JobError, JobRecord, StageSummary } from '../contracts/records.ts';
+import type { InjectedCounts } from '../local/inject/injection.ts';
 import { deadlineMet } from './job-table.ts';
 
 /** What `outrider run --json` prints; scripts rely on the names (design §8). */
@@ -18,10 +19,12 @@ export interface RunReport {
   readonly deadline: { readonly at: string; readonly met: boolean | null } | null;
   readonly counters: Readonly<Record<string, number>>;
   readonly error: JobError | null;
+  /** What `--inject` did: slow nodes, killed workers, refused launches; null without it. */
+  readonly injected: InjectedCounts | null;
 }
 
 /** The report of a job whose parts lie at `output`. */
-export function runReport(job: JobRecord, output: readonly string[]): RunReport {
+export function runReport(job: JobRecord, output: readonly string[], injected?: InjectedCounts): RunReport {
   return {
     jobId: job.jobId,
     state: job.state,
@@ -38,5 +41,6 @@ export function runReport(job: JobRecord, output: readonly string[]): RunReport 
         : { at: new Date(job.deadlineAt).toISOString(), met: deadlineMet(job) ?? null },
     counters: job.counters,
     error: job.error ?? null,
+    injected: injected ?? null,
   };
 }

@@ -1,4 +1,5 @@
 import type { FaultHook } from '../http/fault-hook.ts';
+import type { WorkHook } from '../inject/work.ts';
 import type { Credentials } from '../http/sigv4.ts';
 
 /** A task definition with one container, as the template describes it. */
@@ -46,6 +47,8 @@ export interface EcsServerOptions {
   /** From SIGTERM to SIGKILL; 30 s by default, as on AWS. */
   readonly stopTimeoutMs?: number;
   readonly onRequest?: FaultHook;
+  /** Told of each task whose program has started so far that it asks for the metadata of the task. */
+  readonly onWork?: WorkHook;
   /** Each line of output, as it is written to the log. */
   readonly onLog?: (entry: { readonly taskArn: string; readonly line: string }) => void;
   /** Called when a task changes its status. */

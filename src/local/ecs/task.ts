@@ -55,6 +55,7 @@ export class Task {
   private stoppedReason: string | undefined;
   private exitCode: number | undefined;
   private ranOutOfMemory = false;
+  private isAtWork = false;
 
   constructor(spec: TaskSpec) {
     const { server, clusterArn, taskId } = spec;
@@ -150,6 +151,7 @@ export class Task {
 
   /** As `${ECS_CONTAINER_METADATA_URI_V4}/task` shows it. */
   metadata(): object {
+    this.announceWork();
     const { definition, clusterArn, zone } = this.spec;
     return {
       Cluster: clusterArn,
@@ -180,6 +182,18 @@ export class Task {
         'com.amazonaws.ecs.task-definition-family': definition.family,
       },
     };
+  }
+
+  /** A program asks where it is when it has started and is about to work. */
+  private announceWork(): void {
+    const pid = this.child?.pid;
+    if (pid === undefined || this.isAtWork || this.isStopped) return;
+    this.isAtWork = true;
+    this.spec.server.onWork?.({
+      name: this.spec.definition.family,
+      pid,
+      isUnderWay: () => this.status === 'RUNNING',
+    });
   }
 
   private async live(): Promise<void> {

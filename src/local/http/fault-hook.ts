@@ -8,6 +8,8 @@ export interface FaultSubject {
   readonly service: FaultService;
   readonly operation: string;
   readonly resource: string;
+  /** Of Lambda's Invoke: `Event`, `RequestResponse` or `DryRun`, or what else the caller wrote. */
+  readonly invocationType?: string;
 }
 
 /** What happens to the request; a delay comes first, then a drop, then an error. */

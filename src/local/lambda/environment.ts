@@ -28,6 +28,7 @@ export interface Invocation {
   readonly requestId: string;
   readonly functionArn: string;
   readonly payload: Buffer;
+  readonly isAsynchronous: boolean;
 }
 
 /** `undelivered`: the environment died before it took the event, which another one can take. */
@@ -243,6 +244,17 @@ export class Environment implements RuntimeHost {
     const deadlineMs = Date.now() + this.fn.timeoutMs;
     const root = `1-${Math.floor(Date.now() / 1000).toString(16)}-${requestId.replaceAll('-', '').slice(0, 24)}`;
     deliver({ requestId, functionArn, payload, deadlineMs, traceId: `Root=${root};Sampled=0` });
+    this.announce(running);
+  }
+
+  private announce(running: Running): void {
+    const pid = this.child?.pid;
+    if (pid === undefined || !running.invocation.isAsynchronous) return;
+    this.spec.server.onWork?.({
+      name: this.fn.name,
+      pid,
+      isUnderWay: () => this.running === running && !running.isFinished,
+    });
   }
 
   private armTimer(limitMs: number): void {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
+import { signalGroup } from './signal-group.ts';
 
 /** How a process ended: one of the two is null; both are if it never started. */
 export interface ProcessExit {
@@ -54,15 +55,6 @@ function readLines(stream: Readable, onLine: (line: string) => void): void {
   });
   // The pipe breaks with its process, and `exited` tells of that.
   stream.on('error', () => undefined);
-}
-
-function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, signal);
-  } catch {
-    // Gone already.
-  }
 }
 
 /** Starts a program; one that cannot be started ends at once, with a line that says why. */

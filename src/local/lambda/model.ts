@@ -1,4 +1,5 @@
 import type { FaultHook } from '../http/fault-hook.ts';
+import type { WorkHook } from '../inject/work.ts';
 
 /** A function as the template describes it. */
 export interface LocalFunction {
@@ -57,6 +58,8 @@ export interface LambdaServerOptions {
   /** Zone id of the n-th environment, counted from 0; `use1-az1` by default. */
   readonly zoneOf?: (environmentIndex: number) => string;
   readonly onRequest?: FaultHook;
+  /** Told of each asynchronous event as a process takes it. */
+  readonly onWork?: WorkHook;
   /** Waiting asynchronous events of all functions; 10,000 by default. */
   readonly maxQueuedEvents?: number;
   /** Delay before the n-th retry (1, 2) of an asynchronous event; n seconds by default. */

@@ -105,6 +105,9 @@ function payloadRefusal(payload: Buffer): Refusal | undefined {
   }
 }
 
+const invocationTypeOf = ({ headers }: IncomingMessage): string =>
+  String(headers['x-amz-invocation-type'] ?? 'RequestResponse');
+
 class InvokeService {
   readonly dispatcher: Dispatcher;
   private readonly options: LambdaServerOptions;
@@ -158,6 +161,7 @@ class InvokeService {
       service: 'lambda',
       operation: 'Invoke',
       resource: nameOrArn,
+      invocationType: invocationTypeOf(request),
     });
     if (fault.kind === 'drop') {
       request.socket.destroy();
@@ -175,7 +179,7 @@ class InvokeService {
     wire: { requestId: string; body: Buffer; request: IncomingMessage; response: ServerResponse },
   ): Promise<void> {
     const { body, request, response } = wire;
-    const type = request.headers['x-amz-invocation-type'] ?? 'RequestResponse';
+    const type = invocationTypeOf(request);
     const badJson = body.length === 0 ? undefined : payloadRefusal(body);
     if (badJson !== undefined) {
       refuse(response, badJson);
@@ -185,7 +189,10 @@ class InvokeService {
       const refusal =
         body.length > MAX_ASYNC_BYTES
           ? requestTooLarge(MAX_ASYNC_BYTES)
-          : this.dispatcher.enqueue(target.name, this.newInvocation(target, body, wire.requestId));
+          : this.dispatcher.enqueue(target.name, {
+              ...this.newInvocation(target, body, wire.requestId),
+              isAsynchronous: true,
+            });
       if (refusal === undefined) response.writeHead(202, { 'Content-Length': '0' }).end();
       else refuse(response, refusal);
     } else if (type === 'RequestResponse') {
@@ -197,7 +204,7 @@ class InvokeService {
       if (outcome.kind === 'refused') refuse(response, outcome.refusal);
       else answer(response, outcome, wantsTail);
     } else {
-      refuse(response, badParameter(`Unknown invocation type: ${String(type)}`));
+      refuse(response, badParameter(`Unknown invocation type: ${type}`));
     }
   }
 
@@ -206,6 +213,7 @@ class InvokeService {
       requestId,
       functionArn: target.functionArn,
       payload: payload.length === 0 ? EMPTY_EVENT : payload,
+      isAsynchronous: false,
     };
   }
 

@@ -4,6 +4,7 @@ import { type DynamoDbProcess, startDynamoDb } from '../dynamodb/process.ts';
 import { type EcsServer, startEcsServer } from '../ecs/server.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials } from '../http/sigv4.ts';
+import type { WorkHook } from '../inject/work.ts';
 import { type LambdaServer, startLambdaServer } from '../lambda/server.ts';
 import { type LocalLogDirectories, type LogsServer, startLogsServer } from '../logs/server.ts';
 import { type S3Server, startS3Server } from '../s3/server.ts';
@@ -22,6 +23,8 @@ export interface ServiceSettings {
   readonly credentials: Credentials;
   readonly region: string;
   readonly onRequest?: FaultHook;
+  /** Told of work that functions and tasks begin; see the servers of Lambda and ECS. */
+  readonly onWork?: WorkHook;
 }
 
 export interface ServicesOptions {

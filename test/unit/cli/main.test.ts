@@ -23,6 +23,14 @@ describe('outrider', () => {
     ],
     [['local', '--port', '99999'], 'outrider: --port "99999" must be a whole number from 1 to 65535\n'],
     [
+      ['local', '--inject', 'lose=1'],
+      'outrider: --inject "lose=1" must be one of slow=FACTORxNODES, kill=N, throttle=SHARE and seed=N\n',
+    ],
+    [
+      ['run', 'wordcount', '-o', 'x', '--inject', 'kill=1,slow=8'],
+      'outrider: --inject "slow=8" must be FACTORxNODES, a factor above 1 and at most 50 and 1 to 256 nodes, such as slow=8x2\n',
+    ],
+    [
       ['logs', 'x', '--task', '3'],
       'outrider: --task must be stage/index or stage/index/number, such as "tokenize/3"\n',
     ],

@@ -54,6 +54,7 @@ async function fakeStack(states: readonly Partial<JobRecord>[], onPoll?: (poll: 
         credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
         environment: { stateDir },
         outputs: { DataBucketName: bucket },
+        injected: () => undefined,
         stop: () => {
           log.push('stop');
           return Promise.resolve();

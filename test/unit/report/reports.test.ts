@@ -155,6 +155,7 @@ describe('job report', () => {
       deadline: { at: '1970-01-01T00:17:40.000Z', met: true },
       counters: { skippedRecords: 3, other: 0 },
       error: null,
+      injected: null,
     });
     expect(runReport(jobRecord(), []).deadline).toBeNull();
   });

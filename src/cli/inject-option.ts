@@ -1,0 +1,22 @@
+import { Option } from 'commander';
+import { InvalidInputError } from '../contracts/errors.ts';
+import { type Injection, parseInjection } from '../local/inject/injection.ts';
+import { badInput } from './failures.ts';
+
+/** `--inject`, for the commands that start an embedded stack. */
+export const injectOption = (): Option =>
+  new Option(
+    '--inject <faults>',
+    'let things go wrong, such as slow=8x2,kill=1,throttle=0.2,seed=7: the first 2 workers run 8 times slower, ' +
+      '1 is killed at work, a fifth of the launch requests is refused',
+  );
+
+/** The faults that `--inject` names. Throws `InvalidInputError` on anything else. */
+export function parseInject(text: string): Injection {
+  try {
+    return parseInjection(text);
+  } catch (error) {
+    if (error instanceof InvalidInputError) throw badInput(`--inject ${error.message}`, error);
+    throw error;
+  }
+}

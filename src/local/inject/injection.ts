@@ -1,0 +1,112 @@
+import { InvalidInputError } from '../../contracts/errors.ts';
+
+/** What is to go wrong on an embedded stack. */
+export interface Injection {
+  /** The first `nodes` processes that take work run `factor` times slower. */
+  readonly slow: { readonly factor: number; readonly nodes: number } | undefined;
+  /** So many processes are killed while they work. */
+  readonly kills: number;
+  /** Share of the launch requests that are refused, in [0, 1). */
+  readonly throttle: number;
+  /** Same seed, same draws; which process meets which draw is for the machine to say. */
+  readonly seed: number;
+}
+
+/** What has gone wrong so far. */
+export interface InjectedCounts {
+  /** Processes that run, or ran, slower. */
+  readonly slow: number;
+  readonly killed: number;
+  /** Launch requests that were refused. */
+  readonly throttled: number;
+}
+
+const mostNodes = 256;
+const mostKills = 1_000;
+/** Beyond it the stops would be as long as heartbeats, and a slow worker be taken for a lost one. */
+const highestFactor = 50;
+const highestThrottle = 0.95;
+const highestSeed = 4_294_967_295;
+const defaultSeed = 1;
+
+const names = ['slow', 'kill', 'throttle', 'seed'] as const;
+type Name = (typeof names)[number];
+
+/**
+ * Reads `slow=8x2,kill=1,throttle=0.2,seed=7`: any of them, in any order, each once, and not the seed alone.
+ *
+ * @throws InvalidInputError with one line that says what is wrong and what would be right.
+ */
+export function parseInjection(text: string): Injection {
+  const given = new Map<Name, string>();
+  for (const part of text.split(',')) {
+    const [, key = '', value = ''] = /^\s*([a-z]+)\s*=\s*(.*?)\s*$/.exec(part) ?? [];
+    const name = names.find((known) => known === key);
+    if (name === undefined) {
+      throw wrong(part, 'must be one of slow=FACTORxNODES, kill=N, throttle=SHARE and seed=N');
+    }
+    if (given.has(name)) throw wrong(part, `is given twice: ${name} may stand there once`);
+    given.set(name, value);
+  }
+  if (given.size === 1 && given.has('seed')) {
+    throw wrong(text, 'injects nothing: add slow=FACTORxNODES, kill=N or throttle=SHARE');
+  }
+  return {
+    slow: parseSlow(given.get('slow')),
+    kills: parseCount('kill', given.get('kill'), { least: 1, most: mostKills, otherwise: 0 }),
+    throttle: parseThrottle(given.get('throttle')),
+    seed: parseCount('seed', given.get('seed'), { least: 0, most: highestSeed, otherwise: defaultSeed }),
+  };
+}
+
+const wrong = (part: string, why: string): InvalidInputError =>
+  new InvalidInputError(`"${part.trim()}" ${why}`);
+
+function parseSlow(value: string | undefined): Injection['slow'] {
+  if (value === undefined) return undefined;
+  const [, factorText, nodesText] = /^(\d{1,3}(?:\.\d{1,6})?)x(\d{1,4})$/.exec(value) ?? [];
+  const factor = Number(factorText ?? Number.NaN);
+  const nodes = Number(nodesText ?? Number.NaN);
+  if (!(factor > 1 && factor <= highestFactor && nodes >= 1 && nodes <= mostNodes)) {
+    throw wrong(
+      `slow=${value}`,
+      `must be FACTORxNODES, a factor above 1 and at most ${highestFactor} and 1 to ${mostNodes} nodes, such as slow=8x2`,
+    );
+  }
+  return { factor, nodes };
+}
+
+function parseThrottle(value: string | undefined): number {
+  if (value === undefined) return 0;
+  const share = /^\d?(?:\.\d{1,9})?$/.test(value) ? Number.parseFloat(value) : Number.NaN;
+  if (!(share > 0 && share <= highestThrottle)) {
+    throw wrong(
+      `throttle=${value}`,
+      `must be a share of the launches, above 0 and at most ${highestThrottle}, such as throttle=0.2`,
+    );
+  }
+  return share;
+}
+
+function parseCount(
+  name: 'kill' | 'seed',
+  value: string | undefined,
+  { least, most, otherwise }: { readonly least: number; readonly most: number; readonly otherwise: number },
+): number {
+  if (value === undefined) return otherwise;
+  const count = /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+  if (!(count >= least && count <= most)) {
+    throw wrong(`${name}=${value}`, `must be a whole number from ${least} to ${most}`);
+  }
+  return count;
+}
+
+/** The same injection in its own notation, with its seed. */
+export function describeInjection({ slow, kills, throttle, seed }: Injection): string {
+  return [
+    ...(slow === undefined ? [] : [`slow=${slow.factor}x${slow.nodes}`]),
+    ...(kills === 0 ? [] : [`kill=${kills}`]),
+    ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
+    `seed=${seed}`,
+  ].join(',');
+}

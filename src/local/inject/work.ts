@@ -1,0 +1,12 @@
+/** A process that has been given work: an asynchronous event of a function, or a Fargate task. */
+export interface Work {
+  /** Of the function or the task family. */
+  readonly name: string;
+  /** Leads a process group of its own. */
+  readonly pid: number;
+  /** Whether it is still at this very work: a warm environment outlives its events. */
+  isUnderWay(): boolean;
+}
+
+/** Told of each work as it begins. */
+export type WorkHook = (work: Work) => void;

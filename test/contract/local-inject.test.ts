@@ -1,0 +1,205 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { FaultSubject } from '../../src/local/http/fault-hook.ts';
+import { startBrake } from '../../src/local/inject/brake.ts';
+import { type Injection, parseInjection } from '../../src/local/inject/injection.ts';
+import { Injector } from '../../src/local/inject/injector.ts';
+import type { Work } from '../../src/local/inject/work.ts';
+
+const brakeUrl = pathToFileURL(join(import.meta.dirname, '../../src/local/inject/brake.ts')).href;
+const patience = { timeout: 20_000, interval: 5 };
+
+/** A program that waits for ever, in a group of its own. */
+function idler(): { child: ChildProcess; pid: number } {
+  const child = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  return { child, pid: child.pid ?? 0 };
+}
+
+/** First letter of the state that the system tells: T is stopped. Empty where the process is gone. */
+function stateOf(pid: number): string {
+  try {
+    return execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+      .trim()
+      .slice(0, 1);
+  } catch {
+    return '';
+  }
+}
+
+const expectStopped = (pid: number) => expect.poll(() => stateOf(pid), patience).toBe('T');
+const expectFree = (pid: number) => expect.poll(() => stateOf(pid), patience).toBe('S');
+
+const workOf = (pid: number, isUnderWay = () => true): Work => ({ name: 'worker', pid, isUnderWay });
+
+function injector(text: string): Injector {
+  const made = new Injector(parseInjection(text));
+  onTestFinished(() => made.close());
+  return made;
+}
+
+describe('a brake', () => {
+  it('stops and continues a process by turns, and lets it go when it is closed', async () => {
+    const { pid } = idler();
+    const brake = startBrake();
+    brake.slow(pid, 8);
+    await expectStopped(pid);
+    await expectFree(pid);
+    await expectStopped(pid);
+    await brake.close();
+    expect(stateOf(pid)).toBe('S');
+  });
+
+  it('stops what its processes have started as well', async () => {
+    const child = spawn('sh', ['-c', 'sleep 600 & echo $!; wait'], {
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const pid = child.pid ?? 0;
+    onTestFinished(() => {
+      process.kill(-pid, 'SIGKILL');
+    });
+    const [line] = (await once(child.stdout, 'data')) as [Buffer];
+    const brake = startBrake();
+    onTestFinished(() => brake.close());
+    brake.slow(pid, 8);
+    await expectStopped(Number(line.toString()));
+  });
+
+  it('leaves nothing stopped when the stack that it serves is killed outright', async () => {
+    const { pid } = idler();
+    const stack = spawn(
+      process.execPath,
+      [
+        '--input-type=module',
+        '--eval',
+        `import { startBrake } from ${JSON.stringify(brakeUrl)}; startBrake().slow(${pid}, 20);`,
+      ],
+      { stdio: 'ignore' },
+    );
+    await expectStopped(pid);
+    stack.kill('SIGKILL');
+    await once(stack, 'exit');
+    // Not merely between two stops: so many looks in a row take longer than a turn.
+    let free = 0;
+    await expect.poll(() => (free = stateOf(pid) === 'S' ? free + 1 : 0), patience).toBeGreaterThan(30);
+  });
+
+  it('forgets a process that is gone, and one that never was', async () => {
+    const { child, pid } = idler();
+    const { pid: other } = idler();
+    const brake = startBrake();
+    brake.slow(pid, 8);
+    await expectStopped(pid);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    brake.slow(pid, 8);
+    brake.slow(other, 8);
+    await expectStopped(other);
+    await brake.close();
+    expect(stateOf(other)).toBe('S');
+  });
+});
+
+describe('an injector', () => {
+  it('slows the first nodes that take work, each once, and no others', async () => {
+    const nodes = [idler(), idler(), idler()].map(({ pid }) => pid);
+    const harm = injector('slow=8x2');
+    const [first = 0, second = 0, third = 0] = nodes;
+    for (const pid of [first, first, second, third, first]) harm.onWork(workOf(pid));
+    await expectStopped(first);
+    await expectStopped(second);
+    expect(stateOf(third)).toBe('S');
+    expect(harm.counts()).toEqual({ slow: 2, killed: 0, throttled: 0 });
+    await harm.close();
+    expect(nodes.map(stateOf)).toEqual(['S', 'S', 'S']);
+  });
+
+  it('kills as many as it was told to, while they work', async () => {
+    const workers = [idler(), idler(), idler(), idler()];
+    const harm = injector('kill=2');
+    for (const { pid } of workers) harm.onWork(workOf(pid));
+    await expect.poll(() => harm.counts().killed, patience).toBe(2);
+    await expect
+      .poll(() => workers.filter(({ child }) => child.signalCode === 'SIGKILL').length, patience)
+      .toBe(2);
+  });
+
+  it('spares a worker whose work is over, and strikes a later one', async () => {
+    const { pid: idle, child } = idler();
+    const { pid: busy, child: victim } = idler();
+    const harm = injector('kill=1');
+    let asked = 0;
+    harm.onWork(
+      workOf(idle, () => {
+        asked++;
+        return false;
+      }),
+    );
+    await expect.poll(() => asked, patience).toBe(1);
+    harm.onWork(workOf(busy));
+    await once(victim, 'exit');
+    expect(victim.signalCode).toBe('SIGKILL');
+    expect(child.signalCode).toBeNull();
+    expect(harm.counts()).toEqual({ slow: 0, killed: 1, throttled: 0 });
+  });
+
+  it('harms nobody once it is closed', async () => {
+    const { pid } = idler();
+    const harm = injector('slow=8x1,kill=1,throttle=0.95');
+    let asked = 0;
+    const work = workOf(pid, () => {
+      asked++;
+      return true;
+    });
+    harm.onWork(work);
+    await harm.close();
+    harm.onWork(work);
+    expect(refusals(harm, 100)).toHaveLength(0);
+    await harm.close();
+    expect(stateOf(pid)).toBe('S');
+    expect(asked).toBe(0);
+    expect(harm.counts()).toEqual({ slow: 1, killed: 0, throttled: 0 });
+  });
+});
+
+const launch: FaultSubject = {
+  service: 'lambda',
+  operation: 'Invoke',
+  resource: 'worker',
+  invocationType: 'Event',
+};
+
+/** Which of so many launches are refused. */
+const refusals = (harm: Injector, launches: number): readonly number[] =>
+  Array.from({ length: launches }, (_, index) => index).filter(() => harm.onRequest(launch) !== undefined);
+
+describe('refused launches', () => {
+  it('are about their share, told in the words of each service, and the same for the same seed', () => {
+    const injection: Injection = parseInjection('throttle=0.3,seed=7');
+    const refused = refusals(new Injector(injection), 1_000);
+    expect(refused.length).toBeGreaterThan(250);
+    expect(refused.length).toBeLessThan(350);
+    expect(refusals(new Injector(injection), 1_000)).toEqual(refused);
+    expect(refusals(new Injector({ ...injection, seed: 8 }), 1_000)).not.toEqual(refused);
+  });
+
+  it('are asynchronous invocations and RunTask, and nothing else', () => {
+    const harm = new Injector(parseInjection('throttle=0.95'));
+    const told = (subject: Partial<FaultSubject>) =>
+      new Set(Array.from({ length: 100 }, () => harm.onRequest({ ...launch, ...subject })?.error?.code));
+    expect(told({})).toEqual(new Set([undefined, 'TooManyRequestsException']));
+    expect(told({ service: 'ecs', operation: 'RunTask' })).toEqual(
+      new Set([undefined, 'ThrottlingException']),
+    );
+    expect(told({ invocationType: 'RequestResponse' })).toEqual(new Set([undefined]));
+    expect(told({ service: 'ecs', operation: 'StopTask' })).toEqual(new Set([undefined]));
+    expect(told({ service: 's3', operation: 'PutObject' })).toEqual(new Set([undefined]));
+    expect(told({ service: 'dynamodb', operation: 'UpdateItem' })).toEqual(new Set([undefined]));
+  });
+});

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { InvalidInputError } from '../../../src/contracts/errors.ts';
+import { describeInjection, parseInjection } from '../../../src/local/inject/injection.ts';
+
+describe('an injection', () => {
+  it.each([
+    ['slow=8x2', { slow: { factor: 8, nodes: 2 }, kills: 0, throttle: 0, seed: 1 }],
+    ['slow=1.5x256', { slow: { factor: 1.5, nodes: 256 }, kills: 0, throttle: 0, seed: 1 }],
+    ['kill=1', { slow: undefined, kills: 1, throttle: 0, seed: 1 }],
+    ['throttle=0.2', { slow: undefined, kills: 0, throttle: 0.2, seed: 1 }],
+    ['throttle=.95', { slow: undefined, kills: 0, throttle: 0.95, seed: 1 }],
+    [
+      'slow=8x2,kill=1,throttle=0.2,seed=7',
+      { slow: { factor: 8, nodes: 2 }, kills: 1, throttle: 0.2, seed: 7 },
+    ],
+    [' seed = 0 , kill = 1000 ', { slow: undefined, kills: 1_000, throttle: 0, seed: 0 }],
+  ])('is read from %j', (text, expected) => {
+    expect(parseInjection(text)).toEqual(expected);
+  });
+
+  it.each([
+    ['', /^"" must be one of slow=FACTORxNODES, kill=N, throttle=SHARE and seed=N$/],
+    ['kill=1,', /^"" must be one of/],
+    ['kill', /^"kill" must be one of/],
+    ['lose=1', /^"lose=1" must be one of/],
+    ['Kill=1', /^"Kill=1" must be one of/],
+    ['kill=1,kill=2', /^"kill=2" is given twice/],
+    ['seed=7', /^"seed=7" injects nothing/],
+    ['seed=,kill=1', /^"seed=" must be a whole number from 0 to 4294967295$/],
+    ['seed=4294967296,kill=1', /^"seed=4294967296" must be a whole number/],
+    ['kill=0', /^"kill=0" must be a whole number from 1 to 1000$/],
+    ['kill=1001', /^"kill=1001" must be/],
+    ['kill=1.5', /^"kill=1.5" must be/],
+    ['kill=-1', /^"kill=-1" must be/],
+    ['slow=8', /^"slow=8" must be FACTORxNODES, a factor above 1 and at most 50 and 1 to 256 nodes/],
+    ['slow=1x2', /^"slow=1x2" must be FACTORxNODES/],
+    ['slow=51x2', /^"slow=51x2" must be/],
+    ['slow=8x0', /^"slow=8x0" must be/],
+    ['slow=8x257', /^"slow=8x257" must be/],
+    ['slow=x', /^"slow=x" must be/],
+    ['slow=8x2=3', /^"slow=8x2=3" must be/],
+    ['throttle=0', /^"throttle=0" must be a share of the launches, above 0 and at most 0.95/],
+    ['throttle=1', /^"throttle=1" must be/],
+    ['throttle=', /^"throttle=" must be/],
+    ['throttle=.', /^"throttle=." must be/],
+    ['throttle=20%', /^"throttle=20%" must be/],
+    ['throttle=1e-1', /^"throttle=1e-1" must be/],
+  ])('is refused where it is %j', (text, message) => {
+    expect(() => parseInjection(text)).toThrow(InvalidInputError);
+    expect(() => parseInjection(text)).toThrow(message);
+  });
+
+  it('is told in its own notation, which reads back as the same', () => {
+    const text = 'slow=2.5x2,kill=1,throttle=0.2,seed=7';
+    expect(describeInjection(parseInjection(text))).toBe(text);
+    expect(describeInjection(parseInjection('kill=3'))).toBe('kill=3,seed=1');
+  });
+});
