@@ -24,13 +24,12 @@ import {
 } from './facebook-window.ts';
 
 const treatments: readonly Treatment[] = [
-  { name: 'none', policy: 'none' },
   { name: 'LATE', policy: 'late' },
   { name: 'Mantri', policy: 'mantri' },
   { name: 'Dolly, else LATE', policy: 'dolly', config: { dolly: { otherwise: 'late' } } },
   { name: 'Dolly, else Mantri', policy: 'dolly', config: { dolly: { otherwise: 'mantri' } } },
 ];
-const budgets = [0.001, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12] as const;
+const budgets = [0.001, 0.005, 0.02, 0.03, 0.05, 0.08, 0.12] as const;
 const admissions = ['partial', 'first-come'] as const;
 
 /** (baseline − Dolly) / baseline. Source: Dolly §5; 0 of nothing. */

@@ -52,7 +52,8 @@ function scenarioOf(jobs: readonly TimedJob[], fromMs: number, { policy, config 
     jobs: jobs.map((job) => ({
       policy,
       arrivals: { kind: 'list', atMs: [(job.submittedAtMs ?? 0) - fromMs] },
-      ...(config === undefined ? {} : { policyConfig: config }),
+      // p is known from the hour before.
+      policyConfig: { ...config, dolly: { priorStragglerProbability: stragglerShare, ...config?.dolly } },
       stages: job.stages.map(({ tasks, upstream }, stage) => ({
         name: `s${stage}`,
         tasks: tasks.length,

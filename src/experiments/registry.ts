@@ -1,3 +1,6 @@
+import { dollyAssignment } from './dolly-assignment.ts';
+import { dollyClosedForms } from './dolly-closed-forms.ts';
+import { dollyFacebook } from './dolly-facebook.ts';
 import type { Experiment } from './experiment.ts';
 import { lateExamples } from './late-examples.ts';
 import { lateMixes } from './late-mixes.ts';
@@ -7,4 +10,14 @@ import { mantriRestart } from './mantri-restart.ts';
 import { policiesOnTraces } from './policies-on-traces.ts';
 
 /** All experiments, in the order in which they are listed and run. */
-export const experiments: readonly Experiment[] = [lateSleep, lateMixes, lateExamples, mantriExample, mantriRestart, policiesOnTraces];
+export const experiments: readonly Experiment[] = [
+  lateSleep,
+  lateMixes,
+  lateExamples,
+  mantriExample,
+  mantriRestart,
+  policiesOnTraces,
+  dollyClosedForms,
+  dollyFacebook,
+  dollyAssignment,
+];

@@ -1,0 +1,50 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { dollyAssignment } from '../../src/experiments/dolly-assignment.ts';
+import { dollyClosedForms } from '../../src/experiments/dolly-closed-forms.ts';
+import { dollyFacebook } from '../../src/experiments/dolly-facebook.ts';
+import { type Experiment, type ExperimentResult, runExperiment } from '../../src/experiments/experiment.ts';
+import { loadTraces, missingTraces } from '../../src/experiments/trace-library.ts';
+
+/** Long on a busy machine; nothing is timed. */
+const timeoutMs = 600_000;
+const data = fileURLToPath(new URL('../../../shared/data', import.meta.url));
+const missing = await missingTraces(data, dollyFacebook.traces);
+if (missing.length > 0)
+  console.warn(`no traces ${missing.join(', ')} in ${data}: Dolly on Facebook's jobs is skipped`);
+
+const resultOf = async (experiment: Experiment): Promise<ExperimentResult> =>
+  (await runExperiment(experiment, { seed: 1, count: 1, traces: await loadTraces(data, experiment.traces) }))
+    .result;
+const failedShapes = ({ checks }: ExperimentResult): string[] =>
+  checks.filter(({ kind, ok }) => kind === 'shape' && !ok).map(({ what }) => what);
+
+it(
+  "reproduces Dolly's closed forms",
+  async () => {
+    const result = await resultOf(dollyClosedForms);
+    expect(result.checks.filter(({ ok }) => !ok)).toEqual([]);
+    expect(result.verdict).toBe('reproduced');
+  },
+  timeoutMs,
+);
+
+it(
+  'finds delay assignment never worse than contention or its avoidance, and better where both matter',
+  async () => {
+    const result = await resultOf(dollyAssignment);
+    expect(failedShapes(result)).toEqual([]);
+    expect(JSON.stringify(await resultOf(dollyAssignment))).toBe(JSON.stringify(result));
+  },
+  timeoutMs,
+);
+
+describe.skipIf(missing.length > 0)("Dolly on Facebook's jobs", () => {
+  it(
+    'makes small jobs end far sooner than with LATE or Mantri, for little more slot time',
+    async () => {
+      expect(failedShapes(await resultOf(dollyFacebook))).toEqual([]);
+    },
+    timeoutMs,
+  );
+});
