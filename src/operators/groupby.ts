@@ -1,5 +1,6 @@
 import { BadRecordError } from '../worker/operator.ts';
 import type { Combine, Operator, Row } from '../worker/operator.ts';
+import { forEachRow } from '../worker/row-places.ts';
 import { addValue, mergePartial, noValues, resultOf } from './aggregates.ts';
 import type { Partial } from './aggregates.ts';
 import { csvLine, csvValue } from './csv-text.ts';
@@ -35,19 +36,17 @@ export const groupbyMap: Operator = {
       keyBytes = 0;
     };
     for (const input of inputs) {
-      for await (const rows of input.rows()) {
-        for (const row of rows) {
-          const group = JSON.stringify(key.map((column) => cellOf(row, column, input.format) ?? null));
-          let partials = groups.get(group);
-          if (partials === undefined) {
-            if (groups.size === maxGroups || keyBytes > maxKeyBytes) await flush();
-            partials = aggregates.map(noValues);
-            groups.set(group, partials);
-            keyBytes += 2 * group.length;
-          }
-          addRow(partials, aggregates, row, input.format);
+      await forEachRow(input, (row) => {
+        const group = JSON.stringify(key.map((column) => cellOf(row, column, input.format) ?? null));
+        let partials = groups.get(group);
+        if (partials === undefined) {
+          partials = aggregates.map(noValues);
+          groups.set(group, partials);
+          keyBytes += 2 * group.length;
         }
-      }
+        addRow(partials, aggregates, row, input.format);
+        return groups.size >= maxGroups || keyBytes > maxKeyBytes ? flush() : undefined;
+      });
     }
     await flush();
   },

@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../contracts/errors.ts';
 import { BadInputError, BadRecordError } from '../worker/operator.ts';
 import type { KeyValue, Operator, Row, TaskInput } from '../worker/operator.ts';
+import { forEachRow } from '../worker/row-places.ts';
 import { RightGroup } from './join-group.ts';
 import {
   groupBytesOption,
@@ -33,19 +34,17 @@ export const joinMap: Operator = {
     let isAnnounced = side.columns !== undefined;
     if (side.columns !== undefined) await announce(side.columns);
     for (const input of inputs) {
-      for await (const rows of input.rows()) {
-        for (const row of rows) {
-          if (!isAnnounced && input.format === 'csv') {
-            isAnnounced = true;
-            await announce(Object.keys(row));
-          }
-          const key = joinKeyOf(row, side, input.format);
-          if (key === undefined) continue;
-          const value = JSON.stringify(keptOf(row, side, input.format));
-          const wait = output.emit(Buffer.from(key), Buffer.from(value));
-          if (wait !== undefined) await wait;
-        }
-      }
+      const emit = (row: Row): Promise<void> | undefined => {
+        const key = joinKeyOf(row, side, input.format);
+        if (key === undefined) return undefined;
+        const value = JSON.stringify(keptOf(row, side, input.format));
+        return output.emit(Buffer.from(key), Buffer.from(value));
+      };
+      await forEachRow(input, (row) => {
+        if (isAnnounced || input.format !== 'csv') return emit(row);
+        isAnnounced = true;
+        return announce(Object.keys(row)).then(() => emit(row));
+      });
     }
   },
 };
@@ -156,23 +155,24 @@ export const joinProbe: Operator = {
     const { rows: table, columns: right } = await readTable(rightInput, tableBytesOption(options));
     let isBegun = side.columns !== undefined;
     if (isBegun) await joined.begin({ left: side.columns, right }, task === 0);
-    for await (const rows of leftInput.rows()) {
-      for (const row of rows) {
-        if (!isBegun) {
-          isBegun = true;
-          const left = leftInput.format === 'csv' ? Object.keys(row) : undefined;
-          await joined.begin({ left, right }, task === 0);
-        }
-        const key = joinKeyOf(row, side, leftInput.format);
-        const matches = key === undefined ? undefined : table.get(key);
-        if (matches === undefined) continue;
-        const left = keptOf(row, side, leftInput.format);
-        for (const match of matches) {
-          const wait = joined.pair(left, decodeRow(match));
-          if (wait !== undefined) await wait;
-        }
+    const pairAll = async (row: Row, matches: readonly Buffer[]): Promise<void> => {
+      const left = keptOf(row, side, leftInput.format);
+      for (const match of matches) {
+        const wait = joined.pair(left, decodeRow(match));
+        if (wait !== undefined) await wait;
       }
-    }
+    };
+    const probe = (row: Row): Promise<void> | undefined => {
+      const key = joinKeyOf(row, side, leftInput.format);
+      const matches = key === undefined ? undefined : table.get(key);
+      return matches === undefined ? undefined : pairAll(row, matches);
+    };
+    await forEachRow(leftInput, (row) => {
+      if (isBegun) return probe(row);
+      isBegun = true;
+      const left = leftInput.format === 'csv' ? Object.keys(row) : undefined;
+      return joined.begin({ left, right }, task === 0).then(() => probe(row));
+    });
   },
 };
 

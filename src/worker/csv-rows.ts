@@ -7,6 +7,7 @@ import { linesOf } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
 import { BadInputError, BadRecordError } from './operator.ts';
 import type { Row } from './operator.ts';
+import { rememberPlaces } from './row-places.ts';
 import { sourceBlocks } from './source-blocks.ts';
 import type { SourceReading } from './source-blocks.ts';
 
@@ -35,7 +36,7 @@ export async function* csvRows(
         block.bytes.toString('utf8', start, end),
         isText || isUtf8(block.bytes.subarray(start, end)),
       );
-      if (row !== undefined) table.rows.push(row);
+      if (row !== undefined) table.add(row);
       if (table.rows.length === batchRows) yield table.take();
     }
     if (table.rows.length > 0) yield table.take();
@@ -46,6 +47,7 @@ export async function* csvRows(
 /** The records of one file as they come, line by line. */
 class CsvTable {
   rows: Row[] = [];
+  #lines: number[] = [];
   readonly #file: string;
   readonly #header: boolean;
   readonly #bad: BadRecords;
@@ -64,8 +66,17 @@ class CsvTable {
 
   take(): readonly Row[] {
     const { rows } = this;
+    const lines = this.#lines;
+    rememberPlaces(rows, (index) => `${this.#file}:${String(lines[index])}`);
     this.rows = [];
+    this.#lines = [];
     return rows;
+  }
+
+  /** Adds the row that `push` has just given. */
+  add(row: Row): void {
+    this.rows.push(row);
+    this.#lines.push(this.#recordLine);
   }
 
   push(line: string, isText: boolean): Row | undefined {

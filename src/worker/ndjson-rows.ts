@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { SourceSegment } from '../contracts/plan.ts';
 import { BadInputError, BadRecordError } from './operator.ts';
 import type { LineBlock, Row } from './operator.ts';
+import { rememberPlaces } from './row-places.ts';
 import { sourceBlocks, wholeText } from './source-blocks.ts';
 import type { SourceReading } from './source-blocks.ts';
 
@@ -28,19 +29,26 @@ export async function* ndjsonRows(
   for await (const block of sourceBlocks(reading, segment)) {
     const isText = isUtf8(block.bytes);
     let batch: Row[] = [];
+    let offsets: number[] = [];
+    const take = (): readonly Row[] => {
+      const [rows, starts] = [batch, offsets];
+      rememberPlaces(rows, (index) => placeAt(reading, segment, starts[index] ?? 0));
+      batch = [];
+      offsets = [];
+      return rows;
+    };
     for (const { start, end } of linesOf(block)) {
       const line = block.bytes.subarray(start, end);
       const row = isText || isUtf8(line) ? parseRow(line.toString('utf8')) : 'not valid UTF-8';
       if (row === undefined) continue;
-      if (typeof row !== 'string') batch.push(row);
-      else if (bad.policy === 'skip') bad.onSkip();
+      if (typeof row !== 'string') {
+        batch.push(row);
+        offsets.push(block.offset + start);
+      } else if (bad.policy === 'skip') bad.onSkip();
       else throw await badRecord(reading, segment, block.offset + start, row);
-      if (batch.length === batchRows) {
-        yield batch;
-        batch = [];
-      }
+      if (batch.length === batchRows) yield take();
     }
-    if (batch.length > 0) yield batch;
+    if (batch.length > 0) yield take();
   }
 }
 
@@ -76,9 +84,12 @@ async function badRecord(
   offset: number,
   what: string,
 ): Promise<BadRecordError> {
-  const line = await lineNumberAt(reading, segment, offset);
-  return new BadRecordError(`${segment.key}:${String(line)}: ${what} (byte ${String(offset)})`);
+  const place = await placeAt(reading, segment, offset);
+  return new BadRecordError(`${place}: ${what} (byte ${String(offset)})`);
 }
+
+const placeAt = async (reading: SourceReading, segment: SourceSegment, offset: number): Promise<string> =>
+  `${segment.key}:${String(await lineNumberAt(reading, segment, offset))}`;
 
 /** A split does not know how many lines came before it: they are counted only where a message needs it. */
 async function lineNumberAt(reading: SourceReading, segment: SourceSegment, offset: number): Promise<number> {

@@ -1,9 +1,13 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { MemoryClock } from '../../../src/adapters/memory/memory-clock.ts';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
 import { csvRows } from '../../../src/worker/csv-rows.ts';
+import { AttemptMeter } from '../../../src/worker/attempt-meter.ts';
 import { ndjsonRows } from '../../../src/worker/ndjson-rows.ts';
-import type { Row } from '../../../src/worker/operator.ts';
+import { BadRecordError, type Row } from '../../../src/worker/operator.ts';
+import { forEachRow } from '../../../src/worker/row-places.ts';
+import { sourceInput } from '../../../src/worker/task-input.ts';
 import { collect, latin1, putSource } from '../../support/worker-fixtures.ts';
 
 const signal = new AbortController().signal;
@@ -147,5 +151,41 @@ describe('broken files', () => {
     await expect(
       collect(ndjsonRows({ objects, signal, onBytes: () => undefined }, segment, bad)),
     ).rejects.toThrow('in/c: changed since the job was planned');
+  });
+});
+
+describe('rows that an operator cannot work with', () => {
+  /** The file's rows, of which the operator refuses the one whose `k` is "bad". */
+  const refused = async (body: string, format: 'csv' | 'ndjson', cut?: number): Promise<unknown> => {
+    const objects = new MemoryObjectStore();
+    const whole = await putSource(objects, { bucket: 'input', key: 'in/a' }, Buffer.from(body), false);
+    const input = sourceInput({
+      format,
+      header: true,
+      onBadRecord: 'skip',
+      segments: [{ ...whole, start: cut ?? 0 }],
+      reading: { objects, signal, onBytes: () => undefined },
+      meter: new AttemptMeter(new MemoryClock(), signal, () => 0),
+    });
+    return forEachRow(input, (row) => {
+      if (row['k'] === 'bad') throw new BadRecordError('no good');
+      return undefined;
+    });
+  };
+
+  it('are told by file and line, whatever was passed over or skipped before', async () => {
+    const csv = 'k,v\n\n1,"a\nb"\ntoo,many,fields\nbad,c\n';
+    await expect(refused(csv, 'csv')).rejects.toMatchObject({
+      name: 'BadRecord',
+      message: 'in/a:6: no good',
+    });
+    const ndjson = '{"k":1}\n\nnot json\n{"k":"bad"}\n';
+    await expect(refused(ndjson, 'ndjson')).rejects.toThrow('in/a:4: no good');
+  });
+
+  it('are told by the line of the file and not of the split or batch', async () => {
+    const many = '{"k":1}\n'.repeat(2_500);
+    await expect(refused(`${many}{"k":"bad"}\n`, 'ndjson', 8_000)).rejects.toThrow('in/a:2501: no good');
+    await expect(refused(`k\n${'1\n'.repeat(2_500)}bad\n`, 'csv')).rejects.toThrow('in/a:2502: no good');
   });
 });
