@@ -167,6 +167,16 @@ export function heavyTail(jobs: readonly TimedJob[]): {
   };
 }
 
+/**
+ * The small jobs of the whole trace in which a straggler shows, since they have a phase of three tasks or more: too
+ * few in a window to tell a percentile of them.
+ */
+export const tellingJobs = (jobs: readonly TimedJob[]): Window => ({
+  fromMs: 0,
+  jobs: jobs.filter((job) => taskCount(job) <= 10 && job.stages.some(({ tasks }) => tasks.length >= 3)),
+  leftOutSeconds: 0,
+});
+
 /** Times that each job's luck is drawn for the calibration. */
 const calibrationDraws = 10;
 
