@@ -3,7 +3,12 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { runExperiment, type Experiment, type ExperimentResult, type Plot } from '../experiments/experiment.ts';
+import {
+  runExperiment,
+  type Experiment,
+  type ExperimentResult,
+  type Plot,
+} from '../experiments/experiment.ts';
 import { experiments } from '../experiments/registry.ts';
 import { loadTraces, missingTraces } from '../experiments/trace-library.ts';
 import { renderExperiment } from '../report/experiment-report.ts';
@@ -77,7 +82,13 @@ export function addExperimentsCommand(program: Command, console: Console): void 
 
 function listExperiments({ json }: Settings, console: Console): void {
   if (json) {
-    const listed = experiments.map(({ name, title, source, defaultSeeds, traces }) => ({ name, title, source, defaultSeeds, traces }));
+    const listed = experiments.map(({ name, title, source, defaultSeeds, traces }) => ({
+      name,
+      title,
+      source,
+      defaultSeeds,
+      traces,
+    }));
     writeJson(console, { experiments: listed });
     return;
   }
@@ -89,10 +100,15 @@ function listExperiments({ json }: Settings, console: Console): void {
 async function runOne(name: string, settings: Settings, console: Console): Promise<void> {
   const experiment = experiments.find((each) => each.name === name);
   if (experiment === undefined) {
-    throw badInput(`no such experiment: ${oneLine(name)}; there are ${experiments.map((each) => each.name).join(', ')}`);
+    throw badInput(
+      `no such experiment: ${oneLine(name)}; there are ${experiments.map((each) => each.name).join(', ')}`,
+    );
   }
   const missing = await missingTraces(settings.data, experiment.traces);
-  if (missing.length > 0) throw badInput(`${name} needs the traces ${missing.join(', ')}, which are not in ${settings.data}; see --data`);
+  if (missing.length > 0)
+    throw badInput(
+      `${name} needs the traces ${missing.join(', ')}, which are not in ${settings.data}; see --data`,
+    );
   const result = await perform(experiment, settings, console);
   if (settings.json) writeJson(console, result);
 }
@@ -114,20 +130,38 @@ async function runAll(settings: Settings, console: Console): Promise<void> {
     return;
   }
   const columns = ['experiment', 'verdict', 'checks'].map((heading) => ({ heading, align: 'left' as const }));
-  const rows = results.map(({ name, verdict, checks }) => [name, verdict, `${checks.filter(({ ok }) => ok).length} of ${checks.length}`]);
+  const rows = results.map(({ name, verdict, checks }) => [
+    name,
+    verdict,
+    `${checks.filter(({ ok }) => ok).length} of ${checks.length}`,
+  ]);
   writeLines(console.out, renderTable(columns, rows, console.outStyle.heading));
 }
 
 /** Runs one and, unless its JSON is wanted, shows it. */
-async function perform(experiment: Experiment, settings: Settings, console: Console): Promise<ExperimentResult> {
+async function perform(
+  experiment: Experiment,
+  settings: Settings,
+  console: Console,
+): Promise<ExperimentResult> {
   const traces = await loadTraces(settings.data, experiment.traces);
-  const { result, plots } = await runExperiment(experiment, { seed: settings.seed, count: settings.seeds ?? experiment.defaultSeeds, traces });
+  const { result, plots } = await runExperiment(experiment, {
+    seed: settings.seed,
+    count: settings.seeds ?? experiment.defaultSeeds,
+    traces,
+  });
   if (settings.plotDir !== undefined) await writePlots(settings.plotDir, experiment, plots, console);
-  if (!settings.json) writeLines(console.out, [...renderExperiment(experiment, result, console.outStyle), '']);
+  if (!settings.json)
+    writeLines(console.out, [...renderExperiment(experiment, result, console.outStyle), '']);
   return result;
 }
 
-async function writePlots(dir: string, { name }: Experiment, plots: readonly Plot[], console: Console): Promise<void> {
+async function writePlots(
+  dir: string,
+  { name }: Experiment,
+  plots: readonly Plot[],
+  console: Console,
+): Promise<void> {
   for (const plot of plots) {
     const path = join(dir, `${name}-${plot.name}.svg`);
     try {

@@ -58,11 +58,17 @@ export function addSimulateCommand(program: Command, console: Console): void {
     .argument('[scenario]', 'JSON file')
     .option('--trace <file>', 'replay a trace instead')
     .option('--format <name>', `format of the trace: ${TRACE_FORMATS.join(', ')}`)
-    .option('--policy <name>', `how stragglers are treated (default: as in the scenario; outrider for a trace)`)
+    .option(
+      '--policy <name>',
+      `how stragglers are treated (default: as in the scenario; outrider for a trace)`,
+    )
     .option('--seed <n>', 'seed of all that is drawn', '1')
     .option('--jobs <n>', 'jobs of the trace, from its beginning', '100')
     .option('--slots <n>', 'slots of the cluster that replays a trace (default: as many as the load needs)')
-    .option('--load <share>', 'share of the slots that the trace keeps busy (default: 0.7; with --slots as recorded, if it is)')
+    .option(
+      '--load <share>',
+      'share of the slots that the trace keeps busy (default: 0.7; with --slots as recorded, if it is)',
+    )
     .option('--schema', 'print the JSON schema of scenarios, and nothing else')
     .option('--json', 'print one JSON document, and nothing else, on standard output')
     .addHelpText('after', examples)
@@ -74,7 +80,8 @@ export function addSimulateCommand(program: Command, console: Console): void {
 }
 
 async function runSimulation(path: string | undefined, options: Options, console: Console): Promise<void> {
-  if ((path === undefined) === (options.trace === undefined)) throw badInput('give either a scenario file or --trace');
+  if ((path === undefined) === (options.trace === undefined))
+    throw badInput('give either a scenario file or --trace');
   const policy = options.policy === undefined ? undefined : policyOf(options.policy);
   const seed = String(parseWhole('--seed', options.seed, 0, largestSeed));
   const scenario =
@@ -114,13 +121,22 @@ function parseJson(text: string, path: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw badInput(`${path} is not JSON: ${error instanceof Error ? oneLine(error.message) : 'it cannot be read'}`, error);
+    throw badInput(
+      `${path} is not JSON: ${error instanceof Error ? oneLine(error.message) : 'it cannot be read'}`,
+      error,
+    );
   }
 }
 
-async function replayOf(options: Options, policy: PolicySetName, seed: string, console: Console): Promise<Scenario> {
+async function replayOf(
+  options: Options,
+  policy: PolicySetName,
+  seed: string,
+  console: Console,
+): Promise<Scenario> {
   const { trace = '', format } = options;
-  if (format === undefined || !isTraceFormat(format)) throw badInput(`--trace needs --format, one of ${TRACE_FORMATS.join(', ')}`);
+  if (format === undefined || !isTraceFormat(format))
+    throw badInput(`--trace needs --format, one of ${TRACE_FORMATS.join(', ')}`);
   const maxJobs = parseWhole('--jobs', options.jobs, 1, mostJobs);
   const slots = options.slots === undefined ? undefined : parseWhole('--slots', options.slots, 1, mostSlots);
   const load = options.load === undefined ? undefined : parseShare('--load', options.load);
@@ -138,6 +154,7 @@ async function replayOf(options: Options, policy: PolicySetName, seed: string, c
 
 function parseShare(option: string, text: string): number {
   const value = /^\d*\.?\d+$/.test(text.trim()) ? Number(text) : 0;
-  if (!(value > 0 && value <= 10)) throw badInput(`${option} "${text}" must be a number above 0 and at most 10, such as 0.7`);
+  if (!(value > 0 && value <= 10))
+    throw badInput(`${option} "${text}" must be a number above 0 and at most 10, such as 0.7`);
   return value;
 }

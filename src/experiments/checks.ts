@@ -4,12 +4,24 @@ import { type Check, type CheckKind, intervalText, rounded } from './experiment.
 /** A number that must come out as it is in the paper, to a millionth. */
 export function exactly(what: string, paper: number, got: number | undefined): Check {
   const ok = got !== undefined && Math.abs(got - paper) <= 1e-6 * Math.max(1, Math.abs(paper));
-  return { what, paper: rounded(paper), got: got === undefined ? 'nothing' : rounded(got), rule: 'equal', kind: 'value', ok };
+  return {
+    what,
+    paper: rounded(paper),
+    got: got === undefined ? 'nothing' : rounded(got),
+    rule: 'equal',
+    kind: 'value',
+    ok,
+  };
 }
 
 /** A text that must be as in the paper. */
 export const same = (what: string, paper: string, got: string): Check => ({
-  what, paper, got, rule: 'the same', kind: 'value', ok: got === paper,
+  what,
+  paper,
+  got,
+  rule: 'the same',
+  kind: 'value',
+  ok: got === paper,
 });
 
 /** On what terms a mean agrees with a number of the paper. */
@@ -27,12 +39,30 @@ export function within(what: string, paper: number, got: MeanInterval, terms: To
   const { tolerance, why, mostNoise = tolerance, kind = 'value' } = terms;
   const allowed = tolerance + Math.min(mostNoise, got.high - got.mean);
   return {
-    what, paper, got: intervalText(got), rule: `the mean within ${rounded(allowed)}: ${rounded(tolerance)} (${why}) and the interval`, kind,
+    what,
+    paper,
+    got: intervalText(got),
+    rule: `the mean within ${rounded(allowed)}: ${rounded(tolerance)} (${why}) and the interval`,
+    kind,
     ok: Math.abs(got.mean - paper) <= allowed,
   };
 }
 
 /** A claim on the order or form of results; `got` says by what numbers it was judged. */
 export const claim = (
-  what: string, terms: { readonly paper: string; readonly got: string; readonly rule: string; readonly ok: boolean; readonly kind?: CheckKind },
-): Check => ({ what, paper: terms.paper, got: terms.got, rule: terms.rule, kind: terms.kind ?? 'shape', ok: terms.ok });
+  what: string,
+  terms: {
+    readonly paper: string;
+    readonly got: string;
+    readonly rule: string;
+    readonly ok: boolean;
+    readonly kind?: CheckKind;
+  },
+): Check => ({
+  what,
+  paper: terms.paper,
+  got: terms.got,
+  rule: terms.rule,
+  kind: terms.kind ?? 'shape',
+  ok: terms.ok,
+});

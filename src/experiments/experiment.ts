@@ -97,7 +97,10 @@ export async function runExperiment(
   const { seed, count, traces = new Map<TraceFormat, readonly TraceJob[]>() } = options;
   const seeds = Array.from({ length: count }, (_, index) => `${seed}/${index}`);
   const { rows, checks, plots = [] } = await experiment.run({ seeds, traces });
-  return { result: { name: experiment.name, seed, seeds: count, rows, checks, verdict: verdictOf(checks) }, plots };
+  return {
+    result: { name: experiment.name, seed, seeds: count, rows, checks, verdict: verdictOf(checks) },
+    plots,
+  };
 }
 
 /** Three decimals: more is noise in a table, and the last bits of logarithms differ between machines. */
@@ -110,4 +113,5 @@ export function intervalOf(values: readonly number[]): MeanInterval {
 }
 
 /** `158.2 ± 0.9`, with the half-width of the interval. */
-export const intervalText = ({ mean, high }: MeanInterval): string => `${mean.toFixed(1)} ± ${(high - mean).toFixed(1)}`;
+export const intervalText = ({ mean, high }: MeanInterval): string =>
+  `${mean.toFixed(1)} ± ${(high - mean).toFixed(1)}`;

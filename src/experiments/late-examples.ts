@@ -33,27 +33,40 @@ const scores = (): Check[] => [
 function nativeFlags(finished: number): number {
   const ranMs = 2 * minuteMs;
   const rest = { ranMs, score: phasedScore(1, 0) };
-  return copied('hadoop', [...repeat(finished, { ranMs, score: 1, isDone: true }), ...repeat(100 - finished, rest)]).length;
+  return copied('hadoop', [
+    ...repeat(finished, { ranMs, score: 1, isDone: true }),
+    ...repeat(100 - finished, rest),
+  ]).length;
 }
 
 function nativeChecks(): Check[] {
   const ranMs = 10 * minuteMs;
-  const late = (score: number): number => copied('hadoop', [...repeat(99, { ranMs, score: 1, isDone: true }), { ranMs, score }]).length;
+  const late = (score: number): number =>
+    copied('hadoop', [...repeat(99, { ranMs, score: 1, isDone: true }), { ranMs, score }]).length;
   const atSeventy = [{ ranMs, score: 0.35 }, { ranMs, score: 0.07 }, ...repeat(8, { ranMs, score: 0.8225 })];
-  const equal = policySetOf('hadoop').propose(snapshotOf(atSeventy, { freeSlots: 10 })).map(({ task, gainMs }) => `${task.index}:${gainMs}`);
+  const equal = policySetOf('hadoop')
+    .propose(snapshotOf(atSeventy, { freeSlots: 10 }))
+    .map(({ task, gainMs }) => `${task.index}:${gainMs}`);
   return [
     exactly('native: of 100 reducers with 30 done, flagged in copy', 0, nativeFlags(30)),
     exactly('native: of 100 reducers with 31 done, flagged in copy', 69, nativeFlags(31)),
     exactly('native: flagged at a score of 0.8, all others done', 0, late(0.8)),
     exactly('native: flagged at a score of 0.75, all others done', 1, late(0.75)),
-    same('native at a mean of 70 %: the 2× slower task and the 10× slower one rank equal', '0:0 1:0', equal.join(' ')),
+    same(
+      'native at a mean of 70 %: the 2× slower task and the 10× slower one rank equal',
+      '0:0 1:0',
+      equal.join(' '),
+    ),
   ];
 }
 
 /** LATE §4.2: +5 %/s to half, then +1 %/s; T1 began at 0, T2 at 10; now it is 20. */
 function estimates(): { readonly checks: Check[]; readonly rows: Row[] } {
   const ends = [0.5, 1];
-  const at = (ranMs: number, percent: number): { workedMs: number; bytesRead: number } => ({ workedMs: ranMs, bytesRead: percent });
+  const at = (ranMs: number, percent: number): { workedMs: number; bytesRead: number } => ({
+    workedMs: ranMs,
+    bytesRead: percent,
+  });
   const first = phaseTimesOf([at(10_000, 50), at(20_000, 60)], { bytesTotal: 100, ranMs: 20_000 }, ends);
   const second = phaseTimesOf([at(5_000, 25), at(10_000, 50)], { bytesTotal: 100, ranMs: 10_000 }, ends);
   const means = meanPhaseMs([first, second], ends.length);
@@ -63,11 +76,16 @@ function estimates(): { readonly checks: Check[]; readonly rows: Row[] } {
   const truth = [40, 50];
   return {
     checks: [
-      exactly('two phases: LATE\'s estimate of T1, s', 40 / 3, plain[0]), exactly('two phases: LATE\'s estimate of T2, s', 10, plain[1]),
-      exactly('two phases: phase-aware estimate of T1, s', 40, phased[0]), exactly('two phases: phase-aware estimate of T2, s', 50, phased[1]),
+      exactly("two phases: LATE's estimate of T1, s", 40 / 3, plain[0]),
+      exactly("two phases: LATE's estimate of T2, s", 10, plain[1]),
+      exactly('two phases: phase-aware estimate of T1, s', 40, phased[0]),
+      exactly('two phases: phase-aware estimate of T2, s', 50, phased[1]),
     ],
     rows: truth.map((truthS, index) => ({
-      example: `two phases, T${index + 1}`, estimateS: rounded(plain[index] ?? 0), phaseAwareS: rounded(phased[index] ?? 0), truthS,
+      example: `two phases, T${index + 1}`,
+      estimateS: rounded(plain[index] ?? 0),
+      phaseAwareS: rounded(phased[index] ?? 0),
+      truthS,
     })),
   };
 }
@@ -76,20 +94,35 @@ function estimates(): { readonly checks: Check[]; readonly rows: Row[] } {
 function firstCopied(): Check {
   const wholeMs = 1_000_000;
   const tasks = [
-    { ranMs: 5 * 0.9 * wholeMs, score: 0.9 }, { ranMs: 2 * 0.1 * wholeMs, score: 0.1 }, ...repeat(10, { ranMs: wholeMs, score: 1, isDone: true }),
+    { ranMs: 5 * 0.9 * wholeMs, score: 0.9 },
+    { ranMs: 2 * 0.1 * wholeMs, score: 0.1 },
+    ...repeat(10, { ranMs: wholeMs, score: 1, isDone: true }),
   ];
   const [first] = copied('late', tasks);
-  return same('A is 90 % done at a fifth of the rate, B 10 % at half: copied first', 'B', first === 1 ? 'B' : 'A');
+  return same(
+    'A is 90 % done at a fifth of the rate, B 10 % at half: copied first',
+    'B',
+    first === 1 ? 'B' : 'A',
+  );
 }
 
 /** LATE §5.4.3: ten fast nodes (1 min a task), X (2.9), Y (10), one slot each, 32 tasks. Minutes. */
 async function slowNodeMinutes(policy: PolicySetName, slowNodeThreshold: number): Promise<number> {
   const scenario = parseScenario({
     name: 'slow-node',
-    cluster: { placement: 'in-order', nodes: [{ count: 10 }, { count: 1, speed: 1 / 2.9 }, { count: 1, speed: 0.1 }] },
+    cluster: {
+      placement: 'in-order',
+      nodes: [{ count: 10 }, { count: 1, speed: 1 / 2.9 }, { count: 1, speed: 0.1 }],
+    },
     scheduler: { tickMs: 1_000, wakeOnEnd: true, cancel: 'immediate' },
     reports: { everyMs: 1_000, tenths: false },
-    jobs: [{ policy, policyConfig: { late: { slowNodeThreshold } }, stages: [{ name: 'map', tasks: 32, workMs: minuteMs }] }],
+    jobs: [
+      {
+        policy,
+        policyConfig: { late: { slowNodeThreshold } },
+        stages: [{ name: 'map', tasks: 32, workMs: minuteMs }],
+      },
+    ],
   });
   const { jobs } = await simulate(scenario, { seed: 'exact' });
   return jobs.reduce((sum, job) => sum + completionMsOf(job), 0) / minuteMs;
@@ -98,32 +131,58 @@ async function slowNodeMinutes(policy: PolicySetName, slowNodeThreshold: number)
 /** Node progress at 2.9 min: what X and Y are refused by. */
 function nodeChecks(): Check[] {
   const ranMs = 0.9 * minuteMs;
-  const view = snapshotOf([
-    ...repeat(10, { ranMs, score: 0.9 }), { ranMs: 2.9 * minuteMs, score: 1, isDone: true }, { ranMs: 2.9 * minuteMs, score: 0.29 },
-  ], { freeSlots: 1 });
+  const view = snapshotOf(
+    [
+      ...repeat(10, { ranMs, score: 0.9 }),
+      { ranMs: 2.9 * minuteMs, score: 1, isDone: true },
+      { ranMs: 2.9 * minuteMs, score: 0.29 },
+    ],
+    { freeSlots: 1 },
+  );
   // Each fast node has done two tasks before.
   for (const [id, node] of view.state.nodes) if (Number(id.slice(5)) < 10) node.finished += 2;
   const progress = nodeProgress(view);
   return [
-    exactly('progress of a fast node at 2.9 min', 2.9, progress.get('node-0')), exactly('of X', 1, progress.get('node-10')),
+    exactly('progress of a fast node at 2.9 min', 2.9, progress.get('node-0')),
+    exactly('of X', 1, progress.get('node-10')),
     exactly('of Y', 0.29, progress.get('node-11')),
-    same('nodes refused at the 25th percentile', 'Y X', slowNodes(view, 0.25).map((id) => (id === 'node-11' ? 'Y' : 'X')).join(' ')),
+    same(
+      'nodes refused at the 25th percentile',
+      'Y X',
+      slowNodes(view, 0.25)
+        .map((id) => (id === 'node-11' ? 'Y' : 'X'))
+        .join(' '),
+    ),
   ];
 }
 
 async function run(): Promise<Findings> {
-  const [none, without, withThreshold] = [await slowNodeMinutes('none', 0.25), await slowNodeMinutes('late', 0), await slowNodeMinutes('late', 0.25)];
+  const [none, without, withThreshold] = [
+    await slowNodeMinutes('none', 0.25),
+    await slowNodeMinutes('late', 0),
+    await slowNodeMinutes('late', 0.25),
+  ];
   const { checks, rows } = estimates();
   return {
     rows: [
       ...rows,
-      { example: 'slow node, no copies', minutes: none }, { example: 'slow node, copy on X', minutes: without },
+      { example: 'slow node, no copies', minutes: none },
+      { example: 'slow node, copy on X', minutes: without },
       { example: 'slow node, X refused', minutes: withThreshold },
     ],
     checks: [
-      ...scores(), ...nativeChecks(), ...checks, firstCopied(), ...nodeChecks(),
-      exactly('slow node: end without the threshold, min', 5.8, without), exactly('slow node: end with it, min', 4, withThreshold),
-      exactly('slow node: faster with it by', 0.45, withThreshold === 0 ? undefined : without / withThreshold - 1),
+      ...scores(),
+      ...nativeChecks(),
+      ...checks,
+      firstCopied(),
+      ...nodeChecks(),
+      exactly('slow node: end without the threshold, min', 5.8, without),
+      exactly('slow node: end with it, min', 4, withThreshold),
+      exactly(
+        'slow node: faster with it by',
+        0.45,
+        withThreshold === 0 ? undefined : without / withThreshold - 1,
+      ),
     ],
   };
 }
@@ -134,6 +193,10 @@ async function run(): Promise<Findings> {
  * Source: LATE §2, §3.2, §4.1, §4.2 (Fig. 2), §5.4.3.
  */
 export const lateExamples: Experiment = {
-  name: 'late-examples', title: 'LATE: scores, native\'s blind spots, two phases, A and B, the slow node', source: 'LATE §2 to §4, §5.4.3',
-  defaultSeeds: 1, traces: [], run,
+  name: 'late-examples',
+  title: "LATE: scores, native's blind spots, two phases, A and B, the slow node",
+  source: 'LATE §2 to §4, §5.4.3',
+  defaultSeeds: 1,
+  traces: [],
+  run,
 };

@@ -4,7 +4,16 @@ import { completionMsOf, copyCountsOf } from '../sim/metrics.ts';
 import { parseScenario, type Scenario, type ScenarioInput } from '../sim/scenario.ts';
 import { simulate } from '../sim/simulate.ts';
 import { claim } from './checks.ts';
-import { type Check, type Experiment, type ExperimentInput, type Findings, intervalOf, type Plot, type Row, rounded } from './experiment.ts';
+import {
+  type Check,
+  type Experiment,
+  type ExperimentInput,
+  type Findings,
+  intervalOf,
+  type Plot,
+  type Row,
+  rounded,
+} from './experiment.ts';
 
 type NodeGroups = ScenarioInput['cluster']['nodes'];
 
@@ -25,9 +34,23 @@ interface Mix {
 }
 
 /** Slowdown of a writer by machines per host, and the spread of bandwidths. Source: LATE Table 2; 8 as 7. */
-const ec2Loads = [[1, 0.08], [1.09, 0.18], [1.15, 0.21], [1.33, 0.26], [1.81, 0.23], [2.43, 0.1], [2.49, 0.04], [2.49, 0.04]] as const;
+const ec2Loads = [
+  [1, 0.08],
+  [1.09, 0.18],
+  [1.15, 0.21],
+  [1.33, 0.26],
+  [1.81, 0.23],
+  [2.43, 0.1],
+  [2.49, 0.04],
+  [2.49, 0.04],
+] as const;
 /** The same on the local testbed with 1, 2 and 4 machines per host (none with 3). Source: LATE Table 4. */
-const localLoads = [[1, 0.26], [2.49, 0.13], [1, 0], [5.16, 0.11]] as const;
+const localLoads = [
+  [1, 0.26],
+  [2.49, 0.13],
+  [1, 0],
+  [5.16, 0.11],
+] as const;
 /**
  * Four CPU and four disk hogs on a machine. The paper states their load by its effect alone, "2 to 4 times slower
  * without speculation", so that this one factor is fitted to that; what native speculation makes of it is not.
@@ -44,28 +67,66 @@ function sharing(loads: readonly (readonly [number, number])[], counts: readonly
   return loads.flatMap(([slowdown, spread], load) => {
     const count = counts[load] ?? 0;
     const contention = load === 0 ? 0 : (diskShare * (slowdown - 1)) / load;
-    return count === 0 ? [] : [{ count, slots: 2, perHost: load + 1, contention, speed: { kind: 'normal', mean: 1, sd: spread } as const }];
+    return count === 0
+      ? []
+      : [
+          {
+            count,
+            slots: 2,
+            perHost: load + 1,
+            contention,
+            speed: { kind: 'normal', mean: 1, sd: spread } as const,
+          },
+        ];
   });
 }
 
 /** The policy with a better mean comes second in an order; 1 asks for no more than that. */
 const mixes: readonly Mix[] = [
   {
-    name: 'EC2 Sort, mixed hosts', nodes: sharing(ec2Loads, [40, 40, 45, 40, 40, 24, 14]),
-    maps: 486, reduces: 437, mapMs: 25_000, reduceMs: 75_000, paper: { hadoop: 0.27, none: 0.31 },
-    orders: [['none', 'late', 1.05], ['hadoop', 'late', 1.05], ['none', 'hadoop', 1]],
+    name: 'EC2 Sort, mixed hosts',
+    nodes: sharing(ec2Loads, [40, 40, 45, 40, 40, 24, 14]),
+    maps: 486,
+    reduces: 437,
+    mapMs: 25_000,
+    reduceMs: 75_000,
+    paper: { hadoop: 0.27, none: 0.31 },
+    orders: [
+      ['none', 'late', 1.05],
+      ['hadoop', 'late', 1.05],
+      ['none', 'hadoop', 1],
+    ],
   },
   {
     name: 'EC2 Sort, stragglers',
-    nodes: [...sharing(ec2Loads, [12, 12, 12, 12, 10, 12, 14, 8]), { count: 8, slots: 2, speed: 1 / hogSlowdown }],
-    maps: 400, reduces: 180, mapMs: 25_000, reduceMs: 75_000, paper: { hadoop: 0.58, none: 2.2 },
-    orders: [['none', 'late', 2], ['hadoop', 'late', 1.05]],
+    nodes: [
+      ...sharing(ec2Loads, [12, 12, 12, 12, 10, 12, 14, 8]),
+      { count: 8, slots: 2, speed: 1 / hogSlowdown },
+    ],
+    maps: 400,
+    reduces: 180,
+    mapMs: 25_000,
+    reduceMs: 75_000,
+    paper: { hadoop: 0.58, none: 2.2 },
+    orders: [
+      ['none', 'late', 2],
+      ['hadoop', 'late', 1.05],
+    ],
   },
   {
-    name: 'local Sort, mixed hosts', nodes: sharing(localLoads, [5, 6, 4]),
-    maps: 30, reduces: 27, mapMs: 25_000, reduceMs: 75_000, paper: { hadoop: 1.62, none: 1.04 },
-    orders: [['none', 'late', 1.05], ['hadoop', 'late', 1.05], ['hadoop', 'none', 1]],
-    why: 'not so here: a copy slows its host alone, not the disks and links that it reads from again, so native\'s many copies are free',
+    name: 'local Sort, mixed hosts',
+    nodes: sharing(localLoads, [5, 6, 4]),
+    maps: 30,
+    reduces: 27,
+    mapMs: 25_000,
+    reduceMs: 75_000,
+    paper: { hadoop: 1.62, none: 1.04 },
+    orders: [
+      ['none', 'late', 1.05],
+      ['hadoop', 'late', 1.05],
+      ['hadoop', 'none', 1],
+    ],
+    why: "not so here: a copy slows its host alone, not the disks and links that it reads from again, so native's many copies are free",
   },
 ];
 const policies = ['none', 'hadoop', 'late', 'mantri', 'outrider'] as const satisfies readonly PolicySetName[];
@@ -81,13 +142,27 @@ function mixScenario(mix: Mix, policy: PolicySetName): Scenario {
     cluster: { placement: 'spread', nodes: mix.nodes },
     scheduler: { tickMs: 1_000, cancel: 'immediate' },
     reports: { everyMs: 5_000, tenths: false },
-    jobs: [{
-      policy,
-      stages: [
-        { name: 'map', tasks: mix.maps, workMs: mix.mapMs, slowdown },
-        { name: 'reduce', tasks: mix.reduces, upstream: ['map'], workMs: mix.reduceMs, slowdown, progress: [[0, 0], [0.5, 1 / 3], [0.6, 2 / 3], [1, 1]] },
-      ],
-    }],
+    jobs: [
+      {
+        policy,
+        stages: [
+          { name: 'map', tasks: mix.maps, workMs: mix.mapMs, slowdown },
+          {
+            name: 'reduce',
+            tasks: mix.reduces,
+            upstream: ['map'],
+            workMs: mix.reduceMs,
+            slowdown,
+            progress: [
+              [0, 0],
+              [0.5, 1 / 3],
+              [0.6, 2 / 3],
+              [1, 1],
+            ],
+          },
+        ],
+      },
+    ],
   });
 }
 
@@ -117,7 +192,8 @@ const meanOf = (values: readonly number[]): number => meanInterval(values)?.mean
 
 /** T_other / T_LATE − 1 of means. */
 function gainOver(points: readonly Point[], other: PolicySetName): number {
-  const of = (policy: PolicySetName): number => meanOf(points.find((point) => point.policy === policy)?.seconds ?? []);
+  const of = (policy: PolicySetName): number =>
+    meanOf(points.find((point) => point.policy === policy)?.seconds ?? []);
   return of('late') === 0 ? 0 : of(other) / of('late') - 1;
 }
 
@@ -126,22 +202,35 @@ function rowsOf(mix: Mix, points: readonly Point[]): Row[] {
     const { mean, low, high } = intervalOf(seconds);
     const paper = policy === 'hadoop' || policy === 'none' ? mix.paper[policy] : null;
     return {
-      mix: mix.name, policy, meanS: mean, lowS: low, highS: high, lateFasterBy: rounded(gainOver(points, policy)),
-      paperLateFasterBy: paper, copies: rounded(meanOf(copies)), copiesWon: rounded(meanOf(won)),
+      mix: mix.name,
+      policy,
+      meanS: mean,
+      lowS: low,
+      highS: high,
+      lateFasterBy: rounded(gainOver(points, policy)),
+      paperLateFasterBy: paper,
+      copies: rounded(meanOf(copies)),
+      copiesWon: rounded(meanOf(won)),
     };
   });
 }
 
 function checksOf(mix: Mix, points: readonly Point[]): Check[] {
-  const of = (policy: PolicySetName): number => meanOf(points.find((point) => point.policy === policy)?.seconds ?? []);
+  const of = (policy: PolicySetName): number =>
+    meanOf(points.find((point) => point.policy === policy)?.seconds ?? []);
   const asPercent = (share: number): string => `${(share * 100).toFixed(0)} %`;
   return mix.orders.map(([slower, faster, factor]) => {
-    const paper = faster === 'late' && (slower === 'none' || slower === 'hadoop') ? `LATE ${asPercent(mix.paper[slower])} faster` : 'slower';
+    const paper =
+      faster === 'late' && (slower === 'none' || slower === 'hadoop')
+        ? `LATE ${asPercent(mix.paper[slower])} faster`
+        : 'slower';
     const ok = of(slower) > factor * of(faster);
     const rule = factor === 1 ? `${slower} is slower` : `${slower} over ${factor} times ${faster}`;
     return claim(`${mix.name}: ${slower} against ${faster}`, {
-      paper, got: `${of(slower).toFixed(0)} against ${of(faster).toFixed(0)} s: ${asPercent(of(slower) / of(faster) - 1)}`,
-      rule: ok || mix.why === undefined ? rule : `${rule}; ${mix.why}`, ok,
+      paper,
+      got: `${of(slower).toFixed(0)} against ${of(faster).toFixed(0)} s: ${asPercent(of(slower) / of(faster) - 1)}`,
+      rule: ok || mix.why === undefined ? rule : `${rule}; ${mix.why}`,
+      ok,
     });
   });
 }
@@ -149,7 +238,10 @@ function checksOf(mix: Mix, points: readonly Point[]): Check[] {
 async function run({ seeds }: ExperimentInput): Promise<Findings> {
   const rows: Row[] = [];
   const checks: Check[] = [];
-  const series = policies.map((name) => ({ name, points: [] as { x: string; y: number; low: number; high: number }[] }));
+  const series = policies.map((name) => ({
+    name,
+    points: [] as { x: string; y: number; low: number; high: number }[],
+  }));
   for (const mix of mixes) {
     const points: Point[] = [];
     for (const policy of policies) points.push(await measure(mix, policy, seeds));
@@ -160,7 +252,14 @@ async function run({ seeds }: ExperimentInput): Promise<Findings> {
       series[index]?.points.push({ x: mix.name, y: mean, low, high });
     }
   }
-  const plot: Plot = { name: 'mixes', kind: 'bars', title: 'Sort on mixed machines', xLabel: '', yLabel: 'response time, s', series };
+  const plot: Plot = {
+    name: 'mixes',
+    kind: 'bars',
+    title: 'Sort on mixed machines',
+    xLabel: '',
+    yLabel: 'response time, s',
+    series,
+  };
   return { rows, checks, plots: [plot] };
 }
 
@@ -171,6 +270,10 @@ async function run({ seeds }: ExperimentInput): Promise<Findings> {
  * sized here so that jobs take minutes, as its jobs do, and only orders are compared.
  */
 export const lateMixes: Experiment = {
-  name: 'late-mixes', title: 'LATE: mixed machines and stragglers', source: 'LATE §5.2 and §5.3, Fig. 3, 4, 7',
-  defaultSeeds: 8, traces: [], run,
+  name: 'late-mixes',
+  title: 'LATE: mixed machines and stragglers',
+  source: 'LATE §5.2 and §5.3, Fig. 3, 4, 7',
+  defaultSeeds: 8,
+  traces: [],
+  run,
 };

@@ -9,13 +9,23 @@ import { completionMsOf, copyCountsOf, slotTimeOf } from '../sim/metrics.ts';
 import { parseScenario, type ScenarioInput } from '../sim/scenario.ts';
 import { simulate } from '../sim/simulate.ts';
 import { claim, exactly } from './checks.ts';
-import { type Check, type Experiment, type ExperimentInput, type Findings, type Row, rounded } from './experiment.ts';
+import {
+  type Check,
+  type Experiment,
+  type ExperimentInput,
+  type Findings,
+  type Row,
+  rounded,
+} from './experiment.ts';
 import { snapshotOf } from './stage-snapshot.ts';
 
 /** The example's unit of time. */
 const tMs = 60_000;
 /** Kills free their slot at once and the scheduler is told at once. Reports come every tenth of t, less half a second. */
-const exact = { scheduler: { tickMs: 1_000, wakeOnEnd: true, cancel: 'immediate' }, reports: { everyMs: 5_500, tenths: false } } as const;
+const exact = {
+  scheduler: { tickMs: 1_000, wakeOnEnd: true, cancel: 'immediate' },
+  reports: { everyMs: 5_500, tenths: false },
+} as const;
 
 async function jobOf(input: ScenarioInput, seed = 'exact'): Promise<JobOutcome | undefined> {
   const { jobs } = await simulate(parseScenario(input), { seed });
@@ -36,8 +46,18 @@ const lengths = [1, 1, 1, 2, 1, 2, 2] as const;
 const outlier = 4;
 const variants: readonly Variant[] = [
   { policy: 'none', label: 'none', finish: 7, slots: 14 },
-  ...(['late', 'hadoop', 'dryad', 'mapreduce'] as const).map((policy) => ({ policy, label: `${policy}, end of phase`, finish: 7 })),
-  { policy: 'mantri', config: { mantri: { restartsPerTask: 0 } }, label: 'duplicate at the next free slot', finish: 6, slots: 12 },
+  ...(['late', 'hadoop', 'dryad', 'mapreduce'] as const).map((policy) => ({
+    policy,
+    label: `${policy}, end of phase`,
+    finish: 7,
+  })),
+  {
+    policy: 'mantri',
+    config: { mantri: { restartsPerTask: 0 } },
+    label: 'duplicate at the next free slot',
+    finish: 6,
+    slots: 12,
+  },
   { policy: 'mantri', label: 'kill and restart in place', finish: 5.1, slots: 10.1 },
   { policy: 'outrider', label: 'outrider' },
 ];
@@ -46,13 +66,22 @@ const sevenTasks = ({ policy, config }: Variant): ScenarioInput => ({
   name: 'seven-tasks',
   cluster: { placement: 'in-order', nodes: [{ count: 2 }] },
   ...exact,
-  jobs: [{
-    policy, policyConfig: config ?? {}, launchOrder: 'by-index',
-    stages: [{
-      name: 'phase', tasks: lengths.length, workMs: lengths.map((length) => length * tMs), inputBytes: lengths.map((length) => length * 1_000_000),
-      attemptsMs: lengths.map((length, task) => (task === outlier ? [5 * tMs, tMs] : [length * tMs])),
-    }],
-  }],
+  jobs: [
+    {
+      policy,
+      policyConfig: config ?? {},
+      launchOrder: 'by-index',
+      stages: [
+        {
+          name: 'phase',
+          tasks: lengths.length,
+          workMs: lengths.map((length) => length * tMs),
+          inputBytes: lengths.map((length) => length * 1_000_000),
+          attemptsMs: lengths.map((length, task) => (task === outlier ? [5 * tMs, tMs] : [length * tMs])),
+        },
+      ],
+    },
+  ],
 });
 
 async function sevenTasksFound(): Promise<Findings> {
@@ -60,10 +89,19 @@ async function sevenTasksFound(): Promise<Findings> {
   const checks: Check[] = [];
   for (const variant of variants) {
     const job = await jobOf(sevenTasks(variant));
-    const [finish, slots] = job === undefined ? [0, 0] : [completionMsOf(job) / tMs, slotTimeOf(job).usedMs / tMs];
-    rows.push({ scheme: variant.label, finishT: rounded(finish), paperFinishT: variant.finish ?? null, slotT: rounded(slots), paperSlotT: variant.slots ?? null });
-    if (variant.finish !== undefined) checks.push(exactly(`seven tasks: finish by ${variant.label}, t`, variant.finish, finish));
-    if (variant.slots !== undefined) checks.push(exactly(`seven tasks: slot time by ${variant.label}, t`, variant.slots, slots));
+    const [finish, slots] =
+      job === undefined ? [0, 0] : [completionMsOf(job) / tMs, slotTimeOf(job).usedMs / tMs];
+    rows.push({
+      scheme: variant.label,
+      finishT: rounded(finish),
+      paperFinishT: variant.finish ?? null,
+      slotT: rounded(slots),
+      paperSlotT: variant.slots ?? null,
+    });
+    if (variant.finish !== undefined)
+      checks.push(exactly(`seven tasks: finish by ${variant.label}, t`, variant.finish, finish));
+    if (variant.slots !== undefined)
+      checks.push(exactly(`seven tasks: slot time by ${variant.label}, t`, variant.slots, slots));
   }
   return { rows, checks };
 }
@@ -86,10 +124,20 @@ function duplicatedFrom(copies: 1 | 2): number {
   const [original] = running.copies;
   const second: AttemptView = { ...original, id: attemptIdOf('stage', 0, 1), number: 1 };
   const samples = constantSamples(unitMs, running.task.inputBytes);
-  const isDuplicated = (ratio: number): boolean => duplicate({
-    running: { task: running.task, copies: copies === 1 ? [original] : [original, second] }, copies: [],
-    remMs: ratio * unitMs, newMs: unitMs, bytes: running.task.inputBytes, sinceCopyMs: unitMs,
-  }, { samples, deltaMs: 1_000, tasks: [] }, contended, []) !== undefined;
+  const isDuplicated = (ratio: number): boolean =>
+    duplicate(
+      {
+        running: { task: running.task, copies: copies === 1 ? [original] : [original, second] },
+        copies: [],
+        remMs: ratio * unitMs,
+        newMs: unitMs,
+        bytes: running.task.inputBytes,
+        sinceCopyMs: unitMs,
+      },
+      { samples, deltaMs: 1_000, tasks: [] },
+      contended,
+      [],
+    ) !== undefined;
   let [low, high] = [0, 10];
   for (let halving = 0; halving < 60; halving++) {
     const middle = (low + high) / 2;
@@ -104,19 +152,34 @@ const outliers = (policy: PolicySetName): ScenarioInput => ({
   name: 'outliers',
   cluster: { nodes: [{ count: 20 }] },
   ...exact,
-  jobs: [{
-    policy,
-    stages: [{
-      name: 'phase', tasks: 80, workMs: tMs, inputBytes: 64e6,
-      slowdown: { kind: 'mixture', probability: 0.3, outlier: { kind: 'uniform', min: 3, max: 12 }, usual: { kind: 'uniform', min: 0.8, max: 1.2 } },
-    }],
-  }],
+  jobs: [
+    {
+      policy,
+      stages: [
+        {
+          name: 'phase',
+          tasks: 80,
+          workMs: tMs,
+          inputBytes: 64e6,
+          slowdown: {
+            kind: 'mixture',
+            probability: 0.3,
+            outlier: { kind: 'uniform', min: 3, max: 12 },
+            usual: { kind: 'uniform', min: 0.8, max: 1.2 },
+          },
+        },
+      ],
+    },
+  ],
 });
 
 /** Most attempts of one task at once. */
 function mostAtOnce(attempts: readonly AttemptOutcome[]): number {
   return attempts.reduce((most, one) => {
-    const beside = attempts.filter(({ task, takenAtMs, leftAtMs }) => task === one.task && takenAtMs <= one.takenAtMs && leftAtMs > one.takenAtMs);
+    const beside = attempts.filter(
+      ({ task, takenAtMs, leftAtMs }) =>
+        task === one.task && takenAtMs <= one.takenAtMs && leftAtMs > one.takenAtMs,
+    );
     return Math.max(most, beside.length);
   }, 0);
 }
@@ -129,12 +192,25 @@ async function limitChecks(seeds: readonly string[]): Promise<Check[]> {
     copies = Math.max(copies, mostAtOnce(job.attempts));
     started += copyCountsOf(job).started;
     for (let task = 0; task < job.tasks; task++) {
-      kills = Math.max(kills, job.attempts.filter((attempt) => attempt.task === task && attempt.reason === 'restart').length);
+      kills = Math.max(
+        kills,
+        job.attempts.filter((attempt) => attempt.task === task && attempt.reason === 'restart').length,
+      );
     }
   }
   return [
-    claim('most copies of one task at once, outliers everywhere', { paper: 'at most 3', got: `${copies} (${started} copies started)`, rule: 'from 2 to 3', ok: copies <= 3 && copies >= 2 }),
-    claim('most restarts of one task', { paper: 'at most 3', got: `${kills}`, rule: 'from 1 to 3', ok: kills <= 3 && kills >= 1 }),
+    claim('most copies of one task at once, outliers everywhere', {
+      paper: 'at most 3',
+      got: `${copies} (${started} copies started)`,
+      rule: 'from 2 to 3',
+      ok: copies <= 3 && copies >= 2,
+    }),
+    claim('most restarts of one task', {
+      paper: 'at most 3',
+      got: `${kills}`,
+      rule: 'from 1 to 3',
+      ok: kills <= 3 && kills >= 1,
+    }),
   ];
 }
 
@@ -142,26 +218,62 @@ async function limitChecks(seeds: readonly string[]): Promise<Check[]> {
 async function bigTask(policy: PolicySetName): Promise<Check> {
   const sizes = Array.from({ length: 12 }, (_, index) => (index === 4 ? 5 : 1));
   const job = await jobOf({
-    name: 'big-task', cluster: { nodes: [{ count: 4 }] }, ...exact,
-    jobs: [{
-      policy, launchOrder: 'by-index',
-      stages: [{ name: 'phase', tasks: sizes.length, workMs: sizes.map((size) => size * tMs), inputBytes: sizes.map((size) => size * 1_000_000) }],
-    }],
+    name: 'big-task',
+    cluster: { nodes: [{ count: 4 }] },
+    ...exact,
+    jobs: [
+      {
+        policy,
+        launchOrder: 'by-index',
+        stages: [
+          {
+            name: 'phase',
+            tasks: sizes.length,
+            workMs: sizes.map((size) => size * tMs),
+            inputBytes: sizes.map((size) => size * 1_000_000),
+          },
+        ],
+      },
+    ],
   });
-  return exactly(`${policy}: copies of a task with five times the input`, 0, job === undefined ? undefined : copyCountsOf(job).started);
+  return exactly(
+    `${policy}: copies of a task with five times the input`,
+    0,
+    job === undefined ? undefined : copyCountsOf(job).started,
+  );
 }
 
 /** Longest first on s slots: 2s−1, 2s−1, …, s+1, s+1, s, s, s takes 4s − 1, where 3s can be had. */
 async function longestFirst(slots: number): Promise<Check[]> {
-  const pairs = Array.from({ length: slots - 1 }, (_, index) => 2 * slots - 1 - index).flatMap((length) => [length, length]);
+  const pairs = Array.from({ length: slots - 1 }, (_, index) => 2 * slots - 1 - index).flatMap((length) => [
+    length,
+    length,
+  ]);
   const tasks = [...pairs, slots, slots, slots];
   const job = await jobOf({
-    name: 'longest-first', cluster: { nodes: [{ count: slots }] }, ...exact,
-    jobs: [{ policy: 'mantri', stages: [{ name: 'phase', tasks: tasks.length, workMs: tasks.map((length) => length * tMs), inputBytes: tasks.map((length) => length * 1_000_000) }] }],
+    name: 'longest-first',
+    cluster: { nodes: [{ count: slots }] },
+    ...exact,
+    jobs: [
+      {
+        policy: 'mantri',
+        stages: [
+          {
+            name: 'phase',
+            tasks: tasks.length,
+            workMs: tasks.map((length) => length * tMs),
+            inputBytes: tasks.map((length) => length * 1_000_000),
+          },
+        ],
+      },
+    ],
   });
   const took = job === undefined ? 0 : completionMsOf(job) / tMs;
   const bound = 4 / 3 - 1 / (3 * slots);
-  return [exactly(`longest first on ${slots} slots, where ${3 * slots} can be had`, 4 * slots - 1, took), exactly(`its bound on ${slots} slots`, bound, took / (3 * slots))];
+  return [
+    exactly(`longest first on ${slots} slots, where ${3 * slots} can be had`, 4 * slots - 1, took),
+    exactly(`its bound on ${slots} slots`, bound, took / (3 * slots)),
+  ];
 }
 
 /** Σt / s + max t bounds any work-conserving schedule from above, the larger of both from below. */
@@ -171,27 +283,37 @@ async function boundsCheck(seeds: readonly string[]): Promise<Check> {
   for (const seed of seeds) {
     const job = await jobOf({ ...outliers('none'), name: 'bounds' }, seed);
     const taskMs = job?.stages[0]?.taskMs ?? [];
-    const [total, longest] = [taskMs.reduce((sum, ms) => sum + ms, 0), taskMs.reduce((most, ms) => Math.max(most, ms), 0)];
+    const [total, longest] = [
+      taskMs.reduce((sum, ms) => sum + ms, 0),
+      taskMs.reduce((most, ms) => Math.max(most, ms), 0),
+    ];
     const took = job === undefined ? 0 : completionMsOf(job);
     isWithin &&= took >= Math.max(total / 20, longest) && took <= total / 20 + longest;
     nearest = Math.min(nearest, took / Math.max(total / 20, longest));
   }
   return claim('length of a phase without copies', {
-    paper: 'max(Σt/s, max t) to Σt/s + max t', got: `within in ${seeds.length} runs, least ${nearest.toFixed(2)} of the lower bound`, rule: 'every run', ok: isWithin,
+    paper: 'max(Σt/s, max t) to Σt/s + max t',
+    got: `within in ${seeds.length} runs, least ${nearest.toFixed(2)} of the lower bound`,
+    rule: 'every run',
+    ok: isWithin,
   });
 }
 
 async function run({ seeds }: ExperimentInput): Promise<Findings> {
   const { rows, checks } = await sevenTasksFound();
   const orders: Check[] = [];
-  for (const slots of [2, 3, 4]) orders.push(...await longestFirst(slots));
+  for (const slots of [2, 3, 4]) orders.push(...(await longestFirst(slots)));
   return {
     rows,
     checks: [
       ...checks,
       exactly('duplicated while others wait, 1 copy: from t_rem over t_new', 2, duplicatedFrom(1)),
       exactly('duplicated while others wait, 2 copies: from t_rem over t_new', 1.5, duplicatedFrom(2)),
-      ...await limitChecks(seeds), await bigTask('mantri'), await bigTask('outrider'), ...orders, await boundsCheck(seeds),
+      ...(await limitChecks(seeds)),
+      await bigTask('mantri'),
+      await bigTask('outrider'),
+      ...orders,
+      await boundsCheck(seeds),
     ],
   };
 }
@@ -203,6 +325,10 @@ async function run({ seeds }: ExperimentInput): Promise<Findings> {
  * Source: Mantri §5.1 and Pseudocode 1, §5.4, Fig. 8; its lost task list is the reconstruction of the ground truth, §3.3.
  */
 export const mantriExample: Experiment = {
-  name: 'mantri-example', title: 'Mantri: seven tasks on two slots, limits, order', source: 'Mantri §3.1, §5.1, §5.4, Fig. 8',
-  defaultSeeds: 5, traces: [], run,
+  name: 'mantri-example',
+  title: 'Mantri: seven tasks on two slots, limits, order',
+  source: 'Mantri §3.1, §5.1, §5.4, Fig. 8',
+  defaultSeeds: 5,
+  traces: [],
+  run,
 };

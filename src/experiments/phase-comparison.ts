@@ -44,27 +44,48 @@ function phaseScenario(phase: Phase, policy: PolicySetName): Scenario {
     cluster: { nodes: [{ count: phase.slots }] },
     scheduler: { tickMs: 1_000, wakeOnEnd: true, cancel: 'immediate' },
     reports: { everyMs: 10_000, tenths: true },
-    jobs: [{
-      policy, launchOrder: 'largest-first',
-      stages: [{
-        name: 'phase', tasks: phase.attemptsMs.length, workMs: phase.attemptsMs.map(([first]) => first ?? 0),
-        attemptsMs: phase.attemptsMs.map((attempts) => [...attempts]), inputBytes: [...phase.inputBytes],
-      }],
-    }],
+    jobs: [
+      {
+        policy,
+        launchOrder: 'largest-first',
+        stages: [
+          {
+            name: 'phase',
+            tasks: phase.attemptsMs.length,
+            workMs: phase.attemptsMs.map(([first]) => first ?? 0),
+            attemptsMs: phase.attemptsMs.map((attempts) => [...attempts]),
+            inputBytes: [...phase.inputBytes],
+          },
+        ],
+      },
+    ],
   });
 }
 
-async function runPhase(phase: Phase, policy: PolicySetName): Promise<{ readonly run: Omit<PhaseRun, 'clairvoyantMs'>; readonly ideal: ReturnType<typeof idealTimes> }> {
+async function runPhase(
+  phase: Phase,
+  policy: PolicySetName,
+): Promise<{ readonly run: Omit<PhaseRun, 'clairvoyantMs'>; readonly ideal: ReturnType<typeof idealTimes> }> {
   const { jobs } = await simulate(phaseScenario(phase, policy), { seed: 'phase' });
   const [job] = jobs;
   if (job === undefined) throw new RangeError('a phase is one job');
-  const run = { completionMs: completionMsOf(job), slotMs: slotTimeOf(job).usedMs, tasks: job.tasks, ...copyCountsOf(job) };
+  const run = {
+    completionMs: completionMsOf(job),
+    slotMs: slotTimeOf(job).usedMs,
+    tasks: job.tasks,
+    ...copyCountsOf(job),
+  };
   return { run, ideal: idealTimes(job, phase.slots) };
 }
 
 /** Runs phases one by one without copies and under each policy; the ideal schemes follow from the run without copies. */
-export async function comparePhases(phases: readonly Phase[], policies: readonly PolicySetName[]): Promise<Comparison> {
-  const found = new Map<Scheme, PhaseRun[]>(['none' as const, ...policies, ...idealSchemes].map((scheme) => [scheme, []]));
+export async function comparePhases(
+  phases: readonly Phase[],
+  policies: readonly PolicySetName[],
+): Promise<Comparison> {
+  const found = new Map<Scheme, PhaseRun[]>(
+    ['none' as const, ...policies, ...idealSchemes].map((scheme) => [scheme, []]),
+  );
   for (const phase of phases) {
     const clairvoyantMs = clairvoyantTimesOf(phaseScenario(phase, 'none'), 'phase')[0]?.scheduleMs ?? 0;
     for (const policy of new Set<PolicySetName>(['none', ...policies])) {
@@ -80,7 +101,10 @@ export async function comparePhases(phases: readonly Phase[], policies: readonly
 }
 
 /** The least value that a share `p` of the weight lies at or below; 0 of nothing. */
-export function weightedQuantile(values: readonly { readonly value: number; readonly weight: number }[], p: number): number {
+export function weightedQuantile(
+  values: readonly { readonly value: number; readonly weight: number }[],
+  p: number,
+): number {
   const sorted = values.toSorted((a, b) => a.value - b.value);
   const total = sorted.reduce((sum, { weight }) => sum + weight, 0);
   let sum = 0;
@@ -116,7 +140,8 @@ const share = (part: number, whole: number): number | undefined => (whole === 0 
 export function gainOf(comparison: Comparison, scheme: Scheme): Gain {
   const base = comparison.get('none') ?? [];
   const runs = comparison.get(scheme) ?? [];
-  const sum = (of: (run: PhaseRun) => number, from = runs): number => from.reduce((total, run) => total + of(run), 0);
+  const sum = (of: (run: PhaseRun) => number, from = runs): number =>
+    from.reduce((total, run) => total + of(run), 0);
   const reductions = runs.map((run, index) => {
     const weight = base[index]?.completionMs ?? 0;
     return { value: share(weight - run.completionMs, weight) ?? 0, weight };
@@ -124,14 +149,42 @@ export function gainOf(comparison: Comparison, scheme: Scheme): Gain {
   const at = (p: number): number => weightedQuantile(reductions, p);
   const started = sum((run) => run.started);
   const hasSlots = runs.every(({ slotMs }) => slotMs !== undefined);
-  const overheads = runs.map((run) => ({ value: (share(run.completionMs, run.clairvoyantMs) ?? 1) - 1, weight: 1 }));
+  const overheads = runs.map((run) => ({
+    value: (share(run.completionMs, run.clairvoyantMs) ?? 1) - 1,
+    weight: 1,
+  }));
   return {
-    p25: at(0.25), p50: at(0.5), p75: at(0.75), p90: at(0.9),
-    time: 1 - (share(sum((run) => run.completionMs), sum((run) => run.completionMs, base)) ?? 1),
-    resources: hasSlots ? 1 - (share(sum((run) => run.slotMs ?? 0), sum((run) => run.slotMs ?? 0, base)) ?? 1) : undefined,
+    p25: at(0.25),
+    p50: at(0.5),
+    p75: at(0.75),
+    p90: at(0.9),
+    time:
+      1 -
+      (share(
+        sum((run) => run.completionMs),
+        sum((run) => run.completionMs, base),
+      ) ?? 1),
+    resources: hasSlots
+      ? 1 -
+        (share(
+          sum((run) => run.slotMs ?? 0),
+          sum((run) => run.slotMs ?? 0, base),
+        ) ?? 1)
+      : undefined,
     unchanged: share(reductions.filter(({ value }) => Math.abs(value) < 0.01).length, reductions.length) ?? 0,
-    copiesPerTask: share(started, sum((run) => run.tasks)) ?? 0,
-    wonShare: share(sum((run) => run.won), started), earlyShare: share(sum((run) => run.early), started),
+    copiesPerTask:
+      share(
+        started,
+        sum((run) => run.tasks),
+      ) ?? 0,
+    wonShare: share(
+      sum((run) => run.won),
+      started,
+    ),
+    earlyShare: share(
+      sum((run) => run.early),
+      started,
+    ),
     overClairvoyant: weightedQuantile(overheads, 0.5),
   };
 }
@@ -143,22 +196,39 @@ export function meanGain(gains: readonly Gain[]): Gain {
     return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0) / known.length;
   };
   return {
-    p25: mean(({ p25 }) => p25) ?? 0, p50: mean(({ p50 }) => p50) ?? 0, p75: mean(({ p75 }) => p75) ?? 0, p90: mean(({ p90 }) => p90) ?? 0,
-    time: mean(({ time }) => time) ?? 0, resources: mean(({ resources }) => resources), unchanged: mean(({ unchanged }) => unchanged) ?? 0,
-    copiesPerTask: mean(({ copiesPerTask }) => copiesPerTask) ?? 0, wonShare: mean(({ wonShare }) => wonShare),
-    earlyShare: mean(({ earlyShare }) => earlyShare), overClairvoyant: mean(({ overClairvoyant }) => overClairvoyant) ?? 0,
+    p25: mean(({ p25 }) => p25) ?? 0,
+    p50: mean(({ p50 }) => p50) ?? 0,
+    p75: mean(({ p75 }) => p75) ?? 0,
+    p90: mean(({ p90 }) => p90) ?? 0,
+    time: mean(({ time }) => time) ?? 0,
+    resources: mean(({ resources }) => resources),
+    unchanged: mean(({ unchanged }) => unchanged) ?? 0,
+    copiesPerTask: mean(({ copiesPerTask }) => copiesPerTask) ?? 0,
+    wonShare: mean(({ wonShare }) => wonShare),
+    earlyShare: mean(({ earlyShare }) => earlyShare),
+    overClairvoyant: mean(({ overClairvoyant }) => overClairvoyant) ?? 0,
   };
 }
 
 /** The columns of a table of gains; shares in percent, with the interval of the median over seeds. */
 export function gainCells(gains: readonly Gain[]): Row {
   const gain = meanGain(gains);
-  const percent = (value: number | undefined): number | null => (value === undefined ? null : Math.round(value * 1_000) / 10);
+  const percent = (value: number | undefined): number | null =>
+    value === undefined ? null : Math.round(value * 1_000) / 10;
   const { low, high } = intervalOf(gains.map(({ p50 }) => p50 * 100));
   return {
-    p25: percent(gain.p25), p50: percent(gain.p50), p75: percent(gain.p75), p90: percent(gain.p90), p50Low: low, p50High: high,
-    timePct: percent(gain.time), resourcesPct: percent(gain.resources), unchangedPct: percent(gain.unchanged),
-    copiesPerTask: rounded(gain.copiesPerTask), wonPct: percent(gain.wonShare), earlyPct: percent(gain.earlyShare),
+    p25: percent(gain.p25),
+    p50: percent(gain.p50),
+    p75: percent(gain.p75),
+    p90: percent(gain.p90),
+    p50Low: low,
+    p50High: high,
+    timePct: percent(gain.time),
+    resourcesPct: percent(gain.resources),
+    unchangedPct: percent(gain.unchanged),
+    copiesPerTask: rounded(gain.copiesPerTask),
+    wonPct: percent(gain.wonShare),
+    earlyPct: percent(gain.earlyShare),
     overClairvoyantPct: percent(gain.overClairvoyant),
   };
 }

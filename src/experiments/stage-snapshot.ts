@@ -20,8 +20,13 @@ const ordinaryBytes = 900_000;
 
 function progressOf(bytesTotal: number, { score, ranMs }: TaskMoment): Progress {
   return {
-    bytesRead: Math.round(bytesTotal * score), bytesTotal, recordsIn: 0, recordsOut: 0, phase: 'compute',
-    phaseMs: { init: 0, read: 0, compute: ranMs, write: 0 }, peakMemoryBytes: 0,
+    bytesRead: Math.round(bytesTotal * score),
+    bytesTotal,
+    recordsIn: 0,
+    recordsOut: 0,
+    phase: 'compute',
+    phaseMs: { init: 0, read: 0, compute: ranMs, write: 0 },
+    peakMemoryBytes: 0,
   };
 }
 
@@ -29,29 +34,59 @@ function progressOf(bytesTotal: number, { score, ranMs }: TaskMoment): Progress 
  * What a policy sees of one stage at one moment, each task on a node of its own, with `freeSlots` to spare and none
  * waiting. Needs at least one task.
  */
-export function snapshotOf(tasks: readonly TaskMoment[], options: { readonly freeSlots: number; readonly config?: PolicyConfigInput }): PolicyView {
+export function snapshotOf(
+  tasks: readonly TaskMoment[],
+  options: { readonly freeSlots: number; readonly config?: PolicyConfigInput },
+): PolicyView {
   const bytes = tasks.map(({ inputBytes }) => inputBytes ?? ordinaryBytes);
   const nowMs = tasks.reduce((most, { ranMs }) => Math.max(most, ranMs), 0);
   const now = epochMs(nowMs);
-  const state = createJobState([{ name: 'stage', tasks: tasks.length, upstream: [], sourceBytes: bytes }], 'by-index');
+  const state = createJobState(
+    [{ name: 'stage', tasks: tasks.length, upstream: [], sourceBytes: bytes }],
+    'by-index',
+  );
   openStage(state, 0, [], epochMs(0));
   for (const [index, task] of tasks.entries()) {
     const attemptId = attemptIdOf('stage', index, 0);
     const startedAt = epochMs(nowMs - task.ranMs);
     const bytesTotal = bytes[index] ?? ordinaryBytes;
-    const base = { attemptId, order: 'continue', launchedAt: startedAt, claimedAt: startedAt, node: `node-${index}`, zone: 'zone' } as const;
+    const base = {
+      attemptId,
+      order: 'continue',
+      launchedAt: startedAt,
+      claimedAt: startedAt,
+      node: `node-${index}`,
+      zone: 'zone',
+    } as const;
     addAttempt(state, attemptId, 'first', startedAt);
     applyAttempt(state, { ...base, state: 'running', changedAt: startedAt }, startedAt);
-    applyAttempt(state, { ...base, state: 'running', changedAt: now, progress: progressOf(bytesTotal, task) }, now);
+    applyAttempt(
+      state,
+      { ...base, state: 'running', changedAt: now, progress: progressOf(bytesTotal, task) },
+      now,
+    );
     if (task.isDone !== true) continue;
-    const result = { taskId: taskIdOf('stage', index), attemptId, committedAt: now, bytesIn: bytesTotal, bytesOut: 0, recordsIn: 0, recordsOut: 0, counters: {} };
+    const result = {
+      taskId: taskIdOf('stage', index),
+      attemptId,
+      committedAt: now,
+      bytesIn: bytesTotal,
+      bytesOut: 0,
+      recordsIn: 0,
+      recordsOut: 0,
+      counters: {},
+    };
     applyResult(state, result, now);
     applyAttempt(state, { ...base, state: 'done', changedAt: now, endedAt: now }, now);
   }
   const running = tasks.filter(({ isDone }) => isDone !== true).length;
   const slots = running + options.freeSlots;
   return {
-    state, now, config: policyConfigSchema.parse(options.config ?? {}), runs: runningTasks(state, new Set()),
-    slots: { granted: slots, cluster: slots, free: options.freeSlots, waiting: 0 }, reportMs: durationMs(0),
+    state,
+    now,
+    config: policyConfigSchema.parse(options.config ?? {}),
+    runs: runningTasks(state, new Set()),
+    slots: { granted: slots, cluster: slots, free: options.freeSlots, waiting: 0 },
+    reportMs: durationMs(0),
   };
 }

@@ -33,14 +33,20 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 /** The formats of which the folder `data` holds no trace; all of them where there is no such folder. */
-export async function missingTraces(data: string, formats: readonly TraceFormat[]): Promise<readonly TraceFormat[]> {
+export async function missingTraces(
+  data: string,
+  formats: readonly TraceFormat[],
+): Promise<readonly TraceFormat[]> {
   const missing: TraceFormat[] = [];
   for (const format of formats) if (!(await isThere(join(data, shelves[format].path)))) missing.push(format);
   return missing;
 }
 
 /** Reads the traces of the given formats from the folder `data`. Throws `InvalidInputError` where one is not there. */
-export async function loadTraces(data: string, formats: readonly TraceFormat[]): Promise<ReadonlyMap<TraceFormat, readonly TraceJob[]>> {
+export async function loadTraces(
+  data: string,
+  formats: readonly TraceFormat[],
+): Promise<ReadonlyMap<TraceFormat, readonly TraceJob[]>> {
   const traces = new Map<TraceFormat, readonly TraceJob[]>();
   for (const format of formats) {
     const { path, maxJobs } = shelves[format];

@@ -34,12 +34,16 @@ type ArrivingJob = TimedJob & { readonly submittedAtMs: number };
 
 function totalWorkMs(jobs: readonly TimedJob[]): number {
   let workMs = 0;
-  for (const { stages } of jobs) for (const { tasks } of stages) for (const task of tasks) workMs += task.workMs;
+  for (const { stages } of jobs)
+    for (const { tasks } of stages) for (const task of tasks) workMs += task.workMs;
   return workMs;
 }
 
 /** Slots, and jobs that arrive as recorded, or faster or slower by one factor, or at random where nothing is recorded. */
-function arrange(jobs: readonly TimedJob[], { format, slots, load, rng }: ReplayOptions): { readonly slots: number; readonly jobs: readonly ArrivingJob[] } {
+function arrange(
+  jobs: readonly TimedJob[],
+  { format, slots, load, rng }: ReplayOptions,
+): { readonly slots: number; readonly jobs: readonly ArrivingJob[] } {
   const workMs = totalWorkMs(jobs);
   if (!TRACE_CONTENTS[format].arrivals) {
     const count = slots ?? usualSlots;
@@ -53,16 +57,30 @@ function arrange(jobs: readonly TimedJob[], { format, slots, load, rng }: Replay
     return { slots: Math.min(mostSlots, Math.max(usualSlots, needed)), jobs: recorded };
   }
   const factor = load === undefined || spanMs === 0 ? 1 : workMs / (slots * load) / spanMs;
-  return { slots, jobs: recorded.map((job) => ({ ...job, submittedAtMs: Math.round(job.submittedAtMs * factor) })) };
+  return {
+    slots,
+    jobs: recorded.map((job) => ({ ...job, submittedAtMs: Math.round(job.submittedAtMs * factor) })),
+  };
 }
 
-function jobScenario(job: TimedJob, atMs: number, model: AttemptModel, options: ReplayOptions): ScenarioInput['jobs'][number] {
+function jobScenario(
+  job: TimedJob,
+  atMs: number,
+  model: AttemptModel,
+  options: ReplayOptions,
+): ScenarioInput['jobs'][number] {
   const durations = attemptDurations(job, model, options.rng.fork('attempts'));
   return {
-    policy: options.policy, arrivals: { kind: 'list', atMs: [Math.round(atMs)] },
+    policy: options.policy,
+    arrivals: { kind: 'list', atMs: [Math.round(atMs)] },
     stages: job.stages.map(({ tasks, upstream }, stage) => ({
-      name: `s${stage}`, tasks: tasks.length, upstream: upstream.map((place) => `s${place}`), workMs: tasks.map(({ workMs }) => workMs),
-      attemptsMs: tasks.map((_, task) => Array.from({ length: attemptsPerTask }, (_, attempt) => durations({ stage, task, attempt }))),
+      name: `s${stage}`,
+      tasks: tasks.length,
+      upstream: upstream.map((place) => `s${place}`),
+      workMs: tasks.map(({ workMs }) => workMs),
+      attemptsMs: tasks.map((_, task) =>
+        Array.from({ length: attemptsPerTask }, (_, attempt) => durations({ stage, task, attempt })),
+      ),
       inputBytes: tasks.map(({ inputBytes }) => inputBytes ?? unknownBytes),
     })),
   };
@@ -78,9 +96,12 @@ export function traceScenario(jobs: readonly TraceJob[], options: ReplayOptions)
   const timed = jobs.map((job) => withWork(job, format === 'spark' ? SPARK_2014_RATES : HADOOP_2009_RATES));
   const arranged = arrange(timed, options);
   // Finer ticks than a twentieth of a task decide nothing more, and cost as much each.
-  const typicalMs = median(timed.flatMap(({ stages }) => stages.map(({ tasks }) => tasks[0]?.workMs ?? 0))) ?? 0;
+  const typicalMs =
+    median(timed.flatMap(({ stages }) => stages.map(({ tasks }) => tasks[0]?.workMs ?? 0))) ?? 0;
   const tickMs = Math.round(Math.min(10_000, Math.max(1_000, typicalMs / 20)));
-  const model: AttemptModel = TRACE_CONTENTS[format].stragglers ? { kind: 'recorded' } : { kind: 'slowed', slowdown: HADOOP_SLOWDOWN };
+  const model: AttemptModel = TRACE_CONTENTS[format].stragglers
+    ? { kind: 'recorded' }
+    : { kind: 'slowed', slowdown: HADOOP_SLOWDOWN };
   return {
     name: `trace-${format}`,
     cluster: { nodes: [{ count: arranged.slots }] },

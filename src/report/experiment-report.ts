@@ -3,7 +3,11 @@ import type { Style } from './style.ts';
 import { type Column, renderTable } from './table.ts';
 
 /** A verdict as people read it. */
-const verdictText: Readonly<Record<Verdict, string>> = { reproduced: 'reproduced', 'same-shape': 'same shape', differs: 'differs' };
+const verdictText: Readonly<Record<Verdict, string>> = {
+  reproduced: 'reproduced',
+  'same-shape': 'same shape',
+  differs: 'differs',
+};
 
 const cellText = (value: Row[string] | undefined): string => {
   if (value === null || value === undefined) return '-';
@@ -13,7 +17,9 @@ const cellText = (value: Row[string] | undefined): string => {
 function columnsOf(rows: readonly Row[]): Column[] {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   return names.map((heading) => {
-    const isNumeric = rows.some((row) => typeof row[heading] === 'number') && rows.every((row) => typeof row[heading] !== 'string');
+    const isNumeric =
+      rows.some((row) => typeof row[heading] === 'number') &&
+      rows.every((row) => typeof row[heading] !== 'string');
     return { heading, align: isNumeric ? 'right' : 'left' };
   });
 }
@@ -21,26 +27,44 @@ function columnsOf(rows: readonly Row[]): Column[] {
 /** The table of rows that differ in their fields: a column for each field, `-` where a row lacks it. */
 export function renderRows(rows: readonly Row[], style: Style): readonly string[] {
   const columns = columnsOf(rows);
-  return rows.length === 0 ? [] : renderTable(columns, rows.map((row) => columns.map(({ heading }) => cellText(row[heading]))), style.heading);
+  return rows.length === 0
+    ? []
+    : renderTable(
+        columns,
+        rows.map((row) => columns.map(({ heading }) => cellText(row[heading]))),
+        style.heading,
+      );
 }
 
 function checkLines(checks: readonly Check[], style: Style): string[] {
   return checks.flatMap(({ what, paper, got, rule, kind, ok }) => {
     const mark = ok ? style.good('ok ') : kind === 'side' ? style.dim('not') : style.bad('NOT');
     const lines = [`  ${mark}  ${what}: paper ${paper}; here ${got}`];
-    return ok && rule === 'equal' ? lines : [...lines, style.dim(`       ${kind === 'side' ? 'aside, ' : ''}${rule}`)];
+    return ok && rule === 'equal'
+      ? lines
+      : [...lines, style.dim(`       ${kind === 'side' ? 'aside, ' : ''}${rule}`)];
   });
 }
 
 /** An experiment with its table, its checks beside the paper's figures, and its verdict. */
-export function renderExperiment(experiment: Experiment, result: ExperimentResult, style: Style): readonly string[] {
+export function renderExperiment(
+  experiment: Experiment,
+  result: ExperimentResult,
+  style: Style,
+): readonly string[] {
   const text = verdictText[result.verdict];
   const verdict = result.verdict === 'differs' ? style.bad(text) : style.good(text);
   const held = result.checks.filter(({ ok }) => ok).length;
   return [
     style.heading(`${experiment.name}: ${experiment.title}`),
-    style.dim(`${experiment.source}; seed ${result.seed}, ${result.seeds} ${result.seeds === 1 ? 'run' : 'runs'} of each setting; intervals are of 95 %`), '',
-    ...renderRows(result.rows, style), '', ...checkLines(result.checks, style), '',
+    style.dim(
+      `${experiment.source}; seed ${result.seed}, ${result.seeds} ${result.seeds === 1 ? 'run' : 'runs'} of each setting; intervals are of 95 %`,
+    ),
+    '',
+    ...renderRows(result.rows, style),
+    '',
+    ...checkLines(result.checks, style),
+    '',
     `${experiment.name}: ${verdict} (${held} of ${result.checks.length} checks hold)`,
   ];
 }

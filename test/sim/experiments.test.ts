@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { type ExperimentResult, runExperiment } from '../../src/experiments/experiment.ts';
+import { experiments } from '../../src/experiments/registry.ts';
+
+/** Long on a busy machine; nothing is timed. */
+const timeoutMs = 600_000;
+
+async function resultOf(name: string, count: number): Promise<ExperimentResult> {
+  const experiment = experiments.find((each) => each.name === name);
+  if (experiment === undefined) throw new Error(`no experiment ${name}`);
+  return (await runExperiment(experiment, { seed: 1, count })).result;
+}
+
+const failedOf = ({ checks }: ExperimentResult): string[] =>
+  checks.filter(({ ok }) => !ok).map(({ what }) => what);
+
+describe('the worked examples', () => {
+  it.each(['late-examples', 'mantri-example'])('of %s come out exactly', async (name) => {
+    const result = await resultOf(name, 3);
+    expect(failedOf(result)).toEqual([]);
+    expect(result.verdict).toBe('reproduced');
+  });
+});
+
+describe('the sleep experiment', () => {
+  it(
+    'has the times of the paper; what it wastes is not explained',
+    async () => {
+      const result = await resultOf('late-sleep', 8);
+      expect(failedOf(result)).toEqual([
+        'wasted by native, s a node',
+        'SlowNodeThreshold 0, 5, 10, 25, 50 %',
+        'native wastes more than LATE with a cap of 20 %',
+        'more waste with a cap of 10 % than of 20 %',
+      ]);
+      expect(result.verdict).toBe('same-shape');
+    },
+    timeoutMs,
+  );
+
+  it(
+    'is the same, byte for byte, for the same seed',
+    async () => {
+      expect(JSON.stringify(await resultOf('late-sleep', 1))).toBe(
+        JSON.stringify(await resultOf('late-sleep', 1)),
+      );
+    },
+    timeoutMs,
+  );
+});
+
+describe('LATE on mixed machines', () => {
+  it(
+    'is fastest but on the small local cluster',
+    async () => {
+      const result = await resultOf('late-mixes', 3);
+      expect(failedOf(result)).toEqual([
+        'local Sort, mixed hosts: hadoop against late',
+        'local Sort, mixed hosts: hadoop against none',
+      ]);
+    },
+    timeoutMs,
+  );
+});
+
+describe('Mantri against other schemes', () => {
+  it(
+    'beats them at every percentile with fewer resources',
+    async () => {
+      const result = await resultOf('mantri-restart', 2);
+      const beaten = result.checks.filter(({ what }) => what.startsWith('Mantri'));
+      expect(beaten.filter(({ kind, ok }) => kind === 'shape' && !ok)).toEqual([]);
+    },
+    timeoutMs,
+  );
+});

@@ -1,0 +1,157 @@
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { execute } from '../../../src/cli/main.ts';
+import { memoryConsole, scratchDir } from './fixtures.ts';
+
+async function run(args: readonly string[], files: Readonly<Record<string, string>> = {}) {
+  const cwd = await scratchDir();
+  for (const [name, text] of Object.entries(files)) await writeFile(join(cwd, name), text);
+  const { console, written } = memoryConsole(cwd);
+  return { exitCode: await execute(args, console), ...written, cwd };
+}
+
+const scenario = JSON.stringify({
+  cluster: { nodes: [{ count: 2 }] },
+  scheduler: { wakeOnEnd: true },
+  jobs: [{ policy: 'late', deadlineMs: 15_000, stages: [{ name: 'map', tasks: 4, workMs: 5_000 }] }],
+});
+
+describe('outrider simulate', () => {
+  it('runs a scenario and answers with the names that scripts rely on', async () => {
+    const { exitCode, out, err } = await run(['simulate', 's.json', '--json', '--seed', '3'], {
+      's.json': scenario,
+    });
+    expect([exitCode, err]).toEqual([0, '']);
+    expect(JSON.parse(out)).toEqual({
+      policy: 'late',
+      seed: '3',
+      jobs: 1,
+      failed: 0,
+      completionS: { mean: 10, p50: 10, p90: 10, p95: 10, p99: 10 },
+      bins: [{ tasks: '1-10', jobs: 1, meanS: 10, p50S: 10, p95S: 10 }],
+      slotSeconds: 20,
+      wastedSlotSeconds: 0,
+      copies: { started: 0, won: 0 },
+      slowestToMedian: { p50: 1, p95: 1 },
+      deadlines: { met: 1, missed: 0 },
+      dollars: expect.any(Number),
+    });
+  });
+
+  it('shows the same to people', async () => {
+    const { out } = await run(['simulate', 's.json', '--policy', 'mantri'], { 's.json': scenario });
+    expect(out).toMatch(/^mantri, seed 1: 1 job\n/);
+    expect(out).toContain('deadlines   1 met, 0 missed');
+  });
+
+  it('replays a trace, the same for the same seed', async () => {
+    const swim = 'job0\t0\t0\t300000000\t90000000\t1000\njob1\t5\t5\t1000\t0\t0\n';
+    const args = [
+      'simulate',
+      '--trace',
+      't.tsv',
+      '--format',
+      'swim',
+      '--policy',
+      'outrider',
+      '--seed',
+      '2',
+      '--slots',
+      '4',
+      '--json',
+    ];
+    const [first, second] = [await run(args, { 't.tsv': swim }), await run(args, { 't.tsv': swim })];
+    expect(first.exitCode).toBe(0);
+    expect(JSON.parse(first.out)).toMatchObject({ policy: 'outrider', jobs: 2, failed: 0 });
+    expect(second.out).toBe(first.out);
+  });
+
+  it('prints the schema of scenarios', async () => {
+    const { out } = await run(['simulate', '--schema']);
+    expect(JSON.parse(out)).toMatchObject({ type: 'object', required: ['cluster', 'jobs'] });
+  });
+
+  it.each([
+    [['simulate'], 'outrider: give either a scenario file or --trace\n'],
+    [
+      ['simulate', 'none.json'],
+      /^outrider: cannot read \S+none\.json: there is no such file or directory\n$/,
+    ],
+    [['simulate', 'bad.json'], /^outrider: \S+bad\.json is not JSON: .+\n$/],
+    [['simulate', 'empty.json'], /^outrider: cluster.+\n$/],
+    [['simulate', 's.json', '--policy', 'x'], /^outrider: no such policy: x; there are none, .+\n$/],
+    [
+      ['simulate', 's.json', '--seed', 'x'],
+      'outrider: --seed "x" must be a whole number from 0 to 1000000000\n',
+    ],
+    [['simulate', '--trace', 's.json'], /^outrider: --trace needs --format, one of swim, .+\n$/],
+    [['simulate', '--trace', 's.json', '--format', 'swim'], /^outrider: .+s\.json:1.+\n$/],
+    [
+      ['simulate', '--trace', 's.json', '--format', 'swim', '--load', '0'],
+      /^outrider: --load "0" must be .+\n$/,
+    ],
+    [['experiments', 'x'], /^outrider: no such experiment: x; there are late-sleep, .+\n$/],
+    [
+      ['experiments', 'late-examples', '--seeds', '0'],
+      'outrider: --seeds "0" must be a whole number from 1 to 1000\n',
+    ],
+    [
+      ['experiments', 'policies-on-traces', '--data', 'x'],
+      /^outrider: policies-on-traces needs the traces rumen, .+ --data\n$/,
+    ],
+  ])('answers %j with one line and exit code 2', async (args, line) => {
+    const { exitCode, out, err } = await run(args, {
+      's.json': scenario,
+      'bad.json': '{',
+      'empty.json': '{}',
+    });
+    expect([exitCode, out]).toEqual([2, '']);
+    expect(err).toMatch(line);
+  });
+});
+
+describe('outrider experiments', () => {
+  it('lists all', async () => {
+    const { out } = await run(['experiments', 'list', '--json']);
+    expect(JSON.parse(out)).toMatchObject({
+      experiments: expect.arrayContaining([
+        expect.objectContaining({ name: 'late-sleep', defaultSeeds: 20, traces: [] }),
+      ]),
+    });
+    expect((await run(['experiments'])).out).toMatch(/^late-sleep .+LATE §5\.4/m);
+  });
+
+  it('prints one document for one experiment', async () => {
+    const { exitCode, out, err } = await run(['experiments', 'late-examples', '--json']);
+    expect([exitCode, err]).toEqual([0, '']);
+    const result = JSON.parse(out) as object;
+    expect(Object.keys(result)).toEqual(['name', 'seed', 'seeds', 'rows', 'checks', 'verdict']);
+    expect(result).toMatchObject({ name: 'late-examples', seed: 1, verdict: 'reproduced' });
+  });
+
+  it('shows table, checks and verdict to people', async () => {
+    const { out } = await run(['experiments', 'late-examples']);
+    expect(out).toContain('ok   slow node: end with it, min: paper 4; here 4\n');
+    expect(out).toMatch(/\nlate-examples: reproduced \(\d+ of \d+ checks hold\)\n/);
+  });
+
+  it('writes plots where it is told to', async () => {
+    const { exitCode, err, cwd } = await run([
+      'experiments',
+      'late-sleep',
+      '--seeds',
+      '1',
+      '--plot',
+      'plots',
+      '--json',
+    ]);
+    expect(exitCode).toBe(0);
+    expect(err).toContain('wrote ');
+    expect((await readdir(join(cwd, 'plots'))).sort()).toEqual([
+      'late-sleep-slow-node-threshold.svg',
+      'late-sleep-slow-task-threshold.svg',
+      'late-sleep-speculative-cap.svg',
+    ]);
+  });
+});
