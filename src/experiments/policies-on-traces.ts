@@ -38,6 +38,7 @@ const policies = [
   'late',
   'early-late',
   'mantri',
+  'dolly',
   'spark',
   'hadoop2',
   'flink',
