@@ -335,6 +335,11 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
     await rm(own, { recursive: true, force: true });
   });
 
+  it('leads a group of its own, so that a terminal that interrupts the command leaves it up', () => {
+    const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(db.pid)], { encoding: 'utf8' });
+    expect(Number(group)).toBe(db.pid);
+  });
+
   it('is gone after close, and leaves its files', async () => {
     const own = await mkdtemp(join(tmpdir(), 'local-dynamodb-close-'));
     const other = await startDynamoDb({ dir: own, engine });

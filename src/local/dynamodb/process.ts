@@ -84,6 +84,8 @@ export async function startDynamoDb(options: DynamoDbOptions): Promise<DynamoDbP
 async function startOn(engine: DynamoDbEngine, dir: string, port: number): Promise<DynamoDbProcess> {
   const child = spawn('/bin/sh', ['-c', WATCHED_EXEC, 'sh', ...commandOf(engine, dir, port)], {
     stdio: ['pipe', 'pipe', 'pipe'],
+    // A group of its own: Ctrl-C in a terminal must not take it away from those who still write their ends to it.
+    detached: true,
   });
   const log = collectLog(child);
   const exited = new Promise<void>((resolve) => {
