@@ -102,6 +102,17 @@ export function describeCloneAdmission(
       });
     });
 
+    it('charges nothing again for clones that have ended since', async () => {
+      const ledger = await make();
+      const a = freshJobId();
+      await ledger.admitClones(a, whole(12), context(0));
+      await ledger.releaseClones(a, 'map', 6);
+      const before = await ledger.view();
+      expect((await ledger.admitClones(a, whole(12), context(5))).units).toBe(0);
+      expect((await ledger.admitClones(a, whole(3), context(5))).units).toBe(2);
+      expect(await ledger.view()).toEqual(before);
+    });
+
     it('lowers a charge as clones end, never raises it, and keeps it through renewals', async () => {
       const ledger = await make();
       const a = freshJobId();

@@ -158,7 +158,7 @@ describe('a job that clones', () => {
   });
 
   it('has clones when a launch was throttled, too', async () => {
-    let refusals = 9;
+    let refusals = 8; // Every launch of the first tick.
     system.onLaunch = async (payload) => {
       if (refusals-- > 0) return 'throttled';
       await system.succeed(payload);
@@ -170,6 +170,11 @@ describe('a job that clones', () => {
       ...copies(maps),
       ...copies(reduces),
     ]);
+    expect(await system.jobs.load(jobId)).toMatchObject({ attempts: { launched: 12, clones: 6, lost: 0 } });
+    // Originals, too, are launched again at once, under their own ids.
+    expect(copies(maps).map((id) => system.launches.filter((each) => each === id).length)).toEqual(
+      Array.from({ length: 8 }, () => 2),
+    );
     await finishJob(system.deps, jobId);
     expect(await system.ledger.view()).toMatchObject({ usedSlots: 0, cloneSlots: 0 });
   });
