@@ -89,7 +89,7 @@ async function runSimulation(path: string | undefined, options: Options, console
       ? await replayOf(options, policy ?? 'outrider', seed, console)
       : await scenarioFrom(resolve(console.cwd, path), policy);
   const metrics = metricsOf(await simulate(scenario, { seed }));
-  if (options.json) writeJson(console, metrics);
+  if (options.json) writeJson(console, { ...metrics, seed: Number(seed) });
   else writeLines(console.out, renderMetrics(metrics, console.outStyle));
 }
 

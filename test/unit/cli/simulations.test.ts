@@ -25,7 +25,7 @@ describe('outrider simulate', () => {
     expect([exitCode, err]).toEqual([0, '']);
     expect(JSON.parse(out)).toEqual({
       policy: 'late',
-      seed: '3',
+      seed: 3,
       jobs: 1,
       failed: 0,
       completionS: { mean: 10, p50: 10, p90: 10, p95: 10, p99: 10 },
