@@ -1,5 +1,5 @@
 import type { JobId } from '../contracts/ids.ts';
-import { jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
+import { attemptMetadata, jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -19,6 +19,20 @@ async function removePrefix(objects: ObjectStore, prefix: ObjectRef): Promise<vo
 
 async function abortUploads(objects: ObjectStore, prefix: ObjectRef): Promise<void> {
   for await (const upload of objects.listUploads(prefix)) await objects.abortUpload(upload);
+}
+
+/**
+ * Takes back what Finish had made visible of a job that then could not end well: its own objects under its output
+ * prefix, by the metadata that names their writer. What others wrote there stays. May be repeated.
+ */
+export async function unpublish(objects: ObjectStore, job: JobRecord): Promise<void> {
+  const output = parseUri(job.output);
+  if (output === undefined) return;
+  for await (const { key } of objects.list(output)) {
+    const writer = (await objects.head({ bucket: output.bucket, key }))?.metadata[attemptMetadata];
+    if (writer === job.jobId || writer?.startsWith(`${job.jobId}/`) === true)
+      await objects.remove(output.bucket, [key]);
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { type DurationMs, epochMs, later } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import { durationMs } from '../contracts/units.ts';
 import type { TaskSpace } from '../ports/attempt-store.ts';
-import { cleanUp } from './end-job.ts';
+import { cleanUp, unpublish } from './end-job.ts';
 import type { FinishDeps } from './finish-job.ts';
 import { findJob } from './query-jobs.ts';
 
@@ -30,7 +30,8 @@ async function stopAttempts(deps: FinishDeps, space: TaskSpace, patienceMs: Dura
 }
 
 /**
- * Ends a job that cannot end well: stops its attempts, records the error, removes what it left. A job whose
+ * Ends a job that cannot end well: stops its attempts, records the error, removes what it left, also parts of its
+ * output that were published before. A job whose
  * cancellation was asked for ends as `cancelled`. May be repeated; a job that has ended keeps its end.
  */
 export async function failJob(
@@ -46,5 +47,8 @@ export async function failJob(
     await deps.jobs.update(jobId, ['submitted', 'running'], { state, endedAt: deps.clock.now(), error });
     deps.log.info(state, { jobId, error });
   }
+  // Asked anew: Finish may have succeeded meanwhile, and then its output stays.
+  const ended = await findJob(deps.jobs, jobId);
+  if (ended.state !== 'succeeded' && ended.startedAt !== undefined) await unpublish(deps.objects, ended);
   await cleanUp(deps, job);
 }

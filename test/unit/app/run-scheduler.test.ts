@@ -64,6 +64,24 @@ describe('runScheduler', () => {
     expect((await system.ledger.view()).usedSlots).toBe(0);
   });
 
+  it('takes back what it has published when it cannot publish all, and leaves what others wrote', async () => {
+    await schedule();
+    const other = { bucket: 'data', key: `output/${jobId}/part-00001` };
+    await system.objects.write(other, Buffer.from('of another'));
+    await expect(finishJob(system.deps, jobId)).rejects.toMatchObject({ name: 'Conflict' });
+    expect(await keys()).toContain(`output/${jobId}/part-00000`);
+    await failJob(system.deps, jobId, { name: 'Conflict', message: 'taken' }, durationMs(5_000));
+    expect(await keys()).toEqual(['in/a', other.key]);
+  });
+
+  it('keeps the output of a job that had ended well when Fail came', async () => {
+    await schedule();
+    await finishJob(system.deps, jobId);
+    await failJob(system.deps, jobId, { name: 'States.Timeout', message: 'late' }, durationMs(5_000));
+    expect(await keys()).toContain(`output/${jobId}/_SUCCESS`);
+    expect(await keys()).toContain(`output/${jobId}/part-00000`);
+  });
+
   it('launches into no more slots than the ledger grants', async () => {
     let live = 0;
     let most = 0;
