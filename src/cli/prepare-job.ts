@@ -70,6 +70,10 @@ function checkBuiltin(input: JobSpecInput): void {
     if (!(error instanceof InvalidInputError)) throw error;
     const message = error.message
       .replace(/^stages\[\d+\](?: \([a-z0-9-]+\): |\.)/, '')
+      .replace(
+        /\boptions\.aggregates\.(\d+)\.as\b/,
+        (_, index: string) => `--agg: the name of item ${String(Number(index) + 1)} (after " as ")`,
+      )
       .replace(/\boptions\.(\w+)/, (text, field: string) => optionOfField[field] ?? text);
     throw new InvalidInputError(message, error.details, { cause: error });
   }

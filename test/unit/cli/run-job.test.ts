@@ -204,6 +204,11 @@ describe('outrider run', () => {
       ['grep', { pattern: '(a' }, 'the pattern "(a" has'],
       ['grep', {}, 'grep needs --pattern'],
       ['groupby', { key: ['k'] }, 'groupby needs --agg: such as "count,sum:amount"'],
+      [
+        'groupby',
+        { key: ['k'], agg: ['count,sum:a,sum:a'] },
+        '--agg: the name of item 2 (after " as ") must be a name that no other column of the result has',
+      ],
       ['join', { right: ['in'] }, 'join needs --left-key'],
       ['gone.json', { input: [] }, 'job spec gone.json cannot be read: there is no such file or directory'],
     ];
