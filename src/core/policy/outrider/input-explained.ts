@@ -1,6 +1,6 @@
 import { medianMsPerByte } from '../../estimate/new-copy.ts';
 import { ranMs } from '../../estimate/progress-rate.ts';
-import type { PolicyView } from '../policy-set.ts';
+import type { PolicyView, StageRuns } from '../policy-set.ts';
 import type { Appraisal, StageAppraisal } from '../mantri/appraise.ts';
 
 /**
@@ -21,4 +21,13 @@ export function slownessForInput(
   if (ordinary === undefined || ordinary <= 0 || task.remMs === undefined || fastest === undefined)
     return undefined;
   return (ranMs(fastest.attempt, view.now) + task.remMs) / (ordinary * task.bytes);
+}
+
+/**
+ * Whether a task reads more than the stage's finished tasks did on the mean. One that does not cannot be slow for
+ * its input, however little slower than ordinary it is. True where nothing has finished.
+ */
+export function readsMore(task: Appraisal, { stage }: StageRuns): boolean {
+  const { readBytes, runMs } = stage.statistics;
+  return runMs.size === 0 || task.bytes > readBytes / runMs.size;
 }

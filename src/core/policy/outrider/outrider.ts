@@ -8,7 +8,7 @@ import { finiteMs } from '../merit.ts';
 import { currentRemainingMs } from '../../estimate/remaining-time.ts';
 import { nodeSlowdowns, nodesInSpell, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
-import { slownessForInput } from './input-explained.ts';
+import { readsMore, slownessForInput } from './input-explained.ts';
 
 /** Most copies at once: few while each takes a waiting task's slot, all spare slots otherwise. */
 function copyCap({ config, slots }: PolicyView): number {
@@ -80,7 +80,8 @@ function proposeForTask(
 ): Proposal | undefined {
   const slowness = slownessForInput(task, stage, view);
   if (slowness === undefined) return undefined;
-  if (slowness <= view.config.outrider.explainedFactor) return explained(task, slowness, runs, view);
+  const isExplained = slowness <= view.config.outrider.explainedFactor && readsMore(task, runs);
+  if (isExplained) return explained(task, slowness, runs, view);
   const beside = duplicate(task, stage, view, elsewhere(task, slow));
   // A restart off a slow node takes a good slot and leaves a bad one: it has to be worth as much as a duplicate.
   const isNeutral = !task.running.copies.some(({ node }) => node !== undefined && slow.includes(node));
