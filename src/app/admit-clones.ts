@@ -8,7 +8,7 @@ import { stragglerProbability, stragglersOfJob } from '../core/policy/dolly/stra
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
-import type { Session } from './run-scheduler.ts';
+import type { Session } from './scheduler-session.ts';
 
 export interface CloneDeps {
   readonly ledger: CapacityLedger;

@@ -2,8 +2,8 @@ import { BrokenInvariantError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { planKey } from '../contracts/keys.ts';
 import { type Plan, planSchema } from '../contracts/plan.ts';
-import type { StageShape } from '../core/model/job-state.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import type { StageShape } from '../core/model/job-view.ts';
 
 /** The written plan of a job. Throws `NotFoundError` before it is planned. */
 export async function loadPlan(objects: ObjectStore, dataBucket: string, jobId: JobId): Promise<Plan> {

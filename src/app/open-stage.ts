@@ -6,8 +6,9 @@ import type { Plan, PlannedInput, StagePlan } from '../contracts/plan.ts';
 import type { TaskResult } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { edgeManifest } from '../core/model/edge-manifest.ts';
-import { type JobState, openStage, stageAt } from '../core/model/job-state.ts';
+import { openStage, stageAt } from '../core/model/job-state.ts';
 import { manifestOf } from '../core/model/plan-stages.ts';
+import type { JobState } from '../core/model/job-view.ts';
 
 type ByteSpan = AttemptPayload['inputs'][number];
 

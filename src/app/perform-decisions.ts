@@ -4,12 +4,12 @@ import { stageKey } from '../contracts/keys.ts';
 import type { Plan } from '../contracts/plan.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
-import type { JobState } from '../core/model/job-state.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../ports/launcher.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { type OpenStage, spansOf } from './open-stage.ts';
+import type { JobState } from '../core/model/job-view.ts';
 
 export interface PerformDeps {
   readonly attempts: AttemptStore;

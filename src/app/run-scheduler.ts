@@ -20,7 +20,7 @@ import type { TickConfig } from '../core/model/tick-config.ts';
 import { stragglersOfJob } from '../core/policy/dolly/straggler-rate.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
-import { createRng, type Rng } from '../lib/rng.ts';
+import { createRng } from '../lib/rng.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
@@ -29,8 +29,9 @@ import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
 import { admitClones, type CloneTick, releaseEndedClones } from './admit-clones.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { prepareStage } from './open-stage.ts';
-import { performDecisions, type PerformDeps, type RunningJob } from './perform-decisions.ts';
+import { performDecisions, type PerformDeps } from './perform-decisions.ts';
 import { findJob } from './query-jobs.ts';
+import type { Residency, Session } from './scheduler-session.ts';
 
 /** Times of the resident scheduler. */
 export interface SchedulerConfig {
@@ -64,12 +65,6 @@ export interface SchedulerDeps extends PerformDeps {
   readonly freeNodes?: (jobId: JobId) => readonly string[] | undefined;
 }
 
-/** Who runs the scheduler, and until when: an invocation and the end of its time. */
-export interface Residency {
-  readonly owner: string;
-  readonly until: EpochMs;
-}
-
 /** Writers' clocks may differ by so much; incremental reads look that far back and drop what they know. */
 const defaultClockSkewMs = durationMs(5_000);
 /** The job's record is brought up to date at most this often. */
@@ -92,26 +87,6 @@ function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig, plan: Plan
     drainMs: durationMs(heartbeatMs * 3 + 5_000),
     decisionsPerTick: limits.decisionsPerTick,
   };
-}
-
-/** One scheduler's hold on a job, from `enterJob` to `leaveJob`. Changed by `runTick` alone. */
-export interface Session extends RunningJob {
-  readonly jobId: JobId;
-  readonly residency: Residency;
-  readonly epoch: number;
-  readonly rng: Rng;
-  readonly tickConfig: TickConfig;
-  version: number;
-  readUntil: EpochMs;
-  leaseUntil: EpochMs;
-  grant: number;
-  /** Copies that the last tick had no slot for. */
-  slotsShort: number;
-  grantUntil: EpochMs;
-  /** What the ledger charges for the clones of each stage, as far as this scheduler knows. */
-  readonly cloneCharges: Map<number, number>;
-  summarizedAt: EpochMs;
-  lastSummary: string;
 }
 
 const lease = (deps: SchedulerDeps, now: EpochMs): EpochMs => later(now, deps.config.leaseMs);

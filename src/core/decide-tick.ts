@@ -3,18 +3,8 @@ import { defaultPolicyConfig } from '../contracts/policy-config.ts';
 import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { CancelReason, Decision, Refusal, TickOutcome } from './model/decision.ts';
-import {
-  addAttempt,
-  type AttemptView,
-  cancelAttempt,
-  cloneStage,
-  isLive,
-  type JobState,
-  loseAttempt,
-  stageAt,
-  type TaskView,
-} from './model/job-state.ts';
-import type { CloneAnswer, StageClones } from './model/stage-clones.ts';
+import { addAttempt, cancelAttempt, cloneStage, loseAttempt, stageAt } from './model/job-state.ts';
+import type { CloneAnswer } from './model/stage-clones.ts';
 import type { TickBudget, TickConfig } from './model/tick-config.ts';
 import { dispose, launchOwed, openLedger } from './policy/arbitrate.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
@@ -23,6 +13,13 @@ import type { PolicyView, Proposal } from './policy/policy-set.ts';
 import { policySetOf } from './policy/policy-sets.ts';
 import { readyAt } from './policy/retry-backoff.ts';
 import { runningTasks } from './policy/running-tasks.ts';
+import {
+  type AttemptView,
+  isLive,
+  type JobState,
+  type StageClones,
+  type TaskView,
+} from './model/job-view.ts';
 
 /** What a tick decides, in the order in which it is to be done. */
 export interface TickDecision {

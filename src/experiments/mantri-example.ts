@@ -1,6 +1,5 @@
 import { attemptIdOf } from '../contracts/ids.ts';
 import type { PolicyConfigInput, PolicySetName } from '../contracts/policy-config.ts';
-import type { AttemptView } from '../core/model/job-state.ts';
 import { duplicate } from '../core/policy/mantri/duplicate.ts';
 import type { RateSamples } from '../core/estimate/new-copy.ts';
 import { emptySorted, insertSorted } from '../lib/sorted-numbers.ts';
@@ -18,6 +17,7 @@ import {
   rounded,
 } from './experiment.ts';
 import { snapshotOf } from './stage-snapshot.ts';
+import type { AttemptView } from '../core/model/job-view.ts';
 
 /** The example's unit of time. */
 const tMs = 60_000;

@@ -1,7 +1,7 @@
 import { invariant } from '../contracts/errors.ts';
-import type { JobState, StageView, TaskView } from '../core/model/job-state.ts';
 import type { JobRun } from './job-scheduler.ts';
 import type { AttemptOutcome, JobOutcome, StageOutcome } from './outcome.ts';
+import type { JobState, StageView, TaskView } from '../core/model/job-view.ts';
 
 /** From the first claim of any attempt of a task to its result; undefined without either. */
 function taskMs(task: TaskView): number | undefined {

@@ -4,13 +4,14 @@ import type { JobSpec } from '../contracts/job-spec.ts';
 import { planKey } from '../contracts/keys.ts';
 import { noAttempts } from '../contracts/records.ts';
 import { epochMs } from '../contracts/units.ts';
-import { enterJob, leaveJob, runTick, type SchedulerDeps, type Session } from '../app/run-scheduler.ts';
+import { enterJob, leaveJob, runTick, type SchedulerDeps } from '../app/run-scheduler.ts';
+import type { Session } from '../app/scheduler-session.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
-import { isLive } from '../core/model/job-state.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
 import type { Scenario } from './scenario.ts';
 import { planOf, type SimJob } from './sim-job.ts';
+import { isLive } from '../core/model/job-view.ts';
 
 /** A job in the hands of its scheduler. */
 export interface JobRun {

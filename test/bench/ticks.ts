@@ -10,12 +10,12 @@ import {
   applyAttempt,
   applyResult,
   createJobState,
-  type JobState,
   openStage,
 } from '../../src/core/model/job-state.ts';
 import { policySets } from '../../src/core/policy/policy-sets.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { attemptRecord, resultOf, tickConfig } from '../support/job-states.ts';
+import type { JobState } from '../../src/core/model/job-view.ts';
 
 const nowMs = 400_000;
 

@@ -6,12 +6,12 @@ import {
   applyAttempt,
   applyResult,
   createJobState,
-  type JobState,
   openStage,
 } from '../../src/core/model/job-state.ts';
 import type { PolicyView, Proposal } from '../../src/core/policy/policy-set.ts';
 import { runningTasks } from '../../src/core/policy/running-tasks.ts';
 import { attemptRecord, resultOf } from './job-states.ts';
+import type { JobState } from '../../src/core/model/job-view.ts';
 
 /** The time at which a built view is looked at. */
 export const nowMs = 100_000_000;

@@ -11,14 +11,13 @@ import {
   applyAttempt,
   applyResult,
   createJobState,
-  type JobState,
-  type LaunchOrder,
   openStage,
   withdrawAttempt,
 } from '../../src/core/model/job-state.ts';
 import type { TickBudget, TickConfig } from '../../src/core/model/tick-config.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { attemptRecord, resultOf } from './job-states.ts';
+import type { JobState, LaunchOrder } from '../../src/core/model/job-view.ts';
 
 /** One stage on nodes with slots, in fixed steps of time: enough to follow the papers' examples by hand. */
 export interface Toy {

@@ -1,5 +1,5 @@
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
-import type { AttemptView } from '../model/job-state.ts';
+import type { AttemptView } from '../model/job-view.ts';
 
 /** How the simple exponential estimator smooths. */
 export interface Smoothing {

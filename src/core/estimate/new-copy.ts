@@ -5,9 +5,9 @@ import {
   quantileIn,
   type SortedNumbers,
 } from '../../lib/sorted-numbers.ts';
-import type { AttemptView, StageView } from '../model/job-state.ts';
 import { meanMs } from '../model/stage-statistics.ts';
 import { reportedMs } from './progress-rate.ts';
+import type { AttemptView, StageView } from '../model/job-view.ts';
 
 /** How long a byte takes in a stage: samples of finished and of running attempts, both ascending. */
 export interface RateSamples {

@@ -1,4 +1,4 @@
-import type { ProgressReport } from '../model/stage-statistics.ts';
+import type { ProgressReport } from '../model/job-view.ts';
 
 /** How far a task is in its phases: time spent in each finished one, then the fraction and time of the current. */
 export interface PhaseTimes {

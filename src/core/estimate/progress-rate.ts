@@ -1,5 +1,5 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
-import type { AttemptView } from '../model/job-state.ts';
+import type { AttemptView } from '../model/job-view.ts';
 
 /** How far an attempt is in [0, 1]: the share of its input that it has read. Undefined while its input is unknown. */
 export function scoreOf({ progress }: AttemptView): number | undefined {

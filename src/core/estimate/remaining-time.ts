@@ -1,7 +1,6 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
-import type { AttemptView } from '../model/job-state.ts';
-import type { ProgressReport } from '../model/stage-statistics.ts';
 import { ranMs, reportedMs } from './progress-rate.ts';
+import type { AttemptView, ProgressReport } from '../model/job-view.ts';
 
 /** On what terms time left is estimated. */
 export interface RemainingTerms {

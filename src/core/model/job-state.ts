@@ -1,112 +1,25 @@
 import { invariant } from '../../contracts/errors.ts';
 import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.ts';
-import type { AttemptRecord, AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
+import type { AttemptRecord, AttemptState, Failure, TaskResult } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { LaunchReason } from './decision.ts';
-import type { StageClones } from './stage-clones.ts';
 import {
   createStageStatistics,
   keepReport,
-  type NodeView,
-  type ProgressReport,
   recordClaim,
   recordFinish,
   recordNode,
-  type StageStatistics,
 } from './stage-statistics.ts';
-
-/** In which order tasks of a stage are first launched; ties of size by index. */
-export type LaunchOrder = 'largest-first' | 'by-index';
-
-/** A stage as policies know it: how many tasks, what they read, which stages come before. */
-export interface StageShape {
-  readonly name: string;
-  readonly tasks: number;
-  /** Places in the job's stages, each earlier than this one. */
-  readonly upstream: readonly number[];
-  /** Bytes each task reads from sources; what it reads from stages is added when the stage opens. */
-  readonly sourceBytes: readonly number[];
-}
-
-/** An attempt as policies see it. */
-export interface AttemptView {
-  readonly id: AttemptId;
-  readonly stage: number;
-  readonly task: number;
-  readonly number: number;
-  readonly reason: LaunchReason;
-  state: AttemptState;
-  cancelOrdered: boolean;
-  /** All times but the worker's own (`claimedAt`, `endedAt`) are the scheduler's clock. */
-  launchedAt: EpochMs;
-  /** When the scheduler last saw a change of it: silence is counted from here, whatever the worker's clock says. */
-  seenAt: EpochMs;
-  changedAt: EpochMs;
-  claimedAt?: EpochMs;
-  endedAt?: EpochMs;
-  node?: string;
-  zone?: string;
-  progress?: Progress;
-  failure?: Failure;
-  /** Its progress over time, oldest first; thinned out where it is long. */
-  readonly reports: ProgressReport[];
-}
-
-export interface TaskView {
-  readonly stage: number;
-  readonly index: number;
-  inputBytes: number;
-  readonly attempts: AttemptView[];
-  /** Failed and lost attempts: what the limit of attempts counts. */
-  failures: number;
-  /** Not launched again before this time. */
-  notBefore: EpochMs;
-  result?: TaskResult;
-  /** Whether the winning attempt has been taken into the statistics. */
-  measured: boolean;
-}
-
-export interface StageView {
-  readonly shape: StageShape;
-  readonly index: number;
-  readonly tasks: readonly TaskView[];
-  /** `waiting` for its inputs, then `open` until every task has a result. */
-  state: 'waiting' | 'open' | 'done';
-  done: number;
-  readonly statistics: StageStatistics;
-  /** Indices of tasks in the order in which they are first launched. */
-  order: readonly number[];
-  /** Every task before this place of `order` has an attempt. */
-  nextFirst: number;
-  /** Tasks of the open stage that have no attempt yet. */
-  unstarted: number;
-  /** Launched before, now without a live attempt and without a result. */
-  readonly retryable: Set<TaskView>;
-  /** How it is cloned; absent where it is not. */
-  clones?: StageClones;
-  openedAt?: EpochMs;
-  doneAt?: EpochMs;
-}
-
-/**
- * The state of a job. Owned and changed only by the functions of this file; policies read it. It is changed in
- * place, since a tick must cost what changed: copying 10,000 tasks for one heartbeat would not.
- */
-export interface JobState {
-  readonly stages: readonly StageView[];
-  /** Attempts that hold a slot: launched or running. */
-  readonly live: Set<AttemptView>;
-  readonly attempts: Map<AttemptId, AttemptView>;
-  readonly launchOrder: LaunchOrder;
-  /** Where attempts ran, by node. */
-  readonly nodes: Map<string, NodeView>;
-  /** Tasks that got a result since the last tick: their other attempts are to be cancelled. */
-  readonly justDone: TaskView[];
-  /** The first failure that no retry can mend. */
-  fatal?: { readonly stage: string; readonly task: number; readonly failure: Failure };
-  /** When the last task was committed. */
-  doneAt?: EpochMs;
-}
+import {
+  type AttemptView,
+  isLive,
+  type JobState,
+  type LaunchOrder,
+  type StageClones,
+  type StageShape,
+  type StageView,
+  type TaskView,
+} from './job-view.ts';
 
 const never = 0 as EpochMs;
 
@@ -159,10 +72,6 @@ export function taskAt(state: JobState, stage: number, index: number): TaskView 
   invariant(task !== undefined, 'no such task', { stage, index });
   return task;
 }
-
-/** Whether an attempt occupies a slot. */
-export const isLive = (attempt: AttemptView): boolean =>
-  attempt.state === 'launched' || attempt.state === 'running';
 
 /** The id of the next attempt of a task. */
 export const nextAttemptId = (state: JobState, task: TaskView): AttemptId =>

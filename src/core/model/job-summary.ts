@@ -2,7 +2,7 @@ import type { StagePlan } from '../../contracts/plan.ts';
 import type { AttemptCounts, StageSummary } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { attemptDollars } from './cost.ts';
-import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from './job-state.ts';
+import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from './job-view.ts';
 
 /** What a job has come to so far: the changing part of its record. */
 export interface JobSummary {

@@ -1,14 +1,6 @@
 import type { CloneRefusal } from './clone-admission.ts';
 import type { Facts } from './decision.ts';
-import { type AttemptView, isLive, type StageView, type TaskView } from './job-state.ts';
-
-/** How a stage is cloned, decided once, before its first task is launched. */
-export interface StageClones {
-  /** Copies of each cloned task, the original included: at least 2. */
-  readonly copies: number;
-  /** How many of its tasks are cloned: the first in the order of launches. All of them under all or nothing. */
-  readonly tasks: number;
-}
+import { type AttemptView, isLive, type StageClones, type StageView, type TaskView } from './job-view.ts';
 
 /** What became of clones that were asked for. */
 export interface CloneAnswer {

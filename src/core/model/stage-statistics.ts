@@ -1,55 +1,6 @@
 import { durationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
-import { emptySorted, insertSorted, type SortedNumbers } from '../../lib/sorted-numbers.ts';
-import type { AttemptView, TaskView } from './job-state.ts';
-
-/** A sum and of how many: its mean is taken where it is read. */
-export interface Tally {
-  sumMs: number;
-  count: number;
-}
-
-/** What the finished attempts of a stage tell, kept up to date as they finish, so that a tick need not look at them. */
-export interface StageStatistics {
-  /** From claim to end of each winning attempt, on its worker's clock. */
-  readonly runMs: SortedNumbers;
-  /** From launch to end of the same, which includes queueing and cold start. */
-  readonly sinceLaunchMs: SortedNumbers;
-  /** Run time per input byte of the same; a task without input counts as one byte. */
-  readonly msPerByte: SortedNumbers;
-  /** Input bytes of the same. */
-  readBytes: number;
-  /** From the decision to launch until the claim. */
-  readonly lag: Tally;
-  /** From all input read until the end, where a report lay between. */
-  readonly wrapUp: Tally;
-  /** Winners of late, at most `recentLimit`: their reports show how time spreads over a task. */
-  readonly recent: AttemptView[];
-  /** When the last backup was launched. */
-  lastBackupAt?: EpochMs;
-}
-
-/** How fast a node did a task. */
-export interface NodeSample {
-  /** Place of the task's stage. */
-  readonly stage: number;
-  readonly msPerByte: number;
-}
-
-/** An execution environment and what it has done. */
-export interface NodeView {
-  readonly id: string;
-  zone?: string;
-  /** Winning attempts that ran here. */
-  finished: number;
-  /** Its last winners, at most `nodeSampleLimit`, the newest last. */
-  readonly recent: NodeSample[];
-}
-
-/** How far an attempt was, after how much time of its own. */
-export interface ProgressReport {
-  readonly workedMs: number;
-  readonly bytesRead: number;
-}
+import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
+import type { AttemptView, NodeView, ProgressReport, StageStatistics, Tally, TaskView } from './job-view.ts';
 
 /** Reports kept of one attempt: the newest in full, older ones thinned out. */
 const reportLimit = 24;

@@ -1,7 +1,7 @@
 import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
 import type { DurationMs } from '../../contracts/units.ts';
 import type { CloneAnswer } from './stage-clones.ts';
-import type { LaunchOrder } from './job-state.ts';
+import type { LaunchOrder } from './job-view.ts';
 
 /** Times and limits by which a tick decides. */
 export interface TickConfig {

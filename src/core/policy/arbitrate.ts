@@ -1,9 +1,10 @@
 import { type AttemptId, attemptIdOf, type TaskId, taskIdOf } from '../../contracts/ids.ts';
 import type { Decision, Facts, LaunchReason, Refusal, RefusalReason } from '../model/decision.ts';
-import { type AttemptView, isLive, type JobState, stageAt, type TaskView } from '../model/job-state.ts';
+import { stageAt } from '../model/job-state.ts';
 import type { OwedLaunch } from './owed-launches.ts';
 import type { PolicyView, Proposal } from './policy-set.ts';
 import { runningBackups } from './running-tasks.ts';
+import { type AttemptView, isLive, type JobState, type TaskView } from '../model/job-view.ts';
 
 /** Proposals refused that one tick logs. */
 const refusalLimit = 20;

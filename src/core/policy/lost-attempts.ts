@@ -1,7 +1,7 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { Decision, LossReason } from '../model/decision.ts';
-import type { AttemptView, JobState } from '../model/job-state.ts';
 import type { TickConfig } from '../model/tick-config.ts';
+import type { AttemptView, JobState } from '../model/job-view.ts';
 
 /**
  * Attempts to give up: launched and never claimed within the claim lease (asynchronous invocations may be lost),

@@ -1,4 +1,4 @@
-import type { JobState, TaskView } from '../model/job-state.ts';
+import type { JobState, TaskView } from '../model/job-view.ts';
 
 /** A task that is owed an attempt. */
 export interface OwedLaunch {

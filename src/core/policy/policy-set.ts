@@ -1,9 +1,15 @@
 import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { Facts, RefusalReason } from '../model/decision.ts';
-import type { AttemptView, JobState, LaunchOrder, StageView, TaskView } from '../model/job-state.ts';
-import type { StageClones } from '../model/stage-clones.ts';
 import type { CloneOutlook, CloneWish } from './dolly/clone-wishes.ts';
+import type {
+  AttemptView,
+  JobState,
+  LaunchOrder,
+  StageClones,
+  StageView,
+  TaskView,
+} from '../model/job-view.ts';
 
 /** A task without a result and its attempts that run and were not told to stop, in the order of their numbers. */
 export interface RunningTask {

@@ -18,9 +18,21 @@ const none: PolicySet = { name: 'none', launchOrder: 'largest-first', propose: (
 
 /** Policy sets by name. */
 export const policySets: ReadonlyMap<PolicySetName, PolicySet> = new Map(
-  [none, hadoop, dryad, mapreduce, late, earlyLate, mantri, dolly, spark, hadoop2, flink, cubed, outrider].map(
-    (set) => [set.name, set],
-  ),
+  [
+    none,
+    hadoop,
+    dryad,
+    mapreduce,
+    late,
+    earlyLate,
+    mantri,
+    dolly,
+    spark,
+    hadoop2,
+    flink,
+    cubed,
+    outrider,
+  ].map((set) => [set.name, set]),
 );
 
 /** The policy set of a name; `none` without one. A name that is not built is our bug: specs are checked before. */

@@ -1,7 +1,7 @@
 import { durationMs, type DurationMs, epochMs, type EpochMs, later } from '../../contracts/units.ts';
 import type { Rng } from '../../lib/rng.ts';
-import type { TaskView } from '../model/job-state.ts';
 import type { TickConfig } from '../model/tick-config.ts';
+import type { TaskView } from '../model/job-view.ts';
 
 /**
  * How long a task waits after its `failures`-th failure: exponential with full jitter, so that tasks that failed

@@ -1,6 +1,6 @@
 import type { AttemptId } from '../../contracts/ids.ts';
-import { type AttemptView, isLive, type JobState, type TaskView } from '../model/job-state.ts';
 import type { RunningTask, StageRuns } from './policy-set.ts';
+import { type AttemptView, isLive, type JobState, type TaskView } from '../model/job-view.ts';
 
 /** Attempts of a task that run, were not told to stop, and are not among those given up, by number. */
 function copiesOf(task: TaskView, lost: ReadonlySet<AttemptId>): RunningTask['copies'] | undefined {

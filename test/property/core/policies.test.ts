@@ -4,10 +4,10 @@ import { attemptParts, taskOf } from '../../../src/contracts/ids.ts';
 import type { PolicyConfigInput, PolicySetName } from '../../../src/contracts/policy-config.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { decideTick } from '../../../src/core/decide-tick.ts';
-import { isLive, type JobState } from '../../../src/core/model/job-state.ts';
 import { policySets } from '../../../src/core/policy/policy-sets.ts';
 import { createRng } from '../../../src/lib/rng.ts';
 import { runToy, type Toy } from '../../support/toy-cluster.ts';
+import { isLive, type JobState } from '../../../src/core/model/job-view.ts';
 
 /** Thresholds that let every rule act within seconds, since the jobs here are short. */
 const eager: PolicyConfigInput = {

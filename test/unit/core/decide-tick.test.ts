@@ -5,13 +5,13 @@ import {
   applyAttempt,
   applyResult,
   createJobState,
-  type JobState,
   openStage,
   withdrawAttempt,
 } from '../../../src/core/model/job-state.ts';
 import { slotDemand } from '../../../src/core/policy/owed-launches.ts';
 import { createRng } from '../../../src/lib/rng.ts';
 import { attempt, attemptRecord, failure, resultOf, tickConfig } from '../../support/job-states.ts';
+import type { JobState } from '../../../src/core/model/job-view.ts';
 
 const at = epochMs;
 const rng = createRng('job');

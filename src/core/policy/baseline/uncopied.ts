@@ -1,9 +1,9 @@
 import { elapsedMs } from '../../../contracts/units.ts';
 import { ranMs, scoreOf } from '../../estimate/progress-rate.ts';
-import type { AttemptView, TaskView } from '../../model/job-state.ts';
 import type { Facts } from '../../model/decision.ts';
 import { finiteMs } from '../merit.ts';
 import type { PolicyView, Proposal, StageRuns } from '../policy-set.ts';
+import type { AttemptView, TaskView } from '../../model/job-view.ts';
 
 /** A task with one running attempt. */
 export interface Uncopied {

@@ -1,11 +1,12 @@
 import type { PolicyConfig } from '../../../contracts/policy-config.ts';
 import type { CloneAdmission, CloneRequest } from '../../model/clone-admission.ts';
 import type { Facts } from '../../model/decision.ts';
-import { type JobState, stageAt, type StageView } from '../../model/job-state.ts';
-import { type CloneAnswer, owedClones, type StageClones } from '../../model/stage-clones.ts';
+import { stageAt } from '../../model/job-state.ts';
+import { type CloneAnswer, owedClones } from '../../model/stage-clones.ts';
 import { slotDemand } from '../owed-launches.ts';
 import { chargeOf } from './admission.ts';
 import { cloneCount, phaseClones } from './clone-count.ts';
+import type { JobState, StageClones, StageView } from '../../model/job-view.ts';
 
 /** What is known when a phase is about to start. */
 export interface CloneOutlook {

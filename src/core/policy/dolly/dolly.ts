@@ -1,9 +1,9 @@
-import type { LaunchOrder } from '../../model/job-state.ts';
-import { clonedTasks, owedCopies, type StageClones } from '../../model/stage-clones.ts';
+import { clonedTasks, owedCopies } from '../../model/stage-clones.ts';
 import { late } from '../late/late.ts';
 import { mantri } from '../mantri/mantri.ts';
 import type { PolicySet, PolicyView, Proposal } from '../policy-set.ts';
 import { cloneWishes } from './clone-wishes.ts';
+import type { LaunchOrder, StageClones } from '../../model/job-view.ts';
 
 /** Clones come before any backup, whatever that gains: their slots are admitted. */
 const firstOfAll = Number.MAX_SAFE_INTEGER;

@@ -1,7 +1,7 @@
 import { median } from '../../../lib/quantiles.ts';
 import { elapsedMs } from '../../../contracts/units.ts';
-import type { AttemptView, JobState, StageView } from '../../model/job-state.ts';
 import { addTallies, noStragglers, type StragglerTally } from '../../model/straggler-tally.ts';
+import type { AttemptView, JobState, StageView } from '../../model/job-view.ts';
 
 /** A phase with fewer measured copies has no median worth the name. */
 const leastCopies = 3;

@@ -5,8 +5,8 @@ import {
   type PhaseTimes,
 } from '../../estimate/phase-aware.ts';
 import { ranMs, reportedMs, scoreOf, timeLeftMs } from '../../estimate/progress-rate.ts';
-import type { AttemptView, TaskView } from '../../model/job-state.ts';
 import type { PolicyView, StageRuns } from '../policy-set.ts';
+import type { AttemptView, TaskView } from '../../model/job-view.ts';
 
 /** A running task as LATE weighs it. */
 export interface LateTask {

@@ -3,9 +3,9 @@ import { quantileIn, quantileOf } from '../../../lib/sorted-numbers.ts';
 import { newCopyMs, type RateSamples, rateSamples } from '../../estimate/new-copy.ts';
 import { ranMs, reportedMs, scoreOf } from '../../estimate/progress-rate.ts';
 import { type RemainingTerms, remainingMs } from '../../estimate/remaining-time.ts';
-import type { AttemptView } from '../../model/job-state.ts';
 import { meanMs, workBytes } from '../../model/stage-statistics.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
+import type { AttemptView } from '../../model/job-view.ts';
 
 /** A copy with its t_rem: infinite where it has not begun. */
 export interface AppraisedCopy {

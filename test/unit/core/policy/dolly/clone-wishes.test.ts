@@ -8,7 +8,6 @@ import {
   applyResult,
   cloneStage,
   createJobState,
-  type JobState,
   openStage,
   stageAt,
 } from '../../../../../src/core/model/job-state.ts';
@@ -16,6 +15,7 @@ import { addedCopies, chargeLeft, owedClones } from '../../../../../src/core/mod
 import { answerOf, type CloneWish, cloneWishes } from '../../../../../src/core/policy/dolly/clone-wishes.ts';
 import { stragglersOf } from '../../../../../src/core/policy/dolly/straggler-rate.ts';
 import { attempt, attemptRecord, resultOf } from '../../../../support/job-states.ts';
+import type { JobState } from '../../../../../src/core/model/job-view.ts';
 
 const now = epochMs(0);
 const outlook = (config: Partial<PolicyConfig['dolly']> = {}) => ({

@@ -1,0 +1,31 @@
+import type { JobId } from '../contracts/ids.ts';
+import type { EpochMs } from '../contracts/units.ts';
+import type { TickConfig } from '../core/model/tick-config.ts';
+import type { Rng } from '../lib/rng.ts';
+import type { RunningJob } from './perform-decisions.ts';
+
+/** Who runs the scheduler, and until when: an invocation and the end of its time. */
+export interface Residency {
+  readonly owner: string;
+  readonly until: EpochMs;
+}
+
+/** One scheduler's hold on a job, from `enterJob` to `leaveJob`. Changed by `runTick` alone. */
+export interface Session extends RunningJob {
+  readonly jobId: JobId;
+  readonly residency: Residency;
+  readonly epoch: number;
+  readonly rng: Rng;
+  readonly tickConfig: TickConfig;
+  version: number;
+  readUntil: EpochMs;
+  leaseUntil: EpochMs;
+  grant: number;
+  /** Copies that the last tick had no slot for. */
+  slotsShort: number;
+  grantUntil: EpochMs;
+  /** What the ledger charges for the clones of each stage, as far as this scheduler knows. */
+  readonly cloneCharges: Map<number, number>;
+  summarizedAt: EpochMs;
+  lastSummary: string;
+}

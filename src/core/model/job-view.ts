@@ -1,0 +1,159 @@
+import type { AttemptId } from '../../contracts/ids.ts';
+import type { AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
+import type { EpochMs } from '../../contracts/units.ts';
+import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
+import type { LaunchReason } from './decision.ts';
+
+/** A sum and of how many: its mean is taken where it is read. */
+export interface Tally {
+  sumMs: number;
+  count: number;
+}
+
+/** What the finished attempts of a stage tell, kept up to date as they finish, so that a tick need not look at them. */
+export interface StageStatistics {
+  /** From claim to end of each winning attempt, on its worker's clock. */
+  readonly runMs: SortedNumbers;
+  /** From launch to end of the same, which includes queueing and cold start. */
+  readonly sinceLaunchMs: SortedNumbers;
+  /** Run time per input byte of the same; a task without input counts as one byte. */
+  readonly msPerByte: SortedNumbers;
+  /** Input bytes of the same. */
+  readBytes: number;
+  /** From the decision to launch until the claim. */
+  readonly lag: Tally;
+  /** From all input read until the end, where a report lay between. */
+  readonly wrapUp: Tally;
+  /** Winners of late, at most `recentLimit`: their reports show how time spreads over a task. */
+  readonly recent: AttemptView[];
+  /** When the last backup was launched. */
+  lastBackupAt?: EpochMs;
+}
+
+/** How fast a node did a task. */
+export interface NodeSample {
+  /** Place of the task's stage. */
+  readonly stage: number;
+  readonly msPerByte: number;
+}
+
+/** An execution environment and what it has done. */
+export interface NodeView {
+  readonly id: string;
+  zone?: string;
+  /** Winning attempts that ran here. */
+  finished: number;
+  /** Its last winners, at most `nodeSampleLimit`, the newest last. */
+  readonly recent: NodeSample[];
+}
+
+/** How far an attempt was, after how much time of its own. */
+export interface ProgressReport {
+  readonly workedMs: number;
+  readonly bytesRead: number;
+}
+
+/** How a stage is cloned, decided once, before its first task is launched. */
+export interface StageClones {
+  /** Copies of each cloned task, the original included: at least 2. */
+  readonly copies: number;
+  /** How many of its tasks are cloned: the first in the order of launches. All of them under all or nothing. */
+  readonly tasks: number;
+}
+
+/** In which order tasks of a stage are first launched; ties of size by index. */
+export type LaunchOrder = 'largest-first' | 'by-index';
+
+/** A stage as policies know it: how many tasks, what they read, which stages come before. */
+export interface StageShape {
+  readonly name: string;
+  readonly tasks: number;
+  /** Places in the job's stages, each earlier than this one. */
+  readonly upstream: readonly number[];
+  /** Bytes each task reads from sources; what it reads from stages is added when the stage opens. */
+  readonly sourceBytes: readonly number[];
+}
+
+/** An attempt as policies see it. */
+export interface AttemptView {
+  readonly id: AttemptId;
+  readonly stage: number;
+  readonly task: number;
+  readonly number: number;
+  readonly reason: LaunchReason;
+  state: AttemptState;
+  cancelOrdered: boolean;
+  /** All times but the worker's own (`claimedAt`, `endedAt`) are the scheduler's clock. */
+  launchedAt: EpochMs;
+  /** When the scheduler last saw a change of it: silence is counted from here, whatever the worker's clock says. */
+  seenAt: EpochMs;
+  changedAt: EpochMs;
+  claimedAt?: EpochMs;
+  endedAt?: EpochMs;
+  node?: string;
+  zone?: string;
+  progress?: Progress;
+  failure?: Failure;
+  /** Its progress over time, oldest first; thinned out where it is long. */
+  readonly reports: ProgressReport[];
+}
+
+export interface TaskView {
+  readonly stage: number;
+  readonly index: number;
+  inputBytes: number;
+  readonly attempts: AttemptView[];
+  /** Failed and lost attempts: what the limit of attempts counts. */
+  failures: number;
+  /** Not launched again before this time. */
+  notBefore: EpochMs;
+  result?: TaskResult;
+  /** Whether the winning attempt has been taken into the statistics. */
+  measured: boolean;
+}
+
+export interface StageView {
+  readonly shape: StageShape;
+  readonly index: number;
+  readonly tasks: readonly TaskView[];
+  /** `waiting` for its inputs, then `open` until every task has a result. */
+  state: 'waiting' | 'open' | 'done';
+  done: number;
+  readonly statistics: StageStatistics;
+  /** Indices of tasks in the order in which they are first launched. */
+  order: readonly number[];
+  /** Every task before this place of `order` has an attempt. */
+  nextFirst: number;
+  /** Tasks of the open stage that have no attempt yet. */
+  unstarted: number;
+  /** Launched before, now without a live attempt and without a result. */
+  readonly retryable: Set<TaskView>;
+  /** How it is cloned; absent where it is not. */
+  clones?: StageClones;
+  openedAt?: EpochMs;
+  doneAt?: EpochMs;
+}
+
+/**
+ * The state of a job. Owned and changed only by the functions of `job-state.ts`; policies read it. It is changed in
+ * place, since a tick must cost what changed: copying 10,000 tasks for one heartbeat would not.
+ */
+export interface JobState {
+  readonly stages: readonly StageView[];
+  /** Attempts that hold a slot: launched or running. */
+  readonly live: Set<AttemptView>;
+  readonly attempts: Map<AttemptId, AttemptView>;
+  readonly launchOrder: LaunchOrder;
+  /** Where attempts ran, by node. */
+  readonly nodes: Map<string, NodeView>;
+  /** Tasks that got a result since the last tick: their other attempts are to be cancelled. */
+  readonly justDone: TaskView[];
+  /** The first failure that no retry can mend. */
+  fatal?: { readonly stage: string; readonly task: number; readonly failure: Failure };
+  /** When the last task was committed. */
+  doneAt?: EpochMs;
+}
+
+/** Whether an attempt occupies a slot. */
+export const isLive = (attempt: AttemptView): boolean =>
+  attempt.state === 'launched' || attempt.state === 'running';
