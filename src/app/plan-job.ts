@@ -1,4 +1,4 @@
-import { ConflictError, InvalidInputError, JobFailedError } from '../contracts/errors.ts';
+import { ConflictError, InvalidInputError, JobFailedError, NotFoundError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { isSource, type SourceInput } from '../contracts/job-spec.ts';
 import { type ObjectRef, parseUri, planKey, stageKey, uriOf } from '../contracts/keys.ts';
@@ -44,6 +44,14 @@ async function objectsOf(objects: ObjectStore, uri: string, field: string): Prom
   return found;
 }
 
+/** A listing fails where the bucket itself is not there: the user's mistake, and theirs to find by the field. */
+function blame(field: string, uri: string): (cause: unknown) => never {
+  return (cause) => {
+    if (!(cause instanceof NotFoundError)) throw cause;
+    throw new InvalidInputError(`${field}: there is no bucket for ${uri}`, { field }, { cause });
+  };
+}
+
 async function sourceObjects(
   objects: ObjectStore,
   input: SourceInput,
@@ -51,7 +59,9 @@ async function sourceObjects(
 ): Promise<SourceObject[]> {
   const lists = [];
   for (const [place, uri] of input.s3.entries())
-    lists.push(await objectsOf(objects, uri, `${field}.s3[${place}]`));
+    lists.push(
+      await objectsOf(objects, uri, `${field}.s3[${place}]`).catch(blame(`${field}.s3[${place}]`, uri)),
+    );
   return lists.flat();
 }
 

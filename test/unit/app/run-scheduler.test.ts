@@ -5,6 +5,7 @@ import { finishJob } from '../../../src/app/finish-job.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
 import { runScheduler } from '../../../src/app/run-scheduler.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
+import { NotFoundError } from '../../../src/contracts/errors.ts';
 import { type JobId, taskOf } from '../../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
@@ -359,6 +360,19 @@ describe('planJob', () => {
     await expect(planJob(system, lost.jobId)).rejects.toThrow(
       'stages[0].inputs[0].s3[0]: there is no object s3://data/none',
     );
+    const noBucket = {
+      ...system.deps,
+      objects: Object.assign(Object.create(system.objects) as typeof system.objects, {
+        list: async function* ({ key }: { key: string }) {
+          if (key === 'in/') throw new NotFoundError('list: no such bucket');
+        },
+      }),
+    };
+    const nowhere = await submitJob(system, { spec, clientToken: 'nowhere' });
+    await expect(planJob(noBucket, nowhere.jobId)).rejects.toMatchObject({
+      name: 'InvalidInput',
+      message: 'stages[0].inputs[0].s3[0]: there is no bucket for s3://data/in/',
+    });
     const taken = await submitJob(system, { spec: { ...spec, output: 's3://data/in/' } });
     await expect(planJob(system, taken.jobId)).rejects.toThrow(
       'output must be an empty prefix, but s3://data/in/a is there',
