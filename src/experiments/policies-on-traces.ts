@@ -1,4 +1,5 @@
 import type { PolicySetName } from '../contracts/policy-config.ts';
+import { mean } from '../lib/quantiles.ts';
 import { createRng } from '../lib/rng.ts';
 import type { TraceFormat } from '../traces/trace-formats.ts';
 import { claim } from './checks.ts';
@@ -51,14 +52,17 @@ const nearly = 0.01;
 
 interface TraceGains {
   readonly format: TraceFormat;
+  /** Means over seeds and phases. */
   readonly stretch: number;
+  readonly slots: number;
   readonly phases: number;
   readonly gains: ReadonlyMap<Scheme, readonly Gain[]>;
 }
 
 async function gainsOn(format: TraceFormat, { seeds, traces }: ExperimentInput): Promise<TraceGains> {
   const gains = new Map<Scheme, Gain[]>(schemes.map((scheme) => [scheme, []]));
-  let [stretch, count] = [1, 0];
+  const stretches: number[] = [];
+  const slots: number[] = [];
   for (const seed of seeds) {
     const found = tracePhases(format, traces.get(format) ?? [], {
       limits,
@@ -66,10 +70,10 @@ async function gainsOn(format: TraceFormat, { seeds, traces }: ExperimentInput):
     });
     const comparison = await comparePhases(found.phases, policies);
     for (const scheme of schemes) gains.get(scheme)?.push(gainOf(comparison, scheme));
-    stretch = found.stretch;
-    count += found.phases.length;
+    stretches.push(found.stretch);
+    slots.push(...found.phases.map((phase) => phase.slots));
   }
-  return { format, stretch, phases: count, gains };
+  return { format, stretch: mean(stretches) ?? 1, slots: mean(slots) ?? 0, phases: slots.length, gains };
 }
 
 const percent = (value: number | undefined): string =>
@@ -91,23 +95,41 @@ function bestOf(of: (scheme: Scheme) => Gain): {
   return { time: best(({ time }) => time), resources: best(({ resources }) => resources ?? -Infinity) };
 }
 
+/** LATE copies the slowest quarter of what runs, however even; native only what falls a fifth behind the mean. */
+const whyNotLeaner = (late: Gain, hadoop: Gain): string =>
+  `; not leaner here: tasks are even, of which LATE copies the slowest quarter (${late.copiesPerTask.toFixed(3)} copies a task) and native those a fifth behind the mean (${hadoop.copiesPerTask.toFixed(3)})`;
+
+/** Single policies that are ahead of a policy by more than a point, in time or in resources; `-` if none is. */
+function aheadOf(policy: Scheme, of: (scheme: Scheme) => Gain): string {
+  const own = of(policy);
+  const ahead = policies.filter((each) => {
+    const other = of(each);
+    return (
+      each !== 'outrider' &&
+      (other.time > own.time + nearly || (other.resources ?? -Infinity) > (own.resources ?? 0) + nearly)
+    );
+  });
+  return ahead.length === 0 ? '-' : ahead.join(' ');
+}
+
 function checksOf({ format, gains }: TraceGains): Check[] {
   const of = (scheme: Scheme): Gain => meanGain(gains.get(scheme) ?? []);
   const [mantri, late, hadoop, outrider] = [of('mantri'), of('late'), of('hadoop'), of('outrider')];
   const best = bestOf(of);
   const [fastest, leanest] = [of(best.time), of(best.resources)];
+  const isLeaner = (late.resources ?? 0) > (hadoop.resources ?? 0);
   return [
     claim(`${format}: Mantri against LATE`, {
       paper: 'faster, fewer resources',
       got: `${summary(mantri)} against ${summary(late)} less than none`,
-      rule: 'both, by a point at worst',
-      ok: mantri.time >= late.time - nearly && (mantri.resources ?? 0) >= (late.resources ?? 0) - nearly,
+      rule: 'both',
+      ok: mantri.time > late.time && (mantri.resources ?? 0) > (late.resources ?? 0),
     }),
     claim(`${format}: LATE against Hadoop`, {
       paper: 'about as fast, fewer resources',
       got: `${summary(late)} against ${summary(hadoop)} less than none`,
-      rule: 'time within 5 points, resources by a point at worst',
-      ok: late.time >= hadoop.time - 0.05 && (late.resources ?? 0) >= (hadoop.resources ?? 0) - nearly,
+      rule: `fewer resources, time within a point: stragglers are drawn by attempt here, so that LATE's slow nodes, which make it faster in late-mixes, gain nothing${isLeaner ? '' : whyNotLeaner(late, hadoop)}`,
+      ok: late.time >= hadoop.time - nearly && isLeaner,
     }),
     claim(`${format}: outrider against the best single policies`, {
       paper: 'not in the papers',
@@ -127,13 +149,16 @@ async function run(input: ExperimentInput): Promise<Findings> {
   const series = policies.map((name) => ({ name, points: [] as { x: string; y: number }[] }));
   for (const format of formats) {
     const found = await gainsOn(format, input);
+    const of = (scheme: Scheme): Gain => meanGain(found.gains.get(scheme) ?? []);
     for (const [scheme, gains] of found.gains) {
       rows.push({
         trace: format,
         phases: found.phases,
+        slots: rounded(found.slots),
         stretch: rounded(found.stretch),
         policy: scheme,
         ...gainCells(gains),
+        aheadOfOutrider: scheme === 'outrider' ? aheadOf(scheme, of) : null,
       });
     }
     checks.push(...checksOf(found));
