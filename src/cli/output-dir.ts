@@ -7,7 +7,7 @@ import { parseUri, successName } from '../contracts/keys.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
-import { forEachAtMost } from './parallel.ts';
+import { forEachBounded } from '../lib/bounded.ts';
 
 const parallelDownloads = 4;
 const deepestPath = 1_000;
@@ -79,7 +79,7 @@ export async function downloadOutput(
     const others = await readdir(directory);
     if (others.length > 0)
       throw badInput(`--output ${directory} was empty when the job began and is not any more`);
-    await forEachAtMost(parallelDownloads, [...job.parts.entries()], async ([index, { key }]) => {
+    await forEachBounded(job.parts.entries(), parallelDownloads, async ([index, { key }]) => {
       const path = paths[index];
       if (path !== undefined) await downloadFile(store, { bucket: prefix.bucket, key }, path, signal);
     });

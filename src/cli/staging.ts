@@ -6,7 +6,7 @@ import { uriOf } from '../contracts/keys.ts';
 import type { ObjectStore, UploadedPart } from '../ports/object-store.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import type { LocalFile } from './local-inputs.ts';
-import { forEachAtMost } from './parallel.ts';
+import { forEachBounded } from '../lib/bounded.ts';
 
 /** Files of a user under one prefix of S3, in an order that listings keep. */
 export interface StagedSet {
@@ -40,7 +40,7 @@ export function planStaging(bucket: string, files: readonly LocalFile[]): Staged
 
 /** Uploads files a few at a time. Throws `InvalidInputError` where one cannot be read any more. */
 export async function uploadStaged(store: ObjectStore, set: StagedSet, signal: AbortSignal): Promise<void> {
-  await forEachAtMost(parallelUploads, set.objects, async ({ key, file }) => {
+  await forEachBounded(set.objects, parallelUploads, async ({ key, file }) => {
     signal.throwIfAborted();
     await uploadFile(store, { bucket: set.bucket, key }, file, signal);
   });

@@ -28,6 +28,14 @@ export type OperatorName = (typeof operatorNames)[number];
 export const workerSizes = { small: 884, medium: 1769, large: 3538, xlarge: 7076 } as const;
 export type WorkerSize = keyof typeof workerSizes;
 
+/** vCPU and MiB of a Fargate worker: the smallest pair that Fargate sells with at least the memory of the size. */
+export const fargateSizes: Readonly<Record<WorkerSize, { vcpu: number; memoryMb: number }>> = {
+  small: { vcpu: 0.5, memoryMb: 1024 },
+  medium: { vcpu: 1, memoryMb: 2048 },
+  large: { vcpu: 2, memoryMb: 4096 },
+  xlarge: { vcpu: 4, memoryMb: 8192 },
+};
+
 const stageName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,31}$/, 'must be 1 to 32 of a-z, 0-9 and "-", and begin with a letter');

@@ -8,6 +8,8 @@ export const limits = {
   tasksPerStage: 10_000,
   /** Partitions of a stage's output. */
   partitions: 1_000,
+  /** Partitions of a shuffle where the spec says nothing. */
+  defaultPartitions: 8,
   /** Producer tasks times partitions on one all-to-all edge. */
   shuffleSegments: 1_000_000,
   /** Objects that the inputs of one job may match. */

@@ -8,18 +8,18 @@ export async function forEachBounded<T>(
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const iterator = items[Symbol.iterator]();
-  let failed = false;
+  const failures: unknown[] = [];
   const lane = async (): Promise<void> => {
-    for (let next = iterator.next(); next.done !== true && !failed; next = iterator.next()) {
+    while (failures.length === 0) {
+      const next = iterator.next(); // The lanes share one iterator, so each item is taken once.
+      if (next.done === true) return;
       try {
         await work(next.value);
       } catch (error) {
-        failed = true;
-        throw error;
+        failures.push(error);
       }
     }
   };
-  const outcomes = await Promise.allSettled(Array.from({ length: Math.max(1, limit) }, lane));
-  const failure = outcomes.find((outcome) => outcome.status === 'rejected');
-  if (failure !== undefined) throw failure.reason;
+  await Promise.all(Array.from({ length: Math.max(1, limit) }, lane));
+  if (failures.length > 0) throw failures[0];
 }

@@ -8,9 +8,6 @@ import type { AggregateSpec } from './groupby-options.ts';
 export const builtinJobNames = ['wordcount', 'grep', 'sort', 'groupby', 'join'] as const;
 export type BuiltinJobName = (typeof builtinJobNames)[number];
 
-/** Partitions of a shuffle where nothing is said. */
-export const defaultPartitions = 8;
-
 /** What a built-in job may be told. Which of them a job needs, `builtinJob` says. */
 export interface BuiltinJobOptions {
   /** Objects, or prefixes that end in "/"; of a join the left-hand side. */
@@ -314,7 +311,7 @@ function rowSource(
   };
 }
 
-const partitionsOf = (options: BuiltinJobOptions): number => options.partitions ?? defaultPartitions;
+const partitionsOf = (options: BuiltinJobOptions): number => options.partitions ?? limits.defaultPartitions;
 
 const common = ['inputs', 'splitBytes', 'output', 'deadline', 'budget', 'policy', 'worker'] as const;
 const ofRows = ['format', 'header', 'onBadRecord', 'rows', 'partitions'] as const;

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { type ECSClient, RunTaskCommand, StopTaskCommand } from '@aws-sdk/client-ecs';
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
-import type { WorkerSize } from '../../contracts/job-spec.ts';
+import { fargateSizes, type WorkerSize } from '../../contracts/job-spec.ts';
 import { Setting } from '../../contracts/settings.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../../ports/launcher.ts';
 import { faultOf, isPassing } from './faults.ts';
-import { inParallel } from './in-parallel.ts';
+import { forEachBounded } from '../../lib/bounded.ts';
 
 /** Where workers run. */
 export interface LauncherPlaces {
@@ -22,14 +22,6 @@ export interface LauncherPlaces {
 const LAMBDA_CONCURRENCY = 40;
 /** RunTask allows 20 calls a second. */
 const ECS_CONCURRENCY = 5;
-
-/** The smallest combination that Fargate sells with at least the memory of the size, in CPU units and MiB. */
-const fargateSizes: Readonly<Record<WorkerSize, { cpu: string; memory: string }>> = {
-  small: { cpu: '512', memory: '1024' },
-  medium: { cpu: '1024', memory: '2048' },
-  large: { cpu: '2048', memory: '4096' },
-  xlarge: { cpu: '4096', memory: '8192' },
-};
 
 /**
  * Starts workers by asynchronous invocation or as Fargate tasks. One RunTask call per attempt: the payload
@@ -51,7 +43,7 @@ export class LambdaEcsLauncher implements Launcher {
   async launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {
     const outcomes = new Map<LaunchRequest, LaunchOutcome>();
     const launchAll = async (kind: LaunchRequest['kind'], concurrency: number): Promise<void> => {
-      await inParallel(
+      await forEachBounded(
         requests.filter((request) => request.kind === kind),
         concurrency,
         async (request) => {
@@ -130,7 +122,8 @@ export class LambdaEcsLauncher implements Launcher {
           },
         },
         overrides: {
-          ...fargateSizes[size],
+          cpu: String(fargateSizes[size].vcpu * 1024),
+          memory: String(fargateSizes[size].memoryMb),
           containerOverrides: [
             {
               name: this.places.taskContainer,

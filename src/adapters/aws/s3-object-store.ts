@@ -22,7 +22,7 @@ import type {
 } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
 import { faultOf } from './faults.ts';
-import { inParallel } from './in-parallel.ts';
+import { forEachBounded } from '../../lib/bounded.ts';
 import { readObject } from './s3-read.ts';
 
 const READ_ALL_LIMIT_BYTES = 64 * 1024 * 1024;
@@ -115,7 +115,7 @@ export class S3ObjectStore implements ObjectStore {
     const batches: string[][] = [];
     for (let at = 0; at < keys.length; at += KEYS_PER_REMOVAL)
       batches.push(keys.slice(at, at + KEYS_PER_REMOVAL));
-    await inParallel(batches, REMOVALS_AT_ONCE, (batch) => this.removeBatch(bucket, batch));
+    await forEachBounded(batches, REMOVALS_AT_ONCE, (batch) => this.removeBatch(bucket, batch));
   }
 
   async beginUpload(ref: ObjectRef, metadata: Metadata = {}): Promise<UploadRef> {

@@ -1,4 +1,4 @@
-import { type WorkerSize, workerSizes } from '../../contracts/job-spec.ts';
+import { fargateSizes, type WorkerSize, workerSizes } from '../../contracts/job-spec.ts';
 
 /** List prices, us-east-1, dollars, November 2026; arm64 Lambda, arm64-priced like x86 Fargate on demand. */
 export const prices = {
@@ -13,14 +13,6 @@ export const prices = {
 
 /** Fargate bills at least a minute. */
 const fargateMinimumMs = 60_000;
-
-/** vCPU and memory (MiB) of a Fargate worker: the next valid pair above the Lambda of that size. */
-export const fargateSizes: Readonly<Record<WorkerSize, { vcpu: number; memoryMb: number }>> = {
-  small: { vcpu: 0.5, memoryMb: 1024 },
-  medium: { vcpu: 1, memoryMb: 2048 },
-  large: { vcpu: 2, memoryMb: 4096 },
-  xlarge: { vcpu: 4, memoryMb: 8192 },
-};
 
 /** Requests of a typical attempt: claim, result, end and a few progress records; two reads and two writes. */
 const attemptRequests = 6 * prices.dynamoWrite + 2 * prices.s3Put + 4 * prices.s3Get;

@@ -7,9 +7,6 @@ import type { Plan, PlannedInput, SourceSegment, StageDescription, StagePlan } f
 import { type GraphStage, jobGraph } from './job-graph.ts';
 import { type SourceObject, splitObjects } from './splits.ts';
 
-/** Partitions of a shuffle where the spec says nothing. */
-export const defaultPartitions = 8;
-
 /** Attempts and results are spread over one store partition per this many tasks (1,000 writes/s each). */
 const tasksPerShard = 500;
 const maxShards = 16;
@@ -93,7 +90,7 @@ const isShuffled = (stage: GraphStage | undefined): boolean =>
   stage?.consumers.some(({ pattern }) => pattern === 'all-to-all') ?? false;
 
 const partitionsOf = (stage: GraphStage | undefined): number =>
-  isShuffled(stage) ? (stage?.spec.partitions ?? defaultPartitions) : 1;
+  isShuffled(stage) ? (stage?.spec.partitions ?? limits.defaultPartitions) : 1;
 
 function plannedInput(
   input: JobSpec['stages'][number]['inputs'][number],
