@@ -6,7 +6,7 @@ import { type JobSpec, type OperatorName, parseDurationText } from '../contracts
 import { defaultOutputKey, uriOf } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import { policyNames } from '../contracts/policy-names.ts';
-import { type JobRecord, noAttempts } from '../contracts/records.ts';
+import { type JobRecord, nothingYet } from '../contracts/records.ts';
 import { durationMs, type EpochMs, later } from '../contracts/units.ts';
 import { jobGraph } from '../core/model/job-graph.ts';
 import { policySets } from '../core/policy/policy-sets.ts';
@@ -63,12 +63,7 @@ function newJob(
     createdAt: now,
     ...(deadlineMs === undefined ? {} : { deadlineAt: later(now, durationMs(deadlineMs)) }),
     output: spec.output ?? uriOf({ bucket: dataBucket, key: defaultOutputKey(jobId) }),
-    stages: [],
-    attempts: noAttempts,
-    counters: {},
-    workerMs: 0,
-    dollars: 0,
-    parts: [],
+    ...nothingYet,
   };
 }
 

@@ -1,6 +1,6 @@
 import type { AttemptId, JobId, TaskId } from './ids.ts';
 import type { JobSpec } from './job-spec.ts';
-import type { DurationMs, EpochMs } from './units.ts';
+import type { EpochMs } from './units.ts';
 
 /** The clocks of an attempt, one per phase: nothing is ever compared from submission time (design §6.5). */
 export const phases = ['init', 'read', 'compute', 'write'] as const;
@@ -170,6 +170,16 @@ export const noAttempts: AttemptCounts = {
   lost: 0,
 };
 
+/** What a job has come to before anything of it has run. */
+export const nothingYet = {
+  stages: [],
+  attempts: noAttempts,
+  counters: {},
+  workerMs: 0,
+  dollars: 0,
+  parts: [],
+} as const satisfies Partial<JobRecord>;
+
 /** The decision log's entry number `version` of a job (from 1). */
 export interface LogEntry {
   readonly version: number;
@@ -178,6 +188,3 @@ export interface LogEntry {
   /** Decisions and refusals of one tick, as `core/model/decision.ts` defines them. */
   readonly decisions: readonly unknown[];
 }
-
-/** A length of time that a lease or a claim lasts. */
-export type LeaseLength = DurationMs;

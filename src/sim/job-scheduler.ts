@@ -2,7 +2,7 @@ import { invariant } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import type { JobSpec } from '../contracts/job-spec.ts';
 import { planKey } from '../contracts/keys.ts';
-import { noAttempts } from '../contracts/records.ts';
+import { nothingYet } from '../contracts/records.ts';
 import { epochMs } from '../contracts/units.ts';
 import { enterJob, leaveJob, runTick, type SchedulerDeps } from '../app/run-scheduler.ts';
 import type { Session } from '../app/scheduler-session.ts';
@@ -122,12 +122,7 @@ export class JobScheduler {
         ? {}
         : { deadlineAt: epochMs(now + job.scenario.deadlineMs) }),
       output: `s3://${deps.dataBucket}/output/${job.id}/`,
-      stages: [],
-      attempts: noAttempts,
-      counters: {},
-      workerMs: 0,
-      dollars: 0,
-      parts: [],
+      ...nothingYet,
     });
     const planRef = { bucket: deps.dataBucket, key: planKey(job.id) };
     await deps.objects.write(planRef, new TextEncoder().encode(JSON.stringify(plan)));

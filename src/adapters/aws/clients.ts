@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { ECSClient } from '@aws-sdk/client-ecs';
 import { LambdaClient } from '@aws-sdk/client-lambda';
@@ -44,10 +43,6 @@ export const ecsClient = (settings: AwsSettings): ECSClient =>
 
 /** Client of the state machine. */
 export const sfnClient = (settings: AwsSettings): SFNClient => new SFNClient(common(settings));
-
-/** Client of the workers' logs. */
-export const logsClient = (settings: AwsSettings): CloudWatchLogsClient =>
-  new CloudWatchLogsClient(common(settings));
 
 function common({ region }: AwsSettings) {
   return {

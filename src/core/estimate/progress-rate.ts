@@ -30,9 +30,6 @@ export function reportedMs(attempt: AttemptView): number {
   return attempt.claimedAt === undefined ? 0 : elapsedMs(attempt.claimedAt, attempt.changedAt);
 }
 
-/** Progress per millisecond of an attempt with `score` after `ms`; 0 of one that has not begun. */
-export const progressRate = (score: number, ms: number): number => (ms <= 0 ? 0 : score / ms);
-
 /**
  * Time left of an attempt with `score` after `ms`, at its average rate so far: infinite without progress.
  *

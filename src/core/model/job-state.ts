@@ -1,5 +1,5 @@
 import { invariant } from '../../contracts/errors.ts';
-import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.ts';
+import { type AttemptId, attemptParts } from '../../contracts/ids.ts';
 import type { AttemptRecord, AttemptState, Failure, TaskResult } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { LaunchReason } from './decision.ts';
@@ -72,10 +72,6 @@ export function taskAt(state: JobState, stage: number, index: number): TaskView 
   invariant(task !== undefined, 'no such task', { stage, index });
   return task;
 }
-
-/** The id of the next attempt of a task. */
-export const nextAttemptId = (state: JobState, task: TaskView): AttemptId =>
-  attemptIdOf(stageAt(state, task.stage).shape.name, task.index, task.attempts.length);
 
 /** Opens a stage whose inputs are complete. `inputBytes[i]` is what task i reads from stages. */
 export function openStage(state: JobState, index: number, inputBytes: readonly number[], now: EpochMs): void {

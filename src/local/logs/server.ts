@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
+import { answerJson } from '../http/answer-json.ts';
 import { awaitFault, type FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
 import { readBody } from '../http/read-body.ts';
@@ -82,10 +82,10 @@ async function serve(
   try {
     const document = await perform(options, request);
     if (document === undefined) response.destroy();
-    else answer(response, 200, document);
+    else answerJson(response, '1.1', 200, document);
   } catch (cause) {
     if (!(cause instanceof LogsError)) throw cause;
-    answer(response, cause.status, { __type: cause.code, message: cause.message });
+    answerJson(response, '1.1', cause.status, { __type: cause.code, message: cause.message });
   }
 }
 
@@ -150,14 +150,4 @@ function filterOf(pattern: string): (message: string) => boolean {
       throw new LogsError('InvalidParameterException', cause.message);
     throw cause;
   }
-}
-
-function answer(response: ServerResponse, status: number, document: object): void {
-  const text = JSON.stringify(document);
-  response.writeHead(status, {
-    'content-type': 'application/x-amz-json-1.1',
-    'content-length': Buffer.byteLength(text),
-    'x-amzn-requestid': randomUUID(),
-  });
-  response.end(text);
 }

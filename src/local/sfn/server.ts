@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
+import { answerJson } from '../http/answer-json.ts';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
@@ -96,7 +96,7 @@ async function serve(
     return;
   }
   try {
-    answer(response, 200, api.perform(operation, input));
+    answerJson(response, '1.0', 200, api.perform(operation, input));
   } catch (cause) {
     if (!(cause instanceof StatesError)) throw cause;
     answerError(response, 400, cause.code, cause.message);
@@ -113,16 +113,6 @@ function parseBody(body: Buffer): Readonly<Record<string, unknown>> | undefined 
   }
 }
 
-function answer(response: ServerResponse, status: number, document: unknown): void {
-  const text = JSON.stringify(document);
-  response.writeHead(status, {
-    'content-type': 'application/x-amz-json-1.0',
-    'content-length': Buffer.byteLength(text),
-    'x-amzn-requestid': randomUUID(),
-  });
-  response.end(text);
-}
-
 function answerError(response: ServerResponse, status: number, code: string, message: string): void {
-  answer(response, status, { __type: code, message });
+  answerJson(response, '1.0', status, { __type: code, message });
 }
