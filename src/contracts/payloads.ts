@@ -34,6 +34,10 @@ export const attemptPayloadSchema = z.object({
   inputs: z.array(z.object({ key: z.string(), start: z.number(), end: z.number() })),
   /** Longest time between two progress records. */
   heartbeatMs: z.number().positive(),
+  /** Replicas that it reads in place of winners' outputs: by stage and task, the number of the attempt that wrote it. */
+  copies: z.record(z.string(), z.record(z.string(), z.int().min(0))).optional(),
+  /** Whether its output is kept as a replica where another attempt of its task has won. */
+  keepOutput: z.boolean().optional(),
 });
 
 export type AttemptPayload = z.output<typeof attemptPayloadSchema>;

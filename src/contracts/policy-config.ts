@@ -123,6 +123,15 @@ const dolly = z.strictObject({
    * for as many tasks as it lasts. The paper's is the first; the others are for comparison.
    */
   admission: z.enum(['all-or-nothing', 'partial', 'first-come']).default('all-or-nothing'),
+  /**
+   * Which upstream copies the clones of a task read: delay assignment, where they wait for copies of their own up to
+   * ω; the first copies at once (contention cloning); or only copies of their own (contention avoidance).
+   */
+  assignment: z.enum(['delay', 'cc', 'cac']).default('delay'),
+  /** ω of delay assignment; without it, it is learnt from earlier jobs of the same size. */
+  assignmentWaitMs: ms.optional(),
+  /** ω until enough has been seen: none, since S3 serves two readers of an object as fast as one. */
+  priorWaitMs: ms.default(0),
   /** Most copies of a task. */
   mostClones: z.int().min(1).max(10).default(5),
   /** p until `minAttempts` attempts have been seen; a choice: the paper names none, and its Fig. 5 fits 8 %. */

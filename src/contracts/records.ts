@@ -36,6 +36,14 @@ export interface Progress {
   readonly phaseMs: Readonly<Record<Phase, number>>;
   /** Largest resident memory seen, 0 where unknown. */
   readonly peakMemoryBytes: number;
+  /** What it has fetched of other stages' outputs; absent where it reads none. */
+  readonly fetched?: Fetched;
+}
+
+/** Bytes fetched, and for how long at least one request was under way: their ratio is the bandwidth that a task gets. */
+export interface Fetched {
+  readonly bytes: number;
+  readonly ms: number;
 }
 
 /** `launched` is written by the scheduler before it launches; the worker writes the rest, but `lost`. */

@@ -29,8 +29,11 @@ export interface AttemptStore {
   ): Promise<'claimed' | 'refused'>;
   /** By the worker: records progress of a running attempt; answers its orders (`cancel` if no longer running). */
   report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder>;
-  /** By the worker: `won` if this result is the first of its task (or this very attempt's), else `lost`. */
-  commit(space: TaskSpace, result: TaskResult): Promise<'won' | 'lost'>;
+  /**
+   * By the worker: `won` if this result is the first of its task (or this very attempt's). Else `lost`, or where
+   * `keep` is said `kept`: it is recorded as a replica, once per attempt however often this is called.
+   */
+  commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'>;
   /** By the worker, last: running becomes `done`, `failed` or `cancelled`. No effect if it ended before. */
   end(
     space: TaskSpace,
@@ -40,11 +43,16 @@ export interface AttemptStore {
   ): Promise<void>;
 
   /**
-   * Attempts and results changed at or after `since` (0: all), each once, in no order. Reads every store
-   * partition consistently, so that a write that ended before the call is seen if its `changedAt` is not older.
+   * What has changed at or after `since` (0: all), each once, in no order. Reads every store partition
+   * consistently, so that a write that ended before the call is seen if its `changedAt` is not older.
    */
-  changes(
-    space: TaskSpace,
-    since: EpochMs,
-  ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }>;
+  changes(space: TaskSpace, since: EpochMs): Promise<TaskChanges>;
+}
+
+export interface TaskChanges {
+  readonly attempts: readonly AttemptRecord[];
+  /** The first of each task. */
+  readonly results: readonly TaskResult[];
+  /** Results of other attempts that were kept. */
+  readonly replicas: readonly TaskResult[];
 }
