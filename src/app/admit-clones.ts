@@ -2,6 +2,10 @@ import { defaultPolicyConfig } from '../contracts/policy-config.ts';
 import { type DurationMs, type EpochMs, later } from '../contracts/units.ts';
 import { addedCopies, type CloneAnswer, chargeLeft } from '../core/model/stage-clones.ts';
 import { addTallies, noStragglers } from '../core/model/straggler-tally.ts';
+import { neverMs } from '../core/model/assignment-tally.ts';
+import { assignmentsOfJob, learntWaitMs } from '../core/policy/dolly/assignment-samples.ts';
+import { jobBin } from '../core/policy/dolly/delay-assignment.ts';
+import type { AssignmentStatistics } from '../ports/assignment-statistics.ts';
 import { cloneTerms } from '../core/policy/dolly/admission.ts';
 import { answerOf, type CloneOutlook, mayClone } from '../core/policy/dolly/clone-wishes.ts';
 import { stragglerProbability, stragglersOfJob } from '../core/policy/dolly/straggler-rate.ts';
@@ -14,6 +18,8 @@ export interface CloneDeps {
   readonly ledger: CapacityLedger;
   /** How often copies have straggled in all jobs; without it a job knows its own. */
   readonly stragglers?: StragglerStatistics;
+  /** What jobs have seen of copies and of reading them; without it ω is its prior. */
+  readonly assignments?: AssignmentStatistics;
 }
 
 /** When it is, and the terms of a grant. */
@@ -40,12 +46,45 @@ export async function releaseEndedClones(deps: CloneDeps, session: Session): Pro
   }
 }
 
+/**
+ * ω, by the job's assignment of copies. Learnt once per job, from this hour's jobs of its size and the last's: the
+ * paper works it out each hour and finds that 30 minutes to 3 hours make little difference.
+ */
+async function waitMsOf(deps: CloneDeps, session: Session, now: EpochMs): Promise<number> {
+  const { assignment, assignmentWaitMs, priorWaitMs } = configOf(session);
+  if (assignment === 'cc') return 0;
+  if (assignment === 'cac') return neverMs;
+  if (assignmentWaitMs !== undefined) return assignmentWaitMs;
+  if (session.learntWaitMs === undefined) {
+    const seen = await deps.assignments?.recent(binOf(session), now);
+    session.learntWaitMs = (seen === undefined ? undefined : learntWaitMs(seen)) ?? priorWaitMs;
+  }
+  return session.learntWaitMs;
+}
+
+const binOf = ({ state }: Session): number =>
+  jobBin(state.stages.reduce((sum, { tasks }) => sum + tasks.length, 0));
+
+/** Adds what a job that has ended tells to what is known of jobs like it. */
+export async function keepStatistics(deps: CloneDeps, session: Session, now: EpochMs): Promise<void> {
+  await deps.stragglers?.add(stragglersOfJob(session.state), now);
+  if (policySetOf(session.tickConfig.policy).wishes === undefined) return;
+  const tally = assignmentsOfJob(session.state);
+  if (tally.reads.length + tally.gapsMs.length === 0) return;
+  await deps.assignments?.add(binOf(session), tally, now);
+}
+
 async function outlookOf(deps: CloneDeps, session: Session, tick: CloneTick): Promise<CloneOutlook> {
   const config = configOf(session);
   const others = (await deps.stragglers?.recent(tick.now)) ?? noStragglers;
   const seen = addTallies(others, stragglersOfJob(session.state));
   const terms = { prior: config.priorStragglerProbability, minAttempts: config.minAttempts };
-  return { config, stragglerProbability: stragglerProbability(seen, terms), totalSlots: tick.totalSlots };
+  return {
+    config,
+    stragglerProbability: stragglerProbability(seen, terms),
+    totalSlots: tick.totalSlots,
+    waitMs: await waitMsOf(deps, session, tick.now),
+  };
 }
 
 /**

@@ -23,6 +23,7 @@ export function shapesOf(plan: Plan): readonly StageShape[] {
     upstream: description.inputs.flatMap((input) =>
       input.kind === 'stage' ? [places.get(input.stage) ?? -1] : [],
     ),
+    patterns: description.inputs.flatMap((input) => (input.kind === 'stage' ? [input.pattern] : [])),
     sourceBytes,
   }));
 }

@@ -4,6 +4,8 @@ import { stageKey } from '../contracts/keys.ts';
 import type { Plan } from '../contracts/plan.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
+import { stageAt, taskAt } from '../core/model/job-state.ts';
+import { copiesToRead } from '../core/model/upstream-copies.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../ports/launcher.ts';
@@ -38,12 +40,14 @@ function stageIndexOf(job: RunningJob, name: string): number {
 type LaunchDecision = Extract<Decision, { kind: 'launch' }>;
 
 function launchRequest(job: RunningJob, { attemptId, avoidNodes }: LaunchDecision): LaunchRequest {
-  const { stage, task } = attemptParts(attemptId);
+  const { stage, task, attempt } = attemptParts(attemptId);
   const index = stageIndexOf(job, stage);
   const plan = job.plan.stages[index];
   const open = job.openStages.get(index);
   invariant(plan !== undefined && open !== undefined, 'a launch for a stage that is not open', { attemptId });
   const { jobId, shards } = job.plan;
+  const copies = copiesToRead(job.state, taskAt(job.state, index, task), attempt);
+  const isCloned = stageAt(job.state, index).clones !== undefined;
   return {
     payload: {
       jobId,
@@ -52,6 +56,8 @@ function launchRequest(job: RunningJob, { attemptId, avoidNodes }: LaunchDecisio
       stageKey: stageKey(jobId, stage),
       inputs: spansOf(open, task),
       heartbeatMs: job.heartbeatMs,
+      ...(copies === undefined ? {} : { copies }),
+      ...(isCloned && plan.description.output !== 'final' ? { keepOutput: true } : {}),
     },
     ...plan.description.worker,
     ...(avoidNodes === undefined ? {} : { avoidNodes }),

@@ -9,6 +9,7 @@ import { applyDecisions, decideTick, type TickDecision } from '../core/decide-ti
 import type { Decision } from '../core/model/decision.ts';
 import {
   applyAttempt,
+  applyReplica,
   applyResult,
   createJobState,
   taskOfAttempt,
@@ -17,7 +18,6 @@ import {
 import { summarizeJob } from '../core/model/job-summary.ts';
 import { addedCopies, type CloneAnswer, owedClones } from '../core/model/stage-clones.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
-import { stragglersOfJob } from '../core/policy/dolly/straggler-rate.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng } from '../lib/rng.ts';
@@ -25,8 +25,9 @@ import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
+import type { AssignmentStatistics } from '../ports/assignment-statistics.ts';
 import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
-import { admitClones, type CloneTick, releaseEndedClones } from './admit-clones.ts';
+import { admitClones, type CloneTick, keepStatistics, releaseEndedClones } from './admit-clones.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps } from './perform-decisions.ts';
@@ -54,6 +55,8 @@ export interface SchedulerDeps extends PerformDeps {
   readonly ledger: CapacityLedger;
   /** How often copies have straggled in all jobs; without it a job knows its own. */
   readonly stragglers?: StragglerStatistics;
+  /** What jobs have seen of copies and of reading them, from which ω is learnt. */
+  readonly assignments?: AssignmentStatistics;
   readonly clock: Clock;
   readonly log: Log;
   readonly config: SchedulerConfig;
@@ -95,8 +98,9 @@ const lease = (deps: SchedulerDeps, now: EpochMs): EpochMs => later(now, deps.co
 async function readChanges(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<void> {
   const since = epochMs(Math.max(0, session.readUntil - (deps.config.clockSkewMs ?? defaultClockSkewMs)));
   const space = { jobId: session.jobId, shards: session.plan.shards };
-  const { attempts, results } = await deps.attempts.changes(space, since);
+  const { attempts, results, replicas } = await deps.attempts.changes(space, since);
   for (const result of results) applyResult(session.state, result, now);
+  for (const replica of replicas) applyReplica(session.state, replica);
   for (const attempt of attempts) applyAttempt(session.state, attempt, now);
   session.readUntil = now;
   const isUnexplained = ({ attemptId, state }: AttemptRecord): boolean =>
@@ -168,8 +172,9 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     summarizedAt: epochMs(0),
     lastSummary: '',
   };
-  const { results } = await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0));
+  const { results, replicas } = await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0));
   for (const result of results) applyResult(session.state, result, now);
+  for (const replica of replicas) applyReplica(session.state, replica);
   let last: readonly Decision[] = [];
   for await (const entry of deps.decisions.read(jobId)) {
     last = (entry.decisions as readonly (Decision | { kind: 'refuse' })[]).filter(
@@ -283,7 +288,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     await perform(deps, session, decided.decisions, now);
   }
   const isOver = decided.outcome.kind !== 'continue';
-  if (isOver) await deps.stragglers?.add(stragglersOfJob(session.state), now);
+  if (isOver) await keepStatistics(deps, session, now);
   await writeSummary(deps, session, now, isOver);
   return decided;
 }

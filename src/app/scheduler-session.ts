@@ -26,6 +26,8 @@ export interface Session extends RunningJob {
   grantUntil: EpochMs;
   /** What the ledger charges for the clones of each stage, as far as this scheduler knows. */
   readonly cloneCharges: Map<number, number>;
+  /** ω of delay assignment, once it was worked out. */
+  learntWaitMs?: number;
   summarizedAt: EpochMs;
   lastSummary: string;
 }

@@ -4,6 +4,10 @@ import { operatorNames } from './job-spec.ts';
 import { policyNames } from './policy-names.ts';
 import { policyConfigSchema } from './policy-config.ts';
 
+/** Which tasks of a stage the tasks of another read: all a part of each, one each, some each, or all of all. */
+const edgePattern = z.enum(['all-to-all', 'one-to-one', 'many-to-one', 'broadcast']);
+export type EdgePattern = z.output<typeof edgePattern>;
+
 const objectRef = z.object({ bucket: z.string(), key: z.string() });
 
 /** How a stage reads one of its inputs. */
@@ -17,7 +21,7 @@ export const plannedInputSchema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('stage'),
     stage: z.string(),
-    pattern: z.enum(['all-to-all', 'one-to-one', 'many-to-one', 'broadcast']),
+    pattern: edgePattern,
     /** Tasks and partitions of the stage that is read. */
     producerTasks: z.int(),
     producerPartitions: z.int(),

@@ -9,7 +9,7 @@ import type { TickBudget, TickConfig } from './model/tick-config.ts';
 import { dispose, launchOwed, openLedger } from './policy/arbitrate.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
 import { owedLaunches, slotDemand } from './policy/owed-launches.ts';
-import type { PolicyView, Proposal } from './policy/policy-set.ts';
+import type { PolicySet, PolicyView, Proposal } from './policy/policy-set.ts';
 import { policySetOf } from './policy/policy-sets.ts';
 import { readyAt } from './policy/retry-backoff.ts';
 import { runningTasks } from './policy/running-tasks.ts';
@@ -43,8 +43,12 @@ function cancelAll(state: JobState, reason: CancelReason): Decision[] {
 const untoldLosers = (task: TaskView): readonly AttemptView[] =>
   task.attempts.filter((each) => isLive(each) && !each.cancelOrdered && each.id !== task.result?.attemptId);
 
-function cancelsOfLosers(state: JobState): Decision[] {
+function cancelsOfLosers(state: JobState, now: EpochMs, policy: PolicySet): Decision[] {
+  const served = new Set(
+    state.stages.filter((stage) => policy.keepsLateCopies?.(state, stage, now)).map(({ index }) => index),
+  );
   return state.justDone
+    .filter(({ stage }) => !served.has(stage))
     .flatMap(untoldLosers)
     .map((attempt) => ({ kind: 'cancel', attemptId: attempt.id, reason: 'sibling-won' }));
 }
@@ -62,13 +66,20 @@ function clonesRefused(state: JobState, answers: readonly CloneAnswer[]): Refusa
   });
 }
 
+/** How a stage is cloned by a decision. */
+const clonesIn = ({ copies, tasks, waitMs }: Extract<Decision, { kind: 'clone-stage' }>): StageClones => ({
+  copies,
+  tasks,
+  ...(waitMs === undefined ? {} : { waitMs }),
+});
+
 /** How stages are cloned, with what this tick decides. */
 function clonedStages(state: JobState, owed: readonly Decision[]): ReadonlyMap<number, StageClones> {
   const before = state.stages.flatMap(({ index, clones }) =>
     clones === undefined ? [] : [[index, clones] as const],
   );
   const now = owed.flatMap((each) =>
-    each.kind === 'clone-stage' ? [[each.stage, { copies: each.copies, tasks: each.tasks }] as const] : [],
+    each.kind === 'clone-stage' ? [[each.stage, clonesIn(each)] as const] : [],
   );
   return new Map([...now, ...before]);
 }
@@ -177,13 +188,13 @@ export function decideTick(
   const fatal = fatalMessage(state, config);
   if (fatal !== undefined) return failing(state, 'job-failed', fatal);
   const answers = budget.clones ?? [];
+  const policy = policySetOf(config.policy);
   const owed = [
     ...clonesAdmitted(answers),
     ...stagesToOpen(state),
     ...lostAttempts(state, now, config),
-    ...cancelsOfLosers(state),
+    ...cancelsOfLosers(state, now, policy),
   ].slice(0, config.decisionsPerTick);
-  const policy = policySetOf(config.policy);
   const view = viewOf(state, now, config, budget, owed);
   const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
   const ledger = openLedger(state, view, {
@@ -223,7 +234,7 @@ export function applyDecisions(
         context.openStage(decision.stage);
         break;
       case 'clone-stage':
-        cloneStage(state, decision.stage, { copies: decision.copies, tasks: decision.tasks });
+        cloneStage(state, decision.stage, clonesIn(decision));
         break;
       case 'launch':
         addAttempt(state, decision.attemptId, decision.reason, context.now);

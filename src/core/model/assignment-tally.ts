@@ -25,7 +25,11 @@ export const tallyLimit = 256;
 export const noAssignments: AssignmentTally = { reads: [], gapsMs: [], computeMs: [] };
 
 /** Both together, the first's values first and at most `tallyLimit` of each kind. */
-export const addAssignments = (a: AssignmentTally, b: AssignmentTally, limit = tallyLimit): AssignmentTally => ({
+export const addAssignments = (
+  a: AssignmentTally,
+  b: AssignmentTally,
+  limit = tallyLimit,
+): AssignmentTally => ({
   reads: [...a.reads, ...b.reads].slice(0, limit),
   gapsMs: [...a.gapsMs, ...b.gapsMs].slice(0, limit),
   computeMs: [...a.computeMs, ...b.computeMs].slice(0, limit),

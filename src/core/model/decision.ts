@@ -22,6 +22,7 @@ export type Decision =
       readonly stage: number;
       readonly copies: number;
       readonly tasks: number;
+      readonly waitMs?: number;
       readonly facts: Facts;
     }
   | {
@@ -43,7 +44,8 @@ export type Decision =
 /**
  * Why something proposed was not done, from a closed union. `copy-limit`: copies of the task; `copy-cap`: copies of
  * the job; `slow-node`: only nodes to be avoided are free; `input-explained`: it has more to read, not a slower
- * place; `not-worth-it`: the copy would save too little; `still-starting`: it has not begun to read; `clone-budget` and
+ * place; `not-worth-it`: the copy would save too little; `still-starting`: it has not begun to read; `awaiting-copy`: its
+ * clones wait for upstream copies of their own; `clone-budget` and
  * `utilization`: no clones for its stage, of which it is the first task, since they would take too many slots.
  */
 export type RefusalReason =
@@ -60,6 +62,7 @@ export type RefusalReason =
   | 'input-explained'
   | 'not-worth-it'
   | 'still-starting'
+  | 'awaiting-copy'
   | CloneRefusal;
 
 /** A refusal, logged beside the decisions so that `explain` can tell why nothing happened. */

@@ -20,8 +20,14 @@ function segmentsOf(result: TaskResult, from: number, to: number): StageSegment[
   return segments;
 }
 
-/** Which producer tasks consumer task `task` of `tasks` reads whole. Contiguous groups for many-to-one. */
-function producersOf(input: UpstreamPlan, task: number, tasks: number): { from: number; to: number } {
+/** Which producer tasks consumer task `task` of `tasks` reads, whole or in part. Contiguous groups for many-to-one. */
+export function producersOf(
+  input: Pick<UpstreamPlan, 'pattern' | 'producerTasks'>,
+  task: number,
+  tasks: number,
+): { readonly from: number; readonly to: number } {
+  if (input.pattern === 'all-to-all' || input.pattern === 'broadcast')
+    return { from: 0, to: input.producerTasks };
   if (input.pattern === 'one-to-one') return { from: task, to: task + 1 };
   return {
     from: Math.floor((input.producerTasks * task) / tasks),

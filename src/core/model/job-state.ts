@@ -20,6 +20,7 @@ import {
   type StageView,
   type TaskView,
 } from './job-view.ts';
+import { leastCopies } from './upstream-copies.ts';
 
 const never = 0 as EpochMs;
 
@@ -41,6 +42,7 @@ export function createJobState(
       attempts: [],
       failures: 0,
       notBefore: never,
+      replicas: [],
       measured: false,
     }));
     return {
@@ -54,6 +56,7 @@ export function createJobState(
       nextFirst: 0,
       unstarted: 0,
       retryable: new Set(),
+      replicas: 0,
     };
   });
   return { stages, live: new Set(), attempts: new Map(), launchOrder, nodes: new Map(), justDone: [] };
@@ -126,6 +129,7 @@ export function addAttempt(state: JobState, id: AttemptId, reason: LaunchReason,
     seenAt: now,
     changedAt: now,
     reports: [],
+    hasOwnCopies: leastCopies(state, task) > number,
   };
   task.attempts.push(attempt);
   state.attempts.set(id, attempt);
@@ -251,6 +255,27 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
     stage.doneAt = now;
     if (state.stages.every((each) => each.state === 'done')) state.doneAt = now;
   }
+}
+
+const sameList = (a: readonly number[] = [], b: readonly number[] = []): boolean =>
+  a.length === b.length && a.every((value, index) => value === b[index]);
+
+/**
+ * Takes over a result that was kept beside the task's own. It counts as a replica only if it has the same bytes, by
+ * length and CRC of every partition: readers of one stage may then read different copies, even of a task whose
+ * attempts do not all write the same.
+ */
+export function applyReplica(state: JobState, { attemptId, partitions }: TaskResult): void {
+  const task = taskOfAttempt(state, attemptId);
+  const { attempt } = attemptParts(attemptId);
+  const { result } = task;
+  if (result === undefined || result.attemptId === attemptId || task.replicas.includes(attempt)) return;
+  const isSame =
+    sameList(partitions?.lengths, result.partitions?.lengths) &&
+    sameList(partitions?.crcs, result.partitions?.crcs);
+  if (!isSame) return;
+  task.replicas.push(attempt);
+  stageAt(state, task.stage).replicas += 1;
 }
 
 /** Gives an attempt up. */

@@ -1,4 +1,5 @@
 import type { AttemptId } from '../../contracts/ids.ts';
+import type { EdgePattern } from '../../contracts/plan.ts';
 import type { AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
@@ -59,6 +60,8 @@ export interface StageClones {
   readonly copies: number;
   /** How many of its tasks are cloned: the first in the order of launches. All of them under all or nothing. */
   readonly tasks: number;
+  /** ω: how long its clones wait for upstream copies of their own, and its late copies go on for others. Absent: 0. */
+  readonly waitMs?: number;
 }
 
 /** In which order tasks of a stage are first launched; ties of size by index. */
@@ -70,6 +73,8 @@ export interface StageShape {
   readonly tasks: number;
   /** Places in the job's stages, each earlier than this one. */
   readonly upstream: readonly number[];
+  /** How each of `upstream` is read; absent: all-to-all. */
+  readonly patterns?: readonly EdgePattern[];
   /** Bytes each task reads from sources; what it reads from stages is added when the stage opens. */
   readonly sourceBytes: readonly number[];
 }
@@ -96,6 +101,8 @@ export interface AttemptView {
   failure?: Failure;
   /** Its progress over time, oldest first; thinned out where it is long. */
   readonly reports: ProgressReport[];
+  /** Whether every upstream output that it reads has a copy that no other attempt of its task reads. */
+  hasOwnCopies: boolean;
 }
 
 export interface TaskView {
@@ -108,6 +115,8 @@ export interface TaskView {
   /** Not launched again before this time. */
   notBefore: EpochMs;
   result?: TaskResult;
+  /** Other attempts that wrote the very same output, by number, in order of arrival. */
+  readonly replicas: number[];
   /** Whether the winning attempt has been taken into the statistics. */
   measured: boolean;
 }
@@ -130,6 +139,8 @@ export interface StageView {
   readonly retryable: Set<TaskView>;
   /** How it is cloned; absent where it is not. */
   clones?: StageClones;
+  /** Replicas of all its tasks together. */
+  replicas: number;
   openedAt?: EpochMs;
   doneAt?: EpochMs;
 }

@@ -13,6 +13,10 @@ export interface CloneAnswer {
   readonly facts: Facts;
 }
 
+/** Whether a stage is about to launch its first task, and was not decided on: clones are from the start or not at all. */
+export const isAboutToStart = ({ state, clones, unstarted, tasks }: StageView): boolean =>
+  state === 'open' && clones === undefined && unstarted === tasks.length;
+
 /** What a phase is charged: all copies, the originals included, or the additional ones alone. */
 export type CloneCharge = 'all-copies' | 'extra-copies';
 

@@ -101,6 +101,8 @@ export interface PolicySet {
   declinedNodes?(view: PolicyView): readonly string[];
   /** Stages to be cloned if the capacity ledger admits it. It is asked before the tick; without it nothing is. */
   wishes?(state: JobState, outlook: CloneOutlook): readonly CloneWish[];
+  /** Whether copies of tasks of this stage that have a result work on for others to read; else they are cancelled. */
+  keepsLateCopies?(state: JobState, stage: StageView, now: EpochMs): boolean;
   /** Pure: changes nothing, and does not depend on the order of running attempts. */
   propose(view: PolicyView): readonly Proposal[];
 }

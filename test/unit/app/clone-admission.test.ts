@@ -101,6 +101,7 @@ describe('a job that clones', () => {
         tasks: 4,
         copies: 2,
         copiesWanted: 2,
+        waitMs: 0,
         chargedSlots: 8,
         totalSlots: 160,
         usedSlots: 0,

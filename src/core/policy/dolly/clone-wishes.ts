@@ -2,7 +2,7 @@ import type { PolicyConfig } from '../../../contracts/policy-config.ts';
 import type { CloneAdmission, CloneRequest } from '../../model/clone-admission.ts';
 import type { Facts } from '../../model/decision.ts';
 import { stageAt } from '../../model/job-state.ts';
-import { type CloneAnswer, owedClones } from '../../model/stage-clones.ts';
+import { type CloneAnswer, isAboutToStart, owedClones } from '../../model/stage-clones.ts';
 import { slotDemand } from '../owed-launches.ts';
 import { chargeOf } from './admission.ts';
 import { cloneCount, phaseClones } from './clone-count.ts';
@@ -15,6 +15,8 @@ export interface CloneOutlook {
   readonly stragglerProbability: number;
   /** C. */
   readonly totalSlots: number;
+  /** ω. */
+  readonly waitMs: number;
 }
 
 /** A phase that is to be cloned if the capacity ledger admits it. */
@@ -64,10 +66,6 @@ function wishOf(stage: StageView, state: JobState, outlook: CloneOutlook): Clone
   };
 }
 
-/** Whether a stage is about to launch its first task, and was not decided on: clones are from the start or not at all. */
-const isAboutToStart = ({ state, clones, unstarted, tasks }: StageView): boolean =>
-  state === 'open' && clones === undefined && unstarted === tasks.length;
-
 /** Whether a job has a stage that may be cloned now. */
 export const mayClone = ({ stages }: JobState): boolean => stages.some(isAboutToStart);
 
@@ -87,7 +85,7 @@ function clonesOf(
   units: number,
   config: PolicyConfig['dolly'],
   tasks: number,
-): StageClones | undefined {
+): Pick<StageClones, 'copies' | 'tasks'> | undefined {
   if (units === 0) return undefined;
   switch (config.admission) {
     case 'all-or-nothing':
@@ -101,14 +99,16 @@ function clonesOf(
 
 /** Takes the ledger's answer to a wish over, with the numbers by which it was decided. */
 export function answerOf(wish: CloneWish, admission: CloneAdmission, outlook: CloneOutlook): CloneAnswer {
-  const { config, totalSlots } = outlook;
+  const { config, totalSlots, waitMs } = outlook;
   const { stage, facts, request } = wish;
+  const clones = clonesOf(wish, admission.units, config, facts['tasks'] ?? 0);
   return {
     stage,
-    clones: clonesOf(wish, admission.units, config, facts['tasks'] ?? 0),
+    clones: clones === undefined || waitMs === 0 ? clones : { ...clones, waitMs },
     reason: admission.reason,
     facts: {
       ...facts,
+      waitMs,
       chargedSlots: admission.units * request.unitSlots,
       totalSlots,
       usedSlots: admission.usedSlots,

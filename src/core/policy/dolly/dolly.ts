@@ -3,28 +3,25 @@ import { late } from '../late/late.ts';
 import { mantri } from '../mantri/mantri.ts';
 import type { PolicySet, PolicyView, Proposal } from '../policy-set.ts';
 import { cloneWishes } from './clone-wishes.ts';
+import { lateCopiesServe, readyCopies } from './copy-wait.ts';
 import type { LaunchOrder, StageClones } from '../../model/job-view.ts';
 
 /** Clones come before any backup, whatever that gains: their slots are admitted. */
 const firstOfAll = Number.MAX_SAFE_INTEGER;
 const launchOrder: LaunchOrder = 'largest-first';
 
-function clonesOf(place: number, clones: StageClones, { state }: PolicyView): readonly Proposal[] {
+function clonesOf(place: number, clones: StageClones, { state, now }: PolicyView): readonly Proposal[] {
   const stage = state.stages[place];
   if (stage?.state !== 'open') return [];
-  return clonedTasks(stage, clones).flatMap((task): readonly Proposal[] =>
-    owedCopies(task, clones) === 0
-      ? []
-      : [
-          {
-            kind: 'clone',
-            task,
-            copies: clones.copies,
-            gainMs: firstOfAll,
-            facts: { copies: clones.copies },
-          },
-        ],
-  );
+  return clonedTasks(stage, clones).flatMap((task): readonly Proposal[] => {
+    if (owedCopies(task, clones) === 0) return [];
+    const proposal = { task, gainMs: firstOfAll };
+    const facts = { copies: clones.copies };
+    const copies = readyCopies(state, task, { stage, clones, now });
+    if (copies > Math.max(1, task.attempts.length)) return [{ kind: 'clone', copies, facts, ...proposal }];
+    const waiting = { ...facts, waitMs: clones.waitMs ?? 0 };
+    return [{ kind: 'decline', reason: 'awaiting-copy', facts: waiting, ...proposal }];
+  });
 }
 
 /** What treats phases that are not cloned; undefined where nothing does. */
@@ -51,6 +48,7 @@ export const dolly: PolicySet = {
   launchOrder,
   copyCap: (view) => otherPolicy(view)?.copyCap?.(view) ?? Infinity,
   wishes: cloneWishes,
+  keepsLateCopies: lateCopiesServe,
   propose(view) {
     const cloned = view.cloned ?? new Map<number, StageClones>();
     const clones = [...cloned]

@@ -22,6 +22,7 @@ const outlook = (config: Partial<PolicyConfig['dolly']> = {}) => ({
   config: { ...defaultPolicyConfig.dolly, ...config },
   stragglerProbability: 0.1,
   totalSlots: 1_000,
+  waitMs: 0,
 });
 
 /** Two maps of four tasks, and a join of ten that reads both. */

@@ -1,0 +1,77 @@
+import { attemptParts } from '../../contracts/ids.ts';
+import { producersOf } from './edge-manifest.ts';
+import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from './job-view.ts';
+
+/** Tasks [from, to) of a stage that a task reads. */
+interface Sources {
+  readonly producer: StageView;
+  readonly from: number;
+  readonly to: number;
+}
+
+function sourcesOf(state: JobState, task: TaskView): readonly Sources[] {
+  const shape = state.stages[task.stage]?.shape;
+  return (shape?.upstream ?? []).flatMap((place, input): readonly Sources[] => {
+    const producer = state.stages[place];
+    if (shape === undefined || producer === undefined) return [];
+    const pattern = shape.patterns?.[input] ?? 'all-to-all';
+    const edge = { pattern, producerTasks: producer.tasks.length };
+    return [{ producer, ...producersOf(edge, task.index, shape.tasks) }];
+  });
+}
+
+/** Attempts whose outputs are copies of a task's, by number: the winner's, and then replicas by arrival. */
+const copiesOf = ({ result, replicas }: TaskView): readonly number[] =>
+  result === undefined ? [] : [attemptParts(result.attemptId).attempt, ...replicas];
+
+/** Whether an attempt of a task that is done works on, so that it may yet become a replica. */
+const mayFollow = (attempt: AttemptView): boolean => isLive(attempt) && !attempt.cancelOrdered;
+
+function least(state: JobState, task: TaskView, countOf: (upstream: TaskView) => number): number {
+  let count = Infinity;
+  for (const { producer, from, to } of sourcesOf(state, task)) {
+    for (const upstream of producer.tasks.slice(from, to)) count = Math.min(count, countOf(upstream));
+  }
+  return count;
+}
+
+/** Copies of that upstream output of a task that has the fewest. Infinite where it reads no stage. */
+export function leastCopies(state: JobState, task: TaskView): number {
+  const sources = sourcesOf(state, task);
+  // Stages without replicas are not looked through: that would cost their tasks times those that read them.
+  if (sources.some(({ producer }) => producer.replicas === 0)) return 1;
+  return least(state, task, (upstream) => copiesOf(upstream).length);
+}
+
+/** As `leastCopies`, of those upstream outputs of which a further copy may yet come. Infinite where none is. */
+export const leastAwaitedCopies = (state: JobState, task: TaskView): number =>
+  least(state, task, (upstream) =>
+    upstream.attempts.some(mayFollow) ? copiesOf(upstream).length : Infinity,
+  );
+
+/** Copies that an attempt reads in place of winners' outputs: by stage and task, the number of the attempt. */
+export type NamedCopies = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+/**
+ * Which copies attempt `number` of a task reads: the `number`-th of each upstream output, round and round. So every
+ * clone has copies of its own where there are enough, readers spread evenly where there are not, and who is launched
+ * again because an output is gone reads another. Only those that are not winners' are named.
+ *
+ * Source: Dolly §4.3 (clone groups); one reader of each copy is its contention avoidance.
+ */
+export function copiesToRead(state: JobState, task: TaskView, number: number): NamedCopies | undefined {
+  if (number === 0) return undefined;
+  const named: Record<string, Record<string, number>> = {};
+  for (const { producer, from, to } of sourcesOf(state, task)) {
+    if (producer.replicas === 0) continue;
+    const ofStage: Record<string, number> = {};
+    for (const upstream of producer.tasks.slice(from, to)) {
+      const copies = copiesOf(upstream);
+      const place = number % Math.max(1, copies.length);
+      const copy = copies[place];
+      if (place > 0 && copy !== undefined) ofStage[upstream.index] = copy;
+    }
+    if (Object.keys(ofStage).length > 0) named[producer.shape.name] = ofStage;
+  }
+  return Object.keys(named).length === 0 ? undefined : named;
+}
