@@ -3,15 +3,15 @@ import { Heap } from '../lib/heap.ts';
 import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
 import { maxMinRates } from './max-min.ts';
 
-/** Up and down links of a zone in bytes per millisecond; `Infinity` for links that never fill. */
-export interface ZoneLinks {
+/** Up and down links of an endpoint in bytes per millisecond; `Infinity` for links that never fill. */
+export interface EndpointLinks {
   readonly upBytesPerMs: number;
   readonly downBytesPerMs: number;
 }
 
-/** Bytes under way between two zones. */
+/** Bytes under way between two endpoints. */
 export interface Flow {
-  readonly pair: ZonePair;
+  readonly pair: EndpointPair;
   /** What each flow of the pair will have received, counted from the pair's first, when this one is complete. */
   readonly endsAtBytes: number;
   readonly sizeBytes: number;
@@ -19,8 +19,10 @@ export interface Flow {
   isOver: boolean;
 }
 
-/** Flows between the same zones get the same rate, so one sum of bytes per flow serves all of them. */
-interface ZonePair {
+/** Flows between the same endpoints get the same rate, so one sum of bytes per flow serves all of them. */
+interface EndpointPair {
+  /** In the order in which pairs were first used. */
+  readonly place: number;
   readonly links: readonly number[];
   readonly pending: Heap<Flow>;
   flows: number;
@@ -32,26 +34,34 @@ interface ZonePair {
 const toleranceBytes = 1e-3;
 
 /**
- * Zones whose links are shared by all flows in max-min fairness, as a fluid: no packets, no delays. Flows within
- * a zone pass no link. Costs the number of zone pairs in use for each start and end, whatever the number of flows.
+ * Endpoints (zones, or nodes) whose links are shared by all flows in max-min fairness, as a fluid: no packets, no
+ * delays. Flows within an endpoint pass no link. A start or end costs the pairs of endpoints that flows use now, and
+ * the square of the links that they pass, whatever the number of flows and of endpoints.
  */
 export class FluidNetwork {
   private readonly queue: EventQueue;
   private readonly capacities: readonly number[];
-  private readonly zones: number;
+  private readonly endpoints: number;
   private readonly capBytesPerMs: number;
-  private readonly pairs = new Map<number, ZonePair>();
+  private readonly pairs = new Map<number, EndpointPair>();
+  /** Those that have flows, or had until a moment ago, by place. */
+  private inUse: EndpointPair[] = [];
   private readonly now: () => EpochMs;
   private advancedTo: number;
   private next: SimEvent | undefined;
   private isDirty = false;
 
   /** @param capBytesPerMs - the most that one flow gets. */
-  constructor(queue: EventQueue, now: () => EpochMs, zones: readonly ZoneLinks[], capBytesPerMs: number) {
+  constructor(
+    queue: EventQueue,
+    now: () => EpochMs,
+    endpoints: readonly EndpointLinks[],
+    capBytesPerMs: number,
+  ) {
     this.queue = queue;
     this.now = now;
-    this.zones = zones.length;
-    this.capacities = zones.flatMap(({ upBytesPerMs, downBytesPerMs }) => [upBytesPerMs, downBytesPerMs]);
+    this.endpoints = endpoints.length;
+    this.capacities = endpoints.flatMap(({ upBytesPerMs, downBytesPerMs }) => [upBytesPerMs, downBytesPerMs]);
     this.capBytesPerMs = capBytesPerMs;
     this.advancedTo = now();
   }
@@ -60,7 +70,7 @@ export class FluidNetwork {
   start(from: number, to: number, sizeBytes: number, onEnd: Flow['onEnd']): Flow {
     this.advance();
     const pair = this.pairOf(from, to);
-    if (pair.pending.size === 0) pair.servedBytes = 0; // Small sums keep their last digits.
+    if (pair.pending.size === 0) this.use(pair);
     const flow: Flow = { pair, sizeBytes, endsAtBytes: pair.servedBytes + sizeBytes, onEnd, isOver: false };
     pair.pending.push(flow);
     pair.flows += 1;
@@ -84,11 +94,12 @@ export class FluidNetwork {
     return Math.max(0, Math.min(flow.sizeBytes, flow.endsAtBytes - flow.pair.servedBytes - since));
   }
 
-  private pairOf(from: number, to: number): ZonePair {
-    const key = from * this.zones + to;
+  private pairOf(from: number, to: number): EndpointPair {
+    const key = from * this.endpoints + to;
     const there = this.pairs.get(key);
     if (there !== undefined) return there;
-    const pair: ZonePair = {
+    const pair: EndpointPair = {
+      place: this.pairs.size,
       links: from === to ? [] : [2 * from, 2 * to + 1],
       pending: new Heap<Flow>((a, b) => a.endsAtBytes < b.endsAtBytes),
       flows: 0,
@@ -99,12 +110,20 @@ export class FluidNetwork {
     return pair;
   }
 
+  /** Takes an idle pair into use. */
+  private use(pair: EndpointPair): void {
+    pair.servedBytes = 0; // Small sums keep their last digits.
+    let place = this.inUse.length;
+    while ((this.inUse[place - 1]?.place ?? -1) > pair.place) place -= 1;
+    this.inUse.splice(place, 0, pair);
+  }
+
   /** Brings what each pair has carried up to the present, at the rates in force since the last time. */
   private advance(): void {
     const elapsed = this.now() - this.advancedTo;
     this.advancedTo = this.now();
     if (elapsed === 0) return;
-    for (const pair of this.pairs.values()) if (pair.flows > 0) pair.servedBytes += elapsed * pair.rate;
+    for (const pair of this.inUse) if (pair.flows > 0) pair.servedBytes += elapsed * pair.rate;
   }
 
   /** Rates are worked out once for all changes of one moment. */
@@ -124,7 +143,7 @@ export class FluidNetwork {
       await flow.onEnd();
     }
     this.isDirty = false;
-    const active = [...this.pairs.values()].filter(({ flows }) => flows > 0);
+    const active = this.inUse.filter(({ flows }) => flows > 0);
     const rates = maxMinRates(this.capacities, active, this.capBytesPerMs);
     for (const [index, pair] of active.entries()) pair.rate = rates[index] ?? 0;
     const waitMs = active.reduce((least, pair) => Math.min(least, this.waitMsOf(pair)), Infinity);
@@ -141,7 +160,7 @@ export class FluidNetwork {
 
   private completed(): Flow[] {
     const done: Flow[] = [];
-    for (const pair of this.pairs.values()) {
+    for (const pair of this.inUse) {
       for (let flow = pair.pending.peek(); flow !== undefined; flow = pair.pending.peek()) {
         const isComplete = pair.rate === Infinity || flow.endsAtBytes - pair.servedBytes <= toleranceBytes;
         if (!flow.isOver && !isComplete) break;
@@ -149,10 +168,11 @@ export class FluidNetwork {
         if (!flow.isOver) done.push(flow);
       }
     }
+    this.inUse = this.inUse.filter(({ pending }) => pending.size > 0);
     return done;
   }
 
-  private waitMsOf(pair: ZonePair): number {
+  private waitMsOf(pair: EndpointPair): number {
     const first = pair.pending.peek();
     if (first === undefined) return Infinity;
     return Math.max(0, first.endsAtBytes - pair.servedBytes) / pair.rate;

@@ -1,13 +1,16 @@
 import { expect, it } from 'vitest';
 import { epochMs } from '../../src/contracts/units.ts';
 import { EventQueue } from '../../src/sim/event-queue.ts';
-import { type Flow, FluidNetwork, type ZoneLinks } from '../../src/sim/fluid-network.ts';
+import { type Flow, FluidNetwork, type EndpointLinks } from '../../src/sim/fluid-network.ts';
 import { VirtualClock } from '../../src/sim/virtual-clock.ts';
 
-const link = (upBytesPerMs: number, downBytesPerMs: number): ZoneLinks => ({ upBytesPerMs, downBytesPerMs });
+const link = (upBytesPerMs: number, downBytesPerMs: number): EndpointLinks => ({
+  upBytesPerMs,
+  downBytesPerMs,
+});
 
 /** A network on a virtual clock, and the times at which its flows end, by name. */
-function bench(zones: readonly ZoneLinks[], capBytesPerMs = Infinity) {
+function bench(zones: readonly EndpointLinks[], capBytesPerMs = Infinity) {
   const queue = new EventQueue();
   const clock = new VirtualClock(queue);
   const network = new FluidNetwork(queue, () => clock.now(), zones, capBytesPerMs);
