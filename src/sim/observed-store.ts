@@ -9,13 +9,15 @@ import type {
   TaskResult,
 } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
-import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
+import type { AttemptStore, TaskChanges, TaskSpace } from '../ports/attempt-store.ts';
 
 /** What is told of the store's writes. */
 export interface StoreWatcher {
   /** The scheduler has told an attempt to stop, or has given it up. */
   onStopOrdered(jobId: JobId, attemptId: AttemptId): Promise<void>;
   onCommitted(jobId: JobId, result: TaskResult): void;
+  /** An output is kept beside that of its task. */
+  onKept(jobId: JobId, result: TaskResult): void;
 }
 
 /** States that may follow a state; none follows an end. */
@@ -31,6 +33,7 @@ const successors: Readonly<Record<AttemptState, readonly AttemptState[]>> = {
 interface JobLedger {
   readonly states: Map<AttemptId, AttemptState>;
   readonly winners: Map<TaskId, AttemptId>;
+  readonly kept: Set<AttemptId>;
 }
 
 /**
@@ -85,11 +88,12 @@ export class ObservedStore implements AttemptStore {
     return this.inner.report(space, attemptId, progress, now);
   }
 
-  async commit(space: TaskSpace, result: TaskResult): Promise<'won' | 'lost'> {
-    const outcome = await this.inner.commit(space, result);
-    const { winners } = this.ledgerOf(space.jobId);
+  async commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
+    const outcome = await this.inner.commit(space, result, keep);
+    const { winners, kept } = this.ledgerOf(space.jobId);
     const winner = winners.get(result.taskId);
-    const expected = winner === undefined || winner === result.attemptId ? 'won' : 'lost';
+    const isFirst = winner === undefined || winner === result.attemptId;
+    const expected = isFirst ? 'won' : keep === undefined ? 'lost' : 'kept';
     invariant(outcome === expected, 'a task has two results or none', {
       attemptId: result.attemptId,
       winner,
@@ -98,6 +102,9 @@ export class ObservedStore implements AttemptStore {
     if (winner === undefined) {
       winners.set(result.taskId, result.attemptId);
       this.watcher.onCommitted(space.jobId, result);
+    } else if (outcome === 'kept' && !kept.has(result.attemptId)) {
+      kept.add(result.attemptId);
+      this.watcher.onKept(space.jobId, result);
     }
     return outcome;
   }
@@ -113,17 +120,14 @@ export class ObservedStore implements AttemptStore {
       this.step(space.jobId, attemptId, end.state);
   }
 
-  changes(
-    space: TaskSpace,
-    since: EpochMs,
-  ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }> {
+  changes(space: TaskSpace, since: EpochMs): Promise<TaskChanges> {
     return this.inner.changes(space, since);
   }
 
   /** Compares the whole store of a job with the account kept here, then forgets the job. */
   async audit(space: TaskSpace): Promise<void> {
-    const { states, winners } = this.ledgerOf(space.jobId);
-    const { attempts, results } = await this.inner.changes(space, 0 as EpochMs);
+    const { states, winners, kept } = this.ledgerOf(space.jobId);
+    const { attempts, results, replicas } = await this.inner.changes(space, 0 as EpochMs);
     invariant(attempts.length === states.size, 'the store has lost attempts', {
       stored: attempts.length,
       seen: states.size,
@@ -141,13 +145,17 @@ export class ObservedStore implements AttemptStore {
         attemptId,
       });
     }
+    invariant(replicas.length === kept.size, 'the store has lost replicas', {
+      stored: replicas.length,
+      seen: kept.size,
+    });
     this.jobs.delete(space.jobId);
   }
 
   private ledgerOf(jobId: JobId): JobLedger {
     const there = this.jobs.get(jobId);
     if (there !== undefined) return there;
-    const ledger: JobLedger = { states: new Map(), winners: new Map() };
+    const ledger: JobLedger = { states: new Map(), winners: new Map(), kept: new Set() };
     this.jobs.set(jobId, ledger);
     return ledger;
   }

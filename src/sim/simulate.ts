@@ -152,6 +152,9 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
     onCommitted: (jobId, result) => {
       cluster.keepOutput(jobId, result);
     },
+    onKept: (jobId, result) => {
+      cluster.keepReplica(jobId, result);
+    },
   });
   const cluster = new Cluster({
     scenario,

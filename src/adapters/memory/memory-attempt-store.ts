@@ -1,7 +1,7 @@
 import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
 import type { AttemptOrder, AttemptRecord, Failure, Progress, TaskResult } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
-import type { AttemptStore, TaskSpace } from '../../ports/attempt-store.ts';
+import type { AttemptStore, TaskChanges, TaskSpace } from '../../ports/attempt-store.ts';
 
 interface JobTasks {
   readonly attempts: Map<AttemptId, AttemptRecord>;
@@ -10,12 +10,18 @@ interface JobTasks {
   versions: AttemptRecord[];
   /** Results, oldest commit first. */
   readonly commits: TaskResult[];
+  /** Results kept beside those of their tasks, oldest commit first. */
+  readonly replicas: TaskResult[];
 }
 
 /** Outdated versions that may pile up, beyond one for each attempt, before they are swept. */
 const SPARE_VERSIONS = 1_000;
 
-const copyOf = (progress: Progress): Progress => ({ ...progress, phaseMs: { ...progress.phaseMs } });
+const copyOf = (progress: Progress): Progress => ({
+  ...progress,
+  phaseMs: { ...progress.phaseMs },
+  ...(progress.fetched === undefined ? {} : { fetched: { ...progress.fetched } }),
+});
 
 /** Adds to a list in order of time; nearly always at its end. */
 function insertByTime<T>(list: T[], item: T, timeOf: (item: T) => number): void {
@@ -82,11 +88,17 @@ export class MemoryAttemptStore implements AttemptStore {
     return Promise.resolve(attempt.order);
   }
 
-  commit(space: TaskSpace, result: TaskResult): Promise<'won' | 'lost'> {
-    const { results, commits } = this.tasksOf(space);
+  commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
+    const { results, commits, replicas } = this.tasksOf(space);
     const first = results.get(result.taskId);
-    if (first !== undefined) return Promise.resolve(first.attemptId === result.attemptId ? 'won' : 'lost');
+    if (first?.attemptId === result.attemptId) return Promise.resolve('won');
     const copy = structuredClone(result);
+    if (first !== undefined) {
+      if (keep === undefined) return Promise.resolve('lost');
+      if (!replicas.some(({ attemptId }) => attemptId === result.attemptId))
+        insertByTime(replicas, copy, ({ committedAt }) => committedAt);
+      return Promise.resolve('kept');
+    }
     results.set(result.taskId, copy);
     insertByTime(commits, copy, ({ committedAt }) => committedAt);
     return Promise.resolve('won');
@@ -105,15 +117,13 @@ export class MemoryAttemptStore implements AttemptStore {
     return Promise.resolve();
   }
 
-  changes(
-    space: TaskSpace,
-    since: EpochMs,
-  ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }> {
-    const { attempts, versions, commits } = this.tasksOf(space);
+  changes(space: TaskSpace, since: EpochMs): Promise<TaskChanges> {
+    const { attempts, versions, commits, replicas } = this.tasksOf(space);
     const changed = tailSince(versions, since, ({ changedAt }) => changedAt);
     return Promise.resolve({
       attempts: changed.filter((version) => attempts.get(version.attemptId) === version),
       results: tailSince(commits, since, ({ committedAt }) => committedAt),
+      replicas: tailSince(replicas, since, ({ committedAt }) => committedAt),
     });
   }
 
@@ -125,7 +135,13 @@ export class MemoryAttemptStore implements AttemptStore {
   private tasksOf({ jobId }: TaskSpace): JobTasks {
     const there = this.jobs.get(jobId);
     if (there !== undefined) return there;
-    const tasks: JobTasks = { attempts: new Map(), results: new Map(), versions: [], commits: [] };
+    const tasks: JobTasks = {
+      attempts: new Map(),
+      results: new Map(),
+      versions: [],
+      commits: [],
+      replicas: [],
+    };
     this.jobs.set(jobId, tasks);
     return tasks;
   }
