@@ -7,12 +7,12 @@ import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { LaunchRequest } from '../ports/launcher.ts';
 import { type Distribution, sample, sampleMs } from './distribution.ts';
 import type { EventQueue } from './event-queue.ts';
-import { FluidNetwork } from './fluid-network.ts';
+import { type EndpointLinks, FluidNetwork } from './fluid-network.ts';
 import { NodePool, type SimNode, type TakenSlot } from './node-pool.ts';
 import { Pacer } from './pacer.ts';
-import type { Scenario } from './scenario.ts';
-import { drawAttempt, type SimJob, taskOfJob } from './sim-job.ts';
-import { type Ending, SimWorker, type WorkerHost } from './sim-worker.ts';
+import type { ClusterScenario, Scenario } from './scenario.ts';
+import { drawAttempt, endpointCount, type SimJob, taskOfJob } from './sim-job.ts';
+import { type Assignment, type Ending, SimWorker, type WorkerHost } from './sim-worker.ts';
 
 export interface ClusterParts {
   readonly scenario: Scenario;
@@ -27,6 +27,15 @@ export interface ClusterParts {
 
 const perMs = (bytesPerS: number | undefined): number =>
   bytesPerS === undefined ? Infinity : bytesPerS / 1_000;
+
+/** The links of every endpoint: the nodes' where they have their own, else the zones'. */
+function linksOf(cluster: ClusterScenario): EndpointLinks[] {
+  const { nodeLinks, zones } = cluster;
+  return Array.from({ length: endpointCount(cluster) }, (_, place) => {
+    const links = nodeLinks ?? zones[place];
+    return { upBytesPerMs: perMs(links?.upBytesPerS), downBytesPerMs: perMs(links?.downBytesPerS) };
+  });
+}
 
 /** The machines: takes attempts in, runs them on nodes at their speeds, and lets things go wrong. */
 export class Cluster implements WorkerHost {
@@ -53,10 +62,7 @@ export class Cluster implements WorkerHost {
     this.rng = parts.rng.fork('launches');
     const { cluster } = parts.scenario;
     this.pool = new NodePool(cluster, parts.rng);
-    const links = cluster.zones.map((zone) => ({
-      upBytesPerMs: perMs(zone.upBytesPerS),
-      downBytesPerMs: perMs(zone.downBytesPerS),
-    }));
+    const links = linksOf(cluster);
     this.network = new FluidNetwork(parts.queue, parts.now, links, perMs(cluster.flowBytesPerS));
     if (cluster.cold !== undefined) {
       const { environments, perMs: windowMs } = cluster.cold;
@@ -96,13 +102,28 @@ export class Cluster implements WorkerHost {
 
   /** Notes where a committed output lies, and whether it will be there when it is read. */
   keepOutput(jobId: JobId, { attemptId }: TaskResult): void {
+    const { stage, task } = this.noteCopy(jobId, attemptId);
+    if (task.outputIsLost) stage.redoMs = Math.max(stage.redoMs, task.workMs);
+  }
+
+  /** Notes where a further copy of a committed output lies. */
+  keepReplica(jobId: JobId, { attemptId }: TaskResult): void {
+    this.noteCopy(jobId, attemptId);
+  }
+
+  endpointOf({ index, zone }: SimNode): number {
+    return this.scenario.cluster.nodeLinks === undefined ? zone : index;
+  }
+
+  private noteCopy(jobId: JobId, attemptId: AttemptId): Assignment {
     const worker = this.workers
       .get(keyOf(jobId, attemptId))
       ?.find(({ claimedAt }) => claimedAt !== undefined);
     invariant(worker !== undefined, 'a result of an attempt that does not run', { attemptId });
     const { stage, task } = worker.assignment;
-    stage.madeBytes[worker.node.zone] = (stage.madeBytes[worker.node.zone] ?? 0) + task.outputBytes;
-    if (task.outputIsLost) stage.redoMs = Math.max(stage.redoMs, task.workMs);
+    const { attempt } = attemptParts(attemptId);
+    stage.outputs[task.index]?.push({ attempt, endpoint: this.endpointOf(worker.node) });
+    return worker.assignment;
   }
 
   leave(worker: SimWorker, ending: Ending): void {
@@ -122,7 +143,7 @@ export class Cluster implements WorkerHost {
   }
 
   private startWorker(request: LaunchRequest, { node, isCold }: TakenSlot): void {
-    const { jobId, attemptId } = request.payload;
+    const { jobId, attemptId, copies, keepOutput = false } = request.payload;
     const job = this.parts.jobs.get(jobId);
     invariant(job !== undefined, 'a launch for no job', { jobId });
     const { stage: name, task: index, attempt: number } = attemptParts(attemptId);
@@ -132,7 +153,8 @@ export class Cluster implements WorkerHost {
       : { ...this.scenario.faults, attemptFailure: 0, lostAttempt: 0 };
     const draw = drawAttempt(stage, task, number, faults);
     const rng = this.rng.fork(`${jobId}/${attemptId}/${this.deliveries++}`);
-    const worker = new SimWorker(this, { job, stage, task, attemptId, draw }, node, rng);
+    const assignment: Assignment = { job, stage, task, attemptId, draw, copies, keepOutput };
+    const worker = new SimWorker(this, assignment, node, rng);
     const key = keyOf(jobId, attemptId);
     this.workers.set(key, [...(this.workers.get(key) ?? []), worker]);
     this.count(jobId, 1);

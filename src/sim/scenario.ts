@@ -48,6 +48,13 @@ const clusterSchema = z.strictObject({
     .min(1)
     .max(500)
     .default([{ name: 'zone-a' }]),
+  /** What each node sends and takes in all, in place of the zones' limits; without it the zones' links are shared. */
+  nodeLinks: z
+    .strictObject({
+      upBytesPerS: z.number().positive().optional(),
+      downBytesPerS: z.number().positive().optional(),
+    })
+    .optional(),
   /** The most that one flow between nodes gets. */
   flowBytesPerS: z.number().positive().optional(),
   /** Each other busy slot of its host makes a slot slower by so much: speed / (1 + contention × others). */
@@ -110,6 +117,11 @@ const stageSchema = z.strictObject({
   tasks: z.int().min(1).max(200_000),
   /** Stages that must be complete before this one opens. */
   upstream: z.array(name).default([]),
+  /**
+   * Which of their tasks each task reads: all; the one of its own place; or one of as many groups, of about the same
+   * size and in order, as this stage has tasks.
+   */
+  pattern: z.enum(['all-to-all', 'one-to-one', 'many-to-one']).default('all-to-all'),
   /** Work of each task on a node of speed 1: drawn, or listed (the list is repeated where it is too short). */
   workMs: perTask,
   /** Drawn per attempt; multiplies the work: what the attempt's own bad luck costs. */
@@ -120,7 +132,7 @@ const stageSchema = z.strictObject({
   outputBytes: perTask.default(0),
   /** Work after all input is read. */
   wrapUpMs: distributionSchema.default(0),
-  /** Read the input over the network, from where it lies: sources in a random zone, else where it was made. */
+  /** Read the input over the network, from where it lies: sources in a random place, else where it was made. */
   network: z.boolean().default(false),
   /** Share of the input that counts as read when the network is done with it; the rest follows the work. */
   readShare: z
@@ -179,36 +191,50 @@ export const scenarioSchema = z
     maxEvents: z.int().min(1).default(50_000_000),
   })
   .superRefine((scenario, context) => {
-    const zones = new Set(scenario.cluster.zones.map((zone) => zone.name));
-    for (const [index, group] of scenario.cluster.nodes.entries()) {
-      if (group.zone === undefined || zones.has(group.zone)) continue;
-      context.addIssue({
-        code: 'custom',
-        path: ['cluster', 'nodes', index, 'zone'],
-        message: `must be one of ${[...zones].join(', ')}`,
+    const refuse = (path: (string | number)[], message: string): void => {
+      context.addIssue({ code: 'custom', path, message });
+    };
+    checkZones(scenario.cluster, refuse);
+    for (const [job, { stages }] of scenario.jobs.entries()) {
+      checkStages(stages, (path, message) => {
+        refuse(['jobs', job, 'stages', ...path], message);
       });
     }
-    for (const [job, { stages }] of scenario.jobs.entries()) {
-      const earlier = new Set<string>();
-      for (const [stage, { name: stageName, upstream }] of stages.entries()) {
-        const unknown = upstream.find((other) => !earlier.has(other));
-        const path = ['jobs', job, 'stages', stage];
-        if (unknown !== undefined)
-          context.addIssue({
-            code: 'custom',
-            path: [...path, 'upstream'],
-            message: `must name earlier stages, not "${unknown}"`,
-          });
-        if (earlier.has(stageName))
-          context.addIssue({
-            code: 'custom',
-            path: [...path, 'name'],
-            message: `must differ from earlier ones, "${stageName}"`,
-          });
-        earlier.add(stageName);
-      }
-    }
   });
+
+type Refuse = (path: (string | number)[], message: string) => void;
+
+function checkZones({ zones, nodes, nodeLinks }: z.output<typeof clusterSchema>, refuse: Refuse): void {
+  const names = new Set(zones.map((zone) => zone.name));
+  for (const [index, group] of nodes.entries()) {
+    if (group.zone === undefined || names.has(group.zone)) continue;
+    refuse(['cluster', 'nodes', index, 'zone'], `must be one of ${[...names].join(', ')}`);
+  }
+  if (nodeLinks === undefined) return;
+  for (const [index, zone] of zones.entries()) {
+    for (const limit of ['upBytesPerS', 'downBytesPerS'] as const) {
+      if (zone[limit] === undefined) continue;
+      refuse(['cluster', 'zones', index, limit], 'must be left out where nodes have links of their own');
+    }
+  }
+}
+
+function checkStages(stages: readonly z.output<typeof stageSchema>[], refuse: Refuse): void {
+  const earlier = new Map<string, number>();
+  for (const [index, { name: stageName, tasks, upstream, pattern }] of stages.entries()) {
+    const unknown = upstream.find((other) => !earlier.has(other));
+    if (unknown !== undefined) refuse([index, 'upstream'], `must name earlier stages, not "${unknown}"`);
+    if (earlier.has(stageName)) refuse([index, 'name'], `must differ from earlier ones, "${stageName}"`);
+    for (const other of upstream) {
+      const theirs = earlier.get(other) ?? tasks;
+      if (pattern === 'one-to-one' && theirs !== tasks)
+        refuse([index, 'pattern'], `must not be one-to-one: "${other}" has ${theirs} tasks, not ${tasks}`);
+      if (pattern === 'many-to-one' && theirs < tasks)
+        refuse([index, 'pattern'], `must not be many-to-one: "${other}" has fewer tasks, ${theirs}`);
+    }
+    earlier.set(stageName, tasks);
+  }
+}
 
 export type Scenario = z.output<typeof scenarioSchema>;
 export type ScenarioInput = z.input<typeof scenarioSchema>;

@@ -5,7 +5,7 @@ import { type EpochMs, epochMs } from '../contracts/units.ts';
 import { fnv1a } from '../lib/fnv1a.ts';
 import type { Rng } from '../lib/rng.ts';
 import { type Distribution, sample, sampleMs } from './distribution.ts';
-import type { JobScenario, Scenario, StageScenario } from './scenario.ts';
+import type { ClusterScenario, JobScenario, Scenario, StageScenario } from './scenario.ts';
 
 /** A task as the world knows it: what it will really take. */
 export interface SimTask {
@@ -14,10 +14,16 @@ export interface SimTask {
   readonly workMs: number;
   readonly inputBytes: number;
   readonly outputBytes: number;
-  /** Where its source lies, by place of the zone. */
-  readonly homeZone: number;
+  /** The endpoint where its source lies. */
+  readonly home: number;
   /** The output is gone when it is first read. */
   readonly outputIsLost: boolean;
+}
+
+/** A committed output or a replica of it: which attempt wrote it, and on which endpoint of the network it lies. */
+export interface OutputCopy {
+  readonly attempt: number;
+  readonly endpoint: number;
 }
 
 export interface SimStage {
@@ -25,8 +31,8 @@ export interface SimStage {
   readonly scenario: StageScenario;
   readonly upstream: readonly number[];
   readonly tasks: readonly SimTask[];
-  /** Bytes of committed output, by place of the zone where they were made. */
-  readonly madeBytes: number[];
+  /** Of each task, the copies of its output: the winner's, and then replicas by arrival. None before it is done. */
+  readonly outputs: readonly OutputCopy[][];
   /** The longest redo among its lost outputs, which its readers wait for. */
   redoMs: number;
   /** When the redo is over; undefined until a reader has found an output gone. */
@@ -55,6 +61,10 @@ export interface AttemptDraw {
 
 const bucket = 'simulated';
 
+/** Places of a cluster between which bytes flow: its nodes where they have links of their own, else its zones. */
+export const endpointCount = ({ nodeLinks, nodes, zones }: ClusterScenario): number =>
+  nodeLinks === undefined ? zones.length : nodes.reduce((sum, { count }) => sum + count, 0);
+
 function perTask(values: Distribution | readonly number[], index: number, rng: Rng): number {
   if (typeof values === 'object' && 'length' in values) return Math.round(values[index % values.length] ?? 0);
   return sampleMs(values, rng);
@@ -67,13 +77,13 @@ function buildStage(
   world: Scenario,
   rng: Rng,
 ): SimStage {
-  const zones = world.cluster.zones.length;
+  const endpoints = endpointCount(world.cluster);
   const tasks = Array.from({ length: scenario.tasks }, (_, task): SimTask => ({
     index: task,
     workMs: perTask(scenario.workMs, task, rng),
     inputBytes: perTask(scenario.inputBytes, task, rng),
     outputBytes: perTask(scenario.outputBytes, task, rng),
-    homeZone: Math.floor(rng.next() * zones),
+    home: Math.floor(rng.next() * endpoints),
     outputIsLost: rng.next() < world.faults.lostOutput,
   }));
   const places = new Map(job.stages.map(({ name }, place) => [name, place]));
@@ -82,7 +92,7 @@ function buildStage(
     scenario,
     tasks,
     upstream: scenario.upstream.map((name) => places.get(name) ?? -1),
-    madeBytes: world.cluster.zones.map(() => 0),
+    outputs: tasks.map(() => []),
     redoMs: 0,
     redoneAt: undefined,
     attemptRng: rng.fork('attempts'),
@@ -168,7 +178,7 @@ function stagePlan(job: SimJob, stage: SimStage): StagePlan {
         return {
           kind: 'stage',
           stage: producer.scenario.name,
-          pattern: 'all-to-all',
+          pattern: scenario.pattern,
           producerTasks: producer.tasks.length,
           producerPartitions: 1,
         };

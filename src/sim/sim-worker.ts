@@ -1,5 +1,5 @@
 import { type AttemptId, taskOf } from '../contracts/ids.ts';
-import type { Failure, Phase, Progress, TaskResult } from '../contracts/records.ts';
+import type { Failure, Fetched, Phase, Progress, TaskResult } from '../contracts/records.ts';
 import { type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
@@ -10,9 +10,13 @@ import { interpolate } from './interpolate.ts';
 import type { NodeLoad, NodePool, SimNode } from './node-pool.ts';
 import type { Scenario } from './scenario.ts';
 import type { AttemptDraw, SimJob, SimStage, SimTask } from './sim-job.ts';
+import { endpointReads, type NamedCopies } from './upstream-reads.ts';
 
-/** How an attempt left its slot. `refused`: its claim was; `died`: without a word. */
-export type Ending = 'won' | 'late' | 'cancelled' | 'failed' | 'died' | 'refused';
+/**
+ * How an attempt left its slot. `kept`: another had won, and its output stays as a replica; `late`: without that;
+ * `refused`: its claim was; `died`: without a word.
+ */
+export type Ending = 'won' | 'kept' | 'late' | 'cancelled' | 'failed' | 'died' | 'refused';
 
 /** What a worker needs of the world around it. */
 export interface WorkerHost {
@@ -22,6 +26,8 @@ export interface WorkerHost {
   readonly store: AttemptStore;
   readonly network: FluidNetwork;
   readonly pool: NodePool;
+  /** Where the network reaches a node. */
+  endpointOf(node: SimNode): number;
   /** The worker has left its slot. */
   leave(worker: SimWorker, ending: Ending): void;
 }
@@ -33,6 +39,10 @@ export interface Assignment {
   readonly task: SimTask;
   readonly attemptId: AttemptId;
   readonly draw: AttemptDraw;
+  /** What it reads in place of winners' outputs, as its launch says. */
+  readonly copies: NamedCopies | undefined;
+  /** Whether its output is kept where another attempt of its task has won. */
+  readonly keepOutput: boolean;
 }
 
 /** Reports come no faster than this, however short the work. */
@@ -53,6 +63,8 @@ export class SimWorker implements NodeLoad {
   private readonly phaseMs: Record<Phase, number> = { init: 0, read: 0, compute: 0, write: 0 };
   private flows: Flow[] = [];
   private remoteBytes = 0;
+  private fetchBeganAt: EpochMs | undefined;
+  private fetchEndedAt: EpochMs | undefined;
   /** Work done in the present phase at speed 1, up to `settledAt`, and how much of it there is. */
   private doneMs = 0;
   private goalMs = 0;
@@ -152,26 +164,27 @@ export class SimWorker implements NodeLoad {
   }
 
   private read(): void {
-    const { stage, task, job } = this.assignment;
+    const { stage, task, job, copies } = this.assignment;
     if (!stage.scenario.network || task.inputBytes === 0) {
       this.work();
       return;
     }
-    const onEnd = (): void => {
-      if (!this.isOver && this.flows.every(({ isOver }) => isOver)) this.work();
-    };
-    const made = this.host.scenario.cluster.zones.map((_, zone) =>
-      stage.upstream.reduce((sum, place) => sum + (job.stages[place]?.madeBytes[zone] ?? 0), 0),
+    const here = this.host.endpointOf(this.node);
+    const hasOwnLinks = this.host.scenario.cluster.nodeLinks !== undefined;
+    const away = endpointReads(job, stage, task, copies).filter(
+      (each) => !hasOwnLinks || each.endpoint !== here,
     );
-    const total = made.reduce((sum, bytes) => sum + bytes, 0);
-    const shares =
-      total === 0
-        ? made.map((_, zone) => (zone === task.homeZone ? 1 : 0))
-        : made.map((bytes) => bytes / total);
     this.remoteBytes = task.inputBytes;
-    this.flows = shares.flatMap((share, zone) =>
-      share === 0 ? [] : [this.host.network.start(zone, this.node.zone, share * task.inputBytes, onEnd)],
+    this.fetchBeganAt = this.host.now();
+    const endFetch = (): void => {
+      if (this.isOver || !this.flows.every(({ isOver }) => isOver)) return;
+      this.fetchEndedAt = this.host.now();
+      this.work();
+    };
+    this.flows = away.map(({ endpoint, sizeBytes }) =>
+      this.host.network.start(endpoint, here, sizeBytes, endFetch),
     );
+    if (away.length === 0) endFetch();
   }
 
   /** Works up to the end, or to where fate has it fail or die. */
@@ -205,9 +218,10 @@ export class SimWorker implements NodeLoad {
   }
 
   private async commit(): Promise<void> {
-    const outcome = await this.host.store.commit(this.space, this.result());
-    await this.end(outcome === 'won' ? 'done' : 'cancelled');
-    this.leave(outcome === 'won' ? 'won' : 'late');
+    const keep = this.assignment.keepOutput ? 'replica' : undefined;
+    const outcome = await this.host.store.commit(this.space, this.result(), keep);
+    await this.end(outcome === 'lost' ? 'cancelled' : 'done');
+    this.leave(outcome === 'lost' ? 'late' : outcome);
   }
 
   private async fail(): Promise<void> {
@@ -268,6 +282,20 @@ export class SimWorker implements NodeLoad {
     this.leave('cancelled');
   }
 
+  private leftBytes(): number {
+    const left = this.flows.reduce((sum, flow) => sum + this.host.network.leftBytes(flow), 0);
+    return Math.min(this.remoteBytes, left); // Shares of the input may add up to a little more than it.
+  }
+
+  /** What it has fetched of other stages' outputs; undefined where it reads none, or has not begun to. */
+  private fetched(): Fetched | undefined {
+    if (this.fetchBeganAt === undefined || this.assignment.stage.upstream.length === 0) return undefined;
+    return {
+      bytes: Math.floor(this.remoteBytes - this.leftBytes()),
+      ms: (this.fetchEndedAt ?? this.host.now()) - this.fetchBeganAt,
+    };
+  }
+
   /** Share of its input that counts as read. */
   private shareRead(): number {
     const { stage, draw } = this.assignment;
@@ -275,10 +303,9 @@ export class SimWorker implements NodeLoad {
     if (this.phase === 'init') return 0;
     if (this.phase === 'write') return 1;
     if (this.phase === 'read') {
-      const left = this.flows.reduce((sum, flow) => sum + this.host.network.leftBytes(flow), 0);
       return this.remoteBytes === 0 || this.flows.length === 0
         ? 0
-        : readShare * (1 - left / this.remoteBytes);
+        : readShare * (1 - this.leftBytes() / this.remoteBytes);
     }
     const done = draw.workMs === 0 ? 1 : this.doneMs / draw.workMs;
     return readShare + (1 - readShare) * interpolate(stage.scenario.progress, done);
@@ -288,6 +315,7 @@ export class SimWorker implements NodeLoad {
     this.settle();
     const { inputBytes } = this.assignment.task;
     const phaseMs = { ...this.phaseMs };
+    const fetched = this.fetched();
     phaseMs[this.phase] += this.host.now() - this.phaseSince;
     return {
       bytesRead: Math.floor(inputBytes * Math.min(1, this.shareRead())),
@@ -297,6 +325,7 @@ export class SimWorker implements NodeLoad {
       phase: this.phase,
       phaseMs,
       peakMemoryBytes: 0,
+      ...(fetched === undefined ? {} : { fetched }),
     };
   }
 

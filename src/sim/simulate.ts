@@ -15,7 +15,7 @@ import type { Log } from '../ports/log.ts';
 import { Cluster } from './cluster.ts';
 import { EventQueue } from './event-queue.ts';
 import { type JobRun, JobScheduler } from './job-scheduler.ts';
-import { ObservedStore } from './observed-store.ts';
+import { ObservedStore, type StoreWatcher } from './observed-store.ts';
 import type { AttemptOutcome, JobOutcome, SimulationResult } from './outcome.ts';
 import { outcomeOf } from './job-outcome.ts';
 import type { Scenario } from './scenario.ts';
@@ -129,6 +129,19 @@ function schedulerDeps(
   };
 }
 
+/** What the machines learn of the store's writes: orders that act at once, and where outputs lie. */
+const watcherOf = ({ scheduler }: Scenario, cluster: () => Cluster): StoreWatcher => ({
+  onStopOrdered: async (jobId, attemptId) => {
+    if (scheduler.cancel === 'immediate') await cluster().kill(jobId, attemptId);
+  },
+  onCommitted: (jobId, result) => {
+    cluster().keepOutput(jobId, result);
+  },
+  onKept: (jobId, result) => {
+    cluster().keepReplica(jobId, result);
+  },
+});
+
 function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: SimulateOptions): World {
   const rng = createRng(`${scenario.name}/${seed}`);
   const queue = new EventQueue();
@@ -145,18 +158,11 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
     const isEnded = run.state === 'succeeded' || run.state === 'failed';
     if (isEnded && cluster.activeOf(run.job.id) === 0) settled.push(run);
   };
-  const store = new ObservedStore(records, {
-    onStopOrdered: async (jobId, attemptId) => {
-      if (scenario.scheduler.cancel === 'immediate') await cluster.kill(jobId, attemptId);
-    },
-    onCommitted: (jobId, result) => {
-      cluster.keepOutput(jobId, result);
-    },
-    onKept: (jobId, result) => {
-      cluster.keepReplica(jobId, result);
-    },
-  });
-  const cluster = new Cluster({
+  const store = new ObservedStore(
+    records,
+    watcherOf(scenario, () => cluster),
+  );
+  const cluster: Cluster = new Cluster({
     scenario,
     queue,
     now: () => clock.now(),

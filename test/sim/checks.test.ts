@@ -36,11 +36,15 @@ const resultOf = (attemptId: typeof first): TaskResult => ({
 });
 
 const observed = (inner: MemoryAttemptStore): ObservedStore =>
-  new ObservedStore(inner, { onStopOrdered: () => Promise.resolve(), onCommitted: () => undefined });
+  new ObservedStore(inner, {
+    onStopOrdered: () => Promise.resolve(),
+    onCommitted: () => undefined,
+    onKept: () => undefined,
+  });
 
 it('breaks the run where two attempts of a task win', async () => {
   class TwoWinners extends MemoryAttemptStore {
-    override commit(): Promise<'won' | 'lost'> {
+    override commit(): Promise<'won' | 'kept' | 'lost'> {
       return Promise.resolve('won');
     }
   }

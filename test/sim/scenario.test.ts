@@ -43,6 +43,28 @@ it.each([
     'jobs[0].stages[0].upstream',
   ],
   ['two stages of one name', job(stage('map'), stage('map')), 'jobs[0].stages[1].name'],
+  [
+    'links of zones beside those of nodes',
+    {
+      ...smallest,
+      cluster: {
+        nodes: [{ count: 1 }],
+        nodeLinks: {},
+        zones: [{ name: 'a' }, { name: 'b', upBytesPerS: 1 }],
+      },
+    },
+    'cluster.zones[1].upBytesPerS',
+  ],
+  [
+    'one to one where there are more',
+    job(stage('map', { tasks: 2 }), stage('reduce', { upstream: ['map'], pattern: 'one-to-one' })),
+    'jobs[0].stages[1].pattern',
+  ],
+  [
+    'many to one where there are fewer',
+    job(stage('map'), stage('reduce', { tasks: 2, upstream: ['map'], pattern: 'many-to-one' })),
+    'jobs[0].stages[1].pattern',
+  ],
   ['a probability above 1', { ...smallest, faults: { lostLaunch: 2 } }, 'faults.lostLaunch'],
   ['an unknown policy', { ...smallest, jobs: [{ ...smallest.jobs[0], policy: 'best' }] }, 'jobs[0].policy'],
 ])('refuses %s and names the field', (_, data, field) => {
