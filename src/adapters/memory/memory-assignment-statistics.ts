@@ -1,0 +1,25 @@
+import type { EpochMs } from '../../contracts/units.ts';
+import { addAssignments, type AssignmentTally, noAssignments } from '../../core/model/assignment-tally.ts';
+import type { AssignmentStatistics } from '../../ports/assignment-statistics.ts';
+
+const hourMs = 3_600_000;
+
+/** Assignment statistics in memory. */
+export class MemoryAssignmentStatistics implements AssignmentStatistics {
+  private readonly hours = new Map<number, Map<number, AssignmentTally>>();
+
+  add(bin: number, tally: AssignmentTally, now: EpochMs): Promise<void> {
+    const hour = Math.floor(now / hourMs);
+    const bins = this.hours.get(hour) ?? new Map<number, AssignmentTally>();
+    this.hours.set(hour, bins);
+    bins.set(bin, addAssignments(bins.get(bin) ?? noAssignments, tally));
+    for (const old of this.hours.keys()) if (old < hour - 1) this.hours.delete(old);
+    return Promise.resolve();
+  }
+
+  recent(bin: number, now: EpochMs): Promise<AssignmentTally> {
+    const hour = Math.floor(now / hourMs);
+    const of = (each: number): AssignmentTally => this.hours.get(each)?.get(bin) ?? noAssignments;
+    return Promise.resolve(addAssignments(of(hour - 1), of(hour), Infinity));
+  }
+}
