@@ -2,7 +2,6 @@ import { invariant } from '../contracts/errors.ts';
 import { type AttemptId, attemptParts, type JobId, type TaskId } from '../contracts/ids.ts';
 import type {
   AttemptOrder,
-  AttemptRecord,
   AttemptState,
   Failure,
   Progress,
