@@ -1,0 +1,72 @@
+import { taskCount } from '../traces/trace-job.ts';
+import type { TraceJob } from '../traces/trace-job.ts';
+import type { WorkRates } from '../traces/generators/work.ts';
+
+/**
+ * Calibrated once, on what the paper observes under LATE alone (§1, §2.1): in phases of jobs of at most ten tasks the
+ * slowest task is 6 to 8 times behind the median one at the median of phases, and stragglers run 8 times as long on
+ * average. No run with clones had a say. Phases of one or two tasks cannot show a ratio above 2 (a median of two is
+ * halfway between them), so that the observation is of phases of three tasks or more. Three numbers follow, all in
+ * closed form:
+ *
+ * - how much slower stragglers are: 8, without spread, since a median and a mean tell of none;
+ * - how often: the least p, in hundredths, at which more than half of those phases show a straggler (`showing`);
+ * - how long tasks are: LATE copies nothing before it is 60 s old, so that a whole task of W seconds ends after
+ *   min(8 W, 60 + W): at least 6 W for every W up to 12 s. The longest task of such jobs, a reduce of 256 MiB, is so
+ *   long at 42 ms/MiB (24 MiB/s), after a second to start. The trace tells bytes alone, and times of the Facebook
+ *   cluster were never public; at the 880 ms/MiB of another cluster in 2009 LATE would mend all but the tiniest jobs.
+ */
+export const stragglerShare = 0.2;
+const straggler = 8;
+const minAgeMs = 60_000;
+/** Of all copies, and so of the work of a job that nobody treats. */
+export const meanSlowdown = 1 + stragglerShare * (straggler - 1);
+/** Tasks of a phase differ by a few per cent besides. */
+export const slowdown = {
+  kind: 'mixture',
+  probability: stragglerShare,
+  outlier: straggler,
+  usual: { kind: 'lognormal', median: 1, sigma: 0.03 },
+} as const;
+
+/** See `stragglerShare`. */
+export const facebookRates: WorkRates = {
+  startupMs: 1_000,
+  msPerInputMib: 42,
+  msPerOutputMib: 0,
+  unknownMs: 10_000,
+};
+
+/** Fewer tasks cannot show how far the slowest is behind. */
+export const leastTelling = 3;
+/** Tasks of a small job: bin 1. */
+export const smallTasks = 10;
+
+/** The numbers of tasks of the phases of small jobs in which a straggler can show. */
+export const tellingPhases = (jobs: readonly TraceJob[]): readonly number[] =>
+  jobs
+    .filter((job) => taskCount(job) <= smallTasks)
+    .flatMap(({ stages }) => stages.map(({ tasks }) => tasks.length))
+    .filter((tasks) => tasks >= leastTelling);
+
+/** Binomial probabilities of k = 1 to `most` of `tasks` that straggle, in all. */
+function oneTo(most: number, tasks: number, p: number): number {
+  let sum = 0;
+  let each = (1 - p) ** tasks;
+  for (let k = 1; k <= most; k++) {
+    each *= ((tasks - k + 1) / k) * (p / (1 - p));
+    sum += each;
+  }
+  return sum;
+}
+
+/**
+ * Share of phases that show a straggler, where each of their tasks straggles with probability p below 1: at least one
+ * task does, and so few that the median task does not. 0 of no phases.
+ */
+export const showing = (phases: readonly number[], p: number): number =>
+  phases.reduce((sum, tasks) => sum + oneTo(Math.ceil(tasks / 2) - 1, tasks, p), 0) /
+  Math.max(1, phases.length);
+
+/** Slowest over median task under LATE, where a straggler shows and the others take `workMs`: the least is at the longest. */
+export const ratioUnderLate = (workMs: number): number => Math.min(straggler, (minAgeMs + workMs) / workMs);
