@@ -8,7 +8,7 @@ export interface TaskSpace {
   readonly shards: number;
 }
 
-/** Attempts and committed results. Every call but `changes` is one conditional write of one item. */
+/** Attempts and committed results. Every write is conditional and of one item; `kept` takes two. */
 export interface AttemptStore {
   /** By the scheduler before launch: state `launched`. `exists`: written before; launching again is harmless. */
   create(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<'created' | 'exists'>;

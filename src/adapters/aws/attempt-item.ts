@@ -19,6 +19,7 @@ import { expiryOf } from './expiry.ts';
 
 const ATTEMPT = 'A#';
 const RESULT = 'T#';
+const REPLICA = 'R#';
 const RESULT_LIMIT_BYTES = 390_000;
 
 const time = z.number().transform(epochMs);
@@ -43,6 +44,7 @@ const attemptRecord = z.object({
       phase: z.enum(phases),
       phaseMs: z.record(z.enum(phases), count),
       peakMemoryBytes: count,
+      fetched: z.object({ bytes: count, ms: count }).exactOptional(),
     })
     .exactOptional(),
   failure: z.object({ cause: z.enum(failureCauses), message: z.string() }).exactOptional(),
@@ -78,6 +80,18 @@ export const resultKey = (space: TaskSpace, taskId: TaskId): ItemKey => ({
   sk: `${RESULT}${taskId}`,
 });
 
+/** Where the replica that an attempt has left lies: in the shard of its task, beside the task's result. */
+const replicaKey = (space: TaskSpace, { taskId, attemptId: id }: TaskResult): ItemKey => ({
+  pk: shardKey(space, shardOf(space, taskId)),
+  sk: `${REPLICA}${id}`,
+});
+
+/** The result of an attempt that is kept as a replica, as an item. Throws as `encodeResult` does. */
+export const encodeReplica = (space: TaskSpace, result: TaskResult): ItemKey & Item => ({
+  ...encodeResult(space, result),
+  ...replicaKey(space, result),
+});
+
 /** A result as an item. Throws `InvalidInputError` where it is too large, which only counters can make it. */
 export function encodeResult(space: TaskSpace, result: TaskResult): ItemKey & Item {
   const { partitions, final, counters: sums, ...fields } = result;
@@ -103,18 +117,22 @@ export function encodeResult(space: TaskSpace, result: TaskResult): ItemKey & It
   };
 }
 
-/** What an item of a shard holds. Throws `BrokenInvariantError` where it is neither. */
-export function decodeShardItem(
-  item: Item,
-): { kind: 'attempt'; attempt: AttemptRecord } | { kind: 'result'; result: TaskResult } {
+/** An item of a shard. */
+export type ShardRecord =
+  | { readonly kind: 'attempt'; readonly attempt: AttemptRecord }
+  | { readonly kind: 'result' | 'replica'; readonly result: TaskResult };
+
+/** What an item of a shard holds. Throws `BrokenInvariantError` where it is none of them. */
+export function decodeShardItem(item: Item): ShardRecord {
   const sortKey = String(item.sk);
   try {
     if (sortKey.startsWith(ATTEMPT)) return { kind: 'attempt', attempt: attemptRecord.parse(item) };
     if (sortKey.startsWith(RESULT)) return { kind: 'result', result: decodeResult(item) };
+    if (sortKey.startsWith(REPLICA)) return { kind: 'replica', result: decodeResult(item) };
   } catch (cause) {
     throw new BrokenInvariantError('a stored attempt or result cannot be read', { sk: item.sk }, { cause });
   }
-  throw new BrokenInvariantError('an item of a shard is neither attempt nor result', { sk: item.sk });
+  throw new BrokenInvariantError('an item of a shard is no attempt, result or replica', { sk: item.sk });
 }
 
 function decodeResult(item: Item): TaskResult {

@@ -3,8 +3,15 @@ import type { AttemptId, TaskId } from '../../contracts/ids.ts';
 import type { AttemptOrder, AttemptRecord, Failure, Progress, TaskResult } from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import type { EpochMs } from '../../contracts/units.ts';
-import type { AttemptStore, TaskSpace } from '../../ports/attempt-store.ts';
-import { attemptKey, decodeShardItem, encodeResult, resultKey, shardKey } from './attempt-item.ts';
+import type { AttemptStore, TaskChanges, TaskSpace } from '../../ports/attempt-store.ts';
+import {
+  attemptKey,
+  decodeShardItem,
+  encodeReplica,
+  encodeResult,
+  resultKey,
+  shardKey,
+} from './attempt-item.ts';
 import type { DynamoTable } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 
@@ -84,10 +91,14 @@ export class DynamoAttemptStore implements AttemptStore {
     return answer !== 'refused' && answer.order === 'continue' ? 'continue' : 'cancel';
   }
 
-  async commit(space: TaskSpace, result: TaskResult): Promise<'won' | 'lost'> {
+  async commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
     if ((await this.table.putNew(encodeResult(space, result))) === 'written') return 'won';
     const first = await this.table.get(resultKey(space, result.taskId));
-    return first?.attemptId === result.attemptId ? 'won' : 'lost';
+    if (first?.attemptId === result.attemptId) return 'won';
+    if (keep === undefined) return 'lost';
+    // Refused where it is there from an earlier call, which comes to the same.
+    await this.table.putNew(encodeReplica(space, result));
+    return 'kept';
   }
 
   async end(
@@ -103,12 +114,10 @@ export class DynamoAttemptStore implements AttemptStore {
     });
   }
 
-  async changes(
-    space: TaskSpace,
-    since: EpochMs,
-  ): Promise<{ attempts: readonly AttemptRecord[]; results: readonly TaskResult[] }> {
+  async changes(space: TaskSpace, since: EpochMs): Promise<TaskChanges> {
     const attempts = new Map<AttemptId, AttemptRecord>();
     const results = new Map<TaskId, TaskResult>();
+    const replicas = new Map<AttemptId, TaskResult>();
     const readShard = async (shard: number): Promise<void> => {
       const items = this.table.query({
         index: TableSchema.changeIndex,
@@ -120,10 +129,15 @@ export class DynamoAttemptStore implements AttemptStore {
       for await (const item of items) {
         const decoded = decodeShardItem(item);
         if (decoded.kind === 'attempt') attempts.set(decoded.attempt.attemptId, decoded.attempt);
-        else results.set(decoded.result.taskId, decoded.result);
+        else if (decoded.kind === 'result') results.set(decoded.result.taskId, decoded.result);
+        else replicas.set(decoded.result.attemptId, decoded.result);
       }
     };
     await Promise.all(Array.from({ length: space.shards }, (_, shard) => readShard(shard)));
-    return { attempts: [...attempts.values()], results: [...results.values()] };
+    return {
+      attempts: [...attempts.values()],
+      results: [...results.values()],
+      replicas: [...replicas.values()],
+    };
   }
 }

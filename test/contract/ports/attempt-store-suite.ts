@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { AttemptRecord } from '../../../src/contracts/records.ts';
+import { attemptParts } from '../../../src/contracts/ids.ts';
+import type { AttemptRecord, TaskResult } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import type { AttemptStore, TaskSpace } from '../../../src/ports/attempt-store.ts';
 import { at, attempt, freshJobId, progress, resultOf, tally } from './builders.ts';
@@ -7,6 +8,9 @@ import { at, attempt, freshJobId, progress, resultOf, tally } from './builders.t
 const START = epochMs(0);
 const PLACE = { node: 'stream-1', zone: 'use1-az1' };
 const freshSpace = (): TaskSpace => ({ jobId: freshJobId(), shards: 4 });
+
+const byAttempt = (results: readonly TaskResult[]): readonly TaskResult[] =>
+  results.toSorted((a, b) => attemptParts(a.attemptId).attempt - attemptParts(b.attemptId).attempt);
 
 async function only(store: AttemptStore, space: TaskSpace): Promise<AttemptRecord | undefined> {
   return (await store.changes(space, START)).attempts[0];
@@ -18,6 +22,7 @@ export function describeAttemptStore(name: string, make: () => AttemptStore | Pr
     describeLife(make);
     describeOrders(make);
     describeResults(make);
+    describeReplicas(make);
     describeChanges(make);
   });
 }
@@ -47,6 +52,9 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
       progress: progress(400),
       changedAt: at(3),
     });
+    const fetched = { bytes: 250, ms: 40 };
+    await store.report(space, attempt(0), { ...progress(500), fetched }, at(3));
+    expect((await only(store, space))?.progress).toEqual({ ...progress(500), fetched });
     await store.end(space, attempt(0), { state: 'done', progress: progress(1_000) }, at(4));
     expect(await only(store, space)).toMatchObject({
       state: 'done',
@@ -93,7 +101,7 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     const space = freshSpace();
     expect(await store.claim(space, attempt(0), PLACE, at(2))).toBe('refused');
     expect(await store.report(space, attempt(0), progress(1), at(2))).toBe('cancel');
-    expect(await store.changes(space, START)).toEqual({ attempts: [], results: [] });
+    expect(await store.changes(space, START)).toEqual({ attempts: [], results: [], replicas: [] });
   });
 }
 
@@ -156,7 +164,7 @@ function describeOrders(make: () => AttemptStore | Promise<AttemptStore>): void 
     const space = freshSpace();
     await store.orderCancel(space, attempt(0), at(1));
     await store.markLost(space, attempt(0), at(1));
-    expect(await store.changes(space, START)).toEqual({ attempts: [], results: [] });
+    expect(await store.changes(space, START)).toEqual({ attempts: [], results: [], replicas: [] });
   });
 }
 
@@ -215,6 +223,91 @@ function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void
   });
 }
 
+function describeReplicas(make: () => AttemptStore | Promise<AttemptStore>): void {
+  const output = (attemptNumber: number, committedAt: number, bytesOut = 300) =>
+    resultOf(attempt(3, attemptNumber), at(committedAt), {
+      partitions: { lengths: [bytesOut, 0], crcs: [7, 0] },
+      counters: { skippedRecords: attemptNumber },
+      bytesOut,
+    });
+
+  it('keeps the outputs of attempts that come after the first, where they ask for it', async () => {
+    const store = await make();
+    const space = freshSpace();
+    expect(await store.commit(space, output(0, 1))).toBe('won');
+    expect(await store.commit(space, output(1, 2), 'replica')).toBe('kept');
+    expect(await store.commit(space, output(2, 3))).toBe('lost');
+    expect(await store.commit(space, output(3, 4), 'replica')).toBe('kept');
+    const { attempts, results, replicas } = await store.changes(space, START);
+    expect(attempts).toEqual([]);
+    expect(results).toEqual([output(0, 1)]);
+    expect(byAttempt(replicas)).toEqual([output(1, 2), output(3, 4)]);
+  });
+
+  it('lets the first win that is ready to be a replica, and answers it the same again', async () => {
+    const store = await make();
+    const space = freshSpace();
+    expect(await store.commit(space, output(1, 1), 'replica')).toBe('won');
+    expect(await store.commit(space, output(1, 1), 'replica')).toBe('won');
+    expect(await store.commit(space, output(1, 1))).toBe('won');
+    expect(await store.changes(space, START)).toEqual({
+      attempts: [],
+      results: [output(1, 1)],
+      replicas: [],
+    });
+  });
+
+  it('keeps an output once, as it was first recorded, however often it is committed', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.commit(space, output(0, 1));
+    const answers = [
+      await store.commit(space, output(1, 2), 'replica'),
+      ...(await Promise.all(
+        Array.from({ length: 10 }, (_, again) => store.commit(space, output(1, 3 + again, 999), 'replica')),
+      )),
+    ];
+    expect(tally(answers)).toEqual({ kept: 11 });
+    expect((await store.changes(space, START)).replicas).toEqual([output(1, 2)]);
+  });
+
+  it('lets one of twenty win and keeps the others, whoever comes at once', async () => {
+    const store = await make();
+    const space = freshSpace();
+    const outputs = Array.from({ length: 20 }, (_, number) => output(number, 5));
+    const answers = await Promise.all(outputs.map((each) => store.commit(space, each, 'replica')));
+    expect(tally(answers)).toEqual({ won: 1, kept: 19 });
+    const { results, replicas } = await store.changes(space, START);
+    expect(results).toEqual([outputs[answers.indexOf('won')]]);
+    expect(byAttempt(replicas)).toEqual(outputs.filter((_, index) => answers[index] === 'kept'));
+  });
+
+  it('never makes a result of a replica', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.commit(space, output(0, 1));
+    await store.commit(space, output(1, 2), 'replica');
+    expect(await store.commit(space, output(1, 2))).toBe('lost');
+    expect(await store.commit(space, output(0, 1))).toBe('won');
+    expect((await store.changes(space, START)).results).toEqual([output(0, 1)]);
+  });
+
+  it('reads replicas by the time of their commit, and by job', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.commit(space, output(0, 1));
+    await store.commit(space, output(2, 30), 'replica');
+    await store.commit(space, output(1, 20), 'replica');
+    const since = async (time: number): Promise<readonly string[]> =>
+      byAttempt((await store.changes(space, at(time))).replicas).map(({ attemptId }) => attemptId);
+    expect(await since(2)).toEqual(['map/3/1', 'map/3/2']);
+    expect(await since(20)).toEqual(['map/3/1', 'map/3/2']);
+    expect(await since(21)).toEqual(['map/3/2']);
+    expect(await since(31)).toEqual([]);
+    expect((await store.changes(freshSpace(), START)).replicas).toEqual([]);
+  });
+}
+
 function describeChanges(make: () => AttemptStore | Promise<AttemptStore>): void {
   it('reads what changed at or after a time, from every shard', async () => {
     const store = await make();
@@ -234,7 +327,7 @@ function describeChanges(make: () => AttemptStore | Promise<AttemptStore>): void
     expect(results.map(({ taskId }) => taskId).toSorted()).toEqual(['map/10', 'map/20']);
     expect((await store.changes(space, at(111))).results.map(({ taskId }) => taskId)).toEqual(['map/20']);
     expect((await store.changes(space, START)).attempts).toHaveLength(40);
-    expect(await store.changes(space, at(201))).toEqual({ attempts: [], results: [] });
+    expect(await store.changes(space, at(201))).toEqual({ attempts: [], results: [], replicas: [] });
   });
 
   it('reads more than a page of a megabyte', async () => {

@@ -48,7 +48,7 @@ describe('a write whose answer is lost on the way, over DynamoDB', () => {
     expect(await store.update(job.jobId, ['submitted'], { state: 'running' })).toBe('stale');
   });
 
-  it('claims an attempt and commits a result as if nothing had happened', async () => {
+  it('claims an attempt and commits a result or a replica as if nothing had happened', async () => {
     const store = new DynamoAttemptStore(table);
     const space = { jobId: freshJobId(), shards: 2 };
     await store.create(space, attempt(0), at(0));
@@ -57,6 +57,8 @@ describe('a write whose answer is lost on the way, over DynamoDB', () => {
     expect(await store.claim(space, attempt(0), place, at(1))).toBe('refused');
     expect(await withLoss(() => store.commit(space, resultOf(attempt(0), at(2))))).toBe('won');
     expect(await store.commit(space, resultOf(attempt(0, 1), at(2)))).toBe('lost');
+    expect(await withLoss(() => store.commit(space, resultOf(attempt(0, 1), at(2)), 'replica'))).toBe('kept');
+    expect((await store.changes(space, at(0))).replicas).toEqual([resultOf(attempt(0, 1), at(2))]);
   });
 
   it('appends one decision, and keeps a lease whose epoch is the latest', async () => {
