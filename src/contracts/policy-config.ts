@@ -119,10 +119,11 @@ const dolly = z.strictObject({
   /** Whether originals are charged too, as printed, or the additional copies alone. */
   charge: z.enum(['all-copies', 'extra-copies']).default('all-copies'),
   /**
-   * What is done where the budget does not suffice: no clones for the phase, fewer clones of each task, or clones
-   * for as many tasks as it lasts. The paper's is the first; the others are for comparison.
+   * What is done where the budget does not suffice: no clones for the phase, fewer clones of each task, clones for as
+   * many tasks as it lasts, or clones for the whole phase once those of jobs with more tasks are stopped (of such jobs
+   * alone that have this admission, too). The paper's is the first; the others are for comparison.
    */
-  admission: z.enum(['all-or-nothing', 'partial', 'first-come']).default('all-or-nothing'),
+  admission: z.enum(['all-or-nothing', 'partial', 'first-come', 'preemption']).default('all-or-nothing'),
   /**
    * Which upstream copies the clones of a task read: delay assignment, where they wait for copies of their own up to
    * ω; the first copies at once (contention cloning); or only copies of their own (contention avoidance).
@@ -130,8 +131,8 @@ const dolly = z.strictObject({
   assignment: z.enum(['delay', 'cc', 'cac']).default('delay'),
   /** ω of delay assignment; without it, it is learnt from earlier jobs of the same size. */
   assignmentWaitMs: ms.optional(),
-  /** ω until enough has been seen: none, since S3 serves two readers of an object as fast as one. */
-  priorWaitMs: ms.default(0),
+  /** ω until enough has been seen: the least of small jobs in the paper. Without a wait no clone would read alone. */
+  priorWaitMs: ms.default(2_500),
   /** Most copies of a task. */
   mostClones: z.int().min(1).max(10).default(5),
   /** p until `minAttempts` attempts have been seen; a choice: the paper names none, and its Fig. 5 fits 8 %. */

@@ -136,3 +136,10 @@ export function studentTQuantile(p: number, degrees: number): number {
   }
   return (low + high) / 2;
 }
+
+/** At most `limit` values spread evenly over the sorted list: its middle ranks, so that the mean hardly moves. */
+export function thinned(values: readonly number[], limit: number): readonly number[] {
+  const sorted = ascending(values);
+  if (sorted.length <= limit) return sorted;
+  return Array.from({ length: limit }, (_, place) => quantile(sorted, (place + 0.5) / limit) ?? 0);
+}

@@ -1,3 +1,4 @@
+import { MemoryAssignmentStatistics } from '../adapters/memory/memory-assignment-statistics.ts';
 import { MemoryAttemptStore } from '../adapters/memory/memory-attempt-store.ts';
 import { MemoryCapacityLedger } from '../adapters/memory/memory-capacity-ledger.ts';
 import { MemoryDecisionLog } from '../adapters/memory/memory-decision-log.ts';
@@ -87,6 +88,7 @@ function schedulerDeps(
     objects: new MemoryObjectStore(),
     ledger: parts.ledger,
     stragglers: new MemoryStragglerStatistics(),
+    assignments: new MemoryAssignmentStatistics(),
     attempts: parts.store,
     clock,
     log: silent,

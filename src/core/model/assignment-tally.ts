@@ -9,7 +9,7 @@ export interface CopyRead {
 /** What delay assignment is learnt from: values of finished jobs, in any order. */
 export interface AssignmentTally {
   readonly reads: readonly CopyRead[];
-  /** How long after a stage was complete the second copy of a task's output came; `neverMs` where it would not. */
+  /** How long after a stage opened each source of one of its tasks had a second copy; `neverMs` where one would not. */
   readonly gapsMs: readonly number[];
   /** What copies took besides reading. */
   readonly computeMs: readonly number[];

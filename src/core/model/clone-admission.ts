@@ -1,3 +1,5 @@
+import type { JobId } from '../../contracts/ids.ts';
+
 /** What a phase asks of the cloning budget: whole units of slots, so that no task or no phase is cloned by half. */
 export interface CloneRequest {
   /** Names the phase within its job. */
@@ -9,6 +11,25 @@ export interface CloneRequest {
   readonly mostUnits: number;
   /** Slots that the job needs besides those that are charged. */
   readonly besideSlots: number;
+  /** Slots of one unit that are for copies beside one of each task: what is freed when its clones stop. Absent: all. */
+  readonly addedUnitSlots?: number;
+  /**
+   * Tasks of the whole job: with it, clones of larger jobs make room for these where need be, and these for those of
+   * smaller jobs. Absent: neither.
+   */
+  readonly jobTasks?: number;
+}
+
+/** A phase that has lost its clones to another job's. */
+export interface CloneVictim {
+  readonly jobId: JobId;
+  readonly phase: string;
+  /** What its clones were charged. */
+  readonly slots: number;
+  /** Slots that its job gives back once its clones have stopped. */
+  readonly freedSlots: number;
+  /** Tasks of its job. */
+  readonly jobTasks: number;
 }
 
 /** The cluster as admission sees it, without what the asking job holds. */
@@ -34,6 +55,8 @@ export type CloneRefusal = 'clone-budget' | 'utilization';
 export interface CloneAdmission extends CloneCapacity {
   readonly units: number;
   readonly reason?: CloneRefusal;
+  /** Whose clones made room, where some had to; U and B_U are those before. */
+  readonly victims?: readonly CloneVictim[];
 }
 
 const wholeUnits = (slots: number, { unitSlots, mostUnits }: CloneRequest): number =>

@@ -1,11 +1,12 @@
-import type { AttemptId, TaskId } from '../../contracts/ids.ts';
+import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
 import type { CloneRefusal } from './clone-admission.ts';
 
 /** Why an attempt is launched. `first` and `retry` are owed; the others are copies that compete with one running. */
 export type LaunchReason = 'first' | 'retry' | 'restart' | 'backup' | 'clone';
 
-/** Why an attempt is told to stop. */
-export type CancelReason = 'sibling-won' | 'job-cancelled' | 'job-failed' | 'restarted' | 'pruned';
+/** Why an attempt is told to stop. `preempted`: its stage has lost its clones to a smaller job's. */
+export type CancelReason =
+  'sibling-won' | 'job-cancelled' | 'job-failed' | 'restarted' | 'pruned' | 'preempted';
 
 /** Why an attempt is given up: it never claimed itself, or it stopped reporting. */
 export type LossReason = 'unclaimed' | 'silent';
@@ -25,6 +26,8 @@ export type Decision =
       readonly waitMs?: number;
       readonly facts: Facts;
     }
+  /** A stage is cloned no more, since the capacity ledger has given the slots of its clones to a smaller job. */
+  | { readonly kind: 'preempt-clones'; readonly stage: number; readonly by: JobId; readonly facts: Facts }
   | {
       readonly kind: 'launch';
       readonly attemptId: AttemptId;

@@ -295,6 +295,12 @@ export function cloneStage(state: JobState, index: number, clones: StageClones):
   stageAt(state, index).clones ??= clones;
 }
 
+/** Takes a stage's clones away for good; no effect on one that is not cloned, nor a second time. */
+export function preemptClones(state: JobState, index: number): void {
+  const stage = stageAt(state, index);
+  if (stage.clones !== undefined) stage.clones = { ...stage.clones, preempted: true };
+}
+
 /** Marks an attempt as told to stop. One that has not claimed itself never will: it frees its slot at once. */
 export function cancelAttempt(state: JobState, id: AttemptId, now: EpochMs): void {
   const attempt = state.attempts.get(id);

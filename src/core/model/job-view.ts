@@ -62,6 +62,8 @@ export interface StageClones {
   readonly tasks: number;
   /** ω: how long its clones wait for upstream copies of their own, and its late copies go on for others. Absent: 0. */
   readonly waitMs?: number;
+  /** Whether its clones were taken away since: each task is to have one copy, and is treated as if never cloned. */
+  readonly preempted?: true;
 }
 
 /** In which order tasks of a stage are first launched; ties of size by index. */

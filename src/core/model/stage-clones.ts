@@ -1,3 +1,4 @@
+import type { JobId } from '../../contracts/ids.ts';
 import type { CloneRefusal } from './clone-admission.ts';
 import type { Facts } from './decision.ts';
 import { type AttemptView, isLive, type StageClones, type StageView, type TaskView } from './job-view.ts';
@@ -10,6 +11,14 @@ export interface CloneAnswer {
   /** Why it is not. */
   readonly reason: CloneRefusal | undefined;
   /** p, n, c, and C, U and B_U as the ledger had them. */
+  readonly facts: Facts;
+}
+
+/** Clones of a stage that were taken away for a smaller job's. */
+export interface ClonesTaken {
+  readonly stage: number;
+  readonly by: JobId;
+  /** Tasks of either job, and the slots that the clones were charged. */
   readonly facts: Facts;
 }
 
@@ -31,17 +40,17 @@ export function clonedTasks(
 
 /**
  * Copies that a cloned task has not been given yet. A copy that failed or was lost is not made up for while others
- * run: it was one of those that were to be made.
+ * run: it was one of those that were to be made. None once the stage's clones were taken away.
  */
-export const owedCopies = (task: TaskView, { copies }: StageClones): number =>
-  task.result === undefined ? Math.max(0, copies - task.attempts.length) : 0;
+export const owedCopies = (task: TaskView, { copies, preempted }: StageClones): number =>
+  task.result === undefined && preempted === undefined ? Math.max(0, copies - task.attempts.length) : 0;
 
 /** Slots that clones will take which are not launched yet: what the job needs beyond one for each waiting task. */
 export function owedClones(stages: readonly StageView[]): number {
   let owed = 0;
   for (const stage of stages) {
     const { clones } = stage;
-    if (clones === undefined || stage.state !== 'open') continue;
+    if (clones === undefined || clones.preempted === true || stage.state !== 'open') continue;
     for (const task of clonedTasks(stage)) {
       const isWaiting = task.result === undefined && task.attempts.length === 0;
       owed += owedCopies(task, clones) - (isWaiting ? 1 : 0);
@@ -62,11 +71,11 @@ const liveCopies = ({ attempts }: TaskView): number =>
 
 /**
  * Slots of the cloning budget that a stage needs yet: its copies that run, and those still to be launched. Falls to
- * 0 as its clones end; 0 for a stage without clones.
+ * 0 as its clones end; 0 for a stage without clones, or one whose clones were taken away.
  */
 export function chargeLeft(stage: StageView, charge: CloneCharge): number {
   const { clones } = stage;
-  if (clones === undefined) return 0;
+  if (clones === undefined || clones.preempted === true) return 0;
   const unpaid = charge === 'all-copies' ? 0 : 1;
   return clonedTasks(stage).reduce(
     (sum, task) => sum + Math.max(0, liveCopies(task) + owedCopies(task, clones) - unpaid),

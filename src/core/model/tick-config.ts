@@ -1,6 +1,6 @@
 import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
 import type { DurationMs } from '../../contracts/units.ts';
-import type { CloneAnswer } from './stage-clones.ts';
+import type { CloneAnswer, ClonesTaken } from './stage-clones.ts';
 import type { LaunchOrder } from './job-view.ts';
 
 /** Times and limits by which a tick decides. */
@@ -43,4 +43,6 @@ export interface TickBudget {
   readonly freeNodes?: readonly string[];
   /** What became of the clones that the job's policy has asked for before this tick; absent: it asked for none. */
   readonly clones?: readonly CloneAnswer[];
+  /** Stages that have lost their clones to smaller jobs; absent: none. */
+  readonly clonesTaken?: readonly ClonesTaken[];
 }

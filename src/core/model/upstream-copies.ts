@@ -27,13 +27,12 @@ const copiesOf = ({ result, replicas }: TaskView): readonly number[] =>
 /** Whether an attempt of a task that is done works on, so that it may yet become a replica. */
 const mayFollow = (attempt: AttemptView): boolean => isLive(attempt) && !attempt.cancelOrdered;
 
-function least(state: JobState, task: TaskView, countOf: (upstream: TaskView) => number): number {
-  let count = Infinity;
-  for (const { producer, from, to } of sourcesOf(state, task)) {
-    for (const upstream of producer.tasks.slice(from, to)) count = Math.min(count, countOf(upstream));
-  }
-  return count;
-}
+/** Every task of other stages whose output a task reads. */
+export const sourceTasks = (state: JobState, task: TaskView): readonly TaskView[] =>
+  sourcesOf(state, task).flatMap(({ producer, from, to }) => producer.tasks.slice(from, to));
+
+const least = (state: JobState, task: TaskView, countOf: (upstream: TaskView) => number): number =>
+  sourceTasks(state, task).reduce((count, upstream) => Math.min(count, countOf(upstream)), Infinity);
 
 /** Copies of that upstream output of a task that has the fewest. Infinite where it reads no stage. */
 export function leastCopies(state: JobState, task: TaskView): number {

@@ -56,6 +56,7 @@ function dyingAt(call: 'admitClones' | 'releaseClones', moment: 'before' | 'afte
     resize: (...args) => system.ledger.resize(...args),
     release: (...args) => system.ledger.release(...args),
     view: () => system.ledger.view(),
+    preemptions: (...args) => system.ledger.preemptions(...args),
     admitClones: async (...args) => {
       if (call === 'admitClones' && moment === 'before') throw dead;
       const answer = await system.ledger.admitClones(...args);
@@ -96,12 +97,13 @@ describe('a job that clones', () => {
       stage: 0,
       copies: 2,
       tasks: 4,
+      waitMs: 2_500,
       facts: {
         stragglerProbability: 0.1,
         tasks: 4,
         copies: 2,
         copiesWanted: 2,
-        waitMs: 0,
+        waitMs: 2_500,
         chargedSlots: 8,
         totalSlots: 160,
         usedSlots: 0,
@@ -123,6 +125,7 @@ describe('a job that clones', () => {
           tasks: 4,
           copies: 2,
           copiesWanted: 2,
+          waitMs: 2_500,
           chargedSlots: 0,
           totalSlots: 159,
           usedSlots: 0,

@@ -1,11 +1,15 @@
 import { elapsedMs } from '../../../contracts/units.ts';
-import { median } from '../../../lib/quantiles.ts';
+import { median, thinned } from '../../../lib/quantiles.ts';
 import { type AssignmentTally, type CopyRead, neverMs } from '../../model/assignment-tally.ts';
 import type { AttemptView, JobState, StageView, TaskView } from '../../model/job-view.ts';
+import { sourceTasks } from '../../model/upstream-copies.ts';
 import { bestWait } from './delay-assignment.ts';
 
 /** Values of each kind that one job tells: large jobs do not speak for small ones. */
 const valuesPerJob = 16;
+
+/** Read times that stand for all of them. */
+const flowLimit = 32;
 
 /** Values of each kind without which nothing is learnt. */
 const leastValues = 5;
@@ -19,20 +23,22 @@ function finishOf({ state, claimedAt, endedAt, progress }: AttemptView): number 
   return claimedAt + (elapsedMs(claimedAt, endedAt) * Math.max(bytesRead, bytesTotal)) / bytesRead;
 }
 
-/** How long after its stage was done each further copy of a task's output came, or would have come. */
-function gapsOf(task: TaskView, stage: StageView): readonly number[] {
-  const { doneAt } = stage;
-  if (doneAt === undefined || stage.clones === undefined) return [];
-  return task.attempts
+/** When the second copy of a task's output came, or would have come; `neverMs` where it would not. */
+const secondFinish = (task: TaskView): number =>
+  task.attempts
     .filter(({ id }) => id !== task.result?.attemptId)
-    .map((attempt) => {
-      const finish = finishOf(attempt);
-      return finish === undefined ? neverMs : Math.min(neverMs, Math.max(0, finish - doneAt));
-    });
-}
+    .reduce((first, attempt) => Math.min(first, finishOf(attempt) ?? neverMs), neverMs);
 
-const isRead = (state: JobState, { index }: StageView): boolean =>
-  state.stages.some(({ shape }) => shape.upstream.includes(index));
+/** How long after a stage had opened a clone of each of its tasks could read copies of its own of all sources. */
+function gapsOf(state: JobState, stage: StageView): readonly number[] {
+  const { openedAt, shape } = stage;
+  const isCloned = shape.upstream.every((place) => state.stages[place]?.clones !== undefined);
+  if (openedAt === undefined || shape.upstream.length === 0 || !isCloned) return [];
+  return stage.tasks.slice(0, valuesPerJob).map((task) => {
+    const last = sourceTasks(state, task).reduce((latest, each) => Math.max(latest, secondFinish(each)), 0);
+    return last >= neverMs ? neverMs : Math.max(0, last - openedAt);
+  });
+}
 
 /** The copies of a task that were done, with what they took to read. The original shares with clones that had to. */
 function readsOf({
@@ -50,9 +56,7 @@ function readsOf({
 
 /** What a job tells of copies and of reading them, some values of each kind. */
 export function assignmentsOfJob(state: JobState): AssignmentTally {
-  const gapsMs = state.stages
-    .filter((stage) => isRead(state, stage))
-    .flatMap((stage) => stage.tasks.flatMap((task) => gapsOf(task, stage)));
+  const gapsMs = state.stages.flatMap((stage) => gapsOf(state, stage));
   const reads = state.stages
     .filter(({ shape }) => shape.upstream.length > 0)
     .flatMap(({ tasks }) => tasks.flatMap(readsOf));
@@ -75,8 +79,9 @@ const bandwidthOf = (reads: readonly CopyRead[]): number | undefined =>
 
 /**
  * ω for jobs of one bin, from what such jobs have seen; undefined while too little is known. α is the bandwidth of
- * readers that shared a copy over that of those that did not. The whole input of a task counts as one read, since it
- * waits once for all its sources; p_c is of single sources, hence the share of the input that is read with contention.
+ * readers that shared a copy over that of those that did not. The whole input of a task counts as one read, of which
+ * p_c tells whether all its sources have a second copy: a task reads its sources at once and waits for them once, and
+ * the slowest of them is the one that it shares.
  *
  * Source: Dolly §4.4: B, α, p_c and compute times are sampled from finished jobs, per bin.
  */
@@ -85,6 +90,9 @@ export function learntWaitMs({ reads, gapsMs, computeMs }: AssignmentTally): num
   const shared = reads.filter(({ isShared }) => isShared);
   if ([alone, shared, gapsMs, computeMs].some(({ length }) => length < leastValues)) return undefined;
   const share = Math.min(1, (bandwidthOf(shared) ?? 1) / (bandwidthOf(alone) ?? 1));
-  const flows = alone.map(({ ms }) => ({ bytesPerMs: 1 / ms, share }));
+  const flows = thinned(
+    alone.map(({ ms }) => ms),
+    flowLimit,
+  ).map((ms) => ({ bytesPerMs: 1 / ms, share }));
   return Math.round(bestWait({ sizeBytes: 1, reads: 1, flows, gapsMs, computeMs }).waitMs);
 }

@@ -1,5 +1,5 @@
 import type { PolicyConfig } from '../../../contracts/policy-config.ts';
-import type { CloneAdmission, CloneRequest } from '../../model/clone-admission.ts';
+import type { CloneAdmission, CloneRequest, CloneVictim } from '../../model/clone-admission.ts';
 import type { Facts } from '../../model/decision.ts';
 import { stageAt } from '../../model/job-state.ts';
 import { type CloneAnswer, isAboutToStart, owedClones } from '../../model/stage-clones.ts';
@@ -38,6 +38,7 @@ function unitsOf(
   const { admission, charge } = config;
   switch (admission) {
     case 'all-or-nothing':
+    case 'preemption':
       return { unitSlots: chargeOf(tasks, copies, charge), leastUnits: 1, mostUnits: 1 };
     case 'partial':
       return charge === 'all-copies'
@@ -48,11 +49,21 @@ function unitsOf(
   }
 }
 
+/** Copies of each task of a phase: those that it is cloned with yet. */
+const copiesIn = ({ clones }: StageView): number =>
+  clones === undefined || clones.preempted === true ? 1 : clones.copies;
+
+/** What preemption asks beside: by the size of the whole job, so that a job never takes from itself. */
+const preempting = (state: JobState, tasks: number, copies: number): Partial<CloneRequest> => ({
+  jobTasks: state.stages.reduce((sum, stage) => sum + stage.tasks.length, 0),
+  addedUnitSlots: chargeOf(tasks, copies, 'extra-copies'),
+});
+
 function wishOf(stage: StageView, state: JobState, outlook: CloneOutlook): CloneWish | undefined {
   const { config, stragglerProbability } = outlook;
   const tasks = stage.tasks.length;
   const phase = { tasks, stragglerProbability, straggleRisk: config.straggleRisk };
-  const upstreamClones = stage.shape.upstream.map((place) => stageAt(state, place).clones?.copies ?? 1);
+  const upstreamClones = stage.shape.upstream.map((place) => copiesIn(stageAt(state, place)));
   const copies = phaseClones(phase, { mostClones: config.mostClones, upstreamClones });
   if (copies < 2) return undefined;
   // The stage's own tasks are in the charge, unless that is for the additional copies alone.
@@ -61,7 +72,12 @@ function wishOf(stage: StageView, state: JobState, outlook: CloneOutlook): Clone
   return {
     stage: stage.index,
     copies,
-    request: { phase: stage.shape.name, ...unitsOf(tasks, copies, config), besideSlots },
+    request: {
+      phase: stage.shape.name,
+      ...unitsOf(tasks, copies, config),
+      besideSlots,
+      ...(config.admission === 'preemption' ? preempting(state, tasks, copies) : {}),
+    },
     facts: { stragglerProbability, tasks, copies, copiesWanted: cloneCount(phase) },
   };
 }
@@ -89,6 +105,7 @@ function clonesOf(
   if (units === 0) return undefined;
   switch (config.admission) {
     case 'all-or-nothing':
+    case 'preemption':
       return { copies, tasks };
     case 'partial':
       return { copies: Math.min(copies, config.charge === 'all-copies' ? units : units + 1), tasks };
@@ -97,10 +114,17 @@ function clonesOf(
   }
 }
 
+/** How many phases have lost their clones, and what these were charged. */
+const preemptionFacts = (victims: readonly CloneVictim[]): Facts => ({
+  preemptedPhases: victims.length,
+  preemptedSlots: victims.reduce((sum, { slots }) => sum + slots, 0),
+});
+
 /** Takes the ledger's answer to a wish over, with the numbers by which it was decided. */
 export function answerOf(wish: CloneWish, admission: CloneAdmission, outlook: CloneOutlook): CloneAnswer {
   const { config, totalSlots, waitMs } = outlook;
   const { stage, facts, request } = wish;
+  const { victims = [] } = admission;
   const clones = clonesOf(wish, admission.units, config, facts['tasks'] ?? 0);
   return {
     stage,
@@ -113,6 +137,7 @@ export function answerOf(wish: CloneWish, admission: CloneAdmission, outlook: Cl
       totalSlots,
       usedSlots: admission.usedSlots,
       cloneSlots: admission.cloneSlots,
+      ...(victims.length === 0 ? {} : preemptionFacts(victims)),
     },
   };
 }

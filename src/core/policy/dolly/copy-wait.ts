@@ -34,13 +34,13 @@ function awaitsCopies(consumer: StageView, now: EpochMs): boolean {
 /**
  * Whether copies of a stage's tasks that have a result go on, to serve clones downstream with copies of their own:
  * while the stage is under way, since until it is done nobody waits for them, and then while such clones wait, for
- * ω at most. Never where ω is 0, and never in a stage that no other reads.
+ * ω at most. Never where ω is 0, where the stage's clones were taken away, or in a stage that no other reads.
  *
  * Source: Dolly §4.4: upstream clones that are unfinished after ω are killed.
  */
 export function lateCopiesServe(state: JobState, stage: StageView, now: EpochMs): boolean {
   const waitMs = stage.clones?.waitMs ?? 0;
-  if (waitMs === 0) return false;
+  if (waitMs === 0 || stage.clones?.preempted === true) return false;
   const consumers = state.stages.filter(({ shape }) => shape.upstream.includes(stage.index));
   if (consumers.length === 0) return false;
   if (stage.state !== 'done') return true;

@@ -1,4 +1,4 @@
-import { ascending, mean, quantile } from '../../../lib/quantiles.ts';
+import { ascending, mean, thinned } from '../../../lib/quantiles.ts';
 
 /** Two downstream clones that want one upstream output, of which one copy is there at time 0. */
 export interface SharedRead {
@@ -54,13 +54,6 @@ const sampleLimit = 64;
 /** Waits tried besides those at which the risk of contention changes. */
 const gridPoints = 32;
 
-/** At most `limit` values spread evenly over the sorted list: its middle ranks, so that the mean hardly moves. */
-function thinned(values: readonly number[], limit: number): readonly number[] {
-  const sorted = ascending(values);
-  if (sorted.length <= limit) return sorted;
-  return Array.from({ length: limit }, (_, place) => quantile(sorted, (place + 0.5) / limit) ?? 0);
-}
-
 /**
  * p_c(ω): probability that a downstream clone has no upstream copy of its own by ω: the share of past groups whose
  * next copy came later. Falls as ω grows; 1 without samples.
@@ -68,10 +61,19 @@ function thinned(values: readonly number[], limit: number): readonly number[] {
 export const contentionProbability = (gapsMs: readonly number[], waitMs: number): number =>
   gapsMs.length === 0 ? 1 : gapsMs.filter((gap) => gap > waitMs).length / gapsMs.length;
 
-/** E min(x + X, y + Y) of independent X and Y, each any of `sorted` with equal probability. */
+/**
+ * E min(x + X, y + Y) of independent X and Y, each any of `sorted` with equal probability. In one pass: for each
+ * value of the one, those of the other that are less than it have been summed before, and the rest count as itself.
+ */
 function expectedLeast(sorted: readonly number[], [x, y]: ReadMs): number {
   let sum = 0;
-  for (const one of sorted) for (const other of sorted) sum += Math.min(x + one, y + other);
+  let less = 0;
+  let sumOfLess = 0;
+  for (const one of sorted) {
+    for (; less < sorted.length && y + (sorted[less] ?? 0) < x + one; less++)
+      sumOfLess += y + (sorted[less] ?? 0);
+    sum += sumOfLess + (sorted.length - less) * (x + one);
+  }
   return sum / sorted.length ** 2;
 }
 

@@ -1,7 +1,7 @@
 import { clonedTasks, owedCopies } from '../../model/stage-clones.ts';
 import { late } from '../late/late.ts';
 import { mantri } from '../mantri/mantri.ts';
-import type { PolicySet, PolicyView, Proposal } from '../policy-set.ts';
+import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
 import { cloneWishes } from './clone-wishes.ts';
 import { lateCopiesServe, readyCopies } from './copy-wait.ts';
 import type { LaunchOrder, StageClones } from '../../model/job-view.ts';
@@ -39,7 +39,7 @@ function otherPolicy({ config }: PolicyView): PolicySet | undefined {
 /**
  * Dolly: every task of a small phase has clones from the start, as many as keep the risk of a straggler within ε,
  * if the budget and the use of the cluster admit them all. The first to finish wins and the others are cancelled;
- * nobody waits to see who straggles. Phases that are not cloned are treated as the config says.
+ * nobody waits to see who straggles. Phases that are not cloned, or no more, are treated as the config says.
  *
  * Source: Dolly §3.3, Pseudocode 1; §5 runs it beside LATE or Mantri.
  */
@@ -54,7 +54,9 @@ export const dolly: PolicySet = {
     const clones = [...cloned]
       .sort(([a], [b]) => a - b)
       .flatMap(([place, each]) => clonesOf(place, each, view));
-    const uncloned = { ...view, runs: view.runs.filter(({ stage }) => !cloned.has(stage.index)) };
+    const isLeft = ({ stage: { index, clones } }: StageRuns): boolean =>
+      !cloned.has(index) || clones?.preempted === true;
+    const uncloned = { ...view, runs: view.runs.filter(isLeft) };
     return [...clones, ...(otherPolicy(view)?.propose(uncloned) ?? [])];
   },
 };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { EdgePattern } from '../../../../../src/contracts/plan.ts';
 import { epochMs } from '../../../../../src/contracts/units.ts';
 import type { AssignmentTally } from '../../../../../src/core/model/assignment-tally.ts';
 import {
@@ -19,10 +20,10 @@ import { progress } from '../../../../support/scripted-job.ts';
 const at = epochMs;
 
 /** Three cloned maps, done at 100, 110 and 200, and a reduce with a clone that has to share. */
-function endedJob(): JobState {
+function endedJob(pattern: EdgePattern = 'all-to-all', reduces = 1): JobState {
   const state = createJobState([
     { name: 'map', tasks: 3, upstream: [], sourceBytes: [10, 10, 10] },
-    { name: 'reduce', tasks: 1, upstream: [0], sourceBytes: [] },
+    { name: 'reduce', tasks: reduces, upstream: [0], patterns: [pattern], sourceBytes: [] },
   ]);
   openStage(state, 0, [], at(0));
   cloneStage(state, 0, { copies: 2, tasks: 3, waitMs: 50 });
@@ -52,9 +53,14 @@ function endedJob(): JobState {
 }
 
 describe('assignmentsOfJob', () => {
-  it('tells when second copies came, and would have come, after their stage was done', () => {
+  it('tells when all sources would have had a second copy', () => {
     const { gapsMs } = assignmentsOfJob(endedJob());
-    // Claimed at 1, so 249 for a quarter: 1 + 4 · 249 − 200.
+    // Claimed at 1, so 249 for a quarter: 1 + 4 · 249 − 200. The other two came before the stage opened and 30 after.
+    expect(gapsMs).toEqual([797]);
+  });
+
+  it('tells of each task by its own source where it reads but one', () => {
+    const { gapsMs } = assignmentsOfJob(endedJob('one-to-one', 3));
     expect(gapsMs).toEqual([0, 30, 797]);
   });
 
@@ -74,6 +80,7 @@ describe('assignmentsOfJob', () => {
     for (const number of [0, 1]) addAttempt(state, attempt(`map/0/${number}`), 'clone', at(0));
     applyResult(state, resultOf('map/0/0', 100), at(100));
     cancelAttempt(state, attempt('map/0/1'), at(100));
+    openStage(state, 1, [10], at(100));
     expect(assignmentsOfJob(state)).toEqual({ gapsMs: [1e12], reads: [], computeMs: [] });
   });
 });
