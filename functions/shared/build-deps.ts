@@ -5,6 +5,7 @@ import {
   s3Client,
   sfnClient,
 } from '../../src/adapters/aws/clients.ts';
+import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
@@ -82,6 +83,7 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps {
     leases: new DynamoLeaseStore(table),
     decisions: new DynamoDecisionLog(table),
     stragglers: new DynamoStragglerStatistics(table),
+    assignments: new DynamoAssignmentStatistics(table),
     launcher: new LambdaEcsLauncher({ lambda: lambdaClient(aws), ecs: ecsClient(aws) }, places),
     config: {
       tickMs: durationSetting(env, Setting.tickMs),

@@ -1,5 +1,10 @@
 import type { EpochMs } from '../../contracts/units.ts';
-import { addAssignments, type AssignmentTally, noAssignments } from '../../core/model/assignment-tally.ts';
+import {
+  addAssignments,
+  type AssignmentTally,
+  noAssignments,
+  tallyAddLimit,
+} from '../../core/model/assignment-tally.ts';
 import type { AssignmentStatistics } from '../../ports/assignment-statistics.ts';
 
 const hourMs = 3_600_000;
@@ -12,7 +17,8 @@ export class MemoryAssignmentStatistics implements AssignmentStatistics {
     const hour = Math.floor(now / hourMs);
     const bins = this.hours.get(hour) ?? new Map<number, AssignmentTally>();
     this.hours.set(hour, bins);
-    bins.set(bin, addAssignments(bins.get(bin) ?? noAssignments, tally));
+    const taken = addAssignments(noAssignments, tally, tallyAddLimit);
+    bins.set(bin, addAssignments(bins.get(bin) ?? noAssignments, taken));
     for (const old of this.hours.keys()) if (old < hour - 1) this.hours.delete(old);
     return Promise.resolve();
   }

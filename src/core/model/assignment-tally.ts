@@ -21,6 +21,9 @@ export const neverMs = 1e12;
 /** Values of each kind that one hour of one bin keeps. */
 export const tallyLimit = 256;
 
+/** Values of each kind that are taken of one tally, so that large jobs do not speak for small ones. */
+export const tallyAddLimit = 16;
+
 /** Nothing seen yet. */
 export const noAssignments: AssignmentTally = { reads: [], gapsMs: [], computeMs: [] };
 

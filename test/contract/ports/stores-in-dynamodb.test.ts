@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe } from 'vitest';
+import { DynamoAssignmentStatistics } from '../../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
@@ -7,6 +8,7 @@ import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.t
 import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
 import type { DynamoDbEngine } from '../../../src/local/dynamodb/process.ts';
+import { describeAssignmentStatistics } from './assignment-statistics-suite.ts';
 import { describeAttemptStore } from './attempt-store-suite.ts';
 import { describeCapacityLedger } from './capacity-ledger-suite.ts';
 import { describeCloneAdmission } from './clone-admission-suite.ts';
@@ -39,5 +41,9 @@ describe.each(engines)('over %s', (engine) => {
   describeStragglerStatistics(
     'DynamoDB',
     async () => new DynamoStragglerStatistics(await server.freshTable()),
+  );
+  describeAssignmentStatistics(
+    'DynamoDB',
+    async () => new DynamoAssignmentStatistics(await server.freshTable()),
   );
 });

@@ -1,9 +1,11 @@
+import { MemoryAssignmentStatistics } from '../../../src/adapters/memory/memory-assignment-statistics.ts';
 import { MemoryStragglerStatistics } from '../../../src/adapters/memory/memory-straggler-statistics.ts';
 import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-store.ts';
 import { MemoryCapacityLedger } from '../../../src/adapters/memory/memory-capacity-ledger.ts';
 import { MemoryDecisionLog } from '../../../src/adapters/memory/memory-decision-log.ts';
 import { MemoryJobStore } from '../../../src/adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../../../src/adapters/memory/memory-lease-store.ts';
+import { describeAssignmentStatistics } from './assignment-statistics-suite.ts';
 import { describeAttemptStore } from './attempt-store-suite.ts';
 import { describeCapacityLedger } from './capacity-ledger-suite.ts';
 import { describeCloneAdmission } from './clone-admission-suite.ts';
@@ -19,3 +21,4 @@ describeAttemptStore('memory', () => new MemoryAttemptStore());
 describeCapacityLedger('memory', () => new MemoryCapacityLedger());
 describeCloneAdmission('memory', () => new MemoryCapacityLedger());
 describeStragglerStatistics('memory', () => new MemoryStragglerStatistics());
+describeAssignmentStatistics('memory', () => new MemoryAssignmentStatistics());
