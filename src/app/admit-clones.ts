@@ -1,6 +1,6 @@
 import { defaultPolicyConfig } from '../contracts/policy-config.ts';
 import { type DurationMs, type EpochMs, later } from '../contracts/units.ts';
-import { addedCopies, type CloneAnswer, chargeLeft } from '../core/model/stage-clones.ts';
+import { addedCopies, type CloneAnswer, type ClonesTaken, chargeLeft } from '../core/model/stage-clones.ts';
 import { addTallies, noStragglers } from '../core/model/straggler-tally.ts';
 import { neverMs } from '../core/model/assignment-tally.ts';
 import { assignmentsOfJob, learntWaitMs } from '../core/policy/dolly/assignment-samples.ts';
@@ -41,9 +41,31 @@ export async function releaseEndedClones(deps: CloneDeps, session: Session): Pro
     if (stage.clones === undefined) continue;
     const left = chargeLeft(stage, charge);
     if (left >= (session.cloneCharges.get(stage.index) ?? Infinity)) continue;
-    await deps.ledger.releaseClones(session.jobId, stage.shape.name, left);
+    const added = chargeLeft(stage, 'extra-copies');
+    await deps.ledger.releaseClones(session.jobId, stage.shape.name, left, Math.min(left, added));
     session.cloneCharges.set(stage.index, left);
   }
+}
+
+/**
+ * Stages of the job whose clones were taken away for smaller jobs, of which it does not know yet. Reads the ledger
+ * where the job's admission is by preemption and a stage is charged for clones; else it answers none at once. Whoever
+ * dies here or before the log says it leaves the mark to its successor: it ends with the release that follows the log.
+ */
+export async function clonesTaken(deps: CloneDeps, session: Session): Promise<readonly ClonesTaken[]> {
+  const { admission, charge } = configOf(session);
+  if (admission !== 'preemption') return [];
+  const { stages } = session.state;
+  const charged = stages.filter((stage) => chargeLeft(stage, charge) > 0);
+  if (charged.length === 0) return [];
+  const preemptions = await deps.ledger.preemptions(session.jobId);
+  const jobTasks = stages.reduce((sum, { tasks }) => sum + tasks.length, 0);
+  return charged.flatMap(({ index, shape }): readonly ClonesTaken[] => {
+    const preemption = preemptions[shape.name];
+    if (preemption === undefined) return [];
+    const { by, byTasks, slots } = preemption;
+    return [{ stage: index, by, facts: { jobTasks, byTasks, slots } }];
+  });
 }
 
 /**

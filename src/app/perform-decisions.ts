@@ -84,6 +84,7 @@ async function performOne(
       }
       return;
     case 'clone-stage':
+    case 'preempt-clones':
       return;
     case 'launch':
       await deps.attempts.create(spaceOf(job), decision.attemptId, now);

@@ -27,7 +27,13 @@ import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { AssignmentStatistics } from '../ports/assignment-statistics.ts';
 import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
-import { admitClones, type CloneTick, keepStatistics, releaseEndedClones } from './admit-clones.ts';
+import {
+  admitClones,
+  clonesTaken,
+  type CloneTick,
+  keepStatistics,
+  releaseEndedClones,
+} from './admit-clones.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps } from './perform-decisions.ts';
@@ -269,6 +275,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   await keepLease(deps, session, now);
   await readChanges(deps, session, now);
   await releaseEndedClones(deps, session);
+  const taken = await clonesTaken(deps, session);
   const isCancelled = job.cancelRequestedAt !== undefined;
   const clones = isCancelled ? [] : await admitClones(deps, session, grantContext(deps, now));
   const slots = await slotsOf(deps, session, now, clones);
@@ -279,6 +286,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     clusterSlots: deps.config.totalSlots,
     ...(freeNodes === undefined ? {} : { freeNodes }),
     ...(clones.length === 0 ? {} : { clones }),
+    ...(taken.length === 0 ? {} : { clonesTaken: taken }),
   };
   const decided = decideTick(session.state, now, session.tickConfig, budget, session.rng);
   session.slotsShort = decided.slotsShort;

@@ -3,10 +3,18 @@ import { defaultPolicyConfig } from '../contracts/policy-config.ts';
 import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { CancelReason, Decision, Refusal, TickOutcome } from './model/decision.ts';
-import { addAttempt, cancelAttempt, cloneStage, loseAttempt, stageAt } from './model/job-state.ts';
-import type { CloneAnswer } from './model/stage-clones.ts';
+import {
+  addAttempt,
+  cancelAttempt,
+  cloneStage,
+  loseAttempt,
+  preemptClones,
+  stageAt,
+} from './model/job-state.ts';
+import type { CloneAnswer, ClonesTaken } from './model/stage-clones.ts';
 import type { TickBudget, TickConfig } from './model/tick-config.ts';
 import { dispose, launchOwed, openLedger } from './policy/arbitrate.ts';
+import { preemptedCopies } from './policy/dolly/preempted-copies.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
 import { owedLaunches, slotDemand } from './policy/owed-launches.ts';
 import type { PolicySet, PolicyView, Proposal } from './policy/policy-set.ts';
@@ -43,9 +51,16 @@ function cancelAll(state: JobState, reason: CancelReason): Decision[] {
 const untoldLosers = (task: TaskView): readonly AttemptView[] =>
   task.attempts.filter((each) => isLive(each) && !each.cancelOrdered && each.id !== task.result?.attemptId);
 
-function cancelsOfLosers(state: JobState, now: EpochMs, policy: PolicySet): Decision[] {
+function cancelsOfLosers(
+  state: JobState,
+  now: EpochMs,
+  policy: PolicySet,
+  preempted: ReadonlySet<number>,
+): Decision[] {
   const served = new Set(
-    state.stages.filter((stage) => policy.keepsLateCopies?.(state, stage, now)).map(({ index }) => index),
+    state.stages
+      .filter((stage) => !preempted.has(stage.index) && policy.keepsLateCopies?.(state, stage, now))
+      .map(({ index }) => index),
   );
   return state.justDone
     .filter(({ stage }) => !served.has(stage))
@@ -58,6 +73,14 @@ const clonesAdmitted = (answers: readonly CloneAnswer[]): Decision[] =>
   answers.flatMap(({ stage, clones, facts }): Decision[] =>
     clones === undefined ? [] : [{ kind: 'clone-stage', stage, ...clones, facts }],
   );
+
+/** Stages that learn now that their clones were taken away. */
+const clonesPreempted = (state: JobState, taken: readonly ClonesTaken[]): Decision[] =>
+  taken.flatMap(({ stage, by, facts }): Decision[] => {
+    const { clones } = stageAt(state, stage);
+    const isNews = clones !== undefined && clones.preempted !== true;
+    return isNews ? [{ kind: 'preempt-clones', stage, by, facts }] : [];
+  });
 
 function clonesRefused(state: JobState, answers: readonly CloneAnswer[]): Refusal[] {
   return answers.flatMap(({ stage, reason, facts }): Refusal[] => {
@@ -81,7 +104,13 @@ function clonedStages(state: JobState, owed: readonly Decision[]): ReadonlyMap<n
   const now = owed.flatMap((each) =>
     each.kind === 'clone-stage' ? [[each.stage, clonesIn(each)] as const] : [],
   );
-  return new Map([...now, ...before]);
+  const all = new Map([...now, ...before]);
+  for (const each of owed) {
+    const clones = each.kind === 'preempt-clones' ? all.get(each.stage) : undefined;
+    if (each.kind === 'preempt-clones' && clones !== undefined)
+      all.set(each.stage, { ...clones, preempted: true });
+  }
+  return all;
 }
 
 /** Waiting stages whose inputs are all complete, in order. */
@@ -170,6 +199,22 @@ const failing = (state: JobState, reason: CancelReason, message: string): TickDe
 const isUrgent = (proposal: Proposal): boolean =>
   proposal.kind !== 'decline' && proposal.kind !== 'clone' && (proposal.kind !== 'backup' || proposal.urgent);
 
+/** What is done whatever the policy proposes, in order. */
+function owedDecisions(state: JobState, now: EpochMs, config: TickConfig, budget: TickBudget): Decision[] {
+  const preempted = clonesPreempted(state, budget.clonesTaken ?? []);
+  const stages = new Set(preempted.flatMap((each) => ('stage' in each ? [each.stage] : [])));
+  const lost = lostAttempts(state, now, config);
+  const surplus = preemptedCopies(state, stages, new Set(endedBy(lost, 'lose')));
+  return [
+    ...clonesAdmitted(budget.clones ?? []),
+    ...preempted,
+    ...stagesToOpen(state),
+    ...lost,
+    ...cancelsOfLosers(state, now, policySetOf(config.policy), stages),
+    ...surplus.map(({ id }): Decision => ({ kind: 'cancel', attemptId: id, reason: 'preempted' })),
+  ];
+}
+
 /**
  * Decides one tick of a job: gives up lost attempts, cancels losers, opens stages whose inputs are complete, and
  * fills free slots with urgent copies, then owed launches, then other copies, as the job's policy set proposes and
@@ -189,12 +234,7 @@ export function decideTick(
   if (fatal !== undefined) return failing(state, 'job-failed', fatal);
   const answers = budget.clones ?? [];
   const policy = policySetOf(config.policy);
-  const owed = [
-    ...clonesAdmitted(answers),
-    ...stagesToOpen(state),
-    ...lostAttempts(state, now, config),
-    ...cancelsOfLosers(state, now, policy),
-  ].slice(0, config.decisionsPerTick);
+  const owed = owedDecisions(state, now, config, budget).slice(0, config.decisionsPerTick);
   const view = viewOf(state, now, config, budget, owed);
   const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
   const ledger = openLedger(state, view, {
@@ -235,6 +275,9 @@ export function applyDecisions(
         break;
       case 'clone-stage':
         cloneStage(state, decision.stage, clonesIn(decision));
+        break;
+      case 'preempt-clones':
+        preemptClones(state, decision.stage);
         break;
       case 'launch':
         addAttempt(state, decision.attemptId, decision.reason, context.now);

@@ -1,13 +1,13 @@
 import type { EpochMs } from '../../contracts/units.ts';
+import type { CloneHolding } from '../../core/model/clone-holding.ts';
 import type { Change } from './dynamo-table.ts';
 
 /** A job's grant as the ledger's item holds it. */
-export interface Grant {
+export interface Grant extends CloneHolding {
   readonly slots: number;
   readonly expiresAt: EpochMs;
   /** Sum of `clones`; both absent where there are none. */
   readonly cloneSlots?: number | undefined;
-  readonly clones?: Readonly<Record<string, number>> | undefined;
 }
 
 /** Up to where clones may be added. */
@@ -16,12 +16,14 @@ export interface CloneRoom {
   readonly ceilingSlots: number;
 }
 
-/** A job's grant replaced by another, and grants that ran out dropped. */
+/** A job's grant replaced by another, grants that ran out dropped, and clones of others taken away. */
 export interface Transfer {
   readonly jobId: string;
   readonly held: Grant | undefined;
   readonly grant: Grant | undefined;
   readonly expired: readonly (readonly [string, Grant])[];
+  /** Grants of others whose clones make room: what they were and what they become, with the same slots. */
+  readonly taken?: readonly (readonly [string, { readonly before: Grant; readonly after: Grant }])[];
   readonly totalSlots: number;
   /** For a write that admits clones: the ceilings of all slots and of those of clones. */
   readonly room?: CloneRoom;
@@ -41,6 +43,24 @@ const valuesOfGrant = (name: string, { slots, expiresAt, cloneSlots }: Grant): R
   [`${name}Until`]: expiresAt,
   ...(cloneSlots === undefined ? {} : { [`${name}Clones`]: cloneSlots }),
 });
+
+/** The parts of a write that replace grants of others. Conditions, names and values go into what is given. */
+function replaceTaken(
+  taken: Transfer['taken'] = [],
+  into: { conditions: string[]; names: Record<string, string>; values: Record<string, unknown> },
+): { readonly clauses: string; readonly clones: number } {
+  let clauses = '';
+  let clones = 0;
+  for (const [index, [id, { before, after }]] of taken.entries()) {
+    const name = `taken${index}`;
+    into.names[name] = id;
+    Object.assign(into.values, valuesOfGrant(name, before), { [name]: after });
+    into.conditions.push(isStill(name, before));
+    clauses += `, #grants.#${name} = :${name}`;
+    clones += (after.cloneSlots ?? 0) - (before.cloneSlots ?? 0);
+  }
+  return { clauses, clones };
+}
 
 /** What must hold of the sums for a write that adds so much. Values go into `values`. */
 function roomConditions(
@@ -81,12 +101,15 @@ export function ledgerChange(transfer: Transfer): Change {
     added.slots -= old.slots;
     added.clones -= old.cloneSlots ?? 0;
   }
+  const taken = replaceTaken(transfer.taken, { conditions, names, values });
+  added.clones += taken.clones;
   conditions.push(...roomConditions(transfer, added, values));
   return {
     clauses: [
       'SET #totalSlots = :total, #usedSlots = #usedSlots + :added',
       added.clones === 0 ? '' : ', #cloneSlots = if_not_exists(#cloneSlots, :none) + :addedClones',
       grant === undefined ? '' : ', #grants.#job = :grant',
+      taken.clauses,
       removed.length === 0 ? '' : ` REMOVE ${removed.join(', ')}`,
     ].join(''),
     when: conditions.join(' AND '),

@@ -2,27 +2,42 @@ import { z } from 'zod';
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { epochMs, later } from '../../contracts/units.ts';
+import type { CloneAdmission, CloneRequest, CloneTerms } from '../../core/model/clone-admission.ts';
 import {
-  admitUnits,
-  type CloneAdmission,
-  type CloneRequest,
-  type CloneTerms,
-} from '../../core/model/clone-admission.ts';
+  chargedSlots,
+  cloneHolding,
+  type CloneHolding,
+  holdClones,
+  keepClones,
+  type Preemption,
+} from '../../core/model/clone-holding.ts';
+import { admitWithPreemption, takenFrom } from '../../core/model/clone-preemption.ts';
 import type { CapacityLedger, CapacityView, GrantContext } from '../../ports/capacity-ledger.ts';
 import { backoff } from './backoff.ts';
-import { type CloneRoom, type Grant, ledgerChange } from './capacity-change.ts';
+import { type CloneRoom, type Grant, ledgerChange, type Transfer } from './capacity-change.ts';
 import type { DynamoTable } from './dynamo-table.ts';
 
 const LEDGER = { pk: 'LEDGER', sk: 'CAPACITY' } as const;
 const ROUNDS = 30;
 /** Keeps the update expression well under its 4 KB; the rest is reclaimed by the next write. */
 const RECLAIMED_PER_WRITE = 20;
+/** The same for a write that may also take clones away: of ten jobs at most. */
+const RECLAIMED_BESIDE_VICTIMS = 10;
 
+const slotsByPhase = z.record(z.string(), z.number());
+const preemptionSchema = z.object({
+  by: z.string().transform((id) => id as JobId),
+  byTasks: z.number(),
+  slots: z.number(),
+});
 const grantSchema = z.object({
   slots: z.number(),
   expiresAt: z.number().transform(epochMs),
   cloneSlots: z.number().optional(),
-  clones: z.record(z.string(), z.number()).optional(),
+  clones: slotsByPhase.optional(),
+  jobTasks: z.number().optional(),
+  addedSlots: slotsByPhase.optional(),
+  preempted: z.record(z.string(), preemptionSchema).optional(),
 });
 const ledgerSchema = z.object({
   totalSlots: z.number(),
@@ -35,12 +50,7 @@ type Ledger = z.output<typeof ledgerSchema>;
 /** What one round makes of a reading of the ledger: an answer, and the write that it hangs on, if any. */
 interface Move<T> {
   readonly answer: T;
-  readonly write?: {
-    readonly grant: Grant | undefined;
-    readonly expired: readonly (readonly [string, Grant])[];
-    readonly totalSlots: number;
-    readonly room?: CloneRoom;
-  };
+  readonly write?: Omit<Transfer, 'jobId' | 'held'>;
 }
 
 /**
@@ -67,7 +77,7 @@ export class DynamoCapacityLedger implements CapacityLedger {
       const free = Math.max(0, totalSlots - ledger.usedSlots + sumOf(expired, ({ slots }) => slots));
       const slots = Math.max(0, Math.min(wanted, (held?.slots ?? 0) + free));
       if (slots === 0 && held === undefined && expired.length === 0) return { answer: 0 };
-      const grant = slots === 0 ? undefined : grantOf(slots, later(now, length), held?.clones);
+      const grant = slots === 0 ? undefined : grantOf(slots, later(now, length), held);
       return { answer: slots, write: { grant, expired, totalSlots } };
     });
   }
@@ -80,7 +90,8 @@ export class DynamoCapacityLedger implements CapacityLedger {
     const { totalSlots, now, length } = context;
     return this.change(jobId, totalSlots, (ledger): Move<CloneAdmission> => {
       const held = ledger.grants[jobId];
-      const expired = expiredIn(ledger, jobId, now);
+      const limit = request.jobTasks === undefined ? RECLAIMED_PER_WRITE : RECLAIMED_BESIDE_VICTIMS;
+      const expired = expiredIn(ledger, jobId, now, limit);
       const charged = held?.clones?.[request.phase] ?? 0;
       const before = {
         usedSlots: ledger.usedSlots - (held?.slots ?? 0) - sumOf(expired, ({ slots }) => slots),
@@ -88,29 +99,36 @@ export class DynamoCapacityLedger implements CapacityLedger {
       };
       // Admitted before: by a scheduler that died before it could say so, or in an answer that was lost.
       if (charged > 0) return { answer: { ...before, units: Math.floor(charged / request.unitSlots) } };
-      const answer = admitUnits(before, context, request);
+      const gone = new Set(expired.map(([id]) => id));
+      const holders = Object.entries(ledger.grants).filter(([id]) => !gone.has(id));
+      const answer = admitWithPreemption(before, context, request, holders);
       if (answer.units === 0) return { answer };
-      const charge = answer.units * request.unitSlots;
-      const clones = { ...held?.clones, [request.phase]: charge };
-      const grant = grantOf(request.besideSlots + charge, later(now, length), clones);
-      return { answer, write: { grant, expired, totalSlots, room: context } };
+      const slots = request.besideSlots + answer.units * request.unitSlots;
+      const grant = grantOf(slots, later(now, length), holdClones(held ?? {}, request, answer.units));
+      return {
+        answer,
+        write: {
+          grant,
+          expired,
+          totalSlots,
+          ...takingFrom(ledger, jobId, { request, answer, room: context }),
+        },
+      };
     });
   }
 
-  releaseClones(jobId: JobId, phase: string, keepSlots: number): Promise<void> {
+  releaseClones(jobId: JobId, phase: string, keepSlots: number, addedSlots = keepSlots): Promise<void> {
     return this.change(jobId, undefined, (ledger): Move<undefined> => {
       const held = ledger.grants[jobId];
-      const charged = held?.clones?.[phase] ?? 0;
-      const kept = Math.min(charged, Math.max(0, keepSlots));
-      if (held === undefined || kept === charged) return { answer: undefined };
-      const others = Object.entries(held.clones ?? {}).filter(([name]) => name !== phase);
-      const grant = grantOf(
-        held.slots,
-        held.expiresAt,
-        Object.fromEntries(kept === 0 ? others : [...others, [phase, kept]]),
-      );
+      const kept = keepClones(held ?? {}, phase, { keepSlots, addedSlots });
+      if (held === undefined || kept === held) return { answer: undefined };
+      const grant = grantOf(held.slots, held.expiresAt, kept);
       return { answer: undefined, write: { grant, expired: [], totalSlots: ledger.totalSlots } };
     });
+  }
+
+  async preemptions(jobId: JobId): Promise<Readonly<Record<string, Preemption>>> {
+    return (await this.load())?.grants[jobId]?.preempted ?? {};
   }
 
   release(jobId: JobId): Promise<void> {
@@ -124,8 +142,8 @@ export class DynamoCapacityLedger implements CapacityLedger {
     const ledger = await this.load();
     if (ledger === undefined) return { totalSlots: 0, usedSlots: 0, cloneSlots: 0, grants: {} };
     const grants = Object.entries(ledger.grants).map(
-      ([jobId, { slots, expiresAt, clones }]) =>
-        [jobId, { slots, expiresAt, ...(clones === undefined ? {} : { clones }) }] as const,
+      ([jobId, grant]) =>
+        [jobId, { slots: grant.slots, expiresAt: grant.expiresAt, ...cloneHolding(grant) }] as const,
     );
     return { ...ledger, grants: Object.fromEntries(grants) };
   }
@@ -164,15 +182,37 @@ export class DynamoCapacityLedger implements CapacityLedger {
 const emptyLedger = (totalSlots: number): Ledger => ({ totalSlots, usedSlots: 0, cloneSlots: 0, grants: {} });
 
 /** Grants of others that ran out, as many as one write can take. */
-const expiredIn = ({ grants }: Ledger, jobId: JobId, now: number): readonly (readonly [string, Grant])[] =>
+const expiredIn = (
+  { grants }: Ledger,
+  jobId: JobId,
+  now: number,
+  limit = RECLAIMED_PER_WRITE,
+): readonly (readonly [string, Grant])[] =>
   Object.entries(grants)
     .filter(([id, grant]) => id !== jobId && grant.expiresAt < now)
-    .slice(0, RECLAIMED_PER_WRITE);
+    .slice(0, limit);
 
 const sumOf = (grants: readonly (readonly [string, Grant])[], pick: (grant: Grant) => number): number =>
   grants.reduce((sum, [, grant]) => sum + pick(grant), 0);
 
-function grantOf(slots: number, expiresAt: Grant['expiresAt'], clones: Grant['clones']): Grant {
-  const cloneSlots = Object.values(clones ?? {}).reduce((sum, charged) => sum + charged, 0);
-  return { slots, expiresAt, ...(cloneSlots === 0 ? {} : { cloneSlots, clones }) };
+/** The clones that make room for a request, and up to where U may go: what victims give back is not in use for long. */
+function takingFrom(
+  ledger: Ledger,
+  jobId: JobId,
+  asked: { readonly request: CloneRequest; readonly answer: CloneAdmission; readonly room: CloneRoom },
+): { readonly taken: NonNullable<Transfer['taken']>; readonly room: CloneRoom } {
+  const { answer, room, request } = asked;
+  const { victims = [] } = answer;
+  const by = { jobId, jobTasks: request.jobTasks ?? 0 };
+  const taken = [...takenFrom(victims, by, (id) => ledger.grants[id])].map(
+    ([id, { before, after }]) =>
+      [id, { before, after: grantOf(before.slots, before.expiresAt, after) }] as const,
+  );
+  const freed = victims.reduce((sum, { freedSlots }) => sum + freedSlots, 0);
+  return { taken, room: { budgetSlots: room.budgetSlots, ceilingSlots: room.ceilingSlots + freed } };
+}
+
+function grantOf(slots: number, expiresAt: Grant['expiresAt'], holding: CloneHolding = {}): Grant {
+  const cloneSlots = chargedSlots(holding);
+  return { slots, expiresAt, ...(cloneSlots === 0 ? {} : { cloneSlots }), ...cloneHolding(holding) };
 }

@@ -1,11 +1,15 @@
 import type { JobId } from '../../contracts/ids.ts';
 import { epochMs, type EpochMs, later } from '../../contracts/units.ts';
+import type { CloneAdmission, CloneRequest, CloneTerms } from '../../core/model/clone-admission.ts';
 import {
-  admitUnits,
-  type CloneAdmission,
-  type CloneRequest,
-  type CloneTerms,
-} from '../../core/model/clone-admission.ts';
+  chargedSlots,
+  cloneHolding,
+  type CloneHolding,
+  holdClones,
+  keepClones,
+  type Preemption,
+} from '../../core/model/clone-holding.ts';
+import { admitWithPreemption, takenFrom } from '../../core/model/clone-preemption.ts';
 import type {
   CapacityGrant,
   CapacityLedger,
@@ -13,10 +17,7 @@ import type {
   GrantContext,
 } from '../../ports/capacity-ledger.ts';
 
-type Clones = Readonly<Record<string, number>>;
-
-const sumOf = (clones: Clones | undefined): number =>
-  Object.values(clones ?? {}).reduce((sum, slots) => sum + slots, 0);
+const noClones: CloneHolding = {};
 
 /** The capacity ledger in memory. */
 export class MemoryCapacityLedger implements CapacityLedger {
@@ -34,7 +35,7 @@ export class MemoryCapacityLedger implements CapacityLedger {
     const held = grant?.slots ?? 0;
     const free = Math.max(0, context.totalSlots - this.usedSlots);
     const slots = Math.max(0, Math.min(wanted, held + free));
-    this.set(jobId, slots, later(context.now, context.length), grant?.clones);
+    this.set(jobId, slots, later(context.now, context.length), grant ?? noClones);
     return Promise.resolve(slots);
   }
 
@@ -49,26 +50,29 @@ export class MemoryCapacityLedger implements CapacityLedger {
     const charged = grant?.clones?.[request.phase] ?? 0;
     const before = { usedSlots: this.usedSlots - (grant?.slots ?? 0), cloneSlots: this.cloneSlots - charged };
     if (charged > 0) return Promise.resolve({ ...before, units: Math.floor(charged / request.unitSlots) });
-    const admission = admitUnits(before, context, request);
+    const admission = admitWithPreemption(before, context, request, this.grants);
     if (admission.units > 0) {
-      const charge = admission.units * request.unitSlots;
-      const clones = { ...grant?.clones, [request.phase]: charge };
-      this.set(jobId, request.besideSlots + charge, later(context.now, context.length), clones);
+      this.preempt(jobId, request, admission);
+      const slots = request.besideSlots + admission.units * request.unitSlots;
+      const holding = holdClones(grant ?? noClones, request, admission.units);
+      this.set(jobId, slots, later(context.now, context.length), holding);
     }
     return Promise.resolve(admission);
   }
 
-  releaseClones(jobId: JobId, phase: string, keepSlots: number): Promise<void> {
+  releaseClones(jobId: JobId, phase: string, keepSlots: number, addedSlots = keepSlots): Promise<void> {
     const grant = this.grants.get(jobId);
-    if (grant?.clones === undefined) return Promise.resolve();
-    const { [phase]: charged = 0, ...others } = grant.clones;
-    const kept = Math.min(charged, Math.max(0, keepSlots));
-    this.set(jobId, grant.slots, grant.expiresAt, kept === 0 ? others : { ...grant.clones, [phase]: kept });
+    if (grant === undefined) return Promise.resolve();
+    this.set(jobId, grant.slots, grant.expiresAt, keepClones(grant, phase, { keepSlots, addedSlots }));
     return Promise.resolve();
   }
 
+  preemptions(jobId: JobId): Promise<Readonly<Record<string, Preemption>>> {
+    return Promise.resolve(this.grants.get(jobId)?.preempted ?? {});
+  }
+
   release(jobId: JobId): Promise<void> {
-    this.set(jobId, 0, epochMs(0), undefined);
+    this.set(jobId, 0, epochMs(0), noClones);
     return Promise.resolve();
   }
 
@@ -81,20 +85,22 @@ export class MemoryCapacityLedger implements CapacityLedger {
     });
   }
 
-  private set(jobId: JobId, slots: number, expiresAt: EpochMs, clones: Clones | undefined): void {
+  /** Takes clones of others away for those of a job; their slots stay theirs. */
+  private preempt(jobId: JobId, { jobTasks = 0 }: CloneRequest, { victims = [] }: CloneAdmission): void {
+    const taken = takenFrom(victims, { jobId, jobTasks }, (victim) => this.grants.get(victim));
+    for (const [victim, { before, after }] of taken) this.set(victim, before.slots, before.expiresAt, after);
+  }
+
+  private set(jobId: JobId, slots: number, expiresAt: EpochMs, holding: CloneHolding): void {
     const before = this.grants.get(jobId);
-    const charged = slots === 0 ? 0 : sumOf(clones);
+    const clones = slots === 0 ? noClones : cloneHolding(holding);
     this.usedSlots += slots - (before?.slots ?? 0);
-    this.cloneSlots += charged - sumOf(before?.clones);
+    this.cloneSlots += chargedSlots(clones) - chargedSlots(before ?? noClones);
     if (slots === 0) {
       this.grants.delete(jobId);
       return;
     }
-    this.grants.set(jobId, {
-      slots,
-      expiresAt,
-      ...(charged === 0 || clones === undefined ? {} : { clones }),
-    });
+    this.grants.set(jobId, { slots, expiresAt, ...clones });
     this.firstExpiryAt = Math.min(this.firstExpiryAt, expiresAt);
   }
 
@@ -102,7 +108,7 @@ export class MemoryCapacityLedger implements CapacityLedger {
   private reclaim(jobId: JobId, now: EpochMs): void {
     this.firstExpiryAt = Infinity;
     for (const [other, grant] of this.grants) {
-      if (other !== jobId && grant.expiresAt < now) this.set(other, 0, now, undefined);
+      if (other !== jobId && grant.expiresAt < now) this.set(other, 0, now, noClones);
       else this.firstExpiryAt = Math.min(this.firstExpiryAt, grant.expiresAt);
     }
   }
