@@ -2,8 +2,8 @@
 export interface CopyRead {
   readonly sizeBytes: number;
   readonly ms: number;
-  /** Whether another clone of its task read some of the same upstream copies. */
-  readonly isShared: boolean;
+  /** For how long of it another clone of its task read some of the same upstream copies; 0: none did. */
+  readonly overlapMs: number;
 }
 
 /** What delay assignment is learnt from: values of finished jobs, in any order. */

@@ -150,7 +150,6 @@ describe('the closed forms', () => {
 const positive = (max: number) => fc.integer({ min: 1, max });
 const arbSamples: fc.Arbitrary<AssignmentSamples> = fc.record({
   sizeBytes: positive(10_000),
-  reads: positive(20),
   flows: fc.array(
     fc.record({ bytesPerMs: positive(100), share: fc.double({ min: 0.05, max: 1, noNaN: true }) }),
     { minLength: 1, maxLength: 4 },

@@ -9,7 +9,10 @@ import { bestWait } from './delay-assignment.ts';
 const valuesPerJob = 16;
 
 /** Read times that stand for all of them. */
-const flowLimit = 32;
+const flowLimit = 16;
+
+/** α is never taken for less. */
+const leastShare = 0.01;
 
 /** Values of each kind without which nothing is learnt. */
 const leastValues = 5;
@@ -40,19 +43,33 @@ function gapsOf(state: JobState, stage: StageView): readonly number[] {
   });
 }
 
-/** The copies of a task that were done, with what they took to read. The original shares with clones that had to. */
-function readsOf({
-  attempts,
-}: TaskView): readonly { readonly attempt: AttemptView; readonly read: CopyRead }[] {
-  const anyShares = attempts.some(({ hasOwnCopies, claimedAt }) => !hasOwnCopies && claimedAt !== undefined);
-  return attempts.flatMap((attempt) => {
-    const { state, number, hasOwnCopies, progress } = attempt;
-    const { bytes, ms } = progress?.fetched ?? { bytes: 0, ms: 0 };
-    if (state !== 'done' || bytes <= 0 || ms <= 0) return [];
-    const isShared = !hasOwnCopies || (number === 0 && anyShares);
-    return [{ attempt, read: { sizeBytes: bytes, ms, isShared } }];
-  });
+/** When a copy read, on the clock of its worker; undefined of one that read no other stage. */
+function readingOf({
+  claimedAt,
+  progress,
+}: AttemptView): { readonly from: number; readonly to: number } | undefined {
+  if (claimedAt === undefined || progress?.fetched === undefined) return undefined;
+  const from = claimedAt + progress.phaseMs.init;
+  return { from, to: from + progress.fetched.ms };
 }
+
+/** For how long a copy of a task read at the same time as another with which it shares some source. */
+function overlapOf(attempt: AttemptView, { attempts }: TaskView): number {
+  const mine = readingOf(attempt);
+  if (mine === undefined) return 0;
+  return attempts
+    .filter((other) => other !== attempt && !(attempt.hasOwnCopies && other.hasOwnCopies))
+    .flatMap((other) => readingOf(other) ?? [])
+    .reduce((most, { from, to }) => Math.max(most, Math.min(to, mine.to) - Math.max(from, mine.from)), 0);
+}
+
+/** The copies of a task that were done, with what they took to read. */
+const readsOf = (task: TaskView): readonly { readonly attempt: AttemptView; readonly read: CopyRead }[] =>
+  task.attempts.flatMap((attempt) => {
+    const { bytes, ms } = attempt.progress?.fetched ?? { bytes: 0, ms: 0 };
+    if (attempt.state !== 'done' || bytes <= 0 || ms <= 0) return [];
+    return [{ attempt, read: { sizeBytes: bytes, ms, overlapMs: overlapOf(attempt, task) } }];
+  });
 
 /** What a job tells of copies and of reading them, some values of each kind. */
 export function assignmentsOfJob(state: JobState): AssignmentTally {
@@ -73,26 +90,36 @@ export function assignmentsOfJob(state: JobState): AssignmentTally {
   };
 }
 
-/** Median bandwidth in bytes per millisecond. */
-const bandwidthOf = (reads: readonly CopyRead[]): number | undefined =>
-  median(reads.map(({ sizeBytes, ms }) => sizeBytes / ms));
+/**
+ * α: the share of its bandwidth alone that a reader gets beside another. A read of r bytes that takes T in place of
+ * r/B, o of it beside another, says r = αB·o + B·(T − o), so that 1 − α is (T − r/B) / o; summed over all such reads.
+ */
+function shareOf(alone: readonly CopyRead[], shared: readonly CopyRead[]): number {
+  const bytesPerMs = median(alone.map(({ sizeBytes, ms }) => sizeBytes / ms)) ?? 1;
+  let slowerMs = 0;
+  let overlapMs = 0;
+  for (const read of shared) {
+    slowerMs += read.ms - read.sizeBytes / bytesPerMs;
+    overlapMs += read.overlapMs;
+  }
+  return Math.min(1, Math.max(leastShare, 1 - slowerMs / overlapMs));
+}
 
 /**
- * ω for jobs of one bin, from what such jobs have seen; undefined while too little is known. α is the bandwidth of
- * readers that shared a copy over that of those that did not. The whole input of a task counts as one read, of which
- * p_c tells whether all its sources have a second copy: a task reads its sources at once and waits for them once, and
- * the slowest of them is the one that it shares.
+ * ω for jobs of one bin, from what such jobs have seen; undefined while too little is known. The whole input of a
+ * task counts as one read, and p_c tells whether all its sources have a second copy: a task reads its sources at once
+ * and waits for them once, and the slowest of them is one that it shares.
  *
  * Source: Dolly §4.4: B, α, p_c and compute times are sampled from finished jobs, per bin.
  */
 export function learntWaitMs({ reads, gapsMs, computeMs }: AssignmentTally): number | undefined {
-  const alone = reads.filter(({ isShared }) => !isShared);
-  const shared = reads.filter(({ isShared }) => isShared);
+  const alone = reads.filter(({ overlapMs }) => overlapMs === 0);
+  const shared = reads.filter(({ overlapMs }) => overlapMs > 0);
   if ([alone, shared, gapsMs, computeMs].some(({ length }) => length < leastValues)) return undefined;
-  const share = Math.min(1, (bandwidthOf(shared) ?? 1) / (bandwidthOf(alone) ?? 1));
+  const share = shareOf(alone, shared);
   const flows = thinned(
     alone.map(({ ms }) => ms),
     flowLimit,
   ).map((ms) => ({ bytesPerMs: 1 / ms, share }));
-  return Math.round(bestWait({ sizeBytes: 1, reads: 1, flows, gapsMs, computeMs }).waitMs);
+  return Math.round(bestWait({ sizeBytes: 1, flows, gapsMs, computeMs }).waitMs);
 }

@@ -37,20 +37,20 @@ export function contendedReadMs({ sizeBytes, bytesPerMs, share }: SharedRead, wa
 
 /** What finished jobs of one bin tell. Each list holds at least one value, in any order. */
 export interface AssignmentSamples {
-  /** Bytes of one upstream output that a downstream task reads. */
+  /** Bytes that a downstream task reads of upstream outputs, all at once. */
   readonly sizeBytes: number;
-  /** Upstream outputs that a downstream task reads: all in all-to-all, one in one-to-one. At least 1. */
-  readonly reads: number;
   /** Bandwidths B with the share α that two readers of one copy got at the same time. */
   readonly flows: readonly Pick<SharedRead, 'bytesPerMs' | 'share'>[];
-  /** How long after the first clone of an upstream group the next one came; Infinity where it never did. */
+  /** How long after the first copies of all its sources their second ones were there; Infinity where they never were. */
   readonly gapsMs: readonly number[];
   /** Compute times of downstream copies. */
   readonly computeMs: readonly number[];
 }
 
 /** Values that stand for a longer list in sums over pairs. */
-const sampleLimit = 64;
+const sampleLimit = 48;
+/** Flows of which the mean is taken. */
+const flowLimit = 16;
 /** Waits tried besides those at which the risk of contention changes. */
 const gridPoints = 32;
 
@@ -77,27 +77,39 @@ function expectedLeast(sorted: readonly number[], [x, y]: ReadMs): number {
   return sum / sorted.length ** 2;
 }
 
-function expectedTaskMsOf(samples: AssignmentSamples, computeMs: readonly number[], waitMs: number): number {
-  const contended = contentionProbability(samples.gapsMs, waitMs);
-  const each = samples.flows.map((flow) => {
-    const read = { sizeBytes: samples.sizeBytes, ...flow };
-    const [shared, own] = [contendedReadMs(read, waitMs), exclusiveReadMs(read, waitMs)];
-    const readMs = (clone: 0 | 1): number =>
-      samples.reads * (contended * shared[clone] + (1 - contended) * own[clone]);
-    return expectedLeast(computeMs, [readMs(0), readMs(1)]);
+/** Samples, few enough for sums over pairs of them. */
+function fewOf({ sizeBytes, flows, gapsMs, computeMs }: AssignmentSamples): AssignmentSamples {
+  return {
+    sizeBytes,
+    flows: flows.slice(0, flowLimit),
+    gapsMs: thinned(gapsMs, sampleLimit),
+    computeMs: thinned(computeMs, sampleLimit),
+  };
+}
+
+/** As `expectedTaskMs`, of samples that are few and in order. */
+function expectedOf({ sizeBytes, flows, gapsMs, computeMs }: AssignmentSamples, waitMs: number): number {
+  const contended = contentionProbability(gapsMs, waitMs);
+  const inTime = gapsMs.filter((gap) => gap <= waitMs);
+  const each = flows.map((flow) => {
+    const read = { sizeBytes, ...flow };
+    const shared = contended === 0 ? 0 : expectedLeast(computeMs, contendedReadMs(read, waitMs));
+    const own = inTime.map((gap) => expectedLeast(computeMs, exclusiveReadMs(read, gap)));
+    return contended * shared + (1 - contended) * (mean(own) ?? 0);
   });
   return mean(each) ?? 0;
 }
 
 /**
- * Expected duration of a downstream task with two clones that wait up to `waitMs` (ω) for upstream copies of their
- * own: the shorter of the two, each the sum of its expected reads and its compute time. ω = 0 is CC; from r/B on
- * the clones read in turn, which is what CAC comes to where a copy may be read again once its reader is done.
+ * Expected duration of a downstream task with two clones of which the second waits up to `waitMs` (ω) for upstream
+ * copies of its own: the shorter of the two, each its read and its compute time. ω = 0 is CC; from r/B on the clones
+ * read in turn, which is what CAC comes to where a copy may be read again once its reader is done.
  *
- * Source: Dolly §4.4, steps 1 and 2.
+ * Source: Dolly §4.4, steps 1 and 2. Differs: a clone begins when its copies come, and not at ω, and the mean is of
+ * the shorter one with contention and without, not the shorter of mean times.
  */
 export const expectedTaskMs = (samples: AssignmentSamples, waitMs: number): number =>
-  expectedTaskMsOf(samples, thinned(samples.computeMs, sampleLimit), waitMs);
+  expectedOf(fewOf(samples), waitMs);
 
 /** ω and what is expected of it. */
 export interface BestWait {
@@ -113,16 +125,13 @@ export interface BestWait {
  * Source: Dolly §4.4, step 3.
  */
 export function bestWait(samples: AssignmentSamples): BestWait {
-  const computeMs = thinned(samples.computeMs, sampleLimit);
-  const longest = Math.max(...samples.flows.map(({ bytesPerMs }) => samples.sizeBytes / bytesPerMs));
+  const few = fewOf(samples);
+  const longest = Math.max(...few.flows.map(({ bytesPerMs }) => few.sizeBytes / bytesPerMs));
   const grid = Array.from({ length: gridPoints }, (_, point) => (longest * (point + 1)) / gridPoints);
-  const came = thinned(
-    samples.gapsMs.filter((gap) => gap <= longest),
-    sampleLimit,
-  );
-  let best: BestWait = { waitMs: 0, expectedMs: expectedTaskMsOf(samples, computeMs, 0) };
+  const came = few.gapsMs.filter((gap) => gap <= longest);
+  let best: BestWait = { waitMs: 0, expectedMs: expectedOf(few, 0) };
   for (const waitMs of ascending([...grid, ...came])) {
-    const expectedMs = expectedTaskMsOf(samples, computeMs, waitMs);
+    const expectedMs = expectedOf(few, waitMs);
     if (expectedMs < best.expectedMs) best = { waitMs, expectedMs };
   }
   return best;

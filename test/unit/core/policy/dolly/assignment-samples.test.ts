@@ -47,7 +47,11 @@ function endedJob(pattern: EdgePattern = 'all-to-all', reduces = 1): JobState {
   applyResult(state, resultOf('reduce/0/0', 400), at(400));
   const end = { claimedAt: at(260), progress: { ...progress(30, 30), fetched } };
   applyAttempt(state, attemptRecord('reduce/0/0', 'done', 400, end), at(400));
-  applyAttempt(state, attemptRecord('reduce/0/1', 'running', 260), at(260));
+  const running = {
+    claimedAt: at(290),
+    progress: { ...progress(20, 30), fetched: { bytes: 2_000, ms: 50 } },
+  };
+  applyAttempt(state, attemptRecord('reduce/0/1', 'running', 345, running), at(345));
   cancelAttempt(state, attempt('reduce/0/1'), at(400));
   return state;
 }
@@ -66,7 +70,8 @@ describe('assignmentsOfJob', () => {
 
   it('tells how copies read, whom they shared with, and what they took besides', () => {
     const { reads, computeMs } = assignmentsOfJob(endedJob());
-    expect(reads).toEqual([{ sizeBytes: 3_000, ms: 60, isShared: true }]);
+    // It read from 260 to 320, and the other copy, which shared a source, from 290 on.
+    expect(reads).toEqual([{ sizeBytes: 3_000, ms: 60, overlapMs: 30 }]);
     expect(computeMs).toEqual([80]);
   });
 
@@ -91,8 +96,8 @@ describe('learntWaitMs', () => {
   const tally = (gapsMs: readonly number[], shareMs = 20_000): AssignmentTally => ({
     gapsMs,
     reads: [
-      ...many(5, { sizeBytes: 10_000, ms: 10_000, isShared: false }),
-      ...many(5, { sizeBytes: 10_000, ms: shareMs, isShared: true }),
+      ...many(5, { sizeBytes: 10_000, ms: 10_000, overlapMs: 0 }),
+      ...many(5, { sizeBytes: 10_000, ms: shareMs, overlapMs: shareMs }),
     ],
     computeMs: [...many(5, 1_000), ...many(5, 100_000)],
   });
@@ -100,12 +105,17 @@ describe('learntWaitMs', () => {
   it('knows nothing of too little', () => {
     expect(learntWaitMs(tally([1, 2, 3, 4]))).toBeUndefined();
     expect(
-      learntWaitMs({ ...tally(many(9, 0)), reads: many(50, { sizeBytes: 1, ms: 1, isShared: false }) }),
+      learntWaitMs({ ...tally(many(9, 0)), reads: many(50, { sizeBytes: 1, ms: 1, overlapMs: 0 }) }),
     ).toBe(undefined);
   });
 
-  it('waits for copies that come soon where sharing costs much', () => {
-    expect(learntWaitMs(tally([...many(9, 400), 1e12]))).toBe(400);
+  it('waits for copies that come soon, and for no others where sharing costs a little', () => {
+    // α = 0.9: where no copy comes, both read by 11.5 s; in turn the second would have read by 20 s.
+    expect(learntWaitMs(tally([...many(9, 400), 1e12], 11_111))).toBe(400);
+  });
+
+  it('has clones read in turn where sharing costs much and a copy may not come', () => {
+    expect(learntWaitMs(tally([...many(9, 400), 1e12]))).toBe(10_000);
   });
 
   it('does not wait where sharing costs nothing, as on S3', () => {

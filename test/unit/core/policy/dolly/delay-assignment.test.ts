@@ -39,7 +39,6 @@ describe('contentionProbability', () => {
 
 const samples: AssignmentSamples = {
   sizeBytes: 10,
-  reads: 1,
   flows: [{ bytesPerMs: 1, share: 0.5 }],
   gapsMs: [4],
   computeMs: [5],
@@ -70,8 +69,10 @@ describe('bestWait', () => {
     );
   });
 
-  it('counts every upstream output that is read', () => {
-    expect(expectedTaskMs({ ...samples, reads: 7 }, 4)).toBe(7 * 10 + 5);
+  it('has a clone begin when its copies come, and not later', () => {
+    // The second copy comes at 1 or at 4: 15 and 111 or 114 with X and Y of 5 or 105, each pair once in four.
+    const two = { ...samples, gapsMs: [1, 4], computeMs: [5, 105] };
+    expect(expectedTaskMs(two, 4)).toBe((15 + 15 + (16 + 19) / 2 + 115) / 4);
   });
 });
 
