@@ -145,8 +145,13 @@ export class FluidNetwork {
     this.isDirty = false;
     const active = this.inUse.filter(({ flows }) => flows > 0);
     const rates = maxMinRates(this.capacities, active, this.capBytesPerMs);
-    for (const [index, pair] of active.entries()) pair.rate = rates[index] ?? 0;
-    const waitMs = active.reduce((least, pair) => Math.min(least, this.waitMsOf(pair)), Infinity);
+    let waitMs = Infinity;
+    for (let index = 0; index < active.length; index++) {
+      const pair = active[index];
+      if (pair === undefined) continue;
+      pair.rate = rates[index] ?? 0;
+      waitMs = Math.min(waitMs, this.waitMsOf(pair));
+    }
     cancelEvent(this.next);
     this.next =
       waitMs === Infinity

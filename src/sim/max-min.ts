@@ -7,7 +7,7 @@ export interface FlowClass {
 
 /** A link in use: what it has left to give, to how many flows, and the classes of those by place. */
 interface UsedLink {
-  readonly link: number;
+  readonly place: number;
   readonly classes: number[];
   left: number;
   open: number;
@@ -19,66 +19,76 @@ interface UsedLink {
  * flows get 0. Infinite capacities limit nothing; a flow that nothing limits gets `Infinity`.
  *
  * Progressive filling: the link with the least to give to each of its open flows fixes them; the rest shares on.
- * Costs the square of the links in use, and the classes; links that no flow uses cost nothing.
+ * Costs the classes, and the square of the links in use, each step of which is one comparison of numbers.
  */
 export function maxMinRates(
   capacities: readonly number[],
   classes: readonly FlowClass[],
   cap = Infinity,
 ): number[] {
-  const rates = classes.map(() => 0);
-  const used = usedLinks(capacities, classes);
-  const pending = new Set<number>();
-  for (const [index, { flows }] of classes.entries()) if (flows > 0) pending.add(index);
-  let narrowest = narrowestOf(used.values());
-  while (narrowest !== undefined && narrowest.left / narrowest.open < cap) {
-    const rate = narrowest.left / narrowest.open;
+  const rates = classes.map(({ flows }) => (flows === 0 ? 0 : cap)); // What nothing narrower limits.
+  const isFixed = classes.map(({ flows }) => flows === 0);
+  const { byLink, used } = usedLinks(capacities, classes);
+  const shares = Float64Array.from(used, ({ left, open }) => left / open);
+  for (let step = 0; step < used.length; step++) {
+    const place = smallest(shares);
+    const rate = shares[place] ?? Infinity;
+    const narrowest = used[place];
+    if (narrowest === undefined || rate >= cap) break;
     for (const index of narrowest.classes) {
-      if (!pending.delete(index)) continue;
+      const fixed = classes[index];
+      if (fixed === undefined || isFixed[index] === true) continue;
+      isFixed[index] = true;
       rates[index] = rate;
-      const { links, flows } = classes[index] ?? { links: [], flows: 0 };
-      for (const link of links) {
-        const through = used.get(link);
+      for (const link of fixed.links) {
+        const through = byLink[link];
         if (through === undefined) continue;
-        through.left = Math.max(0, through.left - rate * flows);
-        through.open -= flows;
+        through.left = Math.max(0, through.left - rate * fixed.flows);
+        through.open -= fixed.flows;
+        shares[through.place] = through.open === 0 ? Infinity : through.left / through.open;
       }
     }
-    used.delete(narrowest.link);
-    narrowest = narrowestOf(used.values());
   }
-  for (const index of pending) rates[index] = cap; // Nothing narrower limits them.
   return rates;
 }
 
-/** The links that flows use, by place. */
-function usedLinks(capacities: readonly number[], classes: readonly FlowClass[]): Map<number, UsedLink> {
-  const used = new Map<number, UsedLink>();
-  for (const [index, { links, flows }] of classes.entries()) {
+/** The links that flows use: by link, and in order. */
+function usedLinks(
+  capacities: readonly number[],
+  classes: readonly FlowClass[],
+): { readonly byLink: readonly (UsedLink | undefined)[]; readonly used: readonly UsedLink[] } {
+  const isUsed = new Uint8Array(capacities.length);
+  for (const { links, flows } of classes) if (flows > 0) for (const link of links) isUsed[link] = 1;
+  const byLink: (UsedLink | undefined)[] = [];
+  const used: UsedLink[] = [];
+  for (const [link, left] of capacities.entries()) {
+    const entry = isUsed[link] === 1 ? { place: used.length, classes: [], left, open: 0 } : undefined;
+    byLink.push(entry);
+    if (entry !== undefined) used.push(entry);
+  }
+  for (let index = 0; index < classes.length; index++) {
+    const { links, flows } = classes[index] ?? { links: [], flows: 0 };
     if (flows === 0) continue;
     for (const link of links) {
-      const there = used.get(link);
-      if (there === undefined)
-        used.set(link, { link, classes: [index], left: capacities[link] ?? 0, open: flows });
-      else {
-        there.classes.push(index);
-        there.open += flows;
-      }
+      const through = byLink[link];
+      if (through === undefined) continue;
+      through.classes.push(index);
+      through.open += flows;
     }
   }
-  return new Map([...used].sort(([a], [b]) => a - b));
+  return { byLink, used };
 }
 
-/** The link with the smallest equal share for its open flows, of equals the first; undefined where none has any. */
-function narrowestOf(links: Iterable<UsedLink>): UsedLink | undefined {
-  let narrowest: UsedLink | undefined;
-  let share = Infinity;
-  for (const each of links) {
-    if (each.open === 0) continue;
-    const offered = each.left / each.open;
-    if (narrowest !== undefined && offered >= share) continue;
-    narrowest = each;
-    share = offered;
+/** Place of the smallest value, of equals the first; -1 of none below infinity. */
+function smallest(values: Float64Array): number {
+  let place = -1;
+  let least = Infinity;
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index] ?? Infinity;
+    if (value < least) {
+      least = value;
+      place = index;
+    }
   }
-  return narrowest;
+  return place;
 }
