@@ -21,7 +21,7 @@ const keyOf = (bin: number, hour: number): ItemKey => ({
 /** A kind of which nothing has come yet has no attribute. */
 const itemSchema = z.object({
   sk: z.string(),
-  reads: z.array(z.object({ sizeBytes: z.number(), ms: z.number(), isShared: z.boolean() })).default([]),
+  reads: z.array(z.object({ sizeBytes: z.number(), ms: z.number(), overlapMs: z.number() })).default([]),
   gapsMs: z.array(z.number()).default([]),
   computeMs: z.array(z.number()).default([]),
 });

@@ -32,8 +32,8 @@ function describeKeeping(make: () => AssignmentStatistics | Promise<AssignmentSt
     const statistics = await make();
     const first: AssignmentTally = {
       reads: [
-        { sizeBytes: 5_000_000_000, ms: 1_234, isShared: true },
-        { sizeBytes: 7, ms: 1, isShared: false },
+        { sizeBytes: 5_000_000_000, ms: 1_234, overlapMs: 1_200 },
+        { sizeBytes: 7, ms: 1, overlapMs: 0 },
       ],
       gapsMs: [neverMs, 0, 1_234.567_891_234_5],
       computeMs: [17],
@@ -78,7 +78,7 @@ function describeKeeping(make: () => AssignmentStatistics | Promise<AssignmentSt
 function describeLimits(make: () => AssignmentStatistics | Promise<AssignmentStatistics>): void {
   it('takes sixteen values of each kind at once', async () => {
     const statistics = await make();
-    const reads = range(0, 17).map((ms) => ({ sizeBytes: 1, ms, isShared: false }));
+    const reads = range(0, 17).map((ms) => ({ sizeBytes: 1, ms, overlapMs: 0 }));
     await statistics.add(1, { reads, gapsMs: range(0, 17), computeMs: range(0, 17) }, at(0));
     expect(await statistics.recent(1, at(0))).toEqual({
       reads: reads.slice(0, 16),
