@@ -156,7 +156,7 @@ function viewOf(
     state,
     now,
     config: config.policyConfig ?? defaultPolicyConfig,
-    runs: runningTasks(state, new Set(endedBy(owed, 'lose'))),
+    runs: runningTasks(state, new Set([...endedBy(owed, 'lose'), ...endedBy(owed, 'cancel')])),
     slots: {
       granted: budget.slots,
       cluster: budget.clusterSlots ?? budget.slots,

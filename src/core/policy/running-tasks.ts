@@ -2,19 +2,20 @@ import type { AttemptId } from '../../contracts/ids.ts';
 import type { RunningTask, StageRuns } from './policy-set.ts';
 import { type AttemptView, isLive, type JobState, type TaskView } from '../model/job-view.ts';
 
-/** Attempts of a task that run, were not told to stop, and are not among those given up, by number. */
-function copiesOf(task: TaskView, lost: ReadonlySet<AttemptId>): RunningTask['copies'] | undefined {
+/** Attempts of a task that run, were not told to stop, and are not among those that end now, by number. */
+function copiesOf(task: TaskView, ending: ReadonlySet<AttemptId>): RunningTask['copies'] | undefined {
   const [first, ...others] = task.attempts.filter(
-    (each) => isLive(each) && !each.cancelOrdered && !lost.has(each.id),
+    (each) => isLive(each) && !each.cancelOrdered && !ending.has(each.id),
   );
   return first === undefined ? undefined : [first, ...others];
 }
 
 /**
  * The running tasks of each open stage, stages and tasks in order whatever the order in which attempts were
- * launched. Tasks with a result and attempts of `lost` are left out. Costs what runs, not what the stage holds.
+ * launched. Tasks with a result are left out, and attempts of `ending`, given up or told to stop by this tick. Costs
+ * what runs, not what the stage holds.
  */
-export function runningTasks(state: JobState, lost: ReadonlySet<AttemptId>): readonly StageRuns[] {
+export function runningTasks(state: JobState, ending: ReadonlySet<AttemptId>): readonly StageRuns[] {
   const seen = new Map<number, Set<TaskView>>();
   for (const stage of state.stages) if (stage.state === 'open') seen.set(stage.index, new Set());
   for (const attempt of state.live) {
@@ -29,7 +30,7 @@ export function runningTasks(state: JobState, lost: ReadonlySet<AttemptId>): rea
       {
         stage,
         tasks: ordered.flatMap((task): RunningTask[] => {
-          const copies = copiesOf(task, lost);
+          const copies = copiesOf(task, ending);
           return copies === undefined ? [] : [{ task, copies }];
         }),
       },

@@ -12,6 +12,7 @@ import { describeAssignmentStatistics } from './assignment-statistics-suite.ts';
 import { describeAttemptStore } from './attempt-store-suite.ts';
 import { describeCapacityLedger } from './capacity-ledger-suite.ts';
 import { describeCloneAdmission } from './clone-admission-suite.ts';
+import { describeClonePreemption } from './clone-preemption-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
@@ -38,6 +39,7 @@ describe.each(engines)('over %s', (engine) => {
   describeAttemptStore('DynamoDB', () => new DynamoAttemptStore(shared));
   describeCapacityLedger('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
   describeCloneAdmission('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
+  describeClonePreemption('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
   describeStragglerStatistics(
     'DynamoDB',
     async () => new DynamoStragglerStatistics(await server.freshTable()),
