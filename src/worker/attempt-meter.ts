@@ -12,6 +12,8 @@ const turnMs = 20;
 export class AttemptMeter {
   bytesRead = 0;
   bytesTotal = 0;
+  /** Whether the task reads other stages' outputs, so that progress tells what it has fetched of them. */
+  readsStages = false;
   recordsIn = 0;
   recordsOut = 0;
   readonly counters: Record<string, number> = {};
@@ -22,6 +24,10 @@ export class AttemptMeter {
   #since: EpochMs;
   #lastTurn: EpochMs;
   readonly #spentMs: Record<Phase, number> = { init: 0, read: 0, compute: 0, write: 0 };
+  #fetches = 0;
+  #fetchingSince: EpochMs;
+  #fetchedBytes = 0;
+  #fetchedMs = 0;
 
   constructor(clock: Clock, signal: AbortSignal, peakMemoryBytes: () => number) {
     this.#clock = clock;
@@ -29,6 +35,7 @@ export class AttemptMeter {
     this.#peakMemoryBytes = peakMemoryBytes;
     this.#since = clock.now();
     this.#lastTurn = this.#since;
+    this.#fetchingSince = this.#since;
   }
 
   /** Stops the running phase's clock and starts another. */
@@ -64,9 +71,28 @@ export class AttemptMeter {
     }
   }
 
+  /**
+   * Waits for a request for another stage's output. Time in which several are under way counts once, whatever the
+   * phase: they are made ahead of what is computed.
+   */
+  async fetching(request: () => Promise<Uint8Array>): Promise<Uint8Array> {
+    if (this.#fetches === 0) this.#fetchingSince = this.#clock.now();
+    this.#fetches += 1;
+    try {
+      const bytes = await request();
+      this.#fetchedBytes += bytes.length;
+      return bytes;
+    } finally {
+      this.#fetches -= 1;
+      if (this.#fetches === 0) this.#fetchedMs += elapsedMs(this.#fetchingSince, this.#clock.now());
+    }
+  }
+
   /** As a heartbeat reports it. */
   progress(): Progress {
-    const running = elapsedMs(this.#since, this.#clock.now());
+    const now = this.#clock.now();
+    const running = elapsedMs(this.#since, now);
+    const fetchingMs = this.#fetches === 0 ? 0 : elapsedMs(this.#fetchingSince, now);
     const phaseMs = { ...this.#spentMs };
     for (const phase of phases) if (phase === this.#phase) phaseMs[phase] += running;
     return {
@@ -77,6 +103,9 @@ export class AttemptMeter {
       phase: this.#phase,
       phaseMs,
       peakMemoryBytes: this.#peakMemoryBytes(),
+      ...(this.readsStages
+        ? { fetched: { bytes: this.#fetchedBytes, ms: this.#fetchedMs + fetchingMs } }
+        : {}),
     };
   }
 }

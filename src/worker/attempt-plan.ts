@@ -34,7 +34,11 @@ export interface AttemptPlan {
   readonly bytesTotal: number;
 }
 
-/** Reads the stage's description and the task's line of each input manifest. Throws `BrokenInvariantError` on junk. */
+/**
+ * Reads the stage's description and the task's line of each input manifest, and puts the copies that the launch names
+ * in the places of winners. Throws `BrokenInvariantError` on junk, and where a copy is of a stage that the task does
+ * not read.
+ */
 export async function loadAttemptPlan(
   objects: ObjectStore,
   dataBucket: string,
@@ -45,6 +49,10 @@ export async function loadAttemptPlan(
     inputs: description.inputs.length,
     manifests: payload.inputs.length,
   });
+  for (const stage of Object.keys(payload.copies ?? {})) {
+    const isRead = description.inputs.some((planned) => planned.kind === 'stage' && planned.stage === stage);
+    invariant(isRead, 'a copy is of a stage that the task reads', { stage });
+  }
   const inputs = await Promise.all(
     description.inputs.map(async (planned, index) => {
       const range = payload.inputs[index];
@@ -56,11 +64,8 @@ export async function loadAttemptPlan(
               { bucket: dataBucket, key: range.key },
               { start: range.start, end: range.end },
             );
-      return inputOf(
-        description,
-        planned,
-        bytes === undefined ? { segments: [] } : parseJson(bytes, range.key),
-      );
+      const line = bytes === undefined ? { segments: [] } : parseJson(bytes, range.key);
+      return inputOf(description, planned, line, payload.copies);
     }),
   );
   return { description, inputs, bytesTotal: inputs.reduce((sum, input) => sum + bytesOf(input), 0) };
@@ -86,13 +91,20 @@ function parseJson(bytes: Uint8Array, key: string): unknown {
   }
 }
 
-function inputOf(description: StageDescription, planned: PlannedInput, line: unknown): AttemptInput {
+function inputOf(
+  description: StageDescription,
+  planned: PlannedInput,
+  line: unknown,
+  copies: AttemptPayload['copies'],
+): AttemptInput {
   if (planned.kind === 'source') return { planned, segments: sourceManifestLineSchema.parse(line).segments };
   const { segments } = stageManifestLineSchema.parse(line);
+  const named = copies?.[planned.stage];
   return {
     planned,
     segments: segments.map(({ task, attempt, offset, length, crc }) => {
-      const producer = attemptIdOf(planned.stage, task, attempt);
+      // A replica has the very bytes of the winner's output: only the object is another.
+      const producer = attemptIdOf(planned.stage, task, named?.[task] ?? attempt);
       const ref = { bucket: description.dataBucket, key: attemptDataKey(description.jobId, producer) };
       return { ref, offset, length, crc, producer };
     }),

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attemptParts, taskOf } from '../contracts/ids.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
-import type { Failure, FinalPart, TaskResult } from '../contracts/records.ts';
+import type { AttemptState, Failure, FinalPart, TaskResult } from '../contracts/records.ts';
 import { durationMs } from '../contracts/units.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -42,9 +42,9 @@ export interface AttemptDeps {
 
 /**
  * How an attempt ended. `refused`: it was claimed before, cancelled or lost, and did nothing. `lost-race`: another
- * attempt of the task committed first.
+ * attempt of the task committed first. `replica`: so too, but its data is kept for others to read.
  */
-export type AttemptOutcome = 'done' | 'lost-race' | 'cancelled' | 'failed' | 'refused';
+export type AttemptOutcome = 'done' | 'replica' | 'lost-race' | 'cancelled' | 'failed' | 'refused';
 
 /** Tries to record a result, and the end of the attempt. */
 const recordTries = 5;
@@ -65,8 +65,9 @@ interface Ending {
 
 /**
  * Executes one attempt: claims it, reads its inputs, runs the operator, writes one object, commits. Of several
- * attempts of a task the first to commit wins; the data of the others is removed. Never throws for what the task
- * does; throws what the claim throws, before any work is done. Leaves no scratch files.
+ * attempts of a task the first to commit wins; the data of the others is removed, unless their launch says that it is
+ * kept. Never throws for what the task does; throws what the claim throws, before any work is done. Leaves no scratch
+ * files.
  */
 export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Promise<AttemptOutcome> {
   const { jobId, attemptId, shards } = payload;
@@ -124,6 +125,7 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
   try {
     const plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
     meter.bytesTotal = plan.bytesTotal;
+    meter.readsStages = plan.inputs.some(({ planned }) => planned.kind === 'stage');
     writer = writerOf(deps.objects, plan.description, payload.attemptId);
     const attempt = { plan, writer, meter, signal, scratchDir, attemptId: payload.attemptId };
     const task = await prepareTask(deps, attempt);
@@ -153,7 +155,9 @@ async function discard({ deps, payload }: Run, writer: ObjectWriter | undefined)
 async function commit(run: Run, finished: FinishedOutput, writer: ObjectWriter): Promise<Ending> {
   const { deps, payload, space } = run;
   const result = resultOf(run, finished);
-  const outcome = await persistently(run, 'commit-failed', () => deps.attempts.commit(space, result));
+  // Nobody reads what a final stage leaves, so a second copy of it would be an upload that nobody ends.
+  const keep = payload.keepOutput === true && result.final === undefined ? 'replica' : undefined;
+  const outcome = await persistently(run, 'commit-failed', () => deps.attempts.commit(space, result, keep));
   if (outcome === undefined) {
     // Perhaps it was recorded all the same: then the data is the task's output and must stay.
     const message = 'the result could not be recorded';
@@ -161,6 +165,7 @@ async function commit(run: Run, finished: FinishedOutput, writer: ObjectWriter):
     return { outcome: 'failed', failure: { cause: 'storage', message } };
   }
   if (outcome === 'won') return { outcome: 'done' };
+  if (outcome === 'kept') return { outcome: 'replica' };
   await discard(run, writer);
   return { outcome: 'lost-race' };
 }
@@ -189,10 +194,22 @@ function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): Task
   };
 }
 
+/** How an attempt ends in its record. */
+const stateOf = {
+  done: 'done',
+  replica: 'done',
+  'lost-race': 'cancelled',
+  cancelled: 'cancelled',
+  failed: 'failed',
+} as const satisfies Record<Ending['outcome'], AttemptState>;
+
 async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> {
   const { deps, payload, space, meter } = run;
-  const state = outcome === 'lost-race' ? 'cancelled' : outcome;
-  const end = { state, progress: meter.progress(), ...(failure === undefined ? {} : { failure }) };
+  const end = {
+    state: stateOf[outcome],
+    progress: meter.progress(),
+    ...(failure === undefined ? {} : { failure }),
+  };
   await persistently(run, 'end-not-recorded', async () => {
     await deps.attempts.end(space, payload.attemptId, end, deps.clock.now());
     return true;

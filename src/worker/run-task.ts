@@ -132,7 +132,8 @@ function openInput(
     return sourceInput({ format, header, onBadRecord, segments: input.segments, reading, meter });
   }
   const { stage, pattern } = input.planned;
-  const reading = { objects, gate, onBytes, memoryBytes, scratchDir, signal };
+  const fetching = (request: () => Promise<Uint8Array>): Promise<Uint8Array> => meter.fetching(request);
+  const reading = { objects, gate, onBytes, fetching, memoryBytes, scratchDir, signal };
   return stageInput({ stage, isMerged: pattern === 'all-to-all', segments: input.segments, reading, meter });
 }
 

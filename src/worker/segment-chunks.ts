@@ -17,6 +17,8 @@ export interface SegmentReading {
   readonly objects: ObjectStore;
   readonly gate: ReadGate;
   onBytes(count: number): void;
+  /** Makes a request once it has its turn, and measures it. */
+  fetching(request: () => Promise<Uint8Array>): Promise<Uint8Array>;
 }
 
 /** Lets a limited number of reads run at once; the others wait their turn in order. */
@@ -100,9 +102,9 @@ export class SegmentChunks {
     const { ref, offset, producer } = this.#segment;
     const start = offset + from;
     try {
-      const bytes = await this.#reading.gate.run(() =>
-        this.#reading.objects.readAll(ref, { start, end: start + size }),
-      );
+      const { gate, objects } = this.#reading;
+      const request = (): Promise<Uint8Array> => objects.readAll(ref, { start, end: start + size });
+      const bytes = await gate.run(() => this.#reading.fetching(request));
       if (bytes.length !== size)
         throw new StoreUnavailableError(`output of ${producer} is shorter than what was written`);
       return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
