@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { type ECSClient, RunTaskCommand, StopTaskCommand } from '@aws-sdk/client-ecs';
+import { type ECSClient, RunTaskCommand, StopTaskCommand, type TaskOverride } from '@aws-sdk/client-ecs';
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import { fargateSizes, type WorkerSize } from '../../contracts/job-spec.ts';
+import type { AttemptPayload } from '../../contracts/payloads.ts';
 import { Setting } from '../../contracts/settings.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../../ports/launcher.ts';
 import { faultOf, isPassing } from './faults.ts';
@@ -22,6 +23,8 @@ export interface LauncherPlaces {
 const LAMBDA_CONCURRENCY = 40;
 /** RunTask allows 20 calls a second. */
 const ECS_CONCURRENCY = 5;
+/** All that RunTask takes as overrides, the characters of their JSON included. */
+const ECS_OVERRIDES_CHARS = 8_192;
 
 /**
  * Starts workers by asynchronous invocation or as Fargate tasks. One RunTask call per attempt: the payload
@@ -79,6 +82,10 @@ export class LambdaEcsLauncher implements Launcher {
       return { attemptId, ...(failed ?? { outcome: 'accepted' }) };
     } catch (cause) {
       const fault = faultOf(cause);
+      // ECS has run this attempt before, from a payload that named other copies: a scheduler that takes a job over may
+      // find more of them. The first launch stands; had it come to nothing, the attempt is lost for want of a claim.
+      if (request.kind === 'fargate' && fault.name === 'ConflictException')
+        return { attemptId, outcome: 'accepted' };
       // A function that is being created or updated is in conflict for some seconds.
       const isLater = isPassing(fault) || fault.name === 'ResourceConflictException';
       return {
@@ -121,22 +128,31 @@ export class LambdaEcsLauncher implements Launcher {
             assignPublicIp: 'ENABLED',
           },
         },
-        overrides: {
-          cpu: String(fargateSizes[size].vcpu * 1024),
-          memory: String(fargateSizes[size].memoryMb),
-          containerOverrides: [
-            {
-              name: this.places.taskContainer,
-              environment: [{ name: Setting.attemptPayload, value: JSON.stringify(payload) }],
-            },
-          ],
-        },
+        overrides: this.overridesOf(payload, size),
       }),
     );
     const failure = answer.failures?.[0];
     if (failure === undefined) return undefined;
     const message = `${failure.reason ?? 'unknown'} ${failure.detail ?? ''}`.trim();
     return { outcome: /capacity|RESOURCE|limit|throttl/i.test(message) ? 'throttled' : 'refused', message };
+  }
+
+  /** Where the copies that the attempt is to read make them too long, it reads winners' outputs, which are named elsewhere. */
+  private overridesOf(payload: AttemptPayload, size: WorkerSize): TaskOverride {
+    const overrides = {
+      cpu: String(fargateSizes[size].vcpu * 1024),
+      memory: String(fargateSizes[size].memoryMb),
+      containerOverrides: [
+        {
+          name: this.places.taskContainer,
+          environment: [{ name: Setting.attemptPayload, value: JSON.stringify(payload) }],
+        },
+      ],
+    };
+    const isTooLong = JSON.stringify(overrides).length > ECS_OVERRIDES_CHARS;
+    return isTooLong && payload.copies !== undefined
+      ? this.overridesOf({ ...payload, copies: undefined }, size)
+      : overrides;
   }
 }
 

@@ -160,10 +160,28 @@ describe('the launcher over the local Lambda and ECS', () => {
     expect(await launcher.launch([request('fargate', 5)])).toEqual([
       { attemptId: 'map/5/0', outcome: 'accepted' },
     ]);
+    // A scheduler that takes the job over may know of more copies by now.
+    const { payload, ...rest } = request('fargate', 5);
+    expect(await launcher.launch([{ ...rest, payload: { ...payload, copies: { map: { 3: 1 } } } }])).toEqual([
+      { attemptId: 'map/5/0', outcome: 'accepted' },
+    ]);
     expect(ecs.tasks()).toHaveLength(2);
     expect(await launcher.launch([request('fargate', 8)])).toMatchObject([
       { attemptId: 'map/8/0', outcome: 'throttled' },
     ]);
+    for (const { taskArn } of ecs.tasks()) await launcher.stop({ kind: 'fargate', node: taskArn });
+    await until(() => ecs.tasks().every(({ lastStatus }) => lastStatus === 'STOPPED'));
+  });
+
+  it('hands a Fargate attempt what ECS takes of its payload, and Lambda all', async () => {
+    const copies = { map: Object.fromEntries(Array.from({ length: 1_000 }, (_, task) => [String(task), 1])) };
+    const naming = (kind: 'lambda' | 'fargate', index: number): LaunchRequest => {
+      const one = request(kind, index);
+      return { ...one, payload: { ...one.payload, copies } };
+    };
+    const outcomes = await launcher.launch([naming('fargate', 9), naming('lambda', 10)]);
+    expect(outcomes.map(({ outcome }) => outcome)).toEqual(['accepted', 'accepted']);
+    await until(() => has(got(9)) && has(`got ${JSON.stringify(naming('lambda', 10).payload)}`));
     for (const { taskArn } of ecs.tasks()) await launcher.stop({ kind: 'fargate', node: taskArn });
     await until(() => ecs.tasks().every(({ lastStatus }) => lastStatus === 'STOPPED'));
   });

@@ -88,6 +88,59 @@ describe('launching', () => {
     expect(await launcher.launch([request('lambda')])).toMatchObject([{ outcome }]);
   });
 
+  it('counts as launched what ECS has run before under the same token, from another payload', async () => {
+    ecs.on(RunTaskCommand).rejects(fault('ConflictException', 400));
+    expect(await launcher.launch([request('fargate')])).toEqual([
+      { attemptId: 'map/0/0', outcome: 'accepted' },
+    ]);
+  });
+
+  it('does not take a conflict of Lambda for a launch', async () => {
+    lambda.on(InvokeCommand).rejects(fault('ConflictException', 409));
+    expect(await launcher.launch([request('lambda')])).toMatchObject([{ outcome: 'refused' }]);
+  });
+
+  it('uses one token for an attempt, whatever copies it is to read', async () => {
+    ecs.on(RunTaskCommand).resolves({ tasks: [{}] });
+    const one = request('fargate');
+    const other = { ...one, payload: { ...one.payload, copies: { map: { 3: 1 } } } };
+    await launcher.launch([one, other]);
+    const [first, second] = ecs.commandCalls(RunTaskCommand).map(({ args }) => args[0].input);
+    expect(second?.clientToken).toBe(first?.clientToken);
+    expect(second?.overrides).not.toEqual(first?.overrides);
+  });
+
+  const sentPayload = (): unknown => {
+    const { overrides } = ecs.commandCalls(RunTaskCommand)[0]?.args[0].input ?? {};
+    const text = overrides?.containerOverrides?.[0]?.environment?.[0]?.value;
+    return text === undefined ? undefined : JSON.parse(text);
+  };
+  const copiesOf = (tasks: number) => ({
+    map: Object.fromEntries(Array.from({ length: tasks }, (_, task) => [String(10_000 + task), 1])),
+  });
+
+  // Each copy takes 12 characters (\"10000\":1,) of the 8,192 that ECS takes in all.
+  it('names copies to a Fargate task where ECS takes so many, and else leaves it to the winners', async () => {
+    ecs.on(RunTaskCommand).resolves({ tasks: [{}] });
+    const { payload, ...rest } = request('fargate');
+    const few = { ...payload, keepOutput: true, copies: copiesOf(600) };
+    await launcher.launch([{ ...rest, payload: few }]);
+    expect(sentPayload()).toEqual(few);
+    ecs.resetHistory();
+    await launcher.launch([{ ...rest, payload: { ...few, copies: copiesOf(700) } }]);
+    expect(sentPayload()).toEqual({ ...payload, keepOutput: true });
+  });
+
+  it('names all copies to a Lambda function', async () => {
+    lambda.on(InvokeCommand).resolves({ StatusCode: 202 });
+    const one = request('lambda');
+    const payload = { ...one.payload, copies: copiesOf(10_000) };
+    await launcher.launch([{ ...one, payload }]);
+    expect(lambda.commandCalls(InvokeCommand)[0]?.args[0].input.Payload).toEqual(
+      new TextEncoder().encode(JSON.stringify(payload)),
+    );
+  });
+
   it.each([
     ['Capacity is unavailable at this time. Please try again later', 'throttled'],
     ['RESOURCE:CPU', 'throttled'],
