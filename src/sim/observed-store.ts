@@ -1,12 +1,6 @@
 import { invariant } from '../contracts/errors.ts';
 import { type AttemptId, attemptParts, type JobId, type TaskId } from '../contracts/ids.ts';
-import type {
-  AttemptOrder,
-  AttemptState,
-  Failure,
-  Progress,
-  TaskResult,
-} from '../contracts/records.ts';
+import type { AttemptOrder, AttemptState, Failure, Progress, TaskResult } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { AttemptStore, TaskChanges, TaskSpace } from '../ports/attempt-store.ts';
 
@@ -148,6 +142,10 @@ export class ObservedStore implements AttemptStore {
       stored: replicas.length,
       seen: kept.size,
     });
+    for (const { taskId, attemptId } of replicas) {
+      const isOther = kept.has(attemptId) && winners.get(taskId) !== attemptId;
+      invariant(isOther, 'a replica changed', { taskId, attemptId });
+    }
     this.jobs.delete(space.jobId);
   }
 

@@ -13,6 +13,7 @@ import {
 } from '@aws-sdk/lib-dynamodb';
 import { mockClient } from 'aws-sdk-client-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { DynamoAssignmentStatistics } from '../../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
@@ -162,6 +163,54 @@ describe('what the stores send to DynamoDB', () => {
       ConsistentRead: true,
       KeyConditionExpression: '#pk = :pk AND #changedAt >= :since',
     });
+  });
+
+  it('keeps a replica beside the result, found by its time and with an expiry', async () => {
+    const jobId = freshJobId();
+    mock.on(PutCommand).rejectsOnce(refused).resolves({});
+    mock.on(GetCommand).resolves({ Item: { attemptId: 'map/3/0' } });
+    const store = new DynamoAttemptStore(table);
+    const result = resultOf(attempt(3, 1), at(5));
+    expect(await store.commit({ jobId, shards: 1 }, result, 'replica')).toBe('kept');
+    expect(mock.commandCalls(PutCommand).map(({ args }) => args[0].input)).toMatchObject([
+      { Item: { pk: `J#${jobId}#0`, sk: 'T#map/3' } },
+      {
+        ConditionExpression: 'attribute_not_exists(#pk)',
+        Item: {
+          pk: `J#${jobId}#0`,
+          sk: 'R#map/3/1',
+          attemptId: 'map/3/1',
+          taskId: 'map/3',
+          changedAt: at(5),
+          expiresAt: EXPIRY + 5,
+        },
+      },
+    ]);
+  });
+
+  it('appends what jobs have seen of copies to the lists of an hour that are not full', async () => {
+    mock.on(UpdateCommand).resolves({});
+    const tally = { reads: [], gapsMs: [7, 8], computeMs: [9] };
+    await new DynamoAssignmentStatistics(table).add(11, tally, T0);
+    expect(mock.commandCalls(UpdateCommand).map(({ args }) => args[0].input)).toMatchObject([
+      {
+        // T0 is 488,888 hours and some since the epoch.
+        Key: { pk: 'STATISTICS', sk: 'ASSIGNMENTS#11#488888' },
+        ConditionExpression: 'attribute_not_exists(#gapsMs) OR size(#gapsMs) < :limit',
+        UpdateExpression:
+          'SET #expiresAt = :set_expiresAt , #gapsMs = list_append(if_not_exists(#gapsMs, :none), :values)',
+        ExpressionAttributeValues: {
+          ':set_expiresAt': EXPIRY,
+          ':none': [],
+          ':values': [7, 8],
+          ':limit': 256,
+        },
+      },
+      {
+        ExpressionAttributeNames: { '#computeMs': 'computeMs' },
+        ExpressionAttributeValues: { ':values': [9] },
+      },
+    ]);
   });
 
   it('grows a grant only where there is room for all of it', async () => {
