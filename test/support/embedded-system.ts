@@ -7,19 +7,25 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { CloudWatchLogReader } from '../../src/adapters/aws/cloudwatch-log-reader.ts';
 import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
+import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { type ApiClient, makeApiClient } from '../../src/cli/api-client.ts';
 import { dataBucketOf, objectStoreOf } from '../../src/cli/embedded-stack.ts';
+import { type JobId, parseJobId } from '../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { parseUri } from '../../src/contracts/keys.ts';
 import { finalJobStates, type JobRecord } from '../../src/contracts/records.ts';
 import { OutputName } from '../../src/contracts/settings.ts';
+import { epochMs } from '../../src/contracts/units.ts';
+import type { Decision, Refusal } from '../../src/core/model/decision.ts';
 import {
   type LocalStack,
   type LocalStackOptions,
   startLocalStack,
   type WorkerProcess,
 } from '../../src/local/stack.ts';
+import type { TaskChanges } from '../../src/ports/attempt-store.ts';
 import type { CapacityView } from '../../src/ports/capacity-ledger.ts';
 import type { ObjectStore } from '../../src/ports/object-store.ts';
 
@@ -33,6 +39,7 @@ export class EmbeddedSystem {
   readonly objects: ObjectStore;
   readonly bucket: string;
   private readonly dir: string;
+  private readonly table: DynamoTable;
 
   private constructor(stack: LocalStack, dir: string) {
     this.stack = stack;
@@ -40,6 +47,7 @@ export class EmbeddedSystem {
     this.api = makeApiClient(stack);
     this.objects = objectStoreOf(stack);
     this.bucket = dataBucketOf(stack);
+    this.table = tableOf(stack);
   }
 
   static async start(options: Omit<LocalStackOptions, 'stateDir'> = {}): Promise<EmbeddedSystem> {
@@ -116,12 +124,36 @@ export class EmbeddedSystem {
 
   /** What the capacity ledger holds. */
   async capacity(): Promise<CapacityView> {
-    const { region, credentials, environment } = this.stack;
-    const endpoint = environment['AWS_ENDPOINT_URL_DYNAMODB'] ?? '';
-    const client = DynamoDBDocumentClient.from(new DynamoDBClient({ region, credentials, endpoint }));
-    const table = new DynamoTable(client, this.stack.outputs[OutputName.table] ?? '');
-    return new DynamoCapacityLedger(table).view();
+    return new DynamoCapacityLedger(this.table).view();
   }
+
+  /** What was decided and refused for a job, in order. */
+  async decisions(jobId: string): Promise<readonly (Decision | Refusal)[]> {
+    const found: (Decision | Refusal)[] = [];
+    for await (const { decisions } of new DynamoDecisionLog(this.table).read(known(jobId))) {
+      found.push(...(decisions as readonly (Decision | Refusal)[]));
+    }
+    return found;
+  }
+
+  /** Results and replicas of a job's tasks as the store holds them. */
+  async outcomes(jobId: string): Promise<TaskChanges> {
+    const { shards } = await this.api.job(jobId);
+    if (shards === undefined) return { attempts: [], results: [], replicas: [] };
+    return new DynamoAttemptStore(this.table).changes({ jobId: known(jobId), shards }, epochMs(0));
+  }
+}
+
+function tableOf({ region, credentials, environment, outputs }: LocalStack): DynamoTable {
+  const endpoint = environment['AWS_ENDPOINT_URL_DYNAMODB'] ?? '';
+  const client = DynamoDBDocumentClient.from(new DynamoDBClient({ region, credentials, endpoint }));
+  return new DynamoTable(client, outputs[OutputName.table] ?? '');
+}
+
+function known(jobId: string): JobId {
+  const parsed = parseJobId(jobId);
+  if (parsed === undefined) throw new Error(`no id of a job: ${jobId}`);
+  return parsed;
 }
 
 /** The logs of a stack, over its CloudWatch Logs. */
