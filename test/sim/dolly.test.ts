@@ -12,9 +12,16 @@ const workMs = 10_000;
 /** Reports would say nothing here and cost most of the time. */
 const quiet = { everyMs: 3_600_000, tenths: false };
 const straggling = (probability: number) => ({ kind: 'mixture', probability, outlier: 8, usual: 1 }) as const;
-/** Room for all clones, and as many of them as `mostClones`, whatever the risk. */
+/** Room for all clones, and as many of them as `mostClones`, whatever the risk; they share their sources. */
 const always = (mostClones: number): PolicyConfigInput => ({
-  dolly: { mostClones, straggleRisk: 1e-9, budgetShare: 1, utilizationCeiling: 1, otherwise: 'none' },
+  dolly: {
+    mostClones,
+    straggleRisk: 1e-9,
+    budgetShare: 1,
+    utilizationCeiling: 1,
+    assignment: 'cc',
+    otherwise: 'none',
+  },
 });
 
 const clonesOf = (job: JobOutcome): string[] =>
@@ -48,7 +55,7 @@ describe('Dolly in the simulator', () => {
       ...small,
       jobs: small.jobs.map((each) => ({
         ...each,
-        policyConfig: { dolly: { mostClones: 3, straggleRisk: 0.01 } },
+        policyConfig: { dolly: { mostClones: 3, straggleRisk: 0.01, assignment: 'cc' } },
       })),
     });
     expect(job).toMatchObject({ state: 'succeeded', completedAtMs: 20_000 });
@@ -102,6 +109,63 @@ describe('Dolly in the simulator', () => {
     expect(ofMap(await of('first-come'))).toEqual(['map/0/1', 'map/0/2', 'map/1/1', 'map/1/2']);
   });
 
+  /** A job of four tasks, of which one copy each is fast, and ten seconds later one of a single task. */
+  const largeAndSmall = (admission: 'preemption' | 'all-or-nothing'): ScenarioInput => {
+    const policyConfig: PolicyConfigInput = { dolly: { admission, assignment: 'cc', otherwise: 'none' } };
+    const [first, second] = [
+      [80_000, 40_000],
+      [40_000, 80_000],
+    ];
+    return {
+      // β·C is what the clones of the four tasks are charged: eight slots.
+      cluster: { nodes: [{ count: 160 }] },
+      scheduler: atOnce,
+      jobs: [
+        {
+          policy: 'dolly',
+          policyConfig,
+          stages: [{ name: 'map', tasks: 4, workMs, attemptsMs: [first, second, first, second] }],
+        },
+        {
+          policy: 'dolly',
+          policyConfig,
+          arrivals: { kind: 'list', atMs: [10_000] },
+          stages: [{ name: 'map', tasks: 1, workMs, attemptsMs: [[90_000, 10_000]] }],
+        },
+      ],
+    };
+  };
+  const stopsOf = (job: JobOutcome | undefined): Record<string, number> =>
+    Object.fromEntries(job?.attempts.map(({ attemptId, leftAtMs }) => [attemptId, leftAtMs]) ?? []);
+
+  it("stops a large job's clones for a small job's, and goes on with the copies that are ahead", async () => {
+    const { jobs } = await simulate(scenarioOf(largeAndSmall('preemption')), { seed: '1' });
+    expect(jobs.map(({ state, completedAtMs }) => [state, completedAtMs])).toEqual([
+      ['succeeded', 40_000],
+      ['succeeded', 20_000],
+    ]);
+    const { 'map/0/0': told = 0, ...others } = stopsOf(jobs[0]);
+    // Its scheduler looks once a second.
+    expect(told).toBeGreaterThanOrEqual(10_000);
+    expect(told).toBeLessThanOrEqual(11_000);
+    expect(others).toEqual({
+      'map/0/1': 40_000,
+      'map/1/0': 40_000,
+      'map/1/1': told,
+      'map/2/0': told,
+      'map/2/1': 40_000,
+      'map/3/0': 40_000,
+      'map/3/1': told,
+    });
+    expect(stopsOf(jobs[1])).toEqual({ 'map/0/0': 20_000, 'map/0/1': 20_000 });
+  });
+
+  it('leaves a large job its clones where admission is all, and a small job goes without', async () => {
+    const { jobs } = await simulate(scenarioOf(largeAndSmall('all-or-nothing')), { seed: '1' });
+    expect(jobs.map(({ completedAtMs }) => completedAtMs)).toEqual([40_000, 100_000]);
+    expect(new Set(Object.values(stopsOf(jobs[0])))).toEqual(new Set([40_000]));
+  });
+
   it('learns from earlier jobs how often copies straggle', async () => {
     const { jobs } = await simulate(
       scenarioOf({
@@ -121,13 +185,20 @@ describe('Dolly in the simulator', () => {
     expect(jobs.map(({ attempts }) => attempts.length)).toEqual([200, 4]);
   });
 
-  it.each(['1', '2', '3'])(
-    'ends every job and gives everything back, whatever fails, with seed %s',
-    async (seed) => {
-      const { jobs } = await simulate(
+  it.each(
+    (['all-or-nothing', 'preemption'] as const).flatMap((admission) =>
+      ['1', '2', '3'].map((seed) => ({ admission, seed })),
+    ),
+  )(
+    'ends every job and gives everything back, whatever fails: $admission, seed $seed',
+    async ({ admission, seed }) => {
+      const policy = 'dolly' as const;
+      const policyConfig: PolicyConfigInput = { dolly: { budgetShare: 0.4, admission, mostClones: 3 } };
+      const workMs = { kind: 'uniform', min: 1_000, max: 20_000 } as const;
+      const { jobs, trace } = await simulate(
         scenarioOf({
           cluster: {
-            nodes: [{ count: 30, slots: 2, elastic: true }],
+            nodes: [{ count: 40, slots: 2, elastic: true }],
             throttle: { launchesPerS: 20, burst: 10 },
             placement: 'warmest',
           },
@@ -141,25 +212,27 @@ describe('Dolly in the simulator', () => {
           },
           jobs: [
             {
-              policy: 'dolly',
-              arrivals: { kind: 'poisson', jobs: 40, meanMs: 8_000 },
-              policyConfig: { dolly: { budgetShare: 0.5 } },
+              policy,
+              policyConfig,
+              arrivals: { kind: 'poisson', jobs: 30, meanMs: 6_000 },
               stages: [
-                {
-                  name: 'map',
-                  tasks: 3,
-                  workMs: { kind: 'uniform', min: 1_000, max: 20_000 },
-                  slowdown: straggling(0.2),
-                },
+                { name: 'map', tasks: 3, workMs, slowdown: straggling(0.2) },
                 { name: 'reduce', tasks: 2, workMs: 5_000, upstream: ['map'], slowdown: straggling(0.2) },
               ],
             },
+            {
+              policy,
+              policyConfig,
+              arrivals: { kind: 'poisson', jobs: 15, meanMs: 12_000 },
+              stages: [{ name: 'map', tasks: 6, workMs, slowdown: straggling(0.2) }],
+            },
           ],
         }),
-        { seed },
+        { seed, trace: true },
       );
-      expect(jobs).toHaveLength(40);
+      expect(jobs).toHaveLength(45);
       expect(jobs.some((job) => clonesOf(job).length > 0)).toBe(true);
+      expect(trace.some((line) => line.includes('preempt-clones'))).toBe(admission === 'preemption');
     },
   );
 });
