@@ -1,25 +1,17 @@
-import { defaultPolicyConfig } from '../contracts/policy-config.ts';
 import { type DurationMs, type EpochMs, later } from '../contracts/units.ts';
 import { addedCopies, type CloneAnswer, type ClonesTaken, chargeLeft } from '../core/model/stage-clones.ts';
-import { addTallies, noStragglers } from '../core/model/straggler-tally.ts';
-import { neverMs } from '../core/model/assignment-tally.ts';
-import { assignmentsOfJob, learntWaitMs } from '../core/policy/dolly/assignment-samples.ts';
-import { jobBin } from '../core/policy/dolly/delay-assignment.ts';
-import type { AssignmentStatistics } from '../ports/assignment-statistics.ts';
+import type { CloneTerms } from '../core/model/clone-admission.ts';
+import { stageAt } from '../core/model/job-state.ts';
+import type { StageView } from '../core/model/job-view.ts';
 import { cloneTerms } from '../core/policy/dolly/admission.ts';
-import { answerOf, type CloneOutlook, mayClone } from '../core/policy/dolly/clone-wishes.ts';
-import { stragglerProbability, stragglersOfJob } from '../core/policy/dolly/straggler-rate.ts';
+import { answerOf, type CloneOutlook, type CloneWish, mayClone } from '../core/policy/dolly/clone-wishes.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
-import type { CapacityLedger } from '../ports/capacity-ledger.ts';
-import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
+import type { CapacityLedger, GrantContext } from '../ports/capacity-ledger.ts';
+import { cloneConfigOf, outlookOf, type StatisticsDeps } from './clone-statistics.ts';
 import type { Session } from './scheduler-session.ts';
 
-export interface CloneDeps {
+export interface CloneDeps extends StatisticsDeps {
   readonly ledger: CapacityLedger;
-  /** How often copies have straggled in all jobs; without it a job knows its own. */
-  readonly stragglers?: StragglerStatistics;
-  /** What jobs have seen of copies and of reading them; without it ω is its prior. */
-  readonly assignments?: AssignmentStatistics;
 }
 
 /** When it is, and the terms of a grant. */
@@ -29,14 +21,12 @@ export interface CloneTick {
   readonly length: DurationMs;
 }
 
-const configOf = ({ tickConfig }: Session) => (tickConfig.policyConfig ?? defaultPolicyConfig).dolly;
-
 /**
  * Gives the cloning budget back as clones end. What was given back is remembered, so that the ledger is written
  * only when something has changed; whoever takes the job over writes it once more, to no effect.
  */
 export async function releaseEndedClones(deps: CloneDeps, session: Session): Promise<void> {
-  const { charge } = configOf(session);
+  const { charge } = cloneConfigOf(session);
   for (const stage of session.state.stages) {
     if (stage.clones === undefined) continue;
     const left = chargeLeft(stage, charge);
@@ -53,7 +43,7 @@ export async function releaseEndedClones(deps: CloneDeps, session: Session): Pro
  * dies here or before the log says it leaves the mark to its successor: it ends with the release that follows the log.
  */
 export async function clonesTaken(deps: CloneDeps, session: Session): Promise<readonly ClonesTaken[]> {
-  const { admission, charge } = configOf(session);
+  const { admission, charge } = cloneConfigOf(session);
   if (admission !== 'preemption') return [];
   const { stages } = session.state;
   const charged = stages.filter((stage) => chargeLeft(stage, charge) > 0);
@@ -68,45 +58,39 @@ export async function clonesTaken(deps: CloneDeps, session: Session): Promise<re
   });
 }
 
+/** What a wish is asked with. */
+interface Asking {
+  readonly wish: CloneWish;
+  readonly outlook: CloneOutlook;
+  readonly context: GrantContext & CloneTerms;
+  readonly besideSlots: number;
+}
+
+/** Stages that a stage reads whose late copies are charged to the budget yet. */
+const chargedUpstream = ({ state, cloneCharges }: Session, place: number): readonly StageView[] =>
+  stageAt(state, place)
+    .shape.upstream.map((upstream) => stageAt(state, upstream))
+    .filter(({ index }) => (cloneCharges.get(index) ?? 0) > 0);
+
 /**
- * ω, by the job's assignment of copies. Learnt once per job, from this hour's jobs of its size and the last's: the
- * paper works it out each hour and finds that 30 minutes to 3 hours make little difference.
+ * Asks for one phase. Where the copies that go on to serve its clones stand in the way of these, once more without
+ * them: they would serve nobody else, so that their share of the budget goes to the phase, whose clones then read at
+ * once, and the tick tells them to stop.
  */
-async function waitMsOf(deps: CloneDeps, session: Session, now: EpochMs): Promise<number> {
-  const { assignment, assignmentWaitMs, priorWaitMs } = configOf(session);
-  if (assignment === 'cc') return 0;
-  if (assignment === 'cac') return neverMs;
-  if (assignmentWaitMs !== undefined) return assignmentWaitMs;
-  if (session.learntWaitMs === undefined) {
-    const seen = await deps.assignments?.recent(binOf(session), now);
-    session.learntWaitMs = (seen === undefined ? undefined : learntWaitMs(seen)) ?? priorWaitMs;
+async function ask(deps: CloneDeps, session: Session, asking: Asking): Promise<CloneAnswer> {
+  const { wish, outlook, context, besideSlots } = asking;
+  const request = { ...wish.request, besideSlots };
+  const admission = await deps.ledger.admitClones(session.jobId, request, context);
+  const held = chargedUpstream(session, wish.stage);
+  const isRefused = admission.reason !== undefined;
+  if (!isRefused || held.length === 0 || outlook.config.assignment !== 'delay')
+    return answerOf(wish, admission, outlook);
+  for (const { index, shape } of held) {
+    await deps.ledger.releaseClones(session.jobId, shape.name, 0);
+    session.cloneCharges.set(index, 0);
   }
-  return session.learntWaitMs;
-}
-
-const binOf = ({ state }: Session): number =>
-  jobBin(state.stages.reduce((sum, { tasks }) => sum + tasks.length, 0));
-
-/** Adds what a job that has ended tells to what is known of jobs like it. */
-export async function keepStatistics(deps: CloneDeps, session: Session, now: EpochMs): Promise<void> {
-  await deps.stragglers?.add(stragglersOfJob(session.state), now);
-  if (policySetOf(session.tickConfig.policy).wishes === undefined) return;
-  const tally = assignmentsOfJob(session.state);
-  if (tally.reads.length + tally.gapsMs.length === 0) return;
-  await deps.assignments?.add(binOf(session), tally, now);
-}
-
-async function outlookOf(deps: CloneDeps, session: Session, tick: CloneTick): Promise<CloneOutlook> {
-  const config = configOf(session);
-  const others = (await deps.stragglers?.recent(tick.now)) ?? noStragglers;
-  const seen = addTallies(others, stragglersOfJob(session.state));
-  const terms = { prior: config.priorStragglerProbability, minAttempts: config.minAttempts };
-  return {
-    config,
-    stragglerProbability: stragglerProbability(seen, terms),
-    totalSlots: tick.totalSlots,
-    waitMs: await waitMsOf(deps, session, tick.now),
-  };
+  const again = await deps.ledger.admitClones(session.jobId, request, context);
+  return answerOf(wish, again, { ...outlook, waitMs: 0 });
 }
 
 /**
@@ -125,18 +109,17 @@ export async function admitClones(
   const context = { ...tick, ...cloneTerms(tick.totalSlots, outlook.config) };
   const answers: CloneAnswer[] = [];
   for (const wish of policy.wishes(session.state, outlook)) {
-    const request = { ...wish.request, besideSlots: wish.request.besideSlots + addedCopies(answers) };
-    const admission = await deps.ledger.admitClones(session.jobId, request, context);
-    const answer = answerOf(wish, admission, outlook);
+    const besideSlots = wish.request.besideSlots + addedCopies(answers);
+    const answer = await ask(deps, session, { wish, outlook, context, besideSlots });
     answers.push(answer);
     if (answer.clones === undefined) {
       // Admitted to a scheduler that died, for fewer copies than are wanted by now: of no use any more.
-      if (admission.reason === undefined) await deps.ledger.releaseClones(session.jobId, request.phase, 0);
+      if (answer.reason === undefined) await deps.ledger.releaseClones(session.jobId, wish.request.phase, 0);
       continue;
     }
     const charged = answer.facts['chargedSlots'] ?? 0;
     session.cloneCharges.set(wish.stage, charged);
-    session.grant = request.besideSlots + charged;
+    session.grant = besideSlots + charged;
     session.grantUntil = later(tick.now, tick.length);
   }
   return answers;

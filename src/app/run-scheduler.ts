@@ -27,13 +27,8 @@ import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { AssignmentStatistics } from '../ports/assignment-statistics.ts';
 import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
-import {
-  admitClones,
-  clonesTaken,
-  type CloneTick,
-  keepStatistics,
-  releaseEndedClones,
-} from './admit-clones.ts';
+import { admitClones, clonesTaken, type CloneTick, releaseEndedClones } from './admit-clones.ts';
+import { keepStatistics } from './clone-statistics.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps } from './perform-decisions.ts';

@@ -147,6 +147,33 @@ describe('a job that clones', () => {
     ]);
   });
 
+  it('gives up late copies for the clones that they would serve where the budget does not suffice for both', async () => {
+    const [map, reduce] = spec.stages;
+    if (map === undefined || reduce === undefined) throw new Error('no stages');
+    const wide = { ...spec, stages: [{ ...map, partitions: 4 }, reduce] };
+    ({ jobId } = await submitJob(system, { spec: wide, clientToken: 'wide' }));
+    await planJob(system, jobId);
+    const charged: number[] = [];
+    system.onLaunch = async (payload) => {
+      charged.push((await system.ledger.view()).cloneSlots);
+      // Clones of maps never end by themselves.
+      if (/^map\/\d\/1$/.test(payload.attemptId)) await system.claim(payload);
+      else await system.succeed(payload);
+      return 'accepted';
+    };
+    // β·C is 8: four maps of two copies, or four reduces, but no four reduces beside four late maps.
+    expect(await schedule(withSlots(160))).toEqual({ jobId, outcome: 'finish' });
+    expect(system.launches.filter((id) => id.startsWith('reduce')).toSorted()).toEqual(
+      copies(['reduce/0', 'reduce/1', 'reduce/2', 'reduce/3']),
+    );
+    expect(Math.max(...charged)).toBe(8);
+    const clonings = (await logged()).filter((each) => each.kind === 'clone-stage');
+    expect(clonings.map(({ stage, waitMs }) => [stage, waitMs])).toEqual([
+      [0, 2_500],
+      [1, undefined],
+    ]);
+  });
+
   it("needs only one of a task's copies", async () => {
     system.onLaunch = async (payload) => {
       // All originals of maps hang; their clones do the work.
