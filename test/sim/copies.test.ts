@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { attemptIdOf } from '../../src/contracts/ids.ts';
 import type { PolicyConfigInput } from '../../src/contracts/policy-config.ts';
-import { slotTimeOf } from '../../src/sim/metrics.ts';
+import { completionMsOf, slotTimeOf } from '../../src/sim/metrics.ts';
 import type { JobOutcome } from '../../src/sim/outcome.ts';
 import type { ScenarioInput } from '../../src/sim/scenario.ts';
 import { simulate } from '../../src/sim/simulate.ts';
 import { clusterBench } from './cluster-bench.ts';
-import { atOnce, runOne, scenarioOf } from './scenarios.ts';
+import { atOnce, everythingFails, runOne, scenarioOf } from './scenarios.ts';
 
 /** r: it takes 10 s at B, 1 MB/s. */
 const outputBytes = 10e6;
@@ -303,5 +303,58 @@ describe('clones with a scheduler', () => {
     expect(await trace('1')).toBe(first);
     expect(await trace('2')).not.toBe(first);
     expect(first).toContain(' kept ');
+  });
+
+  it.each(
+    (['cc', 'cac', 'delay'] as const).flatMap((assignment) =>
+      ['1', '2', '3'].map((seed) => ({ assignment, seed })),
+    ),
+  )('keep every rule though everything fails: $assignment, seed $seed', async ({ assignment, seed }) => {
+    const cluster = { ...everythingFails.cluster, zones: [{ name: 'a' }, { name: 'b' }] };
+    const dolly: Dolly = { assignment, assignmentWaitMs: 3_000, mostClones: 3, otherwise: 'late' };
+    const { jobs } = cloned(
+      dolly,
+      map({ tasks: 8, workMs: { kind: 'lognormal', median: 6_000, sigma: 0.6 }, network: true }),
+      reduce({
+        name: 'sort',
+        tasks: 8,
+        pattern: 'one-to-one',
+        outputBytes: { kind: 'uniform', min: 0, max: 9e6 },
+      }),
+      reduce({ name: 'sum', tasks: 3, upstream: ['sort'], pattern: 'many-to-one', workMs: 500 }),
+      reduce({ tasks: 4, upstream: ['sum', 'map'], workMs: 1_000 }),
+    );
+    const result = await simulate(
+      scenarioOf({
+        ...everythingFails,
+        cluster: { ...cluster, nodeLinks: { upBytesPerS: 20e6, downBytesPerS: 40e6 } },
+        jobs: jobs.map((job) => ({ ...job, arrivals: { kind: 'poisson', jobs: 6, meanMs: 10_000 } })),
+      }),
+      { seed },
+    );
+    expect(result.jobs).toHaveLength(6);
+    expect(result.jobs.flatMap(({ attempts }) => attempts).some(({ ending }) => ending === 'kept')).toBe(
+      true,
+    );
+  });
+
+  it('learn from earlier jobs how long to wait', async () => {
+    const spread: StageInput = map({
+      workMs: { kind: 'uniform', min: 8_000, max: 14_000 },
+      slowdown: { kind: 'uniform', min: 1, max: 1.4 },
+    });
+    const completionsOf = async (dolly: Dolly): Promise<number[]> => {
+      const { jobs, ...world } = cloned(dolly, spread, reduce());
+      const arrivals = { kind: 'list' as const, atMs: Array.from({ length: 40 }, (_, job) => job * 60_000) };
+      const scenario = scenarioOf({ ...world, jobs: jobs.map((job) => ({ ...job, arrivals })) });
+      return (await simulate(scenario, { seed: '1' })).jobs.map(completionMsOf);
+    };
+    const [learnt, avoiding] = [
+      await completionsOf({ assignment: 'delay', priorWaitMs: 1_000 }),
+      await completionsOf({ assignment: 'cac' }),
+    ];
+    // A second copy comes within 6 s, and saves the original 10 s: to wait for it is always best here.
+    expect(learnt.slice(0, 10)).not.toEqual(avoiding.slice(0, 10));
+    expect(learnt.slice(-10)).toEqual(avoiding.slice(-10));
   });
 });
