@@ -21,6 +21,8 @@ const band = 0.1;
 
 const taskS = 0.4;
 const slowness = 8;
+/** For a job with clones beside one without. */
+const slots = 32;
 const reportMs = 300;
 const tickMs = 100;
 const maps = 6;
@@ -42,8 +44,7 @@ let marks: string;
 beforeAll(async () => {
   marks = await mkdtemp(join(tmpdir(), 'outrider-marks-'));
   system = await EmbeddedSystem.start({
-    // For one job with clones and one without.
-    slots: 32,
+    slots,
     parameters: {
       [ParameterName.heartbeatMs]: String(reportMs),
       [ParameterName.tickMs]: String(tickMs),
@@ -69,7 +70,7 @@ const program = `
  * first job of a stack would meet it, or meet it twice (Lambda takes the process used last for the second stage); a
  * stack of its own for each run would measure how fast two cores start sixteen processes.
  */
-const job = (name: string, policy: Policy, slow: StageName | undefined): JobSpecInput => {
+const job = (name: string, policy: Policy, slow?: StageName, budgetShare = 1): JobSpecInput => {
   const command = (stage: StageName): string[] => [
     'sh',
     '-c',
@@ -81,7 +82,7 @@ const job = (name: string, policy: Policy, slow: StageName | undefined): JobSpec
     policy,
     // However many runs there are, p stays what it is at first: only the slot that the straggler takes is unlucky.
     policyConfig: {
-      dolly: { budgetShare: 1, utilizationCeiling: 1, mostClones: 2, minAttempts: 1_000_000 },
+      dolly: { budgetShare, utilizationCeiling: 1, mostClones: 2, minAttempts: 1_000_000 },
     },
     stages: [
       {
@@ -206,6 +207,42 @@ describe('two-stage jobs of eight tasks with one straggler of eight times', () =
     },
     pairs * 60_000,
   );
+});
+
+describe('the decision log of a job', () => {
+  /** p, n and c of the two stages: c is at least log(1 − 0.95^(1/n)) / log 0.1, of which the job admits 2. */
+  const phases = [
+    { stragglerProbability: 0.1, tasks: maps, copiesWanted: 3, copies: 2, totalSlots: slots },
+    { stragglerProbability: 0.1, tasks: reduces, copiesWanted: 2, copies: 2, totalSlots: slots },
+  ];
+
+  it('tells p, n, c, U and the budget in use of each stage that is cloned', async () => {
+    const jobId = await system.submit(job('admitted', 'dolly'));
+    await system.ended(jobId);
+    const cloned = (await system.decisions(jobId)).filter(({ kind }) => kind === 'clone-stage');
+    expect(cloned).toMatchObject([
+      { stage: 0, copies: 2, facts: { ...phases[0], chargedSlots: 12, usedSlots: 0, cloneSlots: 0 } },
+      // Copies of the first stage may still be on their way out.
+      { stage: 1, facts: { ...phases[1], chargedSlots: 4, usedSlots: 0, cloneSlots: expect.any(Number) } },
+    ]);
+    await expectNothingHeld();
+  });
+
+  it('tells the same, and the reason, of one that is not, and the job runs without clones', async () => {
+    // A twentieth of the slots is less than two.
+    const jobId = await system.submit(job('refused', 'dolly', undefined, 0.05));
+    const record = await system.ended(jobId);
+    expect(coreutils('sort', [], await system.output(record)).equals(expected)).toBe(true);
+    expect(record.attempts).toMatchObject({ launched: maps + reduces, clones: 0 });
+    const decided = await system.decisions(jobId);
+    expect(decided.filter(({ kind }) => kind === 'clone-stage')).toEqual([]);
+    const refusals = decided.filter((each) => each.kind === 'refuse' && each.reason === 'clone-budget');
+    // No stage has more copies than one that it reads, so none is asked for the second.
+    expect(refusals).toMatchObject([
+      { taskId: 'first/0', facts: { ...phases[0], chargedSlots: 0, usedSlots: 0, cloneSlots: 0 } },
+    ]);
+    await expectNothingHeld();
+  });
 });
 
 /** Two maps, the second held back until the test lets it go, and two reducers; each of them twice. */
