@@ -18,6 +18,7 @@ function stageOutcome(stage: StageView): StageOutcome {
     name: stage.shape.name,
     tasks: stage.tasks.length,
     upstream: stage.shape.upstream,
+    clones: stage.clones,
     openedAtMs: stage.openedAt,
     doneAtMs: stage.doneAt,
     taskMs: stage.tasks.flatMap((task) => taskMs(task) ?? []),

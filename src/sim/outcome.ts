@@ -1,6 +1,7 @@
 import type { AttemptId, JobId } from '../contracts/ids.ts';
 import type { PolicySetName } from '../contracts/policy-config.ts';
 import type { LaunchReason } from '../core/model/decision.ts';
+import type { StageClones } from '../core/model/job-view.ts';
 import type { Ending } from './sim-worker.ts';
 
 /** One delivery of an attempt, from taking its slot to leaving it. Times in milliseconds from the start. */
@@ -25,6 +26,8 @@ export interface StageOutcome {
   readonly tasks: number;
   /** Places of the stages that it reads. */
   readonly upstream: readonly number[];
+  /** How it was cloned; undefined where it was not. */
+  readonly clones: StageClones | undefined;
   readonly openedAtMs: number | undefined;
   readonly doneAtMs: number | undefined;
   /** For each task, from the first claim of any of its attempts to its result; tasks without one are left out. */

@@ -8,6 +8,7 @@ const stageOf = (taskMs: number[], upstream: number[] = []): StageOutcome => ({
   name: 'stage',
   tasks: taskMs.length,
   upstream,
+  clones: undefined,
   openedAtMs: 0,
   doneAtMs: 0,
   taskMs,

@@ -56,7 +56,17 @@ const result = (jobs: JobOutcome[]): SimulationResult => ({
 });
 
 const withCopies = job(0, {
-  stages: [{ name: 'map', tasks: 2, upstream: [], openedAtMs: 0, doneAtMs: 9_000, taskMs: [3_000, 9_000] }],
+  stages: [
+    {
+      name: 'map',
+      tasks: 2,
+      upstream: [],
+      clones: undefined,
+      openedAtMs: 0,
+      doneAtMs: 9_000,
+      taskMs: [3_000, 9_000],
+    },
+  ],
   attempts: [
     attempt(0, 0, [0, 3_000]),
     attempt(1, 0, [0, 9_000], { ending: 'cancelled' }),
