@@ -73,7 +73,9 @@ describe('two clones that read one upstream output', () => {
   );
 
   it('say how many bytes they fetched and for how long, whatever they did besides', async () => {
-    const { launchAt, run } = clusterBench(onNodes(4, map(), reduce({ attemptsMs: [[3_000, 100_000]] })));
+    const { launchAt, run } = clusterBench(
+      onNodes(4, map({ network: true, inputBytes: 1 }), reduce({ attemptsMs: [[3_000, 100_000]] })),
+    );
     launchAt(0, original, { node: 0 });
     launchAt(2_000, readers[0], { node: 1 });
     launchAt(7_000, readers[1], { node: 2 });

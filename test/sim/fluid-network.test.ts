@@ -71,3 +71,13 @@ it('ends flows at once where nothing limits them', async () => {
   start('free', [0, 1], 1e12);
   expect(await run()).toEqual({ free: 0 });
 });
+
+it('ends flows of one moment in the order in which their ends were first joined', async () => {
+  const { start, at, run } = bench([link(10, 10), link(10, 10), link(10, 10), link(10, 10)]);
+  start('before', [0, 1], 100);
+  at(50, () => {
+    start('second', [2, 3], 1_000);
+    start('first', [0, 1], 1_000);
+  });
+  expect(Object.keys(await run())).toEqual(['before', 'first', 'second']);
+});
