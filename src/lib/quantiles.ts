@@ -137,12 +137,10 @@ export function studentTQuantile(p: number, degrees: number): number {
   return (low + high) / 2;
 }
 
-/** At most `limit` values spread evenly over the sorted list: its middle ranks, so that the mean hardly moves. */
-export function thinned(values: readonly number[], limit: number): readonly number[] {
-  const sorted = ascending(values);
-  if (sorted.length <= limit) return sorted;
-  return Array.from(
-    { length: limit },
-    (_, place) => sorted[Math.floor(((place + 0.5) * sorted.length) / limit)] ?? 0,
-  );
-}
+/** At most `limit` items of a list, spread evenly over it; of a sorted one the middle ranks, so that means hardly move. */
+export const evenly = <T>(items: readonly T[], limit: number): readonly T[] =>
+  items.length <= limit
+    ? items
+    : Array.from({ length: limit }, (_, place) => Math.floor(((place + 0.5) * items.length) / limit)).flatMap(
+        (index) => items.slice(index, index + 1),
+      );

@@ -1,15 +1,9 @@
 import { elapsedMs } from '../../../contracts/units.ts';
-import { median, thinned } from '../../../lib/quantiles.ts';
-import { type AssignmentTally, type CopyRead, neverMs } from '../../model/assignment-tally.ts';
+import { median } from '../../../lib/quantiles.ts';
+import { type AssignmentTally, type CopyRead, neverMs, tallyAddLimit } from '../../model/assignment-tally.ts';
 import type { AttemptView, JobState, StageView, TaskView } from '../../model/job-view.ts';
 import { sourceTasks } from '../../model/upstream-copies.ts';
 import { bestWait } from './delay-assignment.ts';
-
-/** Values of each kind that one job tells: large jobs do not speak for small ones. */
-const valuesPerJob = 16;
-
-/** Read times that stand for all of them. */
-const flowLimit = 16;
 
 /** α is never taken for less. */
 const leastShare = 0.01;
@@ -26,20 +20,20 @@ function finishOf({ state, claimedAt, endedAt, progress }: AttemptView): number 
   return claimedAt + (elapsedMs(claimedAt, endedAt) * Math.max(bytesRead, bytesTotal)) / bytesRead;
 }
 
-/** When the second copy of a task's output came, or would have come; `neverMs` where it would not. */
+/** When the second copy of a task's output came, or would have come; infinite where it would not. */
 const secondFinish = (task: TaskView): number =>
   task.attempts
     .filter(({ id }) => id !== task.result?.attemptId)
-    .reduce((first, attempt) => Math.min(first, finishOf(attempt) ?? neverMs), neverMs);
+    .reduce((first, attempt) => Math.min(first, finishOf(attempt) ?? Infinity), Infinity);
 
 /** How long after a stage had opened a clone of each of its tasks could read copies of its own of all sources. */
 function gapsOf(state: JobState, stage: StageView): readonly number[] {
   const { openedAt, shape } = stage;
   const isCloned = shape.upstream.every((place) => state.stages[place]?.clones !== undefined);
   if (openedAt === undefined || shape.upstream.length === 0 || !isCloned) return [];
-  return stage.tasks.slice(0, valuesPerJob).map((task) => {
+  return stage.tasks.slice(0, tallyAddLimit).map((task) => {
     const last = sourceTasks(state, task).reduce((latest, each) => Math.max(latest, secondFinish(each)), 0);
-    return last >= neverMs ? neverMs : Math.max(0, last - openedAt);
+    return Math.min(neverMs, Math.max(0, last - openedAt));
   });
 }
 
@@ -78,10 +72,10 @@ export function assignmentsOfJob(state: JobState): AssignmentTally {
     .filter(({ shape }) => shape.upstream.length > 0)
     .flatMap(({ tasks }) => tasks.flatMap(readsOf));
   return {
-    gapsMs: gapsMs.slice(0, valuesPerJob),
-    reads: reads.slice(0, valuesPerJob).map(({ read }) => read),
+    gapsMs: gapsMs.slice(0, tallyAddLimit),
+    reads: reads.slice(0, tallyAddLimit).map(({ read }) => read),
     computeMs: reads
-      .slice(0, valuesPerJob)
+      .slice(0, tallyAddLimit)
       .map(({ attempt: { claimedAt, endedAt }, read }) =>
         claimedAt === undefined || endedAt === undefined
           ? 0
@@ -117,9 +111,6 @@ export function learntWaitMs({ reads, gapsMs, computeMs }: AssignmentTally): num
   const shared = reads.filter(({ overlapMs }) => overlapMs > 0);
   if ([alone, shared, gapsMs, computeMs].some(({ length }) => length < leastValues)) return undefined;
   const share = shareOf(alone, shared);
-  const flows = thinned(
-    alone.map(({ ms }) => ms),
-    flowLimit,
-  ).map((ms) => ({ bytesPerMs: 1 / ms, share }));
+  const flows = alone.map(({ ms }) => ({ bytesPerMs: 1 / ms, share }));
   return Math.round(bestWait({ sizeBytes: 1, flows, gapsMs, computeMs }).waitMs);
 }

@@ -1,4 +1,4 @@
-import { ascending, mean, thinned } from '../../../lib/quantiles.ts';
+import { ascending, evenly, mean } from '../../../lib/quantiles.ts';
 
 /** Two downstream clones that want one upstream output, of which one copy is there at time 0. */
 export interface SharedRead {
@@ -81,9 +81,12 @@ function expectedLeast(sorted: readonly number[], [x, y]: ReadMs): number {
 function fewOf({ sizeBytes, flows, gapsMs, computeMs }: AssignmentSamples): AssignmentSamples {
   return {
     sizeBytes,
-    flows: flows.slice(0, flowLimit),
-    gapsMs: thinned(gapsMs, sampleLimit),
-    computeMs: thinned(computeMs, sampleLimit),
+    flows: evenly(
+      flows.toSorted((a, b) => a.bytesPerMs - b.bytesPerMs),
+      flowLimit,
+    ),
+    gapsMs: evenly(ascending(gapsMs), sampleLimit),
+    computeMs: evenly(ascending(computeMs), sampleLimit),
   };
 }
 

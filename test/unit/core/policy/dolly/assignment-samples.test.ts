@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EdgePattern } from '../../../../../src/contracts/plan.ts';
+import type { AttemptRecord, AttemptState } from '../../../../../src/contracts/records.ts';
 import { epochMs } from '../../../../../src/contracts/units.ts';
 import type { AssignmentTally } from '../../../../../src/core/model/assignment-tally.ts';
 import {
@@ -17,7 +18,13 @@ import { assignmentsOfJob, learntWaitMs } from '../../../../../src/core/policy/d
 import { attempt, attemptRecord, resultOf } from '../../../../support/job-states.ts';
 import { progress } from '../../../../support/scripted-job.ts';
 
-const at = epochMs;
+/** A time of today's clocks. */
+const base = 1_800_000_000_000;
+const at = (ms: number) => epochMs(base + ms);
+
+/** What the store says of an attempt that was claimed at 1. */
+const recordAt = (id: string, state: AttemptState, ms: number, more: Partial<AttemptRecord> = {}) =>
+  attemptRecord(id, state, base + ms, { claimedAt: at(1), ...more });
 
 /** Three cloned maps, done at 100, 110 and 200, and a reduce with a clone that has to share. */
 function endedJob(pattern: EdgePattern = 'all-to-all', reduces = 1): JobState {
@@ -30,28 +37,28 @@ function endedJob(pattern: EdgePattern = 'all-to-all', reduces = 1): JobState {
   for (const task of [0, 1, 2]) {
     for (const number of [0, 1]) addAttempt(state, attempt(`map/${task}/${number}`), 'clone', at(0));
     const doneAt = [100, 110, 200][task] ?? 0;
-    applyResult(state, resultOf(`map/${task}/0`, doneAt), at(doneAt));
-    applyAttempt(state, attemptRecord(`map/${task}/0`, 'done', doneAt), at(doneAt));
+    applyResult(state, resultOf(`map/${task}/0`, base + doneAt), at(doneAt));
+    applyAttempt(state, recordAt(`map/${task}/0`, 'done', doneAt), at(doneAt));
   }
   // Before the stage was done; 30 after it; and cancelled at 250 with a quarter read, so that it would end at 997.
-  applyAttempt(state, attemptRecord('map/0/1', 'done', 150), at(150));
-  applyReplica(state, resultOf('map/0/1', 150));
-  applyAttempt(state, attemptRecord('map/1/1', 'done', 230), at(230));
-  applyReplica(state, resultOf('map/1/1', 230));
-  applyAttempt(state, attemptRecord('map/2/1', 'running', 10), at(10));
-  applyAttempt(state, attemptRecord('map/2/1', 'cancelled', 250, { progress: progress(25) }), at(250));
+  applyAttempt(state, recordAt('map/0/1', 'done', 150), at(150));
+  applyReplica(state, resultOf('map/0/1', base + 150));
+  applyAttempt(state, recordAt('map/1/1', 'done', 230), at(230));
+  applyReplica(state, resultOf('map/1/1', base + 230));
+  applyAttempt(state, recordAt('map/2/1', 'running', 10), at(10));
+  applyAttempt(state, recordAt('map/2/1', 'cancelled', 250, { progress: progress(25) }), at(250));
   openStage(state, 1, [30], at(200));
   cloneStage(state, 1, { copies: 2, tasks: 1, waitMs: 50 });
   for (const number of [0, 1]) addAttempt(state, attempt(`reduce/0/${number}`), 'clone', at(250));
   const fetched = { bytes: 3_000, ms: 60 };
-  applyResult(state, resultOf('reduce/0/0', 400), at(400));
+  applyResult(state, resultOf('reduce/0/0', base + 400), at(400));
   const end = { claimedAt: at(260), progress: { ...progress(30, 30), fetched } };
-  applyAttempt(state, attemptRecord('reduce/0/0', 'done', 400, end), at(400));
+  applyAttempt(state, recordAt('reduce/0/0', 'done', 400, end), at(400));
   const running = {
     claimedAt: at(290),
     progress: { ...progress(20, 30), fetched: { bytes: 2_000, ms: 50 } },
   };
-  applyAttempt(state, attemptRecord('reduce/0/1', 'running', 345, running), at(345));
+  applyAttempt(state, recordAt('reduce/0/1', 'running', 345, running), at(345));
   cancelAttempt(state, attempt('reduce/0/1'), at(400));
   return state;
 }
@@ -83,7 +90,7 @@ describe('assignmentsOfJob', () => {
     openStage(state, 0, [], at(0));
     cloneStage(state, 0, { copies: 2, tasks: 1 });
     for (const number of [0, 1]) addAttempt(state, attempt(`map/0/${number}`), 'clone', at(0));
-    applyResult(state, resultOf('map/0/0', 100), at(100));
+    applyResult(state, resultOf('map/0/0', base + 100), at(100));
     cancelAttempt(state, attempt('map/0/1'), at(100));
     openStage(state, 1, [10], at(100));
     expect(assignmentsOfJob(state)).toEqual({ gapsMs: [1e12], reads: [], computeMs: [] });
