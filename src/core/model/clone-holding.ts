@@ -74,7 +74,7 @@ export function keepClones(
       clones: without(holding.clones, phase),
       jobTasks: holding.jobTasks,
       addedSlots: without(holding.addedSlots, phase),
-      preempted: keepSlots <= 0 ? without(holding.preempted, phase) : holding.preempted,
+      preempted: without(holding.preempted, phase),
     });
   }
   const added = Math.min(holding.addedSlots?.[phase] ?? 0, Math.max(0, addedSlots), kept);
