@@ -3,7 +3,7 @@ import { finishJob } from '../../../src/app/finish-job.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
 import { runScheduler, type SchedulerDeps } from '../../../src/app/run-scheduler.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
-import { attemptParts, type JobId, taskOf } from '../../../src/contracts/ids.ts';
+import { attemptIdOf, attemptParts, type JobId, taskOf } from '../../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
@@ -206,6 +206,56 @@ describe('a large job whose clones make room for a small one', () => {
     await system.whileTimePasses(both);
     expect(await system.jobs.load(small)).toMatchObject({ attempts: { launched: 2, clones: 0 } });
     expect((await logged(large)).filter(({ kind }) => kind === 'preempt-clones')).toEqual([]);
+  });
+});
+
+describe('the ledger', () => {
+  it('is told how many slots the clones would free, as they end', async () => {
+    const seen: unknown[] = [];
+    const look = async (): Promise<void> => {
+      const { clones, addedSlots } = (await system.ledger.view()).grants[large] ?? {};
+      seen.push([clones, addedSlots]);
+    };
+    const both = Promise.all([
+      schedule(large, 'first'),
+      (async () => {
+        await until(async () => (await runningMaps()) === 8);
+        await look();
+        const failed = {
+          state: 'failed',
+          progress: progress(1),
+          failure: { cause: 'user-code', message: '' },
+        } as const;
+        await system.attempts.end(
+          { jobId: large, shards: 1 },
+          attemptIdOf('map', 0, 0),
+          failed,
+          system.clock.now(),
+        );
+        await system.clock.sleep(durationMs(1_000));
+        await look();
+        mayEnd = true;
+      })(),
+    ]);
+    await system.whileTimePasses(both);
+    expect(seen).toEqual([
+      [{ map: 8 }, { map: 4 }],
+      [{ map: 7 }, { map: 3 }],
+    ]);
+  });
+
+  it('is not asked for preemptions by a job with another admission', async () => {
+    ({ jobId: small } = await submitJob(system, {
+      spec: { ...spec('small', 1), policyConfig: { dolly: { assignment: 'cc', otherwise: 'none' } } },
+      clientToken: 'other',
+    }));
+    await planJob(system, small);
+    const ledger: CapacityLedger = {
+      ...ledgerDyingAt('look'),
+      preemptions: () => Promise.reject(new Error('it was asked')),
+    };
+    await system.whileTimePasses(schedule(small, 'small', { ledger }));
+    expect(await system.jobs.load(small)).toMatchObject({ attempts: { launched: 4, clones: 2 } });
   });
 });
 

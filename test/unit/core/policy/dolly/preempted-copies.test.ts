@@ -5,6 +5,7 @@ import { durationMs, epochMs } from '../../../../../src/contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../../../../../src/core/decide-tick.ts';
 import type { Decision } from '../../../../../src/core/model/decision.ts';
 import {
+  addAttempt,
   applyAttempt,
   applyResult,
   createJobState,
@@ -17,7 +18,7 @@ import { chargeLeft, owedClones } from '../../../../../src/core/model/stage-clon
 import { cloneWishes } from '../../../../../src/core/policy/dolly/clone-wishes.ts';
 import { slotDemand } from '../../../../../src/core/policy/owed-launches.ts';
 import { createRng } from '../../../../../src/lib/rng.ts';
-import { attemptRecord, resultOf, tickConfig } from '../../../../support/job-states.ts';
+import { attempt, attemptRecord, resultOf, tickConfig } from '../../../../support/job-states.ts';
 import { progress } from '../../../../support/scripted-job.ts';
 
 const at = epochMs;
@@ -183,6 +184,18 @@ describe('a stage that has lost its clones', () => {
     tick(21);
     const outlook = { config: policyConfig.dolly, stragglerProbability: 0.1, totalSlots: 1_000, waitMs: 0 };
     expect(cloneWishes(state, outlook)).toEqual([]);
+  });
+
+  it('stops losers among backups, too, though others had been kept for readers', () => {
+    state = createJobState(shapes);
+    tick(0);
+    const clones = { copies: 2, tasks: 3, waitMs: 60_000 };
+    tick(1, { clones: [{ stage: 0, clones, reason: undefined, facts: {} }] });
+    tick(2, { clonesTaken: taken });
+    addAttempt(state, attempt('map/0/2'), 'backup', at(3));
+    applyResult(state, resultOf('map/0/0', 15), at(15));
+    applyAttempt(state, attemptRecord('map/0/0', 'done', 15), at(15));
+    expect(cancels(tick(16))).toEqual(['map/0/2 sibling-won']);
   });
 
   it('is the same when its log is replayed, once or twice over', () => {
