@@ -245,17 +245,25 @@ describe('the ledger', () => {
   });
 
   it('is not asked for preemptions by a job with another admission', async () => {
-    ({ jobId: small } = await submitJob(system, {
-      spec: { ...spec('small', 1), policyConfig: { dolly: { assignment: 'cc', otherwise: 'none' } } },
+    ({ jobId: large } = await submitJob(system, {
+      spec: { ...spec('large', 2), policyConfig: { dolly: { assignment: 'cc', otherwise: 'none' } } },
       clientToken: 'other',
     }));
-    await planJob(system, small);
+    await planJob(system, large);
     const ledger: CapacityLedger = {
       ...ledgerDyingAt('look'),
       preemptions: () => Promise.reject(new Error('it was asked')),
     };
-    await system.whileTimePasses(schedule(small, 'small', { ledger }));
-    expect(await system.jobs.load(small)).toMatchObject({ attempts: { launched: 4, clones: 2 } });
+    const both = Promise.all([
+      schedule(large, 'first', { ledger }),
+      (async () => {
+        await until(async () => (await runningMaps()) === 8);
+        await system.clock.sleep(durationMs(1_000));
+        mayEnd = true;
+      })(),
+    ]);
+    await system.whileTimePasses(both);
+    expect(await system.jobs.load(large)).toMatchObject({ attempts: { launched: 12, clones: 6 } });
   });
 });
 
