@@ -1,6 +1,7 @@
-import { taskCount } from '../traces/trace-job.ts';
-import type { TraceJob } from '../traces/trace-job.ts';
+import { mean } from '../lib/quantiles.ts';
+import type { Distribution } from '../sim/distribution.ts';
 import type { WorkRates } from '../traces/generators/work.ts';
+import { taskCount, type TraceJob } from '../traces/trace-job.ts';
 
 /**
  * Calibrated once, on what the paper observes under LATE alone (§1, §2.1): in phases of jobs of at most ten tasks the
@@ -21,13 +22,21 @@ const straggler = 8;
 const minAgeMs = 60_000;
 /** Of all copies, and so of the work of a job that nobody treats. */
 export const meanSlowdown = 1 + stragglerShare * (straggler - 1);
-/** Tasks of a phase differ by a few per cent besides. */
-export const slowdown = {
+/**
+ * The least p at which more than half of the *jobs* with such a phase show a straggler: were the paper's median one of
+ * jobs by the worst of their phases, and not of phases, as it says. For a table beside the others.
+ */
+export const shareByJobs = 0.14;
+/** What a copy's luck multiplies its work by. Tasks of a phase differ by a few per cent besides. */
+export const slowdownOf = (probability: number): Distribution => ({
   kind: 'mixture',
-  probability: stragglerShare,
+  probability,
   outlier: straggler,
   usual: { kind: 'lognormal', median: 1, sigma: 0.03 },
-} as const;
+});
+
+/** As `stragglerShare` has it. */
+export const slowdown = slowdownOf(stragglerShare);
 
 /** See `stragglerShare`. */
 export const facebookRates: WorkRates = {
@@ -42,12 +51,21 @@ export const leastTelling = 3;
 /** Tasks of a small job: bin 1. */
 export const smallTasks = 10;
 
-/** The numbers of tasks of the phases of small jobs in which a straggler can show. */
-export const tellingPhases = (jobs: readonly TraceJob[]): readonly number[] =>
-  jobs
+/** Of what a ratio of slowest to median task is: each phase of small jobs, or each small job by the worst of its phases. */
+export type Population = 'phases' | 'jobs';
+export const populations = ['phases', 'jobs'] as const satisfies readonly Population[];
+
+/** Tasks of the phases in which a straggler of a small job can show: in lists of one, or one list for each job. */
+export function tellingPhases(
+  jobs: readonly TraceJob[],
+  population: Population,
+): readonly (readonly number[])[] {
+  const byJob = jobs
     .filter((job) => taskCount(job) <= smallTasks)
-    .flatMap(({ stages }) => stages.map(({ tasks }) => tasks.length))
-    .filter((tasks) => tasks >= leastTelling);
+    .map(({ stages }) => stages.map(({ tasks }) => tasks.length).filter((tasks) => tasks >= leastTelling))
+    .filter(({ length }) => length > 0);
+  return population === 'jobs' ? byJob : byJob.flat().map((tasks) => [tasks]);
+}
 
 /** Binomial probabilities of k = 1 to `most` of `tasks` that straggle, in all. */
 function oneTo(most: number, tasks: number, p: number): number {
@@ -60,13 +78,12 @@ function oneTo(most: number, tasks: number, p: number): number {
   return sum;
 }
 
-/**
- * Share of phases that show a straggler, where each of their tasks straggles with probability p below 1: at least one
- * task does, and so few that the median task does not. 0 of no phases.
- */
-export const showing = (phases: readonly number[], p: number): number =>
-  phases.reduce((sum, tasks) => sum + oneTo(Math.ceil(tasks / 2) - 1, tasks, p), 0) /
-  Math.max(1, phases.length);
+/** Probability that a phase shows a straggler: at least one task straggles, and so few that the median task does not. */
+const showsOne = (tasks: number, p: number): number => oneTo(Math.ceil(tasks / 2) - 1, tasks, p);
+
+/** Share of lists of phases of which any shows a straggler, where each task straggles with probability p below 1; 0 of none. */
+export const showing = (lists: readonly (readonly number[])[], p: number): number =>
+  mean(lists.map((phases) => 1 - phases.reduce((none, tasks) => none * (1 - showsOne(tasks, p)), 1))) ?? 0;
 
 /** Slowest over median task under LATE, where a straggler shows and the others take `workMs`: the least is at the longest. */
 export const ratioUnderLate = (workMs: number): number => Math.min(straggler, (minAgeMs + workMs) / workMs);

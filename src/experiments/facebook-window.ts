@@ -1,59 +1,66 @@
 import type { PolicyConfigInput, PolicySetName } from '../contracts/policy-config.ts';
 import { jobBin } from '../core/policy/dolly/delay-assignment.ts';
-import { ascending, mean, quantile } from '../lib/quantiles.ts';
+import { ascending, quantile } from '../lib/quantiles.ts';
 import { createRng } from '../lib/rng.ts';
-import { sample } from '../sim/distribution.ts';
-import { completionMsOf, slotTimeOf } from '../sim/metrics.ts';
+import { completionMsOf, slotMsOf, slotTimeOf } from '../sim/metrics.ts';
 import type { JobOutcome } from '../sim/outcome.ts';
 import { parseScenario, type Scenario } from '../sim/scenario.ts';
 import { simulate } from '../sim/simulate.ts';
 import type { TimedJob } from '../traces/generators/work.ts';
 import { taskCount } from '../traces/trace-job.ts';
+import {
+  leastTelling,
+  meanSlowdown,
+  slowdownOf,
+  smallTasks,
+  stragglerShare,
+} from './facebook-calibration.ts';
 
-/** The paper's cluster: 150 machines of 12 cores. */
-const machines = { count: 150, slots: 12 } as const;
-export const slots = machines.count * machines.slots;
+/** The paper's machines, and how many of them. */
+export const machineSlots = 12;
+export const paperMachines = 150;
 const hourMs = 3_600_000;
-/** Of the day, what one seed replays; sweeps replay half of it. */
-export const windowMs = 2 * hourMs;
-/** Jobs of bin 5 never fit any budget for clones, and cost most of the time of a run: they are left out. */
-const mostTasks = 500;
-
 /**
- * Calibrated once, on what the paper observes of small jobs under LATE alone (§1, §2.2): stragglers run 8 times as
- * long as the median task on average, and the slowest copy 6 to 8 times at the median of jobs. The two are met
- * together, nearly, by these; `calibration` prints how nearly. It counts originals: where one of LATE's copies wins,
- * the time of its task no longer shows how slow the original was.
+ * As many machines as make small jobs never use more than 2 % of the cluster, as the paper finds of Facebook's (§2.2):
+ * under LATE they use 13 slots at most on the day of the trace (2 % of 54 machines). On the paper's 150 machines, of
+ * which the trace knows nothing, they use 0.7 %, so that a budget is scarce at smaller shares than the paper's.
  */
-const stragglerShare = 0.25;
-const straggler = { kind: 'lognormal', median: 8, sigma: 0.35 } as const;
-const slowdown = {
-  kind: 'mixture',
-  probability: stragglerShare,
-  outlier: straggler,
-  usual: { kind: 'lognormal', median: 1, sigma: 0.03 },
-} as const;
-const meanSlowdown =
-  1 - stragglerShare + stragglerShare * straggler.median * Math.exp(straggler.sigma ** 2 / 2);
+export const scaledMachines = 54;
+/** Of the day, what one seed replays. */
+export const windowMs = 8 * hourMs;
+/** Of a window, its first part: what each setting of a sweep replays. */
+export const sweepMs = 2 * hourMs;
+/** No more fit into a stage of ours: two jobs of the day, of 40,000 and 56,000 tasks, are left out. */
+const mostTasks = 10_000;
 
 /** How the jobs of a window are treated. */
 export interface Treatment {
   readonly name: string;
   readonly policy: PolicySetName;
   readonly config?: PolicyConfigInput;
+  /** Of the cluster; the paper's unless told. */
+  readonly machines?: number;
+  /** p: how often copies straggle; `stragglerShare` unless told. */
+  readonly share?: number;
 }
 
-function scenarioOf(jobs: readonly TimedJob[], fromMs: number, { policy, config }: Treatment): Scenario {
+function scenarioOf({ jobs, fromMs }: Window, treatment: Treatment): Scenario {
+  const { policy, config, machines = paperMachines, share = stragglerShare } = treatment;
+  const slowdown = slowdownOf(share);
   return parseScenario({
     name: 'dolly-facebook',
-    cluster: { nodes: [machines] },
-    scheduler: { tickMs: 5_000, wakeOnEnd: true, cancel: 'immediate' },
+    cluster: { nodes: [{ count: machines, slots: machineSlots }] },
+    scheduler: { tickMs: 5_000, wakeOnEnd: true, wakeAfterMs: 50, cancel: 'immediate' },
     reports: { everyMs: 30_000, tenths: true },
     jobs: jobs.map((job) => ({
       policy,
       arrivals: { kind: 'list', atMs: [(job.submittedAtMs ?? 0) - fromMs] },
-      // p is known from the hour before.
-      policyConfig: { ...config, dolly: { priorStragglerProbability: stragglerShare, ...config?.dolly } },
+      // p is known from the hour before, and so is ω: none, since reading takes no time here (min(r/B, ω) is 0). Who
+      // reads which copy is the subject of `dolly-assignment`.
+      policyConfig: {
+        ...config,
+        dolly: { priorStragglerProbability: share, priorWaitMs: 0, ...config?.dolly },
+      },
       stages: job.stages.map(({ tasks, upstream }, stage) => ({
         name: `s${stage}`,
         tasks: tasks.length,
@@ -66,62 +73,96 @@ function scenarioOf(jobs: readonly TimedJob[], fromMs: number, { policy, config 
   });
 }
 
-/** What a treatment made of a window. */
+/** How far behind its median task the slowest of a phase was; phases of three tasks or more. */
+export interface PhaseRatio {
+  readonly ratio: number;
+  readonly tasks: number;
+  /** Copies of each task from the start, the original included: 1 where it was not cloned. */
+  readonly copies: number;
+}
+
+/** What became of a job. */
+export interface JobNote {
+  /** Its place in its window. */
+  readonly index: number;
+  /** 1 to 5, by number of tasks. */
+  readonly bin: number;
+  readonly ms: number;
+  readonly isCloned: boolean;
+  /** Slot time of clones, in milliseconds. */
+  readonly cloneMs: number;
+  /** Empty for jobs of more than ten tasks. */
+  readonly phases: readonly PhaseRatio[];
+}
+
+/** What a treatment made of a window, or of several. */
 export interface Run {
-  readonly name: string;
-  /** Mean completion time of the jobs of bins 1 to 4, in seconds; undefined of none. */
-  readonly binS: readonly (number | undefined)[];
-  readonly binJobs: readonly number[];
-  readonly allS: number;
+  /** In the order of their arrivals. */
+  readonly jobs: readonly JobNote[];
   /** Of all jobs, those left out included. */
   readonly slotSeconds: number;
+  /** Share of the cluster's slot time. */
   readonly utilization: number;
-  /** Slowest over median task of small jobs' phases of at least three tasks. */
-  readonly ratios: readonly number[];
-  readonly cloned: readonly number[];
+  readonly slots: number;
+  /** The most slots that jobs of at most ten tasks had at one time, all together. */
+  readonly smallPeakSlots: number;
 }
 
-const secondsOf = (jobs: readonly JobOutcome[]): number | undefined =>
-  mean(jobs.map((job) => completionMsOf(job) / 1_000));
+/** The most attempts that had a slot at one time. One that leaves makes room for one that comes at the same time. */
+function peakOf(jobs: readonly JobOutcome[]): number {
+  const changes = jobs
+    .flatMap(({ attempts }) => attempts)
+    .flatMap(({ takenAtMs, leftAtMs }) => [
+      { atMs: takenAtMs, by: 1 },
+      { atMs: leftAtMs, by: -1 },
+    ])
+    .toSorted((a, b) => a.atMs - b.atMs || a.by - b.by);
+  let used = 0;
+  let peak = 0;
+  for (const { by } of changes) {
+    used += by;
+    peak = Math.max(peak, used);
+  }
+  return peak;
+}
 
-/** Slowest over median of phases of three tasks or more, the largest of a job; undefined for a job without. */
-function slowestToMedian(phases: readonly (readonly number[])[]): number | undefined {
-  const ratios = phases.flatMap((slowness) => {
+/** By progress rate, so by time over work. */
+function phasesOf({ tasks, stages, attempts }: JobOutcome, work: TimedJob['stages']): PhaseRatio[] {
+  if (tasks > smallTasks) return [];
+  return stages.flatMap(({ taskMs }, place) => {
+    const slowness = taskMs.map((time, task) => time / Math.max(1, work[place]?.tasks[task]?.workMs ?? 1));
     const sorted = ascending(slowness);
     const middle = quantile(sorted, 0.5) ?? 0;
-    return sorted.length < 3 || middle === 0 ? [] : [(sorted.at(-1) ?? 0) / middle];
+    if (sorted.length < leastTelling || middle === 0) return [];
+    const clones = attempts.filter(({ stage, reason }) => stage === place && reason === 'clone').length;
+    return [
+      { ratio: (sorted.at(-1) ?? 0) / middle, tasks: sorted.length, copies: 1 + clones / sorted.length },
+    ];
   });
-  return ratios.length === 0 ? undefined : Math.max(...ratios);
 }
 
-/** By progress rate, so by time over work. Outcomes come in the order of arrivals, as the jobs do. */
-const ratiosOf = (outcomes: readonly JobOutcome[], jobs: readonly TimedJob[]): number[] =>
-  outcomes
-    .filter(({ tasks }) => tasks <= 10)
-    .flatMap(({ index, stages }) => {
-      const work = jobs[index]?.stages ?? [];
-      const slowness = stages.map(({ taskMs }, place) =>
-        taskMs.map((time, task) => time / Math.max(1, work[place]?.tasks[task]?.workMs ?? 1)),
-      );
-      return slowestToMedian(slowness) ?? [];
-    });
+function noteOf(outcome: JobOutcome, jobs: readonly TimedJob[]): JobNote {
+  const clones = outcome.attempts.filter(({ reason }) => reason === 'clone');
+  return {
+    index: outcome.index,
+    bin: jobBin(outcome.tasks),
+    ms: completionMsOf(outcome),
+    isCloned: clones.length > 0,
+    cloneMs: clones.reduce((sum, clone) => sum + slotMsOf(clone), 0),
+    phases: phasesOf(outcome, jobs[outcome.index]?.stages ?? []),
+  };
+}
 
 /** Runs the jobs of a window. */
 export async function runOf(window: Window, treatment: Treatment, seed: string): Promise<Run> {
-  const { jobs, fromMs } = window;
-  const result = await simulate(scenarioOf(jobs, fromMs, treatment), { seed });
-  const bins = [1, 2, 3, 4].map((bin) => result.jobs.filter(({ tasks }) => jobBin(tasks) === bin));
+  const result = await simulate(scenarioOf(window, treatment), { seed });
   const usedMs = result.jobs.reduce((sum, job) => sum + slotTimeOf(job).usedMs, 0);
-  const isCloned = ({ attempts }: JobOutcome): boolean => attempts.some(({ reason }) => reason === 'clone');
   return {
-    name: treatment.name,
-    binS: bins.map(secondsOf),
-    binJobs: bins.map(({ length }) => length),
-    allS: secondsOf(result.jobs) ?? 0,
+    jobs: result.jobs.map((job) => noteOf(job, window.jobs)),
     slotSeconds: usedMs / 1_000 + window.leftOutSeconds,
-    utilization: usedMs / (slots * Math.max(1, result.endedAtMs)),
-    ratios: ratiosOf(result.jobs, jobs),
-    cloned: bins.map((bin) => bin.filter(isCloned).length),
+    utilization: usedMs / (result.totalSlots * Math.max(1, result.endedAtMs)),
+    slots: result.totalSlots,
+    smallPeakSlots: peakOf(result.jobs.filter(({ tasks }) => tasks <= smallTasks)),
   };
 }
 
@@ -153,6 +194,22 @@ export function windowOf(jobs: readonly TimedJob[], seed: string, lengthMs: numb
   };
 }
 
+/** The jobs of at most ten tasks of a window, without those that were left out of it. */
+export const smallJobsOf = ({ jobs, fromMs }: Window): Window => ({
+  fromMs,
+  jobs: jobs.filter((job) => taskCount(job) <= smallTasks),
+  leftOutSeconds: 0,
+});
+
+/** The small jobs of the whole trace with a phase in which a straggler can show. */
+export const tellingJobs = (jobs: readonly TimedJob[]): Window => ({
+  fromMs: 0,
+  jobs: jobs.filter(
+    (job) => taskCount(job) <= smallTasks && job.stages.some(({ tasks }) => tasks.length >= leastTelling),
+  ),
+  leftOutSeconds: 0,
+});
+
 /** Share of jobs with at most ten tasks, and the work of the smallest nine tenths of the jobs, of the whole trace. */
 export function heavyTail(jobs: readonly TimedJob[]): {
   readonly smallShare: number;
@@ -162,37 +219,7 @@ export function heavyTail(jobs: readonly TimedJob[]): {
   const total = works.reduce((sum, work) => sum + work, 0);
   const smallest = works.slice(0, Math.floor(works.length * 0.9)).reduce((sum, work) => sum + work, 0);
   return {
-    smallShare: jobs.filter((job) => taskCount(job) <= 10).length / Math.max(1, jobs.length),
+    smallShare: jobs.filter((job) => taskCount(job) <= smallTasks).length / Math.max(1, jobs.length),
     smallestWork: total === 0 ? 0 : smallest / total,
   };
-}
-
-/**
- * The small jobs of the whole trace in which a straggler shows, since they have a phase of three tasks or more: too
- * few in a window to tell a percentile of them.
- */
-export const tellingJobs = (jobs: readonly TimedJob[]): Window => ({
-  fromMs: 0,
-  jobs: jobs.filter((job) => taskCount(job) <= 10 && job.stages.some(({ tasks }) => tasks.length >= 3)),
-  leftOutSeconds: 0,
-});
-
-/** Times that each job's luck is drawn for the calibration. */
-const calibrationDraws = 10;
-
-/** What the calibration comes to on the small jobs of the whole trace, by originals. */
-export function calibration(jobs: readonly TimedJob[]): {
-  readonly median: number;
-  readonly meanOfStraggling: number;
-} {
-  const rng = createRng('calibration');
-  const small = jobs.filter((job) => taskCount(job) <= 10);
-  const ratios = Array.from({ length: calibrationDraws }, () =>
-    small.flatMap(
-      ({ stages }) =>
-        slowestToMedian(stages.map(({ tasks }) => tasks.map(() => sample(slowdown, rng)))) ?? [],
-    ),
-  ).flat();
-  const straggling = ratios.filter((ratio) => ratio > 2);
-  return { median: quantile(ascending(ratios), 0.5) ?? 0, meanOfStraggling: mean(straggling) ?? 0 };
 }

@@ -43,7 +43,14 @@ describe.skipIf(missing.length > 0)("Dolly on Facebook's jobs", () => {
   it(
     'makes small jobs end far sooner than with LATE or Mantri, for little more slot time',
     async () => {
-      expect(failedShapes(await resultOf(dollyFacebook))).toEqual([]);
+      const result = await resultOf(dollyFacebook);
+      expect(failedShapes(result)).toEqual([]);
+      const inputs = result.checks.filter(({ what }) => what.startsWith('calibration'));
+      expect(inputs).not.toEqual([]);
+      expect(inputs.filter(({ ok }) => !ok)).toEqual([]);
+      expect(result.rows.every((row) => Number(row['slots']) > 0 && row['utilization'] !== undefined)).toBe(
+        true,
+      );
     },
     timeoutMs,
   );
