@@ -1,15 +1,12 @@
 import { failJob } from '../../src/app/fail-job.ts';
 import { failInputSchema } from '../../src/contracts/payloads.ts';
 import type { JobError } from '../../src/contracts/records.ts';
-import { Setting } from '../../src/contracts/settings.ts';
-import { durationMs } from '../../src/contracts/units.ts';
 import { buildFinishDeps } from '../shared/build-deps.ts';
-import { durationSetting } from '../shared/settings.ts';
+import { patienceOf } from '../shared/settings.ts';
 
 const deps = buildFinishDeps(process.env); // Per cold start; fails on missing settings.
 
-/** Two heartbeats for workers to hear of it, and time to remove what they wrote. */
-const patienceMs = durationMs(2 * durationSetting(process.env, Setting.heartbeatMs) + 5_000);
+const patienceMs = patienceOf(process.env);
 
 /** What Catch recorded, in one line: a failed Lambda's cause is JSON with the message inside. */
 export function errorOf(caught: { Error: string; Cause: string } | undefined): JobError {

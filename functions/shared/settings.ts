@@ -49,3 +49,7 @@ export function workerFunctionsSetting(env: Environment): Readonly<Record<Worker
   const sizes = Object.keys(workerSizes) as WorkerSize[];
   return Object.fromEntries(sizes.map((size) => [size, nameOf(size)])) as Record<WorkerSize, string>;
 }
+
+/** How long attempts may take to stop: two heartbeats to hear of it, and time to remove what they wrote. */
+export const patienceOf = (env: Environment): DurationMs =>
+  durationMs(2 * durationSetting(env, Setting.heartbeatMs) + 5_000);

@@ -1,33 +1,10 @@
 import type { JobId } from '../contracts/ids.ts';
 import { finalJobStates, type JobError } from '../contracts/records.ts';
-import { type DurationMs, epochMs, later } from '../contracts/units.ts';
-import { forEachBounded } from '../lib/bounded.ts';
-import { durationMs } from '../contracts/units.ts';
-import type { TaskSpace } from '../ports/attempt-store.ts';
+import type { DurationMs } from '../contracts/units.ts';
 import { cleanUp, unpublish } from './end-job.ts';
 import type { FinishDeps } from './finish-job.ts';
 import { findJob } from './query-jobs.ts';
-
-const cancelParallelism = 32;
-const pollMs = durationMs(250);
-
-/** Orders every live attempt to stop and waits for them to obey, but not for ever: a killed one never answers. */
-async function stopAttempts(deps: FinishDeps, space: TaskSpace, patienceMs: DurationMs): Promise<void> {
-  const until = later(deps.clock.now(), patienceMs);
-  for (let round = 0; deps.clock.now() <= until; round++) {
-    const { attempts } = await deps.attempts.changes(space, epochMs(0));
-    const live = attempts.filter(
-      ({ state, order }) => state === 'running' || (state === 'launched' && order === 'continue'),
-    );
-    if (live.length === 0) return;
-    await forEachBounded(
-      live.filter(({ order }) => order === 'continue'),
-      cancelParallelism,
-      ({ attemptId }) => deps.attempts.orderCancel(space, attemptId, deps.clock.now()),
-    );
-    await deps.clock.sleep(pollMs);
-  }
-}
+import { stopAttempts } from './stop-attempts.ts';
 
 /**
  * Ends a job that cannot end well: stops its attempts, records the error, removes what it left, also parts of its

@@ -10,7 +10,7 @@ import {
   uriOf,
 } from '../contracts/keys.ts';
 import type { JobRecord, TaskResult } from '../contracts/records.ts';
-import { epochMs } from '../contracts/units.ts';
+import { type DurationMs, durationMs, epochMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
@@ -21,6 +21,7 @@ import type { ObjectStore } from '../ports/object-store.ts';
 import { cleanUp } from './end-job.ts';
 import { loadPlan } from './load-plan.ts';
 import { findJob } from './query-jobs.ts';
+import { stopAttempts } from './stop-attempts.ts';
 
 export interface FinishDeps {
   readonly jobs: JobStore;
@@ -98,10 +99,16 @@ async function publish(deps: FinishDeps, job: JobRecord): Promise<Part[]> {
 }
 
 /**
- * Publishes a job's output, each part by its committed attempt's upload, then `_SUCCESS`; records the end and
- * cleans up. May be repeated from any point. Throws `ConflictError` where another writer took the output.
+ * Publishes a job's output, each part by its committed attempt's upload, then `_SUCCESS`, and records the end. Then
+ * waits up to `patienceMs` for copies that lost to stop, which may take them until their next report, and cleans up:
+ * nobody waits for his output because of a straggler that nobody needs. May be repeated from any point. Throws
+ * `ConflictError` where another writer took the output.
  */
-export async function finishJob(deps: FinishDeps, jobId: JobId): Promise<void> {
+export async function finishJob(
+  deps: FinishDeps,
+  jobId: JobId,
+  patienceMs: DurationMs = durationMs(0),
+): Promise<void> {
   const job = await findJob(deps.jobs, jobId);
   if (job.state === 'failed' || job.state === 'cancelled')
     throw new JobFailedError(`job ${jobId} has ended`, { state: job.state });
@@ -110,5 +117,6 @@ export async function finishJob(deps: FinishDeps, jobId: JobId): Promise<void> {
     await deps.jobs.update(jobId, ['running'], { state: 'succeeded', endedAt: deps.clock.now(), parts });
     deps.log.info('succeeded', { jobId, parts: parts.length });
   }
+  if (job.shards !== undefined) await stopAttempts(deps, { jobId, shards: job.shards }, patienceMs);
   await cleanUp(deps, job);
 }

@@ -28,7 +28,7 @@ import type { Log } from '../ports/log.ts';
 import type { AssignmentStatistics } from '../ports/assignment-statistics.ts';
 import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
 import { admitClones, clonesTaken, type CloneTick, releaseEndedClones } from './admit-clones.ts';
-import { keepStatistics } from './clone-statistics.ts';
+import { keepStatistics, logClones } from './clone-statistics.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps } from './perform-decisions.ts';
@@ -287,6 +287,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   session.slotsShort = decided.slotsShort;
   if (decided.decisions.length > 0) {
     await append(deps, session, decided, now);
+    logClones(deps.log, session, decided);
     apply(deps, session, decided.decisions, now);
     await perform(deps, session, decided.decisions, now);
   }

@@ -182,10 +182,18 @@ function freeNodesOf(
   ];
 }
 
-function outcomeOf(state: JobState, now: EpochMs, config: TickConfig): TickOutcome {
+/** A job that has all results is finished once every attempt that is left was told to stop: it is not waited for. */
+function outcomeOf(
+  state: JobState,
+  now: EpochMs,
+  config: TickConfig,
+  owed: readonly Decision[],
+): TickOutcome {
   if (state.doneAt === undefined) return { kind: 'continue' };
-  const drained = state.live.size === 0 || elapsedMs(state.doneAt, now) > config.drainMs;
-  return drained ? { kind: 'finish' } : { kind: 'continue' };
+  const told = new Set(endedBy(owed, 'cancel'));
+  const areTold = [...state.live].every(({ id, cancelOrdered }) => cancelOrdered || told.has(id));
+  const isDrained = areTold || elapsedMs(state.doneAt, now) > config.drainMs;
+  return isDrained ? { kind: 'finish' } : { kind: 'continue' };
 }
 
 /** A tick that ends the job. */
@@ -254,7 +262,7 @@ export function decideTick(
   return {
     decisions: [...owed, ...ledger.decisions],
     refusals: [...clonesRefused(state, answers), ...ledger.refusals],
-    outcome: outcomeOf(state, now, config),
+    outcome: outcomeOf(state, now, config, owed),
     slotsShort: ledger.slotsShort,
   };
 }

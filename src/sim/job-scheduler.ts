@@ -179,13 +179,17 @@ export class JobScheduler {
     run.dollars = (await deps.jobs.load(job.id))?.dollars ?? 0;
     await deps.jobs.update(job.id, ['running'], { state: run.state, endedAt: deps.clock.now() });
     await leaveJob(deps, session);
-    await deps.ledger.release(job.id);
-    this.grantedSlots -= session.grant;
-    session.grant = 0;
     this.endedJobs += 1;
     this.keepShort(run, false);
     this.parts.note(run.state, job.id);
     this.parts.onEnd(run);
+  }
+
+  /** Gives back what an ended job holds, once the last of its attempts has left: as Finish does. */
+  async release({ job, session }: JobRun): Promise<void> {
+    await this.parts.deps.ledger.release(job.id);
+    this.grantedSlots -= session?.grant ?? 0;
+    if (session !== undefined) session.grant = 0;
     this.wakeShort();
   }
 

@@ -203,11 +203,12 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
 
 /** Sums up jobs that are over, compares the store with what the run has seen of them, and lets them go. */
 async function takeOutcomes(
-  { settled, store, attempts, forget }: World,
+  { settled, scheduler, store, attempts, forget }: World,
   outcomes: (JobOutcome | undefined)[],
 ): Promise<void> {
   for (const run of settled.splice(0)) {
     const { id, index } = run.job;
+    await scheduler.release(run);
     await store.audit({ jobId: id, shards: 1 });
     outcomes[index] = outcomeOf(run, attempts.get(id) ?? []);
     run.session = undefined;

@@ -177,7 +177,6 @@ async function batch(): Promise<BatchTimes> {
   const times: BatchTimes = {
     addedMs: (slowness - 1) * taskS * 1_000,
     // A tick tells the straggler that it is not needed any more, and its next report brings it the word.
-    partingMs: (tickMs + reportMs) / 2,
     pairs: [],
     plainMs: [],
     clonedMs: [],

@@ -15,8 +15,6 @@ export interface PairTimes {
 export interface BatchTimes {
   /** What a straggler adds to the critical path of a job that waits for it, by how it was injected. */
   readonly addedMs: number;
-  /** How long a job waits on average until a straggler that has lost to its clone knows it, and ends. */
-  readonly partingMs: number;
   readonly pairs: PairTimes[];
   /** Without a straggler: neither clones nor a straggler. */
   readonly plainMs: number[];
@@ -31,8 +29,8 @@ export interface BatchSummary {
   /** Mean over the pairs of 1 − with / without. */
   readonly meanGain: number;
   /**
-   * 1 − (K + e) / (B + a): a job without clones takes what it would without its straggler (B) and what that adds (a);
-   * one with clones takes what clones take where nothing straggles (K), and until the straggler has ended (e).
+   * 1 − K / (B + a): a job without clones takes what it would without its straggler (B) and what that adds (a); one
+   * with clones takes what clones take where nothing straggles (K).
    */
   readonly expectedGain: number;
   /** a / (B + a): the same if clones cost nothing. */
@@ -44,7 +42,7 @@ export interface BatchSummary {
 const gainOf = ({ withMs, withoutMs }: PairTimes): number => 1 - withMs / withoutMs;
 
 /** The measured gain, and the one that follows from the controls and the injected time alone. */
-export function summaryOf({ addedMs, partingMs, pairs, plainMs, clonedMs }: BatchTimes): BatchSummary {
+export function summaryOf({ addedMs, pairs, plainMs, clonedMs }: BatchTimes): BatchSummary {
   const plain = median(plainMs) ?? Number.NaN;
   const cloned = median(clonedMs) ?? Number.NaN;
   const straggled = median(pairs.map(({ withoutMs }) => withoutMs)) ?? Number.NaN;
@@ -52,7 +50,7 @@ export function summaryOf({ addedMs, partingMs, pairs, plainMs, clonedMs }: Batc
     plainMs: plain,
     clonedMs: cloned,
     meanGain: mean(pairs.map(gainOf)) ?? Number.NaN,
-    expectedGain: 1 - (cloned + partingMs) / (plain + addedMs),
+    expectedGain: 1 - cloned / (plain + addedMs),
     freeGain: addedMs / (plain + addedMs),
     addedShare: (straggled - plain) / addedMs,
   };

@@ -14,7 +14,7 @@ export interface TickConfig {
   /** First wait before a retry; doubles with each failure, up to the ceiling; full jitter. */
   readonly retryBaseMs: DurationMs;
   readonly retryCeilingMs: DurationMs;
-  /** After the last commit, how long to wait for losers to stop before the job is finished without them. */
+  /** After the last commit, how long at most until every loser was told to stop and the job is finished. */
   readonly drainMs: DurationMs;
   readonly decisionsPerTick: number;
   /** How stragglers are treated; absent: `none`. */

@@ -9,7 +9,7 @@ import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
 import type { Decision, Refusal } from '../../../src/core/model/decision.ts';
 import type { CapacityLedger } from '../../../src/ports/capacity-ledger.ts';
-import { ScriptedSystem } from '../../support/scripted-job.ts';
+import { progress, ScriptedSystem } from '../../support/scripted-job.ts';
 
 const spec: JobSpecInput = {
   name: 'words',
@@ -186,6 +186,33 @@ describe('a job that clones', () => {
       each.kind === 'cancel' ? [`${each.attemptId} ${each.reason}`] : [],
     );
     expect(cancelled.toSorted()).toEqual(maps.map((task) => `${task}/0 sibling-won`));
+  });
+
+  it('publishes without waiting for copies that lost, and cleans up once they have stopped', async () => {
+    const losers: AttemptPayload[] = [];
+    system.onLaunch = async (payload) => {
+      if (/^reduce\/\d\/0$/.test(payload.attemptId)) {
+        await system.claim(payload);
+        losers.push(payload);
+      } else await system.succeed(payload);
+      return 'accepted';
+    };
+    const deps = withSlots(160);
+    expect(await schedule(deps)).toEqual({ jobId, outcome: 'finish' });
+    const finishing = finishJob(deps, jobId, durationMs(60_000)).then(() => 'cleaned up');
+    await expect.poll(async () => (await system.jobs.load(jobId))?.state).toBe('succeeded');
+    expect(losers).toHaveLength(2);
+    expect((await system.ledger.view()).usedSlots).toBeGreaterThan(0);
+    for (const { jobId: id, shards, attemptId } of losers) {
+      expect(
+        await system.attempts.report({ jobId: id, shards }, attemptId, progress(1), system.clock.now()),
+      ).toBe('cancel');
+      const end = { state: 'cancelled', progress: progress(1) } as const;
+      await system.attempts.end({ jobId: id, shards }, attemptId, end, system.clock.now());
+    }
+    await system.clock.advance(250);
+    expect(await finishing).toBe('cleaned up');
+    expect(await system.ledger.view()).toMatchObject({ usedSlots: 0, cloneSlots: 0, grants: {} });
   });
 
   it('has clones when a launch was throttled, too', async () => {

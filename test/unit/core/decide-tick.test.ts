@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { durationMs, epochMs } from '../../../src/contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../../../src/core/decide-tick.ts';
 import {
+  addAttempt,
   applyAttempt,
   applyResult,
   createJobState,
@@ -146,7 +147,7 @@ describe('decideTick', () => {
     expect(decided.outcome).toEqual({ kind: 'fail', message: 'cancelled on request' });
   });
 
-  it('tells a loser to stop, once, and finishes when it has', () => {
+  it('tells a loser to stop, once, and finishes without waiting for it', () => {
     state = createJobState([{ name: 'map', tasks: 1, upstream: [], sourceBytes: [1] }]);
     tick(0);
     tick(0);
@@ -155,14 +156,28 @@ describe('decideTick', () => {
     tick(701);
     applyAttempt(state, attemptRecord('map/0/1', 'running', 750), at(750));
     applyResult(state, resultOf('map/0/0', 800), at(800)); // The one given up wins all the same.
-    expect(tick(801).decisions).toEqual([{ kind: 'cancel', attemptId: 'map/0/1', reason: 'sibling-won' }]);
-    expect(tick(802).decisions).toEqual([]);
-    expect(tick(802).outcome).toEqual({ kind: 'continue' });
-    applyAttempt(state, attemptRecord('map/0/1', 'cancelled', 820), at(820));
-    expect(tick(821).outcome).toEqual({ kind: 'finish' });
+    const decided = tick(801);
+    expect(decided.decisions).toEqual([{ kind: 'cancel', attemptId: 'map/0/1', reason: 'sibling-won' }]);
+    expect(decided.outcome).toEqual({ kind: 'finish' });
+    expect(tick(802)).toMatchObject({ decisions: [], outcome: { kind: 'finish' } });
   });
 
-  it('waits for losers no longer than the drain', () => {
+  it('finishes only once every loser was told', () => {
+    state = createJobState([{ name: 'map', tasks: 2, upstream: [], sourceBytes: [1, 1] }]);
+    tick(0);
+    tick(0);
+    for (const id of ['map/0', 'map/1']) {
+      addAttempt(state, attempt(`${id}/1`), 'backup', at(0));
+      applyAttempt(state, attemptRecord(`${id}/1`, 'running', 10), at(10));
+      applyResult(state, resultOf(`${id}/0`, 20), at(20));
+      applyAttempt(state, attemptRecord(`${id}/0`, 'done', 20), at(20));
+    }
+    const one = { ...tickConfig, decisionsPerTick: 1 };
+    expect(tick(21, 10, { config: one }).outcome).toEqual({ kind: 'continue' });
+    expect(tick(22, 10, { config: one }).outcome).toEqual({ kind: 'finish' });
+  });
+
+  it('waits for the end of a winner no longer than the drain', () => {
     state = createJobState([{ name: 'map', tasks: 1, upstream: [], sourceBytes: [1] }]);
     const patient = { ...tickConfig, silenceMs: durationMs(1_000_000) };
     tick(0);

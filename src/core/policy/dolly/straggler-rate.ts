@@ -9,12 +9,24 @@ const leastCopies = 3;
 /** A copy straggles that progresses below this share of its phase's median. Source: Dolly §2 and §3.2. */
 const straggleShare = 0.5;
 
-/** Input read per millisecond over the life of an ended copy; undefined where it did not run to an end of its own or an order. */
-function rateOf({ state, claimedAt, endedAt, progress }: AttemptView): number | undefined {
-  if ((state !== 'done' && state !== 'cancelled') || claimedAt === undefined || endedAt === undefined)
-    return undefined;
-  if (progress === undefined || progress.bytesTotal <= 0) return undefined;
-  return progress.bytesRead / Math.max(1, elapsedMs(claimedAt, endedAt));
+/**
+ * Input read per millisecond by a copy that has ended, or that was told to stop and has not done so yet: up to its
+ * last report. Undefined where it did not run to an end of its own or an order, or has told nothing.
+ */
+function rateOf({
+  state,
+  cancelOrdered,
+  claimedAt,
+  endedAt,
+  progress,
+  reports,
+}: AttemptView): number | undefined {
+  if (claimedAt === undefined || progress === undefined || progress.bytesTotal <= 0) return undefined;
+  if ((state === 'done' || state === 'cancelled') && endedAt !== undefined)
+    return progress.bytesRead / Math.max(1, elapsedMs(claimedAt, endedAt));
+  const last = reports.at(-1);
+  if (state !== 'running' || !cancelOrdered || last === undefined) return undefined;
+  return last.bytesRead / Math.max(1, last.workedMs);
 }
 
 /**
