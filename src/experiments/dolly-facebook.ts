@@ -1,10 +1,11 @@
 import type { PolicyConfigInput } from '../contracts/policy-config.ts';
 import { type TimedJob, withWork } from '../traces/generators/work.ts';
 import type { Experiment, ExperimentInput, Findings, Plot, Row } from './experiment.ts';
-import { facebookRates, shareByJobs } from './facebook-calibration.ts';
+import { facebookRates, shareByPhases, stragglerShare } from './facebook-calibration.ts';
 import {
   admissionChecks,
   budgetChecks,
+  type CalibrationDays,
   calibrationChecks,
   clusterChecks,
   type Comparison,
@@ -73,10 +74,10 @@ const windowsOf = (
   lengthMs: number,
 ): ReadonlyMap<string, Window> => new Map(seeds.map((seed) => [seed, windowOf(jobs, seed, lengthMs)]));
 
-async function calibrated(jobs: readonly TimedJob[]): Promise<readonly Run[]> {
-  const runs: Run[] = [];
-  for (const day of calibrationDays) runs.push(await runOf(tellingJobs(jobs), late, day));
-  return runs;
+async function calibrated(jobs: readonly TimedJob[], share: number): Promise<CalibrationDays> {
+  const days: Run[] = [];
+  for (const day of calibrationDays) days.push(await runOf(tellingJobs(jobs), { ...late, share }, day));
+  return { share, days };
 }
 
 const dolly = (name: string, config: PolicyConfigInput['dolly']): Treatment => ({
@@ -137,12 +138,13 @@ const budgetPlot = (each: readonly Sweeps[]): Plot => ({
 
 async function run({ seeds, traces }: ExperimentInput): Promise<Findings> {
   const jobs = (traces.get('swim') ?? []).map((job) => withWork(job, facebookRates));
-  const days = await calibrated(jobs);
+  const at = await calibrated(jobs, stragglerShare);
+  const below = await calibrated(jobs, stragglerShare - 0.01);
   const windows = windowsOf(jobs, seeds, windowMs);
   const runs = await runAll(windows, treatments);
   const readings = await runAll(
     new Map([...windows].map(([seed, window]) => [seed, smallJobsOf(window)])),
-    treatments.map((treatment) => ({ ...treatment, share: shareByJobs })),
+    treatments.map((treatment) => ({ ...treatment, share: shareByPhases })),
   );
   const swept: Sweeps[] = [];
   for (const machines of clusters) swept.push(await sweep(windowsOf(jobs, seeds, sweepMs), machines));
@@ -151,12 +153,12 @@ async function run({ seeds, traces }: ExperimentInput): Promise<Findings> {
       ...binRows(runs),
       ...jobGainRows(runs, comparisons),
       ...ratioRows(runs),
-      ...readingRows(readings, shareByJobs),
+      ...readingRows(readings, shareByPhases),
       ...swept.flatMap(sweepRows),
     ],
     checks: [
       ...tailChecks(jobs),
-      ...calibrationChecks(jobs, days),
+      ...calibrationChecks(jobs, at, below),
       ...comparisons.flatMap((comparison) => [
         ...gainChecks(runs, comparison),
         ...ratioChecks(runs, comparison),

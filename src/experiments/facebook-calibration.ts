@@ -4,29 +4,30 @@ import type { WorkRates } from '../traces/generators/work.ts';
 import { taskCount, type TraceJob } from '../traces/trace-job.ts';
 
 /**
- * Calibrated once, on what the paper observes under LATE alone (§1, §2.1): in phases of jobs of at most ten tasks the
- * slowest task is 6 to 8 times behind the median one at the median of phases, and stragglers run 8 times as long on
- * average. No run with clones had a say. Phases of one or two tasks cannot show a ratio above 2 (a median of two is
- * halfway between them), so that the observation is of phases of three tasks or more. Three numbers follow, all in
- * closed form:
+ * Calibrated on what the paper observes under LATE alone (§1, §2.1): in jobs of at most ten tasks the slowest task is
+ * 6 to 8 times behind the median one at the median, and stragglers run 8 times as long on average. No run with clones
+ * has a say. Phases of one or two tasks cannot show a ratio above 2 (a median of two is halfway between them), so
+ * that the observation is of jobs with a phase of three tasks or more, each by the worst of these. Three numbers
+ * follow:
  *
  * - how much slower stragglers are: 8, without spread, since a median and a mean tell of none;
- * - how often: the least p, in hundredths, at which more than half of those phases show a straggler (`showing`);
  * - how long tasks are: LATE copies nothing before it is 60 s old, so that a whole task of W seconds ends after
  *   min(8 W, 60 + W): at least 6 W for every W up to 12 s. The longest task of such jobs, a reduce of 256 MiB, is so
  *   long at 42 ms/MiB (24 MiB/s), after a second to start. The trace tells bytes alone, and times of the Facebook
- *   cluster were never public; at the 880 ms/MiB of another cluster in 2009 LATE would mend all but the tiniest jobs.
+ *   cluster were never public; at the 880 ms/MiB of another cluster in 2009 LATE would mend all but the tiniest jobs;
+ * - how often: the least p, in hundredths, at which the median is 6 to 8 on each of ten days of LATE's own runs. That
+ *   takes a straggler in clearly more than half of the jobs: with barely half, at 0.14, every third day shows none.
  */
-export const stragglerShare = 0.2;
+export const stragglerShare = 0.17;
 const straggler = 8;
 const minAgeMs = 60_000;
 /** Of all copies, and so of the work of a job that nobody treats. */
 export const meanSlowdown = 1 + stragglerShare * (straggler - 1);
 /**
- * The least p at which more than half of the *jobs* with such a phase show a straggler: were the paper's median one of
- * jobs by the worst of their phases, and not of phases, as it says. For a table beside the others.
+ * The least p at which more than half of the *phases* of three tasks or more show a straggler, as the paper's words
+ * can also be read ("phases in jobs with fewer than ten tasks"). For a table beside the others.
  */
-export const shareByJobs = 0.14;
+export const shareByPhases = 0.2;
 /** What a copy's luck multiplies its work by. Tasks of a phase differ by a few per cent besides. */
 export const slowdownOf = (probability: number): Distribution => ({
   kind: 'mixture',

@@ -190,7 +190,7 @@ export function ratioRows(runs: Runs): Row[] {
 /** Small jobs alone, with stragglers as often as `p`: what hangs on how the paper's median is read. */
 export function readingRows(runs: Runs, p: number): Row[] {
   return [...runs].map(([policy, mine]) => ({
-    table: 'small jobs, stragglers as if the median were of jobs',
+    table: 'small jobs, stragglers as if the median were of phases',
     policy,
     ...clusterOf(mine),
     p,

@@ -22,7 +22,7 @@ export const paperMachines = 150;
 const hourMs = 3_600_000;
 /**
  * As many machines as make small jobs never use more than 2 % of the cluster, as the paper finds of Facebook's (§2.2):
- * under LATE they use 13 slots at most on the day of the trace (2 % of 54 machines). On the paper's 150 machines, of
+ * under LATE they use 10 to 13 slots at most, by how often copies straggle (2 % of 54 machines). On the paper's 150, of
  * which the trace knows nothing, they use 0.7 %, so that a budget is scarce at smaller shares than the paper's.
  */
 export const scaledMachines = 54;

@@ -36,6 +36,19 @@ export function renderRows(rows: readonly Row[], style: Style): readonly string[
       );
 }
 
+/** Rows that name a table of theirs in `table` come in one table each, under its name; the others in one. */
+function renderTables(rows: readonly Row[], style: Style): readonly string[] {
+  const names = [...new Set(rows.map((row) => row['table']))];
+  return names.flatMap((name, place) => {
+    const mine = rows.filter((row) => row['table'] === name);
+    if (typeof name !== 'string') return renderRows(mine, style);
+    const bare = mine.map((row) =>
+      Object.fromEntries(Object.entries(row).filter(([key]) => key !== 'table')),
+    );
+    return [...(place === 0 ? [] : ['']), style.heading(name), ...renderRows(bare, style)];
+  });
+}
+
 function checkLines(checks: readonly Check[], style: Style): string[] {
   return checks.flatMap(({ what, paper, got, rule, kind, ok }) => {
     const mark = ok ? style.good('ok ') : kind === 'side' ? style.dim('not') : style.bad('NOT');
@@ -61,7 +74,7 @@ export function renderExperiment(
       `${experiment.source}; seed ${result.seed}, ${result.seeds} ${result.seeds === 1 ? 'run' : 'runs'} of each setting; intervals are of 95 %`,
     ),
     '',
-    ...renderRows(result.rows, style),
+    ...renderTables(result.rows, style),
     '',
     ...checkLines(result.checks, style),
     '',
