@@ -64,6 +64,7 @@ export function buildFinishDeps(env: Environment): FinishDeps {
     ...common,
     attempts: new DynamoAttemptStore(common.table),
     ledger: new DynamoCapacityLedger(common.table),
+    stragglers: new DynamoStragglerStatistics(common.table),
   };
 }
 
@@ -82,7 +83,6 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps {
     ...common,
     leases: new DynamoLeaseStore(table),
     decisions: new DynamoDecisionLog(table),
-    stragglers: new DynamoStragglerStatistics(table),
     assignments: new DynamoAssignmentStatistics(table),
     launcher: new LambdaEcsLauncher({ lambda: lambdaClient(aws), ecs: ecsClient(aws) }, places),
     config: {

@@ -44,9 +44,8 @@ async function waitMsOf(deps: StatisticsDeps, session: Session, now: EpochMs): P
 const binOf = ({ state }: Session): number =>
   jobBin(state.stages.reduce((sum, { tasks }) => sum + tasks.length, 0));
 
-/** Adds what a job that has ended tells to what is known of jobs like it. */
-export async function keepStatistics(deps: StatisticsDeps, session: Session, now: EpochMs): Promise<void> {
-  await deps.stragglers?.add(stragglersOfJob(session.state), now);
+/** Adds what a job that is over tells of copies and of reading them to what is known of jobs like it. */
+export async function keepAssignments(deps: StatisticsDeps, session: Session, now: EpochMs): Promise<void> {
   if (policySetOf(session.tickConfig.policy).wishes === undefined) return;
   const tally = assignmentsOfJob(session.state);
   if (tally.reads.length + tally.gapsMs.length === 0) return;

@@ -12,11 +12,13 @@ import {
 import type { JobRecord, TaskResult } from '../contracts/records.ts';
 import { type DurationMs, durationMs, epochMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
-import type { AttemptStore } from '../ports/attempt-store.ts';
+import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
+import { stragglersOfAttempts } from '../core/policy/dolly/straggler-rate.ts';
+import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { cleanUp } from './end-job.ts';
 import { loadPlan } from './load-plan.ts';
@@ -28,6 +30,8 @@ export interface FinishDeps {
   readonly attempts: AttemptStore;
   readonly objects: ObjectStore;
   readonly ledger: CapacityLedger;
+  /** How often copies have straggled in all jobs. */
+  readonly stragglers?: StragglerStatistics;
   readonly clock: Clock;
   readonly log: Log;
   readonly dataBucket: string;
@@ -117,6 +121,19 @@ export async function finishJob(
     await deps.jobs.update(jobId, ['running'], { state: 'succeeded', endedAt: deps.clock.now(), parts });
     deps.log.info('succeeded', { jobId, parts: parts.length });
   }
-  if (job.shards !== undefined) await stopAttempts(deps, { jobId, shards: job.shards }, patienceMs);
+  if (job.shards !== undefined) await settleAttempts(deps, { jobId, shards: job.shards }, patienceMs);
   await cleanUp(deps, job);
+}
+
+/**
+ * Waits for the copies that lost, and counts how often copies of the job have straggled: only now is known how far
+ * those were that nobody waited for, and most stragglers are among them.
+ */
+export async function settleAttempts(
+  deps: Pick<FinishDeps, 'attempts' | 'clock' | 'stragglers'>,
+  space: TaskSpace,
+  patienceMs: DurationMs,
+): Promise<void> {
+  const attempts = await stopAttempts(deps, space, patienceMs);
+  await deps.stragglers?.add(stragglersOfAttempts(attempts), deps.clock.now());
 }

@@ -28,7 +28,7 @@ import type { Log } from '../ports/log.ts';
 import type { AssignmentStatistics } from '../ports/assignment-statistics.ts';
 import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
 import { admitClones, clonesTaken, type CloneTick, releaseEndedClones } from './admit-clones.ts';
-import { keepStatistics, logClones } from './clone-statistics.ts';
+import { keepAssignments, logClones } from './clone-statistics.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps } from './perform-decisions.ts';
@@ -292,7 +292,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     await perform(deps, session, decided.decisions, now);
   }
   const isOver = decided.outcome.kind !== 'continue';
-  if (isOver) await keepStatistics(deps, session, now);
+  if (isOver) await keepAssignments(deps, session, now);
   await writeSummary(deps, session, now, isOver);
   return decided;
 }

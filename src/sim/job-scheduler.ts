@@ -3,7 +3,8 @@ import type { JobId } from '../contracts/ids.ts';
 import type { JobSpec } from '../contracts/job-spec.ts';
 import { planKey } from '../contracts/keys.ts';
 import { nothingYet } from '../contracts/records.ts';
-import { epochMs } from '../contracts/units.ts';
+import { durationMs, epochMs } from '../contracts/units.ts';
+import { settleAttempts } from '../app/finish-job.ts';
 import { enterJob, leaveJob, runTick, type SchedulerDeps } from '../app/run-scheduler.ts';
 import type { Session } from '../app/scheduler-session.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
@@ -187,6 +188,7 @@ export class JobScheduler {
 
   /** Gives back what an ended job holds, once the last of its attempts has left: as Finish does. */
   async release({ job, session }: JobRun): Promise<void> {
+    await settleAttempts(this.parts.deps, { jobId: job.id, shards: 1 }, durationMs(0));
     await this.parts.deps.ledger.release(job.id);
     this.grantedSlots -= session?.grant ?? 0;
     if (session !== undefined) session.grant = 0;

@@ -13,8 +13,8 @@ const missing = await missingTraces(data, dollyFacebook.traces);
 if (missing.length > 0)
   console.warn(`no traces ${missing.join(', ')} in ${data}: Dolly on Facebook's jobs is skipped`);
 
-const resultOf = async (experiment: Experiment): Promise<ExperimentResult> =>
-  (await runExperiment(experiment, { seed: 1, count: 1, traces: await loadTraces(data, experiment.traces) }))
+const resultOf = async (experiment: Experiment, count = 1): Promise<ExperimentResult> =>
+  (await runExperiment(experiment, { seed: 1, count, traces: await loadTraces(data, experiment.traces) }))
     .result;
 const failedShapes = ({ checks }: ExperimentResult): string[] =>
   checks.filter(({ kind, ok }) => kind === 'shape' && !ok).map(({ what }) => what);
@@ -41,7 +41,8 @@ describe.skipIf(missing.length > 0)("Dolly on Facebook's jobs", () => {
   it(
     'makes small jobs end far sooner than with LATE or Mantri, for little more slot time',
     async () => {
-      const result = await resultOf(dollyFacebook);
+      // One window has too few small jobs to tell a median of them.
+      const result = await resultOf(dollyFacebook, dollyFacebook.defaultSeeds);
       expect(failedShapes(result)).toEqual([]);
       const inputs = result.checks.filter(({ what }) => what.startsWith('calibration'));
       expect(inputs).not.toEqual([]);

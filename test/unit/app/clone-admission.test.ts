@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { MemoryStragglerStatistics } from '../../../src/adapters/memory/memory-straggler-statistics.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
 import { finishJob } from '../../../src/app/finish-job.ts';
 import { runScheduler, type SchedulerDeps } from '../../../src/app/run-scheduler.ts';
@@ -213,6 +214,31 @@ describe('a job that clones', () => {
     await system.clock.advance(250);
     expect(await finishing).toBe('cleaned up');
     expect(await system.ledger.view()).toMatchObject({ usedSlots: 0, cloneSlots: 0, grants: {} });
+  });
+
+  it('counts a straggler that lost once it is known how far it was', async () => {
+    const stragglers = new MemoryStragglerStatistics();
+    let loser: AttemptPayload | undefined;
+    system.onLaunch = async (payload) => {
+      if (payload.attemptId === 'reduce/1/0') {
+        await system.claim(payload);
+        loser = payload;
+      } else await system.succeed(payload);
+      return 'accepted';
+    };
+    const deps = { ...withSlots(160), stragglers };
+    await schedule(deps);
+    const finishing = finishJob(deps, jobId, durationMs(60_000));
+    await expect.poll(async () => (await system.jobs.load(jobId))?.state).toBe('succeeded');
+    expect(await stragglers.recent(system.clock.now())).toEqual({ attempts: 0, stragglers: 0 });
+    if (loser === undefined) throw new Error('nobody lost');
+    const end = { state: 'cancelled', progress: progress(1) } as const;
+    await system.clock.advance(100);
+    await system.attempts.end(system.space(loser), loser.attemptId, end, system.clock.now());
+    await system.clock.advance(250);
+    await finishing;
+    // Eight maps and four reduces ended; the one that was told to stop had read a hundredth.
+    expect(await stragglers.recent(system.clock.now())).toEqual({ attempts: 12, stragglers: 1 });
   });
 
   it('has clones when a launch was throttled, too', async () => {

@@ -1,4 +1,6 @@
 import { median } from '../../../lib/quantiles.ts';
+import { attemptParts } from '../../../contracts/ids.ts';
+import type { AttemptRecord } from '../../../contracts/records.ts';
 import { elapsedMs } from '../../../contracts/units.ts';
 import { addTallies, noStragglers, type StragglerTally } from '../../model/straggler-tally.ts';
 import type { AttemptView, JobState, StageView } from '../../model/job-view.ts';
@@ -9,24 +11,15 @@ const leastCopies = 3;
 /** A copy straggles that progresses below this share of its phase's median. Source: Dolly §2 and §3.2. */
 const straggleShare = 0.5;
 
-/**
- * Input read per millisecond by a copy that has ended, or that was told to stop and has not done so yet: up to its
- * last report. Undefined where it did not run to an end of its own or an order, or has told nothing.
- */
-function rateOf({
-  state,
-  cancelOrdered,
-  claimedAt,
-  endedAt,
-  progress,
-  reports,
-}: AttemptView): number | undefined {
-  if (claimedAt === undefined || progress === undefined || progress.bytesTotal <= 0) return undefined;
-  if ((state === 'done' || state === 'cancelled') && endedAt !== undefined)
-    return progress.bytesRead / Math.max(1, elapsedMs(claimedAt, endedAt));
-  const last = reports.at(-1);
-  if (state !== 'running' || !cancelOrdered || last === undefined) return undefined;
-  return last.bytesRead / Math.max(1, last.workedMs);
+/** What is asked of a copy. */
+type Copy = Pick<AttemptView, 'state' | 'claimedAt' | 'endedAt' | 'progress'>;
+
+/** Input read per millisecond over the life of an ended copy; undefined where it did not run to an end of its own or an order. */
+function rateOf({ state, claimedAt, endedAt, progress }: Copy): number | undefined {
+  if ((state !== 'done' && state !== 'cancelled') || claimedAt === undefined || endedAt === undefined)
+    return undefined;
+  if (progress === undefined || progress.bytesTotal <= 0) return undefined;
+  return progress.bytesRead / Math.max(1, elapsedMs(claimedAt, endedAt));
 }
 
 /**
@@ -51,6 +44,20 @@ export const stragglersOf = (stage: StageView): StragglerTally =>
 /** The copies of all phases of a job so far. */
 export const stragglersOfJob = ({ stages }: JobState): StragglerTally =>
   stages.map(stragglersOf).reduce(addTallies, noStragglers);
+
+/** As `stragglersOfJob`, of a job's attempts as the store has them. */
+export function stragglersOfAttempts(attempts: readonly AttemptRecord[]): StragglerTally {
+  const rates = new Map<string, number[]>();
+  for (const attempt of attempts) {
+    const { stage } = attemptParts(attempt.attemptId);
+    const rate = rateOf(attempt);
+    if (rate === undefined) continue;
+    const ofStage = rates.get(stage);
+    if (ofStage === undefined) rates.set(stage, [rate]);
+    else ofStage.push(rate);
+  }
+  return [...rates.values()].map(tallyOf).reduce(addTallies, noStragglers);
+}
 
 /** p: the share of stragglers, or the prior until `minAttempts` copies have been seen. */
 export const stragglerProbability = (
