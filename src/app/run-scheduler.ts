@@ -65,8 +65,8 @@ export interface SchedulerDeps extends PerformDeps {
   readonly prepareStage?: typeof prepareStage;
   /** Settings of a job's ticks that differ from those of its plan. */
   readonly tuneTick?: (config: TickConfig, jobId: JobId) => TickConfig;
-  /** Node of each free slot, on hosts that know. */
-  readonly freeNodes?: (jobId: JobId) => readonly string[] | undefined;
+  /** Free slots of each node that has any, by its name, on hosts that know. */
+  readonly freeNodes?: (jobId: JobId) => ReadonlyMap<string, number> | undefined;
 }
 
 /** Writers' clocks may differ by so much; incremental reads look that far back and drop what they know. */

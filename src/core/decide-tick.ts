@@ -168,19 +168,11 @@ function viewOf(
   };
 }
 
-/** Nodes with a free slot, where the host knows them, and those that cancels of this tick free. */
-function freeNodesOf(
-  state: JobState,
-  config: TickConfig,
-  budget: TickBudget,
-  owed: readonly Decision[],
-): readonly string[] | undefined {
-  if (budget.freeNodes === undefined || config.killFreesSlot !== true) return budget.freeNodes;
-  return [
-    ...budget.freeNodes,
-    ...endedBy(owed, 'cancel').flatMap((id) => state.attempts.get(id)?.node ?? []),
-  ];
-}
+/** The node of each slot that cancels of this tick free. */
+const freedNodesOf = (state: JobState, config: TickConfig, owed: readonly Decision[]): readonly string[] =>
+  config.killFreesSlot === true
+    ? endedBy(owed, 'cancel').flatMap((id) => state.attempts.get(id)?.node ?? [])
+    : nothing;
 
 /** A job that has all results is finished once every attempt that is left was told to stop: it is not waited for. */
 function outcomeOf(
@@ -249,7 +241,8 @@ export function decideTick(
     room: config.decisionsPerTick - owed.length,
     copyCap: policy.copyCap?.(view) ?? Infinity,
     killFreesSlot: config.killFreesSlot ?? false,
-    freeNodes: freeNodesOf(state, config, budget, owed),
+    freeNodes: budget.freeNodes,
+    freedNodes: freedNodesOf(state, config, owed),
     isReady,
   });
   const proposals = policy.propose(view);

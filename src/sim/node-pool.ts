@@ -58,7 +58,7 @@ export class NodePool {
   private readonly cluster: ClusterScenario;
   private readonly rng: Rng;
   private readonly free: SimNode[] = [];
-  private freeNames: string[] | undefined;
+  private readonly freeByName = new Map<string, number>();
   private busySlots = 0;
   private downSlots = 0;
 
@@ -82,7 +82,10 @@ export class NodePool {
     this.totalSlots = nodes.reduce((sum, { group }) => sum + group.slots, 0);
     this.isFixed = cluster.nodes.every(({ elastic }) => !elastic);
     // The warmest is taken from the end: the first nodes come first also before any is warm.
-    for (const node of cluster.placement === 'warmest' ? nodes.toReversed() : nodes) this.addFree(node);
+    for (const node of cluster.placement === 'warmest' ? nodes.toReversed() : nodes) {
+      this.addFree(node);
+      this.noteFree(node);
+    }
   }
 
   get freeSlots(): number {
@@ -95,6 +98,7 @@ export class NodePool {
     if (node === undefined) return undefined;
     const cold = isCold(node, now);
     if (cold) {
+      this.freeByName.delete(node.name);
       node.generation += 1;
       node.name = nodeName(node.index, node.generation);
       node.baseSpeed = speedOf(node.group, node.rng);
@@ -126,11 +130,11 @@ export class NodePool {
   setUp(node: SimNode, isUp: boolean): void {
     if (node.isUp === isUp) return;
     node.isUp = isUp;
-    this.freeNames = undefined;
     const idle = node.group.slots - node.busy;
     this.downSlots += isUp ? -idle : idle;
     if (!isUp) this.removeFree(node);
     else if (idle > 0) this.addFree(node);
+    this.noteFree(node);
   }
 
   /** Work per millisecond that one busy slot of a node does now. */
@@ -140,20 +144,23 @@ export class NodePool {
     return Math.max(leastSpeed, node.baseSpeed / slowdown);
   }
 
-  /** The name of the node of each free slot, by place of the node. */
-  freeNodeNames(): readonly string[] {
-    this.freeNames ??= this.free
-      .toSorted((a, b) => a.index - b.index)
-      .flatMap((node) => Array.from({ length: node.group.slots - node.busy }, () => node.name));
-    return this.freeNames;
+  /** Free slots of each node that has any, by its name: as they are now, and as they change. */
+  get freeSlotsByNode(): ReadonlyMap<string, number> {
+    return this.freeByName;
+  }
+
+  private noteFree(node: SimNode): void {
+    const slots = node.isUp ? node.group.slots - node.busy : 0;
+    if (slots > 0) this.freeByName.set(node.name, slots);
+    else this.freeByName.delete(node.name);
   }
 
   private changeLoad(node: SimNode, by: 1 | -1): void {
     const sharers = this.contentionOf(node) > 0 ? node.host.nodes : [];
     for (const { loads } of sharers) for (const load of loads) load.settle();
     node.busy += by;
-    this.freeNames = undefined;
     node.host.busy += by;
+    this.noteFree(node);
     invariant(node.busy <= node.group.slots, 'more attempts than slots', {
       node: node.name,
       busy: node.busy,

@@ -126,7 +126,7 @@ function schedulerDeps(
     },
     freeNodes: (jobId) =>
       cluster.pool.isFixed && jobs.get(jobId)?.scenario.policy !== 'none'
-        ? cluster.pool.freeNodeNames()
+        ? cluster.pool.freeSlotsByNode
         : undefined,
   };
 }

@@ -98,13 +98,36 @@ it('breaks the run where a slot is given back twice', () => {
   );
   const slot = pool.take(new Set(), 0);
   expect(slot?.node.name).toBe('node-0');
-  expect(pool.freeNodeNames()).toEqual(['node-0']);
+  expect([...pool.freeSlotsByNode]).toEqual([['node-0', 1]]);
   expect(pool.take(new Set(['node-0']), 0)).toBeUndefined();
   if (slot === undefined) return;
   pool.release(slot.node, Infinity);
   expect(() => {
     pool.release(slot.node, Infinity);
   }).toThrow(/given back twice/);
+});
+
+it('tells the free slots of nodes that are up, by the names that they have now', () => {
+  const pool = new NodePool(
+    scenarioOf({
+      cluster: { nodes: [{ count: 2, slots: 2, elastic: true }], placement: 'warmest' },
+      jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
+    }).cluster,
+    createRng('test'),
+  );
+  const free = (): unknown => Object.fromEntries(pool.freeSlotsByNode);
+  expect(free()).toEqual({ 'node-0': 2, 'node-1': 2 });
+  const first = pool.take(new Set(), 0)?.node;
+  expect(free()).toEqual({ 'node-0-1': 1, 'node-1': 2 });
+  pool.take(new Set(), 0);
+  expect(free()).toEqual({ 'node-1': 2 });
+  if (first === undefined) return;
+  pool.release(first, 1_000);
+  expect(free()).toEqual({ 'node-0-1': 1, 'node-1': 2 });
+  pool.setUp(first, false);
+  expect(free()).toEqual({ 'node-1': 2 });
+  pool.setUp(first, true);
+  expect(free()).toEqual({ 'node-0-1': 1, 'node-1': 2 });
 });
 
 it('gives events back by time, and those of one time as they were planned', () => {

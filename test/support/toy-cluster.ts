@@ -76,6 +76,14 @@ export function runToy(toy: Toy): ToyOutcome {
   let slotMs = 0;
   const free = (): number[] =>
     toy.slots.flatMap((_, slot) => ([...running.values()].some((run) => run.slot === slot) ? [] : [slot]));
+  const freeNodes = (): ReadonlyMap<string, number> => {
+    const slots = new Map<string, number>();
+    for (const slot of free()) {
+      const node = toy.slots[slot] ?? '';
+      slots.set(node, (slots.get(node) ?? 0) + 1);
+    }
+    return slots;
+  };
   const stop = (run: Run, how: 'done' | 'cancelled', now: number): void => {
     running.delete(run.id);
     slotMs += now - run.startMs;
@@ -138,7 +146,7 @@ export function runToy(toy: Toy): ToyOutcome {
     const budget = {
       slots: toy.slots.length,
       cancelRequested: false,
-      freeNodes: free().map((slot) => toy.slots[slot] ?? ''),
+      freeNodes: freeNodes(),
     };
     const decided = decideTick(state, epochMs(now), config, budget, createRng('toy'));
     toy.onTick?.({ state, now, config, budget, decided });

@@ -39,8 +39,8 @@ export interface TickBudget {
   readonly cancelRequested: boolean;
   /** Slots of the whole cluster, of which caps on copies are fractions. Absent: the granted slots. */
   readonly clusterSlots?: number;
-  /** Node of each free slot, where the host knows; absent on hosts that place attempts themselves. */
-  readonly freeNodes?: readonly string[];
+  /** Free slots of each node that has any, by its name; absent on hosts that place attempts themselves. */
+  readonly freeNodes?: ReadonlyMap<string, number>;
   /** What became of the clones that the job's policy has asked for before this tick; absent: it asked for none. */
   readonly clones?: readonly CloneAnswer[];
   /** Stages that have lost their clones to smaller jobs; absent: none. */

@@ -18,8 +18,10 @@ export interface Terms {
   /** Backups that may run at once. */
   readonly copyCap: number;
   readonly killFreesSlot: boolean;
-  /** Node of each free slot, where the host knows. */
-  readonly freeNodes?: readonly string[] | undefined;
+  /** Free slots of each node that has any, by its name, where the host knows. */
+  readonly freeNodes?: ReadonlyMap<string, number> | undefined;
+  /** The node of each slot that was freed by this tick already; absent: none was. */
+  readonly freedNodes?: readonly string[];
   /** Whether a task may be launched again now. */
   readonly isReady: (task: TaskView) => boolean;
 }
@@ -36,7 +38,7 @@ export interface Ledger {
   /** Copies that wanted for nothing but a slot. */
   slotsShort: number;
   launches: number;
-  /** Nodes that kills of this tick have freed. */
+  /** The node of each slot that this tick has freed. */
   readonly freedNodes: string[];
   readonly launched: Map<TaskView, number>;
   readonly live: Map<TaskView, number>;
@@ -57,7 +59,7 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
     copies: runningBackups(view.runs),
     slotsShort: 0,
     launches: 0,
-    freedNodes: [],
+    freedNodes: [...(terms.freedNodes ?? [])],
     launched: new Map(),
     live,
     cancelled: new Set(),
@@ -87,8 +89,8 @@ interface Launch {
 function namedNodes(ledger: Ledger, avoid: readonly string[]): readonly string[] {
   const { freeNodes } = ledger.terms;
   if (freeNodes === undefined) return avoid.slice(0, avoidLimit);
-  const free = new Set([...freeNodes, ...ledger.freedNodes]);
-  return avoid.filter((node) => free.has(node));
+  const freed = new Set(ledger.freedNodes);
+  return avoid.filter((node) => freeNodes.has(node) || freed.has(node));
 }
 
 function launch(ledger: Ledger, { task, reason, avoidNodes, facts }: Launch): void {
@@ -122,8 +124,9 @@ function slotsElsewhere(ledger: Ledger, avoid: readonly string[], freed: readonl
   const { freeNodes } = ledger.terms;
   if (freeNodes === undefined || avoid.length === 0) return Infinity;
   const avoided = new Set(avoid);
-  const others = [...freeNodes, ...ledger.freedNodes, ...freed].filter((node) => !avoided.has(node));
-  return Math.max(0, others.length - ledger.launches);
+  let others = [...ledger.freedNodes, ...freed].filter((node) => !avoided.has(node)).length;
+  for (const [node, slots] of freeNodes) if (!avoided.has(node)) others += slots;
+  return Math.max(0, others - ledger.launches);
 }
 
 /** Why a task may have no other copy now, or undefined where it may. */

@@ -163,10 +163,15 @@ describe('the arbiter', () => {
       ['backup', 0, 0, ['x', 'y']],
       ['backup', 1, 0, ['x', 'y']],
     ]);
-    const waiting = ledgerOf(view, { freeNodes: ['x', 'x'] });
+    const waiting = ledgerOf(view, { freeNodes: new Map([['x', 2]]) });
     dispose(waiting, slow);
     expect(summary(waiting)).toEqual(['refuse map/0 slow-node', 'refuse map/1 slow-node']);
-    const ledger = ledgerOf(view, { freeNodes: ['x', 'fast'] });
+    const ledger = ledgerOf(view, {
+      freeNodes: new Map([
+        ['x', 1],
+        ['fast', 1],
+      ]),
+    });
     dispose(ledger, slow);
     expect(summary(ledger)).toEqual(['launch map/0/1 backup', 'refuse map/1 slow-node']);
     expect(ledger.decisions[0]).toMatchObject({ avoidNodes: ['x'] });
@@ -207,10 +212,10 @@ describe('the arbiter', () => {
 
   it('does not restart where the only place for it is a node to be avoided', () => {
     const view = viewOf([one], { free: 0 });
-    const ledger = ledgerOf(view, { killFreesSlot: true, freeNodes: [] });
+    const ledger = ledgerOf(view, { killFreesSlot: true, freeNodes: new Map() });
     dispose(ledger, proposals(view, [['restart', 0, 0, ['a']]]));
     expect(summary(ledger)).toEqual(['refuse map/0 slow-node']);
-    const inPlace = ledgerOf(view, { killFreesSlot: true, freeNodes: [] });
+    const inPlace = ledgerOf(view, { killFreesSlot: true, freeNodes: new Map() });
     dispose(inPlace, proposals(view, [['restart', 0, 0, ['b']]]));
     expect(summary(inPlace)).toEqual(['cancel map/0/0 restarted', 'launch map/0/1 restart']);
   });
@@ -221,11 +226,11 @@ describe('the arbiter', () => {
       return task === undefined ? [] : [{ task, reason: 'first' as const }];
     };
     const busy = viewOf([one, {}], { free: 1 });
-    const waiting = ledgerOf(busy, { freeNodes: ['slow'] });
+    const waiting = ledgerOf(busy, { freeNodes: new Map([['slow', 1]]) });
     launchOwed(waiting, owed(busy, 1), ['slow']);
     expect(summary(waiting)).toEqual(['refuse map/1 slow-node']);
     const idle = viewOf([{}], { free: 1 });
-    const begun = ledgerOf(idle, { freeNodes: ['slow'] });
+    const begun = ledgerOf(idle, { freeNodes: new Map([['slow', 1]]) });
     launchOwed(begun, owed(idle, 0), ['slow']);
     expect(summary(begun)).toEqual(['launch map/0/0 first']);
   });
