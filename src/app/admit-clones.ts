@@ -2,7 +2,7 @@ import { type DurationMs, type EpochMs, later } from '../contracts/units.ts';
 import { addedCopies, type CloneAnswer, type ClonesTaken, chargeLeft } from '../core/model/stage-clones.ts';
 import type { CloneTerms } from '../core/model/clone-admission.ts';
 import { stageAt } from '../core/model/job-state.ts';
-import type { StageView } from '../core/model/job-view.ts';
+import { type StageView, taskCountOf } from '../core/model/job-view.ts';
 import { cloneTerms } from '../core/policy/dolly/admission.ts';
 import { answerOf, type CloneOutlook, type CloneWish, mayClone } from '../core/policy/dolly/clone-wishes.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
@@ -49,7 +49,7 @@ export async function clonesTaken(deps: CloneDeps, session: Session): Promise<re
   const charged = stages.filter((stage) => chargeLeft(stage, charge) > 0);
   if (charged.length === 0) return [];
   const preemptions = await deps.ledger.preemptions(session.jobId);
-  const jobTasks = stages.reduce((sum, { tasks }) => sum + tasks.length, 0);
+  const jobTasks = taskCountOf(session.state);
   return charged.flatMap(({ index, shape }): readonly ClonesTaken[] => {
     const preemption = preemptions[shape.name];
     if (preemption === undefined) return [];

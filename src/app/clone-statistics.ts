@@ -4,6 +4,7 @@ import { stageAt } from '../core/model/job-state.ts';
 import type { Log } from '../ports/log.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { neverMs } from '../core/model/assignment-tally.ts';
+import { taskCountOf } from '../core/model/job-view.ts';
 import { addTallies, noStragglers } from '../core/model/straggler-tally.ts';
 import { assignmentsOfJob, learntWaitMs } from '../core/policy/dolly/assignment-samples.ts';
 import type { CloneOutlook } from '../core/policy/dolly/clone-wishes.ts';
@@ -41,8 +42,7 @@ async function waitMsOf(deps: StatisticsDeps, session: Session, now: EpochMs): P
   return session.learntWaitMs;
 }
 
-const binOf = ({ state }: Session): number =>
-  jobBin(state.stages.reduce((sum, { tasks }) => sum + tasks.length, 0));
+const binOf = ({ state }: Session): number => jobBin(taskCountOf(state));
 
 /** Adds what a job that is over tells of copies and of reading them to what is known of jobs like it. */
 export async function keepAssignments(deps: StatisticsDeps, session: Session, now: EpochMs): Promise<void> {

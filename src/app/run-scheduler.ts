@@ -15,19 +15,24 @@ import {
   taskOfAttempt,
   withdrawAttempt,
 } from '../core/model/job-state.ts';
+import type { JobState } from '../core/model/job-view.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
 import { addedCopies, type CloneAnswer, owedClones } from '../core/model/stage-clones.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng } from '../lib/rng.ts';
-import type { CapacityLedger } from '../ports/capacity-ledger.ts';
+import type { TaskChanges } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
-import type { AssignmentStatistics } from '../ports/assignment-statistics.ts';
-import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
-import { admitClones, clonesTaken, type CloneTick, releaseEndedClones } from './admit-clones.ts';
+import {
+  admitClones,
+  type CloneDeps,
+  clonesTaken,
+  type CloneTick,
+  releaseEndedClones,
+} from './admit-clones.ts';
 import { keepAssignments, logClones } from './clone-statistics.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { prepareStage } from './open-stage.ts';
@@ -49,15 +54,10 @@ export interface SchedulerConfig {
   readonly summaryEveryMs?: DurationMs;
 }
 
-export interface SchedulerDeps extends PerformDeps {
+export interface SchedulerDeps extends PerformDeps, CloneDeps {
   readonly jobs: JobStore;
   readonly leases: LeaseStore;
   readonly decisions: DecisionLog;
-  readonly ledger: CapacityLedger;
-  /** How often copies have straggled in all jobs; without it a job knows its own. */
-  readonly stragglers?: StragglerStatistics;
-  /** What jobs have seen of copies and of reading them, from which ω is learnt. */
-  readonly assignments?: AssignmentStatistics;
   readonly clock: Clock;
   readonly log: Log;
   readonly config: SchedulerConfig;
@@ -95,21 +95,30 @@ function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig, plan: Plan
 
 const lease = (deps: SchedulerDeps, now: EpochMs): EpochMs => later(now, deps.config.leaseMs);
 
+/** Takes outputs over: results first, since replicas are compared with them. */
+function takeOutputs(
+  state: JobState,
+  { results, replicas }: Pick<TaskChanges, 'results' | 'replicas'>,
+  now: EpochMs,
+): void {
+  for (const result of results) applyResult(state, result, now);
+  for (const replica of replicas) applyReplica(state, replica);
+}
+
 /** Reads what changed since the last tick and takes it over. Costs what changed within the clocks' skew. */
 async function readChanges(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<void> {
   const since = epochMs(Math.max(0, session.readUntil - (deps.config.clockSkewMs ?? defaultClockSkewMs)));
   const space = { jobId: session.jobId, shards: session.plan.shards };
-  const { attempts, results, replicas } = await deps.attempts.changes(space, since);
-  for (const result of results) applyResult(session.state, result, now);
-  for (const replica of replicas) applyReplica(session.state, replica);
+  const changes = await deps.attempts.changes(space, since);
+  takeOutputs(session.state, changes, now);
+  const { attempts } = changes;
   for (const attempt of attempts) applyAttempt(session.state, attempt, now);
   session.readUntil = now;
   const isUnexplained = ({ attemptId, state }: AttemptRecord): boolean =>
     state === 'done' && taskOfAttempt(session.state, attemptId).result === undefined;
   if (!attempts.some(isUnexplained)) return;
   // Results are written before ends, so one is there: its write took longer than the clocks' skew.
-  const late = await deps.attempts.changes(space, epochMs(0));
-  for (const result of late.results) applyResult(session.state, result, now);
+  takeOutputs(session.state, await deps.attempts.changes(space, epochMs(0)), now);
 }
 
 function apply(deps: SchedulerDeps, session: Session, decisions: readonly Decision[], now: EpochMs): void {
@@ -173,9 +182,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     summarizedAt: epochMs(0),
     lastSummary: '',
   };
-  const { results, replicas } = await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0));
-  for (const result of results) applyResult(session.state, result, now);
-  for (const replica of replicas) applyReplica(session.state, replica);
+  takeOutputs(state, await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0)), now);
   let last: readonly Decision[] = [];
   for await (const entry of deps.decisions.read(jobId)) {
     last = (entry.decisions as readonly (Decision | { kind: 'refuse' })[]).filter(

@@ -170,3 +170,7 @@ export interface JobState {
 /** Whether an attempt occupies a slot. */
 export const isLive = (attempt: AttemptView): boolean =>
   attempt.state === 'launched' || attempt.state === 'running';
+
+/** Tasks of all stages of a job. */
+export const taskCountOf = ({ stages }: Pick<JobState, 'stages'>): number =>
+  stages.reduce((sum, { tasks }) => sum + tasks.length, 0);

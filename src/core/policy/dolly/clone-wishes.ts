@@ -6,7 +6,7 @@ import { type CloneAnswer, isAboutToStart, owedClones } from '../../model/stage-
 import { slotDemand } from '../owed-launches.ts';
 import { chargeOf } from './admission.ts';
 import { cloneCount, phaseClones } from './clone-count.ts';
-import type { JobState, StageClones, StageView } from '../../model/job-view.ts';
+import { type JobState, type StageClones, type StageView, taskCountOf } from '../../model/job-view.ts';
 
 /** What is known when a phase is about to start. */
 export interface CloneOutlook {
@@ -55,7 +55,7 @@ const copiesIn = ({ clones }: StageView): number =>
 
 /** What preemption asks beside: by the size of the whole job, so that a job never takes from itself. */
 const preempting = (state: JobState, tasks: number, copies: number): Partial<CloneRequest> => ({
-  jobTasks: state.stages.reduce((sum, stage) => sum + stage.tasks.length, 0),
+  jobTasks: taskCountOf(state),
   addedUnitSlots: chargeOf(tasks, copies, 'extra-copies'),
 });
 
