@@ -1,28 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { PolicyConfigInput } from '../../src/contracts/policy-config.ts';
-import { straggleWithCc } from '../../src/core/policy/dolly/clone-groups.ts';
-import { taskLevelStraggle } from '../../src/core/policy/dolly/straggle-probability.ts';
-import { completionMsOf } from '../../src/sim/metrics.ts';
 import type { JobOutcome } from '../../src/sim/outcome.ts';
 import type { ScenarioInput } from '../../src/sim/scenario.ts';
 import { simulate } from '../../src/sim/simulate.ts';
 import { atOnce, runOne, scenarioOf } from './scenarios.ts';
 
 const workMs = 10_000;
-/** Reports would say nothing here and cost most of the time. */
-const quiet = { everyMs: 3_600_000, tenths: false };
 const straggling = (probability: number) => ({ kind: 'mixture', probability, outlier: 8, usual: 1 }) as const;
-/** Room for all clones, and as many of them as `mostClones`, whatever the risk; they share their sources. */
-const always = (mostClones: number): PolicyConfigInput => ({
-  dolly: {
-    mostClones,
-    straggleRisk: 1e-9,
-    budgetShare: 1,
-    utilizationCeiling: 1,
-    assignment: 'cc',
-    otherwise: 'none',
-  },
-});
 
 const clonesOf = (job: JobOutcome): string[] =>
   job.attempts
@@ -233,69 +217,6 @@ describe('Dolly in the simulator', () => {
       expect(jobs).toHaveLength(45);
       expect(jobs.some((job) => clonesOf(job).length > 0)).toBe(true);
       expect(trace.some((line) => line.includes('preempt-clones'))).toBe(admission === 'preemption');
-    },
-  );
-});
-
-const jobsPerPoint = 400;
-
-/** Share of jobs of a scenario that take longer than their phases without stragglers. */
-async function shareOfStragglers(input: {
-  tasks: number;
-  clones: number;
-  p: number;
-  phases: number;
-}): Promise<number> {
-  const { tasks, clones, p, phases } = input;
-  const names = Array.from({ length: phases }, (_, phase) => `phase-${phase}`);
-  const { jobs } = await simulate(
-    scenarioOf({
-      name: JSON.stringify(input),
-      cluster: { nodes: [{ count: 1, slots: tasks * clones * 2 }] },
-      scheduler: atOnce,
-      reports: quiet,
-      jobs: [
-        {
-          policy: 'dolly',
-          policyConfig: always(clones),
-          arrivals: { kind: 'list', atMs: Array.from({ length: jobsPerPoint }, (_, job) => job * 200_000) },
-          stages: names.map((name, phase) => ({
-            name,
-            tasks,
-            workMs,
-            slowdown: straggling(p),
-            upstream: names.slice(Math.max(0, phase - 1), phase),
-          })),
-        },
-      ],
-    }),
-    { seed: 'monte carlo' },
-  );
-  expect(new Set(jobs.map(({ attempts }) => attempts.length))).toEqual(new Set([tasks * clones * phases]));
-  return jobs.filter((job) => completionMsOf(job) > phases * workMs).length / jobs.length;
-}
-
-/** Four standard errors, and one event. */
-function expectAgrees(formula: number, observed: number): void {
-  const error = Math.sqrt((formula * (1 - formula)) / jobsPerPoint);
-  expect(Math.abs(formula - observed)).toBeLessThanOrEqual(4 * error + 1 / jobsPerPoint);
-}
-
-describe('the closed forms agree with simulated jobs', () => {
-  const grid = [1, 3, 10].flatMap((tasks) =>
-    [1, 2, 3].flatMap((clones) => [0.05, 0.1, 0.3].map((p) => ({ tasks, clones, p }))),
-  );
-
-  it.each(grid)('of one phase: $tasks tasks, $clones clones, p = $p', async ({ tasks, clones, p }) => {
-    const observed = await shareOfStragglers({ tasks, clones, p, phases: 1 });
-    expectAgrees(taskLevelStraggle({ tasks, clones, stragglerProbability: p }), observed);
-  });
-
-  it.each(grid)(
-    'of two phases that share sources: $tasks tasks, $clones clones, p = $p',
-    async ({ tasks, clones, p }) => {
-      const observed = await shareOfStragglers({ tasks, clones, p, phases: 2 });
-      expectAgrees(straggleWithCc({ tasks, clones, stragglerProbability: p }), observed);
     },
   );
 });
