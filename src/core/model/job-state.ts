@@ -198,6 +198,14 @@ function measureWinner(state: JobState, task: TaskView): void {
   recordFinish(stageAt(state, task.stage).statistics, state.nodes, task, winner);
 }
 
+/**
+ * Counts a failed attempt against its task, unless it is a clone: those run beside the original, so that what strikes
+ * all copies at once would leave a task no retry. They are as few as the stage's clones.
+ */
+function countFailure(task: TaskView, { reason }: AttemptView): void {
+  if (reason !== 'clone') task.failures += 1;
+}
+
 const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
 const isFatal = (failure: Failure): boolean =>
   failure.cause === 'bad-record' || failure.cause === 'bad-input';
@@ -227,7 +235,7 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
   } satisfies Partial<AttemptView>);
   measure(state, task, { attempt, before, now });
   if ((record.state === 'failed' || record.state === 'lost') && before !== 'failed' && before !== 'lost') {
-    task.failures += 1;
+    countFailure(task, attempt);
   }
   if (record.failure !== undefined && isFatal(record.failure) && task.result === undefined) {
     state.fatal ??= {
@@ -286,7 +294,7 @@ export function loseAttempt(state: JobState, id: AttemptId, now: EpochMs): void 
   attempt.cancelOrdered = true;
   attempt.endedAt = now;
   const task = taskOfAttempt(state, id);
-  task.failures += 1;
+  countFailure(task, attempt);
   settle(state, task, attempt);
 }
 

@@ -130,6 +130,22 @@ describe('decideTick', () => {
     ]);
   });
 
+  it('counts no clone that failed against its task, which is tried again as often as any', () => {
+    tick(0);
+    for (const number of [1, 2, 3]) addAttempt(state, attempt(`map/0/${number}`), 'clone', at(0));
+    for (const number of [0, 1, 2, 3])
+      applyAttempt(
+        state,
+        attemptRecord(`map/0/${number}`, 'failed', 10, { failure: failure('storage') }),
+        at(10),
+      );
+    const decided = tick(500);
+    expect(decided.outcome).toEqual({ kind: 'continue' });
+    expect(launched(decided)).toEqual(['map/0/4 retry']);
+    tick(10_000); // Lost, as are the two that are left.
+    expect(state.stages[0]?.tasks[0]).toMatchObject({ failures: 2 });
+  });
+
   it('fails at once for what a second attempt would meet again', () => {
     tick(0);
     applyAttempt(
