@@ -31,7 +31,8 @@ export interface AttemptStore {
   report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder>;
   /**
    * By the worker: `won` if this result is the first of its task (or this very attempt's). Else `lost`, or where
-   * `keep` is said `kept`: it is recorded as a replica, once per attempt however often this is called.
+   * `keep` is said `kept`: it is recorded as a replica, once per attempt however often this is called. An attempt
+   * that was told to stop or given up before is never kept: its job may have ended and been cleaned up.
    */
   commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'>;
   /** By the worker, last: running becomes `done`, `failed` or `cancelled`. No effect if it ended before. */

@@ -27,6 +27,8 @@ interface JobLedger {
   readonly states: Map<AttemptId, AttemptState>;
   readonly winners: Map<TaskId, AttemptId>;
   readonly kept: Set<AttemptId>;
+  /** Told to stop, or given up: of these nothing more is kept. */
+  readonly stopped: Set<AttemptId>;
 }
 
 /**
@@ -55,12 +57,15 @@ export class ObservedStore implements AttemptStore {
 
   async orderCancel(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
     await this.inner.orderCancel(space, attemptId, now);
+    this.ledgerOf(space.jobId).stopped.add(attemptId);
     await this.watcher.onStopOrdered(space.jobId, attemptId);
   }
 
   async markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
     await this.inner.markLost(space, attemptId, now);
-    const before = this.ledgerOf(space.jobId).states.get(attemptId);
+    const { states, stopped } = this.ledgerOf(space.jobId);
+    stopped.add(attemptId);
+    const before = states.get(attemptId);
     if (before === 'launched' || before === 'running') this.step(space.jobId, attemptId, 'lost');
     await this.watcher.onStopOrdered(space.jobId, attemptId);
   }
@@ -83,10 +88,11 @@ export class ObservedStore implements AttemptStore {
 
   async commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
     const outcome = await this.inner.commit(space, result, keep);
-    const { winners, kept } = this.ledgerOf(space.jobId);
+    const { winners, kept, stopped } = this.ledgerOf(space.jobId);
     const winner = winners.get(result.taskId);
     const isFirst = winner === undefined || winner === result.attemptId;
-    const expected = isFirst ? 'won' : keep === undefined ? 'lost' : 'kept';
+    const mayKeep = kept.has(result.attemptId) || !stopped.has(result.attemptId);
+    const expected = isFirst ? 'won' : keep !== undefined && mayKeep ? 'kept' : 'lost';
     invariant(outcome === expected, 'a task has two results or none', {
       attemptId: result.attemptId,
       winner,
@@ -152,7 +158,7 @@ export class ObservedStore implements AttemptStore {
   private ledgerOf(jobId: JobId): JobLedger {
     const there = this.jobs.get(jobId);
     if (there !== undefined) return there;
-    const ledger: JobLedger = { states: new Map(), winners: new Map(), kept: new Set() };
+    const ledger: JobLedger = { states: new Map(), winners: new Map(), kept: new Set(), stopped: new Set() };
     this.jobs.set(jobId, ledger);
     return ledger;
   }

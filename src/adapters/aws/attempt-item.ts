@@ -81,7 +81,7 @@ export const resultKey = (space: TaskSpace, taskId: TaskId): ItemKey => ({
 });
 
 /** Where the replica that an attempt has left lies: in the shard of its task, beside the task's result. */
-const replicaKey = (space: TaskSpace, { taskId, attemptId: id }: TaskResult): ItemKey => ({
+export const replicaKey = (space: TaskSpace, { taskId, attemptId: id }: TaskResult): ItemKey => ({
   pk: shardKey(space, shardOf(space, taskId)),
   sk: `${REPLICA}${id}`,
 });

@@ -9,6 +9,7 @@ import {
   decodeShardItem,
   encodeReplica,
   encodeResult,
+  replicaKey,
   resultKey,
   shardKey,
 } from './attempt-item.ts';
@@ -96,6 +97,11 @@ export class DynamoAttemptStore implements AttemptStore {
     const first = await this.table.get(resultKey(space, result.taskId));
     if (first?.attemptId === result.attemptId) return 'won';
     if (keep === undefined) return 'lost';
+    const attempt = await this.table.get(attemptKey(space, result.attemptId));
+    if (attempt?.order === 'cancel') {
+      // What an earlier call has recorded stays kept, since readers may have been sent there.
+      return (await this.table.get(replicaKey(space, result))) === undefined ? 'lost' : 'kept';
+    }
     // Refused where it is there from an earlier call, which comes to the same.
     await this.table.putNew(encodeReplica(space, result));
     return 'kept';

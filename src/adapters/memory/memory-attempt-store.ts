@@ -89,14 +89,15 @@ export class MemoryAttemptStore implements AttemptStore {
   }
 
   commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
-    const { results, commits, replicas } = this.tasksOf(space);
+    const { attempts, results, commits, replicas } = this.tasksOf(space);
     const first = results.get(result.taskId);
     if (first?.attemptId === result.attemptId) return Promise.resolve('won');
     const copy = structuredClone(result);
     if (first !== undefined) {
       if (keep === undefined) return Promise.resolve('lost');
-      if (!replicas.some(({ attemptId }) => attemptId === result.attemptId))
-        insertByTime(replicas, copy, ({ committedAt }) => committedAt);
+      if (replicas.some(({ attemptId }) => attemptId === result.attemptId)) return Promise.resolve('kept');
+      if (attempts.get(result.attemptId)?.order === 'cancel') return Promise.resolve('lost');
+      insertByTime(replicas, copy, ({ committedAt }) => committedAt);
       return Promise.resolve('kept');
     }
     results.set(result.taskId, copy);

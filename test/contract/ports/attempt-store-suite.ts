@@ -292,6 +292,34 @@ function describeReplicas(make: () => AttemptStore | Promise<AttemptStore>): voi
     expect((await store.changes(space, START)).results).toEqual([output(0, 1)]);
   });
 
+  it('keeps nothing of attempts that were told to stop or given up: nobody would remove it', async () => {
+    const store = await make();
+    const space = freshSpace();
+    const running = async (number: number): Promise<void> => {
+      await store.create(space, attempt(3, number), at(1));
+      await store.claim(space, attempt(3, number), PLACE, at(2));
+    };
+    for (const number of [1, 2, 3]) await running(number);
+    await store.orderCancel(space, attempt(3, 1), at(3));
+    await store.markLost(space, attempt(3, 2), at(3));
+    await store.commit(space, output(0, 4));
+    expect(await store.commit(space, output(1, 5), 'replica')).toBe('lost');
+    expect(await store.commit(space, output(2, 5), 'replica')).toBe('lost');
+    expect(await store.commit(space, output(3, 5), 'replica')).toBe('kept');
+    expect((await store.changes(space, START)).replicas).toEqual([output(3, 5)]);
+  });
+
+  it('lets one that was given up win all the same, and keeps what was kept before the order', async () => {
+    const store = await make();
+    const space = freshSpace();
+    for (const number of [0, 1]) await store.create(space, attempt(3, number), at(1));
+    await store.markLost(space, attempt(3, 0), at(2));
+    expect(await store.commit(space, output(0, 3), 'replica')).toBe('won');
+    expect(await store.commit(space, output(1, 4), 'replica')).toBe('kept');
+    await store.orderCancel(space, attempt(3, 1), at(5));
+    expect(await store.commit(space, output(1, 4), 'replica')).toBe('kept');
+  });
+
   it('reads replicas by the time of their commit, and by job', async () => {
     const store = await make();
     const space = freshSpace();
