@@ -56,7 +56,7 @@ export function createJobState(
       nextFirst: 0,
       unstarted: 0,
       retryable: new Set(),
-      replicas: 0,
+      replicated: [],
     };
   });
   return { stages, live: new Set(), attempts: new Map(), launchOrder, nodes: new Map(), justDone: [] };
@@ -282,8 +282,9 @@ export function applyReplica(state: JobState, { attemptId, partitions }: TaskRes
     sameList(partitions?.lengths, result.partitions?.lengths) &&
     sameList(partitions?.crcs, result.partitions?.crcs);
   if (!isSame) return;
+  const { replicated } = stageAt(state, task.stage);
+  replicated[task.replicas.length] = (replicated[task.replicas.length] ?? 0) + 1;
   task.replicas.push(attempt);
-  stageAt(state, task.stage).replicas += 1;
 }
 
 /** Gives an attempt up. */

@@ -141,8 +141,8 @@ export interface StageView {
   readonly retryable: Set<TaskView>;
   /** How it is cloned; absent where it is not. */
   clones?: StageClones;
-  /** Replicas of all its tasks together. */
-  replicas: number;
+  /** How many of its tasks have more than k replicas, by k; as long as the most that any task has. */
+  readonly replicated: number[];
   openedAt?: EpochMs;
   doneAt?: EpochMs;
 }

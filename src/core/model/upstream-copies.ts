@@ -31,22 +31,44 @@ const mayFollow = (attempt: AttemptView): boolean => isLive(attempt) && !attempt
 export const sourceTasks = (state: JobState, task: TaskView): readonly TaskView[] =>
   sourcesOf(state, task).flatMap(({ producer, from, to }) => producer.tasks.slice(from, to));
 
-const least = (state: JobState, task: TaskView, countOf: (upstream: TaskView) => number): number =>
-  sourceTasks(state, task).reduce((count, upstream) => Math.min(count, countOf(upstream)), Infinity);
+const leastOf = (counts: readonly number[]): number => counts.reduce((a, b) => Math.min(a, b), Infinity);
 
-/** Copies of that upstream output of a task that has the fewest. Infinite where it reads no stage. */
-export function leastCopies(state: JobState, task: TaskView): number {
-  const sources = sourcesOf(state, task);
-  // Stages without replicas are not looked through: that would cost their tasks times those that read them.
-  if (sources.some(({ producer }) => producer.replicas === 0)) return 1;
-  return least(state, task, (upstream) => copiesOf(upstream).length);
+/** Copies of that output among some that has the fewest; of a whole stage by its counts, whatever its size. */
+function leastAmong({ producer: { tasks, replicated }, from, to }: Sources): number {
+  if (replicated.length === 0) return 1;
+  if (to - from < tasks.length) return leastOf(tasks.slice(from, to).map((each) => copiesOf(each).length));
+  const ofAll = replicated.findIndex((count) => count < tasks.length);
+  return 1 + (ofAll < 0 ? replicated.length : ofAll);
 }
 
-/** As `leastCopies`, of those upstream outputs of which a further copy may yet come. Infinite where none is. */
-export const leastAwaitedCopies = (state: JobState, task: TaskView): number =>
-  least(state, task, (upstream) =>
-    upstream.attempts.some(mayFollow) ? copiesOf(upstream).length : Infinity,
-  );
+/**
+ * Copies of that upstream output of a task that has the fewest, where all of them have a result. Infinite where it
+ * reads no stage.
+ */
+export const leastCopies = (state: JobState, task: TaskView): number =>
+  leastOf(sourcesOf(state, task).map(leastAmong));
+
+/** Copies that a task's upstream outputs have at least, of those that may yet get another; infinite of none. */
+export type AwaitedCopies = (task: TaskView) => number;
+
+/** Counts awaited copies as they are now. Sources that several tasks share are looked through once. */
+export function awaitedCopies(state: JobState): AwaitedCopies {
+  const known = new Map<string, number>();
+  const among = ({ producer, from, to }: Sources): number => {
+    const key = `${producer.index}/${from}/${to}`;
+    const count =
+      known.get(key) ??
+      leastOf(
+        producer.tasks
+          .slice(from, to)
+          .filter(({ attempts }) => attempts.some(mayFollow))
+          .map((upstream) => copiesOf(upstream).length),
+      );
+    known.set(key, count);
+    return count;
+  };
+  return (task) => leastOf(sourcesOf(state, task).map(among));
+}
 
 /** Copies that an attempt reads in place of winners' outputs: by stage and task, the number of the attempt. */
 export type NamedCopies = Readonly<Record<string, Readonly<Record<string, number>>>>;
@@ -62,7 +84,7 @@ export function copiesToRead(state: JobState, task: TaskView, number: number): N
   if (number === 0) return undefined;
   const named: Record<string, Record<string, number>> = {};
   for (const { producer, from, to } of sourcesOf(state, task)) {
-    if (producer.replicas === 0) continue;
+    if (producer.replicated.length === 0) continue;
     const ofStage: Record<string, number> = {};
     for (const upstream of producer.tasks.slice(from, to)) {
       const copies = copiesOf(upstream);

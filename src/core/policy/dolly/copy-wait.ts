@@ -1,11 +1,19 @@
 import type { EpochMs } from '../../../contracts/units.ts';
 import { clonedTasks, isAboutToStart, owedCopies } from '../../model/stage-clones.ts';
-import { leastAwaitedCopies } from '../../model/upstream-copies.ts';
+import type { AwaitedCopies } from '../../model/upstream-copies.ts';
 import type { JobState, StageClones, StageView, TaskView } from '../../model/job-view.ts';
 
 /** Whether ω has passed since a stage opened. */
 const isWaitOver = ({ openedAt }: StageView, { waitMs = 0 }: StageClones, now: EpochMs): boolean =>
   openedAt === undefined || now - openedAt >= waitMs;
+
+/** A cloned stage at one time, and the copies that its tasks wait for. */
+export interface CopyWait {
+  readonly stage: StageView;
+  readonly clones: StageClones;
+  readonly now: EpochMs;
+  readonly awaited: AwaitedCopies;
+}
 
 /**
  * How many copies of a task, the original included, may run now: those for which each upstream output that it reads
@@ -13,13 +21,9 @@ const isWaitOver = ({ openedAt }: StageView, { waitMs = 0 }: StageClones, now: E
  *
  * Source: Dolly §4.4: a downstream clone waits for ω to get an exclusive copy, and then reads with contention.
  */
-export function readyCopies(
-  state: JobState,
-  task: TaskView,
-  { stage, clones, now }: { readonly stage: StageView; readonly clones: StageClones; readonly now: EpochMs },
-): number {
+export function readyCopies(task: TaskView, { stage, clones, now, awaited }: CopyWait): number {
   if (isWaitOver(stage, clones, now)) return clones.copies;
-  return Math.max(1, Math.min(clones.copies, leastAwaitedCopies(state, task)));
+  return Math.max(1, Math.min(clones.copies, awaited(task)));
 }
 
 /** Whether clones of a stage are to be launched that may yet get upstream copies of their own. */

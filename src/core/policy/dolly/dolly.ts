@@ -1,4 +1,5 @@
 import { clonedTasks, owedCopies } from '../../model/stage-clones.ts';
+import { awaitedCopies } from '../../model/upstream-copies.ts';
 import { late } from '../late/late.ts';
 import { mantri } from '../mantri/mantri.ts';
 import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
@@ -13,11 +14,12 @@ const launchOrder: LaunchOrder = 'largest-first';
 function clonesOf(place: number, clones: StageClones, { state, now }: PolicyView): readonly Proposal[] {
   const stage = state.stages[place];
   if (stage?.state !== 'open') return [];
+  const wait = { stage, clones, now, awaited: awaitedCopies(state) };
   return clonedTasks(stage, clones).flatMap((task): readonly Proposal[] => {
     if (owedCopies(task, clones) === 0) return [];
     const proposal = { task, gainMs: firstOfAll };
     const facts = { copies: clones.copies };
-    const copies = readyCopies(state, task, { stage, clones, now });
+    const copies = readyCopies(task, wait);
     if (copies > Math.max(1, task.attempts.length)) return [{ kind: 'clone', copies, facts, ...proposal }];
     const waiting = { ...facts, waitMs: clones.waitMs ?? 0 };
     return [{ kind: 'decline', reason: 'awaiting-copy', facts: waiting, ...proposal }];

@@ -3,6 +3,7 @@ import { defaultPolicyConfig } from '../../../../../src/contracts/policy-config.
 import { durationMs, epochMs } from '../../../../../src/contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../../../../../src/core/decide-tick.ts';
 import {
+  addAttempt,
   applyAttempt,
   applyReplica,
   applyResult,
@@ -12,7 +13,7 @@ import {
 import type { JobState, StageShape } from '../../../../../src/core/model/job-view.ts';
 import type { CloneAnswer } from '../../../../../src/core/model/stage-clones.ts';
 import type { TickConfig } from '../../../../../src/core/model/tick-config.ts';
-import { copiesToRead } from '../../../../../src/core/model/upstream-copies.ts';
+import { copiesToRead, leastCopies } from '../../../../../src/core/model/upstream-copies.ts';
 import { createRng } from '../../../../../src/lib/rng.ts';
 import { attempt, attemptRecord, resultOf, tickConfig } from '../../../../support/job-states.ts';
 
@@ -153,7 +154,7 @@ describe('delay assignment', () => {
     kept('map/1/0', 300);
     kept('map/1/0', 300);
     expect(state.stages[0]?.tasks[1]?.replicas).toEqual([0]);
-    expect(state.stages[0]?.replicas).toBe(1);
+    expect(state.stages[0]?.replicated).toEqual([1]);
   });
 
   it('has a task that is launched again read another copy', () => {
@@ -165,6 +166,32 @@ describe('delay assignment', () => {
     expect(copiesToRead(state, task, 2)).toBeUndefined();
     expect(copiesToRead(state, task, 3)).toEqual({ map: { '0': 1 } });
   });
+});
+
+describe('the copies that a task may count on', () => {
+  const counts = (): (number | undefined)[] =>
+    (state.stages[1]?.tasks ?? []).map((task) => leastCopies(state, task));
+
+  it.each([
+    { pattern: 'all-to-all', one: [1, 1], both: [2, 2], third: [2, 2], all: [3, 3] },
+    { pattern: 'one-to-one', one: [2, 1], both: [2, 2], third: [2, 3], all: [3, 3] },
+  ] as const)(
+    'are those of the output that has the fewest: $pattern',
+    ({ pattern, one, both, third, all }) => {
+      begin({ patterns: [pattern] });
+      for (const id of ['map/0/2', 'map/1/2']) addAttempt(state, attempt(id), 'clone', epochMs(1));
+      openReduces();
+      expect(counts()).toEqual([1, 1]);
+      kept('map/0/1', 300);
+      expect(counts()).toEqual(one);
+      kept('map/1/0', 301);
+      expect(counts()).toEqual(both);
+      kept('map/1/2', 302);
+      expect(counts()).toEqual(third);
+      kept('map/0/2', 303);
+      expect(counts()).toEqual(all);
+    },
+  );
 });
 
 describe('one-to-one', () => {
