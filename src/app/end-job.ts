@@ -36,9 +36,10 @@ export async function unpublish(objects: ObjectStore, job: JobRecord): Promise<v
 }
 
 /**
- * Removes what a job leaves besides its output and its records: intermediate data, plans, uploads that nobody
- * completed, its slots. May be repeated. What a worker writes after this is removed by the worker itself when it
- * learns that its job has ended, and by the bucket's lifecycle rule where even that fails.
+ * Removes what a job leaves besides its output and its records: uploads that nobody completed, its slots, and last
+ * intermediate data and plans, so that where these are gone all is. May be repeated. What a worker writes after this
+ * is removed by the worker itself when it learns that its job has ended, and by the bucket's lifecycle rule where even
+ * that fails.
  */
 export async function cleanUp(
   deps: { readonly objects: ObjectStore; readonly ledger: CapacityLedger; readonly dataBucket: string },
@@ -48,6 +49,6 @@ export async function cleanUp(
   const output = parseUri(job.output);
   if (output !== undefined) await abortUploads(deps.objects, output);
   await abortUploads(deps.objects, intermediate);
-  await removePrefix(deps.objects, intermediate);
   await deps.ledger.release(job.jobId satisfies JobId);
+  await removePrefix(deps.objects, intermediate);
 }

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { JobId } from '../contracts/ids.ts';
+import { jobPrefix } from '../contracts/keys.ts';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -88,16 +90,46 @@ async function runOnStack(
 ): Promise<Pick<RunOutcome, 'job' | 'output'>> {
   const store = deps.storeOf(stack);
   const client = deps.clientOf(stack);
-  const sets = request.job.sets.map((files) => planStaging(dataBucketOf(stack), files));
+  const bucket = dataBucketOf(stack);
+  const sets = request.job.sets.map((files) => planStaging(bucket, files));
   try {
     for (const set of sets) await uploadStaged(store, set, signal);
     signal.throwIfAborted();
     const job = await submitAndWatch(request, client, sets, deps.console, signal);
-    if (job.state !== 'succeeded') return { job: inLocalWords(job, sets), output: [] };
-    return { job, output: await downloadOutput(store, job, request.outputDir, signal) };
+    const output =
+      job.state === 'succeeded' ? await downloadOutput(store, job, request.outputDir, signal) : [];
+    // The output is home: what is left behind is no reason to fail.
+    if (isKept) await awaitCleanUp(store, bucket, job.jobId, signal).catch(() => undefined);
+    return { job: inLocalWords(job, sets), output };
   } finally {
     // Data that go with the state directory need no removal of their own.
     if (isKept) for (const set of sets) await removeStaged(store, set).catch(() => undefined);
+  }
+}
+
+/** More than Finish waits at most for copies that lost, with the heartbeats of an embedded stack. */
+const cleanUpLimitMs = 15_000;
+const cleanUpPollMs = 100;
+
+/**
+ * Waits until a job that has ended has removed its intermediate data, which comes last: a stack that is stopped before
+ * would leave them in the state directory, and its slots taken. Not for ever, and not where the signal fires. Throws what
+ * the store throws.
+ */
+async function awaitCleanUp(
+  store: ObjectStore,
+  bucket: string,
+  jobId: JobId,
+  signal: AbortSignal,
+): Promise<void> {
+  const limit = performance.now() + cleanUpLimitMs;
+  while (!signal.aborted && performance.now() < limit) {
+    const { done } = await store
+      .list({ bucket, key: jobPrefix(jobId) })
+      [Symbol.asyncIterator]()
+      .next();
+    if (done === true) return;
+    await delay(cleanUpPollMs);
   }
 }
 

@@ -288,6 +288,27 @@ describe('outrider run', () => {
     expect(await readdir(join(cwd, 'state'))).toEqual([]);
   });
 
+  it('keeps the stack until the job has removed its data where these would stay, and else does not wait', async () => {
+    const key = 'jobs/wordcount-0123456789ab/plan.json';
+    const run = async (changes: Partial<RunOptions>): Promise<readonly string[]> => {
+      const { cwd, store, deps, log } = await fakeStack([succeeded]);
+      await writeInputs(cwd);
+      await publish(store);
+      await store.write({ bucket, key }, Buffer.from('{}'));
+      const list = store.list.bind(store);
+      store.list = (ref) => {
+        log.push(`list ${ref.key}`);
+        if (log.length === 3) void store.remove(bucket, [key]);
+        return list(ref);
+      };
+      expect(await runCommand('wordcount', options(changes), deps, never)).toBe(0);
+      return log;
+    };
+    const looked = 'list jobs/wordcount-0123456789ab/';
+    expect(await run({ stateDir: 'state' })).toEqual(['start', looked, looked, 'stop']);
+    expect(await run({})).toEqual(['start', 'stop']);
+  });
+
   it('shows changes as plain lines where there is no terminal, and a table at the end', async () => {
     const { cwd, store, deps, written } = await fakeStack([
       { state: 'running', stages: [stageSummary()] },
