@@ -23,7 +23,7 @@ export interface CopyWait {
  */
 export function readyCopies(task: TaskView, { stage, clones, now, awaited }: CopyWait): number {
   if (isWaitOver(stage, clones, now)) return clones.copies;
-  return Math.max(1, Math.min(clones.copies, awaited(task)));
+  return Math.min(clones.copies, awaited(task));
 }
 
 /** Whether clones of a stage are to be launched that may yet get upstream copies of their own. */

@@ -146,6 +146,30 @@ describe('delay assignment', () => {
     expect(told(tick(201))).toEqual(['cancel map/0/1', 'cancel map/1/0']);
   });
 
+  it('cancels late copies at once in a stage that no other reads', () => {
+    openReduces();
+    tick(700);
+    for (const id of ['reduce/0/0', 'reduce/0/1'])
+      applyAttempt(state, attemptRecord(id, 'running', 701), epochMs(701));
+    done('reduce/0/0', 800);
+    expect(told(tick(800))).toEqual(['cancel reduce/0/1']);
+  });
+
+  it('keeps late copies no longer than ω for a stage that cannot open yet', () => {
+    state = createJobState([
+      { name: 'map', tasks: 1, upstream: [], sourceBytes: [10] },
+      { name: 'slow', tasks: 1, upstream: [], sourceBytes: [10] },
+      { name: 'join', tasks: 1, upstream: [0, 1], sourceBytes: [] },
+    ]);
+    tick(0);
+    tick(0, [twice(0, 1)]);
+    for (const id of ['map/0/0', 'map/0/1']) applyAttempt(state, attemptRecord(id, 'running', 1), epochMs(1));
+    done('map/0/0', 100);
+    expect(told(tick(100))).toEqual([]);
+    expect(told(tick(599))).toEqual([]);
+    expect(told(tick(600))).toEqual(['cancel map/0/1']);
+  });
+
   it('takes no copy for a replica whose bytes differ from the winner’s', () => {
     openReduces();
     applyAttempt(state, attemptRecord('map/0/1', 'done', 300), epochMs(300));
