@@ -33,8 +33,9 @@ import {
   type CloneTick,
   releaseEndedClones,
 } from './admit-clones.ts';
-import { keepAssignments, logClones } from './clone-statistics.ts';
+import { keepAssignments } from './clone-statistics.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
+import { logClones } from './log-clones.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps } from './perform-decisions.ts';
 import { findJob } from './query-jobs.ts';

@@ -113,8 +113,32 @@ describe('a job that clones', () => {
     });
   });
 
+  it('writes the ledger only where that lowers the charge', async () => {
+    const lowered: boolean[] = [];
+    const charged = async (): Promise<number> => (await system.ledger.view()).cloneSlots;
+    const ledger: CapacityLedger = {
+      ...dyingAt('releaseClones', 'after'),
+      admitClones: (...args) => system.ledger.admitClones(...args),
+      releaseClones: async (...args) => {
+        const before = await charged();
+        await system.ledger.releaseClones(...args);
+        lowered.push((await charged()) < before);
+      },
+    };
+    expect(await schedule(withSlots(160, ledger))).toEqual({ jobId, outcome: 'finish' });
+    expect(lowered.length).toBeGreaterThan(0);
+    expect(new Set(lowered)).toEqual(new Set([true]));
+  });
+
+  it('tells people what was cloned', async () => {
+    const told = (): string[] => system.logged.filter((event) => event.includes('clone'));
+    await schedule(withSlots(160));
+    expect(told()).toEqual(['cloned', 'cloned']);
+  });
+
   it('runs without clones where the budget is one slot short, and says so', async () => {
     await schedule(withSlots(159));
+    expect(system.logged.filter((event) => event.includes('clone'))).toEqual(['not-cloned']);
     expect(system.launches.toSorted()).toEqual([...maps, ...reduces].map((task) => `${task}/0`));
     expect((await logged()).filter(({ kind }) => kind === 'refuse')).toEqual([
       {
