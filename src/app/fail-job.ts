@@ -8,8 +8,8 @@ import { stopAttempts } from './stop-attempts.ts';
 
 /**
  * Ends a job that cannot end well: stops its attempts, records the error, removes what it left, also parts of its
- * output that were published before. A job whose
- * cancellation was asked for ends as `cancelled`. May be repeated; a job that has ended keeps its end.
+ * output that were published before. A job whose cancellation was asked for ends as `cancelled`. May be repeated; a
+ * job that has ended keeps its end.
  */
 export async function failJob(
   deps: FinishDeps,

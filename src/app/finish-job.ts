@@ -127,7 +127,7 @@ export async function finishJob(
 
 /**
  * Waits for the copies that lost, and counts how often copies of the job have straggled: only now is known how far
- * those were that nobody waited for, and most stragglers are among them.
+ * those were that nobody waited for, and most stragglers are among them. Counts them again where it is repeated.
  */
 export async function settleAttempts(
   deps: Pick<FinishDeps, 'attempts' | 'clock' | 'stragglers'>,

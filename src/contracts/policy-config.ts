@@ -126,7 +126,7 @@ const dolly = z.strictObject({
   admission: z.enum(['all-or-nothing', 'partial', 'first-come', 'preemption']).default('all-or-nothing'),
   /**
    * Which upstream copies the clones of a task read: delay assignment, where they wait for copies of their own up to
-   * ω; the first copies at once (contention cloning); or only copies of their own (contention avoidance).
+   * ω; those that are there, at once (contention cloning); or only copies of their own (contention avoidance).
    */
   assignment: z.enum(['delay', 'cc', 'cac']).default('delay'),
   /** ω of delay assignment; without it, it is learnt from earlier jobs of the same size. */

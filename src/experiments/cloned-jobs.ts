@@ -11,8 +11,8 @@ const stragglerFactor = 8;
 const apartMs = 4 * stragglerFactor * workMs;
 
 /**
- * How copies are made and read: whole jobs or tasks of one phase, and two phases all-to-all where clones read the
- * first copy (CC) or copies of their own (CAC).
+ * How copies are made and read: whole jobs or tasks of one phase, and two phases all-to-all where clones begin at
+ * once (CC) or wait for copies of their own (CAC).
  */
 export const cloneSchemes = ['job', 'task', 'CAC', 'CC'] as const;
 export type CloneScheme = (typeof cloneSchemes)[number];
