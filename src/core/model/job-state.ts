@@ -76,17 +76,21 @@ export function taskAt(state: JobState, stage: number, index: number): TaskView 
   return task;
 }
 
-/** Opens a stage whose inputs are complete. `inputBytes[i]` is what task i reads from stages. */
+/**
+ * Opens a stage whose inputs are complete; a second time (replay of the log) has no effect. `inputBytes[i]` is what
+ * task i reads from stages. Who takes a job over knows results before the log: a stage that is done stays so.
+ */
 export function openStage(state: JobState, index: number, inputBytes: readonly number[], now: EpochMs): void {
   const stage = stageAt(state, index);
-  if (stage.state !== 'waiting') return;
-  stage.state = 'open';
+  if (stage.openedAt !== undefined) return;
+  if (stage.state === 'waiting') stage.state = 'open';
   stage.openedAt = now;
   for (const task of stage.tasks) task.inputBytes += inputBytes[task.index] ?? 0;
   const bySize = state.launchOrder === 'largest-first';
   stage.order = stage.tasks
     .toSorted((a, b) => (bySize ? b.inputBytes - a.inputBytes : 0) || a.index - b.index)
     .map((task) => task.index);
+  if (stage.state === 'done') return;
   stage.unstarted = stage.tasks.filter((task) => task.attempts.length === 0).length;
 }
 

@@ -5,10 +5,13 @@ import {
   addAttempt,
   applyAttempt,
   applyResult,
+  cloneStage,
   createJobState,
   openStage,
+  stageAt,
   withdrawAttempt,
 } from '../../../src/core/model/job-state.ts';
+import { chargeLeft } from '../../../src/core/model/stage-clones.ts';
 import { slotDemand } from '../../../src/core/policy/owed-launches.ts';
 import { createRng } from '../../../src/lib/rng.ts';
 import { attempt, attemptRecord, failure, resultOf, tickConfig } from '../../support/job-states.ts';
@@ -215,6 +218,22 @@ describe('decideTick', () => {
     const decided = tick(1, 10, { config: { ...tickConfig, decisionsPerTick: 2 } });
     expect(launched(decided)).toEqual(['map/1/0 first', 'map/2/0 first']);
     expect(decided.refusals).toEqual([{ kind: 'refuse', taskId: 'map/0', reason: 'tick-full' }]);
+  });
+
+  it('opens a stage as it was where its results are known before, as they are to who takes a job over', () => {
+    state = createJobState(shapes);
+    for (const task of [0, 1, 2]) applyResult(state, resultOf(`map/${task}/0`, 50), at(90));
+    openStage(state, 0, [1, 0, 0], at(7));
+    openStage(state, 0, [1, 0, 0], at(8));
+    cloneStage(state, 0, { copies: 2, tasks: 2 });
+    for (const id of ['map/1/0', 'map/1/1', 'map/2/0', 'map/0/0'])
+      addAttempt(state, attempt(id), id.endsWith('1') ? 'clone' : 'first', at(7));
+    const map = stageAt(state, 0);
+    expect(map).toMatchObject({ state: 'done', openedAt: 7, order: [1, 2, 0], unstarted: 0 });
+    expect(map.tasks[0]?.inputBytes).toBe(21);
+    // Copies of the largest two that work on are charged yet.
+    expect(chargeLeft(map, 'all-copies')).toBe(3);
+    expect(slotDemand(state)).toBe(4);
   });
 
   it('takes news in any order and any number of times', () => {
