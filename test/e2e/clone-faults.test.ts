@@ -188,12 +188,20 @@ describe('a cloned job whose attempts never write the same twice', () => {
   it.each(['lambda', 'fargate'] as const)(
     'reads one copy of each output, whichever %s workers die',
     async (kind) => {
-      const spec = twice(`marked-${kind}`, { first: `${lingering} ${marking}`, waitMs: 1_500 }, kind);
+      const waitMs = 1_500;
+      const spec = twice(
+        `marked-${kind}`,
+        { first: `${lingering} ${marking}`, second: `${lingering} cat`, waitMs },
+        kind,
+      );
       const jobId = await system.submit(spec);
       const killed = await killWorkers(jobId, 2, createRng(`kill ${kind}`));
       const { output } = await expectExactly(jobId);
       expect(killed).toBeGreaterThan(0);
       expect(marksByFile(output)).toEqual(files.map(() => 1));
+      // A clone that was sent to a copy that differs would find its checksum wrong.
+      const { attempts } = await system.outcomes(jobId);
+      expect(attempts.flatMap(({ failure }) => failure ?? [])).toEqual([]);
     },
   );
 });
