@@ -3,6 +3,7 @@ import type { JobId } from '../../../src/contracts/ids.ts';
 import { createRng, type Rng } from '../../../src/lib/rng.ts';
 import type { CapacityLedger, CapacityView } from '../../../src/ports/capacity-ledger.ts';
 import { at, freshJobId, seconds } from './builders.ts';
+import { watched } from '../../support/watching.ts';
 
 const total = 200;
 /** β = 10 %, τ = 80 %. */
@@ -163,19 +164,15 @@ export function describeCloneAdmission(
     it('neither overspends nor leaks, whatever fifty schedulers do at once and wherever they die', async () => {
       const ledger = await make();
       const jobs = Array.from({ length: 50 }, () => freshJobId());
-      const watch = { isOn: true };
-      const watching = (async () => {
-        for (let looks = 0; watch.isOn && looks < 10_000; looks++) {
+      const admitted = await watched(
+        async () => {
           expectSound(await ledger.view());
-          await new Promise(setImmediate);
-        }
-      })();
-      const admitted = await Promise.all(
-        jobs.map((jobId, index) => runScheduler(ledger, jobId, createRng(`scheduler ${index}`))),
+        },
+        () =>
+          Promise.all(
+            jobs.map((jobId, index) => runScheduler(ledger, jobId, createRng(`scheduler ${index}`))),
+          ),
       );
-      watch.isOn = false;
-      await watching;
-      expectSound(await ledger.view());
       expect(admitted.filter(Boolean).length).toBeGreaterThan(0);
       // Those that died have said nothing: time alone takes their clones back, and several reclaim at once.
       const late = freshJobId();

@@ -4,6 +4,7 @@ import type { CloneRequest } from '../../../src/core/model/clone-admission.ts';
 import { createRng, type Rng } from '../../../src/lib/rng.ts';
 import type { CapacityLedger, CapacityView } from '../../../src/ports/capacity-ledger.ts';
 import { at, freshJobId, seconds } from './builders.ts';
+import { watched } from '../../support/watching.ts';
 
 const total = 200;
 /** β = 10 %, τ = 80 %. */
@@ -229,19 +230,17 @@ export function describeClonePreemption(
     it('neither overspends nor leaks, whatever fifty schedulers take from each other and wherever they die', async () => {
       const ledger = await make();
       const jobs = Array.from({ length: 50 }, () => freshJobId());
-      const watch = { isOn: true };
-      const watching = (async () => {
-        for (let looks = 0; watch.isOn && looks < 10_000; looks++) {
+      const tallies = await watched(
+        async () => {
           expectSound(await ledger.view());
-          await new Promise(setImmediate);
-        }
-      })();
-      const tallies = await Promise.all(
-        jobs.map((jobId, index) => runScheduler(ledger, jobId, createRng(`preempting scheduler ${index}`))),
+        },
+        () =>
+          Promise.all(
+            jobs.map((jobId, index) =>
+              runScheduler(ledger, jobId, createRng(`preempting scheduler ${index}`)),
+            ),
+          ),
       );
-      watch.isOn = false;
-      await watching;
-      expectSound(await ledger.view());
       // Every phase that was taken is one that was admitted, and nobody learns of more than were taken.
       const sum = (pick: (tally: Tally) => number): number =>
         tallies.reduce((total_, tally) => total_ + pick(tally), 0);
