@@ -1,4 +1,4 @@
-import { ascending, mean, median } from '../lib/quantiles.ts';
+import { mean, median } from '../lib/quantiles.ts';
 import { createRng } from '../lib/rng.ts';
 import { completionMsOf } from '../sim/metrics.ts';
 import type { JobOutcome } from '../sim/outcome.ts';
@@ -121,7 +121,7 @@ export async function runAssignment(
   const busyMs = outcomes
     .flatMap(({ attempts }) => attempts)
     .reduce((sum, { takenAtMs, leftAtMs }) => sum + leftAtMs - takenAtMs, 0);
-  const waits = median(ascending(counted.flatMap(waitMsOf)));
+  const waits = median(counted.flatMap(waitMsOf));
   return {
     meanS: mean(counted.map((job) => completionMsOf(job) / 1_000)) ?? 0,
     clonedShare:
