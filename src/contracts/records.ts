@@ -111,6 +111,7 @@ export interface StageSummary {
   readonly operator: string;
   readonly tasks: number;
   readonly done: number;
+  /** Attempts that work and were not told to stop. */
   readonly running: number;
   readonly failed: number;
   readonly bytesIn: number;

@@ -37,7 +37,7 @@ function stageSummary(stage: StageView, plan: StagePlan, now: EpochMs): StageSum
     operator: plan.description.operator ?? 'code',
     tasks: stage.tasks.length,
     done: stage.done,
-    running: attempts.filter(isLive).length,
+    running: attempts.filter((attempt) => isLive(attempt) && !attempt.cancelOrdered).length,
     failed: attempts.filter(({ state }) => state === 'failed' || state === 'lost').length,
     bytesIn: sum(({ result }) => result?.bytesIn ?? 0),
     bytesOut: sum(({ result }) => result?.bytesOut ?? 0),

@@ -227,6 +227,7 @@ describe('a job that clones', () => {
     const finishing = finishJob(deps, jobId, durationMs(60_000)).then(() => 'cleaned up');
     await expect.poll(async () => (await system.jobs.load(jobId))?.state).toBe('succeeded');
     expect(losers).toHaveLength(2);
+    expect((await system.jobs.load(jobId))?.stages.map(({ running }) => running)).toEqual([0, 0]);
     expect((await system.ledger.view()).usedSlots).toBeGreaterThan(0);
     for (const { jobId: id, shards, attemptId } of losers) {
       expect(
