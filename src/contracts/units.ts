@@ -18,3 +18,8 @@ export const elapsedMs = (from: EpochMs, to: EpochMs): DurationMs => durationMs(
 
 /** The point in time `length` after `from`. */
 export const later = (from: EpochMs, length: DurationMs): EpochMs => epochMs(from + length);
+
+const hourMs = 3_600_000;
+
+/** The number of the hour of a point in time, counted from the Unix epoch: what statistics by the hour are kept under. */
+export const hourOf = (at: EpochMs): number => Math.floor(at / hourMs);

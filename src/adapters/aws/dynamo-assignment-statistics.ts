@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { TableSchema } from '../../contracts/settings.ts';
-import type { EpochMs } from '../../contracts/units.ts';
+import { type EpochMs, hourOf } from '../../contracts/units.ts';
 import {
   addAssignments,
   type AssignmentTally,
@@ -12,7 +12,6 @@ import type { AssignmentStatistics } from '../../ports/assignment-statistics.ts'
 import type { DynamoTable, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 
-const hourMs = 3_600_000;
 const keyOf = (bin: number, hour: number): ItemKey => ({
   pk: 'STATISTICS',
   sk: `ASSIGNMENTS#${bin}#${hour}`,
@@ -40,7 +39,7 @@ export class DynamoAssignmentStatistics implements AssignmentStatistics {
       if (values.length === 0) return;
       // A list that has room for one value takes all of a call, and readers leave out what is over: else the last
       // places would stay empty, or take a read before every write. Refused where it is full, which is no fault.
-      await this.table.update(keyOf(bin, Math.floor(now / hourMs)), {
+      await this.table.update(keyOf(bin, hourOf(now)), {
         set: { [TableSchema.ttl]: expiryOf(now) },
         clauses: `, #${kind} = list_append(if_not_exists(#${kind}, :none), :values)`,
         when: `attribute_not_exists(#${kind}) OR size(#${kind}) < :limit`,
@@ -54,7 +53,7 @@ export class DynamoAssignmentStatistics implements AssignmentStatistics {
   }
 
   async recent(bin: number, now: EpochMs): Promise<AssignmentTally> {
-    const hour = Math.floor(now / hourMs);
+    const hour = hourOf(now);
     const keys = [keyOf(bin, hour - 1), keyOf(bin, hour)];
     const items = (await this.table.batchGet(keys)).map((item) => itemSchema.parse(item));
     return keys

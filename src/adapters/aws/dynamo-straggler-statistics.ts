@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { TableSchema } from '../../contracts/settings.ts';
-import type { EpochMs } from '../../contracts/units.ts';
+import { type EpochMs, hourOf } from '../../contracts/units.ts';
 import { addTallies, noStragglers, type StragglerTally } from '../../core/model/straggler-tally.ts';
 import type { StragglerStatistics } from '../../ports/straggler-statistics.ts';
 import type { DynamoTable, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 
-const hourMs = 3_600_000;
 const tallySchema = z.object({ attempts: z.number(), stragglers: z.number() });
 const keyOf = (hour: number): ItemKey => ({ pk: 'STATISTICS', sk: `STRAGGLERS#${hour}` });
 
@@ -19,7 +18,7 @@ export class DynamoStragglerStatistics implements StragglerStatistics {
   }
 
   async add({ attempts, stragglers }: StragglerTally, now: EpochMs): Promise<void> {
-    await this.table.update(keyOf(Math.floor(now / hourMs)), {
+    await this.table.update(keyOf(hourOf(now)), {
       set: { [TableSchema.ttl]: expiryOf(now) },
       clauses: 'ADD #attempts :attempts, #stragglers :stragglers',
       when: 'attribute_exists(#pk) OR attribute_not_exists(#pk)',
@@ -28,7 +27,7 @@ export class DynamoStragglerStatistics implements StragglerStatistics {
   }
 
   async recent(now: EpochMs): Promise<StragglerTally> {
-    const hour = Math.floor(now / hourMs);
+    const hour = hourOf(now);
     const items = await this.table.batchGet([keyOf(hour - 1), keyOf(hour)]);
     return items.map((item): StragglerTally => tallySchema.parse(item)).reduce(addTallies, noStragglers);
   }

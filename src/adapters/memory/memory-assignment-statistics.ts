@@ -1,4 +1,4 @@
-import type { EpochMs } from '../../contracts/units.ts';
+import { type EpochMs, hourOf } from '../../contracts/units.ts';
 import {
   addAssignments,
   type AssignmentTally,
@@ -7,14 +7,12 @@ import {
 } from '../../core/model/assignment-tally.ts';
 import type { AssignmentStatistics } from '../../ports/assignment-statistics.ts';
 
-const hourMs = 3_600_000;
-
 /** Assignment statistics in memory. */
 export class MemoryAssignmentStatistics implements AssignmentStatistics {
   private readonly hours = new Map<number, Map<number, AssignmentTally>>();
 
   add(bin: number, tally: AssignmentTally, now: EpochMs): Promise<void> {
-    const hour = Math.floor(now / hourMs);
+    const hour = hourOf(now);
     const bins = this.hours.get(hour) ?? new Map<number, AssignmentTally>();
     this.hours.set(hour, bins);
     const taken = addAssignments(noAssignments, tally, tallyAddLimit);
@@ -24,7 +22,7 @@ export class MemoryAssignmentStatistics implements AssignmentStatistics {
   }
 
   recent(bin: number, now: EpochMs): Promise<AssignmentTally> {
-    const hour = Math.floor(now / hourMs);
+    const hour = hourOf(now);
     const of = (each: number): AssignmentTally => this.hours.get(each)?.get(bin) ?? noAssignments;
     return Promise.resolve(addAssignments(of(hour - 1), of(hour), Infinity));
   }
