@@ -6,6 +6,7 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import type { JobRecord } from '../../src/contracts/records.ts';
 import { ParameterName } from '../../src/contracts/settings.ts';
 import { createRng, type Rng } from '../../src/lib/rng.ts';
+import { expectNothingHeld, twoCopies } from '../support/cloned-jobs.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem, makeLogs } from '../support/embedded-system.ts';
 
@@ -65,16 +66,7 @@ const twice = (
 ): JobSpecInput => ({
   name,
   policy: 'dolly',
-  policyConfig: {
-    dolly: {
-      budgetShare: 1,
-      utilizationCeiling: 1,
-      mostClones: 2,
-      minAttempts: 1_000_000,
-      assignment: 'delay',
-      assignmentWaitMs: waitMs,
-    },
-  },
+  policyConfig: twoCopies({ assignment: 'delay', assignmentWaitMs: waitMs }),
   stages: [
     {
       name: 'first',
@@ -105,19 +97,12 @@ const marksByFile = (output: Buffer): readonly number[] =>
       .size;
   });
 
-async function expectNothingHeld(): Promise<void> {
-  await expect.poll(() => system.leftovers(), { timeout: 20_000 }).toEqual([]);
-  await expect
-    .poll(() => system.capacity(), { timeout: 20_000 })
-    .toMatchObject({ usedSlots: 0, cloneSlots: 0, grants: {} });
-}
-
 async function expectExactly(jobId: string): Promise<{ job: JobRecord; output: Buffer }> {
   const job = await system.ended(jobId);
   expect(job.error).toBeUndefined();
   const output = await system.output(job);
   expect(withoutMarks(output).equals(expected)).toBe(true);
-  await expectNothingHeld();
+  await expectNothingHeld(system, 20_000);
   return { job, output };
 }
 
@@ -180,7 +165,7 @@ describe('a job whose clones wait for copies of their own', () => {
     const jobId = await waiting('cancelled');
     await system.api.cancel(jobId);
     expect(await system.ended(jobId)).toMatchObject({ state: 'cancelled', parts: [] });
-    await expectNothingHeld();
+    await expectNothingHeld(system, 20_000);
   });
 });
 
@@ -223,7 +208,7 @@ describe('a cloned job one of whose workers is frozen', () => {
     expect(finish.length).toBeGreaterThan(0);
     for (const each of finish) process.kill(each, 'SIGKILL');
     // It comes again, and does not wait for ever.
-    await expectNothingHeld();
+    await expectNothingHeld(system, 20_000);
     process.kill(pid, 'SIGCONT');
     await system.until('the end of the copy that has thawed', async () => {
       const lines = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 1_000 });

@@ -7,6 +7,7 @@ import { attemptDataKey } from '../../src/contracts/keys.ts';
 import { ParameterName } from '../../src/contracts/settings.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { type BatchTimes, type PairTimes, renderBatch, summaryOf } from '../support/clone-batch.ts';
+import { expectNothingHeld, twoCopies } from '../support/cloned-jobs.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
 
@@ -80,10 +81,7 @@ const job = (name: string, policy: Policy, slow?: StageName, budgetShare = 1): J
   return {
     name,
     policy,
-    // However many runs there are, p stays what it is at first: only the slot that the straggler takes is unlucky.
-    policyConfig: {
-      dolly: { budgetShare, utilizationCeiling: 1, mostClones: 2, minAttempts: 1_000_000 },
-    },
+    policyConfig: twoCopies({ budgetShare }),
     stages: [
       {
         name: 'first',
@@ -142,17 +140,10 @@ async function start(name: string, policy: Policy, slow?: StageName): Promise<Ru
   };
 }
 
-async function expectNothingHeld(): Promise<void> {
-  await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
-  await expect
-    .poll(() => system.capacity(), { timeout: 15_000 })
-    .toMatchObject({ usedSlots: 0, cloneSlots: 0, grants: {} });
-}
-
 /** One run without a straggler. */
 async function control(name: string, policy: Policy): Promise<number> {
   const ms = await (await start(name, policy)).ended();
-  await expectNothingHeld();
+  await expectNothingHeld(system, 15_000);
   return ms;
 }
 
@@ -166,7 +157,7 @@ async function pair(name: string, slow: StageName): Promise<PairTimes> {
   const withMs = await (await start(`cloned-${name}`, 'dolly', slow)).ended();
   const isAwaited = await exists(join(marks, `cloned-${name}`, 'over'));
   const withoutMs = await without.ended();
-  await expectNothingHeld();
+  await expectNothingHeld(system, 15_000);
   return { slow, withoutMs, withMs, isAwaited };
 }
 
@@ -224,7 +215,7 @@ describe('the decision log of a job', () => {
       // Copies of the first stage may still be on their way out.
       { stage: 1, facts: { ...phases[1], chargedSlots: 4, usedSlots: 0, cloneSlots: expect.any(Number) } },
     ]);
-    await expectNothingHeld();
+    await expectNothingHeld(system, 15_000);
   });
 
   it('tells the same, and the reason, of one that is not, and the job runs without clones', async () => {
@@ -240,7 +231,7 @@ describe('the decision log of a job', () => {
     expect(refusals).toMatchObject([
       { taskId: 'first/0', facts: { ...phases[0], chargedSlots: 0, usedSlots: 0, cloneSlots: 0 } },
     ]);
-    await expectNothingHeld();
+    await expectNothingHeld(system, 15_000);
   });
 });
 
@@ -248,16 +239,7 @@ describe('the decision log of a job', () => {
 const gated = (name: string): JobSpecInput => ({
   name,
   policy: 'dolly',
-  policyConfig: {
-    dolly: {
-      budgetShare: 1,
-      utilizationCeiling: 1,
-      mostClones: 2,
-      minAttempts: 1_000_000,
-      assignment: 'delay',
-      assignmentWaitMs: 2_000,
-    },
-  },
+  policyConfig: twoCopies({ assignment: 'delay', assignmentWaitMs: 2_000 }),
   stages: [
     {
       name: 'first',
@@ -304,6 +286,6 @@ describe('a job whose output of a task is gone before it is read', () => {
     // Attempts of even number read winners' outputs, those of odd number replicas.
     const readers = results.filter(({ taskId }) => taskId.startsWith('second/'));
     expect(readers.map(({ attemptId }) => Number(attemptId.split('/')[2]) % 2)).toEqual([1, 1]);
-    await expectNothingHeld();
+    await expectNothingHeld(system, 15_000);
   });
 });
