@@ -17,11 +17,17 @@ const bucketNames = z
 
 const wholeNumber = z.coerce.number().int();
 
+/** A switch comes as a boolean from cdk.json, and as text from `cdk synth -c tenantIsolation=true`. */
+const flag = z.union([z.boolean(), z.literal(['true', 'false']).transform((text) => text === 'true')], {
+  error: 'must be true or false',
+});
+
 const configSchema = z.strictObject({
   inputBuckets: bucketNames,
   outputBuckets: bucketNames,
   logRetentionDays: z.coerce.number().pipe(z.enum(RetentionDays)).default(RetentionDays.ONE_MONTH),
   intermediateDays: wholeNumber.min(1).max(365).default(7),
+  tenantIsolation: flag.default(false),
 });
 
 /** What a deployment may choose at synthesis. What it may choose later are CloudFormation parameters. */
@@ -33,9 +39,20 @@ export interface OutriderConfig {
   readonly logRetentionDays: RetentionDays;
   /** Days until what a job left under `jobs/` is removed. */
   readonly intermediateDays: number;
+  /**
+   * Whether an environment of a worker function serves jobs of one name only. Lambda fixes it when a function is
+   * created, so to change it the stacks that name the functions must be deployed anew.
+   */
+  readonly tenantIsolation: boolean;
 }
 
-const configKeys = ['inputBuckets', 'outputBuckets', 'logRetentionDays', 'intermediateDays'] as const;
+const configKeys = [
+  'inputBuckets',
+  'outputBuckets',
+  'logRetentionDays',
+  'intermediateDays',
+  'tenantIsolation',
+] as const;
 
 /**
  * The settings in the context of an app; defaults where it says nothing.

@@ -31,6 +31,11 @@ export function grantItems(grantee: IGrantable, table: Table, indexes: readonly 
   );
 }
 
+/** What an attempt does with records: each by its key, no queries. */
+export function grantAttemptItems(grantee: IGrantable, table: Table): void {
+  allow(grantee, ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem'], [table.tableArn]);
+}
+
 /** What a grant needs to know of a bucket. */
 export interface BucketArns {
   readonly bucketArn: string;
@@ -43,14 +48,19 @@ export function grantObjectReads(grantee: IGrantable, bucket: BucketArns, prefix
   allow(grantee, ['s3:GetObject'], [bucket.arnForObjects(`${prefix}*`)]);
 }
 
-/** Writing, removing and uploading in parts under a prefix ("" for the whole bucket), and finding lost uploads. */
+/** Writing whole and in parts under a prefix ("" for the whole bucket), and giving up uploads. Removes nothing. */
 export function grantObjectWrites(grantee: IGrantable, bucket: BucketArns, prefix = ''): void {
+  allow(grantee, ['s3:PutObject', 's3:AbortMultipartUpload'], [bucket.arnForObjects(`${prefix}*`)]);
+}
+
+/** Removing objects under a prefix ("" for the whole bucket): for whoever ends jobs, and for a job's own data. */
+export function grantObjectRemoval(grantee: IGrantable, bucket: BucketArns, prefix = ''): void {
+  allow(grantee, ['s3:DeleteObject'], [bucket.arnForObjects(`${prefix}*`)]);
+}
+
+/** Finding uploads that nobody has completed. */
+export function grantUploadListing(grantee: IGrantable, bucket: BucketArns): void {
   allow(grantee, ['s3:ListBucketMultipartUploads'], [bucket.bucketArn]);
-  allow(
-    grantee,
-    ['s3:PutObject', 's3:DeleteObject', 's3:AbortMultipartUpload'],
-    [bucket.arnForObjects(`${prefix}*`)],
-  );
 }
 
 /** Buckets of other owners, by name. */

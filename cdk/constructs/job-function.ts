@@ -1,6 +1,12 @@
 import { Duration, type Size } from 'aws-cdk-lib';
 import { type IRole, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Architecture, type AssetCode, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
+import {
+  Architecture,
+  type AssetCode,
+  Function as LambdaFunction,
+  Runtime,
+  TenancyConfig,
+} from 'aws-cdk-lib/aws-lambda';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 
@@ -14,6 +20,8 @@ export interface JobFunctionProps {
   /** Shared with other functions; by default a role of its own. */
   readonly role?: IRole;
   readonly ephemeralStorage?: Size;
+  /** Whether each environment serves one tenant; every invocation must then name its tenant. Fixed at creation. */
+  readonly isPerTenant?: boolean;
 }
 
 /**
@@ -42,6 +50,7 @@ export function jobFunction(scope: Construct, id: string, props: JobFunctionProp
     retryAttempts: 0,
     // Longer than a launched attempt may take to claim itself: later, nobody waits for it any more.
     maxEventAge: Duration.minutes(2),
+    ...(props.isPerTenant === true ? { tenancyConfig: TenancyConfig.PER_TENANT } : {}),
     ...(props.ephemeralStorage === undefined ? {} : { ephemeralStorageSize: props.ephemeralStorage }),
   });
 }

@@ -17,8 +17,9 @@ import { acknowledge } from '../constructs/acknowledge.ts';
 import { handlerCode, mainImage } from '../constructs/bundle.ts';
 import {
   acknowledgeObjects,
-  grantItems,
+  grantAttemptItems,
   grantObjectReads,
+  grantObjectRemoval,
   grantObjectWrites,
   namedBuckets,
 } from '../constructs/grants.ts';
@@ -86,6 +87,7 @@ export class ComputeStack extends Stack {
         logs: storage.jobLogs,
         role,
         ephemeralStorage: Size.mebibytes(scratchMb[size]),
+        isPerTenant: props.config.tenantIsolation,
       });
     return {
       small: worker('small'),
@@ -151,13 +153,15 @@ export class ComputeStack extends Stack {
   }
 
   private grantWork(grantee: IGrantable, { config, storage }: ComputeStackProps): void {
-    grantItems(grantee, storage.table);
+    grantAttemptItems(grantee, storage.table);
     for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.inputBuckets)]) {
       grantObjectReads(grantee, bucket);
     }
+    // No removal from outputs: what an attempt writes there is an upload, which it may give up until it is complete.
     for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.outputBuckets)]) {
       grantObjectWrites(grantee, bucket);
     }
+    grantObjectRemoval(grantee, storage.dataBucket, 'jobs/');
   }
 }
 

@@ -11,7 +11,9 @@ import {
   acknowledgeObjects,
   grantItems,
   grantObjectReads,
+  grantObjectRemoval,
   grantObjectWrites,
+  grantUploadListing,
   namedBuckets,
 } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
@@ -134,14 +136,20 @@ export class CoordinatorStack extends Stack {
     grantObjectWrites(plan, storage.dataBucket, 'jobs/');
   }
 
-  /** The scheduler launches and stops attempts; all that run or end a job clean up after attempts. */
+  /**
+   * The scheduler reads the plan, writes manifests, launches and stops attempts: it touches no output. Those that
+   * end a job publish its output, or take back what was published of it, and remove its data.
+   */
   private grantRunning({ config, storage, compute }: CoordinatorStackProps): void {
     const { schedule, finish, fail } = this.steps;
-    const outputs = namedBuckets(this, config.outputBuckets);
-    for (const step of [schedule, finish, fail]) {
-      for (const bucket of [storage.dataBucket, ...outputs]) {
+    grantObjectReads(schedule, storage.dataBucket, 'jobs/');
+    grantObjectWrites(schedule, storage.dataBucket, 'jobs/');
+    for (const step of [finish, fail]) {
+      for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.outputBuckets)]) {
         grantObjectReads(step, bucket);
         grantObjectWrites(step, bucket);
+        grantObjectRemoval(step, bucket);
+        grantUploadListing(step, bucket);
       }
     }
     grantLaunching(schedule, compute);
@@ -150,7 +158,7 @@ export class CoordinatorStack extends Stack {
 }
 
 function stepEnvironment(
-  { storage, compute }: CoordinatorStackProps,
+  { config, storage, compute }: CoordinatorStackProps,
   tuning: Tuning,
 ): Record<string, string> {
   const { workers, vpc, taskSecurityGroup } = compute;
@@ -164,6 +172,7 @@ function stepEnvironment(
     [Setting.cluster]: compute.cluster.ref,
     [Setting.taskDefinition]: workerFamily,
     [Setting.taskContainer]: workerContainer,
+    ...(config.tenantIsolation ? { [Setting.tenantIsolation]: 'true' } : {}),
     [Setting.subnets]: vpc.publicSubnets.map(({ subnetId }) => subnetId).join(','),
     [Setting.securityGroups]: taskSecurityGroup.attrGroupId,
     [Setting.totalSlots]: tuning.totalSlots.valueAsString,

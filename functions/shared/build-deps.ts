@@ -78,6 +78,7 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps {
     taskContainer: textSetting(env, Setting.taskContainer),
     subnets: listSetting(env, Setting.subnets),
     securityGroups: listSetting(env, Setting.securityGroups),
+    isPerTenant: env[Setting.tenantIsolation] === 'true',
   };
   return {
     ...common,

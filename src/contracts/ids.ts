@@ -14,6 +14,9 @@ export const jobIdPattern = /^[a-z][a-z0-9-]{0,62}-[0-9a-f]{12}$/;
 export const parseJobId = (text: string): JobId | undefined =>
   jobIdPattern.test(text) ? (text as JobId) : undefined;
 
+/** The name of the job in its id: jobs of one name are runs of one recurring job. */
+export const jobNameOf = (jobId: JobId): string => jobId.slice(0, jobId.lastIndexOf('-'));
+
 /** The id of task `index` of `stage`. */
 export const taskIdOf = (stage: string, index: number): TaskId => `${stage}/${index}` as TaskId;
 

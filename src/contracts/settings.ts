@@ -8,6 +8,8 @@ export const Setting = {
   cluster: 'OUTRIDER_CLUSTER',
   taskDefinition: 'OUTRIDER_TASK_DEFINITION',
   taskContainer: 'OUTRIDER_TASK_CONTAINER',
+  /** `true` where each environment of a worker function serves one job name; absent otherwise. */
+  tenantIsolation: 'OUTRIDER_TENANT_ISOLATION',
   /** Comma-separated ids. */
   subnets: 'OUTRIDER_SUBNETS',
   securityGroups: 'OUTRIDER_SECURITY_GROUPS',

@@ -62,6 +62,28 @@ describe('functions', () => {
     ]);
   });
 
+  it('shares environments among all jobs, unless the deployment isolates them by name', () => {
+    expect(functions.filter(({ properties }) => properties['TenancyConfig'] !== undefined)).toEqual([]);
+    for (const tenantIsolation of [true, 'true']) {
+      const isolated = synthesized({ tenantIsolation }).resources('AWS::Lambda::Function');
+      expect(
+        isolated
+          .map(({ stack, properties }) => [stack, properties['TenancyConfig']])
+          .filter(([, mode]) => mode),
+      ).toEqual(Array.from({ length: 4 }, () => ['OutriderCompute', { TenantIsolationMode: 'PER_TENANT' }]));
+      const told = isolated.filter(({ properties }) =>
+        JSON.stringify(properties['Environment']).includes('"OUTRIDER_TENANT_ISOLATION":"true"'),
+      );
+      expect(told.map(({ stack }) => stack)).toEqual(Array.from({ length: 4 }, () => 'OutriderCoordinator'));
+    }
+    expect(synthesized({ tenantIsolation: 'false' }).resources('AWS::Lambda::Function')).toHaveLength(
+      functions.length,
+    );
+    expect(() => synthesized({ tenantIsolation: 'yes' })).toThrow(
+      'context "tenantIsolation": must be true or false',
+    );
+  });
+
   it('reserves concurrency for none, so that all slots are one pool', () => {
     expect(
       functions.filter(({ properties }) => properties['ReservedConcurrentExecutions'] !== undefined),

@@ -59,6 +59,21 @@ const actionsOfCommands: Readonly<Record<string, string>> = {
 
 const adaptersDir = new URL('../../src/adapters/aws/', import.meta.url);
 
+/** What attempts do of all that the adapters can: they claim, report and commit, read, write, and take back their own. */
+const workerActions = [
+  'dynamodb:GetItem',
+  'dynamodb:PutItem',
+  'dynamodb:UpdateItem',
+  's3:AbortMultipartUpload',
+  's3:DeleteObject',
+  's3:GetObject',
+  's3:ListBucket',
+  's3:PutObject',
+];
+
+/** The scheduler reads plans and writes manifests. */
+const schedulerObjectActions = ['s3:AbortMultipartUpload', 's3:GetObject', 's3:ListBucket', 's3:PutObject'];
+
 /** Actions that the adapters' calls to some services need. */
 function neededActions(services: readonly string[]): string[] {
   const sources = readdirSync(adaptersDir).map((name) => readFileSync(new URL(name, adaptersDir), 'utf8'));
@@ -70,11 +85,11 @@ function neededActions(services: readonly string[]): string[] {
 
 describe('grants', () => {
   it.each([
-    ['schedulerole', ['dynamodb', 's3', 'lambda', 'ecs'], ['iam:PassRole']],
+    ['schedulerole', ['dynamodb', 'lambda', 'ecs'], ['iam:PassRole', ...schedulerObjectActions]],
     ['finishrole', ['dynamodb', 's3'], []],
     ['failrole', ['dynamodb', 's3'], []],
-    ['WorkerRole', ['dynamodb', 's3'], []],
-    ['TaskTaskRole', ['dynamodb', 's3'], []],
+    ['WorkerRole', [], workerActions],
+    ['TaskTaskRole', [], workerActions],
     ['HandlerRole', ['dynamodb', 'states'], []],
   ])('let %s do what the adapters do with %s, and no more', (prefix, services, besides) => {
     const granted = new Set(actions(statements(prefix)).filter((action) => !action.startsWith('logs:')));
@@ -157,6 +172,28 @@ describe('grants', () => {
     expect(resourcesOf(more, 's3:PutObject')).not.toContain(':s3:::texts');
     expect(resourcesOf(more, 's3:PutObject')).toContain(':s3:::results/*');
   });
+
+  it.each(['WorkerRole', 'TaskTaskRole'])('let %s remove nothing but the data of jobs', (prefix) => {
+    const more = synthesized({ inputBuckets: 'texts', outputBuckets: 'results' });
+    const found = statements(prefix, more).filter(({ Action }) => Action.includes('s3:DeleteObject'));
+    expect(found.map(({ Resource }) => JSON.stringify(Resource))).toEqual([
+      expect.stringMatching(
+        /^\[\{"Fn::Join":\["",\[\{"Fn::ImportValue":"OutriderStorage:[^"]*Data[^"]*"\},"\/jobs\/\*"\]\]\}\]$/,
+      ),
+    ]);
+  });
+
+  it.each(['planrole', 'schedulerole'])(
+    'let %s remove nothing, and write plans and manifests only',
+    (prefix) => {
+      const found = statements(prefix, synthesized({ outputBuckets: 'results' }));
+      expect(actions(found)).not.toContain('s3:DeleteObject');
+      const written = resourcesOf(found, 's3:PutObject');
+      expect(written).toContain('"/jobs/*"');
+      expect(written).not.toContain('results');
+      expect(written).not.toContain('"/*"');
+    },
+  );
 
   it('refuse a bucket that is no name of a bucket, and say so', () => {
     expect(() => synthesized({ inputBuckets: ['s3://texts/'] })).toThrow(

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type ECSClient, RunTaskCommand, StopTaskCommand, type TaskOverride } from '@aws-sdk/client-ecs';
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import { fargateSizes, type WorkerSize } from '../../contracts/job-spec.ts';
+import { jobNameOf } from '../../contracts/ids.ts';
 import type { AttemptPayload } from '../../contracts/payloads.ts';
 import { Setting } from '../../contracts/settings.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../../ports/launcher.ts';
@@ -18,6 +19,11 @@ export interface LauncherPlaces {
   readonly taskContainer: string;
   readonly subnets: readonly string[];
   readonly securityGroups: readonly string[];
+  /**
+   * Whether the worker functions have tenant isolation: each invocation then names its job's name as tenant, and
+   * without it must not.
+   */
+  readonly isPerTenant?: boolean;
 }
 
 const LAMBDA_CONCURRENCY = 40;
@@ -104,6 +110,7 @@ export class LambdaEcsLauncher implements Launcher {
       new InvokeCommand({
         FunctionName: functionName,
         InvocationType: 'Event',
+        ...(this.places.isPerTenant === true ? { TenantId: jobNameOf(payload.jobId) } : {}),
         Payload: new TextEncoder().encode(JSON.stringify(payload)),
       }),
     );

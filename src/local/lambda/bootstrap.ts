@@ -168,6 +168,7 @@ function buildContext(headers: IncomingHttpHeaders, requestId: string): object {
     logStreamName: setting('AWS_LAMBDA_LOG_STREAM_NAME'),
     invokedFunctionArn: headers['lambda-runtime-invoked-function-arn'],
     awsRequestId: requestId,
+    tenantId: headers['lambda-runtime-aws-tenant-id'],
     getRemainingTimeInMillis: () => Math.max(0, deadlineMs - Date.now()),
   };
 }

@@ -137,7 +137,8 @@ export class Dispatcher {
     this.count(state, 1);
     try {
       for (let deliveries = 0; deliveries < MAX_DELIVERIES; deliveries++) {
-        const environment = this.takeIdle(state) ?? this.startEnvironment(state);
+        const environment =
+          this.takeIdle(state, invocation.tenantId) ?? this.startEnvironment(state, invocation.tenantId);
         const result: RunResult = await environment.run(invocation);
         if (environment.state === 'idle' && !this.isClosed) state.idle.push(environment);
         if (result.kind !== 'undelivered') return result;
@@ -159,21 +160,24 @@ export class Dispatcher {
     if (state.reservedLimit === undefined) this.unreservedRunning += by;
   }
 
-  /** The environment used last; those that died in the meantime are left out. */
-  private takeIdle(state: FunctionState): Environment | undefined {
-    for (let environment = state.idle.pop(); environment !== undefined; environment = state.idle.pop()) {
-      if (environment.state === 'idle') return environment;
+  /** The tenant's environment used last; those that died in the meantime are left out. */
+  private takeIdle({ idle }: FunctionState, tenantId: string | undefined): Environment | undefined {
+    for (let at = idle.length - 1; at >= 0; at--) {
+      if (idle[at]?.tenantId !== tenantId) continue;
+      const [environment] = idle.splice(at, 1);
+      if (environment?.state === 'idle') return environment;
     }
     return undefined;
   }
 
-  private startEnvironment(state: FunctionState): Environment {
+  private startEnvironment(state: FunctionState, tenantId: string | undefined): Environment {
     const living = [...this.environments].filter((environment) => environment.state !== 'stopping').length;
     if (living >= this.options.maxConcurrency) this.evictIdle();
     const environment = new Environment({
       fn: state.fn,
       index: this.startedEnvironments++,
       server: this.options,
+      tenantId,
       onGone: (gone) => {
         this.environments.delete(gone);
         const at = state.idle.indexOf(gone);

@@ -29,6 +29,8 @@ export interface Invocation {
   readonly functionArn: string;
   readonly payload: Buffer;
   readonly isAsynchronous: boolean;
+  /** On a function with tenants, and only there. */
+  readonly tenantId?: string;
 }
 
 /** `undelivered`: the environment died before it took the event, which another one can take. */
@@ -42,6 +44,8 @@ export interface EnvironmentSpec {
   /** Counts the environments of the server. */
   readonly index: number;
   readonly server: LambdaServerOptions;
+  /** Whom alone it will serve. */
+  readonly tenantId: string | undefined;
   /** Called once, when the process is gone. */
   readonly onGone: (environment: Environment) => void;
 }
@@ -67,6 +71,7 @@ export class Environment implements RuntimeHost {
   readonly metadataToken = randomUUID();
   readonly zoneId: string;
   readonly fn: LocalFunction;
+  readonly tenantId: string | undefined;
   /** Resolves when the process, its ports and its log are closed. */
   readonly gone: Promise<void>;
   private readonly spec: EnvironmentSpec;
@@ -84,6 +89,7 @@ export class Environment implements RuntimeHost {
   constructor(spec: EnvironmentSpec) {
     this.spec = spec;
     this.fn = spec.fn;
+    this.tenantId = spec.tenantId;
     this.zoneId = spec.server.zoneOf?.(spec.index) ?? DEFAULT_ZONE_ID;
     this.log = openLogFile(join(spec.server.logDir, spec.fn.name, `${this.id}.log`));
     this.gone = this.live();
@@ -100,6 +106,7 @@ export class Environment implements RuntimeHost {
       environmentId: this.id,
       state: this.status,
       zoneId: this.zoneId,
+      tenantId: this.tenantId,
       requestId: this.running?.invocation.requestId,
     };
   }
@@ -237,13 +244,13 @@ export class Environment implements RuntimeHost {
     const { deliver, running } = this;
     if (deliver === undefined || running === undefined) return;
     this.deliver = undefined;
-    const { requestId, functionArn, payload } = running.invocation;
+    const { requestId, functionArn, payload, tenantId } = running.invocation;
     running.startedAtMs = performance.now();
     this.armTimer(this.fn.timeoutMs);
     this.writeLine(`START RequestId: ${requestId} Version: $LATEST`);
     const deadlineMs = Date.now() + this.fn.timeoutMs;
     const root = `1-${Math.floor(Date.now() / 1000).toString(16)}-${requestId.replaceAll('-', '').slice(0, 24)}`;
-    deliver({ requestId, functionArn, payload, deadlineMs, traceId: `Root=${root};Sampled=0` });
+    deliver({ requestId, functionArn, payload, deadlineMs, traceId: `Root=${root};Sampled=0`, tenantId });
     this.announce(running);
   }
 

@@ -20,6 +20,8 @@ export interface LocalFunction {
   readonly asyncRetries: 0 | 1 | 2;
   /** MaximumEventAgeInSeconds, in milliseconds: older events are dropped. */
   readonly maxEventAgeMs: number;
+  /** Whether an environment serves one tenant only: then every invocation names its tenant, and else none does. */
+  readonly isPerTenant?: boolean;
   /** Aliases and versions that may be called besides `$LATEST`. */
   readonly qualifiers?: readonly string[];
 }
@@ -85,6 +87,8 @@ export interface EnvironmentView {
   readonly environmentId: string;
   readonly state: EnvironmentState;
   readonly zoneId: string;
+  /** Whose invocations alone it serves; undefined where the function has no tenants. */
+  readonly tenantId: string | undefined;
   /** Of the running invocation. */
   readonly requestId: string | undefined;
 }

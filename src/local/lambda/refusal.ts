@@ -46,6 +46,25 @@ export function badParameter(message: string): Refusal {
   return { status: 400, code: 'InvalidParameterValueException', message };
 }
 
+/**
+ * The tenant that an invocation must name, or must not name. Names are what Lambda takes: up to 256 letters, digits,
+ * spaces and `._:/=+-@`.
+ */
+export function tenantRefusal(isPerTenant: boolean, tenantId: string | undefined): Refusal | undefined {
+  if (!isPerTenant && tenantId !== undefined) {
+    return badParameter(
+      'The invoked function is not enabled with tenancy configuration, but a tenant ID is given.',
+    );
+  }
+  if (!isPerTenant) return undefined;
+  if (tenantId === undefined) {
+    return badParameter('The invoked function is enabled with tenancy configuration: add a valid tenant ID.');
+  }
+  return /^[A-Za-z0-9._:/=+\-@ ]{1,256}$/.test(tenantId)
+    ? undefined
+    : badParameter('The tenant ID is not valid.');
+}
+
 /** The server is closing. */
 export function closing(): Refusal {
   return { status: 503, code: 'ServiceException', message: 'The service is shutting down.' };

@@ -12,6 +12,8 @@ export interface Delivery {
   readonly functionArn: string;
   readonly traceId: string;
   readonly payload: Buffer;
+  /** Undefined where the function has no tenants. */
+  readonly tenantId: string | undefined;
 }
 
 /** What an environment does when its runtime calls. */
@@ -56,6 +58,7 @@ function answerNext(host: RuntimeHost, response: ServerResponse): void {
       'Lambda-Runtime-Deadline-Ms': String(delivery.deadlineMs),
       'Lambda-Runtime-Invoked-Function-Arn': delivery.functionArn,
       'Lambda-Runtime-Trace-Id': delivery.traceId,
+      ...(delivery.tenantId === undefined ? {} : { 'Lambda-Runtime-Aws-Tenant-Id': delivery.tenantId }),
     });
     response.end(delivery.payload);
   });

@@ -11,7 +11,7 @@ import type { Invocation } from './environment.ts';
 import { parseFunctionName } from './function-name.ts';
 import { DEFAULT_ACCOUNT_ID, MAX_ASYNC_BYTES, MAX_SYNC_BYTES } from './model.ts';
 import type { EnvironmentView, InvokeOutcome, LambdaServerOptions, Refusal } from './model.ts';
-import { badParameter, badPayload, notFound, requestTooLarge } from './refusal.ts';
+import { badParameter, badPayload, notFound, requestTooLarge, tenantRefusal } from './refusal.ts';
 
 export type {
   DroppedEvent,
@@ -43,6 +43,7 @@ export interface LambdaServer {
 interface Target {
   readonly name: string;
   readonly functionArn: string;
+  readonly tenantId?: string;
 }
 
 const INVOKE_PATH = /^\/2015-03-31\/functions\/([^/]+)\/invocations$/;
@@ -118,7 +119,7 @@ class InvokeService {
   }
 
   async invokeDirectly(nameOrArn: string, payload: Buffer): Promise<InvokeOutcome> {
-    const target = this.locate(nameOrArn, undefined);
+    const target = this.locate(nameOrArn, {});
     if ('status' in target) return { kind: 'refused', refusal: target };
     if (payload.length > MAX_SYNC_BYTES) return { kind: 'refused', refusal: requestTooLarge(MAX_SYNC_BYTES) };
     const refusal = payload.length === 0 ? undefined : payloadRefusal(payload);
@@ -168,7 +169,9 @@ class InvokeService {
     } else if (fault.kind === 'error') {
       refuse(response, { status: fault.status, code: fault.code, message: 'injected fault' });
     } else {
-      const target = this.locate(nameOrArn, url.searchParams.get('Qualifier') ?? undefined);
+      const tenantId = request.headers['x-amz-tenant-id'];
+      const qualifier = url.searchParams.get('Qualifier') ?? undefined;
+      const target = this.locate(nameOrArn, { qualifier, tenantId: tenantId?.toString() });
       if ('status' in target) refuse(response, target);
       else await this.invokeOverWire(target, { requestId, body, request, response });
     }
@@ -214,21 +217,27 @@ class InvokeService {
       functionArn: target.functionArn,
       payload: payload.length === 0 ? EMPTY_EVENT : payload,
       isAsynchronous: false,
+      ...(target.tenantId === undefined ? {} : { tenantId: target.tenantId }),
     };
   }
 
-  private locate(nameOrArn: string, qualifierInQuery: string | undefined): Target | Refusal {
+  private locate(
+    nameOrArn: string,
+    { qualifier: inQuery, tenantId }: { qualifier?: string | undefined; tenantId?: string | undefined },
+  ): Target | Refusal {
     const parsed = parseFunctionName(nameOrArn);
     if (parsed === undefined) return badParameter(`Invalid function name: ${nameOrArn}`);
     const { region, accountId = DEFAULT_ACCOUNT_ID } = this.options;
-    const qualifier = parsed.qualifier ?? qualifierInQuery;
+    const qualifier = parsed.qualifier ?? inQuery;
     const arn = `arn:aws:lambda:${region}:${accountId}:function:${parsed.name}`;
     const functionArn = qualifier === undefined ? arn : `${arn}:${qualifier}`;
     const fn = this.dispatcher.find(parsed.name);
     const isKnown =
       fn !== undefined &&
       (qualifier === undefined || qualifier === '$LATEST' || fn.qualifiers?.includes(qualifier) === true);
-    return isKnown ? { name: parsed.name, functionArn } : notFound(functionArn);
+    if (!isKnown) return notFound(functionArn);
+    const refusal = tenantRefusal(fn.isPerTenant === true, tenantId);
+    return refusal ?? { name: parsed.name, functionArn, ...(tenantId === undefined ? {} : { tenantId }) };
   }
 }
 

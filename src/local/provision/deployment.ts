@@ -126,6 +126,7 @@ const functionProperties = z.looseObject({
     .looseObject({ Variables: z.record(z.string(), z.string()).default({}) })
     .default({ Variables: {} }),
   ReservedConcurrentExecutions: z.number().optional(),
+  TenancyConfig: z.strictObject({ TenantIsolationMode: z.literal('PER_TENANT') }).optional(),
   LoggingConfig: z.looseObject({ LogGroup: z.string().optional() }).optional(),
 });
 
@@ -161,6 +162,7 @@ function readFunction(
       environment: found.Environment.Variables,
       ...(retries.get(name) ?? { asyncRetries: 2, maxEventAgeMs: 21_600_000 }),
       ...(reserved === undefined ? {} : { reservedConcurrency: reserved }),
+      ...(found.TenancyConfig === undefined ? {} : { isPerTenant: true }),
     },
   };
 }

@@ -2,22 +2,24 @@ import { ECSClient, RunTaskCommand, StopTaskCommand } from '@aws-sdk/client-ecs'
 import { InvokeCommand, LambdaClient, LambdaServiceException } from '@aws-sdk/client-lambda';
 import { mockClient } from 'aws-sdk-client-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LambdaEcsLauncher } from '../../../src/adapters/aws/lambda-ecs-launcher.ts';
+import { LambdaEcsLauncher, type LauncherPlaces } from '../../../src/adapters/aws/lambda-ecs-launcher.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
 import type { LaunchRequest } from '../../../src/ports/launcher.ts';
 import { attempt, freshJobId } from '../../contract/ports/builders.ts';
 
 const lambda = mockClient(LambdaClient);
 const ecs = mockClient(ECSClient);
+const places: LauncherPlaces = {
+  workerFunctions: { small: 'fn-small', medium: 'fn-medium', large: 'fn-large', xlarge: 'fn-xlarge' },
+  cluster: 'cluster',
+  taskDefinition: 'definition',
+  taskContainer: 'worker',
+  subnets: ['s1', 's2'],
+  securityGroups: ['g'],
+};
 const launcher = new LambdaEcsLauncher(
   { lambda: new LambdaClient({ region: 'us-east-1' }), ecs: new ECSClient({ region: 'us-east-1' }) },
-  {
-    workerFunctions: { small: 'fn-small', medium: 'fn-medium', large: 'fn-large', xlarge: 'fn-xlarge' },
-    cluster: 'cluster',
-    taskDefinition: 'definition',
-    taskContainer: 'worker',
-    subnets: ['s1', 's2'],
-    securityGroups: ['g'],
-  },
+  places,
 );
 const request = (kind: 'lambda' | 'fargate', index = 0): LaunchRequest => ({
   kind,
@@ -47,6 +49,21 @@ describe('launching', () => {
     const input = lambda.commandCalls(InvokeCommand)[0]?.args[0].input;
     expect(input).toMatchObject({ FunctionName: 'fn-large', InvocationType: 'Event' });
     expect(input?.Payload).toEqual(new TextEncoder().encode(JSON.stringify(one.payload)));
+  });
+
+  it('names the job as tenant where the worker functions isolate tenants, and never elsewhere', async () => {
+    lambda.on(InvokeCommand).resolves({ StatusCode: 202 });
+    const one = request('lambda');
+    const payload = { ...one.payload, jobId: 'nightly-2-0123456789ab' as JobId };
+    await launcher.launch([{ ...one, payload }]);
+    await new LambdaEcsLauncher(
+      { lambda: new LambdaClient({ region: 'us-east-1' }), ecs: new ECSClient({ region: 'us-east-1' }) },
+      { ...places, isPerTenant: true },
+    ).launch([{ ...one, payload }]);
+    expect(lambda.commandCalls(InvokeCommand).map(({ args }) => args[0].input.TenantId)).toEqual([
+      undefined,
+      'nightly-2',
+    ]);
   });
 
   it('runs one Fargate task with the payload in its environment and a token against repeats', async () => {
