@@ -144,7 +144,7 @@ describe('checkSigV4', () => {
     const request = await presign({ path: '/b/k%20k' });
     const at = (seconds: number) =>
       checkSigV4(request, { ...SETTINGS, service: 's3', nowMs: SIGNED_AT.getTime() + seconds * 1000 });
-    expect(at(60)).toEqual({ ok: true, payloadHash: 'UNSIGNED-PAYLOAD', presigned: true });
+    expect(at(60)).toMatchObject({ ok: true, payloadHash: 'UNSIGNED-PAYLOAD', presigned: true });
     expect(at(61)).toMatchObject({ ok: false, code: 'AccessDenied', message: 'Request has expired' });
   });
 });

@@ -15,6 +15,7 @@ export interface ProxyRequest {
   readonly pathParameters: Readonly<Record<string, string>>;
   /** Whose signature was accepted; absent on a route without authorization. */
   readonly accessKey: string | undefined;
+  readonly userArn: string | undefined;
   readonly nowMs: number;
 }
 
@@ -42,9 +43,8 @@ export function buildProxyEvent(source: ProxyRequest): Readonly<Record<string, u
 }
 
 function requestContext(source: ProxyRequest): Readonly<Record<string, unknown>> {
-  const { accessKey, accountId, request } = source;
+  const { accessKey, accountId, request, userArn = null } = source;
   const domainName = request.headers.host ?? '127.0.0.1';
-  const userArn = accessKey === undefined ? null : `arn:aws:iam::${accountId}:user/${accessKey}`;
   return {
     accountId,
     apiId: 'local',

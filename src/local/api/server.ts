@@ -5,7 +5,9 @@ import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
 import { readBody } from '../http/read-body.ts';
-import { checkSigV4, splitUrl } from '../http/sigv4.ts';
+import { splitUrl } from '../http/canonical-request.ts';
+import type { Principal, Principals } from '../http/principals.ts';
+import { checkSigV4 } from '../http/sigv4.ts';
 import type { Credentials, SigV4Refusal } from '../http/sigv4.ts';
 import { buildProxyEvent } from './proxy-event.ts';
 import { readProxyResponse } from './proxy-response.ts';
@@ -30,6 +32,8 @@ export interface ApiOptions {
   /** Loopback port; 0 or absent takes a free one. */
   readonly port?: number;
   readonly credentials: Credentials;
+  /** Whose keys are accepted; absent: `credentials` alone. */
+  readonly principals?: Principals;
   readonly region: string;
   /** The account that events name; default `000000000000`. */
   readonly accountId?: string;
@@ -151,7 +155,8 @@ async function serve(front: Front, request: IncomingMessage, response: ServerRes
     return;
   }
 
-  const refusal = authorize(front, match.route, request, body) ?? validate(match.route, request, body);
+  const caller = authorize(front, match.route, request, { body, path });
+  const refusal = caller.refusal ?? validate(match.route, request, body);
   if (refusal !== undefined) {
     refuse(refusal);
     return;
@@ -159,7 +164,7 @@ async function serve(front: Front, request: IncomingMessage, response: ServerRes
   const outcome = await integrate(
     front,
     match,
-    eventOf(front, match, { request, body, requestId, path, query }),
+    eventOf(front, match, { request, body, requestId, path, query, caller }),
   );
   if ('type' in outcome) refuse(outcome);
   else send(response, requestId, outcome);
@@ -172,16 +177,28 @@ function withoutStage(stageName: string, path: string): string | undefined {
   return path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : undefined;
 }
 
+/** Who asks, or why nobody is answered. Without either the route is open to all. */
+interface Caller {
+  readonly refusal?: Refusal;
+  readonly accessKeyId?: string;
+  readonly principal?: Principal;
+}
+
 function authorize(
   front: Front,
   route: ApiRoute,
   request: IncomingMessage,
-  body: Buffer,
-): Refusal | undefined {
-  if (route.authorization === 'NONE') return undefined;
-  const { credentials, region } = front;
-  const result = checkSigV4(request, { credentials, region, service: 'execute-api', body });
-  return result.ok ? undefined : refusalOf(result);
+  { body, path }: { readonly body: Buffer; readonly path: string },
+): Caller {
+  if (route.authorization === 'NONE') return {};
+  const { credentials, principals, region } = front;
+  const result = checkSigV4(request, { credentials, principals, region, service: 'execute-api', body });
+  if (!result.ok) return { refusal: refusalOf(result) };
+  const { accessKeyId, principal } = result;
+  const operation = `${route.method} ${route.path}`;
+  const denial = principal.authorize?.({ service: 'execute-api', operation, resource: path });
+  if (denial === undefined) return { accessKeyId, principal };
+  return { refusal: { status: 403, type: 'AccessDeniedException', message: denial } };
 }
 
 /** API Gateway answers 403 to all of them, in its own words. */
@@ -214,6 +231,7 @@ interface Received {
   readonly requestId: string;
   readonly path: string;
   readonly query: string;
+  readonly caller: Caller;
 }
 
 function eventOf(front: Front, match: RouteMatch<CheckedRoute>, received: Received): unknown {
@@ -223,7 +241,8 @@ function eventOf(front: Front, match: RouteMatch<CheckedRoute>, received: Receiv
     accountId: front.accountId ?? '000000000000',
     resource: match.route.path,
     pathParameters: match.pathParameters,
-    accessKey: match.route.authorization === 'AWS_IAM' ? front.credentials.accessKeyId : undefined,
+    accessKey: received.caller.accessKeyId,
+    userArn: received.caller.principal?.arn,
     nowMs: Date.now(),
   });
 }

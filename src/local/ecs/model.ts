@@ -1,5 +1,6 @@
 import type { FaultHook } from '../http/fault-hook.ts';
 import type { WorkHook } from '../inject/work.ts';
+import type { Principals } from '../http/principals.ts';
 import type { Credentials } from '../http/sigv4.ts';
 
 /** A task definition with one container, as the template describes it. */
@@ -27,6 +28,8 @@ export interface EcsServerOptions {
   /** 0 or absent: any free port. */
   readonly port?: number;
   readonly credentials: Credentials;
+  /** Whose keys are accepted; absent: `credentials` alone. */
+  readonly principals?: Principals;
   readonly region: string;
   /** Part of ARNs; twelve zeros by default. */
   readonly accountId?: string;

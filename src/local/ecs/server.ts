@@ -114,6 +114,7 @@ async function performRequest(exchange: Exchange): Promise<object | undefined> {
   }
   const signature = checkSigV4(request, {
     credentials: options.credentials,
+    principals: options.principals,
     region: options.region,
     service: 'ecs',
     body,
@@ -128,6 +129,8 @@ async function performRequest(exchange: Exchange): Promise<object | undefined> {
   const fields = parseFields(body.toString('utf8'));
   const resource =
     readText(fields, 'task') ?? readText(fields, 'taskDefinition') ?? readText(fields, 'cluster') ?? '';
+  const denial = signature.principal.authorize?.({ service: 'ecs', operation, resource, input: fields });
+  if (denial !== undefined) throw new EcsError('AccessDeniedException', denial);
   const fault = await awaitFault(options.onRequest, { service: 'ecs', operation, resource });
   if (fault.kind === 'drop') return undefined;
   if (fault.kind === 'error') throw new EcsError(fault.code, 'injected fault', { status: fault.status });

@@ -1,4 +1,5 @@
 import type { FaultHook } from '../http/fault-hook.ts';
+import type { Principals } from '../http/principals.ts';
 import type { WorkHook } from '../inject/work.ts';
 
 /** A function as the template describes it. */
@@ -43,6 +44,8 @@ export interface LambdaServerOptions {
   /** 0 or absent: any free port. */
   readonly port?: number;
   readonly credentials: LocalCredentials;
+  /** Whose keys are accepted; absent: `credentials` alone. */
+  readonly principals?: Principals;
   readonly region: string;
   /** Part of function ARNs; twelve zeros by default. */
   readonly accountId?: string;

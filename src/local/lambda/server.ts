@@ -141,6 +141,7 @@ class InvokeService {
     }
     const signature = checkSigV4(request, {
       credentials: this.options.credentials,
+      principals: this.options.principals,
       region: this.options.region,
       service: 'lambda',
       body,
@@ -158,6 +159,15 @@ class InvokeService {
       return;
     }
     const nameOrArn = decodeName(match[1] ?? '');
+    const denial = signature.principal.authorize?.({
+      service: 'lambda',
+      operation: 'Invoke',
+      resource: nameOrArn,
+    });
+    if (denial !== undefined) {
+      refuse(response, { status: 403, code: 'AccessDeniedException', message: denial });
+      return;
+    }
     const fault = await awaitFault(this.options.onRequest, {
       service: 'lambda',
       operation: 'Invoke',

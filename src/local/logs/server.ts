@@ -4,6 +4,7 @@ import { answerJson } from '../http/answer-json.ts';
 import { awaitFault, type FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
 import { readBody } from '../http/read-body.ts';
+import type { Principals } from '../http/principals.ts';
 import { checkSigV4, type Credentials } from '../http/sigv4.ts';
 import { parseFilterPattern, UnsupportedPatternError } from './filter-pattern.ts';
 import { readLogEvents } from './log-events.ts';
@@ -18,6 +19,8 @@ export interface LogsServerOptions {
   /** Loopback port; 0 or absent takes a free one. */
   readonly port?: number;
   readonly credentials: Credentials;
+  /** Whose keys are accepted; absent: `credentials` alone. */
+  readonly principals?: Principals;
   readonly region: string;
   readonly logGroups: readonly LocalLogDirectories[];
   readonly onRequest?: FaultHook;
@@ -48,6 +51,8 @@ const requestSchema = z.looseObject({
     .regex(/^\d{1,9}$/)
     .optional(),
 });
+
+type FilterQuery = z.output<typeof requestSchema>;
 
 class LogsError extends Error {
   override readonly name = 'LogsError';
@@ -91,10 +96,10 @@ async function serve(
 
 /** Undefined if the connection is to be dropped. */
 async function perform(options: LogsServerOptions, request: IncomingMessage): Promise<object | undefined> {
-  const { credentials, region } = options;
+  const { credentials, principals, region } = options;
   const body = await readBody(request, MAX_BODY_BYTES);
   if (body === 'too-large') throw new LogsError('RequestEntityTooLarge', 'The request is too large.', 413);
-  const signature = checkSigV4(request, { credentials, region, service: 'logs', body });
+  const signature = checkSigV4(request, { credentials, principals, region, service: 'logs', body });
   if (!signature.ok) throw new LogsError(signature.jsonCode, signature.message, signature.status);
   const target = request.headers['x-amz-target'];
   const operation = typeof target === 'string' ? target.replace(TARGET_PREFIX, '') : '';
@@ -103,13 +108,20 @@ async function perform(options: LogsServerOptions, request: IncomingMessage): Pr
   if (fault.kind === 'error') throw new LogsError(fault.code, 'injected', fault.status);
   if (operation !== 'FilterLogEvents')
     throw new LogsError('UnknownOperationException', `no operation ${operation}`);
-  return filterLogEvents(options, body);
+  const query = parseQuery(body);
+  const resource = nameOf(query);
+  const denial = signature.principal.authorize?.({ service: 'logs', operation, resource, input: query });
+  if (denial !== undefined) throw new LogsError('AccessDeniedException', denial);
+  return filterLogEvents(options, query);
 }
 
-async function filterLogEvents({ logGroups }: LogsServerOptions, body: Buffer): Promise<object> {
-  const query = parseQuery(body);
-  const identifier = query.logGroupIdentifier ?? '';
-  const name = query.logGroupName ?? ARN_NAME.exec(identifier)?.[1] ?? identifier;
+/** The group that a query asks for. */
+function nameOf({ logGroupName, logGroupIdentifier = '' }: FilterQuery): string {
+  return logGroupName ?? ARN_NAME.exec(logGroupIdentifier)?.[1] ?? logGroupIdentifier;
+}
+
+async function filterLogEvents({ logGroups }: LogsServerOptions, query: FilterQuery): Promise<object> {
+  const name = nameOf(query);
   const group = logGroups.find((candidate) => candidate.name === name);
   if (group === undefined) {
     throw new LogsError('ResourceNotFoundException', 'The specified log group does not exist.');
@@ -134,7 +146,7 @@ async function filterLogEvents({ logGroups }: LogsServerOptions, body: Buffer): 
   };
 }
 
-function parseQuery(body: Buffer): z.output<typeof requestSchema> {
+function parseQuery(body: Buffer): FilterQuery {
   try {
     return requestSchema.parse(JSON.parse(body.toString('utf8')));
   } catch (cause) {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type DynamoDbProcess, startDynamoDb } from '../dynamodb/process.ts';
 import { type EcsServer, startEcsServer } from '../ecs/server.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
-import type { Credentials } from '../http/sigv4.ts';
+import type { Credentials, Principals } from '../http/principals.ts';
 import type { WorkHook } from '../inject/work.ts';
 import { type LambdaServer, startLambdaServer } from '../lambda/server.ts';
 import { type LocalLogDirectories, type LogsServer, startLogsServer } from '../logs/server.ts';
@@ -20,7 +20,10 @@ export interface Closable {
 
 /** Settings that every service has. */
 export interface ServiceSettings {
+  /** The owner's keys. */
   readonly credentials: Credentials;
+  /** Whose keys are accepted; absent: the owner's alone. */
+  readonly principals?: Principals;
   readonly region: string;
   readonly onRequest?: FaultHook;
   /** Told of work that functions and tasks begin; see the servers of Lambda and ECS. */

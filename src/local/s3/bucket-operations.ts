@@ -167,6 +167,17 @@ export async function deleteObjects(store: ObjectStore, request: S3Request): Pro
   const lines: string[] = [];
   for (const key of keys) {
     if (key === undefined) continue;
+    const resource = `${request.bucket}/${key}`;
+    const denial = request.principal.authorize?.({ service: 's3', operation: 'DeleteObject', resource });
+    if (denial !== undefined) {
+      const told = [
+        textElement('Key', key),
+        textElement('Code', 'AccessDenied'),
+        textElement('Message', denial),
+      ];
+      lines.push(parentElement('Error', ...told));
+      continue;
+    }
     await store.deleteObject(bucket, key, {});
     if (!quiet) lines.push(parentElement('Deleted', textElement('Key', key)));
   }

@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
-import { parseQuery, splitUrl } from '../http/sigv4.ts';
+import { parseQuery, splitUrl } from '../http/canonical-request.ts';
+import type { Principal } from '../http/principals.ts';
 import { badRequest, notImplemented, S3Error } from './errors.ts';
 
 /** The operations this server knows, by their names in the SDK. */
@@ -38,6 +39,8 @@ export interface Target {
 export interface S3Request extends Target {
   /** What was signed for the body: hex, or a word. */
   readonly payloadHash: string;
+  /** Who signed it. May do the operation; whatever else it touches by its body or headers is still to be asked. */
+  readonly principal: Principal;
   /** Asks the client for the body, if it waits to be asked, and reads it. Once only. */
   body(): AsyncIterable<Buffer>;
 }

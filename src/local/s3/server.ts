@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
+import type { Principals } from '../http/principals.ts';
 import { checkSigV4 } from '../http/sigv4.ts';
 import type { Credentials } from '../http/sigv4.ts';
 import * as buckets from './bucket-operations.ts';
@@ -24,6 +25,8 @@ export interface S3ServerOptions {
   /** 0, the default, takes any free port. */
   readonly port?: number;
   readonly credentials: Credentials;
+  /** Whose keys are accepted; absent: `credentials` alone. */
+  readonly principals?: Principals;
   readonly region: string;
   readonly onRequest?: FaultHook;
 }
@@ -136,16 +139,21 @@ async function answer(
   const target = parseTarget(request.url ?? '/', request.headers);
   const signature = checkSigV4(request, {
     credentials: options.credentials,
+    principals: options.principals,
     region: options.region,
     service: 's3',
   });
   if (!signature.ok) throw new S3Error(signature.status, signature.code, signature.message);
   const operation = chooseOperation(request.method ?? '', target);
   const resource = target.key === '' ? target.bucket : `${target.bucket}/${target.key}`;
+  const { query, headers } = target;
+  const denial = signature.principal.authorize?.({ service: 's3', operation, resource, query, headers });
+  if (denial !== undefined) throw new S3Error(403, 'AccessDenied', denial);
   const fault = await awaitFault(options.onRequest, { service: 's3', operation, resource });
   if (fault.kind === 'drop') return 'drop';
   if (fault.kind === 'error') throw new S3Error(fault.status, fault.code, 'This failure was asked for.');
-  const s3Request: S3Request = { ...target, payloadHash: signature.payloadHash, body };
+  const { payloadHash, principal } = signature;
+  const s3Request: S3Request = { ...target, payloadHash, principal, body };
   return await HANDLERS[operation](store, s3Request, options.region);
 }
 

@@ -5,6 +5,7 @@ import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
 import { readBody } from '../http/read-body.ts';
+import type { Principals } from '../http/principals.ts';
 import { checkSigV4 } from '../http/sigv4.ts';
 import type { Credentials } from '../http/sigv4.ts';
 import { StatesApi, StatesError } from './states-api.ts';
@@ -15,6 +16,8 @@ export interface StepFunctionsOptions {
   /** Loopback port; 0 or absent takes a free one. */
   readonly port?: number;
   readonly credentials: Credentials;
+  /** Whose keys are accepted; absent: `credentials` alone. */
+  readonly principals?: Principals;
   readonly region: string;
   readonly stateMachines: readonly LocalStateMachine[];
   readonly invokeLambda: InvokeLambda;
@@ -67,6 +70,7 @@ async function serve(
   }
   const signature = checkSigV4(request, {
     credentials: options.credentials,
+    principals: options.principals,
     region: options.region,
     service: 'states',
     body,
@@ -86,6 +90,11 @@ async function serve(
 
   const resource =
     [input['executionArn'], input['stateMachineArn']].find((arn) => typeof arn === 'string') ?? '';
+  const denial = signature.principal.authorize?.({ service: 'states', operation, resource, input });
+  if (denial !== undefined) {
+    answerError(response, 400, 'AccessDeniedException', denial);
+    return;
+  }
   const fault = await awaitFault(options.onRequest, { service: 'states', operation, resource });
   if (fault.kind === 'drop') {
     response.destroy();
