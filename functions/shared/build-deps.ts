@@ -55,7 +55,7 @@ function buildCommon(env: Environment) {
 }
 
 export function buildPlanDeps(env: Environment): PlanDeps {
-  return buildCommon(env);
+  return { ...buildCommon(env), ids: new RandomIdSource() };
 }
 
 export function buildFinishDeps(env: Environment): FinishDeps {

@@ -74,7 +74,7 @@ async function publishPart(
 async function publish(deps: FinishDeps, job: JobRecord): Promise<Part[]> {
   const output = parseUri(job.output);
   invariant(output !== undefined, 'a running job has no output', { jobId: job.jobId });
-  const plan = await loadPlan(deps.objects, deps.dataBucket, job.jobId);
+  const plan = await loadPlan(deps.objects, deps.dataBucket, job);
   const final = plan.stages.at(-1)?.description;
   const { results } = await deps.attempts.changes({ jobId: job.jobId, shards: plan.shards }, epochMs(0));
   const finals = results

@@ -1,13 +1,18 @@
-import { BrokenInvariantError } from '../contracts/errors.ts';
-import type { JobId } from '../contracts/ids.ts';
+import { BrokenInvariantError, NotFoundError } from '../contracts/errors.ts';
 import { planKey } from '../contracts/keys.ts';
 import { type Plan, planSchema } from '../contracts/plan.ts';
+import type { JobRecord } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { StageShape } from '../core/model/job-view.ts';
 
-/** The written plan of a job. Throws `NotFoundError` before it is planned. */
-export async function loadPlan(objects: ObjectStore, dataBucket: string, jobId: JobId): Promise<Plan> {
-  const bytes = await objects.readAll({ bucket: dataBucket, key: planKey(jobId) });
+/** The plan that a job's record names. Throws `NotFoundError` before it is planned, and where the plan is gone. */
+export async function loadPlan(
+  objects: ObjectStore,
+  dataBucket: string,
+  { jobId, planNonce: nonce }: Pick<JobRecord, 'jobId' | 'planNonce'>,
+): Promise<Plan> {
+  if (nonce === undefined) throw new NotFoundError(`job ${jobId} has no plan yet`, { jobId });
+  const bytes = await objects.readAll({ bucket: dataBucket, key: planKey({ jobId, nonce }) });
   const parsed = planSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
   if (!parsed.success)
     throw new BrokenInvariantError('plan does not match its schema', { jobId, cause: parsed.error.message });

@@ -1,5 +1,4 @@
 import { invariant } from '../contracts/errors.ts';
-import type { JobId } from '../contracts/ids.ts';
 import { inputManifestKey } from '../contracts/keys.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Plan, PlannedInput, StagePlan } from '../contracts/plan.ts';
@@ -35,8 +34,8 @@ function resultsOf(state: JobState, plan: Plan, input: UpstreamPlan): TaskResult
   });
 }
 
-function sourceInput(jobId: JobId, stage: StagePlan, number: number): OpenStage['inputs'][number] {
-  const key = inputManifestKey(jobId, stage.description.name, number);
+function sourceInput(plan: Plan, stage: StagePlan, number: number): OpenStage['inputs'][number] {
+  const key = inputManifestKey(plan, stage.description.name, number);
   return { key, offsets: stage.manifestOffsets[number] ?? [], shared: false };
 }
 
@@ -51,7 +50,7 @@ export function prepareStage(state: JobState, plan: Plan, index: number, now: Ep
   const inputBytes = Array.from({ length: description.tasks }, () => 0);
   const manifests: { key: string; body: string }[] = [];
   const inputs = description.inputs.map((input, number) => {
-    if (input.kind === 'source') return sourceInput(plan.jobId, stage, number);
+    if (input.kind === 'source') return sourceInput(plan, stage, number);
     const lines = edgeManifest(description, input, resultsOf(state, plan, input));
     const shared = input.pattern === 'broadcast';
     for (const task of inputBytes.keys()) {
@@ -59,7 +58,7 @@ export function prepareStage(state: JobState, plan: Plan, index: number, now: Ep
       inputBytes[task] = segments.reduce((sum, { length }) => sum + length, inputBytes[task] ?? 0);
     }
     const { body, offsets } = manifestOf(lines);
-    const key = inputManifestKey(plan.jobId, description.name, number);
+    const key = inputManifestKey(plan, description.name, number);
     manifests.push({ key, body });
     return { key, offsets, shared };
   });

@@ -53,7 +53,7 @@ function launchRequest(job: RunningJob, { attemptId, avoidNodes }: LaunchDecisio
       jobId,
       attemptId,
       shards,
-      stageKey: stageKey(jobId, stage),
+      stageKey: stageKey(job.plan, stage),
       inputs: spansOf(open, task),
       heartbeatMs: job.heartbeatMs,
       ...(copies === undefined ? {} : { copies }),

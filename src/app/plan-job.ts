@@ -3,11 +3,12 @@ import type { JobId } from '../contracts/ids.ts';
 import { isSource, type SourceInput } from '../contracts/job-spec.ts';
 import { type ObjectRef, parseUri, planKey, stageKey, uriOf } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
-import type { Plan, StagePlan } from '../contracts/plan.ts';
+import type { StagePlan } from '../contracts/plan.ts';
 import { finalJobStates, type JobRecord, type StageSummary } from '../contracts/records.ts';
-import { inputField, planStages, type ResolvedSources } from '../core/model/plan-stages.ts';
+import { inputField, type PlannedJob, planStages, type ResolvedSources } from '../core/model/plan-stages.ts';
 import type { SourceObject } from '../core/model/splits.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { IdSource } from '../ports/id-source.ts';
 import type { JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -17,6 +18,7 @@ export interface PlanDeps {
   readonly jobs: JobStore;
   readonly objects: ObjectStore;
   readonly clock: Clock;
+  readonly ids: IdSource;
   readonly log: Log;
   readonly dataBucket: string;
 }
@@ -105,25 +107,67 @@ function emptySummary({ description }: StagePlan): StageSummary {
   };
 }
 
-async function writePlan(
-  deps: PlanDeps,
-  plan: Plan,
-  manifests: readonly { key: string; body: string }[],
-): Promise<void> {
-  const bucket = deps.dataBucket;
-  for (const { key, body } of manifests) await deps.objects.write({ bucket, key }, encode(body));
-  for (const { description } of plan.stages) {
-    await deps.objects.write(
-      { bucket, key: stageKey(plan.jobId, description.name) },
-      encode(JSON.stringify(description)),
-    );
+/** Every object of a plan: its manifests, its stages' descriptions, and the plan itself last. */
+function planObjects({ plan, manifests }: PlannedJob): readonly { key: string; body: string }[] {
+  return [
+    ...manifests,
+    ...plan.stages.map(({ description }) => ({
+      key: stageKey(plan, description.name),
+      body: JSON.stringify(description),
+    })),
+    { key: planKey(plan), body: JSON.stringify(plan) },
+  ];
+}
+
+async function writePlan(deps: PlanDeps, planned: PlannedJob): Promise<void> {
+  for (const { key, body } of planObjects(planned))
+    await deps.objects.write({ bucket: deps.dataBucket, key }, encode(body));
+}
+
+/** Removes what this run of Plan has written, all of it under its own nonce, which no record names. */
+const withdrawPlan = (deps: PlanDeps, planned: PlannedJob): Promise<void> =>
+  deps.objects.remove(
+    deps.dataBucket,
+    planObjects(planned).map(({ key }) => key),
+  );
+
+/**
+ * Makes a plan the job's, if the job still has none: the record names one plan, whoever else may be planning. A plan
+ * that was not taken is withdrawn, also where it comes so late that the job has ended and been cleaned up.
+ */
+async function takePlan(deps: PlanDeps, jobId: JobId, planned: PlannedJob): Promise<void> {
+  const { plan } = planned;
+  try {
+    await writePlan(deps, planned);
+  } catch (cause) {
+    await withdrawPlan(deps, planned).catch(() => undefined);
+    throw cause;
   }
-  await deps.objects.write({ bucket, key: planKey(plan.jobId) }, encode(JSON.stringify(plan)));
+  const patch = {
+    state: 'running',
+    startedAt: deps.clock.now(),
+    shards: plan.shards,
+    planNonce: plan.nonce,
+    stages: plan.stages.map(emptySummary),
+  } as const;
+  if ((await deps.jobs.update(jobId, ['submitted'], patch)) === 'updated') {
+    deps.log.info('planned', {
+      jobId,
+      stages: plan.stages.map(({ description }) => [description.name, description.tasks]),
+    });
+    return;
+  }
+  // The record says who has won, also where the answer to a write of our own was lost.
+  const { state, planNonce } = await findJob(deps.jobs, jobId);
+  const hasEnded = finalJobStates.includes(state);
+  if (hasEnded || planNonce !== plan.nonce) await withdrawPlan(deps, planned);
+  if (hasEnded) throw new JobFailedError(`job ${jobId} has ended`, { state });
 }
 
 /**
- * Resolves a job's inputs, cuts it into tasks and writes its plan. May be repeated: the inputs are listed anew
- * until the job is `running`, and never after. Throws `InvalidInputError` for inputs that are not there,
+ * Resolves a job's inputs, cuts it into tasks and writes its plan. May be repeated, also while an earlier run goes
+ * on: each run lists the inputs anew and writes under a nonce of its own, and the record names the one that is
+ * taken. Does nothing where the job is `running`. Throws `InvalidInputError` for inputs that are not there,
  * `ConflictError` where the output prefix holds something, `JobFailedError` where the job has ended.
  */
 export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
@@ -136,17 +180,6 @@ export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
     throw new InvalidInputError('output must look like s3://bucket/key/', { field: 'output' });
   await checkOutputIsFree(deps.objects, output);
   const sources = await resolveSources(deps.objects, job);
-  const { plan, manifests } = planStages(job.spec, sources, { jobId, dataBucket: deps.dataBucket, output });
-  await writePlan(deps, plan, manifests);
-  const patch = {
-    state: 'running',
-    startedAt: deps.clock.now(),
-    shards: plan.shards,
-    stages: plan.stages.map(emptySummary),
-  } as const;
-  await deps.jobs.update(jobId, ['submitted'], patch);
-  deps.log.info('planned', {
-    jobId,
-    stages: plan.stages.map(({ description }) => [description.name, description.tasks]),
-  });
+  const context = { jobId, nonce: deps.ids.token(), dataBucket: deps.dataBucket, output };
+  await takePlan(deps, jobId, planStages(job.spec, sources, context));
 }

@@ -156,7 +156,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const held = await deps.leases.acquire(jobId, residency.owner, now, deps.config.leaseMs);
   if (held.kind === 'held')
     throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
-  const plan = await loadPlan(deps.objects, deps.dataBucket, jobId);
+  const plan = await loadPlan(deps.objects, deps.dataBucket, await findJob(deps.jobs, jobId));
   const planned = tickConfigOf(deps.config, plan);
   const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
   const state = createJobState(

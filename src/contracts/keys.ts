@@ -17,11 +17,21 @@ export function parseUri(uri: string): ObjectRef | undefined {
 
 /** Everything of a job but its output: gone when the job has ended. */
 export const jobPrefix = (jobId: JobId): string => `jobs/${jobId}/`;
+/**
+ * Which of a job's plans: Plan may run twice at once, or thaw when the job has long been running, so each run writes
+ * under a nonce of its own, and only the plan that the job's record names is ever read.
+ */
+export interface PlanPlace {
+  readonly jobId: JobId;
+  readonly nonce: string;
+}
+
+const planPrefix = ({ jobId, nonce }: PlanPlace): string => `${jobPrefix(jobId)}plans/${nonce}/`;
 /** The plan, JSON of `Plan`. */
-export const planKey = (jobId: JobId): string => `jobs/${jobId}/plan.json`;
+export const planKey = (place: PlanPlace): string => `${planPrefix(place)}plan.json`;
 /** What the tasks of a stage read through its input number `input`: one JSON line per task. */
-export const inputManifestKey = (jobId: JobId, stage: string, input: number): string =>
-  `jobs/${jobId}/inputs/${stage}/${input}.ndjson`;
+export const inputManifestKey = (place: PlanPlace, stage: string, input: number): string =>
+  `${planPrefix(place)}inputs/${stage}/${input}.ndjson`;
 /** The output of one attempt of a stage that other stages read. */
 export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string =>
   `jobs/${jobId}/data/${attemptId}`;
@@ -34,4 +44,5 @@ export const successName = '_SUCCESS';
 /** Object metadata name that tells which attempt wrote an output part: `<job>/<attempt>`. */
 export const attemptMetadata = 'outrider-attempt';
 /** What the tasks of a stage share, JSON of `StageDescription`. */
-export const stageKey = (jobId: JobId, stage: string): string => `jobs/${jobId}/stages/${stage}.json`;
+export const stageKey = (place: PlanPlace, stage: string): string =>
+  `${planPrefix(place)}stages/${stage}.json`;

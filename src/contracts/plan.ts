@@ -67,6 +67,8 @@ export const stagePlanSchema = z.object({
 export const planSchema = z.object({
   version: z.literal(1),
   jobId: z.string().transform((id) => id as JobId),
+  /** Names this plan among those of the job; all its objects lie under it. */
+  nonce: z.string(),
   name: z.string(),
   policy: z.enum(policyNames),
   policyConfig: policyConfigSchema.optional(),

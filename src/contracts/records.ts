@@ -157,6 +157,8 @@ export interface JobRecord {
   readonly cancelRequestedAt?: EpochMs;
   /** Number of store partitions, once planned. */
   readonly shards?: number;
+  /** Which plan the job runs by, once planned. */
+  readonly planNonce?: string;
   readonly error?: JobError;
   /** URI of the output prefix, once submitted. */
   readonly output: string;

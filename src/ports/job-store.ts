@@ -12,6 +12,7 @@ export type JobPatch = Partial<
     | 'deadlineAt'
     | 'cancelRequestedAt'
     | 'shards'
+    | 'planNonce'
     | 'error'
     | 'stages'
     | 'attempts'

@@ -119,13 +119,14 @@ export class JobScheduler {
       createdAt: now,
       startedAt: now,
       shards: 1,
+      planNonce: plan.nonce,
       ...(job.scenario.deadlineMs === undefined
         ? {}
         : { deadlineAt: epochMs(now + job.scenario.deadlineMs) }),
       output: `s3://${deps.dataBucket}/output/${job.id}/`,
       ...nothingYet,
     });
-    const planRef = { bucket: deps.dataBucket, key: planKey(job.id) };
+    const planRef = { bucket: deps.dataBucket, key: planKey(plan) };
     await deps.objects.write(planRef, new TextEncoder().encode(JSON.stringify(plan)));
     run.session = await enterJob(deps, job.id, { owner: 'simulator', until: never });
     await deps.objects.remove(planRef.bucket, [planRef.key]);

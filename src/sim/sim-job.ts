@@ -198,6 +198,7 @@ const planPolicyOf = ({ scenario: { policy } }: SimJob): Plan['policy'] =>
 export const planOf = (job: SimJob): Plan => ({
   version: 1,
   jobId: job.id,
+  nonce: 'simulated',
   name: job.scenario.name,
   policy: planPolicyOf(job),
   shards: 1,

@@ -7,6 +7,7 @@ import { MemoryJobStore } from '../../src/adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../../src/adapters/memory/memory-lease-store.ts';
 import { MemoryObjectStore } from '../../src/adapters/memory/memory-object-store.ts';
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
+import type { PlanDeps } from '../../src/app/plan-job.ts';
 import type { SchedulerDeps } from '../../src/app/run-scheduler.ts';
 import type { JobId } from '../../src/contracts/ids.ts';
 import { taskOf } from '../../src/contracts/ids.ts';
@@ -51,7 +52,7 @@ export class ScriptedSystem {
   };
   readonly checkOperator = (): void => undefined;
 
-  readonly deps: SchedulerDeps = {
+  readonly deps: SchedulerDeps & PlanDeps = {
     ...this.stores(),
     launcher: {
       launch: async (requests) => {
@@ -74,8 +75,8 @@ export class ScriptedSystem {
   };
 
   private stores() {
-    const { jobs, objects, attempts, leases, decisions, ledger, clock, log } = this;
-    return { jobs, objects, attempts, leases, decisions, ledger, clock, log, dataBucket };
+    const { jobs, objects, attempts, leases, decisions, ledger, clock, ids, log } = this;
+    return { jobs, objects, attempts, leases, decisions, ledger, clock, ids, log, dataBucket };
   }
 
   space(payload: AttemptPayload): { jobId: JobId; shards: number } {

@@ -54,6 +54,7 @@ const jobRecord = z.object({
   deadlineAt: time.exactOptional(),
   cancelRequestedAt: time.exactOptional(),
   shards: count.exactOptional(),
+  planNonce: z.string().exactOptional(),
   error: z.object({ name: z.string(), message: z.string() }).exactOptional(),
   output: z.string(),
   stages: z.array(stageSummary),

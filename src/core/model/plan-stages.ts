@@ -1,7 +1,6 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
-import type { JobId } from '../../contracts/ids.ts';
 import { isSource, type JobSpec, type SourceInput } from '../../contracts/job-spec.ts';
-import { inputManifestKey, type ObjectRef } from '../../contracts/keys.ts';
+import { inputManifestKey, type ObjectRef, type PlanPlace } from '../../contracts/keys.ts';
 import { limits } from '../../contracts/limits.ts';
 import type { Plan, PlannedInput, SourceSegment, StageDescription, StagePlan } from '../../contracts/plan.ts';
 import { type GraphStage, jobGraph } from './job-graph.ts';
@@ -24,8 +23,7 @@ export interface PlannedJob {
   readonly manifests: readonly { readonly key: string; readonly body: string }[];
 }
 
-export interface PlanContext {
-  readonly jobId: JobId;
+export interface PlanContext extends PlanPlace {
   readonly dataBucket: string;
   readonly output: ObjectRef;
 }
@@ -161,7 +159,7 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
         );
       });
       const { body, offsets } = manifestOf(perTask.map((segments) => ({ segments })));
-      manifests.push({ key: inputManifestKey(context.jobId, stage.spec.name, number), body });
+      manifests.push({ key: inputManifestKey(context, stage.spec.name, number), body });
       return offsets;
     });
     return { description: describe(entry, sized, context), sourceBytes, manifestOffsets };
@@ -173,6 +171,7 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
     plan: {
       version: 1,
       jobId: context.jobId,
+      nonce: context.nonce,
       name: spec.name,
       policy,
       ...(policyConfig === undefined ? {} : { policyConfig }),

@@ -15,6 +15,7 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
         deadlineAt: at(600),
         cancelRequestedAt: at(5),
         shards: 8,
+        planNonce: 'ab12',
         error: { name: 'JobFailed', message: 'no' },
         stages: [
           {

@@ -43,6 +43,7 @@ describe('splitObjects', () => {
 
 const context = {
   jobId: 'words-0123456789ab' as JobId,
+  nonce: 'first',
   dataBucket: 'data',
   output: { bucket: 'data', key: 'out/' },
 };
