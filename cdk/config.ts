@@ -1,6 +1,7 @@
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { Node } from 'constructs';
 import { z } from 'zod';
+import { limits } from '../src/contracts/limits.ts';
 
 const bucketName = z
   .string()
@@ -22,11 +23,20 @@ const flag = z.union([z.boolean(), z.literal(['true', 'false']).transform((text)
   error: 'must be true or false',
 });
 
+const dayMs = 24 * 3_600_000;
+/** Days after which storage may drop by itself what a job left: no job lives so long. */
+export const leftoverDays = Math.ceil(limits.leftoversKeptMs / dayMs);
+const tooFew = `must be at least ${leftoverDays}: a job may live up to ${limits.longestJobMs / dayMs} days, and needs it until then`;
+
 const configSchema = z.strictObject({
   inputBuckets: bucketNames,
   outputBuckets: bucketNames,
-  logRetentionDays: z.coerce.number().pipe(z.enum(RetentionDays)).default(RetentionDays.ONE_MONTH),
-  intermediateDays: wholeNumber.min(1).max(365).default(7),
+  logRetentionDays: z.coerce
+    .number()
+    .min(leftoverDays, tooFew)
+    .pipe(z.enum(RetentionDays))
+    .default(RetentionDays.ONE_MONTH),
+  intermediateDays: wholeNumber.min(leftoverDays, tooFew).max(365).default(leftoverDays),
   tenantIsolation: flag.default(false),
 });
 
@@ -37,7 +47,7 @@ export interface OutriderConfig {
   /** Buckets besides the system's own that jobs may write their output to. */
   readonly outputBuckets: readonly string[];
   readonly logRetentionDays: RetentionDays;
-  /** Days until what a job left under `jobs/` is removed. */
+  /** Days until what a job left under `jobs/` is removed; more than the longest job may live. */
   readonly intermediateDays: number;
   /**
    * Whether an environment of a worker function serves jobs of one name only. Lambda fixes it when a function is

@@ -19,6 +19,7 @@ import {
 import { LambdaInvoke } from 'aws-cdk-lib/aws-stepfunctions-tasks';
 import type { Construct } from 'constructs';
 import { ErrorName } from '../../src/contracts/errors.ts';
+import { limits } from '../../src/contracts/limits.ts';
 import { acknowledgeWildcards } from './acknowledge.ts';
 
 export interface JobMachineProps {
@@ -43,8 +44,6 @@ export const passingErrors = [
   'States.Timeout',
 ] as const;
 
-/** Longer than the longest deadline that a job may have. */
-const MAX_JOB_DAYS = 8;
 /** A minute more than Lambda's longest invocation: reached only where an answer was lost. */
 const TASK_MINUTES = 16;
 
@@ -59,7 +58,7 @@ export function jobMachine(scope: Construct, id: string, props: JobMachineProps)
     definitionBody: DefinitionBody.fromChainable(jobSteps(scope, props)),
     stateMachineType: StateMachineType.STANDARD,
     queryLanguage: QueryLanguage.JSON_PATH,
-    timeout: Duration.days(MAX_JOB_DAYS),
+    timeout: Duration.millis(limits.longestExecutionMs),
     tracingEnabled: true,
     logs: {
       level: LogLevel.ALL,

@@ -5,7 +5,7 @@ import { BlockPublicAccess, Bucket, BucketEncryption } from 'aws-cdk-lib/aws-s3'
 import type { Construct } from 'constructs';
 import { OutputName, TableSchema } from '../../src/contracts/settings.ts';
 import { acknowledge } from '../constructs/acknowledge.ts';
-import type { OutriderConfig } from '../config.ts';
+import { leftoverDays, type OutriderConfig } from '../config.ts';
 
 export interface StorageStackProps extends StackProps {
   readonly config: OutriderConfig;
@@ -41,8 +41,9 @@ function addDataBucket(scope: Construct, config: OutriderConfig): Bucket {
     removalPolicy: RemovalPolicy.RETAIN,
     lifecycleRules: [
       { id: 'expire-intermediate-data', prefix: 'jobs/', expiration: Duration.days(config.intermediateDays) },
-      // Attempts that died leave uploads behind which Finish may not have seen.
-      { id: 'abort-dead-uploads', abortIncompleteMultipartUploadAfter: Duration.days(2) },
+      // Attempts that died leave uploads behind which Finish may not have seen. Before the longest job has ended
+      // they may be its output, which Finish completes.
+      { id: 'abort-dead-uploads', abortIncompleteMultipartUploadAfter: Duration.days(leftoverDays) },
     ],
   });
   acknowledge(bucket, {

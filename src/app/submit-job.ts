@@ -1,5 +1,5 @@
 import { submitRequestSchema } from '../contracts/api.ts';
-import { ConflictError, InvalidInputError } from '../contracts/errors.ts';
+import { ConflictError, InvalidInputError, StoreUnavailableError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { parseInput } from '../contracts/invalid.ts';
 import { type JobSpec, type OperatorName, parseDurationText } from '../contracts/job-spec.ts';
@@ -67,11 +67,48 @@ function newJob(
   };
 }
 
+const tokenRounds = 3;
+
+/** Whether the time is up for which the record of a job is kept: it may still be seen, but counts as gone. */
+const isForgotten = (job: JobRecord, now: EpochMs): boolean =>
+  later(job.createdAt, durationMs(limits.recordsKeptMs)) <= now;
+
 /**
- * Starts a job, once per client token: the job's id derives from the token, and both the record and the
- * execution are created under that id only if they are not there. A crash between the two is mended by the
- * next submission with the same token. Throws `InvalidInputError` (nothing started), `ConflictError` where the
- * token was used for another spec. `request` is a `SubmitRequest`, unchecked.
+ * The job that a client token stands for: of the first to bring it, for as long as the record of that job is kept.
+ * Where the record is gone and its job has run, the token stands for a new job with a name of its own: an execution
+ * of the old name could not be started again for 90 days, and might meet what the old job has left.
+ */
+async function jobOfToken(
+  deps: SubmitDeps,
+  spec: JobSpec,
+  clientToken: string,
+  now: EpochMs,
+): Promise<JobId> {
+  const token = deps.ids.digest(`${spec.name}/${clientToken}`);
+  let forgotten: JobId | undefined;
+  for (let round = 0; round < tokenRounds; round++) {
+    const fresh = freshJobId(deps.ids, spec);
+    const claim = { jobId: fresh, now, ...(forgotten === undefined ? {} : { forgotten }) };
+    const jobId = await deps.jobs.claimToken(token, claim);
+    if (jobId === fresh) return jobId;
+    const job = await deps.jobs.load(jobId);
+    // Without a record and without an execution it is a submission that ended half-way: this one completes it.
+    const stands =
+      job === undefined ? (await deps.coordinator.status(jobId)) === 'missing' : !isForgotten(job, now);
+    if (stands) return jobId;
+    forgotten = jobId;
+  }
+  throw new StoreUnavailableError('others claim the client token at the same time', { rounds: tokenRounds });
+}
+
+const freshJobId = (ids: IdSource, { name }: JobSpec): JobId =>
+  `${name}-${ids.token().slice(0, 12)}` as JobId;
+
+/**
+ * Starts a job, once per client token for as long as its record is kept (30 days): token, record and execution are
+ * each created only if they are not there. A crash between them is mended by the next submission with the same
+ * token. Throws `InvalidInputError` (nothing started), `ConflictError` where the token was used for another spec.
+ * `request` is a `SubmitRequest`, unchecked.
  */
 export async function submitJob(
   deps: SubmitDeps,
@@ -86,9 +123,11 @@ export async function submitJob(
     });
   }
   const specDigest = deps.ids.digest(specText);
-  const jobId = `${spec.name}-${deps.ids.digest(clientToken ?? deps.ids.token()).slice(0, 12)}` as JobId;
+  const now = deps.clock.now();
+  const jobId =
+    clientToken === undefined ? freshJobId(deps.ids, spec) : await jobOfToken(deps, spec, clientToken, now);
   const outcome = await deps.jobs.create(
-    newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, deps.clock.now()),
+    newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, now),
   );
   if (outcome.kind === 'exists' && outcome.job.specDigest !== specDigest) {
     throw new ConflictError('clientToken was used before for another spec', { field: 'clientToken', jobId });

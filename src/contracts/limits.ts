@@ -1,3 +1,10 @@
+const dayMs = 24 * 3_600_000;
+const maxDeadlineMs = 7 * dayMs;
+/** A day more than the longest deadline: late jobs go on, and end in order. */
+const longestExecutionMs = maxDeadlineMs + dayMs;
+/** A day more: for a beginning that was late, and an ending that had to be tried again and again. */
+const longestJobMs = longestExecutionMs + dayMs;
+
 /** Every limit of a job, in one place; refusals quote these numbers. */
 export const limits = {
   /** Stages in a job. */
@@ -22,7 +29,17 @@ export const limits = {
   specBytes: 200_000,
   /** Shortest and longest deadline. */
   minDeadlineMs: 1_000,
-  maxDeadlineMs: 7 * 24 * 3_600_000,
+  maxDeadlineMs,
+  /** Longest life of a job's execution: the time-out of the state machine. */
+  longestExecutionMs,
+  /** Longest time from a job's submission to its end. Nothing of a job may be dropped by its age before that. */
+  longestJobMs,
+  /** Age at which storage drops by itself what a job left behind: data under `jobs/`, uploads, logs. */
+  leftoversKeptMs: longestJobMs + dayMs,
+  /** How far back it is looked for jobs whose end nobody has told: the longest job, and two days without a look. */
+  sweepHorizonMs: longestJobMs + 2 * dayMs,
+  /** How long the records of a job are kept. */
+  recordsKeptMs: 30 * dayMs,
   /** Dollars of a budget. */
   maxBudgetDollars: 1_000_000,
   /** Decisions that one tick commits. */

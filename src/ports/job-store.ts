@@ -23,11 +23,24 @@ export type JobPatch = Partial<
   >
 >;
 
+/** What a client token is claimed for. */
+export interface TokenClaim {
+  readonly jobId: JobId;
+  readonly now: EpochMs;
+  /** A job of an earlier claim whose record is gone, so that the token is free again. */
+  readonly forgotten?: JobId;
+}
+
 /** Job records. Every call is one atomic write or one consistent read. */
 export interface JobStore {
   /** Exactly one of several creators of one id gets `created`; the others get the job that is there. */
   create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }>;
   load(jobId: JobId): Promise<JobRecord | undefined>;
+  /**
+   * The job that a client token stands for: `claim.jobId` where nobody has claimed the token in the time that records
+   * are kept, or only for the job `claim.forgotten`; else the job of whoever has. Of racing claims one holds for all.
+   */
+  claimToken(token: string, claim: TokenClaim): Promise<JobId>;
   /** Newest first; at most `limit` (1 to 100). May lag a little. Throws `InvalidInputError` on a strange cursor. */
   list(page: { limit: number; cursor?: string }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }>;
   /** Writes the fields of `patch` if the job is in one of `states`; else `stale` and nothing is written. */

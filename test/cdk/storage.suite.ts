@@ -1,5 +1,8 @@
 import { Match } from 'aws-cdk-lib/assertions';
 import { describe, expect, it } from 'vitest';
+import { expiryOf } from '../../src/adapters/aws/expiry.ts';
+import { limits } from '../../src/contracts/limits.ts';
+import { epochMs } from '../../src/contracts/units.ts';
 import { synthesized } from './synthesized.ts';
 
 const system = synthesized();
@@ -29,15 +32,52 @@ describe('the storage stack', () => {
     });
   });
 
-  it('removes intermediate data after 7 days and dead uploads after 2, and outputs never', () => {
+  it('drops what a job left only once the longest job has ended, a day after, and outputs never', () => {
     storage?.hasResourceProperties('AWS::S3::Bucket', {
       LifecycleConfiguration: {
         Rules: [
-          Match.objectLike({ Prefix: 'jobs/', ExpirationInDays: 7, Status: 'Enabled' }),
-          Match.objectLike({ AbortIncompleteMultipartUpload: { DaysAfterInitiation: 2 }, Status: 'Enabled' }),
+          Match.objectLike({ Prefix: 'jobs/', ExpirationInDays: 10, Status: 'Enabled' }),
+          Match.objectLike({
+            AbortIncompleteMultipartUpload: { DaysAfterInitiation: 10 },
+            Status: 'Enabled',
+          }),
         ],
       },
     });
+  });
+
+  it('holds every age at which something is dropped above the longest life of a job', () => {
+    const [machine] = system.resources('AWS::StepFunctions::StateMachine');
+    const definition = JSON.stringify(machine?.properties['DefinitionString']);
+    const longestS = Number(/TimeoutSeconds\W+(\d+)[^T]*$/.exec(definition)?.[1]);
+    expect(longestS).toBe(8 * 86_400);
+    // Later than the deadline of every job, 7 days at most, by a day in which a late one can end in order.
+    expect(longestS * 1_000 - limits.maxDeadlineMs).toBe(86_400_000);
+    const [bucket] = system.resources('AWS::S3::Bucket');
+    const ages = JSON.stringify(bucket?.properties['LifecycleConfiguration']).match(
+      /(?<=ExpirationInDays":|DaysAfterInitiation":)\d+/g,
+    );
+    const logDays = system
+      .resources('AWS::Logs::LogGroup')
+      .map(({ properties }) => Number(properties['RetentionInDays']));
+    const recordsS = expiryOf(epochMs(1_000_000)) - 1_000;
+    expect(ages).toHaveLength(2);
+    for (const days of [...(ages ?? []).map(Number), ...logDays, recordsS / 86_400]) {
+      // Two days more than an execution: for a late beginning, and for an ending that is tried again.
+      expect(days * 86_400 - longestS).toBeGreaterThanOrEqual(2 * 86_400);
+    }
+    expect(limits.sweepHorizonMs / 1_000 - longestS).toBeGreaterThanOrEqual(3 * 86_400);
+    expect(limits.sweepHorizonMs).toBeLessThan(limits.recordsKeptMs);
+  });
+
+  it.each([
+    ['intermediateDays', 9],
+    ['intermediateDays', '2'],
+    ['logRetentionDays', 7],
+  ])('refuses %s of %s: a job may live longer', (name, days) => {
+    expect(() => synthesized({ [name]: days })).toThrow(
+      `context "${name}": must be at least 10: a job may live up to 9 days`,
+    );
   });
 
   it('has the keys and indexes that the stores use, on demand, recoverable, with a time to live', () => {

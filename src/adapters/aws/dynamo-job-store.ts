@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { InvalidInputError, StoreUnavailableError } from '../../contracts/errors.ts';
-import type { JobId } from '../../contracts/ids.ts';
+import { type JobId, parseJobId } from '../../contracts/ids.ts';
 import type { JobRecord, JobState } from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import type { JobPatch, JobStore } from '../../ports/job-store.ts';
+import type { JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
+import { expiryOf, ttlSeconds } from './expiry.ts';
 import { decodeJob, encodeJob, encodePatch, jobKey, LISTING } from './job-item.ts';
 
 const cursorSchema = z.strictObject({
@@ -14,6 +15,7 @@ const cursorSchema = z.strictObject({
   [TableSchema.listingPartitionKey]: z.literal(LISTING),
   [TableSchema.listingSortKey]: z.number(),
 });
+const tokenSchema = z.object({ jobId: z.string() });
 const keySchema = z.object({ pk: z.string(), sk: z.string() });
 
 /**
@@ -37,6 +39,23 @@ export class DynamoJobStore implements JobStore {
     if (item === undefined)
       throw new StoreUnavailableError('a job vanished while it was created', { jobId: job.jobId });
     return item.createId === writeId ? { kind: 'created' } : { kind: 'exists', job: decodeJob(item) };
+  }
+
+  /** A claim that the SDK repeats after a lost answer finds its own job there. */
+  async claimToken(token: string, { jobId, now, forgotten }: TokenClaim): Promise<JobId> {
+    const key: ItemKey = { pk: `TOKEN#${token}`, sk: 'META' };
+    const answer = await this.table.update(key, {
+      set: { jobId, [TableSchema.ttl]: expiryOf(now) },
+      // An item whose time is up is there until DynamoDB comes to drop it, which may take days.
+      when:
+        `attribute_not_exists(#pk) OR #${TableSchema.ttl} <= :now` +
+        (forgotten === undefined ? '' : ' OR #jobId = :forgotten'),
+      values: { now: ttlSeconds(now), ...(forgotten === undefined ? {} : { forgotten }) },
+    });
+    if (answer !== 'refused') return jobId;
+    const held = parseJobId(tokenSchema.safeParse(await this.table.get(key)).data?.jobId ?? '');
+    if (held === undefined) throw new StoreUnavailableError('a claim vanished while it was read', { token });
+    return held;
   }
 
   async load(jobId: JobId): Promise<JobRecord | undefined> {

@@ -1,17 +1,28 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
+import { limits } from '../../contracts/limits.ts';
 import type { JobRecord, JobState } from '../../contracts/records.ts';
-import type { JobPatch, JobStore } from '../../ports/job-store.ts';
+import { durationMs, type EpochMs, later } from '../../contracts/units.ts';
+import type { JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
 
 /** Job records in memory; what the simulator and tests use. */
 export class MemoryJobStore implements JobStore {
   private readonly jobs = new Map<JobId, JobRecord>();
+  private readonly tokens = new Map<string, { readonly jobId: JobId; readonly until: EpochMs }>();
 
   create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }> {
     const there = this.jobs.get(job.jobId);
     if (there !== undefined) return Promise.resolve({ kind: 'exists', job: there });
     this.jobs.set(job.jobId, structuredClone(job));
     return Promise.resolve({ kind: 'created' });
+  }
+
+  claimToken(token: string, { jobId, now, forgotten }: TokenClaim): Promise<JobId> {
+    const held = this.tokens.get(token);
+    const isFree = held === undefined || held.until <= now || held.jobId === forgotten;
+    if (!isFree) return Promise.resolve(held.jobId);
+    this.tokens.set(token, { jobId, until: later(now, durationMs(limits.recordsKeptMs)) });
+    return Promise.resolve(jobId);
   }
 
   load(jobId: JobId): Promise<JobRecord | undefined> {

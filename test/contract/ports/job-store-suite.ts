@@ -103,6 +103,38 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
       expect((await store.load(job.jobId))?.parts).toEqual(parts);
     });
 
+    it('holds a token for the job that claimed it first, until its record is gone or its time is up', async () => {
+      const store = await make();
+      const token = freshJobId();
+      const [first, second, third] = [freshJobId(), freshJobId(), freshJobId()];
+      const monthS = 30 * 24 * 3_600;
+      expect(await store.claimToken(token, { jobId: first, now: at(0) })).toBe(first);
+      expect(await store.claimToken(token, { jobId: second, now: at(monthS - 1) })).toBe(first);
+      expect(await store.claimToken(token, { jobId: second, now: at(1), forgotten: third })).toBe(first);
+      expect(await store.claimToken(token, { jobId: second, now: at(2), forgotten: first })).toBe(second);
+      expect(await store.claimToken(token, { jobId: third, now: at(3), forgotten: first })).toBe(second);
+      expect(await store.claimToken(token, { jobId: third, now: at(monthS + 2) })).toBe(third);
+      expect(await store.claimToken(freshJobId(), { jobId: first, now: at(0) })).toBe(first);
+    });
+
+    it.each([undefined, freshJobId()])(
+      'lets one of twenty racing claims hold for all, where %s held it before',
+      async (forgotten) => {
+        const store = await make();
+        const token = freshJobId();
+        if (forgotten !== undefined) await store.claimToken(token, { jobId: forgotten, now: at(0) });
+        const rivals = Array.from({ length: 20 }, () => freshJobId());
+        const claims = rivals.map((jobId) => ({
+          jobId,
+          now: at(1),
+          ...(forgotten === undefined ? {} : { forgotten }),
+        }));
+        const answers = await Promise.all(claims.map((claim) => store.claimToken(token, claim)));
+        expect(new Set(answers).size).toBe(1);
+        expect(rivals).toContain(answers[0]);
+      },
+    );
+
     it('lists newest first, page by page, each job once', async () => {
       const store = await make();
       const ids = Array.from({ length: 5 }, () => freshJobId());

@@ -46,6 +46,8 @@ describe('a write whose answer is lost on the way, over DynamoDB', () => {
       'updated',
     );
     expect(await store.update(job.jobId, ['submitted'], { state: 'running' })).toBe('stale');
+    expect(await withLoss(() => store.claimToken('token', { jobId: job.jobId, now: at(0) }))).toBe(job.jobId);
+    expect(await store.claimToken('token', { jobId: freshJobId(), now: at(1) })).toBe(job.jobId);
   });
 
   it('claims an attempt and commits a result or a replica as if nothing had happened', async () => {

@@ -1,0 +1,108 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { submitJob } from '../../../src/app/submit-job.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
+import type { JobRecord } from '../../../src/contracts/records.ts';
+import { ScriptedSystem } from '../../support/scripted-job.ts';
+
+const dayMs = 86_400_000;
+const spec = {
+  name: 'words',
+  stages: [{ name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'] }] }],
+};
+const request = { spec, clientToken: 'nightly' };
+
+let system: ScriptedSystem;
+
+beforeEach(() => {
+  system = new ScriptedSystem();
+});
+
+/** The system with some calls of one of its parts replaced. */
+const withCalls = (part: 'jobs' | 'coordinator', calls: object): ScriptedSystem =>
+  Object.assign(Object.create(system) as ScriptedSystem, {
+    [part]: Object.assign(Object.create(system[part]) as object, calls),
+  });
+
+/** Fails once in place of a call, as a process that dies just before it. */
+const dying = (): Promise<never> => Promise.reject(new Error('died'));
+
+/** Lets a job run to its end. */
+async function end(jobId: JobId): Promise<void> {
+  system.coordinator.settle(jobId, 'succeeded');
+  await system.jobs.update(jobId, ['submitted'], { state: 'succeeded', endedAt: system.clock.now() });
+}
+
+const recorded = async (): Promise<readonly JobRecord[]> => (await system.jobs.list({ limit: 100 })).jobs;
+
+describe('a client token', () => {
+  it('stands for one job and one execution while its record is kept, also after the job has ended', async () => {
+    const first = await submitJob(system, request);
+    expect(first.started).toBe(true);
+    await end(first.jobId);
+    await system.clock.advance(30 * dayMs - 1);
+    expect(await submitJob(system, request)).toEqual({ jobId: first.jobId, started: false });
+    expect(await system.coordinator.status(first.jobId)).toBe('succeeded');
+    expect(await recorded()).toHaveLength(1);
+  });
+
+  it('starts a new job under a new name once the time of its record is up, though it is still seen', async () => {
+    const first = await submitJob(system, request);
+    await end(first.jobId);
+    await system.clock.advance(30 * dayMs);
+    const second = await submitJob(system, request);
+    expect(second.started).toBe(true);
+    expect(second.jobId).not.toBe(first.jobId);
+    expect(await system.coordinator.status(second.jobId)).toBe('running');
+    expect(await submitJob(system, request)).toEqual({ jobId: second.jobId, started: false });
+  });
+
+  it('starts a new job where the record was dropped before the claim of the token', async () => {
+    const first = await submitJob(system, request);
+    await end(first.jobId);
+    const dropped = withCalls('jobs', {
+      load: (jobId: JobId) => (jobId === first.jobId ? Promise.resolve(undefined) : system.jobs.load(jobId)),
+    });
+    const second = await submitJob(dropped, request);
+    expect(second.started).toBe(true);
+    expect(second.jobId).not.toBe(first.jobId);
+    expect(await system.coordinator.status(second.jobId)).toBe('running');
+    expect(await submitJob(dropped, request)).toEqual({ jobId: second.jobId, started: false });
+  });
+
+  it.each([
+    ['its record', 'jobs', { create: dying }],
+    ['its execution', 'coordinator', { start: dying }],
+  ] as const)('completes a submission that died before %s was there', async (_what, part, calls) => {
+    await expect(submitJob(withCalls(part, calls), request)).rejects.toThrow('died');
+    const { jobId } = await submitJob(system, request);
+    expect(await system.coordinator.status(jobId)).toBe('running');
+    expect((await recorded()).map((job) => job.jobId)).toEqual([jobId]);
+  });
+
+  it('starts one job for twenty submissions at once, also where the token is claimed anew', async () => {
+    for (const round of [1, 2]) {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => submitJob(system, request)));
+      expect(new Set(answers.map(({ jobId }) => jobId)).size).toBe(1);
+      expect(answers.filter(({ started }) => started)).toHaveLength(1);
+      expect(await recorded()).toHaveLength(round);
+      for (const { jobId } of answers.slice(0, 1)) await end(jobId);
+      await system.clock.advance(30 * dayMs);
+    }
+  });
+
+  it('belongs to one name of job: the same text under another name is another token', async () => {
+    const first = await submitJob(system, request);
+    const second = await submitJob(system, { ...request, spec: { ...spec, name: 'other' } });
+    expect(second.started).toBe(true);
+    expect([first.jobId, second.jobId]).toEqual([
+      expect.stringMatching(/^words-[0-9a-f]{12}$/),
+      expect.stringMatching(/^other-[0-9a-f]{12}$/),
+    ]);
+  });
+});
+
+it('starts a job of its own for each submission without a token', async () => {
+  const answers = [await submitJob(system, { spec }), await submitJob(system, { spec })];
+  expect(answers.map(({ started }) => started)).toEqual([true, true]);
+  expect(new Set(answers.map(({ jobId }) => jobId)).size).toBe(2);
+});
