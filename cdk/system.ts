@@ -24,7 +24,7 @@ export function addSystem(app: App): OutriderSystem {
   const storage = new StorageStack(app, 'OutriderStorage', { config });
   const compute = new ComputeStack(app, 'OutriderCompute', { config, storage });
   const coordinator = new CoordinatorStack(app, 'OutriderCoordinator', { config, storage, compute });
-  const api = new ApiStack(app, 'OutriderApi', { config, storage, coordinator });
+  const api = new ApiStack(app, 'OutriderApi', { config, storage, compute, coordinator });
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   return { storage, compute, coordinator, api };
 }

@@ -21,12 +21,14 @@ import { acknowledge, acknowledgeWildcards } from '../constructs/acknowledge.ts'
 import { handlerCode } from '../constructs/bundle.ts';
 import { grantItems } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
+import type { ComputeStack } from './compute.ts';
 import type { CoordinatorStack } from './coordinator.ts';
 import type { StorageStack } from './storage.ts';
 
 export interface ApiStackProps extends StackProps {
   readonly config: OutriderConfig;
   readonly storage: StorageStack;
+  readonly compute: ComputeStack;
   readonly coordinator: CoordinatorStack;
 }
 
@@ -46,7 +48,7 @@ export class ApiStack extends Stack {
     new CfnOutput(this, OutputName.apiUrl, { value: this.api.url });
   }
 
-  private addHandler({ storage, coordinator }: ApiStackProps): LambdaFunction {
+  private addHandler({ storage, compute, coordinator }: ApiStackProps): LambdaFunction {
     const { stateMachine } = coordinator;
     const role = functionRole(this, 'HandlerRole', storage.jobLogs);
     acknowledgeWildcards(
@@ -80,6 +82,7 @@ export class ApiStack extends Stack {
         [Setting.table]: storage.table.tableName,
         [Setting.dataBucket]: storage.dataBucket.bucketName,
         [Setting.stateMachineArn]: stateMachine.stateMachineArn,
+        [Setting.userCredentials]: compute.userCredentials.valueAsString,
       },
       logs: storage.jobLogs,
       role,

@@ -1,4 +1,4 @@
-import { Duration, Size, Stack, type StackProps } from 'aws-cdk-lib';
+import { CfnParameter, Duration, Size, Stack, type StackProps } from 'aws-cdk-lib';
 import { CfnSecurityGroup, GatewayVpcEndpointAwsService, SubnetType, Vpc } from 'aws-cdk-lib/aws-ec2';
 import {
   CfnCluster,
@@ -11,7 +11,7 @@ import type { IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { Construct } from 'constructs';
 import { workerSizes } from '../../src/contracts/job-spec.ts';
-import { Setting } from '../../src/contracts/settings.ts';
+import { ParameterName, Setting } from '../../src/contracts/settings.ts';
 import type { OutriderConfig } from '../config.ts';
 import { acknowledge } from '../constructs/acknowledge.ts';
 import { handlerCode, mainImage } from '../constructs/bundle.ts';
@@ -52,6 +52,8 @@ const scratchMb: Readonly<Record<WorkerSize, number>> = {
 
 /** What runs attempts: a Lambda function for each size of worker, and a Fargate task for what outlasts Lambda. */
 export class ComputeStack extends Stack {
+  /** Whether stages may ask for credentials: `true` or `false`. */
+  readonly userCredentials: CfnParameter;
   readonly workers: Readonly<Record<WorkerSize, LambdaFunction>>;
   readonly vpc: Vpc;
   readonly taskSecurityGroup: CfnSecurityGroup;
@@ -60,6 +62,11 @@ export class ComputeStack extends Stack {
 
   constructor(scope: Construct, id: string, props: ComputeStackProps) {
     super(scope, id, { description: 'Outrider: workers on Lambda and Fargate', ...props });
+    this.userCredentials = new CfnParameter(this, ParameterName.userCredentials, {
+      allowedValues: ['true', 'false'],
+      default: 'false',
+      description: 'Whether stages may ask for the credentials of workers for their user code and programs',
+    });
     this.workers = this.addWorkerFunctions(props);
     this.vpc = this.addNetwork();
     this.taskSecurityGroup = new CfnSecurityGroup(this, 'TaskSecurityGroup', {
@@ -83,7 +90,7 @@ export class ComputeStack extends Stack {
         code,
         memoryMb: workerSizes[size],
         timeout: Duration.minutes(15),
-        environment: workerEnvironment(storage),
+        environment: workerEnvironment(storage, this.userCredentials),
         logs: storage.jobLogs,
         role,
         ephemeralStorage: Size.mebibytes(scratchMb[size]),
@@ -139,7 +146,7 @@ export class ComputeStack extends Stack {
     });
     definition.addContainer(workerContainer, {
       image: mainImage(this, 'TaskImage', 'worker'),
-      environment: workerEnvironment(storage),
+      environment: workerEnvironment(storage, this.userCredentials),
       logging: LogDriver.awsLogs({ logGroup: storage.jobLogs, streamPrefix: 'fargate' }),
       stopTimeout: Duration.seconds(30),
     });
@@ -165,10 +172,11 @@ export class ComputeStack extends Stack {
   }
 }
 
-function workerEnvironment(storage: StorageStack): Record<string, string> {
+function workerEnvironment(storage: StorageStack, userCredentials: CfnParameter): Record<string, string> {
   return {
     [Setting.table]: storage.table.tableName,
     [Setting.dataBucket]: storage.dataBucket.bucketName,
+    [Setting.userCredentials]: userCredentials.valueAsString,
     // Workers stream through many buffers of half a megabyte and more. By default glibc keeps freed ones of that
     // size in its heaps, which then only grow: resident memory was twice what was in use.
     MALLOC_MMAP_THRESHOLD_: '131072',

@@ -30,7 +30,7 @@ export interface CoordinatorStackProps extends StackProps {
 /** The cluster's name as this stack imports it. */
 const clusterExport = 'OutriderCompute:ExportsOutputRefClusterABE85976';
 
-type Tuning = Readonly<Record<keyof typeof ParameterName, CfnParameter>>;
+type Tuning = Readonly<Record<Exclude<keyof typeof ParameterName, 'userCredentials'>, CfnParameter>>;
 type StepName = 'plan' | 'schedule' | 'finish' | 'fail';
 
 /** What drives jobs: the state machine, and a function for each of its steps. */

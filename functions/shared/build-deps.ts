@@ -28,6 +28,7 @@ import type { ApiDeps } from '../api/routes.ts';
 import {
   durationSetting,
   type Environment,
+  flagSetting,
   listSetting,
   numberSetting,
   textSetting,
@@ -106,6 +107,7 @@ export function buildApiDeps(env: Environment): ApiDeps {
     attempts: new DynamoAttemptStore(table),
     ids: new RandomIdSource(),
     coordinator: new SfnCoordinator(sfnClient(aws), textSetting(env, Setting.stateMachineArn)),
+    givesCredentials: flagSetting(env, Setting.userCredentials),
     checkOperator: (name, options) => {
       operators[name].check(options);
     },

@@ -8,9 +8,10 @@ import { SystemClock } from '../../src/adapters/node/system-clock.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
+import { credentialEnvironment, plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import { loadCode } from '../../src/worker/user-code.ts';
 import type { Place } from './place.ts';
-import { type Environment, textSetting } from './settings.ts';
+import { type Environment, flagSetting, textSetting } from './settings.ts';
 
 /** Memory that a task may use to sort, whatever its worker's size: what exceeds it goes to disk. */
 const sortMemoryBytes = 40 * 1024 * 1024;
@@ -27,6 +28,10 @@ export function buildWorkerDeps(env: Environment, place: Place): AttemptDeps {
     operators,
     dataBucket: textSetting(env, Setting.dataBucket),
     place,
+    environment: {
+      plain: plainEnvironment(env),
+      ...(flagSetting(env, Setting.userCredentials) ? { credentials: credentialEnvironment(env) } : {}),
+    },
     scratchRoot: tmpdir(),
     sortMemoryBytes,
     peakMemoryBytes: () => process.resourceUsage().maxRSS * 1024,

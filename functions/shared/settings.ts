@@ -30,6 +30,9 @@ export function numberSetting(env: Environment, name: SettingName): number {
 export const durationSetting = (env: Environment, name: SettingName): DurationMs =>
   durationMs(numberSetting(env, name));
 
+/** Whether a setting is `true`; absent, it is not. */
+export const flagSetting = (env: Environment, name: SettingName): boolean => env[name] === 'true';
+
 /** Comma-separated names. */
 export const listSetting = (env: Environment, name: SettingName): readonly string[] =>
   textSetting(env, name)

@@ -22,11 +22,16 @@ export interface SubmitDeps {
   readonly ids: IdSource;
   readonly dataBucket: string;
   /** Throws `InvalidInputError` where an operator's options are wrong. */
+  /** Whether this deployment gives credentials to stages that ask for them; absent means no. */
+  readonly givesCredentials?: boolean;
   readonly checkOperator: (operator: OperatorName, options: Readonly<Record<string, unknown>>) => void;
 }
 
 /** Checks everything of a spec that can be checked without reading its inputs. Throws `InvalidInputError`. */
-export function checkSpec(spec: JobSpec, checkOperator: SubmitDeps['checkOperator']): void {
+export function checkSpec(
+  spec: JobSpec,
+  { checkOperator, givesCredentials }: Pick<SubmitDeps, 'checkOperator' | 'givesCredentials'>,
+): void {
   jobGraph(spec);
   if (!policySets.has(spec.policy)) {
     const known = policyNames.filter((name) => policySets.has(name)).join(', ');
@@ -35,6 +40,13 @@ export function checkSpec(spec: JobSpec, checkOperator: SubmitDeps['checkOperato
     });
   }
   for (const [index, stage] of spec.stages.entries()) {
+    if (stage.credentials === true && givesCredentials !== true) {
+      const field = `stages[${index}].credentials`;
+      throw new InvalidInputError(
+        `${field} must be left out: this deployment gives user code and programs no credentials`,
+        { field },
+      );
+    }
     if (stage.operator === undefined) continue;
     try {
       checkOperator(stage.operator, stage.options);
@@ -115,7 +127,7 @@ export async function submitJob(
   request: unknown,
 ): Promise<{ jobId: JobId; started: boolean }> {
   const { spec, clientToken } = parseInput(submitRequestSchema, request);
-  checkSpec(spec, deps.checkOperator);
+  checkSpec(spec, deps);
   const specText = JSON.stringify(spec);
   if (specText.length > limits.specBytes) {
     throw new InvalidInputError(`spec must be at most ${limits.specBytes} characters of JSON`, {

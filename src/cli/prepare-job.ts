@@ -57,8 +57,12 @@ export async function prepareJob(
 
 /** Every check that needs no service: fields, the graph of stages, the policy, the options of operators. */
 function check(input: JobSpecInput): void {
-  checkSpec(parseInput(jobSpecSchema, input), (operator, options) => {
-    operators[operator].check(options);
+  checkSpec(parseInput(jobSpecSchema, input), {
+    checkOperator: (operator, options) => {
+      operators[operator].check(options);
+    },
+    // The service knows, and says so when the job is submitted.
+    givesCredentials: true,
   });
 }
 

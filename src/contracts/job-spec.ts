@@ -87,6 +87,8 @@ const stage = z
       .strictObject({ s3: s3Uri, sha256: z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hex digits') })
       .optional(),
     options: operatorOptions.default({}),
+    /** Whether `code` or the program of `exec` sees the worker's AWS credentials; deployments may refuse it. */
+    credentials: z.boolean().optional(),
     worker: z
       .strictObject({
         kind: z.enum(['lambda', 'fargate']).default('lambda'),
@@ -105,7 +107,14 @@ const stage = z
   .refine((value) => (value.operator === undefined) !== (value.code === undefined), {
     message: 'must have exactly one of "operator" and "code"',
     path: ['operator'],
-  });
+  })
+  .refine(
+    ({ credentials, operator, code }) => credentials !== true || operator === 'exec' || code !== undefined,
+    {
+      message: 'must be left out: only stages of "code" and "exec" can be given credentials',
+      path: ['credentials'],
+    },
+  );
 
 /** Shape of job spec v1. Rules across stages are in `core/model/job-graph.ts`. */
 export const jobSpecSchema = z.strictObject({

@@ -35,6 +35,8 @@ export const stageDescriptionSchema = z.object({
   operator: z.enum(operatorNames).optional(),
   code: z.object({ s3: z.string(), sha256: z.string() }).optional(),
   options: z.record(z.string(), z.json()),
+  /** Whether user code and programs see credentials; absent means no. */
+  credentials: z.boolean().optional(),
   worker: z.object({
     kind: z.enum(['lambda', 'fargate']),
     size: z.enum(['small', 'medium', 'large', 'xlarge']),

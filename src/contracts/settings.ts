@@ -21,6 +21,8 @@ export const Setting = {
   leaseMs: 'OUTRIDER_LEASE_MS',
   /** How long a launched attempt may take to claim itself. */
   claimLeaseMs: 'OUTRIDER_CLAIM_LEASE_MS',
+  /** `true` where stages may ask for credentials for their user code and programs. */
+  userCredentials: 'OUTRIDER_USER_CREDENTIALS',
   /** Fargate only: the attempt's payload as JSON. */
   attemptPayload: 'OUTRIDER_ATTEMPT',
 } as const;
@@ -57,4 +59,6 @@ export const ParameterName = {
   heartbeatMs: 'HeartbeatMs',
   leaseMs: 'LeaseMs',
   claimLeaseMs: 'ClaimLeaseMs',
+  /** `true` or `false`: whether stages may ask for credentials for their user code and programs. */
+  userCredentials: 'UserCredentials',
 } as const;

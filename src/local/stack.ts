@@ -26,6 +26,8 @@ export interface LocalStackOptions {
   readonly ports?: { readonly api?: number };
   /** Attempts that may run at once; by default a core each, at least 2. */
   readonly slots?: number;
+  /** Whether stages may ask for credentials for their user code and programs; they may not by default. */
+  readonly userCredentials?: boolean;
   /** CloudFormation parameters, over the defaults for one machine. */
   readonly parameters?: Readonly<Record<string, string>>;
   /** Availability zones over which workers are spread, 2 to 6; 3 by default. */
@@ -111,6 +113,7 @@ async function loadDeployment(options: LocalStackOptions): Promise<LocalDeployme
     parameters: {
       ...LOCAL_TUNING,
       [ParameterName.totalSlots]: String(slotsOf(options)),
+      [ParameterName.userCredentials]: String(options.userCredentials ?? false),
       ...options.parameters,
     },
   });

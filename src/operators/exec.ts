@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process';
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
-import type { Writable } from 'node:stream';
-import { OutriderError } from '../contracts/errors.ts';
+import type { Readable, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { invariant, OutriderError } from '../contracts/errors.ts';
 import { CancelledError } from '../worker/operator.ts';
 import type { Operator, TaskContext, TaskInput } from '../worker/operator.ts';
+import { ProcessGroup } from '../worker/processes/process-group.ts';
 import { onlyOptions, wrongOption } from './options.ts';
 import type { Options } from './options.ts';
 
@@ -12,6 +12,11 @@ const maxArguments = 1_000;
 /** What is kept of standard error, for the message of a failure. */
 const errorBytes = 8 * 1024;
 const errorLines = 10;
+/** After its program is gone, a pipe that nothing comes through for so long is given up. */
+const idleMs = 500;
+const closingMs = 50;
+/** More than pipes and buffers of a program that is gone can still hold. */
+const mostPipedBytes = 4 * 1024 * 1024;
 
 /** Thrown where a program of an `exec` stage cannot be started or does not end with code 0. */
 export class ProgramFailedError extends OutriderError {
@@ -20,8 +25,9 @@ export class ProgramFailedError extends OutriderError {
 
 /**
  * Runs a program, `command` being its name and arguments (no shell): its input is the lines of all inputs in
- * order, its output the stage's. It sees this worker's environment, what `env` adds, and OUTRIDER_STAGE and
- * OUTRIDER_TASK; it runs in the attempt's scratch directory. It may end before it has read all.
+ * order, its output the stage's. It sees the task's environment, what `env` adds, and OUTRIDER_STAGE and
+ * OUTRIDER_TASK; it runs in the attempt's scratch directory, which is its TMPDIR too. It may end before it has read
+ * all. What it has started and left behind ends with it.
  */
 export const exec: Operator = {
   check(options) {
@@ -32,56 +38,75 @@ export const exec: Operator = {
   async run(context) {
     context.signal.throwIfAborted();
     const [program, ...rest] = commandOf(context.options);
-    const child = spawn(program, rest, {
+    const group = new ProcessGroup(program, rest, {
       cwd: context.scratchDir,
       env: {
-        ...process.env,
+        ...context.environment,
+        TMPDIR: context.scratchDir,
         ...environmentOf(context.options),
         OUTRIDER_STAGE: context.stage,
         OUTRIDER_TASK: String(context.task),
       },
-      stdio: 'pipe',
+      stdio: ['pipe', 'pipe', 'pipe'],
     });
+    const { stdin, stdout, stderr } = group.child;
+    invariant(stdin !== null && stdout !== null && stderr !== null, 'a program has its pipes');
+    const running: Running = {
+      program,
+      group,
+      stdin,
+      stdout,
+      stderr,
+      progress: { bytes: 0, isWriting: false },
+    };
     const kill = (): void => {
-      child.kill('SIGKILL');
-      // A grandchild may hold the pipes open; nothing that it says is wanted any more.
-      child.stdout.destroy();
-      child.stderr.destroy();
+      group.kill();
+      // Somebody who has left the group may hold the pipes open; nothing that they say is wanted any more.
+      stdout.destroy();
+      stderr.destroy();
     };
     context.signal.addEventListener('abort', kill, { once: true });
     try {
-      await runChild(child, program, context);
+      await runProgram(running, context);
     } finally {
       context.signal.removeEventListener('abort', kill);
-      if (child.exitCode === null && child.signalCode === null) kill();
+      await group.end();
     }
   },
 };
 
-async function runChild(
-  child: ChildProcessWithoutNullStreams,
-  program: string,
-  context: TaskContext,
-): Promise<void> {
-  const complaint = keepTail(child);
-  const ended = new Promise<{ code: number | null; signal: string | null }>((resolve, reject) => {
-    child.once('error', (cause) => {
-      reject(
-        new ProgramFailedError(`${program} cannot be started: ${cause.message}`, { program }, { cause }),
-      );
-    });
-    child.once('close', (code, signal) => {
-      resolve({ code, signal });
-    });
-  });
+/** A program under way. */
+interface Running {
+  readonly program: string;
+  readonly group: ProcessGroup;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** What came of its output: bytes read, and whether they are being written away just now. */
+  readonly progress: { bytes: number; isWriting: boolean };
+}
+
+async function runProgram(running: Running, context: TaskContext): Promise<void> {
+  const { program, group, stdin, stderr } = running;
+  const complaint = keepTail(stderr);
+  const ended = group.exited.then(
+    async (end) => {
+      await releasePipes(running);
+      return end;
+    },
+    (cause: unknown) => {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new ProgramFailedError(`${program} cannot be started: ${why}`, { program }, { cause });
+    },
+  );
   const [end, fed, read] = await Promise.allSettled([
     ended,
-    feed(child.stdin, context.inputs).catch((cause: unknown) => {
+    feed(stdin, context.inputs).catch((cause: unknown) => {
       // An input that cannot be read must not look to the program like one that has ended.
-      child.kill('SIGKILL');
+      group.kill();
       throw cause;
     }),
-    drain(child, context),
+    drain(running, context),
   ]);
   if (context.signal.aborted) throw new CancelledError('the attempt was cancelled while its program ran');
   if (end.status === 'rejected') throw end.reason;
@@ -97,6 +122,36 @@ async function runChild(
     signal,
   });
 }
+
+/**
+ * Waits for the rest of a program's output once it is gone, and gives up a pipe that somebody holds open who could not
+ * be ended: after a pause without a byte, or once more has come than a pipe holds.
+ */
+async function releasePipes({ group, stdout, stderr, progress }: Running): Promise<void> {
+  const endedAt = progress.bytes;
+  const closed = Promise.all([stdout, stderr].map((pipe) => closeOf(pipe)));
+  const over = new AbortController();
+  const watch = async (): Promise<void> => {
+    // Most pipes close at once. Those that do not may be held by processes that have left the group.
+    await sleep(closingMs, undefined, { signal: over.signal });
+    await group.endStrays();
+    for (let before = -1; ; before = progress.bytes) {
+      await sleep(idleMs, undefined, { signal: over.signal });
+      const isIdle = progress.bytes === before && !progress.isWriting;
+      if (isIdle || progress.bytes - endedAt > mostPipedBytes) break;
+    }
+    stdout.destroy();
+    stderr.destroy();
+  };
+  const watching = watch().catch(() => undefined); // Aborted: the pipes have closed.
+  await closed;
+  over.abort();
+  await watching;
+}
+
+const closeOf = async (pipe: Readable): Promise<void> => {
+  if (!pipe.closed) await new Promise((resolve) => pipe.once('close', resolve));
+};
 
 /** Writes all lines to the program; ends early, and well, where it stops reading. */
 async function feed(stdin: Writable, inputs: readonly TaskInput[]): Promise<void> {
@@ -138,23 +193,32 @@ const drained = async (stdin: Writable): Promise<void> => {
   }
 };
 
-async function drain(child: ChildProcessWithoutNullStreams, { output, signal }: TaskContext): Promise<void> {
+async function drain({ group, stdout, progress }: Running, { output }: TaskContext): Promise<void> {
   try {
-    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    for await (const chunk of stdout as AsyncIterable<Buffer>) {
+      progress.bytes += chunk.length;
+      progress.isWriting = true;
       const wait = output.write(chunk);
       if (wait !== undefined) await wait;
+      progress.isWriting = false;
     }
   } catch (cause) {
-    // The output failed, or the pipe was torn down by a cancel.
-    child.kill('SIGKILL');
-    if (!signal.aborted) throw cause;
+    // A pipe that was given up has been read as far as it counts.
+    if (isPrematureClose(cause)) return;
+    group.kill();
+    throw cause;
+  } finally {
+    progress.isWriting = false;
   }
 }
 
+const isPrematureClose = (cause: unknown): boolean =>
+  cause instanceof Error && 'code' in cause && cause.code === 'ERR_STREAM_PREMATURE_CLOSE';
+
 /** Gathers the end of standard error; the function answers its last lines as one. */
-function keepTail(child: ChildProcessWithoutNullStreams): () => string {
+function keepTail(stderr: Readable): () => string {
   let tail = Buffer.alloc(0);
-  child.stderr.on('data', (chunk: Buffer) => {
+  stderr.on('data', (chunk: Buffer) => {
     tail = Buffer.concat([tail, chunk]).subarray(-errorBytes);
   });
   return () => tail.toString().trim().split('\n').slice(-errorLines).join(' | ');

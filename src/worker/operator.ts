@@ -62,6 +62,11 @@ export interface TaskContext {
   readonly output: TaskOutput;
   /** A directory of the attempt's own, removed after it. */
   readonly scratchDir: string;
+  /**
+   * Variables for programs that the task starts. They hold no credentials, unless the stage asks for them and the
+   * deployment allows it.
+   */
+  readonly environment: Readonly<Record<string, string>>;
   /** Fires when the attempt is cancelled. */
   readonly signal: AbortSignal;
   /** Adds to a named sum of the task. */

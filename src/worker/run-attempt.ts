@@ -15,6 +15,7 @@ import { startHeartbeat } from './heartbeat.ts';
 import { CancelledError } from './operator.ts';
 import type { Operator, OperatorRegistry } from './operator.ts';
 import { prepareTask, runOperator, writerOf } from './run-task.ts';
+import type { TaskEnvironment } from './run-task.ts';
 import type { FinishedOutput } from './task-output.ts';
 import type { ObjectWriter } from './object-writer.ts';
 
@@ -28,6 +29,7 @@ export interface AttemptDeps {
   /** Bucket of plans and intermediate data. */
   readonly dataBucket: string;
   readonly place: { readonly node: string; readonly zone: string };
+  readonly environment: TaskEnvironment;
   /** Directory under which the attempt makes one of its own, and removes it; made if it is not there. */
   readonly scratchRoot: string;
   /** Memory for sorting, and again for merging. */

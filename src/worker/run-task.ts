@@ -12,6 +12,7 @@ import type { AttemptMeter } from './attempt-meter.ts';
 import type { AttemptInput, AttemptPlan } from './attempt-plan.ts';
 import { ExternalSort } from './external-sort.ts';
 import { ObjectWriter } from './object-writer.ts';
+import { BadInputError } from './operator.ts';
 import type { Operator, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
 import { ReadGate } from './segment-chunks.ts';
 import { FinalOutput, guarded, SortedOutput, UnsortedOutput } from './task-output.ts';
@@ -23,8 +24,17 @@ const readsAtOnce = 16;
 /** How long an operator that was told to stop may take to do so. */
 const graceMs = 5_000;
 
+/** What user code and programs see of the worker's environment. */
+export interface TaskEnvironment {
+  /** What all of them see: no credentials. */
+  readonly plain: Readonly<Record<string, string>>;
+  /** What those see besides whose stage asks for credentials; absent where the deployment gives none. */
+  readonly credentials?: Readonly<Record<string, string>>;
+}
+
 /** What making a task ready needs of the host. */
 export interface TaskHost {
+  readonly environment: TaskEnvironment;
   readonly objects: ObjectStore;
   readonly operators: OperatorRegistry;
   readonly sortMemoryBytes: number;
@@ -89,12 +99,23 @@ export async function prepareTask(host: TaskHost, attempt: TaskAttempt): Promise
     inputs,
     output: guarded(output, signal),
     scratchDir: operatorDir,
+    environment: environmentFor(host.environment, description),
     signal,
     count: (name, by) => {
       meter.count(name, by);
     },
   };
   return { operator, context, output };
+}
+
+/** Checked again here, since a plan may be older than the deployment. */
+function environmentFor(
+  { plain, credentials }: TaskEnvironment,
+  { name, credentials: isAsked }: StageDescription,
+): Readonly<Record<string, string>> {
+  if (isAsked !== true) return plain;
+  if (credentials !== undefined) return { ...plain, ...credentials };
+  throw new BadInputError(`stage ${name} asks for credentials, which this deployment gives to no stage`);
 }
 
 async function directory(parent: string, name: string): Promise<string> {

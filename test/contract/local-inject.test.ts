@@ -71,6 +71,27 @@ describe('a brake', () => {
     await expectStopped(Number(line.toString()));
   });
 
+  it.runIf(process.platform === 'linux')(
+    'stops programs that lead groups of their own, and lets them go',
+    async () => {
+      const child = spawn('sh', ['-c', 'setsid sleep 600 & echo $!; wait'], {
+        detached: true,
+        stdio: ['ignore', 'pipe', 'ignore'],
+      });
+      const [line] = (await once(child.stdout, 'data')) as [Buffer];
+      const [worker, program] = [child.pid ?? 0, Number(line.toString())];
+      onTestFinished(() => {
+        for (const pid of [worker, program]) process.kill(-pid, 'SIGKILL');
+      });
+      const brake = startBrake();
+      brake.slow(worker, 8);
+      await expectStopped(program);
+      await expectFree(program);
+      await brake.close();
+      expect(stateOf(program)).toBe('S');
+    },
+  );
+
   it('leaves nothing stopped when the stack that it serves is killed outright', async () => {
     const { pid } = idler();
     const stack = spawn(

@@ -23,6 +23,7 @@ import { durationMs, later } from '../../src/contracts/units.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { LaunchRequest } from '../../src/ports/launcher.ts';
 import { runAttempt } from '../../src/worker/run-attempt.ts';
+import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import { loadCode } from '../../src/worker/user-code.ts';
 
 const noLog = { info: (): void => undefined, warn: (): void => undefined };
@@ -91,6 +92,7 @@ export class MemoryHost {
     const worker = {
       ...common,
       operators,
+      environment: { plain: plainEnvironment(process.env) },
       place: { node: 'node', zone: 'zone' },
       scratchRoot,
       sortMemoryBytes,

@@ -5,6 +5,7 @@ import { parse } from 'csv-parse/sync';
 import { isSource, jobSpecSchema } from '../../src/contracts/job-spec.ts';
 import type { JobSpecInput, SourceFormat, StageSpec } from '../../src/contracts/job-spec.ts';
 import { operators } from '../../src/operators/registry.ts';
+import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import type { KeyValue, Operator, Row, TaskInput, TaskOutput } from '../../src/worker/operator.ts';
 
 /** A random number in [0, 1), the same sequence for the same seed. */
@@ -153,7 +154,12 @@ export async function runTask(
   operator: Operator,
   options: Row,
   inputs: readonly TaskInput[],
-  { partitions = 1, task = 0, signal = new AbortController().signal } = {},
+  {
+    partitions = 1,
+    task = 0,
+    signal = new AbortController().signal,
+    environment = plainEnvironment(process.env),
+  } = {},
 ): Promise<BenchTask & { collector: Collector }> {
   operator.check(options);
   const collector = new Collector(partitions);
@@ -168,6 +174,7 @@ export async function runTask(
       inputs,
       output: collector,
       scratchDir,
+      environment,
       signal,
       count: (name, by) => {
         counts[name] = (counts[name] ?? 0) + by;

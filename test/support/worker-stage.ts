@@ -20,6 +20,7 @@ import type { AttemptRecord, TaskResult } from '../../src/contracts/records.ts';
 import { epochMs } from '../../src/contracts/units.ts';
 import { operatorNames } from '../../src/contracts/job-spec.ts';
 import type { Operator, OperatorRegistry, TaskContext } from '../../src/worker/operator.ts';
+import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import { runAttempt } from '../../src/worker/run-attempt.ts';
 import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
 
@@ -45,6 +46,7 @@ export interface StageOfTest {
     readonly segments: readonly (SourceSegment | StageSegment)[];
   }[];
   readonly name?: string;
+  readonly credentials?: boolean;
 }
 
 /** Stores, a clock and a worker around one stage at a time. */
@@ -71,6 +73,7 @@ export class WorkerOfTest {
       name,
       operator: 'grep',
       options: {},
+      ...(stage.credentials === undefined ? {} : { credentials: stage.credentials }),
       worker: { kind: 'lambda', size: 'medium' },
       inputs: inputs.map(({ planned }) => planned),
       tasks: 1,
@@ -112,6 +115,7 @@ export class WorkerOfTest {
       log: { info: log, warn: log },
       operators: registryOf(operator),
       dataBucket,
+      environment: { plain: plainEnvironment(process.env) },
       place: { node: 'node-1', zone: 'zone-a' },
       scratchRoot: this.scratchRoot,
       sortMemoryBytes: 4_096,

@@ -128,6 +128,7 @@ function describe(
     ...(spec.operator === undefined ? {} : { operator: spec.operator }),
     ...(spec.code === undefined ? {} : { code: spec.code }),
     options: spec.options,
+    ...(spec.credentials === true ? { credentials: true } : {}),
     worker: spec.worker,
     inputs: spec.inputs.map((input) => plannedInput(input, sized)),
     tasks,

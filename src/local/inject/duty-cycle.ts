@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { signalGroup } from '../lambda/signal-group.ts';
 
 /** A stop and a run together, where the factor leaves room for it. */
@@ -14,6 +15,8 @@ const LONGEST_STOP_MS = 1_000;
  */
 export class DutyCycle {
   private readonly pid: number;
+  /** The groups that were stopped with it last. */
+  private groups: readonly number[] = [];
   private readonly factor: number;
   private timer: NodeJS.Timeout | undefined;
   private continuedAtMs = performance.now();
@@ -27,7 +30,7 @@ export class DutyCycle {
   /** Lets the group run freely from here on. */
   end(): void {
     clearTimeout(this.timer);
-    signalGroup(this.pid, 'SIGCONT');
+    this.proceed();
   }
 
   private run(): void {
@@ -41,10 +44,34 @@ export class DutyCycle {
   private pause(): void {
     // A group that is gone needs no more of this.
     if (!signalGroup(this.pid, 'SIGSTOP')) return;
+    // Stopped, it starts no more. What it has started in groups of their own is as slow as it is.
+    this.groups = groupsOf(this.pid);
+    for (const group of this.groups) signalGroup(group, 'SIGSTOP');
     const ranMs = performance.now() - this.continuedAtMs;
     const stopMs = Math.min(LONGEST_STOP_MS, ranMs * (this.factor - 1));
     this.timer = setTimeout(() => {
-      if (signalGroup(this.pid, 'SIGCONT')) this.run();
+      if (this.proceed()) this.run();
     }, stopMs);
+  }
+
+  /** Whether the group is still there. */
+  private proceed(): boolean {
+    for (const group of this.groups) signalGroup(group, 'SIGCONT');
+    this.groups = [];
+    return signalGroup(this.pid, 'SIGCONT');
+  }
+}
+
+/** Children of a process, of which those that lead a group can be signalled with it. Linux only; else none. */
+function groupsOf(pid: number): readonly number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    return children
+      .trim()
+      .split(' ')
+      .map(Number)
+      .filter((child) => child > 1);
+  } catch {
+    return [];
   }
 }
