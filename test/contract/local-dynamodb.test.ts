@@ -23,13 +23,15 @@ import { DynamoDbUnavailableError, startDynamoDb } from '../../src/local/dynamod
 import type { DynamoDbProcess } from '../../src/local/dynamodb/process.ts';
 
 const TABLE = 'records';
+const credentials = { accessKeyId: 'AKIDLOCAL', secretAccessKey: 'local-secret' };
+const region = 'us-east-1';
 const hasDynoxide = process.platform === 'linux' && process.arch === 'x64';
 
 function clientFor(endpoint: string): DynamoDBClient {
   return new DynamoDBClient({
     endpoint,
-    region: 'us-east-1',
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+    region,
+    credentials,
     maxAttempts: 1,
   });
 }
@@ -104,7 +106,7 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
 
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'local-dynamodb-'));
-    db = await startDynamoDb({ dir, engine });
+    db = await startDynamoDb({ dir, engine, credentials, region });
     client = clientFor(db.endpoint);
     await createTable(client);
   });
@@ -297,7 +299,7 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
 
   it('keeps what was acknowledged when killed, and serves it when started again', async () => {
     const own = await mkdtemp(join(tmpdir(), 'local-dynamodb-kill-'));
-    const first = await startDynamoDb({ dir: own, engine });
+    const first = await startDynamoDb({ dir: own, engine, credentials, region });
     const writer = clientFor(first.endpoint);
     await createTable(writer);
     const key = { pk: { S: 'kept' }, sk: { S: 'a' } };
@@ -306,7 +308,7 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
     await first.exited;
     writer.destroy();
 
-    const second = await startDynamoDb({ dir: own, engine });
+    const second = await startDynamoDb({ dir: own, engine, credentials, region });
     const reader = clientFor(second.endpoint);
     try {
       expect((await reader.send(new GetItemCommand({ TableName: TABLE, Key: key }))).Item).toEqual(key);
@@ -322,7 +324,7 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
     const module = new URL('../../src/local/dynamodb/process.ts', import.meta.url).href;
     const script =
       `const { startDynamoDb } = await import(${JSON.stringify(module)});` +
-      `const db = await startDynamoDb(${JSON.stringify({ dir: own, engine })});` +
+      `const db = await startDynamoDb(${JSON.stringify({ dir: own, engine, credentials, region })});` +
       `console.log(db.pid); setInterval(() => {}, 1000);`;
     const parent = spawn(process.execPath, ['--input-type=module', '-e', script], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -342,7 +344,7 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
 
   it('is gone after close, and leaves its files', async () => {
     const own = await mkdtemp(join(tmpdir(), 'local-dynamodb-close-'));
-    const other = await startDynamoDb({ dir: own, engine });
+    const other = await startDynamoDb({ dir: own, engine, credentials, region });
     await other.close();
     await other.close();
     expect(isAlive(other.pid)).toBe(false);
@@ -357,7 +359,9 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
     await once(taken, 'listening');
     const address = taken.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    await expect(startDynamoDb({ dir: own, engine, port })).rejects.toBeInstanceOf(DynamoDbUnavailableError);
+    await expect(startDynamoDb({ dir: own, engine, port, credentials, region })).rejects.toBeInstanceOf(
+      DynamoDbUnavailableError,
+    );
     taken.close();
     await rm(own, { recursive: true, force: true });
   });

@@ -152,8 +152,24 @@ function signatureOf(request: WireRequest, signed: Signed): Buffer {
     payloadHash,
   ].join('\n');
   const stringToSign = [ALGORITHM, claim.amzDate, claim.scope, sha256Hex(canonicalRequest)].join('\n');
-  const key = signingKey(entry.credentials.secretAccessKey, claim.scopeParts);
+  const key = cachedKey(entry.credentials, claim);
   return createHmac('sha256', key).update(stringToSign).digest();
+}
+
+/** A day's keys of a pair by scope: four hashes less for each request. */
+const signingKeys = new WeakMap<Credentials, Map<string, Buffer>>();
+/** A pair is used for a few services and a day or two at a time. */
+const MAX_CACHED_SCOPES = 64;
+
+function cachedKey(credentials: Credentials, { scope, scopeParts }: Claim): Buffer {
+  const known = signingKeys.get(credentials) ?? new Map<string, Buffer>();
+  signingKeys.set(credentials, known);
+  const found = known.get(scope);
+  if (found !== undefined) return found;
+  if (known.size >= MAX_CACHED_SCOPES) known.clear();
+  const key = signingKey(credentials.secretAccessKey, scopeParts);
+  known.set(scope, key);
+  return key;
 }
 
 /** A token with keys that have none is let through: shells often hold one of other keys. */

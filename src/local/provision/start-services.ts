@@ -72,14 +72,14 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   // A stack that was killed could not remove what its workers had spilled.
   await rm(join(stateDir, 'scratch'), { recursive: true, force: true });
   const [dynamodb, s3, lambda, ecs, logs] = await afterAll([
-    opened(startDynamoDb({ dir: join(stateDir, 'dynamodb') })),
+    opened(startDynamoDb({ ...settings, dir: join(stateDir, 'dynamodb') })),
     opened(startS3Server({ ...settings, rootDir: join(stateDir, 's3') })),
     opened(startLambda(options)),
     opened(startEcs(options)),
     opened(startLogsServer({ ...settings, logGroups: logDirectories(options) })),
   ]);
   await afterAll([
-    createTables(dynamodb.endpoint, settings.region, deployment.tables),
+    createTables(dynamodb, deployment.tables),
     Promise.all(deployment.buckets.map((name) => s3.createBucket(name))),
   ]);
   const invoke = invokeOn(lambda);

@@ -33,7 +33,7 @@ export async function startTables(
   front: (endpoint: string) => Promise<string> = (endpoint) => Promise.resolve(endpoint),
 ): Promise<TableServer> {
   const { dir, remove } = await scratchDir();
-  const server = await startDynamoDb({ dir, engine });
+  const server = await startDynamoDb({ dir, engine, credentials, region });
   const client = new DynamoDBClient(connection(await front(server.endpoint)));
   const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
   let tables = 0;
