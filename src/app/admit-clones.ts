@@ -6,6 +6,7 @@ import { type StageView, taskCountOf } from '../core/model/job-view.ts';
 import { cloneTerms } from '../core/policy/dolly/admission.ts';
 import { answerOf, type CloneOutlook, type CloneWish, mayClone } from '../core/policy/dolly/clone-wishes.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
+import { ownValue } from '../lib/own.ts';
 import type { CapacityLedger, GrantContext } from '../ports/capacity-ledger.ts';
 import { cloneConfigOf, outlookOf, type StatisticsDeps } from './clone-statistics.ts';
 import type { Session } from './scheduler-session.ts';
@@ -51,7 +52,7 @@ export async function clonesTaken(deps: CloneDeps, session: Session): Promise<re
   const preemptions = await deps.ledger.preemptions(session.jobId);
   const jobTasks = taskCountOf(session.state);
   return charged.flatMap(({ index, shape }): readonly ClonesTaken[] => {
-    const preemption = preemptions[shape.name];
+    const preemption = ownValue(preemptions, shape.name);
     if (preemption === undefined) return [];
     const { by, byTasks, slots } = preemption;
     return [{ stage: index, by, facts: { jobTasks, byTasks, slots } }];

@@ -23,6 +23,15 @@ export const limits = {
   inputObjects: 100_000,
   /** Attempts of one task that failed or were lost before the job fails. */
   attemptsPerTask: 4,
+  /** Names under which one task may count, characters of such a name, and the largest sum either way. */
+  countersPerTask: 100,
+  counterNameChars: 100,
+  counterSum: Number.MAX_SAFE_INTEGER,
+  /** Names of counters that a job keeps, over all its tasks. */
+  countersPerJob: 1_000,
+  /** Characters of the one line that says why an attempt failed, and of the name of its node or zone. */
+  failureChars: 1_000,
+  nodeChars: 512,
   /** Bytes of one line or record. */
   recordBytes: 64 * 1024 * 1024,
   /** Bytes of a spec's JSON. */

@@ -1,5 +1,6 @@
 import { BadRecordError } from '../worker/operator.ts';
 import type { Row, TaskOutput } from '../worker/operator.ts';
+import { ownValue } from '../lib/own.ts';
 import { csvLine, csvValue } from './csv-text.ts';
 import type { JoinOutputOptions, JoinSideOptions } from './join-options.ts';
 import { cellOf } from './rows.ts';
@@ -131,5 +132,5 @@ function cellsOf(row: Row, known: readonly string[], wanted: readonly string[]):
       `the files of one side of a join have different columns: ${JSON.stringify(stranger)} is not among ${known.join(', ')}`,
     );
   }
-  return wanted.map((column) => csvValue(row[column]));
+  return wanted.map((column) => csvValue(ownValue(row, column)));
 }

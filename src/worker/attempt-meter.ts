@@ -4,9 +4,13 @@ import type { Phase, Progress } from '../contracts/records.ts';
 import { elapsedMs } from '../contracts/units.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
+import { addToCounter } from './task-counters.ts';
 
 /** Longest stretch without letting timers and sockets have their turn, so that heartbeats go out. */
 const turnMs = 20;
+
+/** A record with any other number could not be written, or not be read again. */
+const measured = (value: number): number => (Number.isFinite(value) && value > 0 ? value : 0);
 
 /** What an attempt has done so far: sums, and clocks per phase. Exactly one phase's clock runs at a time. */
 export class AttemptMeter {
@@ -16,7 +20,7 @@ export class AttemptMeter {
   readsStages = false;
   recordsIn = 0;
   recordsOut = 0;
-  readonly counters: Record<string, number> = {};
+  readonly #counters = new Map<string, number>();
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
   readonly #peakMemoryBytes: () => number;
@@ -46,9 +50,17 @@ export class AttemptMeter {
     this.#since = now;
   }
 
-  /** Adds to a named sum. */
-  count(name: string, by: number): void {
-    this.counters[name] = (this.counters[name] ?? 0) + by;
+  /**
+   * Adds to a named sum. Takes anything, since user code calls it; throws `UserCodeError` that names the counter
+   * where the name or the number cannot be kept, and then adds nothing.
+   */
+  count(name: unknown, by: unknown): void {
+    addToCounter(this.#counters, name, by);
+  }
+
+  /** The sums so far, by name. */
+  counters(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#counters);
   }
 
   /**
@@ -88,7 +100,16 @@ export class AttemptMeter {
     }
   }
 
-  /** As a heartbeat reports it. */
+  /** What has been read and written so far. */
+  totals(): Pick<Progress, 'bytesRead' | 'recordsIn' | 'recordsOut'> {
+    return {
+      bytesRead: measured(this.bytesRead),
+      recordsIn: measured(this.recordsIn),
+      recordsOut: measured(this.recordsOut),
+    };
+  }
+
+  /** As a heartbeat reports it: every number is finite and not negative, whatever was added up. */
   progress(): Progress {
     const now = this.#clock.now();
     const running = elapsedMs(this.#since, now);
@@ -96,15 +117,13 @@ export class AttemptMeter {
     const phaseMs = { ...this.#spentMs };
     for (const phase of phases) if (phase === this.#phase) phaseMs[phase] += running;
     return {
-      bytesRead: this.bytesRead,
-      bytesTotal: this.bytesTotal,
-      recordsIn: this.recordsIn,
-      recordsOut: this.recordsOut,
+      ...this.totals(),
+      bytesTotal: measured(this.bytesTotal),
       phase: this.#phase,
       phaseMs,
-      peakMemoryBytes: this.#peakMemoryBytes(),
+      peakMemoryBytes: measured(this.#peakMemoryBytes()),
       ...(this.readsStages
-        ? { fetched: { bytes: this.#fetchedBytes, ms: this.#fetchedMs + fetchingMs } }
+        ? { fetched: { bytes: measured(this.#fetchedBytes), ms: this.#fetchedMs + fetchingMs } }
         : {}),
     };
   }

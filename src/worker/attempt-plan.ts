@@ -8,6 +8,7 @@ import {
   stageManifestLineSchema,
 } from '../contracts/plan.ts';
 import type { PlannedInput, SourceSegment, StageDescription } from '../contracts/plan.ts';
+import { ownValue } from '../lib/own.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { UpstreamSegment } from './segment-chunks.ts';
 
@@ -99,12 +100,12 @@ function inputOf(
 ): AttemptInput {
   if (planned.kind === 'source') return { planned, segments: sourceManifestLineSchema.parse(line).segments };
   const { segments } = stageManifestLineSchema.parse(line);
-  const named = copies?.[planned.stage];
+  const named = ownValue(copies, planned.stage);
   return {
     planned,
     segments: segments.map(({ task, attempt, offset, length, crc }) => {
       // A replica has the very bytes of the winner's output: only the object is another.
-      const producer = attemptIdOf(planned.stage, task, named?.[task] ?? attempt);
+      const producer = attemptIdOf(planned.stage, task, ownValue(named, String(task)) ?? attempt);
       const ref = { bucket: description.dataBucket, key: attemptDataKey(description.jobId, producer) };
       return { ref, offset, length, crc, producer };
     }),

@@ -53,6 +53,7 @@ class CsvTable {
   readonly #bad: BadRecords;
   readonly #parser = new CsvRecordParser();
   #columns: readonly string[] | undefined;
+  #hasProto = false;
   #line = 0;
   #recordLine = 0;
   #openChars = 0;
@@ -116,6 +117,9 @@ class CsvTable {
       this.#refuse(`${String(fields.length)} fields where there should be ${String(columns.length)}`);
       return undefined;
     }
+    // Assigning to "__proto__" would change the row's prototype instead of adding a column.
+    if (this.#hasProto)
+      return Object.fromEntries(columns.map((column, index) => [column, fields[index] ?? '']));
     const row: Record<string, string> = {};
     for (let index = 0; index < columns.length; index++) row[columns[index] ?? ''] = fields[index] ?? '';
     return row;
@@ -126,11 +130,9 @@ class CsvTable {
     for (const name of columns) {
       if (seen.has(name))
         throw new BadInputError(`${this.#place()}: two columns are named ${JSON.stringify(name)}`);
-      // Assigning to it would change the row's prototype instead of adding a column.
-      if (name === '__proto__')
-        throw new BadInputError(`${this.#place()}: no column can be named "__proto__"`);
       seen.add(name);
     }
+    this.#hasProto = seen.has('__proto__');
   }
 
   #refuse(what: string): void {

@@ -1,7 +1,7 @@
 import { ErrorName } from '../contracts/errors.ts';
+import { limits } from '../contracts/limits.ts';
 import type { Failure, FailureCause } from '../contracts/records.ts';
 
-const longestMessage = 1_000;
 /** Codes and messages by which V8 and Node say that memory ran out. */
 const memoryCodes = new Set([
   'ERR_MEMORY_ALLOCATION_FAILED',
@@ -12,42 +12,103 @@ const memoryCodes = new Set([
 const memoryMessage =
   /allocation failed|out of memory|invalid (array|string) (buffer )?length|maximum size exceeded/i;
 
-/** The failure to record for whatever was thrown; `where` tells whose code ran. The message is one line. */
-export function failureOf(error: unknown, where: 'operator' | 'runtime'): Failure {
-  return { cause: causeOf(error, where), message: messageOf(error) };
-}
-
 /** By name and not by class: a bundle of user code carries its own copies of the classes. */
-const causeOfName: Readonly<Record<string, FailureCause>> = {
-  BadRecord: 'bad-record',
-  BadInput: 'bad-input',
-  [ErrorName.InvalidInput]: 'bad-input',
-  [ErrorName.StoreUnavailable]: 'storage',
-  [ErrorName.NotFound]: 'storage',
-  [ErrorName.Conflict]: 'storage',
-  [ErrorName.BrokenInvariant]: 'internal',
-};
+const causeOfName: ReadonlyMap<string, FailureCause> = new Map<string, FailureCause>([
+  ['UserCode', 'user-code'],
+  ['BadRecord', 'bad-record'],
+  ['BadInput', 'bad-input'],
+  [ErrorName.InvalidInput, 'bad-input'],
+  [ErrorName.StoreUnavailable, 'storage'],
+  [ErrorName.NotFound, 'storage'],
+  [ErrorName.Conflict, 'storage'],
+  [ErrorName.BrokenInvariant, 'internal'],
+]);
 
-function causeOf(error: unknown, where: 'operator' | 'runtime'): FailureCause {
-  if (isOutOfMemory(error)) return 'out-of-memory';
-  const known = error instanceof Error ? causeOfName[error.name] : undefined;
-  return known ?? (where === 'operator' ? 'user-code' : 'internal');
+/** What was thrown, read once: user code may throw anything, also what throws when it is looked at. */
+interface Thrown {
+  /** Empty where it is no error or has no name of its own. */
+  readonly name: string;
+  readonly message: string;
+  readonly code: string;
+  readonly isRangeError: boolean;
 }
 
-function isOutOfMemory(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if ('code' in error && typeof error.code === 'string' && memoryCodes.has(error.code)) return true;
-  return error instanceof RangeError && memoryMessage.test(error.message);
+/**
+ * The failure to record for whatever was thrown; `where` tells whose code ran. The message is one line of at most
+ * 1,000 characters of Unicode. Never throws.
+ */
+export function failureOf(error: unknown, where: 'operator' | 'runtime'): Failure {
+  const thrown = read(error);
+  return { cause: causeOf(thrown, where), message: messageOf(thrown) };
 }
 
-function messageOf(error: unknown): string {
-  const text =
-    error instanceof Error ? `${isPlain(error) ? '' : `${error.name}: `}${error.message}` : String(error);
-  const line = text.replaceAll(/\s*[\r\n]+\s*/g, ' ').trim();
-  return line.length > longestMessage
-    ? `${line.slice(0, longestMessage - 1)}…`
-    : line || 'failed without a message';
+/** What `look` finds; undefined where looking throws. */
+function attempt<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(holder: object, field: 'name' | 'message' | 'code'): string {
+  const value = attempt((): unknown => (holder as Readonly<Record<string, unknown>>)[field]);
+  return typeof value === 'string' ? value : '';
+}
+
+function read(error: unknown): Thrown {
+  const isRangeError = attempt(() => error instanceof RangeError) === true;
+  if (attempt(() => error instanceof Error) === true && typeof error === 'object' && error !== null) {
+    return {
+      name: textOf(error, 'name'),
+      message: textOf(error, 'message'),
+      code: textOf(error, 'code'),
+      isRangeError,
+    };
+  }
+  const text = attempt(() => (typeof error === 'string' ? error : plainText(error)));
+  return { name: '', message: text ?? 'something that cannot be shown was thrown', code: '', isRangeError };
+}
+
+/** Something else than an error or a text, as one would write it. */
+function plainText(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return `${String(value)} was thrown, which is no error`;
+  const message = textOf(value, 'message');
+  if (message !== '') return message;
+  // Its own toString where it has one; else its JSON, which says more than "[object Object]".
+  const thing: unknown = value;
+  const text = String(thing);
+  return text.startsWith('[object ') ? (attempt(() => JSON.stringify(value)) ?? text) : text;
+}
+
+function causeOf(thrown: Thrown, where: 'operator' | 'runtime'): FailureCause {
+  if (isOutOfMemory(thrown)) return 'out-of-memory';
+  return causeOfName.get(thrown.name) ?? (where === 'operator' ? 'user-code' : 'internal');
+}
+
+const isOutOfMemory = ({ code, isRangeError, message }: Thrown): boolean =>
+  memoryCodes.has(code) || (isRangeError && memoryMessage.test(message.slice(0, limits.failureChars)));
+
+function messageOf({ name, message }: Thrown): string {
+  // Cut before anything else is done with it: a message may be as long as memory allows.
+  const cut = message.slice(0, 2 * limits.failureChars);
+  const label = isPlain(name) ? '' : `${name.slice(0, limits.failureChars / 10)}: `;
+  const line = boundedLine(label + cut, limits.failureChars);
+  return line === '' ? 'failed without a message' : line;
 }
 
 /** Errors whose message says all; the names of others (TypeError …) help. */
-const isPlain = (error: Error): boolean => error.name === 'Error' || causeOfName[error.name] !== undefined;
+const isPlain = (name: string): boolean => name === '' || name === 'Error' || causeOfName.has(name);
+
+/** One line of well-formed Unicode without control characters, cut to `chars`. */
+export function boundedLine(text: string, chars: number): string {
+  const line = text
+    .slice(0, 2 * chars)
+    .replaceAll(/\s*[\p{Cc}\u2028\u2029]+\s*/gu, ' ')
+    .toWellFormed()
+    .trim();
+  // Cut again before it is made well-formed: the cut may part a pair of surrogates.
+  return line.length > chars || text.length > 2 * chars
+    ? `${line.slice(0, chars - 1).toWellFormed()}…`
+    : line;
+}

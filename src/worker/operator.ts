@@ -69,7 +69,10 @@ export interface TaskContext {
   readonly environment: Readonly<Record<string, string>>;
   /** Fires when the attempt is cancelled. */
   readonly signal: AbortSignal;
-  /** Adds to a named sum of the task. */
+  /**
+   * Adds to a named sum of the task: up to 100 names, each 1 to 100 characters of Unicode without control characters,
+   * and finite numbers. Throws `UserCodeError` at anything else.
+   */
   count(name: string, by: number): void;
 }
 
@@ -95,6 +98,10 @@ export class BadRecordError extends Error {
 /** Thrown for an input that cannot be read as what it is said to be (broken gzip, line too long, changed object). */
 export class BadInputError extends Error {
   override readonly name = 'BadInput';
+}
+/** Thrown where user code asks the context for what it cannot have. */
+export class UserCodeError extends Error {
+  override readonly name = 'UserCode';
 }
 /** Thrown when an attempt ends because it was told to. */
 export class CancelledError extends Error {

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attemptParts, taskOf } from '../contracts/ids.ts';
+import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { AttemptState, Failure, FinalPart, TaskResult } from '../contracts/records.ts';
 import { durationMs } from '../contracts/units.ts';
@@ -10,7 +11,7 @@ import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { AttemptMeter } from './attempt-meter.ts';
 import { loadAttemptPlan } from './attempt-plan.ts';
-import { failureOf } from './failure-of.ts';
+import { boundedLine, failureOf } from './failure-of.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { CancelledError } from './operator.ts';
 import type { Operator, OperatorRegistry } from './operator.ts';
@@ -75,7 +76,11 @@ export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Pr
   const { jobId, attemptId, shards } = payload;
   const { attempts, clock, log } = deps;
   const space: TaskSpace = { jobId, shards };
-  if ((await attempts.claim(space, attemptId, deps.place, clock.now())) === 'refused') {
+  const place = {
+    node: boundedLine(deps.place.node, limits.nodeChars),
+    zone: boundedLine(deps.place.zone, limits.nodeChars),
+  };
+  if ((await attempts.claim(space, attemptId, place, clock.now())) === 'refused') {
     log.info('attempt-refused', { jobId, attemptId });
     return 'refused';
   }
@@ -174,6 +179,7 @@ async function commit(run: Run, finished: FinishedOutput, writer: ObjectWriter):
 
 function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): TaskResult {
   const { written, partitions, bytesOut } = finished;
+  const { bytesRead: bytesIn, recordsIn, recordsOut } = meter.totals();
   const final: FinalPart =
     written.kind === 'upload'
       ? {
@@ -188,11 +194,11 @@ function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): Task
     attemptId: payload.attemptId,
     committedAt: deps.clock.now(),
     ...(partitions === undefined ? { final } : { partitions }),
-    bytesIn: meter.bytesRead,
+    bytesIn,
     bytesOut,
-    recordsIn: meter.recordsIn,
-    recordsOut: meter.recordsOut,
-    counters: { ...meter.counters },
+    recordsIn,
+    recordsOut,
+    counters: meter.counters(),
   };
 }
 

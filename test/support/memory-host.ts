@@ -44,7 +44,10 @@ export class MemoryHost {
   deliver: (run: () => Promise<unknown>, payload: AttemptPayload) => Promise<unknown> = (run) => run();
   readonly sortMemoryBytes: number;
 
-  constructor(options: { readonly sortMemoryBytes?: number } = {}) {
+  readonly totalSlots: number;
+
+  constructor(options: { readonly sortMemoryBytes?: number; readonly totalSlots?: number } = {}) {
+    this.totalSlots = options.totalSlots ?? 4;
     this.sortMemoryBytes = options.sortMemoryBytes ?? 1024 * 1024;
   }
 
@@ -117,7 +120,7 @@ export class MemoryHost {
         heartbeatMs: durationMs(500),
         leaseMs: durationMs(60_000),
         claimLeaseMs: durationMs(300),
-        totalSlots: 4,
+        totalSlots: this.totalSlots,
       },
     };
     return {

@@ -44,6 +44,18 @@ const valuesOfGrant = (name: string, { slots, expiresAt, cloneSlots }: Grant): R
   ...(cloneSlots === undefined ? {} : { [`${name}Clones`]: cloneSlots }),
 });
 
+/** A map that the SDK's marshaller takes for one whatever its keys are: an object with a `constructor` it refuses. */
+const asMap = <T>(byPhase: Readonly<Record<string, T>> | undefined): ReadonlyMap<string, T> | undefined =>
+  byPhase === undefined ? undefined : new Map(Object.entries(byPhase));
+
+/** A grant as it is written. */
+const stored = ({ clones, addedSlots, preempted, ...grant }: Grant): object => ({
+  ...grant,
+  clones: asMap(clones),
+  addedSlots: asMap(addedSlots),
+  preempted: asMap(preempted),
+});
+
 /** The parts of a write that replace grants of others. Conditions, names and values go into what is given. */
 function replaceTaken(
   taken: Transfer['taken'] = [],
@@ -54,7 +66,7 @@ function replaceTaken(
   for (const [index, [id, { before, after }]] of taken.entries()) {
     const name = `taken${index}`;
     into.names[name] = id;
-    Object.assign(into.values, valuesOfGrant(name, before), { [name]: after });
+    Object.assign(into.values, valuesOfGrant(name, before), { [name]: stored(after) });
     into.conditions.push(isStill(name, before));
     clauses += `, #grants.#${name} = :${name}`;
     clones += (after.cloneSlots ?? 0) - (before.cloneSlots ?? 0);
@@ -119,7 +131,7 @@ export function ledgerChange(transfer: Transfer): Change {
       total: totalSlots,
       added: added.slots,
       ...(added.clones === 0 ? {} : { none: 0, addedClones: added.clones }),
-      ...(grant === undefined ? {} : { grant }),
+      ...(grant === undefined ? {} : { grant: stored(grant) }),
     },
   };
 }

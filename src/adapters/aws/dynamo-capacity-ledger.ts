@@ -4,6 +4,7 @@ import type { JobId } from '../../contracts/ids.ts';
 import { epochMs, later } from '../../contracts/units.ts';
 import type { CloneAdmission, CloneRequest, CloneTerms } from '../../core/model/clone-admission.ts';
 import {
+  chargedFor,
   chargedSlots,
   cloneHolding,
   type CloneHolding,
@@ -92,7 +93,7 @@ export class DynamoCapacityLedger implements CapacityLedger {
       const held = ledger.grants[jobId];
       const limit = request.jobTasks === undefined ? RECLAIMED_PER_WRITE : RECLAIMED_BESIDE_VICTIMS;
       const expired = expiredIn(ledger, jobId, now, limit);
-      const charged = held?.clones?.[request.phase] ?? 0;
+      const charged = chargedFor(held ?? {}, request.phase);
       const before = {
         usedSlots: ledger.usedSlots - (held?.slots ?? 0) - sumOf(expired, ({ slots }) => slots),
         cloneSlots: ledger.cloneSlots - charged - sumOf(expired, ({ cloneSlots }) => cloneSlots ?? 0),

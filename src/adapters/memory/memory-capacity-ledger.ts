@@ -2,6 +2,7 @@ import type { JobId } from '../../contracts/ids.ts';
 import { epochMs, type EpochMs, later } from '../../contracts/units.ts';
 import type { CloneAdmission, CloneRequest, CloneTerms } from '../../core/model/clone-admission.ts';
 import {
+  chargedFor,
   chargedSlots,
   cloneHolding,
   type CloneHolding,
@@ -47,7 +48,7 @@ export class MemoryCapacityLedger implements CapacityLedger {
     this.totalSlots = context.totalSlots;
     if (this.firstExpiryAt < context.now) this.reclaim(jobId, context.now);
     const grant = this.grants.get(jobId);
-    const charged = grant?.clones?.[request.phase] ?? 0;
+    const charged = chargedFor(grant ?? noClones, request.phase);
     const before = { usedSlots: this.usedSlots - (grant?.slots ?? 0), cloneSlots: this.cloneSlots - charged };
     if (charged > 0) return Promise.resolve({ ...before, units: Math.floor(charged / request.unitSlots) });
     const admission = admitWithPreemption(before, context, request, this.grants);

@@ -1,4 +1,5 @@
 import type { JobId } from '../../contracts/ids.ts';
+import { ownValue } from '../../lib/own.ts';
 import type { CloneRequest } from './clone-admission.ts';
 
 /** That clones of a phase were taken away: for which job, of how many tasks, and the slots they were charged. */
@@ -25,6 +26,9 @@ type ByPhase<T> = Readonly<Record<string, T>>;
 /** Slots charged for all phases of a job together. */
 export const chargedSlots = ({ clones = {} }: CloneHolding): number =>
   Object.values(clones).reduce((sum, slots) => sum + slots, 0);
+
+/** Slots charged for one phase. */
+export const chargedFor = ({ clones }: CloneHolding, phase: string): number => ownValue(clones, phase) ?? 0;
 
 /** Without one phase. */
 const without = <T>(phases: ByPhase<T> = {}, phase: string): ByPhase<T> =>
@@ -65,9 +69,9 @@ export function keepClones(
   phase: string,
   { keepSlots, addedSlots = keepSlots }: { readonly keepSlots: number; readonly addedSlots?: number },
 ): CloneHolding {
-  const charged = holding.clones?.[phase] ?? 0;
+  const charged = chargedFor(holding, phase);
   const kept = Math.min(charged, Math.max(0, keepSlots));
-  const isMarked = holding.preempted?.[phase] !== undefined;
+  const isMarked = ownValue(holding.preempted, phase) !== undefined;
   if (kept === charged && !(keepSlots <= 0 && isMarked)) return holding;
   if (kept === 0) {
     return tidy({
@@ -77,7 +81,7 @@ export function keepClones(
       preempted: without(holding.preempted, phase),
     });
   }
-  const added = Math.min(holding.addedSlots?.[phase] ?? 0, Math.max(0, addedSlots), kept);
+  const added = Math.min(ownValue(holding.addedSlots, phase) ?? 0, Math.max(0, addedSlots), kept);
   return tidy({
     ...holding,
     clones: { ...holding.clones, [phase]: kept },

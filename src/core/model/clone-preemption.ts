@@ -1,4 +1,5 @@
 import type { JobId } from '../../contracts/ids.ts';
+import { ownValue } from '../../lib/own.ts';
 import {
   admitUnits,
   type CloneAdmission,
@@ -28,7 +29,7 @@ function victimsAmong(
   for (const [id, { slots: held, clones = {}, jobTasks: tasks, addedSlots = {} }] of holders) {
     if (tasks === undefined || tasks <= jobTasks) continue;
     for (const [phase, slots] of Object.entries(clones)) {
-      const freedSlots = Math.min(held, addedSlots[phase] ?? 0);
+      const freedSlots = Math.min(held, ownValue(addedSlots, phase) ?? 0);
       found.push({ jobId: id as JobId, phase, slots, jobTasks: tasks, freedSlots });
     }
   }

@@ -1,6 +1,7 @@
 import type { StagePlan } from '../../contracts/plan.ts';
 import type { AttemptCounts, StageSummary } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import { limits } from '../../contracts/limits.ts';
 import { attemptDollars } from './cost.ts';
 import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from './job-view.ts';
 
@@ -12,6 +13,9 @@ export interface JobSummary {
   readonly workerMs: number;
   readonly dollars: number;
 }
+
+/** Counter under which a job tells how many names it does not keep. */
+const countersLeftOut = 'countersLeftOut';
 
 /** Time that an attempt has occupied a worker; 0 before it has claimed itself. */
 export function workerMsOf(attempt: AttemptView, now: EpochMs): number {
@@ -63,16 +67,26 @@ function attemptCounts(attempts: Iterable<AttemptView>): AttemptCounts {
   return counts;
 }
 
-/** Sums a job up. `plans` are its stages' plans, in the order of its state. Costs one pass over all attempts. */
-export function summarizeJob(state: JobState, plans: readonly StagePlan[], now: EpochMs): JobSummary {
-  const counters: Record<string, number> = {};
-  let dollars = 0;
-  for (const stage of state.stages) {
-    for (const { result } of stage.tasks) {
-      for (const [name, value] of Object.entries(result?.counters ?? {}))
-        counters[name] = (counters[name] ?? 0) + value;
+/**
+ * The counters of all tasks, summed by name. A job keeps as many names as its limit, those that come first by stage
+ * and task; how many were left out is told under a name of its own.
+ */
+function summedCounters({ stages }: JobState): Readonly<Record<string, number>> {
+  const sums = new Map<string, number>();
+  const leftOut = new Set<string>();
+  for (const { result } of stages.flatMap(({ tasks }) => tasks)) {
+    for (const [name, value] of Object.entries(result?.counters ?? {})) {
+      if (sums.has(name) || sums.size < limits.countersPerJob) sums.set(name, (sums.get(name) ?? 0) + value);
+      else leftOut.add(name);
     }
   }
+  if (leftOut.size > 0) sums.set(countersLeftOut, leftOut.size);
+  return Object.fromEntries(sums);
+}
+
+/** Sums a job up. `plans` are its stages' plans, in the order of its state. Costs one pass over all attempts. */
+export function summarizeJob(state: JobState, plans: readonly StagePlan[], now: EpochMs): JobSummary {
+  let dollars = 0;
   for (const attempt of state.attempts.values()) {
     const worker = plans[attempt.stage]?.description.worker;
     if (worker !== undefined) dollars += attemptDollars(worker, workerMsOf(attempt, now));
@@ -84,7 +98,7 @@ export function summarizeJob(state: JobState, plans: readonly StagePlan[], now: 
   return {
     stages,
     attempts: attemptCounts(state.attempts.values()),
-    counters,
+    counters: summedCounters(state),
     workerMs: stages.reduce((total, { workerMs }) => total + workerMs, 0),
     dollars: Math.round(dollars * 1e8) / 1e8,
   };

@@ -103,6 +103,33 @@ export function describeCloneAdmission(
       });
     });
 
+    it.each(['constructor', 'toString', 'hasOwnProperty'])(
+      'takes a phase named %s for one like any other',
+      async (phase) => {
+        const ledger = await make();
+        const [a, b] = [freshJobId(), freshJobId()];
+        await ledger.releaseClones(a, phase, 0);
+        expect(await ledger.admitClones(a, { ...whole(12, 0, phase), jobTasks: 50 }, context(0))).toEqual({
+          units: 1,
+          usedSlots: 0,
+          cloneSlots: 0,
+        });
+        await ledger.releaseClones(a, phase, 9);
+        const held = await ledger.view();
+        expect(held).toMatchObject({ usedSlots: 12, cloneSlots: 9 });
+        expect(Object.entries(held.grants[a]?.clones ?? {})).toEqual([[phase, 9]]);
+        const small = { ...whole(15, 0, phase), jobTasks: 2 };
+        expect((await ledger.admitClones(b, small, context(1))).victims).toMatchObject([{ phase, slots: 9 }]);
+        expect(Object.keys(await ledger.preemptions(a))).toEqual([phase]);
+        expect(Object.entries(await ledger.preemptions(b))).toEqual([]);
+        await ledger.releaseClones(a, phase, 0);
+        expect(Object.entries(await ledger.preemptions(a))).toEqual([]);
+        await ledger.release(a);
+        await ledger.release(b);
+        expect(await ledger.view()).toEqual({ totalSlots: 200, usedSlots: 0, cloneSlots: 0, grants: {} });
+      },
+    );
+
     it('charges nothing again for clones that have ended since', async () => {
       const ledger = await make();
       const a = freshJobId();
