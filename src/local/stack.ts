@@ -147,7 +147,17 @@ async function startServers(
   const environment: Record<string, string> = sdkIdentity();
   const slots = slotsOf(options);
   const zones = zonesOf(options);
-  const services = await startServices({ settings, deployment, stateDir, slots, zones, environment, onOpen });
+  const ready = Promise.withResolvers<undefined>();
+  const services = await startServices({
+    settings,
+    deployment,
+    stateDir,
+    slots,
+    zones,
+    environment,
+    ready: ready.promise,
+    onOpen,
+  });
   Object.assign(environment, endpointsOf(services));
 
   const [api] = deployment.apis;
@@ -158,6 +168,7 @@ async function startServers(
   onOpen(front);
   // Once more, to be closed first: what is slowed would be slow to end, too.
   if (injector !== undefined) onOpen(injector);
+  ready.resolve(undefined);
   return {
     apiUrl: front.endpoint,
     region: REGION,

@@ -37,8 +37,10 @@ export interface ServicesOptions {
   /** Attempts that may run at once. */
   readonly slots: number;
   readonly zones: number;
-  /** Of functions and tasks: read whenever a process starts, so it may be completed until there is work. */
+  /** Of functions and tasks: read whenever a process starts, so it may be completed until `ready`. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Resolves once functions may be called. Executions that an earlier stack left running wait for it. */
+  readonly ready: Promise<unknown>;
   /** Told of each service as soon as it is up, to close it in the end. */
   readonly onOpen: (service: Closable) => void;
 }
@@ -85,9 +87,11 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const invoke = invokeOn(lambda);
   const { stateMachines } = deployment;
   const runDir = join(stateDir, 'executions');
-  const states = await opened(
-    startStepFunctionsServer({ ...settings, stateMachines, invokeLambda: invoke, runDir }),
-  );
+  const invokeLambda: Invoke = async (name, payload) => {
+    await options.ready;
+    return invoke(name, payload);
+  };
+  const states = await opened(startStepFunctionsServer({ ...settings, stateMachines, invokeLambda, runDir }));
   return { dynamodb, s3, lambda, ecs, logs, states, invoke };
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { MAX_HISTORY_EVENTS, executionEndedBadly, placeEvent } from './history.ts';
+import { MAX_HISTORY_EVENTS, placeEvent } from './history.ts';
 import type { Failure, HistoryEvent, NewEvent } from './history.ts';
 
 export type EndStatus = 'SUCCEEDED' | 'FAILED' | 'TIMED_OUT' | 'ABORTED';
@@ -86,7 +86,7 @@ export class ExecutionLog {
   private readonly runDir: string | undefined;
   private nextSequence = 1;
 
-  /** Reads back what the directory holds; executions that were running are then `ABORTED`. */
+  /** Reads back what the directory holds. Executions that were running then are so still: who reads goes on with them. */
   constructor(runDir: string | undefined) {
     this.runDir = runDir;
     if (runDir === undefined) return;
@@ -99,7 +99,6 @@ export class ExecutionLog {
     for (const record of read) {
       this.records.set(record.executionArn, record);
       this.nextSequence = record.sequence + 1;
-      if (record.status === 'RUNNING') this.endInterrupted(record);
     }
     this.forgetOldest();
   }
@@ -113,6 +112,11 @@ export class ExecutionLog {
     return [...this.records.values()]
       .filter((record) => record.stateMachineArn === stateMachineArn)
       .sort((a, b) => b.sequence - a.sequence);
+  }
+
+  /** Those that have not ended, oldest first. */
+  running(): ExecutionRecord[] {
+    return [...this.records.values()].filter(({ status }) => status === 'RUNNING');
   }
 
   /** A new execution, running, with an empty history. Its ARN must be new. */
@@ -149,14 +153,14 @@ export class ExecutionLog {
    * ends the execution still has room; then nothing is added.
    */
   append(executionArn: string, event: NewEvent): number | 'full' {
-    const record = this.running(executionArn);
+    const record = this.runningOne(executionArn);
     if (record.events.length >= MAX_HISTORY_EVENTS - 1) return 'full';
     return this.add(record, event);
   }
 
   /** Ends a running execution with its last event. */
   end(executionArn: string, end: End): void {
-    const record = this.running(executionArn);
+    const record = this.runningOne(executionArn);
     this.add(record, end.event);
     record.status = end.status;
     record.stopMs = Date.now();
@@ -166,7 +170,7 @@ export class ExecutionLog {
     this.write(executionArn, { kind: 'ended', status, stopMs, output, failure });
   }
 
-  private running(executionArn: string): OwnRecord {
+  private runningOne(executionArn: string): OwnRecord {
     const record = this.records.get(executionArn);
     if (record?.status !== 'RUNNING') throw new Error(`${executionArn} is not running`);
     return record;
@@ -177,15 +181,6 @@ export class ExecutionLog {
     record.events.push(placed);
     this.write(record.executionArn, { kind: 'event', event: placed });
     return placed.id;
-  }
-
-  private endInterrupted(record: OwnRecord): void {
-    const failure = { error: 'Local.Interrupted', cause: 'The local stack stopped while the execution ran.' };
-    this.end(record.executionArn, {
-      status: 'ABORTED',
-      event: executionEndedBadly('ExecutionAborted', failure),
-      failure,
-    });
   }
 
   private forgetOldest(): void {
@@ -215,7 +210,10 @@ export class ExecutionLog {
 /** `undefined` for a file without a whole first line: its execution was never acknowledged. */
 function readRecord(file: string): OwnRecord | undefined {
   let record: OwnRecord | undefined;
-  for (const text of readFileSync(file, 'utf8').split('\n')) {
+  const content = readFileSync(file, 'utf8');
+  // A line torn by a crash stays by itself: the next one must not go on where it ended.
+  if (content !== '' && !content.endsWith('\n')) appendFileSync(file, '\n');
+  for (const text of content.split('\n')) {
     const entry = parseLine(text);
     if (entry === undefined) continue; // The end of the file, or a line torn by a crash.
     if (entry.kind === 'started') {

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { StateMachine } from 'aws-local-stepfunctions';
+import { StateMachine, type StateMachineDefinition } from 'aws-local-stepfunctions';
 import { z } from 'zod';
 import type { RunnableDefinition } from './definition.ts';
 import type { End, ExecutionLog, ExecutionRecord } from './execution-log.ts';
@@ -12,6 +12,7 @@ import {
   stateExited,
 } from './history.ts';
 import type { Failure, NewEvent } from './history.ts';
+import { definitionFrom, RESUMING, resumptionOf } from './resumption.ts';
 import { callEndedBadly, callStarted, callSucceeded } from './task-events.ts';
 
 /** Calls a function; throws an Error whose `name` is the error type that Retry and Catch match. */
@@ -27,6 +28,8 @@ export interface ExecutionDeps {
 }
 
 export interface RunningExecution {
+  /** Leaves it as it is on record, for a server that comes later to resume; for a shutdown. */
+  suspend(): void;
   /** Ends it as StopExecution does; nothing if it has ended. A call under way is not cut off, as on AWS. */
   stop(failure: Failure): void;
 }
@@ -66,12 +69,21 @@ export function runExecution(deps: ExecutionDeps, record: ExecutionRecord): Runn
   return execution;
 }
 
+/** Goes on with an execution that another server has left running on record. Never throws. */
+export function resumeExecution(deps: ExecutionDeps, record: ExecutionRecord): RunningExecution {
+  const execution = new Execution(deps, record);
+  execution.resume();
+  return execution;
+}
+
 class Execution implements RunningExecution {
   private readonly deps: ExecutionDeps;
   private readonly record: ExecutionRecord;
   private abort: () => void = () => undefined;
   private hasEnded = false;
   private current: { readonly name: string; readonly type: string; readonly enteredId: number } | undefined;
+  /** The entry of the state in which it was resumed, until that is entered. */
+  private enteredBefore: number | undefined;
   /** The call whose end is still to be told; a Task past its time-out has none. */
   private openCall: symbol | undefined;
   /** Rejects at the end: a call left hanging would keep the interpreter's timer, and so the process, alive. */
@@ -85,7 +97,33 @@ class Execution implements RunningExecution {
 
   start(): void {
     this.append(executionStarted(this.record.input, this.deps.roleArn));
-    const { definition, tasks } = this.deps.machine.runnable;
+    this.run(this.deps.machine.runnable.definition);
+  }
+
+  resume(): void {
+    const { definition } = this.deps.machine.runnable;
+    const nowMs = Date.now();
+    const resumption = resumptionOf(this.record, definition, nowMs);
+    if (resumption.kind === 'timed-out') {
+      this.end({ status: 'TIMED_OUT', event: executionEndedBadly('ExecutionTimedOut', {}) });
+    } else if (resumption.kind === 'failed') {
+      this.fail(resumption.failure);
+    } else if (resumption.kind === 'succeeded') {
+      const { output } = resumption;
+      this.end({ status: 'SUCCEEDED', event: executionSucceeded(output), output });
+    } else {
+      if (this.record.events.length === 0)
+        this.append(executionStarted(this.record.input, this.deps.roleArn));
+      this.enteredBefore = resumption.enteredId;
+      const { TimeoutSeconds: seconds } = definition;
+      const leftMs = seconds === undefined ? undefined : this.record.startMs + seconds * 1_000 - nowMs;
+      const { state } = resumption;
+      this.run(definitionFrom(definition, { state, input: parseJson(resumption.input) }, leftMs));
+    }
+  }
+
+  private run(definition: StateMachineDefinition): void {
+    const { tasks } = this.deps.machine.runnable;
     const handlers = Object.fromEntries(
       [...tasks.keys()].map((name) => [name, (input: unknown) => this.call(name, input)]),
     );
@@ -103,6 +141,13 @@ class Execution implements RunningExecution {
     this.abort = run.abort;
     run.result.catch(() => undefined); // The event log tells the same, in order.
     void this.follow(run.eventLogs);
+  }
+
+  suspend(): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.cut.reject(new ExecutionOverFailure());
+    this.abort();
   }
 
   stop(failure: Failure): void {
@@ -123,11 +168,14 @@ class Execution implements RunningExecution {
     switch (event.type) {
       case 'StateEntered': {
         const { name, type, input } = event.state;
-        const enteredId = this.append(stateEntered(type, name, JSON.stringify(input)));
+        if (name === RESUMING) return;
+        const enteredId = this.enteredBefore ?? this.append(stateEntered(type, name, JSON.stringify(input)));
+        this.enteredBefore = undefined;
         this.current = { name, type, enteredId };
         return;
       }
       case 'StateExited':
+        if (event.state.name === RESUMING) return;
         this.append(
           stateExited(event.state.type, event.state.name, JSON.stringify(event.state.output ?? null)),
         );

@@ -21,7 +21,7 @@ export interface StepFunctionsOptions {
   readonly region: string;
   readonly stateMachines: readonly LocalStateMachine[];
   readonly invokeLambda: InvokeLambda;
-  /** Where executions are kept as JSON lines; absent: in memory only. */
+  /** Where executions are kept as JSON lines; those that ran when they were left go on. Absent: in memory only. */
   readonly runDir?: string;
   /** Makes requests fail at will; asked before each is served. */
   readonly onRequest?: FaultHook;
@@ -30,7 +30,7 @@ export interface StepFunctionsOptions {
 export interface StepFunctionsServer {
   /** `http://127.0.0.1:PORT` */
   readonly endpoint: string;
-  /** Stops what runs (recorded as ABORTED), then listening. */
+  /** Suspends what runs, which the next server over the same directory resumes; then stops listening. */
   close(): Promise<void>;
 }
 
@@ -51,7 +51,7 @@ export async function startStepFunctionsServer(options: StepFunctionsOptions): P
   return {
     endpoint: listener.endpoint,
     close: async () => {
-      api.stopAll();
+      api.suspendAll();
       await listener.close();
     },
   };

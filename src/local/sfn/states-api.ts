@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { runnableDefinition } from './definition.ts';
-import { MAX_PAYLOAD_BYTES, runExecution } from './execution.ts';
+import { MAX_PAYLOAD_BYTES, resumeExecution, runExecution } from './execution.ts';
 import type { ExecutionDeps, InvokeLambda, RunningExecution } from './execution.ts';
 import { ExecutionLog } from './execution-log.ts';
 import type { ExecutionRecord } from './execution-log.ts';
+import { executionEndedBadly } from './history.ts';
 
 /** A state machine to serve; intrinsics of the template are resolved already. */
 export interface LocalStateMachine {
@@ -87,8 +88,14 @@ export class StatesApi {
   private readonly log: ExecutionLog;
   private readonly machines: ReadonlyMap<string, Machine>;
   private readonly running = new Map<string, RunningExecution>();
+  /** From then on executions are put on record, and run by the next server. */
+  private isSuspended = false;
 
-  /** @throws UnsupportedDefinitionError for the first definition outside the supported subset. */
+  /**
+   * Goes on at once with what ran when an earlier one over the same directory went away.
+   *
+   * @throws UnsupportedDefinitionError for the first definition outside the supported subset.
+   */
   constructor(options: StatesApiOptions) {
     const log = new ExecutionLog(options.runDir);
     this.log = log;
@@ -108,6 +115,7 @@ export class StatesApi {
         },
       ]),
     );
+    this.resumeAll();
   }
 
   /** Performs one operation. @throws StatesError with AWS's name for what is wrong. */
@@ -130,15 +138,30 @@ export class StatesApi {
     }
   }
 
-  /** Aborts whatever runs, for a shutdown. */
-  stopAll(): void {
-    for (const execution of this.running.values()) {
-      execution.stop({
-        error: 'Local.Interrupted',
-        cause: 'The local stack stopped while the execution ran.',
+  /** Leaves whatever runs as it is on record, for a shutdown: the next one over the same directory goes on with it. */
+  suspendAll(): void {
+    this.isSuspended = true;
+    for (const execution of this.running.values()) execution.suspend();
+    this.running.clear();
+  }
+
+  /** Goes on with what an earlier server has left running; ends what belongs to no state machine any more. */
+  private resumeAll(): void {
+    for (const record of this.log.running()) {
+      const { executionArn, stateMachineArn } = record;
+      const machine = this.machines.get(stateMachineArn);
+      if (machine !== undefined) {
+        this.running.set(executionArn, resumeExecution(machine.deps, record));
+        continue;
+      }
+      const cause = `There is no state machine '${stateMachineArn}' any more.`;
+      const failure = { error: 'StateMachineDoesNotExist', cause };
+      this.log.end(executionArn, {
+        status: 'ABORTED',
+        event: executionEndedBadly('ExecutionAborted', failure),
+        failure,
       });
     }
-    this.running.clear();
   }
 
   private startExecution({
@@ -163,7 +186,7 @@ export class StatesApi {
       throw new StatesError('ExecutionLimitExceeded', `${String(MAX_RUNNING)} executions are running.`);
     }
     const record = this.log.begin({ executionArn, stateMachineArn: source.arn, name: given, input });
-    this.running.set(executionArn, runExecution(deps, record));
+    if (!this.isSuspended) this.running.set(executionArn, runExecution(deps, record));
     return { executionArn, startDate: record.startMs / 1000 };
   }
 
