@@ -146,6 +146,8 @@ const dolly = z.strictObject({
 export const policyConfigSchema = z.strictObject({
   /** Copies of one task alive at once, the original included, whatever the policy; clones have a limit of their own. */
   copiesPerTask: z.int().min(1).max(3).default(3),
+  /** Backups of one task over its whole life, whatever became of them: no rule that errs may go on for ever. */
+  backupsPerTask: z.int().min(0).max(100).default(6),
   late: late.prefault({}),
   mantri: mantri.prefault({}),
   hadoop: hadoop.prefault({}),

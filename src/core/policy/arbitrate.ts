@@ -31,6 +31,7 @@ export interface Ledger {
   readonly state: JobState;
   readonly terms: Terms;
   readonly copiesPerTask: number;
+  readonly backupsPerTask: number;
   readonly decisions: Decision[];
   readonly refusals: Refusal[];
   free: number;
@@ -53,6 +54,7 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
     state,
     terms,
     copiesPerTask: view.config.copiesPerTask,
+    backupsPerTask: view.config.backupsPerTask,
     decisions: [],
     refusals: [],
     free: view.slots.free,
@@ -142,12 +144,17 @@ function obstacleToClone(ledger: Ledger, task: TaskView): RefusalReason | undefi
   return ledger.terms.isReady(task) ? undefined : 'backing-off';
 }
 
+const backupsOf = ({ attempts }: TaskView): number =>
+  attempts.reduce((count, { reason }) => count + Number(reason === 'backup'), 0);
+
 function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'backup' }>): void {
   const { task, facts } = proposal;
   const avoidNodes = proposal.avoidNodes ?? [];
   const reason =
     obstacle(ledger, task) ??
-    (copiesAfter(ledger, task) >= ledger.copiesPerTask ? 'copy-limit' : undefined) ??
+    (copiesAfter(ledger, task) >= ledger.copiesPerTask || backupsOf(task) >= ledger.backupsPerTask
+      ? 'copy-limit'
+      : undefined) ??
     (ledger.copies >= ledger.terms.copyCap ? 'copy-cap' : undefined) ??
     (ledger.free < 1 ? 'no-slot' : undefined) ??
     (slotsElsewhere(ledger, avoidNodes) < 1 ? 'slow-node' : undefined) ??

@@ -13,6 +13,19 @@ export interface AppraisedCopy {
   readonly remMs: number;
 }
 
+const hasRead = ({ attempt }: AppraisedCopy): boolean => (attempt.progress?.bytesRead ?? 0) > 0;
+
+/**
+ * Orders copies of a task by how far they have come: those that have read by their time left, then those of which
+ * nothing can be told; among equals the oldest, which has the most to lose, first. Were copies that have read nothing
+ * ordered by an estimate that grows with age, each new one would have the oldest killed, and the task never ended.
+ */
+export const byAdvance = (a: AppraisedCopy, b: AppraisedCopy): number => {
+  const read = hasRead(a);
+  if (read !== hasRead(b)) return read ? -1 : 1;
+  return read && a.remMs !== b.remMs ? a.remMs - b.remMs : a.attempt.number - b.attempt.number;
+};
+
 /** A running task as Mantri weighs it. */
 export interface Appraisal {
   readonly running: RunningTask;
@@ -56,8 +69,10 @@ export function deltaOf(runs: StageRuns, view: PolicyView): number {
 }
 
 /**
- * t_rem of a copy. One that runs and has read nothing for longer than Δ needs a whole copy's time yet, and has lost
- * what it ran; one that was not claimed yet is not judged.
+ * t_rem of a copy. One that has read nothing for longer than Δ needs a whole copy's time still, or as long again as it
+ * has run, whichever is more: what it did meanwhile, nobody knows. One that was not claimed yet is not judged.
+ *
+ * Source: Mantri §5.5 leaves t_rem open without a byte read.
  */
 function copyRemMs(
   attempt: AttemptView,
@@ -69,7 +84,7 @@ function copyRemMs(
   const ran = ranMs(attempt, view.now);
   return terms.newMs === undefined || attempt.claimedAt === undefined || ran <= terms.deltaMs
     ? Infinity
-    : terms.newMs + ran;
+    : Math.max(terms.newMs, ran);
 }
 
 /** An estimator of time left: undefined where it cannot tell. */

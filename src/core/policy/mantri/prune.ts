@@ -1,9 +1,10 @@
 import { finiteMs } from '../merit.ts';
 import type { PolicyView, Proposal } from '../policy-set.ts';
-import { ageMs, type Appraisal, type StageAppraisal } from './appraise.ts';
+import { ageMs, type Appraisal, byAdvance, type StageAppraisal } from './appraise.ts';
 
 /**
- * Kills all but the α fastest of a task's copies that are older than Δ, so that at most those and the newest run.
+ * Kills all but the α fastest of a task's copies that are older than Δ, so that at most those and the newest run. Of
+ * copies that have read nothing the oldest are kept.
  *
  * Source: Mantri §5.1, Pseudocode 1. α is not given; 2 follows from "slower than the second fastest copy".
  */
@@ -12,7 +13,7 @@ export function prune(task: Appraisal, stage: StageAppraisal, view: PolicyView):
   if (task.copies.length <= keptCopies) return [];
   return task.copies
     .filter(({ attempt }) => ageMs(attempt, view) > stage.deltaMs)
-    .toSorted((a, b) => (a.remMs === b.remMs ? a.attempt.number - b.attempt.number : a.remMs - b.remMs))
+    .toSorted(byAdvance)
     .slice(keptCopies)
     .map(({ attempt, remMs }) => ({
       kind: 'prune',

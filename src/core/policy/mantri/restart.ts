@@ -1,11 +1,6 @@
 import type { Proposal, PolicyView } from '../policy-set.ts';
 import { finiteMs } from '../merit.ts';
-import type { Appraisal, AppraisedCopy, StageAppraisal } from './appraise.ts';
-
-const slowest = (copies: readonly AppraisedCopy[]): AppraisedCopy | undefined =>
-  copies.toSorted((a, b) =>
-    a.remMs === b.remMs ? a.attempt.number - b.attempt.number : b.remMs - a.remMs,
-  )[0];
+import { type Appraisal, byAdvance, type StageAppraisal } from './appraise.ts';
 
 /**
  * Kills and restarts a task whose time left exceeds the mean time of a new copy by more than Δ, at most γ times.
@@ -20,7 +15,7 @@ export function restart(
   avoidNodes: readonly string[],
 ): Proposal | undefined {
   const { remMs, newMs, running } = task;
-  const victim = slowest(task.copies);
+  const victim = task.copies.toSorted(byAdvance).at(-1);
   if (remMs === undefined || newMs === undefined || victim === undefined) return undefined;
   if (task.sinceCopyMs < stage.deltaMs || remMs <= newMs + stage.deltaMs) return undefined;
   const restarts = running.task.attempts.filter(({ reason }) => reason === 'restart').length;

@@ -54,6 +54,20 @@ const summary = ({ decisions, refusals }: Ledger): string[] => [
 ];
 
 describe('the arbiter', () => {
+  it('backs a task up so many times in its life and no more, whatever became of its backups', () => {
+    const backedUp = (backups: number): string[] => {
+      const ended = Array.from({ length: backups + 1 }, () => ({ ranMs: 10, bytesRead: 1, node: 'a' }));
+      const view = viewOf([{ running: ended }], { config: { backupsPerTask: 3 } });
+      const ledger = ledgerOf(view);
+      // Nothing but the original runs still.
+      for (const task of ledger.live.keys()) ledger.live.set(task, 1);
+      dispose(ledger, proposals(view, [['backup', 0]]));
+      return summary(ledger);
+    };
+    expect(backedUp(2)).toEqual(['launch map/0/3 backup']);
+    expect(backedUp(3)).toEqual(['refuse map/0 copy-limit']);
+  });
+
   it('gives slots to the largest gains and counts what was short', () => {
     const view = viewOf(times(4, one), { free: 2 });
     const ledger = ledgerOf(view);

@@ -47,9 +47,9 @@ describe('Mantri while tasks wait', () => {
     expect(contended([copyAt(0.1), { ranMs: 10_000, bytesRead: 1 }])).toEqual(['backup 999']);
   });
 
-  it('acts on a task that has read nothing once Δ has passed', () => {
-    expect(contended([{ ranMs: 10_000, bytesRead: 0 }], {})).toEqual([]);
-    expect(contended([{ ranMs: 10_001, bytesRead: 0 }], {})).toEqual(['restart 999']);
+  it('acts on a task that has read nothing once it has run for longer than a new copy would, and Δ', () => {
+    expect(contended([{ ranMs: 109_990, bytesRead: 0 }], {})).toEqual([]);
+    expect(contended([{ ranMs: 110_010, bytesRead: 0 }], {})).toEqual(['restart 999']);
   });
 });
 
@@ -76,6 +76,17 @@ describe('Mantri with slots to spare', () => {
     const proposals = mantri.propose(viewOf([...done, { running: [copyAt(0.1), copyAt(0.2), copyAt(0.3)] }]));
     expect(proposals[0]).toMatchObject({ kind: 'prune', attempt: { id: 'map/999/0' } });
     expect(spare([copyAt(0.6), copyAt(0.6), copyAt(0.01, 9_000)])).toEqual([]);
+  });
+
+  it('keeps the oldest of copies that have read nothing, and those that have read before them', () => {
+    const silent = (ranMs: number): RunningSpec => ({ ranMs, bytesRead: 0 });
+    const pruned = (running: readonly RunningSpec[]): unknown[] =>
+      mantri
+        .propose(viewOf([...done, { running }]))
+        .flatMap((each) => (each.kind === 'prune' ? [each.attempt.number] : []));
+    expect(pruned([silent(300_000), silent(40_000), silent(20_000)])).toEqual([2]);
+    expect(pruned([silent(300_000), copyAt(0.01, 200_000), silent(20_000)])).toEqual([2]);
+    expect(pruned([silent(300_000), copyAt(0.1), copyAt(0.2)])).toEqual([0]);
   });
 
   it('declines nodes known to be slow', () => {
