@@ -1,7 +1,8 @@
 import { S3Client } from '@aws-sdk/client-s3';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
+import { createPrivateFile } from '../local/private-files.ts';
 import type { ApiSettings } from './api-client.ts';
 import type { Console } from './console.ts';
 import type { StackConnection } from './embedded-stack.ts';
@@ -12,6 +13,9 @@ import { isAlive } from './state-dir.ts';
 export const defaultStateDir = '.outrider';
 
 const fileName = 'connection.json';
+/** What a shell reads to let AWS tools find the stack. */
+export const environmentFileName = 'environment.sh';
+
 const texts = z.record(z.string(), z.string());
 const connectionSchema = z.object({
   apiUrl: z.string(),
@@ -30,14 +34,26 @@ const connectionSchema = z.object({
 export async function writeConnection(stateDir: string, connection: StackConnection): Promise<void> {
   const { apiUrl, region, credentials, environment, outputs } = connection;
   const document = { apiUrl, region, credentials, environment, outputs, pid: process.pid };
-  const path = join(stateDir, fileName);
-  await rm(path, { force: true }); // An old file might be open to others; the mode is for new ones only.
-  await writeFile(path, `${JSON.stringify(document, undefined, 2)}\n`, { mode: 0o600 });
+  const exports = Object.entries(environment).map(([name, value]) => `export ${name}=${quote(value)}\n`);
+  await replace(join(stateDir, environmentFileName), exports.join(''));
+  await replace(join(stateDir, fileName), `${JSON.stringify(document, undefined, 2)}\n`);
 }
 
-/** Takes the file away; one that is not there is no error. */
-export const removeConnection = (stateDir: string): Promise<void> =>
-  rm(join(stateDir, fileName), { force: true });
+/** A new file in any case: an old one might be open to others. */
+async function replace(path: string, text: string): Promise<void> {
+  await rm(path, { force: true });
+  await createPrivateFile(path, text);
+}
+
+/** As one word for a shell. */
+export const quote = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+/** Takes the files away; one that is not there is no error. */
+export async function removeConnection(stateDir: string): Promise<void> {
+  await rm(join(stateDir, fileName), { force: true });
+  await rm(join(stateDir, environmentFileName), { force: true });
+}
 
 /** The service that a command speaks to; `stack` is there where it is a local one. */
 export interface Target {

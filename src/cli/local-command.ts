@@ -2,7 +2,14 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { describeInjection, type Injection } from '../local/inject/injection.ts';
 import { renderInjected } from '../report/injected-line.ts';
-import { defaultStateDir, removeConnection, writeConnection } from './connection.ts';
+import { join } from 'node:path';
+import {
+  defaultStateDir,
+  environmentFileName,
+  quote,
+  removeConnection,
+  writeConnection,
+} from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { startEmbeddedStack, type StackConnection } from './embedded-stack.ts';
 import { badInput } from './failures.ts';
@@ -17,7 +24,8 @@ Examples:
   $ outrider submit wordcount --input books/ --wait       in another terminal, same directory
   $ outrider local --port 8080 --slots 8 --state-dir /tmp/stack
 
-Other commands find it by ${defaultStateDir}/connection.json, or by --state-dir.`;
+Other commands find it by ${defaultStateDir}/connection.json, or by --state-dir. That file and what --json prints hold
+the stack's keys: whoever has them can run programs as you.`;
 
 const localOptionsSchema = z.object({
   port: z.string().optional(),
@@ -85,6 +93,7 @@ async function runLocal(
   }
 }
 
+/** Whole, keys included: a script that asks for it has them from there, and a person is shown none. */
 const connectionOf = ({
   apiUrl,
   region,
@@ -110,15 +119,11 @@ function describe(
     ...(injection === undefined ? [] : [`injecting ${describeInjection(injection)}`]),
     '',
     'For the AWS CLI and SDKs, in another terminal:',
-    ...Object.entries(stack.environment).map(([name, value]) => `  export ${name}=${quote(value)}`),
+    `  . ${quote(join(stateDir, environmentFileName))}`,
     '',
     'Ctrl-C ends it.',
   ];
 }
-
-/** As one word for a shell. */
-const quote = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 function firing(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();

@@ -1,5 +1,5 @@
 import { constants, createWriteStream, existsSync } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { access, chmod, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -8,6 +8,7 @@ import type { JobRecord } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import { forEachBounded } from '../lib/bounded.ts';
+import { usualMode } from '../local/private-files.ts';
 
 const parallelDownloads = 4;
 const deepestPath = 1_000;
@@ -108,7 +109,10 @@ async function makeDirectories(directory: string): Promise<readonly string[]> {
   const missing: string[] = [];
   for (let path = directory; missing.length < deepestPath && !existsSync(path); path = dirname(path))
     missing.unshift(path);
-  for (const path of missing) await mkdir(path);
+  for (const path of missing) {
+    await mkdir(path);
+    await openToOthers(path, 0o777);
+  }
   return missing;
 }
 
@@ -126,7 +130,14 @@ async function downloadFile(
       signal,
     },
   );
+  await openToOthers(temporary, 0o666);
   await rename(temporary, path);
+}
+
+/** The stack keeps all new files private; the output is the person's, who may share it as any other file. */
+async function openToOthers(path: string, mode: 0o666 | 0o777): Promise<void> {
+  const usual = usualMode(mode);
+  if (usual !== undefined) await chmod(path, usual);
 }
 
 const nameOf = (key: string): string => key.slice(key.lastIndexOf('/') + 1);

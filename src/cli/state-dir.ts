@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { makePrivateDirectory, NotPrivateError } from '../local/private-files.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 
 /** A directory in which one embedded stack keeps its data, locked against a second one. */
@@ -33,9 +34,10 @@ export async function openStateDir(text: string, cwd: string): Promise<StateDir>
   const path = resolve(cwd, text);
   const lock = join(path, lockName);
   try {
-    await mkdir(path, { recursive: true });
+    await makePrivateDirectory(path);
     await takeLock(lock, text);
   } catch (error) {
+    if (error instanceof NotPrivateError) throw badInput(`--state-dir: ${error.message}`, error);
     if (systemCode(error) === undefined) throw error;
     throw badInput(`--state-dir ${text} cannot be used: ${systemReason(error)}`, error);
   }

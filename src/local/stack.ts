@@ -1,11 +1,10 @@
-import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { OutputName, ParameterName } from '../contracts/settings.ts';
 import { startApiServer } from './api/server.ts';
 import type { FaultHook } from './http/fault-hook.ts';
-import type { Credentials } from './http/sigv4.ts';
+import { type Credentials, ownerOf, PrincipalRegistry } from './http/principals.ts';
 import type { InjectedCounts, Injection } from './inject/injection.ts';
 import { Injector } from './inject/injector.ts';
 import { readAssembly } from './provision/assembly.ts';
@@ -18,6 +17,8 @@ import {
   startServices,
 } from './provision/start-services.ts';
 import { synthesize } from './provision/synthesize.ts';
+import { keepNewFilesPrivate, makePrivateDirectory } from './private-files.ts';
+import { stackCredentials } from './stack-credentials.ts';
 
 export interface LocalStackOptions {
   /** Holds all data and logs; made if absent. What an earlier stack left in it is there again. */
@@ -69,8 +70,6 @@ export interface LocalStack {
 }
 
 const REGION = 'us-east-1';
-/** Not secret: the servers listen on the loopback interface, and tools want keys. */
-const CREDENTIALS: Credentials = { accessKeyId: 'outrider', secretAccessKey: 'outrider-local-secret' };
 const ZONE_LETTERS = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
 const DEFAULT_ZONES = 3;
 /** Faster than on AWS: one machine has no networks to wait for, and people watch. */
@@ -87,7 +86,7 @@ const defaultAssemblyDir = fileURLToPath(new URL('../../cdk.out', import.meta.ur
  * Starts the whole system on this machine, provisioned from the synthesized CDK app.
  *
  * @throws PortTakenError; SynthesisError; ProvisionError where a template is wrong, with resource and property;
- * DynamoDbUnavailableError. Nothing is left running then.
+ * DynamoDbUnavailableError; NotPrivateError where the state directory is a link or another user's. Nothing is left running then.
  */
 export async function startLocalStack(options: LocalStackOptions): Promise<LocalStack> {
   const closers: (() => Promise<void>)[] = [];
@@ -137,14 +136,23 @@ async function startServers(
   closers: (() => Promise<void>)[],
 ): Promise<LocalStack> {
   const stateDir = resolve(options.stateDir);
-  await mkdir(stateDir, { recursive: true });
+  await makePrivateDirectory(stateDir);
+  keepNewFilesPrivate();
+  const credentials = await stackCredentials(stateDir);
+  const principals = new PrincipalRegistry();
+  principals.add({ credentials, principal: ownerOf(credentials) });
   const onOpen = (service: Closable): void => {
     closers.push(() => service.close());
   };
   const injector = options.injection === undefined ? undefined : new Injector(options.injection);
   if (injector !== undefined) onOpen(injector);
-  const settings: ServiceSettings = { credentials: CREDENTIALS, region: REGION, ...hooks(options, injector) };
-  const environment: Record<string, string> = sdkIdentity();
+  const settings: ServiceSettings = {
+    credentials,
+    principals,
+    region: REGION,
+    ...hooks(options, injector),
+  };
+  const environment: Record<string, string> = sdkIdentity(credentials);
   const slots = slotsOf(options);
   const zones = zonesOf(options);
   const ready = Promise.withResolvers<undefined>();
@@ -172,7 +180,7 @@ async function startServers(
   return {
     apiUrl: front.endpoint,
     region: REGION,
-    credentials: CREDENTIALS,
+    credentials,
     outputs: localOutputs(deployment, api.awsUrl, front.endpoint),
     environment,
     processes: () => workerProcesses(services),
@@ -203,10 +211,10 @@ function endpointsOf({ dynamodb, s3, lambda, ecs, logs, states }: Services): Rec
   };
 }
 
-function sdkIdentity(): Record<string, string> {
+function sdkIdentity({ accessKeyId, secretAccessKey }: Credentials): Record<string, string> {
   return {
-    AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
     AWS_REGION: REGION,
     AWS_DEFAULT_REGION: REGION,
     // Else an SDK that lacks something asks the metadata service of EC2, and waits.

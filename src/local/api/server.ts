@@ -103,6 +103,11 @@ const TOO_LARGE: Refusal = {
   type: 'RequestEntityTooLargeException',
   message: `HTTP content length exceeded ${String(MAX_BODY_BYTES)} bytes.`,
 };
+const NOT_JSON: Refusal = {
+  status: 415,
+  type: 'UnsupportedMediaTypeException',
+  message: 'Unsupported Media Type: a body must be sent as content-type: application/json',
+};
 const BAD_BODY: Refusal = { status: 400, type: 'BadRequestException', message: 'Invalid request body' };
 const MALFORMED: Refusal = {
   status: 502,
@@ -217,11 +222,11 @@ function refusalOf({ code, jsonCode, message }: SigV4Refusal): Refusal {
   }
 }
 
-/** A body of another content type has no model, and passes unchecked, as on AWS. */
+/** A page may have a browser send any body but one of this type without asking first. */
 function validate(route: CheckedRoute, request: IncomingMessage, body: Buffer): Refusal | undefined {
-  const [contentType = ''] = (request.headers['content-type'] ?? 'application/json').split(';');
-  if (route.isAllowed === undefined || contentType.trim().toLowerCase() !== 'application/json')
-    return undefined;
+  const [contentType = ''] = (request.headers['content-type'] ?? '').split(';');
+  if (body.length > 0 && contentType.trim().toLowerCase() !== 'application/json') return NOT_JSON;
+  if (route.isAllowed === undefined) return undefined;
   return route.isAllowed(body.toString('utf8')) ? undefined : BAD_BODY;
 }
 

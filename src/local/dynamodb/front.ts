@@ -16,6 +16,8 @@ export interface FrontOptions {
   readonly principals?: Principals;
   readonly region: string;
   readonly onRequest?: FaultHook;
+  /** `host:port` of proxies before it that pass requests on as they were signed. */
+  readonly hosts?: ReadonlySet<string>;
 }
 
 /** DynamoDB accepts bodies up to 16 MB. */
@@ -35,7 +37,7 @@ export function startFront(options: FrontOptions): Promise<Listener> {
       if (answer === 'drop') request.socket.destroy();
       else send(response, answer);
     },
-    { port: options.port ?? 0 },
+    { port: options.port ?? 0, ...(options.hosts === undefined ? {} : { hosts: options.hosts }) },
   );
 }
 

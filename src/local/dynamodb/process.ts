@@ -24,6 +24,8 @@ export interface DynamoDbOptions {
   /** Absent: Dynoxide where its binary is installed, else Dynalite. */
   readonly engine?: DynamoDbEngine;
   readonly onRequest?: FaultHook;
+  /** `host:port` of proxies before it that pass requests on as they were signed. */
+  readonly hosts?: ReadonlySet<string>;
 }
 
 export interface DynamoDbProcess {

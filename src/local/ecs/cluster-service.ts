@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 
 import { EcsError, invalidParameter } from './model.ts';
 import type { EcsServerOptions, LocalTaskDefinition, TaskView } from './model.ts';
@@ -49,9 +49,9 @@ export class ClusterService {
     return [...this.tasks.values()].map((task) => task.view());
   }
 
-  /** Undefined if there is none, or it is forgotten. */
-  find(taskId: string): Task | undefined {
-    return this.tasks.get(taskId);
+  /** The task whose metadata has that address; undefined if there is none, or it is forgotten. */
+  find(metadataId: string): Task | undefined {
+    return [...this.tasks.values()].find(({ spec }) => spec.metadataUrl.endsWith(`/${metadataId}`));
   }
 
   /** RunTask: starts as many tasks as there is room for; the rest are failures. */
@@ -163,6 +163,8 @@ export class ClusterService {
 
   private createTask(request: RunTaskRequest, clusterName: string, definition: LocalTaskDefinition): Task {
     const taskId = randomUUID().replaceAll('-', '');
+    // Not the task's id, which many see: this one is known to the task alone.
+    const metadataId = randomBytes(16).toString('hex');
     const taskIndex = this.startedTasks++;
     const subnetId = request.subnets[taskIndex % request.subnets.length] ?? '';
     const task = new Task({
@@ -174,7 +176,7 @@ export class ClusterService {
       subnetId,
       zone: this.options.zoneOf?.({ subnetId, taskIndex }) ?? `${this.options.region}a`,
       startedBy: request.startedBy,
-      metadataUrl: `${this.metadataBaseUrl()}/${taskId}`,
+      metadataUrl: `${this.metadataBaseUrl()}/${metadataId}`,
       server: this.options,
     });
     this.forgetOldest();

@@ -77,8 +77,8 @@ function refuse(response: ServerResponse, error: EcsError): void {
 }
 
 function serveMetadata({ service, request, response }: Exchange): void {
-  const [, taskId = '', suffix] = METADATA_URL.exec(request.url ?? '') ?? [];
-  const task = service.find(taskId);
+  const [, metadataId = '', suffix] = METADATA_URL.exec(request.url ?? '') ?? [];
+  const task = service.find(metadataId);
   if (task === undefined) answer(response, 404, { message: 'no such task' }, 'application/json');
   else
     answer(

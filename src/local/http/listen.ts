@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { answerRefusal, guardRequest } from './guard.ts';
 
 /** Serves one request; a rejection becomes a bare 500, or a broken connection once an answer has begun. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void;
@@ -16,6 +17,8 @@ export interface ListenOptions {
   readonly deferContinue?: boolean;
   /** How long `close` lets requests under way finish before it cuts them off. Default 1,000. */
   readonly closeGraceMs?: number;
+  /** `host:port` of proxies before the server that pass requests on as they were signed; asked at each request. */
+  readonly hosts?: ReadonlySet<string>;
 }
 
 /** A server that accepts requests on the loopback interface. */
@@ -47,7 +50,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const REQUEST_TIMEOUT_MS = 15 * 60 * 1000;
 
 /**
- * Starts an HTTP/1.1 server with keep-alive on 127.0.0.1.
+ * Starts an HTTP/1.1 server with keep-alive on 127.0.0.1. Requests of web pages, those to another host, and
+ * ambiguous ones are refused before the handler sees them.
  *
  * @throws {PortTakenError} if the port is in use; other socket errors as Node gives them.
  */
@@ -58,8 +62,11 @@ export async function listen(handler: RequestHandler, options: ListenOptions = {
     requestTimeout: REQUEST_TIMEOUT_MS,
     noDelay: true,
   });
+  const hosts = options.hosts ?? new Set<string>();
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
-    void runHandler(handler, request, response);
+    const refusal = guardRequest(request, port, hosts);
+    if (refusal !== undefined) answerRefusal(response, refusal);
+    else void runHandler(handler, request, response);
   };
   server.on('request', serve);
   if (options.deferContinue === true) server.on('checkContinue', serve);

@@ -37,13 +37,16 @@ function setting(name: string): string {
   return process.env[name] ?? '';
 }
 
+/** Read once, before the function's code can change the variables. */
+const AUTHORIZATION = `Bearer ${setting('AWS_LAMBDA_METADATA_TOKEN')}`;
+
 function callRuntimeApi(
   method: 'GET' | 'POST',
   path: string,
   body?: { readonly json: string; readonly errorType?: string },
 ): Promise<Reply> {
   const [host, port] = setting('AWS_LAMBDA_RUNTIME_API').split(':');
-  const headers: Record<string, string | number> = {};
+  const headers: Record<string, string | number> = { authorization: AUTHORIZATION };
   if (body !== undefined) {
     headers['Content-Type'] = 'application/json';
     headers['Content-Length'] = Buffer.byteLength(body.json);

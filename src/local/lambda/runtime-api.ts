@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+import { isSameSecret } from '../http/principals.ts';
 import { listen } from '../http/listen.ts';
 import type { Listener } from '../http/listen.ts';
 import { readBody } from '../http/read-body.ts';
@@ -64,11 +65,7 @@ function answerNext(host: RuntimeHost, response: ServerResponse): void {
   });
 }
 
-function answerMetadata(host: RuntimeHost, request: IncomingMessage, response: ServerResponse): void {
-  if (request.headers.authorization !== `Bearer ${host.metadataToken}`) {
-    answer(response, 401, { message: 'Unauthorized' });
-    return;
-  }
+function answerMetadata(host: RuntimeHost, response: ServerResponse): void {
   answer(
     response,
     200,
@@ -108,10 +105,14 @@ async function answerResult(
 
 async function serve(host: RuntimeHost, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { method, url = '' } = request;
+  if (!isSameSecret(request.headers.authorization ?? '', `Bearer ${host.metadataToken}`)) {
+    answer(response, 401, { message: 'Unauthorized' });
+    return;
+  }
   if (method === 'GET' && url === '/2018-06-01/runtime/invocation/next') {
     answerNext(host, response);
   } else if (method === 'GET' && url === METADATA_PATH) {
-    answerMetadata(host, request, response);
+    answerMetadata(host, response);
   } else if (method === 'POST' && INVOCATION_PATH.test(url)) {
     await answerResult(host, request, response);
   } else if (method === 'POST' && url === '/2018-06-01/runtime/init/error') {
@@ -126,7 +127,8 @@ async function serve(host: RuntimeHost, request: IncomingMessage, response: Serv
 /**
  * Serves the Runtime API (2018-06-01) and the metadata endpoint of one
  * environment. Each environment has a port of its own, since AWS's clients know
- * a host and a port, and no path.
+ * a host and a port, and no path. Unlike on AWS, where nobody else is on the
+ * machine, all calls need the token that the environment's variables hold.
  */
 export function startRuntimeApi(host: RuntimeHost): Promise<Listener> {
   return listen((request, response) => serve(host, request, response), { closeGraceMs: 0 });

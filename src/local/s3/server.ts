@@ -29,6 +29,8 @@ export interface S3ServerOptions {
   readonly principals?: Principals;
   readonly region: string;
   readonly onRequest?: FaultHook;
+  /** `host:port` of proxies before it that pass requests on as they were signed. */
+  readonly hosts?: ReadonlySet<string>;
 }
 
 /** A running S3 server; buckets are addressed by path (`forcePathStyle`). */
@@ -78,6 +80,7 @@ export async function startS3Server(options: S3ServerOptions): Promise<S3Server>
     const listener = await listen((request, response) => serve(store, options, request, response), {
       ...(options.port === undefined ? {} : { port: options.port }),
       deferContinue: true,
+      ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
     });
     return {
       endpoint: listener.endpoint,

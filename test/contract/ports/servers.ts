@@ -33,8 +33,11 @@ export async function startTables(
   front: (endpoint: string) => Promise<string> = (endpoint) => Promise.resolve(endpoint),
 ): Promise<TableServer> {
   const { dir, remove } = await scratchDir();
-  const server = await startDynamoDb({ dir, engine, credentials, region });
-  const client = new DynamoDBClient(connection(await front(server.endpoint)));
+  const hosts = new Set<string>();
+  const server = await startDynamoDb({ dir, engine, credentials, region, hosts });
+  const endpoint = await front(server.endpoint);
+  hosts.add(new URL(endpoint).host);
+  const client = new DynamoDBClient(connection(endpoint));
   const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
   let tables = 0;
   return {
@@ -96,9 +99,12 @@ export async function startObjects(
   front: (endpoint: string) => Promise<string> = (endpoint) => Promise.resolve(endpoint),
 ): Promise<{ client: S3Client; close(): Promise<void> }> {
   const { dir, remove } = await scratchDir();
-  const server = await startS3Server({ rootDir: dir, credentials, region });
+  const hosts = new Set<string>();
+  const server = await startS3Server({ rootDir: dir, credentials, region, hosts });
   await server.createBucket('books');
-  const client = new S3Client({ ...connection(await front(server.endpoint)), forcePathStyle: true });
+  const endpoint = await front(server.endpoint);
+  hosts.add(new URL(endpoint).host);
+  const client = new S3Client({ ...connection(endpoint), forcePathStyle: true });
   return {
     client,
     async close() {
