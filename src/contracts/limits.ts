@@ -51,6 +51,12 @@ export const limits = {
   recordsKeptMs: 30 * dayMs,
   /** Dollars of a budget. */
   maxBudgetDollars: 1_000_000,
+  /** Bytes of a pattern of `grep`, and states of the automaton that its repeats written out make. */
+  patternBytes: 10_000,
+  patternStates: 10_000,
+  /** Steps to match one line with back references: so many, and as many more for each byte of the line. */
+  matchSteps: 2_000_000,
+  matchStepsPerByte: 100,
   /** Decisions that one tick commits. */
   decisionsPerTick: 500,
   /** Source bytes per task where the spec says nothing, and the bounds of what it may say. */

@@ -1,213 +1,197 @@
-import { PatternError } from './ere-brackets.ts';
-import { isWordByte } from './ere-syntax.ts';
-import type { Assertion, Ere } from './ere-syntax.ts';
+import { edge, holds } from './ere-program.ts';
+import type { Program } from './ere-program.ts';
+import { LazyStates, NodeSet } from './ere-states.ts';
+import type { Reached } from './ere-states.ts';
+import type { Work } from './ere-work.ts';
 
-/** The end of a line, or its begin when it is read backwards, among the symbols that a state reads. */
-const edge = 256;
-const symbols = 257;
-const maxNodes = 20_000;
-/** States that are kept; when there are more, all are forgotten and made anew, so that memory stays bounded. */
-const maxStates = 1_000;
+/** A line without its newline: bytes [start, end). */
+export interface Line {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
 
-type Node =
-  | { readonly kind: 'byte'; readonly set: Uint8Array; next: number }
-  | { readonly kind: 'split'; next: number; other: number }
-  | { readonly kind: 'assert'; readonly what: Assertion; next: number }
-  | { readonly kind: 'match' };
+/**
+ * Reads lines from their begin. Time is linear in the line, whatever the pattern. A scan that should let others have
+ * their turn says so, and goes on where it was when it is called again.
+ */
+export class Forward extends LazyStates {
+  /** End of the longest match that `scanLongest` has seen so far; −1 while there is none. */
+  longest = -1;
+  /** Where the scan is. */
+  at = 0;
+  private state = 0;
+  private readonly isAnchored: boolean;
+  private readonly reached: NodeSet;
+  /** The states in which reading begins, by side, as of a generation. */
+  private readonly begun = [-1, -1, -1];
+  private begunIn = 0;
 
-/** What lies on one side of a place in a line. */
-type Side = 'edge' | 'word' | 'other';
-
-/** Thompson's construction, from the end to the front: `add` answers the node where an expression begins. */
-class Nodes {
-  readonly list: Node[] = [{ kind: 'match' }];
-
-  add(ere: Ere, next: number): number {
-    switch (ere.kind) {
-      case 'empty':
-        return next;
-      case 'byte':
-        return this.push({ kind: 'byte', set: ere.set, next });
-      case 'assert':
-        return this.push({ kind: 'assert', what: ere.what, next });
-      case 'group':
-        return this.add(ere.item, next);
-      case 'cat':
-        return ere.items.reduceRight((after, item) => this.add(item, after), next);
-      case 'alt':
-        return ere.items
-          .map((item) => this.add(item, next))
-          .reduce((other, begin) => this.push({ kind: 'split', next: begin, other }));
-      case 'repeat':
-        return this.repeat(ere, next);
-      case 'backreference':
-        throw new PatternError('has a back reference, which no automaton can match');
-    }
+  /** Anchored: matches begin where reading does; else anywhere. */
+  constructor(program: Program, { isAnchored, work }: { isAnchored: boolean; work: Work }) {
+    super(program, work);
+    this.isAnchored = isAnchored;
+    this.reached = new NodeSet(program);
   }
 
-  private repeat({ item, min, max }: { item: Ere; min: number; max: number }, next: number): number {
-    let begin = next;
-    if (max === Infinity) {
-      const loop: Node = { kind: 'split', next, other: next };
-      begin = this.push(loop);
-      loop.other = this.add(item, begin);
-    } else {
-      for (let more = min; more < max; more++) {
-        begin = this.push({ kind: 'split', next: this.add(item, begin), other: next });
+  /** The state in which reading begins at `from` of a line. */
+  begin({ bytes, start }: Line, from: number): number {
+    const side = this.program.sides[from === start ? edge : (bytes[from - 1] ?? edge)] ?? 0;
+    if (this.begunIn !== this.generation) this.begun.fill(-1);
+    this.begunIn = this.generation;
+    const known = this.begun[side] ?? -1;
+    if (known >= 0) return known;
+    const made = this.stateOf([this.program.first], side);
+    // Making it may have made others be forgotten.
+    if (this.begunIn === this.generation) this.begun[side] = made;
+    return made;
+  }
+
+  /** Makes ready for a scan that begins at `from`. */
+  open(line: Line, from: number): void {
+    this.at = from;
+    this.longest = -1;
+    this.state = this.begin(line, from);
+  }
+
+  /** Whether anything in the line matches; undefined where others should have their turn. */
+  scan({ bytes, end }: Line): boolean | undefined {
+    const { work } = this;
+    let { table, state, at } = this;
+    const from = at;
+    for (; at < end; at++) {
+      const symbol = bytes[at] ?? edge;
+      let step = table[state + symbol] ?? -1;
+      if (step < 0) {
+        if (work.wantsRest()) {
+          this.pause(at, state, from);
+          return undefined;
+        }
+        step = this.makeStep(state, symbol);
+        table = this.table;
       }
+      if ((step & 1) === 1) {
+        work.steps += at - from;
+        return true;
+      }
+      state = step >> 1;
     }
-    for (let least = 0; least < min; least++) begin = this.add(item, begin);
-    return begin;
+    work.steps += at - from + 1;
+    const last = table[state + edge] ?? -1;
+    return ((last < 0 ? this.makeStep(state, edge) : last) & 1) === 1;
   }
 
-  private push(node: Node): number {
-    if (this.list.length >= maxNodes) throw new PatternError('is too large; repeat fewer times');
-    return this.list.push(node) - 1;
+  /** Whether `longest` is known: the end of the longest match that begins where the scan began. Anchored only. */
+  scanLongest({ bytes, end }: Line): boolean {
+    const { work } = this;
+    let { table, state, at } = this;
+    const from = at;
+    // State 0 has no nodes: nothing can match any more.
+    for (; at <= end && state !== 0; at++) {
+      const symbol = at < end ? (bytes[at] ?? edge) : edge;
+      let step = table[state + symbol] ?? -1;
+      if (step < 0) {
+        if (work.wantsRest()) {
+          this.pause(at, state, from);
+          return false;
+        }
+        step = this.makeStep(state, symbol);
+        table = this.table;
+      }
+      if ((step & 1) === 1) this.longest = at;
+      state = step >> 1;
+    }
+    work.steps += at - from;
+    this.at = at;
+    return true;
+  }
+
+  /** The nodes that are reached from a state without reading, before a symbol of side `after`. */
+  closure(state: number, after: number): NodeSet {
+    return this.spread(this.kernelOf(state), this.sideOf(state), after);
+  }
+
+  protected follow(kernel: Uint16Array, before: number, symbol: number): Reached {
+    const { nodes, first, sides } = this.program;
+    const reached = this.spread(kernel, before, sides[symbol] ?? 0);
+    if (!this.isAnchored) this.gather(first);
+    for (let place = 0; place < reached.size; place++) {
+      const node = nodes[reached.at(place)];
+      if (node?.kind === 'byte' && node.set[symbol] === 1) this.gather(node.next);
+    }
+    return { isFound: reached.has(0) };
+  }
+
+  private spread(kernel: Uint16Array, before: number, after: number): NodeSet {
+    const { reached, program } = this;
+    reached.clear();
+    for (const node of kernel) reached.add(node);
+    for (let place = 0; place < reached.size; place++) {
+      const node = program.nodes[reached.at(place)];
+      if (node?.kind === 'split') {
+        reached.add(node.next);
+        reached.add(node.other);
+      } else if (node?.kind === 'assert' && holds(node.what, before, after)) reached.add(node.next);
+    }
+    this.work.steps += reached.size;
+    return reached;
+  }
+
+  private pause(at: number, state: number, from: number): void {
+    this.work.steps += at - from;
+    this.at = at;
+    this.state = state;
   }
 }
 
 /**
- * A deterministic automaton that makes its states as a text needs them. Time is linear in the text, whatever the
- * pattern. A step reads a byte (or the edge) and tells the next state and whether a match ended before it.
+ * Reads lines from their end: its state at a place are the nodes from which what follows leads to a match, by way of
+ * the byte that comes next. What it looks for is where matches begin.
  */
-export class Automaton {
-  private readonly nodes: readonly Node[];
-  private readonly first: number;
-  private readonly isAnchored: boolean;
-  private readonly isBackward: boolean;
-  private rows: Int32Array[] = [];
-  private kernels: { nodes: readonly number[]; before: Side }[] = [];
-  private ids = new Map<string, number>();
+export class Backward extends LazyStates {
+  private readonly reached: NodeSet;
+  /** What leads to each node without reading, and what does by reading a byte. */
+  private readonly before: readonly (readonly number[])[];
+  private readonly bytesBefore: readonly (readonly number[])[];
 
-  /** Anchored: matches begin where reading does; else anywhere. Backward: the text is read from its end. */
-  constructor(ere: Ere, { isAnchored, isBackward }: { isAnchored: boolean; isBackward: boolean }) {
-    const nodes = new Nodes();
-    this.first = nodes.add(isBackward ? reversed(ere) : ere, 0);
-    this.nodes = nodes.list;
-    this.isAnchored = isAnchored;
-    this.isBackward = isBackward;
-  }
-
-  /** Whether anything in bytes [start, end), a line without its newline, matches. */
-  matches(bytes: Uint8Array, start: number, end: number): boolean {
-    let state = this.state([this.first], 'edge');
-    for (let at = start; at < end; at++) {
-      const step = this.step(state, bytes[at] ?? edge);
-      if ((step & 1) === 1) return true;
-      state = step >> 1;
+  constructor(program: Program, work: Work) {
+    super(program, work);
+    this.reached = new NodeSet(program);
+    const before: number[][] = program.nodes.map(() => []);
+    const bytesBefore: number[][] = program.nodes.map(() => []);
+    for (const [at, node] of program.nodes.entries()) {
+      if (node.kind === 'match') continue;
+      (node.kind === 'byte' ? bytesBefore : before)[node.next]?.push(at);
+      if (node.kind === 'split' && node.other !== node.next) before[node.other]?.push(at);
     }
-    return (this.step(state, edge) & 1) === 1;
+    this.before = before;
+    this.bytesBefore = bytesBefore;
   }
 
-  /** End of the longest match that begins at `from` of line [start, end); −1 where none does. Anchored only. */
-  longest(bytes: Uint8Array, line: { start: number; end: number }, from: number): number {
-    let state = this.state([this.first], from === line.start ? 'edge' : sideOf(bytes[from - 1] ?? edge));
-    let longest = -1;
-    for (let at = from; at <= line.end; at++) {
-      const step = this.step(state, at < line.end ? (bytes[at] ?? edge) : edge);
-      if ((step & 1) === 1) longest = at;
-      state = step >> 1;
-      if (this.kernels[state]?.nodes.length === 0) break;
+  /** The state at the end of a line. */
+  begin(): number {
+    return this.stateOf([0], this.program.sides[edge] ?? 0);
+  }
+
+  protected follow(kernel: Uint16Array, after: number, symbol: number): Reached {
+    const { reached, program, work } = this;
+    const sideBefore = program.sides[symbol] ?? 0;
+    reached.clear();
+    for (const node of kernel) reached.add(node);
+    this.gather(0);
+    for (let place = 0; place < reached.size; place++) {
+      const at = reached.at(place);
+      for (const from of this.before[at] ?? []) {
+        const node = program.nodes[from];
+        if (node?.kind !== 'assert' || holds(node.what, sideBefore, after)) reached.add(from);
+      }
+      const readers = this.bytesBefore[at] ?? [];
+      work.steps += 1 + readers.length;
+      for (const from of readers) {
+        const node = program.nodes[from];
+        if (node?.kind === 'byte' && node.set[symbol] === 1) this.gather(from);
+      }
     }
-    return longest;
-  }
-
-  /** Sets `marks[i]` to 1 where a match begins at byte start + i, else to 0. Backward and not anchored only. */
-  markStarts(bytes: Uint8Array, line: { start: number; end: number }, marks: Uint8Array): void {
-    let state = this.state([this.first], 'edge');
-    for (let at = line.end; at >= line.start; at--) {
-      const step = this.step(state, at > line.start ? (bytes[at - 1] ?? edge) : edge);
-      marks[at - line.start] = step & 1;
-      state = step >> 1;
-    }
-  }
-
-  /** Twice the next state, plus 1 if a match ends before the symbol. */
-  private step(state: number, symbol: number): number {
-    const known = this.rows[state]?.[symbol] ?? -1;
-    return known >= 0 ? known : this.makeStep(state, symbol);
-  }
-
-  private makeStep(state: number, symbol: number): number {
-    const { nodes, before } = this.kernels[state] ?? { nodes: [], before: 'edge' };
-    const after = sideOf(symbol);
-    const reached = this.closure(nodes, this.isBackward ? [after, before] : [before, after]);
-    const next: number[] = this.isAnchored ? [] : [this.first];
-    let isMatch = 0;
-    for (const at of reached) {
-      const node = this.nodes[at];
-      if (node?.kind === 'match') isMatch = 1;
-      if (node?.kind === 'byte' && node.set[symbol] === 1) next.push(node.next);
-    }
-    const row = this.rows[state];
-    const step = this.state(next, after) * 2 + isMatch;
-    // Of no use if all states have just been forgotten; then the row is garbage and its loss is right.
-    if (row !== undefined) row[symbol] = step;
-    return step;
-  }
-
-  /** The nodes that are reached without reading, at a place with these sides. */
-  private closure(from: readonly number[], [left, right]: readonly [Side, Side]): Set<number> {
-    const reached = new Set<number>();
-    const open = [...from];
-    for (let at = open.pop(); at !== undefined; at = open.pop()) {
-      if (reached.has(at)) continue;
-      reached.add(at);
-      const node = this.nodes[at];
-      if (node?.kind === 'split') open.push(node.other, node.next);
-      if (node?.kind === 'assert' && holds(node.what, left, right)) open.push(node.next);
-    }
-    return reached;
-  }
-
-  private state(nodes: readonly number[], before: Side): number {
-    const kernel = [...new Set(nodes)].sort((a, b) => a - b);
-    const name = `${before} ${kernel.join(' ')}`;
-    const known = this.ids.get(name);
-    if (known !== undefined) return known;
-    if (this.rows.length >= maxStates) {
-      this.rows = [];
-      this.kernels = [];
-      this.ids = new Map();
-    }
-    this.rows.push(new Int32Array(symbols).fill(-1));
-    this.kernels.push({ nodes: kernel, before });
-    this.ids.set(name, this.rows.length - 1);
-    return this.rows.length - 1;
-  }
-}
-
-const sideOf = (symbol: number): Side => (symbol === edge ? 'edge' : isWordByte(symbol) ? 'word' : 'other');
-
-function holds(what: Assertion, left: Side, right: Side): boolean {
-  switch (what) {
-    case 'line-start':
-      return left === 'edge';
-    case 'line-end':
-      return right === 'edge';
-    case 'word-start':
-      return left !== 'word' && right === 'word';
-    case 'word-end':
-      return left === 'word' && right !== 'word';
-    case 'word-edge':
-      return (left === 'word') !== (right === 'word');
-    case 'no-word-edge':
-      return (left === 'word') === (right === 'word');
-  }
-}
-
-/** The expression that matches the same texts read backwards. */
-function reversed(ere: Ere): Ere {
-  switch (ere.kind) {
-    case 'cat':
-      return { kind: 'cat', items: ere.items.map(reversed).reverse() };
-    case 'alt':
-      return { kind: 'alt', items: ere.items.map(reversed) };
-    case 'repeat':
-      return { ...ere, item: reversed(ere.item) };
-    case 'group':
-      return reversed(ere.item);
-    default:
-      return ere;
+    return { isFound: reached.has(program.first) };
   }
 }

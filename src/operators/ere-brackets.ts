@@ -51,7 +51,7 @@ function readClass(pattern: string, at: number, set: Uint8Array): number | undef
   const holds = Object.hasOwn(posixClasses, name) ? posixClasses[name] : undefined;
   if (holds === undefined) {
     throw new PatternError(
-      `has no known class in "[:${name}:]"; known are ${Object.keys(posixClasses).join(', ')}`,
+      `has no known class in "[:${name.slice(0, 40)}:]"; known are ${Object.keys(posixClasses).join(', ')}`,
     );
   }
   for (let byte = 0; byte < 256; byte++) if (holds(byte)) set[byte] = 1;
@@ -73,6 +73,7 @@ function readElement(pattern: string, at: number): { byte: number; end: number }
 /** `[:space:]` alone is nearly always a slip for `[[:space:]]`; grep refuses it too. */
 function refuseBareClass(content: string): void {
   if (content.length > 2 && content.startsWith(':') && content.endsWith(':')) {
-    throw new PatternError(`has [${content}]; a class is written [[${content}]]`);
+    const shown = content.length > 40 ? ':name:' : content;
+    throw new PatternError(`has [${shown}]; a class is written [[${shown}]]`);
   }
 }

@@ -1,40 +1,56 @@
+import { limits } from '../contracts/limits.ts';
 import { PatternError, readBracket } from './ere-brackets.ts';
+import { boundsAt, repeat, sized } from './ere-repeats.ts';
+import type { Bounds, Sized } from './ere-repeats.ts';
 import { byteSet, escapes, foldCase } from './ere-syntax.ts';
 import type { Ere } from './ere-syntax.ts';
 
-/** POSIX's RE_DUP_MAX as GNU has it. */
-const maxRepeat = 32_767;
-const maxPatternBytes = 10_000;
+/** Groups within groups. */
 const maxDepth = 200;
+
+/** A parsed pattern. */
+export interface ParsedEre {
+  readonly ere: Ere;
+  readonly groups: number;
+  /** The groups that back references name. */
+  readonly referenced: ReadonlySet<number>;
+}
 
 /**
  * Reads a pattern as `LC_ALL=C grep -E` does: over the bytes of its UTF-8 form. Refused are what grep refuses,
  * and what means something else, or nothing, to grep than to those who know other dialects: `(?…)`, `*?`, and
- * backslashes before letters and digits that GNU does not define.
+ * backslashes before letters and digits that GNU does not define. Work and memory follow the pattern's length:
+ * counted repeats are only multiplied here, and refused where the automaton would become too large.
  *
  * @throws PatternError whose message completes "the pattern …".
  */
-export function parseEre(
-  pattern: string,
-  ignoreCase: boolean,
-): { ere: Ere; groups: number; hasReferences: boolean } {
+export function parseEre(pattern: string, ignoreCase: boolean): ParsedEre {
+  // No byte is longer than a character, so that this spares the work for what is too long anyway.
+  if (pattern.length > limits.patternBytes) throw tooLong();
   const bytes = Buffer.from(pattern, 'utf8').toString('latin1');
-  if (bytes.length > maxPatternBytes)
-    throw new PatternError(`is longer than ${String(maxPatternBytes)} bytes`);
+  if (bytes.length > limits.patternBytes) throw tooLong();
+  if (!pattern.isWellFormed()) throw new PatternError('has half of a surrogate pair, which no text can hold');
   if (/[\n\0]/.test(bytes))
     throw new PatternError('must be one line without NULs; for alternatives write a|b');
   const parser = new Parser(bytes, ignoreCase);
-  const ere = parser.alternatives(0);
+  const { ere } = parser.alternatives(0);
   // Only a ")" stops the reader before the end.
   if (!parser.isDone()) throw new PatternError('has a ")" without its "("; write \\) for the character');
-  return { ere, groups: parser.groups, hasReferences: parser.hasReferences };
+  return { ere, groups: parser.groups, referenced: parser.referenced };
 }
+
+const tooLong = (): PatternError => new PatternError(`is longer than ${String(limits.patternBytes)} bytes`);
+
+const empty: Sized = { ere: { kind: 'empty' }, states: 0 };
+const sum = (items: readonly Sized[]): number => items.reduce((all, { states }) => all + states, 0);
 
 class Parser {
   groups = 0;
-  hasReferences = false;
+  readonly referenced = new Set<number>();
   private at = 0;
-  private readonly closed = new Set<number>();
+  /** Groups that have ended. */
+  private readonly closed = new Map<number, Ere>();
+  private readonly groupBytes = new Map<number, Uint8Array>();
   private readonly text: string;
   private readonly ignoreCase: boolean;
 
@@ -47,25 +63,27 @@ class Parser {
     return this.at >= this.text.length;
   }
 
-  alternatives(depth: number): Ere {
+  alternatives(depth: number): Sized {
     if (depth > maxDepth) throw new PatternError(`nests groups deeper than ${String(maxDepth)}`);
     const items = [this.sequence(depth)];
     while (this.text[this.at] === '|') {
       this.at++;
       items.push(this.sequence(depth));
     }
-    return items.length === 1 ? (items[0] ?? { kind: 'empty' }) : { kind: 'alt', items };
+    if (items.length === 1) return items[0] ?? empty;
+    return sized({ kind: 'alt', items: items.map(({ ere }) => ere) }, sum(items) + items.length - 1);
   }
 
-  private sequence(depth: number): Ere {
-    const items: Ere[] = [];
+  private sequence(depth: number): Sized {
+    const items: Sized[] = [];
     while (!this.isDone() && this.text[this.at] !== '|' && this.text[this.at] !== ')') {
       items.push(this.repeated(depth));
     }
-    return items.length === 1 ? (items[0] ?? { kind: 'empty' }) : { kind: 'cat', items };
+    if (items.length < 2) return items[0] ?? empty;
+    return sized({ kind: 'cat', items: items.map(({ ere }) => ere) }, sum(items));
   }
 
-  private repeated(depth: number): Ere {
+  private repeated(depth: number): Sized {
     this.refuseBareRepeat(this.at);
     const isAnchor = this.text[this.at] === '^';
     let item = this.atom(depth);
@@ -77,9 +95,7 @@ class Parser {
       if (count > 0 && this.text[this.at - 1] === '?' && before !== undefined && '*+?}'.includes(before)) {
         throw new PatternError(`has "${before}?"; extended regular expressions know no lazy repeats`);
       }
-      if (count > maxDepth)
-        throw new PatternError(`repeats one item more than ${String(maxDepth)} times over`);
-      item = { kind: 'repeat', item, ...bounds };
+      item = repeat(item, bounds);
     }
   }
 
@@ -92,47 +108,43 @@ class Parser {
   }
 
   /** Takes the repeat operator at this place; undefined where there is none. */
-  private bounds(): { min: number; max: number } | undefined {
-    const match = /[*+?]|\{(?:(\d+)(,?)(\d*)|,(\d*))\}/y;
-    match.lastIndex = this.at;
-    const found = match.exec(this.text);
-    if (found === null) return undefined;
-    const bounds = boundsOf(found);
-    this.at += found[0].length;
-    return bounds;
+  private bounds(): Bounds | undefined {
+    const found = boundsAt(this.text, this.at);
+    if (found !== undefined) this.at = found.end;
+    return found;
   }
 
-  private atom(depth: number): Ere {
+  private atom(depth: number): Sized {
     const char = this.text.charAt(this.at++);
     switch (char) {
       case '(':
         return this.group(depth);
       case '[':
-        return this.bracket();
+        return sized(this.bracket(), 1);
       case '\\':
-        return this.escape();
+        return sized(this.escape(), 1);
       case '.':
-        return { kind: 'byte', set: byteSet(() => true) };
+        return sized({ kind: 'byte', set: byteSet(() => true) }, 1);
       case '^':
-        return { kind: 'assert', what: 'line-start' };
+        return sized({ kind: 'assert', what: 'line-start' }, 1);
       case '$':
-        return { kind: 'assert', what: 'line-end' };
+        return sized({ kind: 'assert', what: 'line-end' }, 1);
       default:
-        return this.literal(char);
+        return sized(this.literal(char), 1);
     }
   }
 
-  private group(depth: number): Ere {
+  private group(depth: number): Sized {
     if (this.text[this.at] === '?') {
       throw new PatternError('has "(?"; extended regular expressions know plain groups only, ( and )');
     }
     const index = ++this.groups;
-    const item = this.alternatives(depth + 1);
+    const { ere, states } = this.alternatives(depth + 1);
     if (this.text[this.at] !== ')')
       throw new PatternError('has a "(" without its ")"; write \\( for the character');
     this.at++;
-    this.closed.add(index);
-    return { kind: 'group', item };
+    this.closed.set(index, ere);
+    return { ere: { kind: 'group', item: ere, index }, states };
   }
 
   private bracket(): Ere {
@@ -147,17 +159,23 @@ class Parser {
     const char = this.text.charAt(this.at++);
     const known = Object.hasOwn(escapes, char) ? escapes[char] : undefined;
     if (known !== undefined) return known;
-    if (/[1-9]/.test(char)) {
-      if (!this.closed.has(Number(char)))
-        throw new PatternError(`has \\${char} before the end of group ${char}`);
-      this.hasReferences = true;
-      return { kind: 'backreference', group: Number(char) };
-    }
+    if (/[1-9]/.test(char)) return this.reference(Number(char));
     if (/[0-9A-Za-z]/.test(char)) {
       const instead = char === 'd' ? '; write [0-9] for a digit' : '';
       throw new PatternError(`has \\${char}, which extended regular expressions do not know${instead}`);
     }
     return this.literal(char);
+  }
+
+  private reference(group: number): Ere {
+    const item = this.closed.get(group);
+    if (item === undefined)
+      throw new PatternError(`has \\${String(group)} before the end of group ${String(group)}`);
+    this.referenced.add(group);
+    // Once for each group: a pattern may name one thousands of times.
+    const bytes = this.groupBytes.get(group) ?? bytesIn(item);
+    this.groupBytes.set(group, bytes);
+    return { kind: 'backreference', group, bytes };
   }
 
   private literal(char: string): Ere {
@@ -166,28 +184,16 @@ class Parser {
   }
 }
 
-/** Least and most repeats that an operator asks for. */
-function boundsOf(found: RegExpExecArray): { min: number; max: number } {
-  switch (found[0]) {
-    case '*':
-      return { min: 0, max: Infinity };
-    case '+':
-      return { min: 1, max: Infinity };
-    case '?':
-      return { min: 0, max: 1 };
+/** The bytes that a text of this expression may hold. */
+function bytesIn(ere: Ere): Uint8Array {
+  const set = new Uint8Array(256);
+  const open: Ere[] = [ere];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    if (one.kind === 'cat' || one.kind === 'alt') open.push(...one.items);
+    if (one.kind === 'repeat' || one.kind === 'group') open.push(one.item);
+    const more = one.kind === 'byte' ? one.set : one.kind === 'backreference' ? one.bytes : undefined;
+    if (more === undefined) continue;
+    for (let byte = 0; byte < 256; byte++) if (more[byte] === 1) set[byte] = 1;
   }
-  const [, low, comma, high, only] = found;
-  const min = Number(low ?? 0);
-  const upper = low === undefined ? only : high;
-  const max =
-    comma === ''
-      ? Number(`${low ?? ''}${high ?? ''}`)
-      : upper === undefined || upper === ''
-        ? Infinity
-        : Number(upper);
-  if (min > maxRepeat || (max !== Infinity && max > maxRepeat)) {
-    throw new PatternError(`repeats more than ${String(maxRepeat)} times`);
-  }
-  if (min > max) throw new PatternError(`has ${found[0]}, whose first number is the larger one`);
-  return { min: comma === '' ? max : min, max };
+  return set;
 }

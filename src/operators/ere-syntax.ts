@@ -6,8 +6,9 @@ export type Ere =
   | { readonly kind: 'assert'; readonly what: Assertion }
   | { readonly kind: 'cat' | 'alt'; readonly items: readonly Ere[] }
   | { readonly kind: 'repeat'; readonly item: Ere; readonly min: number; readonly max: number }
-  | { readonly kind: 'group'; readonly item: Ere }
-  | { readonly kind: 'backreference'; readonly group: number };
+  | { readonly kind: 'group'; readonly item: Ere; readonly index: number }
+  /** `bytes` are those that the group's text can hold. */
+  | { readonly kind: 'backreference'; readonly group: number; readonly bytes: Uint8Array };
 
 /** What holds between two bytes. A "line" is what lies between newlines. */
 export type Assertion = 'line-start' | 'line-end' | 'word-start' | 'word-end' | 'word-edge' | 'no-word-edge';
@@ -59,6 +60,9 @@ export const escapes: Readonly<Record<string, Ere>> = {
   '`': { kind: 'assert', what: 'line-start' },
   "'": { kind: 'assert', what: 'line-end' },
 };
+
+/** The byte, or the lower case of it if it is an ASCII letter. */
+export const foldByte = (byte: number): number => (isUpper(byte) ? byte | 0x20 : byte);
 
 /** The set with both cases of every ASCII letter in it. */
 export function foldCase(set: Uint8Array): Uint8Array {

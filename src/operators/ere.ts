@@ -1,73 +1,53 @@
 import { InvalidInputError } from '../contracts/errors.ts';
-import { Automaton } from './ere-automaton.ts';
-import { toRegExpSource } from './ere-backtrack.ts';
+import { referenceMatcher } from './ere-backtrack.ts';
 import { PatternError } from './ere-brackets.ts';
+import { linearMatcher } from './ere-linear.ts';
 import { parseEre } from './ere-parse.ts';
+import { Work } from './ere-work.ts';
 
-/** Tells what of a line matches a pattern. Lines are bytes [start, end), without their newline. */
+/** A match: bytes [start, end). */
+export type Span = readonly [start: number, end: number];
+
+/**
+ * Tells what of a line matches a pattern. Lines are bytes [start, end), without their newline. After so many steps
+ * it answers undefined: whoever asks lets timers and messages have their turn, and asks on. One line is asked about at a time.
+ */
 export interface LineMatcher {
   /** Whether anything in the line matches, if only the empty text. */
-  matches(bytes: Buffer, start: number, end: number): boolean;
+  matches(bytes: Buffer, start: number, end: number): boolean | undefined;
+  /** The same of the same line, after `undefined`. */
+  resume(): boolean | undefined;
   /** The matches that are not empty and do not overlap: always the leftmost, and of those the longest. */
-  spans(bytes: Buffer, start: number, end: number): Iterator<readonly [start: number, end: number]>;
+  spans(bytes: Buffer, start: number, end: number): Iterator<Span | undefined>;
 }
 
 /**
- * A matcher of an extended regular expression, as `LC_ALL=C grep -aE` reads it: over bytes, "." is any byte.
- * To tell whether a line matches takes time linear in the line. `spans` does too for most patterns; where every
- * match might have become a longer one, as with `a*b|a` in a line of a's, it looks on to the end of the line for
- * each. Patterns with back references are matched by backtracking, for which the longest match is not promised.
+ * A matcher of an extended regular expression, as `LC_ALL=C grep -aE` reads it: over bytes, "." is any byte. It
+ * takes time linear in the line, at most some steps for each state of the pattern and byte. Patterns with back
+ * references may need far more: there the steps of each line are limited, and `TooManyStepsError` says so.
  *
- * @throws InvalidInputError with the field `options.pattern` where the pattern is wrong.
+ * @throws InvalidInputError with the field `options.pattern` where the pattern is wrong, or too large: work and
+ * memory to find out are bounded by the limits of patterns, whatever is written.
  */
-export function compileEre(pattern: string, { ignoreCase }: { ignoreCase: boolean }): LineMatcher {
+export function compileEre(
+  pattern: string,
+  { ignoreCase, work = new Work() }: { ignoreCase: boolean; work?: Work },
+): LineMatcher {
   try {
-    const { ere, hasReferences } = parseEre(pattern, ignoreCase);
-    if (hasReferences) return backtracking(new RegExp(toRegExpSource(ere), ignoreCase ? 'gi' : 'g'));
-    return linear(
-      new Automaton(ere, { isAnchored: false, isBackward: false }),
-      new Automaton(ere, { isAnchored: true, isBackward: false }),
-      new Automaton(ere, { isAnchored: false, isBackward: true }),
-    );
+    const parsed = parseEre(pattern, ignoreCase);
+    return parsed.referenced.size > 0
+      ? referenceMatcher(parsed, { ignoreCase, work })
+      : linearMatcher(parsed.ere, work);
   } catch (cause) {
     if (!(cause instanceof PatternError)) throw cause;
-    const shown = JSON.stringify(pattern.length > 200 ? `${pattern.slice(0, 200)}…` : pattern);
     throw new InvalidInputError(
-      `the pattern ${shown} ${cause.message}`,
+      `the pattern ${shownPattern(pattern)} ${cause.message}`,
       { field: 'options.pattern' },
       { cause },
     );
   }
 }
 
-function linear(anywhere: Automaton, here: Automaton, backward: Automaton): LineMatcher {
-  let marks = new Uint8Array(4_096);
-  return {
-    matches: (bytes, start, end) => anywhere.matches(bytes, start, end),
-    *spans(bytes, start, end) {
-      if (!anywhere.matches(bytes, start, end)) return;
-      if (marks.length <= end - start) marks = new Uint8Array(2 * (end - start));
-      const line = { start, end };
-      backward.markStarts(bytes, line, marks);
-      for (let at = start; at < end;) {
-        const found = marks[at - start] === 1 ? here.longest(bytes, line, at) : -1;
-        if (found > at) yield [at, found];
-        at = Math.max(found, at + 1);
-      }
-    },
-  };
-}
-
-function backtracking(expression: RegExp): LineMatcher {
-  return {
-    matches: (bytes, start, end) => {
-      expression.lastIndex = 0;
-      return expression.test(bytes.toString('latin1', start, end));
-    },
-    *spans(bytes, start, end) {
-      for (const match of bytes.toString('latin1', start, end).matchAll(expression)) {
-        if (match[0] !== '') yield [start + match.index, start + match.index + match[0].length];
-      }
-    },
-  };
-}
+/** A pattern for messages: quoted, on one line, cut where it is long. */
+export const shownPattern = (pattern: string): string =>
+  JSON.stringify(pattern.length > 200 ? `${pattern.slice(0, 200)}…` : pattern);

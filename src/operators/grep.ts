@@ -1,16 +1,48 @@
-import type { Operator } from '../worker/operator.ts';
+import { setImmediate as turn } from 'node:timers/promises';
+import { BadRecordError } from '../worker/operator.ts';
+import type { LineBlock, Operator } from '../worker/operator.ts';
 import { hashBytes } from './count-table.ts';
 import { LocalCounts, combineCounts } from './counts.ts';
-import { compileEre } from './ere.ts';
-import type { LineMatcher } from './ere.ts';
+import { compileEre, shownPattern } from './ere.ts';
+import type { LineMatcher, Span } from './ere.ts';
+import { TooManyStepsError } from './ere-references.ts';
 import { LineWriter, eachLine } from './line-writer.ts';
 import { flagOption, onlyOptions, textOption } from './options.ts';
 import type { Options } from './options.ts';
 
+const patternOf = (options: Options): string =>
+  textOption(options, 'pattern', 'an extended regular expression');
+
 const matcherOf = (options: Options): LineMatcher =>
-  compileEre(textOption(options, 'pattern', 'an extended regular expression'), {
-    ignoreCase: flagOption(options, 'ignoreCase'),
-  });
+  compileEre(patternOf(options), { ignoreCase: flagOption(options, 'ignoreCase') });
+
+/** Lets heartbeats and orders have their turn within long work; throws the reason where the task was cancelled. */
+async function rest(signal: AbortSignal): Promise<void> {
+  await turn();
+  signal.throwIfAborted();
+}
+
+/**
+ * Calls `visit` with each line. Where the pattern takes too long for a line the error names file and line: a second
+ * attempt would take as long.
+ */
+async function eachMatchable(
+  { bytes, file, offset }: LineBlock,
+  pattern: string,
+  visit: (start: number, end: number) => Promise<void> | undefined,
+): Promise<void> {
+  let at = 0;
+  try {
+    await eachLine(bytes, (start, end) => {
+      at = start;
+      return visit(start, end);
+    });
+  } catch (cause) {
+    if (!(cause instanceof TooManyStepsError)) throw cause;
+    const place = `${file}: the line at byte ${String(offset + at)}`;
+    throw new BadRecordError(`${place}: the pattern ${shownPattern(pattern)} ${cause.message}`, { cause });
+  }
+}
 
 /**
  * The lines that match `pattern` (or, with `invert`, that do not), in input order and byte for byte, each with a
@@ -23,17 +55,31 @@ export const grep: Operator = {
     matcherOf(options);
   },
   async run(context) {
-    const { inputs, output, options } = context;
+    const { inputs, output, options, signal } = context;
     const matcher = matcherOf(options);
     const isWanted = !flagOption(options, 'invert');
     const writer = new LineWriter(output);
     for (const input of inputs) {
-      for await (const { bytes } of input.blocks()) {
+      for await (const block of input.blocks()) {
+        const { bytes } = block;
         let lines = 0;
-        await eachLine(bytes, (start, end) => {
-          if (matcher.matches(bytes, start, end) !== isWanted) return undefined;
+        const take = (doesMatch: boolean, start: number, end: number): Promise<void> | undefined => {
+          if (doesMatch !== isWanted) return undefined;
           lines++;
           return writer.line(bytes, start, end);
+        };
+        const takeLater = async (start: number, end: number): Promise<void> => {
+          let doesMatch: boolean | undefined;
+          // Each round has its steps, and a line takes a bounded number of them.
+          while (doesMatch === undefined) {
+            await rest(signal);
+            doesMatch = matcher.resume();
+          }
+          await take(doesMatch, start, end);
+        };
+        await eachMatchable(block, patternOf(options), (start, end) => {
+          const doesMatch = matcher.matches(bytes, start, end);
+          return doesMatch === undefined ? takeLater(start, end) : take(doesMatch, start, end);
         });
         context.count('matched', lines);
       }
@@ -50,12 +96,16 @@ export const grepCount: Operator = {
   },
   combiner: () => combineCounts,
   async run(context) {
-    const { inputs, output, options } = context;
+    const { inputs, output, options, signal } = context;
     const matcher = matcherOf(options);
     const counts = new LocalCounts(output);
+    const others = (): Promise<void> => rest(signal);
     for (const input of inputs) {
-      for await (const { bytes } of input.blocks()) {
-        await eachLine(bytes, (start, end) => take(bytes, matcher.spans(bytes, start, end), counts));
+      for await (const block of input.blocks()) {
+        const { bytes } = block;
+        await eachMatchable(block, patternOf(options), (start, end) =>
+          take(bytes, matcher.spans(bytes, start, end), counts, others),
+        );
       }
     }
     context.count('matches', counts.added);
@@ -63,26 +113,38 @@ export const grepCount: Operator = {
   },
 };
 
-type Spans = Iterator<readonly [start: number, end: number]>;
+type Spans = Iterator<Span | undefined>;
 
-/** Counts the texts at `spans`; goes on later where the table is full. */
-function take(bytes: Buffer, spans: Spans, counts: LocalCounts): Promise<void> | undefined {
-  for (let span = spans.next(); span.done !== true; span = spans.next()) {
-    const [from, to] = span.value;
-    if (!counts.hasRoom(to - from)) return takeAfterFlush(bytes, span.value, spans, counts);
+/** Counts the texts at `spans`; goes on later where the table is full, or others should have their turn. */
+function take(
+  bytes: Buffer,
+  spans: Spans,
+  counts: LocalCounts,
+  others: () => Promise<void>,
+): Promise<void> | undefined {
+  for (let next = spans.next(); next.done !== true; next = spans.next()) {
+    if (next.value === undefined) return takeRest(bytes, spans, next, { counts, others });
+    const [from, to] = next.value;
+    if (!counts.hasRoom(to - from)) return takeRest(bytes, spans, next, { counts, others });
     counts.add(bytes, from, to, hashBytes(bytes, from, to));
   }
   return undefined;
 }
 
-async function takeAfterFlush(
+async function takeRest(
   bytes: Buffer,
-  [from, to]: readonly [number, number],
   spans: Spans,
-  counts: LocalCounts,
+  first: IteratorResult<Span | undefined>,
+  { counts, others }: { counts: LocalCounts; others: () => Promise<void> },
 ): Promise<void> {
-  await counts.flush();
-  if (counts.hasRoom(to - from)) counts.add(bytes, from, to, hashBytes(bytes, from, to));
-  else await counts.addLarge(bytes.subarray(from, to));
-  await take(bytes, spans, counts);
+  for (let next = first; next.done !== true; next = spans.next()) {
+    if (next.value === undefined) {
+      await others();
+      continue;
+    }
+    const [from, to] = next.value;
+    if (!counts.hasRoom(to - from)) await counts.flush();
+    if (counts.hasRoom(to - from)) counts.add(bytes, from, to, hashBytes(bytes, from, to));
+    else await counts.addLarge(bytes.subarray(from, to));
+  }
 }
