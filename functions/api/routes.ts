@@ -44,29 +44,35 @@ function bodyOf({ body, isBase64Encoded }: ApiRequest): unknown {
 
 const ok = (body: unknown): { status: number; body: unknown } => ({ status: 200, body });
 
-const routes: Readonly<Record<string, Route>> = {
-  'POST /jobs': async (deps, request) => {
-    const outcome = await submitJob(deps, bodyOf(request));
-    return { status: outcome.started ? 201 : 200, body: outcome };
-  },
-  'GET /jobs': async (deps, { queryStringParameters: query }) =>
-    ok(await listJobs(deps.jobs, { limit: query?.['limit'], cursor: query?.['cursor'] })),
-  'GET /jobs/{id}': async (deps, request) => ok(await findJob(deps.jobs, idOf(request))),
-  'GET /jobs/{id}/attempts': async (deps, request) => ok(await listAttempts(deps, idOf(request))),
-  'POST /jobs/{id}/cancel': async (deps, request) => ok(await cancelJob(deps, idOf(request))),
-  'PUT /jobs/{id}/deadline': async (deps, request) =>
-    ok(await setDeadline(deps, idOf(request), bodyOf(request))),
-};
+const routes: ReadonlyMap<string, Route> = new Map<string, Route>(
+  Object.entries<Route>({
+    'POST /jobs': async (deps, request) => {
+      const outcome = await submitJob(deps, bodyOf(request));
+      return { status: outcome.started ? 201 : 200, body: outcome };
+    },
+    'GET /jobs': async (deps, { queryStringParameters: query }) =>
+      ok(await listJobs(deps.jobs, { limit: query?.['limit'], cursor: query?.['cursor'] })),
+    'GET /jobs/{id}': async (deps, request) => ok(await findJob(deps.jobs, idOf(request))),
+    'GET /jobs/{id}/attempts': async (deps, request) => ok(await listAttempts(deps, idOf(request))),
+    'POST /jobs/{id}/cancel': async (deps, request) => ok(await cancelJob(deps, idOf(request))),
+    'PUT /jobs/{id}/deadline': async (deps, request) =>
+      ok(await setDeadline(deps, idOf(request), bodyOf(request))),
+  }),
+);
 
-const statusOf: Readonly<Record<string, number>> = {
-  [ErrorName.InvalidInput]: 400,
-  [ErrorName.NotFound]: 404,
-  [ErrorName.Conflict]: 409,
-  [ErrorName.StoreUnavailable]: 503,
-};
+const statusOf: ReadonlyMap<string, number> = new Map<string, number>([
+  [ErrorName.InvalidInput, 400],
+  [ErrorName.NotFound, 404],
+  [ErrorName.Conflict, 409],
+  // The request contradicts what is there; asked again, it would be answered alike.
+  [ErrorName.UnreadableRecord, 409],
+  // The deployment lacks a right, not the caller, whom the gateway has let in.
+  [ErrorName.AccessDenied, 502],
+  [ErrorName.StoreUnavailable, 503],
+]);
 
 function answerError(deps: ApiDeps, error: unknown): ApiAnswer {
-  const known = error instanceof OutriderError ? statusOf[error.name] : undefined;
+  const known = error instanceof OutriderError ? statusOf.get(error.name) : undefined;
   if (!(error instanceof OutriderError) || known === undefined) {
     deps.log.warn('request failed', {
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),
@@ -90,7 +96,7 @@ const reply = (statusCode: number, body: unknown): ApiAnswer => ({
 
 /** Answers one request; errors become answers with a status, never exceptions. */
 export async function answer(deps: ApiDeps, request: ApiRequest): Promise<ApiAnswer> {
-  const route = routes[`${request.httpMethod} ${request.resource}`];
+  const route = routes.get(`${request.httpMethod} ${request.resource}`);
   if (route === undefined)
     return reply(404, { error: ErrorName.NotFound, message: 'no such route' } satisfies ErrorResponse);
   try {

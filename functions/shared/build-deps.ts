@@ -14,6 +14,7 @@ import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { LambdaEcsLauncher } from '../../src/adapters/aws/lambda-ecs-launcher.ts';
+import type { ReportUnreadable } from '../../src/adapters/aws/report-unreadable.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { SfnCoordinator } from '../../src/adapters/aws/sfn-coordinator.ts';
 import { JsonLog } from '../../src/adapters/node/json-log.ts';
@@ -23,6 +24,7 @@ import type { FinishDeps } from '../../src/app/finish-job.ts';
 import type { PlanDeps } from '../../src/app/plan-job.ts';
 import type { SchedulerDeps } from '../../src/app/run-scheduler.ts';
 import { Setting } from '../../src/contracts/settings.ts';
+import type { Log } from '../../src/ports/log.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { ApiDeps } from '../api/routes.ts';
 import {
@@ -55,6 +57,12 @@ function buildCommon(env: Environment) {
   };
 }
 
+const reportTo =
+  (log: Log): ReportUnreadable =>
+  (record) => {
+    log.warn('record-unreadable', record);
+  };
+
 export function buildPlanDeps(env: Environment): PlanDeps {
   return { ...buildCommon(env), ids: new RandomIdSource() };
 }
@@ -64,8 +72,8 @@ export function buildFinishDeps(env: Environment): FinishDeps {
   return {
     ...common,
     attempts: new DynamoAttemptStore(common.table),
-    ledger: new DynamoCapacityLedger(common.table),
-    stragglers: new DynamoStragglerStatistics(common.table),
+    ledger: new DynamoCapacityLedger(common.table, undefined, reportTo(common.log)),
+    stragglers: new DynamoStragglerStatistics(common.table, reportTo(common.log)),
   };
 }
 
@@ -85,7 +93,7 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps {
     ...common,
     leases: new DynamoLeaseStore(table),
     decisions: new DynamoDecisionLog(table),
-    assignments: new DynamoAssignmentStatistics(table),
+    assignments: new DynamoAssignmentStatistics(table, reportTo(common.log)),
     launcher: new LambdaEcsLauncher({ lambda: lambdaClient(aws), ecs: ecsClient(aws) }, places),
     config: {
       tickMs: durationSetting(env, Setting.tickMs),

@@ -1,5 +1,6 @@
 import { deadlineRequestSchema } from '../contracts/api.ts';
-import { ConflictError } from '../contracts/errors.ts';
+import { ConflictError, UnreadableRecordError } from '../contracts/errors.ts';
+import { parseJobId } from '../contracts/ids.ts';
 import { parseInput } from '../contracts/invalid.ts';
 import { parseDurationText } from '../contracts/job-spec.ts';
 import type { JobRecord, JobState } from '../contracts/records.ts';
@@ -22,12 +23,21 @@ async function change(deps: ChangeDeps, job: JobRecord, patch: JobPatch): Promis
   return { ...job, ...patch };
 }
 
+/** Asks a job to stop whose record cannot be read, so that it ends as cancelled; then throws what it was read with. */
+async function cancelUnread(deps: ChangeDeps, id: string, cause: unknown): Promise<never> {
+  const jobId = parseJobId(id);
+  if (!(cause instanceof UnreadableRecordError) || jobId === undefined) throw cause;
+  await deps.jobs.update(jobId, unfinished, { cancelRequestedAt: deps.clock.now() });
+  const message = `${cause.message}; it was asked to stop all the same`;
+  throw new UnreadableRecordError(message, cause.details, { cause });
+}
+
 /**
  * Asks a job to stop; its scheduler cancels the workers and ends it as `cancelled`. A second request has no
  * further effect. Throws `NotFoundError`, and `ConflictError` once the job has ended.
  */
 export async function cancelJob(deps: ChangeDeps, id: string): Promise<JobRecord> {
-  const job = await findJob(deps.jobs, id);
+  const job = await findJob(deps.jobs, id).catch((cause: unknown) => cancelUnread(deps, id, cause));
   if (job.cancelRequestedAt !== undefined && unfinished.includes(job.state)) return job;
   return change(deps, job, { cancelRequestedAt: deps.clock.now() });
 }

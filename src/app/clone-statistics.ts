@@ -9,6 +9,7 @@ import { jobBin } from '../core/policy/dolly/delay-assignment.ts';
 import { stragglerProbability, stragglersOfJob } from '../core/policy/dolly/straggler-rate.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import type { AssignmentStatistics } from '../ports/assignment-statistics.ts';
+import type { Log } from '../ports/log.ts';
 import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
 import type { Session } from './scheduler-session.ts';
 
@@ -17,6 +18,17 @@ export interface StatisticsDeps {
   readonly stragglers?: StragglerStatistics;
   /** What jobs have seen of copies and of reading them; without it ω is its prior. */
   readonly assignments?: AssignmentStatistics;
+  readonly log?: Log;
+}
+
+/** What statistics answer, or undefined where they fail: they are good to know, and no job fails for want of them. */
+async function tolerated<T>({ log }: StatisticsDeps, answer: Promise<T> | undefined): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (cause) {
+    log?.warn('statistics-failed', { cause: String(cause) });
+    return undefined;
+  }
 }
 
 /** The job's parameters of cloning. */
@@ -33,7 +45,7 @@ async function waitMsOf(deps: StatisticsDeps, session: Session, now: EpochMs): P
   if (assignment === 'cac') return neverMs;
   if (assignmentWaitMs !== undefined) return assignmentWaitMs;
   if (session.learntWaitMs === undefined) {
-    const seen = await deps.assignments?.recent(binOf(session), now);
+    const seen = await tolerated(deps, deps.assignments?.recent(binOf(session), now));
     session.learntWaitMs = (seen === undefined ? undefined : learntWaitMs(seen)) ?? priorWaitMs;
   }
   return session.learntWaitMs;
@@ -46,7 +58,7 @@ export async function keepAssignments(deps: StatisticsDeps, session: Session, no
   if (policySetOf(session.tickConfig.policy).wishes === undefined) return;
   const tally = assignmentsOfJob(session.state);
   if (tally.reads.length + tally.gapsMs.length === 0) return;
-  await deps.assignments?.add(binOf(session), tally, now);
+  await tolerated(deps, deps.assignments?.add(binOf(session), tally, now));
 }
 
 /** What is known when a phase is about to start: p, ω and C. */
@@ -56,7 +68,7 @@ export async function outlookOf(
   tick: { readonly now: EpochMs; readonly totalSlots: number },
 ): Promise<CloneOutlook> {
   const config = cloneConfigOf(session);
-  const others = (await deps.stragglers?.recent(tick.now)) ?? noStragglers;
+  const others = (await tolerated(deps, deps.stragglers?.recent(tick.now))) ?? noStragglers;
   const seen = addTallies(others, stragglersOfJob(session.state));
   const terms = { prior: config.priorStragglerProbability, minAttempts: config.minAttempts };
   return {

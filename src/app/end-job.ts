@@ -1,6 +1,6 @@
 import type { JobId } from '../contracts/ids.ts';
 import { attemptMetadata, jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
-import type { JobRecord } from '../contracts/records.ts';
+import type { EndingJob } from '../contracts/records.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 
@@ -25,7 +25,7 @@ async function abortUploads(objects: ObjectStore, prefix: ObjectRef): Promise<vo
  * Takes back what Finish had made visible of a job that then could not end well: its own objects under its output
  * prefix, by the metadata that names their writer. What others wrote there stays. May be repeated.
  */
-export async function unpublish(objects: ObjectStore, job: JobRecord): Promise<void> {
+export async function unpublish(objects: ObjectStore, job: EndingJob): Promise<void> {
   const output = parseUri(job.output);
   if (output === undefined) return;
   for await (const { key } of objects.list(output)) {
@@ -43,7 +43,7 @@ export async function unpublish(objects: ObjectStore, job: JobRecord): Promise<v
  */
 export async function cleanUp(
   deps: { readonly objects: ObjectStore; readonly ledger: CapacityLedger; readonly dataBucket: string },
-  job: JobRecord,
+  job: EndingJob,
 ): Promise<void> {
   const intermediate = { bucket: deps.dataBucket, key: jobPrefix(job.jobId) };
   const output = parseUri(job.output);

@@ -1,4 +1,4 @@
-import { ConflictError, invariant, JobFailedError } from '../contracts/errors.ts';
+import { ConflictError, invariant, JobFailedError, UnreadableRecordError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { attemptParts } from '../contracts/ids.ts';
 import {
@@ -76,7 +76,15 @@ async function publish(deps: FinishDeps, job: JobRecord): Promise<Part[]> {
   invariant(output !== undefined, 'a running job has no output', { jobId: job.jobId });
   const plan = await loadPlan(deps.objects, deps.dataBucket, job);
   const final = plan.stages.at(-1)?.description;
-  const { results } = await deps.attempts.changes({ jobId: job.jobId, shards: plan.shards }, epochMs(0));
+  const { results, unreadable = [] } = await deps.attempts.changes(
+    { jobId: job.jobId, shards: plan.shards },
+    epochMs(0),
+  );
+  const lost = unreadable.find(
+    ({ kind, taskId }) => kind === 'result' && taskId?.startsWith(`${final?.name ?? ''}/`) === true,
+  );
+  if (lost !== undefined)
+    throw new UnreadableRecordError(`the record ${lost.key} cannot be read: ${lost.why}`, { key: lost.key });
   const finals = results
     .filter(({ attemptId }) => attemptParts(attemptId).stage === final?.name)
     .toSorted((a, b) => attemptParts(a.attemptId).task - attemptParts(b.attemptId).task);
@@ -130,10 +138,13 @@ export async function finishJob(
  * those were that nobody waited for, and most stragglers are among them. Counts them again where it is repeated.
  */
 export async function settleAttempts(
-  deps: Pick<FinishDeps, 'attempts' | 'clock' | 'stragglers'>,
+  deps: Pick<FinishDeps, 'attempts' | 'clock' | 'stragglers' | 'log'>,
   space: TaskSpace,
   patienceMs: DurationMs,
 ): Promise<void> {
   const attempts = await stopAttempts(deps, space, patienceMs);
-  await deps.stragglers?.add(stragglersOfAttempts(attempts), deps.clock.now());
+  // Good to know, and nothing more: no job fails for want of it.
+  await deps.stragglers?.add(stragglersOfAttempts(attempts), deps.clock.now()).catch((cause: unknown) => {
+    deps.log.warn('statistics-not-kept', { jobId: space.jobId, cause: String(cause) });
+  });
 }

@@ -28,15 +28,18 @@ export async function listJobs(
   return jobs.list({ limit, ...(query.cursor === undefined ? {} : { cursor: query.cursor }) });
 }
 
-/** Every attempt of a job, by stage, task and number; empty before it is planned. */
+/** Every attempt of a job whose record can be read, by launch, and how many cannot; empty before it is planned. */
 export async function listAttempts(
   deps: { readonly jobs: JobStore; readonly attempts: AttemptStore },
   id: string,
 ): Promise<AttemptsResponse> {
   const job = await findJob(deps.jobs, id);
   if (job.shards === undefined) return { attempts: [] };
-  const { attempts } = await deps.attempts.changes({ jobId: job.jobId, shards: job.shards }, epochMs(0));
+  const space = { jobId: job.jobId, shards: job.shards };
+  const { attempts, unreadable = [] } = await deps.attempts.changes(space, epochMs(0));
+  const left = unreadable.filter(({ kind }) => kind === 'attempt' || kind === 'unknown').length;
   return {
+    ...(left === 0 ? {} : { unreadable: left }),
     attempts: attempts.toSorted(
       (a, b) => a.launchedAt - b.launchedAt || (a.attemptId < b.attemptId ? -1 : 1),
     ),

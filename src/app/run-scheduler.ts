@@ -1,28 +1,25 @@
-import { JobFailedError, LeaseHeldError } from '../contracts/errors.ts';
+import { decisionsOf } from '../contracts/decision-log.ts';
+import {
+  BrokenInvariantError,
+  JobFailedError,
+  LeaseHeldError,
+  UnreadableRecordError,
+} from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { ScheduleOutput } from '../contracts/payloads.ts';
 import type { Plan } from '../contracts/plan.ts';
-import { type AttemptRecord, finalJobStates, type JobRecord } from '../contracts/records.ts';
+import { finalJobStates, type JobRecord, type LogEntry } from '../contracts/records.ts';
 import { type DurationMs, durationMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../core/decide-tick.ts';
 import type { Decision } from '../core/model/decision.ts';
-import {
-  applyAttempt,
-  applyReplica,
-  applyResult,
-  createJobState,
-  taskOfAttempt,
-  withdrawAttempt,
-} from '../core/model/job-state.ts';
-import type { JobState } from '../core/model/job-view.ts';
+import { createJobState, withdrawAttempt } from '../core/model/job-state.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
 import { addedCopies, type CloneAnswer, owedClones } from '../core/model/stage-clones.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng } from '../lib/rng.ts';
-import type { TaskChanges } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
@@ -39,6 +36,7 @@ import { logClones } from './log-clones.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps } from './perform-decisions.ts';
 import { findJob } from './query-jobs.ts';
+import { readChanges, takeOutputs } from './read-changes.ts';
 import type { Residency, Session } from './scheduler-session.ts';
 
 /** Times of the resident scheduler. */
@@ -70,8 +68,6 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   readonly freeNodes?: (jobId: JobId) => ReadonlyMap<string, number> | undefined;
 }
 
-/** Writers' clocks may differ by so much; incremental reads look that far back and drop what they know. */
-const defaultClockSkewMs = durationMs(5_000);
 /** The job's record is brought up to date at most this often. */
 const defaultSummaryEveryMs = durationMs(1_000);
 /** A throttled launch waits so long before it is tried again. */
@@ -95,32 +91,6 @@ function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig, plan: Plan
 }
 
 const lease = (deps: SchedulerDeps, now: EpochMs): EpochMs => later(now, deps.config.leaseMs);
-
-/** Takes outputs over: results first, since replicas are compared with them. */
-function takeOutputs(
-  state: JobState,
-  { results, replicas }: Pick<TaskChanges, 'results' | 'replicas'>,
-  now: EpochMs,
-): void {
-  for (const result of results) applyResult(state, result, now);
-  for (const replica of replicas) applyReplica(state, replica);
-}
-
-/** Reads what changed since the last tick and takes it over. Costs what changed within the clocks' skew. */
-async function readChanges(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<void> {
-  const since = epochMs(Math.max(0, session.readUntil - (deps.config.clockSkewMs ?? defaultClockSkewMs)));
-  const space = { jobId: session.jobId, shards: session.plan.shards };
-  const changes = await deps.attempts.changes(space, since);
-  takeOutputs(session.state, changes, now);
-  const { attempts } = changes;
-  for (const attempt of attempts) applyAttempt(session.state, attempt, now);
-  session.readUntil = now;
-  const isUnexplained = ({ attemptId, state }: AttemptRecord): boolean =>
-    state === 'done' && taskOfAttempt(session.state, attemptId).result === undefined;
-  if (!attempts.some(isUnexplained)) return;
-  // Results are written before ends, so one is there: its write took longer than the clocks' skew.
-  takeOutputs(session.state, await deps.attempts.changes(space, epochMs(0)), now);
-}
 
 function apply(deps: SchedulerDeps, session: Session, decisions: readonly Decision[], now: EpochMs): void {
   const open = deps.prepareStage ?? prepareStage;
@@ -182,14 +152,13 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     cloneCharges: new Map(),
     summarizedAt: epochMs(0),
     lastSummary: '',
+    unreadable: new Set(),
   };
   takeOutputs(state, await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0)), now);
   let last: readonly Decision[] = [];
   for await (const entry of deps.decisions.read(jobId)) {
-    last = (entry.decisions as readonly (Decision | { kind: 'refuse' })[]).filter(
-      (each) => each.kind !== 'refuse',
-    );
-    apply(deps, session, last, entry.at);
+    last = decisionsOf(jobId, entry, session.version);
+    follow(deps, session, last, entry);
     session.version = entry.version;
   }
   // Fences off whoever held the lease before. The entry repeats the last one's decisions, for it is the last one now:
@@ -199,6 +168,22 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   await readChanges(deps, session, now);
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
   return session;
+}
+
+/** Applies an entry of the log. One that does not fit the job is as good as one that cannot be read. */
+function follow(
+  deps: SchedulerDeps,
+  session: Session,
+  decisions: readonly Decision[],
+  { version, at }: LogEntry,
+): void {
+  try {
+    apply(deps, session, decisions, at);
+  } catch (cause) {
+    if (!(cause instanceof BrokenInvariantError)) throw cause;
+    const name = `entry ${version} of the decision log of job ${session.jobId}`;
+    throw new UnreadableRecordError(`${name} cannot be followed: ${cause.message}`, cause.details, { cause });
+  }
 }
 
 async function append(

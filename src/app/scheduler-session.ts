@@ -30,4 +30,6 @@ export interface Session extends RunningJob {
   learntWaitMs?: number;
   summarizedAt: EpochMs;
   lastSummary: string;
+  /** Keys of records that cannot be read, as far as they were logged. */
+  readonly unreadable: Set<string>;
 }

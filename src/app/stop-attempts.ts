@@ -1,5 +1,5 @@
 import type { AttemptId } from '../contracts/ids.ts';
-import type { AttemptRecord } from '../contracts/records.ts';
+import type { AttemptOrder, AttemptRecord } from '../contracts/records.ts';
 import { type DurationMs, durationMs, epochMs, later } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
@@ -16,7 +16,7 @@ const mayWork = ({ state, order }: AttemptRecord): boolean =>
 
 /**
  * Orders every live attempt of a job to stop and waits for them to obey, but not for ever: a killed one never
- * answers. At least one look is taken. Costs the job's attempts once, and then what changes. Answers all attempts
+ * answers. One whose record cannot be read is stopped by its key. At least one look is taken. Costs the job's attempts once, and then what changes. Answers all attempts
  * of the job as they were at the last look.
  */
 export async function stopAttempts(
@@ -26,22 +26,28 @@ export async function stopAttempts(
 ): Promise<readonly AttemptRecord[]> {
   const until = later(deps.clock.now(), patienceMs);
   const all = new Map<AttemptId, AttemptRecord>();
-  const live = new Map<AttemptId, AttemptRecord>();
+  const live = new Map<AttemptId, AttemptOrder>();
   let since = epochMs(0);
   for (;;) {
     const now = deps.clock.now();
-    const { attempts } = await deps.attempts.changes(space, since);
+    const { attempts, unreadable = [] } = await deps.attempts.changes(space, since);
     for (const attempt of attempts) {
       all.set(attempt.attemptId, attempt);
-      if (mayWork(attempt)) live.set(attempt.attemptId, attempt);
+      if (mayWork(attempt)) live.set(attempt.attemptId, attempt.order);
       else live.delete(attempt.attemptId);
     }
+    // The key says which attempt it is, and nothing more need be known of one that is to stop.
+    for (const { attemptId, kind, mayWork: works } of unreadable) {
+      if (attemptId === undefined || kind !== 'attempt') continue;
+      if (!works) live.delete(attemptId);
+      else if (!live.has(attemptId)) live.set(attemptId, 'continue');
+    }
     if (live.size === 0) break;
-    await forEachBounded(
-      [...live.values()].filter(({ order }) => order === 'continue'),
-      cancelParallelism,
-      ({ attemptId }) => deps.attempts.orderCancel(space, attemptId, deps.clock.now()),
-    );
+    const untold = [...live].flatMap(([id, order]) => (order === 'continue' ? [id] : []));
+    await forEachBounded(untold, cancelParallelism, async (id) => {
+      await deps.attempts.orderCancel(space, id, deps.clock.now());
+      live.set(id, 'cancel');
+    });
     if (now >= until) break;
     since = epochMs(Math.max(0, now - clockSkewMs));
     await deps.clock.sleep(pollMs);

@@ -26,10 +26,14 @@ export interface ListResponse {
   readonly jobs: readonly JobRecord[];
   /** Ask again with `?cursor=` for more. */
   readonly cursor?: string;
+  /** Jobs of the page whose records cannot be read, and what is wrong; absent: none. */
+  readonly unreadable?: readonly { readonly jobId: string; readonly message: string }[];
 }
 /** Answer of `GET /jobs/{id}/attempts`. */
 export interface AttemptsResponse {
   readonly attempts: readonly AttemptRecord[];
+  /** How many more there are whose records cannot be read; absent: none. */
+  readonly unreadable?: number;
 }
 /** Answer with any 4xx or 5xx. */
 export interface ErrorResponse {

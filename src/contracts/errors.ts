@@ -10,6 +10,8 @@ export const ErrorName = {
   LaunchThrottled: 'LaunchThrottled',
   LeaseHeld: 'LeaseHeld',
   JobFailed: 'JobFailed',
+  AccessDenied: 'AccessDenied',
+  UnreadableRecord: 'UnreadableRecord',
   BrokenInvariant: 'BrokenInvariant',
 } as const;
 
@@ -54,6 +56,19 @@ export class LeaseHeldError extends OutriderError {
 /** The job cannot end well; its cause is in the job's record. Not retried. */
 export class JobFailedError extends OutriderError {
   override readonly name = ErrorName.JobFailed;
+}
+
+/**
+ * The deployment or the caller lacks a right: the same call fails alike until somebody grants it, so it is not tried
+ * again. The message names the action and what it was asked of.
+ */
+export class AccessDeniedError extends OutriderError {
+  override readonly name = ErrorName.AccessDenied;
+}
+
+/** A stored record that cannot be read. Not retried: it stays as it is. The message names it and what is wrong. */
+export class UnreadableRecordError extends OutriderError {
+  override readonly name = ErrorName.UnreadableRecord;
 }
 
 /** Our own bug: stop, alarm, do not retry. */

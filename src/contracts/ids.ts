@@ -17,6 +17,11 @@ export const parseJobId = (text: string): JobId | undefined =>
 /** The name of the job in its id: jobs of one name are runs of one recurring job. */
 export const jobNameOf = (jobId: JobId): string => jobId.slice(0, jobId.lastIndexOf('-'));
 
+/** What an attempt id looks like. */
+export const attemptIdPattern = /^[^/]{1,100}\/(0|[1-9]\d{0,8})\/(0|[1-9]\d{0,8})$/;
+/** What a task id looks like. */
+export const taskIdPattern = /^[^/]{1,100}\/(0|[1-9]\d{0,8})$/;
+
 /** The id of task `index` of `stage`. */
 export const taskIdOf = (stage: string, index: number): TaskId => `${stage}/${index}` as TaskId;
 

@@ -42,6 +42,13 @@ function firstIssue(
   return { path: here, message: /^must /.test(message) ? message : `is wrong: ${message}` };
 }
 
+const longestProblem = 300;
+
+/** The first thing wrong with stored data, in a few words that name the field; cut where the data makes it long. */
+export function firstProblem(error: z.ZodError, root = ''): string {
+  return invalidInput(error, root).message.slice(0, longestProblem).toWellFormed();
+}
+
 /** The first thing wrong with an input, as one line that names the field and says what would be right. */
 export function invalidInput(error: z.ZodError, root = ''): InvalidInputError {
   const issue = error.issues[0];

@@ -19,6 +19,8 @@ export const limits = {
   defaultPartitions: 8,
   /** Producer tasks times partitions on one all-to-all edge. */
   shuffleSegments: 1_000_000,
+  /** Store partitions over which the tasks of one job are spread. */
+  shards: 16,
   /** Objects that the inputs of one job may match. */
   inputObjects: 100_000,
   /** Attempts of one task that failed or were lost before the job fails. */

@@ -6,7 +6,10 @@ import type { EpochMs } from './units.ts';
 export const phases = ['init', 'read', 'compute', 'write'] as const;
 export type Phase = (typeof phases)[number];
 
-/** Why an attempt failed. `bad-record` and `bad-input` fail the job at once: a second attempt reads the same. */
+/**
+ * Why an attempt failed. `bad-record`, `bad-input` and `access-denied` fail the job at once: a second attempt meets
+ * the same. `unreadable`: its record cannot be read, so that nobody knows.
+ */
 export const failureCauses = [
   'user-code',
   'bad-record',
@@ -15,6 +18,8 @@ export const failureCauses = [
   'timeout',
   'storage',
   'internal',
+  'access-denied',
+  'unreadable',
 ] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
@@ -102,6 +107,20 @@ export interface TaskResult {
   readonly counters: Readonly<Record<string, number>>;
 }
 
+/** A record of a job's attempts that cannot be read: it is named, counted and set aside. */
+export interface UnreadableRecord {
+  /** Where it lies in the store. */
+  readonly key: string;
+  readonly kind: 'attempt' | 'result' | 'replica' | 'unknown';
+  /** The attempt or task that the key names; absent where it names none. */
+  readonly attemptId?: AttemptId;
+  readonly taskId?: TaskId;
+  /** What is wrong with it, in one line. */
+  readonly why: string;
+  /** Of an attempt: whether a worker may still be at it. */
+  readonly mayWork: boolean;
+}
+
 export type JobState = 'submitted' | 'running' | 'succeeded' | 'failed' | 'cancelled';
 export const finalJobStates: readonly JobState[] = ['succeeded', 'failed', 'cancelled'];
 
@@ -170,6 +189,8 @@ export interface JobRecord {
   readonly dollars: number;
   /** Output parts, once published. */
   readonly parts: readonly { readonly key: string; readonly sizeBytes: number }[];
+  /** Fields that are stored but cannot be read, and are shown as if there were nothing yet; absent: none. */
+  readonly unreadable?: readonly string[];
 }
 
 export const noAttempts: AttemptCounts = {
@@ -180,6 +201,12 @@ export const noAttempts: AttemptCounts = {
   cancelled: 0,
   lost: 0,
 };
+
+/** What must be known of a job in order to end it. */
+export type EndingJob = Pick<
+  JobRecord,
+  'jobId' | 'state' | 'output' | 'shards' | 'planNonce' | 'startedAt' | 'cancelRequestedAt'
+>;
 
 /** What a job has come to before anything of it has run. */
 export const nothingYet = {

@@ -1,5 +1,12 @@
 import type { AttemptId, JobId } from '../contracts/ids.ts';
-import type { AttemptOrder, AttemptRecord, Failure, Progress, TaskResult } from '../contracts/records.ts';
+import type {
+  AttemptOrder,
+  AttemptRecord,
+  Failure,
+  Progress,
+  TaskResult,
+  UnreadableRecord,
+} from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 
 /** A job's tasks in the store: the job and over how many store partitions its tasks are spread. */
@@ -56,4 +63,6 @@ export interface TaskChanges {
   readonly results: readonly TaskResult[];
   /** Results of other attempts that were kept. */
   readonly replicas: readonly TaskResult[];
+  /** Records that cannot be read, which are in none of the others; absent: none. */
+  readonly unreadable?: readonly UnreadableRecord[];
 }

@@ -1,5 +1,5 @@
 import type { JobId } from '../contracts/ids.ts';
-import type { JobRecord, JobState, LogEntry } from '../contracts/records.ts';
+import type { EndingJob, JobRecord, JobState, LogEntry } from '../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 
 /** Fields of a job that change after it was created. */
@@ -31,18 +31,34 @@ export interface TokenClaim {
   readonly forgotten?: JobId;
 }
 
+/** Jobs of a list, and those of them whose records cannot be read, by name. */
+export interface JobPage {
+  readonly jobs: readonly JobRecord[];
+  readonly cursor?: string;
+  /** Absent: none. */
+  readonly unreadable?: readonly { readonly jobId: string; readonly message: string }[];
+}
+
 /** Job records. Every call is one atomic write or one consistent read. */
 export interface JobStore {
   /** Exactly one of several creators of one id gets `created`; the others get the job that is there. */
   create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }>;
+  /**
+   * Throws `UnreadableRecordError` where the record cannot be read. One of which only what the job has come to so far
+   * cannot be read is given with `unreadable`.
+   */
   load(jobId: JobId): Promise<JobRecord | undefined>;
+  /** What is needed to end a job, whatever its record holds: what cannot be read of it is as if it were not there. */
+  salvage(jobId: JobId): Promise<EndingJob | undefined>;
+  /** Ends a job, whatever its record holds, unless it has ended. */
+  end(jobId: JobId, patch: JobPatch): Promise<'updated' | 'stale'>;
   /**
    * The job that a client token stands for: `claim.jobId` where nobody has claimed the token in the time that records
    * are kept, or only for the job `claim.forgotten`; else the job of whoever has. Of racing claims one holds for all.
    */
   claimToken(token: string, claim: TokenClaim): Promise<JobId>;
   /** Newest first; at most `limit` (1 to 100). May lag a little. Throws `InvalidInputError` on a strange cursor. */
-  list(page: { limit: number; cursor?: string }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }>;
+  list(page: { limit: number; cursor?: string }): Promise<JobPage>;
   /** Writes the fields of `patch` if the job is in one of `states`; else `stale` and nothing is written. */
   update(jobId: JobId, states: readonly JobState[], patch: JobPatch): Promise<'updated' | 'stale'>;
 }

@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { BrokenInvariantError, InvalidInputError } from '../../contracts/errors.ts';
-import { type AttemptId, type TaskId, taskOf } from '../../contracts/ids.ts';
-import { type AttemptRecord, failureCauses, phases, type TaskResult } from '../../contracts/records.ts';
+import { firstProblem } from '../../contracts/invalid.ts';
+import { type AttemptId, attemptIdPattern, type TaskId, taskIdPattern, taskOf } from '../../contracts/ids.ts';
+import {
+  type AttemptRecord,
+  failureCauses,
+  phases,
+  type TaskResult,
+  type UnreadableRecord,
+} from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import { epochMs } from '../../contracts/units.ts';
 import { fnv1a } from '../../lib/fnv1a.ts';
@@ -16,6 +23,7 @@ import {
 } from './compact.ts';
 import type { Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
+import { problemOf } from './problem-of.ts';
 
 const ATTEMPT = 'A#';
 const RESULT = 'T#';
@@ -23,8 +31,11 @@ const REPLICA = 'R#';
 const RESULT_LIMIT_BYTES = 390_000;
 
 const time = z.number().transform(epochMs);
-const count = z.number();
-const attemptId = z.string().transform((id) => id as AttemptId);
+const count = z.number().min(0);
+const attemptId = z
+  .string()
+  .regex(attemptIdPattern)
+  .transform((id) => id as AttemptId);
 
 const attemptRecord = z.object({
   attemptId,
@@ -52,7 +63,10 @@ const attemptRecord = z.object({
 }) satisfies z.ZodType<AttemptRecord>;
 
 const resultFields = z.object({
-  taskId: z.string().transform((id) => id as TaskId),
+  taskId: z
+    .string()
+    .regex(taskIdPattern)
+    .transform((id) => id as TaskId),
   attemptId,
   committedAt: time,
   bytesIn: count,
@@ -60,7 +74,15 @@ const resultFields = z.object({
   recordsIn: count,
   recordsOut: count,
 });
-const counters = z.record(z.string(), count);
+/** Not as a record of zod's, which would leave a counter named "__proto__" out. */
+const counters = z.custom<Readonly<Record<string, number>>>(
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).every((each) => Number.isFinite(each)),
+  'counters must be finite numbers by name',
+);
 
 /** The partition that holds a task: tasks are spread evenly, and all of one task lies together. */
 export const shardOf = (space: TaskSpace, taskId: TaskId): number => fnv1a(taskId) % space.shards;
@@ -92,7 +114,10 @@ export const encodeReplica = (space: TaskSpace, result: TaskResult): ItemKey & I
   ...replicaKey(space, result),
 });
 
-/** A result as an item. Throws `InvalidInputError` where it is too large, which only counters can make it. */
+/**
+ * A result as an item. Throws `InvalidInputError` where it is too large, and `BrokenInvariantError` where it could not
+ * be read again: a task can have but one result, so that such a one would stop its job.
+ */
 export function encodeResult(space: TaskSpace, result: TaskResult): ItemKey & Item {
   const { partitions, final, counters: sums, ...fields } = result;
   const packedCounters = packJson(sums);
@@ -107,6 +132,9 @@ export function encodeResult(space: TaskSpace, result: TaskResult): ItemKey & It
       sizeBytes,
     });
   }
+  const problem = resultFields.safeParse(fields).error ?? counters.safeParse(sums).error;
+  if (problem !== undefined)
+    throw new BrokenInvariantError(`a result could not be read: ${firstProblem(problem)}`);
   return {
     ...resultKey(space, result.taskId),
     ...fields,
@@ -119,20 +147,50 @@ export function encodeResult(space: TaskSpace, result: TaskResult): ItemKey & It
 
 /** An item of a shard. */
 export type ShardRecord =
+  | { readonly kind: 'unreadable'; readonly unreadable: UnreadableRecord }
   | { readonly kind: 'attempt'; readonly attempt: AttemptRecord }
   | { readonly kind: 'result' | 'replica'; readonly result: TaskResult };
 
-/** What an item of a shard holds. Throws `BrokenInvariantError` where it is none of them. */
+/** What an item of a shard holds, or that it cannot be read, with what its key says of it. Never throws. */
 export function decodeShardItem(item: Item): ShardRecord {
   const sortKey = String(item.sk);
   try {
-    if (sortKey.startsWith(ATTEMPT)) return { kind: 'attempt', attempt: attemptRecord.parse(item) };
-    if (sortKey.startsWith(RESULT)) return { kind: 'result', result: decodeResult(item) };
-    if (sortKey.startsWith(REPLICA)) return { kind: 'replica', result: decodeResult(item) };
+    if (sortKey.startsWith(ATTEMPT)) {
+      const attempt = attemptRecord.parse(item);
+      return sortKey === ATTEMPT + attempt.attemptId
+        ? { kind: 'attempt', attempt }
+        : unreadable(item, `it is of attempt ${attempt.attemptId}`);
+    }
+    const kind = sortKey.startsWith(RESULT) ? 'result' : sortKey.startsWith(REPLICA) ? 'replica' : undefined;
+    if (kind === undefined) return unreadable(item, 'it is no attempt, result or replica');
+    const result = decodeResult(item);
+    const isOwn = sortKey === (kind === 'result' ? RESULT + result.taskId : REPLICA + result.attemptId);
+    return isOwn && taskOf(result.attemptId) === result.taskId
+      ? { kind, result }
+      : unreadable(item, `it is of attempt ${result.attemptId} of task ${result.taskId}`);
   } catch (cause) {
-    throw new BrokenInvariantError('a stored attempt or result cannot be read', { sk: item.sk }, { cause });
+    return unreadable(item, problemOf(cause));
   }
-  throw new BrokenInvariantError('an item of a shard is no attempt, result or replica', { sk: item.sk });
+}
+
+function unreadable(item: Item, why: string): ShardRecord {
+  const sortKey = String(item.sk);
+  const id = sortKey.slice(ATTEMPT.length);
+  const isAttempt = sortKey.startsWith(ATTEMPT) && attemptIdPattern.test(id);
+  const isResult = sortKey.startsWith(RESULT) && taskIdPattern.test(id);
+  const isReplica = sortKey.startsWith(REPLICA) && attemptIdPattern.test(id);
+  const { state, order } = item;
+  return {
+    kind: 'unreadable',
+    unreadable: {
+      key: `${String(item.pk)}/${sortKey}`,
+      kind: isAttempt ? 'attempt' : isResult ? 'result' : isReplica ? 'replica' : 'unknown',
+      ...(isAttempt || isReplica ? { attemptId: id as AttemptId } : {}),
+      ...(isResult ? { taskId: id as TaskId } : {}),
+      why,
+      mayWork: isAttempt && (state === 'running' || (state === 'launched' && order !== 'cancel')),
+    },
+  };
 }
 
 function decodeResult(item: Item): TaskResult {

@@ -49,7 +49,7 @@ const asMap = <T>(byPhase: Readonly<Record<string, T>> | undefined): ReadonlyMap
   byPhase === undefined ? undefined : new Map(Object.entries(byPhase));
 
 /** A grant as it is written. */
-const stored = ({ clones, addedSlots, preempted, ...grant }: Grant): object => ({
+export const storedGrant = ({ clones, addedSlots, preempted, ...grant }: Grant): object => ({
   ...grant,
   clones: asMap(clones),
   addedSlots: asMap(addedSlots),
@@ -66,7 +66,7 @@ function replaceTaken(
   for (const [index, [id, { before, after }]] of taken.entries()) {
     const name = `taken${index}`;
     into.names[name] = id;
-    Object.assign(into.values, valuesOfGrant(name, before), { [name]: stored(after) });
+    Object.assign(into.values, valuesOfGrant(name, before), { [name]: storedGrant(after) });
     into.conditions.push(isStill(name, before));
     clauses += `, #grants.#${name} = :${name}`;
     clones += (after.cloneSlots ?? 0) - (before.cloneSlots ?? 0);
@@ -131,7 +131,7 @@ export function ledgerChange(transfer: Transfer): Change {
       total: totalSlots,
       added: added.slots,
       ...(added.clones === 0 ? {} : { none: 0, addedClones: added.clones }),
-      ...(grant === undefined ? {} : { grant: stored(grant) }),
+      ...(grant === undefined ? {} : { grant: storedGrant(grant) }),
     },
   };
 }

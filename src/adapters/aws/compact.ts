@@ -50,6 +50,7 @@ export function unpackPartitions(packed: unknown): PartitionIndex {
   const isWide = view.getUint8(0) === WIDE;
   const width = isWide ? 8 : 4;
   const count = (packed.byteLength - 1) / (width + 4);
+  if (!Number.isInteger(count)) throw new BrokenInvariantError('a stored partition index is cut off');
   const lengths: number[] = [];
   const crcs: number[] = [];
   for (let index = 0; index < count; index++) {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { firstProblem } from '../../contracts/invalid.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import { type EpochMs, hourOf } from '../../contracts/units.ts';
 import {
@@ -11,6 +12,7 @@ import {
 import type { AssignmentStatistics } from '../../ports/assignment-statistics.ts';
 import type { DynamoTable, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
+import type { ReportUnreadable } from './report-unreadable.ts';
 
 const keyOf = (bin: number, hour: number): ItemKey => ({
   pk: 'STATISTICS',
@@ -28,9 +30,11 @@ const itemSchema = z.object({
 /** Assignment statistics in DynamoDB: one item for each bin and hour, to whose lists jobs append as they end. */
 export class DynamoAssignmentStatistics implements AssignmentStatistics {
   private readonly table: DynamoTable;
+  private readonly report: ReportUnreadable;
 
-  constructor(table: DynamoTable) {
+  constructor(table: DynamoTable, report: ReportUnreadable = () => undefined) {
     this.table = table;
+    this.report = report;
   }
 
   async add(bin: number, tally: AssignmentTally, now: EpochMs): Promise<void> {
@@ -55,7 +59,12 @@ export class DynamoAssignmentStatistics implements AssignmentStatistics {
   async recent(bin: number, now: EpochMs): Promise<AssignmentTally> {
     const hour = hourOf(now);
     const keys = [keyOf(bin, hour - 1), keyOf(bin, hour)];
-    const items = (await this.table.batchGet(keys)).map((item) => itemSchema.parse(item));
+    const items = (await this.table.batchGet(keys)).flatMap((item) => {
+      const parsed = itemSchema.safeParse(item);
+      if (parsed.success) return [parsed.data];
+      this.report({ key: `${String(item.pk)}/${String(item.sk)}`, why: firstProblem(parsed.error) });
+      return [];
+    });
     return keys
       .flatMap(({ sk }) => items.filter((item) => item.sk === sk))
       .map((item) => addAssignments(noAssignments, item))

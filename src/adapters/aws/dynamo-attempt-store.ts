@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { AttemptId, TaskId } from '../../contracts/ids.ts';
-import type { AttemptOrder, AttemptRecord, Failure, Progress, TaskResult } from '../../contracts/records.ts';
+import type {
+  AttemptOrder,
+  AttemptRecord,
+  Failure,
+  Progress,
+  TaskResult,
+  UnreadableRecord,
+} from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { AttemptStore, TaskChanges, TaskSpace } from '../../ports/attempt-store.ts';
@@ -124,6 +131,7 @@ export class DynamoAttemptStore implements AttemptStore {
     const attempts = new Map<AttemptId, AttemptRecord>();
     const results = new Map<TaskId, TaskResult>();
     const replicas = new Map<AttemptId, TaskResult>();
+    const unreadable = new Map<string, UnreadableRecord>();
     const readShard = async (shard: number): Promise<void> => {
       const items = this.table.query({
         index: TableSchema.changeIndex,
@@ -134,7 +142,8 @@ export class DynamoAttemptStore implements AttemptStore {
       // An attempt that changes between two pages appears on both; the later reading is the newer one.
       for await (const item of items) {
         const decoded = decodeShardItem(item);
-        if (decoded.kind === 'attempt') attempts.set(decoded.attempt.attemptId, decoded.attempt);
+        if (decoded.kind === 'unreadable') unreadable.set(decoded.unreadable.key, decoded.unreadable);
+        else if (decoded.kind === 'attempt') attempts.set(decoded.attempt.attemptId, decoded.attempt);
         else if (decoded.kind === 'result') results.set(decoded.result.taskId, decoded.result);
         else replicas.set(decoded.result.attemptId, decoded.result);
       }
@@ -144,6 +153,7 @@ export class DynamoAttemptStore implements AttemptStore {
       attempts: [...attempts.values()],
       results: [...results.values()],
       replicas: [...replicas.values()],
+      ...(unreadable.size === 0 ? {} : { unreadable: [...unreadable.values()] }),
     };
   }
 }

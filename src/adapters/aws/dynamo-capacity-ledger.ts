@@ -1,7 +1,7 @@
-import { z } from 'zod';
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
-import { epochMs, later } from '../../contracts/units.ts';
+import { firstProblem } from '../../contracts/invalid.ts';
+import { later } from '../../contracts/units.ts';
 import type { CloneAdmission, CloneRequest, CloneTerms } from '../../core/model/clone-admission.ts';
 import {
   chargedFor,
@@ -16,7 +16,9 @@ import { admitWithPreemption, takenFrom } from '../../core/model/clone-preemptio
 import type { CapacityLedger, CapacityView, GrantContext } from '../../ports/capacity-ledger.ts';
 import { backoff } from './backoff.ts';
 import { type CloneRoom, type Grant, ledgerChange, type Transfer } from './capacity-change.ts';
-import type { DynamoTable } from './dynamo-table.ts';
+import type { DynamoTable, Item } from './dynamo-table.ts';
+import { type Ledger, ledgerSchema, mendingChange } from './ledger-item.ts';
+import type { ReportUnreadable } from './report-unreadable.ts';
 
 const LEDGER = { pk: 'LEDGER', sk: 'CAPACITY' } as const;
 const ROUNDS = 30;
@@ -25,28 +27,8 @@ const RECLAIMED_PER_WRITE = 20;
 /** The same for a write that may also take clones away: of ten jobs at most. */
 const RECLAIMED_BESIDE_VICTIMS = 10;
 
-const slotsByPhase = z.record(z.string(), z.number());
-const preemptionSchema = z.object({
-  by: z.string().transform((id) => id as JobId),
-  byTasks: z.number(),
-  slots: z.number(),
-});
-const grantSchema = z.object({
-  slots: z.number(),
-  expiresAt: z.number().transform(epochMs),
-  cloneSlots: z.number().optional(),
-  clones: slotsByPhase.optional(),
-  jobTasks: z.number().optional(),
-  addedSlots: slotsByPhase.optional(),
-  preempted: z.record(z.string(), preemptionSchema).optional(),
-});
-const ledgerSchema = z.object({
-  totalSlots: z.number(),
-  usedSlots: z.number(),
-  cloneSlots: z.number().default(0),
-  grants: z.record(z.string(), grantSchema),
-});
-type Ledger = z.output<typeof ledgerSchema>;
+/** Readings of the ledger before it is given up to mend it. */
+const MEND_ROUNDS = 10;
 
 /** What one round makes of a reading of the ledger: an answer, and the write that it hangs on, if any. */
 interface Move<T> {
@@ -64,11 +46,20 @@ interface Move<T> {
 export class DynamoCapacityLedger implements CapacityLedger {
   private readonly table: DynamoTable;
   private readonly wait: (round: number) => Promise<void>;
+  private readonly report: ReportUnreadable;
 
-  /** @param wait - waits before round number `round` (from 2) of a write that rivals refused. */
-  constructor(table: DynamoTable, wait: (round: number) => Promise<void> = (round) => backoff(round - 1)) {
+  /**
+   * @param wait - waits before round number `round` (from 2) of a write that rivals refused.
+   * @param report - is told of grants that cannot be read, which are taken out of the ledger.
+   */
+  constructor(
+    table: DynamoTable,
+    wait: (round: number) => Promise<void> = (round) => backoff(round - 1),
+    report: ReportUnreadable = () => undefined,
+  ) {
     this.table = table;
     this.wait = wait;
+    this.report = report;
   }
 
   resize(jobId: JobId, wanted: number, { totalSlots, now, length }: GrantContext): Promise<number> {
@@ -146,7 +137,8 @@ export class DynamoCapacityLedger implements CapacityLedger {
       ([jobId, grant]) =>
         [jobId, { slots: grant.slots, expiresAt: grant.expiresAt, ...cloneHolding(grant) }] as const,
     );
-    return { ...ledger, grants: Object.fromEntries(grants) };
+    const { totalSlots, usedSlots, cloneSlots } = ledger;
+    return { totalSlots, usedSlots, cloneSlots, grants: Object.fromEntries(grants) };
   }
 
   /** Reads, decides and writes until a write is accepted or none is needed. Without `openWith` no ledger is made. */
@@ -168,8 +160,22 @@ export class DynamoCapacityLedger implements CapacityLedger {
   }
 
   private async load(): Promise<Ledger | undefined> {
-    const item = await this.table.get(LEDGER);
-    return item === undefined ? undefined : ledgerSchema.parse(item);
+    for (let round = 1; round <= MEND_ROUNDS; round++) {
+      const item = await this.table.get(LEDGER);
+      if (item === undefined) return undefined;
+      const parsed = ledgerSchema.safeParse(item);
+      if (parsed.success) return parsed.data;
+      await this.mend(item, firstProblem(parsed.error));
+    }
+    throw new StoreUnavailableError('the capacity ledger is too busy to be mended', { ...LEDGER });
+  }
+
+  /** Takes out of the ledger what cannot be read. A job whose grant goes asks for it again with its next tick. */
+  private async mend(item: Item, why: string): Promise<void> {
+    const { change, lost } = mendingChange(item);
+    if ((await this.table.update(LEDGER, change)) === 'refused') return;
+    const key = `${LEDGER.pk}/${LEDGER.sk}`;
+    this.report({ key: lost.length === 0 ? key : `${key}/${lost.join(',')}`, why });
   }
 
   /** Makes the ledger; somebody else may have made it first, so that it is read again. */

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { InvalidInputError, StoreUnavailableError } from '../../contracts/errors.ts';
+import { InvalidInputError, StoreUnavailableError, UnreadableRecordError } from '../../contracts/errors.ts';
 import { type JobId, parseJobId } from '../../contracts/ids.ts';
-import type { JobRecord, JobState } from '../../contracts/records.ts';
+import { type EndingJob, finalJobStates, type JobRecord, type JobState } from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import type { JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
+import type { JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf, ttlSeconds } from './expiry.ts';
-import { decodeJob, encodeJob, encodePatch, jobKey, LISTING } from './job-item.ts';
+import { decodeJob, encodeJob, encodePatch, jobKey, LISTING, salvageJob } from './job-item.ts';
 
 const cursorSchema = z.strictObject({
   pk: z.string().startsWith('JOB#'),
@@ -64,10 +64,7 @@ export class DynamoJobStore implements JobStore {
   }
 
   /** The index gives the order and keys only, so that it need not be rewritten whenever a job changes. */
-  async list(page: {
-    limit: number;
-    cursor?: string;
-  }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }> {
+  async list(page: { limit: number; cursor?: string }): Promise<JobPage> {
     const { items, next } = await this.table.page(
       {
         index: TableSchema.listingIndex,
@@ -83,19 +80,49 @@ export class DynamoJobStore implements JobStore {
     );
     const keys = items.map((item): ItemKey => keySchema.parse(item));
     const found = new Map((await this.table.batchGet(keys)).map((item) => [item.pk, item]));
-    const jobs = keys.flatMap(({ pk }) => {
+    const jobs: JobRecord[] = [];
+    const unreadable: { jobId: string; message: string }[] = [];
+    for (const { pk } of keys) {
       const item = found.get(pk);
-      return item === undefined ? [] : [decodeJob(item)];
-    });
-    return { jobs, ...(next === undefined ? {} : { cursor: cursorOf(next) }) };
+      if (item === undefined) continue;
+      try {
+        jobs.push(decodeJob(item));
+      } catch (cause) {
+        if (!(cause instanceof UnreadableRecordError)) throw cause;
+        unreadable.push({ jobId: pk.replace(/^JOB#/, ''), message: cause.message });
+      }
+    }
+    return {
+      jobs,
+      ...(unreadable.length === 0 ? {} : { unreadable }),
+      ...(next === undefined ? {} : { cursor: cursorOf(next) }),
+    };
+  }
+
+  async salvage(jobId: JobId): Promise<EndingJob | undefined> {
+    const item = await this.table.get(jobKey(jobId));
+    return item === undefined ? undefined : salvageJob(jobId, item);
+  }
+
+  end(jobId: JobId, patch: JobPatch): Promise<'updated' | 'stale'> {
+    // By the ends, and not by the states before them: a state that nobody can read is none of either.
+    return this.write(jobId, patch, { not: 'NOT ', states: finalJobStates });
   }
 
   async update(jobId: JobId, states: readonly JobState[], patch: JobPatch): Promise<'updated' | 'stale'> {
     if (states.length === 0) return 'stale';
+    return this.write(jobId, patch, { not: '', states });
+  }
+
+  private async write(
+    jobId: JobId,
+    patch: JobPatch,
+    { not, states }: { readonly not: '' | 'NOT '; readonly states: readonly JobState[] },
+  ): Promise<'updated' | 'stale'> {
     const writeId = randomUUID();
     const answer = await this.table.update(jobKey(jobId), {
       set: { ...encodePatch(patch), writeId },
-      when: `attribute_exists(#pk) AND #state IN (${states.map((_, index) => `:in${index}`).join(', ')})`,
+      when: `attribute_exists(#pk) AND ${not}#state IN (${states.map((_, index) => `:in${index}`).join(', ')})`,
       values: Object.fromEntries(states.map((state, index) => [`in${index}`, state])),
     });
     if (answer !== 'refused') return 'updated';

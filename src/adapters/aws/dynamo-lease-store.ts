@@ -1,13 +1,27 @@
 import { z } from 'zod';
+import { BrokenInvariantError, UnreadableRecordError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
+import { firstProblem } from '../../contracts/invalid.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import { type DurationMs, type EpochMs, epochMs, later } from '../../contracts/units.ts';
 import type { LeaseStore } from '../../ports/job-store.ts';
-import type { DynamoTable, ItemKey } from './dynamo-table.ts';
+import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 
 const leaseSchema = z.object({ owner: z.string(), epoch: z.number(), until: z.number().transform(epochMs) });
 const leaseKey = (jobId: JobId): ItemKey => ({ pk: `JOB#${jobId}`, sk: 'LEASE' });
+
+/** Throws `UnreadableRecordError`: who waited for a lease that nobody can read would wait for ever. */
+function leaseOf(jobId: JobId, item: Item): z.output<typeof leaseSchema> {
+  const parsed = leaseSchema.safeParse(item);
+  if (parsed.success) return parsed.data;
+  throw unreadableLease(jobId, firstProblem(parsed.error));
+}
+
+function unreadableLease(jobId: JobId, why: string): UnreadableRecordError {
+  const { pk, sk } = leaseKey(jobId);
+  return new UnreadableRecordError(`the lease ${pk}/${sk} cannot be read: ${why}`, { key: `${pk}/${sk}` });
+}
 
 /** Leases in DynamoDB: one item a job, which outlives its release so that epochs only grow. */
 export class DynamoLeaseStore implements LeaseStore {
@@ -24,16 +38,22 @@ export class DynamoLeaseStore implements LeaseStore {
     now: EpochMs,
     length: DurationMs,
   ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }> {
-    const answer = await this.table.update(leaseKey(jobId), {
-      set: { owner, until: later(now, length), [TableSchema.ttl]: expiryOf(now) },
-      clauses: 'ADD #epoch :one',
-      when: 'attribute_not_exists(#pk) OR #until <= :now OR #owner = :set_owner',
-      values: { now, one: 1 },
-    });
-    if (answer !== 'refused') return { kind: 'acquired', epoch: leaseSchema.parse(answer).epoch };
+    const answer = await this.table
+      .update(leaseKey(jobId), {
+        set: { owner, until: later(now, length), [TableSchema.ttl]: expiryOf(now) },
+        clauses: 'ADD #epoch :one',
+        when: 'attribute_not_exists(#pk) OR #until <= :now OR #owner = :set_owner',
+        values: { now, one: 1 },
+      })
+      .catch((cause: unknown) => {
+        // The table refuses to add to what is no number.
+        if (cause instanceof BrokenInvariantError) throw unreadableLease(jobId, 'epoch must be a number');
+        throw cause;
+      });
+    if (answer !== 'refused') return { kind: 'acquired', epoch: leaseOf(jobId, answer).epoch };
     const item = await this.table.get(leaseKey(jobId));
     // Gone or released in the meantime: the caller comes back at once.
-    return { kind: 'held', until: item === undefined ? now : leaseSchema.parse(item).until };
+    return { kind: 'held', until: item === undefined ? now : leaseOf(jobId, item).until };
   }
 
   async renew(jobId: JobId, owner: string, epoch: number, until: EpochMs): Promise<'renewed' | 'lost'> {

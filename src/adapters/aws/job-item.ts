@@ -1,8 +1,16 @@
 import { z } from 'zod';
-import { InvalidInputError, BrokenInvariantError } from '../../contracts/errors.ts';
+import { InvalidInputError, UnreadableRecordError } from '../../contracts/errors.ts';
 import { parseJobId, type JobId } from '../../contracts/ids.ts';
 import { jobSpecSchema } from '../../contracts/job-spec.ts';
-import type { JobRecord, JobState, StageSummary } from '../../contracts/records.ts';
+import { firstProblem } from '../../contracts/invalid.ts';
+import { limits } from '../../contracts/limits.ts';
+import {
+  type EndingJob,
+  type JobRecord,
+  type JobState,
+  nothingYet,
+  type StageSummary,
+} from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import { epochMs } from '../../contracts/units.ts';
 import type { JobPatch } from '../../ports/job-store.ts';
@@ -19,7 +27,7 @@ export const LISTING = 'JOBS';
 const packedFields = new Set(['spec', 'stages', 'parts', 'counters', 'attempts', 'error']);
 
 const time = z.number().transform(epochMs);
-const count = z.number();
+const count = z.number().min(0);
 const stageSummary = z.object({
   name: z.string(),
   operator: z.string(),
@@ -37,6 +45,13 @@ const stageSummary = z.object({
   progress: count,
 }) satisfies z.ZodType<StageSummary>;
 
+/** Not as a record of zod's, which would leave a counter named "__proto__" out. */
+const isCounters = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.values(value).every((each) => Number.isFinite(each));
+
 const jobRecord = z.object({
   jobId: z.string().transform((text, context): JobId => {
     const jobId = parseJobId(text);
@@ -53,7 +68,7 @@ const jobRecord = z.object({
   endedAt: time.exactOptional(),
   deadlineAt: time.exactOptional(),
   cancelRequestedAt: time.exactOptional(),
-  shards: count.exactOptional(),
+  shards: z.int().min(1).max(limits.shards).exactOptional(),
   planNonce: z.string().exactOptional(),
   error: z.object({ name: z.string(), message: z.string() }).exactOptional(),
   output: z.string(),
@@ -66,7 +81,7 @@ const jobRecord = z.object({
     cancelled: count,
     lost: count,
   }),
-  counters: z.record(z.string(), count),
+  counters: z.custom<Readonly<Record<string, number>>>(isCounters, 'must be finite numbers by name'),
   workerMs: count,
   dollars: count,
   parts: z.array(z.object({ key: z.string(), sizeBytes: count })),
@@ -107,13 +122,77 @@ function sizeOf(value: unknown): number {
   return value instanceof Uint8Array ? value.byteLength : 8;
 }
 
-/** The job of an item. Throws `BrokenInvariantError` where the item is none. */
+/** What a job has come to: the job goes on, and ends, without it. */
+const decorations = {
+  ...nothingYet,
+  endedAt: undefined,
+  deadlineAt: undefined,
+  error: undefined,
+} as const;
+const isDecoration = (name: string): boolean => Object.hasOwn(decorations, name);
+
+/** The fields of an item with packed ones unpacked; one that cannot be unpacked is null, which no field may be. */
+function unpacked(item: Item): Readonly<Record<string, unknown>> {
+  const fields = Object.entries(item).map(([name, value]) => {
+    if (!packedFields.has(name)) return [name, value];
+    try {
+      return [name, unpackJson(value)];
+    } catch {
+      return [name, null];
+    }
+  });
+  return Object.fromEntries(fields) as Readonly<Record<string, unknown>>;
+}
+
+const fieldsOf = (error: z.ZodError): readonly string[] => [
+  ...new Set(error.issues.map(({ path }) => String(path[0]))),
+];
+
+/**
+ * The job of an item; what cannot be read of what it has come to is left as if there were nothing yet, and named.
+ * Throws `UnreadableRecordError` where anything else cannot be read.
+ */
 export function decodeJob(item: Item): JobRecord {
-  const fields = Object.entries(item).map(([name, value]) => [
-    name,
-    packedFields.has(name) ? unpackJson(value) : value,
-  ]);
-  const parsed = jobRecord.safeParse(Object.fromEntries(fields));
+  const fields = unpacked(item);
+  const parsed = jobRecord.safeParse(fields);
   if (parsed.success) return parsed.data;
-  throw new BrokenInvariantError('a stored job cannot be read', { pk: item.pk, issues: parsed.error.issues });
+  const unreadable = fieldsOf(parsed.error);
+  const others = Object.entries(fields).filter(([name]) => !unreadable.includes(name));
+  if (unreadable.every(isDecoration)) {
+    const again = jobRecord.safeParse({ ...nothingYet, ...Object.fromEntries(others) });
+    if (again.success) return { ...again.data, unreadable };
+  }
+  const key = `${String(item.pk)}/${String(item.sk)}`;
+  throw new UnreadableRecordError(
+    `the record ${key} of a job cannot be read: ${firstProblem(parsed.error)}`,
+    { key, fields: unreadable },
+    { cause: parsed.error },
+  );
+}
+
+/** What is needed to end the job of an item. A state that cannot be read is one that has not ended. */
+export function salvageJob(jobId: JobId, item: Item): EndingJob {
+  const fields = unpacked(item);
+  const shape = jobRecord.shape;
+  const read = <T>(schema: z.ZodType<T>, name: keyof EndingJob): T | undefined => {
+    const parsed = schema.safeParse(fields[name]);
+    return parsed.success ? parsed.data : undefined;
+  };
+  const startedAt =
+    read(shape.startedAt, 'startedAt') ?? (fields['startedAt'] === undefined ? undefined : epochMs(0));
+  const shards = read(shape.shards, 'shards') ?? (fields['shards'] === undefined ? undefined : limits.shards);
+  const planNonce = read(shape.planNonce, 'planNonce');
+  const cancelRequestedAt =
+    read(shape.cancelRequestedAt, 'cancelRequestedAt') ??
+    (fields['cancelRequestedAt'] === undefined ? undefined : epochMs(0));
+  return {
+    jobId,
+    state: read(shape.state, 'state') ?? 'running',
+    // None where it cannot be read: nothing is removed from a place that nobody knows.
+    output: read(shape.output, 'output') ?? '',
+    ...(startedAt === undefined ? {} : { startedAt }),
+    ...(shards === undefined ? {} : { shards }),
+    ...(planNonce === undefined ? {} : { planNonce }),
+    ...(cancelRequestedAt === undefined ? {} : { cancelRequestedAt }),
+  };
 }

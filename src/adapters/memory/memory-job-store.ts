@@ -3,7 +3,7 @@ import type { JobId } from '../../contracts/ids.ts';
 import { limits } from '../../contracts/limits.ts';
 import type { JobRecord, JobState } from '../../contracts/records.ts';
 import { durationMs, type EpochMs, later } from '../../contracts/units.ts';
-import type { JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
+import type { JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
 
 /** Job records in memory; what the simulator and tests use. */
 export class MemoryJobStore implements JobStore {
@@ -29,10 +29,15 @@ export class MemoryJobStore implements JobStore {
     return Promise.resolve(this.jobs.get(jobId));
   }
 
-  async list(page: {
-    limit: number;
-    cursor?: string;
-  }): Promise<{ jobs: readonly JobRecord[]; cursor?: string }> {
+  salvage(jobId: JobId): Promise<JobRecord | undefined> {
+    return this.load(jobId);
+  }
+
+  end(jobId: JobId, patch: JobPatch): Promise<'updated' | 'stale'> {
+    return this.update(jobId, ['submitted', 'running'], patch);
+  }
+
+  async list(page: { limit: number; cursor?: string }): Promise<JobPage> {
     const after = page.cursor === undefined ? undefined : parseCursor(page.cursor);
     const rest = [...this.jobs.values()]
       .map((job) => ({ job, place: placeOf(job) }))

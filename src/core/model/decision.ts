@@ -1,15 +1,10 @@
+import type { cancelReasons, launchReasons, lossReasons } from '../../contracts/decision-log.ts';
 import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
 import type { CloneRefusal } from './clone-admission.ts';
 
-/** Why an attempt is launched. `first` and `retry` are owed; the others are copies that compete with one running. */
-export type LaunchReason = 'first' | 'retry' | 'restart' | 'backup' | 'clone';
-
-/** Why an attempt is told to stop. `preempted`: its stage has lost its clones to a smaller job's. */
-export type CancelReason =
-  'sibling-won' | 'job-cancelled' | 'job-failed' | 'restarted' | 'pruned' | 'preempted';
-
-/** Why an attempt is given up: it never claimed itself, or it stopped reporting. */
-export type LossReason = 'unclaimed' | 'silent';
+export type LaunchReason = (typeof launchReasons)[number];
+export type CancelReason = (typeof cancelReasons)[number];
+export type LossReason = (typeof lossReasons)[number];
 
 /** The numbers on which a policy decided, named with their units, for the log and `explain`. Finite only. */
 export type Facts = Readonly<Record<string, number>>;

@@ -1,6 +1,12 @@
 import { invariant } from '../../contracts/errors.ts';
-import { type AttemptId, attemptParts } from '../../contracts/ids.ts';
-import type { AttemptRecord, AttemptState, Failure, TaskResult } from '../../contracts/records.ts';
+import { type AttemptId, attemptParts, type TaskId } from '../../contracts/ids.ts';
+import type {
+  AttemptRecord,
+  AttemptState,
+  Failure,
+  TaskResult,
+  UnreadableRecord,
+} from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { LaunchReason } from './decision.ts';
 import {
@@ -101,6 +107,9 @@ function advanceCursor(stage: StageView): void {
     if (task !== undefined && task.attempts.length === 0) return;
   }
 }
+
+const stageOfName = (state: JobState, name: string): StageView | undefined =>
+  state.stages.find((stage) => stage.shape.name === name);
 
 function stageIndexOf(state: JobState, name: string): number {
   return state.stages.findIndex((stage) => stage.shape.name === name);
@@ -219,6 +228,7 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
   const attempt = state.attempts.get(record.attemptId);
   // Created for a launch that was withdrawn, or by a scheduler whose log entry never became visible to us.
   if (attempt === undefined) return;
+  delete attempt.unreadable;
   if (record.changedAt < attempt.changedAt && ended.includes(attempt.state)) return;
   const task = taskOfAttempt(state, record.attemptId);
   const before = attempt.state;
@@ -249,6 +259,40 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
     };
   }
   settle(state, task, attempt);
+}
+
+/** What the failure of an attempt is whose record cannot be read, and that has none of its own. */
+function blameRecord(attempt: AttemptView): void {
+  if (attempt.unreadable !== undefined)
+    attempt.failure ??= { cause: 'unreadable', message: attempt.unreadable };
+}
+
+/** Whether the job has such a task. */
+export function hasTask(state: JobState, id: TaskId): boolean {
+  const at = id.lastIndexOf('/');
+  return stageOfName(state, id.slice(0, at))?.tasks[Number(id.slice(at + 1))] !== undefined;
+}
+
+/**
+ * Takes over that a record cannot be read. Its attempt is to be given up, unless it has ended. A task whose result
+ * cannot be read fails the job: no other attempt can take the result's place.
+ */
+export function applyUnreadable(
+  state: JobState,
+  { key, why, attemptId, taskId, kind }: UnreadableRecord,
+): void {
+  const message = `the record ${key} cannot be read: ${why}`;
+  if (kind === 'attempt' && attemptId !== undefined) {
+    const attempt = state.attempts.get(attemptId);
+    if (attempt === undefined) return;
+    attempt.unreadable = message;
+    // Whoever takes the job over knows from the log that it was given up, and from here why.
+    if (attempt.state === 'lost') blameRecord(attempt);
+  }
+  if (kind !== 'result' || taskId === undefined || !hasTask(state, taskId)) return;
+  const { stage, task } = attemptParts(`${taskId}/0` as AttemptId);
+  if (taskAt(state, stageIndexOf(state, stage), task).result !== undefined) return;
+  state.fatal ??= { stage, task, failure: { cause: 'unreadable', message } };
 }
 
 /** Takes over a committed result: the first of a task counts, repeats have no effect. */
@@ -298,6 +342,7 @@ export function loseAttempt(state: JobState, id: AttemptId, now: EpochMs): void 
   attempt.state = 'lost';
   attempt.cancelOrdered = true;
   attempt.endedAt = now;
+  blameRecord(attempt);
   const task = taskOfAttempt(state, id);
   countFailure(task, attempt);
   settle(state, task, attempt);

@@ -101,6 +101,8 @@ export interface AttemptView {
   zone?: string;
   progress?: Progress;
   failure?: Failure;
+  /** Why its record cannot be read; absent where it can. */
+  unreadable?: string;
   /** Its progress over time, oldest first; thinned out where it is long. */
   readonly reports: ProgressReport[];
   /** Whether every upstream output that it reads has a copy that no other attempt of its task reads. */

@@ -5,10 +5,11 @@ import type { AttemptView, JobState } from '../model/job-view.ts';
 
 /**
  * Attempts to give up: launched and never claimed within the claim lease (asynchronous invocations may be lost),
- * or running and silent for too long (a killed worker says nothing). Oldest first, ties by id.
+ * running and silent for too long (a killed worker says nothing), or with a record that nobody can read. Oldest first, ties by id.
  */
 export function lostAttempts(state: JobState, now: EpochMs, config: TickConfig): Decision[] {
   const reasonOf = (attempt: AttemptView): LossReason | undefined => {
+    if (attempt.unreadable !== undefined) return 'unreadable';
     if (attempt.state === 'launched') {
       return elapsedMs(attempt.launchedAt, now) > config.claimLeaseMs ? 'unclaimed' : undefined;
     }

@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { UnreadableRecordError } from './errors.ts';
+import { type AttemptId, attemptIdPattern, type JobId } from './ids.ts';
+import { firstProblem } from './invalid.ts';
+import type { LogEntry } from './records.ts';
+
+/** Version of what an entry's decisions look like. A log in another one is not followed. */
+export const decisionFormat = 1;
+
+const place = z.int().min(0);
+const attemptId = z
+  .string()
+  .regex(attemptIdPattern)
+  .transform((id) => id as AttemptId);
+/** Told for people alone. JSON has no infinite numbers: what was none comes back as null, and is left out. */
+const facts = z.record(z.string(), z.number().nullable()).transform(finiteOnly);
+
+function finiteOnly(given: Readonly<Record<string, number | null>>): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const])),
+  );
+}
+
+/** Why an attempt is launched. `first` and `retry` are owed; the others are copies that compete with one running. */
+export const launchReasons = ['first', 'retry', 'restart', 'backup', 'clone'] as const;
+/** Why an attempt is told to stop. `preempted`: its stage has lost its clones to a smaller job's. */
+export const cancelReasons = [
+  'sibling-won',
+  'job-cancelled',
+  'job-failed',
+  'restarted',
+  'pruned',
+  'preempted',
+] as const;
+/** Why an attempt is given up: it never claimed itself, it stopped reporting, or its record cannot be read. */
+export const lossReasons = ['unclaimed', 'silent', 'unreadable'] as const;
+
+const decisionSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('open-stage'), stage: place }),
+  z.object({
+    kind: z.literal('clone-stage'),
+    stage: place,
+    copies: z.int().min(1),
+    tasks: place,
+    waitMs: z.number().min(0).exactOptional(),
+    facts,
+  }),
+  z.object({
+    kind: z.literal('preempt-clones'),
+    stage: place,
+    by: z.string().transform((id) => id as JobId),
+    facts,
+  }),
+  z.object({
+    kind: z.literal('launch'),
+    attemptId,
+    reason: z.enum(launchReasons),
+    avoidNodes: z.array(z.string()).exactOptional(),
+    facts: facts.exactOptional(),
+  }),
+  z.object({
+    kind: z.literal('cancel'),
+    attemptId,
+    reason: z.enum(cancelReasons),
+    facts: facts.exactOptional(),
+  }),
+  z.object({ kind: z.literal('lose'), attemptId, reason: z.enum(lossReasons) }),
+]);
+
+/** A decision as the log holds it. */
+export type LoggedDecision = z.output<typeof decisionSchema>;
+
+const isRefusal = (entry: unknown): boolean =>
+  typeof entry === 'object' && entry !== null && 'kind' in entry && entry.kind === 'refuse';
+
+/**
+ * The decisions of an entry, without its refusals, which only people read. Throws `UnreadableRecordError` that names
+ * the job and the entry where one cannot be read, or where the entry is not the one after `after`: the log is the
+ * fence, and whoever leaves a decision out would take others than its predecessor took.
+ */
+export function decisionsOf(jobId: JobId, entry: LogEntry, after: number): readonly LoggedDecision[] {
+  const name = `entry ${entry.version} of the decision log of job ${jobId}`;
+  if (entry.version !== after + 1) {
+    throw new UnreadableRecordError(`${name} follows entry ${after}: what is between is gone`, {
+      key: `${jobId}#${entry.version}`,
+    });
+  }
+  return entry.decisions
+    .filter((each) => !isRefusal(each))
+    .map((each, index) => {
+      const parsed = decisionSchema.safeParse(each);
+      if (parsed.success) return parsed.data;
+      throw new UnreadableRecordError(
+        `${name} cannot be read: ${firstProblem(parsed.error, `decisions[${index}]`)}`,
+        { key: `${jobId}#${entry.version}` },
+      );
+    });
+}

@@ -1,0 +1,272 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { attemptKey, replicaKey, resultKey } from '../../../src/adapters/aws/attempt-item.ts';
+import { DynamoAssignmentStatistics } from '../../../src/adapters/aws/dynamo-assignment-statistics.ts';
+import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
+import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
+import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
+import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
+import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
+import type { DynamoTable, ItemKey } from '../../../src/adapters/aws/dynamo-table.ts';
+import { jobKey } from '../../../src/adapters/aws/job-item.ts';
+import { taskOf } from '../../../src/contracts/ids.ts';
+import { hourOf } from '../../../src/contracts/units.ts';
+import { attempt, at, collect, freshJobId, jobRecord, progress, resultOf, seconds, T0 } from './builders.ts';
+import { startTables, type TableServer } from './servers.ts';
+
+const engines =
+  process.platform === 'linux' && process.arch === 'x64'
+    ? (['dynoxide', 'dynalite'] as const)
+    : (['dynalite'] as const);
+
+/** Writes over attributes of an item, whatever they were. */
+const spoil = (table: DynamoTable, key: ItemKey, set: Readonly<Record<string, unknown>>): Promise<unknown> =>
+  table.update(key, { set, when: 'attribute_exists(#pk)' });
+
+describe.each(engines)('records that cannot be read, over %s', (engine) => {
+  let server: TableServer;
+  let table: DynamoTable;
+  beforeAll(async () => {
+    server = await startTables(engine);
+    table = await server.freshTable();
+  });
+  afterAll(async () => {
+    await server.close();
+  });
+
+  describe('of attempts and results', () => {
+    it('are named, and leave the others to be read', async () => {
+      const store = new DynamoAttemptStore(table);
+      const space = { jobId: freshJobId(), shards: 2 };
+      for (const index of [0, 1, 2, 3, 4]) await store.create(space, attempt(index), at(0));
+      for (const index of [1, 2, 3])
+        await store.claim(space, attempt(index), { node: 'n', zone: 'z' }, at(1));
+      for (const index of [0, 1]) await store.commit(space, resultOf(attempt(index), T0));
+      await store.commit(space, resultOf(attempt(1, 1), T0), 'replica');
+      await spoil(table, attemptKey(space, attempt(1)), { progress: { ...progress(1), bytesRead: null } });
+      await spoil(table, attemptKey(space, attempt(2)), { state: 'asleep' });
+      await spoil(table, attemptKey(space, attempt(3)), { attemptId: 'map/9/9' });
+      await spoil(table, resultKey(space, taskOf(attempt(0))), { counters: '{"lines":null}' });
+      await spoil(table, replicaKey(space, resultOf(attempt(1, 1), T0)), {
+        partitions: new Uint8Array([4, 1, 2]),
+      });
+      const stray = { pk: attemptKey(space, attempt(4)).pk, sk: 'X#stray' };
+      await table.putNew({ ...stray, changedAt: T0 });
+
+      const { attempts, results, replicas, unreadable = [] } = await store.changes(space, at(-1));
+      expect(attempts.map(({ attemptId }) => attemptId).toSorted()).toEqual(['map/0/0', 'map/4/0']);
+      expect(results.map(({ taskId }) => taskId)).toEqual(['map/1']);
+      expect(replicas).toEqual([]);
+      const found = unreadable.toSorted((a, b) =>
+        a.key.replace(/^.*\//, a.kind) < b.key.replace(/^.*\//, b.kind) ? -1 : 1,
+      );
+      expect(
+        found.map(({ kind, attemptId, taskId, mayWork }) => [kind, attemptId ?? taskId, mayWork]).toSorted(),
+      ).toEqual(
+        [
+          ['attempt', 'map/1/0', true],
+          ['attempt', 'map/2/0', false],
+          ['attempt', 'map/3/0', true],
+          ['replica', 'map/1/1', false],
+          ['result', 'map/0', false],
+          ['unknown', undefined, false],
+        ].toSorted(),
+      );
+      for (const { key, why } of unreadable) {
+        expect(key).toMatch(new RegExp(`^J#${space.jobId}#[01]/[ATRX]#`));
+        expect(why.length).toBeGreaterThan(5);
+        expect(why.length).toBeLessThanOrEqual(300);
+      }
+      expect(unreadable.find(({ attemptId }) => attemptId === 'map/1/0')?.why).toContain(
+        'progress.bytesRead',
+      );
+    });
+
+    it('are not written: a result with a counter that is no number is refused', async () => {
+      const store = new DynamoAttemptStore(table);
+      const space = { jobId: freshJobId(), shards: 1 };
+      for (const value of [NaN, Infinity, undefined]) {
+        const counters = { lines: value as number };
+        await expect(store.commit(space, { ...resultOf(attempt(0), T0), counters })).rejects.toThrow(
+          /finite/,
+        );
+      }
+      const awkward = Object.fromEntries([
+        ['__proto__', 1],
+        ['constructor', 2],
+      ]);
+      expect(await store.commit(space, { ...resultOf(attempt(0), T0), counters: awkward })).toBe('won');
+      const [result] = (await store.changes(space, at(-1))).results;
+      expect(Object.entries(result?.counters ?? {})).toEqual([
+        ['__proto__', 1],
+        ['constructor', 2],
+      ]);
+    });
+  });
+
+  describe('of jobs', () => {
+    const garbage = {
+      stages: 'no',
+      counters: '{"lines":null}',
+      attempts: new Uint8Array([1, 2, 3]),
+      parts: 7,
+      workerMs: 'x',
+    };
+
+    it('are given without what the job has come to, and can be ended', async () => {
+      const jobs = new DynamoJobStore(table);
+      const jobId = freshJobId();
+      await jobs.create(jobRecord(jobId, { state: 'running', shards: 2, startedAt: at(1) }));
+      await spoil(table, jobKey(jobId), garbage);
+      const job = await jobs.load(jobId);
+      expect(job).toMatchObject({
+        state: 'running',
+        stages: [],
+        counters: {},
+        parts: [],
+        workerMs: 0,
+        shards: 2,
+      });
+      expect(job?.unreadable?.toSorted()).toEqual(['attempts', 'counters', 'parts', 'stages', 'workerMs']);
+      expect(await jobs.end(jobId, { state: 'failed', endedAt: at(2) })).toBe('updated');
+      expect(await jobs.end(jobId, { state: 'cancelled' })).toBe('stale');
+      expect(await jobs.load(jobId)).toMatchObject({ state: 'failed', endedAt: at(2) });
+    });
+
+    it('are named where they cannot be given, and can be ended all the same', async () => {
+      const jobs = new DynamoJobStore(table);
+      const jobId = freshJobId();
+      await jobs.create(jobRecord(jobId));
+      await spoil(table, jobKey(jobId), {
+        ...garbage,
+        spec: 'not packed',
+        state: { no: 1 },
+        shards: 'many',
+        startedAt: 'then',
+      });
+      await expect(jobs.load(jobId)).rejects.toThrow(
+        expect.objectContaining({
+          name: 'UnreadableRecord',
+          message: expect.stringContaining(`JOB#${jobId}/META`) as unknown,
+        }) as Error,
+      );
+      expect(await jobs.salvage(jobId)).toEqual({
+        jobId,
+        state: 'running',
+        output: 's3://books/out/',
+        shards: 16,
+        startedAt: 0,
+      });
+      expect(await jobs.end(jobId, { state: 'failed' })).toBe('updated');
+      expect(await jobs.salvage(jobId)).toMatchObject({ state: 'failed' });
+      expect(await jobs.salvage(freshJobId())).toBeUndefined();
+    });
+
+    it('are listed by name beside the others', async () => {
+      const own = await server.freshTable();
+      const jobs = new DynamoJobStore(own);
+      const [good, bad] = [freshJobId(), freshJobId()];
+      await jobs.create(jobRecord(good));
+      await jobs.create(jobRecord(bad, { createdAt: at(1) }));
+      await spoil(own, jobKey(bad), { spec: 'no' });
+      const { jobs: listed, unreadable } = await jobs.list({ limit: 10 });
+      expect(listed.map(({ jobId }) => jobId)).toEqual([good]);
+      expect(unreadable).toEqual([
+        { jobId: bad, message: expect.stringContaining(`JOB#${bad}/META`) as unknown },
+      ]);
+    });
+  });
+
+  describe('of the decision log', () => {
+    it.each<[string, Readonly<Record<string, unknown>>]>([
+      ['decisions that are no JSON', { decisions: '{' }],
+      ['decisions that are no list', { decisions: '{}' }],
+      ['a format of later', { format: 2 }],
+      ['no epoch', { epoch: 'first' }],
+      ['another version', { version: 7 }],
+    ])('with %s are named', async (_, set) => {
+      const log = new DynamoDecisionLog(table);
+      const jobId = freshJobId();
+      const entry = { version: 1, epoch: 1, at: at(0), decisions: [] };
+      await log.append(jobId, entry);
+      const key = { pk: `LOG#${jobId}`, sk: '0000000001' };
+      await spoil(table, key, set);
+      const error = expect.objectContaining({
+        name: 'UnreadableRecord',
+        message: expect.stringContaining(`LOG#${jobId}/0000000001`) as unknown,
+      }) as Error;
+      await expect(collect(log.read(jobId))).rejects.toThrow(error);
+      await expect(log.append(jobId, entry)).rejects.toThrow(error);
+    });
+  });
+
+  it.each<[string, Readonly<Record<string, unknown>>]>([
+    ['an epoch that is no number', { epoch: 'first', until: 0 }],
+    ['an end that is no time', { until: 'later', owner: 'other' }],
+  ])('a lease with %s is named', async (_, set) => {
+    const leases = new DynamoLeaseStore(table);
+    const jobId = freshJobId();
+    await leases.acquire(jobId, 'other', at(0), seconds(10));
+    await spoil(table, { pk: `JOB#${jobId}`, sk: 'LEASE' }, set);
+    await expect(leases.acquire(jobId, 'own', at(1), seconds(10))).rejects.toThrow(
+      expect.objectContaining({
+        name: 'UnreadableRecord',
+        message: expect.stringContaining(`JOB#${jobId}/LEASE`) as unknown,
+      }) as Error,
+    );
+  });
+
+  it('statistics are told, and left out', async () => {
+    const told: string[] = [];
+    const report = ({ key }: { key: string }): void => void told.push(key);
+    const stragglers = new DynamoStragglerStatistics(table, report);
+    const assignments = new DynamoAssignmentStatistics(table, report);
+    const hour = hourOf(T0);
+    await table.putNew({ pk: 'STATISTICS', sk: `STRAGGLERS#${hour - 1}`, attempts: 'many', stragglers: 1 });
+    await stragglers.add({ attempts: 5, stragglers: 2 }, T0);
+    await table.putNew({ pk: 'STATISTICS', sk: `ASSIGNMENTS#3#${hour - 1}`, reads: [{ sizeBytes: 'x' }] });
+    await assignments.add(3, { reads: [], gapsMs: [7], computeMs: [] }, T0);
+    expect(await stragglers.recent(T0)).toEqual({ attempts: 5, stragglers: 2 });
+    expect(await assignments.recent(3, T0)).toEqual({ reads: [], gapsMs: [7], computeMs: [] });
+    expect(told).toEqual([`STATISTICS/STRAGGLERS#${hour - 1}`, `STATISTICS/ASSIGNMENTS#3#${hour - 1}`]);
+  });
+
+  describe('of the capacity ledger', () => {
+    const context = (nowS: number) => ({ totalSlots: 100, now: at(nowS), length: seconds(60) });
+    const LEDGER = { pk: 'LEDGER', sk: 'CAPACITY' };
+
+    it('are taken out, and the sums are those of the grants that are left', async () => {
+      const own = await server.freshTable();
+      const told: string[] = [];
+      const ledger = new DynamoCapacityLedger(own, undefined, ({ key }) => void told.push(key));
+      const [a, b] = [freshJobId(), freshJobId()];
+      await ledger.resize(a, 30, context(0));
+      await ledger.resize(b, 20, context(0));
+      const { grants } = (await own.get(LEDGER)) as { grants: Record<string, unknown> };
+      await spoil(own, LEDGER, { grants: { ...grants, [a]: { slots: 'many' } } });
+      expect(await ledger.resize(b, 25, context(1))).toBe(25);
+      expect(await ledger.view()).toEqual({
+        totalSlots: 100,
+        usedSlots: 25,
+        cloneSlots: 0,
+        grants: { [b]: { slots: 25, expiresAt: at(61) } },
+      });
+      expect(told).toEqual([`LEDGER/CAPACITY/${a}`]);
+      await ledger.release(a);
+      expect(await ledger.resize(a, 90, context(2))).toBe(75);
+    });
+
+    it.each<[string, Readonly<Record<string, unknown>>]>([
+      ['sums', { usedSlots: 'x', cloneSlots: [], totalSlots: null }],
+      ['all grants', { grants: 'none' }],
+    ])('are mended where %s are garbage', async (_, set) => {
+      const own = await server.freshTable();
+      const ledger = new DynamoCapacityLedger(own);
+      const a = freshJobId();
+      await ledger.resize(a, 30, context(0));
+      await spoil(own, LEDGER, set);
+      await ledger.release(a);
+      expect(await ledger.resize(freshJobId(), 100, context(1))).toBe(100);
+    });
+  });
+});
