@@ -38,7 +38,8 @@ export class EmbeddedSystem {
   readonly api: ApiClient;
   readonly objects: ObjectStore;
   readonly bucket: string;
-  private readonly dir: string;
+  /** Holds its data and logs. */
+  readonly dir: string;
   private readonly table: DynamoTable;
 
   private constructor(stack: LocalStack, dir: string) {
@@ -55,9 +56,10 @@ export class EmbeddedSystem {
     return new EmbeddedSystem(await startLocalStack({ ...options, stateDir: dir }), dir);
   }
 
-  async stop(): Promise<void> {
+  /** Ends it and removes its directory, unless that is to be looked at. */
+  async stop({ keep = false }: { readonly keep?: boolean } = {}): Promise<void> {
     await this.stack.stop();
-    await rm(this.dir, { recursive: true, force: true });
+    if (!keep) await rm(this.dir, { recursive: true, force: true });
   }
 
   async put(name: string, body: Buffer): Promise<string> {

@@ -1,0 +1,158 @@
+import { fileURLToPath } from 'node:url';
+import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { SFNClient, StopExecutionCommand } from '@aws-sdk/client-sfn';
+import { OutputName, ParameterName } from '../../src/contracts/settings.ts';
+import { readAssembly } from '../../src/local/provision/assembly.ts';
+import { planDeployment } from '../../src/local/provision/deployment.ts';
+import { EmbeddedSystem } from '../support/embedded-system.ts';
+import type { Draw } from './draw.ts';
+import {
+  type Fault,
+  type FaultProxy,
+  type ProxiedService,
+  startFaultProxy,
+  type Subject,
+} from './fault-proxy.ts';
+import type { Step } from './job-case.ts';
+import { RandomFaults } from './random-faults.ts';
+import { Strangers } from './strangers.ts';
+
+/** Short, so that what dies or freezes is noticed soon; an attempt may take long to start on a busy machine. */
+const times = {
+  [ParameterName.tickMs]: '100',
+  [ParameterName.heartbeatMs]: '300',
+  [ParameterName.leaseMs]: '1500',
+  [ParameterName.claimLeaseMs]: '8000',
+};
+export const leaseMs = 1_500;
+/** Attempts of all jobs that may run at once. */
+const slots = 6;
+/** A bucket of the user's, which holds outputs and nothing of the system's own. */
+export const apartBucket = 'outrider-chaos-results';
+
+const variables: Readonly<Record<ProxiedService, string>> = {
+  dynamodb: 'AWS_ENDPOINT_URL_DYNAMODB',
+  s3: 'AWS_ENDPOINT_URL_S3',
+  lambda: 'AWS_ENDPOINT_URL_LAMBDA',
+  ecs: 'AWS_ENDPOINT_URL_ECS',
+};
+
+/** Asked about each request before chance is: the first answer counts. */
+export type Trap = (subject: Subject) => Fault | undefined;
+
+/** An embedded stack between whose parts requests get lost, and that strangers share. */
+export class ChaosSystem {
+  readonly system: EmbeddedSystem;
+  readonly strangers: Strangers;
+  readonly faults: RandomFaults;
+  readonly traps = new Set<Trap>();
+  /** Uploads that a service began and nobody was told of: no job can know them. */
+  readonly unseenUploads = new Set<string>();
+  readonly #lambda: LambdaClient;
+  readonly #states: SFNClient;
+  readonly #steps: ReadonlyMap<string, string>;
+  readonly #proxies: FaultProxy[] = [];
+
+  private constructor(system: EmbeddedSystem, faults: RandomFaults, steps: ReadonlyMap<string, string>) {
+    this.system = system;
+    this.faults = faults;
+    this.#steps = steps;
+    const { region, credentials, environment } = system.stack;
+    const client = (name: string) => ({ region, credentials, endpoint: environment[name] ?? '' });
+    this.#lambda = new LambdaClient({ ...client('AWS_ENDPOINT_URL_LAMBDA'), maxAttempts: 1 });
+    this.#states = new SFNClient(client('AWS_ENDPOINT_URL_SFN'));
+    this.strangers = new Strangers(new S3Client({ ...client('AWS_ENDPOINT_URL_S3'), forcePathStyle: true }));
+  }
+
+  static async start(draw: Draw): Promise<ChaosSystem> {
+    const faults = new RandomFaults(draw, leaseMs);
+    const system = await EmbeddedSystem.start({ slots, parameters: times, onRequest: faults.onRequest });
+    try {
+      const chaos = new ChaosSystem(system, faults, await stepFunctions());
+      await chaos.#makeBucket();
+      await chaos.#standBetween();
+      return chaos;
+    } catch (cause) {
+      await system.stop();
+      throw cause;
+    }
+  }
+
+  async #makeBucket(): Promise<void> {
+    const { region, credentials, environment } = this.system.stack;
+    const endpoint = environment['AWS_ENDPOINT_URL_S3'] ?? '';
+    const client = new S3Client({ region, credentials, endpoint, forcePathStyle: true });
+    await client.send(new CreateBucketCommand({ Bucket: apartBucket }));
+  }
+
+  /** Functions and tasks read their environment when they start, and none has yet. */
+  async #standBetween(): Promise<void> {
+    const { environment } = this.system.stack;
+    for (const service of Object.keys(variables) as ProxiedService[]) {
+      const proxy = await startFaultProxy({
+        service,
+        target: environment[variables[service]] ?? '',
+        decide: (subject) => this.#decide(subject),
+        onUnseen: (_, { body }) => {
+          const begun = /<InitiateMultipartUploadResult.*<UploadId>([^<]+)</s.exec(body.toString('latin1'));
+          if (begun?.[1] !== undefined) this.unseenUploads.add(begun[1]);
+        },
+      });
+      this.#proxies.push(proxy);
+      Object.assign(environment, { [variables[service]]: proxy.endpoint });
+    }
+  }
+
+  #decide(subject: Subject): Fault | undefined {
+    for (const trap of this.traps) {
+      const fault = trap(subject);
+      if (fault !== undefined) return fault;
+    }
+    return this.faults.decide(subject);
+  }
+
+  get buckets(): readonly string[] {
+    return [this.system.bucket, apartBucket];
+  }
+
+  /** Does a step of a job's execution, as the state machine would: its error's name, or undefined where it went well. */
+  async invoke(step: Step, input: object): Promise<{ readonly error?: string; readonly answer?: unknown }> {
+    const answer = await this.#lambda.send(
+      new InvokeCommand({ FunctionName: this.#steps.get(step) ?? '', Payload: JSON.stringify(input) }),
+    );
+    const document: unknown = JSON.parse(Buffer.from(answer.Payload ?? []).toString() || 'null');
+    if (answer.FunctionError === undefined) return { answer: document };
+    const named = document as { errorType?: string } | null;
+    return { error: named?.errorType ?? 'Unknown' };
+  }
+
+  /** Aborts a job's execution as one does in the console. */
+  async abort(jobId: string): Promise<void> {
+    const machine = this.system.stack.outputs[OutputName.stateMachine] ?? '';
+    const executionArn = `${machine.replace(':stateMachine:', ':execution:')}:${jobId}`;
+    await this.#states.send(new StopExecutionCommand({ executionArn, error: 'Aborted', cause: 'by a user' }));
+  }
+
+  async stop(keep: boolean): Promise<void> {
+    await this.system.stop({ keep });
+    for (const proxy of this.#proxies) await proxy.close();
+  }
+}
+
+/** The function behind each step, by the state machine of the assembly. */
+async function stepFunctions(): Promise<ReadonlyMap<string, string>> {
+  const assembly = await readAssembly(fileURLToPath(new URL('../../cdk.out', import.meta.url)));
+  const { stateMachines } = planDeployment(assembly, {
+    region: 'us-east-1',
+    availabilityZones: ['us-east-1a', 'us-east-1b', 'us-east-1c'],
+    parameters: {},
+  });
+  const found = new Map<string, string>();
+  for (const { definition } of stateMachines) {
+    const { States } = definition as { States: Record<string, { Resource?: string }> };
+    for (const [name, { Resource }] of Object.entries(States))
+      if (Resource?.includes(':function:') === true) found.set(name, Resource);
+  }
+  return found;
+}
