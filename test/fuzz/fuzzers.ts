@@ -1,0 +1,8 @@
+import { bodyFuzzer } from './body-fuzzer.ts';
+import type { Fuzzer } from './fuzzer.ts';
+import { specFuzzer } from './spec-fuzzer.ts';
+
+/** All that there is. Some start servers: close them. */
+export async function fuzzers(): Promise<readonly Fuzzer[]> {
+  return [specFuzzer(), bodyFuzzer()];
+}
