@@ -29,6 +29,7 @@ const inputMistakes: ReadonlySet<string> = new Set([
   ErrorName.NotFound,
   ErrorName.Conflict,
   'PortTakenError',
+  'NotPrivateError',
 ]);
 const outages: ReadonlySet<string> = new Set([
   'ServiceUnavailable',

@@ -1,7 +1,9 @@
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import { readDocument } from './request-document.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type PipedProcess, startPiped } from './child-process.ts';
@@ -10,6 +12,8 @@ import { DynamoDbUnavailableError, type Engine, type EngineAnswer, errorAnswer }
 const READY_LIMIT_MS = 15_000;
 const CONNECTIONS = 8;
 const FIRST_CONNECTION = 3;
+const MAX_WAITING = 4_096;
+const GONE = 'The database does not answer';
 const MAIN = fileURLToPath(new URL('./dynalite-main.ts', import.meta.url));
 /** Dynalite wants a header of this shape; who asks has been checked before. */
 const AUTHORIZATION =
@@ -54,22 +58,50 @@ class Dynalite implements Engine {
   readonly exited: Promise<void>;
   private readonly piped: PipedProcess;
   private readonly agent: Agent;
+  private readonly waiting = new Set<() => void>();
+  private isGone = false;
 
   constructor(piped: PipedProcess) {
     this.piped = piped;
     this.pid = piped.pid;
     this.exited = piped.exited;
-    const connections = piped.child.stdio.slice(FIRST_CONNECTION).filter((each) => each instanceof Duplex);
+    const free = piped.child.stdio.slice(FIRST_CONNECTION).filter((each) => each instanceof Duplex);
     this.agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
     // Each is given out once and then kept; requests beyond them wait for one that is free.
-    Object.assign(this.agent, { createConnection: () => connections.pop() });
+    Object.assign(this.agent, {
+      createConnection: () => free.pop() ?? new Socket().destroy(new Error(GONE)),
+    });
+    void piped.exited.then(() => {
+      this.isGone = true;
+      for (const fail of [...this.waiting]) fail();
+    });
   }
 
   perform(operation: string, body: Buffer): Promise<EngineAnswer> {
-    return new Promise((resolve) => {
-      const fail = (): void => {
-        resolve(errorAnswer('InternalServerError', 'The database does not answer'));
+    const read = readDocument(body);
+    if ('status' in read) return Promise.resolve(read);
+    if (this.isGone) return Promise.resolve(errorAnswer('InternalServerError', GONE));
+    if (this.waiting.size >= MAX_WAITING) {
+      return Promise.resolve(errorAnswer('ThrottlingException', 'Too many requests at once'));
+    }
+    return this.forward(operation, body);
+  }
+
+  async close(): Promise<void> {
+    this.agent.destroy();
+    await this.piped.close();
+  }
+
+  private forward(operation: string, body: Buffer): Promise<EngineAnswer> {
+    return new Promise((settle) => {
+      const resolve = (answer: EngineAnswer): void => {
+        this.waiting.delete(fail);
+        settle(answer);
       };
+      const fail = (): void => {
+        resolve(errorAnswer('InternalServerError', GONE));
+      };
+      this.waiting.add(fail);
       const outgoing: ClientRequest = request({
         agent: this.agent,
         host: 'dynalite',
@@ -94,10 +126,5 @@ class Dynalite implements Engine {
       });
       outgoing.end(body);
     });
-  }
-
-  async close(): Promise<void> {
-    this.agent.destroy();
-    await this.piped.close();
   }
 }

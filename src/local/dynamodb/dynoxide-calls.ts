@@ -1,4 +1,5 @@
 import { type EngineAnswer, errorAnswer } from './engine.ts';
+import { parseObject, type RequestDocument } from './request-document.ts';
 
 /** A call of one of Dynoxide's tools. */
 export interface ToolCall {
@@ -55,9 +56,6 @@ const UNSERVED: ReadonlySet<string> = new Set([
   'ScanFilter',
 ]);
 
-/** The parser of Dynoxide gives up at 128 levels, of which the envelope takes some; DynamoDB itself at 32 of maps. */
-const MAX_DEPTH = 100;
-
 /** A high or low surrogate by itself, as JSON.stringify writes it: no parser but JavaScript's takes it. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
@@ -65,17 +63,11 @@ const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 export const isServed = (operation: string): boolean => TOOLS.has(operation);
 
 /** The call that performs an operation, or why there is none. */
-export function toolCall(operation: string, body: Buffer): ToolCall | EngineAnswer {
+export function toolCall(operation: string, document: RequestDocument): ToolCall | EngineAnswer {
   const tool = TOOLS.get(operation);
   if (tool === undefined) return errorAnswer('UnknownOperationException', '');
-  const text = body.toString('utf8');
-  if (isDeeperThan(text, MAX_DEPTH)) {
-    return errorAnswer('ValidationException', 'Nesting Levels have exceeded supported limits');
-  }
-  const parameters = parseObject(text);
-  if (parameters === undefined) return errorAnswer('SerializationException', '');
   const renamed: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(parameters)) {
+  for (const [name, value] of Object.entries(document)) {
     if (WITHOUT_EFFECT.has(name)) continue;
     if (UNSERVED.has(name)) {
       return errorAnswer('ValidationException', `${name} is not served here: use expressions instead`);
@@ -111,38 +103,6 @@ function reasonsIn(message: string): object {
   return { CancellationReasons: codes.map((code) => ({ Code: code.trim() })) };
 }
 
-function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** `TableName` as `table_name`. */
 const snakeCase = (name: string): string =>
   name.replaceAll(/(?!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-
-/** Counted before it is parsed, since parsers of deep documents run out of stack. */
-function isDeeperThan(json: string, limit: number): boolean {
-  let depth = 0;
-  let isInText = false;
-  for (let at = 0; at < json.length; at++) {
-    const code = json.charCodeAt(at);
-    if (isInText) {
-      if (code === BACKSLASH) at++;
-      else if (code === QUOTE) isInText = false;
-    } else if (code === QUOTE) {
-      isInText = true;
-    } else if (code === 0x7b || code === 0x5b) {
-      if (++depth > limit) return true;
-    } else if (code === 0x7d || code === 0x5d) {
-      depth--;
-    }
-  }
-  return false;
-}

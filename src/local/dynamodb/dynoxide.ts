@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { type PipedProcess, startPiped } from './child-process.ts';
 import { answerOf, encodeCall, toolCall, type ToolCall, type ToolResult } from './dynoxide-calls.ts';
+import { readDocument } from './request-document.ts';
 import { DynamoDbUnavailableError, type Engine, type EngineAnswer, errorAnswer } from './engine.ts';
 
 const READY_LIMIT_MS = 15_000;
@@ -106,7 +107,9 @@ class Dynoxide implements Engine {
   }
 
   async perform(operation: string, body: Buffer): Promise<EngineAnswer> {
-    const call = toolCall(operation, body);
+    const read = readDocument(body);
+    if ('status' in read) return read;
+    const call = toolCall(operation, read.document);
     if ('status' in call) return call;
     if (operation === 'DescribeTable') return this.describeTable(call);
     const answer = await this.answer(call);
