@@ -87,18 +87,35 @@ export class Workplace {
 
   /** None may be left when a command has ended, but for watchdogs that see it a moment later. */
   async expectNoProcesses(): Promise<void> {
-    await expect.poll(() => this.processes(), { timeout: 10_000 }).toEqual([]);
+    await expect
+      .poll(async () => (await this.processes()).map(({ line }) => line), { timeout: 10_000 })
+      .toEqual([]);
+  }
+
+  /** Kills every process of this place outright, as a machine that loses its power. */
+  async killAll(): Promise<void> {
+    // More than one look: what is being started in the first has no environment of its own yet.
+    for (let look = 0; look < 3; look++) {
+      for (const { pid } of await this.processes()) {
+        try {
+          process.kill(pid, 'SIGKILL');
+        } catch {
+          // It ended by itself in between.
+        }
+      }
+    }
+    await this.expectNoProcesses();
   }
 
   /** Processes whose command line or environment names this place. */
-  private async processes(): Promise<readonly string[]> {
-    const found: string[] = [];
+  private async processes(): Promise<readonly { readonly pid: number; readonly line: string }[]> {
+    const found: { pid: number; line: string }[] = [];
     for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
       const [line, environment] = await Promise.all(
         ['cmdline', 'environ'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
       );
       if (Number(pid) !== process.pid && `${line ?? ''}${environment ?? ''}`.includes(this.dir))
-        found.push(line ?? pid);
+        found.push({ pid: Number(pid), line: line ?? pid });
     }
     return found;
   }
