@@ -20,6 +20,11 @@ export interface JobFunctionProps {
   /** Shared with other functions; by default a role of its own. */
   readonly role?: IRole;
   readonly ephemeralStorage?: Size;
+  /**
+   * Of asynchronous invocations. By default there are none and events grow no older than two minutes: a launched
+   * attempt is launched again by the scheduler, and later nobody waits for it any more.
+   */
+  readonly retries?: { readonly attempts: 1 | 2; readonly maxAge: Duration };
   /** Whether each environment serves one tenant; every invocation must then name its tenant. Fixed at creation. */
   readonly isPerTenant?: boolean;
 }
@@ -34,7 +39,7 @@ export function functionRole(scope: Construct, id: string, logs: ILogGroup): Rol
   return role;
 }
 
-/** A function on Node 24 and arm64. Its asynchronous invocations are never retried: the scheduler does that. */
+/** A function on Node 24 and arm64. */
 export function jobFunction(scope: Construct, id: string, props: JobFunctionProps): LambdaFunction {
   return new LambdaFunction(scope, id, {
     description: props.description,
@@ -47,9 +52,9 @@ export function jobFunction(scope: Construct, id: string, props: JobFunctionProp
     environment: props.environment,
     role: props.role ?? functionRole(scope, `${id}Role`, props.logs),
     logGroup: props.logs,
-    retryAttempts: 0,
-    // Longer than a launched attempt may take to claim itself: later, nobody waits for it any more.
-    maxEventAge: Duration.minutes(2),
+    retryAttempts: props.retries?.attempts ?? 0,
+    // Longer than a launched attempt may take to claim itself.
+    maxEventAge: props.retries?.maxAge ?? Duration.minutes(2),
     ...(props.isPerTenant === true ? { tenancyConfig: TenancyConfig.PER_TENANT } : {}),
     ...(props.ephemeralStorage === undefined ? {} : { ephemeralStorageSize: props.ephemeralStorage }),
   });

@@ -16,8 +16,9 @@ import {
   grantUploadListing,
   namedBuckets,
 } from '../constructs/grants.ts';
-import { functionRole, jobFunction } from '../constructs/job-function.ts';
+import { functionRole, jobFunction, type JobFunctionProps } from '../constructs/job-function.ts';
 import { jobMachine } from '../constructs/job-machine.ts';
+import { grantDescribing, settleOnEnds, sweepEachHour } from '../constructs/job-watch.ts';
 import { type ComputeStack, workerContainer, workerFamily } from './compute.ts';
 import type { StorageStack } from './storage.ts';
 
@@ -32,16 +33,22 @@ const clusterExport = 'OutriderCompute:ExportsOutputRefClusterABE85976';
 
 type Tuning = Readonly<Record<Exclude<keyof typeof ParameterName, 'userCredentials'>, CfnParameter>>;
 type StepName = 'plan' | 'schedule' | 'finish' | 'fail';
+/** Functions that end what the state machine has not. */
+type WatchName = 'settle' | 'sweep';
+
+/** Lambda tries for hours to settle a job: stores may be away for longer than an invocation lasts. */
+const patientRetries = { attempts: 2, maxAge: Duration.hours(6) } as const;
 
 /** What drives jobs: the state machine, and a function for each of its steps. */
 export class CoordinatorStack extends Stack {
   readonly steps: Readonly<Record<StepName, LambdaFunction>>;
   readonly stateMachine: StateMachine;
+  readonly watch: Readonly<Record<WatchName, LambdaFunction>>;
 
   constructor(scope: Construct, id: string, props: CoordinatorStackProps) {
     super(scope, id, { description: 'Outrider: planning, scheduling and ending of jobs', ...props });
     const environment = stepEnvironment(props, this.addTuning());
-    const step = (name: StepName, memoryMb: number, minutes: number): LambdaFunction =>
+    const step = (name: StepName | WatchName, memoryMb: number, minutes: number): LambdaFunction =>
       this.addStep(name, { memoryMb, minutes, environment, props });
     this.steps = {
       plan: step('plan', 1_024, 15),
@@ -49,12 +56,23 @@ export class CoordinatorStack extends Stack {
       finish: step('finish', 512, 15),
       fail: step('fail', 512, 15),
     };
+    this.watch = {
+      settle: this.addStep('settle', {
+        memoryMb: 512,
+        minutes: 15,
+        environment,
+        props,
+        retries: patientRetries,
+      }),
+      sweep: step('sweep', 512, 15),
+    };
     this.grantPlanning(props);
     this.grantRunning(props);
     this.stateMachine = jobMachine(this, 'Jobs', {
       ...this.steps,
       logRetention: props.config.logRetentionDays,
     });
+    this.addWatch();
     new CfnOutput(this, OutputName.stateMachine, { value: this.stateMachine.stateMachineArn });
   }
 
@@ -91,12 +109,13 @@ export class CoordinatorStack extends Stack {
   }
 
   private addStep(
-    name: StepName,
+    name: StepName | WatchName,
     options: {
       readonly memoryMb: number;
       readonly minutes: number;
       readonly environment: Record<string, string>;
       readonly props: CoordinatorStackProps;
+      readonly retries?: JobFunctionProps['retries'];
     },
   ): LambdaFunction {
     const { jobLogs, table } = options.props.storage;
@@ -114,7 +133,8 @@ export class CoordinatorStack extends Stack {
       [`arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task-definition/${workerFamily}:*`],
       'Revisions are numbered by deployments; the wildcard follows the name of one family.',
     );
-    grantItems(role, table, [TableSchema.changeIndex]);
+    const isSweep = name === 'sweep';
+    grantItems(role, table, [TableSchema.changeIndex, ...(isSweep ? [TableSchema.listingIndex] : [])]);
     return jobFunction(this, name, {
       description: `Outrider: ${name} of a job`,
       code: handlerCode(name),
@@ -123,7 +143,17 @@ export class CoordinatorStack extends Stack {
       environment: options.environment,
       logs: jobLogs,
       role,
+      ...(options.retries === undefined ? {} : { retries: options.retries }),
     });
+  }
+
+  /** What ends jobs that the state machine has not: told by its executions' ends, and by looking. */
+  private addWatch(): void {
+    const { settle, sweep } = this.watch;
+    settleOnEnds(this, 'ExecutionEnds', this.stateMachine, settle);
+    sweepEachHour(this, 'SweepTimer', sweep);
+    grantDescribing(sweep, this.stateMachine);
+    sweep.addEnvironment(Setting.stateMachineArn, this.stateMachine.stateMachineArn);
   }
 
   /** Planning reads what the job will read, looks whether its output is free, and writes plans. */
@@ -142,9 +172,10 @@ export class CoordinatorStack extends Stack {
    */
   private grantRunning({ config, storage, compute }: CoordinatorStackProps): void {
     const { schedule, finish, fail } = this.steps;
+    const { settle, sweep } = this.watch;
     grantObjectReads(schedule, storage.dataBucket, 'jobs/');
     grantObjectWrites(schedule, storage.dataBucket, 'jobs/');
-    for (const step of [finish, fail]) {
+    for (const step of [finish, fail, settle, sweep]) {
       for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.outputBuckets)]) {
         grantObjectReads(step, bucket);
         grantObjectWrites(step, bucket);

@@ -1,4 +1,5 @@
 import { cancelJob, setDeadline } from '../../src/app/change-job.ts';
+import { reconcileJob } from '../../src/app/end-orphans.ts';
 import { findJob, listAttempts, listJobs } from '../../src/app/query-jobs.ts';
 import { submitJob, type SubmitDeps } from '../../src/app/submit-job.ts';
 import type { ErrorResponse } from '../../src/contracts/api.ts';
@@ -52,7 +53,8 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>(
     },
     'GET /jobs': async (deps, { queryStringParameters: query }) =>
       ok(await listJobs(deps.jobs, { limit: query?.['limit'], cursor: query?.['cursor'] })),
-    'GET /jobs/{id}': async (deps, request) => ok(await findJob(deps.jobs, idOf(request))),
+    'GET /jobs/{id}': async (deps, request) =>
+      ok(await reconcileJob(deps, await findJob(deps.jobs, idOf(request)))),
     'GET /jobs/{id}/attempts': async (deps, request) => ok(await listAttempts(deps, idOf(request))),
     'POST /jobs/{id}/cancel': async (deps, request) => ok(await cancelJob(deps, idOf(request))),
     'PUT /jobs/{id}/deadline': async (deps, request) =>

@@ -12,6 +12,7 @@ import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
+import { DynamoSweepMark } from '../../src/adapters/aws/dynamo-sweep-mark.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { LambdaEcsLauncher } from '../../src/adapters/aws/lambda-ecs-launcher.ts';
 import type { ReportUnreadable } from '../../src/adapters/aws/report-unreadable.ts';
@@ -22,6 +23,7 @@ import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
 import type { FinishDeps } from '../../src/app/finish-job.ts';
 import type { PlanDeps } from '../../src/app/plan-job.ts';
+import type { SweepDeps } from '../../src/app/sweep-jobs.ts';
 import type { SchedulerDeps } from '../../src/app/run-scheduler.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import type { Log } from '../../src/ports/log.ts';
@@ -74,6 +76,15 @@ export function buildFinishDeps(env: Environment): FinishDeps {
     attempts: new DynamoAttemptStore(common.table),
     ledger: new DynamoCapacityLedger(common.table, undefined, reportTo(common.log)),
     stragglers: new DynamoStragglerStatistics(common.table, reportTo(common.log)),
+  };
+}
+
+export function buildSweepDeps(env: Environment): SweepDeps {
+  const { aws, table } = buildCommon(env);
+  return {
+    ...buildFinishDeps(env),
+    mark: new DynamoSweepMark(table),
+    coordinator: new SfnCoordinator(sfnClient(aws), textSetting(env, Setting.stateMachineArn)),
   };
 }
 

@@ -7,6 +7,7 @@ import type { JobRecord, JobState } from '../contracts/records.ts';
 import { durationMs, later } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { JobPatch, JobStore } from '../ports/job-store.ts';
+import { reconcileJob, type ReconcileDeps } from './end-orphans.ts';
 import { findJob } from './query-jobs.ts';
 
 interface ChangeDeps {
@@ -34,12 +35,14 @@ async function cancelUnread(deps: ChangeDeps, id: string, cause: unknown): Promi
 
 /**
  * Asks a job to stop; its scheduler cancels the workers and ends it as `cancelled`. A second request has no
- * further effect. Throws `NotFoundError`, and `ConflictError` once the job has ended.
+ * further effect. A job that has no scheduler any more, and never will, is ended at once. Throws `NotFoundError`, and
+ * `ConflictError` once the job has ended.
  */
-export async function cancelJob(deps: ChangeDeps, id: string): Promise<JobRecord> {
+export async function cancelJob(deps: ReconcileDeps, id: string): Promise<JobRecord> {
   const job = await findJob(deps.jobs, id).catch((cause: unknown) => cancelUnread(deps, id, cause));
-  if (job.cancelRequestedAt !== undefined && unfinished.includes(job.state)) return job;
-  return change(deps, job, { cancelRequestedAt: deps.clock.now() });
+  const isAsked = job.cancelRequestedAt !== undefined && unfinished.includes(job.state);
+  const asked = isAsked ? job : await change(deps, job, { cancelRequestedAt: deps.clock.now() });
+  return reconcileJob(deps, asked, { isUrgent: true });
 }
 
 /** Sets a job's deadline, counted from now. Throws as `cancelJob`, and `InvalidInputError` for a bad body. */

@@ -10,6 +10,8 @@ export const ErrorName = {
   LaunchThrottled: 'LaunchThrottled',
   LeaseHeld: 'LeaseHeld',
   JobFailed: 'JobFailed',
+  /** A job whose execution was stopped from outside, or ended without a word. */
+  ExecutionEnded: 'ExecutionEnded',
   AccessDenied: 'AccessDenied',
   UnreadableRecord: 'UnreadableRecord',
   BrokenInvariant: 'BrokenInvariant',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type AttemptId, jobIdPattern, type JobId } from './ids.ts';
+import { type AttemptId, jobIdPattern, type JobId, parseJobId } from './ids.ts';
 
 const jobId = z
   .string()
@@ -14,6 +14,26 @@ export const failInputSchema = z.looseObject({
   jobId,
   error: z.object({ Error: z.string(), Cause: z.string().default('') }).optional(),
 });
+
+/** Name of the execution that removes what a job left which has ended on record: within the 80 characters of a name. */
+export const endingOf = (id: JobId): string => `${id}${endingMark}`;
+const endingMark = '-end';
+
+/** What EventBridge tells of an execution that has not ended well. */
+const executionEndSchema = z.looseObject({
+  name: z.string(),
+  status: z.enum(['ABORTED', 'FAILED', 'TIMED_OUT']),
+  error: z.string().nullish(),
+  cause: z.string().nullish(),
+});
+export type ExecutionEnd = z.output<typeof executionEndSchema>;
+
+/** An event of the type "Step Functions Execution Status Change", as the rule lets it through. */
+export const executionEventSchema = z.looseObject({ detail: executionEndSchema });
+
+/** The job that an execution is for, by its name; undefined for one that somebody started for no job. */
+export const jobOfExecution = ({ name }: Pick<ExecutionEnd, 'name'>): JobId | undefined =>
+  parseJobId(name.endsWith(endingMark) ? name.slice(0, -endingMark.length) : name);
 
 /** What the scheduler answers to the state machine's Choice. */
 export interface ScheduleOutput {

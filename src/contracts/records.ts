@@ -174,6 +174,10 @@ export interface JobRecord {
   readonly endedAt?: EpochMs;
   readonly deadlineAt?: EpochMs;
   readonly cancelRequestedAt?: EpochMs;
+  /** When its execution was last seen to run by someone who asked about a job that showed no sign of life. */
+  readonly seenAt?: EpochMs;
+  /** When it was looked for what it had left, long after its end: there is nothing more to look for. */
+  readonly clearedAt?: EpochMs;
   /** Number of store partitions, once planned. */
   readonly shards?: number;
   /** Which plan the job runs by, once planned. */

@@ -11,6 +11,8 @@ export type JobPatch = Partial<
     | 'endedAt'
     | 'deadlineAt'
     | 'cancelRequestedAt'
+    | 'seenAt'
+    | 'clearedAt'
     | 'shards'
     | 'planNonce'
     | 'error'

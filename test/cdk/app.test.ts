@@ -5,3 +5,4 @@ import './grants.suite.ts';
 import './state-machine.suite.ts';
 import './storage.suite.ts';
 import './synthesis.suite.ts';
+import './watch.suite.ts';

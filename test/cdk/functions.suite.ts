@@ -5,7 +5,7 @@ const system = synthesized();
 const functions = system.resources('AWS::Lambda::Function');
 
 describe('functions', () => {
-  it('are a worker of each size, the four steps and the API, and nothing besides', () => {
+  it('are a worker of each size, the four steps, the two that watch, and the API, and nothing besides', () => {
     expect(
       functions.map(({ stack, properties }) => `${stack} ${String(properties['MemorySize'])}`).toSorted(),
     ).toEqual([
@@ -15,6 +15,8 @@ describe('functions', () => {
       'OutriderCompute 7076',
       'OutriderCompute 884',
       'OutriderCoordinator 1024',
+      'OutriderCoordinator 512',
+      'OutriderCoordinator 512',
       'OutriderCoordinator 512',
       'OutriderCoordinator 512',
       'OutriderCoordinator 512',
@@ -33,15 +35,17 @@ describe('functions', () => {
   );
 
   it.each(functions.map((found) => [found.logicalId, found] as const))(
-    '%s is never retried by Lambda',
-    (_, found) => {
+    '%s is never retried by Lambda, unless it is to settle a job',
+    (id, found) => {
       const configs = system
         .resources('AWS::Lambda::EventInvokeConfig')
         .filter(({ stack }) => stack === found.stack)
         .filter(
           ({ properties }) => JSON.stringify(properties['FunctionName']) === `{"Ref":"${found.logicalId}"}`,
         );
-      expect(configs.map(({ properties }) => properties['MaximumRetryAttempts'])).toEqual([0]);
+      expect(configs.map(({ properties }) => properties['MaximumRetryAttempts'])).toEqual([
+        id.startsWith('settle') ? 2 : 0,
+      ]);
       // At least as long as a launched attempt may take to claim itself.
       expect(Number(configs[0]?.properties['MaximumEventAgeInSeconds'])).toBeGreaterThanOrEqual(60);
     },
@@ -74,7 +78,7 @@ describe('functions', () => {
       const told = isolated.filter(({ properties }) =>
         JSON.stringify(properties['Environment']).includes('"OUTRIDER_TENANT_ISOLATION":"true"'),
       );
-      expect(told.map(({ stack }) => stack)).toEqual(Array.from({ length: 4 }, () => 'OutriderCoordinator'));
+      expect(told.map(({ stack }) => stack)).toEqual(Array.from({ length: 6 }, () => 'OutriderCoordinator'));
     }
     expect(synthesized({ tenantIsolation: 'false' }).resources('AWS::Lambda::Function')).toHaveLength(
       functions.length,

@@ -88,6 +88,8 @@ describe('grants', () => {
     ['schedulerole', ['dynamodb', 'lambda', 'ecs'], ['iam:PassRole', ...schedulerObjectActions]],
     ['finishrole', ['dynamodb', 's3'], []],
     ['failrole', ['dynamodb', 's3'], []],
+    ['settlerole', ['dynamodb', 's3'], []],
+    ['sweeprole', ['dynamodb', 's3'], ['states:DescribeExecution']],
     ['WorkerRole', [], workerActions],
     ['TaskTaskRole', [], workerActions],
     ['HandlerRole', ['dynamodb', 'states'], []],

@@ -68,6 +68,8 @@ const jobRecord = z.object({
   endedAt: time.exactOptional(),
   deadlineAt: time.exactOptional(),
   cancelRequestedAt: time.exactOptional(),
+  seenAt: time.exactOptional(),
+  clearedAt: time.exactOptional(),
   shards: z.int().min(1).max(limits.shards).exactOptional(),
   planNonce: z.string().exactOptional(),
   error: z.object({ name: z.string(), message: z.string() }).exactOptional(),

@@ -6,10 +6,9 @@ import {
 } from '@aws-sdk/client-sfn';
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
-import type { Coordinator } from '../../ports/coordinator.ts';
+import { endingOf } from '../../contracts/payloads.ts';
+import type { Coordinator, ExecutionState } from '../../ports/coordinator.ts';
 import { faultOf } from './faults.ts';
-
-type Status = 'running' | 'succeeded' | 'failed' | 'aborted' | 'missing';
 
 const LONGEST_CAUSE_CHARS = 1_000;
 
@@ -26,19 +25,11 @@ export class SfnCoordinator implements Coordinator {
   /** Asks first: starting a running execution of the same name and input again is no error on AWS. */
   async start(jobId: JobId): Promise<'started' | 'exists'> {
     if ((await this.status(jobId)) !== 'missing') return 'exists';
-    try {
-      await this.client.send(
-        new StartExecutionCommand({
-          stateMachineArn: this.stateMachineArn,
-          name: jobId,
-          input: JSON.stringify({ jobId }),
-        }),
-      );
-      return 'started';
-    } catch (cause) {
-      if (faultOf(cause).name === 'ExecutionAlreadyExists') return 'exists';
-      throw unavailable('start', jobId, cause);
-    }
+    return this.startNamed(jobId, jobId);
+  }
+
+  async startEnding(jobId: JobId): Promise<void> {
+    await this.startNamed(jobId, endingOf(jobId));
   }
 
   async stop(jobId: JobId, cause: string): Promise<void> {
@@ -57,7 +48,7 @@ export class SfnCoordinator implements Coordinator {
     }
   }
 
-  async status(jobId: JobId): Promise<Status> {
+  async status(jobId: JobId): Promise<ExecutionState> {
     try {
       const { status } = await this.client.send(
         new DescribeExecutionCommand({ executionArn: this.executionArn(jobId) }),
@@ -69,12 +60,28 @@ export class SfnCoordinator implements Coordinator {
     }
   }
 
+  private async startNamed(jobId: JobId, name: string): Promise<'started' | 'exists'> {
+    try {
+      await this.client.send(
+        new StartExecutionCommand({
+          stateMachineArn: this.stateMachineArn,
+          name,
+          input: JSON.stringify({ jobId }),
+        }),
+      );
+      return 'started';
+    } catch (cause) {
+      if (faultOf(cause).name === 'ExecutionAlreadyExists') return 'exists';
+      throw unavailable('start', jobId, cause);
+    }
+  }
+
   private executionArn(jobId: JobId): string {
     return `${this.stateMachineArn.replace(':stateMachine:', ':execution:')}:${jobId}`;
   }
 }
 
-function statusOf(status: string): Status {
+function statusOf(status: string): ExecutionState {
   switch (status) {
     case 'SUCCEEDED':
       return 'succeeded';

@@ -1,12 +1,12 @@
 import type { JobId } from '../../contracts/ids.ts';
-import type { Coordinator } from '../../ports/coordinator.ts';
-
-type ExecutionState = 'running' | 'succeeded' | 'failed' | 'aborted';
+import type { Coordinator, ExecutionState } from '../../ports/coordinator.ts';
 
 /** Executions in memory. Nothing runs by itself: the host drives the job and tells how it ended. */
 export class MemoryCoordinator implements Coordinator {
-  private readonly executions = new Map<JobId, ExecutionState>();
+  private readonly executions = new Map<JobId, Exclude<ExecutionState, 'missing'>>();
   private readonly stopCauses = new Map<JobId, string>();
+  /** Jobs whose ending was started. */
+  readonly endings = new Set<JobId>();
   private readonly onStart: (jobId: JobId) => void;
 
   /** @param onStart - called once for each execution that is started. */
@@ -21,6 +21,12 @@ export class MemoryCoordinator implements Coordinator {
     return Promise.resolve('started');
   }
 
+  startEnding(jobId: JobId): Promise<void> {
+    if (!this.endings.has(jobId)) this.onStart(jobId);
+    this.endings.add(jobId);
+    return Promise.resolve();
+  }
+
   stop(jobId: JobId, cause: string): Promise<void> {
     if (this.executions.get(jobId) === 'running') this.stopCauses.set(jobId, cause);
     this.settle(jobId, 'aborted');
@@ -32,12 +38,12 @@ export class MemoryCoordinator implements Coordinator {
     return this.stopCauses.get(jobId);
   }
 
-  status(jobId: JobId): Promise<ExecutionState | 'missing'> {
+  status(jobId: JobId): Promise<ExecutionState> {
     return Promise.resolve(this.executions.get(jobId) ?? 'missing');
   }
 
   /** Tells how a running execution ended; no effect on others. */
-  settle(jobId: JobId, state: Exclude<ExecutionState, 'running'>): void {
+  settle(jobId: JobId, state: Exclude<ExecutionState, 'running' | 'missing'>): void {
     if (this.executions.get(jobId) === 'running') this.executions.set(jobId, state);
   }
 }

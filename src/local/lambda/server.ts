@@ -34,6 +34,8 @@ export interface LambdaServer {
    * @param payload - JSON text; empty means `{}`.
    */
   invoke(nameOrArn: string, payload: string | Uint8Array): Promise<InvokeOutcome>;
+  /** Queues an asynchronous event without the network, for EventBridge; answers why not where it is refused. */
+  enqueue(nameOrArn: string, payload: string): Refusal | undefined;
   /** Living environments, oldest first. */
   environments(): EnvironmentView[];
   /** Stops listening and ends all processes. */
@@ -64,6 +66,7 @@ export async function startLambdaServer(options: LambdaServerOptions): Promise<L
   return {
     endpoint: listener.endpoint,
     invoke: (nameOrArn, payload) => service.invokeDirectly(nameOrArn, Buffer.from(payload)),
+    enqueue: (nameOrArn, payload) => service.enqueueDirectly(nameOrArn, Buffer.from(payload)),
     environments: () => service.dispatcher.views(),
     close: async () => {
       await Promise.all([service.dispatcher.close(), listener.close()]);
@@ -125,6 +128,14 @@ class InvokeService {
     const refusal = payload.length === 0 ? undefined : payloadRefusal(payload);
     if (refusal !== undefined) return { kind: 'refused', refusal };
     return this.dispatcher.invoke(target.name, this.newInvocation(target, payload));
+  }
+
+  enqueueDirectly(nameOrArn: string, payload: Buffer): Refusal | undefined {
+    const target = this.locate(nameOrArn, {});
+    if ('status' in target) return target;
+    if (payload.length > MAX_ASYNC_BYTES) return requestTooLarge(MAX_ASYNC_BYTES);
+    // Not announced as work, which is what attempts are.
+    return this.dispatcher.enqueue(target.name, this.newInvocation(target, payload));
   }
 
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

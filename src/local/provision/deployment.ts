@@ -6,6 +6,8 @@ import type { LocalFunction } from '../lambda/model.ts';
 import type { LocalStateMachine } from '../sfn/states-api.ts';
 import { type LocalApi, readApis } from './api-routes.ts';
 import type { Assembly } from './assembly.ts';
+import type { LocalRule } from '../events/event-bus.ts';
+import { readRules } from './event-rules.ts';
 import { provisionError } from './provision-error.ts';
 import { propertiesOf } from './properties.ts';
 import {
@@ -37,6 +39,7 @@ export interface LocalDeployment {
   readonly clusters: readonly string[];
   readonly taskDefinitions: readonly LocalTaskDefinition[];
   readonly apis: readonly LocalApi[];
+  readonly rules: readonly LocalRule[];
   readonly logGroups: readonly LocalLogGroup[];
   /** Subnet id → name of its availability zone. */
   readonly subnetZones: ReadonlyMap<string, string>;
@@ -64,6 +67,7 @@ export function planDeployment(assembly: Assembly, options: ResolveOptions): Loc
     clusters: of('AWS::ECS::Cluster').map(({ identity }) => identity.ref),
     taskDefinitions: tasks.map(({ definition }) => definition),
     apis: readApis(resolved, options.region),
+    rules: readRules(resolved),
     logGroups: readLogGroups(of('AWS::Logs::LogGroup'), functions, tasks),
     subnetZones: readSubnets(resolved),
     outputs: resolved.outputs,

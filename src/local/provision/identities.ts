@@ -85,6 +85,10 @@ const identifiers: Readonly<Record<string, Identify>> = {
     const ref = source.property('LogGroupName') ?? generated(source, 512);
     return { ref, attributes: { Arn: `${arnOf(source, 'logs', `log-group:${ref}`)}:*` } };
   },
+  'AWS::Events::Rule': (source) => {
+    const ref = source.property('Name') ?? generated(source);
+    return { ref, attributes: { Arn: arnOf(source, 'events', `rule/${ref}`) } };
+  },
   'AWS::IAM::Role': (source) => {
     const ref = source.property('RoleName') ?? generated(source);
     return { ref, attributes: { Arn: `arn:aws:iam::${LOCAL_ACCOUNT}:role/${ref}`, RoleId: ref } };

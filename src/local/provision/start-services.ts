@@ -1,16 +1,19 @@
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type DynamoDbProcess, startDynamoDb } from '../dynamodb/process.ts';
 import { type EcsServer, startEcsServer } from '../ecs/server.ts';
+import { executionEvent, startEventBus } from '../events/event-bus.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, Principals } from '../http/principals.ts';
 import type { WorkHook } from '../inject/work.ts';
 import { type LambdaServer, startLambdaServer } from '../lambda/server.ts';
 import { type LocalLogDirectories, type LogsServer, startLogsServer } from '../logs/server.ts';
 import { type S3Server, startS3Server } from '../s3/server.ts';
+import type { ExecutionRecord } from '../sfn/execution-log.ts';
 import { startStepFunctionsServer, type StepFunctionsServer } from '../sfn/server.ts';
 import { createTables } from './create-tables.ts';
 import type { LocalDeployment } from './deployment.ts';
+import { LOCAL_ACCOUNT } from './identities.ts';
 import { type Invoke, invokeOn } from './invoke.ts';
 
 /** What can be closed again. */
@@ -91,7 +94,21 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     await options.ready;
     return invoke(name, payload);
   };
-  const states = await opened(startStepFunctionsServer({ ...settings, stateMachines, invokeLambda, runDir }));
+  const place = { region: settings.region, accountId: LOCAL_ACCOUNT };
+  const bus = startEventBus({
+    ...place,
+    rules: deployment.rules,
+    deliver: (name, event) => lambda.enqueue(name, JSON.stringify(event)) === undefined,
+    ready: options.ready,
+    isLate: (await readdir(runDir).catch(() => [])).length > 0,
+  });
+  onOpen(bus);
+  const onStatus = (record: ExecutionRecord): void => {
+    bus.put(executionEvent(record, place));
+  };
+  const states = await opened(
+    startStepFunctionsServer({ ...settings, stateMachines, invokeLambda, runDir, onStatus }),
+  );
   return { dynamodb, s3, lambda, ecs, logs, states, invoke };
 }
 

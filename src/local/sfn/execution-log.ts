@@ -84,10 +84,16 @@ const line = z.discriminatedUnion('kind', [
 export class ExecutionLog {
   private readonly records = new Map<string, OwnRecord>();
   private readonly runDir: string | undefined;
+  private readonly onStatus: (record: ExecutionRecord) => void;
   private nextSequence = 1;
 
-  /** Reads back what the directory holds. Executions that were running then are so still: who reads goes on with them. */
-  constructor(runDir: string | undefined) {
+  /**
+   * Reads back what the directory holds. Executions that were running then are so still: who reads goes on with them.
+   *
+   * @param onStatus - told of each execution that begins or ends, once it is on record.
+   */
+  constructor(runDir: string | undefined, onStatus: (record: ExecutionRecord) => void = () => undefined) {
+    this.onStatus = onStatus;
     this.runDir = runDir;
     if (runDir === undefined) return;
     mkdirSync(runDir, { recursive: true });
@@ -145,6 +151,7 @@ export class ExecutionLog {
       sequence,
     });
     this.forgetOldest();
+    this.onStatus(record);
     return record;
   }
 
@@ -168,6 +175,7 @@ export class ExecutionLog {
     record.failure = end.failure ?? {};
     const { status, stopMs, output, failure } = record;
     this.write(executionArn, { kind: 'ended', status, stopMs, output, failure });
+    this.onStatus(record);
   }
 
   private runningOne(executionArn: string): OwnRecord {

@@ -8,6 +8,7 @@ import { readBody } from '../http/read-body.ts';
 import type { Principals } from '../http/principals.ts';
 import { checkSigV4 } from '../http/sigv4.ts';
 import type { Credentials } from '../http/sigv4.ts';
+import type { ExecutionRecord } from './execution-log.ts';
 import { StatesApi, StatesError } from './states-api.ts';
 import type { LocalStateMachine } from './states-api.ts';
 import type { InvokeLambda } from './execution.ts';
@@ -23,6 +24,8 @@ export interface StepFunctionsOptions {
   readonly invokeLambda: InvokeLambda;
   /** Where executions are kept as JSON lines; those that ran when they were left go on. Absent: in memory only. */
   readonly runDir?: string;
+  /** Told of each execution that begins or ends. */
+  readonly onStatus?: (record: ExecutionRecord) => void;
   /** Makes requests fail at will; asked before each is served. */
   readonly onRequest?: FaultHook;
 }

@@ -21,6 +21,8 @@ export interface StatesApiOptions {
   readonly stateMachines: readonly LocalStateMachine[];
   readonly invokeLambda: InvokeLambda;
   readonly runDir?: string;
+  /** Told of each execution that begins or ends. */
+  readonly onStatus?: (record: ExecutionRecord) => void;
 }
 
 /** A refusal in AWS's words; `code` is the exception's name on the wire. */
@@ -97,7 +99,7 @@ export class StatesApi {
    * @throws UnsupportedDefinitionError for the first definition outside the supported subset.
    */
   constructor(options: StatesApiOptions) {
-    const log = new ExecutionLog(options.runDir);
+    const log = new ExecutionLog(options.runDir, options.onStatus);
     this.log = log;
     this.machines = new Map(
       options.stateMachines.map((source) => [

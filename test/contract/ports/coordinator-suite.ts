@@ -44,6 +44,17 @@ export function describeCoordinator(name: string, make: () => Promise<Coordinato
       expect(begun()).toEqual([jobId]);
     });
 
+    it('starts the ending of a job once, beside its own execution', async () => {
+      const { coordinator, begun, finish } = await make();
+      const jobId = freshJobId();
+      await coordinator.start(jobId);
+      await finish(jobId, 'failed');
+      await coordinator.startEnding(jobId);
+      await coordinator.startEnding(jobId);
+      expect(await coordinator.status(jobId)).toBe('failed');
+      expect(begun()).toEqual([jobId, jobId]);
+    });
+
     it('tells that a job failed', async () => {
       const { coordinator, finish } = await make();
       const jobId = freshJobId();

@@ -6,6 +6,7 @@ import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log
 import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
+import { DynamoSweepMark } from '../../../src/adapters/aws/dynamo-sweep-mark.ts';
 import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
 import type { DynamoDbEngine } from '../../../src/local/dynamodb/process.ts';
 import { describeAssignmentStatistics } from './assignment-statistics-suite.ts';
@@ -16,6 +17,7 @@ import { describeClonePreemption } from './clone-preemption-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
+import { describeSweepMark } from './sweep-mark-suite.ts';
 import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
 import { startTables, type TableServer } from './servers.ts';
 
@@ -40,6 +42,7 @@ describe.each(engines)('over %s', (engine) => {
   describeCapacityLedger('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
   describeCloneAdmission('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
   describeClonePreemption('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
+  describeSweepMark('DynamoDB', async () => new DynamoSweepMark(await server.freshTable()));
   describeStragglerStatistics(
     'DynamoDB',
     async () => new DynamoStragglerStatistics(await server.freshTable()),

@@ -1,0 +1,153 @@
+import { ErrorName, NotFoundError, StoreUnavailableError } from '../contracts/errors.ts';
+import type { JobId } from '../contracts/ids.ts';
+import { limits } from '../contracts/limits.ts';
+import { type ExecutionEnd, jobOfExecution } from '../contracts/payloads.ts';
+import { finalJobStates, type JobError, type JobRecord, type JobState } from '../contracts/records.ts';
+import { type DurationMs, durationMs, type EpochMs, elapsedMs } from '../contracts/units.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Coordinator, ExecutionState } from '../ports/coordinator.ts';
+import type { JobStore } from '../ports/job-store.ts';
+import type { Log } from '../ports/log.ts';
+import { failJob } from './fail-job.ts';
+import type { FinishDeps } from './finish-job.ts';
+
+const unfinished: readonly JobState[] = ['submitted', 'running'];
+
+/** A job that showed a sign of life within this time is believed to live. */
+const quietMs = durationMs(60_000);
+/** A submission may take so long from the record to the start of its execution. */
+const startMs = durationMs(5 * 60_000);
+
+const longestDays = limits.longestExecutionMs / 86_400_000;
+
+/** Why a job ends whose execution is no more. */
+export function orphanError(state: Exclude<ExecutionState, 'running'>): JobError {
+  const name = ErrorName.ExecutionEnded;
+  switch (state) {
+    case 'missing':
+      return { name, message: 'its execution was never started, or is forgotten' };
+    case 'aborted':
+      return { name, message: 'its execution was aborted' };
+    case 'failed':
+      return {
+        name,
+        message: `its execution failed, or ran for longer than ${longestDays} days, and could not say so`,
+      };
+    case 'succeeded':
+      return { name, message: 'its execution ended without its output' };
+  }
+}
+
+/** Why a job ends, in the words of whoever ended its execution. */
+function errorOfEnd({ status, error, cause }: ExecutionEnd): JobError {
+  const name = ErrorName.ExecutionEnded;
+  const told = [error, cause].filter((text) => typeof text === 'string' && text !== '').join(': ');
+  const why = told === '' ? '' : `: ${told}`;
+  switch (status) {
+    case 'ABORTED':
+      return { name, message: `its execution was aborted${why}` };
+    case 'TIMED_OUT':
+      return { name, message: `its execution ran for longer than ${longestDays} days${why}` };
+    case 'FAILED':
+      return { name, message: `its execution failed and could not say so${why}` };
+  }
+}
+
+/**
+ * Ends the job of an execution that was aborted, timed out or failed, for where its Fail step has not. The event may
+ * come twice, late or for a job that has ended: its end stays, and what it left is looked for once more. One of an
+ * execution that belongs to no job has no effect.
+ */
+export async function settleExecution(
+  deps: FinishDeps,
+  end: ExecutionEnd,
+  patienceMs: DurationMs,
+): Promise<void> {
+  const jobId = jobOfExecution(end);
+  if (jobId === undefined) {
+    deps.log.warn('an execution of no job has ended', { execution: end.name });
+    return;
+  }
+  try {
+    await failJob(deps, jobId, errorOfEnd(end), patienceMs);
+  } catch (cause) {
+    if (!(cause instanceof NotFoundError)) throw cause;
+    deps.log.warn('the execution of a job without a record has ended', { jobId });
+  }
+}
+
+export interface ReconcileDeps {
+  readonly jobs: JobStore;
+  readonly coordinator: Coordinator;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** When a job was last known to live. */
+const lastSign = ({ createdAt, startedAt, seenAt }: JobRecord): EpochMs =>
+  [createdAt, startedAt, seenAt].reduce<EpochMs>(
+    (latest, at) => (at !== undefined && at > latest ? at : latest),
+    createdAt,
+  );
+
+/**
+ * What has become of an unfinished job's execution; `running` also where it may yet begin. A job's record is written
+ * before its execution ends, so that whoever finds another answer and reads the record after it knows that it has
+ * none to wait for.
+ */
+export async function executionOf(
+  { coordinator, clock }: Pick<ReconcileDeps, 'coordinator' | 'clock'>,
+  job: JobRecord,
+): Promise<ExecutionState> {
+  const state = await coordinator.status(job.jobId);
+  const isYoung = elapsedMs(job.createdAt, clock.now()) < startMs;
+  return state === 'missing' && isYoung ? 'running' : state;
+}
+
+/**
+ * The job as it is in truth: one whose record says that it goes on while its execution has ended, or never began, is
+ * ended on record here and now, and what it left is removed by an execution of its own. Asks Step Functions only about
+ * jobs that have shown no sign of life for a minute, or where the caller must know (`isUrgent`); where it cannot be
+ * asked, the record is the answer.
+ */
+export async function reconcileJob(
+  deps: ReconcileDeps,
+  job: JobRecord,
+  options: { readonly isUrgent?: boolean } = {},
+): Promise<JobRecord> {
+  if (finalJobStates.includes(job.state)) return job;
+  const isQuiet = elapsedMs(lastSign(job), deps.clock.now()) >= quietMs;
+  if (!isQuiet && options.isUrgent !== true) return job;
+  try {
+    const state = await executionOf(deps, job);
+    if (state !== 'running') return await endOrphan(deps, job.jobId, orphanError(state));
+    if (!isQuiet) return job;
+    const seenAt = deps.clock.now();
+    return (await deps.jobs.update(job.jobId, unfinished, { seenAt })) === 'updated'
+      ? { ...job, seenAt }
+      : job;
+  } catch (cause) {
+    if (!(cause instanceof StoreUnavailableError)) throw cause;
+    deps.log.warn('a job could not be compared with its execution', {
+      jobId: job.jobId,
+      cause: cause.message,
+    });
+    return job;
+  }
+}
+
+async function endOrphan(deps: ReconcileDeps, jobId: JobId, error: JobError): Promise<JobRecord> {
+  const job = await deps.jobs.load(jobId);
+  if (job === undefined) throw new NotFoundError(`no such job: ${jobId}`, { field: 'id' });
+  if (finalJobStates.includes(job.state)) return job;
+  const state = job.cancelRequestedAt === undefined ? 'failed' : 'cancelled';
+  const patch = { state, endedAt: deps.clock.now(), error } as const;
+  if ((await deps.jobs.update(jobId, unfinished, patch)) === 'stale')
+    return (await deps.jobs.load(jobId)) ?? job;
+  deps.log.warn('ended a job without an execution', { jobId, state, error });
+  await deps.coordinator.startEnding(jobId).catch((cause: unknown) => {
+    // The job has ended all the same; the next sweep removes what it left.
+    deps.log.warn('the ending of a job could not be started', { jobId, cause: String(cause) });
+  });
+  return { ...job, ...patch };
+}
