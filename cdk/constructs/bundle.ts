@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AssetHashType, DockerImage, Stack } from 'aws-cdk-lib';
 import { DockerImageAsset, Platform } from 'aws-cdk-lib/aws-ecr-assets';
@@ -35,13 +35,21 @@ function bundle(entry: string, outfile: string): void {
   });
 }
 
+/** A module that another one starts as a process: `functions/<entry>.ts`, bundled beside it under its own name. */
+export type ProcessModule = 'worker/user-code-host';
+
+function bundleProcesses(modules: readonly ProcessModule[], outputDir: string): void {
+  for (const module of modules) bundle(`${module}.ts`, join(outputDir, `${basename(module)}.mjs`));
+}
+
 /**
- * Code of a Lambda function: `functions/<name>/handler.ts` as `index.mjs`, exporting `handler`.
+ * Code of a Lambda function: `functions/<name>/handler.ts` as `index.mjs`, exporting `handler`, and beside it the
+ * modules that it starts as processes.
  *
  * esbuild is called in this process and not through NodejsFunction, which would start `npx` for each function;
  * the asset's hash is that of the bundle, so an unchanged bundle is never deployed again.
  */
-export function handlerCode(name: string): AssetCode {
+export function handlerCode(name: string, processes: readonly ProcessModule[] = []): AssetCode {
   return Code.fromAsset(join(functionsDir, name), {
     assetHashType: AssetHashType.OUTPUT,
     bundling: {
@@ -50,6 +58,7 @@ export function handlerCode(name: string): AssetCode {
       local: {
         tryBundle: (outputDir) => {
           bundle(`${name}/handler.ts`, join(outputDir, 'index.mjs'));
+          bundleProcesses(processes, outputDir);
           return true;
         },
       },
@@ -60,22 +69,30 @@ export function handlerCode(name: string): AssetCode {
 /** Runs no command, so that it builds for arm64 on machines of other kinds without emulation. */
 const dockerfile = `FROM public.ecr.aws/docker/library/node:24-slim
 WORKDIR /app
-COPY main.mjs ./
+COPY *.mjs ./
 USER node
 ENV NODE_ENV=production TMPDIR=/tmp
 CMD ["node", "main.mjs"]
 `;
 
 /**
- * Image of a Fargate task: a Dockerfile and `functions/<name>/main.ts` as `main.mjs`. Synthesis writes the
+ * Image of a Fargate task: a Dockerfile, `functions/<name>/main.ts` as `main.mjs`, and the modules that it starts as
+ * processes. Synthesis writes the
  * build's directory only; Docker is needed when it is deployed.
  */
-export function mainImage(scope: Construct, id: string, name: string): ContainerImage {
+export function mainImage(
+  scope: Construct,
+  id: string,
+  name: string,
+  processes: readonly ProcessModule[] = [],
+): ContainerImage {
   const directory = mkdtempSync(join(tmpdir(), 'outrider-image-'));
   try {
     const main = join(directory, 'main.mjs');
-    if (Stack.of(scope).bundlingRequired) bundle(`${name}/main.ts`, main);
-    else writeFileSync(main, '// Bundling was skipped.\n');
+    if (Stack.of(scope).bundlingRequired) {
+      bundle(`${name}/main.ts`, main);
+      bundleProcesses(processes, directory);
+    } else writeFileSync(main, '// Bundling was skipped.\n');
     writeFileSync(join(directory, 'Dockerfile'), dockerfile);
     // Copies the directory into the assembly at once.
     const asset = new DockerImageAsset(scope, id, { directory, platform: Platform.LINUX_ARM64 });

@@ -83,7 +83,7 @@ export class ComputeStack extends Stack {
     const role = functionRole(this, 'WorkerRole', storage.jobLogs);
     this.grantWork(role, props);
     acknowledgeObjects(role, [...props.config.inputBuckets, ...props.config.outputBuckets]);
-    const code = handlerCode('worker');
+    const code = handlerCode('worker', ['worker/user-code-host']);
     const worker = (size: WorkerSize): LambdaFunction =>
       jobFunction(this, `Worker-${size}`, {
         description: `Outrider: runs one attempt, worker size ${size}`,
@@ -145,7 +145,7 @@ export class ComputeStack extends Stack {
       },
     });
     definition.addContainer(workerContainer, {
-      image: mainImage(this, 'TaskImage', 'worker'),
+      image: mainImage(this, 'TaskImage', 'worker', ['worker/user-code-host']),
       environment: workerEnvironment(storage, this.userCredentials),
       logging: LogDriver.awsLogs({ logGroup: storage.jobLogs, streamPrefix: 'fargate' }),
       stopTimeout: Duration.seconds(30),

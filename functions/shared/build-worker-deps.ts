@@ -1,4 +1,5 @@
-import { tmpdir } from 'node:os';
+import { tmpdir, totalmem } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { dynamoClient, s3Client } from '../../src/adapters/aws/clients.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
@@ -9,7 +10,7 @@ import { Setting } from '../../src/contracts/settings.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
 import { credentialEnvironment, plainEnvironment } from '../../src/worker/processes/child-environment.ts';
-import { loadCode } from '../../src/worker/user-code.ts';
+import type { HostProgram } from '../../src/worker/user-code/host-process.ts';
 import type { Place } from './place.ts';
 import { type Environment, flagSetting, textSetting } from './settings.ts';
 
@@ -35,6 +36,20 @@ export function buildWorkerDeps(env: Environment, place: Place): AttemptDeps {
     scratchRoot: tmpdir(),
     sortMemoryBytes,
     peakMemoryBytes: () => process.resourceUsage().maxRSS * 1024,
-    loadCode: (code, scratchDir) => loadCode(objects, code, scratchDir),
+    userCode: { objects, program: hostProgram(env) },
   };
+}
+
+/** What this process takes itself, with its buffers, beside a process of user code. */
+const ownMb = 192;
+const leastHeapMb = 128;
+const megabyte = 1024 * 1024;
+
+/** The second module of the bundle, with the part of the memory for its heap that this process leaves. */
+function hostProgram(env: Environment): HostProgram {
+  const memoryMb = Number(env['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? process.constrainedMemory() / megabyte);
+  const entryPath = fileURLToPath(new URL('./user-code-host.mjs', import.meta.url));
+  // Without a limit of memory V8 chooses by that of the machine.
+  if (!(memoryMb > 0 && memoryMb < totalmem() / megabyte)) return { entryPath };
+  return { entryPath, heapMb: Math.max(leastHeapMb, Math.floor(memoryMb * 0.9) - ownMb) };
 }

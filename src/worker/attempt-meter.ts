@@ -18,6 +18,8 @@ export class AttemptMeter {
   bytesTotal = 0;
   /** Whether the task reads other stages' outputs, so that progress tells what it has fetched of them. */
   readsStages = false;
+  /** Of the process of user code, besides this one's. */
+  hostPeakMemoryBytes = 0;
   recordsIn = 0;
   recordsOut = 0;
   readonly #counters = new Map<string, number>();
@@ -121,7 +123,7 @@ export class AttemptMeter {
       bytesTotal: measured(this.bytesTotal),
       phase: this.#phase,
       phaseMs,
-      peakMemoryBytes: measured(this.#peakMemoryBytes()),
+      peakMemoryBytes: measured(this.#peakMemoryBytes() + this.hostPeakMemoryBytes),
       ...(this.readsStages
         ? { fetched: { bytes: measured(this.#fetchedBytes), ms: this.#fetchedMs + fetchingMs } }
         : {}),

@@ -33,11 +33,24 @@ interface Thrown {
   readonly isRangeError: boolean;
 }
 
+/** Thrown for what failed in another process, where it was recognised already. */
+export class ReportedFailure extends Error {
+  override readonly name = 'ReportedFailure';
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
 /**
  * The failure to record for whatever was thrown; `where` tells whose code ran. The message is one line of at most
  * 1,000 characters of Unicode. Never throws.
  */
 export function failureOf(error: unknown, where: 'operator' | 'runtime'): Failure {
+  const reported = attempt(() => (error instanceof ReportedFailure ? error.failure : undefined));
+  if (reported !== undefined) return reported;
   const thrown = read(error);
   return { cause: causeOf(thrown, where), message: messageOf(thrown) };
 }
@@ -99,6 +112,12 @@ function messageOf({ name, message }: Thrown): string {
 
 /** Errors whose message says all; the names of others (TypeError …) help. */
 const isPlain = (name: string): boolean => name === '' || name === 'Error' || causeOfName.has(name);
+
+/** A failure whose cause is known; its message is as `failureOf` makes it. */
+export const failureWith = (cause: FailureCause, message: string): Failure => ({
+  cause,
+  message: messageOf({ name: '', message, code: '', isRangeError: false }),
+});
 
 /** One line of well-formed Unicode without control characters, cut to `chars`. */
 export function boundedLine(text: string, chars: number): string {

@@ -14,11 +14,12 @@ import { loadAttemptPlan } from './attempt-plan.ts';
 import { boundedLine, failureOf } from './failure-of.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { CancelledError } from './operator.ts';
-import type { Operator, OperatorRegistry } from './operator.ts';
+import type { OperatorRegistry } from './operator.ts';
 import { prepareTask, runOperator, writerOf } from './run-task.ts';
-import type { TaskEnvironment } from './run-task.ts';
+import type { PreparedTask, TaskEnvironment } from './run-task.ts';
 import type { FinishedOutput } from './task-output.ts';
 import type { ObjectWriter } from './object-writer.ts';
+import type { UserCodeHost } from './user-code/user-task.ts';
 
 /** What an attempt needs from its host. */
 export interface AttemptDeps {
@@ -35,8 +36,8 @@ export interface AttemptDeps {
   readonly scratchRoot: string;
   /** Memory for sorting, and again for merging. */
   readonly sortMemoryBytes: number;
-  /** Turns a reference to a bundle of user code into its operator. */
-  loadCode(ref: { readonly s3: string; readonly sha256: string }, scratchDir: string): Promise<Operator>;
+  /** How user code is run. */
+  readonly userCode: UserCodeHost;
   /** Largest resident memory of the process so far; 0 (the default) means unknown. */
   readonly peakMemoryBytes?: () => number;
   /** Fires when the process is being stopped (SIGTERM): the attempt ends as if it were told to cancel. */
@@ -128,20 +129,26 @@ async function inScratch(run: Run): Promise<Ending> {
 async function execute(run: Run, scratchDir: string): Promise<Ending> {
   const { deps, payload, meter, signal } = run;
   let writer: ObjectWriter | undefined;
+  let task: PreparedTask | undefined;
   let where: 'runtime' | 'operator' = 'runtime';
   try {
     const plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
     meter.bytesTotal = plan.bytesTotal;
     meter.readsStages = plan.inputs.some(({ planned }) => planned.kind === 'stage');
     writer = writerOf(deps.objects, plan.description, payload.attemptId);
-    const attempt = { plan, writer, meter, signal, scratchDir, attemptId: payload.attemptId };
-    const task = await prepareTask(deps, attempt);
+    const { attemptId } = payload;
+    const attempt = { plan, writer, meter, log: deps.log, signal, scratchDir, attemptId };
+    const prepared = await prepareTask(deps, attempt);
+    task = prepared;
     where = 'operator';
-    await runOperator(deps.clock, task);
+    await runOperator(deps.clock, prepared);
     where = 'runtime';
-    const finished = await meter.during('write', () => task.output.finish());
+    // Nothing of the user's runs while the result is recorded.
+    await prepared.close();
+    const finished = await meter.during('write', () => prepared.finish());
     return await commit(run, finished, writer);
   } catch (error) {
+    await task?.close();
     await discard(run, writer);
     return signal.aborted
       ? { outcome: 'cancelled' }

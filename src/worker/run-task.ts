@@ -7,6 +7,7 @@ import { attemptDataKey, attemptMetadata, partName } from '../contracts/keys.ts'
 import type { StageDescription } from '../contracts/plan.ts';
 import { durationMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
 import type { AttemptInput, AttemptPlan } from './attempt-plan.ts';
@@ -16,8 +17,11 @@ import { BadInputError } from './operator.ts';
 import type { Operator, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
 import { ReadGate } from './segment-chunks.ts';
 import { FinalOutput, guarded, SortedOutput, UnsortedOutput } from './task-output.ts';
-import type { ClosableOutput } from './task-output.ts';
+import type { ClosableOutput, FinishedOutput } from './task-output.ts';
 import { sourceInput, stageInput } from './task-input.ts';
+import type { CodeRef } from './user-code/bundle.ts';
+import { UserTask } from './user-code/user-task.ts';
+import type { UserCodeHost } from './user-code/user-task.ts';
 
 /** Ranges of upstream outputs that are read at once. */
 const readsAtOnce = 16;
@@ -38,7 +42,7 @@ export interface TaskHost {
   readonly objects: ObjectStore;
   readonly operators: OperatorRegistry;
   readonly sortMemoryBytes: number;
-  loadCode(ref: { readonly s3: string; readonly sha256: string }, scratchDir: string): Promise<Operator>;
+  readonly userCode: UserCodeHost;
 }
 
 /** One attempt, with all that it works with. */
@@ -47,16 +51,21 @@ export interface TaskAttempt {
   readonly plan: AttemptPlan;
   readonly writer: ObjectWriter;
   readonly meter: AttemptMeter;
+  readonly log: Log;
   readonly signal: AbortSignal;
   /** A directory of its own. */
   readonly scratchDir: string;
 }
 
-/** An operator and what it runs on. */
+/** A task that is ready to run. */
 export interface PreparedTask {
-  readonly operator: Operator;
-  readonly context: TaskContext;
-  readonly output: ClosableOutput;
+  readonly signal: AbortSignal;
+  /** Runs the operator. Once the attempt is aborted, inputs and output throw. */
+  run(): Promise<void>;
+  /** Writes what is left of the output; after `run`. */
+  finish(): Promise<FinishedOutput>;
+  /** Ends what still runs of the task; however it ended, and at least once. */
+  close(): Promise<void>;
 }
 
 /** Where the attempt's output goes: an object of its own, or an upload of its part that only Finish completes. */
@@ -78,34 +87,105 @@ export function writerOf(
   return new ObjectWriter(objects, { bucket: outputPrefix.bucket, key }, { leaveUpload: true, metadata });
 }
 
-/** Loads the operator, checks its options, opens inputs and output. Throws what `check` and `loadCode` throw. */
+/** Loads the operator, checks its options, opens inputs and output. Throws what these throw, and leaves nothing open. */
 export async function prepareTask(host: TaskHost, attempt: TaskAttempt): Promise<PreparedTask> {
-  const { plan, scratchDir, meter, signal } = attempt;
-  const { description } = plan;
-  const operatorDir = await directory(scratchDir, 'operator');
-  const operator = await operatorOf(host, description, await directory(scratchDir, 'code'));
-  operator.check(description.options);
+  const { plan, scratchDir } = attempt;
   const gate = new ReadGate(readsAtOnce);
   const inputs: TaskInput[] = [];
   for (const [index, input] of plan.inputs.entries()) {
     inputs.push(openInput(host, attempt, input, gate, await directory(scratchDir, `input-${String(index)}`)));
   }
-  const output = openOutput(host, attempt, operator, await directory(scratchDir, 'sort'));
+  const task: OpenTask = {
+    inputs,
+    environment: environmentFor(host.environment, plan.description),
+    operatorDir: await directory(scratchDir, 'operator'),
+    sortDir: await directory(scratchDir, 'sort'),
+  };
+  const { code } = plan.description;
+  if (code === undefined) return prepareOperator(host, attempt, task);
+  return prepareUserCode(host, attempt, { ...task, code, codeDir: await directory(scratchDir, 'code') });
+}
+
+/** What operators and user code alike are given. */
+interface OpenTask {
+  readonly inputs: readonly TaskInput[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly operatorDir: string;
+  readonly sortDir: string;
+}
+
+/** A built-in operator runs in this process. */
+function prepareOperator(
+  host: TaskHost,
+  attempt: TaskAttempt,
+  { inputs, environment, operatorDir, sortDir }: OpenTask,
+): PreparedTask {
+  const { plan, attemptId, meter, signal } = attempt;
+  const { name, operator: operatorName, partitions, options } = plan.description;
+  invariant(operatorName !== undefined, 'a stage has an operator or code', { stage: name });
+  const operator = host.operators[operatorName];
+  operator.check(options);
+  const output = openOutput(host, attempt, operator, sortDir);
   const context: TaskContext = {
-    stage: description.name,
-    task: attemptParts(attempt.attemptId).task,
-    partitions: description.partitions,
-    options: description.options,
+    stage: name,
+    task: attemptParts(attemptId).task,
+    partitions,
+    options,
     inputs,
     output: guarded(output, signal),
     scratchDir: operatorDir,
-    environment: environmentFor(host.environment, description),
+    environment,
     signal,
-    count: (name, by) => {
-      meter.count(name, by);
+    count: (counter, by) => {
+      meter.count(counter, by);
     },
   };
-  return { operator, context, output };
+  return {
+    signal,
+    run: () => operator.run(context),
+    finish: () => output.finish(),
+    close: () => Promise.resolve(),
+  };
+}
+
+/** User code runs in a process of its own, which ends with the attempt. */
+async function prepareUserCode(
+  host: TaskHost,
+  { plan, attemptId, writer, meter, signal, log }: TaskAttempt,
+  open: OpenTask & { readonly code: CodeRef; readonly codeDir: string },
+): Promise<PreparedTask> {
+  const { jobId, name: stage, partitions, options, output } = plan.description;
+  const { task } = attemptParts(attemptId);
+  const { inputs, environment, operatorDir, sortDir, code, codeDir } = open;
+  const user = await UserTask.open(host.userCode, {
+    code,
+    codeDir,
+    cwd: operatorDir,
+    env: { ...environment, TMPDIR: operatorDir, OUTRIDER_STAGE: stage, OUTRIDER_TASK: String(task) },
+    onLine: (stream, text) => {
+      log.info('user-output', { jobId, attemptId, stream, text });
+    },
+    start: {
+      stage,
+      task,
+      partitions,
+      options,
+      output,
+      sortMemoryBytes: host.sortMemoryBytes,
+      operatorDir,
+      sortDir,
+    },
+    inputs,
+    sink: writer,
+    meter,
+    signal,
+  });
+  return {
+    signal,
+    run: () => user.run(),
+    finish: () => user.finish(),
+    close: () => user.close(),
+  };
 }
 
 /** Checked again here, since a plan may be older than the deployment. */
@@ -122,18 +202,6 @@ async function directory(parent: string, name: string): Promise<string> {
   const path = join(parent, name);
   await mkdir(path);
   return path;
-}
-
-async function operatorOf(
-  host: TaskHost,
-  description: StageDescription,
-  scratchDir: string,
-): Promise<Operator> {
-  if (description.code !== undefined) return host.loadCode(description.code, scratchDir);
-  invariant(description.operator !== undefined, 'a stage has an operator or code', {
-    stage: description.name,
-  });
-  return host.operators[description.operator];
 }
 
 function openInput(
@@ -192,8 +260,8 @@ function openOutput(
  * Runs the operator to its end. When the attempt is aborted it throws the reason, after the operator stopped or its
  * time of grace is over; from then on its inputs and output throw.
  */
-export async function runOperator(clock: Clock, { operator, context }: PreparedTask): Promise<void> {
-  const { signal } = context;
+export async function runOperator(clock: Clock, task: PreparedTask): Promise<void> {
+  const { signal } = task;
   const aborted = new Promise<'aborted'>((resolve) => {
     if (signal.aborted) resolve('aborted');
     signal.addEventListener(
@@ -204,7 +272,7 @@ export async function runOperator(clock: Clock, { operator, context }: PreparedT
       { once: true },
     );
   });
-  const work = operator.run(context);
+  const work = task.run();
   if ((await Promise.race([work, aborted])) === 'aborted') {
     const stopped = new AbortController();
     const settled = work.catch(() => undefined);

@@ -13,6 +13,9 @@ const newlineBytes = Buffer.from('\n');
 const tabBytes = Buffer.from('\t');
 const noValue = Buffer.alloc(0);
 
+/** Where bytes of an output go: what an `ObjectWriter` does, as far as outputs need it. */
+export type ByteSink = Pick<ObjectWriter, 'sizeBytes' | 'append' | 'takeChecksum' | 'finish'>;
+
 /** What a task's output came to. */
 export interface FinishedOutput {
   readonly written: WrittenObject;
@@ -29,12 +32,12 @@ export interface ClosableOutput extends TaskOutput {
 
 /** Writes frames partition by partition into one object, and keeps each partition's length and CRC-32. */
 export class PartitionedObject implements FrameSink {
-  readonly #writer: ObjectWriter;
+  readonly #writer: ByteSink;
   readonly #partitions: number;
   readonly #lengths: number[] = [];
   readonly #crcs: number[] = [];
 
-  constructor(writer: ObjectWriter, partitions: number) {
+  constructor(writer: ByteSink, partitions: number) {
     this.#writer = writer;
     this.#partitions = partitions;
   }
@@ -109,7 +112,7 @@ export class SortedOutput implements ClosableOutput {
   readonly #meter: AttemptMeter;
   readonly #lines: LineSplitter;
 
-  constructor(sort: ExternalSort, writer: ObjectWriter, partitions: number, meter: AttemptMeter) {
+  constructor(sort: ExternalSort, writer: ByteSink, partitions: number, meter: AttemptMeter) {
     this.#sort = sort;
     this.#object = new PartitionedObject(writer, partitions);
     this.#partitions = partitions;
@@ -147,7 +150,7 @@ export class UnsortedOutput implements ClosableOutput {
   readonly #lines: LineSplitter;
   #frame: Buffer = Buffer.allocUnsafe(4096);
 
-  constructor(writer: ObjectWriter, partitions: number, meter: AttemptMeter) {
+  constructor(writer: ByteSink, partitions: number, meter: AttemptMeter) {
     invariant(partitions === 1, 'unsorted output has one partition', { partitions });
     this.#object = new PartitionedObject(writer, 1);
     this.#meter = meter;
@@ -176,12 +179,12 @@ export class UnsortedOutput implements ClosableOutput {
 
 /** Text of the final stage. */
 export class FinalOutput implements ClosableOutput {
-  readonly #writer: ObjectWriter;
+  readonly #writer: ByteSink;
   readonly #meter: AttemptMeter;
   /** Whether the last byte written was not the end of a line, which then counts at the end. */
   #isLineOpen = false;
 
-  constructor(writer: ObjectWriter, meter: AttemptMeter) {
+  constructor(writer: ByteSink, meter: AttemptMeter) {
     this.#writer = writer;
     this.#meter = meter;
   }

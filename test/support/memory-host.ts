@@ -24,7 +24,7 @@ import { operators } from '../../src/operators/registry.ts';
 import type { LaunchRequest } from '../../src/ports/launcher.ts';
 import { runAttempt } from '../../src/worker/run-attempt.ts';
 import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
-import { loadCode } from '../../src/worker/user-code.ts';
+import { userCodeEntry } from './user-code-entry.ts';
 
 const noLog = { info: (): void => undefined, warn: (): void => undefined };
 
@@ -99,7 +99,7 @@ export class MemoryHost {
       place: { node: 'node', zone: 'zone' },
       scratchRoot,
       sortMemoryBytes,
-      loadCode: (ref: { s3: string; sha256: string }, dir: string) => loadCode(objects, ref, dir),
+      userCode: { objects, program: { entryPath: userCodeEntry } },
     };
     const launch = ({ payload }: LaunchRequest) => {
       deliveries.push(this.deliver(() => runAttempt(worker, payload), payload));

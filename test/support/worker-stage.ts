@@ -21,6 +21,7 @@ import { epochMs } from '../../src/contracts/units.ts';
 import { operatorNames } from '../../src/contracts/job-spec.ts';
 import type { Operator, OperatorRegistry, TaskContext } from '../../src/worker/operator.ts';
 import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
+import { userCodeEntry } from './user-code-entry.ts';
 import { runAttempt } from '../../src/worker/run-attempt.ts';
 import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
 
@@ -47,6 +48,9 @@ export interface StageOfTest {
   }[];
   readonly name?: string;
   readonly credentials?: boolean;
+  /** User code in the place of `run`. */
+  readonly code?: StageDescription['code'];
+  readonly options?: StageDescription['options'];
 }
 
 /** Stores, a clock and a worker around one stage at a time. */
@@ -71,8 +75,8 @@ export class WorkerOfTest {
     const description: StageDescription = {
       jobId,
       name,
-      operator: 'grep',
-      options: {},
+      ...(stage.code === undefined ? { operator: 'grep' } : { code: stage.code }),
+      options: stage.options ?? {},
       ...(stage.credentials === undefined ? {} : { credentials: stage.credentials }),
       worker: { kind: 'lambda', size: 'medium' },
       inputs: inputs.map(({ planned }) => planned),
@@ -119,7 +123,7 @@ export class WorkerOfTest {
       place: { node: 'node-1', zone: 'zone-a' },
       scratchRoot: this.scratchRoot,
       sortMemoryBytes: 4_096,
-      loadCode: () => Promise.reject(new Error('no code in this test')),
+      userCode: { objects: this.objects, program: { entryPath: userCodeEntry } },
       ...extra,
     };
   }

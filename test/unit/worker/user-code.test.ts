@@ -1,44 +1,215 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
-import { loadCode } from '../../../src/worker/user-code.ts';
-import { inTempDir } from '../../support/worker-fixtures.ts';
+import { SystemClock } from '../../../src/adapters/node/system-clock.ts';
+import { attemptIdOf } from '../../../src/contracts/ids.ts';
+import type { Failure } from '../../../src/contracts/records.ts';
+import { fetchBundle } from '../../../src/worker/user-code/bundle.ts';
+import { expectNoProcessWith } from '../../support/processes.ts';
+import { putSource } from '../../support/worker-fixtures.ts';
+import { type StageOfTest, WorkerOfTest } from '../../support/worker-stage.ts';
 
 const s3 = 's3://code/job.mjs';
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-async function load(source: string | undefined, sha256?: string): Promise<unknown> {
+async function fetch(source: string | undefined, sha256?: string): Promise<Uint8Array> {
   const objects = new MemoryObjectStore();
   if (source !== undefined) await objects.write({ bucket: 'code', key: 'job.mjs' }, Buffer.from(source));
-  return inTempDir((dir) => loadCode(objects, { s3, sha256: sha256 ?? digestOf(source ?? '') }, dir));
+  return fetchBundle(objects, { s3, sha256: sha256 ?? digestOf(source ?? '') });
 }
 
-describe('loadCode', () => {
-  it('gives the operator that a bundle exports by default', async () => {
-    const operator = await load('export default { check() {}, async run() {} };');
-    expect(operator).toMatchObject({
-      check: expect.any(Function) as unknown,
-      run: expect.any(Function) as unknown,
-    });
-  });
-
-  it('imports a bundle once per store and digest', async () => {
+describe('fetchBundle', () => {
+  it('reads a bundle once per store and digest', async () => {
     const objects = new MemoryObjectStore();
-    const source = 'export default { check() {}, async run() {} };';
+    const source = 'export default {};';
     await objects.write({ bucket: 'code', key: 'job.mjs' }, Buffer.from(source));
     const ref = { s3, sha256: digestOf(source) };
-    const first = await inTempDir((dir) => loadCode(objects, ref, dir));
+    const first = await fetchBundle(objects, ref);
     await objects.remove('code', ['job.mjs']);
-    expect(await inTempDir((dir) => loadCode(objects, ref, dir))).toBe(first);
+    expect(await fetchBundle(objects, ref)).toBe(first);
+    expect(Buffer.from(first).toString()).toBe(source);
   });
 
   it.each([
-    ['export default 1;', undefined, /its default export must be an operator/],
-    ['export const run = () => 1;', undefined, /its default export must be an operator/],
     ['export default {};', '0'.repeat(64), /its SHA-256 is [0-9a-f]{64}, the job says 0{64}/],
     [undefined, undefined, /there is no such object/],
-    ['throw new Error("at import");', undefined, /at import/],
   ])('refuses %j', async (source, sha256, message) => {
-    await expect(load(source, sha256)).rejects.toThrow(message);
+    await expect(fetch(source, sha256)).rejects.toThrow(message);
+  });
+});
+
+/** A worker whose bucket holds a bundle, and the stage that runs it over `text`. */
+async function userStage(
+  source: string,
+  { text = 'x\n', ...more }: Partial<StageOfTest> & { readonly text?: string | Buffer } = {},
+): Promise<{ worker: WorkerOfTest; stage: StageOfTest }> {
+  const worker = new WorkerOfTest();
+  await worker.objects.write({ bucket: 'code', key: 'job.mjs' }, Buffer.from(source));
+  const segment = await putSource(worker.objects, { bucket: 'input', key: 'text' }, Buffer.from(text));
+  const stage: StageOfTest = {
+    run: () => Promise.reject(new Error('user code runs elsewhere')),
+    code: { s3, sha256: digestOf(source) },
+    inputs: [
+      { planned: { kind: 'source', format: 'text', header: true, onBadRecord: 'fail' }, segments: [segment] },
+    ],
+    ...more,
+  };
+  return { worker, stage };
+}
+
+const operator = (run: string): string => `export default { check() {}, async run(context) { ${run} } };`;
+
+/** How an attempt of user code failed. */
+async function failureOf(source: string): Promise<Failure | undefined> {
+  const { worker, stage } = await userStage(source);
+  expect(await worker.run(stage)).toBe('failed');
+  expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+  return (await worker.attempt(attemptIdOf('work', 0, 0)))?.failure;
+}
+
+describe('user code that fails', () => {
+  it.each([
+    ['export default 1;', 'bad-input', /its default export must be an operator/],
+    ['export const run = () => 1;', 'bad-input', /its default export must be an operator/],
+    ['throw new Error("at import");', 'user-code', /^at import$/],
+    ['export default {', 'user-code', /SyntaxError/],
+    ['export default { check() { throw new Error("bad options"); }, run() {} };', 'user-code', /bad options/],
+    [operator('throw new TypeError("at run");'), 'user-code', /^TypeError: at run$/],
+    [operator('process.exit(3);'), 'user-code', /ended with code 3 before its task was done/],
+    [operator('process.exit(0);'), 'user-code', /ended with code 0 before its task was done/],
+    [operator('process.abort();'), 'user-code', /was ended by SIGABRT/],
+    [operator('process.kill(process.pid, "SIGSEGV"); await new Promise(() => {});'), 'user-code', /SIGSEGV/],
+    [
+      operator('setTimeout(() => { throw new Error("later"); }); await new Promise(() => {});'),
+      'user-code',
+      /later/,
+    ],
+    [operator('Promise.reject(new Error("unseen")); await new Promise(() => {});'), 'user-code', /unseen/],
+    [operator('context.count("lines");'), 'user-code', /must be a finite number/],
+    [
+      operator('(await import("node:fs")).writeSync(3, "garbage of any kind");'),
+      'user-code',
+      /file descriptor 3/,
+    ],
+    [operator('JSON.stringify = Buffer.from = () => { throw 1; };'), 'user-code', /SIGABRT/],
+    [operator('throw Object.assign(new Error("x".repeat(1e6)), { name: "Odd" });'), 'user-code', /^Odd: xxx/],
+    [operator('throw null;'), 'user-code', /null was thrown, which is no error/],
+  ])('%j has the cause %s', async (source, cause, message) => {
+    const failure = await failureOf(source);
+    expect(failure?.cause).toBe(cause);
+    expect(failure?.message).toMatch(message);
+  });
+
+  it('says so where it ran out of memory', async () => {
+    const { worker, stage } = await userStage(
+      operator('const all = []; for (;;) all.push(new Array(1e5).fill(0.5));'),
+    );
+    const program = { ...worker.deps(stage).userCode.program, heapMb: 32 };
+    expect(await worker.run(stage, 0, { userCode: { objects: worker.objects, program } })).toBe('failed');
+    expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure?.cause).toBe('out-of-memory');
+  });
+
+  it('fails with what reading an input threw, whatever it makes of that', async () => {
+    const { worker, stage } = await userStage(
+      operator(
+        'for (const i of context.inputs) for await (const b of i.blocks()) await context.output.write(b.bytes);',
+      ),
+    );
+    await worker.objects.remove('input', ['text']);
+    expect(await worker.run(stage)).toBe('failed');
+    expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure?.cause).not.toBe('user-code');
+  });
+});
+
+describe.runIf(process.platform === 'linux')('the process of user code', () => {
+  it.each([
+    ['ends well', '', 'done'],
+    ['fails', 'throw new Error("no");', 'failed'],
+    ['leaves its process', 'process.exit(0);', 'failed'],
+  ])('leaves nothing running where it %s', async (_, end, outcome) => {
+    const mark = `87${String(process.pid)}${String(end.length)}.25`;
+    const { worker, stage } = await userStage(
+      operator(`
+        setInterval(() => {}, 1); (await import('node:net')).createServer().listen(0);
+        (await import('node:child_process')).spawn('sleep', ['${mark}'], { detached: true, stdio: 'ignore' });
+        await context.output.write(Buffer.from('text\\n'));
+        ${end}`),
+    );
+    expect(await worker.run(stage)).toBe(outcome);
+    await expectNoProcessWith(mark);
+    await expectNoProcessWith(worker.scratchRoot);
+  });
+
+  it('is killed where it loops and does not hear that it is cancelled', async () => {
+    const stop = new AbortController();
+    const { worker, stage } = await userStage(
+      operator(`await context.output.write(Buffer.from('x\\n')); console.log('looping'); for (;;);`),
+    );
+    const logged = Promise.withResolvers<undefined>();
+    const log = {
+      info: (event: string): void => {
+        if (event === 'user-output') logged.resolve(undefined);
+      },
+      warn: (): void => undefined,
+    };
+    const attempt = worker.run(stage, 0, { log, stopSignal: stop.signal, clock: new SystemClock() });
+    await logged.promise;
+    stop.abort();
+    expect(await attempt).toBe('cancelled');
+    await expectNoProcessWith(worker.scratchRoot);
+    expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+  });
+
+  it('sees no variable and no file of the worker, and works in the attempt’s directory', async () => {
+    const { worker, stage } = await userStage(
+      operator(`
+        const { readdirSync, readlinkSync } = await import('node:fs');
+        const files = readdirSync('/proc/self/fd').flatMap((fd) => { try { return [readlinkSync('/proc/self/fd/' + fd)]; } catch { return []; } });
+        const names = Object.keys(process.env).sort();
+        console.log(JSON.stringify({ names, files, cwd: process.cwd(), dir: context.scratchDir, tmp: process.env.TMPDIR }));`),
+    );
+    const texts: string[] = [];
+    const log = {
+      info: (event: string, facts: Readonly<Record<string, unknown>> = {}): void => {
+        if (event === 'user-output') texts.push(String(facts['text']));
+      },
+      warn: (): void => undefined,
+    };
+    const environment = { plain: { PATH: '/bin' } };
+    expect(await worker.run(stage, 0, { log, environment })).toBe('done');
+    const seen = JSON.parse(texts[0] ?? '') as Record<string, string | string[]>;
+    expect(seen['names']).toEqual([
+      'OUTRIDER_PROCESS_MARK',
+      'OUTRIDER_STAGE',
+      'OUTRIDER_TASK',
+      'PATH',
+      'TMPDIR',
+    ]);
+    expect(seen['cwd']).toBe(seen['dir']);
+    expect(seen['tmp']).toBe(seen['dir']);
+    // Sockets, pipes and what Node and /dev/null are: no file.
+    const files = (seen['files'] as string[]).filter(
+      (file) => file.startsWith('/') && !file.startsWith('/proc/'),
+    );
+    expect(new Set(files)).toEqual(new Set(['/dev/null']));
+  });
+
+  it('prints into the log, a bounded number of lines of bounded length', async () => {
+    const { worker, stage } = await userStage(
+      operator(`
+        for (let i = 0; i < 5000; i++) console.log('line ' + i); console.error('x'.repeat(1e6));
+        await new Promise((resolve) => process.stdout.write('', resolve));`),
+    );
+    const texts: string[] = [];
+    const log = {
+      info: (event: string, facts: Readonly<Record<string, unknown>> = {}): void => {
+        if (event === 'user-output') texts.push(String(facts['text']));
+      },
+      warn: (): void => undefined,
+    };
+    expect(await worker.run(stage, 0, { log })).toBe('done');
+    expect(texts.length).toBeLessThanOrEqual(1_000);
+    expect(texts.at(-1)).toMatch(/^… and more than 1000 lines, which are dropped$/);
+    expect(Math.max(...texts.map((text) => text.length))).toBeLessThanOrEqual(4_096);
   });
 });

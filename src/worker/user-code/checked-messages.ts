@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { limits } from '../../contracts/limits.ts';
+import { failureCauses } from '../../contracts/records.ts';
+import {
+  type DoneMessage,
+  type FailedMessage,
+  type HelloMessage,
+  parsedBody,
+  ProtocolError,
+  protocolVersion,
+} from './protocol.ts';
+
+/*
+ * What a process of user code says, checked: user code may have changed anything there. Only the worker checks; the
+ * process would start later for it, and has nobody but its worker to hear.
+ */
+
+const helloSchema = z.object({ version: z.literal(protocolVersion) });
+const failedSchema = z.object({
+  cause: z.enum(failureCauses),
+  message: z.string().max(2 * limits.failureChars),
+  stream: z.int().optional(),
+});
+const doneSchema = z.object({
+  recordsOut: z.int().nonnegative(),
+  peakMemoryBytes: z.number().nonnegative(),
+  counters: z.array(z.tuple([z.string(), z.number()])),
+});
+
+function checked<T>(schema: z.ZodType<T>, body: Buffer): T {
+  const parsed = schema.safeParse(parsedBody(body));
+  if (!parsed.success) throw new ProtocolError('a message that makes no sense', { cause: parsed.error });
+  return parsed.data;
+}
+
+/** Each throws `ProtocolError` where the message is not what it should be. */
+export const helloOf = (body: Buffer): HelloMessage => checked(helloSchema, body);
+export const failedOf = (body: Buffer): FailedMessage => checked(failedSchema, body);
+export const doneOf = (body: Buffer): DoneMessage => checked(doneSchema, body);

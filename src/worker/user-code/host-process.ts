@@ -1,0 +1,125 @@
+import { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import { invariant } from '../../contracts/errors.ts';
+import type { ProgramEnd } from '../processes/process-group.ts';
+import { ProcessGroup } from '../processes/process-group.ts';
+import { Channel } from './channel.ts';
+import { channelNumber, mostBytesFromHost } from './protocol.ts';
+
+/** How hosts are started. */
+export interface HostProgram {
+  /** The module that runs a host. */
+  readonly entryPath: string;
+  /** Bound of V8's heap in it; V8's own where it is left out. */
+  readonly heapMb?: number;
+}
+
+/** What one host is started for. */
+export interface HostOptions {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Takes each line that user code prints; no more than a bounded number of them. */
+  readonly onLine: (stream: 'stdout' | 'stderr', text: string) => void;
+}
+
+/** What is kept of standard error, to tell why a process died. */
+const tailBytes = 8 * 1024;
+const longestLine = 4 * 1024;
+const mostLines = 1_000;
+const ranOutOfMemory = /heap out of memory|allocation failed|ENOMEM/i;
+
+/** A process for user code, leader of a group of its own; what it prints goes to `onLine`. */
+export class HostProcess {
+  readonly channel: Channel;
+  readonly #group: ProcessGroup;
+  #tail = Buffer.alloc(0);
+  #isEnded = false;
+  #ending: Promise<void> | undefined;
+
+  constructor({ entryPath, heapMb }: HostProgram, { cwd, env, onLine }: HostOptions) {
+    const flags = [
+      '--max-semi-space-size=4',
+      ...(heapMb === undefined ? [] : [`--max-old-space-size=${heapMb}`]),
+    ];
+    this.#group = new ProcessGroup(process.execPath, [...flags, entryPath], {
+      cwd,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    });
+    const { stdout, stderr, stdio } = this.#group.child;
+    const socket = stdio[channelNumber];
+    invariant(socket instanceof Socket && stdout !== null && stderr !== null, 'a host has its pipes');
+    this.channel = new Channel(socket, mostBytesFromHost);
+    const printed = { lines: 0 };
+    printLines(stdout, printed, (text) => {
+      onLine('stdout', text);
+    });
+    printLines(stderr, printed, (text) => {
+      onLine('stderr', text);
+    });
+    stderr.on('data', (chunk: Buffer) => {
+      this.#tail = Buffer.concat([this.#tail, chunk]).subarray(-tailBytes);
+    });
+  }
+
+  /** Whether `end` was called: how the process ended tells nothing then. */
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** How the process ended, once it has. Rejects where it could not be started. */
+  async ended(): Promise<ProgramEnd & { readonly ranOutOfMemory: boolean; readonly lastWords: string }> {
+    const end = await this.#group.exited;
+    const { stderr } = this.#group.child;
+    // What it wrote last is in the pipe, which nobody can hold open for long.
+    if (stderr?.closed === false) await Promise.race([closed(stderr), this.#group.endStrays()]);
+    const text = this.#tail.toString();
+    const lastWords = text.trim().split('\n').slice(-3).join(' | ');
+    return { ...end, ranOutOfMemory: ranOutOfMemory.test(text), lastWords };
+  }
+
+  /** Kills the process and all that it has started; resolves when they are gone. May be called again. */
+  end(): Promise<void> {
+    this.#isEnded = true;
+    const { stdout, stderr } = this.#group.child;
+    this.#ending ??= this.#group.end().then(() => {
+      this.channel.close();
+      stdout?.destroy();
+      stderr?.destroy();
+    });
+    return this.#ending;
+  }
+}
+
+const closed = (pipe: Readable): Promise<void> =>
+  new Promise((resolve) => {
+    pipe.once('close', () => {
+      resolve();
+    });
+  });
+
+/** Cuts what comes into lines, long ones at a limit; beyond the number of lines that an attempt may print it only reads. */
+function printLines(pipe: Readable, printed: { lines: number }, onLine: (text: string) => void): void {
+  const decoder = new StringDecoder('utf8');
+  let rest = '';
+  const print = (line: string): void => {
+    printed.lines++;
+    if (printed.lines < mostLines) onLine(line);
+    else if (printed.lines === mostLines)
+      onLine(`… and more than ${String(mostLines)} lines, which are dropped`);
+  };
+  pipe.on('data', (chunk: Buffer) => {
+    if (printed.lines > mostLines) return;
+    const lines = (rest + decoder.write(chunk)).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) print(line.slice(0, longestLine));
+    if (rest.length <= longestLine) return;
+    print(rest.slice(0, longestLine));
+    rest = '';
+  });
+  pipe.on('end', () => {
+    if (rest !== '') print(rest);
+  });
+  pipe.on('error', () => undefined);
+}

@@ -1,0 +1,182 @@
+import { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { epochMs } from '../../contracts/units.ts';
+import type { Clock } from '../../ports/clock.ts';
+import { AttemptMeter } from '../attempt-meter.ts';
+import { failureOf } from '../failure-of.ts';
+import { BadInputError, CancelledError } from '../operator.ts';
+import type { Combine, Operator, TaskContext } from '../operator.ts';
+import { guarded } from '../task-output.ts';
+import { Channel } from './channel.ts';
+import { HostInputs } from './host-inputs.ts';
+import { hostOutput } from './host-output.ts';
+import {
+  channelNumber,
+  FromHost,
+  jsonBody,
+  mostBytesToHost,
+  parsedBody,
+  protocolVersion,
+  type StartMessage,
+  ToHost,
+} from './protocol.ts';
+
+const hostClock: Clock = {
+  now: () => epochMs(Date.now()),
+  sleep: (length, signal) =>
+    delay(length, undefined, signal === undefined ? {} : { signal }).catch(() => undefined),
+};
+
+const die = process.abort.bind(process);
+
+/** The task of this process, once it is there. */
+interface Loaded {
+  readonly start: StartMessage;
+  readonly operator: Operator;
+  readonly combine: Combine | undefined;
+  readonly inputs: HostInputs;
+  readonly meter: AttemptMeter;
+}
+
+/**
+ * The process that runs the user code of one attempt, seen from within. It has no credentials and no other connection
+ * than to its worker, serves one task, and is killed then, with all that user code has left behind or changed.
+ */
+class Host {
+  readonly #channel: Channel;
+  readonly #abort = new AbortController();
+  #loaded: Loaded | undefined;
+  #hasFailed = false;
+
+  constructor(channel: Channel) {
+    this.#channel = channel;
+  }
+
+  /** Serves until the worker is gone. */
+  async serve(): Promise<void> {
+    this.#channel.send(FromHost.hello, jsonBody({ version: protocolVersion }));
+    for await (const message of this.#channel.messages()) {
+      switch (message.type) {
+        case ToHost.start:
+          void this.#guard(() => this.#load(parsedBody(message.body) as StartMessage));
+          break;
+        case ToHost.run:
+          void this.#guard(() => this.#run());
+          break;
+        case ToHost.cancel:
+          this.#abort.abort(new CancelledError('the attempt was told to cancel'));
+          break;
+        default:
+          this.#loaded?.inputs.take(message);
+      }
+    }
+  }
+
+  /** Tells what `work` throws. Without `catch`, which is looked up where user code can change it. */
+  async #guard(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  async #load(start: StartMessage): Promise<void> {
+    const operator = await importOperator(start);
+    operator.check(start.options);
+    const combine = start.output === 'sorted' ? operator.combiner?.(start.options) : undefined;
+    const meter = new AttemptMeter(hostClock, this.#abort.signal, () => 0);
+    this.#loaded = {
+      start,
+      operator,
+      combine,
+      meter,
+      inputs: new HostInputs(this.#channel, start.inputs, meter),
+    };
+    this.#channel.send(FromHost.ready);
+  }
+
+  async #run(): Promise<void> {
+    const loaded = this.#loaded;
+    if (loaded === undefined) throw new Error('asked to run before it was ready');
+    const { start, operator, combine, inputs, meter } = loaded;
+    const { signal } = this.#abort;
+    const output = hostOutput(this.#channel, start, meter, { combine, signal });
+    const { stage, task, partitions, options } = start;
+    const context: TaskContext = {
+      stage,
+      task,
+      partitions,
+      options,
+      inputs: inputs.inputs,
+      output: guarded(output, signal),
+      scratchDir: start.operatorDir,
+      environment: { ...process.env } as Record<string, string>,
+      signal,
+      count: (name, by) => {
+        meter.count(name, by);
+      },
+    };
+    await operator.run(context);
+    signal.throwIfAborted();
+    await output.finish();
+    if (this.#hasFailed) return;
+    const done = {
+      recordsOut: meter.recordsOut,
+      peakMemoryBytes: process.resourceUsage().maxRSS * 1024,
+      counters: Object.entries(meter.counters()),
+    };
+    this.#channel.send(FromHost.done, jsonBody(done));
+  }
+
+  /** Tells the worker what was thrown, whoever threw it and wherever; once. */
+  readonly fail = (error: unknown): void => {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    try {
+      const stream = this.#loaded?.inputs.streamOf(error);
+      const failed = { ...failureOf(error, 'operator'), ...(stream === undefined ? {} : { stream }) };
+      this.#channel.send(FromHost.failed, jsonBody(failed));
+    } catch {
+      // User code has changed so much that nothing can be told any more: its end tells the worker enough.
+      die();
+    }
+  };
+}
+
+async function importOperator({ codePath, codeName }: StartMessage): Promise<Operator> {
+  const loaded: unknown = await import(pathToFileURL(codePath).href);
+  const operator =
+    typeof loaded === 'object' && loaded !== null && 'default' in loaded ? loaded.default : undefined;
+  if (isOperator(operator)) return operator;
+  throw new BadInputError(
+    `code ${codeName}: its default export must be an operator: { check(options), run(context) }`,
+  );
+}
+
+function isOperator(value: unknown): value is Operator {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'check' in value &&
+    typeof value.check === 'function' &&
+    'run' in value &&
+    typeof value.run === 'function' &&
+    (!('combiner' in value) || value.combiner === undefined || typeof value.combiner === 'function')
+  );
+}
+
+/** Runs the process; resolves when the worker is gone. Throws where it was not started by a worker. */
+export async function runHost(): Promise<void> {
+  const socket = new Socket({ fd: channelNumber, readable: true, writable: true });
+  const host = new Host(new Channel(socket, mostBytesToHost));
+  process.on('uncaughtException', host.fail);
+  process.on('unhandledRejection', host.fail);
+  try {
+    await host.serve();
+  } catch (error) {
+    host.fail(error);
+  }
+  die();
+}

@@ -1,0 +1,233 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Failure } from '../../contracts/records.ts';
+import type { ObjectStore } from '../../ports/object-store.ts';
+import type { AttemptMeter } from '../attempt-meter.ts';
+import { failureWith, ReportedFailure } from '../failure-of.ts';
+import type { TaskInput } from '../operator.ts';
+import type { ByteSink, FinishedOutput } from '../task-output.ts';
+import { type CodeRef, fetchBundle } from './bundle.ts';
+import type { Message } from './channel.ts';
+import { doneOf, failedOf, helloOf } from './checked-messages.ts';
+import { HostProcess, type HostOptions, type HostProgram } from './host-process.ts';
+import {
+  decodePull,
+  FromHost,
+  jsonBody,
+  numberOf,
+  ProtocolError,
+  type StartMessage,
+  type FailedMessage,
+  ToHost,
+} from './protocol.ts';
+import { ReceivedOutput } from './received-output.ts';
+import { ServedInputs } from './served-inputs.ts';
+
+/** What a worker needs to run user code. */
+export interface UserCodeHost {
+  readonly objects: ObjectStore;
+  readonly program: HostProgram;
+}
+
+/** One task of user code. */
+export interface UserTaskOptions extends HostOptions {
+  readonly code: CodeRef;
+  /** An empty directory for the bundle. */
+  readonly codeDir: string;
+  readonly start: Omit<StartMessage, 'codePath' | 'codeName' | 'inputs'>;
+  readonly inputs: readonly TaskInput[];
+  readonly sink: ByteSink;
+  readonly meter: AttemptMeter;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A task of user code in a process of its own, which serves nothing else: it has no credentials, and whatever it
+ * changes, starts or leaves running ends with it. `close` has to be called at the end, however that comes.
+ */
+export class UserTask {
+  readonly #host: HostProcess;
+  readonly #messages: AsyncGenerator<Message>;
+  readonly #inputs: ServedInputs;
+  readonly #output: ReceivedOutput;
+  readonly #meter: AttemptMeter;
+  readonly #signal: AbortSignal;
+  /** What serving an input threw that the process is to blame for. */
+  #fault: unknown;
+
+  private constructor(host: HostProcess, options: UserTaskOptions) {
+    this.#host = host;
+    this.#messages = host.channel.messages();
+    this.#inputs = new ServedInputs(host.channel, options.inputs);
+    this.#output = new ReceivedOutput(options.sink, options.meter, options.start);
+    this.#meter = options.meter;
+    this.#signal = options.signal;
+  }
+
+  /**
+   * Starts the process, has it load the bundle and check the options. Throws `BadInputError` where there is no such
+   * bundle or no operator in it, `ReportedFailure` for what the user's code throws, and leaves no process then.
+   */
+  static async open({ objects, program }: UserCodeHost, options: UserTaskOptions): Promise<UserTask> {
+    options.signal.throwIfAborted();
+    // The process takes about as long to start as the bundle to come.
+    const task = new UserTask(new HostProcess(program, options), options);
+    const kill = (): void => void task.#host.end();
+    options.signal.addEventListener('abort', kill, { once: true });
+    try {
+      await task.#load(await fetchBundle(objects, options.code), options);
+      return task;
+    } catch (error) {
+      await task.close();
+      options.signal.throwIfAborted();
+      throw error;
+    } finally {
+      options.signal.removeEventListener('abort', kill);
+    }
+  }
+
+  async #load(source: Uint8Array, { code, codeDir, start, inputs }: UserTaskOptions): Promise<void> {
+    const codePath = join(codeDir, `code-${code.sha256}.mjs`);
+    await writeFile(codePath, source);
+    helloOf((await this.#next(FromHost.hello)).body);
+    const described = inputs.map(({ kind, format, stage }) => ({
+      kind,
+      format,
+      ...(stage === undefined ? {} : { stage }),
+    }));
+    const message: StartMessage = { ...start, codePath, codeName: code.s3, inputs: described };
+    this.#host.channel.send(ToHost.start, jsonBody(message));
+    await this.#next(FromHost.ready);
+  }
+
+  /** The next message, which must be of this type. */
+  async #next(type: number): Promise<Message> {
+    try {
+      const next = await this.#messages.next();
+      if (next.done === true) throw await this.#death();
+      if (next.value.type === FromHost.failed) throw this.#failed(failedOf(next.value.body));
+      if (next.value.type !== type) throw new ProtocolError('an answer to another question');
+      return next.value;
+    } catch (error) {
+      throw reported(error);
+    }
+  }
+
+  /** Runs the task to its end. Throws what reading and writing throw, and `ReportedFailure` for the user's code. */
+  async run(): Promise<void> {
+    const { channel } = this.#host;
+    const cancel = (): void => {
+      channel.send(ToHost.cancel);
+    };
+    this.#signal.addEventListener('abort', cancel, { once: true });
+    channel.send(ToHost.run);
+    try {
+      while (!(await this.#step()));
+    } catch (error) {
+      throw reported(this.#fault ?? error);
+    } finally {
+      this.#signal.removeEventListener('abort', cancel);
+    }
+  }
+
+  /** Takes one message; whether it was the last. */
+  async #step(): Promise<boolean> {
+    const next = await this.#messages.next();
+    if (this.#fault !== undefined) throw reported(this.#fault);
+    if (next.done === true) throw await this.#death();
+    const { type, body } = next.value;
+    switch (type) {
+      case FromHost.pull: {
+        const pull = decodePull(body);
+        this.#note(pull);
+        void this.#inputs.serve(pull).catch(this.#stop);
+        return false;
+      }
+      case FromHost.close:
+        void this.#inputs.close(numberOf(body));
+        return false;
+      case FromHost.bytes:
+        if (!this.#signal.aborted) await this.#output.bytes(body);
+        return false;
+      case FromHost.cut:
+        if (!this.#signal.aborted) this.#output.cut();
+        return false;
+      case FromHost.done:
+        this.#finish(body);
+        return true;
+      case FromHost.failed:
+        throw this.#failed(failedOf(body));
+      default:
+        throw new ProtocolError('a message of no known type');
+    }
+  }
+
+  readonly #stop = (error: unknown): void => {
+    this.#fault ??= error;
+    void this.#host.end();
+  };
+
+  #note({
+    recordsOut,
+    peakMemoryBytes,
+  }: {
+    readonly recordsOut: number;
+    readonly peakMemoryBytes: number;
+  }): void {
+    this.#meter.recordsOut = recordsOut;
+    this.#meter.hostPeakMemoryBytes = peakMemoryBytes;
+  }
+
+  #finish(body: Buffer): void {
+    const done = doneOf(body);
+    this.#note(done);
+    for (const [name, total] of done.counters) this.#meter.count(name, total);
+  }
+
+  /** What the process threw; where it was thrown here first, that very error. */
+  #failed({ cause, message, stream }: FailedMessage): unknown {
+    return this.#inputs.errorOf(stream) ?? new ReportedFailure({ cause, message });
+  }
+
+  async #death(): Promise<Error> {
+    const { code, signal, ranOutOfMemory, lastWords } = await this.#host.ended();
+    const said = lastWords === '' ? '' : `: ${lastWords}`;
+    if (ranOutOfMemory)
+      return failure('out-of-memory', `the process of the user code ran out of memory${said}`);
+    if (signal === 'SIGKILL' && !this.#host.isEnded) {
+      return failure(
+        'out-of-memory',
+        'the process of the user code was killed, as machines do that lack memory',
+      );
+    }
+    const how = code === null ? `was ended by ${String(signal)}` : `ended with code ${String(code)}`;
+    return failure('user-code', `the process of the user code ${how} before its task was done${said}`);
+  }
+
+  /** The rest of the output; after `run`. */
+  async finish(): Promise<FinishedOutput> {
+    try {
+      return await this.#output.finish();
+    } catch (error) {
+      throw reported(error);
+    }
+  }
+
+  /** Ends the process, with whatever it has started. May be called again. */
+  async close(): Promise<void> {
+    await this.#host.end();
+    await this.#inputs.closeAll();
+  }
+}
+
+const failure = (cause: Failure['cause'], message: string): ReportedFailure =>
+  new ReportedFailure(failureWith(cause, message));
+
+/** A broken protocol is the user code's doing: nothing else speaks on its side. */
+function reported(error: unknown): unknown {
+  if (!(error instanceof ProtocolError)) return error;
+  return failure(
+    'user-code',
+    `the process of the user code sent ${error.message}: it must leave alone file descriptor 3 and the built-in objects`,
+  );
+}
