@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Socket } from 'node:net';
+import { withoutInherited } from './inherited-files.ts';
 
 /**
  * Reads "+ GROUP MARK" and "- GROUP MARK" lines; when they end, since the worker is gone, it kills the groups that
@@ -56,14 +57,14 @@ export function startReaper(): void {
     cwd: '/',
     env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin' },
     detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
+    stdio: withoutInherited(['pipe', 'ignore', 'ignore']),
   });
   reaper = child;
   const forget = (): void => {
     if (reaper === child) reaper = undefined;
   };
   child.once('error', forget).once('exit', forget);
-  child.stdin.on('error', () => undefined);
+  child.stdin?.on('error', () => undefined);
   child.unref();
   if (child.stdin instanceof Socket) child.stdin.unref();
   for (const [group, mark] of guarded) tell(`+ ${String(group)} ${mark}`);
