@@ -1,4 +1,10 @@
-import { ConflictError, InvalidInputError, JobFailedError, NotFoundError } from '../contracts/errors.ts';
+import {
+  AccessDeniedError,
+  ConflictError,
+  InvalidInputError,
+  JobFailedError,
+  NotFoundError,
+} from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { isSource, type SourceInput } from '../contracts/job-spec.ts';
 import { type ObjectRef, parseUri, planKey, stageKey, uriOf } from '../contracts/keys.ts';
@@ -49,6 +55,8 @@ async function objectsOf(objects: ObjectStore, uri: string, field: string): Prom
 /** A listing fails where the bucket itself is not there: the user's mistake, and theirs to find by the field. */
 function blame(field: string, uri: string): (cause: unknown) => never {
   return (cause) => {
+    if (cause instanceof AccessDeniedError)
+      throw new AccessDeniedError(`${field}: ${cause.message}`, { ...cause.details, field }, { cause });
     if (!(cause instanceof NotFoundError)) throw cause;
     throw new InvalidInputError(`${field}: there is no bucket for ${uri}`, { field }, { cause });
   };

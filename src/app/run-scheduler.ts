@@ -1,5 +1,6 @@
 import { decisionsOf } from '../contracts/decision-log.ts';
 import {
+  AccessDeniedError,
   BrokenInvariantError,
   JobFailedError,
   LeaseHeldError,
@@ -108,8 +109,9 @@ async function perform(
 ): Promise<void> {
   const outcomes = await performDecisions(deps, session, decisions, now);
   // The last first: an attempt can be withdrawn only while none of its task is numbered after it.
-  for (const { attemptId, outcome, message } of outcomes.toReversed()) {
+  for (const { attemptId, outcome, message, denied } of outcomes.toReversed()) {
     if (outcome === 'accepted') continue;
+    if (denied === true) throw new AccessDeniedError(message ?? 'access denied', { attemptId });
     if (outcome === 'refused')
       throw new JobFailedError(`attempt ${attemptId} cannot be launched: ${message ?? 'refused'}`);
     deps.log.warn('throttled', { jobId: session.jobId, attemptId, message });
@@ -313,7 +315,12 @@ async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<
   for (let ticks = 0; ticks < maxTicks; ticks++) {
     const { outcome, decisions } = await runTick(deps, session);
     if (outcome.kind === 'finish') return 'finish';
-    if (outcome.kind === 'fail') throw new JobFailedError(outcome.message, { jobId: session.jobId });
+    if (outcome.kind === 'fail') {
+      const details = { jobId: session.jobId };
+      throw outcome.cause === 'access-denied'
+        ? new AccessDeniedError(outcome.message, details)
+        : new JobFailedError(outcome.message, details);
+    }
     if (decisions.some(({ kind }) => kind === 'open-stage')) continue; // Its tasks are owed at once.
     if (later(deps.clock.now(), deps.config.tickMs) >= session.residency.until) return 'continue';
     await deps.clock.sleep(deps.config.tickMs);

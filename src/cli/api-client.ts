@@ -8,7 +8,13 @@ import type {
   SubmitRequest,
   SubmitResponse,
 } from '../contracts/api.ts';
-import { ConflictError, InvalidInputError, NotFoundError } from '../contracts/errors.ts';
+import {
+  AccessDeniedError,
+  ConflictError,
+  ErrorName,
+  InvalidInputError,
+  NotFoundError,
+} from '../contracts/errors.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import { ServiceUnavailableError } from './failures.ts';
 
@@ -180,6 +186,8 @@ const queryText = (query: Readonly<Record<string, string>>): string =>
 function refusal(apiUrl: string, status: number, answer: unknown): Error {
   const { error, message, field } = errorFields(answer);
   const text = message ?? `${apiUrl} answered with HTTP status ${String(status)}`;
+  // The deployment lacks a right: asked again, it would lack it still.
+  if (error === ErrorName.AccessDenied) return new AccessDeniedError(text, { status });
   if (status === 429 || status >= 500) {
     return new ServiceUnavailableError(`${apiUrl} cannot serve now: ${text}`, { status });
   }

@@ -1,3 +1,5 @@
+import { oneLine } from '../report/format.ts';
+import type { ListResponse } from '../contracts/api.ts';
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { renderJob, renderJobs } from '../report/job-table.ts';
@@ -61,7 +63,8 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
     .option('--limit <n>', 'how many at most', '20')
     .action(async (_options: unknown, self: Command) => {
       const { options, client } = await open(self, console);
-      const jobs = await listJobs(client, parseWhole('--limit', options.limit, 1, mostJobs));
+      const { jobs, unreadable } = await listJobs(client, parseWhole('--limit', options.limit, 1, mostJobs));
+      for (const { jobId, message } of unreadable) console.err(`${jobId} is left out: ${oneLine(message)}\n`);
       if (options.json) writeJson(console, { jobs });
       else if (jobs.length === 0) console.out('no jobs\n');
       else writeLines(console.out, renderJobs(jobs, console.outStyle));
@@ -79,19 +82,21 @@ function writeJob(job: Awaited<ReturnType<ApiClient['job']>>, options: Options, 
   else writeLines(console.out, renderJob(job, job.output, console.outStyle));
 }
 
-/** Pages until there are enough, or no more. */
+/** Pages until there are enough, or no more; jobs whose records cannot be read are told apart. */
 async function listJobs(
   client: ApiClient,
   limit: number,
-): Promise<Awaited<ReturnType<ApiClient['list']>>['jobs']> {
+): Promise<Required<Pick<ListResponse, 'jobs' | 'unreadable'>>> {
   const jobs: Awaited<ReturnType<ApiClient['job']>>[] = [];
+  const unreadable: NonNullable<ListResponse['unreadable']>[number][] = [];
   let cursor: string | undefined;
   for (let page = 0; page <= mostJobs && jobs.length < limit; page++) {
     const wanted = Math.min(pageJobs, limit - jobs.length);
     const answer = await client.list({ limit: wanted, ...(cursor === undefined ? {} : { cursor }) });
     jobs.push(...answer.jobs);
+    unreadable.push(...(answer.unreadable ?? []));
     if (answer.cursor === undefined) break;
     cursor = answer.cursor;
   }
-  return jobs.slice(0, limit);
+  return { jobs: jobs.slice(0, limit), unreadable };
 }

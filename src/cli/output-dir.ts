@@ -1,3 +1,4 @@
+import { UnreadableRecordError } from '../contracts/errors.ts';
 import { constants, createWriteStream, existsSync } from 'node:fs';
 import { access, chmod, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -73,6 +74,10 @@ export async function downloadOutput(
 ): Promise<readonly string[]> {
   const prefix = parseUri(job.output);
   if (prefix === undefined) throw new Error(`the job's output ${job.output} is no s3:// address`);
+  if (job.unreadable?.includes('parts') === true)
+    throw new UnreadableRecordError(
+      `which parts job ${job.jobId} wrote cannot be read: look under ${job.output}`,
+    );
   const made = await makeDirectories(directory);
   const paths = job.parts.map(({ key }) => join(directory, nameOf(key)));
   const success = join(directory, successName);

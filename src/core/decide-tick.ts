@@ -126,8 +126,8 @@ function stagesToOpen(state: JobState): Decision[] {
 /** Why the job cannot end well, or undefined while it can. */
 function fatalMessage(state: JobState, config: TickConfig): string | undefined {
   if (state.fatal !== undefined) {
-    const { stage, task, failure } = state.fatal;
-    return `stage ${stage}, task ${task}: ${failure.message}`;
+    const { stage, task, failure, alike } = state.fatal;
+    return `stage ${stage}, task ${task}${alike === true ? ' failed alike twice' : ''}: ${failure.message}`;
   }
   for (const stage of state.stages) {
     for (const task of stage.retryable) {
@@ -231,7 +231,14 @@ export function decideTick(
 ): TickDecision {
   if (budget.cancelRequested) return failing(state, 'job-cancelled', 'cancelled on request');
   const fatal = fatalMessage(state, config);
-  if (fatal !== undefined) return failing(state, 'job-failed', fatal);
+  if (fatal !== undefined) {
+    // Whoever ends the job tells people of a missing right as what it is.
+    const cause = state.fatal?.failure.cause;
+    const failed = failing(state, 'job-failed', fatal);
+    return cause !== 'access-denied'
+      ? failed
+      : { ...failed, outcome: { kind: 'fail', message: fatal, cause } };
+  }
   const answers = budget.clones ?? [];
   const policy = policySetOf(config.policy);
   const owed = owedDecisions(state, now, config, budget).slice(0, config.decisionsPerTick);

@@ -14,6 +14,8 @@ export interface LaunchRequest {
 export interface LaunchOutcome {
   readonly attemptId: AttemptId;
   readonly outcome: 'accepted' | 'throttled' | 'refused';
+  /** Present where it is refused for want of a right, which the message names. */
+  readonly denied?: true;
   readonly message?: string;
 }
 

@@ -1,4 +1,4 @@
-import { type AttemptId, taskOf } from '../contracts/ids.ts';
+import { attemptParts, type AttemptId, taskOf } from '../contracts/ids.ts';
 import type { Failure, Fetched, Phase, Progress, TaskResult } from '../contracts/records.ts';
 import { type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
@@ -225,7 +225,10 @@ export class SimWorker implements NodeLoad {
   }
 
   private async fail(): Promise<void> {
-    await this.end('failed', { cause: 'user-code', message: 'it failed by the scenario' });
+    // Drawn anew for each execution: no two fail alike, as two of a task that cannot succeed would.
+    const { attempt } = attemptParts(this.assignment.attemptId);
+    const message = `it failed by the scenario, as execution ${attempt}`;
+    await this.end('failed', { cause: 'user-code', message });
     this.leave('failed');
   }
 

@@ -19,6 +19,7 @@ const causeOfName: ReadonlyMap<string, FailureCause> = new Map<string, FailureCa
   ['BadInput', 'bad-input'],
   [ErrorName.InvalidInput, 'bad-input'],
   [ErrorName.StoreUnavailable, 'storage'],
+  [ErrorName.AccessDenied, 'access-denied'],
   [ErrorName.NotFound, 'storage'],
   [ErrorName.Conflict, 'storage'],
   [ErrorName.BrokenInvariant, 'internal'],

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attemptParts, taskOf } from '../contracts/ids.ts';
+import { AccessDeniedError } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { AttemptState, Failure, FinalPart, TaskResult } from '../contracts/records.ts';
@@ -171,7 +172,14 @@ async function commit(run: Run, finished: FinishedOutput, writer: ObjectWriter):
   const result = resultOf(run, finished);
   // Nobody reads what a final stage leaves, so a second copy of it would be an upload that nobody ends.
   const keep = payload.keepOutput === true && result.final === undefined ? 'replica' : undefined;
-  const outcome = await persistently(run, 'commit-failed', () => deps.attempts.commit(space, result, keep));
+  let denial: unknown;
+  const outcome = await persistently(
+    run,
+    'commit-failed',
+    () => deps.attempts.commit(space, result, keep),
+    (error) => (denial = error),
+  );
+  if (denial !== undefined) return { outcome: 'failed', failure: failureOf(denial, 'runtime') };
   if (outcome === undefined) {
     // Perhaps it was recorded all the same: then the data is the task's output and must stay.
     const message = 'the result could not be recorded';
@@ -231,11 +239,12 @@ async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> 
   });
 }
 
-/** Tries a write that may be repeated several times; undefined where it never went through. */
+/** Tries a write that may be repeated several times, but for want of a right; undefined where it never went through. */
 async function persistently<T>(
   { deps, payload }: Run,
   event: string,
   write: () => Promise<T>,
+  onDenied: (error: unknown) => void = () => undefined,
 ): Promise<T | undefined> {
   const { jobId, attemptId } = payload;
   for (let tries = 0; tries < recordTries; tries++) {
@@ -244,6 +253,10 @@ async function persistently<T>(
       return await write();
     } catch (error) {
       deps.log.warn(event, { jobId, attemptId, task: attemptParts(attemptId).task, error: String(error) });
+      if (error instanceof AccessDeniedError) {
+        onDenied(error);
+        return undefined; // The next try would be denied alike.
+      }
     }
   }
   return undefined;

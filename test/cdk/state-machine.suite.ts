@@ -122,7 +122,15 @@ describe('the state machine', () => {
     const retried = Object.values(machine.States).flatMap(({ Retry = [] }) =>
       Retry.flatMap((rule) => rule.ErrorEquals),
     );
-    for (const error of ['BrokenInvariant', 'JobFailed', 'InvalidInput', 'States.ALL', 'States.TaskFailed']) {
+    for (const error of [
+      'AccessDenied',
+      'BrokenInvariant',
+      'InvalidInput',
+      'JobFailed',
+      'States.ALL',
+      'States.TaskFailed',
+      'UnreadableRecord',
+    ]) {
       expect(retried).not.toContain(error);
     }
   });

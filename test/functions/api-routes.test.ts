@@ -1,6 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { answer, type ApiRequest } from '../../functions/api/routes.ts';
-import { InvalidInputError, StoreUnavailableError } from '../../src/contracts/errors.ts';
+import {
+  AccessDeniedError,
+  InvalidInputError,
+  StoreUnavailableError,
+  UnreadableRecordError,
+} from '../../src/contracts/errors.ts';
 import type { JobRecord } from '../../src/contracts/records.ts';
 import { ScriptedSystem } from '../support/scripted-job.ts';
 
@@ -127,6 +132,39 @@ describe('the API', () => {
     expect(await ask('PUT', '/jobs/{id}/deadline', { id, json: { deadline: '8d' } })).toMatchObject({
       status: 400,
     });
+  });
+
+  it.each([
+    [new AccessDeniedError('access denied: dynamodb:GetItem on table jobs'), 502, 'AccessDenied'],
+    [new UnreadableRecordError('the record JOB#x/META of a job cannot be read'), 409, 'UnreadableRecord'],
+  ])('answers %s by what it is', async (error, status, name) => {
+    const load = (): Promise<never> => Promise.reject(error);
+    const jobs = Object.assign(Object.create(system.jobs) as object, { load });
+    for (const [httpMethod, resource] of [
+      ['GET', '/jobs/{id}'],
+      ['GET', '/jobs/{id}/attempts'],
+      ['POST', '/jobs/{id}/cancel'],
+    ] as const) {
+      const { statusCode, body } = await answer(systemWith({ jobs }), {
+        httpMethod,
+        resource,
+        pathParameters: { id: 'words-0123456789ab' },
+        queryStringParameters: null,
+        body: null,
+        isBase64Encoded: false,
+      });
+      expect(statusCode).toBe(status);
+      expect(JSON.parse(body)).toMatchObject({
+        error: name,
+        message: expect.stringContaining(error.message) as unknown,
+      });
+    }
+  });
+
+  it('knows no route by a name that objects have inherited', async () => {
+    for (const resource of ['constructor', '__proto__', 'toString'])
+      expect((await ask('GET', resource)).status).toBe(404);
+    expect((await ask('', '')).status).toBe(404);
   });
 
   it('answers 503 while a store is away, and 500 without a word of what broke for anything else', async () => {

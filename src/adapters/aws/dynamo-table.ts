@@ -9,7 +9,8 @@ import {
 import { TableSchema } from '../../contracts/settings.ts';
 import { backoff } from './backoff.ts';
 import { faultOf, translateDynamoFault } from './faults.ts';
-import { StoreUnavailableError } from '../../contracts/errors.ts';
+import { type AccessDeniedError, StoreUnavailableError } from '../../contracts/errors.ts';
+import { denialOf } from './denials.ts';
 
 /** An item as the document client gives it. */
 export type Item = Readonly<Record<string, unknown>>;
@@ -44,6 +45,14 @@ export interface RangeQuery {
   readonly isConsistent: boolean;
 }
 
+/** What each operation is called in policies. */
+const actionOf = new Map([
+  ['read', 'dynamodb:GetItem'],
+  ['write', 'dynamodb:PutItem'],
+  ['update', 'dynamodb:UpdateItem'],
+  ['query', 'dynamodb:Query'],
+  ['batch read', 'dynamodb:BatchGetItem'],
+]);
 const PAGE_LIMIT = 100_000;
 const BATCH_KEYS = 100;
 const BATCH_ATTEMPTS = 8;
@@ -175,7 +184,7 @@ export class DynamoTable {
       return await send();
     } catch (cause) {
       if (faultOf(cause).name === 'ConditionalCheckFailedException') return 'refused';
-      throw translateDynamoFault(cause, operation, { ...key });
+      throw this.denial(cause, operation) ?? translateDynamoFault(cause, operation, { ...key });
     }
   }
 
@@ -183,8 +192,13 @@ export class DynamoTable {
     try {
       return await send();
     } catch (cause) {
-      throw translateDynamoFault(cause, operation, { ...details });
+      throw this.denial(cause, operation) ?? translateDynamoFault(cause, operation, { ...details });
     }
+  }
+
+  private denial(cause: unknown, operation: string): AccessDeniedError | undefined {
+    const action = actionOf.get(operation) ?? 'dynamodb:*';
+    return denialOf(cause, { action, resource: `table ${this.tableName}` });
   }
 }
 

@@ -36,7 +36,7 @@ export function isPassing({ name, status }: Fault): boolean {
 
 /**
  * The one translation of DynamoDB's errors: too large an item is the caller's, a malformed request is our bug,
- * and everything else (also a table or a right that is missing) may be mended, so it is a passing fault.
+ * and everything else (also a table that is missing) may be mended, so it is a passing fault.
  */
 export function translateDynamoFault(
   cause: unknown,

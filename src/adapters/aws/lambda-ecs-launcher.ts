@@ -3,9 +3,11 @@ import { type ECSClient, RunTaskCommand, StopTaskCommand, type TaskOverride } fr
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import { fargateSizes, type WorkerSize } from '../../contracts/job-spec.ts';
 import { jobNameOf } from '../../contracts/ids.ts';
+import type { AccessDeniedError } from '../../contracts/errors.ts';
 import type { AttemptPayload } from '../../contracts/payloads.ts';
 import { Setting } from '../../contracts/settings.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../../ports/launcher.ts';
+import { denialOf } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 
@@ -92,6 +94,9 @@ export class LambdaEcsLauncher implements Launcher {
       // find more of them. The first launch stands; had it come to nothing, the attempt is lost for want of a claim.
       if (request.kind === 'fargate' && fault.name === 'ConflictException')
         return { attemptId, outcome: 'accepted' };
+      const denial = this.denialOf(request, cause);
+      if (denial !== undefined)
+        return { attemptId, outcome: 'refused', denied: true, message: denial.message };
       // A function that is being created or updated is in conflict for some seconds.
       const isLater = isPassing(fault) || fault.name === 'ResourceConflictException';
       return {
@@ -100,6 +105,17 @@ export class LambdaEcsLauncher implements Launcher {
         message: `${fault.name}: ${fault.message}`,
       };
     }
+  }
+
+  private denialOf(request: LaunchRequest, cause: unknown): AccessDeniedError | undefined {
+    const asked =
+      request.kind === 'lambda'
+        ? {
+            action: 'lambda:InvokeFunction',
+            resource: `function ${this.places.workerFunctions[request.size] ?? request.size}`,
+          }
+        : { action: 'ecs:RunTask', resource: `task definition ${this.places.taskDefinition}` };
+    return denialOf(cause, asked);
   }
 
   private async invoke({ payload, size }: LaunchRequest): Promise<Failed | undefined> {

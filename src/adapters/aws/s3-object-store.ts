@@ -21,6 +21,7 @@ import type {
   UploadedPart,
 } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
+import { denialOf, isDenialCode, missingOrDenied } from './denials.ts';
 import { faultOf } from './faults.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 import { readObject } from './s3-read.ts';
@@ -199,6 +200,11 @@ export class S3ObjectStore implements ObjectStore {
       const answer = await this.call('remove', { bucket, key: rest[0] ?? '' }, () =>
         this.client.send(command),
       );
+      const refused = (answer.Errors ?? []).find(({ Code: code }) => isDenialCode(code ?? ''));
+      if (refused !== undefined) {
+        const { Key: key = '', Code: name = '', Message: message = '' } = refused;
+        throw translate('remove', { bucket, key }, Object.assign(new Error(message), { name }));
+      }
       rest = (answer.Errors ?? []).flatMap(({ Key: key, Code: code }) =>
         key === undefined || code === 'NoSuchKey' ? [] : [key],
       );
@@ -248,7 +254,26 @@ const decoderOf = (encoding: string | undefined): ((text: string) => string) =>
 
 const callersFaults = new Set(['EntityTooSmall', 'InvalidPart', 'InvalidPartOrder', 'KeyTooLongError']);
 
+/** What each operation is called in policies. A listing is asked of the bucket. */
+const actionOf = new Map([
+  ['list', 's3:ListBucket'],
+  ['list uploads', 's3:ListBucketMultipartUploads'],
+  ['head', 's3:GetObject'],
+  ['write', 's3:PutObject'],
+  ['begin upload', 's3:PutObject'],
+  ['upload part', 's3:PutObject'],
+  ['complete upload', 's3:PutObject'],
+  ['abort upload', 's3:AbortMultipartUpload'],
+  ['remove', 's3:DeleteObject'],
+]);
+
 function translate(operation: string, ref: ObjectRef, cause: unknown): Error {
+  const denial = denialOf(cause, {
+    action: actionOf.get(operation) ?? 's3:*',
+    resource: uriOf(ref),
+    ...(operation === 'head' ? { hint: missingOrDenied } : {}),
+  });
+  if (denial !== undefined) return denial;
   const { name, status } = faultOf(cause);
   const details = { uri: uriOf(ref), fault: name, status };
   if (status === 404)

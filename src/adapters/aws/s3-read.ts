@@ -4,6 +4,7 @@ import { ConflictError, NotFoundError, StoreUnavailableError } from '../../contr
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import type { ByteRange } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
+import { denialOf, missingOrDenied } from './denials.ts';
 import { faultOf } from './faults.ts';
 
 /** Broken streams in a row without a byte between them. */
@@ -127,7 +128,8 @@ async function open(
     if (status === 416) return undefined;
     if (status === 404) throw new NotFoundError('no such object', details, { cause });
     if (status === 412) throw new ConflictError('the object has changed', details, { cause });
-    throw new StoreUnavailableError('reading an object failed', details, { cause });
+    const asked = { action: 's3:GetObject', resource: uriOf(ref), hint: missingOrDenied };
+    throw denialOf(cause, asked) ?? new StoreUnavailableError('reading an object failed', details, { cause });
   }
 }
 

@@ -4,10 +4,11 @@ import {
   StartExecutionCommand,
   StopExecutionCommand,
 } from '@aws-sdk/client-sfn';
-import { StoreUnavailableError } from '../../contracts/errors.ts';
+import { type AccessDeniedError, StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { endingOf } from '../../contracts/payloads.ts';
 import type { Coordinator, ExecutionState } from '../../ports/coordinator.ts';
+import { denialOf } from './denials.ts';
 import { faultOf } from './faults.ts';
 
 const LONGEST_CAUSE_CHARS = 1_000;
@@ -95,7 +96,18 @@ function statusOf(status: string): ExecutionState {
   }
 }
 
-const unavailable = (operation: string, jobId: JobId, cause: unknown): StoreUnavailableError =>
+const actionOf = new Map([
+  ['start', 'states:StartExecution'],
+  ['stop', 'states:StopExecution'],
+  ['describe', 'states:DescribeExecution'],
+]);
+
+const unavailable = (
+  operation: string,
+  jobId: JobId,
+  cause: unknown,
+): AccessDeniedError | StoreUnavailableError =>
+  denialOf(cause, { action: actionOf.get(operation) ?? 'states:*', resource: `execution ${jobId}` }) ??
   new StoreUnavailableError(
     `${operation} of an execution failed`,
     { jobId, fault: faultOf(cause).name },

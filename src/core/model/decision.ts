@@ -75,4 +75,5 @@ export interface Refusal {
 export type TickOutcome =
   | { readonly kind: 'continue' }
   | { readonly kind: 'finish' }
-  | { readonly kind: 'fail'; readonly message: string };
+  /** `cause`: present where it fails for want of a right. */
+  | { readonly kind: 'fail'; readonly message: string; readonly cause?: 'access-denied' };

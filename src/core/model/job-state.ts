@@ -9,6 +9,7 @@ import type {
 } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { LaunchReason } from './decision.ts';
+import { hasFailedAlike } from './failed-alike.ts';
 import {
   createStageStatistics,
   keepReport,
@@ -221,7 +222,16 @@ function countFailure(task: TaskView, { reason }: AttemptView): void {
 
 const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
 const isFatal = (failure: Failure): boolean =>
-  failure.cause === 'bad-record' || failure.cause === 'bad-input';
+  failure.cause === 'bad-record' || failure.cause === 'bad-input' || failure.cause === 'access-denied';
+
+/** Whether a failed attempt of a task without a result ends the job: no retry can mend it, or it failed so before. */
+function judge(state: JobState, task: TaskView, attempt: AttemptView): void {
+  const { failure } = attempt;
+  if (failure === undefined || task.result !== undefined) return;
+  const place = { stage: stageAt(state, task.stage).shape.name, task: task.index, failure };
+  if (isFatal(failure)) state.fatal ??= place;
+  else if (hasFailedAlike(task, attempt, state.nodes)) state.fatal ??= { ...place, alike: true };
+}
 
 /** Takes over what the store says of an attempt. Older news and repeated news have no effect. */
 export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochMs): void {
@@ -250,13 +260,7 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
   measure(state, task, { attempt, before, now });
   if ((record.state === 'failed' || record.state === 'lost') && before !== 'failed' && before !== 'lost') {
     countFailure(task, attempt);
-  }
-  if (record.failure !== undefined && isFatal(record.failure) && task.result === undefined) {
-    state.fatal ??= {
-      stage: stageAt(state, task.stage).shape.name,
-      task: task.index,
-      failure: record.failure,
-    };
+    judge(state, task, attempt);
   }
   settle(state, task, attempt);
 }
@@ -345,6 +349,7 @@ export function loseAttempt(state: JobState, id: AttemptId, now: EpochMs): void 
   blameRecord(attempt);
   const task = taskOfAttempt(state, id);
   countFailure(task, attempt);
+  judge(state, task, attempt);
   settle(state, task, attempt);
 }
 

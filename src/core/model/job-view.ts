@@ -164,7 +164,13 @@ export interface JobState {
   /** Tasks that got a result since the last tick: their other attempts are to be cancelled. */
   readonly justDone: TaskView[];
   /** The first failure that no retry can mend. */
-  fatal?: { readonly stage: string; readonly task: number; readonly failure: Failure };
+  fatal?: {
+    readonly stage: string;
+    readonly task: number;
+    readonly failure: Failure;
+    /** Whether two attempts of the task have failed of it. */
+    readonly alike?: true;
+  };
   /** When the last task was committed. */
   doneAt?: EpochMs;
 }

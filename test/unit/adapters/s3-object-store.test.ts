@@ -13,7 +13,12 @@ import {
 import { mockClient } from 'aws-sdk-client-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
-import { InvalidInputError, NotFoundError, StoreUnavailableError } from '../../../src/contracts/errors.ts';
+import {
+  AccessDeniedError,
+  InvalidInputError,
+  NotFoundError,
+  StoreUnavailableError,
+} from '../../../src/contracts/errors.ts';
 import { collect } from '../../contract/ports/builders.ts';
 
 const mock = mockClient(S3Client);
@@ -88,7 +93,9 @@ describe('errors of S3', () => {
   it.each([
     [fault('NoSuchUpload', 404), NotFoundError],
     [fault('SlowDown', 503), StoreUnavailableError],
-    [fault('AccessDenied', 403), StoreUnavailableError],
+    [fault('AccessDenied', 403), AccessDeniedError],
+    [fault('ExpiredToken', 400), StoreUnavailableError],
+    [fault('RequestTimeTooSkewed', 403), StoreUnavailableError],
     [fault('EntityTooSmall', 400), InvalidInputError],
     [new Error('socket hang up'), StoreUnavailableError],
   ])('translates %s once and keeps it as the cause', async (cause, kind) => {
@@ -149,7 +156,16 @@ describe('pages and batches of S3', () => {
   });
 
   it('gives up on objects that cannot be removed', async () => {
-    mock.on(DeleteObjectsCommand).resolves({ Errors: [{ Key: 'k', Code: 'AccessDenied' }] });
+    mock.on(DeleteObjectsCommand).resolves({ Errors: [{ Key: 'k', Code: 'InternalError' }] });
     await expect(store.remove('books', ['k'])).rejects.toBeInstanceOf(StoreUnavailableError);
+  });
+
+  it('asks once to remove what it may not', async () => {
+    const refused = { Key: 'k', Code: 'AccessDenied', Message: 'Access Denied' };
+    mock.on(DeleteObjectsCommand).resolves({ Errors: [refused] });
+    await expect(store.remove('books', ['k'])).rejects.toThrow(
+      'access denied: s3:DeleteObject on s3://books/k',
+    );
+    expect(mock.calls()).toHaveLength(1);
   });
 });

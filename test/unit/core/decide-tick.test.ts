@@ -102,7 +102,7 @@ describe('decideTick', () => {
     applyAttempt(state, attemptRecord('map/0/0', 'failed', 10, { failure: failure('user-code') }), at(10));
     const first = [10, 60, 110].flatMap((now) => launched(tick(now)).map((launch) => ({ launch, now })));
     expect(first.map(({ launch }) => launch)).toEqual(['map/0/1 retry']);
-    applyAttempt(state, attemptRecord('map/0/1', 'failed', 120, { failure: failure('user-code') }), at(120));
+    applyAttempt(state, attemptRecord('map/0/1', 'failed', 120, { failure: failure('storage') }), at(120));
     expect(launched(tick(320))).toEqual(['map/0/2 retry']);
   });
 
@@ -117,7 +117,9 @@ describe('decideTick', () => {
       applyAttempt(state, attemptRecord('map/2/0', 'running', now), at(now));
       applyAttempt(
         state,
-        attemptRecord(`map/0/${number}`, 'failed', now, { failure: failure('user-code', 'exit 3') }),
+        attemptRecord(`map/0/${number}`, 'failed', now, {
+          failure: failure('user-code', `exit ${number + 1}`),
+        }),
         at(now),
       );
       if (number < 2) tick(now + 400);

@@ -1,0 +1,136 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { FailureCause } from '../../../src/contracts/records.ts';
+import { failureCauses } from '../../../src/contracts/records.ts';
+import {
+  areAlike,
+  type FailedAttempt,
+  hasFailedAlike,
+  normalizedMessage,
+} from '../../../src/core/model/failed-alike.ts';
+import type { AttemptView } from '../../../src/core/model/job-view.ts';
+
+const of = (cause: FailureCause, message: string, node = 'a'): FailedAttempt => ({
+  failure: { cause, message },
+  node,
+});
+const has = (attempts: readonly FailedAttempt[], nodes: readonly string[]): boolean => {
+  const views = attempts as readonly AttemptView[];
+  const last = views.at(-1);
+  if (last === undefined) throw new Error('no attempt');
+  return hasFailedAlike({ attempts: [...views] }, last, new Map(nodes.map((node) => [node, {}])));
+};
+
+describe('failures of one task', () => {
+  it.each<[string, FailedAttempt, FailedAttempt, boolean]>([
+    [
+      'the same message',
+      of('user-code', 'x is not a function'),
+      of('user-code', 'x is not a function'),
+      true,
+    ],
+    ['another message', of('user-code', 'x'), of('user-code', 'y'), false],
+    ['another place', of('user-code', 'wrong sum at byte 7'), of('user-code', 'wrong sum at byte 9'), false],
+    ['another cause', of('user-code', 'x'), of('internal', 'x'), false],
+    [
+      'the attempt in a path',
+      of('user-code', 'no /tmp/attempt-aB3xY9/code'),
+      of('user-code', 'no /tmp/attempt-Zz0_Q1/code'.replace('_', '9')),
+      true,
+    ],
+    [
+      'the attempt in a key',
+      of('internal', 'bad jobs/j/data/map/3/0'),
+      of('internal', 'bad jobs/j/data/map/3/1'),
+      true,
+    ],
+    [
+      'an id',
+      of('user-code', 'request 0b8f1c9e-0000-4000-8000-aaaaaaaaaaaa'),
+      of('user-code', 'request 1b8f1c9e-0000-4000-8000-bbbbbbbbbbbb'),
+      true,
+    ],
+    [
+      'a time of day',
+      of('user-code', 'at 2026-01-02T03:04:05.678Z'),
+      of('user-code', 'at 2026-01-02T04:05:06Z'),
+      true,
+    ],
+    ['a fault of a store', of('storage', 'x'), of('storage', 'x'), false],
+    ['a time-out', of('timeout', 'x'), of('timeout', 'x'), false],
+    [
+      'no answer',
+      of('user-code', 'fetch failed: ECONNRESET'),
+      of('user-code', 'fetch failed: ECONNRESET'),
+      false,
+    ],
+    [
+      'a full disk',
+      of('internal', 'ENOSPC: no space left on device'),
+      of('internal', 'ENOSPC: no space left on device'),
+      false,
+    ],
+    ['memory', of('out-of-memory', 'RangeError: x'), of('out-of-memory', 'RangeError: x'), true],
+    ['no failure', { node: 'a' }, { node: 'b' }, false],
+  ])('with %s', (_, first, second, expected) => {
+    expect(areAlike(first, second)).toBe(expected);
+    expect(areAlike(second, first)).toBe(expected);
+  });
+
+  it('count as two in two environments, and on one node only where no other is known', () => {
+    const [onA, alsoOnA, onB] = [of('user-code', 'x'), of('user-code', 'x'), of('user-code', 'x', 'b')];
+    expect(has([onA], ['a'])).toBe(false);
+    expect(has([onA, onB], ['a', 'b'])).toBe(true);
+    expect(has([onA, alsoOnA], ['a', 'b'])).toBe(false);
+    expect(has([onA, alsoOnA], ['a'])).toBe(true);
+    expect(has([onA, alsoOnA, onB], ['a', 'b'])).toBe(true);
+    expect(has([onA, of('user-code', 'y', 'b')], ['a', 'b'])).toBe(false);
+  });
+});
+
+const arbFailed = fc.record({
+  failure: fc.record({
+    cause: fc.constantFrom(...failureCauses),
+    message: fc.oneof(fc.string(), fc.constantFrom('x', 'map/1/0', 'map/1/1')),
+  }),
+  node: fc.constantFrom('a', 'b', 'c'),
+});
+
+describe('the rule', () => {
+  it('is symmetric, and does not depend on which attempts came first', () => {
+    fc.assert(
+      fc.property(fc.array(arbFailed, { minLength: 1, maxLength: 6 }), (attempts) => {
+        const nodes = [...new Set(attempts.map(({ node }) => node))];
+        for (const a of attempts) for (const b of attempts) expect(areAlike(a, b)).toBe(areAlike(b, a));
+        const last = attempts.slice(-1);
+        const others = attempts.slice(0, -1);
+        expect(has([...others.toReversed(), ...last], nodes)).toBe(has([...others, ...last], nodes));
+      }),
+    );
+  });
+
+  it('never ends a task for faults that pass, nor for messages that differ', () => {
+    fc.assert(
+      fc.property(fc.array(arbFailed, { minLength: 1, maxLength: 6 }), (attempts) => {
+        const passing = attempts.map((each) => ({
+          ...each,
+          failure: { ...each.failure, cause: 'storage' as const },
+        }));
+        expect(has(passing, ['a', 'b', 'c'])).toBe(false);
+        const distinct = attempts.map((each, index) => ({
+          ...each,
+          failure: { ...each.failure, message: `line ${index}` },
+        }));
+        expect(has(distinct, ['a', 'b', 'c'])).toBe(false);
+      }),
+    );
+  });
+
+  it('normalizes once and for all', () => {
+    fc.assert(
+      fc.property(fc.string(), (message) => {
+        expect(normalizedMessage(normalizedMessage(message))).toBe(normalizedMessage(message));
+      }),
+    );
+  });
+});
