@@ -1,7 +1,7 @@
 import { submitRequestSchema } from '../contracts/api.ts';
 import { ConflictError, InvalidInputError, StoreUnavailableError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
-import { parseInput } from '../contracts/invalid.ts';
+import { parseInput, refuseProtoKeys } from '../contracts/invalid.ts';
 import { type JobSpec, type OperatorName, parseDurationText } from '../contracts/job-spec.ts';
 import { defaultOutputKey, uriOf } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
@@ -126,6 +126,7 @@ export async function submitJob(
   deps: SubmitDeps,
   request: unknown,
 ): Promise<{ jobId: JobId; started: boolean }> {
+  refuseProtoKeys(request);
   const { spec, clientToken } = parseInput(submitRequestSchema, request);
   checkSpec(spec, deps);
   const specText = JSON.stringify(spec);

@@ -73,23 +73,26 @@ export function systemCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-const systemReasons: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file or directory',
-  EACCES: 'permission denied',
-  EPERM: 'not permitted',
-  ENOTDIR: 'a part of its path is not a directory',
-  EISDIR: 'it is a directory',
-  EEXIST: 'a file is where a directory should be',
-  ELOOP: 'its symbolic links go round in a circle',
-  ENAMETOOLONG: 'its name is too long',
-  ENOSPC: 'the disk is full',
-  EROFS: 'the file system is read-only',
-  EMFILE: 'too many files are open',
-};
+const systemReasons: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ENOENT: 'there is no such file or directory',
+    EACCES: 'permission denied',
+    EPERM: 'not permitted',
+    ENOTDIR: 'a part of its path is not a directory',
+    EISDIR: 'it is a directory',
+    EEXIST: 'a file is where a directory should be',
+    ELOOP: 'its symbolic links go round in a circle',
+    ENAMETOOLONG: 'its name is too long',
+    ENOSPC: 'the disk is full',
+    EROFS: 'the file system is read-only',
+    EMFILE: 'too many files are open',
+  }),
+);
 
 /** Why the system refused, in words where we have them. */
 export function systemReason(error: unknown): string {
   const code = systemCode(error);
-  if (code !== undefined && systemReasons[code] !== undefined) return systemReasons[code];
+  const reason = code === undefined ? undefined : systemReasons.get(code);
+  if (reason !== undefined) return reason;
   return error instanceof Error ? error.message : String(error);
 }

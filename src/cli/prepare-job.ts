@@ -7,6 +7,7 @@ import { limits } from '../contracts/limits.ts';
 import { builtinJob, builtinJobNames, type BuiltinJobName } from '../operators/builtin-jobs.ts';
 import { operators } from '../operators/registry.ts';
 import { parseAggregates } from './aggregates.ts';
+import { ownValue } from '../lib/own.ts';
 import { badInput } from './failures.ts';
 import { jobOptionsSchema, optionOfField, type JobOptions } from './job-options.ts';
 import { findLocalFiles, type LocalFile } from './local-inputs.ts';
@@ -78,7 +79,7 @@ function checkBuiltin(input: JobSpecInput): void {
         /\boptions\.aggregates\.(\d+)\.as\b/,
         (_, index: string) => `--agg: the name of item ${String(Number(index) + 1)} (after " as ")`,
       )
-      .replace(/\boptions\.(\w+)/, (text, field: string) => optionOfField[field] ?? text);
+      .replace(/\boptions\.(\w+)/, (text, field: string) => ownValue(optionOfField, field) ?? text);
     throw new InvalidInputError(message, error.details, { cause: error });
   }
 }
@@ -269,7 +270,7 @@ function translated<T>(job: string, options: JobOptions, build: () => T): T {
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
     const { field } = error.details;
-    const option = typeof field === 'string' ? optionOfField[field] : undefined;
+    const option = typeof field === 'string' ? ownValue(optionOfField, field) : undefined;
     if (option === undefined || typeof field !== 'string') throw error;
     const message = error.message.includes(' takes no ')
       ? `${job} takes no ${option}: see "outrider run --help"`

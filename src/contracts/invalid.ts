@@ -43,6 +43,8 @@ function firstIssue(
 }
 
 const longestProblem = 300;
+/** Steps of a path that is told: what lies deeper is refused for its depth. */
+const deepestPath = 32;
 
 /** The first thing wrong with stored data, in a few words that name the field; cut where the data makes it long. */
 export function firstProblem(error: z.ZodError, root = ''): string {
@@ -56,6 +58,31 @@ export function invalidInput(error: z.ZodError, root = ''): InvalidInputError {
   const { path, message } = firstIssue(issue, []);
   const field = fieldPath(root === '' ? path : [root, ...path]);
   return new InvalidInputError(field === '' ? `input ${message}` : `${field} ${message}`, { field });
+}
+
+/**
+ * Throws `InvalidInputError` with its path where an object of the data has a key "__proto__": schemas leave it out
+ * without a word, so that what was asked for would not be what is done. Data from JSON.
+ */
+export function refuseProtoKeys(data: unknown): void {
+  const open: { readonly value: unknown; readonly path: readonly PropertyKey[] }[] = [
+    { value: data, path: [] },
+  ];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value, path } = next;
+    if (typeof value !== 'object' || value === null) continue;
+    if (Object.hasOwn(value, '__proto__')) {
+      const field = fieldPath([...path, '__proto__']);
+      throw new InvalidInputError(`${field} must have another name`, { field });
+    }
+    for (const [key, inner] of Object.entries(value) as [string, unknown][]) {
+      if (typeof inner === 'object')
+        open.push({
+          value: inner,
+          path: path.length < deepestPath ? [...path, Array.isArray(value) ? Number(key) : key] : path,
+        });
+    }
+  }
 }
 
 /** Parses data from outside; throws `InvalidInputError` with the path of the first wrong field. */

@@ -161,6 +161,21 @@ describe('the API', () => {
     }
   });
 
+  it('refuses a spec with a key that a schema would leave out without a word', async () => {
+    const text = JSON.stringify({
+      spec: { ...spec, stages: [{ ...spec.stages[0], options: { env: { a: 1 } } }] },
+    });
+    const body = text.replace('"a":1', '"__proto__":"x"');
+    expect(await ask('POST', '/jobs', { body })).toEqual({
+      status: 400,
+      body: {
+        error: 'InvalidInput',
+        field: 'spec.stages[0].options.env.__proto__',
+        message: 'spec.stages[0].options.env.__proto__ must have another name',
+      },
+    });
+  });
+
   it('knows no route by a name that objects have inherited', async () => {
     for (const resource of ['constructor', '__proto__', 'toString'])
       expect((await ask('GET', resource)).status).toBe(404);

@@ -30,10 +30,11 @@ export function readProxyResponse(result: unknown): ProxyResponse | undefined {
   if (!parsed.success) return undefined;
   const { statusCode, headers, multiValueHeaders, body, isBase64Encoded } = parsed.data;
 
-  const merged: Record<string, string[]> = { 'content-type': ['application/json'] };
-  for (const [name, value] of Object.entries(headers ?? {})) merged[name.toLowerCase()] = [value];
-  for (const [name, values] of Object.entries(multiValueHeaders ?? {})) merged[name.toLowerCase()] = values;
-  const sent = Object.entries(merged).filter(([name]) => !OWN_HEADERS.has(name));
+  const merged = new Map<string, string[]>([['content-type', ['application/json']]]);
+  for (const [name, value] of Object.entries(headers ?? {})) merged.set(name.toLowerCase(), [value]);
+  for (const [name, values] of Object.entries(multiValueHeaders ?? {}))
+    merged.set(name.toLowerCase(), values);
+  const sent = [...merged].filter(([name]) => !OWN_HEADERS.has(name));
   if (!sent.every(([name, values]) => values.every((value) => isHeader(name, value)))) return undefined;
   return {
     status: statusCode,

@@ -1,3 +1,5 @@
+import { ownValue } from '../../lib/own.ts';
+
 /** The account that everything is in. */
 export const LOCAL_ACCOUNT = '000000000000';
 
@@ -115,4 +117,4 @@ const identifiers: Readonly<Record<string, Identify>> = {
 };
 
 /** How resources of a type are named, or undefined for a type that the embedded stack does not know. */
-export const identifierOf = (type: string): Identify | undefined => identifiers[type];
+export const identifierOf = (type: string): Identify | undefined => ownValue(identifiers, type);

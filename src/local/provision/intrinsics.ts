@@ -1,3 +1,4 @@
+import { ownValue } from '../../lib/own.ts';
 import { provisionError } from './provision-error.ts';
 
 /** What references in a template lead to. Each answers undefined for what is not there. */
@@ -47,7 +48,7 @@ function resolveAt(value: unknown, at: Place): unknown {
   const [first] = entries;
   if (first !== undefined && entries.length === 1) {
     const [name, argument] = first;
-    const intrinsic = intrinsics[name];
+    const intrinsic = ownValue(intrinsics, name);
     // Policies have conditions too, but theirs are objects.
     const isPlain = name === 'Condition' && typeof argument !== 'string';
     if (intrinsic !== undefined && !isPlain) return intrinsic(argument, { ...at, depth: at.depth + 1 });

@@ -26,18 +26,18 @@ export function readStoredHeaders(target: Target): StoredHeaders {
     .join(',');
   if (encoding !== '') headers['content-encoding'] = encoding;
 
-  const userMetadata: Record<string, string> = {};
+  const userMetadata = new Map<string, string>();
   let sizeBytes = 0;
   for (const [name, value] of target.headers) {
     if (!name.startsWith(USER_PREFIX)) continue;
     const shortName = name.slice(USER_PREFIX.length);
-    userMetadata[shortName] = value;
+    userMetadata.set(shortName, value);
     sizeBytes += Buffer.byteLength(shortName) + Buffer.byteLength(value);
   }
   if (sizeBytes > MAX_USER_METADATA_BYTES) {
     throw badRequest('MetadataTooLarge', 'Your metadata headers exceed the maximum allowed metadata size');
   }
-  return { headers, userMetadata };
+  return { headers, userMetadata: Object.fromEntries(userMetadata) };
 }
 
 /** The headers with which an object is answered, without its length. */
