@@ -7,7 +7,7 @@ import type { JobRecord, JobState } from '../contracts/records.ts';
 import { durationMs, later } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { JobPatch, JobStore } from '../ports/job-store.ts';
-import { reconcileJob, type ReconcileDeps } from './end-orphans.ts';
+import { endOrphan, executionOf, orphanError, reconcileJob, type ReconcileDeps } from './end-orphans.ts';
 import { findJob } from './query-jobs.ts';
 
 interface ChangeDeps {
@@ -25,10 +25,12 @@ async function change(deps: ChangeDeps, job: JobRecord, patch: JobPatch): Promis
 }
 
 /** Asks a job to stop whose record cannot be read, so that it ends as cancelled; then throws what it was read with. */
-async function cancelUnread(deps: ChangeDeps, id: string, cause: unknown): Promise<never> {
+async function cancelUnread(deps: ReconcileDeps, id: string, cause: unknown): Promise<never> {
   const jobId = parseJobId(id);
   if (!(cause instanceof UnreadableRecordError) || jobId === undefined) throw cause;
   await deps.jobs.update(jobId, unfinished, { cancelRequestedAt: deps.clock.now() });
+  const execution = await executionOf(deps, { jobId });
+  if (execution !== 'running') await endOrphan(deps, jobId, orphanError(execution));
   const message = `${cause.message}; it was asked to stop all the same`;
   throw new UnreadableRecordError(message, cause.details, { cause });
 }

@@ -97,10 +97,10 @@ const lastSign = ({ createdAt, startedAt, seenAt }: JobRecord): EpochMs =>
  */
 export async function executionOf(
   { coordinator, clock }: Pick<ReconcileDeps, 'coordinator' | 'clock'>,
-  job: JobRecord,
+  { jobId, createdAt }: Pick<JobRecord, 'jobId'> & Partial<Pick<JobRecord, 'createdAt'>>,
 ): Promise<ExecutionState> {
-  const state = await coordinator.status(job.jobId);
-  const isYoung = elapsedMs(job.createdAt, clock.now()) < startMs;
+  const state = await coordinator.status(jobId);
+  const isYoung = createdAt !== undefined && elapsedMs(createdAt, clock.now()) < startMs;
   return state === 'missing' && isYoung ? 'running' : state;
 }
 
@@ -120,7 +120,10 @@ export async function reconcileJob(
   if (!isQuiet && options.isUrgent !== true) return job;
   try {
     const state = await executionOf(deps, job);
-    if (state !== 'running') return await endOrphan(deps, job.jobId, orphanError(state));
+    if (state !== 'running') {
+      await endOrphan(deps, job.jobId, orphanError(state));
+      return (await deps.jobs.load(job.jobId)) ?? job;
+    }
     if (!isQuiet) return job;
     const seenAt = deps.clock.now();
     return (await deps.jobs.update(job.jobId, unfinished, { seenAt })) === 'updated'
@@ -136,18 +139,18 @@ export async function reconcileJob(
   }
 }
 
-async function endOrphan(deps: ReconcileDeps, jobId: JobId, error: JobError): Promise<JobRecord> {
-  const job = await deps.jobs.load(jobId);
-  if (job === undefined) throw new NotFoundError(`no such job: ${jobId}`, { field: 'id' });
-  if (finalJobStates.includes(job.state)) return job;
+/**
+ * Ends a job on record whose execution is no more, unless it has ended meanwhile, and has what it left removed. Reads
+ * no more of its record than that takes.
+ */
+export async function endOrphan(deps: ReconcileDeps, jobId: JobId, error: JobError): Promise<void> {
+  const job = await deps.jobs.salvage(jobId);
+  if (job === undefined || finalJobStates.includes(job.state)) return;
   const state = job.cancelRequestedAt === undefined ? 'failed' : 'cancelled';
-  const patch = { state, endedAt: deps.clock.now(), error } as const;
-  if ((await deps.jobs.update(jobId, unfinished, patch)) === 'stale')
-    return (await deps.jobs.load(jobId)) ?? job;
+  if ((await deps.jobs.end(jobId, { state, endedAt: deps.clock.now(), error })) === 'stale') return;
   deps.log.warn('ended a job without an execution', { jobId, state, error });
   await deps.coordinator.startEnding(jobId).catch((cause: unknown) => {
     // The job has ended all the same; the next sweep removes what it left.
     deps.log.warn('the ending of a job could not be started', { jobId, cause: String(cause) });
   });
-  return { ...job, ...patch };
 }

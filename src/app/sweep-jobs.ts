@@ -1,8 +1,10 @@
+import { parseJobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
-import { finalJobStates, type JobRecord } from '../contracts/records.ts';
+import { type EndingJob, finalJobStates, type JobRecord } from '../contracts/records.ts';
 import { type DurationMs, durationMs, type EpochMs, elapsedMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { Coordinator } from '../ports/coordinator.ts';
+import type { JobPage } from '../ports/job-store.ts';
 import type { SweepMark } from '../ports/sweep-mark.ts';
 import { executionOf, orphanError } from './end-orphans.ts';
 import { failJob } from './fail-job.ts';
@@ -34,9 +36,12 @@ const parallelJobs = 4;
 /** After the end of a job its last worker has long ended by then, even one that nobody could stop. */
 const lateWriterMs = durationMs(30 * 60_000);
 
+/** What the sweep must know of a job; of one whose record cannot be read it knows less. */
+type SweptJob = EndingJob & Partial<Pick<JobRecord, 'createdAt' | 'endedAt' | 'clearedAt' | 'error'>>;
+
 type Outcome = 'ended' | 'cleared' | 'failed' | 'nothing';
 
-async function sweepJob(deps: SweepDeps, job: JobRecord, patienceMs: DurationMs): Promise<Outcome> {
+async function sweepJob(deps: SweepDeps, job: SweptJob, patienceMs: DurationMs): Promise<Outcome> {
   const { jobId, state, endedAt, clearedAt } = job;
   if (!finalJobStates.includes(state)) {
     const execution = await executionOf(deps, job);
@@ -45,11 +50,24 @@ async function sweepJob(deps: SweepDeps, job: JobRecord, patienceMs: DurationMs)
     return 'ended';
   }
   const now = deps.clock.now();
-  if (clearedAt !== undefined || elapsedMs(endedAt ?? job.createdAt, now) < lateWriterMs) return 'nothing';
+  const since = endedAt ?? job.createdAt;
+  if (clearedAt !== undefined || since === undefined || elapsedMs(since, now) < lateWriterMs)
+    return 'nothing';
   // It keeps its end: only what it left is looked for, once, now that nobody writes any more.
   await failJob(deps, jobId, job.error ?? orphanError('succeeded'), patienceMs);
   await deps.jobs.update(jobId, finalJobStates, { clearedAt: now });
   return 'cleared';
+}
+
+/** Jobs whose records cannot be read: of them, too, an execution may be gone. */
+async function salvaged({ jobs }: SweepDeps, { unreadable = [] }: JobPage): Promise<readonly EndingJob[]> {
+  const found: EndingJob[] = [];
+  for (const each of unreadable) {
+    const jobId = parseJobId(each.jobId);
+    const job = jobId === undefined ? undefined : await jobs.salvage(jobId);
+    if (job !== undefined) found.push(job);
+  }
+  return found;
 }
 
 /**
@@ -70,7 +88,8 @@ export async function sweepJobs(
     const recent = found.jobs.filter(
       ({ createdAt }) => elapsedMs(createdAt, deps.clock.now()) <= limits.sweepHorizonMs,
     );
-    await forEachBounded(recent, parallelJobs, async (job) => {
+    const swept: readonly SweptJob[] = [...recent, ...(await salvaged(deps, found))];
+    await forEachBounded(swept, parallelJobs, async (job) => {
       if (isOver()) return;
       const outcome = await sweepJob(deps, job, options.patienceMs).catch((cause: unknown): Outcome => {
         deps.log.warn('a job could not be swept', { jobId: job.jobId, cause: String(cause) });

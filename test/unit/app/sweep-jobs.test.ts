@@ -120,6 +120,17 @@ describe('a sweep', () => {
     expect(await deps.mark.load()).toBeUndefined();
   });
 
+  it('ends a job whose record cannot be read, too, but not while its execution lives', async () => {
+    const [dead, alive] = [await submit(), await submit()];
+    system.coordinator.settle(dead, 'aborted');
+    const jobs = Object.assign(Object.create(system.jobs) as typeof system.jobs, {
+      list: async () => ({ jobs: [], unreadable: [dead, alive].map((jobId) => ({ jobId, message: 'no' })) }),
+    });
+    expect(await sweep({ ...deps, jobs })).toMatchObject({ seen: 2, ended: 1, failed: 0 });
+    expect([await stateOf(dead), await stateOf(alive)]).toEqual(['failed', 'submitted']);
+    expect(await sweep({ ...deps, jobs })).toMatchObject({ seen: 2, ended: 0, cleared: 0 });
+  });
+
   it('goes on with the others where one cannot be ended, and tries that one again', async () => {
     const [one, other] = [await submit(), await submit()];
     for (const jobId of [one, other]) system.coordinator.settle(jobId, 'aborted');
