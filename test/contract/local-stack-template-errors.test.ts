@@ -116,6 +116,33 @@ const cases: readonly Case[] = [
     },
     message: /^table OutriderStorage-Table\w+: .*ValidationException/,
   },
+  {
+    mistake: 'a rule with a pattern that is more than values',
+    stack: 'OutriderCoordinator',
+    edit: (template) => {
+      const [, properties] = resourceIn(template, 'AWS::Events::Rule', 'ExecutionEnds');
+      properties['EventPattern'] = { detail: { status: [{ 'anything-but': ['SUCCEEDED'] }] } };
+    },
+    message: /ExecutionEnds\w+ \(AWS::Events::Rule\) Properties\.EventPattern\.detail\.status: only values/,
+  },
+  {
+    mistake: 'a rule with a schedule that has no rate',
+    stack: 'OutriderCoordinator',
+    edit: (template) => {
+      const [, properties] = resourceIn(template, 'AWS::Events::Rule', 'SweepTimer');
+      properties['ScheduleExpression'] = 'cron(0 12 * * ? *)';
+    },
+    message: /SweepTimer\w+ \(AWS::Events::Rule\) Properties\.ScheduleExpression: only rate/,
+  },
+  {
+    mistake: 'a rule that may not invoke its function',
+    stack: 'OutriderCoordinator',
+    edit: (template) => {
+      for (const [id, { Type }] of Object.entries(template.Resources))
+        if (Type === 'AWS::Lambda::Permission') Reflect.deleteProperty(template.Resources, id);
+    },
+    message: /\(AWS::Events::Rule\): no AWS::Lambda::Permission lets the rule invoke OutriderCoordinator-/,
+  },
 ];
 
 describe('a template with a mistake', () => {
