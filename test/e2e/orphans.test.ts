@@ -132,6 +132,21 @@ describe('a job whose Fail step cannot run', () => {
   );
 
   it(
+    'ends when it is cancelled, and what it left is removed, where nobody told of its end',
+    async () => {
+      const { system } = await crippled('settle');
+      const jobId = await system.submit(endless('untold', await system.put('lines', text)));
+      await working(system, jobId);
+      await abort(system, jobId);
+      expect((await system.api.job(jobId)).state).toBe('running');
+      expect((await system.api.cancel(jobId)).state).toBe('cancelled');
+      await expectNothingLeft(system);
+      await system.stop();
+    },
+    setUpMs,
+  );
+
+  it(
     'ends when it is cancelled, or else at the next sweep, where nobody is told either',
     async () => {
       const { system, sweep } = await crippled('fail', 'settle');
