@@ -1,9 +1,12 @@
+import { isUtf8 } from 'node:buffer';
 import { cancelJob, setDeadline } from '../../src/app/change-job.ts';
 import { reconcileJob } from '../../src/app/end-orphans.ts';
 import { findJob, listAttempts, listJobs } from '../../src/app/query-jobs.ts';
 import { submitJob, type SubmitDeps } from '../../src/app/submit-job.ts';
 import type { ErrorResponse } from '../../src/contracts/api.ts';
-import { ErrorName, InvalidInputError, OutriderError } from '../../src/contracts/errors.ts';
+import { ErrorName, InvalidInputError, OutriderError, TooLargeError } from '../../src/contracts/errors.ts';
+import { parseDocument } from '../../src/contracts/json-text.ts';
+import { limits } from '../../src/contracts/limits.ts';
 import type { AttemptStore } from '../../src/ports/attempt-store.ts';
 import type { Log } from '../../src/ports/log.ts';
 
@@ -34,14 +37,18 @@ type Route = (deps: ApiDeps, request: ApiRequest) => Promise<{ status: number; b
 
 const idOf = (request: ApiRequest): string => request.pathParameters?.['id'] ?? '';
 
+/** The JSON of a request's body. What is too large or not text is refused before anything is parsed. */
 function bodyOf({ body, isBase64Encoded }: ApiRequest): unknown {
-  const text = body === null ? '' : isBase64Encoded ? Buffer.from(body, 'base64').toString() : body;
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new InvalidInputError('body must be JSON', { field: 'body' });
-  }
+  // A body in base64 is longer than what it holds.
+  if (body !== null && body.length > limits.bodyBytes * (isBase64Encoded ? 4 / 3 + 1 : 1)) throw tooLarge();
+  const bytes = Buffer.from(body ?? '', isBase64Encoded ? 'base64' : 'utf8');
+  if (bytes.length > limits.bodyBytes) throw tooLarge();
+  if (!isUtf8(bytes)) throw new InvalidInputError('body must be text in UTF-8', { field: 'body' });
+  return parseDocument(isBase64Encoded ? bytes.toString('utf8') : (body ?? ''), 'body');
 }
+
+const tooLarge = (): TooLargeError =>
+  new TooLargeError(`body must be at most ${String(limits.bodyBytes)} bytes`, { field: 'body' });
 
 const ok = (body: unknown): { status: number; body: unknown } => ({ status: 200, body });
 
@@ -64,6 +71,7 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>(
 
 const statusOf: ReadonlyMap<string, number> = new Map<string, number>([
   [ErrorName.InvalidInput, 400],
+  [ErrorName.TooLarge, 413],
   [ErrorName.NotFound, 404],
   [ErrorName.Conflict, 409],
   // The request contradicts what is there; asked again, it would be answered alike.

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { parseDocument } from '../contracts/json-text.ts';
 import { limits } from '../contracts/limits.ts';
 import { builtinJobNames } from '../operators/builtin-jobs.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
@@ -42,12 +43,7 @@ export async function loadSpecFile(path: string, cwd: string): Promise<SpecFile>
   if (Buffer.byteLength(text) > limits.specBytes) {
     throw badInput(`job spec ${path} is longer than ${String(limits.specBytes)} bytes`);
   }
-  let document: unknown;
-  try {
-    document = JSON.parse(text);
-  } catch (error) {
-    throw badInput(`job spec ${path} is not JSON: ${systemReason(error)}`, error);
-  }
+  const document = parseDocument(text, `job spec ${path}`);
   return readInputs(document, dirname(file));
 }
 

@@ -4,6 +4,7 @@
  */
 export const ErrorName = {
   InvalidInput: 'InvalidInput',
+  TooLarge: 'TooLarge',
   NotFound: 'NotFound',
   Conflict: 'Conflict',
   StoreUnavailable: 'StoreUnavailable',
@@ -33,6 +34,11 @@ export class OutriderError extends Error {
 /** The caller's mistake. `field` is the path of what is wrong; the message says what would be right. */
 export class InvalidInputError extends OutriderError {
   override readonly name = ErrorName.InvalidInput;
+}
+
+/** A request that is larger than any that could be served; the message says the limit. */
+export class TooLargeError extends OutriderError {
+  override readonly name = ErrorName.TooLarge;
 }
 
 /** What was asked for is not there. */

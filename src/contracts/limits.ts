@@ -53,6 +53,11 @@ export const limits = {
   recordsKeptMs: 30 * dayMs,
   /** Dollars of a budget. */
   maxBudgetDollars: 1_000_000,
+  /** Bytes of a request's body, which holds a spec and little else, and levels of JSON in it. */
+  bodyBytes: 1_000_000,
+  jsonDepth: 64,
+  /** Levels of JSON in one record of NDJSON. */
+  recordDepth: 1_000,
   /** Bytes of a pattern of `grep`, and states of the automaton that its repeats written out make. */
   patternBytes: 10_000,
   patternStates: 10_000,

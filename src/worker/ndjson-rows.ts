@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer';
+import { isDeeperThan } from '../contracts/json-text.ts';
+import { limits } from '../contracts/limits.ts';
 import type { SourceSegment } from '../contracts/plan.ts';
 import { BadInputError, BadRecordError } from './operator.ts';
 import type { LineBlock, Row } from './operator.ts';
@@ -66,6 +68,9 @@ export function* linesOf({ bytes, offset }: LineBlock): Generator<{ start: numbe
 /** The row, undefined for white space, or what is wrong. */
 function parseRow(text: string): Row | string | undefined {
   if (text.trim() === '') return undefined;
+  if (isDeeperThan(text, limits.recordDepth)) {
+    return `nested deeper than ${String(limits.recordDepth)} levels`;
+  }
   let value: unknown;
   try {
     value = JSON.parse(text);

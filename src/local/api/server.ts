@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -108,6 +109,8 @@ const NOT_JSON: Refusal = {
   type: 'UnsupportedMediaTypeException',
   message: 'Unsupported Media Type: a body must be sent as content-type: application/json',
 };
+/** A function takes less than the front does. */
+const TOO_LARGE_TO_CALL: Refusal = { ...TOO_LARGE, message: 'Request Too Long' };
 const BAD_BODY: Refusal = { status: 400, type: 'BadRequestException', message: 'Invalid request body' };
 const MALFORMED: Refusal = {
   status: 502,
@@ -227,7 +230,7 @@ function validate(route: CheckedRoute, request: IncomingMessage, body: Buffer): 
   const [contentType = ''] = (request.headers['content-type'] ?? '').split(';');
   if (body.length > 0 && contentType.trim().toLowerCase() !== 'application/json') return NOT_JSON;
   if (route.isAllowed === undefined) return undefined;
-  return route.isAllowed(body.toString('utf8')) ? undefined : BAD_BODY;
+  return isUtf8(body) && route.isAllowed(body.toString('utf8')) ? undefined : BAD_BODY;
 }
 
 interface Received {
@@ -272,6 +275,7 @@ async function integrate(
       .then((result) => readProxyResponse(result) ?? MALFORMED);
     return await Promise.race([answer, timeout]);
   } catch (cause) {
+    if (cause instanceof Error && cause.name === 'Lambda.RequestTooLargeException') return TOO_LARGE_TO_CALL;
     // The function's own failure is a bad gateway; the service's, throttling say, is ours.
     return cause instanceof Error && cause.name.startsWith('Lambda.') ? UNAVAILABLE : MALFORMED;
   } finally {

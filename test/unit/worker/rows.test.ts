@@ -62,6 +62,29 @@ describe('NDJSON', () => {
     expect(rows.map((row) => JSON.stringify(row))).toEqual(['{"a":1}', '{"a":{"b":"é"},"__proto__":2}']);
   });
 
+  it.each([1_001, 1_000_000])(
+    'takes a record nested %i deep for a bad one, by file and line',
+    async (levels) => {
+      const deep = `{"a":1}\n{"a":${'['.repeat(levels)}${']'.repeat(levels)}}\n{"a":2}\n`;
+      const message = 'in/a:2: nested deeper than 1000 levels (byte 8)';
+      const failed = rowsOf(deep, { format: 'ndjson' });
+      await expect(failed).rejects.toThrow(BadRecordError);
+      await expect(failed).rejects.toThrow(message);
+      const { rows, skipped } = await rowsOf(deep, { format: 'ndjson', policy: 'skip' });
+      expect(rows).toEqual([{ a: 1 }, { a: 2 }]);
+      expect(skipped).toBe(1);
+      const open = `${'{"a":'.repeat(levels)}\n`;
+      expect((await rowsOf(open, { format: 'ndjson', policy: 'skip' })).skipped).toBe(1);
+    },
+  );
+
+  it('takes records as deep as the limit, and brackets within strings', async () => {
+    const deep = `{"a":${'['.repeat(999)}${']'.repeat(999)}}`;
+    const text = `{"a":"${'['.repeat(3_000)}\\\\","b":"\\"${'{'.repeat(3_000)}"}`;
+    const { rows } = await rowsOf(`${deep}\n${text}\n`, { format: 'ndjson' });
+    expect(rows.map((row) => JSON.stringify(row))).toEqual([deep, text]);
+  });
+
   it.each([
     ['{"a":1}\n\n[1]\n', 'in/a:3: not a JSON object (byte 9)'],
     ['{"a":1}\n3', 'in/a:2: not a JSON object (byte 8)'],
