@@ -56,6 +56,8 @@ export const limits = {
   /** Bytes of a request's body, which holds a spec and little else, and levels of JSON in it. */
   bodyBytes: 1_000_000,
   jsonDepth: 64,
+  /** Fields of one record of CSV. */
+  recordFields: 100_000,
   /** Levels of JSON in one record of NDJSON. */
   recordDepth: 1_000,
   /** Bytes of a pattern of `grep`, and states of the automaton that its repeats written out make. */

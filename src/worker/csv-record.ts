@@ -1,9 +1,14 @@
+import { limits } from '../contracts/limits.ts';
+
 /** What came of a line: a whole record, one that goes on in the next line, or what is wrong with it. */
 export type CsvOutcome =
   | { readonly kind: 'record'; readonly fields: readonly string[] }
   | { readonly kind: 'open' }
   | { readonly kind: 'bad'; readonly what: string };
 
+/** Pieces of a quoted field that are held before they become one. */
+const maxPieces = 1_000;
+const tooMany: CsvOutcome = { kind: 'bad', what: `more than ${String(limits.recordFields)} fields` };
 const open: CsvOutcome = { kind: 'open' };
 
 /**
@@ -24,7 +29,10 @@ export class CsvRecordParser {
   /** Takes the next line, without its "\n". */
   push(line: string): CsvOutcome {
     const text = line.endsWith('\r') ? line.slice(0, -1) : line;
-    if (this.#pieces === undefined && !text.includes('"')) return { kind: 'record', fields: text.split(',') };
+    if (this.#pieces === undefined && !text.includes('"')) {
+      const fields = text.split(',', limits.recordFields + 1);
+      return fields.length > limits.recordFields ? tooMany : { kind: 'record', fields };
+    }
     const outcome = this.#scan(text, text.length < line.length ? '\r\n' : '\n');
     if (outcome.kind !== 'open') {
       this.#fields = [];
@@ -37,6 +45,7 @@ export class CsvRecordParser {
     let at = 0;
     // Each round takes one field or one piece of a quoted one, so that it ends within the line's length.
     for (;;) {
+      if (this.#fields.length >= limits.recordFields) return tooMany;
       if (this.#pieces === undefined && text[at] === '"') {
         this.#pieces = [];
         at++;
@@ -54,10 +63,12 @@ export class CsvRecordParser {
       const quote = text.indexOf('"', at);
       if (quote < 0) {
         this.#pieces.push(text.slice(at), lineEnd);
+        this.#compact();
         return open;
       }
       const isDoubled = text[quote + 1] === '"';
       this.#pieces.push(text.slice(at, isDoubled ? quote + 1 : quote));
+      this.#compact();
       at = quote + (isDoubled ? 2 : 1);
       if (isDoubled) continue;
       this.#fields.push(this.#pieces.join(''));
@@ -66,5 +77,10 @@ export class CsvRecordParser {
       if (text[at] !== ',') return { kind: 'bad', what: 'text after the closing quote of a field' };
       at++;
     }
+  }
+
+  /** Millions of short pieces would take many times the memory of their text. */
+  #compact(): void {
+    if (this.#pieces !== undefined && this.#pieces.length > maxPieces) this.#pieces = [this.#pieces.join('')];
   }
 }

@@ -28,7 +28,10 @@ export async function* csvRows(
   invariant(segment.start === 0 && segment.end === segment.sizeBytes, 'csv files are read whole', {
     segment,
   });
-  const table = new CsvTable(segment.key, options);
+  const table = new CsvTable(segment.key, {
+    ...options,
+    recordBytes: reading.lineBytes ?? limits.recordBytes,
+  });
   for await (const block of sourceBlocks(reading, segment)) {
     const isText = isUtf8(block.bytes);
     for (const { start, end } of linesOf(block)) {
@@ -51,6 +54,7 @@ class CsvTable {
   readonly #file: string;
   readonly #header: boolean;
   readonly #bad: BadRecords;
+  readonly #recordBytes: number;
   readonly #parser = new CsvRecordParser();
   #columns: readonly string[] | undefined;
   #hasProto = false;
@@ -59,7 +63,15 @@ class CsvTable {
   #openChars = 0;
   #isRecordText = true;
 
-  constructor(file: string, { header, bad }: { readonly header: boolean; readonly bad: BadRecords }) {
+  constructor(
+    file: string,
+    {
+      header,
+      bad,
+      recordBytes,
+    }: { readonly header: boolean; readonly bad: BadRecords; readonly recordBytes: number },
+  ) {
+    this.#recordBytes = recordBytes;
     this.#file = file;
     this.#header = header;
     this.#bad = bad;
@@ -89,10 +101,11 @@ class CsvTable {
       this.#openChars = 0;
     }
     this.#isRecordText &&= isText;
-    this.#openChars += line.length;
-    if (this.#openChars > limits.recordBytes) {
+    // With the line's end: a file of nothing else must not grow a record for ever.
+    this.#openChars += line.length + 1;
+    if (this.#openChars > this.#recordBytes) {
       throw new BadInputError(
-        `${this.#place()}: the record is longer than ${String(limits.recordBytes)} bytes`,
+        `${this.#place()}: the record is longer than ${String(this.#recordBytes)} bytes`,
       );
     }
     const outcome = this.#parser.push(line);

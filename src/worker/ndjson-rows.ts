@@ -77,7 +77,21 @@ function parseRow(text: string): Row | string | undefined {
   } catch (error) {
     return `not valid JSON: ${error instanceof Error ? error.message : String(error)}`;
   }
-  return isRow(value) ? value : 'not a JSON object';
+  if (!isRow(value)) return 'not a JSON object';
+  return mayOverflow.test(text) && hasInfinity(value) ? 'a number beyond the range of doubles' : value;
+}
+
+/** What a number must have to be beyond range: an exponent of three digits, or hundreds of digits. */
+const mayOverflow = /[eE]\+?\d{3}|\d{309}/;
+
+/** Whether a number was too large for a double: it would be written as null. */
+function hasInfinity(row: Row): boolean {
+  const open: unknown[] = [row];
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (value === Infinity || value === -Infinity) return true;
+    if (typeof value === 'object' && value !== null) for (const item of Object.values(value)) open.push(item);
+  }
+  return false;
 }
 
 const isRow = (value: unknown): value is Row =>

@@ -21,7 +21,7 @@ export interface SourceReading {
   readonly signal: AbortSignal;
   /** Told of each byte of the segment that was read (as stored: compressed, if it is). */
   onBytes(count: number): void;
-  /** Longest line; default `limits.recordBytes`. */
+  /** Longest line or record; default `limits.recordBytes`. */
   readonly lineBytes?: number;
 }
 

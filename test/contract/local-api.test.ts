@@ -244,6 +244,25 @@ describe('validation', () => {
     expect(response.status).toBe(200);
   });
 
+  it('answers 413 to a body that is too large for its function', async () => {
+    const tooLarge = Object.assign(new Error('too large'), { name: 'Lambda.RequestTooLargeException' });
+    const endpoint = await serve(() => Promise.reject(tooLarge));
+    const body = `{"name":"${'x'.repeat(9_500_000)}"}`;
+    expect((await signed(`${endpoint}/jobs`, { method: 'POST', body })).status).toBe(413);
+  });
+
+  it.each([
+    ['an array 100,000 deep', '['.repeat(100_000) + ']'.repeat(100_000), 400],
+    ['brackets that never end', '['.repeat(100_000), 400],
+    ['a field 100,000 deep', `{"name":"a","x":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 200],
+    ['half a pair', '{"name":"\\ud800"}', 200],
+    ['no JSON', '{', 400],
+    ['nothing', '', 400],
+  ])('judges %s without failing', async (_, body, status) => {
+    const endpoint = await serve(() => Promise.resolve({ statusCode: 200 }));
+    expect((await signed(`${endpoint}/jobs`, { method: 'POST', body })).status).toBe(status);
+  });
+
   it('refuses a body above 10 MB, and passes one of 10 MB', async () => {
     const endpoint = await serve(() => Promise.resolve({ statusCode: 204 }));
     const put = (sizeBytes: number) =>

@@ -78,6 +78,18 @@ describe('NDJSON', () => {
     },
   );
 
+  it.each(['1e999', '-1E+400', `1${'0'.repeat(400)}`])(
+    'takes a number that no double holds for a bad record: %s',
+    async (number) => {
+      const body = `{"a":"1e999"}\n{"a":{"b":[${number}]}}\n{"a":1e-999}\n`;
+      const failed = rowsOf(body, { format: 'ndjson' });
+      await expect(failed).rejects.toThrow('in/a:2: a number beyond the range of doubles (byte 14)');
+      const { rows, skipped } = await rowsOf(body, { format: 'ndjson', policy: 'skip' });
+      expect(rows).toEqual([{ a: '1e999' }, { a: 0 }]);
+      expect(skipped).toBe(1);
+    },
+  );
+
   it('takes records as deep as the limit, and brackets within strings', async () => {
     const deep = `{"a":${'['.repeat(999)}${']'.repeat(999)}}`;
     const text = `{"a":"${'['.repeat(3_000)}\\\\","b":"\\"${'{'.repeat(3_000)}"}`;
@@ -111,6 +123,42 @@ describe('NDJSON', () => {
 });
 
 describe('CSV', () => {
+  it.each([
+    ['empty lines', '\n'.repeat(10_000)],
+    ['lines', 'abc\n'.repeat(10_000)],
+  ])('takes no more than a record may hold after a quote that nobody closes: %s', async (_, lines) => {
+    const objects = new MemoryObjectStore();
+    const segment = await putSource(
+      objects,
+      { bucket: 'input', key: 'in/a' },
+      Buffer.from(`a\n"${lines}`),
+      false,
+    );
+    const reading = { objects, signal, onBytes: () => undefined, lineBytes: 1_000 };
+    const bad = { policy: 'skip', onSkip: () => undefined } as const;
+    await expect(collect(csvRows(reading, segment, { header: true, bad }))).rejects.toThrow(
+      'in/a:2: the record is longer than 1000 bytes',
+    );
+  });
+
+  it.each([','.repeat(100_000), `"a"${',"a"'.repeat(100_000)}`])(
+    'takes a record of more fields than may be for a bad one',
+    async (line) => {
+      const { rows, skipped } = await rowsOf(`a\n1\n${line}\n2\n`, { format: 'csv', policy: 'skip' });
+      expect(rows).toEqual([{ a: '1' }, { a: '2' }]);
+      expect(skipped).toBe(1);
+      await expect(rowsOf(`a\n${line}\n`, { format: 'csv' })).rejects.toThrow(
+        'in/a:2: more than 100000 fields',
+      );
+    },
+  );
+
+  it('joins a quoted field of very many pieces', async () => {
+    const field = `${'x""\n'.repeat(5_000)}end`;
+    const { rows } = await rowsOf(`a\n"${field}"\n`, { format: 'csv' });
+    expect(rows).toEqual([{ a: `${'x"\n'.repeat(5_000)}end` }]);
+  });
+
   it('reads quoted fields with commas, quotes and line ends', async () => {
     const body = '\uFEFFname,text\r\na,"x, ""y""\r\nz"\n\nb,\n"c",""';
     const { rows } = await rowsOf(body, { format: 'csv' });
