@@ -1,10 +1,11 @@
 import { Backward, Forward } from './ere-automaton.ts';
 import type { Line } from './ere-automaton.ts';
-import type { LineMatcher } from './ere.ts';
+import type { LineMatcher, Span } from './ere.ts';
 import { programOf } from './ere-program.ts';
 import { ReferenceSearch } from './ere-references.ts';
 import type { ParsedEre } from './ere-parse.ts';
 import { Starts } from './ere-starts.ts';
+import { QuickSearch } from './ere-quick.ts';
 import type { Work } from './ere-work.ts';
 
 /**
@@ -12,33 +13,78 @@ import type { Work } from './ere-work.ts';
  * power of the line's length. An automaton for something wider dismisses most lines, and most places of the others,
  * before anything is searched; the search itself is bounded, and throws `TooManyStepsError`.
  */
-export function referenceMatcher(
-  { ere, referenced }: ParsedEre,
-  { ignoreCase, work }: { ignoreCase: boolean; work: Work },
-): LineMatcher {
-  const wider = programOf(ere);
-  const anywhere = new Forward(wider, { isAnchored: false, work });
-  const starts = new Starts(new Backward(wider, work));
-  const search = new ReferenceSearch(programOf(ere, referenced), { groups: referenced, ignoreCase, work });
-  let asked: Generator<undefined, boolean> | undefined;
+export class ReferenceMatcher implements LineMatcher {
+  readonly #work: Work;
+  readonly #anywhere: Forward;
+  readonly #starts: Starts;
+  readonly #search: ReferenceSearch;
+  readonly #quick: QuickSearch | undefined;
+  #asked: Generator<undefined, boolean> | undefined;
 
-  function* mayMatch(line: Line): Generator<undefined, boolean> {
-    anywhere.open(line, line.start);
-    for (;;) {
-      const doesMatch = anywhere.scan(line);
-      if (doesMatch === false) return false;
-      if (doesMatch === true) break;
-      yield undefined;
-    }
-    starts.open(line);
-    while (!starts.scan(line, work)) yield undefined;
-    search.open(line);
-    return true;
+  constructor(
+    { ere, referenced }: ParsedEre,
+    { ignoreCase, work }: { readonly ignoreCase: boolean; readonly work: Work },
+  ) {
+    const wider = programOf(ere);
+    const program = programOf(ere, referenced);
+    this.#work = work;
+    this.#anywhere = new Forward(wider, { isAnchored: false, work });
+    this.#starts = new Starts(new Backward(wider, work));
+    this.#search = new ReferenceSearch(program, { groups: referenced, ignoreCase, work });
+    // V8 folds letters beyond ASCII too.
+    this.#quick = ignoreCase ? undefined : QuickSearch.of(ere);
   }
 
-  function* anyIn(line: Line): Generator<undefined, boolean> {
-    if (!(yield* mayMatch(line))) return false;
-    for (let at = starts.next(line.start); at >= 0; at = starts.next(at + 1)) {
+  matches(bytes: Buffer, start: number, end: number): boolean | undefined {
+    const line = { bytes, start, end };
+    if (this.#quick?.isFor(line) === true) {
+      return this.#quick.first(bytes.toString('latin1', start, end), 0) >= 0;
+    }
+    this.#asked = this.#anyIn(line);
+    return this.resume();
+  }
+
+  resume(): boolean | undefined {
+    const answer = this.#asked?.next();
+    return answer?.done === true ? answer.value : undefined;
+  }
+
+  *spans(bytes: Buffer, start: number, end: number): Generator<Span | undefined, void> {
+    const line = { bytes, start, end };
+    if (this.#quick?.isFor(line) === true) {
+      yield* this.#beginningAt(line, this.#quick);
+      return;
+    }
+    if (!(yield* this.#mayMatch(line))) return;
+    const search = this.#search;
+    for (let at = this.#starts.next(start); at >= 0 && at < end;) {
+      search.begin(at, 'longest');
+      while (!search.run()) yield undefined;
+      if (search.longest > at) yield [at, search.longest];
+      at = this.#starts.next(Math.max(search.longest, at + 1));
+    }
+  }
+
+  /** The matches of a line; where each begins is asked of V8, where it ends is searched. */
+  *#beginningAt(line: Line, begins: QuickSearch): Generator<Span | undefined, void> {
+    const { bytes, start, end } = line;
+    const search = this.#search;
+    const text = bytes.toString('latin1', start, end);
+    let at = begins.first(text, 0);
+    if (at >= 0) search.open(line);
+    while (at >= 0 && start + at < end) {
+      search.begin(start + at, 'longest');
+      while (!search.run()) yield undefined;
+      const found = search.longest - start;
+      if (found > at) yield [start + at, start + found];
+      at = begins.first(text, Math.max(found, at + 1));
+    }
+  }
+
+  *#anyIn(line: Line): Generator<undefined, boolean> {
+    if (!(yield* this.#mayMatch(line))) return false;
+    const search = this.#search;
+    for (let at = this.#starts.next(line.start); at >= 0; at = this.#starts.next(at + 1)) {
       search.begin(at, 'any');
       while (!search.run()) yield undefined;
       if (search.longest >= 0) return true;
@@ -46,25 +92,17 @@ export function referenceMatcher(
     return false;
   }
 
-  const resume = (): boolean | undefined => {
-    const answer = asked?.next();
-    return answer?.done === true ? answer.value : undefined;
-  };
-  return {
-    matches(bytes, start, end) {
-      asked = anyIn({ bytes, start, end });
-      return resume();
-    },
-    resume,
-    *spans(bytes, start, end) {
-      const line = { bytes, start, end };
-      if (!(yield* mayMatch(line))) return;
-      for (let at = starts.next(start); at >= 0 && at < end;) {
-        search.begin(at, 'longest');
-        while (!search.run()) yield undefined;
-        if (search.longest > at) yield [at, search.longest];
-        at = starts.next(Math.max(search.longest, at + 1));
-      }
-    },
-  };
+  /** Whether something wider matches; then all is ready for a search. */
+  *#mayMatch(line: Line): Generator<undefined, boolean> {
+    const anywhere = this.#anywhere;
+    anywhere.open(line, line.start);
+    for (let doesMatch = anywhere.scan(line); doesMatch !== true; doesMatch = anywhere.scan(line)) {
+      if (doesMatch === false) return false;
+      yield undefined;
+    }
+    this.#starts.open(line);
+    while (!this.#starts.scan(line, this.#work)) yield undefined;
+    this.#search.open(line);
+    return true;
+  }
 }

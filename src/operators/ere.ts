@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../contracts/errors.ts';
-import { referenceMatcher } from './ere-backtrack.ts';
+import { ReferenceMatcher } from './ere-backtrack.ts';
 import { PatternError } from './ere-brackets.ts';
 import { linearMatcher } from './ere-linear.ts';
 import { parseEre } from './ere-parse.ts';
@@ -36,7 +36,7 @@ export function compileEre(
   try {
     const parsed = parseEre(pattern, ignoreCase);
     return parsed.referenced.size > 0
-      ? referenceMatcher(parsed, { ignoreCase, work })
+      ? new ReferenceMatcher(parsed, { ignoreCase, work })
       : linearMatcher(parsed.ere, work);
   } catch (cause) {
     if (!(cause instanceof PatternError)) throw cause;

@@ -156,6 +156,35 @@ describe('patterns against GNU grep', { timeout: 300_000 }, () => {
     );
   });
 
+  const piece = fc.constantFrom('a', 'b', '[ab]', '.', 'a*', '[ab]+', '.*', 'b?', 'a{1,2}', ' ', '\\b');
+  const pieces = fc.array(piece, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(''));
+  const referring = fc
+    .tuple(
+      pieces,
+      pieces,
+      fc.constantFrom('\\1', '\\2', '\\1\\2', '\\2 ?\\1', '\\1+'),
+      fc.constantFrom('', '^', 'a'),
+      fc.constantFrom('', '$', 'b'),
+    )
+    .map(
+      ([first, second, references, before, after]) => `${before}(${first})(${second})${references}${after}`,
+    );
+  const shortLines = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', ' ', '\xff'), maxLength: 12 }), {
+    minLength: 1,
+    maxLength: 40,
+  });
+
+  it('matches the lines that grep does where groups are referred back to', () => {
+    fc.assert(
+      fc.property(referring, shortLines, fc.boolean(), (pattern, lines, ignoreCase) => {
+        const expected = oracle(pattern, lines, ignoreCase);
+        const got = ours(pattern, lines, ignoreCase);
+        if (expected !== null) expect(got).toEqual(expected);
+      }),
+      { numRuns: 250 },
+    );
+  });
+
   /** Texts in which the same could be read in very many ways. */
   const repetitive = fc
     .tuple(

@@ -180,6 +180,16 @@ describe('back references', () => {
     expect(found(pattern, text)).toEqual(expected);
   });
 
+  it('finds the same on lines that are short and on lines that are long', () => {
+    const long = 'x '.repeat(3_000);
+    expect(found('([a-w]+) \\1', 'the the cat')).toEqual(['the the']);
+    expect(found('([a-w]+) \\1', `${long}the the cat`)).toEqual(['the the']);
+    expect(doesMatch('(a+)(b*)-\\2\\1', 'aab-ba')).toBe(true);
+    expect(doesMatch('(a+)(b*)-\\2\\1', `${long}aab-ba`)).toBe(true);
+    // The first b is better left to the second group: only so is the c reached.
+    expect(found('(ab?)(b?)\\2c?', 'abbc')).toEqual(['abbc']);
+  });
+
   it('compares texts in either case where case is ignored, in ASCII only', () => {
     expect(found('(ab)\\1', 'abABaB', true)).toEqual(['abAB']);
     expect(found('(\u00e9)\\1', '\xc3\xa9\xc3\x89', true)).toEqual([]);
