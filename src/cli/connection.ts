@@ -1,8 +1,8 @@
 import { S3Client } from '@aws-sdk/client-s3';
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import { createPrivateFile } from '../local/private-files.ts';
+import { createPrivateFile, NotPrivateError, readOwnFile } from '../local/private-files.ts';
 import type { ApiSettings } from './api-client.ts';
 import type { Console } from './console.ts';
 import type { StackConnection } from './embedded-stack.ts';
@@ -95,13 +95,16 @@ export async function findTarget(
 
 async function readConnection(stateDir: string): Promise<z.output<typeof connectionSchema> | undefined> {
   const path = join(stateDir, fileName);
-  let text: string;
+  let text: string | undefined;
   try {
-    text = await readFile(path, 'utf8');
+    // Another user's would send this one's inputs to wherever they like.
+    text = await readOwnFile(path);
   } catch (error) {
-    if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
+    if (error instanceof NotPrivateError) throw badInput(error.message, error);
+    if (systemCode(error) === 'ENOTDIR') return undefined;
     throw badInput(`${path} cannot be read: ${systemReason(error)}`, error);
   }
+  if (text === undefined) return undefined;
   try {
     return connectionSchema.parse(JSON.parse(text));
   } catch (error) {

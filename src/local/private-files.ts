@@ -51,20 +51,16 @@ export async function makePrivateDirectory(path: string): Promise<void> {
  * @throws NotPrivateError where it is a symbolic link or belongs to another user.
  */
 export async function readPrivateFile(path: string): Promise<string | undefined> {
-  let handle: FileHandle;
-  try {
-    handle = await openUnlinked(path, constants.O_RDONLY);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-  try {
-    const info = await handle.stat();
-    checkOwner(info.uid, path);
-    return (info.mode & OTHERS) === 0 ? await handle.readFile('utf8') : undefined;
-  } finally {
-    await handle.close();
-  }
+  return readChecked(path, (mode) => (mode & OTHERS) === 0);
+}
+
+/**
+ * What a file of the person's own holds; undefined where there is none.
+ *
+ * @throws NotPrivateError where it is a symbolic link or belongs to another user; other errors of the system.
+ */
+export async function readOwnFile(path: string): Promise<string | undefined> {
+  return readChecked(path, () => true);
 }
 
 /**
@@ -88,6 +84,23 @@ export async function createPrivateFile(path: string, text: string): Promise<str
   } finally {
     await handle.close().catch(() => undefined);
     await rm(temporary, { force: true });
+  }
+}
+
+async function readChecked(path: string, isFit: (mode: number) => boolean): Promise<string | undefined> {
+  let handle: FileHandle;
+  try {
+    handle = await openUnlinked(path, constants.O_RDONLY);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+  try {
+    const info = await handle.stat();
+    checkOwner(info.uid, path);
+    return isFit(info.mode) ? await handle.readFile('utf8') : undefined;
+  } finally {
+    await handle.close();
   }
 }
 

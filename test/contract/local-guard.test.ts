@@ -230,6 +230,14 @@ describe.each(names)('%s', (name) => {
     expect((await send(targetOf(name), signing)).status).toBeOneOf([400, 403]);
   });
 
+  it('takes a signature for as long as AWS does, and no longer', async () => {
+    const minutes = name === 's3' ? 15 : 5;
+    const agoMs = (margin: number): Date => new Date(Date.now() - minutes * 60_000 + margin);
+    const served = (await send(targetOf(name))).status;
+    expect((await send(targetOf(name), { at: agoMs(30_000) })).status).toBe(served);
+    expect((await send(targetOf(name), { at: agoMs(-2_000) })).status).toBeOneOf([400, 403]);
+  });
+
   it('refuses a request without a signature, and one with a forged one', async () => {
     const target = targetOf(name);
     const day = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');

@@ -66,7 +66,8 @@ export type SigV4Result = SigV4Acceptance | SigV4Refusal;
 
 const UNSIGNED = 'UNSIGNED-PAYLOAD';
 const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
-const MAX_SKEW_MS = 15 * 60 * 1000;
+/** As on AWS: S3 allows for clocks that are further off. */
+const MAX_SKEW_MS = { s3: 15 * 60 * 1000, others: 5 * 60 * 1000 } as const;
 
 /**
  * Checks a header-signed or presigned Signature Version 4 by making it anew.
@@ -208,7 +209,7 @@ function checkClaim(
   if (unsigned !== undefined) {
     return refuse('AccessDenied', `The header ${unsigned} was present in the request but not signed.`);
   }
-  return checkTime(claim, settings.nowMs ?? Date.now());
+  return checkTime(claim, settings.service, settings.nowMs ?? Date.now());
 }
 
 /** As AWS: the host and every x-amz header sent must be signed, or a middleman could change them. */
@@ -223,17 +224,18 @@ function unsignedHeader(claim: Claim, headers: IncomingHttpHeaders): string | un
   );
 }
 
-function checkTime(claim: Claim, nowMs: number): SigV4Refusal | undefined {
+function checkTime(claim: Claim, service: string, nowMs: number): SigV4Refusal | undefined {
+  const maxSkewMs = service === 's3' ? MAX_SKEW_MS.s3 : MAX_SKEW_MS.others;
   const signedMs = Date.parse(
     claim.amzDate.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'),
   );
   if (Number.isNaN(signedMs)) return refuse('AccessDenied', 'X-Amz-Date is not a date.');
   if (claim.expiresS !== undefined) {
-    if (signedMs - nowMs > MAX_SKEW_MS) return refuse('AccessDenied', 'Request is not valid yet');
+    if (signedMs - nowMs > maxSkewMs) return refuse('AccessDenied', 'Request is not valid yet');
     if (nowMs > signedMs + claim.expiresS * 1000) return refuse('AccessDenied', 'Request has expired');
     return undefined;
   }
-  return Math.abs(nowMs - signedMs) > MAX_SKEW_MS
+  return Math.abs(nowMs - signedMs) > maxSkewMs
     ? refuse(
         'RequestTimeTooSkewed',
         'The difference between the request time and the current time is too large.',
