@@ -1,12 +1,27 @@
-import type { JobId } from '../contracts/ids.ts';
-import { attemptMetadata, jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
-import type { EndingJob } from '../contracts/records.ts';
+import { invariant } from '../contracts/errors.ts';
+import { attemptParts } from '../contracts/ids.ts';
+import { jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
+import { type EndingJob, finalJobStates } from '../contracts/records.ts';
+import { epochMs } from '../contracts/units.ts';
+import { forEachBounded } from '../lib/bounded.ts';
+import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
-import type { ObjectStore } from '../ports/object-store.ts';
+import type { ObjectStore, UploadRef } from '../ports/object-store.ts';
+import { partRef, unpublish } from './publish-output.ts';
+
+export interface CleanUpDeps {
+  readonly attempts: AttemptStore;
+  readonly objects: ObjectStore;
+  readonly ledger: CapacityLedger;
+  readonly dataBucket: string;
+}
 
 const removeBatch = 1_000;
+const abortParallelism = 16;
 
+/** Removes everything under a prefix that is one job's alone. */
 async function removePrefix(objects: ObjectStore, prefix: ObjectRef): Promise<void> {
+  for await (const upload of objects.listUploads(prefix)) await objects.abortUpload(upload);
   let keys: string[] = [];
   for await (const { key } of objects.list(prefix)) {
     keys.push(key);
@@ -17,38 +32,45 @@ async function removePrefix(objects: ObjectStore, prefix: ObjectRef): Promise<vo
   if (keys.length > 0) await objects.remove(prefix.bucket, keys);
 }
 
-async function abortUploads(objects: ObjectStore, prefix: ObjectRef): Promise<void> {
-  for await (const upload of objects.listUploads(prefix)) await objects.abortUpload(upload);
-}
-
 /**
- * Takes back what Finish had made visible of a job that then could not end well: its own objects under its output
- * prefix, by the metadata that names their writer. What others wrote there stays. May be repeated.
+ * The uploads that a job has begun in its output's bucket, as its attempts noted them, but those that have become
+ * parts of its output. The bucket holds uploads of others too, perhaps at the very same keys.
  */
-export async function unpublish(objects: ObjectStore, job: EndingJob): Promise<void> {
+async function leftUploads(deps: CleanUpDeps, job: EndingJob): Promise<UploadRef[]> {
   const output = parseUri(job.output);
-  if (output === undefined) return;
-  for await (const { key } of objects.list(output)) {
-    const writer = (await objects.head({ bucket: output.bucket, key }))?.metadata[attemptMetadata];
-    if (writer === job.jobId || writer?.startsWith(`${job.jobId}/`) === true)
-      await objects.remove(output.bucket, [key]);
+  if (job.shards === undefined || output === undefined) return [];
+  const { attempts, results } = await deps.attempts.changes(
+    { jobId: job.jobId, shards: job.shards },
+    epochMs(0),
+  );
+  const uploads = new Map<string, UploadRef>();
+  for (const { attemptId, upload } of attempts) {
+    const ref = partRef(output, attemptParts(attemptId).task);
+    if (upload?.uploadId !== undefined) uploads.set(upload.uploadId, { ...ref, uploadId: upload.uploadId });
   }
+  for (const { attemptId, final } of results) {
+    if (final?.kind !== 'upload') continue;
+    const { uploadId } = final;
+    if (job.state === 'succeeded') uploads.delete(uploadId);
+    else uploads.set(uploadId, { ...partRef(output, attemptParts(attemptId).task), uploadId });
+  }
+  return [...uploads.values()];
 }
 
 /**
- * Removes what a job leaves besides its output and its records: uploads that nobody completed, its slots, and last
- * intermediate data and plans, so that where these are gone all is. May be repeated. What a worker writes after this
- * is removed by the worker itself when it learns that its job has ended, and by the bucket's lifecycle rule where even
- * that fails.
+ * Removes what a job that has ended leaves besides its output and its records: uploads that nobody completed and, where
+ * it did not end well, the parts that were published, its slots, and last intermediate data and plans, so that where
+ * these are gone all is. Uploads go before parts, so that a Finish which sleeps cannot make more parts of them. Touches
+ * nothing that is not the job's by its records. May be repeated. What a worker writes after this is removed by the
+ * worker itself when it learns that its job has ended, and by the bucket's lifecycle rule where even that fails.
  */
-export async function cleanUp(
-  deps: { readonly objects: ObjectStore; readonly ledger: CapacityLedger; readonly dataBucket: string },
-  job: EndingJob,
-): Promise<void> {
-  const intermediate = { bucket: deps.dataBucket, key: jobPrefix(job.jobId) };
-  const output = parseUri(job.output);
-  if (output !== undefined) await abortUploads(deps.objects, output);
-  await abortUploads(deps.objects, intermediate);
-  await deps.ledger.release(job.jobId satisfies JobId);
-  await removePrefix(deps.objects, intermediate);
+export async function cleanUp(deps: CleanUpDeps, job: EndingJob): Promise<void> {
+  const { jobId, state } = job;
+  invariant(finalJobStates.includes(state), 'a job was cleaned up before its end', { jobId, state });
+  await forEachBounded(await leftUploads(deps, job), abortParallelism, (upload) =>
+    deps.objects.abortUpload(upload),
+  );
+  await unpublish(deps.objects, job);
+  await deps.ledger.release(jobId);
+  await removePrefix(deps.objects, { bucket: deps.dataBucket, key: jobPrefix(jobId) });
 }

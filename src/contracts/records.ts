@@ -57,6 +57,17 @@ export type AttemptState = 'launched' | 'running' | 'done' | 'failed' | 'cancell
 /** What an attempt is told when it reports. */
 export type AttemptOrder = 'continue' | 'cancel';
 
+/**
+ * The upload of an output part, as its attempt notes it down before it sends a byte: whoever ends the job takes back
+ * what is noted here and nothing else, since the bucket is not the job's alone. Its key follows from the task.
+ */
+export interface NotedUpload {
+  /** When the attempt was about to begin it. */
+  readonly since: EpochMs;
+  /** Absent until it has begun, and for ever where the attempt died just then. */
+  readonly uploadId?: string;
+}
+
 /** An attempt as the store holds it. */
 export interface AttemptRecord {
   readonly attemptId: AttemptId;
@@ -70,6 +81,8 @@ export interface AttemptRecord {
   readonly zone?: string;
   readonly progress?: Progress;
   readonly failure?: Failure;
+  /** The upload of its part of the job's output, where it has begun one. */
+  readonly upload?: NotedUpload;
   /** Time of the last write by anyone; incremental reads go by it. */
   readonly changedAt: EpochMs;
 }
@@ -182,6 +195,8 @@ export interface JobRecord {
   readonly shards?: number;
   /** Which plan the job runs by, once planned. */
   readonly planNonce?: string;
+  /** When all parts of the output were there: from then on the job is not failed any more but brought to its end. */
+  readonly publishingAt?: EpochMs;
   readonly error?: JobError;
   /** URI of the output prefix, once submitted. */
   readonly output: string;
@@ -191,7 +206,7 @@ export interface JobRecord {
   readonly workerMs: number;
   /** Estimated cost of workers and requests at list prices. */
   readonly dollars: number;
-  /** Output parts, once published. */
+  /** Output parts, once all are there. */
   readonly parts: readonly { readonly key: string; readonly sizeBytes: number }[];
   /** Fields that are stored but cannot be read, and are shown as if there were nothing yet; absent: none. */
   readonly unreadable?: readonly string[];
@@ -209,7 +224,7 @@ export const noAttempts: AttemptCounts = {
 /** What must be known of a job in order to end it. */
 export type EndingJob = Pick<
   JobRecord,
-  'jobId' | 'state' | 'output' | 'shards' | 'planNonce' | 'startedAt' | 'cancelRequestedAt'
+  'jobId' | 'state' | 'output' | 'shards' | 'planNonce' | 'publishingAt' | 'startedAt' | 'cancelRequestedAt'
 >;
 
 /** What a job has come to before anything of it has run. */

@@ -3,6 +3,7 @@ import type {
   AttemptOrder,
   AttemptRecord,
   Failure,
+  NotedUpload,
   Progress,
   TaskResult,
   UnreadableRecord,
@@ -36,6 +37,16 @@ export interface AttemptStore {
   ): Promise<'claimed' | 'refused'>;
   /** By the worker: records progress of a running attempt; answers its orders (`cancel` if no longer running). */
   report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder>;
+  /**
+   * By the worker, before it sends bytes of its output part: notes the upload of a running attempt in its record.
+   * Answers its orders as `report` does; where it is `cancel` the upload may not be noted, and nobody else knows of it.
+   */
+  noteUpload(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    upload: NotedUpload,
+    now: EpochMs,
+  ): Promise<AttemptOrder>;
   /**
    * By the worker: `won` if this result is the first of its task (or this very attempt's). Else `lost`, or where
    * `keep` is said `kept`: it is recorded as a replica, once per attempt however often this is called. An attempt

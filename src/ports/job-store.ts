@@ -15,6 +15,7 @@ export type JobPatch = Partial<
     | 'clearedAt'
     | 'shards'
     | 'planNonce'
+    | 'publishingAt'
     | 'error'
     | 'stages'
     | 'attempts'
@@ -52,8 +53,12 @@ export interface JobStore {
   load(jobId: JobId): Promise<JobRecord | undefined>;
   /** What is needed to end a job, whatever its record holds: what cannot be read of it is as if it were not there. */
   salvage(jobId: JobId): Promise<EndingJob | undefined>;
-  /** Ends a job, whatever its record holds, unless it has ended. */
-  end(jobId: JobId, patch: JobPatch): Promise<'updated' | 'stale'>;
+  /** Ends a job, whatever its record holds, unless it has ended; with `unlessPublishing` as `update`. */
+  end(
+    jobId: JobId,
+    patch: JobPatch,
+    options?: { readonly unlessPublishing?: boolean },
+  ): Promise<'updated' | 'stale'>;
   /**
    * The job that a client token stands for: `claim.jobId` where nobody has claimed the token in the time that records
    * are kept, or only for the job `claim.forgotten`; else the job of whoever has. Of racing claims one holds for all.
@@ -61,8 +66,16 @@ export interface JobStore {
   claimToken(token: string, claim: TokenClaim): Promise<JobId>;
   /** Newest first; at most `limit` (1 to 100). May lag a little. Throws `InvalidInputError` on a strange cursor. */
   list(page: { limit: number; cursor?: string }): Promise<JobPage>;
-  /** Writes the fields of `patch` if the job is in one of `states`; else `stale` and nothing is written. */
-  update(jobId: JobId, states: readonly JobState[], patch: JobPatch): Promise<'updated' | 'stale'>;
+  /**
+   * Writes the fields of `patch` if the job is in one of `states`, and with `unlessPublishing` only where it has no
+   * `publishingAt`; else `stale` and nothing is written.
+   */
+  update(
+    jobId: JobId,
+    states: readonly JobState[],
+    patch: JobPatch,
+    options?: { readonly unlessPublishing?: boolean },
+  ): Promise<'updated' | 'stale'>;
 }
 
 /** The lease of a job's scheduler. The epoch grows with every acquisition: a fencing token. */

@@ -1,6 +1,13 @@
 import { invariant } from '../contracts/errors.ts';
 import { type AttemptId, attemptParts, type JobId, type TaskId } from '../contracts/ids.ts';
-import type { AttemptOrder, AttemptState, Failure, Progress, TaskResult } from '../contracts/records.ts';
+import type {
+  AttemptOrder,
+  AttemptState,
+  Failure,
+  NotedUpload,
+  Progress,
+  TaskResult,
+} from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { AttemptStore, TaskChanges, TaskSpace } from '../ports/attempt-store.ts';
 
@@ -84,6 +91,15 @@ export class ObservedStore implements AttemptStore {
   report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder> {
     invariant(progress.bytesRead <= progress.bytesTotal, 'more was read than there is', { attemptId });
     return this.inner.report(space, attemptId, progress, now);
+  }
+
+  noteUpload(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    upload: NotedUpload,
+    now: EpochMs,
+  ): Promise<AttemptOrder> {
+    return this.inner.noteUpload(space, attemptId, upload, now);
   }
 
   async commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {

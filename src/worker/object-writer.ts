@@ -23,6 +23,8 @@ export type WrittenObject =
 export interface ObjectWriterOptions {
   /** Always an upload in parts, which somebody else completes. */
   readonly leaveUpload: boolean;
+  /** Called before an upload is begun, and with its id before a part is sent. Where it throws, none is. */
+  readonly noteUpload?: (upload: { readonly uploadId?: string }) => Promise<void>;
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
@@ -36,6 +38,8 @@ export class ObjectWriter {
   #sentBytes = 0;
   readonly #spareBuffers: Buffer[] = [];
   #upload: Promise<UploadRef> | undefined;
+  /** As `#upload`, also where it could not be noted. */
+  #begun: UploadRef | undefined;
   readonly #parts: UploadedPart[] = [];
   #partsBegun = 0;
   readonly #inFlight = new Set<Promise<void>>();
@@ -104,7 +108,7 @@ export class ObjectWriter {
     this.#foldCrc();
     const buffer = this.#buffer;
     const number = ++this.#partsBegun;
-    this.#upload ??= this.#objects.beginUpload(this.#ref, this.#options.metadata);
+    this.#upload ??= this.#begin();
     const sent = this.#send(this.#upload, number, buffer, this.#used).finally(() =>
       this.#inFlight.delete(sent),
     );
@@ -113,6 +117,14 @@ export class ObjectWriter {
     this.#buffer = this.#spareBuffers.pop() ?? Buffer.allocUnsafeSlow(partBytes);
     this.#used = 0;
     this.#crcFrom = 0;
+  }
+
+  async #begin(): Promise<UploadRef> {
+    const { metadata, noteUpload } = this.#options;
+    await noteUpload?.({});
+    this.#begun = await this.#objects.beginUpload(this.#ref, metadata);
+    await noteUpload?.({ uploadId: this.#begun.uploadId });
+    return this.#begun;
   }
 
   /** Never rejects: the failure is thrown by the next call that waits. */
@@ -153,8 +165,8 @@ export class ObjectWriter {
   async discard(): Promise<void> {
     this.#isClosed = true;
     while (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
-    const upload = await this.#upload?.catch(() => undefined);
-    if (upload !== undefined) await this.#objects.abortUpload(upload);
+    await this.#upload?.catch(() => undefined);
+    if (this.#begun !== undefined) await this.#objects.abortUpload(this.#begun);
     if (this.#isWritten) await this.#objects.remove(this.#ref.bucket, [this.#ref.key]);
   }
 }

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attemptParts, taskOf } from '../contracts/ids.ts';
-import { AccessDeniedError } from '../contracts/errors.ts';
+import { AccessDeniedError, StoreUnavailableError } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { AttemptState, Failure, FinalPart, TaskResult } from '../contracts/records.ts';
@@ -61,6 +61,8 @@ interface Run {
   readonly space: TaskSpace;
   readonly meter: AttemptMeter;
   readonly signal: AbortSignal;
+  /** Ends the attempt as one that was told to stop. */
+  readonly cancel: () => void;
 }
 
 interface Ending {
@@ -89,6 +91,9 @@ export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Pr
   const abort = new AbortController();
   const signal = AbortSignal.any([abort.signal, ...(deps.stopSignal === undefined ? [] : [deps.stopSignal])]);
   const meter = new AttemptMeter(clock, signal, deps.peakMemoryBytes ?? (() => 0));
+  const cancel = (): void => {
+    abort.abort(new CancelledError('the attempt was told to cancel'));
+  };
   const heartbeat = startHeartbeat({
     attempts,
     clock,
@@ -97,11 +102,9 @@ export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Pr
     attemptId,
     meter,
     every: durationMs(payload.heartbeatMs),
-    onCancel: () => {
-      abort.abort(new CancelledError('the attempt was told to cancel'));
-    },
+    onCancel: cancel,
   });
-  const run: Run = { deps, payload, space, meter, signal };
+  const run: Run = { deps, payload, space, meter, signal, cancel };
   const ending = await inScratch(run).finally(() => heartbeat.stop());
   await recordEnd(run, ending);
   log.info('attempt-ended', { jobId, attemptId, ...ending });
@@ -136,7 +139,7 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
     const plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
     meter.bytesTotal = plan.bytesTotal;
     meter.readsStages = plan.inputs.some(({ planned }) => planned.kind === 'stage');
-    writer = writerOf(deps.objects, plan.description, payload.attemptId);
+    writer = writerOf(deps.objects, plan.description, payload.attemptId, uploadNote(run));
     const { attemptId } = payload;
     const attempt = { plan, writer, meter, log: deps.log, signal, scratchDir, attemptId };
     const prepared = await prepareTask(deps, attempt);
@@ -155,6 +158,22 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
       ? { outcome: 'cancelled' }
       : { outcome: 'failed', failure: failureOf(error, where) };
   }
+}
+
+/** Notes an upload in the attempt's record. Throws where that fails, and where the attempt is told to stop. */
+function uploadNote(run: Run): (upload: { readonly uploadId?: string }) => Promise<void> {
+  const { deps, payload, space } = run;
+  let since = deps.clock.now();
+  return async (upload) => {
+    if (upload.uploadId === undefined) since = deps.clock.now();
+    const note = { since, ...upload };
+    const order = await persistently(run, 'upload-not-noted', () =>
+      deps.attempts.noteUpload(space, payload.attemptId, note, deps.clock.now()),
+    );
+    if (order === undefined) throw new StoreUnavailableError('the upload of the output could not be noted');
+    if (order === 'cancel') run.cancel();
+    run.signal.throwIfAborted();
+  };
 }
 
 /** Removes what the attempt wrote. What cannot be removed now goes with the job's prefix when the job ends. */

@@ -12,7 +12,7 @@ import type { ObjectStore } from '../ports/object-store.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
 import type { AttemptInput, AttemptPlan } from './attempt-plan.ts';
 import { ExternalSort } from './external-sort.ts';
-import { ObjectWriter } from './object-writer.ts';
+import { ObjectWriter, type ObjectWriterOptions } from './object-writer.ts';
 import { BadInputError } from './operator.ts';
 import type { Operator, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
 import { ReadGate } from './segment-chunks.ts';
@@ -68,11 +68,15 @@ export interface PreparedTask {
   close(): Promise<void>;
 }
 
-/** Where the attempt's output goes: an object of its own, or an upload of its part that only Finish completes. */
+/**
+ * Where the attempt's output goes: an object of its own, or an upload of its part that only Finish completes and that
+ * is noted, since it lies where others write too.
+ */
 export function writerOf(
   objects: ObjectStore,
   description: StageDescription,
   attemptId: AttemptId,
+  noteUpload: NonNullable<ObjectWriterOptions['noteUpload']>,
 ): ObjectWriter {
   const { jobId, dataBucket, outputPrefix, output } = description;
   if (output !== 'final') {
@@ -84,7 +88,8 @@ export function writerOf(
   }
   const key = outputPrefix.key + partName(attemptParts(attemptId).task);
   const metadata = { [attemptMetadata]: `${jobId}/${attemptId}` };
-  return new ObjectWriter(objects, { bucket: outputPrefix.bucket, key }, { leaveUpload: true, metadata });
+  const ref = { bucket: outputPrefix.bucket, key };
+  return new ObjectWriter(objects, ref, { leaveUpload: true, metadata, noteUpload });
 }
 
 /** Loads the operator, checks its options, opens inputs and output. Throws what these throw, and leaves nothing open. */

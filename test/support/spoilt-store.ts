@@ -43,6 +43,7 @@ export function spoiltStore(store: AttemptStore, spoilt: Spoilt): AttemptStore {
     markLost: (...args) => store.markLost(...args),
     claim: (...args) => store.claim(...args),
     report: (...args) => store.report(...args),
+    noteUpload: (...args) => store.noteUpload(...args),
     commit: (...args) => store.commit(...args),
     end: (...args) => store.end(...args),
     changes: async (...args) => split(await store.changes(...args)),

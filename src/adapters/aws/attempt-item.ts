@@ -59,6 +59,7 @@ const attemptRecord = z.object({
     })
     .exactOptional(),
   failure: z.object({ cause: z.enum(failureCauses), message: z.string() }).exactOptional(),
+  upload: z.object({ since: time, uploadId: z.string().exactOptional() }).exactOptional(),
   changedAt: time,
 }) satisfies z.ZodType<AttemptRecord>;
 

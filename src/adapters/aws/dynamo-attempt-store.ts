@@ -4,6 +4,7 @@ import type {
   AttemptOrder,
   AttemptRecord,
   Failure,
+  NotedUpload,
   Progress,
   TaskResult,
   UnreadableRecord,
@@ -93,6 +94,20 @@ export class DynamoAttemptStore implements AttemptStore {
   ): Promise<AttemptOrder> {
     const answer = await this.table.update(attemptKey(space, attemptId), {
       set: { progress, changedAt: now },
+      when: '#state = :running',
+      values: { running: 'running' },
+    });
+    return answer !== 'refused' && answer.order === 'continue' ? 'continue' : 'cancel';
+  }
+
+  async noteUpload(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    upload: NotedUpload,
+    now: EpochMs,
+  ): Promise<AttemptOrder> {
+    const answer = await this.table.update(attemptKey(space, attemptId), {
+      set: { upload, changedAt: now },
       when: '#state = :running',
       values: { running: 'running' },
     });

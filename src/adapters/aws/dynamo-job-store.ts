@@ -104,25 +104,40 @@ export class DynamoJobStore implements JobStore {
     return item === undefined ? undefined : salvageJob(jobId, item);
   }
 
-  end(jobId: JobId, patch: JobPatch): Promise<'updated' | 'stale'> {
+  end(
+    jobId: JobId,
+    patch: JobPatch,
+    options: { readonly unlessPublishing?: boolean } = {},
+  ): Promise<'updated' | 'stale'> {
     // By the ends, and not by the states before them: a state that nobody can read is none of either.
-    return this.write(jobId, patch, { not: 'NOT ', states: finalJobStates });
+    return this.write(jobId, patch, { not: 'NOT ', states: finalJobStates, ...options });
   }
 
-  async update(jobId: JobId, states: readonly JobState[], patch: JobPatch): Promise<'updated' | 'stale'> {
+  async update(
+    jobId: JobId,
+    states: readonly JobState[],
+    patch: JobPatch,
+    options: { readonly unlessPublishing?: boolean } = {},
+  ): Promise<'updated' | 'stale'> {
     if (states.length === 0) return 'stale';
-    return this.write(jobId, patch, { not: '', states });
+    return this.write(jobId, patch, { not: '', states, ...options });
   }
 
   private async write(
     jobId: JobId,
     patch: JobPatch,
-    { not, states }: { readonly not: '' | 'NOT '; readonly states: readonly JobState[] },
+    condition: {
+      readonly not: '' | 'NOT ';
+      readonly states: readonly JobState[];
+      readonly unlessPublishing?: boolean;
+    },
   ): Promise<'updated' | 'stale'> {
     const writeId = randomUUID();
+    const { not, states, unlessPublishing } = condition;
+    const isUnpublished = unlessPublishing === true ? ' AND attribute_not_exists(#publishingAt)' : '';
     const answer = await this.table.update(jobKey(jobId), {
       set: { ...encodePatch(patch), writeId },
-      when: `attribute_exists(#pk) AND ${not}#state IN (${states.map((_, index) => `:in${index}`).join(', ')})`,
+      when: `attribute_exists(#pk) AND ${not}#state IN (${states.map((_, index) => `:in${index}`).join(', ')})${isUnpublished}`,
       values: Object.fromEntries(states.map((state, index) => [`in${index}`, state])),
     });
     if (answer !== 'refused') return 'updated';

@@ -72,6 +72,7 @@ const jobRecord = z.object({
   clearedAt: time.exactOptional(),
   shards: z.int().min(1).max(limits.shards).exactOptional(),
   planNonce: z.string().exactOptional(),
+  publishingAt: time.exactOptional(),
   error: z.object({ name: z.string(), message: z.string() }).exactOptional(),
   output: z.string(),
   stages: z.array(stageSummary),
@@ -184,6 +185,9 @@ export function salvageJob(jobId: JobId, item: Item): EndingJob {
     read(shape.startedAt, 'startedAt') ?? (fields['startedAt'] === undefined ? undefined : epochMs(0));
   const shards = read(shape.shards, 'shards') ?? (fields['shards'] === undefined ? undefined : limits.shards);
   const planNonce = read(shape.planNonce, 'planNonce');
+  const publishingAt =
+    read(shape.publishingAt, 'publishingAt') ??
+    (fields['publishingAt'] === undefined ? undefined : epochMs(0));
   const cancelRequestedAt =
     read(shape.cancelRequestedAt, 'cancelRequestedAt') ??
     (fields['cancelRequestedAt'] === undefined ? undefined : epochMs(0));
@@ -195,6 +199,7 @@ export function salvageJob(jobId: JobId, item: Item): EndingJob {
     ...(startedAt === undefined ? {} : { startedAt }),
     ...(shards === undefined ? {} : { shards }),
     ...(planNonce === undefined ? {} : { planNonce }),
+    ...(publishingAt === undefined ? {} : { publishingAt }),
     ...(cancelRequestedAt === undefined ? {} : { cancelRequestedAt }),
   };
 }

@@ -1,5 +1,12 @@
 import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
-import type { AttemptOrder, AttemptRecord, Failure, Progress, TaskResult } from '../../contracts/records.ts';
+import type {
+  AttemptOrder,
+  AttemptRecord,
+  Failure,
+  NotedUpload,
+  Progress,
+  TaskResult,
+} from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { AttemptStore, TaskChanges, TaskSpace } from '../../ports/attempt-store.ts';
 
@@ -85,6 +92,18 @@ export class MemoryAttemptStore implements AttemptStore {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'running') return Promise.resolve('cancel');
     this.put(space, { ...attempt, progress: copyOf(progress), changedAt: now });
+    return Promise.resolve(attempt.order);
+  }
+
+  noteUpload(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    upload: NotedUpload,
+    now: EpochMs,
+  ): Promise<AttemptOrder> {
+    const attempt = this.live(space, attemptId);
+    if (attempt?.state !== 'running') return Promise.resolve('cancel');
+    this.put(space, { ...attempt, upload: { ...upload }, changedAt: now });
     return Promise.resolve(attempt.order);
   }
 

@@ -33,8 +33,12 @@ export class MemoryJobStore implements JobStore {
     return this.load(jobId);
   }
 
-  end(jobId: JobId, patch: JobPatch): Promise<'updated' | 'stale'> {
-    return this.update(jobId, ['submitted', 'running'], patch);
+  end(
+    jobId: JobId,
+    patch: JobPatch,
+    options: { readonly unlessPublishing?: boolean } = {},
+  ): Promise<'updated' | 'stale'> {
+    return this.update(jobId, ['submitted', 'running'], patch, options);
   }
 
   async list(page: { limit: number; cursor?: string }): Promise<JobPage> {
@@ -52,9 +56,15 @@ export class MemoryJobStore implements JobStore {
     };
   }
 
-  update(jobId: JobId, states: readonly JobState[], patch: JobPatch): Promise<'updated' | 'stale'> {
+  update(
+    jobId: JobId,
+    states: readonly JobState[],
+    patch: JobPatch,
+    options: { readonly unlessPublishing?: boolean } = {},
+  ): Promise<'updated' | 'stale'> {
     const job = this.jobs.get(jobId);
     if (job === undefined || !states.includes(job.state)) return Promise.resolve('stale');
+    if (options.unlessPublishing === true && job.publishingAt !== undefined) return Promise.resolve('stale');
     this.jobs.set(jobId, { ...job, ...structuredClone(patch) });
     return Promise.resolve('updated');
   }

@@ -74,6 +74,24 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     expect(await only(store, space)).toMatchObject({ state: 'failed', failure });
   });
 
+  it('keeps the upload that an attempt notes, and answers its orders', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.create(space, attempt(0), at(1));
+    expect(await store.noteUpload(space, attempt(0), { since: at(2) }, at(2))).toBe('cancel');
+    expect((await only(store, space))?.upload).toBeUndefined();
+    await store.claim(space, attempt(0), PLACE, at(2));
+    expect(await store.noteUpload(space, attempt(0), { since: at(3) }, at(3))).toBe('continue');
+    expect(await only(store, space)).toMatchObject({ upload: { since: at(3) }, changedAt: at(3) });
+    const upload = { since: at(3), uploadId: 'u1' };
+    expect(await store.noteUpload(space, attempt(0), upload, at(4))).toBe('continue');
+    await store.orderCancel(space, attempt(0), at(5));
+    expect(await store.noteUpload(space, attempt(0), upload, at(6))).toBe('cancel');
+    await store.end(space, attempt(0), { state: 'cancelled', progress: progress(7) }, at(7));
+    expect(await store.noteUpload(space, attempt(0), { since: at(8), uploadId: 'u2' }, at(8))).toBe('cancel');
+    expect((await only(store, space))?.upload).toEqual(upload);
+  });
+
   it('does not create an attempt twice', async () => {
     const store = await make();
     const space = freshSpace();

@@ -16,6 +16,7 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
         cancelRequestedAt: at(5),
         shards: 8,
         planNonce: 'ab12',
+        publishingAt: at(8),
         error: { name: 'JobFailed', message: 'no' },
         stages: [
           {
@@ -71,6 +72,18 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
       expect(await store.update(job.jobId, ['submitted'], { state: 'cancelled' })).toBe('stale');
       expect(await store.update(job.jobId, ['submitted', 'running'], { shards: 4 })).toBe('updated');
       expect(await store.load(job.jobId)).toEqual({ ...job, state: 'running', startedAt: at(3), shards: 4 });
+    });
+
+    it('tells a job whose output is all there from one that may still fail', async () => {
+      const store = await make();
+      const job = jobRecord(freshJobId(), { state: 'running' });
+      await store.create(job);
+      const unless = { unlessPublishing: true };
+      expect(await store.update(job.jobId, ['running'], { workerMs: 1 }, unless)).toBe('updated');
+      expect(await store.update(job.jobId, ['running'], { publishingAt: at(4) })).toBe('updated');
+      expect(await store.update(job.jobId, ['running'], { state: 'failed' }, unless)).toBe('stale');
+      expect(await store.load(job.jobId)).toMatchObject({ state: 'running', publishingAt: at(4) });
+      expect(await store.update(job.jobId, ['running'], { state: 'succeeded' })).toBe('updated');
     });
 
     it('does not update a job that is not there, nor from no state', async () => {

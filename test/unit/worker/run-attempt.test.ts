@@ -233,6 +233,7 @@ describe('runAttempt', () => {
       claim: attempts.claim.bind(attempts),
       report: attempts.report.bind(attempts),
       end: attempts.end.bind(attempts),
+      noteUpload: attempts.noteUpload.bind(attempts),
       changes: attempts.changes.bind(attempts),
       commit: () => {
         tried.resolve(undefined);

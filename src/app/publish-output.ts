@@ -1,0 +1,188 @@
+import {
+  BrokenInvariantError,
+  ConflictError,
+  invariant,
+  JobFailedError,
+  UnreadableRecordError,
+} from '../contracts/errors.ts';
+import { attemptParts, type JobId } from '../contracts/ids.ts';
+import {
+  attemptMetadata,
+  type ObjectRef,
+  partName,
+  parseUri,
+  successName,
+  uriOf,
+} from '../contracts/keys.ts';
+import { type EndingJob, finalJobStates, type JobRecord, type TaskResult } from '../contracts/records.ts';
+import { epochMs } from '../contracts/units.ts';
+import { forEachBounded } from '../lib/bounded.ts';
+import type { AttemptStore } from '../ports/attempt-store.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { JobStore } from '../ports/job-store.ts';
+import type { Log } from '../ports/log.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+import { loadPlan } from './load-plan.ts';
+import { findJob } from './query-jobs.ts';
+
+export interface PublishDeps {
+  readonly jobs: JobStore;
+  readonly attempts: AttemptStore;
+  readonly objects: ObjectStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly dataBucket: string;
+}
+
+type Part = JobRecord['parts'][number];
+
+const publishParallelism = 16;
+const removeBatch = 1_000;
+
+function outputOf({ jobId, output }: JobRecord): ObjectRef {
+  const ref = parseUri(output);
+  invariant(ref !== undefined, 'a job has no output', { jobId });
+  return ref;
+}
+
+/** Where part `task` of a job's output lies. */
+export const partRef = (output: ObjectRef, task: number): ObjectRef => ({
+  bucket: output.bucket,
+  key: `${output.key}${partName(task)}`,
+});
+
+const successRef = (output: ObjectRef): ObjectRef => ({
+  bucket: output.bucket,
+  key: `${output.key}${successName}`,
+});
+
+const isOutputName = (name: string): boolean => name === successName || /^part-\d{5,}$/.test(name);
+
+const taken = (jobId: JobId, ref: ObjectRef): ConflictError =>
+  new ConflictError(`output must be an empty prefix, but ${uriOf(ref)} was written by another`, { jobId });
+
+/** Makes one part visible, once: a part that is there already must be of this very attempt. */
+async function publishPart(
+  objects: ObjectStore,
+  jobId: JobId,
+  ref: ObjectRef,
+  result: TaskResult,
+): Promise<Part> {
+  const { final } = result;
+  invariant(final !== undefined, 'a task of the final stage committed no output', {
+    attemptId: result.attemptId,
+  });
+  const writer = `${jobId}/${result.attemptId}`;
+  const outcome =
+    final.kind === 'empty'
+      ? await objects.write(ref, new Uint8Array(), {
+          ifAbsent: true,
+          metadata: { [attemptMetadata]: writer },
+        })
+      : await objects.completeUpload({ ...ref, uploadId: final.uploadId }, final.parts, { ifAbsent: true });
+  if (outcome === 'exists' || outcome === 'gone') {
+    const there = await objects.head(ref);
+    if (there?.metadata[attemptMetadata] !== writer) throw taken(jobId, ref);
+  }
+  return { key: ref.key, sizeBytes: final.kind === 'empty' ? 0 : final.sizeBytes };
+}
+
+async function publishParts(deps: PublishDeps, job: JobRecord): Promise<Part[]> {
+  const output = outputOf(job);
+  const plan = await loadPlan(deps.objects, deps.dataBucket, job);
+  const final = plan.stages.at(-1)?.description;
+  const { results, unreadable = [] } = await deps.attempts.changes(
+    { jobId: job.jobId, shards: plan.shards },
+    epochMs(0),
+  );
+  const lost = unreadable.find(
+    ({ kind, taskId }) => kind === 'result' && taskId?.startsWith(`${final?.name ?? ''}/`) === true,
+  );
+  if (lost !== undefined)
+    throw new UnreadableRecordError(`the record ${lost.key} cannot be read: ${lost.why}`, { key: lost.key });
+  const finals = results
+    .filter(({ attemptId }) => attemptParts(attemptId).stage === final?.name)
+    .toSorted((a, b) => attemptParts(a.attemptId).task - attemptParts(b.attemptId).task);
+  invariant(finals.length === final?.tasks, 'a job finished before all its tasks', {
+    jobId: job.jobId,
+    done: finals.length,
+  });
+  const parts: Part[] = [];
+  await forEachBounded(finals, publishParallelism, async (result) => {
+    const { task } = attemptParts(result.attemptId);
+    parts[task] = await publishPart(deps.objects, job.jobId, partRef(output, task), result);
+  });
+  return parts;
+}
+
+/**
+ * Brings a job to its end all of whose parts are there, as its record says: writes `_SUCCESS`, then records the end.
+ * May be done by several at once. Throws `ConflictError` where another wrote that object: then the job has not ended.
+ */
+export async function completeJob(deps: PublishDeps, job: JobRecord, parts: readonly Part[]): Promise<void> {
+  const { jobId } = job;
+  const success = successRef(outputOf(job));
+  const manifest = new TextEncoder().encode(`${JSON.stringify({ jobId, parts }, null, 1)}\n`);
+  const metadata = { [attemptMetadata]: jobId };
+  const written = await deps.objects.write(success, manifest, { ifAbsent: true, metadata });
+  if (written === 'exists' && (await deps.objects.head(success))?.metadata[attemptMetadata] !== jobId)
+    throw taken(jobId, success);
+  const end = { state: 'succeeded', endedAt: deps.clock.now() } as const;
+  if ((await deps.jobs.update(jobId, ['running'], end)) === 'updated')
+    deps.log.info('succeeded', { jobId, parts: parts.length });
+}
+
+async function publish(deps: PublishDeps, job: JobRecord): Promise<void> {
+  if (job.publishingAt !== undefined && job.parts.length > 0) return completeJob(deps, job, job.parts);
+  const parts = await publishParts(deps, job);
+  const mark = { publishingAt: deps.clock.now(), parts };
+  if ((await deps.jobs.update(job.jobId, ['running'], mark)) === 'stale') return;
+  return completeJob(deps, job, parts);
+}
+
+/**
+ * Publishes the output of a job all of whose tasks are done: the parts, then a mark in the job's record, which decides
+ * between this and whoever would fail the job, and only then `_SUCCESS`. Whoever comes too late, since it slept while
+ * the job was failed, takes back what it has made visible. Answers the job as it has ended. May be repeated from any
+ * point, and by several at once. Throws `ConflictError` where another writer took the output, `JobFailedError` where
+ * the job was failed or cancelled.
+ */
+export async function publishOutput(deps: PublishDeps, job: JobRecord): Promise<JobRecord> {
+  const { jobId } = job;
+  let failure: unknown;
+  try {
+    await publish(deps, job);
+  } catch (cause) {
+    failure = cause;
+  }
+  const ended = await findJob(deps.jobs, jobId);
+  if (ended.state === 'failed' || ended.state === 'cancelled') {
+    await unpublish(deps.objects, ended);
+    throw new JobFailedError(`job ${jobId} has ended`, { state: ended.state }, { cause: failure });
+  }
+  if (ended.state === 'succeeded') return ended;
+  if (failure instanceof Error) throw failure;
+  throw new BrokenInvariantError('a job was published and did not end', { jobId, state: ended.state });
+}
+
+/**
+ * Takes back what was made visible of a job that then could not end well: at the keys of parts and of `_SUCCESS`, the
+ * objects whose metadata name it as their writer. What others wrote stays, there as well. May be repeated. Does
+ * nothing to a job that has not ended, or has ended well.
+ */
+export async function unpublish(objects: ObjectStore, job: EndingJob): Promise<void> {
+  if (!finalJobStates.includes(job.state) || job.state === 'succeeded' || job.startedAt === undefined) return;
+  const output = parseUri(job.output);
+  if (output === undefined) return;
+  const there: ObjectRef[] = [];
+  for await (const { key } of objects.list(output)) {
+    if (isOutputName(key.slice(output.key.length))) there.push({ bucket: output.bucket, key });
+  }
+  const written: string[] = [];
+  await forEachBounded(there, publishParallelism, async (ref) => {
+    const writer = (await objects.head(ref))?.metadata[attemptMetadata];
+    if (writer === job.jobId || writer?.startsWith(`${job.jobId}/`) === true) written.push(ref.key);
+  });
+  for (let at = 0; at < written.length; at += removeBatch)
+    await objects.remove(output.bucket, written.slice(at, at + removeBatch));
+}

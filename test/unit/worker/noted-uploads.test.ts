@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import { MemoryCapacityLedger } from '../../../src/adapters/memory/memory-capacity-ledger.ts';
+import { MemoryJobStore } from '../../../src/adapters/memory/memory-job-store.ts';
+import { failJob } from '../../../src/app/fail-job.ts';
+import { attemptIdOf } from '../../../src/contracts/ids.ts';
+import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
+import { durationMs } from '../../../src/contracts/units.ts';
+import { runAttempt } from '../../../src/worker/run-attempt.ts';
+import { collect, jobRecord } from '../../contract/ports/builders.ts';
+import { freezeEverywhere } from '../../support/freezing.ts';
+import { latin1 } from '../../support/worker-fixtures.ts';
+import { type StageOfTest, WorkerOfTest } from '../../support/worker-stage.ts';
+
+const output = { bucket: 'output-bucket', key: 'out/part-00000' };
+const final: StageOfTest = { run: ({ output: out }) => Promise.resolve(out.write(latin1('some text\n'))) };
+
+interface World {
+  readonly worker: WorkerOfTest;
+  readonly payload: AttemptPayload;
+  readonly jobs: MemoryJobStore;
+  /** An upload of somebody else at the key of the job's own part. */
+  readonly foreign: string;
+}
+
+/** A running job whose one task is about to be done. */
+async function running(): Promise<World> {
+  const worker = new WorkerOfTest();
+  const jobs = new MemoryJobStore();
+  const { uploadId: foreign } = await worker.objects.beginUpload(output);
+  const payload = await worker.prepare(final);
+  await jobs.create(
+    jobRecord(worker.jobId, {
+      state: 'running',
+      startedAt: worker.clock.now(),
+      shards: 1,
+      output: 's3://output-bucket/out/',
+    }),
+  );
+  return { worker, payload, jobs, foreign };
+}
+
+const fail = ({ worker, jobs }: World): Promise<void> => {
+  const { objects, attempts, clock, dataBucket } = worker;
+  const log = { info: (): void => undefined, warn: (): void => undefined };
+  const deps = { objects, attempts, clock, dataBucket, jobs, log, ledger: new MemoryCapacityLedger() };
+  return failJob(deps, worker.jobId, { name: 'Unknown', message: 'no' }, durationMs(0));
+};
+
+const uploads = async ({ worker }: World): Promise<string[]> =>
+  (await collect(worker.objects.listUploads({ bucket: 'output-bucket', key: '' }))).map(
+    ({ uploadId }) => uploadId,
+  );
+
+describe('the upload of an output part', () => {
+  it('is in the record of its attempt', async () => {
+    const { worker, payload } = await running();
+    expect(await runAttempt(worker.deps(final), payload)).toBe('done');
+    const result = (await worker.results())[0]?.final;
+    const attempt = await worker.attempt(attemptIdOf('work', 0, 0));
+    expect(attempt?.upload?.uploadId).toMatch(/^upload-\d+$/);
+    expect(result).toMatchObject({ kind: 'upload', uploadId: attempt?.upload?.uploadId });
+  });
+
+  it('is taken back when the job fails, wherever its worker froze, and nobody else loses one', async () => {
+    const places = await freezeEverywhere<World>({
+      make: running,
+      run: ({ worker, payload }, process) =>
+        runAttempt(process.wrap(worker.deps(final), ['objects', 'attempts']), payload),
+      meanwhile: fail,
+      fate: 'thaws',
+      check: async (world, where) => {
+        expect(await uploads(world), where).toEqual([world.foreign]);
+        expect((await world.jobs.load(world.worker.jobId))?.state, where).toBe('failed');
+      },
+    });
+    for (const name of [
+      'objects.beginUpload',
+      'attempts.noteUpload',
+      'objects.uploadPart',
+      'attempts.commit',
+    ])
+      expect(places).toContain(`before ${name}`);
+  });
+
+  it('is given up by an attempt that was told to stop before it could note it', async () => {
+    const world = await running();
+    const { attempts } = world.worker;
+    const stopping = Object.assign(Object.create(attempts) as typeof attempts, {
+      noteUpload: async (...args: Parameters<typeof attempts.noteUpload>) => {
+        if (args[2].uploadId !== undefined)
+          await attempts.orderCancel(world.worker.space, args[1], world.worker.clock.now());
+        return attempts.noteUpload(...args);
+      },
+    });
+    const deps = world.worker.deps(final, { attempts: stopping });
+    expect(await runAttempt(deps, world.payload)).toBe('cancelled');
+    expect(await uploads(world)).toEqual([world.foreign]);
+  });
+
+  it('is not begun where it cannot be noted', async () => {
+    const world = await running();
+    const { attempts, clock } = world.worker;
+    const tried = Promise.withResolvers<undefined>();
+    const failing = Object.assign(Object.create(attempts) as typeof attempts, {
+      noteUpload: () => {
+        tried.resolve(undefined);
+        return Promise.reject(new Error('no answer'));
+      },
+    });
+    const ended = runAttempt(world.worker.deps(final, { attempts: failing }), world.payload);
+    await tried.promise;
+    await clock.advance(10_000);
+    expect(await ended).toBe('failed');
+    expect(await uploads(world)).toEqual([world.foreign]);
+    expect((await world.worker.attempt(attemptIdOf('work', 0, 0)))?.failure).toEqual({
+      cause: 'storage',
+      message: 'the upload of the output could not be noted',
+    });
+  });
+});
