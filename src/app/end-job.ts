@@ -7,13 +7,13 @@ import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { ObjectStore, UploadRef } from '../ports/object-store.ts';
+import { type ClaimDeps, releaseOutput } from './claim-output.ts';
 import { partRef, unpublish } from './publish-output.ts';
 
-export interface CleanUpDeps {
+export interface CleanUpDeps extends ClaimDeps {
   readonly attempts: AttemptStore;
   readonly objects: ObjectStore;
   readonly ledger: CapacityLedger;
-  readonly dataBucket: string;
 }
 
 const removeBatch = 1_000;
@@ -59,7 +59,7 @@ async function leftUploads(deps: CleanUpDeps, job: EndingJob): Promise<UploadRef
 
 /**
  * Removes what a job that has ended leaves besides its output and its records: uploads that nobody completed and, where
- * it did not end well, the parts that were published, its slots, and last intermediate data and plans, so that where
+ * it did not end well, the parts that were published, its claim on its output, its slots, and last intermediate data and plans, so that where
  * these are gone all is. Uploads go before parts, so that a Finish which sleeps cannot make more parts of them. Touches
  * nothing that is not the job's by its records. May be repeated. What a worker writes after this is removed by the
  * worker itself when it learns that its job has ended, and by the bucket's lifecycle rule where even that fails.
@@ -71,6 +71,7 @@ export async function cleanUp(deps: CleanUpDeps, job: EndingJob): Promise<void> 
     deps.objects.abortUpload(upload),
   );
   await unpublish(deps.objects, job);
+  await releaseOutput(deps, job);
   await deps.ledger.release(jobId);
   await removePrefix(deps.objects, { bucket: deps.dataBucket, key: jobPrefix(jobId) });
 }

@@ -18,6 +18,7 @@ import type { IdSource } from '../ports/id-source.ts';
 import type { JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import { checkInputsApart, claimOutput } from './claim-output.ts';
 import { findJob } from './query-jobs.ts';
 
 export interface PlanDeps {
@@ -89,6 +90,18 @@ async function resolveSources(objects: ObjectStore, job: JobRecord): Promise<Res
     }
   }
   return sources;
+}
+
+/** Every URI that a job's stages read, by the path of its field. */
+function inputUris({ spec }: JobRecord): ReadonlyMap<string, string> {
+  const uris = spec.stages.flatMap(({ inputs }, stage) =>
+    inputs.flatMap((input, number) =>
+      isSource(input)
+        ? input.s3.map((uri, place) => [`${inputField(stage, number)}.s3[${place}]`, uri] as const)
+        : [],
+    ),
+  );
+  return new Map(uris);
 }
 
 async function checkOutputIsFree(objects: ObjectStore, output: ObjectRef): Promise<void> {
@@ -176,7 +189,7 @@ async function takePlan(deps: PlanDeps, jobId: JobId, planned: PlannedJob): Prom
  * Resolves a job's inputs, cuts it into tasks and writes its plan. May be repeated, also while an earlier run goes
  * on: each run lists the inputs anew and writes under a nonce of its own, and the record names the one that is
  * taken. Does nothing where the job is `running`. Throws `InvalidInputError` for inputs that are not there,
- * `ConflictError` where the output prefix holds something, `JobFailedError` where the job has ended.
+ * `ConflictError` where the output prefix holds something or an unfinished job writes there, `JobFailedError` where the job has ended.
  */
 export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
   const job = await findJob(deps.jobs, jobId);
@@ -186,7 +199,9 @@ export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
   const output = parseUri(job.output);
   if (output === undefined)
     throw new InvalidInputError('output must look like s3://bucket/key/', { field: 'output' });
+  await claimOutput(deps, job, { isPlanned: true });
   await checkOutputIsFree(deps.objects, output);
+  checkInputsApart(job, inputUris(job));
   const sources = await resolveSources(deps.objects, job);
   const context = { jobId, nonce: deps.ids.token(), dataBucket: deps.dataBucket, output };
   await takePlan(deps, jobId, planStages(job.spec, sources, context));

@@ -6,10 +6,11 @@ import { type JobSpec, type OperatorName, parseDurationText } from '../contracts
 import { defaultOutputKey, uriOf } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import { policyNames } from '../contracts/policy-names.ts';
-import { type JobRecord, nothingYet } from '../contracts/records.ts';
+import { finalJobStates, type JobRecord, nothingYet } from '../contracts/records.ts';
 import { durationMs, type EpochMs, later } from '../contracts/units.ts';
 import { jobGraph } from '../core/model/job-graph.ts';
 import { policySets } from '../core/policy/policy-sets.ts';
+import { checkOutput, claimOutput, releaseOutput } from './claim-output.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Coordinator } from '../ports/coordinator.ts';
 import type { IdSource } from '../ports/id-source.ts';
@@ -117,10 +118,32 @@ const freshJobId = (ids: IdSource, { name }: JobSpec): JobId =>
   `${name}-${ids.token().slice(0, 12)}` as JobId;
 
 /**
+ * Creates a job's record, and before it the claim on its output, so that a refused job leaves no record. A job that is
+ * there already keeps its claim or has given it back.
+ */
+async function createJob(deps: SubmitDeps, job: JobRecord): ReturnType<JobStore['create']> {
+  const earlier = await deps.jobs.load(job.jobId);
+  if (earlier !== undefined) return { kind: 'exists', job: earlier };
+  checkOutput(job, deps.dataBucket);
+  try {
+    await claimOutput(deps, job, { isPlanned: false });
+  } catch (cause) {
+    // A submission of the same job may have come all the way meanwhile, and others after it.
+    const meanwhile = await deps.jobs.load(job.jobId);
+    if (meanwhile === undefined) throw cause;
+    return { kind: 'exists', job: meanwhile };
+  }
+  const outcome = await deps.jobs.create(job);
+  if (outcome.kind === 'exists' && finalJobStates.includes(outcome.job.state))
+    await releaseOutput(deps, outcome.job);
+  return outcome;
+}
+
+/**
  * Starts a job, once per client token for as long as its record is kept (30 days): token, record and execution are
  * each created only if they are not there. A crash between them is mended by the next submission with the same
- * token. Throws `InvalidInputError` (nothing started), `ConflictError` where the token was used for another spec.
- * `request` is a `SubmitRequest`, unchecked.
+ * token. Throws `InvalidInputError` (nothing started), `ConflictError` where the token was used for another spec, or
+ * an unfinished job writes where this one would. `request` is a `SubmitRequest`, unchecked.
  */
 export async function submitJob(
   deps: SubmitDeps,
@@ -139,9 +162,8 @@ export async function submitJob(
   const now = deps.clock.now();
   const jobId =
     clientToken === undefined ? freshJobId(deps.ids, spec) : await jobOfToken(deps, spec, clientToken, now);
-  const outcome = await deps.jobs.create(
-    newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, now),
-  );
+  const job = newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, now);
+  const outcome = await createJob(deps, job);
   if (outcome.kind === 'exists' && outcome.job.specDigest !== specDigest) {
     throw new ConflictError('clientToken was used before for another spec', { field: 'clientToken', jobId });
   }

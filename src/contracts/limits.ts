@@ -60,6 +60,8 @@ export const limits = {
   recordFields: 100_000,
   /** Levels of JSON in one record of NDJSON. */
   recordDepth: 1_000,
+  /** Unfinished jobs whose outputs lie in one bucket, beside those in their default places. */
+  claimsPerBucket: 1_000,
   /** Bytes of a pattern of `grep`, and states of the automaton that its repeats written out make. */
   patternBytes: 10_000,
   patternStates: 10_000,

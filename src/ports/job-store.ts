@@ -1,6 +1,7 @@
 import type { JobId } from '../contracts/ids.ts';
 import type { EndingJob, JobRecord, JobState, LogEntry } from '../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
+import type { OutputClaim } from '../core/model/output-claims.ts';
 
 /** Fields of a job that change after it was created. */
 export type JobPatch = Partial<
@@ -76,6 +77,16 @@ export interface JobStore {
     patch: JobPatch,
     options?: { readonly unlessPublishing?: boolean },
   ): Promise<'updated' | 'stale'>;
+  /** Which jobs' outputs lie where in a bucket, in one record. */
+  loadClaims(bucket: string): Promise<BucketClaims>;
+  /** Replaces them, if they are still those of `version`; else `stale`: somebody came between, perhaps this very call. */
+  saveClaims(bucket: string, claims: readonly OutputClaim[], version: number): Promise<'saved' | 'stale'>;
+}
+
+/** All claims on outputs in one bucket, and how often they have changed: 0 before the first. */
+export interface BucketClaims {
+  readonly claims: readonly OutputClaim[];
+  readonly version: number;
 }
 
 /** The lease of a job's scheduler. The epoch grows with every acquisition: a fencing token. */

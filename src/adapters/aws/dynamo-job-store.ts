@@ -4,7 +4,9 @@ import { InvalidInputError, StoreUnavailableError, UnreadableRecordError } from 
 import { type JobId, parseJobId } from '../../contracts/ids.ts';
 import { type EndingJob, finalJobStates, type JobRecord, type JobState } from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import type { JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
+import type { OutputClaim } from '../../core/model/output-claims.ts';
+import type { BucketClaims, JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
+import { claimsKey, decodeClaims, encodeClaims } from './claims-item.ts';
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf, ttlSeconds } from './expiry.ts';
 import { decodeJob, encodeJob, encodePatch, jobKey, LISTING, salvageJob } from './job-item.ts';
@@ -143,6 +145,23 @@ export class DynamoJobStore implements JobStore {
     if (answer !== 'refused') return 'updated';
     const item = await this.table.get(jobKey(jobId));
     return item?.writeId === writeId ? 'updated' : 'stale';
+  }
+
+  async loadClaims(bucket: string): Promise<BucketClaims> {
+    return decodeClaims(await this.table.get(claimsKey(bucket)));
+  }
+
+  async saveClaims(
+    bucket: string,
+    claims: readonly OutputClaim[],
+    version: number,
+  ): Promise<'saved' | 'stale'> {
+    const answer = await this.table.update(claimsKey(bucket), {
+      set: encodeClaims({ claims, version: version + 1 }),
+      when: version === 0 ? 'attribute_not_exists(#pk)' : '#version = :expected',
+      ...(version === 0 ? {} : { values: { expected: version } }),
+    });
+    return answer === 'refused' ? 'stale' : 'saved';
   }
 }
 

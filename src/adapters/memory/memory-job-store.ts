@@ -3,12 +3,14 @@ import type { JobId } from '../../contracts/ids.ts';
 import { limits } from '../../contracts/limits.ts';
 import type { JobRecord, JobState } from '../../contracts/records.ts';
 import { durationMs, type EpochMs, later } from '../../contracts/units.ts';
-import type { JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
+import type { OutputClaim } from '../../core/model/output-claims.ts';
+import type { BucketClaims, JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
 
 /** Job records in memory; what the simulator and tests use. */
 export class MemoryJobStore implements JobStore {
   private readonly jobs = new Map<JobId, JobRecord>();
   private readonly tokens = new Map<string, { readonly jobId: JobId; readonly until: EpochMs }>();
+  private readonly outputs = new Map<string, BucketClaims>();
 
   create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }> {
     const there = this.jobs.get(job.jobId);
@@ -67,6 +69,16 @@ export class MemoryJobStore implements JobStore {
     if (options.unlessPublishing === true && job.publishingAt !== undefined) return Promise.resolve('stale');
     this.jobs.set(jobId, { ...job, ...structuredClone(patch) });
     return Promise.resolve('updated');
+  }
+
+  loadClaims(bucket: string): Promise<BucketClaims> {
+    return Promise.resolve(this.outputs.get(bucket) ?? { claims: [], version: 0 });
+  }
+
+  saveClaims(bucket: string, claims: readonly OutputClaim[], version: number): Promise<'saved' | 'stale'> {
+    if ((this.outputs.get(bucket)?.version ?? 0) !== version) return Promise.resolve('stale');
+    this.outputs.set(bucket, { claims: structuredClone(claims), version: version + 1 });
+    return Promise.resolve('saved');
   }
 }
 

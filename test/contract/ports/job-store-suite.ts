@@ -148,6 +148,41 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
       },
     );
 
+    it('keeps the claims of a bucket, and lets one of twenty that change them at once through', async () => {
+      const store = await make();
+      const bucket = `results-${freshJobId()}`;
+      const claim = (rival: number) => ({
+        jobId: freshJobId(),
+        prefix: `a/ä ${rival}#/`,
+        claimedAt: at(rival),
+        isPlanned: rival % 2 === 0,
+      });
+      expect(await store.loadClaims(bucket)).toEqual({ claims: [], version: 0 });
+      const first = [claim(0), claim(1)];
+      expect(await store.saveClaims(bucket, first, 0)).toBe('saved');
+      expect(await store.loadClaims(bucket)).toEqual({ claims: first, version: 1 });
+      expect(await store.saveClaims(bucket, [], 0)).toBe('stale');
+      const rivals = Array.from({ length: 20 }, (_, rival) => [claim(rival)]);
+      const answers = await Promise.all(rivals.map((claims) => store.saveClaims(bucket, claims, 1)));
+      expect(tally(answers)).toEqual({ saved: 1, stale: 19 });
+      const winner = rivals[answers.indexOf('saved')];
+      expect(await store.loadClaims(bucket)).toEqual({ claims: winner, version: 2 });
+      expect(await store.loadClaims(`other-${bucket}`)).toEqual({ claims: [], version: 0 });
+    });
+
+    it('keeps a thousand claims', async () => {
+      const store = await make();
+      const bucket = `results-${freshJobId()}`;
+      const claims = Array.from({ length: 1_000 }, (_, index) => ({
+        jobId: freshJobId(),
+        prefix: `teams/${index % 7}/reports/of/the/year/2026/number/${index}/`,
+        claimedAt: at(index),
+        isPlanned: true,
+      }));
+      expect(await store.saveClaims(bucket, claims, 0)).toBe('saved');
+      expect((await store.loadClaims(bucket)).claims).toEqual(claims);
+    });
+
     it('lists newest first, page by page, each job once', async () => {
       const store = await make();
       const ids = Array.from({ length: 5 }, () => freshJobId());
