@@ -156,7 +156,7 @@ export class CoordinatorStack extends Stack {
     sweep.addEnvironment(Setting.stateMachineArn, this.stateMachine.stateMachineArn);
   }
 
-  /** Planning reads what the job will read, looks whether its output is free, and writes plans. */
+  /** Planning reads what the job will read, looks whether its output is free, and writes plans, or withdraws its own. */
   private grantPlanning({ config, storage }: CoordinatorStackProps): void {
     const { plan } = this.steps;
     const others = [...new Set([...config.inputBuckets, ...config.outputBuckets])];
@@ -164,17 +164,20 @@ export class CoordinatorStack extends Stack {
       grantObjectReads(plan, bucket);
     }
     grantObjectWrites(plan, storage.dataBucket, 'jobs/');
+    grantObjectRemoval(plan, storage.dataBucket, 'jobs/');
   }
 
   /**
-   * The scheduler reads the plan, writes manifests, launches and stops attempts: it touches no output. Those that
-   * end a job publish its output, or take back what was published of it, and remove its data.
+   * The scheduler reads the plan, writes manifests, launches and stops attempts: it touches no output. Where its job
+   * ended while it slept it removes what it wrote since. Those that end a job publish its output, or take back what was published of it, and remove its data.
    */
   private grantRunning({ config, storage, compute }: CoordinatorStackProps): void {
     const { schedule, finish, fail } = this.steps;
     const { settle, sweep } = this.watch;
     grantObjectReads(schedule, storage.dataBucket, 'jobs/');
     grantObjectWrites(schedule, storage.dataBucket, 'jobs/');
+    grantObjectRemoval(schedule, storage.dataBucket, 'jobs/');
+    grantUploadListing(schedule, storage.dataBucket);
     for (const step of [finish, fail, settle, sweep]) {
       for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.outputBuckets)]) {
         grantObjectReads(step, bucket);

@@ -1,14 +1,15 @@
 import { invariant } from '../contracts/errors.ts';
-import { attemptParts } from '../contracts/ids.ts';
+import { attemptParts, type JobId } from '../contracts/ids.ts';
 import { jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
 import { type EndingJob, finalJobStates } from '../contracts/records.ts';
-import { epochMs } from '../contracts/units.ts';
+import { durationMs, epochMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
 import type { ObjectStore, UploadRef } from '../ports/object-store.ts';
 import { type ClaimDeps, releaseOutput } from './claim-output.ts';
 import { partRef, unpublish } from './publish-output.ts';
+import { stopAttempts } from './stop-attempts.ts';
 
 export interface CleanUpDeps extends ClaimDeps {
   readonly attempts: AttemptStore;
@@ -72,6 +73,21 @@ export async function cleanUp(deps: CleanUpDeps, job: EndingJob): Promise<void> 
   );
   await unpublish(deps.objects, job);
   await releaseOutput(deps, job);
+  await deps.ledger.release(jobId);
+  await removePrefix(deps.objects, { bucket: deps.dataBucket, key: jobPrefix(jobId) });
+}
+
+/**
+ * Does nothing to a job that goes on. Of one that has ended it takes back once more what its scheduler may have done
+ * after the end: attempts that it launched, slots that it took, manifests that it wrote. May be repeated.
+ */
+export async function sweepEnded(
+  deps: Pick<CleanUpDeps, 'attempts' | 'clock' | 'dataBucket' | 'jobs' | 'ledger' | 'objects'>,
+  jobId: JobId,
+): Promise<void> {
+  const job = await deps.jobs.salvage(jobId);
+  if (job === undefined || !finalJobStates.includes(job.state)) return;
+  if (job.shards !== undefined) await stopAttempts(deps, { jobId, shards: job.shards }, durationMs(0));
   await deps.ledger.release(jobId);
   await removePrefix(deps.objects, { bucket: deps.dataBucket, key: jobPrefix(jobId) });
 }

@@ -36,6 +36,7 @@ import { loadPlan, shapesOf } from './load-plan.ts';
 import { logClones } from './log-clones.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps } from './perform-decisions.ts';
+import { sweepEnded } from './end-job.ts';
 import { findJob } from './query-jobs.ts';
 import { readChanges, takeOutputs } from './read-changes.ts';
 import type { Residency, Session } from './scheduler-session.ts';
@@ -331,13 +332,25 @@ async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<
 /**
  * Runs a job's scheduler until every task is committed (`finish`) or its invocation's time is nearly up
  * (`continue`: enter again). Of two schedulers at once one throws `LeaseHeldError` and acts no more. Throws
- * `JobFailedError` where the job cannot end well or was cancelled.
+ * `JobFailedError` where the job cannot end well or was cancelled. One that slept while its job was ended takes back
+ * what it has done since.
  */
 export async function runScheduler(
   deps: SchedulerDeps,
   jobId: JobId,
   residency: Residency,
 ): Promise<ScheduleOutput> {
+  try {
+    return await reside(deps, jobId, residency);
+  } catch (cause) {
+    await sweepEnded(deps, jobId).catch((failure: unknown) => {
+      deps.log.warn('ended job not swept', { jobId, cause: String(failure) });
+    });
+    throw cause;
+  }
+}
+
+async function reside(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<ScheduleOutput> {
   const session = await enterJob(deps, jobId, residency);
   try {
     return { jobId, outcome: await tickUntilSettled(deps, session) };

@@ -84,7 +84,6 @@ async function* plainPieces(
       at += chunk.length;
       yield* pieces(chunk);
     }
-    if (at < next) throw new BadInputError(`${segment.key}: shorter than when the job was planned`);
     next = Math.min(sizeBytes, at + tail);
   }
 }
@@ -138,8 +137,12 @@ async function* rangeOf(
   range: ByteRange,
 ): AsyncGenerator<Uint8Array> {
   if (range.start >= range.end) return;
+  let missing = range.end - range.start;
   try {
-    yield* objects.read({ bucket, key }, { range, etag, signal });
+    for await (const chunk of objects.read({ bucket, key }, { range, etag, signal })) {
+      missing -= chunk.length;
+      yield chunk;
+    }
   } catch (cause) {
     if (cause instanceof ConflictError) {
       throw new BadInputError(`${key}: changed since the job was planned`, { cause });
@@ -148,6 +151,7 @@ async function* rangeOf(
       throw new BadInputError(`${key}: gone since the job was planned`, { cause });
     throw cause;
   }
+  if (missing > 0) throw new BadInputError(`${key}: shorter than when the job was planned`);
 }
 
 function* pieces(chunk: Uint8Array): Generator<Buffer> {

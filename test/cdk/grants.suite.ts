@@ -71,8 +71,15 @@ const workerActions = [
   's3:PutObject',
 ];
 
-/** The scheduler reads plans and writes manifests. */
-const schedulerObjectActions = ['s3:AbortMultipartUpload', 's3:GetObject', 's3:ListBucket', 's3:PutObject'];
+/** The scheduler reads plans and writes manifests, and removes those that it wrote after its job's end. */
+const schedulerObjectActions = [
+  's3:AbortMultipartUpload',
+  's3:DeleteObject',
+  's3:GetObject',
+  's3:ListBucket',
+  's3:ListBucketMultipartUploads',
+  's3:PutObject',
+];
 
 /** Actions that the adapters' calls to some services need. */
 function neededActions(services: readonly string[]): string[] {
@@ -185,17 +192,15 @@ describe('grants', () => {
     ]);
   });
 
-  it.each(['planrole', 'schedulerole'])(
-    'let %s remove nothing, and write plans and manifests only',
-    (prefix) => {
-      const found = statements(prefix, synthesized({ outputBuckets: 'results' }));
-      expect(actions(found)).not.toContain('s3:DeleteObject');
-      const written = resourcesOf(found, 's3:PutObject');
-      expect(written).toContain('"/jobs/*"');
-      expect(written).not.toContain('results');
-      expect(written).not.toContain('"/*"');
-    },
-  );
+  it.each(['planrole', 'schedulerole'])('let %s write and remove plans and manifests only', (prefix) => {
+    const found = statements(prefix, synthesized({ outputBuckets: 'results' }));
+    for (const action of ['s3:PutObject', 's3:DeleteObject']) {
+      const changed = resourcesOf(found, action);
+      expect(changed).toContain('"/jobs/*"');
+      expect(changed).not.toContain('results');
+      expect(changed).not.toContain('"/*"');
+    }
+  });
 
   it('refuse a bucket that is no name of a bucket, and say so', () => {
     expect(() => synthesized({ inputBuckets: ['s3://texts/'] })).toThrow(
