@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
 import { attemptIdOf } from '../contracts/ids.ts';
 import { attemptDataKey } from '../contracts/keys.ts';
@@ -66,7 +67,7 @@ export async function loadAttemptPlan(
               { start: range.start, end: range.end },
             );
       const line = bytes === undefined ? { segments: [] } : parseJson(bytes, range.key);
-      return inputOf(description, planned, line, payload.copies);
+      return inputOf(description, planned, { line, key: range.key }, payload.copies);
     }),
   );
   return { description, inputs, bytesTotal: inputs.reduce((sum, input) => sum + bytesOf(input), 0) };
@@ -77,7 +78,8 @@ async function loadDescription(objects: ObjectStore, bucket: string, key: string
   descriptions.set(objects, kept);
   const known = kept.get(key);
   if (known !== undefined) return known;
-  const description = stageDescriptionSchema.parse(parseJson(await objects.readAll({ bucket, key }), key));
+  const read = parseJson(await objects.readAll({ bucket, key }), key);
+  const description = parseAs(stageDescriptionSchema, read, { key, what: 'the description of a stage' });
   const [oldest] = kept.keys();
   if (kept.size >= keptDescriptions && oldest !== undefined) kept.delete(oldest);
   kept.set(key, description);
@@ -92,14 +94,29 @@ function parseJson(bytes: Uint8Array, key: string): unknown {
   }
 }
 
+/** What an object says, if it is what it should be; the failure names the object, for whoever has to find it. */
+function parseAs<Schema extends z.ZodType>(
+  schema: Schema,
+  read: unknown,
+  { key, what }: { readonly key: string; readonly what: string },
+): z.output<Schema> {
+  const parsed = schema.safeParse(read);
+  if (parsed.success) return parsed.data;
+  const path = parsed.error.issues[0]?.path.map(String).join('.') ?? '';
+  const where = path === '' ? '' : `, ${path} being wrong`;
+  throw new BrokenInvariantError(`${key} is not ${what}${where}`, { key }, { cause: parsed.error });
+}
+
 function inputOf(
   description: StageDescription,
   planned: PlannedInput,
-  line: unknown,
+  { line, key }: { readonly line: unknown; readonly key: string },
   copies: AttemptPayload['copies'],
 ): AttemptInput {
-  if (planned.kind === 'source') return { planned, segments: sourceManifestLineSchema.parse(line).segments };
-  const { segments } = stageManifestLineSchema.parse(line);
+  const place = { key, what: 'a list of what tasks read' };
+  if (planned.kind === 'source')
+    return { planned, segments: parseAs(sourceManifestLineSchema, line, place).segments };
+  const { segments } = parseAs(stageManifestLineSchema, line, place);
   const named = ownValue(copies, planned.stage);
   return {
     planned,

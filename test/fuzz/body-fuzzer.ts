@@ -19,6 +19,10 @@ const routes: readonly (readonly [method: string, resource: string])[] = [
 const deep = (open: string, close: string) =>
   fc.integer({ min: 1, max: 100_000 }).map((depth) => open.repeat(depth) + close.repeat(depth));
 
+/** A spec that is right but for a text in its midst, which may be too deep, too long or no text at all. */
+const specAround = (inner: string): string =>
+  `{"spec":{"name":"deep","stages":[{"name":"one","operator":"exec","options":{"command":["cat"],"env":${inner}},"inputs":[{"s3":["s3://data/in/"]}]}]}}`;
+
 /** Bodies that are JSON and that are not: deep, long, cut, with lone surrogates, with a name twice. */
 export const arbBody: fc.Arbitrary<string> = fc.oneof(
   fc.record({ spec: arbSpec, clientToken: arbJson }).map((body) => JSON.stringify(body)),
@@ -31,6 +35,15 @@ export const arbBody: fc.Arbitrary<string> = fc.oneof(
   deep('[', ']'),
   deep('{"spec":', '}'),
   deep('[', ''),
+  fc
+    .oneof(
+      deep('[', ']'),
+      deep('{"a":', '}').map((text) => text.replace(':}', ':1}')),
+    )
+    .map(specAround),
+  arbText.map((text) => specAround(JSON.stringify({ A: text }))),
+  fc.constantFrom('{"A":"\\ud800"}', '{"A":"\\u0000"}').map(specAround),
+  fc.integer({ min: 100_000, max: 9_500_000 }).map((length) => specAround(`{"A":"${'x'.repeat(length)}"}`)),
   fc.record({ deadline: arbJson }).map((body) => JSON.stringify(body)),
   fc
     .integer({ min: 1_000, max: 300_000 })

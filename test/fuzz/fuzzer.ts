@@ -36,7 +36,9 @@ export async function tryInputs(
   });
   if (!details.failed) return { held: details.numRuns };
   const report = fc.defaultReportMessage(details as fc.RunDetails<unknown>);
-  return { held: details.numRuns, failure: `${name}, seed ${String(seed)}: ${report ?? 'failed'}` };
+  const { errorInstance: error } = details;
+  const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { held: details.numRuns, failure: `${name}, seed ${String(seed)}: ${report ?? 'failed'}\n${cause}` };
 }
 
 /** Throws where something does not hold, with what was seen. */

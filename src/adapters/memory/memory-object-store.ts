@@ -39,7 +39,7 @@ export class MemoryObjectStore implements ObjectStore {
     if (range !== undefined && range.end <= range.start) return;
     const object = this.found(ref);
     if (etag !== undefined && etag !== object.etag) {
-      throw new ConflictError('the object has changed', {
+      throw new ConflictError(`the object ${uriOf(ref)} has changed`, {
         uri: uriOf(ref),
         expected: etag,
         found: object.etag,
@@ -142,7 +142,7 @@ export class MemoryObjectStore implements ObjectStore {
 
   private found(ref: ObjectRef): StoredObject {
     const object = this.objects.get(uriOf(ref));
-    if (object === undefined) throw new NotFoundError('no such object', { uri: uriOf(ref) });
+    if (object === undefined) throw new NotFoundError(`there is no object ${uriOf(ref)}`, { uri: uriOf(ref) });
     return object;
   }
 

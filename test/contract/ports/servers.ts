@@ -21,9 +21,17 @@ async function scratchDir(): Promise<{ dir: string; remove: () => Promise<void> 
   return { dir, remove: () => rm(dir, { recursive: true, force: true }) };
 }
 
-/** A local DynamoDB. `freshTable` gives an empty table of the product's layout with each call. */
+/** A table, and how to reach past it at its items. */
+export interface FreshTable {
+  readonly table: DynamoTable;
+  readonly name: string;
+  readonly documents: DynamoDBDocumentClient;
+}
+
+/** A local DynamoDB. `freshTable` and `fresh` give an empty table of the product's layout with each call. */
 export interface TableServer {
   freshTable(): Promise<DynamoTable>;
+  fresh(): Promise<FreshTable>;
   close(): Promise<void>;
 }
 
@@ -40,17 +48,19 @@ export async function startTables(
   const client = new DynamoDBClient(connection(endpoint));
   const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
   let tables = 0;
+  const fresh = async (): Promise<FreshTable> => {
+    const name = `outrider-${++tables}`;
+    await client.send(createTable(name));
+    // Dynalite makes a table in its own time; ACTIVE is the sign.
+    await waitUntilTableExists(
+      { client, maxWaitTime: 20, minDelay: 0.02, maxDelay: 0.1 },
+      { TableName: name },
+    );
+    return { table: new DynamoTable(documents, name), name, documents };
+  };
   return {
-    async freshTable() {
-      const name = `outrider-${++tables}`;
-      await client.send(createTable(name));
-      // Dynalite makes a table in its own time; ACTIVE is the sign.
-      await waitUntilTableExists(
-        { client, maxWaitTime: 20, minDelay: 0.02, maxDelay: 0.1 },
-        { TableName: name },
-      );
-      return new DynamoTable(documents, name);
-    },
+    fresh,
+    freshTable: async () => (await fresh()).table,
     async close() {
       client.destroy();
       await server.close();
