@@ -35,6 +35,8 @@ export interface LocalStackOptions {
   readonly zones?: number;
   /** Makes requests to the services fail at will. */
   readonly onRequest?: FaultHook;
+  /** `host:port` of proxies before the services that pass requests on as they were signed; may be added to while it runs. */
+  readonly hosts?: ReadonlySet<string>;
   /** Stragglers, losses and refused launches, drawn from a seed; comes after `onRequest`. */
   readonly injection?: Injection;
   /** The cloud assembly to provision from; by default `cdk.out`, synthesized anew if the sources have changed. */
@@ -150,6 +152,7 @@ async function startServers(
     credentials,
     principals,
     region: REGION,
+    ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
     ...hooks(options, injector),
   };
   const environment: Record<string, string> = sdkIdentity(credentials);

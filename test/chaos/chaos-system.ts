@@ -67,11 +67,17 @@ export class ChaosSystem {
 
   static async start(draw: Draw): Promise<ChaosSystem> {
     const faults = new RandomFaults(draw, leaseMs);
-    const system = await EmbeddedSystem.start({ slots, parameters: times, onRequest: faults.onRequest });
+    const hosts = new Set<string>();
+    const system = await EmbeddedSystem.start({
+      slots,
+      parameters: times,
+      onRequest: faults.onRequest,
+      hosts,
+    });
     try {
       const chaos = new ChaosSystem(system, faults, await stepFunctions());
       await chaos.#makeBucket();
-      await chaos.#standBetween();
+      await chaos.#standBetween(hosts);
       return chaos;
     } catch (cause) {
       await system.stop();
@@ -87,7 +93,7 @@ export class ChaosSystem {
   }
 
   /** Functions and tasks read their environment when they start, and none has yet. */
-  async #standBetween(): Promise<void> {
+  async #standBetween(hosts: Set<string>): Promise<void> {
     const { environment } = this.system.stack;
     for (const service of Object.keys(variables) as ProxiedService[]) {
       const proxy = await startFaultProxy({
@@ -100,6 +106,7 @@ export class ChaosSystem {
         },
       });
       this.#proxies.push(proxy);
+      hosts.add(new URL(proxy.endpoint).host);
       Object.assign(environment, { [variables[service]]: proxy.endpoint });
     }
   }

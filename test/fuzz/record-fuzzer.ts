@@ -34,7 +34,7 @@ const arbValue = fc.oneof(
     true,
   ),
   fc.constantFrom<unknown>(0, -1, 0.5, 1e21, -1e21, 9007199254740991, 1e-100),
-  fc.constantFrom<unknown>([], {}, [1], { constructor: 1 }, { a: { b: [] } }),
+  fc.constantFrom<unknown>([], {}, [1], { toString: 1 }, { a: { b: [] } }),
   fc.uint8Array({ maxLength: 40 }),
   fc.string({ maxLength: 30 }),
 );

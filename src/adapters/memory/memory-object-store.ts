@@ -142,7 +142,8 @@ export class MemoryObjectStore implements ObjectStore {
 
   private found(ref: ObjectRef): StoredObject {
     const object = this.objects.get(uriOf(ref));
-    if (object === undefined) throw new NotFoundError(`there is no object ${uriOf(ref)}`, { uri: uriOf(ref) });
+    if (object === undefined)
+      throw new NotFoundError(`there is no object ${uriOf(ref)}`, { uri: uriOf(ref) });
     return object;
   }
 

@@ -50,6 +50,8 @@ export interface EcsServerOptions {
   /** From SIGTERM to SIGKILL; 30 s by default, as on AWS. */
   readonly stopTimeoutMs?: number;
   readonly onRequest?: FaultHook;
+  /** `host:port` of proxies before it that pass requests on as they were signed. */
+  readonly hosts?: ReadonlySet<string>;
   /** Told of each task whose program has started so far that it asks for the metadata of the task. */
   readonly onWork?: WorkHook;
   /** Each line of output, as it is written to the log. */

@@ -43,6 +43,7 @@ export async function startEcsServer(options: EcsServerOptions): Promise<EcsServ
   const service = new ClusterService(options, () => `${endpoint}${METADATA_PATH}`);
   const listener = await listen((request, response) => serve({ service, options, request, response }), {
     port: options.port ?? 0,
+    ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
   });
   endpoint = listener.endpoint;
   return {

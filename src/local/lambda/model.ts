@@ -63,6 +63,8 @@ export interface LambdaServerOptions {
   /** Zone id of the n-th environment, counted from 0; `use1-az1` by default. */
   readonly zoneOf?: (environmentIndex: number) => string;
   readonly onRequest?: FaultHook;
+  /** `host:port` of proxies before it that pass requests on as they were signed. */
+  readonly hosts?: ReadonlySet<string>;
   /** Told of each asynchronous event as a process takes it. */
   readonly onWork?: WorkHook;
   /** Waiting asynchronous events of all functions; 10,000 by default. */

@@ -62,6 +62,7 @@ export async function startLambdaServer(options: LambdaServerOptions): Promise<L
   const service = new InvokeService(options);
   const listener = await listen((request, response) => service.serve(request, response), {
     port: options.port ?? 0,
+    ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
   });
   return {
     endpoint: listener.endpoint,

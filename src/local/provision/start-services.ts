@@ -29,6 +29,8 @@ export interface ServiceSettings {
   readonly principals?: Principals;
   readonly region: string;
   readonly onRequest?: FaultHook;
+  /** `host:port` of proxies before the services that pass requests on as they were signed. */
+  readonly hosts?: ReadonlySet<string>;
   /** Told of work that functions and tasks begin; see the servers of Lambda and ECS. */
   readonly onWork?: WorkHook;
 }
