@@ -1,8 +1,9 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeLogs } from '../support/embedded-system.ts';
+import { synthesizeFor } from './assembly.ts';
 import { auditStack } from './audit.ts';
-import { ChaosSystem } from './chaos-system.ts';
+import { apartBucket, ChaosSystem } from './chaos-system.ts';
 import { Draw } from './draw.ts';
 import { drawJob, type JobCase } from './job-case.ts';
 import { processesOf } from './processes.ts';
@@ -48,12 +49,14 @@ function lineOf({ drawn, ran, mischief, tookMs }: Outcome, problems: readonly st
 class Campaign {
   readonly #options: CampaignOptions;
   readonly #draw: Draw;
+  readonly #assemblyDir: string;
   readonly faults = new Map<string, number>();
   passed = 0;
   failed = 0;
 
-  constructor(options: CampaignOptions) {
+  constructor(options: CampaignOptions, assemblyDir: string) {
     this.#options = options;
+    this.#assemblyDir = assemblyDir;
     this.#draw = new Draw(options.seed);
   }
 
@@ -72,7 +75,7 @@ class Campaign {
   }
 
   async #runBatch(indexes: readonly number[], number: number): Promise<void> {
-    const chaos = await ChaosSystem.start(this.#draw.fork(`requests-${String(number)}`));
+    const chaos = await ChaosSystem.start(this.#draw.fork(`requests-${String(number)}`), this.#assemblyDir);
     const failedBefore = this.failed;
     const outcomes: Outcome[] = [];
     const waiting = [...indexes];
@@ -147,8 +150,13 @@ class Campaign {
 
 /** Runs jobs while everything goes wrong that may, and holds each to the exact output and to leaving nothing. */
 export async function runCampaign(options: CampaignOptions): Promise<CampaignResult> {
-  const campaign = new Campaign(options);
-  await campaign.run();
-  const { passed, failed, faults } = campaign;
-  return { passed, failed, faults };
+  const assemblyDir = await synthesizeFor(apartBucket);
+  try {
+    const campaign = new Campaign(options, assemblyDir);
+    await campaign.run();
+    const { passed, failed, faults } = campaign;
+    return { passed, failed, faults };
+  } finally {
+    await rm(assemblyDir, { recursive: true, force: true });
+  }
 }

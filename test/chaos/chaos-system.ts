@@ -1,11 +1,9 @@
-import { fileURLToPath } from 'node:url';
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { SFNClient, StopExecutionCommand } from '@aws-sdk/client-sfn';
 import { OutputName, ParameterName } from '../../src/contracts/settings.ts';
-import { readAssembly } from '../../src/local/provision/assembly.ts';
-import { planDeployment } from '../../src/local/provision/deployment.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { stepFunctions } from './assembly.ts';
 import type { Draw } from './draw.ts';
 import {
   type Fault,
@@ -65,7 +63,7 @@ export class ChaosSystem {
     this.strangers = new Strangers(new S3Client({ ...client('AWS_ENDPOINT_URL_S3'), forcePathStyle: true }));
   }
 
-  static async start(draw: Draw): Promise<ChaosSystem> {
+  static async start(draw: Draw, assemblyDir: string): Promise<ChaosSystem> {
     const faults = new RandomFaults(draw, leaseMs);
     const hosts = new Set<string>();
     const system = await EmbeddedSystem.start({
@@ -73,9 +71,10 @@ export class ChaosSystem {
       parameters: times,
       onRequest: faults.onRequest,
       hosts,
+      assemblyDir,
     });
     try {
-      const chaos = new ChaosSystem(system, faults, await stepFunctions());
+      const chaos = new ChaosSystem(system, faults, await stepFunctions(assemblyDir));
       await chaos.#makeBucket();
       await chaos.#standBetween(hosts);
       return chaos;
@@ -145,21 +144,4 @@ export class ChaosSystem {
     await this.system.stop({ keep });
     for (const proxy of this.#proxies) await proxy.close();
   }
-}
-
-/** The function behind each step, by the state machine of the assembly. */
-async function stepFunctions(): Promise<ReadonlyMap<string, string>> {
-  const assembly = await readAssembly(fileURLToPath(new URL('../../cdk.out', import.meta.url)));
-  const { stateMachines } = planDeployment(assembly, {
-    region: 'us-east-1',
-    availabilityZones: ['us-east-1a', 'us-east-1b', 'us-east-1c'],
-    parameters: {},
-  });
-  const found = new Map<string, string>();
-  for (const { definition } of stateMachines) {
-    const { States } = definition as { States: Record<string, { Resource?: string }> };
-    for (const [name, { Resource }] of Object.entries(States))
-      if (Resource?.includes(':function:') === true) found.set(name, Resource);
-  }
-  return found;
 }
