@@ -20,7 +20,7 @@ import { durationMs } from '../../src/contracts/units.ts';
 import { operators } from '../../src/operators/registry.ts';
 import { runAttempt } from '../../src/worker/run-attempt.ts';
 import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
-import { loadCode } from '../../src/worker/user-code.ts';
+import { userCodeEntry } from '../support/user-code-entry.ts';
 import type { FreshTable } from '../contract/ports/servers.ts';
 import { hold } from './fuzzer.ts';
 import type { JobDeps } from './virtual-job.ts';
@@ -94,7 +94,7 @@ export class RecordWorld {
       scratchRoot: this.#scratchRoot,
       sortMemoryBytes: 1024 * 1024,
       environment: { plain: plainEnvironment(process.env) },
-      loadCode: (ref: { s3: string; sha256: string }, dir: string) => loadCode(objects, ref, dir),
+      userCode: { objects, program: { entryPath: userCodeEntry } },
     };
     return {
       ...common,
