@@ -33,8 +33,8 @@ function stringEnd(text: string, start: number): number {
 
 /**
  * The value of a document from outside, safe to walk through, to store and to send on: not deeper than
- * `limits.jsonDepth`, without halves of surrogate pairs, keys named `__proto__` and numbers beyond range, none of
- * which would be written as it was read. `what` begins the message: "body". Throws `InvalidInputError`.
+ * `limits.jsonDepth`, without halves of surrogate pairs and numbers beyond range, neither of which would be written
+ * as it was read. `what` begins the message: "body". Throws `InvalidInputError`.
  */
 export function parseDocument(text: string, what: string): unknown {
   const refuse = (message: string, cause?: unknown): never => {
@@ -64,7 +64,6 @@ function flawOf(document: unknown): string | undefined {
       return 'must hold numbers that are in the range of doubles';
     if (typeof value !== 'object' || value === null) continue;
     for (const [key, item] of Object.entries(value)) {
-      if (key === '__proto__') return 'must not hold a field named "__proto__"';
       if (!key.isWellFormed()) return halfPair;
       open.push(item);
     }
