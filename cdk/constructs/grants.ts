@@ -31,9 +31,19 @@ export function grantItems(grantee: IGrantable, table: Table, indexes: readonly 
   );
 }
 
-/** What an attempt does with records: each by its key, no queries. */
-export function grantAttemptItems(grantee: IGrantable, table: Table): void {
-  allow(grantee, ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem'], [table.tableArn]);
+/**
+ * Single items of partitions whose key is like the pattern. Requests that name no partition match no pattern either:
+ * a condition for all values holds where there are none, so that there are some is a condition of its own.
+ */
+export function itemsOf(table: Table, actions: readonly string[], partitions: string): PolicyStatement {
+  return new PolicyStatement({
+    actions: [...actions],
+    resources: [table.tableArn],
+    conditions: {
+      'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [partitions] },
+      Null: { 'dynamodb:LeadingKeys': 'false' },
+    },
+  });
 }
 
 /** What a grant needs to know of a bucket. */
@@ -76,7 +86,7 @@ export function namedBuckets(stack: Stack, names: readonly string[]): readonly B
 }
 
 /** The data bucket's ARN as other stacks import it. */
-const dataBucketExport = 'OutriderStorage:ExportsOutputFnGetAttData666C94C7Arn0D7E21B7';
+export const dataBucketExport = 'OutriderStorage:ExportsOutputFnGetAttData666C94C7Arn0D7E21B7';
 
 /** Accepts the wildcards of the grants above: in the data bucket, and in the buckets named. */
 export function acknowledgeObjects(construct: IConstruct, otherBuckets: Iterable<string> = []): void {

@@ -1,4 +1,5 @@
 import { CfnParameter, Duration, Size, Stack, type StackProps } from 'aws-cdk-lib';
+import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { CfnSecurityGroup, GatewayVpcEndpointAwsService, SubnetType, Vpc } from 'aws-cdk-lib/aws-ec2';
 import {
   CfnCluster,
@@ -15,14 +16,7 @@ import { ParameterName, Setting } from '../../src/contracts/settings.ts';
 import type { OutriderConfig } from '../config.ts';
 import { acknowledge } from '../constructs/acknowledge.ts';
 import { handlerCode, mainImage } from '../constructs/bundle.ts';
-import {
-  acknowledgeObjects,
-  grantAttemptItems,
-  grantObjectReads,
-  grantObjectRemoval,
-  grantObjectWrites,
-  namedBuckets,
-} from '../constructs/grants.ts';
+import { itemsOf } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
 import type { StorageStack } from './storage.ts';
 
@@ -81,8 +75,7 @@ export class ComputeStack extends Stack {
   private addWorkerFunctions(props: ComputeStackProps): Record<WorkerSize, LambdaFunction> {
     const { storage } = props;
     const role = functionRole(this, 'WorkerRole', storage.jobLogs);
-    this.grantWork(role, props);
-    acknowledgeObjects(role, [...props.config.inputBuckets, ...props.config.outputBuckets]);
+    grantSessions(role, storage.table);
     const code = handlerCode('worker', ['worker/user-code-host']);
     const worker = (size: WorkerSize): LambdaFunction =>
       jobFunction(this, `Worker-${size}`, {
@@ -150,26 +143,18 @@ export class ComputeStack extends Stack {
       logging: LogDriver.awsLogs({ logGroup: storage.jobLogs, streamPrefix: 'fargate' }),
       stopTimeout: Duration.seconds(30),
     });
-    this.grantWork(definition.taskRole, props);
+    grantSessions(definition.taskRole, storage.table);
     acknowledge(definition, {
       'AwsSolutions-IAM5[Resource::*]': 'The token of the image registry has no resource to name.',
       'AwsSolutions-ECS2': 'The environment holds names of resources and no secrets.',
     });
-    acknowledgeObjects(definition, [...props.config.inputBuckets, ...props.config.outputBuckets]);
     return definition;
   }
+}
 
-  private grantWork(grantee: IGrantable, { config, storage }: ComputeStackProps): void {
-    grantAttemptItems(grantee, storage.table);
-    for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.inputBuckets)]) {
-      grantObjectReads(grantee, bucket);
-    }
-    // No removal from outputs: what an attempt writes there is an upload, which it may give up until it is complete.
-    for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.outputBuckets)]) {
-      grantObjectWrites(grantee, bucket);
-    }
-    grantObjectRemoval(grantee, storage.dataBucket, 'jobs/');
-  }
+/** All that workers may do by themselves, besides logs: read the session of a job whose word they were given. */
+function grantSessions(grantee: IGrantable, table: Table): void {
+  grantee.grantPrincipal.addToPrincipalPolicy(itemsOf(table, ['dynamodb:GetItem'], 'ACCESS#*'));
 }
 
 function workerEnvironment(storage: StorageStack, userCredentials: CfnParameter): Record<string, string> {

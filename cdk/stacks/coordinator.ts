@@ -16,6 +16,7 @@ import {
   grantUploadListing,
   namedBuckets,
 } from '../constructs/grants.ts';
+import { jobAccessRole } from '../constructs/job-access-role.ts';
 import { functionRole, jobFunction, type JobFunctionProps } from '../constructs/job-function.ts';
 import { jobMachine } from '../constructs/job-machine.ts';
 import { grantDescribing, settleOnEnds, sweepEachHour } from '../constructs/job-watch.ts';
@@ -68,6 +69,7 @@ export class CoordinatorStack extends Stack {
     };
     this.grantPlanning(props);
     this.grantRunning(props);
+    this.grantSessions(props);
     this.stateMachine = jobMachine(this, 'Jobs', {
       ...this.steps,
       logRetention: props.config.logRetentionDays,
@@ -165,6 +167,25 @@ export class CoordinatorStack extends Stack {
     }
     grantObjectWrites(plan, storage.dataBucket, 'jobs/');
     grantObjectRemoval(plan, storage.dataBucket, 'jobs/');
+  }
+
+  /** The scheduler makes a session for each job, of a role that it has no part in itself. */
+  private grantSessions({ config, storage }: CoordinatorStackProps): void {
+    const { schedule } = this.steps;
+    const { role: scheduler } = schedule;
+    if (scheduler === undefined) throw new Error('the schedule function has no role');
+    const access = jobAccessRole(this, 'JobAccessRole', {
+      scheduler,
+      table: storage.table,
+      dataBucket: storage.dataBucket,
+      inputs: namedBuckets(this, config.inputBuckets),
+      outputs: namedBuckets(this, config.outputBuckets),
+      bucketNames: [...config.inputBuckets, ...config.outputBuckets],
+    });
+    schedule.addToRolePolicy(
+      new PolicyStatement({ actions: ['sts:AssumeRole', 'sts:TagSession'], resources: [access.roleArn] }),
+    );
+    schedule.addEnvironment(Setting.jobAccessRole, access.roleArn);
   }
 
   /**

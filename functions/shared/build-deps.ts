@@ -1,4 +1,5 @@
 import {
+  assumeRoleBy,
   dynamoClient,
   ecsClient,
   lambdaClient,
@@ -20,6 +21,7 @@ import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { SfnCoordinator } from '../../src/adapters/aws/sfn-coordinator.ts';
 import { JsonLog } from '../../src/adapters/node/json-log.ts';
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
+import { StsJobAccess } from '../../src/adapters/aws/sts-job-access.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
 import type { FinishDeps } from '../../src/app/finish-job.ts';
 import type { PlanDeps } from '../../src/app/plan-job.ts';
@@ -105,6 +107,14 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps {
     leases: new DynamoLeaseStore(table),
     decisions: new DynamoDecisionLog(table),
     assignments: new DynamoAssignmentStatistics(table, reportTo(common.log)),
+    access: new StsJobAccess({
+      assume: assumeRoleBy(aws),
+      table,
+      ids: new RandomIdSource(),
+      log: common.log,
+      roleArn: textSetting(env, Setting.jobAccessRole),
+      dataBucket: common.dataBucket,
+    }),
     launcher: new LambdaEcsLauncher({ lambda: lambdaClient(aws), ecs: ecsClient(aws) }, places),
     config: {
       tickMs: durationSetting(env, Setting.tickMs),

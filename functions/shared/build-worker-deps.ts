@@ -1,11 +1,13 @@
 import { tmpdir, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { dynamoClient, s3Client } from '../../src/adapters/aws/clients.ts';
+import { readSession, type WorkerCredentials } from '../../src/adapters/aws/access-item.ts';
+import { type AwsSettings, dynamoClient, s3Client } from '../../src/adapters/aws/clients.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { JsonLog } from '../../src/adapters/node/json-log.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
+import type { AttemptPayload } from '../../src/contracts/payloads.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
@@ -17,13 +19,23 @@ import { type Environment, flagSetting, textSetting } from './settings.ts';
 /** Memory that a task may use to sort, whatever its worker's size: what exceeds it goes to disk. */
 const sortMemoryBytes = 40 * 1024 * 1024;
 
-/** What an attempt works with, on Lambda and on Fargate alike. */
-export function buildWorkerDeps(env: Environment, place: Place): AttemptDeps {
-  const aws = { region: env['AWS_REGION'] ?? 'us-east-1', env };
+/**
+ * What an attempt works with, on Lambda and on Fargate alike: clients with the rights of its job's session, to which
+ * the worker's own rights lead and to nothing else.
+ */
+export function buildWorkerDeps(
+  env: Environment,
+  place: Place,
+  { access }: Pick<AttemptPayload, 'access'>,
+): AttemptDeps {
+  const own = { region: env['AWS_REGION'] ?? 'us-east-1', env };
+  const tableName = textSetting(env, Setting.table);
+  const session = access === undefined ? undefined : sessionOf(own, tableName, access);
+  const aws = session === undefined ? own : { ...own, credentials: session };
   const objects = new S3ObjectStore(s3Client(aws));
   return {
     objects,
-    attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), textSetting(env, Setting.table))),
+    attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), tableName)),
     clock: new SystemClock(),
     log: new JsonLog(),
     operators,
@@ -31,7 +43,9 @@ export function buildWorkerDeps(env: Environment, place: Place): AttemptDeps {
     place,
     environment: {
       plain: plainEnvironment(env),
-      ...(flagSetting(env, Setting.userCredentials) ? { credentials: credentialEnvironment(env) } : {}),
+      ...(flagSetting(env, Setting.userCredentials) && session !== undefined
+        ? { credentials: async () => credentialEnvironment(env, await session()) }
+        : {}),
     },
     scratchRoot: tmpdir(),
     sortMemoryBytes,
@@ -52,4 +66,29 @@ function hostProgram(env: Environment): HostProgram {
   // Without a limit of memory V8 chooses by that of the machine.
   if (!(memoryMb > 0 && memoryMb < totalmem() / megabyte)) return { entryPath };
   return { entryPath, heapMb: Math.max(leastHeapMb, Math.floor(memoryMb * 0.9) - ownMb) };
+}
+
+function sessionOf(own: AwsSettings, tableName: string, access: string): () => Promise<WorkerCredentials> {
+  const table = new DynamoTable(dynamoClient(own), tableName);
+  return () => readSession(table, access);
+}
+
+/**
+ * What the attempts of one environment work with, one after the other: those of one job share clients and what they
+ * know, and the first of another job drops both.
+ */
+export class WarmWorker {
+  private readonly build: (payload: AttemptPayload) => AttemptDeps;
+  private last: { readonly access: string | undefined; readonly deps: AttemptDeps } | undefined;
+
+  constructor(build: (payload: AttemptPayload) => AttemptDeps) {
+    this.build = build;
+  }
+
+  depsFor(payload: AttemptPayload): AttemptDeps {
+    const { access } = payload;
+    if (this.last === undefined || this.last.access !== access)
+      this.last = { access, deps: this.build(payload) };
+    return this.last.deps;
+  }
 }

@@ -11,5 +11,5 @@ const stop = new AbortController();
 process.once('SIGTERM', () => {
   stop.abort(); // StopTask, or two minutes' notice of Spot: remove what was written, and end.
 });
-const deps = buildWorkerDeps(process.env, await fargatePlace(process.env));
+const deps = buildWorkerDeps(process.env, await fargatePlace(process.env), payload);
 await runAttempt({ ...deps, stopSignal: stop.signal }, payload);

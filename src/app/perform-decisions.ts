@@ -26,6 +26,8 @@ export interface RunningJob {
   readonly state: JobState;
   readonly openStages: Map<number, OpenStage>;
   readonly heartbeatMs: DurationMs;
+  /** The word by which attempts find the job's session; undefined on hosts that have no sessions. */
+  access?: string | undefined;
 }
 
 /** Parallel writes to the store and launches of one tick. */
@@ -56,6 +58,7 @@ function launchRequest(job: RunningJob, { attemptId, avoidNodes }: LaunchDecisio
       stageKey: stageKey(job.plan, stage),
       inputs: spansOf(open, task),
       heartbeatMs: job.heartbeatMs,
+      ...(job.access === undefined ? {} : { access: job.access }),
       ...(copies === undefined ? {} : { copies }),
       ...(isCloned && plan.description.output !== 'final' ? { keepOutput: true } : {}),
     },

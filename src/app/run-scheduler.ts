@@ -23,6 +23,7 @@ import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng } from '../lib/rng.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
+import type { JobAccess } from '../ports/job-access.ts';
 import type { Log } from '../ports/log.ts';
 import {
   admitClones,
@@ -34,6 +35,7 @@ import {
 import { keepAssignments } from './clone-statistics.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { logClones } from './log-clones.ts';
+import { grantOf } from './job-grant.ts';
 import { prepareStage } from './open-stage.ts';
 import { performDecisions, type PerformDeps } from './perform-decisions.ts';
 import { sweepEnded } from './end-job.ts';
@@ -61,6 +63,8 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   readonly decisions: DecisionLog;
   readonly clock: Clock;
   readonly log: Log;
+  /** Sessions of attempts, on hosts where attempts have rights of their own. */
+  readonly access?: JobAccess;
   readonly config: SchedulerConfig;
   /** Opens a stage in the state; another than `prepareStage` where data has sizes but no bytes. */
   readonly prepareStage?: typeof prepareStage;
@@ -167,6 +171,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   // Fences off whoever held the lease before. The entry repeats the last one's decisions, for it is the last one now:
   // should this scheduler die before it has performed them, the next one finds them there.
   await append(deps, session, { decisions: last, refusals: [] }, now);
+  await keepAccess(deps, session, await findJob(deps.jobs, jobId), now);
   await perform(deps, session, last, now);
   await readChanges(deps, session, now);
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
@@ -219,6 +224,16 @@ async function keepLease(deps: SchedulerDeps, session: Session, now: EpochMs): P
   session.leaseUntil = until;
 }
 
+/** Also without anything to launch: what runs for long lives on the session's renewals. */
+async function keepAccess(
+  deps: SchedulerDeps,
+  session: Session,
+  job: JobRecord,
+  now: EpochMs,
+): Promise<void> {
+  if (deps.access !== undefined) session.access = await deps.access.keep(grantOf(job), now);
+}
+
 const grantContext = ({ config }: SchedulerDeps, now: EpochMs): CloneTick => ({
   totalSlots: config.totalSlots,
   now,
@@ -264,6 +279,7 @@ async function writeSummary(
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
   await keepLease(deps, session, now);
+  await keepAccess(deps, session, job, now);
   await readChanges(deps, session, now);
   await releaseEndedClones(deps, session);
   const taken = await clonesTaken(deps, session);

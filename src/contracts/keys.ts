@@ -32,6 +32,8 @@ export const planKey = (place: PlanPlace): string => `${planPrefix(place)}plan.j
 /** What the tasks of a stage read through its input number `input`: one JSON line per task. */
 export const inputManifestKey = (place: PlanPlace, stage: string, input: number): string =>
   `${planPrefix(place)}inputs/${stage}/${input}.ndjson`;
+/** What attempts of a job write for each other, and all that they may remove. */
+export const jobDataPrefix = (jobId: JobId): string => `jobs/${jobId}/data/`;
 /** The output of one attempt of a stage that other stages read. */
 export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string =>
   `jobs/${jobId}/data/${attemptId}`;

@@ -46,6 +46,11 @@ export interface ScheduleOutput {
 export const attemptPayloadSchema = z.object({
   jobId,
   attemptId: z.string().transform((id) => id as AttemptId),
+  /** The word by which the worker finds the job's session. */
+  access: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/)
+    .optional(),
   /** Number of store partitions of the job. */
   shards: z.int().min(1),
   /** Key of the stage's description in the data bucket. */

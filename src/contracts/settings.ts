@@ -13,6 +13,8 @@ export const Setting = {
   /** Comma-separated ids. */
   subnets: 'OUTRIDER_SUBNETS',
   securityGroups: 'OUTRIDER_SECURITY_GROUPS',
+  /** ARN of the role whose sessions attempts work with, one session a job. */
+  jobAccessRole: 'OUTRIDER_JOB_ACCESS_ROLE',
   /** Slots of all jobs together. */
   totalSlots: 'OUTRIDER_TOTAL_SLOTS',
   tickMs: 'OUTRIDER_TICK_MS',
@@ -26,6 +28,9 @@ export const Setting = {
   /** Fargate only: the attempt's payload as JSON. */
   attemptPayload: 'OUTRIDER_ATTEMPT',
 } as const;
+
+/** Tags of a session, by which the policy of its role tells whose it is. */
+export const SessionTag = { job: 'outrider-job' } as const;
 
 /** Attribute and index names of the one table; CDK, the store and the embedded stack agree here. */
 export const TableSchema = {

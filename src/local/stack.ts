@@ -203,7 +203,7 @@ function hooks(
   };
 }
 
-function endpointsOf({ dynamodb, s3, lambda, ecs, logs, states }: Services): Record<string, string> {
+function endpointsOf({ dynamodb, s3, lambda, ecs, logs, sts, states }: Services): Record<string, string> {
   return {
     AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: logs.endpoint,
     AWS_ENDPOINT_URL_DYNAMODB: dynamodb.endpoint,
@@ -211,6 +211,7 @@ function endpointsOf({ dynamodb, s3, lambda, ecs, logs, states }: Services): Rec
     AWS_ENDPOINT_URL_LAMBDA: lambda.endpoint,
     AWS_ENDPOINT_URL_S3: s3.endpoint,
     AWS_ENDPOINT_URL_SFN: states.endpoint,
+    AWS_ENDPOINT_URL_STS: sts.endpoint,
   };
 }
 

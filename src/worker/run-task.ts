@@ -32,8 +32,11 @@ const graceMs = 5_000;
 export interface TaskEnvironment {
   /** What all of them see: no credentials. */
   readonly plain: Readonly<Record<string, string>>;
-  /** What those see besides whose stage asks for credentials; absent where the deployment gives none. */
-  readonly credentials?: Readonly<Record<string, string>>;
+  /**
+   * What those see besides whose stage asks for credentials: the job's, for as long as they last. Absent where the
+   * deployment gives none.
+   */
+  readonly credentials?: () => Promise<Readonly<Record<string, string>>>;
 }
 
 /** What making a task ready needs of the host. */
@@ -102,7 +105,7 @@ export async function prepareTask(host: TaskHost, attempt: TaskAttempt): Promise
   }
   const task: OpenTask = {
     inputs,
-    environment: environmentFor(host.environment, plan.description),
+    environment: await environmentFor(host.environment, plan.description),
     operatorDir: await directory(scratchDir, 'operator'),
     sortDir: await directory(scratchDir, 'sort'),
   };
@@ -194,12 +197,12 @@ async function prepareUserCode(
 }
 
 /** Checked again here, since a plan may be older than the deployment. */
-function environmentFor(
+async function environmentFor(
   { plain, credentials }: TaskEnvironment,
   { name, credentials: isAsked }: StageDescription,
-): Readonly<Record<string, string>> {
+): Promise<Readonly<Record<string, string>>> {
   if (isAsked !== true) return plain;
-  if (credentials !== undefined) return { ...plain, ...credentials };
+  if (credentials !== undefined) return { ...plain, ...(await credentials()) };
   throw new BadInputError(`stage ${name} asks for credentials, which this deployment gives to no stage`);
 }
 

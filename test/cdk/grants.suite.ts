@@ -9,7 +9,10 @@ const policySchema = z.looseObject({
       z.looseObject({
         Effect: z.string(),
         Action: z.union([z.array(z.string()), z.string().transform((action) => [action])]),
-        Resource: z.union([z.array(z.unknown()), z.unknown().transform((resource) => [resource])]),
+        Resource: z
+          .union([z.array(z.unknown()), z.unknown().transform((resource) => [resource])])
+          .default([]),
+        NotResource: z.unknown().optional(),
         Condition: z.unknown().optional(),
       }),
     ),
@@ -67,7 +70,6 @@ const workerActions = [
   's3:AbortMultipartUpload',
   's3:DeleteObject',
   's3:GetObject',
-  's3:ListBucket',
   's3:PutObject',
 ];
 
@@ -92,13 +94,18 @@ function neededActions(services: readonly string[]): string[] {
 
 describe('grants', () => {
   it.each([
-    ['schedulerole', ['dynamodb', 'lambda', 'ecs'], ['iam:PassRole', ...schedulerObjectActions]],
+    [
+      'schedulerole',
+      ['dynamodb', 'lambda', 'ecs'],
+      ['iam:PassRole', ...schedulerObjectActions, 'sts:AssumeRole', 'sts:TagSession'],
+    ],
     ['finishrole', ['dynamodb', 's3'], []],
     ['failrole', ['dynamodb', 's3'], []],
     ['settlerole', ['dynamodb', 's3'], []],
     ['sweeprole', ['dynamodb', 's3'], ['states:DescribeExecution']],
-    ['WorkerRole', [], workerActions],
-    ['TaskTaskRole', [], workerActions],
+    ['WorkerRole', [], ['dynamodb:GetItem']],
+    ['TaskTaskRole', [], ['dynamodb:GetItem']],
+    ['JobAccessRole', [], workerActions],
     ['HandlerRole', ['dynamodb', 'states'], []],
   ])('let %s do what the adapters do with %s, and no more', (prefix, services, besides) => {
     const granted = new Set(actions(statements(prefix)).filter((action) => !action.startsWith('logs:')));
@@ -129,11 +136,103 @@ describe('grants', () => {
     expect(all.filter((action) => action.includes('*'))).toEqual([]);
   });
 
-  it('let workers reach data and records, and start nothing', () => {
-    for (const prefix of ['WorkerRole', 'TaskTaskRole']) {
-      const services = new Set(actions(statements(prefix)).map((action) => action.split(':')[0]));
-      expect([...services].toSorted().filter((service) => service !== 'logs')).toEqual(['dynamodb', 's3']);
-    }
+  it.each(['WorkerRole', 'TaskTaskRole'])('let %s by itself read sessions and nothing else', (prefix) => {
+    const found = statements(prefix).filter(({ Action }) =>
+      Action.some((action) => !action.startsWith('logs:')),
+    );
+    expect(found).toMatchObject([
+      {
+        Effect: 'Allow',
+        Action: ['dynamodb:GetItem'],
+        Condition: {
+          'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['ACCESS#*'] },
+          Null: { 'dynamodb:LeadingKeys': 'false' },
+        },
+      },
+    ]);
+  });
+
+  describe('of a session of a job', () => {
+    const more = synthesized({ inputBuckets: 'texts', outputBuckets: 'results' });
+    /** ARNs with the data bucket by that name, and buckets of others by theirs. */
+    const plain = (resource: unknown): string =>
+      JSON.stringify(resource)
+        .replaceAll(
+          /\{"Fn::Join":\["",\[(.*?)\]\]\}/g,
+          (_, parts: string) => `"${parts.replaceAll(/^"|"$|","|",|,"/g, '')}"`,
+        )
+        .replaceAll(/\{"Fn::ImportValue":"OutriderStorage:[^"]*Data[^"]*"\}/g, 'data')
+        .replaceAll(/arn:\{"Ref":"AWS::Partition"\}:s3:::/g, '');
+    const found = statements('JobAccessRole', more).map(
+      ({ Effect, Action, Resource, NotResource, Condition }) => ({
+        Effect,
+        Action,
+        ...(NotResource === undefined ? { in: plain(Resource) } : { notIn: plain(NotResource) }),
+        ...(Condition === undefined ? {} : { Condition }),
+      }),
+    );
+    const job = '${aws:PrincipalTag/outrider-job}';
+
+    it('reach records of its own tasks only, told by a key that no other id begins with', () => {
+      expect(
+        found.filter(({ Action }) => Action.some((action) => action.startsWith('dynamodb:'))),
+      ).toMatchObject([
+        {
+          Effect: 'Allow',
+          Action: ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem'],
+          Condition: {
+            'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [`J#${job}#*`] },
+            Null: { 'dynamodb:LeadingKeys': 'false' },
+          },
+        },
+      ]);
+    });
+
+    it('reach data of its own job only, and of other objects what the deployment names', () => {
+      expect(found.filter(({ Action }) => Action.some((action) => action.startsWith('s3:')))).toEqual([
+        { Effect: 'Allow', Action: ['s3:GetObject'], in: `["data/jobs/${job}/*"]` },
+        {
+          Effect: 'Allow',
+          Action: ['s3:AbortMultipartUpload', 's3:DeleteObject', 's3:PutObject'],
+          in: `["data/jobs/${job}/data/*"]`,
+        },
+        {
+          Effect: 'Allow',
+          Action: ['s3:AbortMultipartUpload', 's3:GetObject', 's3:PutObject'],
+          notIn: '"data/jobs/*"',
+        },
+        { Effect: 'Deny', Action: ['s3:GetObject'], notIn: '["data/*","texts/*"]' },
+        {
+          Effect: 'Deny',
+          Action: ['s3:AbortMultipartUpload', 's3:PutObject'],
+          notIn: '["data/*","results/*"]',
+        },
+      ]);
+    });
+
+    it('are made by the scheduler alone, and for a job that is named', () => {
+      const [role] = more
+        .resources('AWS::IAM::Role')
+        .filter(({ logicalId }) => logicalId.startsWith('JobAccessRole'));
+      expect(role?.properties['AssumeRolePolicyDocument']).toMatchObject({
+        Statement: [
+          {
+            Effect: 'Allow',
+            Action: ['sts:AssumeRole', 'sts:TagSession'],
+            Principal: { AWS: { 'Fn::GetAtt': [expect.stringMatching(/^schedulerole/), 'Arn'] } },
+            Condition: {
+              StringLike: { 'aws:RequestTag/outrider-job': '?*' },
+              'ForAllValues:StringEquals': { 'aws:TagKeys': ['outrider-job'] },
+            },
+          },
+        ],
+      });
+      const makers = more
+        .resources('AWS::IAM::Policy')
+        .filter(({ properties }) => JSON.stringify(properties).includes('sts:'))
+        .map(({ logicalId }) => logicalId.replace(/DefaultPolicy.*/, ''));
+      expect(makers).toEqual([expect.stringMatching(/^schedulerole/)]);
+    });
   });
 
   it('let the scheduler invoke the workers only, and run the one task in the one cluster only', () => {
@@ -151,15 +250,20 @@ describe('grants', () => {
     expect(pass?.Condition).toEqual({ StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } });
   });
 
-  it.each(['planrole', 'finishrole', 'failrole', 'HandlerRole', 'WorkerRole', 'TaskTaskRole'])(
-    'let %s launch nothing',
-    (prefix) => {
-      const found = actions(statements(prefix));
-      expect(found).not.toContain('lambda:InvokeFunction');
-      expect(found).not.toContain('ecs:RunTask');
-      expect(found).not.toContain('iam:PassRole');
-    },
-  );
+  it.each([
+    'planrole',
+    'finishrole',
+    'failrole',
+    'HandlerRole',
+    'WorkerRole',
+    'TaskTaskRole',
+    'JobAccessRole',
+  ])('let %s launch nothing', (prefix) => {
+    const found = actions(statements(prefix));
+    expect(found).not.toContain('lambda:InvokeFunction');
+    expect(found).not.toContain('ecs:RunTask');
+    expect(found).not.toContain('iam:PassRole');
+  });
 
   it('let the API reach no objects', () => {
     expect(actions(statements('HandlerRole')).filter((action) => action.startsWith('s3:'))).toEqual([]);
@@ -175,21 +279,8 @@ describe('grants', () => {
   });
 
   it('reach no bucket but the own, unless the deployment names more', () => {
-    expect(JSON.stringify(statements('WorkerRole'))).not.toContain(':s3:::');
-    const more = statements('WorkerRole', synthesized({ inputBuckets: 'texts', outputBuckets: ['results'] }));
-    expect(resourcesOf(more, 's3:GetObject')).toContain(':s3:::texts/*');
-    expect(resourcesOf(more, 's3:PutObject')).not.toContain(':s3:::texts');
-    expect(resourcesOf(more, 's3:PutObject')).toContain(':s3:::results/*');
-  });
-
-  it.each(['WorkerRole', 'TaskTaskRole'])('let %s remove nothing but the data of jobs', (prefix) => {
-    const more = synthesized({ inputBuckets: 'texts', outputBuckets: 'results' });
-    const found = statements(prefix, more).filter(({ Action }) => Action.includes('s3:DeleteObject'));
-    expect(found.map(({ Resource }) => JSON.stringify(Resource))).toEqual([
-      expect.stringMatching(
-        /^\[\{"Fn::Join":\["",\[\{"Fn::ImportValue":"OutriderStorage:[^"]*Data[^"]*"\},"\/jobs\/\*"\]\]\}\]$/,
-      ),
-    ]);
+    for (const prefix of ['JobAccessRole', 'planrole', 'finishrole', 'failrole'])
+      expect(JSON.stringify(statements(prefix))).not.toContain(':s3:::');
   });
 
   it.each(['planrole', 'schedulerole'])('let %s write and remove plans and manifests only', (prefix) => {

@@ -7,13 +7,21 @@ import { LambdaClient } from '@aws-sdk/client-lambda';
 import { S3Client } from '@aws-sdk/client-s3';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
+import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
+
+import { StoreUnavailableError } from '../../contracts/errors.ts';
+import { epochMs } from '../../contracts/units.ts';
+import type { WorkerCredentials } from './access-item.ts';
+import type { AssumeRole } from './sts-job-access.ts';
 
 /** What all clients share. Credentials and `AWS_ENDPOINT_URL*` are read by the SDK itself. */
 export interface AwsSettings {
   readonly region: string;
   /** The process's environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Whose rights the clients use; the process's own where nothing is said. Asked again before they run out. */
+  readonly credentials?: () => Promise<WorkerCredentials>;
 }
 
 const MAX_SOCKETS = 50;
@@ -44,9 +52,21 @@ export const ecsClient = (settings: AwsSettings): ECSClient =>
 /** Client of the state machine. */
 export const sfnClient = (settings: AwsSettings): SFNClient => new SFNClient(common(settings));
 
-function common({ region }: AwsSettings) {
+/** Assumes roles with the process's own rights. */
+export const assumeRoleBy =
+  (settings: AwsSettings): AssumeRole =>
+  async (params) => {
+    const assume = fromTemporaryCredentials({ params, clientConfig: common(settings) });
+    const { accessKeyId, secretAccessKey, sessionToken, expiration } = await assume();
+    if (sessionToken === undefined || expiration === undefined)
+      throw new StoreUnavailableError('STS gave keys without a token or an end', { role: params.RoleArn });
+    return { accessKeyId, secretAccessKey, sessionToken, until: epochMs(expiration.getTime()) };
+  };
+
+function common({ region, credentials }: AwsSettings) {
   return {
     region,
+    ...(credentials === undefined ? {} : { credentials }),
     maxAttempts: MAX_ATTEMPTS,
     retryMode: 'standard',
     requestHandler: new NodeHttpHandler({

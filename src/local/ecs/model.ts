@@ -43,6 +43,8 @@ export interface EcsServerOptions {
   /** Holds a private TMPDIR for each task while it runs; the system's by default. */
   readonly scratchDir?: string;
   readonly nodePath: string;
+  /** Keys of the role of a family's tasks; those of the one caller where nothing is said. */
+  readonly credentialsOf?: (family: string) => Credentials | undefined;
   /** Endpoints and the like, for all tasks. */
   readonly extraEnvironment: Readonly<Record<string, string>>;
   /** Zone name of a task; the region's `a` by default. */

@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
 
+import { keyVariables } from '../http/principals.ts';
 import { openLogFile } from '../lambda/log-file.ts';
 import type { LogFile } from '../lambda/log-file.ts';
 import { startLoggedProcess } from '../lambda/logged-process.ts';
@@ -243,11 +244,10 @@ export class Task {
     const { definition, override, server, metadataUrl } = this.spec;
     return {
       PATH: process.env['PATH'] ?? '',
-      AWS_ACCESS_KEY_ID: server.credentials.accessKeyId,
-      AWS_SECRET_ACCESS_KEY: server.credentials.secretAccessKey,
       ...definition.environment,
       ...server.extraEnvironment,
       ...override?.environment,
+      ...keyVariables(server.credentialsOf?.(definition.family) ?? server.credentials),
       AWS_DEFAULT_REGION: server.region,
       AWS_EXECUTION_ENV: 'AWS_ECS_FARGATE',
       AWS_REGION: server.region,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The embedded services whose requests can be made to fail. */
-export type FaultService = 's3' | 'lambda' | 'states' | 'ecs' | 'execute-api' | 'dynamodb' | 'logs';
+export type FaultService = 's3' | 'lambda' | 'states' | 'ecs' | 'execute-api' | 'dynamodb' | 'logs' | 'sts';
 
 /** What a fault hook may look at: `resource` is a bucket/key, function name, ARN or path. */
 export interface FaultSubject {

@@ -24,6 +24,17 @@ export interface RequestFacts {
   readonly headers?: ReadonlyMap<string, string>;
 }
 
+/** Keys as an AWS SDK looks for them in its environment. */
+export const keyVariables = ({
+  accessKeyId,
+  secretAccessKey,
+  sessionToken,
+}: Credentials): Record<string, string> => ({
+  AWS_ACCESS_KEY_ID: accessKeyId,
+  AWS_SECRET_ACCESS_KEY: secretAccessKey,
+  ...(sessionToken === undefined ? {} : { AWS_SESSION_TOKEN: sessionToken }),
+});
+
 /** Why a request may not be served, in a sentence for the caller; undefined if it may. */
 export type Authorize = (facts: RequestFacts) => string | undefined;
 

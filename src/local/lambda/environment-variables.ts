@@ -1,3 +1,4 @@
+import { keyVariables } from '../http/principals.ts';
 import type { LambdaServerOptions, LocalFunction } from './model.ts';
 
 /** What the variables of one environment depend on. */
@@ -22,10 +23,9 @@ export function buildEnvironmentVariables(input: VariablesInput): Record<string,
     PATH: process.env['PATH'] ?? '',
     LANG: 'en_US.UTF-8',
     TZ: ':UTC',
-    AWS_ACCESS_KEY_ID: server.credentials.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: server.credentials.secretAccessKey,
     ...fn.environment,
     ...server.extraEnvironment,
+    ...keyVariables(server.credentialsOf?.(fn.name) ?? server.credentials),
     _HANDLER: fn.handler,
     AWS_DEFAULT_REGION: server.region,
     AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs24.x',

@@ -1,5 +1,5 @@
 import type { FaultHook } from '../http/fault-hook.ts';
-import type { Principals } from '../http/principals.ts';
+import type { Credentials, Principals } from '../http/principals.ts';
 import type { WorkHook } from '../inject/work.ts';
 
 /** A function as the template describes it. */
@@ -58,6 +58,8 @@ export interface LambdaServerOptions {
   readonly scratchDir?: string;
   /** The Node 24 that runs functions. */
   readonly nodePath: string;
+  /** Keys of a function's role; those of the one caller where nothing is said. */
+  readonly credentialsOf?: (functionName: string) => Credentials | undefined;
   /** Endpoints and the like, for all functions. */
   readonly extraEnvironment: Readonly<Record<string, string>>;
   /** Zone id of the n-th environment, counted from 0; `use1-az1` by default. */

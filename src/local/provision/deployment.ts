@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { LocalTaskDefinition } from '../ecs/model.ts';
+import type { LocalRole } from '../iam/roles.ts';
 import type { LocalFunction } from '../lambda/model.ts';
 import type { LocalStateMachine } from '../sfn/states-api.ts';
 import { type LocalApi, readApis } from './api-routes.ts';
@@ -10,6 +11,7 @@ import type { LocalRule } from '../events/event-bus.ts';
 import { readRules } from './event-rules.ts';
 import { provisionError } from './provision-error.ts';
 import { propertiesOf } from './properties.ts';
+import { RoleBook } from './roles.ts';
 import {
   type ResolvedResource,
   type ResolvedStacks,
@@ -21,6 +23,8 @@ import {
 export interface LocalTable {
   readonly name: string;
   readonly createTable: Readonly<Record<string, unknown>>;
+  /** Partition key attributes, of the table by its name and of its indexes as `table/index/name`. */
+  readonly partitionKeys: ReadonlyMap<string, string>;
 }
 
 /** A log group and whose logs it holds. */
@@ -41,6 +45,11 @@ export interface LocalDeployment {
   readonly apis: readonly LocalApi[];
   readonly rules: readonly LocalRule[];
   readonly logGroups: readonly LocalLogGroup[];
+  readonly roles: readonly LocalRole[];
+  /** ARN of the role of each function by its name, and of each task family. */
+  readonly roleArns: ReadonlyMap<string, string>;
+  /** ARNs of all roles that a task of a family runs with: its program's and its agent's. */
+  readonly taskRoles: ReadonlyMap<string, readonly string[]>;
   /** Subnet id → name of its availability zone. */
   readonly subnetZones: ReadonlyMap<string, string>;
   /** Outputs of all stacks, exports apart. */
@@ -57,8 +66,13 @@ export function planDeployment(assembly: Assembly, options: ResolveOptions): Loc
   const of = (type: string): readonly ResolvedResource[] =>
     resolved.resources.filter((found) => found.type === type);
   const retries = eventInvokeConfigs(of('AWS::Lambda::EventInvokeConfig'));
-  const functions = of('AWS::Lambda::Function').map((resource) => readFunction(resource, assembly, retries));
-  const tasks = of('AWS::ECS::TaskDefinition').map((resource) => readTaskDefinition(resource, assembly));
+  const book = new RoleBook(of('AWS::IAM::Role'), of('AWS::IAM::Policy'));
+  const functions = of('AWS::Lambda::Function').map((resource) =>
+    readFunction(resource, { assembly, retries, book }),
+  );
+  const tasks = of('AWS::ECS::TaskDefinition').map((resource) =>
+    readTaskDefinition(resource, { assembly, book }),
+  );
   return {
     tables: of('AWS::DynamoDB::Table').map(readTable),
     buckets: of('AWS::S3::Bucket').map(({ identity }) => identity.ref),
@@ -70,16 +84,25 @@ export function planDeployment(assembly: Assembly, options: ResolveOptions): Loc
     rules: readRules(resolved),
     logGroups: readLogGroups(of('AWS::Logs::LogGroup'), functions, tasks),
     subnetZones: readSubnets(resolved),
+    roles: book.roles,
+    roleArns: new Map([
+      ...functions.map(({ fn, roleArn }) => [fn.name, roleArn] as const),
+      ...tasks.map(({ definition, roleArn }) => [definition.family, roleArn] as const),
+    ]),
+    taskRoles: new Map(tasks.map(({ definition, allRoles }) => [definition.family, allRoles])),
     outputs: resolved.outputs,
   };
 }
 
+const keySchema = z.array(z.looseObject({ AttributeName: z.string(), KeyType: z.enum(['HASH', 'RANGE']) }));
+const indexes = z.array(z.looseObject({ IndexName: z.string(), KeySchema: keySchema })).optional();
+
 const tableProperties = z.looseObject({
-  KeySchema: z.array(z.unknown()),
+  KeySchema: keySchema,
   AttributeDefinitions: z.array(z.unknown()),
   BillingMode: z.literal('PAY_PER_REQUEST'),
-  LocalSecondaryIndexes: z.array(z.unknown()).optional(),
-  GlobalSecondaryIndexes: z.array(z.unknown()).optional(),
+  LocalSecondaryIndexes: indexes,
+  GlobalSecondaryIndexes: indexes,
 });
 
 /** The time to live is left out: a local table lives as long as its directory. */
@@ -87,8 +110,15 @@ function readTable(resource: ResolvedResource): LocalTable {
   const { KeySchema, AttributeDefinitions, BillingMode, LocalSecondaryIndexes, GlobalSecondaryIndexes } =
     propertiesOf(resource, tableProperties);
   const name = resource.identity.ref;
+  const hashOf = (schema: z.output<typeof keySchema>): string =>
+    schema.find(({ KeyType }) => KeyType === 'HASH')?.AttributeName ?? '';
+  const named = [...(LocalSecondaryIndexes ?? []), ...(GlobalSecondaryIndexes ?? [])];
   return {
     name,
+    partitionKeys: new Map([
+      [name, hashOf(KeySchema)],
+      ...named.map((index) => [`${name}/index/${index.IndexName}`, hashOf(index.KeySchema)] as const),
+    ]),
     createTable: {
       TableName: name,
       KeySchema,
@@ -124,6 +154,7 @@ const functionProperties = z.looseObject({
   Runtime: z.literal('nodejs24.x', 'must be nodejs24.x: the embedded stack runs no other'),
   Handler: z.string().regex(/^[^.]+\.\w+$/, 'must be <file>.<export>'),
   Code: z.looseObject({ S3Key: z.string() }),
+  Role: z.string(),
   MemorySize: z.number().default(128),
   Timeout: z.number().default(3),
   Environment: z
@@ -136,13 +167,21 @@ const functionProperties = z.looseObject({
 
 interface FunctionWithLogs {
   readonly fn: LocalFunction;
+  readonly roleArn: string;
   readonly logGroup: string;
 }
 
 function readFunction(
   resource: ResolvedResource,
-  assembly: Assembly,
-  retries: ReadonlyMap<string, InvokeConfig>,
+  {
+    assembly,
+    retries,
+    book,
+  }: {
+    readonly assembly: Assembly;
+    readonly retries: ReadonlyMap<string, InvokeConfig>;
+    readonly book: RoleBook;
+  },
 ): FunctionWithLogs {
   const found = propertiesOf(resource, functionProperties);
   const codeDir = assembly.files.get(found.Code.S3Key);
@@ -157,6 +196,7 @@ function readFunction(
   const reserved = found.ReservedConcurrentExecutions;
   return {
     logGroup: found.LoggingConfig?.LogGroup ?? `/aws/lambda/${name}`,
+    roleArn: book.arnFor(found.Role, 'lambda.amazonaws.com', `${resource.where} Properties.Role`),
     fn: {
       name,
       codeDir,
@@ -194,6 +234,8 @@ function readStateMachine(resource: ResolvedResource): LocalStateMachine {
 const taskProperties = z.looseObject({
   Family: z.string().optional(),
   Memory: z.coerce.number(),
+  TaskRoleArn: z.string(),
+  ExecutionRoleArn: z.string().optional(),
   ContainerDefinitions: z.tuple([
     z.looseObject({
       Name: z.string(),
@@ -206,12 +248,17 @@ const taskProperties = z.looseObject({
 });
 
 interface TaskWithLogs {
+  readonly roleArn: string;
+  readonly allRoles: readonly string[];
   readonly definition: LocalTaskDefinition;
   readonly logGroup: string | undefined;
 }
 
 /** Runs the image's program straight from the directory that the image would be built from. */
-function readTaskDefinition(resource: ResolvedResource, assembly: Assembly): TaskWithLogs {
+function readTaskDefinition(
+  resource: ResolvedResource,
+  { assembly, book }: { readonly assembly: Assembly; readonly book: RoleBook },
+): TaskWithLogs {
   const found = propertiesOf(resource, taskProperties);
   const [container] = found.ContainerDefinitions;
   const where = `${resource.where} Properties.ContainerDefinitions.0`;
@@ -221,7 +268,10 @@ function readTaskDefinition(resource: ResolvedResource, assembly: Assembly): Tas
   const main = join(directory, 'main.mjs');
   if (!existsSync(main)) throw provisionError(`${where}.Image`, 'the image asset holds no "main.mjs"');
   const arn = resource.identity.ref;
+  const { TaskRoleArn, ExecutionRoleArn } = found;
   return {
+    roleArn: book.arnFor(TaskRoleArn, 'ecs-tasks.amazonaws.com', `${resource.where} Properties.TaskRoleArn`),
+    allRoles: [TaskRoleArn, ...(ExecutionRoleArn === undefined ? [] : [ExecutionRoleArn])],
     logGroup: container.LogConfiguration?.Options['awslogs-group'],
     definition: {
       family: found.Family ?? arn.slice(arn.lastIndexOf('/') + 1, arn.lastIndexOf(':')),

@@ -4,13 +4,15 @@ import { type DynamoDbProcess, startDynamoDb } from '../dynamodb/process.ts';
 import { type EcsServer, startEcsServer } from '../ecs/server.ts';
 import { executionEvent, startEventBus } from '../events/event-bus.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
-import type { Credentials, Principals } from '../http/principals.ts';
+import type { Credentials, PrincipalRegistry } from '../http/principals.ts';
+import { RoleSessions } from '../iam/roles.ts';
 import type { WorkHook } from '../inject/work.ts';
 import { type LambdaServer, startLambdaServer } from '../lambda/server.ts';
 import { type LocalLogDirectories, type LogsServer, startLogsServer } from '../logs/server.ts';
 import { type S3Server, startS3Server } from '../s3/server.ts';
 import type { ExecutionRecord } from '../sfn/execution-log.ts';
 import { startStepFunctionsServer, type StepFunctionsServer } from '../sfn/server.ts';
+import { startStsServer, type StsServer } from '../sts/server.ts';
 import { createTables } from './create-tables.ts';
 import type { LocalDeployment } from './deployment.ts';
 import { LOCAL_ACCOUNT } from './identities.ts';
@@ -25,8 +27,8 @@ export interface Closable {
 export interface ServiceSettings {
   /** The owner's keys. */
   readonly credentials: Credentials;
-  /** Whose keys are accepted; absent: the owner's alone. */
-  readonly principals?: Principals;
+  /** Whose keys are accepted: the owner's, and those of roles once there are sessions of them. */
+  readonly principals: PrincipalRegistry;
   readonly region: string;
   readonly onRequest?: FaultHook;
   /** `host:port` of proxies before the services that pass requests on as they were signed. */
@@ -57,6 +59,7 @@ export interface Services {
   readonly lambda: LambdaServer;
   readonly ecs: EcsServer;
   readonly logs: LogsServer;
+  readonly sts: StsServer;
   readonly states: StepFunctionsServer;
   readonly invoke: Invoke;
 }
@@ -78,12 +81,20 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   };
   // A stack that was killed could not remove what its workers had spilled.
   await rm(join(stateDir, 'scratch'), { recursive: true, force: true });
-  const [dynamodb, s3, lambda, ecs, logs] = await afterAll([
+  const roles = openRoles(options);
+  const [dynamodb, s3, lambda, ecs, logs, sts] = await afterAll([
     opened(startDynamoDb({ ...settings, dir: join(stateDir, 'dynamodb') })),
     opened(startS3Server({ ...settings, rootDir: join(stateDir, 's3') })),
-    opened(startLambda(options)),
-    opened(startEcs(options)),
+    opened(startLambda(options, roles)),
+    opened(startEcs(options, roles)),
     opened(startLogsServer({ ...settings, logGroups: logDirectories(options) })),
+    opened(
+      startStsServer({
+        ...settings,
+        sessions: roles.sessions,
+        sessionsPath: join(stateDir, 'sessions.ndjson'),
+      }),
+    ),
   ]);
   await afterAll([
     createTables(dynamodb, deployment.tables),
@@ -111,7 +122,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const states = await opened(
     startStepFunctionsServer({ ...settings, stateMachines, invokeLambda, runDir, onStatus }),
   );
-  return { dynamodb, s3, lambda, ecs, logs, states, invoke };
+  return { dynamodb, s3, lambda, ecs, logs, sts, states, invoke };
 }
 
 /** As Promise.all, but when one fails it waits for the others first: nothing is to start after a failure. */
@@ -123,16 +134,36 @@ async function afterAll(promises: readonly Promise<unknown>[]): Promise<readonly
   return Promise.all(promises);
 }
 
-function startLambda({
-  settings,
-  deployment,
-  stateDir,
-  slots,
-  zones,
-  environment,
-}: ServicesOptions): Promise<LambdaServer> {
+/** What functions and tasks run with: a session of its role for each, with keys of its own. */
+interface OpenRoles {
+  readonly sessions: RoleSessions;
+  readonly credentialsOf: (functionOrFamily: string) => Credentials | undefined;
+}
+
+function openRoles({ settings, deployment }: ServicesOptions): OpenRoles {
+  const sessions = new RoleSessions(settings.principals, deployment.roles, {
+    region: settings.region,
+    accountId: LOCAL_ACCOUNT,
+    partitionKeys: new Map(deployment.tables.flatMap(({ partitionKeys }) => [...partitionKeys])),
+    taskRoles: deployment.taskRoles,
+  });
+  const keys = new Map(
+    [...deployment.roleArns].flatMap(([name, arn]): [string, Credentials][] => {
+      const role = sessions.role(arn);
+      if (role === undefined) return [];
+      return [[name, sessions.open({ role, name, tags: new Map(), policy: undefined })]];
+    }),
+  );
+  return { sessions, credentialsOf: (name) => keys.get(name) };
+}
+
+function startLambda(
+  { settings, deployment, stateDir, slots, zones, environment }: ServicesOptions,
+  { credentialsOf }: OpenRoles,
+): Promise<LambdaServer> {
   return startLambdaServer({
     ...settings,
+    credentialsOf,
     functions: deployment.functions,
     maxConcurrency: slots + COORDINATOR_CONCURRENCY,
     logDir: lambdaLogs(stateDir),
@@ -143,15 +174,13 @@ function startLambda({
   });
 }
 
-function startEcs({
-  settings,
-  deployment,
-  stateDir,
-  slots,
-  environment,
-}: ServicesOptions): Promise<EcsServer> {
+function startEcs(
+  { settings, deployment, stateDir, slots, environment }: ServicesOptions,
+  { credentialsOf }: OpenRoles,
+): Promise<EcsServer> {
   return startEcsServer({
     ...settings,
+    credentialsOf,
     clusters: deployment.clusters,
     taskDefinitions: deployment.taskDefinitions,
     maxTasks: slots,

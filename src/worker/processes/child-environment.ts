@@ -19,17 +19,10 @@ const plainNames: ReadonlySet<string> = new Set([
 const plainPrefixes = ['LC_', 'MALLOC_'];
 
 /**
- * What AWS's SDKs read to find keys, region and services. Not the address of Lambda's Runtime API: whoever has it can
- * take the next job's invocation.
+ * What AWS's SDKs read to find region and services. Not the worker's own keys, which lead to the sessions of jobs; nor
+ * the address of Lambda's Runtime API: whoever has it can take the next job's invocation.
  */
-const credentialNames: ReadonlySet<string> = new Set([
-  'AWS_ACCESS_KEY_ID',
-  'AWS_SECRET_ACCESS_KEY',
-  'AWS_SESSION_TOKEN',
-  'AWS_CONTAINER_CREDENTIALS_RELATIVE_URI',
-  'AWS_CONTAINER_CREDENTIALS_FULL_URI',
-  'AWS_CONTAINER_AUTHORIZATION_TOKEN',
-  'AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE',
+const serviceNames: ReadonlySet<string> = new Set([
   'AWS_REGION',
   'AWS_DEFAULT_REGION',
   'AWS_EC2_METADATA_DISABLED',
@@ -40,9 +33,20 @@ const endpointPrefix = 'AWS_ENDPOINT_URL';
 export const plainEnvironment = (env: Environment): Record<string, string> =>
   picked(env, (name) => plainNames.has(name) || plainPrefixes.some((prefix) => name.startsWith(prefix)));
 
-/** The variables of `env` by which an AWS SDK acts as this process; for stages that ask for credentials. */
-export const credentialEnvironment = (env: Environment): Record<string, string> =>
-  picked(env, (name) => credentialNames.has(name) || name.startsWith(endpointPrefix));
+/** The keys of a session. */
+interface SessionKeys {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken: string;
+}
+
+/** Variables by which an AWS SDK acts with the keys of a job's session; for stages that ask for credentials. */
+export const credentialEnvironment = (env: Environment, keys: SessionKeys): Record<string, string> => ({
+  ...picked(env, (name) => serviceNames.has(name) || name.startsWith(endpointPrefix)),
+  AWS_ACCESS_KEY_ID: keys.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: keys.secretAccessKey,
+  AWS_SESSION_TOKEN: keys.sessionToken,
+});
 
 function picked(env: Environment, isWanted: (name: string) => boolean): Record<string, string> {
   const found = Object.entries(env).filter(

@@ -135,12 +135,16 @@ describe('what a program of exec sees', () => {
     expect(text.toString()).not.toMatch(/secret/i);
   });
 
-  it('holds what an SDK needs where credentials are given, but never the Runtime API', async () => {
-    expect(credentialEnvironment(secret)).toEqual({
-      AWS_ACCESS_KEY_ID: 'AKIDSECRET',
-      AWS_SECRET_ACCESS_KEY: 'topsecret',
-      AWS_SESSION_TOKEN: 'tokensecret',
-      AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: '/v2/credentials/secret',
+  it('holds the keys of the job where credentials are given, never those of the worker, nor the Runtime API', async () => {
+    const keys = {
+      accessKeyId: 'AKIDJOB',
+      secretAccessKey: 'key of the job',
+      sessionToken: 'token of the job',
+    };
+    expect(credentialEnvironment(secret, keys)).toEqual({
+      AWS_ACCESS_KEY_ID: 'AKIDJOB',
+      AWS_SECRET_ACCESS_KEY: 'key of the job',
+      AWS_SESSION_TOKEN: 'token of the job',
       AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:1',
     });
   });

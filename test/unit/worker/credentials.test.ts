@@ -30,7 +30,9 @@ describe('the environment of a task', () => {
     [false, plain],
     [true, { ...plain, ...credentials }],
   ])('holds credentials only where its stage asks for them: %j', async (asks, expected) => {
-    const { outcome, found } = await seen(asks, { environment: { plain, credentials } });
+    const { outcome, found } = await seen(asks, {
+      environment: { plain, credentials: () => Promise.resolve(credentials) },
+    });
     expect({ outcome, found }).toEqual({ outcome: 'done', found: expected });
   });
 

@@ -1,0 +1,78 @@
+import type { Table } from 'aws-cdk-lib/aws-dynamodb';
+import {
+  ArnPrincipal,
+  Effect,
+  type IRole,
+  PolicyStatement,
+  Role,
+  SessionTagsPrincipal,
+} from 'aws-cdk-lib/aws-iam';
+import type { Construct } from 'constructs';
+import { SessionTag } from '../../src/contracts/settings.ts';
+import { acknowledgeWildcards } from './acknowledge.ts';
+import { acknowledgeObjects, type BucketArns, dataBucketExport, itemsOf } from './grants.ts';
+
+export interface JobAccessRoleProps {
+  /** Who makes sessions for jobs, and nobody else. */
+  readonly scheduler: IRole;
+  readonly table: Table;
+  readonly dataBucket: BucketArns;
+  /** Buckets of other owners that jobs may read, and those that they may write to. */
+  readonly inputs: readonly BucketArns[];
+  readonly outputs: readonly BucketArns[];
+  /** Names of all those buckets. */
+  readonly bucketNames: readonly string[];
+}
+
+/** The job of a session, as policies name it. Ids of jobs hold letters, digits and hyphens only: no pattern. */
+const job = `\${aws:PrincipalTag/${SessionTag.job}}`;
+
+const writes = ['s3:PutObject', 's3:AbortMultipartUpload'];
+
+/**
+ * The role whose sessions attempts work with. Each session carries its job as a tag, which it must have to be made,
+ * and the policy bounds it to that job: records of its tasks, reading what lies under its prefix, writing and
+ * removing its data. Besides it may read inputs and upload to outputs, in the system's own bucket wherever no job's
+ * data lie, and remove nothing there. A session's own policy narrows that to the buckets of its job and the one
+ * prefix of its output.
+ */
+export function jobAccessRole(scope: Construct, id: string, props: JobAccessRoleProps): Role {
+  const { dataBucket } = props;
+  const role = new Role(scope, id, {
+    description: 'Outrider: what the attempts of one job may do',
+    assumedBy: new SessionTagsPrincipal(
+      new ArnPrincipal(props.scheduler.roleArn).withConditions({
+        StringLike: { [`aws:RequestTag/${SessionTag.job}`]: '?*' },
+        'ForAllValues:StringEquals': { 'aws:TagKeys': [SessionTag.job] },
+      }),
+    ),
+  });
+  const inAll = (buckets: readonly BucketArns[]): string[] =>
+    [dataBucket, ...buckets].map((bucket) => bucket.arnForObjects('*'));
+  const own = (suffix: string): string => dataBucket.arnForObjects(`jobs/${job}/${suffix}`);
+  const records = ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem'];
+  const statements = [
+    // The mark ends the id: without it the job a-1 would reach the records of a-12.
+    itemsOf(props.table, records, `J#${job}#*`),
+    new PolicyStatement({ actions: ['s3:GetObject'], resources: [own('*')] }),
+    new PolicyStatement({ actions: [...writes, 's3:DeleteObject'], resources: [own('data/*')] }),
+    // Policies cannot say "the bucket without a prefix": what is neither data of jobs nor outside of the buckets.
+    new PolicyStatement({
+      actions: ['s3:GetObject', ...writes],
+      notResources: [dataBucket.arnForObjects('jobs/*')],
+    }),
+    deny(['s3:GetObject'], inAll(props.inputs)),
+    deny(writes, inAll(props.outputs)),
+  ];
+  for (const statement of statements) role.addToPolicy(statement);
+  acknowledgeWildcards(
+    role,
+    ['*', 'data/*'].map((rest) => `${dataBucketExport}/jobs/<aws:PrincipalTag/${SessionTag.job}>/${rest}`),
+    'Objects are named when jobs run; the wildcard follows the prefix of one job.',
+  );
+  acknowledgeObjects(role, props.bucketNames);
+  return role;
+}
+
+const deny = (actions: readonly string[], elsewhere: readonly string[]): PolicyStatement =>
+  new PolicyStatement({ effect: Effect.DENY, actions: [...actions], notResources: [...elsewhere] });

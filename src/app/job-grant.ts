@@ -1,0 +1,17 @@
+import { invariant } from '../contracts/errors.ts';
+import { isSource } from '../contracts/job-spec.ts';
+import { parseUri } from '../contracts/keys.ts';
+import type { JobRecord } from '../contracts/records.ts';
+import type { JobGrant } from '../ports/job-access.ts';
+
+/** What the attempts of a job need rights for, by its spec. */
+export function grantOf(job: Pick<JobRecord, 'jobId' | 'spec' | 'output'>): JobGrant {
+  const output = parseUri(job.output);
+  invariant(output !== undefined, 'a running job has no output', { jobId: job.jobId });
+  const uris = job.spec.stages.flatMap(({ inputs, code }) => [
+    ...inputs.flatMap((input) => (isSource(input) ? input.s3 : [])),
+    ...(code === undefined ? [] : [code.s3]),
+  ]);
+  const buckets = uris.flatMap((uri) => parseUri(uri)?.bucket ?? []);
+  return { jobId: job.jobId, output, sourceBuckets: [...new Set(buckets)].toSorted() };
+}

@@ -1,0 +1,234 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { readSession } from '../../../src/adapters/aws/access-item.ts';
+import type { DynamoTable, Item, ItemKey } from '../../../src/adapters/aws/dynamo-table.ts';
+import { sessionPolicy } from '../../../src/adapters/aws/session-policy.ts';
+import { type RoleRequest, StsJobAccess } from '../../../src/adapters/aws/sts-job-access.ts';
+import { grantOf } from '../../../src/app/job-grant.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
+import { jobSpecSchema } from '../../../src/contracts/job-spec.ts';
+import { type EpochMs, epochMs } from '../../../src/contracts/units.ts';
+import type { JobGrant } from '../../../src/ports/job-access.ts';
+import { evaluate } from '../../../src/local/iam/evaluate.ts';
+import { readPolicy } from '../../../src/local/iam/policy.ts';
+
+const jobId = 'words-0123456789ab' as JobId;
+const grant: JobGrant = { jobId, output: { bucket: 'results', key: 'out/' }, sourceBuckets: ['texts'] };
+const places = { dataBucket: 'data', partition: 'aws' };
+const minute = 60_000;
+const at = (minutes: number): EpochMs => epochMs(1_000_000_000_000 + minutes * minute);
+
+describe('the policy of a session', () => {
+  /** Whether it lets through what its role allows. */
+  const allows = (action: string, object: string, of: JobGrant = grant): boolean => {
+    const found = readPolicy(JSON.parse(sessionPolicy(of, places)));
+    if ('problem' in found) throw new Error(found.problem);
+    return (
+      evaluate(found, { action: `s3:${action}`, resource: `arn:aws:s3:::${object}` }, new Map()) === 'allowed'
+    );
+  };
+
+  it('lets a job read its sources and its own data, and nothing in other buckets', () => {
+    expect(allows('GetObject', 'texts/any')).toBe(true);
+    expect(allows('GetObject', `data/jobs/${jobId}/plans/1/plan.json`)).toBe(true);
+    expect(allows('GetObject', `data/jobs/${jobId}1/data/x`)).toBe(false);
+    expect(allows('GetObject', 'results/out/part-00000')).toBe(false);
+    expect(allows('GetObject', 'secrets/any')).toBe(false);
+  });
+
+  it('lets a job write its own data and below the one prefix of its output', () => {
+    expect(allows('PutObject', 'results/out/part-00000')).toBe(true);
+    expect(allows('PutObject', `data/jobs/${jobId}/data/map/0/0`)).toBe(true);
+    for (const action of ['PutObject', 'AbortMultipartUpload', 'DeleteObject']) {
+      expect(allows(action, 'results/other/part-00000')).toBe(false);
+      expect(allows(action, 'texts/any')).toBe(false);
+      expect(allows(action, `data/jobs/${jobId}/plans/1/plan.json`)).toBe(false);
+    }
+  });
+
+  it.each(['a*b/', 'a?b/', 'a$b/', 'a${b}/', 'größe/', '日本/', '😀/', 'a"b\\/', 'a\u0001b/'])(
+    'takes the prefix %j by the letter',
+    (key) => {
+      const odd = { ...grant, output: { bucket: 'results', key } };
+      expect(sessionPolicy(odd, places)).toMatch(/^[\u0020-\u00ff]*$/);
+      expect(allows('PutObject', `results/${key}part`, odd)).toBe(true);
+      const near = key.replaceAll(/[*?$ö日😀"\u0001]/gu, 'xx');
+      expect(allows('PutObject', `results/${near}part`, odd)).toBe(false);
+    },
+  );
+
+  it('is refused rather than widened where the names do not fit', () => {
+    const many = {
+      ...grant,
+      sourceBuckets: Array.from({ length: 50 }, (_, index) => `${'b'.repeat(50)}-${index}`),
+    };
+    const long = { ...grant, output: { bucket: 'results', key: `${'*'.repeat(1_000)}/` } };
+    for (const of of [many, long]) {
+      expect(() => sessionPolicy(of, places)).toThrow(
+        /too many source buckets or too long an output prefix: .* of at most 2048/,
+      );
+    }
+  });
+});
+
+it('a grant names each bucket of sources and code once', () => {
+  const spec = jobSpecSchema.parse({
+    name: 'words',
+    stages: [
+      {
+        name: 'a',
+        operator: 'grep',
+        inputs: [{ s3: ['s3://texts/a', 's3://books/'] }, { s3: ['s3://texts/b'] }],
+      },
+      {
+        name: 'b',
+        code: { s3: 's3://bundles/code.mjs', sha256: '0'.repeat(64) },
+        inputs: [{ stage: 'a', pattern: 'one-to-one' }],
+      },
+    ],
+  });
+  expect(grantOf({ jobId, spec, output: 's3://results/out/' })).toEqual({
+    jobId,
+    output: { bucket: 'results', key: 'out/' },
+    sourceBuckets: ['books', 'bundles', 'texts'],
+  });
+});
+
+/** As much of the table as sessions need: conditions as they are written there. */
+class Items {
+  readonly held = new Map<string, Item>();
+  readonly table = {
+    get: (key: ItemKey) => Promise.resolve(this.held.get(nameOf(key))),
+    putNew: (item: ItemKey & Item) => {
+      if (this.held.has(nameOf(item))) return Promise.resolve('refused');
+      this.held.set(nameOf(item), item);
+      return Promise.resolve('written');
+    },
+    update: (key: ItemKey, { set }: { set: Item & { until: number } }) => {
+      const before = this.held.get(nameOf(key));
+      if (Number(before?.['until'] ?? 0) >= set.until) return Promise.resolve('refused');
+      this.held.set(nameOf(key), { ...key, ...before, ...set });
+      return Promise.resolve(set);
+    },
+  } as unknown as DynamoTable;
+}
+const nameOf = ({ pk, sk }: ItemKey): string => `${pk} ${sk}`;
+
+describe('access of a job', () => {
+  let items: Items;
+  let asked: RoleRequest[];
+  let now: EpochMs;
+  let fault: Error | undefined;
+  let words: number;
+  let warned: string[];
+
+  const access = (): StsJobAccess =>
+    new StsJobAccess({
+      assume: (request) => {
+        asked.push(request);
+        if (fault !== undefined) return Promise.reject(fault);
+        const number = String(asked.length);
+        const keys = { accessKeyId: `id-${number}`, secretAccessKey: 'secret', sessionToken: 'token' };
+        return Promise.resolve({ ...keys, until: epochMs(now + 60 * minute) });
+      },
+      table: items.table,
+      ids: { token: () => String(words++).padStart(32, '0'), digest: (text) => text },
+      log: { info: () => undefined, warn: (event) => void warned.push(event) },
+      roleArn: 'arn:aws-cn:iam::1:role/jobs',
+      dataBucket: 'data',
+    });
+  const named = (name: string, status?: number): Error =>
+    Object.assign(new Error('why'), {
+      name,
+      ...(status === undefined ? {} : { $metadata: { httpStatusCode: status } }),
+    });
+  const keep = (of: StsJobAccess, minutes: number): Promise<string> => {
+    now = at(minutes);
+    return of.keep(grant, now);
+  };
+
+  beforeEach(() => {
+    items = new Items();
+    asked = [];
+    fault = undefined;
+    words = 1;
+    warned = [];
+  });
+
+  it('asks for one session, tagged with the job, and answers the word that leads to it', async () => {
+    const one = access();
+    const word = await keep(one, 0);
+    expect(await keep(one, 1)).toBe(word);
+    expect(asked).toMatchObject([
+      {
+        RoleArn: 'arn:aws-cn:iam::1:role/jobs',
+        RoleSessionName: jobId,
+        DurationSeconds: 3_600,
+        Tags: [{ Key: 'outrider-job', Value: jobId }],
+      },
+    ]);
+    expect(asked[0]?.Policy).toContain('arn:aws-cn:s3:::results/out/*');
+    expect(await readSession(items.table, word)).toEqual({
+      accessKeyId: 'id-1',
+      secretAccessKey: 'secret',
+      sessionToken: 'token',
+      expiration: new Date(at(60)),
+    });
+  });
+
+  it('renews the session under the same word while half of its hour is left', async () => {
+    const one = access();
+    const word = await keep(one, 0);
+    await keep(one, 29);
+    expect(asked).toHaveLength(1);
+    expect(await keep(one, 30)).toBe(word);
+    expect(asked).toHaveLength(2);
+    expect((await readSession(items.table, word)).accessKeyId).toBe('id-2');
+  });
+
+  it('gives the next scheduler of the job the same word, and no new session while that is fresh', async () => {
+    const word = await keep(access(), 0);
+    expect(await keep(access(), 13)).toBe(word);
+    expect(asked).toHaveLength(1);
+  });
+
+  it('gives two schedulers at once the same word', async () => {
+    now = at(0);
+    const [one, two] = await Promise.all([access().keep(grant, now), access().keep(grant, now)]);
+    expect(one).toBe(two);
+  });
+
+  it('goes on with the old session where none is to be had for now, as long as it outlasts an attempt', async () => {
+    const one = access();
+    const word = await keep(one, 0);
+    fault = named('Throttling', 400);
+    expect(await keep(one, 35)).toBe(word);
+    expect(warned).toEqual(['session-not-renewed']);
+    await expect(keep(one, 43)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+  });
+
+  it.each([
+    [named('Throttling', 400), 'StoreUnavailable', /no session for the job/],
+    [named('ServiceUnavailable', 503), 'StoreUnavailable', /no session for the job/],
+    [named('TimeoutError'), 'StoreUnavailable', /no session for the job/],
+    [
+      named('AccessDenied', 403),
+      'JobFailed',
+      /may not assume the role of jobs, arn:aws-cn:iam::1:role\/jobs: AccessDenied/,
+    ],
+    [named('PackedPolicyTooLargeException', 400), 'InvalidInput', /too many source buckets/],
+    [named('ValidationError', 400), 'JobFailed', /ValidationError: why/],
+  ])('tells %s as %s', async (cause, name, message) => {
+    fault = cause;
+    await expect(keep(access(), 0)).rejects.toMatchObject({
+      name,
+      message: expect.stringMatching(message) as unknown,
+    });
+  });
+
+  it('tells a worker whose word leads nowhere, and nothing of the word', async () => {
+    await expect(readSession(items.table, 'f'.repeat(32))).rejects.toMatchObject({
+      name: 'NotFound',
+      message: expect.not.stringContaining('fff') as unknown,
+    });
+  });
+});
