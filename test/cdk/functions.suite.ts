@@ -123,6 +123,24 @@ describe('functions', () => {
   });
 });
 
+describe('credentials for user code', () => {
+  it('are given by no deployment that does not say so, and workers and API hear the same', () => {
+    const parameters = system.stacks.get('OutriderCompute')?.findParameters('UserCredentials');
+    expect(parameters).toMatchObject({
+      UserCredentials: { Default: 'false', AllowedValues: ['true', 'false'] },
+    });
+    const settings = functions.flatMap(({ stack, properties }) => {
+      const { Variables } = properties['Environment'] as { Variables: Record<string, unknown> };
+      const setting = Variables['OUTRIDER_USER_CREDENTIALS'];
+      return setting === undefined ? [] : [`${stack} ${JSON.stringify(setting)}`];
+    });
+    expect(settings.toSorted()).toEqual([
+      'OutriderApi {"Fn::ImportValue":"OutriderCompute:ExportsOutputRefUserCredentials42952BB1"}',
+      ...Array.from({ length: 4 }, () => 'OutriderCompute {"Ref":"UserCredentials"}'),
+    ]);
+  });
+});
+
 describe('the Fargate task', () => {
   it('runs on arm64 under the family that the scheduler names', () => {
     expect(system.resources('AWS::ECS::TaskDefinition').map(({ properties }) => properties)).toMatchObject([

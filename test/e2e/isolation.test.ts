@@ -195,6 +195,34 @@ describe('user code and programs', () => {
   });
 });
 
+describe('a deployment that gives credentials', () => {
+  it('gives them to the stage that asks, user code and program alike, and to no other', async () => {
+    const generous = await EmbeddedSystem.start({ slots, userCredentials: true });
+    try {
+      const place = await generous.put('lines', Buffer.from('x\n'));
+      const sha256 = createHash('sha256').update(thief).digest('hex');
+      const code = { s3: await generous.put('thief.mjs', Buffer.from(thief)), sha256 };
+      const program = { operator: 'exec', options: { command: ['env'] } } as const;
+      const seen = async (stage: object): Promise<boolean> => {
+        const inputs = [{ s3: [place] }];
+        const job = await generous.ended(
+          await generous.submit({ name: 'asks', stages: [{ name: 'look', inputs, ...stage }] }),
+        );
+        expect(job.error).toBeUndefined();
+        const text = (await generous.output(job)).toString();
+        expect(text).not.toContain('AWS_LAMBDA_RUNTIME_API');
+        return text.includes('AWS_SECRET_ACCESS_KEY');
+      };
+      expect(await seen({ code, credentials: true })).toBe(true);
+      expect(await seen({ ...program, credentials: true })).toBe(true);
+      expect(await seen({ code })).toBe(false);
+      expect(await seen(program)).toBe(false);
+    } finally {
+      await generous.stop();
+    }
+  }, 240_000);
+});
+
 describe('user code on Fargate', () => {
   it('runs from the image, in a process of its own', async () => {
     const code = await codeOf(bundle(''));
