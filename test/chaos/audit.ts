@@ -27,6 +27,11 @@ async function heldSlots(chaos: ChaosSystem): Promise<readonly string[]> {
     : [`the ledger holds ${usedSlots} slots, ${cloneSlots} of clones: ${JSON.stringify(grants)}`];
 }
 
+async function claimed(chaos: ChaosSystem): Promise<readonly string[]> {
+  const found = await Promise.all(chaos.buckets.map((bucket) => chaos.system.claims(bucket)));
+  return found.flat().map(({ jobId, prefix }) => `${jobId} still claims ${prefix}`);
+}
+
 async function unfinished(chaos: ChaosSystem): Promise<readonly string[]> {
   const found: string[] = [];
   let cursor: string | undefined;
@@ -53,6 +58,7 @@ export async function auditStack(chaos: ChaosSystem, patienceMs: number): Promis
     const found = [
       ...(await leftIn(chaos)),
       ...(await heldSlots(chaos)),
+      ...(await claimed(chaos)),
       ...(await unfinished(chaos)),
       ...programs(chaos),
     ];

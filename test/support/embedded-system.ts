@@ -9,6 +9,7 @@ import { CloudWatchLogReader } from '../../src/adapters/aws/cloudwatch-log-reade
 import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
+import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { type ApiClient, makeApiClient } from '../../src/cli/api-client.ts';
 import { dataBucketOf, objectStoreOf } from '../../src/cli/embedded-stack.ts';
@@ -19,6 +20,7 @@ import { finalJobStates, type JobRecord } from '../../src/contracts/records.ts';
 import { OutputName } from '../../src/contracts/settings.ts';
 import { epochMs } from '../../src/contracts/units.ts';
 import type { Decision, Refusal } from '../../src/core/model/decision.ts';
+import type { OutputClaim } from '../../src/core/model/output-claims.ts';
 import {
   type LocalStack,
   type LocalStackOptions,
@@ -127,6 +129,11 @@ export class EmbeddedSystem {
   /** What the capacity ledger holds. */
   async capacity(): Promise<CapacityView> {
     return new DynamoCapacityLedger(this.table).view();
+  }
+
+  /** Jobs that hold a place for their output in a bucket. */
+  async claims(bucket: string): Promise<readonly OutputClaim[]> {
+    return (await new DynamoJobStore(this.table).loadClaims(bucket)).claims;
   }
 
   /** What was decided and refused for a job, in order. */
