@@ -4,7 +4,13 @@ import { reconcileJob } from '../../src/app/end-orphans.ts';
 import { findJob, listAttempts, listJobs } from '../../src/app/query-jobs.ts';
 import { submitJob, type SubmitDeps } from '../../src/app/submit-job.ts';
 import type { ErrorResponse } from '../../src/contracts/api.ts';
-import { ErrorName, InvalidInputError, OutriderError, TooLargeError } from '../../src/contracts/errors.ts';
+import {
+  ErrorName,
+  InvalidInputError,
+  MediaTypeError,
+  OutriderError,
+  TooLargeError,
+} from '../../src/contracts/errors.ts';
 import { parseDocument } from '../../src/contracts/json-text.ts';
 import { limits } from '../../src/contracts/limits.ts';
 import type { AttemptStore } from '../../src/ports/attempt-store.ts';
@@ -23,6 +29,8 @@ export interface ApiRequest {
   readonly resource: string;
   readonly pathParameters: Readonly<Record<string, string | undefined>> | null;
   readonly queryStringParameters: Readonly<Record<string, string | undefined>> | null;
+  /** By names in any case. */
+  readonly headers?: Readonly<Record<string, string | undefined>> | null;
   readonly body: string | null;
   readonly isBase64Encoded: boolean;
 }
@@ -37,14 +45,30 @@ type Route = (deps: ApiDeps, request: ApiRequest) => Promise<{ status: number; b
 
 const idOf = (request: ApiRequest): string => request.pathParameters?.['id'] ?? '';
 
+/**
+ * A web page may have a browser send a body of some other type without asking first. Who names no type is no browser;
+ * API Gateway takes such a body for JSON.
+ */
+function checkType({ body, headers }: ApiRequest): void {
+  if ((body ?? '') === '') return;
+  for (const [name, type] of Object.entries(headers ?? {})) {
+    if (name.toLowerCase() !== 'content-type' || type === undefined) continue;
+    const [essence = ''] = type.split(';');
+    if (essence.trim().toLowerCase() === 'application/json') continue;
+    throw new MediaTypeError('body must be sent as content-type: application/json', { field: 'body' });
+  }
+}
+
 /** The JSON of a request's body. What is too large or not text is refused before anything is parsed. */
-function bodyOf({ body, isBase64Encoded }: ApiRequest): unknown {
+function bodyOf(request: ApiRequest): unknown {
+  const { isBase64Encoded } = request;
+  const body = request.body ?? '';
   // A body in base64 is longer than what it holds.
-  if (body !== null && body.length > limits.bodyBytes * (isBase64Encoded ? 4 / 3 + 1 : 1)) throw tooLarge();
-  const bytes = Buffer.from(body ?? '', isBase64Encoded ? 'base64' : 'utf8');
+  if (body.length > limits.bodyBytes * (isBase64Encoded ? 4 / 3 + 1 : 1)) throw tooLarge();
+  const bytes = Buffer.from(body, isBase64Encoded ? 'base64' : 'utf8');
   if (bytes.length > limits.bodyBytes) throw tooLarge();
   if (!isUtf8(bytes)) throw new InvalidInputError('body must be text in UTF-8', { field: 'body' });
-  return parseDocument(isBase64Encoded ? bytes.toString('utf8') : (body ?? ''), 'body');
+  return parseDocument(isBase64Encoded ? bytes.toString('utf8') : body, 'body');
 }
 
 const tooLarge = (): TooLargeError =>
@@ -72,6 +96,7 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>(
 const statusOf: ReadonlyMap<string, number> = new Map<string, number>([
   [ErrorName.InvalidInput, 400],
   [ErrorName.TooLarge, 413],
+  [ErrorName.UnsupportedMediaType, 415],
   [ErrorName.NotFound, 404],
   [ErrorName.Conflict, 409],
   // The request contradicts what is there; asked again, it would be answered alike.
@@ -110,6 +135,7 @@ export async function answer(deps: ApiDeps, request: ApiRequest): Promise<ApiAns
   if (route === undefined)
     return reply(404, { error: ErrorName.NotFound, message: 'no such route' } satisfies ErrorResponse);
   try {
+    checkType(request);
     const { status, body } = await route(deps, request);
     return reply(status, body);
   } catch (error) {

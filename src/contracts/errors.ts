@@ -5,6 +5,7 @@
 export const ErrorName = {
   InvalidInput: 'InvalidInput',
   TooLarge: 'TooLarge',
+  UnsupportedMediaType: 'UnsupportedMediaType',
   NotFound: 'NotFound',
   Conflict: 'Conflict',
   StoreUnavailable: 'StoreUnavailable',
@@ -39,6 +40,11 @@ export class InvalidInputError extends OutriderError {
 /** A request that is larger than any that could be served; the message says the limit. */
 export class TooLargeError extends OutriderError {
   override readonly name = ErrorName.TooLarge;
+}
+
+/** A request whose body says that it is something else than what is read here. */
+export class MediaTypeError extends OutriderError {
+  override readonly name = ErrorName.UnsupportedMediaType;
 }
 
 /** What was asked for is not there. */

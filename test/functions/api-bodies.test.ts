@@ -98,4 +98,55 @@ describe('bodies that no program of ours would send', () => {
   ])('answers %s %s with a status of its own, case %#', async (httpMethod, resource, more, status) => {
     expect((await ask({ httpMethod, resource, ...more })).status).toBe(status);
   });
+
+  const cancel = { resource: '/jobs/{id}/cancel', pathParameters: { id: 'words-0123456789ab' } };
+  it.each<[string, Partial<ApiRequest>]>([
+    ['text', { headers: { 'content-type': 'text/plain' } }],
+    ['a form', { headers: { 'Content-Type': 'application/x-www-form-urlencoded' } }],
+    ['a form in parts', { headers: { 'CONTENT-TYPE': 'multipart/form-data; boundary=x' } }],
+    ['no type at all', { headers: { 'content-type': '' } }],
+    ['a name that JSON begins', { headers: { 'content-type': 'application/jsonp' } }],
+    ['text beside JSON', { headers: { 'content-type': 'application/json', 'Content-Type': 'text/plain' } }],
+    ['text where no body is needed', { headers: { 'content-type': 'text/plain' }, ...cancel }],
+    ['text in base64', { headers: { 'content-type': 'text/plain' }, isBase64Encoded: true }],
+  ])('refuses a body that says it is %s, as pages may send unasked, with 415', async (_, more) => {
+    const body = more.isBase64Encoded === true ? Buffer.from(specText).toString('base64') : specText;
+    const answered = await ask({ body, ...more });
+    expect(answered.status).toBe(415);
+    expect(answered.body).toEqual({
+      error: 'UnsupportedMediaType',
+      message: 'body must be sent as content-type: application/json',
+      field: 'body',
+    });
+  });
+
+  it.each<[string, Partial<ApiRequest>]>([
+    ['JSON', { headers: { 'content-type': 'application/json' } }],
+    [
+      'JSON in capitals, with a parameter',
+      { headers: { 'CONTENT-Type': ' Application/JSON ;charset=UTF-8' } },
+    ],
+    ['nothing of its type', { headers: { accept: 'text/plain' } }],
+    ['nothing of its type, among no headers', { headers: null }],
+    ['a type that is undefined', { headers: { 'content-type': undefined } }],
+  ])('takes a body that says it is %s', async (_, more) => {
+    expect((await ask({ body: specText, ...more })).status).toBe(201);
+  });
+
+  it('looks at no type where there is no body', async () => {
+    const headers = { 'content-type': 'text/plain' };
+    expect((await ask({ httpMethod: 'GET', body: null, headers })).status).toBe(200);
+    expect((await ask({ httpMethod: 'GET', body: '', headers })).status).toBe(200);
+  });
+
+  it('takes events that leave out what they may', async () => {
+    const bare = { httpMethod: 'POST', resource: '/jobs' } as ApiRequest;
+    const statusFor = async (event: ApiRequest): Promise<number> =>
+      (await answer(new ScriptedSystem(), event)).statusCode;
+    expect(await statusFor(bare)).toBe(400);
+    expect(await statusFor({ ...bare, body: specText })).toBe(201);
+    expect(await statusFor({ ...bare, httpMethod: 'GET' })).toBe(200);
+    expect(await statusFor({ ...bare, resource: '/jobs/{id}/cancel' })).toBe(404);
+    expect(await statusFor({ ...bare, httpMethod: 'GET', resource: '/jobs/{id}' })).toBe(404);
+  });
 });
