@@ -62,19 +62,26 @@ async function leftUploads(deps: CleanUpDeps, job: EndingJob): Promise<UploadRef
  * Removes what a job that has ended leaves besides its output and its records: uploads that nobody completed and, where
  * it did not end well, the parts that were published, its claim on its output, its slots, and last intermediate data and plans, so that where
  * these are gone all is. Uploads go before parts, so that a Finish which sleeps cannot make more parts of them. Touches
- * nothing that is not the job's by its records. May be repeated. What a worker writes after this is removed by the
+ * nothing that is not the job's by its records. What cannot be removed, as where a right is missing, keeps nothing else
+ * from being given back; the first such error is thrown at the end. May be repeated. What a worker writes after this is removed by the
  * worker itself when it learns that its job has ended, and by the bucket's lifecycle rule where even that fails.
  */
 export async function cleanUp(deps: CleanUpDeps, job: EndingJob): Promise<void> {
   const { jobId, state } = job;
   invariant(finalJobStates.includes(state), 'a job was cleaned up before its end', { jobId, state });
-  await forEachBounded(await leftUploads(deps, job), abortParallelism, (upload) =>
-    deps.objects.abortUpload(upload),
-  );
-  await unpublish(deps.objects, job);
-  await releaseOutput(deps, job);
-  await deps.ledger.release(jobId);
-  await removePrefix(deps.objects, { bucket: deps.dataBucket, key: jobPrefix(jobId) });
+  const steps: readonly (() => Promise<void>)[] = [
+    async () =>
+      forEachBounded(await leftUploads(deps, job), abortParallelism, (upload) =>
+        deps.objects.abortUpload(upload),
+      ),
+    () => unpublish(deps.objects, job),
+    () => releaseOutput(deps, job),
+    () => deps.ledger.release(jobId),
+    () => removePrefix(deps.objects, { bucket: deps.dataBucket, key: jobPrefix(jobId) }),
+  ];
+  const failures: unknown[] = [];
+  for (const step of steps) await step().catch((cause: unknown) => failures.push(cause));
+  if (failures.length > 0) throw failures[0];
 }
 
 /**
