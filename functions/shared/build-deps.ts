@@ -50,12 +50,13 @@ const awsSettings = (env: Environment): { region: string; env: Environment } => 
 function buildCommon(env: Environment) {
   const aws = awsSettings(env);
   const table = new DynamoTable(dynamoClient(aws), textSetting(env, Setting.table));
+  const log = new JsonLog();
   return {
     aws,
     table,
     clock: new SystemClock(),
-    log: new JsonLog(),
-    jobs: new DynamoJobStore(table),
+    log,
+    jobs: new DynamoJobStore(table, reportTo(log)),
     objects: new S3ObjectStore(s3Client(aws)),
     dataBucket: textSetting(env, Setting.dataBucket),
   };

@@ -83,7 +83,10 @@ export interface JobStore {
   saveClaims(bucket: string, claims: readonly OutputClaim[], version: number): Promise<'saved' | 'stale'>;
 }
 
-/** All claims on outputs in one bucket, and how often they have changed: 0 before the first. */
+/**
+ * All claims on outputs in one bucket that can be read, and the version by which they are replaced: 0 before the first,
+ * another after each change.
+ */
 export interface BucketClaims {
   readonly claims: readonly OutputClaim[];
   readonly version: number;

@@ -6,10 +6,11 @@ import { type EndingJob, finalJobStates, type JobRecord, type JobState } from '.
 import { TableSchema } from '../../contracts/settings.ts';
 import type { OutputClaim } from '../../core/model/output-claims.ts';
 import type { BucketClaims, JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
-import { claimsKey, decodeClaims, encodeClaims } from './claims-item.ts';
+import { claimsKey, decodeClaims, savingChange } from './claims-item.ts';
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf, ttlSeconds } from './expiry.ts';
 import { decodeJob, encodeJob, encodePatch, jobKey, LISTING, salvageJob } from './job-item.ts';
+import type { ReportUnreadable } from './report-unreadable.ts';
 
 const cursorSchema = z.strictObject({
   pk: z.string().startsWith('JOB#'),
@@ -28,9 +29,12 @@ const keySchema = z.object({ pk: z.string(), sk: z.string() });
  */
 export class DynamoJobStore implements JobStore {
   private readonly table: DynamoTable;
+  private readonly report: ReportUnreadable;
 
-  constructor(table: DynamoTable) {
+  /** @param report - is told of claims on outputs that cannot be read, which are left out. */
+  constructor(table: DynamoTable, report: ReportUnreadable = () => undefined) {
     this.table = table;
+    this.report = report;
   }
 
   async create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }> {
@@ -148,7 +152,7 @@ export class DynamoJobStore implements JobStore {
   }
 
   async loadClaims(bucket: string): Promise<BucketClaims> {
-    return decodeClaims(await this.table.get(claimsKey(bucket)));
+    return decodeClaims(await this.table.get(claimsKey(bucket)), this.report);
   }
 
   async saveClaims(
@@ -156,11 +160,7 @@ export class DynamoJobStore implements JobStore {
     claims: readonly OutputClaim[],
     version: number,
   ): Promise<'saved' | 'stale'> {
-    const answer = await this.table.update(claimsKey(bucket), {
-      set: encodeClaims({ claims, version: version + 1 }),
-      when: version === 0 ? 'attribute_not_exists(#pk)' : '#version = :expected',
-      ...(version === 0 ? {} : { values: { expected: version } }),
-    });
+    const answer = await this.table.update(claimsKey(bucket), savingChange({ claims, version }));
     return answer === 'refused' ? 'stale' : 'saved';
   }
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { attemptKey, replicaKey, resultKey } from '../../../src/adapters/aws/attempt-item.ts';
+import { claimsKey } from '../../../src/adapters/aws/claims-item.ts';
 import { DynamoAssignmentStatistics } from '../../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
@@ -214,6 +215,48 @@ describe.each(engines)('records that cannot be read, over %s', (engine) => {
         message: expect.stringContaining(`JOB#${jobId}/LEASE`) as unknown,
       }) as Error,
     );
+  });
+
+  describe('of claims on outputs', () => {
+    const claimOf = (prefix: string) => ({
+      jobId: freshJobId(),
+      prefix,
+      claimedAt: at(1),
+      isPlanned: false,
+    });
+
+    it.each<[string, (good: object) => Readonly<Record<string, unknown>>, number]>([
+      ['one of them', (good) => ({ claims: JSON.stringify([{ jobId: 7 }, null, good, []]) }), 1],
+      [
+        'age and standing of one',
+        (good) => ({ claims: JSON.stringify([{ ...good, claimedAt: 'x', isPlanned: 1 }]) }),
+        1,
+      ],
+      ['all', () => ({ claims: 'garbage' }), 0],
+      ['what is no text', () => ({ claims: { a: 1 } }), 0],
+      ['their version', (good) => ({ claims: JSON.stringify([good]), version: 'first' }), 1],
+      ['a version before the first', (good) => ({ claims: JSON.stringify([good]), version: -1 }), 1],
+      ['everything', () => ({ claims: null, version: null }), 0],
+    ])('are told and left out where %s cannot be read, and others claim on', async (_, garbage, kept) => {
+      const told: string[] = [];
+      const store = new DynamoJobStore(table, ({ key }) => void told.push(key));
+      const bucket = `results-${freshJobId()}`;
+      const [good, later] = [claimOf('a/'), claimOf('b/')];
+      await store.saveClaims(bucket, [good], 0);
+      await spoil(table, claimsKey(bucket), garbage(good));
+      const { claims, version } = await store.loadClaims(bucket);
+      expect(claims.map(({ jobId }) => jobId)).toEqual(kept === 1 ? [good.jobId] : []);
+      const answers = await Promise.all(
+        [1, 2, 3].map(() => store.saveClaims(bucket, [...claims, later], version)),
+      );
+      expect(answers.filter((answer) => answer === 'saved')).toEqual(['saved']);
+      told.splice(0);
+      const mended = await store.loadClaims(bucket);
+      expect(mended.claims.map(({ jobId }) => jobId)).toEqual([...claims, later].map(({ jobId }) => jobId));
+      expect(told).toEqual([]);
+      expect(await store.saveClaims(bucket, [], version)).toBe('stale');
+      expect(await store.saveClaims(bucket, [], mended.version)).toBe('saved');
+    });
   });
 
   it('statistics are told, and left out', async () => {
