@@ -34,7 +34,8 @@ export async function tryInputs(
     timeout: hangMs,
     ...(limitMs === undefined ? {} : { interruptAfterTimeLimit: limitMs, markInterruptAsFailure: false }),
   });
-  if (!details.failed) return { held: details.numRuns };
+  // Without a counterexample time was up before the first input had been tried.
+  if (!details.failed || details.counterexample === null) return { held: details.numRuns };
   const report = fc.defaultReportMessage(details as fc.RunDetails<unknown>);
   const { errorInstance: error } = details;
   const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
