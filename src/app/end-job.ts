@@ -40,14 +40,16 @@ async function removePrefix(objects: ObjectStore, prefix: ObjectRef): Promise<vo
 async function leftUploads(deps: CleanUpDeps, job: EndingJob): Promise<UploadRef[]> {
   const output = parseUri(job.output);
   if (job.shards === undefined || output === undefined) return [];
-  const { attempts, results } = await deps.attempts.changes(
-    { jobId: job.jobId, shards: job.shards },
-    epochMs(0),
-  );
+  const {
+    attempts,
+    results,
+    unreadable = [],
+  } = await deps.attempts.changes({ jobId: job.jobId, shards: job.shards }, epochMs(0));
   const uploads = new Map<string, UploadRef>();
-  for (const { attemptId, upload } of attempts) {
-    const ref = partRef(output, attemptParts(attemptId).task);
-    if (upload?.uploadId !== undefined) uploads.set(upload.uploadId, { ...ref, uploadId: upload.uploadId });
+  const noted = [...attempts.map(({ attemptId, upload }) => ({ attemptId, ...upload })), ...unreadable];
+  for (const { attemptId, uploadId } of noted) {
+    if (attemptId === undefined || uploadId === undefined) continue;
+    uploads.set(uploadId, { ...partRef(output, attemptParts(attemptId).task), uploadId });
   }
   for (const { attemptId, final } of results) {
     if (final?.kind !== 'upload') continue;

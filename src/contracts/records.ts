@@ -132,6 +132,8 @@ export interface UnreadableRecord {
   readonly why: string;
   /** Of an attempt: whether a worker may still be at it. */
   readonly mayWork: boolean;
+  /** Of an attempt: the upload that it has noted, which somebody has to give up. */
+  readonly uploadId?: string;
 }
 
 export type JobState = 'submitted' | 'running' | 'succeeded' | 'failed' | 'cancelled';

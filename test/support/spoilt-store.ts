@@ -14,12 +14,13 @@ export function spoiltStore(store: AttemptStore, spoilt: Spoilt): AttemptStore {
     const isSpoilt = { attempt: spoilt.attempt ?? (() => false), result: spoilt.result ?? (() => false) };
     const attempts = changes.attempts
       .filter(({ attemptId }) => isSpoilt.attempt(attemptId))
-      .map(({ attemptId, state, order }): UnreadableRecord => ({
+      .map(({ attemptId, state, order, upload }): UnreadableRecord => ({
         key: `J#job#0/A#${attemptId}`,
         kind: 'attempt',
         attemptId,
         why: 'progress.bytesRead must be a number',
         mayWork: state === 'running' || (state === 'launched' && order === 'continue'),
+        ...(upload?.uploadId === undefined ? {} : { uploadId: upload.uploadId }),
       }));
     const results = changes.results
       .filter(({ taskId }) => isSpoilt.result(taskId))

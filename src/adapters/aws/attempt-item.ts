@@ -174,6 +174,8 @@ export function decodeShardItem(item: Item): ShardRecord {
   }
 }
 
+const uploadNote = z.object({ uploadId: z.string() });
+
 function unreadable(item: Item, why: string): ShardRecord {
   const sortKey = String(item.sk);
   const id = sortKey.slice(ATTEMPT.length);
@@ -181,6 +183,7 @@ function unreadable(item: Item, why: string): ShardRecord {
   const isResult = sortKey.startsWith(RESULT) && taskIdPattern.test(id);
   const isReplica = sortKey.startsWith(REPLICA) && attemptIdPattern.test(id);
   const { state, order } = item;
+  const upload = isAttempt ? uploadNote.safeParse(item['upload']).data : undefined;
   return {
     kind: 'unreadable',
     unreadable: {
@@ -189,6 +192,7 @@ function unreadable(item: Item, why: string): ShardRecord {
       ...(isAttempt || isReplica ? { attemptId: id as AttemptId } : {}),
       ...(isResult ? { taskId: id as TaskId } : {}),
       why,
+      ...(upload === undefined ? {} : { uploadId: upload.uploadId }),
       mayWork: isAttempt && (state === 'running' || (state === 'launched' && order !== 'cancel')),
     },
   };

@@ -83,6 +83,22 @@ describe.each(engines)('records that cannot be read, over %s', (engine) => {
       );
     });
 
+    it.each<[string, Readonly<Record<string, unknown>>, string | undefined]>([
+      ['its progress', { progress: 7 }, 'upload-1'],
+      ['when it began its upload', { upload: { since: 'x', uploadId: 'upload-1' } }, 'upload-1'],
+      ['its upload', { upload: 'upload-1' }, undefined],
+      ['which upload it began', { upload: { since: 1, uploadId: 7 } }, undefined],
+    ])('tell the upload that an attempt has noted, where one can read it: not %s', async (_, set, told) => {
+      const store = new DynamoAttemptStore(table);
+      const space = { jobId: freshJobId(), shards: 1 };
+      await store.create(space, attempt(0), at(0));
+      await store.claim(space, attempt(0), { node: 'n', zone: 'z' }, at(1));
+      await store.noteUpload(space, attempt(0), { since: at(2), uploadId: 'upload-1' }, at(2));
+      await spoil(table, attemptKey(space, attempt(0)), set);
+      const { unreadable = [] } = await store.changes(space, at(-1));
+      expect(unreadable.map(({ attemptId, uploadId }) => [attemptId, uploadId])).toEqual([['map/0/0', told]]);
+    });
+
     it('are not written: a result with a counter that is no number is refused', async () => {
       const store = new DynamoAttemptStore(table);
       const space = { jobId: freshJobId(), shards: 1 };

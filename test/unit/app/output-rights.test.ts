@@ -7,6 +7,7 @@ import { attemptIdOf, type JobId } from '../../../src/contracts/ids.ts';
 import { durationMs } from '../../../src/contracts/units.ts';
 import type { ObjectStore } from '../../../src/ports/object-store.ts';
 import { ScriptedSystem } from '../../support/scripted-job.ts';
+import { spoiltStore } from '../../support/spoilt-store.ts';
 
 const error = { name: 'JobFailed', message: 'a task failed' };
 
@@ -55,6 +56,15 @@ function without(objects: ObjectStore, right: 'abortUpload' | 'list'): ObjectSto
     },
   });
 }
+
+it('a job whose attempt nobody can read gives up the upload that this one noted', async () => {
+  const { system, jobId } = await underWay();
+  const attempts = spoiltStore(system.attempts, { attempt: () => true });
+  await failJob({ ...system.deps, attempts }, jobId, error, durationMs(0));
+  const uploads = [];
+  for await (const upload of system.objects.listUploads({ bucket: 'users', key: '' })) uploads.push(upload);
+  expect(uploads).toEqual([]);
+});
 
 describe.each(['abortUpload', 'list'] as const)(
   'a job that may no more %s where its output lies',
