@@ -34,7 +34,8 @@ beforeAll(async () => {
   system = await EmbeddedSystem.start({
     slots: 16,
     parameters: {
-      [ParameterName.heartbeatMs]: '300',
+      // A worker that is frozen must not be given up before its job has ended, on a busy machine either.
+      [ParameterName.heartbeatMs]: '900',
       [ParameterName.tickMs]: '100',
       [ParameterName.leaseMs]: '1500',
       [ParameterName.claimLeaseMs]: '6000',
