@@ -1,7 +1,8 @@
+import { types } from 'node:util';
 import type { AttemptMeter } from '../attempt-meter.ts';
 import { ExternalSort } from '../external-sort.ts';
 import type { WrittenObject } from '../object-writer.ts';
-import type { Combine } from '../operator.ts';
+import { type Combine, type TaskOutput, UserCodeError } from '../operator.ts';
 import {
   type ByteSink,
   type ClosableOutput,
@@ -100,4 +101,28 @@ export function hostOutput(
       return new SortedOutput(sort, sink, partitions, meter);
     }
   }
+}
+
+function checkBytes(what: string, bytes: unknown): void {
+  if (types.isUint8Array(bytes)) return;
+  const given = typeof bytes === 'object' && bytes !== null ? 'another object' : typeof bytes;
+  throw new UserCodeError(`${what} must be bytes, a Buffer or Uint8Array, not ${given}`);
+}
+
+/**
+ * Refuses what is no bytes, as `UserCodeError`: copied as if it were, text would leave zeros in the output without a
+ * word. User code need not have been checked for its types.
+ */
+export function ofBytes(output: TaskOutput): TaskOutput {
+  return {
+    emit(key, value, partition) {
+      checkBytes('emit: the key', key);
+      checkBytes('emit: the value', value);
+      return output.emit(key, value, partition);
+    },
+    write(bytes) {
+      checkBytes('write: what is written', bytes);
+      return output.write(bytes);
+    },
+  };
 }

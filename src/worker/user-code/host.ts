@@ -10,7 +10,7 @@ import type { Combine, Operator, TaskContext } from '../operator.ts';
 import { guarded } from '../task-output.ts';
 import { Channel } from './channel.ts';
 import { HostInputs } from './host-inputs.ts';
-import { hostOutput } from './host-output.ts';
+import { hostOutput, ofBytes } from './host-output.ts';
 import {
   channelNumber,
   FromHost,
@@ -110,7 +110,7 @@ class Host {
       partitions,
       options,
       inputs: inputs.inputs,
-      output: guarded(output, signal),
+      output: guarded(ofBytes(output), signal),
       scratchDir: start.operatorDir,
       environment: { ...process.env } as Record<string, string>,
       signal,

@@ -100,6 +100,21 @@ describe('user code that fails', () => {
     expect(failure?.message).toMatch(message);
   });
 
+  it.each([
+    'write("text")',
+    'write(7)',
+    'write(undefined)',
+    'write([104, 105])',
+    'write(new Uint16Array(2))',
+    'emit("key", Buffer.from("value"))',
+    'emit(Buffer.from("key"), "value")',
+    'emit(Buffer.from("key"))',
+  ])('is told so where it puts out what is no bytes: %s', async (call) => {
+    const failure = await failureOf(operator(`await context.output.${call};`));
+    expect(failure?.cause).toBe('user-code');
+    expect(failure?.message).toMatch(/must be bytes, a Buffer or Uint8Array, not /);
+  });
+
   it('says so where it ran out of memory', async () => {
     const { worker, stage } = await userStage(
       operator('const all = []; for (;;) all.push(new Array(1e5).fill(0.5));'),
