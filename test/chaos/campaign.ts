@@ -46,6 +46,9 @@ function lineOf({ drawn, ran, mischief, tookMs }: Outcome, problems: readonly st
   ].join('  ');
 }
 
+const reasonOf = (cause: unknown): string =>
+  cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+
 class Campaign {
   readonly #options: CampaignOptions;
   readonly #draw: Draw;
@@ -88,6 +91,8 @@ class Campaign {
       };
       await Promise.all(Array.from({ length: this.#options.inFlight }, serve));
       await this.#auditBatch(chaos, outcomes);
+    } catch (cause) {
+      this.#judge([reasonOf(cause)], 'FAILED  the batch');
     } finally {
       const isKept = this.failed > failedBefore;
       await chaos.stop(isKept);
@@ -109,8 +114,7 @@ class Campaign {
       if (problems.length > 0) await this.#keepEvidence(chaos, outcome, problems);
       return outcome;
     } catch (cause) {
-      const why = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-      this.#judge([why], `FAILED ${drawn.index}  ${drawn.workload.kind}  seed ${drawn.seed}`);
+      this.#judge([reasonOf(cause)], `FAILED ${drawn.index}  ${drawn.workload.kind}  seed ${drawn.seed}`);
       return undefined;
     }
   }
