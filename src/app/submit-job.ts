@@ -104,14 +104,21 @@ async function jobOfToken(
     const claim = { jobId: fresh, now, ...(forgotten === undefined ? {} : { forgotten }) };
     const jobId = await deps.jobs.claimToken(token, claim);
     if (jobId === fresh) return jobId;
-    const job = await deps.jobs.load(jobId);
-    // Without a record and without an execution it is a submission that ended half-way: this one completes it.
-    const stands =
-      job === undefined ? (await deps.coordinator.status(jobId)) === 'missing' : !isForgotten(job, now);
-    if (stands) return jobId;
+    if (await standsFor(deps, jobId, now)) return jobId;
     forgotten = jobId;
   }
   throw new StoreUnavailableError('others claim the client token at the same time', { rounds: tokenRounds });
+}
+
+/** Whether a job that a token was claimed for is there yet, or still to come. */
+async function standsFor(deps: SubmitDeps, jobId: JobId, now: EpochMs): Promise<boolean> {
+  const seen = await deps.jobs.load(jobId);
+  if (seen !== undefined) return !isForgotten(seen, now);
+  // Without a record and without an execution it is a submission that ended half-way: this one completes it.
+  if ((await deps.coordinator.status(jobId)) === 'missing') return true;
+  // A record comes before its execution, so it is gone, unless both have come since the first look.
+  const since = await deps.jobs.load(jobId);
+  return since !== undefined && !isForgotten(since, now);
 }
 
 const freshJobId = (ids: IdSource, { name }: JobSpec): JobId =>

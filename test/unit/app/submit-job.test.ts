@@ -79,6 +79,31 @@ describe('a client token', () => {
     expect((await recorded()).map((job) => job.jobId)).toEqual([jobId]);
   });
 
+  it('stands for the job of a submission that makes its record and starts it between two looks of another', async () => {
+    const gate = Promise.withResolvers<undefined>();
+    const claimed = Promise.withResolvers<undefined>();
+    const first = submitJob(
+      withCalls('jobs', {
+        create: async (job: JobRecord) => {
+          claimed.resolve(undefined);
+          await gate.promise;
+          return system.jobs.create(job);
+        },
+      }),
+      request,
+    );
+    await claimed.promise;
+    // The other has found the token claimed and no record; when it asks for an execution, there is one.
+    const status = async (jobId: JobId) => {
+      gate.resolve(undefined);
+      await first;
+      return system.coordinator.status(jobId);
+    };
+    const { jobId } = await submitJob(withCalls('coordinator', { status }), request);
+    expect(jobId).toBe((await first).jobId);
+    expect(await recorded()).toHaveLength(1);
+  });
+
   it('starts one job for twenty submissions at once, also where the token is claimed anew', async () => {
     for (const round of [1, 2]) {
       const answers = await Promise.all(Array.from({ length: 20 }, () => submitJob(system, request)));
