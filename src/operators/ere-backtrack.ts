@@ -37,11 +37,14 @@ export class ReferenceMatcher implements LineMatcher {
 
   matches(bytes: Buffer, start: number, end: number): boolean | undefined {
     const line = { bytes, start, end };
-    if (this.#quick?.isFor(line) === true) {
-      return this.#quick.first(bytes.toString('latin1', start, end), 0) >= 0;
+    const quick = this.#quickFor(line);
+    if (quick === undefined) {
+      this.#asked = this.#anyIn(line);
+      return this.resume();
     }
-    this.#asked = this.#anyIn(line);
-    return this.resume();
+    if (!this.#work.wantsRest()) return isIn(line, quick);
+    this.#asked = laterIn(line, quick);
+    return undefined;
   }
 
   resume(): boolean | undefined {
@@ -51,13 +54,15 @@ export class ReferenceMatcher implements LineMatcher {
 
   *spans(bytes: Buffer, start: number, end: number): Generator<Span | undefined, void> {
     const line = { bytes, start, end };
-    if (this.#quick?.isFor(line) === true) {
-      yield* this.#beginningAt(line, this.#quick);
+    const quick = this.#quickFor(line);
+    if (quick !== undefined) {
+      yield* this.#beginningAt(line, quick);
       return;
     }
     if (!(yield* this.#mayMatch(line))) return;
     const search = this.#search;
     for (let at = this.#starts.next(start); at >= 0 && at < end;) {
+      if (this.#work.wantsRest()) yield undefined;
       search.begin(at, 'longest');
       while (!search.run()) yield undefined;
       if (search.longest > at) yield [at, search.longest];
@@ -65,14 +70,24 @@ export class ReferenceMatcher implements LineMatcher {
     }
   }
 
+  /** V8's search where it is quick; then its steps count as done. */
+  #quickFor(line: Line): QuickSearch | undefined {
+    const steps = this.#quick?.steps(line);
+    if (steps === undefined) return undefined;
+    this.#work.steps += steps;
+    return this.#quick;
+  }
+
   /** The matches of a line; where each begins is asked of V8, where it ends is searched. */
   *#beginningAt(line: Line, begins: QuickSearch): Generator<Span | undefined, void> {
     const { bytes, start, end } = line;
     const search = this.#search;
+    if (this.#work.wantsRest()) yield undefined;
     const text = bytes.toString('latin1', start, end);
     let at = begins.first(text, 0);
     if (at >= 0) search.open(line);
     while (at >= 0 && start + at < end) {
+      if (this.#work.wantsRest()) yield undefined;
       search.begin(start + at, 'longest');
       while (!search.run()) yield undefined;
       const found = search.longest - start;
@@ -85,6 +100,7 @@ export class ReferenceMatcher implements LineMatcher {
     if (!(yield* this.#mayMatch(line))) return false;
     const search = this.#search;
     for (let at = this.#starts.next(line.start); at >= 0; at = this.#starts.next(at + 1)) {
+      if (this.#work.wantsRest()) yield undefined;
       search.begin(at, 'any');
       while (!search.run()) yield undefined;
       if (search.longest >= 0) return true;
@@ -105,4 +121,12 @@ export class ReferenceMatcher implements LineMatcher {
     this.#search.open(line);
     return true;
   }
+}
+
+const isIn = ({ bytes, start, end }: Line, quick: QuickSearch): boolean =>
+  quick.first(bytes.toString('latin1', start, end), 0) >= 0;
+
+/** The same as a generator, for after a rest. */
+function* laterIn(line: Line, quick: QuickSearch): Generator<undefined, boolean> {
+  return isIn(line, quick);
 }

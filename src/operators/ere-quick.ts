@@ -1,8 +1,14 @@
 import type { Line } from './ere-automaton.ts';
 import type { Assertion, Ere } from './ere-syntax.ts';
 
-/** Ways to match a line that an engine may try. */
+/** Ways to match a line that an engine may try, and bytes and parts that it may look at: some tenths of a second. */
 const maxWays = 2_000_000;
+const maxLooks = 400_000_000;
+/** Looks of V8 that take the time of one step of ours; bytes that it compares in the time of one look. */
+const looksPerStep = 16;
+const comparedPerLook = 16;
+/** Parts of an expression: V8 is given up to 1 KB for each. */
+const maxParts = 200;
 
 /**
  * V8's backtracker, compiled and so much faster than a search of ours, for expressions with back references of which
@@ -11,25 +17,30 @@ const maxWays = 2_000_000;
  */
 export class QuickSearch {
   readonly #expression: RegExp;
-  /** Repeats whose count is not fixed: each may try all lengths up to that of the line. */
-  readonly #repeats: number;
+  readonly #size: Size;
 
-  private constructor(source: string, repeats: number) {
+  private constructor(source: string, size: Size) {
     this.#expression = new RegExp(source, 'g');
-    this.#repeats = repeats;
+    this.#size = size;
   }
 
   /** Undefined where the expression is of another kind. */
   static of(ere: Ere): QuickSearch | undefined {
     const parts = ere.kind === 'cat' ? ere.items : [ere];
+    const size = sizeOf(ere);
+    if (size.parts > maxParts) return undefined;
     const sources = parts.map(sourceOf);
-    const repeats = parts.reduce((sum, part) => sum + repeatsIn(part), 0);
-    return sources.includes(undefined) ? undefined : new QuickSearch(sources.join(''), repeats);
+    return sources.includes(undefined) ? undefined : new QuickSearch(sources.join(''), size);
   }
 
-  /** Whether V8 tries few ways to match a line. */
-  isFor({ start, end }: Line): boolean {
-    return (end - start + 2) ** (this.#repeats + 1) <= maxWays;
+  /** The most steps, of those that `Work` counts, to search a line; undefined where they are more than few. */
+  steps({ start, end }: Line): number | undefined {
+    const { parts, fixed, repeats, references } = this.#size;
+    const length = end - start;
+    const ways = (length + 2) ** (repeats + 1);
+    const compared = Math.min(length, references * (repeats === 0 ? fixed : length));
+    const looks = ways * (parts + Math.min(length, fixed) + compared / comparedPerLook);
+    return ways <= maxWays && looks <= maxLooks ? Math.ceil(looks / looksPerStep) : undefined;
   }
 
   /** The first place at or after `from` where a match begins; −1 where none does. `text` is the line in Latin-1. */
@@ -60,10 +71,41 @@ function sourceOf(ere: Ere): string | undefined {
   }
 }
 
-function repeatsIn(ere: Ere): number {
-  if (ere.kind === 'repeat') return ere.min === ere.max ? 0 : 1;
-  if (ere.kind === 'group') return repeatsIn(ere.item);
-  return ere.kind === 'cat' ? ere.items.reduce((sum, item) => sum + repeatsIn(item), 0) : 0;
+/** What decides how long a search may take. */
+interface Size {
+  /** Parts of the expression: bytes, assertions, references, repeats. */
+  readonly parts: number;
+  /** Bytes that each way reads at least, references left out. */
+  readonly fixed: number;
+  /** Repeats whose count is not fixed: each may try all lengths up to that of the line. */
+  readonly repeats: number;
+  readonly references: number;
+}
+
+function sizeOf(ere: Ere): Size {
+  const one = { parts: 1, fixed: 0, repeats: 0, references: 0 };
+  switch (ere.kind) {
+    case 'byte':
+      return { ...one, fixed: 1 };
+    case 'backreference':
+      return { ...one, references: 1 };
+    case 'repeat':
+      return { ...one, fixed: ere.min, repeats: ere.min === ere.max ? 0 : 1 };
+    case 'group':
+      return sizeOf(ere.item);
+    case 'cat':
+      return ere.items.map(sizeOf).reduce(
+        (sum, size) => ({
+          parts: sum.parts + size.parts,
+          fixed: sum.fixed + size.fixed,
+          repeats: sum.repeats + size.repeats,
+          references: sum.references + size.references,
+        }),
+        one,
+      );
+    default:
+      return one;
+  }
 }
 
 const assertions: Readonly<Record<Assertion, string>> = {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../../src/contracts/errors.ts';
 import { compileEre } from '../../../src/operators/ere.ts';
+import { Work } from '../../../src/operators/ere-work.ts';
 import { TooManyStepsError } from '../../../src/operators/ere-references.ts';
 import { matching } from '../../support/ere-matching.ts';
 
@@ -209,5 +210,50 @@ describe('back references', () => {
     expect(doesMatch('^(a*)(a*)(a*)\\3\\2\\1b$', `a${line}`)).toBe(true);
     expect(() => doesMatch('^(a*)(a*)(a*)\\3\\2\\1b$', line)).toThrow(TooManyStepsError);
     expect(() => found('^(a*)(a*)(a*)\\3\\2\\1b$', line)).toThrow(/more than 2040200 steps.*back references/);
+  });
+
+  it('lets others have their turn between lines that are soon done with', () => {
+    const bytes = Buffer.from('ab'.repeat(50));
+    const pattern = '(.*)(.*)\\1\\2x';
+    const matcher = compileEre(pattern, { ignoreCase: false });
+    const finder = compileEre(pattern, { ignoreCase: false });
+    let [rests, spanRests] = [0, 0];
+    for (let line = 0; line < 100; line++) {
+      let answer = matcher.matches(bytes, 0, bytes.length);
+      for (; answer === undefined; answer = matcher.resume()) rests++;
+      expect(answer).toBe(false);
+      const spans = finder.spans(bytes, 0, bytes.length);
+      for (let span = spans.next(); span.done !== true; span = spans.next()) spanRests++;
+    }
+    expect(rests).toBeGreaterThan(20);
+    expect(spanRests).toBeGreaterThan(20);
+  });
+
+  it.each([
+    ['much to read at each place', '(.).{80}\\1c', `${'ab'.repeat(40_000)}c`, false],
+    ['much to ask at each place', `(.*)${'\\B'.repeat(300)}c\\1!`, `${'b'.repeat(1_000)}c`, false],
+    [
+      'some ways to try at each place',
+      `${'(a|a)'.repeat(6)}\\1\\2!$`,
+      `${'a'.repeat(50_000)}!`,
+      TooManyStepsError,
+    ],
+  ])('lets others have their turn within a line with %s, or soon after', (_, pattern, line, expected) => {
+    const work = new Work();
+    const matcher = compileEre(pattern, { ignoreCase: false, work });
+    const bytes = Buffer.from(line);
+    let last = 0;
+    const ask = (): boolean | undefined => {
+      last = work.steps;
+      return last === 0 ? matcher.matches(bytes, 0, bytes.length) : matcher.resume();
+    };
+    const outcome = (): boolean | undefined => {
+      let answer = ask();
+      for (; answer === undefined; answer = ask()) expect(work.steps - last).toBeLessThan(2_000_000);
+      return answer;
+    };
+    if (expected === false) expect(outcome()).toBe(false);
+    else expect(outcome).toThrow(expected);
+    expect(work.steps - last).toBeLessThan(2_000_000);
   });
 });
