@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../../src/contracts/errors.ts';
@@ -53,6 +54,29 @@ const ours = (pattern: string, lines: readonly string[], ignoreCase: boolean): (
     if (!doesMatch) expect(found).toEqual([]);
     return doesMatch ? found : undefined;
   });
+
+/**
+ * The texts in one short line by trying every place where a match may begin and end, the longest first; undefined
+ * where there is none. GNU grep errs on some patterns with back references: it has (.*)(.*)\\2\\1 match "a" as a whole.
+ */
+function spelledOut(pattern: string, line: string, ignoreCase: boolean): string[] | undefined {
+  const isMatch = (start: number, end: number): boolean =>
+    new RegExp(`(?<=^.{${start}})(?:${pattern})(?=.{${line.length - end}}$)`, ignoreCase ? 'is' : 's').test(
+      line,
+    );
+  const found: string[] = [];
+  let doesMatch = false;
+  for (let start = 0; start <= line.length; start++) {
+    let end = line.length;
+    while (end >= start && !isMatch(start, end)) end--;
+    if (end < start) continue;
+    doesMatch = true;
+    if (end === start) continue;
+    found.push(line.slice(start, end));
+    start = end - 1;
+  }
+  return doesMatch ? found : undefined;
+}
 
 const atom = fc.constantFrom(
   ...[
@@ -174,12 +198,15 @@ describe('patterns against GNU grep', { timeout: 300_000 }, () => {
     maxLength: 40,
   });
 
-  it('matches the lines that grep does where groups are referred back to', () => {
+  it('matches the lines that grep does where groups are referred back to, or should do where it errs', () => {
     fc.assert(
       fc.property(referring, shortLines, fc.boolean(), (pattern, lines, ignoreCase) => {
         const expected = oracle(pattern, lines, ignoreCase);
         const got = ours(pattern, lines, ignoreCase);
-        if (expected !== null) expect(got).toEqual(expected);
+        for (const [index, line] of lines.entries()) {
+          if (expected !== null && isDeepStrictEqual(got[index], expected[index])) continue;
+          expect(got[index]).toEqual(spelledOut(pattern, line, ignoreCase));
+        }
       }),
       { numRuns: 250 },
     );
