@@ -6,6 +6,7 @@ import { firstProblem } from '../../contracts/invalid.ts';
 import { limits } from '../../contracts/limits.ts';
 import {
   type EndingJob,
+  finalJobStates,
   type JobRecord,
   type JobState,
   nothingYet,
@@ -131,8 +132,14 @@ const decorations = {
   endedAt: undefined,
   deadlineAt: undefined,
   error: undefined,
+  seenAt: undefined,
+  clearedAt: undefined,
 } as const;
-const isDecoration = (name: string): boolean => Object.hasOwn(decorations, name);
+/** What steers a job on its way, and tells of the past once it has ended: its end must be told all the same. */
+const steering = new Set(['startedAt', 'cancelRequestedAt', 'shards', 'planNonce', 'publishingAt']);
+const isDecoration = (name: string, state: unknown): boolean =>
+  Object.hasOwn(decorations, name) ||
+  (steering.has(name) && finalJobStates.some((final) => final === state));
 
 /** The fields of an item with packed ones unpacked; one that cannot be unpacked is null, which no field may be. */
 function unpacked(item: Item): Readonly<Record<string, unknown>> {
@@ -152,7 +159,8 @@ const fieldsOf = (error: z.ZodError): readonly string[] => [
 ];
 
 /**
- * The job of an item; what cannot be read of what it has come to is left as if there were nothing yet, and named.
+ * The job of an item; what cannot be read of what it has come to is left as if there were nothing yet, and named, and
+ * of a job that has ended also what steered it.
  * Throws `UnreadableRecordError` where anything else cannot be read.
  */
 export function decodeJob(item: Item): JobRecord {
@@ -161,7 +169,7 @@ export function decodeJob(item: Item): JobRecord {
   if (parsed.success) return parsed.data;
   const unreadable = fieldsOf(parsed.error);
   const others = Object.entries(fields).filter(([name]) => !unreadable.includes(name));
-  if (unreadable.every(isDecoration)) {
+  if (unreadable.every((name) => isDecoration(name, fields['state']))) {
     const again = jobRecord.safeParse({ ...nothingYet, ...Object.fromEntries(others) });
     if (again.success) return { ...again.data, unreadable };
   }

@@ -179,6 +179,25 @@ describe.each(engines)('records that cannot be read, over %s', (engine) => {
       expect(await jobs.salvage(freshJobId())).toBeUndefined();
     });
 
+    it.each<[string, unknown]>([
+      ['startedAt', new Uint8Array()],
+      ['cancelRequestedAt', 'yesterday'],
+      ['shards', 'many'],
+      ['planNonce', 7],
+      ['publishingAt', null],
+      ['seenAt', []],
+      ['clearedAt', {}],
+    ])('leave the end of a job to be told where its %s is what cannot be read', async (name, value) => {
+      const jobs = new DynamoJobStore(table);
+      const jobId = freshJobId();
+      await jobs.create(jobRecord(jobId, { state: 'running', shards: 2, startedAt: at(1) }));
+      await spoil(table, jobKey(jobId), { [name]: value });
+      expect(await jobs.end(jobId, { state: 'failed', endedAt: at(2) })).toBe('updated');
+      const job = await jobs.load(jobId);
+      expect(job).toMatchObject({ jobId, state: 'failed', endedAt: at(2), unreadable: [name] });
+      expect(job).not.toHaveProperty(name);
+    });
+
     it('are listed by name beside the others', async () => {
       const own = await server.freshTable();
       const jobs = new DynamoJobStore(own);
