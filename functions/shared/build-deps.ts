@@ -26,7 +26,7 @@ import { SystemClock } from '../../src/adapters/node/system-clock.ts';
 import type { FinishDeps } from '../../src/app/finish-job.ts';
 import type { PlanDeps } from '../../src/app/plan-job.ts';
 import type { SweepDeps } from '../../src/app/sweep-jobs.ts';
-import type { SchedulerDeps } from '../../src/app/run-scheduler.ts';
+import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { operators } from '../../src/operators/registry.ts';

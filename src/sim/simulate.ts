@@ -6,7 +6,7 @@ import { MemoryJobStore } from '../adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
 import { MemoryObjectStore } from '../adapters/memory/memory-object-store.ts';
 import { MemoryStragglerStatistics } from '../adapters/memory/memory-straggler-statistics.ts';
-import type { SchedulerDeps } from '../app/run-scheduler.ts';
+import type { SchedulerDeps } from '../app/scheduler-deps.ts';
 import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
 import { durationMs } from '../contracts/units.ts';

@@ -2,7 +2,8 @@ import { ErrorName } from '../../src/contracts/errors.ts';
 import { failJob } from '../../src/app/fail-job.ts';
 import { finishJob, type FinishDeps } from '../../src/app/finish-job.ts';
 import { planJob, type PlanDeps } from '../../src/app/plan-job.ts';
-import { runScheduler, type SchedulerDeps } from '../../src/app/run-scheduler.ts';
+import { runScheduler } from '../../src/app/run-scheduler.ts';
+import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
 import type { JobId } from '../../src/contracts/ids.ts';
 import { durationMs, later } from '../../src/contracts/units.ts';
 

@@ -8,7 +8,7 @@ import { MemoryLeaseStore } from '../../src/adapters/memory/memory-lease-store.t
 import { MemoryObjectStore } from '../../src/adapters/memory/memory-object-store.ts';
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
 import type { PlanDeps } from '../../src/app/plan-job.ts';
-import type { SchedulerDeps } from '../../src/app/run-scheduler.ts';
+import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
 import type { JobId } from '../../src/contracts/ids.ts';
 import { taskOf } from '../../src/contracts/ids.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { finishJob } from '../../../src/app/finish-job.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
-import { runScheduler, type SchedulerDeps } from '../../../src/app/run-scheduler.ts';
+import { runScheduler } from '../../../src/app/run-scheduler.ts';
+import type { SchedulerDeps } from '../../../src/app/scheduler-deps.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
 import { attemptIdOf, attemptParts, type JobId, taskOf } from '../../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';

@@ -1,0 +1,111 @@
+import { decisionsOf } from '../contracts/decision-log.ts';
+import { BrokenInvariantError, LeaseHeldError, UnreadableRecordError } from '../contracts/errors.ts';
+import type { JobId } from '../contracts/ids.ts';
+import { limits } from '../contracts/limits.ts';
+import type { Plan } from '../contracts/plan.ts';
+import type { LogEntry } from '../contracts/records.ts';
+import { durationMs, epochMs } from '../contracts/units.ts';
+import type { Decision } from '../core/model/decision.ts';
+import { createJobState } from '../core/model/job-state.ts';
+import type { TickConfig } from '../core/model/tick-config.ts';
+import { policySetOf } from '../core/policy/policy-sets.ts';
+import { createRng } from '../lib/rng.ts';
+import { append, apply, perform } from './commit-decisions.ts';
+import { keepAccess, lease } from './keep-lease.ts';
+import { loadPlan, shapesOf } from './load-plan.ts';
+import { findJob } from './query-jobs.ts';
+import { readChanges, takeOutputs } from './read-changes.ts';
+import type { SchedulerConfig, SchedulerDeps } from './scheduler-deps.ts';
+import type { Residency, Session } from './scheduler-session.ts';
+
+function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig, plan: Plan): TickConfig {
+  return {
+    policy: plan.policy,
+    ...(plan.policyConfig === undefined ? {} : { policyConfig: plan.policyConfig }),
+    reportMs: heartbeatMs,
+    claimLeaseMs,
+    silenceMs: durationMs(heartbeatMs * 5),
+    attemptsPerTask: limits.attemptsPerTask,
+    retryBaseMs: durationMs(500),
+    retryCeilingMs: durationMs(30_000),
+    drainMs: durationMs(heartbeatMs * 3 + 5_000),
+    decisionsPerTick: limits.decisionsPerTick,
+  };
+}
+
+/**
+ * Takes the job's lease and rebuilds the job from its plan, its decision log and the store; performs the last
+ * entry once more. Throws `LeaseHeldError` where another scheduler holds the lease.
+ */
+export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
+  const now = deps.clock.now();
+  const held = await deps.leases.acquire(jobId, residency.owner, now, deps.config.leaseMs);
+  if (held.kind === 'held')
+    throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
+  const plan = await loadPlan(deps.objects, deps.dataBucket, await findJob(deps.jobs, jobId));
+  const planned = tickConfigOf(deps.config, plan);
+  const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
+  const state = createJobState(
+    shapesOf(plan),
+    tickConfig.launchOrder ?? policySetOf(tickConfig.policy).launchOrder,
+  );
+  const session: Session = {
+    jobId,
+    residency,
+    plan,
+    epoch: held.epoch,
+    state,
+    openStages: new Map(),
+    heartbeatMs: deps.config.heartbeatMs,
+    rng: createRng(jobId),
+    tickConfig,
+    version: 0,
+    readUntil: epochMs(0),
+    leaseUntil: lease(deps, now),
+    grant: 0,
+    slotsShort: 0,
+    grantUntil: epochMs(0),
+    cloneCharges: new Map(),
+    summarizedAt: epochMs(0),
+    lastSummary: '',
+    unreadable: new Set(),
+  };
+  takeOutputs(state, await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0)), now);
+  let last: readonly Decision[] = [];
+  for await (const entry of deps.decisions.read(jobId)) {
+    last = decisionsOf(jobId, entry, session.version);
+    follow(deps, session, last, entry);
+    session.version = entry.version;
+  }
+  // Fences off whoever held the lease before. The entry repeats the last one's decisions, for it is the last one now:
+  // should this scheduler die before it has performed them, the next one finds them there.
+  await append(deps, session, { decisions: last, refusals: [] }, now);
+  await keepAccess(deps, session, await findJob(deps.jobs, jobId), now);
+  await perform(deps, session, last, now);
+  await readChanges(deps, session, now);
+  deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
+  return session;
+}
+
+/** Applies an entry of the log. One that does not fit the job is as good as one that cannot be read. */
+function follow(
+  deps: SchedulerDeps,
+  session: Session,
+  decisions: readonly Decision[],
+  { version, at }: LogEntry,
+): void {
+  try {
+    apply(deps, session, decisions, at);
+  } catch (cause) {
+    if (!(cause instanceof BrokenInvariantError)) throw cause;
+    const name = `entry ${version} of the decision log of job ${session.jobId}`;
+    throw new UnreadableRecordError(`${name} cannot be followed: ${cause.message}`, cause.details, { cause });
+  }
+}
+
+/** Gives the lease back, so that whoever enters next need not wait for it. No effect if it was lost; never throws. */
+export async function leaveJob(deps: SchedulerDeps, { jobId, residency, epoch }: Session): Promise<void> {
+  await deps.leases.release(jobId, residency.owner, epoch).catch((cause: unknown) => {
+    deps.log.warn('lease not released', { jobId, cause: String(cause) });
+  });
+}

@@ -1,0 +1,41 @@
+import type { JobId } from '../contracts/ids.ts';
+import type { DurationMs } from '../contracts/units.ts';
+import type { TickConfig } from '../core/model/tick-config.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { JobAccess } from '../ports/job-access.ts';
+import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
+import type { Log } from '../ports/log.ts';
+import type { CloneDeps } from './admit-clones.ts';
+import type { prepareStage } from './open-stage.ts';
+import type { PerformDeps } from './perform-decisions.ts';
+
+/** Times of the resident scheduler. */
+export interface SchedulerConfig {
+  readonly tickMs: DurationMs;
+  readonly heartbeatMs: DurationMs;
+  readonly leaseMs: DurationMs;
+  readonly claimLeaseMs: DurationMs;
+  /** Slots of all jobs together. */
+  readonly totalSlots: number;
+  /** How far writers' clocks may differ; 15 s where nothing is said. */
+  readonly clockSkewMs?: DurationMs;
+  /** How often at most the job's record is brought up to date; each second where nothing is said. */
+  readonly summaryEveryMs?: DurationMs;
+}
+
+export interface SchedulerDeps extends PerformDeps, CloneDeps {
+  readonly jobs: JobStore;
+  readonly leases: LeaseStore;
+  readonly decisions: DecisionLog;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Sessions of attempts, on hosts where attempts have rights of their own. */
+  readonly access?: JobAccess;
+  readonly config: SchedulerConfig;
+  /** Opens a stage in the state; another than `prepareStage` where data has sizes but no bytes. */
+  readonly prepareStage?: typeof prepareStage;
+  /** Settings of a job's ticks that differ from those of its plan. */
+  readonly tuneTick?: (config: TickConfig, jobId: JobId) => TickConfig;
+  /** Free slots of each node that has any, by its name, on hosts that know. */
+  readonly freeNodes?: (jobId: JobId) => ReadonlyMap<string, number> | undefined;
+}

@@ -1,0 +1,106 @@
+import { JobFailedError } from '../contracts/errors.ts';
+import { type JobRecord, finalJobStates } from '../contracts/records.ts';
+import { type EpochMs, durationMs, later } from '../contracts/units.ts';
+import { type TickDecision, decideTick } from '../core/decide-tick.ts';
+import { summarizeJob } from '../core/model/job-summary.ts';
+import { type CloneAnswer, addedCopies, owedClones } from '../core/model/stage-clones.ts';
+import { slotDemand } from '../core/policy/owed-launches.ts';
+import { type CloneTick, admitClones, clonesTaken, releaseEndedClones } from './admit-clones.ts';
+import { keepAssignments } from './clone-statistics.ts';
+import { append, apply, perform } from './commit-decisions.ts';
+import { keepAccess, keepLease } from './keep-lease.ts';
+import { logClones } from './log-clones.ts';
+import { findJob } from './query-jobs.ts';
+import { readChanges } from './read-changes.ts';
+import type { SchedulerDeps } from './scheduler-deps.ts';
+import type { Session } from './scheduler-session.ts';
+
+/** The job's record is brought up to date at most this often. */
+const defaultSummaryEveryMs = durationMs(1_000);
+
+const grantContext = ({ config }: SchedulerDeps, now: EpochMs): CloneTick => ({
+  totalSlots: config.totalSlots,
+  now,
+  length: durationMs(config.leaseMs * 4),
+});
+
+/**
+ * Slots for what is live and owed, and for the copies that the last tick would have launched. The ledger is asked
+ * when the need changes or the grant must be renewed.
+ */
+async function slotsOf(
+  deps: SchedulerDeps,
+  session: Session,
+  now: EpochMs,
+  clones: readonly CloneAnswer[],
+): Promise<number> {
+  const { state, slotsShort } = session;
+  const needed = slotDemand(state) + owedClones(state.stages) + addedCopies(clones) + slotsShort;
+  const wanted = Math.min(deps.config.totalSlots, needed);
+  const renewal = session.grantUntil - now < deps.config.leaseMs * 2;
+  if (wanted === session.grant && !renewal) return session.grant;
+  const context = grantContext(deps, now);
+  session.grant = await deps.ledger.resize(session.jobId, wanted, context);
+  session.grantUntil = later(now, context.length);
+  return session.grant;
+}
+
+async function writeSummary(
+  deps: SchedulerDeps,
+  session: Session,
+  now: EpochMs,
+  force: boolean,
+): Promise<void> {
+  if (!force && now - session.summarizedAt < (deps.config.summaryEveryMs ?? defaultSummaryEveryMs)) return;
+  const summary = summarizeJob(session.state, session.plan.stages, now);
+  const text = JSON.stringify(summary);
+  session.summarizedAt = now;
+  if (text === session.lastSummary) return;
+  await deps.jobs.update(session.jobId, ['running'], summary);
+  session.lastSummary = text;
+}
+
+async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
+  const now = deps.clock.now(); // The only clock reading of the tick.
+  await keepLease(deps, session, now);
+  await keepAccess(deps, session, job, now);
+  await readChanges(deps, session, now);
+  await releaseEndedClones(deps, session);
+  const taken = await clonesTaken(deps, session);
+  const isCancelled = job.cancelRequestedAt !== undefined;
+  const clones = isCancelled ? [] : await admitClones(deps, session, grantContext(deps, now));
+  const slots = await slotsOf(deps, session, now, clones);
+  const freeNodes = deps.freeNodes?.(session.jobId);
+  const budget = {
+    slots,
+    cancelRequested: isCancelled,
+    clusterSlots: deps.config.totalSlots,
+    ...(freeNodes === undefined ? {} : { freeNodes }),
+    ...(clones.length === 0 ? {} : { clones }),
+    ...(taken.length === 0 ? {} : { clonesTaken: taken }),
+  };
+  const decided = decideTick(session.state, now, session.tickConfig, budget, session.rng);
+  session.slotsShort = decided.slotsShort;
+  if (decided.decisions.length > 0) {
+    await append(deps, session, decided, now);
+    logClones(deps.log, session, decided);
+    apply(deps, session, decided.decisions, now);
+    await perform(deps, session, decided.decisions, now);
+  }
+  const isOver = decided.outcome.kind !== 'continue';
+  if (isOver) await keepAssignments(deps, session, now);
+  await writeSummary(deps, session, now, isOver);
+  return decided;
+}
+
+/**
+ * One tick: reads what changed, decides, commits the decisions to the log, and then acts. The commit is the
+ * fence: where another scheduler has taken over this throws `LeaseHeldError` and acts no more. Throws
+ * `JobFailedError` where the job has ended meanwhile. After a tick that opened a stage another is due at once.
+ */
+export async function runTick(deps: SchedulerDeps, session: Session): Promise<TickDecision> {
+  const job = await findJob(deps.jobs, session.jobId);
+  if (finalJobStates.includes(job.state))
+    throw new JobFailedError(`job ${session.jobId} has ended`, { state: job.state });
+  return tick(deps, session, job);
+}
