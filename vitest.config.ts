@@ -1,11 +1,45 @@
 import { defineConfig } from 'vitest/config';
 
+/** Minutes each: campaigns, whole experiments, jobs that are killed, frozen, resumed, and sorts of a gigabyte. */
+const long = [
+  'test/big/**',
+  'test/fuzz/**',
+  'test/e2e/{clone-faults,clones,desk,faults,inject,isolation,job-access,orphans,resume,rows}.test.ts',
+  'test/property/operators/{patterns,text-jobs}.test.ts',
+  'test/property/{core/dolly,whole-jobs,worker/user-code}.test.ts',
+  'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces}.test.ts',
+];
+
+const common = {
+  // Generous: a test waits for events, never for a time, and a busy machine is slow.
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+};
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // Generous: a test waits for events, never for a time, and a busy machine is slow.
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
     reporters: ['default'],
+    projects: [
+      {
+        test: {
+          ...common,
+          name: 'short',
+          include: ['test/**/*.test.ts'],
+          exclude: long,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        // One at a time: each starts processes of its own, which want the machine.
+        test: {
+          ...common,
+          name: 'long',
+          include: long.map((pattern) => (pattern.endsWith('.ts') ? pattern : `${pattern}/*.test.ts`)),
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });

