@@ -7,7 +7,7 @@ import { TableSchema } from '../../contracts/settings.ts';
 import type { OutputClaim } from '../../core/model/output-claims.ts';
 import type { BucketClaims, JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
 import { claimsKey, decodeClaims, savingChange } from './claims-item.ts';
-import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
+import type { Change, DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf, ttlSeconds } from './expiry.ts';
 import { decodeJob, encodeJob, encodePatch, jobKey, LISTING, salvageJob } from './job-item.ts';
 import type { ReportUnreadable } from './report-unreadable.ts';
@@ -48,20 +48,19 @@ export class DynamoJobStore implements JobStore {
   }
 
   /** A claim that the SDK repeats after a lost answer finds its own job there. */
-  async claimToken(token: string, { jobId, now, forgotten }: TokenClaim): Promise<JobId> {
+  async claimToken(token: string, claim: TokenClaim): Promise<JobId> {
     const key: ItemKey = { pk: `TOKEN#${token}`, sk: 'META' };
-    const answer = await this.table.update(key, {
-      set: { jobId, [TableSchema.ttl]: expiryOf(now) },
-      // An item whose time is up is there until DynamoDB comes to drop it, which may take days.
-      when:
-        `attribute_not_exists(#pk) OR #${TableSchema.ttl} <= :now` +
-        (forgotten === undefined ? '' : ' OR #jobId = :forgotten'),
-      values: { now: ttlSeconds(now), ...(forgotten === undefined ? {} : { forgotten }) },
-    });
-    if (answer !== 'refused') return jobId;
-    const held = parseJobId(tokenSchema.safeParse(await this.table.get(key)).data?.jobId ?? '');
-    if (held === undefined) throw new StoreUnavailableError('a claim vanished while it was read', { token });
-    return held;
+    // A second try only where the record is garbage, which stands for no job that anybody could find.
+    for (let tries = 0, garbage: Item | undefined; tries < 2; tries++) {
+      if ((await this.table.update(key, tokenChange(claim, garbage))) !== 'refused') return claim.jobId;
+      const item = await this.table.get(key);
+      const held = parseJobId(tokenSchema.safeParse(item).data?.jobId ?? '');
+      if (held !== undefined) return held;
+      if (item === undefined) break;
+      this.report({ key: `${key.pk}/${key.sk}`, why: 'jobId is no job id' });
+      garbage = item;
+    }
+    throw new StoreUnavailableError('a claim vanished while it was read', { token });
   }
 
   async load(jobId: JobId): Promise<JobRecord | undefined> {
@@ -163,6 +162,27 @@ export class DynamoJobStore implements JobStore {
     const answer = await this.table.update(claimsKey(bucket), savingChange({ claims, version }));
     return answer === 'refused' ? 'stale' : 'saved';
   }
+}
+
+/** Takes a token that is free: never claimed, forgotten, past its time, or still held by what was read as garbage. */
+function tokenChange({ jobId, now, forgotten }: TokenClaim, garbage: Item | undefined): Change {
+  const isText = typeof garbage?.jobId === 'string';
+  return {
+    set: { jobId, [TableSchema.ttl]: expiryOf(now) },
+    // An item whose time is up is there until DynamoDB comes to drop it, which may take days.
+    when: [
+      `attribute_not_exists(#pk) OR #${TableSchema.ttl} <= :now`,
+      ...(forgotten === undefined ? [] : ['#jobId = :forgotten']),
+      ...(garbage === undefined
+        ? []
+        : [isText ? '#jobId = :garbage' : 'NOT attribute_type(#jobId, :garbage)']),
+    ].join(' OR '),
+    values: {
+      now: ttlSeconds(now),
+      ...(forgotten === undefined ? {} : { forgotten }),
+      ...(garbage === undefined ? {} : { garbage: isText ? garbage.jobId : 'S' }),
+    },
+  };
 }
 
 const cursorOf = (next: Item): string =>

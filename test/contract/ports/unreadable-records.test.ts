@@ -236,6 +236,29 @@ describe.each(engines)('records that cannot be read, over %s', (engine) => {
     });
   });
 
+  it.each<[string, unknown]>([
+    ['text', 'Not A Job!'],
+    ['a number', 7],
+    ['nothing', null],
+    ['a list', ['a-job']],
+  ])('a token that stands for %s is told, and taken by one of those who ask', async (_, garbage) => {
+    const told: string[] = [];
+    const jobs = new DynamoJobStore(table, ({ key }) => told.push(key));
+    const token = freshJobId();
+    const key = { pk: `TOKEN#${token}`, sk: 'META' };
+    await jobs.claimToken(token, { jobId: freshJobId(), now: at(0) });
+    await spoil(table, key, { jobId: garbage });
+    const rivals = [freshJobId(), freshJobId(), freshJobId()];
+    const answers = await Promise.all(
+      rivals.map((jobId) => jobs.claimToken(token, { jobId, now: at(1) }).catch(() => undefined)),
+    );
+    const [winner, ...others] = new Set(answers.filter((answer) => answer !== undefined));
+    expect(rivals).toContain(winner);
+    expect(others).toEqual([]);
+    expect(await jobs.claimToken(token, { jobId: freshJobId(), now: at(2) })).toBe(winner);
+    expect(told).toContain(`TOKEN#${token}/META`);
+  });
+
   it.each<[string, Readonly<Record<string, unknown>>]>([
     ['an epoch that is no number', { epoch: 'first', until: 0 }],
     ['an end that is no time', { until: 'later', owner: 'other' }],
