@@ -18,7 +18,7 @@ import { readChanges, takeOutputs } from './read-changes.ts';
 import type { SchedulerConfig, SchedulerDeps } from './scheduler-deps.ts';
 import type { Residency, Session } from './scheduler-session.ts';
 
-function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig, plan: Plan): TickConfig {
+function tickConfigOf({ heartbeatMs, claimLeaseMs, hasFargate }: SchedulerConfig, plan: Plan): TickConfig {
   return {
     policy: plan.policy,
     ...(plan.policyConfig === undefined ? {} : { policyConfig: plan.policyConfig }),
@@ -30,6 +30,7 @@ function tickConfigOf({ heartbeatMs, claimLeaseMs }: SchedulerConfig, plan: Plan
     retryCeilingMs: durationMs(30_000),
     drainMs: durationMs(heartbeatMs * 3 + 5_000),
     decisionsPerTick: limits.decisionsPerTick,
+    hasFargate: hasFargate ?? false,
   };
 }
 

@@ -46,5 +46,7 @@ export function shapesOf(plan: Plan): readonly StageShape[] {
     ),
     patterns: description.inputs.flatMap((input) => (input.kind === 'stage' ? [input.pattern] : [])),
     sourceBytes,
+    worker: { kind: description.worker.kind, size: description.worker.size },
+    mayUseFargate: description.worker.fallback !== 'none',
   }));
 }

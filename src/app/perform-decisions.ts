@@ -41,7 +41,7 @@ function stageIndexOf(job: RunningJob, name: string): number {
 
 type LaunchDecision = Extract<Decision, { kind: 'launch' }>;
 
-function launchRequest(job: RunningJob, { attemptId, avoidNodes }: LaunchDecision): LaunchRequest {
+function launchRequest(job: RunningJob, { attemptId, avoidNodes, worker }: LaunchDecision): LaunchRequest {
   const { stage, task, attempt } = attemptParts(attemptId);
   const index = stageIndexOf(job, stage);
   const plan = job.plan.stages[index];
@@ -49,6 +49,7 @@ function launchRequest(job: RunningJob, { attemptId, avoidNodes }: LaunchDecisio
   invariant(plan !== undefined && open !== undefined, 'a launch for a stage that is not open', { attemptId });
   const { jobId, shards } = job.plan;
   const copies = copiesToRead(job.state, taskAt(job.state, index, task), attempt);
+  const { kind, size } = worker ?? plan.description.worker;
   const isCloned = stageAt(job.state, index).clones !== undefined;
   return {
     payload: {
@@ -62,16 +63,23 @@ function launchRequest(job: RunningJob, { attemptId, avoidNodes }: LaunchDecisio
       ...(copies === undefined ? {} : { copies }),
       ...(isCloned && plan.description.output !== 'final' ? { keepOutput: true } : {}),
     },
-    ...plan.description.worker,
+    kind,
+    size,
     ...(avoidNodes === undefined ? {} : { avoidNodes }),
   };
 }
 
 async function stopWorker(deps: PerformDeps, job: RunningJob, attemptId: AttemptId): Promise<void> {
   const attempt = job.state.attempts.get(attemptId);
-  const kind = attempt === undefined ? undefined : job.plan.stages[attempt.stage]?.description.worker.kind;
-  if (attempt === undefined || kind === undefined) return;
-  await deps.launcher.stop({ kind, ...(attempt.node === undefined ? {} : { node: attempt.node }) });
+  const worker =
+    attempt === undefined
+      ? undefined
+      : (attempt.worker ?? job.plan.stages[attempt.stage]?.description.worker);
+  if (attempt === undefined || worker === undefined) return;
+  await deps.launcher.stop({
+    kind: worker.kind,
+    ...(attempt.node === undefined ? {} : { node: attempt.node }),
+  });
 }
 
 async function performOne(

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { UnreadableRecordError } from './errors.ts';
 import { type AttemptId, attemptIdPattern, type JobId } from './ids.ts';
+import { workerKinds } from './job-spec.ts';
 import { firstProblem } from './invalid.ts';
 import type { LogEntry } from './records.ts';
 
@@ -56,6 +57,9 @@ const decisionSchema = z.discriminatedUnion('kind', [
     attemptId,
     reason: z.enum(launchReasons),
     avoidNodes: z.array(z.string()).exactOptional(),
+    worker: z
+      .object({ kind: z.enum(workerKinds), size: z.enum(['small', 'medium', 'large', 'xlarge']) })
+      .exactOptional(),
     facts: facts.exactOptional(),
   }),
   z.object({

@@ -27,6 +27,13 @@ export type OperatorName = (typeof operatorNames)[number];
 /** Sizes of a worker and their memory; Lambda gives one vCPU per 1,769 MB. */
 export const workerSizes = { small: 884, medium: 1769, large: 3538, xlarge: 7076 } as const;
 export type WorkerSize = keyof typeof workerSizes;
+export const workerKinds = ['lambda', 'fargate'] as const;
+
+/** What an attempt runs on. */
+export interface Worker {
+  readonly kind: (typeof workerKinds)[number];
+  readonly size: WorkerSize;
+}
 
 /** vCPU and MiB of a Fargate worker: the smallest pair that Fargate sells with at least the memory of the size. */
 export const fargateSizes: Readonly<Record<WorkerSize, { vcpu: number; memoryMb: number }>> = {
@@ -91,8 +98,13 @@ const stage = z
     credentials: z.boolean().optional(),
     worker: z
       .strictObject({
-        kind: z.enum(['lambda', 'fargate']).default('lambda'),
+        kind: z.enum(workerKinds).default('lambda'),
         size: z.enum(['small', 'medium', 'large', 'xlarge']).default('medium'),
+        /**
+         * Where a task goes that outlasts Lambda, or needs more memory than it has: to Fargate where the deployment
+         * has it, as where nothing is said; with `none`, its job fails.
+         */
+        fallback: z.enum(['fargate', 'none']).optional(),
       })
       .default({ kind: 'lambda', size: 'medium' }),
     inputs: z

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JobId } from './ids.ts';
-import { operatorNames } from './job-spec.ts';
+import { operatorNames, workerKinds } from './job-spec.ts';
 import { policyNames } from './policy-names.ts';
 import { policyConfigSchema } from './policy-config.ts';
 
@@ -38,8 +38,10 @@ export const stageDescriptionSchema = z.object({
   /** Whether user code and programs see credentials; absent means no. */
   credentials: z.boolean().optional(),
   worker: z.object({
-    kind: z.enum(['lambda', 'fargate']),
+    kind: z.enum(workerKinds),
     size: z.enum(['small', 'medium', 'large', 'xlarge']),
+    /** Absent: a task that Lambda has no room or time for may go to Fargate. */
+    fallback: z.enum(['fargate', 'none']).optional(),
   }),
   inputs: z.array(plannedInputSchema),
   tasks: z.int(),

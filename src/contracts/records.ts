@@ -8,7 +8,9 @@ export type Phase = (typeof phases)[number];
 
 /**
  * Why an attempt failed. `bad-record`, `bad-input` and `access-denied` fail the job at once: a second attempt meets
- * the same. `unreadable`: its record cannot be read, so that nobody knows.
+ * the same. `unreadable`: its record cannot be read, so that nobody knows. `exited`: its worker's process ended before
+ * it was done. No failures of the task, and not counted against it: `expired`, a launch that grew too old before any
+ * worker took it up, and `interrupted`, whose place was taken away under it (Spot, an operator).
  */
 export const failureCauses = [
   'user-code',
@@ -20,6 +22,9 @@ export const failureCauses = [
   'internal',
   'access-denied',
   'unreadable',
+  'exited',
+  'expired',
+  'interrupted',
 ] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
@@ -51,7 +56,10 @@ export interface Fetched {
   readonly ms: number;
 }
 
-/** `launched` is written by the scheduler before it launches; the worker writes the rest, but `lost`. */
+/**
+ * `launched` is written by the scheduler before it launches; the worker writes the rest, but `lost`: its worker is gone,
+ * or taken for gone. With a failure where the platform has told what became of it.
+ */
 export type AttemptState = 'launched' | 'running' | 'done' | 'failed' | 'cancelled' | 'lost';
 
 /** What an attempt is told when it reports. */
@@ -79,6 +87,8 @@ export interface AttemptRecord {
   /** Execution environment (Lambda log stream, Fargate task ARN) and zone, known once claimed. */
   readonly node?: string;
   readonly zone?: string;
+  /** What of the platform runs it: the request id of the invocation, or the ARN of the task; known once claimed. */
+  readonly invocation?: string;
   readonly progress?: Progress;
   readonly failure?: Failure;
   /** The upload of its part of the job's output, where it has begun one. */

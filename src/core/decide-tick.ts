@@ -10,12 +10,15 @@ import {
   loseAttempt,
   preemptClones,
   stageAt,
+  taskOfAttempt,
 } from './model/job-state.ts';
 import type { CloneAnswer, ClonesTaken } from './model/stage-clones.ts';
+import { workerOf } from './model/stage-worker.ts';
 import type { TickBudget, TickConfig } from './model/tick-config.ts';
 import { dispose, launchOwed, openLedger } from './policy/arbitrate.ts';
 import { preemptedCopies } from './policy/dolly/preempted-copies.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
+import { hopeless, nextWorker } from './policy/next-worker.ts';
 import { owedLaunches, slotDemand } from './policy/owed-launches.ts';
 import type { PolicySet, PolicyView, Proposal } from './policy/policy-set.ts';
 import { policySetOf } from './policy/policy-sets.ts';
@@ -131,6 +134,8 @@ function fatalMessage(state: JobState, config: TickConfig): string | undefined {
   }
   for (const stage of state.stages) {
     for (const task of stage.retryable) {
+      const why = hopeless(stage, task, config.hasFargate ?? false);
+      if (why !== undefined) return `stage ${stage.shape.name}, task ${task.index} ${why}`;
       if (task.failures < config.attemptsPerTask) continue;
       const last = task.attempts.findLast((attempt) => attempt.failure !== undefined);
       const cause = last?.failure?.message ?? 'its workers stopped reporting';
@@ -186,6 +191,17 @@ function outcomeOf(
   const areTold = [...state.live].every(({ id, cancelOrdered }) => cancelOrdered || told.has(id));
   const isDrained = areTold || elapsedMs(state.doneAt, now) > config.drainMs;
   return isDrained ? { kind: 'finish' } : { kind: 'continue' };
+}
+
+/** Launches of tasks that have failed for want of memory or time, on workers that have more of it. */
+function onFitWorkers(state: JobState, decisions: readonly Decision[], hasFargate: boolean): Decision[] {
+  return decisions.map((each) => {
+    if (each.kind !== 'launch') return each;
+    const task = taskOfAttempt(state, each.attemptId);
+    const stage = stageAt(state, task.stage);
+    const [worker, usual] = [nextWorker(stage, task, hasFargate), workerOf(stage)];
+    return worker.kind === usual.kind && worker.size === usual.size ? each : { ...each, worker };
+  });
 }
 
 /** A tick that ends the job. */
@@ -260,7 +276,7 @@ export function decideTick(
     proposals.filter((each) => !isUrgent(each)),
   );
   return {
-    decisions: [...owed, ...ledger.decisions],
+    decisions: [...owed, ...onFitWorkers(state, ledger.decisions, config.hasFargate ?? false)],
     refusals: [...clonesRefused(state, answers), ...ledger.refusals],
     outcome: outcomeOf(state, now, config, owed),
     slotsShort: ledger.slotsShort,
@@ -288,7 +304,7 @@ export function applyDecisions(
         preemptClones(state, decision.stage);
         break;
       case 'launch':
-        addAttempt(state, decision.attemptId, decision.reason, context.now);
+        addAttempt(state, decision.attemptId, decision.reason, context.now, decision.worker);
         break;
       case 'cancel':
         cancelAttempt(state, decision.attemptId, context.now);

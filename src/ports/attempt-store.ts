@@ -16,6 +16,20 @@ export interface TaskSpace {
   readonly shards: number;
 }
 
+/** Where an attempt runs, and what of the platform runs it: see `AttemptRecord`. */
+export interface ClaimPlace {
+  readonly node: string;
+  readonly zone: string;
+  readonly invocation?: string;
+}
+
+/** The end of a worker, as the platform tells it. */
+export interface WorkerDeath {
+  /** As its attempt noted it when it claimed itself, if it came so far. */
+  readonly invocation: string;
+  readonly failure: Failure;
+}
+
 /** Attempts and committed results. Every write is conditional and of one item; `kept` takes two. */
 export interface AttemptStore {
   /** By the scheduler before launch: state `launched`. `exists`: written before; launching again is harmless. */
@@ -24,6 +38,17 @@ export interface AttemptStore {
   orderCancel(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void>;
   /** By the scheduler: `launched` or `running` becomes `lost`, with order `cancel`. No effect on ended ones. */
   markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void>;
+  /**
+   * By whoever the platform tells that a worker is gone: as `markLost`, with why. `refused`, and no effect, where the
+   * attempt has ended or never was; where it was claimed by another worker than the one that died; and where it was
+   * claimed at all, for a launch that has merely `expired`.
+   */
+  recordDeath(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    death: WorkerDeath,
+    now: EpochMs,
+  ): Promise<'recorded' | 'refused'>;
 
   /**
    * By the worker, before any work: `launched` with order `continue` becomes `running`. `refused`: claimed
@@ -32,7 +57,7 @@ export interface AttemptStore {
   claim(
     space: TaskSpace,
     attemptId: AttemptId,
-    place: { node: string; zone: string },
+    place: ClaimPlace,
     now: EpochMs,
   ): Promise<'claimed' | 'refused'>;
   /** By the worker: records progress of a running attempt; answers its orders (`cancel` if no longer running). */

@@ -1,11 +1,9 @@
 import type { AttemptId } from '../contracts/ids.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
-import type { WorkerSize } from '../contracts/job-spec.ts';
+import type { Worker } from '../contracts/job-spec.ts';
 
-export interface LaunchRequest {
+export interface LaunchRequest extends Worker {
   readonly payload: AttemptPayload;
-  readonly kind: 'lambda' | 'fargate';
-  readonly size: WorkerSize;
   /** Nodes that must not run it, as far as the host can choose. */
   readonly avoidNodes?: readonly string[];
 }

@@ -9,7 +9,13 @@ import type {
   TaskResult,
 } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
-import type { AttemptStore, TaskChanges, TaskSpace } from '../ports/attempt-store.ts';
+import type {
+  AttemptStore,
+  ClaimPlace,
+  TaskChanges,
+  TaskSpace,
+  WorkerDeath,
+} from '../ports/attempt-store.ts';
 
 /** What is told of the store's writes. */
 export interface StoreWatcher {
@@ -77,10 +83,23 @@ export class ObservedStore implements AttemptStore {
     await this.watcher.onStopOrdered(space.jobId, attemptId);
   }
 
+  async recordDeath(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    death: WorkerDeath,
+    now: EpochMs,
+  ): Promise<'recorded' | 'refused'> {
+    const outcome = await this.inner.recordDeath(space, attemptId, death, now);
+    if (outcome === 'refused') return outcome;
+    this.ledgerOf(space.jobId).stopped.add(attemptId);
+    this.step(space.jobId, attemptId, 'lost');
+    return outcome;
+  }
+
   async claim(
     space: TaskSpace,
     attemptId: AttemptId,
-    place: { node: string; zone: string },
+    place: ClaimPlace,
     now: EpochMs,
   ): Promise<'claimed' | 'refused'> {
     const outcome = await this.inner.claim(space, attemptId, place, now);

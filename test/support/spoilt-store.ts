@@ -42,6 +42,7 @@ export function spoiltStore(store: AttemptStore, spoilt: Spoilt): AttemptStore {
     create: (...args) => store.create(...args),
     orderCancel: (...args) => store.orderCancel(...args),
     markLost: (...args) => store.markLost(...args),
+    recordDeath: (...args) => store.recordDeath(...args),
     claim: (...args) => store.claim(...args),
     report: (...args) => store.report(...args),
     noteUpload: (...args) => store.noteUpload(...args),

@@ -46,6 +46,7 @@ const attemptRecord = z.object({
   endedAt: time.exactOptional(),
   node: z.string().exactOptional(),
   zone: z.string().exactOptional(),
+  invocation: z.string().exactOptional(),
   progress: z
     .object({
       bytesRead: count,

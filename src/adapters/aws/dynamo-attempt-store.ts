@@ -11,7 +11,13 @@ import type {
 } from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import type { EpochMs } from '../../contracts/units.ts';
-import type { AttemptStore, TaskChanges, TaskSpace } from '../../ports/attempt-store.ts';
+import type {
+  AttemptStore,
+  ClaimPlace,
+  TaskChanges,
+  TaskSpace,
+  WorkerDeath,
+} from '../../ports/attempt-store.ts';
 import {
   attemptKey,
   decodeShardItem,
@@ -67,17 +73,34 @@ export class DynamoAttemptStore implements AttemptStore {
     });
   }
 
+  async recordDeath(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    { invocation, failure }: WorkerDeath,
+    now: EpochMs,
+  ): Promise<'recorded' | 'refused'> {
+    const isExpired = failure.cause === 'expired';
+    const isItsOwn = '(attribute_not_exists(#invocation) OR #invocation = :invocation)';
+    const answer = await this.table.update(attemptKey(space, attemptId), {
+      set: { state: 'lost', order: 'cancel', endedAt: now, changedAt: now, failure },
+      when: isExpired ? '#state = :launched' : `#state = :launched OR (#state = :running AND ${isItsOwn})`,
+      values: { launched: 'launched', ...(isExpired ? {} : { running: 'running', invocation }) },
+    });
+    return answer === 'refused' ? 'refused' : 'recorded';
+  }
+
   /** Marked with a token, so that a claim which the SDK repeats is not taken for a duplicate delivery. */
   async claim(
     space: TaskSpace,
     attemptId: AttemptId,
-    place: { node: string; zone: string },
+    place: ClaimPlace,
     now: EpochMs,
   ): Promise<'claimed' | 'refused'> {
     const claimId = randomUUID();
-    const { node, zone } = place;
+    const { node, zone, invocation } = place;
+    const where = { node, zone, ...(invocation === undefined ? {} : { invocation }) };
     const answer = await this.table.update(attemptKey(space, attemptId), {
-      set: { state: 'running', claimedAt: now, node, zone, claimId, changedAt: now },
+      set: { ...where, state: 'running', claimedAt: now, claimId, changedAt: now },
       when: '#state = :launched AND #order = :continue',
       values: { launched: 'launched', continue: 'continue' },
     });

@@ -138,8 +138,7 @@ const decorations = {
 /** What steers a job on its way, and tells of the past once it has ended: its end must be told all the same. */
 const steering = new Set(['startedAt', 'cancelRequestedAt', 'shards', 'planNonce', 'publishingAt']);
 const isDecoration = (name: string, state: unknown): boolean =>
-  Object.hasOwn(decorations, name) ||
-  (steering.has(name) && finalJobStates.some((final) => final === state));
+  Object.hasOwn(decorations, name) || (steering.has(name) && finalJobStates.some((final) => final === state));
 
 /** The fields of an item with packed ones unpacked; one that cannot be unpacked is null, which no field may be. */
 function unpacked(item: Item): Readonly<Record<string, unknown>> {

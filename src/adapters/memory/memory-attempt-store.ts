@@ -8,7 +8,13 @@ import type {
   TaskResult,
 } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
-import type { AttemptStore, TaskChanges, TaskSpace } from '../../ports/attempt-store.ts';
+import type {
+  AttemptStore,
+  ClaimPlace,
+  TaskChanges,
+  TaskSpace,
+  WorkerDeath,
+} from '../../ports/attempt-store.ts';
 
 interface JobTasks {
   readonly attempts: Map<AttemptId, AttemptRecord>;
@@ -75,16 +81,32 @@ export class MemoryAttemptStore implements AttemptStore {
     return Promise.resolve();
   }
 
+  recordDeath(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    { invocation, failure }: WorkerDeath,
+    now: EpochMs,
+  ): Promise<'recorded' | 'refused'> {
+    const attempt = this.live(space, attemptId);
+    if (attempt === undefined) return Promise.resolve('refused');
+    const isAnothers = (attempt.invocation ?? invocation) !== invocation || failure.cause === 'expired';
+    if (attempt.state === 'running' && isAnothers) return Promise.resolve('refused');
+    const ended = { state: 'lost', order: 'cancel', endedAt: now, changedAt: now } as const;
+    this.put(space, { ...attempt, ...ended, failure: { ...failure } });
+    return Promise.resolve('recorded');
+  }
+
   claim(
     space: TaskSpace,
     attemptId: AttemptId,
-    place: { node: string; zone: string },
+    place: ClaimPlace,
     now: EpochMs,
   ): Promise<'claimed' | 'refused'> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'launched' || attempt.order !== 'continue') return Promise.resolve('refused');
-    const { node, zone } = place;
-    this.put(space, { ...attempt, state: 'running', claimedAt: now, node, zone, changedAt: now });
+    const { node, zone, invocation } = place;
+    const where = { node, zone, ...(invocation === undefined ? {} : { invocation }) };
+    this.put(space, { ...attempt, ...where, state: 'running', claimedAt: now, changedAt: now });
     return Promise.resolve('claimed');
   }
 

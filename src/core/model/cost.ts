@@ -1,4 +1,4 @@
-import { fargateSizes, type WorkerSize, workerSizes } from '../../contracts/job-spec.ts';
+import { fargateSizes, type Worker, workerSizes } from '../../contracts/job-spec.ts';
 
 /** List prices, us-east-1, dollars, November 2026; arm64 Lambda, arm64-priced like x86 Fargate on demand. */
 export const prices = {
@@ -18,10 +18,7 @@ const fargateMinimumMs = 60_000;
 const attemptRequests = 6 * prices.dynamoWrite + 2 * prices.s3Put + 4 * prices.s3Get;
 
 /** What one attempt costs at list prices, in dollars: its time on its worker and its requests. */
-export function attemptDollars(
-  worker: { kind: 'lambda' | 'fargate'; size: WorkerSize },
-  workerMs: number,
-): number {
+export function attemptDollars(worker: Worker, workerMs: number): number {
   if (worker.kind === 'lambda') {
     const gigabytes = workerSizes[worker.size] / 1024;
     return (workerMs / 1000) * gigabytes * prices.lambdaGbSecond + prices.lambdaRequest + attemptRequests;

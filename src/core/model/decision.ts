@@ -1,5 +1,6 @@
 import type { cancelReasons, launchReasons, lossReasons } from '../../contracts/decision-log.ts';
 import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
+import type { Worker } from '../../contracts/job-spec.ts';
 import type { CloneRefusal } from './clone-admission.ts';
 
 export type LaunchReason = (typeof launchReasons)[number];
@@ -29,6 +30,8 @@ export type Decision =
       readonly reason: LaunchReason;
       /** Nodes that must not run it. Whoever launches honours it as far as it can. */
       readonly avoidNodes?: readonly string[];
+      /** What it runs on, where that is not its stage's own worker. */
+      readonly worker?: Worker;
       readonly facts?: Facts;
     }
   | {

@@ -8,6 +8,7 @@ import type {
   UnreadableRecord,
 } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import type { Worker } from '../../contracts/job-spec.ts';
 import type { LaunchReason } from './decision.ts';
 import { hasFailedAlike } from './failed-alike.ts';
 import {
@@ -27,6 +28,7 @@ import {
   type StageView,
   type TaskView,
 } from './job-view.ts';
+import { countFailure, explainLoss } from './strikes.ts';
 import { leastCopies } from './upstream-copies.ts';
 
 const never = 0 as EpochMs;
@@ -123,7 +125,13 @@ export function taskOfAttempt(state: JobState, id: AttemptId): TaskView {
 }
 
 /** Records that an attempt was decided on. A second time (replay of the log) has no effect. */
-export function addAttempt(state: JobState, id: AttemptId, reason: LaunchReason, now: EpochMs): void {
+export function addAttempt(
+  state: JobState,
+  id: AttemptId,
+  reason: LaunchReason,
+  now: EpochMs,
+  worker?: Worker,
+): void {
   if (state.attempts.has(id)) return;
   const task = taskOfAttempt(state, id);
   const { attempt: number } = attemptParts(id);
@@ -137,6 +145,7 @@ export function addAttempt(state: JobState, id: AttemptId, reason: LaunchReason,
     task: task.index,
     number,
     reason,
+    ...(worker === undefined ? {} : { worker }),
     state: 'launched',
     cancelOrdered: false,
     launchedAt: now,
@@ -212,14 +221,6 @@ function measureWinner(state: JobState, task: TaskView): void {
   recordFinish(stageAt(state, task.stage).statistics, state.nodes, task, winner);
 }
 
-/**
- * Counts a failed attempt against its task, unless it is a clone: those run beside the original, so that what strikes
- * all copies at once would leave a task no retry. They are as few as the stage's clones.
- */
-function countFailure(task: TaskView, { reason }: AttemptView): void {
-  if (reason !== 'clone') task.failures += 1;
-}
-
 const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
 const isFatal = (failure: Failure): boolean =>
   failure.cause === 'bad-record' || failure.cause === 'bad-input' || failure.cause === 'access-denied';
@@ -230,7 +231,9 @@ function judge(state: JobState, task: TaskView, attempt: AttemptView): void {
   if (failure === undefined || task.result !== undefined) return;
   const place = { stage: stageAt(state, task.stage).shape.name, task: task.index, failure };
   if (isFatal(failure)) state.fatal ??= place;
-  else if (hasFailedAlike(task, attempt, state.nodes)) state.fatal ??= { ...place, alike: true };
+  // For want of memory the next attempt gets more: it does not meet the same.
+  else if (failure.cause !== 'out-of-memory' && hasFailedAlike(task, attempt, state.nodes))
+    state.fatal ??= { ...place, alike: true };
 }
 
 /** Takes over what the store says of an attempt. Older news and repeated news have no effect. */
@@ -244,7 +247,10 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
   const before = attempt.state;
   const isNews = record.changedAt !== attempt.changedAt || record.state !== before;
   if (!isNews) return;
-  if (before === 'lost' && record.state !== 'done') return; // Given up; only a success is still welcome.
+  if (before === 'lost' && record.state !== 'done') {
+    explainLoss(stageAt(state, task.stage), task, attempt, record);
+    return; // Given up; only a success is still welcome.
+  }
   if (before === 'cancelled' && record.state === 'launched') return;
   Object.assign(attempt, {
     state: record.state,
@@ -259,7 +265,7 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
   } satisfies Partial<AttemptView>);
   measure(state, task, { attempt, before, now });
   if ((record.state === 'failed' || record.state === 'lost') && before !== 'failed' && before !== 'lost') {
-    countFailure(task, attempt);
+    countFailure(stageAt(state, task.stage), task, attempt);
     judge(state, task, attempt);
   }
   settle(state, task, attempt);
@@ -348,7 +354,7 @@ export function loseAttempt(state: JobState, id: AttemptId, now: EpochMs): void 
   attempt.endedAt = now;
   blameRecord(attempt);
   const task = taskOfAttempt(state, id);
-  countFailure(task, attempt);
+  countFailure(stageAt(state, task.stage), task, attempt);
   judge(state, task, attempt);
   settle(state, task, attempt);
 }

@@ -88,7 +88,7 @@ function summedCounters({ stages }: JobState): Readonly<Record<string, number>> 
 export function summarizeJob(state: JobState, plans: readonly StagePlan[], now: EpochMs): JobSummary {
   let dollars = 0;
   for (const attempt of state.attempts.values()) {
-    const worker = plans[attempt.stage]?.description.worker;
+    const worker = attempt.worker ?? plans[attempt.stage]?.description.worker;
     if (worker !== undefined) dollars += attemptDollars(worker, workerMsOf(attempt, now));
   }
   const stages = state.stages.flatMap((stage) => {

@@ -1,4 +1,5 @@
 import type { AttemptId } from '../../contracts/ids.ts';
+import type { Worker } from '../../contracts/job-spec.ts';
 import type { EdgePattern } from '../../contracts/plan.ts';
 import type { AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
@@ -79,6 +80,10 @@ export interface StageShape {
   readonly patterns?: readonly EdgePattern[];
   /** Bytes each task reads from sources; what it reads from stages is added when the stage opens. */
   readonly sourceBytes: readonly number[];
+  /** What its attempts run on, unless a failure has taught otherwise. Absent: a Lambda worker of medium size. */
+  readonly worker?: Worker;
+  /** Whether its tasks may go to Fargate where Lambda has no room or time for them. Absent: they may. */
+  readonly mayUseFargate?: boolean;
 }
 
 /** An attempt as policies see it. */
@@ -88,6 +93,8 @@ export interface AttemptView {
   readonly task: number;
   readonly number: number;
   readonly reason: LaunchReason;
+  /** What it runs on, where that is not its stage's own worker. */
+  readonly worker?: Worker;
   state: AttemptState;
   cancelOrdered: boolean;
   /** All times but the worker's own (`claimedAt`, `endedAt`) are the scheduler's clock. */

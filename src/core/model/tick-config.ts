@@ -17,6 +17,8 @@ export interface TickConfig {
   /** After the last commit, how long at most until every loser was told to stop and the job is finished. */
   readonly drainMs: DurationMs;
   readonly decisionsPerTick: number;
+  /** Whether there is Fargate, where tasks go that Lambda has no room or time for. Absent: there is not. */
+  readonly hasFargate?: boolean;
   /** How stragglers are treated; absent: `none`. */
   readonly policy?: PolicySetName;
   /** Parameters of the policies; absent: the papers'. */

@@ -3,6 +3,7 @@ import { attemptParts } from '../../../src/contracts/ids.ts';
 import type { AttemptRecord, TaskResult } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import type { AttemptStore, TaskSpace } from '../../../src/ports/attempt-store.ts';
+import { describeDeaths } from './attempt-deaths-suite.ts';
 import { at, attempt, freshJobId, progress, resultOf, tally } from './builders.ts';
 
 const START = epochMs(0);
@@ -21,6 +22,7 @@ export function describeAttemptStore(name: string, make: () => AttemptStore | Pr
   describe(`${name} as an attempt store`, () => {
     describeLife(make);
     describeOrders(make);
+    describeDeaths(make);
     describeResults(make);
     describeReplicas(make);
     describeChanges(make);

@@ -232,6 +232,7 @@ describe('runAttempt', () => {
       markLost: attempts.markLost.bind(attempts),
       claim: attempts.claim.bind(attempts),
       report: attempts.report.bind(attempts),
+      recordDeath: attempts.recordDeath.bind(attempts),
       end: attempts.end.bind(attempts),
       noteUpload: attempts.noteUpload.bind(attempts),
       changes: attempts.changes.bind(attempts),

@@ -1,0 +1,85 @@
+import { expect, it } from 'vitest';
+import type { AttemptRecord, Failure } from '../../../src/contracts/records.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import type { AttemptStore, TaskSpace, WorkerDeath } from '../../../src/ports/attempt-store.ts';
+import { at, attempt, freshJobId, progress } from './builders.ts';
+
+const START = epochMs(0);
+const PLACE = { node: 'stream-1', zone: 'use1-az1' };
+const freshSpace = (): TaskSpace => ({ jobId: freshJobId(), shards: 4 });
+
+async function only(store: AttemptStore, space: TaskSpace): Promise<AttemptRecord | undefined> {
+  return (await store.changes(space, START)).attempts[0];
+}
+
+/** A worker that died, as the platform tells of it. */
+const deathOf = (invocation: string, cause: Failure['cause'] = 'out-of-memory'): WorkerDeath => ({
+  invocation,
+  failure: { cause, message: 'signal: killed' },
+});
+
+/** What every attempt store must do when the platform tells it that a worker is gone. */
+export function describeDeaths(make: () => AttemptStore | Promise<AttemptStore>): void {
+  const claimed = async (): Promise<{ store: AttemptStore; space: TaskSpace }> => {
+    const [store, space] = [await make(), freshSpace()];
+    await store.create(space, attempt(0), at(1));
+    await store.claim(space, attempt(0), { ...PLACE, invocation: 'request-1' }, at(2));
+    return { store, space };
+  };
+
+  it('ends an attempt whose worker died, with why, and takes no word of it any more', async () => {
+    const { store, space } = await claimed();
+    expect(await only(store, space)).toMatchObject({ state: 'running', invocation: 'request-1' });
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1'), at(3))).toBe('recorded');
+    const dead = {
+      state: 'lost',
+      order: 'cancel',
+      endedAt: at(3),
+      changedAt: at(3),
+      failure: { cause: 'out-of-memory', message: 'signal: killed' },
+    };
+    expect(await only(store, space)).toMatchObject(dead);
+    expect(await store.report(space, attempt(0), progress(400), at(4))).toBe('cancel');
+    await store.end(space, attempt(0), { state: 'done', progress: progress(1_000) }, at(5));
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1', 'timeout'), at(6))).toBe(
+      'refused',
+    );
+    expect(await only(store, space)).toMatchObject(dead);
+  });
+
+  it('ends one that nobody has claimed, and then nobody can', async () => {
+    const [store, space] = [await make(), freshSpace()];
+    await store.create(space, attempt(0), at(1));
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1', 'exited'), at(2))).toBe(
+      'recorded',
+    );
+    expect(await store.claim(space, attempt(0), PLACE, at(3))).toBe('refused');
+  });
+
+  it('leaves one alone that another worker has claimed, or that was never created', async () => {
+    const { store, space } = await claimed();
+    const before = await only(store, space);
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-2'), at(3))).toBe('refused');
+    expect(await store.recordDeath(space, attempt(1), deathOf('request-1'), at(3))).toBe('refused');
+    expect((await store.changes(space, START)).attempts).toEqual([before]);
+  });
+
+  it('takes a launch that expired for lost only where nobody has claimed it', async () => {
+    const { store, space } = await claimed();
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1', 'expired'), at(3))).toBe(
+      'refused',
+    );
+    await store.create(space, attempt(1), at(1));
+    expect(await store.recordDeath(space, attempt(1), deathOf('request-2', 'expired'), at(3))).toBe(
+      'recorded',
+    );
+  });
+
+  it.each(['done', 'failed', 'cancelled'] as const)('changes nothing of one that is %s', async (state) => {
+    const { store, space } = await claimed();
+    await store.end(space, attempt(0), { state, progress: progress(7) }, at(3));
+    const before = await only(store, space);
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1'), at(4))).toBe('refused');
+    expect(await only(store, space)).toEqual(before);
+  });
+}
