@@ -3,6 +3,7 @@ import { cancelJob, setDeadline } from '../../src/app/change-job.ts';
 import { reconcileJob } from '../../src/app/end-orphans.ts';
 import { findJob, listAttempts, listJobs } from '../../src/app/query-jobs.ts';
 import { submitJob, type SubmitDeps } from '../../src/app/submit-job.ts';
+import { submissionOwner } from '../../src/app/tell-costs.ts';
 import type { ErrorResponse } from '../../src/contracts/api.ts';
 import {
   ErrorName,
@@ -15,6 +16,7 @@ import { parseDocument } from '../../src/contracts/json-text.ts';
 import { limits } from '../../src/contracts/limits.ts';
 import type { AttemptStore } from '../../src/ports/attempt-store.ts';
 import type { Log } from '../../src/ports/log.ts';
+import type { RequestMeter } from '../../src/ports/request-meter.ts';
 
 /** What the API works with. */
 export interface ApiDeps extends SubmitDeps {
@@ -79,7 +81,8 @@ const ok = (body: unknown): { status: number; body: unknown } => ({ status: 200,
 const routes: ReadonlyMap<string, Route> = new Map<string, Route>(
   Object.entries<Route>({
     'POST /jobs': async (deps, request) => {
-      const outcome = await submitJob(deps, bodyOf(request));
+      const submit = () => submitJob(deps, bodyOf(request));
+      const outcome = await (deps.requests === undefined ? submit() : counted(deps.requests, submit));
       return { status: outcome.started ? 201 : 200, body: outcome };
     },
     'GET /jobs': async (deps, { queryStringParameters: query }) =>
@@ -92,6 +95,15 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>(
       ok(await setDeadline(deps, idOf(request), bodyOf(request))),
   }),
 );
+
+/** What a submission asks for is the job's. What an earlier one that was refused has asked for is nobody's. */
+function counted<T>(requests: RequestMeter, submit: () => Promise<T>): Promise<T> {
+  requests.take(submissionOwner);
+  return requests.counting(submissionOwner, () => {
+    requests.count({ api: 1, lambda: 1 });
+    return submit();
+  });
+}
 
 const statusOf: ReadonlyMap<string, number> = new Map<string, number>([
   [ErrorName.InvalidInput, 400],

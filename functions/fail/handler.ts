@@ -2,6 +2,7 @@ import { failJob } from '../../src/app/fail-job.ts';
 import { failInputSchema } from '../../src/contracts/payloads.ts';
 import type { JobError } from '../../src/contracts/records.ts';
 import { buildFinishDeps } from '../shared/build-deps.ts';
+import { invocation, transitions } from '../shared/metered.ts';
 import { patienceOf } from '../shared/settings.ts';
 
 const deps = buildFinishDeps(process.env); // Per cold start; fails on missing settings.
@@ -25,6 +26,6 @@ export function errorOf(caught: { Error: string; Cause: string } | undefined): J
 /** Ends a job that cannot end well. */
 export const handler = async (event: unknown): Promise<{ jobId: string }> => {
   const { jobId, error } = failInputSchema.parse(event);
-  await failJob(deps, jobId, errorOf(error), patienceMs);
+  await invocation(deps, jobId, transitions.fail, () => failJob(deps, jobId, errorOf(error), patienceMs));
   return { jobId };
 };

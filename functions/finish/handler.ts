@@ -1,6 +1,7 @@
 import { finishJob } from '../../src/app/finish-job.ts';
 import { jobInputSchema } from '../../src/contracts/payloads.ts';
 import { buildFinishDeps } from '../shared/build-deps.ts';
+import { invocation, transitions } from '../shared/metered.ts';
 import { patienceOf } from '../shared/settings.ts';
 
 const deps = buildFinishDeps(process.env); // Per cold start; fails on missing settings.
@@ -8,6 +9,6 @@ const deps = buildFinishDeps(process.env); // Per cold start; fails on missing s
 /** Publishes a job's output and cleans up. */
 export const handler = async (event: unknown): Promise<{ jobId: string }> => {
   const { jobId } = jobInputSchema.parse(event);
-  await finishJob(deps, jobId, patienceOf(process.env));
+  await invocation(deps, jobId, transitions.finish, () => finishJob(deps, jobId, patienceOf(process.env)));
   return { jobId };
 };

@@ -3,6 +3,7 @@ import { runScheduler } from '../../src/app/run-scheduler.ts';
 import { jobInputSchema, type ScheduleOutput } from '../../src/contracts/payloads.ts';
 import { durationMs, later } from '../../src/contracts/units.ts';
 import { buildSchedulerDeps } from '../shared/build-deps.ts';
+import { invocation, transitions } from '../shared/metered.ts';
 
 const deps = buildSchedulerDeps(process.env); // Per cold start; fails on missing settings.
 
@@ -14,5 +15,7 @@ const reserveMs = 60_000;
 export const handler = async (event: unknown, context: Context): Promise<ScheduleOutput> => {
   const { jobId } = jobInputSchema.parse(event);
   const stay = durationMs(Math.min(longestStayMs, context.getRemainingTimeInMillis() - reserveMs));
-  return runScheduler(deps, jobId, { owner: context.awsRequestId, until: later(deps.clock.now(), stay) });
+  return invocation(deps, jobId, transitions.schedule, () =>
+    runScheduler(deps, jobId, { owner: context.awsRequestId, until: later(deps.clock.now(), stay) }),
+  );
 };

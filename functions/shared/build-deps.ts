@@ -19,6 +19,7 @@ import { LambdaEcsLauncher } from '../../src/adapters/aws/lambda-ecs-launcher.ts
 import type { ReportUnreadable } from '../../src/adapters/aws/report-unreadable.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { SfnCoordinator } from '../../src/adapters/aws/sfn-coordinator.ts';
+import { AsyncRequestMeter } from '../../src/adapters/node/async-request-meter.ts';
 import { JsonLog } from '../../src/adapters/node/json-log.ts';
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
 import { StsJobAccess } from '../../src/adapters/aws/sts-job-access.ts';
@@ -27,10 +28,13 @@ import type { FinishDeps } from '../../src/app/finish-job.ts';
 import type { PlanDeps } from '../../src/app/plan-job.ts';
 import type { SweepDeps } from '../../src/app/sweep-jobs.ts';
 import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
+import type { RequestTally } from '../../src/contracts/requests.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { ApiDeps } from '../api/routes.ts';
+import { CountedLog } from './counted-log.ts';
+import type { Metered } from './metered.ts';
 import {
   durationSetting,
   type Environment,
@@ -41,19 +45,25 @@ import {
   workerFunctionsSetting,
 } from './settings.ts';
 
-const awsSettings = (env: Environment): { region: string; env: Environment } => ({
-  region: env['AWS_REGION'] ?? 'us-east-1',
-  env,
-});
+/** The meter of a function of the coordinator, whose time counts as well as its requests. */
+const meterOf = (env: Environment): AsyncRequestMeter =>
+  new AsyncRequestMeter({
+    memoryMb: Number(env['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? 0),
+    elapsedMs: () => performance.now(),
+  });
 
 /** What every function has: time, log, table and objects. */
-function buildCommon(env: Environment) {
-  const aws = awsSettings(env);
+function buildCommon(env: Environment, requests = meterOf(env)) {
+  const count = (tally: RequestTally): void => {
+    requests.count(tally);
+  };
+  const aws = { region: env['AWS_REGION'] ?? 'us-east-1', env, count };
   const table = new DynamoTable(dynamoClient(aws), textSetting(env, Setting.table));
-  const log = new JsonLog();
+  const log = new CountedLog(new JsonLog(), requests);
   return {
     aws,
     table,
+    requests,
     clock: new SystemClock(),
     log,
     jobs: new DynamoJobStore(table, reportTo(log)),
@@ -68,12 +78,12 @@ const reportTo =
     log.warn('record-unreadable', record);
   };
 
-export function buildPlanDeps(env: Environment): PlanDeps {
+export function buildPlanDeps(env: Environment): PlanDeps & Metered {
   return { ...buildCommon(env), ids: new RandomIdSource() };
 }
 
-export function buildFinishDeps(env: Environment): FinishDeps {
-  const common = buildCommon(env);
+export function buildFinishDeps(env: Environment, requests = meterOf(env)): FinishDeps & Metered {
+  const common = buildCommon(env, requests);
   return {
     ...common,
     attempts: new DynamoAttemptStore(common.table),
@@ -83,17 +93,19 @@ export function buildFinishDeps(env: Environment): FinishDeps {
 }
 
 export function buildSweepDeps(env: Environment): SweepDeps {
-  const { aws, table } = buildCommon(env);
+  const requests = meterOf(env);
+  const { aws, table } = buildCommon(env, requests);
   return {
-    ...buildFinishDeps(env),
+    ...buildFinishDeps(env, requests),
     mark: new DynamoSweepMark(table),
     coordinator: new SfnCoordinator(sfnClient(aws), textSetting(env, Setting.stateMachineArn)),
   };
 }
 
-export function buildSchedulerDeps(env: Environment): SchedulerDeps {
-  const common = buildFinishDeps(env);
-  const { aws, table } = buildCommon(env);
+export function buildSchedulerDeps(env: Environment): SchedulerDeps & Metered {
+  const requests = meterOf(env);
+  const common = buildFinishDeps(env, requests);
+  const { aws, table } = buildCommon(env, requests);
   const places = {
     workerFunctions: workerFunctionsSetting(env),
     cluster: textSetting(env, Setting.cluster),
@@ -128,8 +140,9 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps {
 }
 
 export function buildApiDeps(env: Environment): ApiDeps {
-  const { aws, table, clock, log, jobs, dataBucket } = buildCommon(env);
+  const { aws, table, clock, log, jobs, dataBucket, requests } = buildCommon(env);
   return {
+    requests,
     clock,
     log,
     jobs,

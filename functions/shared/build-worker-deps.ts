@@ -5,14 +5,17 @@ import { type AwsSettings, dynamoClient, s3Client } from '../../src/adapters/aws
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
+import { AsyncRequestMeter } from '../../src/adapters/node/async-request-meter.ts';
 import { JsonLog } from '../../src/adapters/node/json-log.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
+import type { RequestTally } from '../../src/contracts/requests.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
 import { credentialEnvironment, plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import type { HostProgram } from '../../src/worker/user-code/host-process.ts';
+import { CountedLog } from './counted-log.ts';
 import type { Place } from './place.ts';
 import { type Environment, flagSetting, textSetting } from './settings.ts';
 
@@ -28,7 +31,11 @@ export function buildWorkerDeps(
   place: Place,
   { access }: Pick<AttemptPayload, 'access'>,
 ): AttemptDeps {
-  const own = { region: env['AWS_REGION'] ?? 'us-east-1', env };
+  const requests = new AsyncRequestMeter({ elapsedMs: () => performance.now() });
+  const count = (tally: RequestTally): void => {
+    requests.count(tally);
+  };
+  const own = { region: env['AWS_REGION'] ?? 'us-east-1', env, count };
   const tableName = textSetting(env, Setting.table);
   const session = access === undefined ? undefined : sessionOf(own, tableName, access);
   const aws = session === undefined ? own : { ...own, credentials: session };
@@ -37,7 +44,8 @@ export function buildWorkerDeps(
     objects,
     attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), tableName)),
     clock: new SystemClock(),
-    log: new JsonLog(),
+    log: new CountedLog(new JsonLog(), requests),
+    requests,
     operators,
     dataBucket: textSetting(env, Setting.dataBucket),
     place,

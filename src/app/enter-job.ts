@@ -43,7 +43,8 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const held = await deps.leases.acquire(jobId, residency.owner, now, deps.config.leaseMs);
   if (held.kind === 'held')
     throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
-  const plan = await loadPlan(deps.objects, deps.dataBucket, await findJob(deps.jobs, jobId));
+  const job = await findJob(deps.jobs, jobId);
+  const plan = await loadPlan(deps.objects, deps.dataBucket, job);
   const planned = tickConfigOf(deps.config, plan);
   const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
   const state = createJobState(
@@ -67,6 +68,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     slotsShort: 0,
     grantUntil: epochMs(0),
     cloneCharges: new Map(),
+    ...(deps.requests === undefined ? {} : { coordination: job.coordination ?? {} }),
     summarizedAt: epochMs(0),
     lastSummary: '',
     unreadable: new Set(),

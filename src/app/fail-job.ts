@@ -1,11 +1,18 @@
 import { ConflictError, NotFoundError, UnreadableRecordError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
-import { type EndingJob, finalJobStates, type JobError, type JobRecord } from '../contracts/records.ts';
+import {
+  type EndingJob,
+  finalJobStates,
+  type JobError,
+  type JobRecord,
+  type OutputPart,
+} from '../contracts/records.ts';
 import type { DurationMs } from '../contracts/units.ts';
 import { cleanUp } from './end-job.ts';
 import type { FinishDeps } from './finish-job.ts';
-import { completeJob } from './publish-output.ts';
+import { completeJob, publishedParts } from './publish-output.ts';
 import { stopAttempts } from './stop-attempts.ts';
+import { tellLastCounts } from './tell-costs.ts';
 
 /** Records that a job ended with an error, unless it has ended, or with `unlessPublishing` its output is all there. */
 async function recordFailure(
@@ -25,11 +32,15 @@ async function salvaged(deps: FinishDeps, jobId: JobId): Promise<EndingJob> {
   return job;
 }
 
-/** The job with all that is needed to bring it to a good end; undefined where that cannot be read. */
-async function publishedJob(deps: FinishDeps, jobId: JobId): Promise<JobRecord | undefined> {
+/** A job and its parts, to bring it to a good end; undefined where they cannot be read. */
+async function publishedJob(
+  deps: FinishDeps,
+  jobId: JobId,
+): Promise<{ readonly job: JobRecord; readonly parts: readonly OutputPart[] } | undefined> {
   try {
     const job = await deps.jobs.load(jobId);
-    return job !== undefined && job.parts.length > 0 ? job : undefined;
+    const parts = job === undefined ? undefined : await publishedParts(deps, job);
+    return job === undefined || parts === undefined ? undefined : { job, parts };
   } catch (cause) {
     if (cause instanceof UnreadableRecordError) return undefined;
     throw cause;
@@ -48,7 +59,7 @@ async function endJob(deps: FinishDeps, job: EndingJob, error: JobError): Promis
   const published = await publishedJob(deps, job.jobId);
   try {
     if (published === undefined) await recordFailure(deps, ended, error);
-    else await completeJob(deps, published, published.parts);
+    else await completeJob(deps, published.job, published.parts);
   } catch (cause) {
     if (!(cause instanceof ConflictError)) throw cause;
     await recordFailure(deps, ended, error);
@@ -71,4 +82,5 @@ export async function failJob(
   const job = await salvaged(deps, jobId);
   if (job.shards !== undefined) await stopAttempts(deps, { jobId, shards: job.shards }, patienceMs);
   await cleanUp(deps, await endJob(deps, job, error));
+  await tellLastCounts(deps, jobId);
 }

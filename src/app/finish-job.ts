@@ -8,6 +8,7 @@ import { cleanUp, type CleanUpDeps } from './end-job.ts';
 import { type PublishDeps, publishOutput } from './publish-output.ts';
 import { findJob } from './query-jobs.ts';
 import { stopAttempts } from './stop-attempts.ts';
+import { tellLastCounts } from './tell-costs.ts';
 
 export interface FinishDeps extends PublishDeps, CleanUpDeps {
   /** How often copies have straggled in all jobs. */
@@ -31,6 +32,7 @@ export async function finishJob(
   const ended = job.state === 'succeeded' ? job : await publishOutput(deps, job);
   if (ended.shards !== undefined) await settleAttempts(deps, { jobId, shards: ended.shards }, patienceMs);
   await cleanUp(deps, ended);
+  await tellLastCounts(deps, jobId);
 }
 
 /**

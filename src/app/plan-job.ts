@@ -20,8 +20,9 @@ import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { checkInputsApart, claimOutput } from './claim-output.ts';
 import { findJob } from './query-jobs.ts';
+import { countedPatch, type CountingDeps } from './tell-costs.ts';
 
-export interface PlanDeps {
+export interface PlanDeps extends CountingDeps {
   readonly jobs: JobStore;
   readonly objects: ObjectStore;
   readonly clock: Clock;
@@ -156,7 +157,8 @@ const withdrawPlan = (deps: PlanDeps, planned: PlannedJob): Promise<void> =>
  * Makes a plan the job's, if the job still has none: the record names one plan, whoever else may be planning. A plan
  * that was not taken is withdrawn, also where it comes so late that the job has ended and been cleaned up.
  */
-async function takePlan(deps: PlanDeps, jobId: JobId, planned: PlannedJob): Promise<void> {
+async function takePlan(deps: PlanDeps, job: JobRecord, planned: PlannedJob): Promise<void> {
+  const { jobId } = job;
   const { plan } = planned;
   try {
     await writePlan(deps, planned);
@@ -170,6 +172,7 @@ async function takePlan(deps: PlanDeps, jobId: JobId, planned: PlannedJob): Prom
     shards: plan.shards,
     planNonce: plan.nonce,
     stages: plan.stages.map(emptySummary),
+    ...countedPatch(deps, job),
   } as const;
   if ((await deps.jobs.update(jobId, ['submitted'], patch)) === 'updated') {
     deps.log.info('planned', {
@@ -204,5 +207,5 @@ export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
   checkInputsApart(job, inputUris(job));
   const sources = await resolveSources(deps.objects, job);
   const context = { jobId, nonce: deps.ids.token(), dataBucket: deps.dataBucket, output };
-  await takePlan(deps, jobId, planStages(job.spec, sources, context));
+  await takePlan(deps, job, planStages(job.spec, sources, context));
 }

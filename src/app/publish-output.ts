@@ -3,18 +3,27 @@ import {
   ConflictError,
   invariant,
   JobFailedError,
+  NotFoundError,
   UnreadableRecordError,
 } from '../contracts/errors.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
 import {
   attemptMetadata,
   type ObjectRef,
+  partListKey,
   partName,
   parseUri,
   successName,
   uriOf,
 } from '../contracts/keys.ts';
-import { type EndingJob, finalJobStates, type JobRecord, type TaskResult } from '../contracts/records.ts';
+import { limits } from '../contracts/limits.ts';
+import {
+  type EndingJob,
+  finalJobStates,
+  type JobRecord,
+  type OutputPart,
+  type TaskResult,
+} from '../contracts/records.ts';
 import { epochMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
@@ -23,9 +32,11 @@ import type { JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { loadPlan } from './load-plan.ts';
+import { decodePartList, encodePartList } from '../contracts/part-list.ts';
 import { findJob } from './query-jobs.ts';
+import { countedPatch, type CountingDeps } from './tell-costs.ts';
 
-export interface PublishDeps {
+export interface PublishDeps extends CountingDeps {
   readonly jobs: JobStore;
   readonly attempts: AttemptStore;
   readonly objects: ObjectStore;
@@ -33,8 +44,6 @@ export interface PublishDeps {
   readonly log: Log;
   readonly dataBucket: string;
 }
-
-type Part = JobRecord['parts'][number];
 
 const publishParallelism = 16;
 const removeBatch = 1_000;
@@ -67,7 +76,7 @@ async function publishPart(
   jobId: JobId,
   ref: ObjectRef,
   result: TaskResult,
-): Promise<Part> {
+): Promise<OutputPart> {
   const { final } = result;
   invariant(final !== undefined, 'a task of the final stage committed no output', {
     attemptId: result.attemptId,
@@ -87,7 +96,7 @@ async function publishPart(
   return { key: ref.key, sizeBytes: final.kind === 'empty' ? 0 : final.sizeBytes };
 }
 
-async function publishParts(deps: PublishDeps, job: JobRecord): Promise<Part[]> {
+async function publishParts(deps: PublishDeps, job: JobRecord): Promise<OutputPart[]> {
   const output = outputOf(job);
   const plan = await loadPlan(deps.objects, deps.dataBucket, job);
   const final = plan.stages.at(-1)?.description;
@@ -107,7 +116,7 @@ async function publishParts(deps: PublishDeps, job: JobRecord): Promise<Part[]> 
     jobId: job.jobId,
     done: finals.length,
   });
-  const parts: Part[] = [];
+  const parts: OutputPart[] = [];
   await forEachBounded(finals, publishParallelism, async (result) => {
     const { task } = attemptParts(result.attemptId);
     parts[task] = await publishPart(deps.objects, job.jobId, partRef(output, task), result);
@@ -119,24 +128,68 @@ async function publishParts(deps: PublishDeps, job: JobRecord): Promise<Part[]> 
  * Brings a job to its end all of whose parts are there, as its record says: writes `_SUCCESS`, then records the end.
  * May be done by several at once. Throws `ConflictError` where another wrote that object: then the job has not ended.
  */
-export async function completeJob(deps: PublishDeps, job: JobRecord, parts: readonly Part[]): Promise<void> {
+export async function completeJob(
+  deps: PublishDeps,
+  job: JobRecord,
+  parts: readonly OutputPart[],
+): Promise<void> {
   const { jobId } = job;
   const success = successRef(outputOf(job));
-  const manifest = new TextEncoder().encode(`${JSON.stringify({ jobId, parts }, null, 1)}\n`);
+  const manifest = encodePartList({ jobId, parts });
   const metadata = { [attemptMetadata]: jobId };
   const written = await deps.objects.write(success, manifest, { ifAbsent: true, metadata });
   if (written === 'exists' && (await deps.objects.head(success))?.metadata[attemptMetadata] !== jobId)
     throw taken(jobId, success);
-  const end = { state: 'succeeded', endedAt: deps.clock.now() } as const;
+  const end = { state: 'succeeded', endedAt: deps.clock.now(), ...countedPatch(deps, job) } as const;
   if ((await deps.jobs.update(jobId, ['running'], end)) === 'updated')
     deps.log.info('succeeded', { jobId, parts: parts.length });
 }
 
+/** Where the list of a job's parts lies until it has ended. */
+const partListRef = (deps: Pick<PublishDeps, 'dataBucket'>, { jobId, planNonce }: JobRecord): ObjectRef => ({
+  bucket: deps.dataBucket,
+  key: partListKey({ jobId, nonce: planNonce ?? '' }),
+});
+
+/**
+ * The parts of a job whose record says that all are there: from the record where they are few, else from their list.
+ * Undefined where the record does not say so, and where neither can be read.
+ */
+export async function publishedParts(
+  deps: Pick<PublishDeps, 'objects' | 'dataBucket'>,
+  job: JobRecord,
+): Promise<readonly OutputPart[] | undefined> {
+  if (job.publishingAt === undefined) return undefined;
+  if (job.parts.length > 0) return job.parts;
+  try {
+    const list = decodePartList(await deps.objects.readAll(partListRef(deps, job)));
+    return list.jobId === job.jobId ? list.parts : undefined;
+  } catch (cause) {
+    if (cause instanceof NotFoundError || cause instanceof UnreadableRecordError) return undefined;
+    throw cause;
+  }
+}
+
+/** What the record keeps of the parts: all of them only where they are few, so that it stays small. */
+const inRecord = (parts: readonly OutputPart[]): Pick<JobRecord, 'parts' | 'partTotals'> => ({
+  parts: parts.length <= limits.partsInRecord ? parts : [],
+  partTotals: { count: parts.length, sizeBytes: parts.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) },
+});
+
 async function publish(deps: PublishDeps, job: JobRecord): Promise<void> {
-  if (job.publishingAt !== undefined && job.parts.length > 0) return completeJob(deps, job, job.parts);
+  const published = await publishedParts(deps, job);
+  if (published !== undefined) return completeJob(deps, job, published);
   const parts = await publishParts(deps, job);
-  const mark = { publishingAt: deps.clock.now(), parts };
-  if ((await deps.jobs.update(job.jobId, ['running'], mark)) === 'stale') return;
+  const kept = inRecord(parts);
+  // Before the mark: whoever finds that goes on from the list. The results say what is in it, whoever writes it.
+  if (kept.parts.length === 0)
+    await deps.objects.write(partListRef(deps, job), encodePartList({ jobId: job.jobId, parts }));
+  const mark = { publishingAt: deps.clock.now(), ...kept };
+  if ((await deps.jobs.update(job.jobId, ['running'], mark)) === 'stale') {
+    // The job has ended, and may have been cleaned up before the list was written.
+    if (kept.parts.length === 0) await deps.objects.remove(deps.dataBucket, [partListRef(deps, job).key]);
+    return;
+  }
   return completeJob(deps, job, parts);
 }
 

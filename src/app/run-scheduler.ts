@@ -6,6 +6,7 @@ import { sweepEnded } from './end-job.ts';
 import { enterJob, leaveJob } from './enter-job.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Residency, Session } from './scheduler-session.ts';
+import { keepCounts } from './tell-costs.ts';
 import { runTick } from './tick-job.ts';
 
 /** Beyond any job's life at 20 ticks a second. */
@@ -52,7 +53,9 @@ export async function runScheduler(
 async function reside(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<ScheduleOutput> {
   const session = await enterJob(deps, jobId, residency);
   try {
-    return { jobId, outcome: await tickUntilSettled(deps, session) };
+    const outcome = await tickUntilSettled(deps, session);
+    if (outcome === 'continue') await keepCounts(deps, session);
+    return { jobId, outcome };
   } finally {
     await leaveJob(deps, session); // Also after a failure: whoever tries again must not wait.
   }

@@ -5,6 +5,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { JobAccess } from '../ports/job-access.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
+import type { RequestMeter } from '../ports/request-meter.ts';
 import type { CloneDeps } from './admit-clones.ts';
 import type { prepareStage } from './open-stage.ts';
 import type { PerformDeps } from './perform-decisions.ts';
@@ -31,6 +32,8 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   readonly decisions: DecisionLog;
   readonly clock: Clock;
   readonly log: Log;
+  /** Counts what the scheduler asks for, on hosts where that costs something. */
+  readonly requests?: RequestMeter;
   /** Sessions of attempts, on hosts where attempts have rights of their own. */
   readonly access?: JobAccess;
   readonly config: SchedulerConfig;

@@ -1,4 +1,5 @@
 import type { JobId } from '../contracts/ids.ts';
+import type { RequestTally } from '../contracts/requests.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
 import type { Rng } from '../lib/rng.ts';
@@ -28,6 +29,8 @@ export interface Session extends RunningJob {
   readonly cloneCharges: Map<number, number>;
   /** ω of delay assignment, once it was worked out. */
   learntWaitMs?: number;
+  /** What the coordinator has counted for the job, by its record and since; absent where nobody counts. */
+  coordination?: RequestTally;
   summarizedAt: EpochMs;
   lastSummary: string;
   /** Keys of records that cannot be read, as far as they were logged. */

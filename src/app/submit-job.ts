@@ -15,8 +15,9 @@ import type { Clock } from '../ports/clock.ts';
 import type { Coordinator } from '../ports/coordinator.ts';
 import type { IdSource } from '../ports/id-source.ts';
 import type { JobStore } from '../ports/job-store.ts';
+import { type CountingDeps, submissionOwner } from './tell-costs.ts';
 
-export interface SubmitDeps {
+export interface SubmitDeps extends CountingDeps {
   readonly jobs: JobStore;
   readonly coordinator: Coordinator;
   readonly clock: Clock;
@@ -169,7 +170,11 @@ export async function submitJob(
   const now = deps.clock.now();
   const jobId =
     clientToken === undefined ? freshJobId(deps.ids, spec) : await jobOfToken(deps, spec, clientToken, now);
-  const job = newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, now);
+  const counted = deps.requests?.take(submissionOwner);
+  const job = {
+    ...newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, now),
+    ...(counted === undefined ? {} : { coordination: counted }),
+  };
   const outcome = await createJob(deps, job);
   if (outcome.kind === 'exists' && outcome.job.specDigest !== specDigest) {
     throw new ConflictError('clientToken was used before for another spec', { field: 'clientToken', jobId });

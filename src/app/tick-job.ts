@@ -12,6 +12,7 @@ import { keepAccess, keepLease } from './keep-lease.ts';
 import { logClones } from './log-clones.ts';
 import { findJob } from './query-jobs.ts';
 import { readChanges } from './read-changes.ts';
+import { takeCounts } from './tell-costs.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
 
@@ -52,8 +53,11 @@ async function writeSummary(
   force: boolean,
 ): Promise<void> {
   if (!force && now - session.summarizedAt < (deps.config.summaryEveryMs ?? defaultSummaryEveryMs)) return;
-  const summary = summarizeJob(session.state, session.plan.stages, now);
-  const text = JSON.stringify(summary);
+  takeCounts(deps, session);
+  const { coordination } = session;
+  const summary = summarizeJob(session.state, session.plan.stages, now, coordination);
+  // Counts and costs grow with each look; what they are looked at for has not changed where nothing else has.
+  const text = JSON.stringify({ ...summary, coordination: undefined, requests: undefined, costs: undefined });
   session.summarizedAt = now;
   if (text === session.lastSummary) return;
   await deps.jobs.update(session.jobId, ['running'], summary);

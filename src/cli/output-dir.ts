@@ -5,7 +5,8 @@ import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseUri, successName } from '../contracts/keys.ts';
-import type { JobRecord } from '../contracts/records.ts';
+import { decodePartList } from '../contracts/part-list.ts';
+import type { JobRecord, OutputPart } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import { forEachBounded } from '../lib/bounded.ts';
@@ -74,18 +75,15 @@ export async function downloadOutput(
 ): Promise<readonly string[]> {
   const prefix = parseUri(job.output);
   if (prefix === undefined) throw new Error(`the job's output ${job.output} is no s3:// address`);
-  if (job.unreadable?.includes('parts') === true)
-    throw new UnreadableRecordError(
-      `which parts job ${job.jobId} wrote cannot be read: look under ${job.output}`,
-    );
+  const parts = await partsOf(store, job, prefix);
   const made = await makeDirectories(directory);
-  const paths = job.parts.map(({ key }) => join(directory, nameOf(key)));
+  const paths = parts.map(({ key }) => join(directory, nameOf(key)));
   const success = join(directory, successName);
   try {
     const others = await readdir(directory);
     if (others.length > 0)
       throw badInput(`--output ${directory} was empty when the job began and is not any more`);
-    await forEachBounded(job.parts.entries(), parallelDownloads, async ([index, { key }]) => {
+    await forEachBounded(parts.entries(), parallelDownloads, async ([index, { key }]) => {
       const path = paths[index];
       if (path !== undefined) await downloadFile(store, { bucket: prefix.bucket, key }, path, signal);
     });
@@ -101,6 +99,26 @@ export async function downloadOutput(
     // Only what was made here, and only while it is empty.
     for (const each of made.toReversed()) await rmdir(each).catch(() => undefined);
     throw error;
+  }
+}
+
+/** The parts of a job: those of its record, or of the manifest where the record has not all. */
+async function partsOf(
+  store: ObjectStore,
+  job: JobRecord,
+  { bucket, key }: { readonly bucket: string; readonly key: string },
+): Promise<readonly OutputPart[]> {
+  const isWhole = job.unreadable?.includes('parts') !== true && job.parts.length > 0;
+  if (isWhole && job.parts.length === (job.partTotals?.count ?? job.parts.length)) return job.parts;
+  try {
+    const { parts } = decodePartList(await store.readAll({ bucket, key: `${key}${successName}` }));
+    return parts;
+  } catch (cause) {
+    throw new UnreadableRecordError(
+      `which parts job ${job.jobId} wrote cannot be read: look under ${job.output}`,
+      {},
+      { cause },
+    );
   }
 }
 

@@ -37,6 +37,8 @@ export const jobDataPrefix = (jobId: JobId): string => `jobs/${jobId}/data/`;
 /** The output of one attempt of a stage that other stages read. */
 export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string =>
   `jobs/${jobId}/data/${attemptId}`;
+/** The list of a job's output parts from when all are there until its end, when `_SUCCESS` has it. */
+export const partListKey = (place: PlanPlace): string => `${planPrefix(place)}parts.json`;
 /** Where a job's output lies when its spec names no place. */
 export const defaultOutputKey = (jobId: JobId): string => `output/${jobId}/`;
 /** The object of output part `index`, under the output prefix. */

@@ -21,6 +21,8 @@ export const limits = {
   shuffleSegments: 1_000_000,
   /** Store partitions over which the tasks of one job are spread. */
   shards: 16,
+  /** Output parts that a job's record names; the list of more of them is in the output's manifest alone. */
+  partsInRecord: 32,
   /** Objects that the inputs of one job may match. */
   inputObjects: 100_000,
   /** Attempts of one task that failed or were lost before the job fails. */

@@ -1,5 +1,6 @@
 import type { AttemptId, JobId, TaskId } from './ids.ts';
 import type { JobSpec } from './job-spec.ts';
+import type { JobCosts, JobRequests, RequestTally } from './requests.ts';
 import type { EpochMs } from './units.ts';
 
 /** The clocks of an attempt, one per phase: nothing is ever compared from submission time (design §6.5). */
@@ -48,6 +49,8 @@ export interface Progress {
   readonly peakMemoryBytes: number;
   /** What it has fetched of other stages' outputs; absent where it reads none. */
   readonly fetched?: Fetched;
+  /** What its worker has asked of AWS so far, and logged; absent where nobody counts. */
+  readonly requests?: RequestTally;
 }
 
 /** Bytes fetched, and for how long at least one request was under way: their ratio is the bandwidth that a task gets. */
@@ -216,12 +219,30 @@ export interface JobRecord {
   readonly attempts: AttemptCounts;
   readonly counters: Readonly<Record<string, number>>;
   readonly workerMs: number;
-  /** Estimated cost of workers and requests at list prices. */
+  /** What it has cost at list prices: the sum of `costs`. */
   readonly dollars: number;
-  /** Output parts, once all are there. */
-  readonly parts: readonly { readonly key: string; readonly sizeBytes: number }[];
+  /** Requests of workers and coordinator, as they were counted where they were made; absent before the first counts. */
+  readonly requests?: JobRequests;
+  readonly costs?: JobCosts;
+  /** What the coordinator's functions have counted, each on top of those before it: a part of `requests`. */
+  readonly coordination?: RequestTally;
+  /** Output parts, once all are there, where they are few; the list of any number is in the output's `_SUCCESS`. */
+  readonly parts: readonly OutputPart[];
+  /** How many parts there are and their bytes, once all are there. */
+  readonly partTotals?: PartTotals;
   /** Fields that are stored but cannot be read, and are shown as if there were nothing yet; absent: none. */
   readonly unreadable?: readonly string[];
+}
+
+/** An object of a job's output. */
+export interface OutputPart {
+  readonly key: string;
+  readonly sizeBytes: number;
+}
+
+export interface PartTotals {
+  readonly count: number;
+  readonly sizeBytes: number;
 }
 
 export const noAttempts: AttemptCounts = {

@@ -23,7 +23,11 @@ export type JobPatch = Partial<
     | 'counters'
     | 'workerMs'
     | 'dollars'
+    | 'requests'
+    | 'costs'
+    | 'coordination'
     | 'parts'
+    | 'partTotals'
   >
 >;
 

@@ -1,9 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { phases } from '../contracts/records.ts';
 import type { Phase, Progress } from '../contracts/records.ts';
+import type { RequestTally } from '../contracts/requests.ts';
 import { elapsedMs } from '../contracts/units.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
+import { addTallies } from '../core/model/cost.ts';
 import { addToCounter } from './task-counters.ts';
 
 /** Longest stretch without letting timers and sockets have their turn, so that heartbeats go out. */
@@ -22,6 +24,9 @@ export class AttemptMeter {
   hostPeakMemoryBytes = 0;
   recordsIn = 0;
   recordsOut = 0;
+  /** What the worker has asked for and was not told before; absent where nobody counts. */
+  takeRequests: (() => RequestTally) | undefined;
+  #requests: RequestTally | undefined;
   readonly #counters = new Map<string, number>();
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
@@ -118,6 +123,8 @@ export class AttemptMeter {
     const fetchingMs = this.#fetches === 0 ? 0 : elapsedMs(this.#fetchingSince, now);
     const phaseMs = { ...this.#spentMs };
     for (const phase of phases) if (phase === this.#phase) phaseMs[phase] += running;
+    if (this.takeRequests !== undefined)
+      this.#requests = addTallies(this.#requests ?? {}, this.takeRequests());
     return {
       ...this.totals(),
       bytesTotal: measured(this.bytesTotal),
@@ -127,6 +134,7 @@ export class AttemptMeter {
       ...(this.readsStages
         ? { fetched: { bytes: measured(this.#fetchedBytes), ms: this.#fetchedMs + fetchingMs } }
         : {}),
+      ...(this.#requests === undefined ? {} : { requests: this.#requests }),
     };
   }
 }

@@ -4,12 +4,14 @@ import { attemptParts, taskOf } from '../contracts/ids.ts';
 import { AccessDeniedError, StoreUnavailableError } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
-import type { AttemptState, Failure, FinalPart, TaskResult } from '../contracts/records.ts';
+import type { AttemptState, Failure, FinalPart, Progress, TaskResult } from '../contracts/records.ts';
 import { durationMs } from '../contracts/units.ts';
+import { addTallies } from '../core/model/cost.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import type { RequestMeter } from '../ports/request-meter.ts';
 import { AttemptMeter } from './attempt-meter.ts';
 import { loadAttemptPlan } from './attempt-plan.ts';
 import { boundedLine, failureOf } from './failure-of.ts';
@@ -41,6 +43,8 @@ export interface AttemptDeps {
   readonly userCode: UserCodeHost;
   /** Largest resident memory of the process so far; 0 (the default) means unknown. */
   readonly peakMemoryBytes?: () => number;
+  /** Counts what the attempt asks for, where that costs something. */
+  readonly requests?: RequestMeter;
   /** Fires when the process is being stopped (SIGTERM): the attempt ends as if it were told to cancel. */
   readonly stopSignal?: AbortSignal;
 }
@@ -50,6 +54,9 @@ export interface AttemptDeps {
  * attempt of the task committed first. `replica`: so too, but its data is kept for others to read.
  */
 export type AttemptOutcome = 'done' | 'replica' | 'lost-race' | 'cancelled' | 'failed' | 'refused';
+
+/** What Lambda itself logs of an invocation, and the attempt at its end. */
+const platformLogBytes = 700;
 
 /** Tries to record a result, and the end of the attempt. */
 const recordTries = 5;
@@ -76,7 +83,20 @@ interface Ending {
  * kept. Never throws for what the task does; throws what the claim throws, before any work is done. Leaves no scratch
  * files.
  */
-export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Promise<AttemptOutcome> {
+export function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Promise<AttemptOutcome> {
+  const { requests } = deps;
+  if (requests === undefined) return claimAndRun(deps, payload);
+  const owner = ownerOf(payload);
+  return requests.counting(owner, () => {
+    requests.count({ logBytes: platformLogBytes });
+    // What its last write asks for is told by nobody: it goes with the process's memory of the attempt.
+    return claimAndRun(deps, payload).finally(() => requests.take(owner));
+  });
+}
+
+const ownerOf = ({ jobId, attemptId }: AttemptPayload): string => `${jobId}/${attemptId}`;
+
+async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<AttemptOutcome> {
   const { jobId, attemptId, shards } = payload;
   const { attempts, clock, log } = deps;
   const space: TaskSpace = { jobId, shards };
@@ -91,6 +111,8 @@ export async function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Pr
   const abort = new AbortController();
   const signal = AbortSignal.any([abort.signal, ...(deps.stopSignal === undefined ? [] : [deps.stopSignal])]);
   const meter = new AttemptMeter(clock, signal, deps.peakMemoryBytes ?? (() => 0));
+  const { requests } = deps;
+  if (requests !== undefined) meter.takeRequests = () => requests.take(ownerOf(payload));
   const cancel = (): void => {
     abort.abort(new CancelledError('the attempt was told to cancel'));
   };
@@ -249,7 +271,7 @@ async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> 
   const { deps, payload, space, meter } = run;
   const end = {
     state: stateOf[outcome],
-    progress: meter.progress(),
+    progress: withThisWrite(meter.progress()),
     ...(failure === undefined ? {} : { failure }),
   };
   await persistently(run, 'end-not-recorded', async () => {
@@ -257,6 +279,12 @@ async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> 
     return true;
   });
 }
+
+/** The write that tells the counts is one of them, and its record is no longer than one unit takes. */
+const withThisWrite = (progress: Progress): Progress =>
+  progress.requests === undefined
+    ? progress
+    : { ...progress, requests: addTallies(progress.requests, { calls: 1, writeUnits: 1 }) };
 
 /** Tries a write that may be repeated several times, but for want of a right; undefined where it never went through. */
 async function persistently<T>(

@@ -9,6 +9,7 @@ import {
   type TaskResult,
   type UnreadableRecord,
 } from '../../contracts/records.ts';
+import { requestTallySchema } from '../../contracts/requests.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import { epochMs } from '../../contracts/units.ts';
 import { fnv1a } from '../../lib/fnv1a.ts';
@@ -57,6 +58,7 @@ const attemptRecord = z.object({
       phaseMs: z.record(z.enum(phases), count),
       peakMemoryBytes: count,
       fetched: z.object({ bytes: count, ms: count }).exactOptional(),
+      requests: requestTallySchema.exactOptional(),
     })
     .exactOptional(),
   failure: z.object({ cause: z.enum(failureCauses), message: z.string() }).exactOptional(),

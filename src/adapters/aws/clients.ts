@@ -13,6 +13,7 @@ import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import { epochMs } from '../../contracts/units.ts';
 import type { WorkerCredentials } from './access-item.ts';
+import { countDynamo, countLambda, type CountRequests, countS3 } from './count-requests.ts';
 import type { AssumeRole } from './sts-job-access.ts';
 
 /** What all clients share. Credentials and `AWS_ENDPOINT_URL*` are read by the SDK itself. */
@@ -22,7 +23,11 @@ export interface AwsSettings {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Whose rights the clients use; the process's own where nothing is said. Asked again before they run out. */
   readonly credentials?: () => Promise<WorkerCredentials>;
+  /** Takes what each request comes to; nothing is counted where it is absent. */
+  readonly count?: CountRequests;
 }
+
+const uncounted: CountRequests = () => undefined;
 
 const MAX_SOCKETS = 50;
 const CONNECTION_TIMEOUT_MS = 5_000;
@@ -33,17 +38,26 @@ const LAUNCH_MAX_ATTEMPTS = 2;
 
 /** The document client of the one table. */
 export const dynamoClient = (settings: AwsSettings): DynamoDBDocumentClient =>
-  DynamoDBDocumentClient.from(new DynamoDBClient(common(settings)), {
-    marshallOptions: { removeUndefinedValues: true },
-  });
+  DynamoDBDocumentClient.from(
+    countDynamo(new DynamoDBClient(common(settings)), settings.count ?? uncounted),
+    {
+      marshallOptions: { removeUndefinedValues: true },
+    },
+  );
 
 /** Path style where the endpoint is an address or localhost: names such as `bucket.127.0.0.1` resolve nowhere. */
 export const s3Client = (settings: AwsSettings): S3Client =>
-  new S3Client({ ...common(settings), forcePathStyle: needsPathStyle(settings.env) });
+  countS3(
+    new S3Client({ ...common(settings), forcePathStyle: needsPathStyle(settings.env) }),
+    settings.count ?? uncounted,
+  );
 
 /** Client of asynchronous invocations; gives up early, see `LambdaEcsLauncher`. */
 export const lambdaClient = (settings: AwsSettings): LambdaClient =>
-  new LambdaClient({ ...common(settings), maxAttempts: LAUNCH_MAX_ATTEMPTS });
+  countLambda(
+    new LambdaClient({ ...common(settings), maxAttempts: LAUNCH_MAX_ATTEMPTS }),
+    settings.count ?? uncounted,
+  );
 
 /** Client of Fargate tasks; gives up early, see `LambdaEcsLauncher`. */
 export const ecsClient = (settings: AwsSettings): ECSClient =>

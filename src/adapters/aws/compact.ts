@@ -10,10 +10,10 @@ const LARGEST_U32 = 0xffff_ffff;
 const NARROW = 0;
 const WIDE = 1;
 
-/** A value as JSON text, deflated where it is long. */
-export function packJson(value: unknown): string | Uint8Array {
+/** A value as JSON text, deflated where it is longer than `plainChars`. */
+export function packJson(value: unknown, plainChars = PLAIN_CHARS): string | Uint8Array {
   const text = JSON.stringify(value);
-  return text.length <= PLAIN_CHARS ? text : new Uint8Array(deflateRawSync(text));
+  return text.length <= plainChars ? text : new Uint8Array(deflateRawSync(text));
 }
 
 /** What `packJson` packed. Throws `BrokenInvariantError` on anything else. */

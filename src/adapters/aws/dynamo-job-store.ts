@@ -4,12 +4,22 @@ import { InvalidInputError, StoreUnavailableError, UnreadableRecordError } from 
 import { type JobId, parseJobId } from '../../contracts/ids.ts';
 import { type EndingJob, finalJobStates, type JobRecord, type JobState } from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
+import { epochMs } from '../../contracts/units.ts';
 import type { OutputClaim } from '../../core/model/output-claims.ts';
 import type { BucketClaims, JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
 import { claimsKey, decodeClaims, savingChange } from './claims-item.ts';
 import type { Change, DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf, ttlSeconds } from './expiry.ts';
-import { decodeJob, encodeJob, encodePatch, jobKey, LISTING, salvageJob } from './job-item.ts';
+import {
+  asideKeysOf,
+  decodeJob,
+  encodeJob,
+  encodePatch,
+  jobKey,
+  LISTING,
+  salvageJob,
+  withAside,
+} from './job-item.ts';
 import type { ReportUnreadable } from './report-unreadable.ts';
 
 const cursorSchema = z.strictObject({
@@ -18,6 +28,11 @@ const cursorSchema = z.strictObject({
   [TableSchema.listingPartitionKey]: z.literal(LISTING),
   [TableSchema.listingSortKey]: z.number(),
 });
+const BATCH_KEYS = 100;
+/** Fields that lie aside of so many jobs, a few kilobytes each. */
+const REMEMBERED = 100;
+const asideId = ({ pk, sk }: { readonly pk?: unknown; readonly sk?: unknown }): string =>
+  `${String(pk)}/${String(sk)}`;
 const tokenSchema = z.object({ jobId: z.string() });
 const keySchema = z.object({ pk: z.string(), sk: z.string() });
 
@@ -30,6 +45,7 @@ const keySchema = z.object({ pk: z.string(), sk: z.string() });
 export class DynamoJobStore implements JobStore {
   private readonly table: DynamoTable;
   private readonly report: ReportUnreadable;
+  private readonly aside = new Map<string, Item>();
 
   /** @param report - is told of claims on outputs that cannot be read, which are left out. */
   constructor(table: DynamoTable, report: ReportUnreadable = () => undefined) {
@@ -39,12 +55,16 @@ export class DynamoJobStore implements JobStore {
 
   async create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }> {
     const writeId = randomUUID();
-    if ((await this.table.putNew({ ...encodeJob(job), createId: writeId })) === 'written')
+    const { item: encoded, aside } = encodeJob(job);
+    await this.writeAside(aside);
+    if ((await this.table.putNew({ ...encoded, createId: writeId })) === 'written')
       return { kind: 'created' };
     const item = await this.table.get(jobKey(job.jobId));
     if (item === undefined)
       throw new StoreUnavailableError('a job vanished while it was created', { jobId: job.jobId });
-    return item.createId === writeId ? { kind: 'created' } : { kind: 'exists', job: decodeJob(item) };
+    if (item.createId === writeId) return { kind: 'created' };
+    const [whole = item] = await this.whole([item]);
+    return { kind: 'exists', job: decodeJob(whole) };
   }
 
   /** A claim that the SDK repeats after a lost answer finds its own job there. */
@@ -65,7 +85,9 @@ export class DynamoJobStore implements JobStore {
 
   async load(jobId: JobId): Promise<JobRecord | undefined> {
     const item = await this.table.get(jobKey(jobId));
-    return item === undefined ? undefined : decodeJob(item);
+    if (item === undefined) return undefined;
+    const [whole = item] = await this.whole([item]);
+    return decodeJob(whole);
   }
 
   /** The index gives the order and keys only, so that it need not be rewritten whenever a job changes. */
@@ -84,7 +106,8 @@ export class DynamoJobStore implements JobStore {
       },
     );
     const keys = items.map((item): ItemKey => keySchema.parse(item));
-    const found = new Map((await this.table.batchGet(keys)).map((item) => [item.pk, item]));
+    const records = await this.whole(await this.table.batchGet(keys));
+    const found = new Map(records.map((item) => [item.pk, item]));
     const jobs: JobRecord[] = [];
     const unreadable: { jobId: string; message: string }[] = [];
     for (const { pk } of keys) {
@@ -140,14 +163,48 @@ export class DynamoJobStore implements JobStore {
     const writeId = randomUUID();
     const { not, states, unlessPublishing } = condition;
     const isUnpublished = unlessPublishing === true ? ' AND attribute_not_exists(#publishingAt)' : '';
+    const { item: changes, aside } = encodePatch(jobId, patch, epochMs(Date.now()));
+    await this.writeAside(aside);
     const answer = await this.table.update(jobKey(jobId), {
-      set: { ...encodePatch(patch), writeId },
+      set: { ...changes, writeId },
       when: `attribute_exists(#pk) AND ${not}#state IN (${states.map((_, index) => `:in${index}`).join(', ')})${isUnpublished}`,
       values: Object.fromEntries(states.map((state, index) => [`in${index}`, state])),
     });
     if (answer !== 'refused') return 'updated';
     const item = await this.table.get(jobKey(jobId));
     return item?.writeId === writeId ? 'updated' : 'stale';
+  }
+
+  /** Each is written once, under a key that its contents give; one that is there already is the same. */
+  private async writeAside(items: readonly (ItemKey & Item)[]): Promise<void> {
+    for (const item of items) {
+      if (this.aside.has(asideId(item))) continue;
+      await this.table.putNew(item);
+      this.remember(item);
+    }
+  }
+
+  /** Records with the fields that lie aside. Those never change, so that each is read once as long as it is remembered. */
+  private async whole(records: readonly Item[]): Promise<readonly Item[]> {
+    const keys = records.flatMap((item) => asideKeysOf(item));
+    const missing = keys.filter((key) => !this.aside.has(asideId(key)));
+    const found = keys.flatMap((key): Item[] => {
+      const item = this.aside.get(asideId(key));
+      return item === undefined ? [] : [item];
+    });
+    for (let at = 0; at < missing.length; at += BATCH_KEYS) {
+      for (const item of await this.table.batchGet(missing.slice(at, at + BATCH_KEYS))) {
+        found.push(item);
+        this.remember(item);
+      }
+    }
+    const byJob = Map.groupBy(found, ({ pk }) => String(pk));
+    return records.map((item) => withAside(item, byJob.get(String(item.pk)) ?? []));
+  }
+
+  private remember(item: Item): void {
+    if (this.aside.size >= REMEMBERED) this.aside.clear();
+    this.aside.set(asideId(item), item);
   }
 
   async loadClaims(bucket: string): Promise<BucketClaims> {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { InvalidInputError, UnreadableRecordError } from '../../contracts/errors.ts';
 import { parseJobId, type JobId } from '../../contracts/ids.ts';
@@ -12,8 +13,9 @@ import {
   nothingYet,
   type StageSummary,
 } from '../../contracts/records.ts';
+import { jobCostsSchema, jobRequestsSchema, requestTallySchema } from '../../contracts/requests.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import { epochMs } from '../../contracts/units.ts';
+import { type EpochMs, epochMs } from '../../contracts/units.ts';
 import type { JobPatch } from '../../ports/job-store.ts';
 import { packJson, unpackJson } from './compact.ts';
 import type { Item, ItemKey } from './dynamo-table.ts';
@@ -21,11 +23,30 @@ import { expiryOf } from './expiry.ts';
 
 /** Under DynamoDB's 400 KB, with room for names and small attributes. */
 const PACKED_LIMIT_BYTES = 380_000;
+/** Longer ones are deflated: the record is written often, and a write costs by its whole length. */
+const PLAIN_CHARS = 512;
+/** What is longer still lies beside the record, in an item that is written once. */
+const INLINE_BYTES = 768;
 /** The one partition of the listing index. */
 export const LISTING = 'JOBS';
 
 /** Fields that may be long, each kept as packed JSON. */
-const packedFields = new Set(['spec', 'stages', 'parts', 'counters', 'attempts', 'error']);
+const packedFields = new Set([
+  'spec',
+  'stages',
+  'parts',
+  'counters',
+  'attempts',
+  'error',
+  'requests',
+  'costs',
+  'coordination',
+]);
+/** Those of them that may be very long, and change seldom: where they are, the record holds a reference. */
+const asideFields = new Set(['spec', 'parts', 'counters', 'error']);
+/** In the place of a field that lies aside: the range key of its item. */
+const ASIDE = 'aside';
+const asideReference = z.strictObject({ [ASIDE]: z.string().startsWith('META#') });
 
 const time = z.number().transform(epochMs);
 const count = z.number().min(0);
@@ -88,37 +109,90 @@ const jobRecord = z.object({
   counters: z.custom<Readonly<Record<string, number>>>(isCounters, 'must be finite numbers by name'),
   workerMs: count,
   dollars: count,
+  requests: jobRequestsSchema.exactOptional(),
+  costs: jobCostsSchema.exactOptional(),
+  coordination: requestTallySchema.exactOptional(),
   parts: z.array(z.object({ key: z.string(), sizeBytes: count })),
+  partTotals: z.object({ count, sizeBytes: count }).exactOptional(),
 });
 
 /** Where the record of a job lies. */
 export const jobKey = (jobId: JobId): ItemKey => ({ pk: `JOB#${jobId}`, sk: 'META' });
 
+/** A record, or a change of one, as items: what lies aside must be written before what refers to it. */
+export interface JobItems<T extends Item = Item> {
+  readonly item: T;
+  readonly aside: readonly (ItemKey & Item)[];
+}
+
 /** A job as an item, listed in the index by creation. Throws `InvalidInputError` where it is too large. */
-export function encodeJob(job: JobRecord): ItemKey & Item {
+export function encodeJob(job: JobRecord): JobItems<ItemKey & Item> {
+  const { item, aside } = encodeFields(job.jobId, { ...job }, expiryOf(job.createdAt));
   return {
-    ...jobKey(job.jobId),
-    ...encodeFields({ ...job }),
-    [TableSchema.listingPartitionKey]: LISTING,
-    [TableSchema.ttl]: expiryOf(job.createdAt),
+    item: {
+      ...jobKey(job.jobId),
+      ...item,
+      [TableSchema.listingPartitionKey]: LISTING,
+      [TableSchema.ttl]: expiryOf(job.createdAt),
+    },
+    aside,
   };
 }
 
-/** The attributes of a patch. Throws `InvalidInputError` where it is too large. */
-export const encodePatch = (patch: JobPatch): Item => encodeFields({ ...patch });
+/**
+ * The attributes of a patch of a job, as they are at `now`. References of fields that lie aside are attributes of their
+ * own, so that a patch touches no other field's. Throws `InvalidInputError` where it is too large.
+ */
+export const encodePatch = (jobId: JobId, patch: JobPatch, now: EpochMs): JobItems =>
+  encodeFields(jobId, { ...patch }, expiryOf(now));
 
-function encodeFields(fields: Item): Item {
-  const entries = Object.entries(fields)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => [name, packedFields.has(name) ? packJson(value) : value] as const);
-  const sizeBytes = entries.reduce((sum, [, value]) => sum + sizeOf(value), 0);
-  if (sizeBytes > PACKED_LIMIT_BYTES) {
-    throw new InvalidInputError('the job is too large for its record', {
-      sizeBytes,
-      limitBytes: PACKED_LIMIT_BYTES,
-    });
+function encodeFields(jobId: JobId, fields: Item, expiresAt: number): JobItems {
+  const item: Record<string, unknown> = {};
+  const aside: (ItemKey & Item)[] = [];
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined) continue;
+    const packed = packedFields.has(name) ? packJson(value, PLAIN_CHARS) : value;
+    const sizeBytes = sizeOf(packed);
+    if (sizeBytes > PACKED_LIMIT_BYTES) {
+      throw new InvalidInputError(`${name} of the job is too large for its record`, {
+        sizeBytes,
+        limitBytes: PACKED_LIMIT_BYTES,
+      });
+    }
+    if (!asideFields.has(name) || sizeBytes <= INLINE_BYTES) item[name] = packed;
+    else {
+      const key = asideKey(jobId, name, packed);
+      item[name] = { [ASIDE]: key.sk };
+      aside.push({ ...key, value: packed, [TableSchema.ttl]: expiresAt });
+    }
   }
-  return Object.fromEntries(entries);
+  return { item, aside };
+}
+
+/** By its contents: whoever writes the same again writes the same item, and no item ever changes. */
+const asideKey = (jobId: JobId, name: string, packed: unknown): ItemKey => ({
+  pk: jobKey(jobId).pk,
+  sk: `META#${name}#${createHash('sha256')
+    .update(packed as string | Uint8Array)
+    .digest('hex')
+    .slice(0, 32)}`,
+});
+
+/** Where the fields of a record lie that are not in it. */
+export const asideKeysOf = ({ pk, ...fields }: Item): readonly ItemKey[] =>
+  Object.entries(fields).flatMap(([name, value]) => {
+    const sk = asideFields.has(name) ? asideReference.safeParse(value).data?.[ASIDE] : undefined;
+    return sk === undefined ? [] : [{ pk: String(pk), sk }];
+  });
+
+/** A record with what lies aside put in its place; what is not among `found` stays a reference, which nobody can read. */
+export function withAside(item: Item, found: readonly Item[]): Item {
+  const values = new Map(found.map(({ sk, value }) => [String(sk), value]));
+  const fields = Object.entries(item).map(([name, value]) => {
+    const sk = asideFields.has(name) ? asideReference.safeParse(value).data?.[ASIDE] : undefined;
+    return [name, (sk === undefined ? undefined : values.get(sk)) ?? value] as const;
+  });
+  return Object.fromEntries(fields);
 }
 
 function sizeOf(value: unknown): number {
@@ -131,6 +205,10 @@ const decorations = {
   ...nothingYet,
   endedAt: undefined,
   deadlineAt: undefined,
+  requests: undefined,
+  costs: undefined,
+  coordination: undefined,
+  partTotals: undefined,
   error: undefined,
   seenAt: undefined,
   clearedAt: undefined,

@@ -34,6 +34,7 @@ const copyOf = (progress: Progress): Progress => ({
   ...progress,
   phaseMs: { ...progress.phaseMs },
   ...(progress.fetched === undefined ? {} : { fetched: { ...progress.fetched } }),
+  ...(progress.requests === undefined ? {} : { requests: { ...progress.requests } }),
 });
 
 /** Adds to a list in order of time; nearly always at its end. */

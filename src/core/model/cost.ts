@@ -1,29 +1,116 @@
 import { fargateSizes, type Worker, workerSizes } from '../../contracts/job-spec.ts';
+import {
+  type JobCosts,
+  type JobRequests,
+  type RequestName,
+  requestNames,
+  type RequestTally,
+} from '../../contracts/requests.ts';
 
-/** List prices, us-east-1, dollars, November 2026; arm64 Lambda, arm64-priced like x86 Fargate on demand. */
+/**
+ * List prices, us-east-1, dollars, November 2026: the one table of them. Lambda on arm64, as it is deployed, and on
+ * x86; Fargate on demand, for which arm64 is a fifth cheaper than this.
+ */
 export const prices = {
   lambdaGbSecond: 0.0000133334,
+  lambdaX86GbSecond: 0.0000166667,
   lambdaRequest: 0.2 / 1e6,
   fargateVcpuHour: 0.04048,
   fargateGbHour: 0.004445,
   dynamoWrite: 0.625 / 1e6,
+  dynamoRead: 0.125 / 1e6,
+  /** PUT, COPY, POST and LIST. */
   s3Put: 0.005 / 1e3,
+  /** GET, HEAD and all others but deletions, which are free. */
   s3Get: 0.0004 / 1e3,
+  stateTransition: 25 / 1e6,
+  apiCall: 3.5 / 1e6,
+  logGb: 0.5,
 } as const;
 
 /** Fargate bills at least a minute. */
 const fargateMinimumMs = 60_000;
+const bytesPerGb = 1024 ** 3;
 
-/** Requests of a typical attempt: claim, result, end and a few progress records; two reads and two writes. */
-const attemptRequests = 6 * prices.dynamoWrite + 2 * prices.s3Put + 4 * prices.s3Get;
-
-/** What one attempt costs at list prices, in dollars: its time on its worker and its requests. */
-export function attemptDollars(worker: Worker, workerMs: number): number {
+/** What the time of one attempt on its worker costs at list prices, in dollars. */
+export function computeDollars(worker: Worker, workerMs: number): number {
   if (worker.kind === 'lambda') {
-    const gigabytes = workerSizes[worker.size] / 1024;
-    return (workerMs / 1000) * gigabytes * prices.lambdaGbSecond + prices.lambdaRequest + attemptRequests;
+    return (workerMs / 1000) * (workerSizes[worker.size] / 1024) * prices.lambdaGbSecond;
   }
+  if (workerMs <= 0) return 0; // It has not begun, and may never.
   const { vcpu, memoryMb } = fargateSizes[worker.size];
   const hours = Math.max(workerMs, fargateMinimumMs) / 3_600_000;
-  return hours * (vcpu * prices.fargateVcpuHour + (memoryMb / 1024) * prices.fargateGbHour) + attemptRequests;
+  return hours * (vcpu * prices.fargateVcpuHour + (memoryMb / 1024) * prices.fargateGbHour);
 }
+
+/** The sums of two tallies, by name. */
+export function addTallies(a: RequestTally, b: RequestTally): RequestTally {
+  const sum: Partial<Record<RequestName, number>> = {};
+  for (const name of requestNames) {
+    const both = (a[name] ?? 0) + (b[name] ?? 0);
+    if (both > 0) sum[name] = both;
+  }
+  return sum;
+}
+
+/** A tally as `--json` tells it. `uncounted`: attempts whose last counts never came. */
+export const requestsOf = (tally: RequestTally, uncounted: number): JobRequests => ({
+  dynamodb: {
+    writeUnits: rounded(tally.writeUnits),
+    readUnits: rounded(tally.readUnits),
+    calls: tally.calls ?? 0,
+  },
+  s3: { put: tally.put ?? 0, get: tally.get ?? 0, list: tally.list ?? 0, other: tally.other ?? 0 },
+  lambda: tally.lambda ?? 0,
+  states: tally.states ?? 0,
+  api: tally.api ?? 0,
+  logBytes: tally.logBytes ?? 0,
+  coordinatorGbSeconds: rounded((tally.coordinatorMbMs ?? 0) / 1024 / 1000),
+  uncounted,
+});
+
+/** What a tally costs at list prices, beside `compute` dollars of workers' time. */
+export const costsOf = (tally: RequestTally, compute: number): JobCosts => ({
+  compute: dollars(compute),
+  records: dollars((tally.writeUnits ?? 0) * prices.dynamoWrite + (tally.readUnits ?? 0) * prices.dynamoRead),
+  storage: dollars(((tally.put ?? 0) + (tally.list ?? 0)) * prices.s3Put + (tally.get ?? 0) * prices.s3Get),
+  coordination: dollars(
+    (tally.lambda ?? 0) * prices.lambdaRequest +
+      ((tally.coordinatorMbMs ?? 0) / 1024 / 1000) * prices.lambdaGbSecond +
+      (tally.states ?? 0) * prices.stateTransition +
+      (tally.api ?? 0) * prices.apiCall +
+      ((tally.logBytes ?? 0) / bytesPerGb) * prices.logGb,
+  ),
+});
+
+/** Requests with those of a tally on top. */
+export const addRequests = (requests: JobRequests, tally: RequestTally): JobRequests =>
+  requestsOf(addTallies(tallyOf(requests), tally), requests.uncounted);
+
+/** The tally behind requests as they are told. */
+const tallyOf = ({ dynamodb, s3, coordinatorGbSeconds, ...others }: JobRequests): RequestTally => ({
+  ...dynamodb,
+  ...s3,
+  lambda: others.lambda,
+  states: others.states,
+  api: others.api,
+  logBytes: others.logBytes,
+  coordinatorMbMs: coordinatorGbSeconds * 1024 * 1000,
+});
+
+/** The sums of costs, part by part. */
+export const addCosts = (a: JobCosts, b: JobCosts): JobCosts => ({
+  compute: dollars(a.compute + b.compute),
+  records: dollars(a.records + b.records),
+  storage: dollars(a.storage + b.storage),
+  coordination: dollars(a.coordination + b.coordination),
+});
+
+/** The sum of the parts, which is what a job has cost. */
+export const totalOf = ({ compute, records, storage, coordination }: JobCosts): number =>
+  dollars(compute + records + storage + coordination);
+
+/** Fractions far below a cent matter to small jobs, the last bits of a sum to nobody. */
+const dollars = (value: number): number => Math.round(value * 1e10) / 1e10;
+/** Reads count by halves of a unit. */
+const rounded = (value: number | undefined): number => Math.round((value ?? 0) * 1e3) / 1e3;

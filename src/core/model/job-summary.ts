@@ -2,7 +2,8 @@ import type { StagePlan } from '../../contracts/plan.ts';
 import type { AttemptCounts, StageSummary } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { limits } from '../../contracts/limits.ts';
-import { attemptDollars } from './cost.ts';
+import type { JobCosts, JobRequests, RequestTally } from '../../contracts/requests.ts';
+import { addTallies, computeDollars, costsOf, requestsOf, totalOf } from './cost.ts';
 import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from './job-view.ts';
 
 /** What a job has come to so far: the changing part of its record. */
@@ -12,6 +13,10 @@ export interface JobSummary {
   readonly counters: Readonly<Record<string, number>>;
   readonly workerMs: number;
   readonly dollars: number;
+  readonly costs: JobCosts;
+  /** Absent, as are the coordinator's, where nobody counts. */
+  readonly requests?: JobRequests;
+  readonly coordination?: RequestTally;
 }
 
 /** Counter under which a job tells how many names it does not keep. */
@@ -84,13 +89,47 @@ function summedCounters({ stages }: JobState): Readonly<Record<string, number>> 
   return Object.fromEntries(sums);
 }
 
-/** Sums a job up. `plans` are its stages' plans, in the order of its state. Costs one pass over all attempts. */
-export function summarizeJob(state: JobState, plans: readonly StagePlan[], now: EpochMs): JobSummary {
-  let dollars = 0;
+/** Whether an attempt has worked and nobody will tell any more how much it asked for: it died, or was given up. */
+const isUncounted = ({ state, claimedAt, progress }: AttemptView): boolean =>
+  claimedAt !== undefined && (state === 'lost' || (state !== 'running' && progress?.requests === undefined));
+
+/**
+ * What a job has asked for and cost so far: what its workers have told, and what the coordinator has counted.
+ * Attempts that run have told what they had asked for at their last report.
+ */
+function expenses(
+  state: JobState,
+  plans: readonly StagePlan[],
+  now: EpochMs,
+  coordination: RequestTally | undefined,
+): Pick<JobSummary, 'costs' | 'dollars' | 'requests' | 'coordination'> {
+  let compute = 0;
+  let uncounted = 0;
+  let tally = coordination ?? {};
   for (const attempt of state.attempts.values()) {
     const worker = attempt.worker ?? plans[attempt.stage]?.description.worker;
-    if (worker !== undefined) dollars += attemptDollars(worker, workerMsOf(attempt, now));
+    if (worker !== undefined) compute += computeDollars(worker, workerMsOf(attempt, now));
+    if (attempt.progress?.requests !== undefined) tally = addTallies(tally, attempt.progress.requests);
+    if (isUncounted(attempt)) uncounted += 1;
   }
+  const costs = costsOf(tally, compute);
+  return {
+    costs,
+    dollars: totalOf(costs),
+    ...(coordination === undefined ? {} : { requests: requestsOf(tally, uncounted), coordination }),
+  };
+}
+
+/**
+ * Sums a job up. `plans` are its stages' plans, in the order of its state; `coordination` is what the coordinator has
+ * counted, where somebody counts. Costs one pass over all attempts.
+ */
+export function summarizeJob(
+  state: JobState,
+  plans: readonly StagePlan[],
+  now: EpochMs,
+  coordination?: RequestTally,
+): JobSummary {
   const stages = state.stages.flatMap((stage) => {
     const plan = plans[stage.index];
     return plan === undefined ? [] : [stageSummary(stage, plan, now)];
@@ -100,6 +139,6 @@ export function summarizeJob(state: JobState, plans: readonly StagePlan[], now: 
     attempts: attemptCounts(state.attempts.values()),
     counters: summedCounters(state),
     workerMs: stages.reduce((total, { workerMs }) => total + workerMs, 0),
-    dollars: Math.round(dollars * 1e8) / 1e8,
+    ...expenses(state, plans, now, coordination),
   };
 }

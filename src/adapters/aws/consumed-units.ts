@@ -1,0 +1,93 @@
+import type { RequestTally } from '../../contracts/requests.ts';
+import { faultOf } from './faults.ts';
+import type { TryOutcome } from './count-requests.ts';
+
+const WRITE_BYTES = 1_024;
+const READ_BYTES = 4_096;
+
+type Document = Readonly<Record<string, unknown>>;
+const isDocument = (value: unknown): value is Document =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Operations that write, each of one item. */
+const writes = new Set(['PutItemCommand', 'UpdateItemCommand', 'DeleteItemCommand']);
+
+/**
+ * The units that a try of DynamoDB has consumed, as DynamoDB told; where it did not, by the sizes of the items as it
+ * would count them. A write that its condition refused costs at least one; a try that was throttled costs nothing.
+ */
+export function consumedUnits(commandName: string, outcome: TryOutcome, input: Document): RequestTally {
+  const isWrite = writes.has(commandName);
+  if (outcome.kind === 'failed') {
+    const isRefused = faultOf(outcome.error).name === 'ConditionalCheckFailedException';
+    return isRefused && isWrite ? { writeUnits: 1 } : {};
+  }
+  const output = isDocument(outcome.output) ? outcome.output : {};
+  const units = toldUnits(output['ConsumedCapacity']) ?? unitsBySize(commandName, output, input);
+  return isWrite ? { writeUnits: units } : { readUnits: units };
+}
+
+/** `ConsumedCapacity` of one table, or of a batch a list of them. */
+function toldUnits(told: unknown): number | undefined {
+  const tables = Array.isArray(told) ? (told as readonly unknown[]) : told === undefined ? [] : [told];
+  let sum: number | undefined;
+  for (const table of tables) {
+    const units = isDocument(table) ? table['CapacityUnits'] : undefined;
+    if (typeof units === 'number' && Number.isFinite(units)) sum = (sum ?? 0) + units;
+  }
+  return sum;
+}
+
+const unitsOf = (bytes: number, perUnit: number): number => Math.max(1, Math.ceil(bytes / perUnit));
+
+function unitsBySize(commandName: string, output: Document, input: Document): number {
+  const consistency = input['ConsistentRead'] === false ? 0.5 : 1;
+  switch (commandName) {
+    case 'PutItemCommand':
+      return unitsOf(itemBytes(input['Item']), WRITE_BYTES);
+    case 'UpdateItemCommand':
+      return unitsOf(itemBytes(output['Attributes']), WRITE_BYTES);
+    case 'QueryCommand':
+      return unitsOf(
+        listOf(output['Items']).reduce((sum: number, item) => sum + itemBytes(item), 0),
+        READ_BYTES,
+      );
+    case 'BatchGetItemCommand':
+      return Object.values(isDocument(output['Responses']) ? output['Responses'] : {})
+        .flatMap(listOf)
+        .reduce((sum: number, item) => sum + unitsOf(itemBytes(item), READ_BYTES), 0);
+    case 'GetItemCommand':
+      return unitsOf(itemBytes(output['Item']), READ_BYTES) * consistency;
+    default:
+      return 1;
+  }
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+const bytesOf = (text: string): number => Buffer.byteLength(text);
+
+/** The size of an item of typed attributes (`{ S: … }`) as DynamoDB counts it: names and values. */
+function itemBytes(item: unknown): number {
+  if (!isDocument(item)) return 0;
+  return Object.entries(item).reduce((sum, [name, value]) => sum + bytesOf(name) + valueBytes(value), 0);
+}
+
+function valueBytes(value: unknown): number {
+  if (!isDocument(value)) return 0;
+  const [type = '', held] = Object.entries(value)[0] ?? [];
+  switch (type) {
+    case 'S':
+      return bytesOf(String(held));
+    case 'N':
+      return Math.ceil(String(held).replace(/[^0-9]/g, '').length / 2) + 1;
+    case 'B':
+      return held instanceof Uint8Array ? held.byteLength : 0;
+    case 'M':
+      return 3 + itemBytes(held) + Object.keys(isDocument(held) ? held : {}).length;
+    case 'L':
+      return 3 + listOf(held).reduce((sum: number, each) => sum + 1 + valueBytes(each), 0);
+    default:
+      return 1;
+  }
+}

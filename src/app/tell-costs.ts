@@ -1,0 +1,65 @@
+import type { JobId } from '../contracts/ids.ts';
+import type { JobRecord } from '../contracts/records.ts';
+import { finalJobStates } from '../contracts/records.ts';
+import { noCosts, noRequests, type RequestTally } from '../contracts/requests.ts';
+import { addCosts, addRequests, addTallies, costsOf, totalOf } from '../core/model/cost.ts';
+import type { JobPatch, JobStore } from '../ports/job-store.ts';
+import type { Log } from '../ports/log.ts';
+import type { RequestMeter } from '../ports/request-meter.ts';
+
+/** A host that may count what it asks for. */
+export interface CountingDeps {
+  readonly requests?: RequestMeter;
+}
+
+/** Adds what the meter has counted for a session's job to what the session knows. */
+export function takeCounts(
+  { requests }: CountingDeps,
+  session: { readonly jobId: JobId; coordination?: RequestTally },
+): void {
+  if (requests === undefined) return;
+  session.coordination = addTallies(session.coordination ?? {}, requests.take(session.jobId));
+}
+
+/** Leaves what a scheduler has counted to whoever enters next. */
+export async function keepCounts(
+  deps: CountingDeps & { readonly jobs: JobStore },
+  session: { readonly jobId: JobId; coordination?: RequestTally },
+): Promise<void> {
+  takeCounts(deps, session);
+  if (session.coordination !== undefined)
+    await deps.jobs.update(session.jobId, ['running'], { coordination: session.coordination });
+}
+
+/** Under which name a process counts for a submission, whose job has no id yet. */
+export const submissionOwner = 'submission';
+
+/** What a step of a job's beginning or end has counted, on top of what its record says; nothing where nobody counts. */
+export function countedPatch({ requests }: CountingDeps, job: JobRecord): JobPatch {
+  if (requests === undefined) return {};
+  const tally = requests.take(job.jobId);
+  const costs = addCosts(job.costs ?? noCosts, costsOf(tally, 0));
+  return {
+    coordination: addTallies(job.coordination ?? {}, tally),
+    requests: addRequests(job.requests ?? noRequests, tally),
+    costs,
+    dollars: totalOf(costs),
+  };
+}
+
+/**
+ * Adds to the record of a job that has ended what its ending has asked for since. Good to know and nothing more: never
+ * throws.
+ */
+export async function tellLastCounts(
+  deps: CountingDeps & { readonly jobs: JobStore; readonly log: Log },
+  jobId: JobId,
+): Promise<void> {
+  if (deps.requests === undefined) return;
+  try {
+    const job = await deps.jobs.load(jobId);
+    if (job !== undefined) await deps.jobs.update(jobId, finalJobStates, countedPatch(deps, job));
+  } catch (cause) {
+    deps.log.warn('costs-not-kept', { jobId, cause: String(cause) });
+  }
+}
