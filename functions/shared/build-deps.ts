@@ -10,6 +10,7 @@ import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assign
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
+import { DynamoJobWords } from '../../src/adapters/aws/dynamo-job-words.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
@@ -26,6 +27,7 @@ import { StsJobAccess } from '../../src/adapters/aws/sts-job-access.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
 import type { FinishDeps } from '../../src/app/finish-job.ts';
 import type { PlanDeps } from '../../src/app/plan-job.ts';
+import type { WorkerEndDeps } from '../../src/app/record-worker-end.ts';
 import type { SweepDeps } from '../../src/app/sweep-jobs.ts';
 import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
 import type { RequestTally } from '../../src/contracts/requests.ts';
@@ -136,6 +138,17 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps & Metered {
       claimLeaseMs: durationSetting(env, Setting.claimLeaseMs),
       totalSlots: numberSetting(env, Setting.totalSlots),
     },
+  };
+}
+
+export function buildWorkerEndDeps(env: Environment): WorkerEndDeps {
+  const aws = { region: env['AWS_REGION'] ?? 'us-east-1', env };
+  const table = new DynamoTable(dynamoClient(aws), textSetting(env, Setting.table));
+  return {
+    attempts: new DynamoAttemptStore(table),
+    words: new DynamoJobWords(table),
+    clock: new SystemClock(),
+    log: new JsonLog(),
   };
 }
 

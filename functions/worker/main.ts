@@ -11,5 +11,7 @@ const stop = new AbortController();
 process.once('SIGTERM', () => {
   stop.abort(); // StopTask, or two minutes' notice of Spot: remove what was written, and end.
 });
-const deps = buildWorkerDeps(process.env, await fargatePlace(process.env), payload);
-await runAttempt({ ...deps, stopSignal: stop.signal }, payload);
+const place = await fargatePlace(process.env);
+const deps = buildWorkerDeps(process.env, place, payload);
+// A Fargate task lasts as long as it needs.
+await runAttempt({ ...deps, invocation: place.node, stopSignal: stop.signal }, payload);

@@ -5,7 +5,7 @@ import { AccessDeniedError, StoreUnavailableError } from '../contracts/errors.ts
 import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { AttemptState, Failure, FinalPart, Progress, TaskResult } from '../contracts/records.ts';
-import { durationMs } from '../contracts/units.ts';
+import { type DurationMs, durationMs, type EpochMs } from '../contracts/units.ts';
 import { addTallies } from '../core/model/cost.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -14,13 +14,14 @@ import type { ObjectStore } from '../ports/object-store.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
 import { AttemptMeter } from './attempt-meter.ts';
 import { loadAttemptPlan } from './attempt-plan.ts';
-import { boundedLine, failureOf } from './failure-of.ts';
+import { boundedLine, failureOf, failureWith } from './failure-of.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { CancelledError } from './operator.ts';
 import type { OperatorRegistry } from './operator.ts';
 import { prepareTask, runOperator, writerOf } from './run-task.ts';
 import type { PreparedTask, TaskEnvironment } from './run-task.ts';
 import type { FinishedOutput } from './task-output.ts';
+import { OutOfTimeError, startTimeLimit, timeLimitOf, usualGrace } from './time-limit.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
 
@@ -34,6 +35,10 @@ export interface AttemptDeps {
   /** Bucket of plans and intermediate data. */
   readonly dataBucket: string;
   readonly place: { readonly node: string; readonly zone: string };
+  /** What of the platform runs it, by which the platform tells of its death; see `AttemptRecord`. */
+  readonly invocation?: string;
+  /** When the platform ends the process, whatever it is at; absent where it does not. */
+  readonly endsAt?: EpochMs;
   readonly environment: TaskEnvironment;
   /** Directory under which the attempt makes one of its own, and removes it; made if it is not there. */
   readonly scratchRoot: string;
@@ -68,6 +73,8 @@ interface Run {
   readonly space: TaskSpace;
   readonly meter: AttemptMeter;
   readonly signal: AbortSignal;
+  /** How long its operator may take to stop. */
+  readonly grace: DurationMs;
   /** Ends the attempt as one that was told to stop. */
   readonly cancel: () => void;
 }
@@ -80,8 +87,8 @@ interface Ending {
 /**
  * Executes one attempt: claims it, reads its inputs, runs the operator, writes one object, commits. Of several
  * attempts of a task the first to commit wins; the data of the others is removed, unless their launch says that it is
- * kept. Never throws for what the task does; throws what the claim throws, before any work is done. Leaves no scratch
- * files.
+ * kept. Never throws for what the task does; throws what the claim throws, before any work is done. Stops itself, as
+ * failed for want of time, before its environment would be ended. Leaves no scratch files.
  */
 export function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Promise<AttemptOutcome> {
   const { requests } = deps;
@@ -103,7 +110,9 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
   const place = {
     node: boundedLine(deps.place.node, limits.nodeChars),
     zone: boundedLine(deps.place.zone, limits.nodeChars),
+    ...(deps.invocation === undefined ? {} : { invocation: boundedLine(deps.invocation, limits.nodeChars) }),
   };
+  const limit = timeLimitOf(deps.endsAt, clock.now());
   if ((await attempts.claim(space, attemptId, place, clock.now())) === 'refused') {
     log.info('attempt-refused', { jobId, attemptId });
     return 'refused';
@@ -126,8 +135,14 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
     every: durationMs(payload.heartbeatMs),
     onCancel: cancel,
   });
-  const run: Run = { deps, payload, space, meter, signal, cancel };
-  const ending = await inScratch(run).finally(() => heartbeat.stop());
+  const timer = startTimeLimit(clock, limit, (error) => {
+    abort.abort(error);
+  });
+  const run: Run = { deps, payload, space, meter, signal, cancel, grace: limit?.grace ?? usualGrace };
+  const ending = await inScratch(run).finally(() => {
+    timer.stop();
+    return heartbeat.stop();
+  });
   await recordEnd(run, ending);
   log.info('attempt-ended', { jobId, attemptId, ...ending });
   return ending.outcome;
@@ -167,7 +182,7 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
     const prepared = await prepareTask(deps, attempt);
     task = prepared;
     where = 'operator';
-    await runOperator(deps.clock, prepared);
+    await runOperator(deps.clock, prepared, run.grace);
     where = 'runtime';
     // Nothing of the user's runs while the result is recorded.
     await prepared.close();
@@ -176,10 +191,15 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
   } catch (error) {
     await task?.close();
     await discard(run, writer);
-    return signal.aborted
-      ? { outcome: 'cancelled' }
-      : { outcome: 'failed', failure: failureOf(error, where) };
+    return signal.aborted ? endOfAborted(signal) : { outcome: 'failed', failure: failureOf(error, where) };
   }
+}
+
+/** An attempt that was stopped: by order, or by itself when its time was nearly up. */
+function endOfAborted({ reason }: AbortSignal): Ending {
+  return reason instanceof OutOfTimeError
+    ? { outcome: 'failed', failure: failureWith('timeout', reason.message) }
+    : { outcome: 'cancelled' };
 }
 
 /** Notes an upload in the attempt's record. Throws where that fails, and where the attempt is told to stop. */

@@ -5,7 +5,7 @@ import { attemptParts } from '../contracts/ids.ts';
 import type { AttemptId } from '../contracts/ids.ts';
 import { attemptDataKey, attemptMetadata, partName } from '../contracts/keys.ts';
 import type { StageDescription } from '../contracts/plan.ts';
-import { durationMs } from '../contracts/units.ts';
+import type { DurationMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -19,14 +19,13 @@ import { ReadGate } from './segment-chunks.ts';
 import { FinalOutput, guarded, SortedOutput, UnsortedOutput } from './task-output.ts';
 import type { ClosableOutput, FinishedOutput } from './task-output.ts';
 import { sourceInput, stageInput } from './task-input.ts';
+import { usualGrace } from './time-limit.ts';
 import type { CodeRef } from './user-code/bundle.ts';
 import { UserTask } from './user-code/user-task.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
 
 /** Ranges of upstream outputs that are read at once. */
 const readsAtOnce = 16;
-/** How long an operator that was told to stop may take to do so. */
-const graceMs = 5_000;
 
 /** What user code and programs see of the worker's environment. */
 export interface TaskEnvironment {
@@ -268,7 +267,11 @@ function openOutput(
  * Runs the operator to its end. When the attempt is aborted it throws the reason, after the operator stopped or its
  * time of grace is over; from then on its inputs and output throw.
  */
-export async function runOperator(clock: Clock, task: PreparedTask): Promise<void> {
+export async function runOperator(
+  clock: Clock,
+  task: PreparedTask,
+  grace: DurationMs = usualGrace,
+): Promise<void> {
   const { signal } = task;
   const aborted = new Promise<'aborted'>((resolve) => {
     if (signal.aborted) resolve('aborted');
@@ -284,7 +287,7 @@ export async function runOperator(clock: Clock, task: PreparedTask): Promise<voi
   if ((await Promise.race([work, aborted])) === 'aborted') {
     const stopped = new AbortController();
     const settled = work.catch(() => undefined);
-    await Promise.race([settled, clock.sleep(durationMs(graceMs), stopped.signal)]);
+    await Promise.race([settled, clock.sleep(grace, stopped.signal)]);
     stopped.abort();
     signal.throwIfAborted();
   }

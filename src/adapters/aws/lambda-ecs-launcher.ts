@@ -9,6 +9,7 @@ import { Setting } from '../../contracts/settings.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../../ports/launcher.ts';
 import { denialOf } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
+import { refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 
 /** Where workers run. */
@@ -97,6 +98,7 @@ export class LambdaEcsLauncher implements Launcher {
       const denial = this.denialOf(request, cause);
       if (denial !== undefined)
         return { attemptId, outcome: 'refused', denied: true, message: denial.message };
+      if (request.kind === 'fargate') return { attemptId, ...refusalOfFault(fault) };
       // A function that is being created or updated is in conflict for some seconds.
       const isLater = isPassing(fault) || fault.name === 'ResourceConflictException';
       return {
@@ -155,9 +157,7 @@ export class LambdaEcsLauncher implements Launcher {
       }),
     );
     const failure = answer.failures?.[0];
-    if (failure === undefined) return undefined;
-    const message = `${failure.reason ?? 'unknown'} ${failure.detail ?? ''}`.trim();
-    return { outcome: /capacity|RESOURCE|limit|throttl/i.test(message) ? 'throttled' : 'refused', message };
+    return failure === undefined ? undefined : refusalOfFailure(failure);
   }
 
   /** Where the copies that the attempt is to read make them too long, it reads winners' outputs, which are named elsewhere. */

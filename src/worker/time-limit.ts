@@ -1,0 +1,54 @@
+import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
+import type { Clock } from '../ports/clock.ts';
+
+/** What an attempt is aborted with when the time of its environment is nearly up. */
+export class OutOfTimeError extends Error {
+  override readonly name = 'OutOfTime';
+}
+
+/** What an attempt keeps of its environment's time to stop in order: to remove what it wrote, and to say so. */
+const spareMs = 20_000;
+/** At most this share of it, where the time is short. */
+const spareShare = 0.1;
+/** How long an operator that was told to stop may take to do so. */
+const graceMs = 5_000;
+
+/** When an attempt has to be done, and what it may use of the time until then. */
+export interface TimeLimit {
+  readonly endsAt: EpochMs;
+  /** Before its environment ends it. */
+  readonly spare: DurationMs;
+  /** Of the spare time, for its operator to stop. */
+  readonly grace: DurationMs;
+}
+
+/** The limit of an attempt that begins now in an environment that ends at `endsAt`, if it ever does. */
+export function timeLimitOf(endsAt: EpochMs | undefined, now: EpochMs): TimeLimit | undefined {
+  if (endsAt === undefined) return undefined;
+  const spare = Math.min(spareMs, elapsedMs(now, endsAt) * spareShare);
+  return { endsAt, spare: durationMs(spare), grace: durationMs(Math.min(graceMs, spare / 2)) };
+}
+
+/** Of an attempt without a limit. */
+export const usualGrace = durationMs(graceMs);
+
+/** Calls `onEnd` once, when only the spare time is left, unless `stop` was called before. */
+export function startTimeLimit(
+  clock: Clock,
+  limit: TimeLimit | undefined,
+  onEnd: (error: OutOfTimeError) => void,
+): { stop(): void } {
+  const stopped = new AbortController();
+  if (limit === undefined) return { stop: () => undefined };
+  const workMs = durationMs(elapsedMs(clock.now(), limit.endsAt) - limit.spare);
+  void clock.sleep(workMs, stopped.signal).then(() => {
+    if (stopped.signal.aborted) return;
+    const inSeconds = `${String(Math.round(limit.spare / 100) / 10)} s`;
+    onEnd(new OutOfTimeError(`it stopped itself ${inSeconds} before its environment's time was up`));
+  });
+  return {
+    stop: () => {
+      stopped.abort();
+    },
+  };
+}
