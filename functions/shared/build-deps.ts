@@ -4,6 +4,7 @@ import {
   ecsClient,
   lambdaClient,
   s3Client,
+  s3ReadClient,
   sfnClient,
 } from '../../src/adapters/aws/clients.ts';
 import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assignment-statistics.ts';
@@ -69,7 +70,7 @@ function buildCommon(env: Environment, requests = meterOf(env)) {
     clock: new SystemClock(),
     log,
     jobs: new DynamoJobStore(table, reportTo(log)),
-    objects: new S3ObjectStore(s3Client(aws)),
+    objects: new S3ObjectStore(s3Client(aws), { reads: s3ReadClient(aws) }),
     dataBucket: textSetting(env, Setting.dataBucket),
   };
 }

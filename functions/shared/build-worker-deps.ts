@@ -1,7 +1,7 @@
-import { tmpdir, totalmem } from 'node:os';
+import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { readSession, type WorkerCredentials } from '../../src/adapters/aws/access-item.ts';
-import { type AwsSettings, dynamoClient, s3Client } from '../../src/adapters/aws/clients.ts';
+import { type AwsSettings, dynamoClient, s3Client, s3ReadClient } from '../../src/adapters/aws/clients.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
@@ -18,9 +18,10 @@ import type { HostProgram } from '../../src/worker/user-code/host-process.ts';
 import { CountedLog } from './counted-log.ts';
 import type { Place } from './place.ts';
 import { type Environment, flagSetting, textSetting } from './settings.ts';
+import { sortMemoryBytes, userHeapMb, workerMemoryBytes } from './task-memory.ts';
 
-/** Memory that a task may use to sort, whatever its worker's size: what exceeds it goes to disk. */
-const sortMemoryBytes = 40 * 1024 * 1024;
+/** No read fails because S3 is busy before the attempt itself is over: its signal ends it. */
+const patienceMs = 60 * 60_000;
 
 /**
  * What an attempt works with, on Lambda and on Fargate alike: clients with the rights of its job's session, to which
@@ -39,7 +40,7 @@ export function buildWorkerDeps(
   const tableName = textSetting(env, Setting.table);
   const session = access === undefined ? undefined : sessionOf(own, tableName, access);
   const aws = session === undefined ? own : { ...own, credentials: session };
-  const objects = new S3ObjectStore(s3Client(aws));
+  const objects = new S3ObjectStore(s3Client(aws), { reads: s3ReadClient(aws), patienceMs });
   return {
     objects,
     attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), tableName)),
@@ -56,24 +57,18 @@ export function buildWorkerDeps(
         : {}),
     },
     scratchRoot: tmpdir(),
-    sortMemoryBytes,
+    sortMemoryBytes: sortMemoryBytes(workerMemoryBytes(env)),
     peakMemoryBytes: () => process.resourceUsage().maxRSS * 1024,
     userCode: { objects, program: hostProgram(env) },
   };
 }
 
-/** What this process takes itself, with its buffers, beside a process of user code. */
-const ownMb = 192;
-const leastHeapMb = 128;
-const megabyte = 1024 * 1024;
-
 /** The second module of the bundle, with the part of the memory for its heap that this process leaves. */
 function hostProgram(env: Environment): HostProgram {
-  const memoryMb = Number(env['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? process.constrainedMemory() / megabyte);
   const entryPath = fileURLToPath(new URL('./user-code-host.mjs', import.meta.url));
   // Without a limit of memory V8 chooses by that of the machine.
-  if (!(memoryMb > 0 && memoryMb < totalmem() / megabyte)) return { entryPath };
-  return { entryPath, heapMb: Math.max(leastHeapMb, Math.floor(memoryMb * 0.9) - ownMb) };
+  const heapMb = userHeapMb(workerMemoryBytes(env));
+  return heapMb === undefined ? { entryPath } : { entryPath, heapMb };
 }
 
 function sessionOf(own: AwsSettings, tableName: string, access: string): () => Promise<WorkerCredentials> {

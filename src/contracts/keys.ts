@@ -34,9 +34,22 @@ export const inputManifestKey = (place: PlanPlace, stage: string, input: number)
   `${planPrefix(place)}inputs/${stage}/${input}.ndjson`;
 /** What attempts of a job write for each other, and all that they may remove. */
 export const jobDataPrefix = (jobId: JobId): string => `jobs/${jobId}/data/`;
-/** The output of one attempt of a stage that other stages read. */
+/**
+ * The output of one attempt of a stage that other stages read. S3 gives each partition of its index so many requests a
+ * second, and parts keys wherever their leading characters differ: two digits of a hash let it spread the attempts of
+ * a stage evenly, where task numbers would come in runs. They stand behind what rights and clean-up go by, the job.
+ */
 export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string =>
-  `jobs/${jobId}/data/${attemptId}`;
+  `${jobDataPrefix(jobId)}${spread(attemptId)}/${attemptId}`;
+
+/** Two hex digits that are even over ids, the same in every run: FNV-1a, folded into a byte. */
+function spread(id: AttemptId): string {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193);
+  const folded = hash ^ (hash >>> 16);
+  return ((folded ^ (folded >>> 8)) & 0xff).toString(16).padStart(2, '0');
+}
+
 /** The list of a job's output parts from when all are there until its end, when `_SUCCESS` has it. */
 export const partListKey = (place: PlanPlace): string => `${planPrefix(place)}parts.json`;
 /** Where a job's output lies when its spec names no place. */

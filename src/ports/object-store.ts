@@ -24,7 +24,7 @@ export interface UploadedPart {
 /**
  * Objects in buckets. Writes of one object are atomic: readers see all of it or nothing. Every write may be
  * repeated with the same effect. Missing objects throw `NotFoundError`; passing faults are retried inside and
- * then throw `StoreUnavailableError`.
+ * then throw `StoreUnavailableError`. Reads that come faster than the store serves them are slowed down and go on.
  */
 export interface ObjectStore {
   /**
@@ -35,8 +35,8 @@ export interface ObjectStore {
     ref: ObjectRef,
     options?: { range?: ByteRange; etag?: string; signal?: AbortSignal },
   ): AsyncIterable<Uint8Array>;
-  /** A small object or range whole, at most 64 MiB. */
-  readAll(ref: ObjectRef, range?: ByteRange): Promise<Uint8Array>;
+  /** A small object or range whole, at most 64 MiB. Ends early where the signal fires. */
+  readAll(ref: ObjectRef, range?: ByteRange, signal?: AbortSignal): Promise<Uint8Array>;
   /** Size, etag and metadata, or undefined where there is no such object. */
   head(
     ref: ObjectRef,

@@ -45,6 +45,11 @@ export async function mergeFrames(
 
 /** Merges runs into `sink` and removes their files. Of equal keys, those of earlier runs come first. */
 export async function mergeRuns(runs: readonly Run[], sink: FrameSink, options: MergeOptions): Promise<void> {
+  await mergeOnce(await fewRuns(runs, options), sink, options);
+}
+
+/** At most `fanIn` runs with the records of all of these, in the same order of ties; their files are replaced. */
+export async function fewRuns(runs: readonly Run[], options: MergeOptions): Promise<readonly Run[]> {
   const fanIn = options.fanIn ?? mergeFanIn;
   let level = runs;
   // Each round leaves a `fanIn`th of the runs: 64 to the fourth is more than any disk holds.
@@ -56,7 +61,7 @@ export async function mergeRuns(runs: readonly Run[], sink: FrameSink, options: 
     }
     level = next;
   }
-  await mergeOnce(level, sink, options);
+  return level;
 }
 
 async function mergeToFile(runs: readonly Run[], path: string, options: MergeOptions): Promise<Run> {

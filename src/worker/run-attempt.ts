@@ -42,7 +42,7 @@ export interface AttemptDeps {
   readonly environment: TaskEnvironment;
   /** Directory under which the attempt makes one of its own, and removes it; made if it is not there. */
   readonly scratchRoot: string;
-  /** Memory for sorting, and again for merging. */
+  /** Memory for sorting, and again for merging, which the inputs share. */
   readonly sortMemoryBytes: number;
   /** How user code is run. */
   readonly userCode: UserCodeHost;

@@ -24,8 +24,8 @@ import type { CodeRef } from './user-code/bundle.ts';
 import { UserTask } from './user-code/user-task.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
 
-/** Ranges of upstream outputs that are read at once. */
-const readsAtOnce = 16;
+/** Ranges of upstream outputs that are read at once: small ones wait for their first byte and little else. */
+const readsAtOnce = 32;
 
 /** What user code and programs see of the worker's environment. */
 export interface TaskEnvironment {
@@ -213,12 +213,14 @@ async function directory(parent: string, name: string): Promise<string> {
 
 function openInput(
   host: TaskHost,
-  { meter, signal }: TaskAttempt,
+  { plan, meter, signal }: TaskAttempt,
   input: AttemptInput,
   gate: ReadGate,
   scratchDir: string,
 ): TaskInput {
-  const { objects, sortMemoryBytes: memoryBytes } = host;
+  const { objects, sortMemoryBytes } = host;
+  const stageInputs = plan.inputs.filter(({ planned }) => planned.kind === 'stage').length;
+  const memoryBytes = Math.floor(sortMemoryBytes / Math.max(1, stageInputs));
   const onBytes = (count: number): void => {
     meter.bytesRead += count;
   };

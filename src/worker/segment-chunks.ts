@@ -16,6 +16,7 @@ export interface UpstreamSegment {
 export interface SegmentReading {
   readonly objects: ObjectStore;
   readonly gate: ReadGate;
+  readonly signal: AbortSignal;
   onBytes(count: number): void;
   /** Makes a request once it has its turn, and measures it. */
   fetching(request: () => Promise<Uint8Array>): Promise<Uint8Array>;
@@ -101,21 +102,56 @@ export class SegmentChunks {
   async #readOnce(from: number, size: number): Promise<Buffer> {
     const { ref, offset, producer } = this.#segment;
     const start = offset + from;
-    try {
-      const { gate, objects } = this.#reading;
-      const request = (): Promise<Uint8Array> => objects.readAll(ref, { start, end: start + size });
+    return fromProducer(producer, async () => {
+      const { gate, objects, signal } = this.#reading;
+      const request = (): Promise<Uint8Array> => objects.readAll(ref, { start, end: start + size }, signal);
       const bytes = await gate.run(() => this.#reading.fetching(request));
       if (bytes.length !== size)
         throw new StoreUnavailableError(`output of ${producer} is shorter than what was written`);
       return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    } catch (cause) {
-      if (cause instanceof NotFoundError)
-        throw new StoreUnavailableError(`output of ${producer} is gone`, {}, { cause });
-      throw cause;
-    }
+    });
   }
 
   #damaged(): StoreUnavailableError {
-    return new StoreUnavailableError(`output of ${this.#segment.producer} is not what was written (CRC-32)`);
+    return damaged(this.#segment);
   }
+}
+
+/** Says of missing data whose output it was. */
+async function fromProducer<T>(producer: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (cause) {
+    if (cause instanceof NotFoundError)
+      throw new StoreUnavailableError(`output of ${producer} is gone`, {}, { cause });
+    throw cause;
+  }
+}
+
+/** The error of a segment whose bytes do not have its CRC-32. */
+export const damaged = ({ producer }: UpstreamSegment): StoreUnavailableError =>
+  new StoreUnavailableError(`output of ${producer} is not what was written (CRC-32)`);
+
+/** Streams a segment that memory cannot hold, in one request; answers the CRC-32 of what came. */
+export function streamSegment(
+  reading: SegmentReading,
+  segment: UpstreamSegment,
+  take: (chunk: Buffer) => Promise<void> | undefined,
+): Promise<number> {
+  const { objects, gate, signal } = reading;
+  const { ref, offset: start, length, producer } = segment;
+  const read = async (): Promise<number> => {
+    let crc = 0;
+    let size = 0;
+    for await (const bytes of objects.read(ref, { range: { start, end: start + length }, signal })) {
+      const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+      crc = crc32(chunk, crc);
+      size += chunk.length;
+      const taken = take(chunk);
+      if (taken !== undefined) await taken;
+    }
+    if (size === length) return crc;
+    throw new StoreUnavailableError(`output of ${producer} is shorter than what was written`);
+  };
+  return fromProducer(producer, () => gate.run(read));
 }

@@ -1,30 +1,28 @@
-import { join } from 'node:path';
 import { FrameCursor, heapOf } from './frame-cursor.ts';
-import { chunkBytesFor, mergeFrames } from './merge-runs.ts';
+import { chunkBytesFor } from './merge-runs.ts';
 import type { KeyValue } from './operator.ts';
-import { RunReader, RunWriter } from './run-file.ts';
-import type { Run } from './run-file.ts';
+import { RunReader } from './run-file.ts';
+import { scratchSpaceOf, scratchTooSmall } from './scratch-space.ts';
+import type { ScratchSpace } from './scratch-space.ts';
 import { SegmentChunks } from './segment-chunks.ts';
 import type { SegmentReading, UpstreamSegment } from './segment-chunks.ts';
+import { heldBytes, spilledRuns } from './spill-segments.ts';
+import type { SpillReading } from './spill-segments.ts';
 
-/** Segments that are merged at once where they do not all fit into memory. */
-const segmentFanIn = 200;
 const batchRecords = 1_000;
 const batchBytes = 256 * 1024;
-const leastChunkBytes = 16 * 1024;
-const mostChunkBytes = 8 * 1024 * 1024;
+const leastChunkBytes = 64 * 1024;
+/** What one request reads at most. */
+const mostChunkBytes = 64 * 1024 * 1024;
 /** Chunks of segments that are read one after the other, and how many segments are begun ahead. */
-const sequentialChunkBytes = 1024 * 1024;
-const segmentsAhead = 4;
+const sequentialChunkBytes = 8 * 1024 * 1024;
+const segmentsAhead = 16;
+/** Of the scratch space that is free, for what else is written meanwhile. */
+const usableScratch = 0.9;
 
-export interface MergeReading extends SegmentReading {
-  /** Bytes for buffers. */
-  readonly memoryBytes: number;
-  /** An empty directory for scratch files. */
-  readonly scratchDir: string;
-  readonly signal: AbortSignal;
-  /** Segments merged at once; the default suits all but tests. */
-  readonly fanIn?: number;
+export interface MergeReading extends SpillReading {
+  /** What scratch space there is; that of the disk where nothing is said. */
+  readonly scratchSpace?: (dir: string) => Promise<ScratchSpace>;
 }
 
 /** Records of segments one after the other, in batches. */
@@ -32,43 +30,44 @@ export async function* recordsInTurn(
   reading: MergeReading,
   segments: readonly UpstreamSegment[],
 ): AsyncGenerator<readonly KeyValue[]> {
-  const chunkBytes = Math.max(
-    leastChunkBytes,
-    Math.min(sequentialChunkBytes, Math.floor(reading.memoryBytes / 16)),
-  );
+  const chunkBytes = Math.max(1, Math.min(sequentialChunkBytes, Math.floor(reading.memoryBytes / 16)));
+  const firstBytes = ({ length }: UpstreamSegment): number => Math.min(chunkBytes, length);
   const begun: SegmentChunks[] = [];
+  let aheadBytes = 0;
   for (let index = 0; index < segments.length; index++) {
     for (const segment of segments.slice(index + begun.length, index + segmentsAhead)) {
+      if (begun.length > 0 && aheadBytes + firstBytes(segment) > reading.memoryBytes / 4) break;
       const chunks = new SegmentChunks(reading, segment, chunkBytes);
       chunks.prefetch();
       begun.push(chunks);
+      aheadBytes += firstBytes(segment);
     }
+    const segment = segments[index];
+    if (segment !== undefined) aheadBytes -= firstBytes(segment);
     const chunks = begun.shift();
     if (chunks !== undefined) yield* merged([new FrameCursor(index, () => chunks.next())]);
   }
 }
 
 /**
- * Records of sorted segments merged: in order of key, equal keys in order of segment. Segments beyond what memory
- * can hold at once are first merged into scratch files.
+ * Records of sorted segments merged: in order of key, equal keys in order of segment. Each segment is read by one
+ * request: into memory where all of them fit, else, group by group, into scratch files that are merged. Where few
+ * segments are too large for scratch files as well, all are read side by side in many requests. Throws
+ * `BadInputError` where neither is possible.
  */
 export async function* recordsInOrder(
   reading: MergeReading,
   segments: readonly UpstreamSegment[],
 ): AsyncGenerator<readonly KeyValue[]> {
-  const groups = groupSegments(segments, reading);
-  const [only] = groups;
-  if (only === undefined) return;
-  if (groups.length === 1) {
-    yield* merged(cursorsOf(reading, only));
+  const way = await wayOf(reading, segments);
+  if (way !== 'spill') {
+    yield* merged(cursorsOf(reading, segments, way));
     return;
   }
+  const runs = await spilledRuns(reading, segments);
   const readers: RunReader[] = [];
   try {
-    for (const [number, group] of groups.entries()) {
-      const run = await mergeGroup(reading, group, join(reading.scratchDir, `segments-${String(number)}`));
-      readers.push(await RunReader.open(run));
-    }
+    for (const run of runs) readers.push(await RunReader.open(run));
     const chunkBytes = chunkBytesFor(reading.memoryBytes, readers.length);
     yield* merged(readers.map((reader, order) => new FrameCursor(order, reader.chunks(chunkBytes))));
   } finally {
@@ -76,54 +75,31 @@ export async function* recordsInOrder(
   }
 }
 
-/** Cuts into groups of neighbours that can be merged at once: few enough, or small enough to be in memory whole. */
-function groupSegments(
+/** How segments are merged, by what memory and scratch space there are. */
+async function wayOf(
+  reading: MergeReading,
   segments: readonly UpstreamSegment[],
-  { memoryBytes, fanIn = segmentFanIn }: MergeReading,
-): readonly (readonly UpstreamSegment[])[] {
-  const groups: UpstreamSegment[][] = [];
-  let group: UpstreamSegment[] = [];
-  let sizeBytes = 0;
-  for (const segment of segments) {
-    if (group.length >= fanIn && sizeBytes + segment.length > memoryBytes / 2) {
-      groups.push(group);
-      group = [];
-      sizeBytes = 0;
-    }
-    group.push(segment);
-    sizeBytes += segment.length;
-  }
-  if (group.length > 0) groups.push(group);
-  return groups;
+): Promise<'whole' | 'spill' | number> {
+  const { memoryBytes, scratchDir } = reading;
+  if (heldBytes(segments) <= memoryBytes / 2) return 'whole';
+  const space = await (reading.scratchSpace ?? scratchSpaceOf)(scratchDir);
+  const neededBytes = segments.reduce((sum, { length }) => sum + length, 0);
+  if (neededBytes <= space.freeBytes * usableScratch) return 'spill';
+  // One chunk is in use, one is read ahead, and a batch that was handed out may hold a third.
+  const share = Math.floor(memoryBytes / (4 * segments.length));
+  if (share >= leastChunkBytes) return Math.min(mostChunkBytes, share);
+  throw scratchTooSmall({ neededBytes, segments: segments.length, ...space });
 }
 
-function cursorsOf(reading: MergeReading, segments: readonly UpstreamSegment[]): readonly FrameCursor[] {
-  const total = segments.reduce((sum, segment) => sum + segment.length, 0);
-  // One chunk is in use, one is read ahead, and a batch that was handed out may hold a third.
-  const share = Math.floor(reading.memoryBytes / (4 * segments.length));
-  const chunkBytes =
-    total <= reading.memoryBytes / 2
-      ? mostChunkBytes
-      : Math.max(leastChunkBytes, Math.min(mostChunkBytes, share));
+function cursorsOf(
+  reading: SegmentReading,
+  segments: readonly UpstreamSegment[],
+  way: 'whole' | number,
+): readonly FrameCursor[] {
   return segments.map((segment, order) => {
-    const chunks = new SegmentChunks(reading, segment, chunkBytes);
+    const chunks = new SegmentChunks(reading, segment, way === 'whole' ? mostChunkBytes : way);
     return new FrameCursor(order, () => chunks.next());
   });
-}
-
-async function mergeGroup(
-  reading: MergeReading,
-  group: readonly UpstreamSegment[],
-  path: string,
-): Promise<Run> {
-  const writer = await RunWriter.create(path, 1);
-  try {
-    await mergeFrames(cursorsOf(reading, group), writer, { combine: undefined, signal: reading.signal });
-    return await writer.finish();
-  } catch (error) {
-    await writer.discard();
-    throw error;
-  }
 }
 
 /** The merged records of cursors that stand before their first one. */

@@ -33,6 +33,8 @@ const MAX_SOCKETS = 50;
 const CONNECTION_TIMEOUT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const MAX_ATTEMPTS = 5;
+/** Writes to S3: some ten seconds of patience on average where it refuses them for their rate. */
+const S3_MAX_ATTEMPTS = 8;
 /** The scheduler tries a throttled launch again in a later tick; waiting inside would hold the tick. */
 const LAUNCH_MAX_ATTEMPTS = 2;
 
@@ -48,7 +50,21 @@ export const dynamoClient = (settings: AwsSettings): DynamoDBDocumentClient =>
 /** Path style where the endpoint is an address or localhost: names such as `bucket.127.0.0.1` resolve nowhere. */
 export const s3Client = (settings: AwsSettings): S3Client =>
   countS3(
-    new S3Client({ ...common(settings), forcePathStyle: needsPathStyle(settings.env) }),
+    new S3Client({
+      ...common(settings),
+      maxAttempts: S3_MAX_ATTEMPTS,
+      forcePathStyle: needsPathStyle(settings.env),
+    }),
+    settings.count ?? uncounted,
+  );
+
+/**
+ * Makes each request once. For the reads of an `S3ObjectStore`, which tries again itself: the SDK gives up after some
+ * tries that know nothing of each other, and its adaptive mode, which slows down, gives up after as many.
+ */
+export const s3ReadClient = (settings: AwsSettings): S3Client =>
+  countS3(
+    new S3Client({ ...common(settings), maxAttempts: 1, forcePathStyle: needsPathStyle(settings.env) }),
     settings.count ?? uncounted,
   );
 

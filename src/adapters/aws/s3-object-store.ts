@@ -24,7 +24,8 @@ import { backoff } from './backoff.ts';
 import { denialOf, isDenialCode, missingOrDenied } from './denials.ts';
 import { faultOf } from './faults.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
-import { readObject } from './s3-read.ts';
+import { type PaceHost, ReadPace } from './read-pace.ts';
+import { type Reading, readObject } from './s3-read.ts';
 
 const READ_ALL_LIMIT_BYTES = 64 * 1024 * 1024;
 const KEYS_PER_REMOVAL = 1_000;
@@ -34,34 +35,59 @@ const PAGE_LIMIT = 1_000_000;
 /** Metadata by which a conditional write that the SDK repeats knows its own first delivery. */
 const writeIdMetadata = 'outrider-write';
 
+/** Longer than S3 takes to part a prefix for short bursts; workers have more. */
+const PATIENCE_MS = 60_000;
+
 type Metadata = Readonly<Record<string, string>>;
+
+export interface S3StoreOptions {
+  /** Makes the reads, each request once: what S3 refuses is tried again here. The same client where nothing is said. */
+  readonly reads?: S3Client;
+  /** How long a read goes on that S3 refuses for its rate. */
+  readonly patienceMs?: number;
+  /** Time and chance of tests. */
+  readonly paceHost?: PaceHost;
+}
 
 /** Objects in S3. */
 export class S3ObjectStore implements ObjectStore {
   private readonly client: S3Client;
+  private readonly reading: Reading;
 
-  constructor(client: S3Client) {
+  constructor(client: S3Client, { reads = client, patienceMs = PATIENCE_MS, paceHost }: S3StoreOptions = {}) {
     this.client = client;
+    this.reading = { client: reads, pace: new ReadPace(paceHost), patienceMs };
   }
 
   read(
     ref: ObjectRef,
     options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
   ): AsyncIterable<Uint8Array> {
-    return readObject(this.client, ref, options);
+    return readObject(this.reading, ref, options);
   }
 
-  async readAll(ref: ObjectRef, range?: ByteRange): Promise<Uint8Array> {
+  async readAll(ref: ObjectRef, range?: ByteRange, signal?: AbortSignal): Promise<Uint8Array> {
     const chunks: Uint8Array[] = [];
     let sizeBytes = 0;
-    for await (const chunk of this.read(ref, range === undefined ? {} : { range })) {
+    const options = {
+      ...(range === undefined ? {} : { range }),
+      ...(signal === undefined ? {} : { signal }),
+    };
+    for await (const chunk of this.read(ref, options)) {
       sizeBytes += chunk.length;
       if (sizeBytes > READ_ALL_LIMIT_BYTES) {
         throw new InvalidInputError('too large to be read whole', { uri: uriOf(ref), sizeBytes });
       }
       chunks.push(chunk);
     }
-    return new Uint8Array(Buffer.concat(chunks));
+    // Memory of its own: a piece of Node's shared pool would hold all of it.
+    const whole = new Uint8Array(sizeBytes);
+    let at = 0;
+    for (const chunk of chunks) {
+      whole.set(chunk, at);
+      at += chunk.length;
+    }
+    return whole;
   }
 
   async head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Metadata }) | undefined> {

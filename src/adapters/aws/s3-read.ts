@@ -5,12 +5,24 @@ import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import type { ByteRange } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
 import { denialOf, missingOrDenied } from './denials.ts';
-import { faultOf } from './faults.ts';
+import { type Fault, faultOf, isPassing } from './faults.ts';
+import type { ReadPace } from './read-pace.ts';
 
 /** Broken streams in a row without a byte between them. */
 const FRUITLESS_LIMIT = 5;
 /** Broken streams in all, over one object. */
 const BREAK_LIMIT = 100;
+
+/** Requests that fail without a byte, for another reason than that they came too fast. */
+const FAULT_LIMIT = 5;
+
+/** How reads are made: by this client, which must try each request once, since all tries are counted here. */
+export interface Reading {
+  readonly client: S3Client;
+  readonly pace: ReadPace;
+  /** How long a read that S3 refuses for its rate goes on trying; its signal ends it before. */
+  readonly patienceMs: number;
+}
 
 interface ReadOptions {
   readonly range?: ByteRange;
@@ -30,7 +42,7 @@ interface Cursor {
  * the same version of the object. A consumer that stops early ends the transfer at once.
  */
 export async function* readObject(
-  client: S3Client,
+  reading: Reading,
   ref: ObjectRef,
   options: ReadOptions,
 ): AsyncGenerator<Uint8Array> {
@@ -41,7 +53,7 @@ export async function* readObject(
   for (let breaks = 0; ; breaks++) {
     signal?.throwIfAborted();
     const before = cursor.position;
-    const fault = yield* readOnce(client, ref, cursor, signal);
+    const fault = yield* readOnce(reading, ref, cursor, signal);
     if (fault === undefined) return;
     signal?.throwIfAborted();
     fruitless = cursor.position > before ? 1 : fruitless + 1;
@@ -58,7 +70,7 @@ const isRead = ({ position, end }: Cursor): boolean => end !== undefined && posi
 
 /** One request's stream; answers what broke it, or undefined at its end. Request faults are thrown, translated. */
 async function* readOnce(
-  client: S3Client,
+  reading: Reading,
   ref: ObjectRef,
   cursor: Cursor,
   signal: AbortSignal | undefined,
@@ -70,7 +82,7 @@ async function* readOnce(
   signal?.addEventListener('abort', onAbort, { once: true });
   let body: Readable | undefined;
   try {
-    body = await open(client, ref, cursor, abort.signal);
+    body = await open(reading, ref, cursor, abort.signal);
     if (body === undefined) return undefined;
     for await (const chunk of bytesOf(body)) {
       cursor.position += chunk.length;
@@ -98,39 +110,75 @@ async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** The body from the cursor on, or undefined where the range begins at or past the object's end. */
+/**
+ * The body from the cursor on, or undefined where the range begins at or past the object's end. What S3 refuses for
+ * its rate is asked again, in its turn, for as long as patience lasts; other passing faults a few times.
+ */
 async function open(
-  client: S3Client,
+  reading: Reading,
   ref: ObjectRef,
   cursor: Cursor,
   signal: AbortSignal,
 ): Promise<Readable | undefined> {
+  const { pace, patienceMs } = reading;
+  const until = pace.now() + patienceMs;
+  let refusals = 0;
+  for (let faults = 0; ;) {
+    try {
+      return await pace.request(() => send(reading.client, ref, cursor, signal), isRefusal, signal);
+    } catch (cause) {
+      signal.throwIfAborted();
+      const fault = faultOf(cause);
+      if (fault.status === 416) return undefined;
+      if (isRefusal(cause) && pace.now() < until) {
+        await pace.pause(++refusals, signal);
+      } else if (isWorthAnother(fault) && !isRefusal(cause) && ++faults < FAULT_LIMIT) {
+        refusals = 0;
+        await backoff(faults + 1, signal);
+      } else throw translated(cause, ref, cursor);
+    }
+  }
+}
+
+/** The SDK sets its clock by an answer that says how far it is off. */
+const isWorthAnother = (fault: Fault): boolean => isPassing(fault) || fault.name === 'RequestTimeTooSkewed';
+
+/** S3 says `SlowDown`, and 503 where it says nothing else. */
+function isRefusal(cause: unknown): boolean {
+  const { name, status } = faultOf(cause);
+  return status === 429 || /^(SlowDown|ServiceUnavailable|503|\w*Throttl\w*)$/i.test(name);
+}
+
+async function send(
+  client: S3Client,
+  ref: ObjectRef,
+  cursor: Cursor,
+  signal: AbortSignal,
+): Promise<Readable> {
   const { position, end, etag } = cursor;
   const isWhole = position === 0 && end === undefined;
-  try {
-    const answer = await client.send(
-      new GetObjectCommand({
-        Bucket: ref.bucket,
-        Key: ref.key,
-        Range: isWhole ? undefined : `bytes=${position}-${end === undefined ? '' : end - 1}`,
-        IfMatch: etag,
-      }),
-      { abortSignal: signal },
-    );
-    cursor.etag = answer.ETag ?? etag;
-    cursor.end = position + (answer.ContentLength ?? 0);
-    if (answer.Body instanceof Readable) return answer.Body;
-    throw new TypeError('the body of an object is no stream');
-  } catch (cause) {
-    signal.throwIfAborted();
-    const { name, status } = faultOf(cause);
-    const details = { ...detailsOf(ref, cursor), fault: name };
-    if (status === 416) return undefined;
-    if (status === 404) throw new NotFoundError('no such object', details, { cause });
-    if (status === 412) throw new ConflictError('the object has changed', details, { cause });
-    const asked = { action: 's3:GetObject', resource: uriOf(ref), hint: missingOrDenied };
-    throw denialOf(cause, asked) ?? new StoreUnavailableError('reading an object failed', details, { cause });
-  }
+  const answer = await client.send(
+    new GetObjectCommand({
+      Bucket: ref.bucket,
+      Key: ref.key,
+      Range: isWhole ? undefined : `bytes=${position}-${end === undefined ? '' : end - 1}`,
+      IfMatch: etag,
+    }),
+    { abortSignal: signal },
+  );
+  cursor.etag = answer.ETag ?? etag;
+  cursor.end = position + (answer.ContentLength ?? 0);
+  if (answer.Body instanceof Readable) return answer.Body;
+  throw new TypeError('the body of an object is no stream');
+}
+
+function translated(cause: unknown, ref: ObjectRef, cursor: Cursor): Error {
+  const { name, status } = faultOf(cause);
+  const details = { ...detailsOf(ref, cursor), fault: name };
+  if (status === 404) return new NotFoundError('no such object', details, { cause });
+  if (status === 412) return new ConflictError('the object has changed', details, { cause });
+  const asked = { action: 's3:GetObject', resource: uriOf(ref), hint: missingOrDenied };
+  return denialOf(cause, asked) ?? new StoreUnavailableError('reading an object failed', details, { cause });
 }
 
 const detailsOf = (ref: ObjectRef, { position, end }: Cursor): Readonly<Record<string, unknown>> => ({

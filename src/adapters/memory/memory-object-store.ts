@@ -53,8 +53,9 @@ export class MemoryObjectStore implements ObjectStore {
     }
   }
 
-  async readAll(ref: ObjectRef, range?: ByteRange): Promise<Uint8Array> {
+  async readAll(ref: ObjectRef, range?: ByteRange, signal?: AbortSignal): Promise<Uint8Array> {
     await Promise.resolve();
+    signal?.throwIfAborted();
     if (range !== undefined && range.end <= range.start) return new Uint8Array();
     const bytes = Uint8Array.from(this.found(ref).body.subarray(range?.start ?? 0, range?.end));
     if (bytes.length > READ_ALL_LIMIT_BYTES) {

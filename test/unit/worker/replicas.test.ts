@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import { attemptIdOf } from '../../../src/contracts/ids.ts';
+import type { AttemptId, JobId } from '../../../src/contracts/ids.ts';
 import { attemptDataKey } from '../../../src/contracts/keys.ts';
 import type { StageSegment } from '../../../src/contracts/plan.ts';
 import type { TaskResult } from '../../../src/contracts/records.ts';
@@ -13,7 +14,8 @@ import { runAttempt } from '../../../src/worker/run-attempt.ts';
 import { latin1, putSource } from '../../support/worker-fixtures.ts';
 import { type StageOfTest, WorkerOfTest } from '../../support/worker-stage.ts';
 
-const dataOf = (attempt: string): string => `jobs/words-0123456789ab/data/${attempt}`;
+const jobId = 'words-0123456789ab' as JobId;
+const dataOf = (attempt: string): string => attemptDataKey(jobId, attempt as AttemptId);
 const emitting: StageOfTest = {
   run: ({ output }) => Promise.resolve(output.emit(latin1('k'), latin1('v'))),
   output: 'unsorted',

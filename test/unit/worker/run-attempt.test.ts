@@ -66,7 +66,7 @@ describe('runAttempt', () => {
     expect(await worker.run({ run, combiner, output: 'sorted', partitions: 4 })).toBe('done');
     const index = (await worker.results())[0]?.partitions;
     expect(index?.lengths).toEqual([6, 0, 12, 0]);
-    const key = 'jobs/words-0123456789ab/data/work/0/0';
+    const key = 'jobs/words-0123456789ab/data/70/work/0/0';
     const body = await worker.objects.readAll({ bucket: worker.dataBucket, key });
     expect(await recordsOf(body.subarray(0, 6))).toEqual([['c', '300']]);
     expect(await recordsOf(body.subarray(6))).toEqual([
@@ -100,7 +100,7 @@ describe('runAttempt', () => {
     expect(await worker.run({ run, output: 'unsorted' }, 0)).toBe('done');
     expect(await worker.run({ run, output: 'unsorted' }, 1)).toBe('lost-race');
     expect(await worker.leftovers()).toEqual({
-      data: ['jobs/words-0123456789ab/data/work/0/0'],
+      data: ['jobs/words-0123456789ab/data/70/work/0/0'],
       uploads: [],
     });
     expect((await worker.attempt(attemptIdOf('work', 0, 1)))?.state).toBe('cancelled');
@@ -245,7 +245,7 @@ describe('runAttempt', () => {
     await tried.promise;
     await worker.clock.advance(10_000);
     expect(await ended).toBe('failed');
-    expect((await worker.leftovers()).data).toEqual(['jobs/words-0123456789ab/data/work/0/0']);
+    expect((await worker.leftovers()).data).toEqual(['jobs/words-0123456789ab/data/70/work/0/0']);
   });
 });
 
@@ -258,7 +258,7 @@ describe('text written by a stage that others read', () => {
     expect(await worker.run({ run, output: 'unsorted' })).toBe('done');
     const body = await worker.objects.readAll({
       bucket: worker.dataBucket,
-      key: 'jobs/words-0123456789ab/data/work/0/0',
+      key: 'jobs/words-0123456789ab/data/70/work/0/0',
     });
     expect(await recordsOf(body)).toEqual([
       ['k', 'v1\tx'],

@@ -1,0 +1,42 @@
+import { totalmem } from 'node:os';
+import type { Environment } from './settings.ts';
+
+const mib = 1024 * 1024;
+
+/** What Node, its libraries and the buffers of requests take of a worker's memory before a record is held. */
+const runtimeBytes = 512 * mib;
+/** The least to sort in, whatever the worker's size: what exceeds it goes to disk. */
+const leastSortBytes = 40 * mib;
+/** Beyond this the disk is no bottleneck, and V8's typed arrays grow unwieldy. */
+const mostSortBytes = 512 * mib;
+/** Sorting and merging may be at their peak together, each twice its share for a moment, and user code needs some. */
+const shares = 8;
+
+/** Bytes of memory of this worker; undefined where nothing bounds it but the machine. */
+export function workerMemoryBytes(env: Environment): number | undefined {
+  const lambdaMb = Number(env['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? Number.NaN);
+  const bytes = Number.isNaN(lambdaMb) ? process.constrainedMemory() : lambdaMb * mib;
+  // Without a limit the constraint is that of the machine, or a number beyond all memory.
+  return bytes > 0 && bytes < totalmem() ? bytes : undefined;
+}
+
+/**
+ * Memory that a task may use to sort, and again to merge what it reads: the least, and an eighth of what the worker
+ * has beyond the runtime's. A merge that holds more at once goes to disk less often.
+ */
+export function sortMemoryBytes(memoryBytes: number | undefined): number {
+  if (memoryBytes === undefined) return leastSortBytes;
+  const share = Math.floor(Math.max(0, memoryBytes - runtimeBytes) / shares);
+  return Math.min(mostSortBytes, leastSortBytes + share);
+}
+
+/** What the worker's process takes with its buffers beside a process of user code, and the least heap of that. */
+const ownMb = 192;
+const leastHeapMb = 128;
+
+/** Megabytes for the heap of user code: what the worker's own process, its merge and the sort leave of the memory. */
+export function userHeapMb(memoryBytes: number | undefined): number | undefined {
+  if (memoryBytes === undefined) return undefined;
+  const beyondLeastMb = (2 * (sortMemoryBytes(memoryBytes) - leastSortBytes)) / mib;
+  return Math.max(leastHeapMb, Math.floor((memoryBytes / mib) * 0.9 - ownMb - beyondLeastMb));
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { sortMemoryBytes, userHeapMb, workerMemoryBytes } from '../../functions/shared/task-memory.ts';
+
+const mib = 1024 * 1024;
+
+describe('memory of a task', () => {
+  it.each([
+    [512, 40],
+    [884, 86.5],
+    [1_024, 104],
+    [1_769, 197.125],
+    [3_538, 418.25],
+    [7_076, 512],
+    [30_720, 512],
+  ])('of a worker of %i MB is %d MB to sort in', (memoryMb, sortMb) => {
+    expect(sortMemoryBytes(memoryMb * mib)).toBe(sortMb * mib);
+  });
+
+  it('is the least where nothing says how large the worker is', () => {
+    expect(sortMemoryBytes(undefined)).toBe(40 * mib);
+    expect(userHeapMb(undefined)).toBeUndefined();
+  });
+
+  it('is that of the function on Lambda', () => {
+    expect(workerMemoryBytes({ AWS_LAMBDA_FUNCTION_MEMORY_SIZE: '884' })).toBe(884 * mib);
+  });
+
+  it.each([128, 512, 884, 1_769, 3_538, 7_076, 10_240])(
+    'of a worker of %i MB leaves room: merging, sorting, the runtime and user code fit together',
+    (memoryMb) => {
+      const sortMb = sortMemoryBytes(memoryMb * mib) / mib;
+      const heapMb = userHeapMb(memoryMb * mib) ?? 0;
+      expect(heapMb).toBeGreaterThanOrEqual(128);
+      if (memoryMb < 884) return; // Smaller than any worker of ours: the least of everything.
+      expect(2 * sortMb + 400).toBeLessThan(memoryMb);
+      expect(2 * (sortMb - 40) + 192 + heapMb).toBeLessThanOrEqual(0.9 * memoryMb);
+    },
+  );
+});

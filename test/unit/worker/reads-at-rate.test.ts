@@ -1,0 +1,75 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { S3Client } from '@aws-sdk/client-s3';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
+import { frameOf } from '../../../src/worker/framing.ts';
+import { ReadGate } from '../../../src/worker/segment-chunks.ts';
+import type { UpstreamSegment } from '../../../src/worker/segment-chunks.ts';
+import { recordsInOrder } from '../../../src/worker/stage-records.ts';
+import { S3AtItsRate, VirtualTime } from '../../support/s3-at-its-rate.ts';
+
+const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
+const record = frameOf(Buffer.from('key'), Buffer.from('value'));
+const segments = (count: number): UpstreamSegment[] =>
+  Array.from({ length: count }, (_, task) => ({
+    ref: { bucket: 'data', key: `jobs/a/data/${task}` },
+    offset: 100,
+    length: record.length,
+    crc: crc32(record),
+    producer: `map/${task}/0`,
+  }));
+
+interface Outcome {
+  readonly died: number;
+  readonly records: number;
+  readonly s3: S3AtItsRate;
+  readonly tookMs: number;
+}
+
+/** So many reducers that begin at the same moment, each with a client of its own, on one prefix. */
+async function reduceAtOnce(reducers: number, maps: number, perSecond = 5_500): Promise<Outcome> {
+  const time = new VirtualTime();
+  const s3 = new S3AtItsRate(time, { perSecond, body: () => record });
+  const scratchDir = await mkdtemp(join(tmpdir(), 'outrider-rate-'));
+  onTestFinished(() => rm(scratchDir, { recursive: true }));
+  let records = 0;
+  const reduce = async (): Promise<void> => {
+    const client = s3.behind(new S3Client({ region: 'us-east-1', credentials, maxAttempts: 1 }));
+    const objects = new S3ObjectStore(client, { paceHost: time, patienceMs: 900_000 });
+    const reading = {
+      objects,
+      gate: new ReadGate(16),
+      onBytes: () => undefined,
+      fetching: (request: () => Promise<Uint8Array>) => request(),
+      memoryBytes: 40 * 1024 * 1024,
+      scratchDir,
+      signal: new AbortController().signal,
+    };
+    for await (const batch of recordsInOrder(reading, segments(maps))) records += batch.length;
+  };
+  const all = Promise.allSettled(Array.from({ length: reducers }, reduce));
+  const tookMs = await time.until(all);
+  const died = (await all).filter(({ status }) => status === 'rejected').length;
+  return { died, records, s3, tookMs };
+}
+
+describe('reducers that together ask faster than S3 serves a prefix', () => {
+  it('all come through, 900 at once, at most of the rate that there is', async () => {
+    const { died, records, s3, tookMs } = await reduceAtOnce(900, 8);
+    expect(died).toBe(0);
+    expect(records).toBe(7_200);
+    expect(s3.asked.served).toBe(7_200); // What S3 served is asked for once.
+    // 1.3 s at the full rate.
+    expect(tookMs).toBeLessThan(5_000);
+    expect(s3.asked.refused).toBeLessThan(3 * 7_200);
+  });
+
+  it('come through where there are more of them than requests a second', async () => {
+    const { died, records } = await reduceAtOnce(200, 5, 50);
+    expect(died).toBe(0);
+    expect(records).toBe(1_000);
+  });
+});
