@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { App } from 'aws-cdk-lib';
 import { z } from 'zod';
+import { ConfigError } from './context.ts';
 import { addSystem } from './system.ts';
 
 // Without the CDK's command nobody reads cdk.json; with it, its context comes again and wins.
@@ -13,5 +14,11 @@ const app = new App({
   outdir: process.env['CDK_OUTDIR'] ?? 'cdk.out',
   autoSynth: false,
 });
-addSystem(app);
+try {
+  addSystem(app);
+} catch (cause) {
+  if (!(cause instanceof ConfigError)) throw cause;
+  console.error(`outrider: ${cause.message}`);
+  process.exit(1);
+}
 app.synth();

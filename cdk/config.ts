@@ -2,6 +2,7 @@ import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { Node } from 'constructs';
 import { z } from 'zod';
 import { limits } from '../src/contracts/limits.ts';
+import { ConfigError, contextProblem, refuseUnknown } from './context.ts';
 
 const bucketName = z
   .string()
@@ -16,7 +17,32 @@ const bucketNames = z
   .pipe(z.array(bucketName).max(50))
   .default([]);
 
-const wholeNumber = z.coerce.number().int();
+/** A whole number comes as such from cdk.json, and as text from `-c`; anything else is one problem, told in words. */
+const wholeNumber = z
+  .union(
+    [
+      z.number(),
+      z
+        .string()
+        .regex(/^\d{1,9}$/)
+        .transform(Number),
+    ],
+    {
+      error: 'must be a whole number',
+    },
+  )
+  .pipe(z.int({ error: 'must be a whole number' }));
+
+const listOf = (pattern: RegExp, problem: string) =>
+  z
+    .union([z.string().transform((text) => text.split(',').filter((id) => id !== '')), z.array(z.string())], {
+      error: problem,
+    })
+    .pipe(z.array(z.string().regex(pattern, problem)).min(1, problem).max(16));
+
+const retentions = Object.values(RetentionDays)
+  .filter((days) => typeof days === 'number')
+  .map(Number);
 
 /** A switch comes as a boolean from cdk.json, and as text from `cdk synth -c tenantIsolation=true`. */
 const flag = z.union([z.boolean(), z.literal(['true', 'false']).transform((text) => text === 'true')], {
@@ -28,16 +54,44 @@ const dayMs = 24 * 3_600_000;
 export const leftoverDays = Math.ceil(limits.leftoversKeptMs / dayMs);
 const tooFew = `must be at least ${leftoverDays}: a job may live up to ${limits.longestJobMs / dayMs} days, and needs it until then`;
 
+const oneOfRetentions = `must be one of the lengths that CloudWatch has: ${retentions
+  .filter((days) => days >= leftoverDays)
+  .sort((a, b) => a - b)
+  .join(', ')}`;
+
 const configSchema = z.strictObject({
   inputBuckets: bucketNames,
   outputBuckets: bucketNames,
-  logRetentionDays: z.coerce
-    .number()
-    .min(leftoverDays, tooFew)
-    .pipe(z.enum(RetentionDays))
+  logRetentionDays: wholeNumber
+    .pipe(z.number().min(leftoverDays, tooFew))
+    .pipe(z.enum(RetentionDays, { error: oneOfRetentions }))
     .default(RetentionDays.ONE_MONTH),
-  intermediateDays: wholeNumber.min(leftoverDays, tooFew).max(365).default(leftoverDays),
+  intermediateDays: wholeNumber
+    .pipe(z.number().min(leftoverDays, tooFew).max(365, 'must be at most 365'))
+    .default(leftoverDays),
   tenantIsolation: flag.default(false),
+  name: z
+    .string()
+    .regex(
+      /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/,
+      'must be letters a-z, digits and single hyphens, and begin with a letter, such as "dev"',
+    )
+    .max(20, 'must be at most 20 characters')
+    .exactOptional(),
+  vpcId: z
+    .string()
+    .regex(/^vpc-[0-9a-f]{8,17}$/, 'must look like vpc-0123456789abcdef0')
+    .exactOptional(),
+  subnets: listOf(
+    /^subnet-[0-9a-f]{8,17}$/,
+    'must be ids such as subnet-0123456789abcdef0, with commas between them',
+  ).exactOptional(),
+  securityGroups: listOf(
+    /^sg-[0-9a-f]{8,17}$/,
+    'must be ids such as sg-0123456789abcdef0, with commas between them',
+  ).exactOptional(),
+  publicIps: flag.exactOptional(),
+  apiLogs: flag.default(false),
 });
 
 /** What a deployment may choose at synthesis. What it may choose later are CloudFormation parameters. */
@@ -54,25 +108,48 @@ export interface OutriderConfig {
    * created, so to change it the stacks that name the functions must be deployed anew.
    */
   readonly tenantIsolation: boolean;
+  /** Tells this deployment's stacks, and all that is named, from those of others in the account; absent: the one without a name. */
+  readonly name?: string;
+  /** Where Fargate tasks run instead of in a network of the deployment's own: `subnets`, with either of the others. */
+  readonly vpcId?: string;
+  readonly subnets?: readonly string[];
+  readonly securityGroups?: readonly string[];
+  /** Whether tasks get public addresses: needed in subnets that reach AWS by an internet gateway. */
+  readonly publicIps?: boolean;
+  /**
+   * Whether API Gateway logs requests: it needs a role of its own in the account's settings, which is nobody's alone
+   * and stays when stacks go, so that whoever wants it has to have set it.
+   */
+  readonly apiLogs: boolean;
 }
 
-const configKeys = [
-  'inputBuckets',
-  'outputBuckets',
-  'logRetentionDays',
-  'intermediateDays',
-  'tenantIsolation',
-] as const;
+const configKeys = Object.keys(configSchema.shape);
 
 /**
  * The settings in the context of an app; defaults where it says nothing.
  *
- * @throws Error naming the context key at fault and what would be right.
+ * @throws ConfigError naming the context key at fault and what would be right.
  */
 export function readConfig(node: Node): OutriderConfig {
-  const given = configKeys.map((key): [string, unknown] => [key, node.tryGetContext(key)]);
-  const parsed = configSchema.safeParse(Object.fromEntries(given.filter(([, value]) => value !== undefined)));
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new Error(`context "${String(issue?.path[0])}": ${issue?.message ?? 'is wrong'}`);
+  refuseUnknown(Object.keys(z.record(z.string(), z.unknown()).parse(node.getAllContext())), configKeys);
+  const values = configKeys.map((key): [string, unknown] => [key, node.tryGetContext(key)]);
+  const given = Object.fromEntries(values.filter(([, value]) => value !== undefined));
+  const parsed = configSchema.safeParse(given);
+  if (!parsed.success) throw contextProblem(parsed.error, given);
+  checkNetwork(parsed.data);
+  return parsed.data;
+}
+
+/** A network is given by its subnets, and the VPC or security groups; without them it is the deployment's own. */
+function checkNetwork({ vpcId, subnets, securityGroups, publicIps }: OutriderConfig): void {
+  if (subnets !== undefined && vpcId === undefined && securityGroups === undefined) {
+    throw new ConfigError(
+      'context "subnets": needs "securityGroups", or "vpcId" for a security group to be made there',
+    );
+  }
+  const [alone] = Object.entries({ vpcId, securityGroups, publicIps }).filter(
+    ([, value]) => value !== undefined,
+  );
+  if (subnets === undefined && alone !== undefined)
+    throw new ConfigError(`context "${alone[0]}": needs "subnets", in which the tasks are to run`);
 }

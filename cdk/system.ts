@@ -1,6 +1,7 @@
 import { type App, Validations } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { readConfig } from './config.ts';
+import { stackName } from './names.ts';
 import { ApiStack } from './stacks/api.ts';
 import { ComputeStack } from './stacks/compute.ts';
 import { CoordinatorStack } from './stacks/coordinator.ts';
@@ -21,10 +22,14 @@ export interface OutriderSystem {
  */
 export function addSystem(app: App): OutriderSystem {
   const config = readConfig(app.node);
-  const storage = new StorageStack(app, 'OutriderStorage', { config });
-  const compute = new ComputeStack(app, 'OutriderCompute', { config, storage });
-  const coordinator = new CoordinatorStack(app, 'OutriderCoordinator', { config, storage, compute });
-  const api = new ApiStack(app, 'OutriderApi', { config, storage, compute, coordinator });
+  const storage = new StorageStack(app, stackName(config, 'Storage'), { config });
+  const compute = new ComputeStack(app, stackName(config, 'Compute'), { config, storage });
+  const coordinator = new CoordinatorStack(app, stackName(config, 'Coordinator'), {
+    config,
+    storage,
+    compute,
+  });
+  const api = new ApiStack(app, stackName(config, 'Api'), { config, storage, compute, coordinator });
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   return { storage, compute, coordinator, api };
 }

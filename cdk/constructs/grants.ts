@@ -2,6 +2,7 @@ import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Arn, ArnFormat, type Stack } from 'aws-cdk-lib';
 import type { IConstruct } from 'constructs';
+import { exportName } from '../names.ts';
 import { acknowledgeWildcards } from './acknowledge.ts';
 
 const allow = (grantee: IGrantable, actions: readonly string[], resources: readonly string[]): void => {
@@ -85,12 +86,16 @@ export function namedBuckets(stack: Stack, names: readonly string[]): readonly B
   });
 }
 
-/** The data bucket's ARN as other stacks import it. */
-export const dataBucketExport = 'OutriderStorage:ExportsOutputFnGetAttData666C94C7Arn0D7E21B7';
+/** The data bucket's ARN as a stack of the same deployment imports it. */
+export const dataBucketExport = (construct: IConstruct): string =>
+  exportName(construct, 'Storage', 'ExportsOutputFnGetAttData666C94C7Arn0D7E21B7');
 
 /** Accepts the wildcards of the grants above: in the data bucket, and in the buckets named. */
 export function acknowledgeObjects(construct: IConstruct, otherBuckets: Iterable<string> = []): void {
-  const buckets = [dataBucketExport, ...[...otherBuckets].map((name) => `arn:<AWS::Partition>:s3:::${name}`)];
+  const buckets = [
+    dataBucketExport(construct),
+    ...[...otherBuckets].map((name) => `arn:<AWS::Partition>:s3:::${name}`),
+  ];
   acknowledgeWildcards(
     construct,
     buckets.flatMap((bucket) => [`${bucket}/*`, `${bucket}/jobs/*`]),

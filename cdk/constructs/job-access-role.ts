@@ -67,7 +67,9 @@ export function jobAccessRole(scope: Construct, id: string, props: JobAccessRole
   for (const statement of statements) role.addToPolicy(statement);
   acknowledgeWildcards(
     role,
-    ['*', 'data/*'].map((rest) => `${dataBucketExport}/jobs/<aws:PrincipalTag/${SessionTag.job}>/${rest}`),
+    ['*', 'data/*'].map(
+      (rest) => `${dataBucketExport(role)}/jobs/<aws:PrincipalTag/${SessionTag.job}>/${rest}`,
+    ),
     'Objects are named when jobs run; the wildcard follows the prefix of one job.',
   );
   acknowledgeObjects(role, props.bucketNames);

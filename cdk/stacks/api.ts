@@ -10,6 +10,7 @@ import {
   type MethodOptions,
   type Model,
   RestApi,
+  type StageOptions,
 } from 'aws-cdk-lib/aws-apigateway';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
@@ -21,6 +22,7 @@ import { acknowledge, acknowledgeWildcards } from '../constructs/acknowledge.ts'
 import { handlerCode } from '../constructs/bundle.ts';
 import { grantItems } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
+import { exportName, physicalName } from '../names.ts';
 import type { ComputeStack } from './compute.ts';
 import type { CoordinatorStack } from './coordinator.ts';
 import type { StorageStack } from './storage.ts';
@@ -33,7 +35,7 @@ export interface ApiStackProps extends StackProps {
 }
 
 /** The state machine's name as this stack imports it. */
-const stateMachineNameExport = 'OutriderCoordinator:ExportsOutputFnGetAttJobsDF1CC2D4Name313316F6';
+const stateMachineName = 'ExportsOutputFnGetAttJobsDF1CC2D4Name313316F6';
 
 /** The REST API by which jobs are submitted and watched. Callers are known by IAM. */
 export class ApiStack extends Stack {
@@ -53,7 +55,9 @@ export class ApiStack extends Stack {
     const role = functionRole(this, 'HandlerRole', storage.jobLogs);
     acknowledgeWildcards(
       role,
-      [`arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:${stateMachineNameExport}:*`],
+      [
+        `arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:${exportName(this, 'Coordinator', stateMachineName)}:*`,
+      ],
       'Executions are named by jobs; the wildcard follows the name of one state machine.',
     );
     grantItems(role, storage.table, [TableSchema.listingIndex, TableSchema.changeIndex]);
@@ -90,32 +94,41 @@ export class ApiStack extends Stack {
   }
 
   private addApi(config: OutriderConfig): RestApi {
-    const accessLogs = new LogGroup(this, 'AccessLogs', {
-      retention: config.logRetentionDays,
-      removalPolicy: RemovalPolicy.DESTROY,
-    });
     const api = new RestApi(this, 'Api', {
-      restApiName: 'outrider',
+      restApiName: physicalName(config),
       description: 'Submits and watches jobs of Outrider',
-      cloudWatchRole: true,
+      // The role by which API Gateway logs is one for the whole account, and would stay when this stack goes.
+      cloudWatchRole: false,
       deployOptions: {
         stageName: 'v1',
-        accessLogDestination: new LogGroupLogDestination(accessLogs),
-        accessLogFormat: AccessLogFormat.jsonWithStandardFields(),
-        loggingLevel: MethodLoggingLevel.ERROR,
+        ...(config.apiLogs ? this.gatewayLogs(config) : {}),
         throttlingRateLimit: 100,
         throttlingBurstLimit: 200,
       },
       defaultMethodOptions: { authorizationType: AuthorizationType.IAM },
     });
     acknowledge(api, {
-      'AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]':
-        'The account setting of API Gateway is meant to have this very policy.',
+      'AwsSolutions-APIG1':
+        'The handler logs each request; the gateway would need a setting of the whole account.',
+      'AwsSolutions-APIG6':
+        'The handler logs each request; the gateway would need a setting of the whole account.',
       'AwsSolutions-APIG3':
         'Every caller is authenticated by IAM before a handler runs; a web ACL costs by the month.',
       'AwsSolutions-COG4': 'Callers are programs with IAM credentials; there is no user pool.',
     });
     return api;
+  }
+
+  private gatewayLogs(config: OutriderConfig): StageOptions {
+    const accessLogs = new LogGroup(this, 'AccessLogs', {
+      retention: config.logRetentionDays,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    return {
+      accessLogDestination: new LogGroupLogDestination(accessLogs),
+      accessLogFormat: AccessLogFormat.jsonWithStandardFields(),
+      loggingLevel: MethodLoggingLevel.ERROR,
+    };
   }
 
   private addRoutes(): void {

@@ -1,6 +1,5 @@
 import { CfnParameter, Duration, Size, Stack, type StackProps } from 'aws-cdk-lib';
 import type { Table } from 'aws-cdk-lib/aws-dynamodb';
-import { CfnSecurityGroup, GatewayVpcEndpointAwsService, SubnetType, Vpc } from 'aws-cdk-lib/aws-ec2';
 import {
   CfnCluster,
   CpuArchitecture,
@@ -18,18 +17,14 @@ import { acknowledge } from '../constructs/acknowledge.ts';
 import { handlerCode, mainImage } from '../constructs/bundle.ts';
 import { itemsOf } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
+import { type TaskNetwork, taskNetwork } from '../constructs/task-network.ts';
+import { physicalName } from '../names.ts';
 import type { StorageStack } from './storage.ts';
 
 export interface ComputeStackProps extends StackProps {
   readonly config: OutriderConfig;
   readonly storage: StorageStack;
 }
-
-/**
- * Family of the task definition. Other stacks name the family and not a revision: an exported ARN could never
- * change while they import it, and every new image makes a new one.
- */
-export const workerFamily = 'outrider-worker';
 
 /** Name of the one container of the Fargate task. */
 export const workerContainer = 'worker';
@@ -49,8 +44,13 @@ export class ComputeStack extends Stack {
   /** Whether stages may ask for credentials: `true` or `false`. */
   readonly userCredentials: CfnParameter;
   readonly workers: Readonly<Record<WorkerSize, LambdaFunction>>;
-  readonly vpc: Vpc;
-  readonly taskSecurityGroup: CfnSecurityGroup;
+  /** Where tasks run. */
+  readonly network: TaskNetwork;
+  /**
+   * Family of the task definition. Other stacks name the family and not a revision: an exported ARN could never
+   * change while they import it, and every new image makes a new one.
+   */
+  readonly workerFamily: string;
   readonly cluster: CfnCluster;
   readonly taskDefinition: FargateTaskDefinition;
 
@@ -62,12 +62,8 @@ export class ComputeStack extends Stack {
       description: 'Whether stages may ask for the credentials of workers for their user code and programs',
     });
     this.workers = this.addWorkerFunctions(props);
-    this.vpc = this.addNetwork();
-    this.taskSecurityGroup = new CfnSecurityGroup(this, 'TaskSecurityGroup', {
-      vpcId: this.vpc.vpcId,
-      groupDescription: 'Outrider tasks: nothing comes in',
-      securityGroupEgress: [{ ipProtocol: '-1', cidrIp: '0.0.0.0/0', description: 'AWS services' }],
-    });
+    this.network = taskNetwork(this, props.config);
+    this.workerFamily = physicalName(props.config, 'worker');
     this.cluster = this.addCluster();
     this.taskDefinition = this.addTaskDefinition(props);
   }
@@ -97,26 +93,6 @@ export class ComputeStack extends Stack {
     };
   }
 
-  /**
-   * Public subnets without NAT: tasks open connections to AWS only and accept none, and a NAT gateway costs
-   * more than many a job; S3 and DynamoDB go through gateway endpoints, which cost nothing.
-   */
-  private addNetwork(): Vpc {
-    const vpc = new Vpc(this, 'Network', {
-      natGateways: 0,
-      maxAzs: 3,
-      subnetConfiguration: [{ name: 'tasks', subnetType: SubnetType.PUBLIC }],
-      gatewayEndpoints: {
-        s3: { service: GatewayVpcEndpointAwsService.S3 },
-        dynamodb: { service: GatewayVpcEndpointAwsService.DYNAMODB },
-      },
-    });
-    acknowledge(vpc, {
-      'AwsSolutions-VPC7': 'Tasks accept no connections; flow logs would only repeat the log of S3.',
-    });
-    return vpc;
-  }
-
   private addCluster(): CfnCluster {
     const cluster = new CfnCluster(this, 'Cluster', { capacityProviders: ['FARGATE', 'FARGATE_SPOT'] });
     acknowledge(cluster, {
@@ -129,7 +105,7 @@ export class ComputeStack extends Stack {
   private addTaskDefinition(props: ComputeStackProps): FargateTaskDefinition {
     const { storage } = props;
     const definition = new FargateTaskDefinition(this, 'Task', {
-      family: workerFamily,
+      family: this.workerFamily,
       cpu: 1024,
       memoryLimitMiB: 4096,
       runtimePlatform: {

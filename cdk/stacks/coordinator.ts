@@ -20,7 +20,8 @@ import { jobAccessRole } from '../constructs/job-access-role.ts';
 import { functionRole, jobFunction, type JobFunctionProps } from '../constructs/job-function.ts';
 import { jobMachine } from '../constructs/job-machine.ts';
 import { grantDescribing, settleOnEnds, sweepEachHour } from '../constructs/job-watch.ts';
-import { type ComputeStack, workerContainer, workerFamily } from './compute.ts';
+import { exportName } from '../names.ts';
+import { type ComputeStack, workerContainer } from './compute.ts';
 import type { StorageStack } from './storage.ts';
 
 export interface CoordinatorStackProps extends StackProps {
@@ -30,7 +31,7 @@ export interface CoordinatorStackProps extends StackProps {
 }
 
 /** The cluster's name as this stack imports it. */
-const clusterExport = 'OutriderCompute:ExportsOutputRefClusterABE85976';
+const clusterReference = 'ExportsOutputRefClusterABE85976';
 
 type Tuning = Readonly<Record<Exclude<keyof typeof ParameterName, 'userCredentials'>, CfnParameter>>;
 type StepName = 'plan' | 'schedule' | 'finish' | 'fail';
@@ -127,12 +128,16 @@ export class CoordinatorStack extends Stack {
     // Only the scheduler has these two; what is acknowledged and not granted harms nobody.
     acknowledgeWildcards(
       role,
-      [`arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task/${clusterExport}/*`],
+      [
+        `arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task/${exportName(this, 'Compute', clusterReference)}/*`,
+      ],
       'Tasks get their names when they start; the wildcard follows the name of one cluster.',
     );
     acknowledgeWildcards(
       role,
-      [`arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task-definition/${workerFamily}:*`],
+      [
+        `arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task-definition/${options.props.compute.workerFamily}:*`,
+      ],
       'Revisions are numbered by deployments; the wildcard follows the name of one family.',
     );
     const isSweep = name === 'sweep';
@@ -216,7 +221,7 @@ function stepEnvironment(
   { config, storage, compute }: CoordinatorStackProps,
   tuning: Tuning,
 ): Record<string, string> {
-  const { workers, vpc, taskSecurityGroup } = compute;
+  const { workers, network } = compute;
   const names = Object.fromEntries(
     Object.entries(workers).map(([size, { functionName }]) => [size, functionName]),
   );
@@ -225,11 +230,12 @@ function stepEnvironment(
     [Setting.dataBucket]: storage.dataBucket.bucketName,
     [Setting.workerFunctions]: Stack.of(compute).toJsonString(names),
     [Setting.cluster]: compute.cluster.ref,
-    [Setting.taskDefinition]: workerFamily,
+    [Setting.taskDefinition]: compute.workerFamily,
     [Setting.taskContainer]: workerContainer,
     ...(config.tenantIsolation ? { [Setting.tenantIsolation]: 'true' } : {}),
-    [Setting.subnets]: vpc.publicSubnets.map(({ subnetId }) => subnetId).join(','),
-    [Setting.securityGroups]: taskSecurityGroup.attrGroupId,
+    [Setting.subnets]: network.subnets.join(','),
+    [Setting.securityGroups]: network.securityGroups.join(','),
+    ...(network.publicIps ? {} : { [Setting.publicIps]: 'false' }),
     [Setting.totalSlots]: tuning.totalSlots.valueAsString,
     [Setting.tickMs]: tuning.tickMs.valueAsString,
     [Setting.heartbeatMs]: tuning.heartbeatMs.valueAsString,
@@ -238,7 +244,10 @@ function stepEnvironment(
   };
 }
 
-function grantLaunching(grantee: IGrantable, { workers, cluster, taskDefinition }: ComputeStack): void {
+function grantLaunching(
+  grantee: IGrantable,
+  { workers, cluster, taskDefinition, workerFamily }: ComputeStack,
+): void {
   const statements = [
     new PolicyStatement({
       actions: ['lambda:InvokeFunction'],

@@ -35,6 +35,10 @@ export interface ApiRequest {
   readonly headers?: Readonly<Record<string, string | undefined>> | null;
   readonly body: string | null;
   readonly isBase64Encoded: boolean;
+  readonly requestContext?: {
+    readonly requestId?: string;
+    readonly identity?: { readonly userArn?: string | null };
+  };
 }
 
 export interface ApiAnswer {
@@ -143,7 +147,19 @@ const reply = (statusCode: number, body: unknown): ApiAnswer => ({
 
 /** Answers one request; errors become answers with a status, never exceptions. */
 export async function answer(deps: ApiDeps, request: ApiRequest): Promise<ApiAnswer> {
-  const route = routes.get(`${request.httpMethod} ${request.resource}`);
+  const name = `${request.httpMethod} ${request.resource}`;
+  const answered = await answerRoute(deps, request, routes.get(name));
+  const { requestContext } = request;
+  deps.log.info('request', {
+    route: name,
+    status: answered.statusCode,
+    caller: requestContext?.identity?.userArn ?? undefined,
+    requestId: requestContext?.requestId,
+  });
+  return answered;
+}
+
+async function answerRoute(deps: ApiDeps, request: ApiRequest, route: Route | undefined): Promise<ApiAnswer> {
   if (route === undefined)
     return reply(404, { error: ErrorName.NotFound, message: 'no such route' } satisfies ErrorResponse);
   try {

@@ -116,6 +116,7 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps & Metered {
     taskContainer: textSetting(env, Setting.taskContainer),
     subnets: listSetting(env, Setting.subnets),
     securityGroups: listSetting(env, Setting.securityGroups),
+    hasPublicIps: env[Setting.publicIps] !== 'false',
     isPerTenant: env[Setting.tenantIsolation] === 'true',
   };
   return {

@@ -13,6 +13,8 @@ export const Setting = {
   /** Comma-separated ids. */
   subnets: 'OUTRIDER_SUBNETS',
   securityGroups: 'OUTRIDER_SECURITY_GROUPS',
+  /** `false` where Fargate tasks get no public addresses. */
+  publicIps: 'OUTRIDER_PUBLIC_IPS',
   /** ARN of the role whose sessions attempts work with, one session a job. */
   jobAccessRole: 'OUTRIDER_JOB_ACCESS_ROLE',
   /** Slots of all jobs together. */

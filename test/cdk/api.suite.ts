@@ -61,8 +61,12 @@ describe('the REST API', () => {
     expect(required.toSorted()).toEqual([['deadline'], ['spec']]);
   });
 
-  it('logs each request', () => {
+  it('has the gateway log only where that is asked for, since that takes a setting of the whole account', () => {
     const [stage] = system.resources('AWS::ApiGateway::Stage');
-    expect(JSON.stringify(stage?.properties['AccessLogSetting'])).toContain('$context.requestId');
+    expect(stage?.properties['AccessLogSetting']).toBeUndefined();
+    const logging = synthesized({ apiLogs: 'true' });
+    const [logged] = logging.resources('AWS::ApiGateway::Stage');
+    expect(JSON.stringify(logged?.properties['AccessLogSetting'])).toContain('$context.requestId');
+    for (const each of [system, logging]) expect(each.resources('AWS::ApiGateway::Account')).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 // One file of tests, since loading the CDK takes longer than all of them.
 import './api.suite.ts';
+import './deployments.suite.ts';
 import './functions.suite.ts';
 import './grants.suite.ts';
 import './state-machine.suite.ts';

@@ -10,20 +10,20 @@ const isDocument = (value: unknown): value is Document =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Operations that write, each of one item. */
-const writes = new Set(['PutItemCommand', 'UpdateItemCommand', 'DeleteItemCommand']);
+const writes = new Set(['PutItem', 'UpdateItem', 'DeleteItem']);
 
 /**
  * The units that a try of DynamoDB has consumed, as DynamoDB told; where it did not, by the sizes of the items as it
  * would count them. A write that its condition refused costs at least one; a try that was throttled costs nothing.
  */
-export function consumedUnits(commandName: string, outcome: TryOutcome, input: Document): RequestTally {
-  const isWrite = writes.has(commandName);
+export function consumedUnits(operation: string, outcome: TryOutcome, input: Document): RequestTally {
+  const isWrite = writes.has(operation);
   if (outcome.kind === 'failed') {
     const isRefused = faultOf(outcome.error).name === 'ConditionalCheckFailedException';
     return isRefused && isWrite ? { writeUnits: 1 } : {};
   }
   const output = isDocument(outcome.output) ? outcome.output : {};
-  const units = toldUnits(output['ConsumedCapacity']) ?? unitsBySize(commandName, output, input);
+  const units = toldUnits(output['ConsumedCapacity']) ?? unitsBySize(operation, output, input);
   return isWrite ? { writeUnits: units } : { readUnits: units };
 }
 
@@ -40,23 +40,23 @@ function toldUnits(told: unknown): number | undefined {
 
 const unitsOf = (bytes: number, perUnit: number): number => Math.max(1, Math.ceil(bytes / perUnit));
 
-function unitsBySize(commandName: string, output: Document, input: Document): number {
+function unitsBySize(operation: string, output: Document, input: Document): number {
   const consistency = input['ConsistentRead'] === false ? 0.5 : 1;
-  switch (commandName) {
-    case 'PutItemCommand':
+  switch (operation) {
+    case 'PutItem':
       return unitsOf(itemBytes(input['Item']), WRITE_BYTES);
-    case 'UpdateItemCommand':
+    case 'UpdateItem':
       return unitsOf(itemBytes(output['Attributes']), WRITE_BYTES);
-    case 'QueryCommand':
+    case 'Query':
       return unitsOf(
         listOf(output['Items']).reduce((sum: number, item) => sum + itemBytes(item), 0),
         READ_BYTES,
       );
-    case 'BatchGetItemCommand':
+    case 'BatchGetItem':
       return Object.values(isDocument(output['Responses']) ? output['Responses'] : {})
         .flatMap(listOf)
         .reduce((sum: number, item) => sum + unitsOf(itemBytes(item), READ_BYTES), 0);
-    case 'GetItemCommand':
+    case 'GetItem':
       return unitsOf(itemBytes(output['Item']), READ_BYTES) * consistency;
     default:
       return 1;

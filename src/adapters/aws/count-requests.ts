@@ -21,18 +21,18 @@ type Middleware = (next: Next, context: { readonly commandName?: string }) => Ne
 
 /** S3's operations by the class that they are billed by; those that are not named here are GETs. */
 const s3Classes: ReadonlyMap<string, 'put' | 'list' | 'other'> = new Map([
-  ['PutObjectCommand', 'put'],
-  ['CopyObjectCommand', 'put'],
-  ['CreateMultipartUploadCommand', 'put'],
-  ['UploadPartCommand', 'put'],
-  ['UploadPartCopyCommand', 'put'],
-  ['CompleteMultipartUploadCommand', 'put'],
-  ['ListObjectsV2Command', 'list'],
-  ['ListMultipartUploadsCommand', 'list'],
-  ['ListPartsCommand', 'list'],
-  ['DeleteObjectCommand', 'other'],
-  ['DeleteObjectsCommand', 'other'],
-  ['AbortMultipartUploadCommand', 'other'],
+  ['PutObject', 'put'],
+  ['CopyObject', 'put'],
+  ['CreateMultipartUpload', 'put'],
+  ['UploadPart', 'put'],
+  ['UploadPartCopy', 'put'],
+  ['CompleteMultipartUpload', 'put'],
+  ['ListObjectsV2', 'list'],
+  ['ListMultipartUploads', 'list'],
+  ['ListParts', 'list'],
+  ['DeleteObject', 'other'],
+  ['DeleteObjects', 'other'],
+  ['AbortMultipartUpload', 'other'],
 ] as const);
 
 /**
@@ -76,7 +76,7 @@ function counting<Client extends CountableClient>(
   note: (commandName: string, outcome: TryOutcome, input: Record<string, unknown>) => void,
 ): Client {
   const middleware: Middleware = (next, context) => async (args) => {
-    const name = context.commandName ?? '';
+    const name = (context.commandName ?? '').replace(/Command$/, '');
     let answered: Answered;
     try {
       answered = await next(args);

@@ -22,6 +22,8 @@ export interface LauncherPlaces {
   readonly taskContainer: string;
   readonly subnets: readonly string[];
   readonly securityGroups: readonly string[];
+  /** Whether tasks get public addresses; absent: they do. */
+  readonly hasPublicIps?: boolean;
   /**
    * Whether the worker functions have tenant isolation: each invocation then names its job's name as tenant, and
    * without it must not.
@@ -149,8 +151,8 @@ export class LambdaEcsLauncher implements Launcher {
           awsvpcConfiguration: {
             subnets: [...this.places.subnets],
             securityGroups: [...this.places.securityGroups],
-            // The subnets are public and have no NAT; without an address a task would reach nothing.
-            assignPublicIp: 'ENABLED',
+            // Public subnets without NAT: without an address a task would reach nothing.
+            assignPublicIp: this.places.hasPublicIps === false ? 'DISABLED' : 'ENABLED',
           },
         },
         overrides: this.overridesOf(payload, size),

@@ -1,0 +1,55 @@
+import { CfnSecurityGroup, GatewayVpcEndpointAwsService, SubnetType, Vpc } from 'aws-cdk-lib/aws-ec2';
+import type { Construct } from 'constructs';
+import type { OutriderConfig } from '../config.ts';
+import { acknowledge } from './acknowledge.ts';
+
+/** Where Fargate tasks run. */
+export interface TaskNetwork {
+  /** Ids. */
+  readonly subnets: readonly string[];
+  readonly securityGroups: readonly string[];
+  /** Whether tasks get public addresses, without which those in public subnets would reach nothing. */
+  readonly publicIps: boolean;
+}
+
+/** The network that the configuration gives, or one of the deployment's own. */
+export function taskNetwork(scope: Construct, config: OutriderConfig): TaskNetwork {
+  const { subnets, securityGroups, vpcId, publicIps = false } = config;
+  if (subnets !== undefined) {
+    const groups = securityGroups ?? (vpcId === undefined ? [] : [securityGroup(scope, vpcId)]);
+    return { subnets, securityGroups: groups, publicIps };
+  }
+  const vpc = ownNetwork(scope);
+  return {
+    subnets: vpc.publicSubnets.map(({ subnetId }) => subnetId),
+    securityGroups: [securityGroup(scope, vpc.vpcId)],
+    publicIps: true,
+  };
+}
+
+const securityGroup = (scope: Construct, vpcId: string): string =>
+  new CfnSecurityGroup(scope, 'TaskSecurityGroup', {
+    vpcId,
+    groupDescription: 'Outrider tasks: nothing comes in',
+    securityGroupEgress: [{ ipProtocol: '-1', cidrIp: '0.0.0.0/0', description: 'AWS services' }],
+  }).attrGroupId;
+
+/**
+ * Public subnets without NAT: tasks open connections to AWS only and accept none, and a NAT gateway costs
+ * more than many a job; S3 and DynamoDB go through gateway endpoints, which cost nothing.
+ */
+function ownNetwork(scope: Construct): Vpc {
+  const vpc = new Vpc(scope, 'Network', {
+    natGateways: 0,
+    maxAzs: 3,
+    subnetConfiguration: [{ name: 'tasks', subnetType: SubnetType.PUBLIC }],
+    gatewayEndpoints: {
+      s3: { service: GatewayVpcEndpointAwsService.S3 },
+      dynamodb: { service: GatewayVpcEndpointAwsService.DYNAMODB },
+    },
+  });
+  acknowledge(vpc, {
+    'AwsSolutions-VPC7': 'Tasks accept no connections; flow logs would only repeat the log of S3.',
+  });
+  return vpc;
+}
