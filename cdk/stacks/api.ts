@@ -150,7 +150,7 @@ export class ApiStack extends Stack {
     add(jobs, 'POST', { requestModels: this.submitModel() });
     add(jobs, 'GET', { requestParameters: listParameters });
     add(job, 'GET');
-    add(job.addResource('attempts'), 'GET');
+    add(job.addResource('attempts'), 'GET', { requestParameters: listParameters });
     add(job.addResource('cancel'), 'POST');
     add(job.addResource('deadline'), 'PUT', { requestModels: this.deadlineModel() });
   }

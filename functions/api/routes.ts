@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { cancelJob, setDeadline } from '../../src/app/change-job.ts';
 import { reconcileJob } from '../../src/app/end-orphans.ts';
-import { findJob, listAttempts, listJobs } from '../../src/app/query-jobs.ts';
+import { findJob, listAttempts, listJobs, type PageQuery } from '../../src/app/query-jobs.ts';
 import { submitJob, type SubmitDeps } from '../../src/app/submit-job.ts';
 import { submissionOwner } from '../../src/app/tell-costs.ts';
 import type { ErrorResponse } from '../../src/contracts/api.ts';
@@ -51,6 +51,11 @@ type Route = (deps: ApiDeps, request: ApiRequest) => Promise<{ status: number; b
 
 const idOf = (request: ApiRequest): string => request.pathParameters?.['id'] ?? '';
 
+const pageOf = (query: ApiRequest['queryStringParameters']): PageQuery => ({
+  limit: query?.['limit'],
+  cursor: query?.['cursor'],
+});
+
 /**
  * A web page may have a browser send a body of some other type without asking first. Who names no type is no browser;
  * API Gateway takes such a body for JSON.
@@ -90,10 +95,11 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>(
       return { status: outcome.started ? 201 : 200, body: outcome };
     },
     'GET /jobs': async (deps, { queryStringParameters: query }) =>
-      ok(await listJobs(deps.jobs, { limit: query?.['limit'], cursor: query?.['cursor'] })),
+      ok(await listJobs(deps.jobs, pageOf(query))),
     'GET /jobs/{id}': async (deps, request) =>
       ok(await reconcileJob(deps, await findJob(deps.jobs, idOf(request)))),
-    'GET /jobs/{id}/attempts': async (deps, request) => ok(await listAttempts(deps, idOf(request))),
+    'GET /jobs/{id}/attempts': async (deps, request) =>
+      ok(await listAttempts(deps, idOf(request), pageOf(request.queryStringParameters))),
     'POST /jobs/{id}/cancel': async (deps, request) => ok(await cancelJob(deps, idOf(request))),
     'PUT /jobs/{id}/deadline': async (deps, request) =>
       ok(await setDeadline(deps, idOf(request), bodyOf(request))),

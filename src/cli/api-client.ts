@@ -24,12 +24,18 @@ export interface ApiCredentials {
   readonly sessionToken?: string;
 }
 
+/**
+ * Gives keys when they are needed, and new ones when those that it gave have run out: a long wait outlasts a session.
+ * With `renew` what it has kept counts as refused.
+ */
+export type CredentialSource = (options?: { readonly renew?: boolean }) => Promise<ApiCredentials>;
+
 /** Where the REST API is and as whom to ask. */
 export interface ApiSettings {
   /** URL of the API's stage, with or without a slash at its end. */
   readonly apiUrl: string;
   readonly region: string;
-  readonly credentials: ApiCredentials;
+  readonly credentials: ApiCredentials | CredentialSource;
   /** Attempts of one request before it counts as unavailable. Default 5. */
   readonly attempts?: number;
   /** Wait before the second attempt; doubled for each further one. Default 200. */
@@ -45,7 +51,8 @@ export interface ApiClient {
   /** Give a client token: a request whose answer was lost is sent again. */
   submit(request: SubmitRequest): Promise<SubmitResponse>;
   job(jobId: string, signal?: AbortSignal): Promise<JobRecord>;
-  attempts(jobId: string): Promise<AttemptsResponse>;
+  /** All of them, page by page. */
+  attempts(jobId: string): Promise<Omit<AttemptsResponse, 'cursor'>>;
   /** One page, newest first. */
   list(page: { readonly limit?: number; readonly cursor?: string }): Promise<ListResponse>;
   /** The job as it is when the wish is recorded: it ends soon after. */
@@ -64,7 +71,7 @@ export function makeApiClient(settings: ApiSettings): ApiClient {
     apiUrl: settings.apiUrl,
     submit: (body) => call('POST', '/jobs', { body }),
     job: async (jobId, signal) => call('GET', jobPath(jobId), signal === undefined ? {} : { signal }),
-    attempts: async (jobId) => call('GET', `${jobPath(jobId)}/attempts`),
+    attempts: async (jobId) => allAttempts((query) => call('GET', `${jobPath(jobId)}/attempts`, { query })),
     list: ({ limit, cursor }) =>
       call('GET', '/jobs', {
         query: {
@@ -76,11 +83,43 @@ export function makeApiClient(settings: ApiSettings): ApiClient {
   };
 }
 
+/** A job has at most so many tasks, stages and attempts of a task, and each page has one attempt at least. */
+const mostPages = 100_000;
+
+async function allAttempts(
+  ask: (query: Readonly<Record<string, string>>) => Promise<AttemptsResponse>,
+): Promise<Omit<AttemptsResponse, 'cursor'>> {
+  const attempts: AttemptsResponse['attempts'][number][] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < mostPages; page++) {
+    const answer = await ask(cursor === undefined ? {} : { cursor });
+    attempts.push(...answer.attempts);
+    const { unreadable } = answer;
+    if (answer.cursor === undefined) return { attempts, ...(unreadable === undefined ? {} : { unreadable }) };
+    cursor = answer.cursor;
+  }
+  throw new ServiceUnavailableError('the list of attempts did not end', { pages: mostPages });
+}
+
 /** None of these can be a part of a path: "" would ask for the list of jobs, "." and ".." for something else. */
 function jobPath(jobId: string): string {
   if (['', '.', '..'].includes(jobId)) throw new NotFoundError(`no such job: "${jobId}"`);
   return `/jobs/${encodeURIComponent(jobId)}`;
 }
+
+/** An answer which says that the keys have run out. */
+class ExpiredCredentials extends Error {
+  override readonly name = 'ExpiredCredentials';
+  readonly refusal: Error;
+
+  constructor(refusal: Error) {
+    super(refusal.message);
+    this.refusal = refusal;
+  }
+}
+
+/** As API Gateway and its signers word it. */
+const expiryWords = /expired/i;
 
 interface CallOptions {
   readonly body?: unknown;
@@ -97,10 +136,17 @@ async function requestJson<T>(
 ): Promise<T> {
   const attempts = settings.attempts ?? 5;
   let backoffMs = settings.backoffMs ?? 200;
+  let isExpired = false;
   for (let attempt = 1; ; attempt++) {
     try {
-      return await sendOnce<T>(settings, method, url, options);
+      return await sendOnce<T>(settings, method, url, { ...options, renew: isExpired });
     } catch (error) {
+      if (error instanceof ExpiredCredentials) {
+        // Once: keys that were refused as soon as they were fetched will be refused again.
+        if (isExpired || typeof settings.credentials !== 'function') throw error.refusal;
+        isExpired = true;
+        continue;
+      }
       const isPassing = error instanceof ServiceUnavailableError;
       if (!isPassing || attempt >= attempts || options.signal?.aborted === true) throw error;
     }
@@ -113,11 +159,12 @@ async function sendOnce<T>(
   settings: ApiSettings,
   method: string,
   url: URL,
-  options: CallOptions,
+  options: CallOptions & { readonly renew: boolean },
 ): Promise<T> {
   const query = options.query ?? {};
   const body = options.body === undefined ? undefined : JSON.stringify(options.body);
-  const headers = await signedHeaders(settings, method, url, query, body);
+  const credentials = await keysOf(settings, options.renew);
+  const headers = await signedHeaders({ ...settings, credentials }, method, url, query, body);
   const target = new URL(url);
   target.search = queryText(query);
   const timeout = AbortSignal.timeout(requestTimeoutMs);
@@ -147,11 +194,16 @@ async function sendOnce<T>(
     // The API is ours and versioned with this client; its JSON is `contracts/api.ts`.
     return answer as T;
   }
-  throw refusal(settings.apiUrl, status, answer);
+  const refused = refusal(settings.apiUrl, status, answer);
+  const isKeys = status === 401 || status === 403;
+  throw isKeys && expiryWords.test(refused.message) ? new ExpiredCredentials(refused) : refused;
 }
 
+const keysOf = ({ credentials }: ApiSettings, renew: boolean): Promise<ApiCredentials> =>
+  typeof credentials === 'function' ? credentials({ renew }) : Promise.resolve(credentials);
+
 async function signedHeaders(
-  settings: ApiSettings,
+  settings: { readonly region: string; readonly credentials: ApiCredentials },
   method: string,
   url: URL,
   query: Readonly<Record<string, string>>,

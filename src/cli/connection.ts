@@ -1,9 +1,10 @@
 import { S3Client } from '@aws-sdk/client-s3';
+import { fromNodeProviderChain } from '@aws-sdk/credential-providers';
 import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { createPrivateFile, NotPrivateError, readOwnFile } from '../local/private-files.ts';
-import type { ApiSettings } from './api-client.ts';
+import type { ApiSettings, CredentialSource } from './api-client.ts';
 import type { Console } from './console.ts';
 import type { StackConnection } from './embedded-stack.ts';
 import { badInput, ServiceUnavailableError, systemCode, systemReason } from './failures.ts';
@@ -124,17 +125,45 @@ async function awsIdentity(endpoint: string): Promise<Pick<ApiSettings, 'region'
   // Its address tells an API's region; what people have set otherwise must not make the signature wrong.
   const region = /\.execute-api\.([a-z0-9-]+)\.amazonaws\.com/.exec(endpoint)?.[1];
   const { config } = new S3Client(region === undefined ? {} : { region });
+  const credentials = awsCredentials(endpoint);
   try {
-    const { accessKeyId, secretAccessKey, sessionToken } = await config.credentials();
-    return {
-      region: region ?? (await config.region()),
-      credentials: { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) },
-    };
+    await credentials();
+    return { region: region ?? (await config.region()), credentials };
   } catch (error) {
-    throw badInput(
-      `no AWS credentials or region for ${endpoint}: set AWS_REGION and AWS_PROFILE, or AWS_ACCESS_KEY_ID and ` +
-        'AWS_SECRET_ACCESS_KEY',
-      error,
-    );
+    throw noIdentity(endpoint, error);
   }
 }
+
+const noIdentity = (endpoint: string, error: unknown): Error =>
+  badInput(
+    `no AWS credentials or region for ${endpoint}: set AWS_REGION and AWS_PROFILE, or AWS_ACCESS_KEY_ID and ` +
+      'AWS_SECRET_ACCESS_KEY',
+    error,
+  );
+
+/**
+ * The keys of the SDK's default chain, asked for anew before they run out, and where they were refused also read anew
+ * from the files that hold them: somebody may have signed in again.
+ */
+export function awsCredentials(
+  endpoint: string,
+  chainOf: typeof fromNodeProviderChain = fromNodeProviderChain,
+): CredentialSource {
+  let chain = chainOf();
+  let kept: Awaited<ReturnType<typeof chain>> | undefined;
+  return async ({ renew = false } = {}) => {
+    if (renew) chain = chainOf({ ignoreCache: true });
+    if (renew || kept === undefined || runsOutSoon(kept)) {
+      kept = await chain().catch((error: unknown) => {
+        throw noIdentity(endpoint, error);
+      });
+    }
+    const { accessKeyId, secretAccessKey, sessionToken } = kept;
+    return { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) };
+  };
+}
+
+/** As early as the SDK itself does it. */
+const earlyMs = 5 * 60_000;
+const runsOutSoon = ({ expiration }: { readonly expiration?: Date }): boolean =>
+  expiration !== undefined && expiration.getTime() - Date.now() < earlyMs;

@@ -16,6 +16,7 @@ import { badInput } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
 import { parseWhole } from './quantities.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
+import { nextPollMs } from './watch-job.ts';
 
 const examples = `
 Examples:
@@ -102,6 +103,7 @@ interface Following {
 async function follow(following: Following, console: Console, signal: AbortSignal): Promise<void> {
   let known = new Set(following.shown.map(format));
   let newest = following.shown.at(-1)?.at ?? epochMs(0);
+  const began = performance.now();
   for (;;) {
     // Asked before the lines are read, so that the last ones are not missed.
     const isLast = await following.isOver();
@@ -111,7 +113,8 @@ async function follow(following: Following, console: Console, signal: AbortSigna
     known = new Set(lines.map(format));
     newest = lines.at(-1)?.at ?? newest;
     if (isLast) return;
-    await delay(followPollMs, undefined, { signal }).catch(() => {
+    const pauseMs = Math.max(followPollMs, nextPollMs(performance.now() - began));
+    await delay(pauseMs, undefined, { signal }).catch(() => {
       signal.throwIfAborted();
     });
   }

@@ -10,11 +10,20 @@ export interface WatchOptions {
   /** Shows no progress. */
   readonly quiet: boolean;
   readonly signal: AbortSignal;
-  /** Between two questions. Default 250 ms. */
-  readonly pollMs?: number;
+  /** Between two questions, by how long the wait has lasted. */
+  readonly pollMs?: (waitedMs: number) => number;
 }
 
-const defaultPollMs = 250;
+const shortestPollMs = 250;
+const longestPollMs = 30_000;
+const pollShare = 1 / 20;
+
+/**
+ * How long to wait before a job is asked for again: a twentieth of the wait so far, so that its end is known within
+ * that, and a wait of a day takes some thousand questions; from a quarter of a second to half a minute.
+ */
+export const nextPollMs = (waitedMs: number): number =>
+  Math.min(longestPollMs, Math.max(shortestPollMs, Math.round(waitedMs * pollShare)));
 
 /**
  * Asks for a job until it has ended, and shows its progress on the way: bars on a terminal, elsewhere a line
@@ -27,12 +36,14 @@ export async function watchJob(
   options: WatchOptions,
 ): Promise<JobRecord> {
   const progress = options.quiet ? undefined : makeProgress(console);
+  const began = performance.now();
+  const pollMs = options.pollMs ?? nextPollMs;
   try {
     for (;;) {
       const job = await client.job(jobId, options.signal);
       progress?.show(job);
       if (finalJobStates.includes(job.state)) return job;
-      await pause(options.pollMs ?? defaultPollMs, options.signal);
+      await pause(pollMs(performance.now() - began), options.signal);
     }
   } finally {
     progress?.clear();

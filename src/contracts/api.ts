@@ -29,9 +29,11 @@ export interface ListResponse {
   /** Jobs of the page whose records cannot be read, and what is wrong; absent: none. */
   readonly unreadable?: readonly { readonly jobId: string; readonly message: string }[];
 }
-/** Answer of `GET /jobs/{id}/attempts`. */
+/** Answer of `GET /jobs/{id}/attempts`: a page, by launch, of at most `?limit=`. */
 export interface AttemptsResponse {
   readonly attempts: readonly AttemptRecord[];
+  /** Ask again with `?cursor=` for more. */
+  readonly cursor?: string;
   /** How many more there are whose records cannot be read; absent: none. */
   readonly unreadable?: number;
 }

@@ -58,6 +58,14 @@ export const limits = {
   /** Bytes of a request's body, which holds a spec and little else, and levels of JSON in it. */
   bodyBytes: 1_000_000,
   jsonDepth: 64,
+  /**
+   * Bytes of an answer of the API: Lambda gives at most 6 MB, in which the answer is a text in JSON, so that each of its
+   * quotes takes two.
+   */
+  answerBytes: 5_500_000,
+  /** Attempts and jobs in one page of a list. */
+  attemptsPerPage: 10_000,
+  jobsPerPage: 100,
   /** Fields of one record of CSV. */
   recordFields: 100_000,
   /** Levels of JSON in one record of NDJSON. */

@@ -48,7 +48,8 @@ export function renderJob(job: JobRecord, output: string | undefined, style: Sty
     ...(job.stages.length === 0 ? ['not planned yet'] : renderStages(job, style)),
     '',
     `attempts  ${describeAttempts(job)}`,
-    `cost      ${formatDollars(job.dollars)} estimated, ${formatDuration(job.workerMs)} of workers`,
+    `cost      ${describeCost(job)}`,
+    ...describeRequests(job),
   ];
   const counters = Object.entries(job.counters).filter(([, value]) => value !== 0);
   if (counters.length > 0) {
@@ -95,6 +96,29 @@ function describeAttempts(job: JobRecord): string {
     .filter(([, count]) => count > 0)
     .map(([name, count]) => `${formatCount(count)} ${name}`);
   return [plural(launched, 'attempt').replace(/ attempts?$/, ' launched'), ...extra].join(', ');
+}
+
+function describeCost({ dollars, costs, workerMs }: JobRecord): string {
+  const total = `${formatDollars(dollars)} estimated, ${formatDuration(workerMs)} of workers`;
+  if (costs === undefined) return total;
+  const parts = (['compute', 'records', 'storage', 'coordination'] as const).map(
+    (part) => `${part} ${formatDollars(costs[part])}`,
+  );
+  return `${total} (${parts.join(', ')})`;
+}
+
+/** What was asked for, where somebody counted; what nobody told makes it a lower bound. */
+function describeRequests({ requests }: JobRecord): readonly string[] {
+  if (requests === undefined) return [];
+  const { dynamodb, s3, lambda, states, uncounted } = requests;
+  const counts = [
+    `DynamoDB ${formatCount(dynamodb.writeUnits)} write and ${formatCount(Math.ceil(dynamodb.readUnits))} read units`,
+    `S3 ${formatCount(s3.put)} PUT, ${formatCount(s3.get)} GET, ${formatCount(s3.list)} LIST`,
+    plural(lambda, 'invocation'),
+    plural(states, 'transition'),
+  ];
+  const bound = uncounted === 0 ? '' : `; at least, since ${plural(uncounted, 'attempt')} died untold`;
+  return [`requests  ${counts.join('; ')}${bound}`];
 }
 
 function describeDeadline(job: JobRecord, style: Style): string {

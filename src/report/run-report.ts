@@ -1,4 +1,5 @@
 import type { AttemptCounts, JobError, JobRecord, StageSummary } from '../contracts/records.ts';
+import { type JobCosts, type JobRequests, noCosts, noRequests } from '../contracts/requests.ts';
 import type { InjectedCounts } from '../local/inject/injection.ts';
 import { deadlineMet } from './job-table.ts';
 
@@ -14,7 +15,11 @@ export interface RunReport {
   readonly output: readonly string[];
   readonly attempts: AttemptCounts;
   readonly workerSeconds: number;
+  /** At list prices: the sum of `costs`. */
   readonly dollars: number;
+  /** Requests as they were counted where they were made; nothing but zeros where nobody counted. */
+  readonly requests: JobRequests;
+  readonly costs: JobCosts;
   /** `at` in ISO 8601; `met` null while it is open. */
   readonly deadline: { readonly at: string; readonly met: boolean | null } | null;
   readonly counters: Readonly<Record<string, number>>;
@@ -35,6 +40,8 @@ export function runReport(job: JobRecord, output: readonly string[], injected?: 
     attempts: job.attempts,
     workerSeconds: job.workerMs / 1_000,
     dollars: job.dollars,
+    requests: job.requests ?? noRequests,
+    costs: job.costs ?? { ...noCosts, compute: job.dollars },
     deadline:
       job.deadlineAt === undefined
         ? null

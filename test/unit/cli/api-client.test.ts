@@ -1,5 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { makeApiClient, type ApiClient } from '../../../src/cli/api-client.ts';
+import { awsCredentials } from '../../../src/cli/connection.ts';
+import { nextPollMs, watchJob } from '../../../src/cli/watch-job.ts';
 import { listen } from '../../../src/local/http/listen.ts';
 import { readBody } from '../../../src/local/http/read-body.ts';
 import { checkSigV4 } from '../../../src/local/http/sigv4.ts';
@@ -140,5 +142,111 @@ describe('API client', () => {
     const { client } = await serve([{ status: 200, body: {} }]);
     const reason = new Error('enough');
     await expect(client.job('x', AbortSignal.abort(reason))).rejects.toBe(reason);
+  });
+
+  it('follows the pages of attempts to their end', async () => {
+    const { client, seen } = await serve([
+      { status: 200, body: { attempts: [{ attemptId: 'a/0/0' }], cursor: '1~a/0/0', unreadable: 2 } },
+      { status: 200, body: { attempts: [{ attemptId: 'a/1/0' }], cursor: '2~a/1/0', unreadable: 2 } },
+      { status: 200, body: { attempts: [{ attemptId: 'a/2/0' }], unreadable: 2 } },
+    ]);
+    expect(await client.attempts('job-1')).toEqual({
+      attempts: [{ attemptId: 'a/0/0' }, { attemptId: 'a/1/0' }, { attemptId: 'a/2/0' }],
+      unreadable: 2,
+    });
+    expect(seen.map(({ url, signature }) => [url, signature])).toEqual([
+      ['/v1/jobs/job-1/attempts', 'good'],
+      ['/v1/jobs/job-1/attempts?cursor=1~a%2F0%2F0', 'good'],
+      ['/v1/jobs/job-1/attempts?cursor=2~a%2F1%2F0', 'good'],
+    ]);
+  });
+
+  const expired = { status: 403, body: { message: 'The security token included in the request is expired' } };
+
+  it('asks for new keys where those that it had have expired, and goes on with them', async () => {
+    const { client, seen } = await serve([expired, { status: 200, body: { jobId: 'job-1' } }]);
+    const asked: unknown[] = [];
+    const renewing = makeApiClient({
+      apiUrl: client.apiUrl,
+      region,
+      backoffMs: 1,
+      credentials: (options) => {
+        asked.push(options);
+        return Promise.resolve(
+          options?.renew === true ? credentials : { ...credentials, sessionToken: 'old' },
+        );
+      },
+    });
+    expect(await renewing.job('job-1')).toEqual({ jobId: 'job-1' });
+    expect(asked).toEqual([{ renew: false }, { renew: true }]);
+    expect(seen).toHaveLength(2);
+  });
+
+  it('gives up where new keys have expired as well, and where there are no others', async () => {
+    const { client, seen } = await serve([expired]);
+    const renewing = makeApiClient({
+      apiUrl: client.apiUrl,
+      region,
+      backoffMs: 1,
+      credentials: () => Promise.resolve(credentials),
+    });
+    const refused = {
+      name: 'InvalidInput',
+      message: expect.stringMatching(/refuses these AWS credentials.*expired/),
+    };
+    await expect(renewing.job('job-1')).rejects.toMatchObject(refused);
+    expect(seen).toHaveLength(2);
+    await expect(client.job('job-1')).rejects.toMatchObject(refused);
+    expect(seen).toHaveLength(3);
+  });
+});
+
+describe('keys of the default chain', () => {
+  const at = (expiresInMs: number | undefined, id: string) => ({
+    accessKeyId: id,
+    secretAccessKey: 's',
+    ...(expiresInMs === undefined ? {} : { expiration: new Date(Date.now() + expiresInMs) }),
+  });
+
+  it('are fetched again before they run out, and read anew where they were refused', async () => {
+    const hour = 3_600_000;
+    const given = [at(hour, 'first'), at(60_000, 'second'), at(hour, 'third')];
+    const options: unknown[] = [];
+    const source = awsCredentials('https://api', (option?: unknown) => {
+      options.push(option);
+      return () => Promise.resolve(given.shift() ?? at(hour, 'last'));
+    });
+    const idOf = async (renew?: boolean): Promise<string> =>
+      (await source(renew === undefined ? {} : { renew })).accessKeyId;
+    expect([await idOf(), await idOf(), await idOf(true)]).toEqual(['first', 'first', 'second']);
+    // That one runs out within five minutes.
+    expect([await idOf(), await idOf()]).toEqual(['third', 'third']);
+    expect(options).toEqual([undefined, { ignoreCache: true }]);
+  });
+});
+
+describe('a wait', () => {
+  it('asks less and less often, from a quarter of a second to half a minute', () => {
+    expect([0, 4_000, 10_000, 60_000, 600_000, 86_400_000].map(nextPollMs)).toEqual([
+      250, 250, 500, 3_000, 30_000, 30_000,
+    ]);
+    let questions = 0;
+    for (let waited = 0; waited < 3_600_000; waited += nextPollMs(waited)) questions += 1;
+    // An hour took 14,400 at four a second: 20 to 5 s, 99 growing by a twentieth to 10 min, and 100 of half a minute.
+    expect(questions).toBe(219);
+  });
+
+  it('ends at once where it is interrupted, however long the next pause', async () => {
+    const interrupt = new AbortController();
+    const client = {
+      job: () => {
+        setImmediate(() => {
+          interrupt.abort(new Error('Ctrl-C'));
+        });
+        return Promise.resolve({ state: 'running', stages: [] });
+      },
+    } as unknown as ApiClient;
+    const options = { quiet: true, signal: interrupt.signal, pollMs: () => 3_600_000 };
+    await expect(watchJob(client, 'job-1', {} as never, options)).rejects.toThrow('Ctrl-C');
   });
 });

@@ -119,6 +119,27 @@ describe('job report', () => {
     ]);
   });
 
+  it('shows what was counted, by what it cost, and that it is a lower bound where counts were lost', () => {
+    const requests = {
+      dynamodb: { writeUnits: 1_234.5, readUnits: 7.5, calls: 2_000 },
+      s3: { put: 2, get: 30, list: 1, other: 4 },
+      lambda: 1,
+      states: 6,
+      api: 1,
+      logBytes: 9,
+      coordinatorGbSeconds: 1.5,
+      uncounted: 0,
+    };
+    const costs = { compute: 0.0001, records: 0.00002, storage: 0.000003, coordination: 0 };
+    const counted = (uncounted: number) =>
+      renderJob({ ...ended, requests: { ...requests, uncounted }, costs }, undefined, plain).slice(6, 8);
+    expect(counted(0)).toEqual([
+      'cost      $0.000123 estimated, 15.0s of workers (compute $0.000100, records $0.000020, storage $0.000003, coordination $0)',
+      'requests  DynamoDB 1,234 write and 8 read units; S3 2 PUT, 30 GET, 1 LIST; 1 invocation; 6 transitions',
+    ]);
+    expect(counted(2)[1]).toMatch(/; 6 transitions; at least, since 2 attempts died untold$/);
+  });
+
   it('shows the error of a failed job on one line', () => {
     const failed = jobRecord({
       state: 'failed',
@@ -152,6 +173,17 @@ describe('job report', () => {
       attempts: { launched: 5, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 1 },
       workerSeconds: 15,
       dollars: 0.000123,
+      requests: {
+        dynamodb: { writeUnits: 0, readUnits: 0, calls: 0 },
+        s3: { put: 0, get: 0, list: 0, other: 0 },
+        lambda: 0,
+        states: 0,
+        api: 0,
+        logBytes: 0,
+        coordinatorGbSeconds: 0,
+        uncounted: 0,
+      },
+      costs: { compute: 0.000123, records: 0, storage: 0, coordination: 0 },
       deadline: { at: '1970-01-01T00:17:40.000Z', met: true },
       counters: { skippedRecords: 3, other: 0 },
       error: null,
