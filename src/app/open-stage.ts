@@ -4,9 +4,9 @@ import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Plan, PlannedInput, StagePlan } from '../contracts/plan.ts';
 import type { TaskResult } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
-import { edgeManifest } from '../core/model/edge-manifest.ts';
+import { type EdgeLine, edgeManifest } from '../core/model/edge-manifest.ts';
 import { openStage, stageAt } from '../core/model/job-state.ts';
-import { manifestOf } from '../core/model/plan-stages.ts';
+import { type Manifest, manifestOf } from '../core/model/manifest.ts';
 import type { JobState } from '../core/model/job-view.ts';
 
 type ByteSpan = AttemptPayload['inputs'][number];
@@ -19,7 +19,7 @@ export interface OpenStage {
     readonly shared: boolean;
   }[];
   /** Manifests to be written before a task is launched. */
-  readonly manifests: readonly { readonly key: string; readonly body: string }[];
+  readonly manifests: readonly Manifest[];
 }
 
 type UpstreamPlan = Extract<PlannedInput, { kind: 'stage' }>;
@@ -32,6 +32,12 @@ function resultsOf(state: JobState, plan: Plan, input: UpstreamPlan): TaskResult
     });
     return task.result;
   });
+}
+
+function bytesOf({ segments }: EdgeLine): number {
+  let sum = 0;
+  for (const { length } of segments) sum += length;
+  return sum;
 }
 
 function sourceInput(plan: Plan, stage: StagePlan, number: number): OpenStage['inputs'][number] {
@@ -48,19 +54,18 @@ export function prepareStage(state: JobState, plan: Plan, index: number, now: Ep
   invariant(stage !== undefined, 'no such stage in the plan', { index });
   const { description } = stage;
   const inputBytes = Array.from({ length: description.tasks }, () => 0);
-  const manifests: { key: string; body: string }[] = [];
+  const manifests: Manifest[] = [];
   const inputs = description.inputs.map((input, number) => {
     if (input.kind === 'source') return sourceInput(plan, stage, number);
     const lines = edgeManifest(description, input, resultsOf(state, plan, input));
     const shared = input.pattern === 'broadcast';
+    const bytes = lines.map(bytesOf);
     for (const task of inputBytes.keys()) {
-      const segments = lines[shared ? 0 : task]?.segments ?? [];
-      inputBytes[task] = segments.reduce((sum, { length }) => sum + length, inputBytes[task] ?? 0);
+      inputBytes[task] = (inputBytes[task] ?? 0) + (bytes[shared ? 0 : task] ?? 0);
     }
-    const { body, offsets } = manifestOf(lines);
-    const key = inputManifestKey(plan, description.name, number);
-    manifests.push({ key, body });
-    return { key, offsets, shared };
+    const { manifest, offsets } = manifestOf(inputManifestKey(plan, description.name, number), lines);
+    manifests.push(manifest);
+    return { key: manifest.key, offsets, shared };
   });
   openStage(state, index, inputBytes, now);
   return { inputs, manifests };

@@ -11,6 +11,7 @@ import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../ports/launcher.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { type OpenStage, spansOf } from './open-stage.ts';
+import { writeManifest } from './write-manifest.ts';
 import type { JobState } from '../core/model/job-view.ts';
 
 export interface PerformDeps {
@@ -90,9 +91,8 @@ async function performOne(
 ): Promise<void> {
   switch (decision.kind) {
     case 'open-stage':
-      for (const { key, body } of job.openStages.get(decision.stage)?.manifests ?? []) {
-        await deps.objects.write({ bucket: deps.dataBucket, key }, new TextEncoder().encode(body));
-      }
+      for (const manifest of job.openStages.get(decision.stage)?.manifests ?? [])
+        await writeManifest(deps.objects, deps.dataBucket, manifest);
       return;
     case 'clone-stage':
     case 'preempt-clones':

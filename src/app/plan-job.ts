@@ -11,6 +11,7 @@ import { type ObjectRef, parseUri, planKey, stageKey, uriOf } from '../contracts
 import { limits } from '../contracts/limits.ts';
 import type { StagePlan } from '../contracts/plan.ts';
 import { finalJobStates, type JobRecord, type StageSummary } from '../contracts/records.ts';
+import type { Manifest } from '../core/model/manifest.ts';
 import { inputField, type PlannedJob, planStages, type ResolvedSources } from '../core/model/plan-stages.ts';
 import type { SourceObject } from '../core/model/splits.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -20,6 +21,7 @@ import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { checkInputsApart, claimOutput } from './claim-output.ts';
 import { findJob } from './query-jobs.ts';
+import { writeManifest } from './write-manifest.ts';
 import { countedPatch, type CountingDeps } from './tell-costs.ts';
 
 export interface PlanDeps extends CountingDeps {
@@ -30,8 +32,6 @@ export interface PlanDeps extends CountingDeps {
   readonly log: Log;
   readonly dataBucket: string;
 }
-
-const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 /** The objects behind one URI: those under a prefix that ends in "/" (or a bucket), else the one of that key. */
 async function objectsOf(objects: ObjectStore, uri: string, field: string): Promise<SourceObject[]> {
@@ -130,20 +130,19 @@ function emptySummary({ description }: StagePlan): StageSummary {
 }
 
 /** Every object of a plan: its manifests, its stages' descriptions, and the plan itself last. */
-function planObjects({ plan, manifests }: PlannedJob): readonly { key: string; body: string }[] {
+function planObjects({ plan, manifests }: PlannedJob): readonly Manifest[] {
   return [
     ...manifests,
     ...plan.stages.map(({ description }) => ({
       key: stageKey(plan, description.name),
-      body: JSON.stringify(description),
+      texts: () => [JSON.stringify(description)],
     })),
-    { key: planKey(plan), body: JSON.stringify(plan) },
+    { key: planKey(plan), texts: () => [JSON.stringify(plan)] },
   ];
 }
 
 async function writePlan(deps: PlanDeps, planned: PlannedJob): Promise<void> {
-  for (const { key, body } of planObjects(planned))
-    await deps.objects.write({ bucket: deps.dataBucket, key }, encode(body));
+  for (const manifest of planObjects(planned)) await writeManifest(deps.objects, deps.dataBucket, manifest);
 }
 
 /** Removes what this run of Plan has written, all of it under its own nonce, which no record names. */

@@ -25,6 +25,8 @@ export const limits = {
   partsInRecord: 32,
   /** Objects that the inputs of one job may match. */
   inputObjects: 100_000,
+  /** Objects that one task reads at most: of small ones each costs a request, whatever its bytes. */
+  objectsPerTask: 256,
   /** Attempts of one task that failed or were lost before the job fails. */
   attemptsPerTask: 4,
   /** Names under which one task may count, characters of such a name, and the largest sum either way. */

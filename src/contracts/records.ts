@@ -102,9 +102,12 @@ export interface AttemptRecord {
 
 /** Length in bytes and CRC-32 of each partition of one attempt's output, in partition order. */
 export interface PartitionIndex {
-  readonly lengths: readonly number[];
-  readonly crcs: readonly number[];
+  readonly lengths: Numbers;
+  readonly crcs: Numbers;
 }
+
+/** A list of numbers, perhaps in as few bytes as they take. */
+export type Numbers = readonly number[] | Readonly<Uint32Array> | Readonly<Float64Array>;
 
 /** A multipart upload that waits for Finish to complete it; `empty` parts are put by Finish. */
 export type FinalPart =

@@ -7,6 +7,7 @@ import type { SourceSegment } from '../contracts/plan.ts';
 import type { ByteRange, ObjectStore } from '../ports/object-store.ts';
 import { BadInputError } from './operator.ts';
 import type { LineBlock } from './operator.ts';
+import type { ReadAhead } from './read-ahead.ts';
 
 const newline = 10;
 /** Blocks are cut at the first line end after this size. */
@@ -21,6 +22,8 @@ export interface SourceReading {
   readonly signal: AbortSignal;
   /** Told of each byte of the segment that was read (as stored: compressed, if it is). */
   onBytes(count: number): void;
+  /** What is fetched before it is read. */
+  readonly ahead?: ReadAhead;
   /** Longest line or record; default `limits.recordBytes`. */
   readonly lineBytes?: number;
 }
@@ -132,14 +135,19 @@ async function* counted(
 
 /** A range of the segment's object, if it is still the object that was planned. */
 async function* rangeOf(
-  { objects, signal }: SourceReading,
-  { bucket, key, etag }: SourceSegment,
+  { objects, signal, ahead }: SourceReading,
+  segment: SourceSegment,
   range: ByteRange,
 ): AsyncGenerator<Uint8Array> {
   if (range.start >= range.end) return;
+  const { bucket, key, etag, sizeBytes } = segment;
   let missing = range.end - range.start;
+  const isWhole = range.start === 0 && range.end === sizeBytes;
+  const fetched = isWhole ? ahead?.take(segment) : undefined;
   try {
-    for await (const chunk of objects.read({ bucket, key }, { range, etag, signal })) {
+    const chunks =
+      fetched === undefined ? objects.read({ bucket, key }, { range, etag, signal }) : await fetched;
+    for await (const chunk of chunks) {
       missing -= chunk.length;
       yield chunk;
     }

@@ -8,6 +8,7 @@ import { ndjsonRows } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
 import type { KeyValue, LineBlock, Row, TaskInput } from './operator.ts';
 import type { UpstreamSegment } from './segment-chunks.ts';
+import { ReadAhead } from './read-ahead.ts';
 import { sourceBlocks } from './source-blocks.ts';
 import type { SourceReading } from './source-blocks.ts';
 import { recordsInOrder, recordsInTurn } from './stage-records.ts';
@@ -38,13 +39,12 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
       meter.count(skippedRecords, 1);
     },
   };
-  const rowsOf = (segment: SourceSegment): AsyncIterable<readonly Row[]> => {
+  const rowsOf = (reading: SourceReading, segment: SourceSegment): AsyncIterable<readonly Row[]> => {
     if (format === 'ndjson') return ndjsonRows(reading, segment, bad);
     if (format === 'csv') return csvRows(reading, segment, { header: options.header, bad });
     throw new InvalidInputError('the operator reads rows: its input must have the format "ndjson" or "csv"');
   };
-  const blocks = (): AsyncIterable<LineBlock> =>
-    inTurn(segments, (segment) => sourceBlocks(reading, segment));
+  const blocks = (): AsyncIterable<LineBlock> => inTurn(reading, segments, sourceBlocks);
   return {
     kind: 'source',
     format,
@@ -60,7 +60,7 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
       ),
     rows: () =>
       metered(
-        tallied(inTurn(segments, rowsOf), (batch) => batch.length, meter),
+        tallied(inTurn(reading, segments, rowsOf), (batch) => batch.length, meter),
         meter,
       ),
   };
@@ -95,11 +95,21 @@ export function stageInput({ stage, isMerged, segments, reading, meter }: StageI
   };
 }
 
-async function* inTurn<S, T>(
-  segments: readonly S[],
-  open: (segment: S) => AsyncIterable<T>,
+/** What `open` gives of each segment, one after the other; the small ones that follow are fetched meanwhile. */
+async function* inTurn<T>(
+  reading: SourceReading,
+  segments: readonly SourceSegment[],
+  open: (reading: SourceReading, segment: SourceSegment) => AsyncIterable<T>,
 ): AsyncGenerator<T> {
-  for (const segment of segments) yield* open(segment);
+  const ahead = new ReadAhead(reading.objects, segments, reading.signal);
+  try {
+    for (const [index, segment] of segments.entries()) {
+      ahead.reach(index);
+      yield* open({ ...reading, ahead }, segment);
+    }
+  } finally {
+    ahead.close();
+  }
 }
 
 async function* tallied<T>(

@@ -1,23 +1,50 @@
 import { invariant } from '../../contracts/errors.ts';
 import { attemptParts } from '../../contracts/ids.ts';
 import type { PlannedInput, StageDescription, StageSegment } from '../../contracts/plan.ts';
-import type { TaskResult } from '../../contracts/records.ts';
+import type { PartitionIndex, TaskResult } from '../../contracts/records.ts';
 
 type UpstreamPlan = Extract<PlannedInput, { kind: 'stage' }>;
 
-/** Segments of the partitions [from, to) of one committed output; empty ones are left out. */
-function segmentsOf(result: TaskResult, from: number, to: number): StageSegment[] {
-  const { task, attempt } = attemptParts(result.attemptId);
-  const { lengths, crcs } = result.partitions ?? { lengths: [], crcs: [] };
-  const segments: StageSegment[] = [];
-  let offset = 0;
-  for (let partition = 0; partition < to; partition++) {
-    const length = lengths[partition] ?? 0;
-    if (partition >= from && length > 0)
-      segments.push({ task, attempt, offset, length, crc: crcs[partition] ?? 0 });
-    offset += length;
+/** What one task reads through one input. */
+export interface EdgeLine {
+  /** Worked out one by one whenever they are gone through: a million segments are never held at once. */
+  readonly segments: Iterable<StageSegment>;
+}
+
+const lineOf = (segments: () => Iterator<StageSegment>): EdgeLine => ({
+  segments: { [Symbol.iterator]: segments },
+});
+
+/** A committed output, and where each of its partitions begins. */
+interface IndexedOutput {
+  readonly task: number;
+  readonly attempt: number;
+  readonly index: PartitionIndex;
+  readonly offsets: Float64Array;
+}
+
+function indexed({ attemptId, partitions = { lengths: [], crcs: [] } }: TaskResult): IndexedOutput {
+  const { task, attempt } = attemptParts(attemptId);
+  const offsets = new Float64Array(partitions.lengths.length);
+  for (let partition = 1; partition < offsets.length; partition++) {
+    offsets[partition] = (offsets[partition - 1] ?? 0) + (partitions.lengths[partition - 1] ?? 0);
   }
-  return segments;
+  return { task, attempt, index: partitions, offsets };
+}
+
+/** The segments of one partition of these outputs, in their order; empty ones are left out. */
+function* segmentsOf(outputs: readonly IndexedOutput[], partition: number): Generator<StageSegment> {
+  for (const { task, attempt, index, offsets } of outputs) {
+    const length = index.lengths[partition] ?? 0;
+    if (length === 0) continue;
+    yield { task, attempt, offset: offsets[partition] ?? 0, length, crc: index.crcs[partition] ?? 0 };
+  }
+}
+
+/** All segments of these outputs, output by output. */
+function* allSegments(outputs: readonly IndexedOutput[], partitions: number): Generator<StageSegment> {
+  for (const output of outputs)
+    for (let partition = 0; partition < partitions; partition++) yield* segmentsOf([output], partition);
 }
 
 /** Which producer tasks consumer task `task` of `tasks` reads, whole or in part. Contiguous groups for many-to-one. */
@@ -44,33 +71,17 @@ export function edgeManifest(
   consumer: StageDescription,
   input: UpstreamPlan,
   results: readonly TaskResult[],
-): readonly { readonly segments: readonly StageSegment[] }[] {
+): readonly EdgeLine[] {
   invariant(results.length === input.producerTasks, 'a stage opened before its input was complete', {
     stage: consumer.name,
     input: input.stage,
     results: results.length,
   });
-  if (input.pattern === 'all-to-all') return shuffleLines(consumer.tasks, results);
-  const whole = results.map((result) => segmentsOf(result, 0, input.producerPartitions));
-  if (input.pattern === 'broadcast') return [{ segments: whole.flat() }];
+  const outputs = results.map(indexed);
+  if (input.pattern === 'broadcast') return [lineOf(() => allSegments(outputs, input.producerPartitions))];
   return Array.from({ length: consumer.tasks }, (_, task) => {
+    if (input.pattern === 'all-to-all') return lineOf(() => segmentsOf(outputs, task));
     const { from, to } = producersOf(input, task, consumer.tasks);
-    return { segments: whole.slice(from, to).flat() };
+    return lineOf(() => allSegments(outputs.slice(from, to), input.producerPartitions));
   });
-}
-
-/** One pass over M results fills R lists: M·R steps, not M·R² as partition by partition would cost. */
-function shuffleLines(tasks: number, results: readonly TaskResult[]): { segments: StageSegment[] }[] {
-  const lines = Array.from({ length: tasks }, () => ({ segments: [] as StageSegment[] }));
-  for (const result of results) {
-    const { task, attempt } = attemptParts(result.attemptId);
-    let offset = 0;
-    lines.forEach(({ segments }, partition) => {
-      const length = result.partitions?.lengths[partition] ?? 0;
-      if (length > 0)
-        segments.push({ task, attempt, offset, length, crc: result.partitions?.crcs[partition] ?? 0 });
-      offset += length;
-    });
-  }
-  return lines;
 }

@@ -9,6 +9,7 @@ import type {
 } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
+import { compactResult, sameNumbers } from './compact-index.ts';
 import type { LaunchReason } from './decision.ts';
 import { hasFailedAlike } from './failed-alike.ts';
 import {
@@ -310,7 +311,7 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
   const { stage: name, task: index } = attemptParts(result.attemptId);
   const task = taskAt(state, stageIndexOf(state, name), index);
   if (task.result !== undefined) return;
-  task.result = result;
+  task.result = compactResult(result);
   const stage = stageAt(state, task.stage);
   stage.retryable.delete(task);
   stage.done += 1;
@@ -323,9 +324,6 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
   }
 }
 
-const sameList = (a: readonly number[] = [], b: readonly number[] = []): boolean =>
-  a.length === b.length && a.every((value, index) => value === b[index]);
-
 /**
  * Takes over a result that was kept beside the task's own. It counts as a replica only if it has the same bytes, by
  * length and CRC of every partition: readers of one stage may then read different copies, even of a task whose
@@ -337,8 +335,8 @@ export function applyReplica(state: JobState, { attemptId, partitions }: TaskRes
   const { result } = task;
   if (result === undefined || result.attemptId === attemptId || task.replicas.includes(attempt)) return;
   const isSame =
-    sameList(partitions?.lengths, result.partitions?.lengths) &&
-    sameList(partitions?.crcs, result.partitions?.crcs);
+    sameNumbers(partitions?.lengths, result.partitions?.lengths) &&
+    sameNumbers(partitions?.crcs, result.partitions?.crcs);
   if (!isSame) return;
   const { replicated } = stageAt(state, task.stage);
   replicated[task.replicas.length] = (replicated[task.replicas.length] ?? 0) + 1;

@@ -4,6 +4,7 @@ import { inputManifestKey, type ObjectRef, type PlanPlace } from '../../contract
 import { limits } from '../../contracts/limits.ts';
 import type { Plan, PlannedInput, SourceSegment, StageDescription, StagePlan } from '../../contracts/plan.ts';
 import { type GraphStage, jobGraph } from './job-graph.ts';
+import { type Manifest, manifestOf } from './manifest.ts';
 import { type SourceObject, splitObjects } from './splits.ts';
 
 /** Attempts and results are spread over one store partition per this many tasks (1,000 writes/s each). */
@@ -19,24 +20,12 @@ export const inputField = (stageIndex: number, input: number): string =>
 /** A planned job and the manifests of its sources, to be written before it. */
 export interface PlannedJob {
   readonly plan: Plan;
-  readonly manifests: readonly { readonly key: string; readonly body: string }[];
+  readonly manifests: readonly Manifest[];
 }
 
 export interface PlanContext extends PlanPlace {
   readonly dataBucket: string;
   readonly output: ObjectRef;
-}
-
-/** JSON lines and where each lies, in bytes. `offsets` has one more entry than `lines`. */
-export function manifestOf(lines: readonly object[]): { body: string; offsets: number[] } {
-  const offsets = [0];
-  const texts = lines.map((line) => `${JSON.stringify(line)}\n`);
-  for (const text of texts) offsets.push((offsets.at(-1) ?? 0) + utf8Length(text));
-  return { body: texts.join(''), offsets };
-}
-
-function utf8Length(text: string): number {
-  return new TextEncoder().encode(text).length;
 }
 
 interface SizedStage {
@@ -144,7 +133,7 @@ function describe(
  */
 export function planStages(spec: JobSpec, sources: ResolvedSources, context: PlanContext): PlannedJob {
   const sized = new Map<string, SizedStage>();
-  const manifests: { key: string; body: string }[] = [];
+  const manifests: Manifest[] = [];
   const stages = jobGraph(spec).map((stage): StagePlan => {
     const splits = splitsOf(stage, sources);
     const entry = { stage, splits, tasks: tasksOf(stage, splits, sized) };
@@ -158,9 +147,12 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
           sourceBytes[task] ?? 0,
         );
       });
-      const { body, offsets } = manifestOf(perTask.map((segments) => ({ segments })));
-      manifests.push({ key: inputManifestKey(context, stage.spec.name, number), body });
-      return offsets;
+      const { manifest, offsets } = manifestOf(
+        inputManifestKey(context, stage.spec.name, number),
+        perTask.map((segments) => ({ segments })),
+      );
+      manifests.push(manifest);
+      return [...offsets];
     });
     return { description: describe(entry, sized, context), sourceBytes, manifestOffsets };
   });

@@ -16,7 +16,8 @@ const isWhole = (object: SourceObject, format: SourceFormat): boolean =>
   object.key.endsWith('.gz') || format === 'csv';
 
 /**
- * Cuts objects into the inputs of tasks, in order: about `splitBytes` each; small objects share a task, large
+ * Cuts objects into the inputs of tasks, in order: about `splitBytes` each; small objects share a task,
+ * at most `limits.objectsPerTask` of them, since each is a request; large
  * plain ones are cut (the reader aligns cuts to line ends). Gzip and CSV objects stay whole. Empty objects cost
  * nothing. At least one task, possibly with nothing to read. Throws `InvalidInputError` beyond the task limit.
  */
@@ -44,7 +45,8 @@ export function splitObjects(
       etag: object.etag,
       gzip,
     });
-    if (currentBytes > 0 && currentBytes + object.sizeBytes > options.splitBytes) close();
+    const isFull = currentBytes + object.sizeBytes > options.splitBytes;
+    if (current.length > 0 && (isFull || current.length >= limits.objectsPerTask)) close();
     const pieces = isWhole(object, options.format) ? 1 : Math.ceil(object.sizeBytes / options.splitBytes);
     checkCount(tasks.length + pieces, options);
     for (let i = 0; i < pieces; i++) {

@@ -27,6 +27,13 @@ describe('splitObjects', () => {
       ['d:0-50'],
     ]);
   });
+  it.each(['text', 'csv', 'ndjson'] as const)('counts objects of %s as well as bytes', (format) => {
+    const many = Array.from({ length: 10_000 }, (_, index) => object(`o${index}`, 1));
+    const tasks = splitObjects(many, { ...text, format, splitBytes: 1e9 });
+    expect(tasks).toHaveLength(40);
+    expect(Math.max(...tasks.map((task) => task.length))).toBe(256);
+    expect(tasks.flat().map(({ key }) => key)).toEqual(many.map(({ key }) => key));
+  });
   it('keeps gzip and CSV whole', () => {
     expect(spans([object('a.gz', 250)])).toEqual([['a.gz:0-250']]);
     expect(spans([object('a.csv', 250)], { ...text, format: 'csv' })).toEqual([['a.csv:0-250']]);
@@ -78,7 +85,8 @@ describe('planStages', () => {
     ]);
     expect(planned.stages[0]?.sourceBytes).toEqual([83, 83, 84, 40]);
     const offsets = planned.stages[0]?.manifestOffsets[0] ?? [];
-    const line = manifests[0]?.body.slice(offsets[3], offsets[4]) ?? '';
+    const text = manifests.map(({ texts }) => [...texts()].join('')).join('');
+    const line = text.slice(offsets[3], offsets[4]);
     expect(JSON.parse(line)).toMatchObject({ segments: [{ key: 'o1', start: 0, end: 40 }] });
   });
 
@@ -126,7 +134,7 @@ describe('edgeManifest', () => {
   ) => ({ kind: 'stage', stage: 'p', pattern, producerTasks, producerPartitions }) as const;
   const short = (lines: ReturnType<typeof edgeManifest>) =>
     lines.map(({ segments }) =>
-      segments.map(
+      [...segments].map(
         ({ task, attempt, offset, length, crc }) => `${task}/${attempt}@${offset}+${length}#${crc}`,
       ),
     );
