@@ -60,7 +60,7 @@ export class ApiStack extends Stack {
       ],
       'Executions are named by jobs; the wildcard follows the name of one state machine.',
     );
-    grantItems(role, storage.table, [TableSchema.listingIndex, TableSchema.changeIndex]);
+    grantItems(role, storage.table, [TableSchema.listingIndex]);
     role.addToPolicy(
       new PolicyStatement({ actions: ['states:StartExecution'], resources: [stateMachine.stateMachineArn] }),
     );

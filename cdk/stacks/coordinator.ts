@@ -141,7 +141,7 @@ export class CoordinatorStack extends Stack {
       'Revisions are numbered by deployments; the wildcard follows the name of one family.',
     );
     const isSweep = name === 'sweep';
-    grantItems(role, table, [TableSchema.changeIndex, ...(isSweep ? [TableSchema.listingIndex] : [])]);
+    grantItems(role, table, isSweep ? [TableSchema.listingIndex] : []);
     return jobFunction(this, name, {
       description: `Outrider: ${name} of a job`,
       code: handlerCode(name),

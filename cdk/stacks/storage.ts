@@ -1,10 +1,11 @@
 import { CfnOutput, Duration, RemovalPolicy, Stack, type StackProps } from 'aws-cdk-lib';
-import { type Attribute, AttributeType, BillingMode, ProjectionType, Table } from 'aws-cdk-lib/aws-dynamodb';
+import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { BlockPublicAccess, Bucket, BucketEncryption } from 'aws-cdk-lib/aws-s3';
 import type { Construct } from 'constructs';
-import { OutputName, TableSchema } from '../../src/contracts/settings.ts';
+import { OutputName } from '../../src/contracts/settings.ts';
 import { acknowledge } from '../constructs/acknowledge.ts';
+import { recordsTable } from '../constructs/records-table.ts';
 import { leftoverDays, type OutriderConfig } from '../config.ts';
 
 export interface StorageStackProps extends StackProps {
@@ -22,7 +23,7 @@ export class StorageStack extends Stack {
   constructor(scope: Construct, id: string, props: StorageStackProps) {
     super(scope, id, { description: 'Outrider: data and records of jobs', ...props });
     this.dataBucket = addDataBucket(this, props.config);
-    this.table = addTable(this);
+    this.table = recordsTable(this, 'Table');
     this.jobLogs = new LogGroup(this, 'JobLogs', {
       retention: props.config.logRetentionDays,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -51,29 +52,4 @@ function addDataBucket(scope: Construct, config: OutriderConfig): Bucket {
       'Access logs would cost a write per request of a shuffle; CloudTrail data events can be had.',
   });
   return bucket;
-}
-
-function addTable(scope: Construct): Table {
-  const text = (name: string): Attribute => ({ name, type: AttributeType.STRING });
-  const number = (name: string): Attribute => ({ name, type: AttributeType.NUMBER });
-  const table = new Table(scope, 'Table', {
-    partitionKey: text(TableSchema.partitionKey),
-    sortKey: text(TableSchema.sortKey),
-    billingMode: BillingMode.PAY_PER_REQUEST,
-    pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
-    timeToLiveAttribute: TableSchema.ttl,
-    removalPolicy: RemovalPolicy.RETAIN,
-  });
-  table.addLocalSecondaryIndex({
-    indexName: TableSchema.changeIndex,
-    sortKey: number(TableSchema.changeKey),
-    projectionType: ProjectionType.ALL,
-  });
-  table.addGlobalSecondaryIndex({
-    indexName: TableSchema.listingIndex,
-    partitionKey: text(TableSchema.listingPartitionKey),
-    sortKey: number(TableSchema.listingSortKey),
-    projectionType: ProjectionType.ALL,
-  });
-  return table;
 }

@@ -2,7 +2,7 @@ import { invariant } from '../contracts/errors.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
 import { jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
 import { type EndingJob, finalJobStates } from '../contracts/records.ts';
-import { durationMs, epochMs } from '../contracts/units.ts';
+import { durationMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { CapacityLedger } from '../ports/capacity-ledger.ts';
@@ -44,7 +44,7 @@ async function leftUploads(deps: CleanUpDeps, job: EndingJob): Promise<UploadRef
     attempts,
     results,
     unreadable = [],
-  } = await deps.attempts.changes({ jobId: job.jobId, shards: job.shards }, epochMs(0));
+  } = await deps.attempts.all({ jobId: job.jobId, shards: job.shards });
   const uploads = new Map<string, UploadRef>();
   const noted = [...attempts.map(({ attemptId, upload }) => ({ attemptId, ...upload })), ...unreadable];
   for (const { attemptId, uploadId } of noted) {

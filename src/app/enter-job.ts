@@ -14,7 +14,7 @@ import { append, apply, perform } from './commit-decisions.ts';
 import { keepAccess, lease } from './keep-lease.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { findJob } from './query-jobs.ts';
-import { readChanges, takeOutputs } from './read-changes.ts';
+import { takeOutputs, takeRecords } from './read-changes.ts';
 import type { SchedulerConfig, SchedulerDeps } from './scheduler-deps.ts';
 import type { Residency, Session } from './scheduler-session.ts';
 
@@ -62,7 +62,6 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     rng: createRng(jobId),
     tickConfig,
     version: 0,
-    readUntil: epochMs(0),
     leaseUntil: lease(deps, now),
     grant: 0,
     slotsShort: 0,
@@ -73,7 +72,8 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     lastSummary: '',
     unreadable: new Set(),
   };
-  takeOutputs(state, await deps.attempts.changes({ jobId, shards: plan.shards }, epochMs(0)), now);
+  const space = { jobId, shards: plan.shards };
+  takeOutputs(state, await deps.attempts.all(space), now);
   let last: readonly Decision[] = [];
   for await (const entry of deps.decisions.read(jobId)) {
     last = decisionsOf(jobId, entry, session.version);
@@ -85,7 +85,10 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   await append(deps, session, { decisions: last, refusals: [] }, now);
   await keepAccess(deps, session, await findJob(deps.jobs, jobId), now);
   await perform(deps, session, last, now);
-  await readChanges(deps, session, now);
+  // After the fence: of what whoever was before has taken out of the inbox nothing is missed.
+  takeRecords(deps, session, await deps.attempts.all(space), now);
+  // Patience with those that live begins anew, by this scheduler's clock.
+  for (const attempt of state.live) attempt.seenAt = now;
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
   return session;
 }

@@ -102,7 +102,7 @@ async function performOne(
       return;
     case 'cancel':
       // A cancelled Fargate worker gets the order with its next report and ends by itself, data removed.
-      await deps.attempts.orderCancel(spaceOf(job), decision.attemptId, now);
+      await deps.attempts.orderCancel(spaceOf(job), decision.attemptId);
       return;
     case 'lose':
       await deps.attempts.markLost(spaceOf(job), decision.attemptId, now);

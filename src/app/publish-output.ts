@@ -24,7 +24,6 @@ import {
   type OutputPart,
   type TaskResult,
 } from '../contracts/records.ts';
-import { epochMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -100,10 +99,10 @@ async function publishParts(deps: PublishDeps, job: JobRecord): Promise<OutputPa
   const output = outputOf(job);
   const plan = await loadPlan(deps.objects, deps.dataBucket, job);
   const final = plan.stages.at(-1)?.description;
-  const { results, unreadable = [] } = await deps.attempts.changes(
-    { jobId: job.jobId, shards: plan.shards },
-    epochMs(0),
-  );
+  const { results, unreadable = [] } = await deps.attempts.all({
+    jobId: job.jobId,
+    shards: plan.shards,
+  });
   const lost = unreadable.find(
     ({ kind, taskId }) => kind === 'result' && taskId?.startsWith(`${final?.name ?? ''}/`) === true,
   );

@@ -3,7 +3,6 @@ import { InvalidInputError, NotFoundError } from '../contracts/errors.ts';
 import { parseJobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { AttemptRecord, JobRecord } from '../contracts/records.ts';
-import { epochMs } from '../contracts/units.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { JobStore } from '../ports/job-store.ts';
 
@@ -77,7 +76,7 @@ export async function listAttempts(
   const job = await findJob(deps.jobs, id);
   if (job.shards === undefined) return { attempts: [] };
   const space = { jobId: job.jobId, shards: job.shards };
-  const { attempts, unreadable = [] } = await deps.attempts.changes(space, epochMs(0));
+  const { attempts, unreadable = [] } = await deps.attempts.all(space);
   const left = unreadable.filter(({ kind }) => kind === 'attempt' || kind === 'unknown').length;
   const rest = attempts
     .filter(isAfter)

@@ -1,5 +1,7 @@
-import type { AttemptRecord, TaskResult } from '../contracts/records.ts';
-import { type DurationMs, durationMs, type EpochMs, epochMs } from '../contracts/units.ts';
+import type { AttemptId } from '../contracts/ids.ts';
+import { taskOf } from '../contracts/ids.ts';
+import type { TaskResult } from '../contracts/records.ts';
+import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import {
   applyAttempt,
   applyReplica,
@@ -8,24 +10,24 @@ import {
   hasTask,
   taskOfAttempt,
 } from '../core/model/job-state.ts';
-import type { JobState } from '../core/model/job-view.ts';
-import type { AttemptStore, TaskChanges } from '../ports/attempt-store.ts';
+import { isLive, type JobState } from '../core/model/job-view.ts';
+import { dueReads, noteReads } from '../core/policy/due-reads.ts';
+import type { AttemptStore, Inbox, TaskRecords, TaskSpace } from '../ports/attempt-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { Session } from './scheduler-session.ts';
 
 interface ChangesDeps {
   readonly attempts: AttemptStore;
   readonly log: Log;
-  readonly config: { readonly clockSkewMs?: DurationMs };
+  readonly config: { readonly tickMs: DurationMs; readonly heartbeatMs: DurationMs };
 }
 
-/** Writers' clocks may differ by so much; incremental reads look that far back and drop what they know. */
-const defaultClockSkewMs = durationMs(5_000);
+const spaceOf = ({ jobId, plan }: Session): TaskSpace => ({ jobId, shards: plan.shards });
 
 /** Takes outputs over: results first, since replicas are compared with them. */
 export function takeOutputs(
   state: JobState,
-  { results, replicas }: Pick<TaskChanges, 'results' | 'replicas'>,
+  { results, replicas }: Pick<TaskRecords, 'results' | 'replicas'>,
   now: EpochMs,
 ): void {
   const isOfJob = ({ taskId }: TaskResult): boolean => hasTask(state, taskId);
@@ -34,7 +36,7 @@ export function takeOutputs(
 }
 
 /** Takes over which records cannot be read, and logs each the first time. */
-function setAside(deps: ChangesDeps, session: Session, { unreadable = [] }: TaskChanges): void {
+function setAside(deps: ChangesDeps, session: Session, { unreadable = [] }: TaskRecords): void {
   for (const record of unreadable) {
     applyUnreadable(session.state, record);
     if (session.unreadable.has(record.key)) continue;
@@ -50,21 +52,73 @@ function setAside(deps: ChangesDeps, session: Session, { unreadable = [] }: Task
   }
 }
 
-/** Reads what changed since the last tick and takes it over. Costs what changed within the clocks' skew. */
-export async function readChanges(deps: ChangesDeps, session: Session, now: EpochMs): Promise<void> {
-  const since = epochMs(Math.max(0, session.readUntil - (deps.config.clockSkewMs ?? defaultClockSkewMs)));
-  const space = { jobId: session.jobId, shards: session.plan.shards };
-  const changes = await deps.attempts.changes(space, since);
-  takeOutputs(session.state, changes, now);
-  const { attempts } = changes;
-  for (const attempt of attempts) applyAttempt(session.state, attempt, now);
-  setAside(deps, session, changes);
-  session.readUntil = now;
-  const isUnexplained = ({ attemptId, state }: AttemptRecord): boolean =>
-    state === 'done' && taskOfAttempt(session.state, attemptId).result === undefined;
-  if (!attempts.some(isUnexplained)) return;
-  // Results are written before ends, so one is there: its write took longer than the clocks' skew.
-  const all = await deps.attempts.changes(space, epochMs(0));
-  takeOutputs(session.state, all, now);
-  setAside(deps, session, all);
+/** Takes over what was read of a job's tasks. */
+export function takeRecords(deps: ChangesDeps, session: Session, records: TaskRecords, now: EpochMs): void {
+  takeOutputs(session.state, records, now);
+  for (const attempt of records.attempts) applyAttempt(session.state, attempt, now);
+  setAside(deps, session, records);
+}
+
+async function readOutputs(
+  deps: ChangesDeps,
+  session: Session,
+  ids: readonly AttemptId[],
+  now: EpochMs,
+): Promise<void> {
+  if (ids.length === 0) return;
+  takeRecords(deps, session, await deps.attempts.read(spaceOf(session), ids, 'outputs'), now);
+  noteReads(session.state, ids, now, 'outputs');
+}
+
+/** Whether there may be more to know of an attempt than is known: an end is told twice, late, or long after it was seen. */
+function isOpen(state: JobState, id: AttemptId): boolean {
+  if (!hasTask(state, taskOf(id))) return false;
+  const attempt = state.attempts.get(id);
+  const isSettled = attempt !== undefined && !isLive(attempt) && attempt.state !== 'lost';
+  return !isSettled || taskOfAttempt(state, id).result === undefined;
+}
+
+/** Attempts of those that have ended without a result of their task that is known: it was written before their end. */
+const unexplained = (state: JobState, ids: readonly AttemptId[]): AttemptId[] =>
+  ids.filter((id) => {
+    const attempt = state.attempts.get(id);
+    return attempt?.state === 'done' && taskOfAttempt(state, id).result === undefined;
+  });
+
+/**
+ * Reads what has happened since the last tick and takes it over: attempts of which a note came, with what their
+ * tasks have come to, and those whose next report is due. What is seen hangs on no clock but this scheduler's. Costs
+ * the job's inboxes, and what is told and due. Answers the inbox, which is cleared once the tick has acted on it.
+ */
+export async function readChanges(deps: ChangesDeps, session: Session, now: EpochMs): Promise<Inbox> {
+  const { state } = session;
+  const { tickMs, heartbeatMs } = deps.config;
+  const space = spaceOf(session);
+  const inbox = await deps.attempts.told(space);
+  for (const key of inbox.unreadable ?? []) deps.log.warn('inbox-unreadable', { jobId: session.jobId, key });
+  const told = inbox.notes.map(({ attemptId }) => attemptId).filter((id) => isOpen(state, id));
+  const due = dueReads(state, { now, tickMs, reportMs: heartbeatMs });
+  const closely = new Set([...told, ...due.outputs]);
+  const records = due.records.filter((id) => !closely.has(id));
+  if (records.length > 0) {
+    takeRecords(deps, session, await deps.attempts.read(space, records, 'records'), now);
+    noteReads(state, records, now, 'records');
+    // Whoever has ended has left something beside its record, or has seen another's result there.
+    for (const id of records) {
+      const attempt = state.attempts.get(id);
+      if (attempt !== undefined && !isLive(attempt)) closely.add(id);
+    }
+  }
+  await readOutputs(deps, session, [...closely], now);
+  // Of one request for many items each is read at a time of its own.
+  await readOutputs(deps, session, unexplained(state, [...closely]), now);
+  return inbox;
+}
+
+/** Takes out of the job's inbox what a tick has acted on. Never throws: what stays is looked at once more. */
+export async function clearInbox(deps: ChangesDeps, session: Session, inbox: Inbox): Promise<void> {
+  if (inbox.notes.length === 0 && inbox.unreadable === undefined) return;
+  await deps.attempts.clear(spaceOf(session), inbox).catch((cause: unknown) => {
+    deps.log.warn('inbox-not-cleared', { jobId: session.jobId, cause: String(cause) });
+  });
 }

@@ -5,7 +5,7 @@ import type { JobWords } from '../ports/job-words.ts';
 import type { Log } from '../ports/log.ts';
 
 export interface WorkerEndDeps {
-  readonly attempts: Pick<AttemptStore, 'recordDeath'>;
+  readonly attempts: Pick<AttemptStore, 'recordDeath' | 'tell'>;
   readonly words: JobWords;
   readonly clock: Clock;
   readonly log: Log;
@@ -30,10 +30,11 @@ export async function recordWorkerEnd(
   const { jobId, attemptId, shards, access } = payload;
   const { cause, message } = death.failure;
   const word = await words.wordOf(jobId);
-  const outcome =
-    word === undefined || word === access
-      ? await attempts.recordDeath({ jobId, shards }, attemptId, death, clock.now())
-      : 'refused';
+  const isBelieved = word === undefined || word === access;
+  const space = { jobId, shards };
+  const outcome = isBelieved ? await attempts.recordDeath(space, attemptId, death, clock.now()) : 'refused';
+  // Also where it was recorded before: whoever did that may have come no further.
+  if (isBelieved) await attempts.tell(space, { attemptId, kind: 'end' }, clock.now());
   log.info('worker-ended', { jobId, attemptId, cause, message, outcome });
   return outcome;
 }

@@ -20,8 +20,6 @@ export interface SchedulerConfig {
   readonly totalSlots: number;
   /** Whether there is Fargate; there is not where nothing is said. */
   readonly hasFargate?: boolean;
-  /** How far writers' clocks may differ; 15 s where nothing is said. */
-  readonly clockSkewMs?: DurationMs;
   /** How often at most the job's record is brought up to date; each second where nothing is said. */
   readonly summaryEveryMs?: DurationMs;
 }

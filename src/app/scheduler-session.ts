@@ -19,7 +19,6 @@ export interface Session extends RunningJob {
   readonly rng: Rng;
   readonly tickConfig: TickConfig;
   version: number;
-  readUntil: EpochMs;
   leaseUntil: EpochMs;
   grant: number;
   /** Copies that the last tick had no slot for. */

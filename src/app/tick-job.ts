@@ -11,7 +11,7 @@ import { append, apply, perform } from './commit-decisions.ts';
 import { keepAccess, keepLease } from './keep-lease.ts';
 import { logClones } from './log-clones.ts';
 import { findJob } from './query-jobs.ts';
-import { readChanges } from './read-changes.ts';
+import { clearInbox, readChanges } from './read-changes.ts';
 import { takeCounts } from './tell-costs.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
@@ -68,7 +68,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const now = deps.clock.now(); // The only clock reading of the tick.
   await keepLease(deps, session, now);
   await keepAccess(deps, session, job, now);
-  await readChanges(deps, session, now);
+  const inbox = await readChanges(deps, session, now);
   await releaseEndedClones(deps, session);
   const taken = await clonesTaken(deps, session);
   const isCancelled = job.cancelRequestedAt !== undefined;
@@ -91,6 +91,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     apply(deps, session, decided.decisions, now);
     await perform(deps, session, decided.decisions, now);
   }
+  await clearInbox(deps, session, inbox);
   const isOver = decided.outcome.kind !== 'continue';
   if (isOver) await keepAssignments(deps, session, now);
   await writeSummary(deps, session, now, isOver);

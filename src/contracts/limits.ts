@@ -19,8 +19,12 @@ export const limits = {
   defaultPartitions: 8,
   /** Producer tasks times partitions on one all-to-all edge. */
   shuffleSegments: 1_000_000,
-  /** Store partitions over which the tasks of one job are spread. */
-  shards: 16,
+  /** Keys of the store over which the tasks of one job are spread, and how many share one where there are enough. */
+  shards: 1_000,
+  tasksPerShard: 16,
+  /** Inboxes of one job, and the notes that wait in one: what finds no room is seen when the attempt is next read. */
+  inboxes: 64,
+  notesPerInbox: 400,
   /** Output parts that a job's record names; the list of more of them is in the output's manifest alone. */
   partsInRecord: 32,
   /** Objects that the inputs of one job may match. */

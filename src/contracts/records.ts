@@ -1,7 +1,7 @@
 import type { AttemptId, JobId, TaskId } from './ids.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { JobCosts, JobRequests, RequestTally } from './requests.ts';
-import type { EpochMs } from './units.ts';
+import type { DurationMs, EpochMs } from './units.ts';
 
 /** The clocks of an attempt, one per phase: nothing is ever compared from submission time (design §6.5). */
 export const phases = ['init', 'read', 'compute', 'write'] as const;
@@ -96,8 +96,24 @@ export interface AttemptRecord {
   readonly failure?: Failure;
   /** The upload of its part of the job's output, where it has begun one. */
   readonly upload?: NotedUpload;
-  /** Time of the last write by anyone; incremental reads go by it. */
-  readonly changedAt: EpochMs;
+  /** How often its worker has written it, 0 before its claim: whether there is news is told by this and by no clock. */
+  readonly beat: number;
+  /** When its worker last wrote it, by the worker's own clock, so that only that clock's other times compare with it. */
+  readonly reportedAt?: EpochMs;
+  /** How long after that write its worker writes again at the latest; absent where it did not say. */
+  readonly nextMs?: DurationMs;
+}
+
+/**
+ * An attempt as it stands beside the result of its task: one whose own result says what it has done in all has ended
+ * with it, and writes no end besides.
+ */
+export function endedByResult(attempt: AttemptRecord, result: TaskResult | undefined): AttemptRecord {
+  if (attempt.state !== 'running' || result?.attemptId !== attempt.attemptId) return attempt;
+  const { progress, committedAt } = result;
+  if (progress === undefined) return attempt;
+  const beat = attempt.beat + 1;
+  return { ...attempt, state: 'done', beat, progress, reportedAt: committedAt, endedAt: committedAt };
 }
 
 /** Length in bytes and CRC-32 of each partition of one attempt's output, in partition order. */
@@ -134,6 +150,8 @@ export interface TaskResult {
   readonly recordsOut: number;
   /** Sums that operators count under a name, such as `skippedRecords`. */
   readonly counters: Readonly<Record<string, number>>;
+  /** What its attempt has done in all. With it the attempt has ended well; absent: it records its end by itself. */
+  readonly progress?: Progress;
 }
 
 /** A record of a job's attempts that cannot be read: it is named, counted and set aside. */

@@ -38,10 +38,7 @@ export const SessionTag = { job: 'outrider-job' } as const;
 export const TableSchema = {
   partitionKey: 'pk',
   sortKey: 'sk',
-  /** Local index over `changedAt` (number), all attributes: incremental reads. */
-  changeIndex: 'by-change',
-  changeKey: 'changedAt',
-  /** Global index: partition `listing` (string), sort `createdAt` (number): lists of jobs. */
+  /** Global index of keys alone: partition `listing` (string), sort `createdAt` (number): lists of jobs. */
   listingIndex: 'by-creation',
   listingPartitionKey: 'listing',
   listingSortKey: 'createdAt',

@@ -59,10 +59,10 @@ export function snapshotOf(
       zone: 'zone',
     } as const;
     addAttempt(state, attemptId, 'first', startedAt);
-    applyAttempt(state, { ...base, state: 'running', changedAt: startedAt }, startedAt);
+    applyAttempt(state, { ...base, state: 'running', beat: 1, reportedAt: startedAt }, startedAt);
     applyAttempt(
       state,
-      { ...base, state: 'running', changedAt: now, progress: progressOf(bytesTotal, task) },
+      { ...base, state: 'running', beat: 2, reportedAt: now, progress: progressOf(bytesTotal, task) },
       now,
     );
     if (task.isDone !== true) continue;
@@ -77,7 +77,7 @@ export function snapshotOf(
       counters: {},
     };
     applyResult(state, result, now);
-    applyAttempt(state, { ...base, state: 'done', changedAt: now, endedAt: now }, now);
+    applyAttempt(state, { ...base, state: 'done', beat: 3, reportedAt: now, endedAt: now }, now);
   }
   const running = tasks.filter(({ isDone }) => isDone !== true).length;
   const slots = running + options.freeSlots;

@@ -8,12 +8,30 @@ import type {
   TaskResult,
   UnreadableRecord,
 } from '../contracts/records.ts';
-import type { EpochMs } from '../contracts/units.ts';
+import type { DurationMs, EpochMs } from '../contracts/units.ts';
 
-/** A job's tasks in the store: the job and over how many store partitions its tasks are spread. */
+/** A job's tasks in the store: the job and over how many keys its tasks are spread. */
 export interface TaskSpace {
   readonly jobId: JobId;
   readonly shards: number;
+}
+
+/**
+ * What a worker has its job's scheduler look at: its attempt has ended or its task has a result (`end`), or it does
+ * not go on as its last report foretold (`news`).
+ */
+export const noteKinds = ['end', 'news'] as const;
+export interface Note {
+  readonly attemptId: AttemptId;
+  readonly kind: (typeof noteKinds)[number];
+}
+
+/** The inboxes of a job as one look finds them. */
+export interface Inbox {
+  /** Each once, in no order. */
+  readonly notes: readonly Note[];
+  /** Inboxes that cannot be read, by where they lie; absent: none. */
+  readonly unreadable?: readonly string[];
 }
 
 /** Where an attempt runs, and what of the platform runs it: see `AttemptRecord`. */
@@ -30,12 +48,15 @@ export interface WorkerDeath {
   readonly failure: Failure;
 }
 
-/** Attempts and committed results. Every write is conditional and of one item; `kept` takes two. */
+/**
+ * Attempts and committed results. Every write is conditional and of one item; `kept` takes two. Times are told to
+ * people and compared with others of the same writer; which record is seen hangs on none of them.
+ */
 export interface AttemptStore {
   /** By the scheduler before launch: state `launched`. `exists`: written before; launching again is harmless. */
   create(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<'created' | 'exists'>;
   /** By the scheduler: the attempt's next report answers `cancel`; an unclaimed attempt is refused its claim. */
-  orderCancel(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void>;
+  orderCancel(space: TaskSpace, attemptId: AttemptId): Promise<void>;
   /** By the scheduler: `launched` or `running` becomes `lost`, with order `cancel`. No effect on ended ones. */
   markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void>;
   /**
@@ -52,16 +73,26 @@ export interface AttemptStore {
 
   /**
    * By the worker, before any work: `launched` with order `continue` becomes `running`. `refused`: claimed
-   * before (a duplicate delivery), cancelled, lost, or never created.
+   * before (a duplicate delivery), cancelled, lost, or never created. `nextMs`, here and below: the worker writes
+   * again within that time, so that nobody need look before.
    */
   claim(
     space: TaskSpace,
     attemptId: AttemptId,
     place: ClaimPlace,
     now: EpochMs,
+    nextMs?: DurationMs,
   ): Promise<'claimed' | 'refused'>;
   /** By the worker: records progress of a running attempt; answers its orders (`cancel` if no longer running). */
-  report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder>;
+  report(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    progress: Progress,
+    now: EpochMs,
+    nextMs?: DurationMs,
+  ): Promise<AttemptOrder>;
+  /** By the worker: its orders as `report` answers them, for the price of a read; news of a second ago may be missing. */
+  orders(space: TaskSpace, attemptId: AttemptId): Promise<AttemptOrder>;
   /**
    * By the worker, before it sends bytes of its output part: notes the upload of a running attempt in its record.
    * Answers its orders as `report` does; where it is `cancel` the upload may not be noted, and nobody else knows of it.
@@ -75,7 +106,8 @@ export interface AttemptStore {
   /**
    * By the worker: `won` if this result is the first of its task (or this very attempt's). Else `lost`, or where
    * `keep` is said `kept`: it is recorded as a replica, once per attempt however often this is called. An attempt
-   * that was told to stop or given up before is never kept: its job may have ended and been cleaned up.
+   * that was told to stop or given up before is never kept: its job may have ended and been cleaned up. With a result
+   * that holds its progress a running attempt that won has ended.
    */
   commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'>;
   /** By the worker, last: running becomes `done`, `failed` or `cancelled`. No effect if it ended before. */
@@ -87,13 +119,26 @@ export interface AttemptStore {
   ): Promise<void>;
 
   /**
-   * What has changed at or after `since` (0: all), each once, in no order. Reads every store partition
-   * consistently, so that a write that ended before the call is seen if its `changedAt` is not older.
+   * By the worker, after what it is about was written: leaves a note in an inbox of the job. Once however often it is
+   * done. A note that finds its inbox full is dropped: the attempt is read when its next report is due.
    */
-  changes(space: TaskSpace, since: EpochMs): Promise<TaskChanges>;
+  tell(space: TaskSpace, note: Note, now: EpochMs): Promise<void>;
+  /** By the scheduler: what was told and not cleared. Consistent: what was told before is there. */
+  told(space: TaskSpace): Promise<Inbox>;
+  /** By the scheduler: takes notes out, and empties inboxes that cannot be read. What is told meanwhile stays. */
+  clear(space: TaskSpace, inbox: Inbox): Promise<void>;
+
+  /**
+   * The records of these attempts, and with `outputs` the results of their tasks and what they left as replicas, each
+   * once and in no order; what is not there is left out. Consistent: a write that ended before is seen.
+   */
+  read(space: TaskSpace, attemptIds: readonly AttemptId[], what: 'records' | 'outputs'): Promise<TaskRecords>;
+  /** Everything of a job's tasks, consistently, found by the job's keys alone. */
+  all(space: TaskSpace): Promise<TaskRecords>;
 }
 
-export interface TaskChanges {
+/** Records of attempts and tasks. Where results are read with them, attempts stand as `endedByResult` has them. */
+export interface TaskRecords {
   readonly attempts: readonly AttemptRecord[];
   /** The first of each task. */
   readonly results: readonly TaskResult[];

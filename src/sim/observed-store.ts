@@ -8,11 +8,13 @@ import type {
   Progress,
   TaskResult,
 } from '../contracts/records.ts';
-import type { EpochMs } from '../contracts/units.ts';
+import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type {
   AttemptStore,
   ClaimPlace,
-  TaskChanges,
+  Inbox,
+  Note,
+  TaskRecords,
   TaskSpace,
   WorkerDeath,
 } from '../ports/attempt-store.ts';
@@ -68,8 +70,8 @@ export class ObservedStore implements AttemptStore {
     return outcome;
   }
 
-  async orderCancel(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
-    await this.inner.orderCancel(space, attemptId, now);
+  async orderCancel(space: TaskSpace, attemptId: AttemptId): Promise<void> {
+    await this.inner.orderCancel(space, attemptId);
     this.ledgerOf(space.jobId).stopped.add(attemptId);
     await this.watcher.onStopOrdered(space.jobId, attemptId);
   }
@@ -101,15 +103,26 @@ export class ObservedStore implements AttemptStore {
     attemptId: AttemptId,
     place: ClaimPlace,
     now: EpochMs,
+    nextMs?: DurationMs,
   ): Promise<'claimed' | 'refused'> {
-    const outcome = await this.inner.claim(space, attemptId, place, now);
+    const outcome = await this.inner.claim(space, attemptId, place, now, nextMs);
     if (outcome === 'claimed') this.step(space.jobId, attemptId, 'running');
     return outcome;
   }
 
-  report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder> {
+  report(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    progress: Progress,
+    now: EpochMs,
+    nextMs?: DurationMs,
+  ): Promise<AttemptOrder> {
     invariant(progress.bytesRead <= progress.bytesTotal, 'more was read than there is', { attemptId });
-    return this.inner.report(space, attemptId, progress, now);
+    return this.inner.report(space, attemptId, progress, now, nextMs);
+  }
+
+  orders(space: TaskSpace, attemptId: AttemptId): Promise<AttemptOrder> {
+    return this.inner.orders(space, attemptId);
   }
 
   noteUpload(
@@ -135,6 +148,11 @@ export class ObservedStore implements AttemptStore {
     });
     if (winner === undefined) {
       winners.set(result.taskId, result.attemptId);
+      if (
+        result.progress !== undefined &&
+        this.ledgerOf(space.jobId).states.get(result.attemptId) === 'running'
+      )
+        this.step(space.jobId, result.attemptId, 'done');
       this.watcher.onCommitted(space.jobId, result);
     } else if (outcome === 'kept' && !kept.has(result.attemptId)) {
       kept.add(result.attemptId);
@@ -154,14 +172,34 @@ export class ObservedStore implements AttemptStore {
       this.step(space.jobId, attemptId, end.state);
   }
 
-  changes(space: TaskSpace, since: EpochMs): Promise<TaskChanges> {
-    return this.inner.changes(space, since);
+  tell(space: TaskSpace, note: Note, now: EpochMs): Promise<void> {
+    return this.inner.tell(space, note, now);
+  }
+
+  told(space: TaskSpace): Promise<Inbox> {
+    return this.inner.told(space);
+  }
+
+  clear(space: TaskSpace, inbox: Inbox): Promise<void> {
+    return this.inner.clear(space, inbox);
+  }
+
+  read(
+    space: TaskSpace,
+    attemptIds: readonly AttemptId[],
+    what: 'records' | 'outputs',
+  ): Promise<TaskRecords> {
+    return this.inner.read(space, attemptIds, what);
+  }
+
+  all(space: TaskSpace): Promise<TaskRecords> {
+    return this.inner.all(space);
   }
 
   /** Compares the whole store of a job with the account kept here, then forgets the job. */
   async audit(space: TaskSpace): Promise<void> {
     const { states, winners, kept } = this.ledgerOf(space.jobId);
-    const { attempts, results, replicas } = await this.inner.changes(space, 0 as EpochMs);
+    const { attempts, results, replicas } = await this.inner.all(space);
     invariant(attempts.length === states.size, 'the store has lost attempts', {
       stored: attempts.length,
       seen: states.size,

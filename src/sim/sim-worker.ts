@@ -1,6 +1,6 @@
 import { attemptParts, type AttemptId, taskOf } from '../contracts/ids.ts';
 import type { Failure, Fetched, Phase, Progress, TaskResult } from '../contracts/records.ts';
-import { type EpochMs, epochMs } from '../contracts/units.ts';
+import { type DurationMs, durationMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import { sampleMs } from './distribution.ts';
@@ -135,7 +135,10 @@ export class SimWorker implements NodeLoad {
     const zone = this.host.scenario.cluster.zones[this.node.zone]?.name ?? '';
     const place = { node: this.node.name, zone };
     const now = this.host.now();
-    if ((await this.host.store.claim(this.space, this.assignment.attemptId, place, now)) === 'refused') {
+    if (
+      (await this.host.store.claim(this.space, this.assignment.attemptId, place, now, this.reportMs())) ===
+      'refused'
+    ) {
       this.leave('refused');
       return;
     }
@@ -220,7 +223,8 @@ export class SimWorker implements NodeLoad {
   private async commit(): Promise<void> {
     const keep = this.assignment.keepOutput ? 'replica' : undefined;
     const outcome = await this.host.store.commit(this.space, this.result(), keep);
-    await this.end(outcome === 'lost' ? 'cancelled' : 'done');
+    if (outcome === 'won') await this.tell();
+    else await this.end(outcome === 'lost' ? 'cancelled' : 'done');
     this.leave(outcome === 'lost' ? 'late' : outcome);
   }
 
@@ -232,9 +236,16 @@ export class SimWorker implements NodeLoad {
     this.leave('failed');
   }
 
-  private end(state: 'done' | 'failed' | 'cancelled', failure?: Failure): Promise<void> {
+  private async end(state: 'done' | 'failed' | 'cancelled', failure?: Failure): Promise<void> {
     const end = { state, progress: this.progress(), ...(failure === undefined ? {} : { failure }) };
-    return this.host.store.end(this.space, this.assignment.attemptId, end, this.host.now());
+    await this.host.store.end(this.space, this.assignment.attemptId, end, this.host.now());
+    await this.tell();
+  }
+
+  /** Has the scheduler look at how it has ended. */
+  private tell(): Promise<void> {
+    const { attemptId } = this.assignment;
+    return this.host.store.tell(this.space, { attemptId, kind: 'end' }, this.host.now());
   }
 
   private leave(ending: Ending): void {
@@ -253,13 +264,16 @@ export class SimWorker implements NodeLoad {
     this.phaseSince = now;
   }
 
-  private scheduleReport(): void {
+  /** Time between two reports. */
+  private reportMs(): DurationMs {
     const { everyMs, tenths } = this.host.scenario.reports;
     const expectedMs = this.assignment.task.workMs || this.assignment.draw.workMs;
-    const interval = tenths
-      ? Math.max(shortestReportMs, Math.min(everyMs, Math.round(expectedMs / 10)))
-      : everyMs;
-    this.reporting = this.plan(Math.min(interval, everyMs), 'report', () => this.report());
+    const tenthMs = Math.max(shortestReportMs, Math.min(everyMs, Math.round(expectedMs / 10)));
+    return durationMs(Math.min(everyMs, tenths ? tenthMs : everyMs));
+  }
+
+  private scheduleReport(): void {
+    this.reporting = this.plan(this.reportMs(), 'report', () => this.report());
   }
 
   private async report(): Promise<void> {
@@ -279,6 +293,7 @@ export class SimWorker implements NodeLoad {
       this.assignment.attemptId,
       progress,
       this.host.now(),
+      this.reportMs(),
     );
     if (order === 'continue') return;
     await this.end('cancelled');
@@ -343,6 +358,7 @@ export class SimWorker implements NodeLoad {
       recordsIn: 0,
       recordsOut: 0,
       counters: {},
+      progress: this.progress(),
     };
   }
 }

@@ -104,7 +104,6 @@ function schedulerDeps(
       leaseMs: durationMs(scheduler.leaseMs),
       claimLeaseMs: durationMs(scheduler.claimLeaseMs),
       totalSlots: cluster.pool.totalSlots,
-      clockSkewMs: durationMs(0),
       summaryEveryMs: neverMs,
     },
     // Data has sizes here and no bytes: nothing is listed for the tasks of a stage.

@@ -1,9 +1,19 @@
 import type { AttemptId } from '../contracts/ids.ts';
-import { type DurationMs, durationMs, elapsedMs } from '../contracts/units.ts';
+import type { AttemptOrder } from '../contracts/records.ts';
+import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
+import {
+  firstReportMs,
+  isUnforetold,
+  listenAfterMs,
+  lookAfterMs,
+  type Mark,
+  markOf,
+  nextReportMs,
+} from './report-cadence.ts';
 
 export interface HeartbeatOptions {
   readonly attempts: AttemptStore;
@@ -12,46 +22,94 @@ export interface HeartbeatOptions {
   readonly space: TaskSpace;
   readonly attemptId: AttemptId;
   readonly meter: AttemptMeter;
+  /** Longest time between two reports. */
   readonly every: DurationMs;
   /** Called once when the attempt is told to cancel; no report follows. */
   onCancel(): void;
 }
 
-/** The first reports come after so long: an attempt that need not go on should hear of it while it matters. */
-const firstReportMs = 500;
-/** Then after this share of the time that the attempt has run, up to the longest interval. */
-const reportShare = 0.25;
-
-/** How long an attempt that has run for `ranMs` waits before it reports again, `everyMs` at most. */
-export const reportAfterMs = (ranMs: number, everyMs: number): DurationMs =>
-  durationMs(Math.round(Math.min(everyMs, Math.max(firstReportMs, ranMs * reportShare))));
+const start: Mark = { ranMs: 0, share: 0 };
 
 /**
- * Reports progress whatever the data does, until told to cancel or stopped: often at first and then less and less,
- * so that short attempts are seen and stopped in time and long ones write little. A report that fails is left out:
- * the next one says more. `stop` resolves when no report is under way.
+ * Says how an attempt goes on, and hears its orders. Reports come seldom, since a write costs as much as five reads:
+ * at growing intervals up to the longest, and out of turn, once between two others, where the attempt is not where
+ * its last reports foretell. Between them it reads its orders.
  */
-export function startHeartbeat(options: HeartbeatOptions): { stop(): Promise<void> } {
-  const { attempts, clock, log, space, attemptId, meter } = options;
-  const stopped = new AbortController();
-  const startedAt = clock.now();
-  const beat = async (): Promise<void> => {
-    // Ends with the attempt, which has its own limit of time.
+class Heartbeat {
+  private readonly options: HeartbeatOptions;
+  private readonly startedAt: EpochMs;
+  /** The last two reports that tell how far the attempt is. */
+  private marks: readonly [Mark, Mark] | undefined;
+  private reportAt: number;
+  private listenAt: number;
+  private wasOutOfTurn = false;
+
+  constructor(options: HeartbeatOptions) {
+    this.options = options;
+    this.startedAt = options.clock.now();
+    this.reportAt = firstReportMs(options.attemptId, options.every);
+    this.listenAt = listenAfterMs(0, options.every);
+  }
+
+  /** Until the attempt is told to cancel, or stops: that has its own limit of time. */
+  async run(stopped: AbortSignal): Promise<void> {
+    const { clock, every } = this.options;
     for (;;) {
-      await clock.sleep(reportAfterMs(elapsedMs(startedAt, clock.now()), options.every), stopped.signal);
-      if (stopped.signal.aborted) return;
-      try {
-        const order = await attempts.report(space, attemptId, meter.progress(), clock.now());
-        if (order === 'cancel') {
-          options.onCancel();
-          return;
-        }
-      } catch (error) {
-        log.warn('heartbeat-failed', { attemptId, error: String(error) });
-      }
+      const ranMs = this.ranMs();
+      const wakeAt = Math.min(ranMs + lookAfterMs(ranMs, every), this.reportAt, this.listenAt);
+      await clock.sleep(durationMs(wakeAt - ranMs), stopped);
+      if (stopped.aborted) return;
+      if ((await this.look()) === 'continue') continue;
+      this.options.onCancel();
+      return;
     }
-  };
-  const beating = beat();
+  }
+
+  private ranMs(): number {
+    return elapsedMs(this.startedAt, this.options.clock.now());
+  }
+
+  private async look(): Promise<AttemptOrder> {
+    const ranMs = this.ranMs();
+    const isDue = ranMs >= this.reportAt;
+    const mark = markOf(ranMs, this.options.meter.progress());
+    const isNews =
+      !isDue &&
+      !this.wasOutOfTurn &&
+      mark !== undefined &&
+      this.marks !== undefined &&
+      isUnforetold(this.marks, mark);
+    if (!isDue && !isNews && ranMs < this.listenAt) return 'continue';
+    const { attempts, space, attemptId, log, every } = this.options;
+    this.listenAt = ranMs + listenAfterMs(ranMs, every);
+    try {
+      return await (isDue || isNews ? this.report(isNews) : attempts.orders(space, attemptId));
+    } catch (error) {
+      // What fails is left out: the next report says more.
+      log.warn('heartbeat-failed', { attemptId, error: String(error) });
+      return 'continue';
+    }
+  }
+
+  private async report(isNews: boolean): Promise<AttemptOrder> {
+    const { attempts, clock, space, attemptId, meter, every } = this.options;
+    const ranMs = this.ranMs();
+    const nextMs = nextReportMs(ranMs, every);
+    this.reportAt = ranMs + nextMs;
+    this.wasOutOfTurn = isNews;
+    const progress = meter.progress();
+    const mark = markOf(ranMs, progress);
+    if (mark !== undefined) this.marks = [this.marks?.[1] ?? start, mark];
+    const order = await attempts.report(space, attemptId, progress, clock.now(), nextMs);
+    if (isNews && order === 'continue') await attempts.tell(space, { attemptId, kind: 'news' }, clock.now());
+    return order;
+  }
+}
+
+/** Reports progress whatever the data does, until told to cancel or stopped. `stop` resolves when no report is under way. */
+export function startHeartbeat(options: HeartbeatOptions): { stop(): Promise<void> } {
+  const stopped = new AbortController();
+  const beating = new Heartbeat(options).run(stopped.signal);
   return {
     async stop() {
       stopped.abort();

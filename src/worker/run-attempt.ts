@@ -16,6 +16,7 @@ import { AttemptMeter } from './attempt-meter.ts';
 import { loadAttemptPlan } from './attempt-plan.ts';
 import { boundedLine, failureOf, failureWith } from './failure-of.ts';
 import { startHeartbeat } from './heartbeat.ts';
+import { firstReportMs } from './report-cadence.ts';
 import { CancelledError } from './operator.ts';
 import type { OperatorRegistry } from './operator.ts';
 import { prepareTask, runOperator, writerOf } from './run-task.ts';
@@ -113,7 +114,8 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
     ...(deps.invocation === undefined ? {} : { invocation: boundedLine(deps.invocation, limits.nodeChars) }),
   };
   const limit = timeLimitOf(deps.endsAt, clock.now());
-  if ((await attempts.claim(space, attemptId, place, clock.now())) === 'refused') {
+  const firstMs = firstReportMs(attemptId, payload.heartbeatMs);
+  if ((await attempts.claim(space, attemptId, place, clock.now(), firstMs)) === 'refused') {
     log.info('attempt-refused', { jobId, attemptId });
     return 'refused';
   }
@@ -275,6 +277,7 @@ function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): Task
     recordsIn,
     recordsOut,
     counters: meter.counters(),
+    progress: meter.progress(),
   };
 }
 
@@ -287,15 +290,23 @@ const stateOf = {
   failed: 'failed',
 } as const satisfies Record<Ending['outcome'], AttemptState>;
 
+/** Records how the attempt ended, unless its result says that, and has the scheduler look at it. */
 async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> {
   const { deps, payload, space, meter } = run;
+  const { attemptId } = payload;
   const end = {
     state: stateOf[outcome],
     progress: withThisWrite(meter.progress()),
     ...(failure === undefined ? {} : { failure }),
   };
-  await persistently(run, 'end-not-recorded', async () => {
-    await deps.attempts.end(space, payload.attemptId, end, deps.clock.now());
+  if (outcome !== 'done') {
+    await persistently(run, 'end-not-recorded', async () => {
+      await deps.attempts.end(space, attemptId, end, deps.clock.now());
+      return true;
+    });
+  }
+  await persistently(run, 'end-not-told', async () => {
+    await deps.attempts.tell(space, { attemptId, kind: 'end' }, deps.clock.now());
     return true;
   });
 }

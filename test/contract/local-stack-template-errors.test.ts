@@ -105,10 +105,10 @@ const cases: readonly Case[] = [
       const [, properties] = resourceIn(template, 'AWS::DynamoDB::Table');
       properties['LocalSecondaryIndexes'] = [
         {
-          IndexName: 'by-change',
+          IndexName: 'by-name',
           KeySchema: [
             { AttributeName: 'pk', KeyType: 'HASH' },
-            { AttributeName: 'changdeAt', KeyType: 'RANGE' },
+            { AttributeName: 'nmae', KeyType: 'RANGE' },
           ],
           Projection: { ProjectionType: 'ALL' },
         },

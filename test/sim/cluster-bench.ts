@@ -78,7 +78,7 @@ export function clusterBench(input: ScenarioInput) {
 
   /** Tells an attempt to stop with its next report. */
   const cancelAt = (atMs: number, attemptId: AttemptId): void => {
-    const run = (): Promise<void> => store.orderCancel(space, attemptId, clock.now());
+    const run = (): Promise<void> => store.orderCancel(space, attemptId);
     queue.schedule(epochMs(atMs), { kind: 'test', subject: attemptId, run });
   };
 
@@ -88,7 +88,7 @@ export function clusterBench(input: ScenarioInput) {
       clock.advanceTo(event.at);
       await event.run();
     }
-    const { attempts } = await store.changes(space, epochMs(0));
+    const { attempts } = await store.all(space);
     return (attemptId) => {
       const outcome = left.get(attemptId);
       if (outcome === undefined) throw new Error(`${attemptId} has not left`);

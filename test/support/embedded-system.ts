@@ -18,7 +18,6 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { parseUri } from '../../src/contracts/keys.ts';
 import { finalJobStates, type JobRecord } from '../../src/contracts/records.ts';
 import { OutputName } from '../../src/contracts/settings.ts';
-import { epochMs } from '../../src/contracts/units.ts';
 import type { Decision, Refusal } from '../../src/core/model/decision.ts';
 import type { OutputClaim } from '../../src/core/model/output-claims.ts';
 import {
@@ -27,7 +26,7 @@ import {
   startLocalStack,
   type WorkerProcess,
 } from '../../src/local/stack.ts';
-import type { TaskChanges } from '../../src/ports/attempt-store.ts';
+import type { TaskRecords } from '../../src/ports/attempt-store.ts';
 import type { CapacityView } from '../../src/ports/capacity-ledger.ts';
 import type { ObjectStore } from '../../src/ports/object-store.ts';
 
@@ -146,10 +145,10 @@ export class EmbeddedSystem {
   }
 
   /** Results and replicas of a job's tasks as the store holds them. */
-  async outcomes(jobId: string): Promise<TaskChanges> {
+  async outcomes(jobId: string): Promise<TaskRecords> {
     const { shards } = await this.api.job(jobId);
     if (shards === undefined) return { attempts: [], results: [], replicas: [] };
-    return new DynamoAttemptStore(this.table).changes({ jobId: known(jobId), shards }, epochMs(0));
+    return new DynamoAttemptStore(this.table).all({ jobId: known(jobId), shards });
   }
 }
 

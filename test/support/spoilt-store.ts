@@ -1,6 +1,6 @@
 import type { AttemptId, TaskId } from '../../src/contracts/ids.ts';
 import type { UnreadableRecord } from '../../src/contracts/records.ts';
-import type { AttemptStore, TaskChanges } from '../../src/ports/attempt-store.ts';
+import type { AttemptStore, TaskRecords } from '../../src/ports/attempt-store.ts';
 
 /** Which records of a store cannot be read. */
 export interface Spoilt {
@@ -10,7 +10,7 @@ export interface Spoilt {
 
 /** A store some of whose records cannot be read, as one over DynamoDB answers where they hold garbage. */
 export function spoiltStore(store: AttemptStore, spoilt: Spoilt): AttemptStore {
-  const split = (changes: TaskChanges): TaskChanges => {
+  const split = (changes: TaskRecords): TaskRecords => {
     const isSpoilt = { attempt: spoilt.attempt ?? (() => false), result: spoilt.result ?? (() => false) };
     const attempts = changes.attempts
       .filter(({ attemptId }) => isSpoilt.attempt(attemptId))
@@ -48,6 +48,11 @@ export function spoiltStore(store: AttemptStore, spoilt: Spoilt): AttemptStore {
     noteUpload: (...args) => store.noteUpload(...args),
     commit: (...args) => store.commit(...args),
     end: (...args) => store.end(...args),
-    changes: async (...args) => split(await store.changes(...args)),
+    orders: (...args) => store.orders(...args),
+    tell: (...args) => store.tell(...args),
+    told: (...args) => store.told(...args),
+    clear: (...args) => store.clear(...args),
+    read: async (...args) => split(await store.read(...args)),
+    all: async (...args) => split(await store.all(...args)),
   };
 }

@@ -17,7 +17,6 @@ import type {
   StageSegment,
 } from '../../src/contracts/plan.ts';
 import type { AttemptRecord, TaskResult } from '../../src/contracts/records.ts';
-import { epochMs } from '../../src/contracts/units.ts';
 import { operatorNames } from '../../src/contracts/job-spec.ts';
 import type { Operator, OperatorRegistry, TaskContext } from '../../src/worker/operator.ts';
 import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
@@ -134,12 +133,12 @@ export class WorkerOfTest {
   }
 
   async attempt(id: AttemptId): Promise<AttemptRecord | undefined> {
-    const { attempts } = await this.attempts.changes(this.space, epochMs(0));
+    const { attempts } = await this.attempts.all(this.space);
     return attempts.find(({ attemptId }) => attemptId === id);
   }
 
   async results(): Promise<readonly TaskResult[]> {
-    return (await this.attempts.changes(this.space, epochMs(0))).results;
+    return (await this.attempts.all(this.space)).results;
   }
 
   /** Intermediate objects and unfinished uploads, by key. */

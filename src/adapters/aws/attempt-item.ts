@@ -11,7 +11,7 @@ import {
 } from '../../contracts/records.ts';
 import { requestTallySchema } from '../../contracts/requests.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import { epochMs } from '../../contracts/units.ts';
+import { durationMs, epochMs } from '../../contracts/units.ts';
 import { fnv1a } from '../../lib/fnv1a.ts';
 import type { TaskSpace } from '../../ports/attempt-store.ts';
 import {
@@ -38,6 +38,18 @@ const attemptId = z
   .regex(attemptIdPattern)
   .transform((id) => id as AttemptId);
 
+const progress = z.object({
+  bytesRead: count,
+  bytesTotal: count,
+  recordsIn: count,
+  recordsOut: count,
+  phase: z.enum(phases),
+  phaseMs: z.record(z.enum(phases), count),
+  peakMemoryBytes: count,
+  fetched: z.object({ bytes: count, ms: count }).exactOptional(),
+  requests: requestTallySchema.exactOptional(),
+});
+
 const attemptRecord = z.object({
   attemptId,
   state: z.enum(['launched', 'running', 'done', 'failed', 'cancelled', 'lost']),
@@ -48,23 +60,13 @@ const attemptRecord = z.object({
   node: z.string().exactOptional(),
   zone: z.string().exactOptional(),
   invocation: z.string().exactOptional(),
-  progress: z
-    .object({
-      bytesRead: count,
-      bytesTotal: count,
-      recordsIn: count,
-      recordsOut: count,
-      phase: z.enum(phases),
-      phaseMs: z.record(z.enum(phases), count),
-      peakMemoryBytes: count,
-      fetched: z.object({ bytes: count, ms: count }).exactOptional(),
-      requests: requestTallySchema.exactOptional(),
-    })
-    .exactOptional(),
+  progress: progress.exactOptional(),
   failure: z.object({ cause: z.enum(failureCauses), message: z.string() }).exactOptional(),
   upload: z.object({ since: time, uploadId: z.string().exactOptional() }).exactOptional(),
-  changedAt: time,
-}) satisfies z.ZodType<AttemptRecord>;
+  beat: count.default(0),
+  reportedAt: time.exactOptional(),
+  nextMs: count.transform(durationMs).exactOptional(),
+});
 
 const resultFields = z.object({
   taskId: z
@@ -77,6 +79,7 @@ const resultFields = z.object({
   bytesOut: count,
   recordsIn: count,
   recordsOut: count,
+  progress: progress.exactOptional(),
 });
 /** Not as a record of zod's, which would leave a counter named "__proto__" out. */
 const counters = z.custom<Readonly<Record<string, number>>>(
@@ -88,8 +91,14 @@ const counters = z.custom<Readonly<Record<string, number>>>(
   'counters must be finite numbers by name',
 );
 
-/** The partition that holds a task: tasks are spread evenly, and all of one task lies together. */
-export const shardOf = (space: TaskSpace, taskId: TaskId): number => fnv1a(taskId) % space.shards;
+/**
+ * The key under which all of a task lies. The tasks of a stage take turns, so that no key gets more than its share;
+ * each stage begins at a place of its own.
+ */
+export function shardOf(space: TaskSpace, taskId: TaskId): number {
+  const at = taskId.lastIndexOf('/');
+  return (fnv1a(taskId.slice(0, at)) + Number(taskId.slice(at + 1))) % space.shards;
+}
 
 /** Partition key of a shard. */
 export const shardKey = ({ jobId }: TaskSpace, shard: number): string => `J#${jobId}#${shard}`;
@@ -107,7 +116,10 @@ export const resultKey = (space: TaskSpace, taskId: TaskId): ItemKey => ({
 });
 
 /** Where the replica that an attempt has left lies: in the shard of its task, beside the task's result. */
-export const replicaKey = (space: TaskSpace, { taskId, attemptId: id }: TaskResult): ItemKey => ({
+export const replicaKey = (
+  space: TaskSpace,
+  { taskId, attemptId: id }: Pick<TaskResult, 'taskId' | 'attemptId'>,
+): ItemKey => ({
   pk: shardKey(space, shardOf(space, taskId)),
   sk: `${REPLICA}${id}`,
 });
@@ -144,7 +156,6 @@ export function encodeResult(space: TaskSpace, result: TaskResult): ItemKey & It
     ...fields,
     ...packed,
     counters: packedCounters,
-    [TableSchema.changeKey]: result.committedAt,
     [TableSchema.ttl]: expiryOf(result.committedAt),
   };
 }
@@ -162,7 +173,7 @@ export function decodeShardItem(item: Item): ShardRecord {
     if (sortKey.startsWith(ATTEMPT)) {
       const attempt = attemptRecord.parse(item);
       return sortKey === ATTEMPT + attempt.attemptId
-        ? { kind: 'attempt', attempt }
+        ? { kind: 'attempt', attempt: attempt satisfies AttemptRecord }
         : unreadable(item, `it is of attempt ${attempt.attemptId}`);
     }
     const kind = sortKey.startsWith(RESULT) ? 'result' : sortKey.startsWith(REPLICA) ? 'replica' : undefined;

@@ -1,42 +1,42 @@
 import { randomUUID } from 'node:crypto';
-import type { AttemptId, TaskId } from '../../contracts/ids.ts';
-import type {
-  AttemptOrder,
-  AttemptRecord,
-  Failure,
-  NotedUpload,
-  Progress,
-  TaskResult,
-  UnreadableRecord,
-} from '../../contracts/records.ts';
+import { type AttemptId, taskOf } from '../../contracts/ids.ts';
+import { limits } from '../../contracts/limits.ts';
+import type { AttemptOrder, Failure, NotedUpload, Progress, TaskResult } from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import type { EpochMs } from '../../contracts/units.ts';
+import type { DurationMs, EpochMs } from '../../contracts/units.ts';
+import { forEachBounded } from '../../lib/bounded.ts';
 import type {
   AttemptStore,
   ClaimPlace,
-  TaskChanges,
+  Inbox,
+  Note,
+  TaskRecords,
   TaskSpace,
   WorkerDeath,
 } from '../../ports/attempt-store.ts';
-import {
-  attemptKey,
-  decodeShardItem,
-  encodeReplica,
-  encodeResult,
-  replicaKey,
-  resultKey,
-  shardKey,
-} from './attempt-item.ts';
-import type { DynamoTable } from './dynamo-table.ts';
+import { attemptKey, encodeReplica, encodeResult, replicaKey, resultKey, shardKey } from './attempt-item.ts';
+import { BATCH_KEYS, type DynamoTable, type Item, type ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
+import { decodeInbox, encodeNote, inboxKeys, inboxOf, NOTES } from './inbox-item.ts';
+import { RecordCollector } from './record-collector.ts';
 
-/**
- * Attempts and results in DynamoDB, spread over the job's shards by task.
- *
- * `changedAt` is the clock of whoever writes, so a write may come to light later than its `changedAt` says: by
- * the time that it took, and by how far the writer's clock is behind. Callers of `changes` go back by more than
- * both and drop what they know (the scheduler: 30 s).
- */
+/** Requests of one call that are under way at once. */
+const PARALLELISM = 16;
+
+const isLive = {
+  when: '#state IN (:launched, :running)',
+  values: { launched: 'launched', running: 'running' },
+};
+const isRunning = { when: '#state = :running', values: { running: 'running' } };
+/** Counts a write of the worker. Whoever repeats one whose answer was lost counts it twice, and nobody minds. */
+const beat = { clauses: 'ADD #beat :one' };
+
+const orderIn = (answer: Item | 'refused'): AttemptOrder =>
+  answer !== 'refused' && answer.order === 'continue' ? 'continue' : 'cancel';
+
+const next = (nextMs: DurationMs | undefined): Item => (nextMs === undefined ? {} : { nextMs });
+
+/** Attempts, results and inboxes in DynamoDB, spread over the job's keys by task, in no index. */
 export class DynamoAttemptStore implements AttemptStore {
   private readonly table: DynamoTable;
 
@@ -51,25 +51,19 @@ export class DynamoAttemptStore implements AttemptStore {
       state: 'launched',
       order: 'continue',
       launchedAt: now,
-      [TableSchema.changeKey]: now,
       [TableSchema.ttl]: expiryOf(now),
     });
     return written === 'written' ? 'created' : 'exists';
   }
 
-  async orderCancel(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
-    await this.table.update(attemptKey(space, attemptId), {
-      set: { order: 'cancel', changedAt: now },
-      when: '#state IN (:launched, :running)',
-      values: { launched: 'launched', running: 'running' },
-    });
+  async orderCancel(space: TaskSpace, attemptId: AttemptId): Promise<void> {
+    await this.table.update(attemptKey(space, attemptId), { set: { order: 'cancel' }, ...isLive });
   }
 
   async markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
     await this.table.update(attemptKey(space, attemptId), {
-      set: { state: 'lost', order: 'cancel', endedAt: now, changedAt: now },
-      when: '#state IN (:launched, :running)',
-      values: { launched: 'launched', running: 'running' },
+      set: { state: 'lost', order: 'cancel', endedAt: now },
+      ...isLive,
     });
   }
 
@@ -82,7 +76,7 @@ export class DynamoAttemptStore implements AttemptStore {
     const isExpired = failure.cause === 'expired';
     const isItsOwn = '(attribute_not_exists(#invocation) OR #invocation = :invocation)';
     const answer = await this.table.update(attemptKey(space, attemptId), {
-      set: { state: 'lost', order: 'cancel', endedAt: now, changedAt: now, failure },
+      set: { state: 'lost', order: 'cancel', endedAt: now, failure },
       when: isExpired ? '#state = :launched' : `#state = :launched OR (#state = :running AND ${isItsOwn})`,
       values: { launched: 'launched', ...(isExpired ? {} : { running: 'running', invocation }) },
     });
@@ -95,14 +89,16 @@ export class DynamoAttemptStore implements AttemptStore {
     attemptId: AttemptId,
     place: ClaimPlace,
     now: EpochMs,
+    nextMs?: DurationMs,
   ): Promise<'claimed' | 'refused'> {
     const claimId = randomUUID();
     const { node, zone, invocation } = place;
     const where = { node, zone, ...(invocation === undefined ? {} : { invocation }) };
     const answer = await this.table.update(attemptKey(space, attemptId), {
-      set: { ...where, state: 'running', claimedAt: now, claimId, changedAt: now },
+      set: { ...where, state: 'running', claimedAt: now, reportedAt: now, claimId, ...next(nextMs) },
+      clauses: beat.clauses,
       when: '#state = :launched AND #order = :continue',
-      values: { launched: 'launched', continue: 'continue' },
+      values: { launched: 'launched', continue: 'continue', one: 1 },
     });
     if (answer !== 'refused') return 'claimed';
     const item = await this.table.get(attemptKey(space, attemptId));
@@ -114,13 +110,14 @@ export class DynamoAttemptStore implements AttemptStore {
     attemptId: AttemptId,
     progress: Progress,
     now: EpochMs,
+    nextMs?: DurationMs,
   ): Promise<AttemptOrder> {
-    const answer = await this.table.update(attemptKey(space, attemptId), {
-      set: { progress, changedAt: now },
-      when: '#state = :running',
-      values: { running: 'running' },
-    });
-    return answer !== 'refused' && answer.order === 'continue' ? 'continue' : 'cancel';
+    return orderIn(await this.beat(space, attemptId, { progress, reportedAt: now, ...next(nextMs) }));
+  }
+
+  async orders(space: TaskSpace, attemptId: AttemptId): Promise<AttemptOrder> {
+    const item = await this.table.get(attemptKey(space, attemptId), { isConsistent: false });
+    return item?.state === 'running' && item.order === 'continue' ? 'continue' : 'cancel';
   }
 
   async noteUpload(
@@ -129,12 +126,7 @@ export class DynamoAttemptStore implements AttemptStore {
     upload: NotedUpload,
     now: EpochMs,
   ): Promise<AttemptOrder> {
-    const answer = await this.table.update(attemptKey(space, attemptId), {
-      set: { upload, changedAt: now },
-      when: '#state = :running',
-      values: { running: 'running' },
-    });
-    return answer !== 'refused' && answer.order === 'continue' ? 'continue' : 'cancel';
+    return orderIn(await this.beat(space, attemptId, { upload, reportedAt: now }));
   }
 
   async commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
@@ -158,40 +150,86 @@ export class DynamoAttemptStore implements AttemptStore {
     end: { state: 'done' | 'failed' | 'cancelled'; progress: Progress; failure?: Failure },
     now: EpochMs,
   ): Promise<void> {
-    await this.table.update(attemptKey(space, attemptId), {
-      set: { ...end, endedAt: now, changedAt: now },
-      when: '#state = :running',
-      values: { running: 'running' },
+    await this.beat(space, attemptId, { ...end, endedAt: now, reportedAt: now });
+  }
+
+  async tell(space: TaskSpace, note: Note, now: EpochMs): Promise<void> {
+    await this.table.update(inboxOf(space, note.attemptId), {
+      set: { [TableSchema.ttl]: expiryOf(now) },
+      clauses: `ADD #${NOTES} :note`,
+      when: `attribute_not_exists(#${NOTES}) OR size(#${NOTES}) < :limit`,
+      values: { note: new Set([encodeNote(note)]), limit: limits.notesPerInbox },
     });
   }
 
-  async changes(space: TaskSpace, since: EpochMs): Promise<TaskChanges> {
-    const attempts = new Map<AttemptId, AttemptRecord>();
-    const results = new Map<TaskId, TaskResult>();
-    const replicas = new Map<AttemptId, TaskResult>();
-    const unreadable = new Map<string, UnreadableRecord>();
-    const readShard = async (shard: number): Promise<void> => {
-      const items = this.table.query({
-        index: TableSchema.changeIndex,
-        keys: `#pk = :pk AND #${TableSchema.changeKey} >= :since`,
-        values: { pk: shardKey(space, shard), since },
-        isConsistent: true,
-      });
-      // An attempt that changes between two pages appears on both; the later reading is the newer one.
-      for await (const item of items) {
-        const decoded = decodeShardItem(item);
-        if (decoded.kind === 'unreadable') unreadable.set(decoded.unreadable.key, decoded.unreadable);
-        else if (decoded.kind === 'attempt') attempts.set(decoded.attempt.attemptId, decoded.attempt);
-        else if (decoded.kind === 'result') results.set(decoded.result.taskId, decoded.result);
-        else replicas.set(decoded.result.attemptId, decoded.result);
-      }
-    };
-    await Promise.all(Array.from({ length: space.shards }, (_, shard) => readShard(shard)));
-    return {
-      attempts: [...attempts.values()],
-      results: [...results.values()],
-      replicas: [...replicas.values()],
-      ...(unreadable.size === 0 ? {} : { unreadable: [...unreadable.values()] }),
-    };
+  async told(space: TaskSpace): Promise<Inbox> {
+    const notes: Note[] = [];
+    const unreadable: string[] = [];
+    for (const item of await this.table.batchGet(inboxKeys(space))) {
+      const held = decodeInbox(item);
+      notes.push(...held.notes);
+      if (held.isSpoilt) unreadable.push(String(item.pk));
+    }
+    return { notes, ...(unreadable.length === 0 ? {} : { unreadable }) };
+  }
+
+  async clear(space: TaskSpace, { notes, unreadable = [] }: Inbox): Promise<void> {
+    const byInbox = new Map<string, Set<string>>();
+    for (const note of notes) {
+      const { pk } = inboxOf(space, note.attemptId);
+      byInbox.set(pk, (byInbox.get(pk) ?? new Set()).add(encodeNote(note)));
+    }
+    const held = { when: `attribute_exists(#${NOTES})` };
+    await forEachBounded(byInbox, PARALLELISM, async ([pk, taken]) => {
+      const clauses = `DELETE #${NOTES} :taken`;
+      await this.table.update({ pk, sk: 'inbox' }, { clauses, ...held, values: { taken } });
+    });
+    for (const pk of unreadable)
+      await this.table.update({ pk, sk: 'inbox' }, { clauses: `REMOVE #${NOTES}`, ...held });
+  }
+
+  async read(
+    space: TaskSpace,
+    attemptIds: readonly AttemptId[],
+    what: 'records' | 'outputs',
+  ): Promise<TaskRecords> {
+    const keys = new Map<string, ItemKey>();
+    const want = (key: ItemKey): unknown => keys.set(`${key.pk}/${key.sk}`, key);
+    for (const attemptId of attemptIds) {
+      want(attemptKey(space, attemptId));
+      if (what === 'records') continue;
+      const taskId = taskOf(attemptId);
+      want(resultKey(space, taskId));
+      want(replicaKey(space, { taskId, attemptId }));
+    }
+    const all = [...keys.values()];
+    const batches = Array.from({ length: Math.ceil(all.length / BATCH_KEYS) }, (_, batch) =>
+      all.slice(batch * BATCH_KEYS, (batch + 1) * BATCH_KEYS),
+    );
+    const collector = new RecordCollector();
+    await forEachBounded(batches, PARALLELISM, async (batch) => {
+      for (const item of await this.table.batchGet(batch)) collector.take(item);
+    });
+    return collector.records();
+  }
+
+  async all(space: TaskSpace): Promise<TaskRecords> {
+    const collector = new RecordCollector();
+    const shards = Array.from({ length: space.shards }, (_, shard) => shard);
+    await forEachBounded(shards, PARALLELISM, async (shard) => {
+      const query = { keys: '#pk = :pk', values: { pk: shardKey(space, shard) }, isConsistent: true };
+      for await (const item of this.table.query(query)) collector.take(item);
+    });
+    return collector.records();
+  }
+
+  /** A write of the worker of a running attempt. */
+  private beat(space: TaskSpace, attemptId: AttemptId, set: Item): Promise<Item | 'refused'> {
+    return this.table.update(attemptKey(space, attemptId), {
+      set,
+      ...beat,
+      when: isRunning.when,
+      values: { ...isRunning.values, one: 1 },
+    });
   }
 }

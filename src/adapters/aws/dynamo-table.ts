@@ -54,7 +54,8 @@ const actionOf = new Map([
   ['batch read', 'dynamodb:BatchGetItem'],
 ]);
 const PAGE_LIMIT = 100_000;
-const BATCH_KEYS = 100;
+/** Most keys of one batch of reads. */
+export const BATCH_KEYS = 100;
 const BATCH_ATTEMPTS = 8;
 
 /**
@@ -71,10 +72,10 @@ export class DynamoTable {
     this.tableName = tableName;
   }
 
-  /** A consistent read; undefined where there is no such item. */
-  async get(key: ItemKey): Promise<Item | undefined> {
+  /** A read, consistent unless told otherwise; undefined where there is no such item. */
+  async get(key: ItemKey, { isConsistent = true } = {}): Promise<Item | undefined> {
     const answer = await this.call('read', key, () =>
-      this.client.send(new GetCommand({ TableName: this.tableName, Key: key, ConsistentRead: true })),
+      this.client.send(new GetCommand({ TableName: this.tableName, Key: key, ConsistentRead: isConsistent })),
     );
     return answer.Item;
   }

@@ -1,17 +1,20 @@
-import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
-import type {
-  AttemptOrder,
-  AttemptRecord,
-  Failure,
-  NotedUpload,
-  Progress,
-  TaskResult,
+import { type AttemptId, type JobId, type TaskId, taskOf } from '../../contracts/ids.ts';
+import {
+  type AttemptOrder,
+  type AttemptRecord,
+  endedByResult,
+  type Failure,
+  type NotedUpload,
+  type Progress,
+  type TaskResult,
 } from '../../contracts/records.ts';
-import type { EpochMs } from '../../contracts/units.ts';
+import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type {
   AttemptStore,
   ClaimPlace,
-  TaskChanges,
+  Inbox,
+  Note,
+  TaskRecords,
   TaskSpace,
   WorkerDeath,
 } from '../../ports/attempt-store.ts';
@@ -19,16 +22,11 @@ import type {
 interface JobTasks {
   readonly attempts: Map<AttemptId, AttemptRecord>;
   readonly results: Map<TaskId, TaskResult>;
-  /** Every version of every attempt, oldest change first: an incremental read costs what changed. */
-  versions: AttemptRecord[];
-  /** Results, oldest commit first. */
-  readonly commits: TaskResult[];
-  /** Results kept beside those of their tasks, oldest commit first. */
-  readonly replicas: TaskResult[];
+  /** Results kept beside those of their tasks. */
+  readonly replicas: Map<AttemptId, TaskResult>;
+  /** Notes that wait, by what they say. */
+  readonly inbox: Map<string, Note>;
 }
-
-/** Outdated versions that may pile up, beyond one for each attempt, before they are swept. */
-const SPARE_VERSIONS = 1_000;
 
 const copyOf = (progress: Progress): Progress => ({
   ...progress,
@@ -37,48 +35,30 @@ const copyOf = (progress: Progress): Progress => ({
   ...(progress.requests === undefined ? {} : { requests: { ...progress.requests } }),
 });
 
-/** Adds to a list in order of time; nearly always at its end. */
-function insertByTime<T>(list: T[], item: T, timeOf: (item: T) => number): void {
-  let place = list.length;
-  while (place > 0) {
-    const before = list[place - 1];
-    if (before === undefined || timeOf(before) <= timeOf(item)) break;
-    place -= 1;
-  }
-  if (place === list.length) list.push(item);
-  else list.splice(place, 0, item);
-}
+const textOf = ({ kind, attemptId }: Note): string => `${kind} ${attemptId}`;
+const next = (nextMs: DurationMs | undefined): { nextMs?: DurationMs } =>
+  nextMs === undefined ? {} : { nextMs };
 
-/** The end of a list in order of time that begins at `since`. */
-function tailSince<T>(list: readonly T[], since: number, timeOf: (item: T) => number): T[] {
-  let from = list.length;
-  for (let item = list[from - 1]; item !== undefined && timeOf(item) >= since; item = list[from - 1])
-    from -= 1;
-  return list.slice(from);
-}
-
-/** Attempts and results in memory. */
+/** Attempts, results and inboxes in memory. */
 export class MemoryAttemptStore implements AttemptStore {
   private readonly jobs = new Map<JobId, JobTasks>();
 
   create(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<'created' | 'exists'> {
     const { attempts } = this.tasksOf(space);
     if (attempts.has(attemptId)) return Promise.resolve('exists');
-    this.put(space, { attemptId, state: 'launched', order: 'continue', launchedAt: now, changedAt: now });
+    attempts.set(attemptId, { attemptId, state: 'launched', order: 'continue', launchedAt: now, beat: 0 });
     return Promise.resolve('created');
   }
 
-  orderCancel(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+  orderCancel(space: TaskSpace, attemptId: AttemptId): Promise<void> {
     const attempt = this.live(space, attemptId);
-    if (attempt !== undefined) this.put(space, { ...attempt, order: 'cancel', changedAt: now });
+    if (attempt !== undefined) this.put(space, { ...attempt, order: 'cancel' });
     return Promise.resolve();
   }
 
   markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
     const attempt = this.live(space, attemptId);
-    if (attempt !== undefined) {
-      this.put(space, { ...attempt, state: 'lost', order: 'cancel', endedAt: now, changedAt: now });
-    }
+    if (attempt !== undefined) this.put(space, { ...attempt, state: 'lost', order: 'cancel', endedAt: now });
     return Promise.resolve();
   }
 
@@ -92,7 +72,7 @@ export class MemoryAttemptStore implements AttemptStore {
     if (attempt === undefined) return Promise.resolve('refused');
     const isAnothers = (attempt.invocation ?? invocation) !== invocation || failure.cause === 'expired';
     if (attempt.state === 'running' && isAnothers) return Promise.resolve('refused');
-    const ended = { state: 'lost', order: 'cancel', endedAt: now, changedAt: now } as const;
+    const ended = { state: 'lost', order: 'cancel', endedAt: now } as const;
     this.put(space, { ...attempt, ...ended, failure: { ...failure } });
     return Promise.resolve('recorded');
   }
@@ -102,20 +82,32 @@ export class MemoryAttemptStore implements AttemptStore {
     attemptId: AttemptId,
     place: ClaimPlace,
     now: EpochMs,
+    nextMs?: DurationMs,
   ): Promise<'claimed' | 'refused'> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'launched' || attempt.order !== 'continue') return Promise.resolve('refused');
     const { node, zone, invocation } = place;
     const where = { node, zone, ...(invocation === undefined ? {} : { invocation }) };
-    this.put(space, { ...attempt, ...where, state: 'running', claimedAt: now, changedAt: now });
+    this.beat(space, { ...attempt, ...where, state: 'running', claimedAt: now, ...next(nextMs) }, now);
     return Promise.resolve('claimed');
   }
 
-  report(space: TaskSpace, attemptId: AttemptId, progress: Progress, now: EpochMs): Promise<AttemptOrder> {
+  report(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    progress: Progress,
+    now: EpochMs,
+    nextMs?: DurationMs,
+  ): Promise<AttemptOrder> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'running') return Promise.resolve('cancel');
-    this.put(space, { ...attempt, progress: copyOf(progress), changedAt: now });
+    this.beat(space, { ...attempt, progress: copyOf(progress), ...next(nextMs) }, now);
     return Promise.resolve(attempt.order);
+  }
+
+  orders(space: TaskSpace, attemptId: AttemptId): Promise<AttemptOrder> {
+    const attempt = this.live(space, attemptId);
+    return Promise.resolve(attempt?.state === 'running' ? attempt.order : 'cancel');
   }
 
   noteUpload(
@@ -126,24 +118,23 @@ export class MemoryAttemptStore implements AttemptStore {
   ): Promise<AttemptOrder> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'running') return Promise.resolve('cancel');
-    this.put(space, { ...attempt, upload: { ...upload }, changedAt: now });
+    this.beat(space, { ...attempt, upload: { ...upload } }, now);
     return Promise.resolve(attempt.order);
   }
 
   commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
-    const { attempts, results, commits, replicas } = this.tasksOf(space);
+    const { attempts, results, replicas } = this.tasksOf(space);
     const first = results.get(result.taskId);
     if (first?.attemptId === result.attemptId) return Promise.resolve('won');
     const copy = structuredClone(result);
     if (first !== undefined) {
       if (keep === undefined) return Promise.resolve('lost');
-      if (replicas.some(({ attemptId }) => attemptId === result.attemptId)) return Promise.resolve('kept');
+      if (replicas.has(result.attemptId)) return Promise.resolve('kept');
       if (attempts.get(result.attemptId)?.order === 'cancel') return Promise.resolve('lost');
-      insertByTime(replicas, copy, ({ committedAt }) => committedAt);
+      replicas.set(result.attemptId, copy);
       return Promise.resolve('kept');
     }
     results.set(result.taskId, copy);
-    insertByTime(commits, copy, ({ committedAt }) => committedAt);
     return Promise.resolve('won');
   }
 
@@ -154,19 +145,46 @@ export class MemoryAttemptStore implements AttemptStore {
     now: EpochMs,
   ): Promise<void> {
     const attempt = this.live(space, attemptId);
-    if (attempt?.state === 'running') {
-      this.put(space, { ...attempt, ...end, progress: copyOf(end.progress), endedAt: now, changedAt: now });
-    }
+    if (attempt?.state === 'running')
+      this.beat(space, { ...attempt, ...end, progress: copyOf(end.progress), endedAt: now }, now);
     return Promise.resolve();
   }
 
-  changes(space: TaskSpace, since: EpochMs): Promise<TaskChanges> {
-    const { attempts, versions, commits, replicas } = this.tasksOf(space);
-    const changed = tailSince(versions, since, ({ changedAt }) => changedAt);
+  tell(space: TaskSpace, note: Note): Promise<void> {
+    this.tasksOf(space).inbox.set(textOf(note), { ...note });
+    return Promise.resolve();
+  }
+
+  told(space: TaskSpace): Promise<Inbox> {
+    return Promise.resolve({ notes: [...this.tasksOf(space).inbox.values()] });
+  }
+
+  clear(space: TaskSpace, { notes }: Inbox): Promise<void> {
+    const { inbox } = this.tasksOf(space);
+    for (const note of notes) inbox.delete(textOf(note));
+    return Promise.resolve();
+  }
+
+  read(
+    space: TaskSpace,
+    attemptIds: readonly AttemptId[],
+    what: 'records' | 'outputs',
+  ): Promise<TaskRecords> {
+    const tasks = this.tasksOf(space);
+    const ids = [...new Set(attemptIds)];
+    const attempts = ids.flatMap((id) => tasks.attempts.get(id) ?? []);
+    if (what === 'records') return Promise.resolve({ attempts, results: [], replicas: [] });
+    const results = [...new Set(ids.map(taskOf))].flatMap((id) => tasks.results.get(id) ?? []);
+    const replicas = ids.flatMap((id) => tasks.replicas.get(id) ?? []);
+    return Promise.resolve({ attempts: this.asEnded(space, attempts), results, replicas });
+  }
+
+  all(space: TaskSpace): Promise<TaskRecords> {
+    const { attempts, results, replicas } = this.tasksOf(space);
     return Promise.resolve({
-      attempts: changed.filter((version) => attempts.get(version.attemptId) === version),
-      results: tailSince(commits, since, ({ committedAt }) => committedAt),
-      replicas: tailSince(replicas, since, ({ committedAt }) => committedAt),
+      attempts: this.asEnded(space, [...attempts.values()]),
+      results: [...results.values()],
+      replicas: [...replicas.values()],
     });
   }
 
@@ -181,12 +199,16 @@ export class MemoryAttemptStore implements AttemptStore {
     const tasks: JobTasks = {
       attempts: new Map(),
       results: new Map(),
-      versions: [],
-      commits: [],
-      replicas: [],
+      replicas: new Map(),
+      inbox: new Map(),
     };
     this.jobs.set(jobId, tasks);
     return tasks;
+  }
+
+  private asEnded(space: TaskSpace, attempts: readonly AttemptRecord[]): readonly AttemptRecord[] {
+    const { results } = this.tasksOf(space);
+    return attempts.map((each) => endedByResult(each, results.get(taskOf(each.attemptId))));
   }
 
   /** The attempt if it has not ended. */
@@ -195,11 +217,12 @@ export class MemoryAttemptStore implements AttemptStore {
     return attempt?.state === 'launched' || attempt?.state === 'running' ? attempt : undefined;
   }
 
+  /** A write of the attempt's worker. */
+  private beat(space: TaskSpace, attempt: AttemptRecord, now: EpochMs): void {
+    this.put(space, { ...attempt, beat: attempt.beat + 1, reportedAt: now });
+  }
+
   private put(space: TaskSpace, attempt: AttemptRecord): void {
-    const tasks = this.tasksOf(space);
-    tasks.attempts.set(attempt.attemptId, attempt);
-    insertByTime(tasks.versions, attempt, ({ changedAt }) => changedAt);
-    if (tasks.versions.length <= 2 * tasks.attempts.size + SPARE_VERSIONS) return;
-    tasks.versions = tasks.versions.filter((version) => tasks.attempts.get(version.attemptId) === version);
+    this.tasksOf(space).attempts.set(attempt.attemptId, attempt);
   }
 }

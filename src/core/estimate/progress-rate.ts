@@ -27,7 +27,8 @@ export function ranMs(attempt: AttemptView, now: EpochMs): number {
 
 /** How long an attempt had run when it last reported. */
 export function reportedMs(attempt: AttemptView): number {
-  return attempt.claimedAt === undefined ? 0 : elapsedMs(attempt.claimedAt, attempt.changedAt);
+  const { claimedAt, reportedAt } = attempt;
+  return claimedAt === undefined || reportedAt === undefined ? 0 : elapsedMs(claimedAt, reportedAt);
 }
 
 /**

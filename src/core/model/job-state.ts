@@ -29,6 +29,7 @@ import {
   type StageView,
   type TaskView,
 } from './job-view.ts';
+import { isNews } from './attempt-news.ts';
 import { countFailure, explainLoss } from './strikes.ts';
 import { leastCopies } from './upstream-copies.ts';
 
@@ -69,7 +70,15 @@ export function createJobState(
       replicated: [],
     };
   });
-  return { stages, live: new Set(), attempts: new Map(), launchOrder, nodes: new Map(), justDone: [] };
+  return {
+    stages,
+    live: new Set(),
+    unsure: new Set(),
+    attempts: new Map(),
+    launchOrder,
+    nodes: new Map(),
+    justDone: [],
+  };
 }
 
 /** The stage of a job by place; a wrong place is our bug. */
@@ -151,7 +160,7 @@ export function addAttempt(
     cancelOrdered: false,
     launchedAt: now,
     seenAt: now,
-    changedAt: now,
+    beat: 0,
     reports: [],
     hasOwnCopies: leastCopies(state, task) > number,
   };
@@ -207,7 +216,7 @@ function measure(
     recordNode(state.nodes, attempt);
   }
   if (attempt.progress !== undefined && attempt.state === 'running' && !attempt.cancelOrdered) {
-    const workedMs = elapsedMs(attempt.claimedAt, attempt.changedAt);
+    const workedMs = elapsedMs(attempt.claimedAt, attempt.reportedAt ?? attempt.claimedAt);
     keepReport(attempt.reports, { workedMs, bytesRead: attempt.progress.bytesRead });
   }
   measureWinner(state, task);
@@ -222,7 +231,6 @@ function measureWinner(state: JobState, task: TaskView): void {
   recordFinish(stageAt(state, task.stage).statistics, state.nodes, task, winner);
 }
 
-const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
 const isFatal = (failure: Failure): boolean =>
   failure.cause === 'bad-record' || failure.cause === 'bad-input' || failure.cause === 'access-denied';
 
@@ -243,20 +251,24 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
   // Created for a launch that was withdrawn, or by a scheduler whose log entry never became visible to us.
   if (attempt === undefined) return;
   delete attempt.unreadable;
-  if (record.changedAt < attempt.changedAt && ended.includes(attempt.state)) return;
   const task = taskOfAttempt(state, record.attemptId);
   const before = attempt.state;
-  const isNews = record.changedAt !== attempt.changedAt || record.state !== before;
-  if (!isNews) return;
-  if (before === 'lost' && record.state !== 'done') {
+  // Given up; only a success is still welcome.
+  if (before === 'lost' && record.state !== 'done')
     explainLoss(stageAt(state, task.stage), task, attempt, record);
-    return; // Given up; only a success is still welcome.
-  }
-  if (before === 'cancelled' && record.state === 'launched') return;
+  else if (isNews(attempt, record)) takeNews(state, task, record, now);
+}
+
+function takeNews(state: JobState, task: TaskView, record: AttemptRecord, now: EpochMs): void {
+  const attempt = state.attempts.get(record.attemptId);
+  if (attempt === undefined) return;
+  const before = attempt.state;
   Object.assign(attempt, {
     state: record.state,
     seenAt: now,
-    changedAt: record.changedAt,
+    beat: record.beat,
+    ...(record.nextMs === undefined ? {} : { nextMs: record.nextMs }),
+    ...(record.reportedAt === undefined ? {} : { reportedAt: record.reportedAt }),
     ...(record.claimedAt === undefined ? {} : { claimedAt: record.claimedAt }),
     ...(record.endedAt === undefined ? {} : { endedAt: record.endedAt }),
     ...(record.node === undefined ? {} : { node: record.node }),
@@ -374,6 +386,7 @@ export function cancelAttempt(state: JobState, id: AttemptId, now: EpochMs): voi
   if (attempt === undefined) return;
   attempt.cancelOrdered = true;
   if (attempt.state !== 'launched') return;
+  state.unsure.add(attempt);
   attempt.state = 'cancelled';
   attempt.endedAt = now;
   settle(state, taskOfAttempt(state, id), attempt);

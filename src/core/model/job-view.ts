@@ -2,7 +2,7 @@ import type { AttemptId } from '../../contracts/ids.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import type { EdgePattern } from '../../contracts/plan.ts';
 import type { AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
-import type { EpochMs } from '../../contracts/units.ts';
+import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
 import type { LaunchReason } from './decision.ts';
 
@@ -97,12 +97,20 @@ export interface AttemptView {
   readonly worker?: Worker;
   state: AttemptState;
   cancelOrdered: boolean;
-  /** All times but the worker's own (`claimedAt`, `endedAt`) are the scheduler's clock. */
+  /** All times but the worker's own (`claimedAt`, `reportedAt`, `endedAt`) are the scheduler's clock. */
   launchedAt: EpochMs;
   /** When the scheduler last saw a change of it: silence is counted from here, whatever the worker's clock says. */
   seenAt: EpochMs;
-  changedAt: EpochMs;
+  /** When the scheduler last read its record, and when the result of its task beside it; absent: nobody tells. */
+  readAt?: EpochMs;
+  outputReadAt?: EpochMs;
+  /** How often its worker had written its record. */
+  beat: number;
+  /** How long after that write the worker writes again at the latest; absent: it does not say. */
+  nextMs?: DurationMs;
   claimedAt?: EpochMs;
+  /** When the worker last wrote its record. */
+  reportedAt?: EpochMs;
   endedAt?: EpochMs;
   node?: string;
   zone?: string;
@@ -164,6 +172,8 @@ export interface JobState {
   readonly stages: readonly StageView[];
   /** Attempts that hold a slot: launched or running. */
   readonly live: Set<AttemptView>;
+  /** Told to stop before they were seen to work, which they may do all the same: to be read once more. */
+  readonly unsure: Set<AttemptView>;
   readonly attempts: Map<AttemptId, AttemptView>;
   readonly launchOrder: LaunchOrder;
   /** Where attempts ran, by node. */

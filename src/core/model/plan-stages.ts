@@ -7,9 +7,6 @@ import { type GraphStage, jobGraph } from './job-graph.ts';
 import { type Manifest, manifestOf } from './manifest.ts';
 import { type SourceObject, splitObjects } from './splits.ts';
 
-/** Attempts and results are spread over one store partition per this many tasks (1,000 writes/s each). */
-const tasksPerShard = 500;
-
 /** Matched objects of a source input, by the input's field path. */
 export type ResolvedSources = ReadonlyMap<string, readonly SourceObject[]>;
 
@@ -157,7 +154,7 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
     return { description: describe(entry, sized, context), sourceBytes, manifestOffsets };
   });
   const totalTasks = stages.reduce((sum, { description }) => sum + description.tasks, 0);
-  const shards = Math.min(limits.shards, Math.max(1, Math.ceil(totalTasks / tasksPerShard)));
+  const shards = Math.min(limits.shards, Math.max(1, Math.ceil(totalTasks / limits.tasksPerShard)));
   const { policy, policyConfig } = spec;
   return {
     plan: {

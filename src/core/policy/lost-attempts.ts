@@ -5,15 +5,16 @@ import type { AttemptView, JobState } from '../model/job-view.ts';
 
 /**
  * Attempts to give up: launched and never claimed within the claim lease (asynchronous invocations may be lost),
- * running and silent for too long (a killed worker says nothing), or with a record that nobody can read. Oldest first, ties by id.
+ * running and silent for too long (a killed worker says nothing), or with a record that nobody can read. None is
+ * given up before it was looked at after that time, its task's result included. Oldest first, ties by id.
  */
 export function lostAttempts(state: JobState, now: EpochMs, config: TickConfig): Decision[] {
   const reasonOf = (attempt: AttemptView): LossReason | undefined => {
     if (attempt.unreadable !== undefined) return 'unreadable';
     if (attempt.state === 'launched') {
-      return elapsedMs(attempt.launchedAt, now) > config.claimLeaseMs ? 'unclaimed' : undefined;
+      return elapsedMs(attempt.seenAt, attempt.readAt ?? now) > config.claimLeaseMs ? 'unclaimed' : undefined;
     }
-    return elapsedMs(attempt.seenAt, now) > config.silenceMs ? 'silent' : undefined;
+    return elapsedMs(attempt.seenAt, attempt.outputReadAt ?? now) > config.silenceMs ? 'silent' : undefined;
   };
   return [...state.live]
     .flatMap((attempt) => {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { describeInbox } from './inbox-suite.ts';
+import { describeReading } from './reading-suite.ts';
 import { attemptParts } from '../../../src/contracts/ids.ts';
 import type { AttemptRecord, TaskResult } from '../../../src/contracts/records.ts';
-import { epochMs } from '../../../src/contracts/units.ts';
 import type { AttemptStore, TaskSpace } from '../../../src/ports/attempt-store.ts';
 import { describeDeaths } from './attempt-deaths-suite.ts';
-import { at, attempt, freshJobId, progress, resultOf, tally } from './builders.ts';
+import { at, attempt, freshJobId, progress, resultOf, seconds, tally } from './builders.ts';
 
-const START = epochMs(0);
 const PLACE = { node: 'stream-1', zone: 'use1-az1' };
 const freshSpace = (): TaskSpace => ({ jobId: freshJobId(), shards: 4 });
 
@@ -14,7 +14,7 @@ const byAttempt = (results: readonly TaskResult[]): readonly TaskResult[] =>
   results.toSorted((a, b) => attemptParts(a.attemptId).attempt - attemptParts(b.attemptId).attempt);
 
 async function only(store: AttemptStore, space: TaskSpace): Promise<AttemptRecord | undefined> {
-  return (await store.changes(space, START)).attempts[0];
+  return (await store.all(space)).attempts[0];
 }
 
 /** What every attempt store must do. */
@@ -25,7 +25,8 @@ export function describeAttemptStore(name: string, make: () => AttemptStore | Pr
     describeDeaths(make);
     describeResults(make);
     describeReplicas(make);
-    describeChanges(make);
+    describeReading(make);
+    describeInbox(name, make);
   });
 }
 
@@ -39,10 +40,11 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
       state: 'launched',
       order: 'continue',
       launchedAt: at(1),
-      changedAt: at(1),
+      beat: 0,
     });
-    expect(await store.claim(space, attempt(0), PLACE, at(2))).toBe('claimed');
-    expect(await store.report(space, attempt(0), progress(400), at(3))).toBe('continue');
+    expect(await store.claim(space, attempt(0), PLACE, at(2), seconds(1))).toBe('claimed');
+    expect(await only(store, space)).toMatchObject({ beat: 1, reportedAt: at(2), nextMs: seconds(1) });
+    expect(await store.report(space, attempt(0), progress(400), at(3), seconds(10))).toBe('continue');
     expect(await only(store, space)).toEqual({
       attemptId: 'map/0/0',
       state: 'running',
@@ -52,7 +54,9 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
       node: 'stream-1',
       zone: 'use1-az1',
       progress: progress(400),
-      changedAt: at(3),
+      beat: 2,
+      reportedAt: at(3),
+      nextMs: seconds(10),
     });
     const fetched = { bytes: 250, ms: 40 };
     await store.report(space, attempt(0), { ...progress(500), fetched }, at(3));
@@ -61,7 +65,8 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     expect(await only(store, space)).toMatchObject({
       state: 'done',
       endedAt: at(4),
-      changedAt: at(4),
+      reportedAt: at(4),
+      beat: 4,
       progress: progress(1_000),
     });
   });
@@ -84,10 +89,10 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     expect((await only(store, space))?.upload).toBeUndefined();
     await store.claim(space, attempt(0), PLACE, at(2));
     expect(await store.noteUpload(space, attempt(0), { since: at(3) }, at(3))).toBe('continue');
-    expect(await only(store, space)).toMatchObject({ upload: { since: at(3) }, changedAt: at(3) });
+    expect(await only(store, space)).toMatchObject({ upload: { since: at(3) }, beat: 2 });
     const upload = { since: at(3), uploadId: 'u1' };
     expect(await store.noteUpload(space, attempt(0), upload, at(4))).toBe('continue');
-    await store.orderCancel(space, attempt(0), at(5));
+    await store.orderCancel(space, attempt(0));
     expect(await store.noteUpload(space, attempt(0), upload, at(6))).toBe('cancel');
     await store.end(space, attempt(0), { state: 'cancelled', progress: progress(7) }, at(7));
     expect(await store.noteUpload(space, attempt(0), { since: at(8), uploadId: 'u2' }, at(8))).toBe('cancel');
@@ -121,7 +126,7 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     const space = freshSpace();
     expect(await store.claim(space, attempt(0), PLACE, at(2))).toBe('refused');
     expect(await store.report(space, attempt(0), progress(1), at(2))).toBe('cancel');
-    expect(await store.changes(space, START)).toEqual({ attempts: [], results: [], replicas: [] });
+    expect(await store.all(space)).toEqual({ attempts: [], results: [], replicas: [] });
   });
 }
 
@@ -131,7 +136,7 @@ function describeOrders(make: () => AttemptStore | Promise<AttemptStore>): void 
     const space = freshSpace();
     await store.create(space, attempt(0), at(1));
     await store.claim(space, attempt(0), PLACE, at(2));
-    await store.orderCancel(space, attempt(0), at(3));
+    await store.orderCancel(space, attempt(0));
     expect(await store.report(space, attempt(0), progress(5), at(4))).toBe('cancel');
     expect(await only(store, space)).toMatchObject({
       state: 'running',
@@ -144,7 +149,7 @@ function describeOrders(make: () => AttemptStore | Promise<AttemptStore>): void 
     const store = await make();
     const space = freshSpace();
     await store.create(space, attempt(0), at(1));
-    await store.orderCancel(space, attempt(0), at(2));
+    await store.orderCancel(space, attempt(0));
     expect(await store.claim(space, attempt(0), PLACE, at(3))).toBe('refused');
   });
 
@@ -159,9 +164,8 @@ function describeOrders(make: () => AttemptStore | Promise<AttemptStore>): void 
     expect(await store.claim(space, attempt(0), PLACE, at(4))).toBe('refused');
     expect(await store.report(space, attempt(1), progress(5), at(4))).toBe('cancel');
     await store.end(space, attempt(1), { state: 'done', progress: progress(9) }, at(5));
-    const { attempts } = await store.changes(space, START);
-    for (const one of attempts)
-      expect(one).toMatchObject({ state: 'lost', order: 'cancel', endedAt: at(3), changedAt: at(3) });
+    const { attempts } = await store.all(space);
+    for (const one of attempts) expect(one).toMatchObject({ state: 'lost', order: 'cancel', endedAt: at(3) });
     expect(attempts).toHaveLength(2);
   });
 
@@ -173,7 +177,7 @@ function describeOrders(make: () => AttemptStore | Promise<AttemptStore>): void 
     await store.end(space, attempt(0), { state: 'done', progress: progress(9) }, at(3));
     const ended = await only(store, space);
     await store.markLost(space, attempt(0), at(4));
-    await store.orderCancel(space, attempt(0), at(4));
+    await store.orderCancel(space, attempt(0));
     await store.end(space, attempt(0), { state: 'cancelled', progress: progress(1) }, at(4));
     expect(await store.report(space, attempt(0), progress(1), at(4))).toBe('cancel');
     expect(await only(store, space)).toEqual(ended);
@@ -182,9 +186,9 @@ function describeOrders(make: () => AttemptStore | Promise<AttemptStore>): void 
   it('ignores orders for attempts that were never created', async () => {
     const store = await make();
     const space = freshSpace();
-    await store.orderCancel(space, attempt(0), at(1));
+    await store.orderCancel(space, attempt(0));
     await store.markLost(space, attempt(0), at(1));
-    expect(await store.changes(space, START)).toEqual({ attempts: [], results: [], replicas: [] });
+    expect(await store.all(space)).toEqual({ attempts: [], results: [], replicas: [] });
   });
 }
 
@@ -198,7 +202,7 @@ function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void
     const answers = await Promise.all(results.map((result) => store.commit(space, result)));
     expect(tally(answers)).toEqual({ won: 1, lost: 19 });
     expect(await Promise.all(results.map((result) => store.commit(space, result)))).toEqual(answers);
-    expect((await store.changes(space, START)).results).toEqual([results[answers.indexOf('won')]]);
+    expect((await store.all(space)).results).toEqual([results[answers.indexOf('won')]]);
   });
 
   it('gives a partition index back exactly, beyond 4 GiB and for a thousand partitions', async () => {
@@ -214,7 +218,7 @@ function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void
     const wide = resultOf(attempt(1), at(1), { partitions: { lengths: [0, 2 ** 40 + 1], crcs: [0, 1] } });
     await store.commit(space, narrow);
     await store.commit(space, wide);
-    const { results } = await store.changes(space, START);
+    const { results } = await store.all(space);
     expect(results.toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))).toEqual([narrow, wide]);
   });
 
@@ -238,7 +242,7 @@ function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void
     ];
     const results = finals.map((final, index) => resultOf(attempt(index), at(1), { final }));
     for (const result of results) await store.commit(space, result);
-    const stored = (await store.changes(space, START)).results;
+    const stored = (await store.all(space)).results;
     expect(stored.toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))).toEqual(results);
   });
 }
@@ -258,7 +262,7 @@ function describeReplicas(make: () => AttemptStore | Promise<AttemptStore>): voi
     expect(await store.commit(space, output(1, 2), 'replica')).toBe('kept');
     expect(await store.commit(space, output(2, 3))).toBe('lost');
     expect(await store.commit(space, output(3, 4), 'replica')).toBe('kept');
-    const { attempts, results, replicas } = await store.changes(space, START);
+    const { attempts, results, replicas } = await store.all(space);
     expect(attempts).toEqual([]);
     expect(results).toEqual([output(0, 1)]);
     expect(byAttempt(replicas)).toEqual([output(1, 2), output(3, 4)]);
@@ -270,7 +274,7 @@ function describeReplicas(make: () => AttemptStore | Promise<AttemptStore>): voi
     expect(await store.commit(space, output(1, 1), 'replica')).toBe('won');
     expect(await store.commit(space, output(1, 1), 'replica')).toBe('won');
     expect(await store.commit(space, output(1, 1))).toBe('won');
-    expect(await store.changes(space, START)).toEqual({
+    expect(await store.all(space)).toEqual({
       attempts: [],
       results: [output(1, 1)],
       replicas: [],
@@ -288,7 +292,7 @@ function describeReplicas(make: () => AttemptStore | Promise<AttemptStore>): voi
       )),
     ];
     expect(tally(answers)).toEqual({ kept: 11 });
-    expect((await store.changes(space, START)).replicas).toEqual([output(1, 2)]);
+    expect((await store.all(space)).replicas).toEqual([output(1, 2)]);
   });
 
   it('lets one of twenty win and keeps the others, whoever comes at once', async () => {
@@ -297,7 +301,7 @@ function describeReplicas(make: () => AttemptStore | Promise<AttemptStore>): voi
     const outputs = Array.from({ length: 20 }, (_, number) => output(number, 5));
     const answers = await Promise.all(outputs.map((each) => store.commit(space, each, 'replica')));
     expect(tally(answers)).toEqual({ won: 1, kept: 19 });
-    const { results, replicas } = await store.changes(space, START);
+    const { results, replicas } = await store.all(space);
     expect(results).toEqual([outputs[answers.indexOf('won')]]);
     expect(byAttempt(replicas)).toEqual(outputs.filter((_, index) => answers[index] === 'kept'));
   });
@@ -309,7 +313,7 @@ function describeReplicas(make: () => AttemptStore | Promise<AttemptStore>): voi
     await store.commit(space, output(1, 2), 'replica');
     expect(await store.commit(space, output(1, 2))).toBe('lost');
     expect(await store.commit(space, output(0, 1))).toBe('won');
-    expect((await store.changes(space, START)).results).toEqual([output(0, 1)]);
+    expect((await store.all(space)).results).toEqual([output(0, 1)]);
   });
 
   it('keeps nothing of attempts that were told to stop or given up: nobody would remove it', async () => {
@@ -320,13 +324,13 @@ function describeReplicas(make: () => AttemptStore | Promise<AttemptStore>): voi
       await store.claim(space, attempt(3, number), PLACE, at(2));
     };
     for (const number of [1, 2, 3]) await running(number);
-    await store.orderCancel(space, attempt(3, 1), at(3));
+    await store.orderCancel(space, attempt(3, 1));
     await store.markLost(space, attempt(3, 2), at(3));
     await store.commit(space, output(0, 4));
     expect(await store.commit(space, output(1, 5), 'replica')).toBe('lost');
     expect(await store.commit(space, output(2, 5), 'replica')).toBe('lost');
     expect(await store.commit(space, output(3, 5), 'replica')).toBe('kept');
-    expect((await store.changes(space, START)).replicas).toEqual([output(3, 5)]);
+    expect((await store.all(space)).replicas).toEqual([output(3, 5)]);
   });
 
   it('lets one that was given up win all the same, and keeps what was kept before the order', async () => {
@@ -336,64 +340,17 @@ function describeReplicas(make: () => AttemptStore | Promise<AttemptStore>): voi
     await store.markLost(space, attempt(3, 0), at(2));
     expect(await store.commit(space, output(0, 3), 'replica')).toBe('won');
     expect(await store.commit(space, output(1, 4), 'replica')).toBe('kept');
-    await store.orderCancel(space, attempt(3, 1), at(5));
+    await store.orderCancel(space, attempt(3, 1));
     expect(await store.commit(space, output(1, 4), 'replica')).toBe('kept');
   });
 
-  it('reads replicas by the time of their commit, and by job', async () => {
+  it('reads replicas by job', async () => {
     const store = await make();
     const space = freshSpace();
     await store.commit(space, output(0, 1));
     await store.commit(space, output(2, 30), 'replica');
     await store.commit(space, output(1, 20), 'replica');
-    const since = async (time: number): Promise<readonly string[]> =>
-      byAttempt((await store.changes(space, at(time))).replicas).map(({ attemptId }) => attemptId);
-    expect(await since(2)).toEqual(['map/3/1', 'map/3/2']);
-    expect(await since(20)).toEqual(['map/3/1', 'map/3/2']);
-    expect(await since(21)).toEqual(['map/3/2']);
-    expect(await since(31)).toEqual([]);
-    expect((await store.changes(freshSpace(), START)).replicas).toEqual([]);
-  });
-}
-
-function describeChanges(make: () => AttemptStore | Promise<AttemptStore>): void {
-  it('reads what changed at or after a time, from every shard', async () => {
-    const store = await make();
-    const space = freshSpace();
-    const indexes = Array.from({ length: 40 }, (_, index) => index);
-    await Promise.all(indexes.map((index) => store.create(space, attempt(index), at(index))));
-    await Promise.all(
-      [10, 20].map((index) => store.commit(space, resultOf(attempt(index), at(100 + index)))),
-    );
-    await store.orderCancel(space, attempt(0), at(200));
-    const { attempts, results } = await store.changes(space, at(38));
-    expect(attempts.map(({ attemptId }) => attemptId).toSorted()).toEqual([
-      'map/0/0',
-      'map/38/0',
-      'map/39/0',
-    ]);
-    expect(results.map(({ taskId }) => taskId).toSorted()).toEqual(['map/10', 'map/20']);
-    expect((await store.changes(space, at(111))).results.map(({ taskId }) => taskId)).toEqual(['map/20']);
-    expect((await store.changes(space, START)).attempts).toHaveLength(40);
-    expect(await store.changes(space, at(201))).toEqual({ attempts: [], results: [], replicas: [] });
-  });
-
-  it('reads more than a page of a megabyte', async () => {
-    const store = await make();
-    const space = { jobId: freshJobId(), shards: 1 };
-    const partitions = { lengths: new Array<number>(1_000).fill(1), crcs: new Array<number>(1_000).fill(2) };
-    const indexes = Array.from({ length: 200 }, (_, index) => index);
-    await Promise.all(
-      indexes.map((index) => store.commit(space, resultOf(attempt(index), at(1), { partitions }))),
-    );
-    expect((await store.changes(space, START)).results).toHaveLength(200);
-  });
-
-  it('keeps the tasks of two jobs apart', async () => {
-    const store = await make();
-    const [one, other] = [freshSpace(), freshSpace()];
-    await store.create(one, attempt(0), at(1));
-    expect(await store.create(other, attempt(0), at(1))).toBe('created');
-    expect((await store.changes(one, START)).attempts).toHaveLength(1);
+    expect(byAttempt((await store.all(space)).replicas)).toEqual([output(1, 20), output(2, 30)]);
+    expect((await store.all(freshSpace())).replicas).toEqual([]);
   });
 }

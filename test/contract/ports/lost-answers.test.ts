@@ -60,7 +60,7 @@ describe('a write whose answer is lost on the way, over DynamoDB', () => {
     expect(await withLoss(() => store.commit(space, resultOf(attempt(0), at(2))))).toBe('won');
     expect(await store.commit(space, resultOf(attempt(0, 1), at(2)))).toBe('lost');
     expect(await withLoss(() => store.commit(space, resultOf(attempt(0, 1), at(2)), 'replica'))).toBe('kept');
-    expect((await store.changes(space, at(0))).replicas).toEqual([resultOf(attempt(0, 1), at(2))]);
+    expect((await store.all(space)).replicas).toEqual([resultOf(attempt(0, 1), at(2))]);
   });
 
   it('appends one decision, and keeps a lease whose epoch is the latest', async () => {

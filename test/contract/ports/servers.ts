@@ -5,9 +5,9 @@ import { CreateTableCommand, DynamoDBClient, waitUntilTableExists } from '@aws-s
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { S3Client } from '@aws-sdk/client-s3';
 import { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
-import { TableSchema } from '../../../src/contracts/settings.ts';
 import { type DynamoDbEngine, startDynamoDb } from '../../../src/local/dynamodb/process.ts';
 import { startS3Server } from '../../../src/local/s3/server.ts';
+import { templateTable } from '../../support/template-table.ts';
 
 /** What every local server takes. */
 export const credentials = { accessKeyId: 'AKIDLOCAL', secretAccessKey: 'local-secret' };
@@ -50,7 +50,7 @@ export async function startTables(
   let tables = 0;
   const fresh = async (): Promise<FreshTable> => {
     const name = `outrider-${++tables}`;
-    await client.send(createTable(name));
+    await client.send(new CreateTableCommand({ TableName: name, ...(await templateTable()) }));
     // Dynalite makes a table in its own time; ACTIVE is the sign.
     await waitUntilTableExists(
       { client, maxWaitTime: 20, minDelay: 0.02, maxDelay: 0.1 },
@@ -67,41 +67,6 @@ export async function startTables(
       await remove();
     },
   };
-}
-
-function createTable(name: string): CreateTableCommand {
-  const text = (attribute: string) => ({ AttributeName: attribute, AttributeType: 'S' as const });
-  const number = (attribute: string) => ({ AttributeName: attribute, AttributeType: 'N' as const });
-  const hash = (attribute: string) => ({ AttributeName: attribute, KeyType: 'HASH' as const });
-  const range = (attribute: string) => ({ AttributeName: attribute, KeyType: 'RANGE' as const });
-  const { partitionKey, sortKey, changeKey, changeIndex, listingIndex, listingPartitionKey, listingSortKey } =
-    TableSchema;
-  return new CreateTableCommand({
-    TableName: name,
-    BillingMode: 'PAY_PER_REQUEST',
-    AttributeDefinitions: [
-      text(partitionKey),
-      text(sortKey),
-      number(changeKey),
-      text(listingPartitionKey),
-      number(listingSortKey),
-    ],
-    KeySchema: [hash(partitionKey), range(sortKey)],
-    LocalSecondaryIndexes: [
-      {
-        IndexName: changeIndex,
-        KeySchema: [hash(partitionKey), range(changeKey)],
-        Projection: { ProjectionType: 'ALL' },
-      },
-    ],
-    GlobalSecondaryIndexes: [
-      {
-        IndexName: listingIndex,
-        KeySchema: [hash(listingPartitionKey), range(listingSortKey)],
-        Projection: { ProjectionType: 'KEYS_ONLY' },
-      },
-    ],
-  });
 }
 
 /** A local S3 with the bucket `books`; `front` as with tables. */

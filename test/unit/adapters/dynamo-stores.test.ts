@@ -154,18 +154,18 @@ describe('what the stores send to DynamoDB', () => {
     });
   });
 
-  it('reads changes of each shard consistently by the local index', async () => {
+  it('reads all that lies under each key consistently, by no index', async () => {
     mock.on(QueryCommand).resolves({ Items: [] });
-    await new DynamoAttemptStore(table).changes({ jobId: freshJobId(), shards: 3 }, at(5));
+    await new DynamoAttemptStore(table).all({ jobId: freshJobId(), shards: 3 });
     expect(mock.commandCalls(QueryCommand)).toHaveLength(3);
     expect(sent()).toMatchObject({
-      IndexName: 'by-change',
       ConsistentRead: true,
-      KeyConditionExpression: '#pk = :pk AND #changedAt >= :since',
+      KeyConditionExpression: '#pk = :pk',
     });
+    expect(sent()).not.toHaveProperty('IndexName', expect.any(String));
   });
 
-  it('keeps a replica beside the result, found by its time and with an expiry', async () => {
+  it('keeps a replica beside the result, with an expiry', async () => {
     const jobId = freshJobId();
     mock.on(PutCommand).rejectsOnce(refused).resolves({});
     mock.on(GetCommand).resolves({ Item: { attemptId: 'map/3/0' } });
@@ -181,7 +181,6 @@ describe('what the stores send to DynamoDB', () => {
           sk: 'R#map/3/1',
           attemptId: 'map/3/1',
           taskId: 'map/3',
-          changedAt: at(5),
           expiresAt: EXPIRY + 5,
         },
       },

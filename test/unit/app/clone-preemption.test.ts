@@ -107,7 +107,7 @@ async function until(happens: () => Promise<boolean>): Promise<void> {
 }
 
 const runningMaps = async (): Promise<number> => {
-  const { attempts } = await system.attempts.changes({ jobId: large, shards: 1 }, 0 as never);
+  const { attempts } = await system.attempts.all({ jobId: large, shards: 1 });
   return attempts.filter(({ state }) => state === 'running').length;
 };
 
@@ -133,7 +133,7 @@ async function runBoth(deps: Partial<SchedulerDeps> = {}): Promise<unknown> {
 }
 
 async function expectPreemptedOnce(): Promise<void> {
-  const { attempts, results } = await system.attempts.changes({ jobId: large, shards: 1 }, 0 as never);
+  const { attempts, results } = await system.attempts.all({ jobId: large, shards: 1 });
   const states = Object.fromEntries(attempts.map(({ attemptId, state }) => [attemptId, state]));
   expect(states).toEqual({
     ...Object.fromEntries(

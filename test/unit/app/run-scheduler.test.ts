@@ -166,7 +166,7 @@ describe('runScheduler', () => {
       return 'accepted';
     };
     await schedule();
-    const attempts = (await system.attempts.changes({ jobId, shards: 1 }, 0 as never)).attempts;
+    const attempts = (await system.attempts.all({ jobId, shards: 1 })).attempts;
     expect(attempts.map(({ attemptId, state }) => [attemptId.split('/')[2], state])).toEqual(
       Array.from({ length: 6 }, () => ['0', 'done']),
     );

@@ -87,8 +87,7 @@ describe('the upload of an output part', () => {
     const { attempts } = world.worker;
     const stopping = Object.assign(Object.create(attempts) as typeof attempts, {
       noteUpload: async (...args: Parameters<typeof attempts.noteUpload>) => {
-        if (args[2].uploadId !== undefined)
-          await attempts.orderCancel(world.worker.space, args[1], world.worker.clock.now());
+        if (args[2].uploadId !== undefined) await attempts.orderCancel(world.worker.space, args[1]);
         return attempts.noteUpload(...args);
       },
     });

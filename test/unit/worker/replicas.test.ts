@@ -5,7 +5,6 @@ import type { AttemptId, JobId } from '../../../src/contracts/ids.ts';
 import { attemptDataKey } from '../../../src/contracts/keys.ts';
 import type { StageSegment } from '../../../src/contracts/plan.ts';
 import type { TaskResult } from '../../../src/contracts/records.ts';
-import { epochMs } from '../../../src/contracts/units.ts';
 import type { AttemptStore } from '../../../src/ports/attempt-store.ts';
 import type { ObjectStore } from '../../../src/ports/object-store.ts';
 import { frameOf } from '../../../src/worker/framing.ts';
@@ -22,7 +21,7 @@ const emitting: StageOfTest = {
 };
 
 const replicasOf = async ({ attempts, space }: WorkerOfTest): Promise<readonly TaskResult[]> =>
-  (await attempts.changes(space, epochMs(0))).replicas;
+  (await attempts.all(space)).replicas;
 
 /** Prepares and runs an attempt whose launch says that its output is kept. */
 async function runKept(

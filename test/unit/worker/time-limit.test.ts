@@ -91,7 +91,7 @@ describe('an attempt whose environment is about to end', () => {
       { endsAt: later(worker.clock.now(), durationMs(900_000)) },
     );
     await begun.promise;
-    await worker.attempts.orderCancel(worker.space, first, worker.clock.now());
+    await worker.attempts.orderCancel(worker.space, first);
     await worker.clock.advance(5_000);
     expect(await ended).toBe('cancelled');
   });

@@ -26,7 +26,8 @@ it('leaves a copied task as slow as it was found, so that no more are copied tha
       order: 'continue',
       launchedAt: startedAt,
       claimedAt: startedAt,
-      changedAt: now,
+      beat: 1,
+      reportedAt: now,
       node: 'fast',
       zone: 'zone',
       progress: {
