@@ -277,7 +277,7 @@ function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): Task
     recordsIn,
     recordsOut,
     counters: meter.counters(),
-    progress: meter.progress(),
+    progress: withLastWrites(meter.progress(), resultUnits(partitions?.lengths.length ?? 0)),
   };
 }
 
@@ -296,7 +296,7 @@ async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> 
   const { attemptId } = payload;
   const end = {
     state: stateOf[outcome],
-    progress: withThisWrite(meter.progress()),
+    progress: withLastWrites(meter.progress(), 1),
     ...(failure === undefined ? {} : { failure }),
   };
   if (outcome !== 'done') {
@@ -311,11 +311,14 @@ async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> 
   });
 }
 
-/** The write that tells the counts is one of them, and its record is no longer than one unit takes. */
-const withThisWrite = (progress: Progress): Progress =>
+/** Write units of a result, whose index has 8 bytes for each partition: about, since units are rounded up. */
+const resultUnits = (partitions: number): number => 1 + Math.floor((partitions * 8 + 512) / 1_024);
+
+/** The write that tells the counts is one of them, and so is the note that has the scheduler look at it. */
+const withLastWrites = (progress: Progress, units: number): Progress =>
   progress.requests === undefined
     ? progress
-    : { ...progress, requests: addTallies(progress.requests, { calls: 1, writeUnits: 1 }) };
+    : { ...progress, requests: addTallies(progress.requests, { calls: 2, writeUnits: units + 1 }) };
 
 /** Tries a write that may be repeated several times, but for want of a right; undefined where it never went through. */
 async function persistently<T>(
