@@ -3,14 +3,13 @@ import { open, rm } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Row } from '../worker/operator.ts';
-import { decodeRow } from './join-rows.ts';
 
-const newline = Buffer.from('\n');
+/** Of the length before each row in the file. */
+const lengthBytes = 4;
 const writeBytes = 1024 * 1024;
 
 /**
- * The right-hand rows of one key. As many as fit into `maxBytes` are held in memory, the others lie in a file, a
- * JSON line each, so that a key that half the input shares does not end the worker.
+ * The right-hand rows of one key. As many as fit into `maxBytes` are held in memory, the others lie in a file, so that a key that half the input shares does not end the worker.
  */
 export class RightGroup {
   private readonly held: Row[] = [];
@@ -20,20 +19,22 @@ export class RightGroup {
   private unwrittenBytes = 0;
   private readonly scratchDir: string;
   private readonly maxBytes: number;
+  private readonly unpack: (bytes: Buffer) => Row;
 
-  constructor({ scratchDir, maxBytes }: { scratchDir: string; maxBytes: number }) {
-    this.scratchDir = scratchDir;
-    this.maxBytes = maxBytes;
+  constructor(options: { scratchDir: string; maxBytes: number; unpack: (bytes: Buffer) => Row }) {
+    this.scratchDir = options.scratchDir;
+    this.maxBytes = options.maxBytes;
+    this.unpack = options.unpack;
   }
 
-  /** Adds a row, given as JSON. */
-  add(json: Buffer): Promise<void> | undefined {
-    if (this.heldBytes + json.length <= this.maxBytes) {
-      this.heldBytes += json.length;
-      this.held.push(decodeRow(json));
+  /** Adds a row, given as the bytes that `unpack` reads. */
+  add(bytes: Buffer): Promise<void> | undefined {
+    if (this.heldBytes + bytes.length <= this.maxBytes) {
+      this.heldBytes += bytes.length;
+      this.held.push(this.unpack(bytes));
       return undefined;
     }
-    return this.spill(json);
+    return this.spill(bytes);
   }
 
   /** Pairs each left-hand row with each of the group. Left rows are few at a time: each call reads the file once. */
@@ -49,8 +50,8 @@ export class RightGroup {
     }
     if (this.file === undefined || lefts.length === 0) return;
     await this.writeOut(this.file.handle);
-    for await (const line of linesOf(this.file.path)) {
-      const right = decodeRow(line);
+    for await (const bytes of rowsOf(this.file.path)) {
+      const right = this.unpack(bytes);
       for (const left of lefts) {
         const wait = pair(left, right);
         if (wait !== undefined) await wait;
@@ -65,14 +66,16 @@ export class RightGroup {
     await rm(this.file.path, { force: true });
   }
 
-  private async spill(json: Buffer): Promise<void> {
+  private async spill(bytes: Buffer): Promise<void> {
     if (this.file === undefined) {
-      const path = join(this.scratchDir, 'join-right-group.ndjson');
+      const path = join(this.scratchDir, 'join-right-group');
       this.file = { path, handle: await open(path, 'w') };
     }
-    // JSON text has no newline of its own. A copy, since the record's memory is not ours.
-    this.unwritten.push(Buffer.from(json), newline);
-    this.unwrittenBytes += json.length + newline.length;
+    const length = Buffer.alloc(lengthBytes);
+    length.writeUInt32LE(bytes.length);
+    // A copy, since the record's memory is not ours.
+    this.unwritten.push(length, Buffer.from(bytes));
+    this.unwrittenBytes += lengthBytes + bytes.length;
     if (this.unwrittenBytes >= writeBytes) await this.writeOut(this.file.handle);
   }
 
@@ -83,16 +86,26 @@ export class RightGroup {
   }
 }
 
-/** Lines of a file, each of which ends in a newline. `node:readline` would also end lines at U+2028. */
-async function* linesOf(path: string): AsyncGenerator<Buffer> {
-  let rest: Buffer[] = [];
+/** The rows of a file, each behind its length. */
+async function* rowsOf(path: string): AsyncGenerator<Buffer> {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  let needed = lengthBytes;
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
-    let start = 0;
-    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
-      yield Buffer.concat([...rest, chunk.subarray(start, end)]);
-      rest = [];
-      start = end + 1;
+    pieces.push(chunk);
+    size += chunk.length;
+    if (size < needed) continue;
+    const bytes = Buffer.concat(pieces);
+    let at = 0;
+    for (needed = sizeAt(bytes, at); at + needed <= bytes.length; needed = sizeAt(bytes, at)) {
+      yield bytes.subarray(at + lengthBytes, at + needed);
+      at += needed;
     }
-    if (start < chunk.length) rest.push(chunk.subarray(start));
+    pieces = [bytes.subarray(at)];
+    size = bytes.length - at;
   }
 }
+
+/** Bytes of the row at a place with its length, or of as much as must be there to know. */
+const sizeAt = (bytes: Buffer, at: number): number =>
+  at + lengthBytes > bytes.length ? lengthBytes : lengthBytes + bytes.readUInt32LE(at);

@@ -26,15 +26,6 @@ export function keptOf(row: Row, { columns }: JoinSideOptions, format: string): 
   return Object.fromEntries(columns.map((column) => [column, cellOf(row, column, format) ?? null]));
 }
 
-/** A row as a stage before wrote it. */
-export function decodeRow(json: Buffer | string): Row {
-  const row: unknown = JSON.parse(json.toString());
-  if (typeof row !== 'object' || row === null || Array.isArray(row)) {
-    throw new BadRecordError('a join reads the output of join-map');
-  }
-  return row as Row;
-}
-
 /** Names of the right-hand columns in the result, by their own names; undefined for the key that left has too. */
 function rightNames(
   left: readonly string[],

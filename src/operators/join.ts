@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../contracts/errors.ts';
-import { BadInputError, BadRecordError } from '../worker/operator.ts';
+import { BadInputError } from '../worker/operator.ts';
 import type { KeyValue, Operator, Row, TaskInput } from '../worker/operator.ts';
 import { forEachRow } from '../worker/row-places.ts';
 import { RightGroup } from './join-group.ts';
@@ -11,39 +11,46 @@ import {
   joinSideOptions,
   tableBytesOption,
 } from './join-options.ts';
-import { JoinedRows, decodeRow, joinKeyOf, keptOf, schemaKey } from './join-rows.ts';
+import { JoinedRows, joinKeyOf, keptOf, schemaKey } from './join-rows.ts';
 import { onlyOptions } from './options.ts';
+import { RowPacker, RowUnpacker } from './packed-rows.ts';
 import { RecordCursor } from './record-cursor.ts';
 
 /**
- * One side of a join: emits (JSON of the key, JSON of the row). Rows whose key is null are left out, since they
- * match nothing. Each partition also gets the columns, where they are known, so that CSV can be written.
+ * One side of a join: emits (JSON of the key, the row as `RowPacker` packs it). Rows whose key is null are left out,
+ * since they match nothing. Each partition also gets the columns of the rows, before them by their empty key; where
+ * they are those of the whole side, CSV can be written.
  */
 export const joinMap: Operator = {
   check(options) {
     onlyOptions(options, joinSideNames);
     joinSideOptions(options);
   },
-  async run({ inputs, output, options, partitions }) {
+  async run({ inputs, output, options, partitions, task }) {
     const side = joinSideOptions(options);
-    const announce = async (columns: readonly string[]): Promise<void> => {
-      const value = Buffer.from(JSON.stringify(columns));
+    const packer = new RowPacker({ task, ...side });
+    const announce = async (said: Buffer): Promise<void> => {
       for (let partition = 0; partition < partitions; partition++)
-        await output.emit(schemaKey, value, partition);
+        await output.emit(schemaKey, said, partition);
     };
-    let isAnnounced = side.columns !== undefined;
-    if (side.columns !== undefined) await announce(side.columns);
+    let isKnown = false;
+    const announced = (columns: readonly string[], isWhole: boolean): Promise<void> | undefined => {
+      const said = packer.announce(columns, isWhole && !isKnown);
+      isKnown ||= isWhole;
+      return said === undefined ? undefined : announce(said);
+    };
+    if (side.columns !== undefined) await announced(side.columns, true);
     for (const input of inputs) {
-      const emit = (row: Row): Promise<void> | undefined => {
-        const key = joinKeyOf(row, side, input.format);
-        if (key === undefined) return undefined;
-        const value = JSON.stringify(keptOf(row, side, input.format));
-        return output.emit(Buffer.from(key), Buffer.from(value));
-      };
       await forEachRow(input, (row) => {
-        if (isAnnounced || input.format !== 'csv') return emit(row);
-        isAnnounced = true;
-        return announce(Object.keys(row)).then(() => emit(row));
+        const isWhole = side.columns === undefined && input.format === 'csv';
+        // Also of a row that is left out: the columns of a side are known by its first one.
+        const first = isWhole && !isKnown ? announced(Object.keys(row), true) : undefined;
+        const key = joinKeyOf(row, side, input.format);
+        if (key === undefined) return first;
+        const kept = keptOf(row, side, input.format);
+        const said = first ?? announced(Object.keys(kept), false);
+        const emit = (): Promise<void> | undefined => output.emit(Buffer.from(key), packer.pack(kept));
+        return said === undefined ? emit() : said.then(emit);
       });
     }
   },
@@ -63,12 +70,13 @@ export const joinReduce: Operator = {
     const left = await RecordCursor.open(leftInput.records());
     const right = await RecordCursor.open(rightInput.records());
     try {
-      await joined.begin({ left: await schemaOf(left), right: await schemaOf(right) }, task === 0);
+      const rows = { left: await schemasOf(left), right: await schemasOf(right) };
+      await joined.begin({ left: rows.left.columns, right: rows.right.columns }, task === 0);
       while (left.current !== undefined && right.current !== undefined) {
         const order = left.current.key.compare(right.current.key);
         if (order < 0) await left.advance();
         else if (order > 0) await right.advance();
-        else await joinGroup({ left, right, joined, scratchDir, maxBytes });
+        else await joinGroup({ left, right, rows, joined, scratchDir, maxBytes });
       }
     } finally {
       await left.close();
@@ -81,20 +89,21 @@ export const joinReduce: Operator = {
 async function joinGroup(at: {
   left: RecordCursor;
   right: RecordCursor;
+  rows: { left: RowUnpacker; right: RowUnpacker };
   joined: JoinedRows;
   scratchDir: string;
   maxBytes: number;
 }): Promise<void> {
-  const { left, right, joined, scratchDir, maxBytes } = at;
+  const { left, right, rows, joined, scratchDir, maxBytes } = at;
   const key = Buffer.from(left.current?.key ?? schemaKey);
-  const group = new RightGroup({ scratchDir, maxBytes });
+  const group = new RightGroup({ scratchDir, maxBytes, unpack: (bytes) => rows.right.unpack(bytes, key) });
   const pair = (one: Row, other: Row): Promise<void> | undefined => joined.pair(one, other);
   try {
     await eachOfKey(right, key, ({ value }) => group.add(value));
     let lefts: Row[] = [];
     let leftBytes = 0;
     await eachOfKey(left, key, ({ value }) => {
-      lefts.push(decodeRow(value));
+      lefts.push(rows.left.unpack(value, key));
       leftBytes += value.length;
       if (leftBytes < maxBytes) return undefined;
       const full = lefts;
@@ -121,20 +130,14 @@ async function eachOfKey(
   }
 }
 
-/** The columns that a side announced, undefined where it did not; moves past the announcements. */
-async function schemaOf(cursor: RecordCursor): Promise<readonly string[] | undefined> {
-  let columns: readonly string[] | undefined;
+/** What the tasks of a side say of their columns; moves past it. */
+async function schemasOf(cursor: RecordCursor): Promise<RowUnpacker> {
+  const rows = new RowUnpacker();
   await eachOfKey(cursor, schemaKey, ({ value }) => {
-    columns ??= decodeColumns(value);
+    rows.learn(value);
     return undefined;
   });
-  return columns;
-}
-
-function decodeColumns(value: Buffer): string[] {
-  const columns: unknown = JSON.parse(value.toString());
-  if (!Array.isArray(columns)) throw new BadRecordError('a join reads the output of join-map');
-  return columns.map(String);
+  return rows;
 }
 
 /**
@@ -152,20 +155,23 @@ export const joinProbe: Operator = {
     const [leftInput, rightInput] = twoInputs('join-probe', inputs);
     const side = joinSideOptions(options);
     const joined = new JoinedRows(output, joinOutputOptions(options));
-    const { rows: table, columns: right } = await readTable(rightInput, tableBytesOption(options));
+    const { rows, table } = await readTable(rightInput, tableBytesOption(options));
+    const right = rows.columns;
     let isBegun = side.columns !== undefined;
     if (isBegun) await joined.begin({ left: side.columns, right }, task === 0);
-    const pairAll = async (row: Row, matches: readonly Buffer[]): Promise<void> => {
+    const pairAll = async (row: Row, key: string, matches: readonly Buffer[]): Promise<void> => {
       const left = keptOf(row, side, leftInput.format);
+      const keyBytes = Buffer.from(key);
       for (const match of matches) {
-        const wait = joined.pair(left, decodeRow(match));
+        const wait = joined.pair(left, rows.unpack(match, keyBytes));
         if (wait !== undefined) await wait;
       }
     };
     const probe = (row: Row): Promise<void> | undefined => {
       const key = joinKeyOf(row, side, leftInput.format);
-      const matches = key === undefined ? undefined : table.get(key);
-      return matches === undefined ? undefined : pairAll(row, matches);
+      if (key === undefined) return undefined;
+      const matches = table.get(key);
+      return matches === undefined ? undefined : pairAll(row, key, matches);
     };
     await forEachRow(leftInput, (row) => {
       if (isBegun) return probe(row);
@@ -176,18 +182,18 @@ export const joinProbe: Operator = {
   },
 };
 
-/** The rows by key, as JSON: parsed they would need several times the memory. */
+/** The rows by key, packed: as objects they would need several times the memory. */
 async function readTable(
   input: TaskInput,
   maxBytes: number,
-): Promise<{ rows: Map<string, Buffer[]>; columns: readonly string[] | undefined }> {
-  const rows = new Map<string, Buffer[]>();
-  let columns: readonly string[] | undefined;
+): Promise<{ rows: RowUnpacker; table: Map<string, Buffer[]> }> {
+  const rows = new RowUnpacker();
+  const table = new Map<string, Buffer[]>();
   let bytes = 0;
   for await (const batch of input.records()) {
     for (const { key, value } of batch) {
       if (key.length === 0) {
-        columns ??= decodeColumns(value);
+        rows.learn(value);
         continue;
       }
       bytes += key.length + value.length;
@@ -197,12 +203,12 @@ async function readTable(
         );
       }
       const name = key.toString();
-      const known = rows.get(name);
-      if (known === undefined) rows.set(name, [Buffer.from(value)]);
+      const known = table.get(name);
+      if (known === undefined) table.set(name, [Buffer.from(value)]);
       else known.push(Buffer.from(value));
     }
   }
-  return { rows, columns };
+  return { rows, table };
 }
 
 function twoInputs(name: string, inputs: readonly TaskInput[]): [left: TaskInput, right: TaskInput] {
