@@ -130,12 +130,25 @@ const grepCount = (options: BuiltinJobOptions): Stages => {
 
 /** About so many sampled lines come from one split of `sort`. */
 const samplesPerSplit = 1_000;
+/** Places at which the input of `sort` is looked at for each partition of its output, and in all at least. */
+const placesPerPartition = 16;
+const leastPlaces = 64;
+/** Splits that one task samples: it reads little of each. */
+const splitsPerSample = 8;
 
 const sort = (options: BuiltinJobOptions): Stages => {
   const partitions = partitionsOf(options);
-  const everyBytes = Math.ceil((options.splitBytes ?? limits.defaultSplitBytes) / samplesPerSplit);
+  const splitBytes = options.splitBytes ?? limits.defaultSplitBytes;
+  const everyBytes = Math.ceil(splitBytes / samplesPerSplit);
+  const places = Math.max(leastPlaces, placesPerPartition * partitions);
+  const sampledBytes = Math.min(limits.maxSplitBytes, splitsPerSample * splitBytes);
   return [
-    { name: 'sample', operator: 'sample', options: { everyBytes }, inputs: [textSource(options)] },
+    {
+      name: 'sample',
+      operator: 'sample',
+      options: { everyBytes, places },
+      inputs: [textSource({ ...options, splitBytes: sampledBytes })],
+    },
     {
       name: 'bounds',
       operator: 'bounds',

@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
-import type { Operator, TaskContext } from '../worker/operator.ts';
+import type { Operator, TaskContext, TaskInput } from '../worker/operator.ts';
 import { LineWriter, eachLine } from './line-writer.ts';
 import { onlyOptions, wholeOption } from './options.ts';
 import { Thinned } from './thinned.ts';
@@ -17,29 +17,47 @@ const maxSamples = 1 << 16;
 const everyBytesOf = (options: TaskContext['options']): number =>
   wholeOption(options, 'everyBytes', { min: 1, max: limits.maxSplitBytes, fallback: defaultEveryBytes });
 
+/** Places that all tasks of a stage look at together; and each of them, at least and at most. */
+const placesOf = (options: TaskContext['options']): number =>
+  wholeOption(options, 'places', { min: 1, max: limits.partitions * 64, fallback: 1_024 });
+const leastPlaces = 8;
+const mostPlaces = 256;
+
+/** All lines of an input, each block for itself. */
+async function* whole(
+  input: TaskInput,
+): AsyncGenerator<{ readonly bytes: Buffer; readonly standsForBytes: number }> {
+  for await (const { bytes } of input.blocks()) yield { bytes, standsForBytes: bytes.length };
+}
+
 /**
  * One line for about every `everyBytes` bytes of the input, from end to end of it, so that input that is sorted
- * already is sampled as well as any other. Reads all of the split: its order is not known. Empty input: nothing.
+ * already is sampled as well as any other. Of large plain objects only some places are read, about `places` over all
+ * tasks, and each gives the lines of the stretch that it stands for. Empty input: nothing.
  */
 export const sample: Operator = {
   check(options) {
-    onlyOptions(options, ['everyBytes']);
+    onlyOptions(options, ['everyBytes', 'places']);
     everyBytesOf(options);
+    placesOf(options);
   },
-  async run({ inputs, output, options }) {
+  async run({ inputs, output, options, tasks = 1 }) {
     const everyBytes = everyBytesOf(options);
+    const places = Math.min(mostPlaces, Math.max(leastPlaces, Math.ceil(placesOf(options) / tasks)));
     for (const input of inputs) {
       // Bytes still to pass before the next sample; half a step, so that a tiny split counts for little.
       let left = Math.floor(everyBytes / 2);
-      for await (const { bytes } of input.blocks()) {
-        for (; left < bytes.length; left += everyBytes) {
-          const start = left === 0 ? 0 : bytes.lastIndexOf(newline, left - 1) + 1;
-          const found = bytes.indexOf(newline, left);
+      for await (const { bytes, standsForBytes } of input.sampled?.(places) ?? whole(input)) {
+        const scale = bytes.length / standsForBytes;
+        for (; left < standsForBytes; left += everyBytes) {
+          const at = Math.min(bytes.length - 1, Math.floor(left * scale));
+          const start = at === 0 ? 0 : bytes.lastIndexOf(newline, at - 1) + 1;
+          const found = bytes.indexOf(newline, at);
           const end = Math.min(found < 0 ? bytes.length : found, start + sampleBytes);
           const wait = output.emit(bytes.subarray(start, end), empty);
           if (wait !== undefined) await wait;
         }
-        left -= bytes.length;
+        left -= standsForBytes;
       }
     }
   },

@@ -26,6 +26,11 @@ export interface TaskInput {
   /** Lines in order. Records of a stage become lines: the key, and if the value is not empty a TAB and it. */
   blocks(): AsyncIterable<LineBlock>;
   /**
+   * Lines from about so many places that are spread evenly over the input, with the bytes that they stand for; of
+   * small and of compressed inputs all. Absent where there is nothing but the whole stream.
+   */
+  sampled?(places: number): AsyncIterable<LineBlock & { readonly standsForBytes: number }>;
+  /**
    * Records in batches. All-to-all: merged, in order of key (bytes), equal keys in order of producing task.
    * Other patterns: in order of producing task and of emission. Sources: each line is a key without value.
    */
@@ -55,6 +60,8 @@ export interface TaskOutput {
 export interface TaskContext {
   readonly stage: string;
   readonly task: number;
+  /** Tasks of the stage; absent in user code. */
+  readonly tasks?: number;
   /** Partitions of the output. */
   readonly partitions: number;
   readonly options: Readonly<Record<string, unknown>>;

@@ -136,6 +136,7 @@ function prepareOperator(
   const context: TaskContext = {
     stage: name,
     task: attemptParts(attemptId).task,
+    tasks: plan.description.tasks,
     partitions,
     options,
     inputs,

@@ -11,6 +11,7 @@ import type { UpstreamSegment } from './segment-chunks.ts';
 import { ReadAhead } from './read-ahead.ts';
 import { sourceBlocks } from './source-blocks.ts';
 import type { SourceReading } from './source-blocks.ts';
+import { planSample, sampledBlocks, unreadBytes } from './sampled-blocks.ts';
 import { recordsInOrder, recordsInTurn } from './stage-records.ts';
 import type { MergeReading } from './stage-records.ts';
 
@@ -53,6 +54,16 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
         tallied(blocks(), (block) => lineCount(block.bytes), meter),
         meter,
       ),
+    sampled: (places) => {
+      const sample = planSample(segments, places);
+      // What is not read is no work: progress must still come to its end.
+      meter.bytesTotal -= unreadBytes(segments, sample);
+      const sampled = sampledBlocks(reading, segments, sample);
+      return metered(
+        tallied(sampled, (block) => lineCount(block.bytes), meter),
+        meter,
+      );
+    },
     records: () =>
       metered(
         tallied(linesAsRecords(blocks()), (batch) => batch.length, meter),
