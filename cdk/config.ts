@@ -49,6 +49,14 @@ const flag = z.union([z.boolean(), z.literal(['true', 'false']).transform((text)
   error: 'must be true or false',
 });
 
+/** As text, or as a switch, which is on or off. */
+const fargate = z.union(
+  [z.literal(['on', 'off', 'spot']), flag.transform((isOn): 'on' | 'off' => (isOn ? 'on' : 'off'))],
+  {
+    error: 'must be on, off or spot',
+  },
+);
+
 const dayMs = 24 * 3_600_000;
 /** Days after which storage may drop by itself what a job left: no job lives so long. */
 export const leftoverDays = Math.ceil(limits.leftoversKeptMs / dayMs);
@@ -92,6 +100,7 @@ const configSchema = z.strictObject({
   ).exactOptional(),
   publicIps: flag.exactOptional(),
   apiLogs: flag.default(false),
+  fargate: fargate.default('on'),
 });
 
 /** What a deployment may choose at synthesis. What it may choose later are CloudFormation parameters. */
@@ -121,6 +130,11 @@ export interface OutriderConfig {
    * and stays when stacks go, so that whoever wants it has to have set it.
    */
   readonly apiLogs: boolean;
+  /**
+   * Whether there is Fargate, for stages that ask for it and for tasks that outlast Lambda: `spot` for attempts whose
+   * loss costs least, too. `off` needs no Docker, and makes no cluster and no network.
+   */
+  readonly fargate: 'on' | 'off' | 'spot';
 }
 
 const configKeys = Object.keys(configSchema.shape);

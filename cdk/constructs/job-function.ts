@@ -4,6 +4,7 @@ import {
   Architecture,
   type AssetCode,
   Function as LambdaFunction,
+  type IDestination,
   Runtime,
   TenancyConfig,
 } from 'aws-cdk-lib/aws-lambda';
@@ -25,6 +26,8 @@ export interface JobFunctionProps {
    * attempt is launched again by the scheduler, and later nobody waits for it any more.
    */
   readonly retries?: { readonly attempts: 1 | 2; readonly maxAge: Duration };
+  /** Where Lambda sends asynchronous events that it could not have handled, with why. */
+  readonly onFailure?: IDestination;
   /** Whether each environment serves one tenant; every invocation must then name its tenant. Fixed at creation. */
   readonly isPerTenant?: boolean;
 }
@@ -55,6 +58,7 @@ export function jobFunction(scope: Construct, id: string, props: JobFunctionProp
     retryAttempts: props.retries?.attempts ?? 0,
     // Longer than a launched attempt may take to claim itself.
     maxEventAge: props.retries?.maxAge ?? Duration.minutes(2),
+    ...(props.onFailure === undefined ? {} : { onFailure: props.onFailure }),
     ...(props.isPerTenant === true ? { tenancyConfig: TenancyConfig.PER_TENANT } : {}),
     ...(props.ephemeralStorage === undefined ? {} : { ephemeralStorageSize: props.ephemeralStorage }),
   });

@@ -87,6 +87,7 @@ export class ApiStack extends Stack {
         [Setting.dataBucket]: storage.dataBucket.bucketName,
         [Setting.stateMachineArn]: stateMachine.stateMachineArn,
         [Setting.userCredentials]: compute.userCredentials.valueAsString,
+        ...(compute.fargate === undefined ? {} : { [Setting.fargate]: 'true' }),
       },
       logs: storage.jobLogs,
       role,

@@ -1,33 +1,22 @@
 import { CfnParameter, Duration, Size, Stack, type StackProps } from 'aws-cdk-lib';
 import type { Table } from 'aws-cdk-lib/aws-dynamodb';
-import {
-  CfnCluster,
-  CpuArchitecture,
-  FargateTaskDefinition,
-  LogDriver,
-  OperatingSystemFamily,
-} from 'aws-cdk-lib/aws-ecs';
 import type { IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { Construct } from 'constructs';
 import { workerSizes } from '../../src/contracts/job-spec.ts';
 import { ParameterName, Setting } from '../../src/contracts/settings.ts';
 import type { OutriderConfig } from '../config.ts';
-import { acknowledge } from '../constructs/acknowledge.ts';
-import { handlerCode, mainImage } from '../constructs/bundle.ts';
+import { handlerCode } from '../constructs/bundle.ts';
+import { type FargateWorkers, fargateWorkers } from '../constructs/fargate-workers.ts';
 import { itemsOf } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
-import { type TaskNetwork, taskNetwork } from '../constructs/task-network.ts';
-import { physicalName } from '../names.ts';
+import { failuresTo, tellOfStoppedTasks, workerEnded } from '../constructs/worker-ends.ts';
 import type { StorageStack } from './storage.ts';
 
 export interface ComputeStackProps extends StackProps {
   readonly config: OutriderConfig;
   readonly storage: StorageStack;
 }
-
-/** Name of the one container of the Fargate task. */
-export const workerContainer = 'worker';
 
 type WorkerSize = keyof typeof workerSizes;
 
@@ -39,20 +28,18 @@ const scratchMb: Readonly<Record<WorkerSize, number>> = {
   xlarge: 10_240,
 };
 
-/** What runs attempts: a Lambda function for each size of worker, and a Fargate task for what outlasts Lambda. */
+/**
+ * What runs attempts: a Lambda function for each size of worker and, where the deployment has it, a Fargate task for what
+ * outlasts Lambda.
+ */
 export class ComputeStack extends Stack {
   /** Whether stages may ask for credentials: `true` or `false`. */
   readonly userCredentials: CfnParameter;
   readonly workers: Readonly<Record<WorkerSize, LambdaFunction>>;
-  /** Where tasks run. */
-  readonly network: TaskNetwork;
-  /**
-   * Family of the task definition. Other stacks name the family and not a revision: an exported ARN could never
-   * change while they import it, and every new image makes a new one.
-   */
-  readonly workerFamily: string;
-  readonly cluster: CfnCluster;
-  readonly taskDefinition: FargateTaskDefinition;
+  /** Records why workers are gone. */
+  readonly workerEnded: LambdaFunction;
+  /** Absent where the deployment has no Fargate. */
+  readonly fargate?: FargateWorkers;
 
   constructor(scope: Construct, id: string, props: ComputeStackProps) {
     super(scope, id, { description: 'Outrider: workers on Lambda and Fargate', ...props });
@@ -61,11 +48,21 @@ export class ComputeStack extends Stack {
       default: 'false',
       description: 'Whether stages may ask for the credentials of workers for their user code and programs',
     });
+    const { storage, config } = props;
+    this.workerEnded = workerEnded(this, { table: storage.table, logs: storage.jobLogs });
     this.workers = this.addWorkerFunctions(props);
-    this.network = taskNetwork(this, props.config);
-    this.workerFamily = physicalName(props.config, 'worker');
-    this.cluster = this.addCluster();
-    this.taskDefinition = this.addTaskDefinition(props);
+    if (config.fargate !== 'off') this.fargate = this.addFargate(props);
+  }
+
+  private addFargate({ storage, config }: ComputeStackProps): FargateWorkers {
+    const fargate = fargateWorkers(this, {
+      config,
+      environment: workerEnvironment(storage, this.userCredentials),
+      logs: storage.jobLogs,
+    });
+    grantSessions(fargate.taskDefinition.taskRole, storage.table);
+    tellOfStoppedTasks(this, fargate.cluster, this.workerEnded);
+    return fargate;
   }
 
   private addWorkerFunctions(props: ComputeStackProps): Record<WorkerSize, LambdaFunction> {
@@ -73,6 +70,7 @@ export class ComputeStack extends Stack {
     const role = functionRole(this, 'WorkerRole', storage.jobLogs);
     grantSessions(role, storage.table);
     const code = handlerCode('worker', ['worker/user-code-host']);
+    const onFailure = failuresTo(this.workerEnded, role);
     const worker = (size: WorkerSize): LambdaFunction =>
       jobFunction(this, `Worker-${size}`, {
         description: `Outrider: runs one attempt, worker size ${size}`,
@@ -84,6 +82,7 @@ export class ComputeStack extends Stack {
         role,
         ephemeralStorage: Size.mebibytes(scratchMb[size]),
         isPerTenant: props.config.tenantIsolation,
+        onFailure,
       });
     return {
       small: worker('small'),
@@ -91,40 +90,6 @@ export class ComputeStack extends Stack {
       large: worker('large'),
       xlarge: worker('xlarge'),
     };
-  }
-
-  private addCluster(): CfnCluster {
-    const cluster = new CfnCluster(this, 'Cluster', { capacityProviders: ['FARGATE', 'FARGATE_SPOT'] });
-    acknowledge(cluster, {
-      'AwsSolutions-ECS4':
-        'Attempts report their own time, memory and bytes; Container Insights bills each task again.',
-    });
-    return cluster;
-  }
-
-  private addTaskDefinition(props: ComputeStackProps): FargateTaskDefinition {
-    const { storage } = props;
-    const definition = new FargateTaskDefinition(this, 'Task', {
-      family: this.workerFamily,
-      cpu: 1024,
-      memoryLimitMiB: 4096,
-      runtimePlatform: {
-        cpuArchitecture: CpuArchitecture.ARM64,
-        operatingSystemFamily: OperatingSystemFamily.LINUX,
-      },
-    });
-    definition.addContainer(workerContainer, {
-      image: mainImage(this, 'TaskImage', 'worker', ['worker/user-code-host']),
-      environment: workerEnvironment(storage, this.userCredentials),
-      logging: LogDriver.awsLogs({ logGroup: storage.jobLogs, streamPrefix: 'fargate' }),
-      stopTimeout: Duration.seconds(30),
-    });
-    grantSessions(definition.taskRole, storage.table);
-    acknowledge(definition, {
-      'AwsSolutions-IAM5[Resource::*]': 'The token of the image registry has no resource to name.',
-      'AwsSolutions-ECS2': 'The environment holds names of resources and no secrets.',
-    });
-    return definition;
   }
 }
 

@@ -21,7 +21,8 @@ import { functionRole, jobFunction, type JobFunctionProps } from '../constructs/
 import { jobMachine } from '../constructs/job-machine.ts';
 import { grantDescribing, settleOnEnds, sweepEachHour } from '../constructs/job-watch.ts';
 import { exportName } from '../names.ts';
-import { type ComputeStack, workerContainer } from './compute.ts';
+import { type FargateWorkers, workerContainer } from '../constructs/fargate-workers.ts';
+import type { ComputeStack } from './compute.ts';
 import type { StorageStack } from './storage.ts';
 
 export interface CoordinatorStackProps extends StackProps {
@@ -136,7 +137,7 @@ export class CoordinatorStack extends Stack {
     acknowledgeWildcards(
       role,
       [
-        `arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task-definition/${options.props.compute.workerFamily}:*`,
+        `arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task-definition/${options.props.compute.fargate?.family ?? ''}:*`,
       ],
       'Revisions are numbered by deployments; the wildcard follows the name of one family.',
     );
@@ -213,7 +214,7 @@ export class CoordinatorStack extends Stack {
       }
     }
     grantLaunching(schedule, compute);
-    grantStopping(schedule, compute);
+    if (compute.fargate !== undefined) grantTasks(schedule, compute.fargate);
   }
 }
 
@@ -221,7 +222,7 @@ function stepEnvironment(
   { config, storage, compute }: CoordinatorStackProps,
   tuning: Tuning,
 ): Record<string, string> {
-  const { workers, network } = compute;
+  const { workers, fargate } = compute;
   const names = Object.fromEntries(
     Object.entries(workers).map(([size, { functionName }]) => [size, functionName]),
   );
@@ -229,13 +230,8 @@ function stepEnvironment(
     [Setting.table]: storage.table.tableName,
     [Setting.dataBucket]: storage.dataBucket.bucketName,
     [Setting.workerFunctions]: Stack.of(compute).toJsonString(names),
-    [Setting.cluster]: compute.cluster.ref,
-    [Setting.taskDefinition]: compute.workerFamily,
-    [Setting.taskContainer]: workerContainer,
+    ...(fargate === undefined ? {} : fargateEnvironment(fargate, config)),
     ...(config.tenantIsolation ? { [Setting.tenantIsolation]: 'true' } : {}),
-    [Setting.subnets]: network.subnets.join(','),
-    [Setting.securityGroups]: network.securityGroups.join(','),
-    ...(network.publicIps ? {} : { [Setting.publicIps]: 'false' }),
     [Setting.totalSlots]: tuning.totalSlots.valueAsString,
     [Setting.tickMs]: tuning.tickMs.valueAsString,
     [Setting.heartbeatMs]: tuning.heartbeatMs.valueAsString,
@@ -244,44 +240,52 @@ function stepEnvironment(
   };
 }
 
-function grantLaunching(
-  grantee: IGrantable,
-  { workers, cluster, taskDefinition, workerFamily }: ComputeStack,
-): void {
-  const statements = [
+function fargateEnvironment(
+  { network, cluster, family }: FargateWorkers,
+  { fargate }: OutriderConfig,
+): Record<string, string> {
+  return {
+    [Setting.fargate]: 'true',
+    ...(fargate === 'spot' ? { [Setting.fargateSpot]: 'true' } : {}),
+    [Setting.cluster]: cluster.ref,
+    [Setting.taskDefinition]: family,
+    [Setting.taskContainer]: workerContainer,
+    [Setting.subnets]: network.subnets.join(','),
+    [Setting.securityGroups]: network.securityGroups.join(','),
+    ...(network.publicIps ? {} : { [Setting.publicIps]: 'false' }),
+  };
+}
+
+function grantLaunching(grantee: IGrantable, { workers }: ComputeStack): void {
+  grantee.grantPrincipal.addToPrincipalPolicy(
     new PolicyStatement({
       actions: ['lambda:InvokeFunction'],
       resources: Object.values(workers).map(({ functionArn }) => functionArn),
     }),
+  );
+}
+
+/** Tasks get their names when they start, so the right to stop is for every task of the cluster. */
+function grantTasks(grantee: IGrantable, { cluster, taskDefinition, family }: FargateWorkers): void {
+  const ecsArn = (resource: string, resourceName: string): string =>
+    Stack.of(cluster).formatArn({ service: 'ecs', resource, resourceName });
+  const inCluster = { ArnEquals: { 'ecs:cluster': cluster.attrArn } };
+  const statements = [
     new PolicyStatement({
       actions: ['ecs:RunTask'],
-      resources: [
-        Stack.of(cluster).formatArn({
-          service: 'ecs',
-          resource: 'task-definition',
-          resourceName: `${workerFamily}:*`,
-        }),
-      ],
-      conditions: { ArnEquals: { 'ecs:cluster': cluster.attrArn } },
+      resources: [ecsArn('task-definition', `${family}:*`)],
+      conditions: inCluster,
     }),
     new PolicyStatement({
       actions: ['iam:PassRole'],
       resources: [taskDefinition.taskRole.roleArn, taskDefinition.obtainExecutionRole().roleArn],
       conditions: { StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } },
     }),
-  ];
-  for (const statement of statements) grantee.grantPrincipal.addToPrincipalPolicy(statement);
-}
-
-/** Tasks get their names when they start, so the right is for every task of the cluster. */
-function grantStopping(grantee: IGrantable, { cluster }: ComputeStack): void {
-  grantee.grantPrincipal.addToPrincipalPolicy(
     new PolicyStatement({
       actions: ['ecs:StopTask'],
-      resources: [
-        Stack.of(cluster).formatArn({ service: 'ecs', resource: 'task', resourceName: `${cluster.ref}/*` }),
-      ],
-      conditions: { ArnEquals: { 'ecs:cluster': cluster.attrArn } },
+      resources: [ecsArn('task', `${cluster.ref}/*`)],
+      conditions: inCluster,
     }),
-  );
+  ];
+  for (const statement of statements) grantee.grantPrincipal.addToPrincipalPolicy(statement);
 }

@@ -17,7 +17,7 @@ import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoSweepMark } from '../../src/adapters/aws/dynamo-sweep-mark.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
-import { LambdaEcsLauncher } from '../../src/adapters/aws/lambda-ecs-launcher.ts';
+import { LambdaEcsLauncher, type LauncherPlaces } from '../../src/adapters/aws/lambda-ecs-launcher.ts';
 import type { ReportUnreadable } from '../../src/adapters/aws/report-unreadable.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { SfnCoordinator } from '../../src/adapters/aws/sfn-coordinator.ts';
@@ -105,18 +105,25 @@ export function buildSweepDeps(env: Environment): SweepDeps {
   };
 }
 
+/** Where Fargate tasks run; each setting must be there where there is Fargate. */
+const fargatePlaces = (env: Environment): Partial<LauncherPlaces> => ({
+  cluster: textSetting(env, Setting.cluster),
+  taskDefinition: textSetting(env, Setting.taskDefinition),
+  taskContainer: textSetting(env, Setting.taskContainer),
+  subnets: listSetting(env, Setting.subnets),
+  securityGroups: listSetting(env, Setting.securityGroups),
+  hasPublicIps: env[Setting.publicIps] !== 'false',
+  isSpot: flagSetting(env, Setting.fargateSpot),
+});
+
 export function buildSchedulerDeps(env: Environment): SchedulerDeps & Metered {
   const requests = meterOf(env);
   const common = buildFinishDeps(env, requests);
   const { aws, table } = buildCommon(env, requests);
-  const places = {
+  const hasFargate = flagSetting(env, Setting.fargate);
+  const places: LauncherPlaces = {
     workerFunctions: workerFunctionsSetting(env),
-    cluster: textSetting(env, Setting.cluster),
-    taskDefinition: textSetting(env, Setting.taskDefinition),
-    taskContainer: textSetting(env, Setting.taskContainer),
-    subnets: listSetting(env, Setting.subnets),
-    securityGroups: listSetting(env, Setting.securityGroups),
-    hasPublicIps: env[Setting.publicIps] !== 'false',
+    ...(hasFargate ? fargatePlaces(env) : {}),
     isPerTenant: env[Setting.tenantIsolation] === 'true',
   };
   return {
@@ -139,6 +146,7 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps & Metered {
       leaseMs: durationSetting(env, Setting.leaseMs),
       claimLeaseMs: durationSetting(env, Setting.claimLeaseMs),
       totalSlots: numberSetting(env, Setting.totalSlots),
+      hasFargate,
     },
   };
 }
@@ -166,6 +174,7 @@ export function buildApiDeps(env: Environment): ApiDeps {
     ids: new RandomIdSource(),
     coordinator: new SfnCoordinator(sfnClient(aws), textSetting(env, Setting.stateMachineArn)),
     givesCredentials: flagSetting(env, Setting.userCredentials),
+    hasFargate: flagSetting(env, Setting.fargate),
     checkOperator: (name, options) => {
       operators[name].check(options);
     },

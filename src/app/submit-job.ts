@@ -23,16 +23,22 @@ export interface SubmitDeps extends CountingDeps {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly dataBucket: string;
-  /** Throws `InvalidInputError` where an operator's options are wrong. */
   /** Whether this deployment gives credentials to stages that ask for them; absent means no. */
   readonly givesCredentials?: boolean;
+  /** Whether this deployment has Fargate; absent means yes. */
+  readonly hasFargate?: boolean;
+  /** Throws `InvalidInputError` where an operator's options are wrong. */
   readonly checkOperator: (operator: OperatorName, options: Readonly<Record<string, unknown>>) => void;
 }
 
 /** Checks everything of a spec that can be checked without reading its inputs. Throws `InvalidInputError`. */
 export function checkSpec(
   spec: JobSpec,
-  { checkOperator, givesCredentials }: Pick<SubmitDeps, 'checkOperator' | 'givesCredentials'>,
+  {
+    checkOperator,
+    givesCredentials,
+    hasFargate,
+  }: Pick<SubmitDeps, 'checkOperator' | 'givesCredentials' | 'hasFargate'>,
 ): void {
   jobGraph(spec);
   if (!policySets.has(spec.policy)) {
@@ -46,6 +52,13 @@ export function checkSpec(
       const field = `stages[${index}].credentials`;
       throw new InvalidInputError(
         `${field} must be left out: this deployment gives user code and programs no credentials`,
+        { field },
+      );
+    }
+    if (stage.worker.kind === 'fargate' && hasFargate === false) {
+      const field = `stages[${index}].worker.kind`;
+      throw new InvalidInputError(
+        `${field} must be "lambda": this deployment has no Fargate (deploy it with -c fargate=on)`,
         { field },
       );
     }

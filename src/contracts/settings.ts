@@ -5,6 +5,10 @@ export const Setting = {
   stateMachineArn: 'OUTRIDER_STATE_MACHINE_ARN',
   /** JSON: worker size → function name. */
   workerFunctions: 'OUTRIDER_WORKER_FUNCTIONS',
+  /** `true` where there is Fargate; absent otherwise, as are cluster, task definition, subnets and what goes with them. */
+  fargate: 'OUTRIDER_FARGATE',
+  /** `true` where tasks may run on Spot; absent otherwise. */
+  fargateSpot: 'OUTRIDER_FARGATE_SPOT',
   cluster: 'OUTRIDER_CLUSTER',
   taskDefinition: 'OUTRIDER_TASK_DEFINITION',
   taskContainer: 'OUTRIDER_TASK_CONTAINER',

@@ -1,6 +1,7 @@
 // One file of tests, since loading the CDK takes longer than all of them.
 import './api.suite.ts';
 import './deployments.suite.ts';
+import './fargate.suite.ts';
 import './functions.suite.ts';
 import './grants.suite.ts';
 import './state-machine.suite.ts';

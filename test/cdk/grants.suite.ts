@@ -103,7 +103,8 @@ describe('grants', () => {
     ['failrole', ['dynamodb', 's3'], []],
     ['settlerole', ['dynamodb', 's3'], []],
     ['sweeprole', ['dynamodb', 's3'], ['states:DescribeExecution']],
-    ['WorkerRole', [], ['dynamodb:GetItem']],
+    ['WorkerRole', [], ['dynamodb:GetItem', 'lambda:InvokeFunction']],
+    ['WorkerEndedRole', [], ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem']],
     ['TaskTaskRole', [], ['dynamodb:GetItem']],
     ['JobAccessRole', [], workerActions],
     ['HandlerRole', ['dynamodb', 'states'], []],
@@ -136,10 +137,16 @@ describe('grants', () => {
     expect(all.filter((action) => action.includes('*'))).toEqual([]);
   });
 
-  it.each(['WorkerRole', 'TaskTaskRole'])('let %s by itself read sessions and nothing else', (prefix) => {
+  it.each([
+    // Lambda calls the destination of failures with the rights of the function that failed.
+    ['WorkerRole', [{ Effect: 'Allow', Action: ['lambda:InvokeFunction'] }]],
+    ['TaskTaskRole', []],
+  ])('let %s by itself read sessions, tell of its own failures, and nothing else', (prefix, besides) => {
     const found = statements(prefix).filter(({ Action }) =>
       Action.some((action) => !action.startsWith('logs:')),
     );
+    const called = resourcesOf(found, 'lambda:InvokeFunction');
+    if (besides.length > 0) expect(called).toMatch(/^\[\{"Fn::GetAtt":\["WorkerEnded\w{8}","Arn"\]\}\]$/);
     expect(found).toMatchObject([
       {
         Effect: 'Allow',
@@ -149,6 +156,7 @@ describe('grants', () => {
           Null: { 'dynamodb:LeadingKeys': 'false' },
         },
       },
+      ...besides,
     ]);
   });
 
@@ -256,11 +264,14 @@ describe('grants', () => {
     'failrole',
     'HandlerRole',
     'WorkerRole',
+    'WorkerEndedRole',
     'TaskTaskRole',
     'JobAccessRole',
   ])('let %s launch nothing', (prefix) => {
     const found = actions(statements(prefix));
-    expect(found).not.toContain('lambda:InvokeFunction');
+    const called = resourcesOf(statements(prefix), 'lambda:InvokeFunction');
+    expect(called).not.toMatch(/Worker(small|medium|large|xlarge)/);
+    if (prefix !== 'WorkerRole') expect(called).toBe('[]');
     expect(found).not.toContain('ecs:RunTask');
     expect(found).not.toContain('iam:PassRole');
   });

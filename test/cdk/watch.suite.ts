@@ -6,7 +6,8 @@ const ruleOf = (prefix: string) => rules.find(({ logicalId }) => logicalId.start
 
 describe('what ends jobs that the state machine has not', () => {
   it('is told of every execution of the one machine that ends otherwise than well', () => {
-    expect(rules).toHaveLength(2);
+    // The third tells of tasks that stopped.
+    expect(rules).toHaveLength(3);
     expect(ruleOf('ExecutionEnds')).toMatchObject({
       State: 'ENABLED',
       EventPattern: {

@@ -2,28 +2,31 @@ import { createHash } from 'node:crypto';
 import { type ECSClient, RunTaskCommand, StopTaskCommand, type TaskOverride } from '@aws-sdk/client-ecs';
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import { fargateSizes, type WorkerSize } from '../../contracts/job-spec.ts';
-import { jobNameOf } from '../../contracts/ids.ts';
+import { attemptParts, jobNameOf } from '../../contracts/ids.ts';
 import type { AccessDeniedError } from '../../contracts/errors.ts';
 import type { AttemptPayload } from '../../contracts/payloads.ts';
 import { Setting } from '../../contracts/settings.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../../ports/launcher.ts';
-import { denialOf } from './denials.ts';
+import { denialOf, isDenial } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
-import { refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
+import { lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 
 /** Where workers run. */
 export interface LauncherPlaces {
   /** Function name by worker size. */
   readonly workerFunctions: Readonly<Partial<Record<WorkerSize, string>>>;
-  readonly cluster: string;
-  readonly taskDefinition: string;
+  /** Of Fargate tasks, as all that follows; absent where there is no Fargate. */
+  readonly cluster?: string;
+  readonly taskDefinition?: string;
   /** Name of the container in the task definition. */
-  readonly taskContainer: string;
-  readonly subnets: readonly string[];
-  readonly securityGroups: readonly string[];
+  readonly taskContainer?: string;
+  readonly subnets?: readonly string[];
+  readonly securityGroups?: readonly string[];
   /** Whether tasks get public addresses; absent: they do. */
   readonly hasPublicIps?: boolean;
+  /** Whether first attempts of tasks run on Spot, where it has room. Absent: nothing does. */
+  readonly isSpot?: boolean;
   /**
    * Whether the worker functions have tenant isolation: each invocation then names its job's name as tenant, and
    * without it must not.
@@ -93,14 +96,9 @@ export class LambdaEcsLauncher implements Launcher {
       return { attemptId, ...(failed ?? { outcome: 'accepted' }) };
     } catch (cause) {
       const fault = faultOf(cause);
-      // ECS has run this attempt before, from a payload that named other copies: a scheduler that takes a job over may
-      // find more of them. The first launch stands; had it come to nothing, the attempt is lost for want of a claim.
-      if (request.kind === 'fargate' && fault.name === 'ConflictException')
-        return { attemptId, outcome: 'accepted' };
       const denial = this.denialOf(request, cause);
       if (denial !== undefined)
         return { attemptId, outcome: 'refused', denied: true, message: denial.message };
-      if (request.kind === 'fargate') return { attemptId, ...refusalOfFault(fault) };
       // A function that is being created or updated is in conflict for some seconds.
       const isLater = isPassing(fault) || fault.name === 'ResourceConflictException';
       return {
@@ -118,7 +116,7 @@ export class LambdaEcsLauncher implements Launcher {
             action: 'lambda:InvokeFunction',
             resource: `function ${this.places.workerFunctions[request.size] ?? request.size}`,
           }
-        : { action: 'ecs:RunTask', resource: `task definition ${this.places.taskDefinition}` };
+        : { action: 'ecs:RunTask', resource: `task definition ${this.places.taskDefinition ?? ''}` };
     return denialOf(cause, asked);
   }
 
@@ -137,29 +135,59 @@ export class LambdaEcsLauncher implements Launcher {
     return undefined;
   }
 
+  /** Of an attempt that Spot has no room for, the same on demand. */
   private async runTask({ payload, size }: LaunchRequest): Promise<Failed | undefined> {
-    const answer = await this.ecs.send(
-      new RunTaskCommand({
-        cluster: this.places.cluster,
-        taskDefinition: this.places.taskDefinition,
-        launchType: 'FARGATE',
-        count: 1,
-        // A call that the SDK repeats starts no second task.
-        clientToken: createHash('sha256').update(`${payload.jobId}/${payload.attemptId}`).digest('hex'),
-        startedBy: payload.jobId,
-        networkConfiguration: {
-          awsvpcConfiguration: {
-            subnets: [...this.places.subnets],
-            securityGroups: [...this.places.securityGroups],
-            // Public subnets without NAT: without an address a task would reach nothing.
-            assignPublicIp: this.places.hasPublicIps === false ? 'DISABLED' : 'ENABLED',
+    if (this.places.cluster === undefined)
+      return { outcome: 'refused', message: 'this deployment has no Fargate' };
+    const onSpot = this.places.isSpot === true && attemptParts(payload.attemptId).attempt === 0;
+    const failed = onSpot ? await this.runTaskOn('FARGATE_SPOT', payload, size) : undefined;
+    if (onSpot && !(failed?.outcome === 'throttled' && lacksRoom(failed.message ?? ''))) return failed;
+    return this.runTaskOn('FARGATE', payload, size);
+  }
+
+  private async runTaskOn(
+    provider: 'FARGATE' | 'FARGATE_SPOT',
+    payload: AttemptPayload,
+    size: WorkerSize,
+  ): Promise<Failed | undefined> {
+    const { cluster, taskDefinition, subnets = [], securityGroups = [], hasPublicIps, isSpot } = this.places;
+    const attempt = `${payload.jobId}/${payload.attemptId}`;
+    try {
+      const answer = await this.ecs.send(
+        new RunTaskCommand({
+          cluster,
+          taskDefinition,
+          // One task a call, so that a strategy of several providers would have nothing to share out among them.
+          ...(isSpot === true
+            ? { capacityProviderStrategy: [{ capacityProvider: provider, weight: 1 }] }
+            : { launchType: 'FARGATE' }),
+          count: 1,
+          // A call that the SDK repeats starts no second task.
+          clientToken: createHash('sha256')
+            .update(provider === 'FARGATE' ? attempt : `${attempt}/spot`)
+            .digest('hex'),
+          startedBy: payload.jobId,
+          networkConfiguration: {
+            awsvpcConfiguration: {
+              subnets: [...subnets],
+              securityGroups: [...securityGroups],
+              // Public subnets without NAT: without an address a task would reach nothing.
+              assignPublicIp: hasPublicIps === false ? 'DISABLED' : 'ENABLED',
+            },
           },
-        },
-        overrides: this.overridesOf(payload, size),
-      }),
-    );
-    const failure = answer.failures?.[0];
-    return failure === undefined ? undefined : refusalOfFailure(failure);
+          overrides: this.overridesOf(payload, size),
+        }),
+      );
+      const failure = answer.failures?.[0];
+      return failure === undefined ? undefined : refusalOfFailure(failure);
+    } catch (cause) {
+      const fault = faultOf(cause);
+      // ECS has run this attempt before, from a payload that named other copies: a scheduler that takes a job over may
+      // find more of them. The first launch stands; had it come to nothing, the attempt is lost for want of a claim.
+      if (fault.name === 'ConflictException') return undefined;
+      if (isDenial(fault)) throw cause;
+      return refusalOfFault(fault);
+    }
   }
 
   /** Where the copies that the attempt is to read make them too long, it reads winners' outputs, which are named elsewhere. */

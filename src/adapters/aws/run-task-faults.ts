@@ -33,6 +33,9 @@ const roleHint =
 export const mayStartLater = (words: string): boolean =>
   !missing.test(words) && !noRole.test(words) && (wrapped.test(words) || noRoom.test(words));
 
+/** Whether it is for want of a place that a task did not start: elsewhere there may be one. */
+export const lacksRoom = (words: string): boolean => noRoom.test(words);
+
 const told = (message: string): string => (noRole.test(message) ? message + roleHint : message);
 
 /** What becomes of a launch whose RunTask was answered by an error. */

@@ -107,6 +107,7 @@ const identifiers: Readonly<Record<string, Identify>> = {
   'AWS::ApiGateway::Method': plain(),
   'AWS::CDK::Metadata': plain(),
   'AWS::EC2::Route': plain(),
+  'AWS::ECS::ClusterCapacityProviderAssociations': plain(),
   'AWS::EC2::SubnetRouteTableAssociation': plain(),
   'AWS::EC2::VPCEndpoint': plain(),
   'AWS::EC2::VPCGatewayAttachment': plain(),
