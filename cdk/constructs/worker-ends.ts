@@ -20,10 +20,10 @@ export function workerEnded(
   scope: Construct,
   { table, logs }: { readonly table: Table; readonly logs: ILogGroup },
 ): LambdaFunction {
-  const role = functionRole(scope, 'WorkerEndedRole', logs);
+  const role = functionRole(scope, 'EndedWorkerRole', logs);
   role.addToPolicy(itemsOf(table, ['dynamodb:UpdateItem', 'dynamodb:PutItem'], 'J#*'));
   role.addToPolicy(itemsOf(table, ['dynamodb:GetItem'], 'JOB#*'));
-  return jobFunction(scope, 'WorkerEnded', {
+  return jobFunction(scope, 'EndedWorker', {
     description: 'Outrider: records why a worker is gone',
     code: handlerCode('worker-ended'),
     memoryMb: 256,

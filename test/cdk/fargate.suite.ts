@@ -152,7 +152,7 @@ describe('the end of a worker', () => {
   it('may be recorded in attempts, and nowhere else', () => {
     const policy = withFargate
       .resources('AWS::IAM::Policy')
-      .find(({ properties }) => JSON.stringify(properties['Roles']).includes('WorkerEndedRole'));
+      .find(({ properties }) => JSON.stringify(properties['Roles']).includes('EndedWorkerRole'));
     const { Statement } = policy?.properties['PolicyDocument'] as {
       Statement: { Action: unknown; Condition?: object }[];
     };

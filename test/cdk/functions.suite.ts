@@ -5,12 +5,13 @@ const system = synthesized();
 const functions = system.resources('AWS::Lambda::Function');
 
 describe('functions', () => {
-  it('are a worker of each size, the four steps, the two that watch, and the API, and nothing besides', () => {
+  it('are a worker of each size and who is told of their ends, the four steps, the two that watch, and the API, and nothing besides', () => {
     expect(
       functions.map(({ stack, properties }) => `${stack} ${String(properties['MemorySize'])}`).toSorted(),
     ).toEqual([
       'OutriderApi 512',
       'OutriderCompute 1769',
+      'OutriderCompute 256',
       'OutriderCompute 3538',
       'OutriderCompute 7076',
       'OutriderCompute 884',
@@ -35,7 +36,7 @@ describe('functions', () => {
   );
 
   it.each(functions.map((found) => [found.logicalId, found] as const))(
-    '%s is never retried by Lambda, unless it is to settle a job',
+    '%s is never retried by Lambda, unless it is to settle a job or told of the end of a worker',
     (id, found) => {
       const configs = system
         .resources('AWS::Lambda::EventInvokeConfig')
@@ -44,7 +45,7 @@ describe('functions', () => {
           ({ properties }) => JSON.stringify(properties['FunctionName']) === `{"Ref":"${found.logicalId}"}`,
         );
       expect(configs.map(({ properties }) => properties['MaximumRetryAttempts'])).toEqual([
-        id.startsWith('settle') ? 2 : 0,
+        /^(settle|EndedWorker)/.test(id) ? 2 : 0,
       ]);
       // At least as long as a launched attempt may take to claim itself.
       expect(Number(configs[0]?.properties['MaximumEventAgeInSeconds'])).toBeGreaterThanOrEqual(60);
@@ -52,7 +53,9 @@ describe('functions', () => {
   );
 
   it('gives workers 15 minutes and scratch space that grows with memory', () => {
-    const workers = functions.filter(({ stack }) => stack === 'OutriderCompute');
+    const workers = functions.filter(
+      ({ stack, logicalId }) => stack === 'OutriderCompute' && logicalId.startsWith('Worker'),
+    );
     const facts = workers.map(({ properties }) => [
       properties['MemorySize'],
       properties['Timeout'],

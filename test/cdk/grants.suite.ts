@@ -104,7 +104,7 @@ describe('grants', () => {
     ['settlerole', ['dynamodb', 's3'], []],
     ['sweeprole', ['dynamodb', 's3'], ['states:DescribeExecution']],
     ['WorkerRole', [], ['dynamodb:GetItem', 'lambda:InvokeFunction']],
-    ['WorkerEndedRole', [], ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem']],
+    ['EndedWorkerRole', [], ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem']],
     ['TaskTaskRole', [], ['dynamodb:GetItem']],
     ['JobAccessRole', [], workerActions],
     ['HandlerRole', ['dynamodb', 'states'], []],
@@ -146,7 +146,7 @@ describe('grants', () => {
       Action.some((action) => !action.startsWith('logs:')),
     );
     const called = resourcesOf(found, 'lambda:InvokeFunction');
-    if (besides.length > 0) expect(called).toMatch(/^\[\{"Fn::GetAtt":\["WorkerEnded\w{8}","Arn"\]\}\]$/);
+    if (besides.length > 0) expect(called).toMatch(/^\[\{"Fn::GetAtt":\["EndedWorker\w{8}","Arn"\]\}\]$/);
     expect(found).toMatchObject([
       {
         Effect: 'Allow',
@@ -264,7 +264,7 @@ describe('grants', () => {
     'failrole',
     'HandlerRole',
     'WorkerRole',
-    'WorkerEndedRole',
+    'EndedWorkerRole',
     'TaskTaskRole',
     'JobAccessRole',
   ])('let %s launch nothing', (prefix) => {

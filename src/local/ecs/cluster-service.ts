@@ -68,6 +68,11 @@ export class ClusterService {
       );
     }
 
+    const provider = request.capacityProvider;
+    const offered = this.options.capacityProviders;
+    if (provider !== undefined && offered?.get(clusterName)?.includes(provider) === false)
+      throw invalidParameter(`The specified capacity provider ${provider} was not found.`);
+
     const requestJson = JSON.stringify(request);
     const token = request.clientToken === undefined ? undefined : `${clusterName}/${request.clientToken}`;
     const earlier = token === undefined ? undefined : this.tokens.get(token);
@@ -173,6 +178,8 @@ export class ClusterService {
       clusterArn: this.clusterArn(clusterName),
       definition,
       override: request.overrides[0],
+      memoryMb: request.memoryMb ?? definition.memoryMb,
+      capacityProvider: request.capacityProvider,
       subnetId,
       zone: this.options.zoneOf?.({ subnetId, taskIndex }) ?? `${this.options.region}a`,
       startedBy: request.startedBy,

@@ -58,8 +58,10 @@ export interface EcsServerOptions {
   readonly onWork?: WorkHook;
   /** Each line of output, as it is written to the log. */
   readonly onLog?: (entry: { readonly taskArn: string; readonly line: string }) => void;
-  /** Called when a task changes its status. */
-  readonly onTaskChange?: (task: TaskView) => void;
+  /** Called when a task changes its status, with what DescribeTasks would say of it. */
+  readonly onTaskChange?: (task: TaskView, description: Readonly<Record<string, unknown>>) => void;
+  /** Names of capacity providers that clusters offer, by the name of the cluster; absent: every one. */
+  readonly capacityProviders?: ReadonlyMap<string, readonly string[]>;
 }
 
 export type TaskStatus = 'PROVISIONING' | 'RUNNING' | 'STOPPED';

@@ -13,6 +13,10 @@ export interface RunTaskRequest {
   /** Never empty. */
   readonly subnets: readonly string[];
   readonly overrides: readonly ContainerOverride[];
+  /** Of the whole task; undefined where it has that of its definition. */
+  readonly memoryMb: number | undefined;
+  /** What it runs on, of the providers that the cluster offers; undefined for Fargate on demand. */
+  readonly capacityProvider: string | undefined;
 }
 
 export interface ContainerOverride {
@@ -107,6 +111,26 @@ function readSubnets(fields: Fields): string[] {
   return subnets;
 }
 
+function readMemory(overrides: Fields): number | undefined {
+  const text = readText(overrides, 'memory');
+  if (text !== undefined && !/^\d{1,6}$/.test(text))
+    throw invalidParameter('No Fargate configuration exists for given values.');
+  return text === undefined ? undefined : Number(text);
+}
+
+/** The provider of a strategy that leaves nothing to share out: of one provider, or the one that has a weight. */
+function readProvider(fields: Fields): string | undefined {
+  const strategy = readStructures(fields, 'capacityProviderStrategy');
+  if (strategy.length === 0) return undefined;
+  if (readText(fields, 'launchType') !== undefined)
+    throw invalidParameter('Specifying both a launch type and capacity provider strategy is not supported.');
+  const weighed = strategy.filter((each) => (readInteger(each, 'weight') ?? 0) > 0);
+  const [first] = weighed;
+  if (first === undefined)
+    throw invalidParameter('At least one capacity provider must have a weight value greater than zero.');
+  return readText(first, 'capacityProvider') ?? '';
+}
+
 /** Reads RunTask's input within AWS's limits. Throws EcsError, starting nothing. */
 export function parseRunTask(fields: Fields): RunTaskRequest {
   const count = readInteger(fields, 'count') ?? 1;
@@ -131,5 +155,7 @@ export function parseRunTask(fields: Fields): RunTaskRequest {
     clientToken,
     subnets: readSubnets(fields),
     overrides: readStructures(overrides, 'containerOverrides').map(readOverride),
+    memoryMb: readMemory(overrides),
+    capacityProvider: readProvider(fields),
   };
 }

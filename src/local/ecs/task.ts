@@ -6,6 +6,7 @@ import { openLogFile } from '../lambda/log-file.ts';
 import type { LogFile } from '../lambda/log-file.ts';
 import { startLoggedProcess } from '../lambda/logged-process.ts';
 import type { LoggedProcess, ProcessExit } from '../lambda/logged-process.ts';
+import { watchMemory } from '../lambda/memory-watch.ts';
 import { makeScratchFolder } from '../lambda/scratch-folder.ts';
 import type { ScratchFolder } from '../lambda/scratch-folder.ts';
 import type { EcsServerOptions, LocalTaskDefinition, StopCode, TaskStatus, TaskView } from './model.ts';
@@ -18,6 +19,9 @@ export interface TaskSpec {
   readonly clusterArn: string;
   readonly definition: LocalTaskDefinition;
   readonly override: ContainerOverride | undefined;
+  /** What it may take, with all that it starts. */
+  readonly memoryMb: number;
+  readonly capacityProvider: string | undefined;
   readonly subnetId: string;
   readonly zone: string;
   readonly startedBy: string | undefined;
@@ -56,6 +60,7 @@ export class Task {
   private stoppedReason: string | undefined;
   private exitCode: number | undefined;
   private ranOutOfMemory = false;
+  private wasLost = false;
   private isAtWork = false;
 
   constructor(spec: TaskSpec) {
@@ -111,8 +116,8 @@ export class Task {
   }
 
   /** As DescribeTasks shows it. */
-  describe(): object {
-    const { definition, override, clusterArn, zone, startedBy, subnetId, taskId } = this.spec;
+  describe(): Readonly<Record<string, unknown>> {
+    const { definition, override, clusterArn, zone, startedBy, subnetId, taskId, memoryMb } = this.spec;
     const environment = Object.entries(override?.environment ?? {}).map(([name, value]) => ({ name, value }));
     return {
       taskArn: this.arn,
@@ -120,7 +125,10 @@ export class Task {
       taskDefinitionArn: definition.arn,
       group: `family:${definition.family}`,
       launchType: 'FARGATE',
-      memory: String(definition.memoryMb),
+      memory: String(memoryMb),
+      ...(this.spec.capacityProvider === undefined
+        ? {}
+        : { capacityProviderName: this.spec.capacityProvider }),
       availabilityZone: zone,
       startedBy,
       lastStatus: this.status,
@@ -194,6 +202,9 @@ export class Task {
       name: this.spec.definition.family,
       pid,
       isUnderWay: () => this.status === 'RUNNING',
+      lose: () => {
+        this.wasLost = true;
+      },
     });
   }
 
@@ -208,7 +219,7 @@ export class Task {
         this.startedAtMs = Date.now();
         this.changeTo('RUNNING');
       }
-      exit = await child.exited;
+      exit = await this.limited(child);
     } catch (cause) {
       this.writeLine(`task failed to start: ${String(cause)}`);
     }
@@ -220,7 +231,7 @@ export class Task {
     const { definition, override, server } = this.spec;
     const [program = '', ...args] = override?.command ?? definition.command;
     const isNode = program === 'node';
-    const heapMb = Math.floor(definition.memoryMb * 0.9);
+    const heapMb = Math.floor(this.spec.memoryMb * 0.9);
     const nodeFlags = [`--max-old-space-size=${String(heapMb)}`, '--import', PRELOAD_URL];
     this.child = startLoggedProcess({
       command: isNode ? server.nodePath : program,
@@ -233,6 +244,18 @@ export class Task {
       },
     });
     return this.child;
+  }
+
+  /** Ends the process where it takes more memory than its task has. */
+  private async limited(child: LoggedProcess): Promise<ProcessExit> {
+    if (child.pid === undefined) return child.exited;
+    const watch = watchMemory(child.pid, this.spec.memoryMb * 1_024 ** 2, () => {
+      this.ranOutOfMemory = true;
+      child.signal('SIGKILL');
+    });
+    return child.exited.finally(() => {
+      watch.stop();
+    });
   }
 
   private writeLine(line: string): void {
@@ -258,6 +281,11 @@ export class Task {
   private settle(exit: ProcessExit): void {
     this.stoppedAtMs = Date.now();
     this.exitCode = this.ranOutOfMemory ? OUT_OF_MEMORY_EXIT : exitCodeOf(exit);
+    if (this.wasLost && !this.ranOutOfMemory) {
+      this.exitCode = undefined;
+      this.stopCode ??= 'EssentialContainerExited';
+      this.stoppedReason ??= 'The host of the task was lost';
+    }
     if (this.stopCode === undefined) {
       const hasStarted = this.startedAtMs !== undefined;
       this.stopCode = hasStarted ? 'EssentialContainerExited' : 'TaskFailedToStart';
@@ -270,6 +298,6 @@ export class Task {
 
   private changeTo(status: TaskStatus): void {
     this.status = status;
-    this.spec.server.onTaskChange?.(this.view());
+    this.spec.server.onTaskChange?.(this.view(), this.describe());
   }
 }

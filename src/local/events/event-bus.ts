@@ -105,6 +105,17 @@ function busEvent(
   };
 }
 
+/** What ECS tells EventBridge when a task has changed its status; `detail` is the task as DescribeTasks shows it. */
+export function taskEvent(
+  detail: Readonly<Record<string, unknown>>,
+  about: { readonly region: string; readonly accountId: string },
+): BusEvent {
+  const resources = [String(detail['taskArn'])];
+  // As JSON has it: without what is undefined.
+  const told = JSON.parse(JSON.stringify(detail)) as Readonly<Record<string, unknown>>;
+  return busEvent('aws.ecs', 'ECS Task State Change', { ...about, resources }, told);
+}
+
 /** What Step Functions tells EventBridge when the status of an execution has changed. */
 export function executionEvent(
   record: ExecutionRecord,

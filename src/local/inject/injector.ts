@@ -76,6 +76,7 @@ export class Injector {
     const timer = setTimeout(() => {
       this.doomed.delete(timer);
       if (this.killed >= this.injection.kills || !work.isUnderWay()) return;
+      work.lose?.();
       if (signalGroup(work.pid, 'SIGKILL')) this.killed++;
     }, lifeMs);
     this.doomed.add(timer);

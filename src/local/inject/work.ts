@@ -6,6 +6,8 @@ export interface Work {
   readonly pid: number;
   /** Whether it is still at this very work: a warm environment outlives its events. */
   isUnderWay(): boolean;
+  /** Says before it is killed that it is lost with its place, and did not end by itself. */
+  lose?(): void;
 }
 
 /** Told of each work as it begins. */

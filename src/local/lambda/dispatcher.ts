@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto';
+
 import { divideConcurrency } from './concurrency-limits.ts';
 import { Environment } from './environment.ts';
 import type { Invocation, RunResult } from './environment.ts';
+import { type FailedEvent, failureRecord } from './failure-record.ts';
 import { encodeFunctionError, exitError } from './function-error.ts';
 import type {
   DroppedEvent,
@@ -208,8 +211,10 @@ export class Dispatcher {
         const event = state.queue.shift();
         if (event === undefined) continue;
         started = true;
-        if (Date.now() - event.acceptedAtMs > state.fn.maxEventAgeMs) this.drop(state, event, 'too-old');
-        else void this.runEvent(state, event);
+        if (Date.now() - event.acceptedAtMs > state.fn.maxEventAgeMs) {
+          this.drop(state, event, 'too-old');
+          this.tellOfFailure(state, event, { condition: 'EventAgeExceeded', invokeCount: event.failures });
+        } else void this.runEvent(state, event);
       }
     }
   }
@@ -225,6 +230,8 @@ export class Dispatcher {
       this.drop(state, event, 'closed');
     } else if (failures > state.fn.asyncRetries) {
       this.drop(state, event, 'retries-exhausted');
+      const { payload } = outcome;
+      this.tellOfFailure(state, event, { payload, condition: 'RetriesExhausted', invokeCount: failures });
     } else {
       this.retryLater(state, { ...event, failures });
     }
@@ -238,6 +245,28 @@ export class Dispatcher {
       this.pump();
     }, delayMs);
     this.delayed.set(timer, { state, event });
+  }
+
+  /** As Lambda does: with the rights of the function, and to nobody where these do not suffice. */
+  private tellOfFailure({ fn }: FunctionState, { invocation }: QueuedEvent, failed: FailedEvent): void {
+    const target = fn.onFailure === undefined ? undefined : this.find(fn.onFailure);
+    if (target === undefined) return;
+    const problem = this.options.mayCall?.(fn.name, target.name);
+    const refused =
+      problem ??
+      this.enqueue(target.name, {
+        requestId: randomUUID(),
+        functionArn: invocation.functionArn.replace(/:function:.*$/, `:function:${target.name}`),
+        payload: Buffer.from(failureRecord(invocation, failed)),
+        isAsynchronous: false,
+      })?.message;
+    if (refused === undefined) return;
+    this.options.onDropped?.({
+      functionName: target.name,
+      requestId: invocation.requestId,
+      reason: 'not-told',
+      why: refused,
+    });
   }
 
   private drop(state: FunctionState, event: QueuedEvent, reason: DroppedEvent['reason']): void {

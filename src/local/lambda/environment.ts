@@ -7,6 +7,7 @@ import { buildEnvironmentVariables } from './environment-variables.ts';
 import {
   encodeFunctionError,
   exitError,
+  lostError,
   outOfMemoryError,
   responseTooLargeError,
   timeoutError,
@@ -18,6 +19,7 @@ import { startLoggedProcess } from './logged-process.ts';
 import type { LoggedProcess, ProcessExit } from './logged-process.ts';
 import { DEFAULT_ZONE_ID, MAX_RESPONSE_BYTES } from './model.ts';
 import type { EnvironmentState, EnvironmentView, LambdaServerOptions, LocalFunction } from './model.ts';
+import { watchMemory } from './memory-watch.ts';
 import { makeScratchFolder } from './scratch-folder.ts';
 import type { ScratchFolder } from './scratch-folder.ts';
 import { startRuntimeApi } from './runtime-api.ts';
@@ -85,6 +87,7 @@ export class Environment implements RuntimeHost {
   private initMs: number | undefined;
   private hasInitialized = false;
   private ranOutOfMemory = false;
+  private wasLost = false;
 
   constructor(spec: EnvironmentSpec) {
     this.spec = spec;
@@ -230,7 +233,19 @@ export class Environment implements RuntimeHost {
         this.status = 'stopping';
       },
     });
-    return this.child.exited;
+    return this.limited(this.child);
+  }
+
+  /** Ends the process where it takes more memory than its function has; AWS kills all of a sandbox, too. */
+  private async limited(child: LoggedProcess): Promise<ProcessExit> {
+    if (child.pid === undefined) return child.exited;
+    const watch = watchMemory(child.pid, this.fn.memoryMb * 1_024 ** 2, () => {
+      this.ranOutOfMemory = true;
+      child.signal('SIGKILL');
+    });
+    return child.exited.finally(() => {
+      watch.stop();
+    });
   }
 
   private writeLine(line: string): void {
@@ -261,6 +276,9 @@ export class Environment implements RuntimeHost {
       name: this.fn.name,
       pid,
       isUnderWay: () => this.running === running && !running.isFinished,
+      lose: () => {
+        this.wasLost = true;
+      },
     });
   }
 
@@ -316,7 +334,8 @@ export class Environment implements RuntimeHost {
       return;
     }
     const { requestId } = running.invocation;
-    const body = this.ranOutOfMemory ? outOfMemoryError(requestId) : exitError(requestId, exit);
+    const exited = this.wasLost ? lostError(requestId) : exitError(requestId, exit);
+    const body = this.ranOutOfMemory ? outOfMemoryError(requestId) : exited;
     this.finish('function-error', this.initError ?? encodeFunctionError(body));
   }
 }

@@ -28,6 +28,14 @@ export function outOfMemoryError(requestId: string): FunctionErrorBody {
   };
 }
 
+/** The process was taken away with all that it ran in. */
+export function lostError(requestId: string): FunctionErrorBody {
+  return {
+    errorType: 'Sandbox.Failure',
+    errorMessage: `RequestId: ${requestId} Error: The sandbox was lost`,
+  };
+}
+
 /** The function did not answer within its timeout. */
 export function timeoutError(requestId: string, timeoutMs: number): FunctionErrorBody {
   return {

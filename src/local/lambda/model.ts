@@ -21,6 +21,8 @@ export interface LocalFunction {
   readonly asyncRetries: 0 | 1 | 2;
   /** MaximumEventAgeInSeconds, in milliseconds: older events are dropped. */
   readonly maxEventAgeMs: number;
+  /** Function that is told of asynchronous events which came to nothing; absent: nobody is. */
+  readonly onFailure?: string;
   /** Whether an environment serves one tenant only: then every invocation names its tenant, and else none does. */
   readonly isPerTenant?: boolean;
   /** Aliases and versions that may be called besides `$LATEST`. */
@@ -37,7 +39,9 @@ export interface LocalCredentials {
 export interface DroppedEvent {
   readonly functionName: string;
   readonly requestId: string;
-  readonly reason: 'retries-exhausted' | 'too-old' | 'closed';
+  /** `not-told`: the word of another's failure, which could not be delivered. */
+  readonly reason: 'retries-exhausted' | 'too-old' | 'closed' | 'not-told';
+  readonly why?: string;
 }
 
 export interface LambdaServerOptions {
@@ -76,6 +80,8 @@ export interface LambdaServerOptions {
   /** Each line of output, as it is written to the log. */
   readonly onLog?: (entry: LogEntry) => void;
   readonly onDropped?: (event: DroppedEvent) => void;
+  /** Why a function may not call another one, by the names of both; absent: each may call each. */
+  readonly mayCall?: (functionName: string, called: string) => string | undefined;
 }
 
 export interface LogEntry {

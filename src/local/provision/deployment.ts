@@ -41,6 +41,8 @@ export interface LocalDeployment {
   readonly functions: readonly LocalFunction[];
   readonly stateMachines: readonly LocalStateMachine[];
   readonly clusters: readonly string[];
+  /** Capacity providers of each cluster, by its name. */
+  readonly capacityProviders: ReadonlyMap<string, readonly string[]>;
   readonly taskDefinitions: readonly LocalTaskDefinition[];
   readonly apis: readonly LocalApi[];
   readonly rules: readonly LocalRule[];
@@ -65,7 +67,7 @@ export function planDeployment(assembly: Assembly, options: ResolveOptions): Loc
   const resolved = resolveStacks(assembly, options);
   const of = (type: string): readonly ResolvedResource[] =>
     resolved.resources.filter((found) => found.type === type);
-  const retries = eventInvokeConfigs(of('AWS::Lambda::EventInvokeConfig'));
+  const retries = eventInvokeConfigs(of('AWS::Lambda::EventInvokeConfig'), of('AWS::Lambda::Function'));
   const book = new RoleBook(of('AWS::IAM::Role'), of('AWS::IAM::Policy'));
   const functions = of('AWS::Lambda::Function').map((resource) =>
     readFunction(resource, { assembly, retries, book }),
@@ -79,6 +81,10 @@ export function planDeployment(assembly: Assembly, options: ResolveOptions): Loc
     functions: functions.map(({ fn }) => fn),
     stateMachines: of('AWS::StepFunctions::StateMachine').map(readStateMachine),
     clusters: of('AWS::ECS::Cluster').map(({ identity }) => identity.ref),
+    capacityProviders: readProviders(
+      of('AWS::ECS::Cluster'),
+      of('AWS::ECS::ClusterCapacityProviderAssociations'),
+    ),
     taskDefinitions: tasks.map(({ definition }) => definition),
     apis: readApis(resolved, options.region),
     rules: readRules(resolved),
@@ -134,17 +140,33 @@ const invokeConfigProperties = z.looseObject({
   FunctionName: z.string(),
   MaximumEventAgeInSeconds: z.number().default(21_600),
   MaximumRetryAttempts: z.union([z.literal(0), z.literal(1), z.literal(2)]).default(2),
+  DestinationConfig: z
+    .strictObject({ OnFailure: z.strictObject({ Destination: z.string() }).optional() })
+    .optional(),
 });
 
-type InvokeConfig = Pick<LocalFunction, 'asyncRetries' | 'maxEventAgeMs'>;
+type InvokeConfig = Pick<LocalFunction, 'asyncRetries' | 'maxEventAgeMs' | 'onFailure'>;
 
-function eventInvokeConfigs(resources: readonly ResolvedResource[]): ReadonlyMap<string, InvokeConfig> {
+function eventInvokeConfigs(
+  resources: readonly ResolvedResource[],
+  functions: readonly ResolvedResource[],
+): ReadonlyMap<string, InvokeConfig> {
   return new Map(
-    resources.map((resource) => {
+    resources.map((resource): readonly [string, InvokeConfig] => {
       const found = propertiesOf(resource, invokeConfigProperties);
+      const destination = found.DestinationConfig?.OnFailure?.Destination;
+      const target = functions.find(({ identity }) => identity.attributes['Arn'] === destination);
+      if (destination !== undefined && target === undefined) {
+        const where = `${resource.where} Properties.DestinationConfig.OnFailure.Destination`;
+        throw provisionError(where, `no function is ${destination}`);
+      }
       return [
         found.FunctionName,
-        { asyncRetries: found.MaximumRetryAttempts, maxEventAgeMs: found.MaximumEventAgeInSeconds * 1_000 },
+        {
+          asyncRetries: found.MaximumRetryAttempts,
+          maxEventAgeMs: found.MaximumEventAgeInSeconds * 1_000,
+          ...(target === undefined ? {} : { onFailure: target.identity.ref }),
+        },
       ];
     }),
   );
@@ -229,6 +251,24 @@ function readStateMachine(resource: ResolvedResource): LocalStateMachine {
   }
   const { ref, attributes } = resource.identity;
   return { name: attributes['Name'] ?? ref, arn: ref, definition, type: StateMachineType };
+}
+
+const providers = z.looseObject({ CapacityProviders: z.array(z.string()).default([]) });
+const offer = providers.extend({ Cluster: z.string() });
+
+/** Those that a cluster is made with, and those that it is given. */
+function readProviders(
+  clusters: readonly ResolvedResource[],
+  offers: readonly ResolvedResource[],
+): ReadonlyMap<string, readonly string[]> {
+  const given = offers.map((resource) => propertiesOf(resource, offer));
+  return new Map(
+    clusters.map((resource) => {
+      const name = resource.identity.ref;
+      const ofIts = given.flatMap((each) => (each.Cluster === name ? each.CapacityProviders : []));
+      return [name, [...propertiesOf(resource, providers).CapacityProviders, ...ofIts]];
+    }),
+  );
 }
 
 const taskProperties = z.looseObject({

@@ -2,7 +2,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type DynamoDbProcess, startDynamoDb } from '../dynamodb/process.ts';
 import { type EcsServer, startEcsServer } from '../ecs/server.ts';
-import { executionEvent, startEventBus } from '../events/event-bus.ts';
+import { type EventBus, executionEvent, startEventBus, taskEvent } from '../events/event-bus.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, PrincipalRegistry } from '../http/principals.ts';
 import { RoleSessions } from '../iam/roles.ts';
@@ -82,11 +82,17 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   // A stack that was killed could not remove what its workers had spilled.
   await rm(join(stateDir, 'scratch'), { recursive: true, force: true });
   const roles = openRoles(options);
+  const place = { region: settings.region, accountId: LOCAL_ACCOUNT };
+  const telling: { bus?: EventBus } = {};
   const [dynamodb, s3, lambda, ecs, logs, sts] = await afterAll([
     opened(startDynamoDb({ ...settings, dir: join(stateDir, 'dynamodb') })),
     opened(startS3Server({ ...settings, rootDir: join(stateDir, 's3') })),
     opened(startLambda(options, roles)),
-    opened(startEcs(options, roles)),
+    opened(
+      startEcs(options, roles, (detail) => {
+        telling.bus?.put(taskEvent(detail, place));
+      }),
+    ),
     opened(startLogsServer({ ...settings, logGroups: logDirectories(options) })),
     opened(
       startStsServer({
@@ -107,7 +113,6 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     await options.ready;
     return invoke(name, payload);
   };
-  const place = { region: settings.region, accountId: LOCAL_ACCOUNT };
   const bus = startEventBus({
     ...place,
     rules: deployment.rules,
@@ -115,6 +120,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     ready: options.ready,
     isLate: (await readdir(runDir).catch(() => [])).length > 0,
   });
+  telling.bus = bus;
   onOpen(bus);
   const onStatus = (record: ExecutionRecord): void => {
     bus.put(executionEvent(record, place));
@@ -164,6 +170,11 @@ function startLambda(
   return startLambdaServer({
     ...settings,
     credentialsOf,
+    mayCall: (name, called) => {
+      const keys = credentialsOf(name);
+      const caller = keys === undefined ? undefined : settings.principals.find(keys.accessKeyId);
+      return caller?.principal.authorize?.({ service: 'lambda', operation: 'Invoke', resource: called });
+    },
     functions: deployment.functions,
     maxConcurrency: slots + COORDINATOR_CONCURRENCY,
     logDir: lambdaLogs(stateDir),
@@ -177,11 +188,16 @@ function startLambda(
 function startEcs(
   { settings, deployment, stateDir, slots, environment }: ServicesOptions,
   { credentialsOf }: OpenRoles,
+  onTaskChange: (detail: Readonly<Record<string, unknown>>) => void,
 ): Promise<EcsServer> {
   return startEcsServer({
     ...settings,
     credentialsOf,
     clusters: deployment.clusters,
+    capacityProviders: deployment.capacityProviders,
+    onTaskChange: (_, detail) => {
+      onTaskChange(detail);
+    },
     taskDefinitions: deployment.taskDefinitions,
     maxTasks: slots,
     logDir: ecsLogs(stateDir),

@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+
+/** Often enough to see memory grow, and seldom enough to cost nothing: the kernel would see each page. */
+const CHECK_EVERY_MS = 100;
+/** Of one environment; what starts more is stopped by other means. */
+const MOST_PROCESSES = 256;
+
+/** Memory of a process that no file backs, as a memory limit counts it; 0 for one that is gone. */
+function ownBytes(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    const kilobytes = (field: string): number =>
+      Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
+    return 1_024 * (kilobytes('RssAnon') + kilobytes('RssShmem'));
+  } catch {
+    return 0;
+  }
+}
+
+function childrenOf(pid: number): readonly number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .map(Number)
+      .filter((child) => child > 1);
+  } catch {
+    return [];
+  }
+}
+
+/** Memory of a process and of all that it has started, in groups of their own or not. Linux only; else 0. */
+export function treeBytes(pid: number): number {
+  const pids = [pid];
+  for (let next = 0; next < pids.length && pids.length < MOST_PROCESSES; next++)
+    pids.push(...childrenOf(pids[next] ?? 0));
+  return pids.reduce((sum, each) => sum + ownBytes(each), 0);
+}
+
+/**
+ * Calls `onExceeded` once, when a process and all that it has started hold more memory than `limitBytes`: what the
+ * kernel does to a sandbox on AWS has to be done by somebody here. Stops by itself then.
+ */
+export function watchMemory(pid: number, limitBytes: number, onExceeded: () => void): { stop(): void } {
+  if (process.platform !== 'linux') return { stop: () => undefined };
+  const timer = setInterval(() => {
+    if (treeBytes(pid) <= limitBytes) return;
+    clearInterval(timer);
+    onExceeded();
+  }, CHECK_EVERY_MS).unref();
+  return {
+    stop: () => {
+      clearInterval(timer);
+    },
+  };
+}
