@@ -16,6 +16,8 @@ import { takeCounts } from './tell-costs.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
 
+/** Counters that are longer are written at the end alone: they change with each look, and cost by their length. */
+const longCountersChars = 1_000;
 /** The job's record is brought up to date at most this often. */
 const defaultSummaryEveryMs = durationMs(1_000);
 
@@ -60,7 +62,9 @@ async function writeSummary(
   const text = JSON.stringify({ ...summary, coordination: undefined, requests: undefined, costs: undefined });
   session.summarizedAt = now;
   if (text === session.lastSummary) return;
-  await deps.jobs.update(session.jobId, ['running'], summary);
+  const { counters, ...others } = summary;
+  const isLong = JSON.stringify(counters).length > longCountersChars;
+  await deps.jobs.update(session.jobId, ['running'], isLong && !force ? others : summary);
   session.lastSummary = text;
 }
 

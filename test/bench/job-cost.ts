@@ -24,6 +24,16 @@ const cases: Readonly<Record<string, CostedJob & { readonly most: { all: number;
     workerGb: 1,
     most: { all: 0.3 },
   },
+  // A tenth of the next one, of which each map makes as many requests and is read as often.
+  '1,000 x 60 s maps, 100 reduces': {
+    maps: 1_000,
+    mapMs: minute,
+    reduces: 100,
+    reduceMs: minute,
+    slots: 900,
+    workerGb: 1,
+    most: { all: 0.08 },
+  },
   '10,000 x 60 s maps, 100 reduces': {
     maps: 10_000,
     mapMs: minute,

@@ -67,27 +67,25 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 
 const bytesOf = (text: string): number => Buffer.byteLength(text);
 
-/** The size of an item of typed attributes (`{ S: … }`) as DynamoDB counts it: names and values. */
+/** The size of an item as DynamoDB counts it: names and values, whether typed (`{ S: … }`) or as the document client has them. */
 function itemBytes(item: unknown): number {
   if (!isDocument(item)) return 0;
   return Object.entries(item).reduce((sum, [name, value]) => sum + bytesOf(name) + valueBytes(value), 0);
 }
 
+const typeNames = new Set(['S', 'N', 'B', 'M', 'L', 'BOOL', 'NULL']);
+
 function valueBytes(value: unknown): number {
-  if (!isDocument(value)) return 0;
-  const [type = '', held] = Object.entries(value)[0] ?? [];
-  switch (type) {
-    case 'S':
-      return bytesOf(String(held));
-    case 'N':
-      return Math.ceil(String(held).replace(/[^0-9]/g, '').length / 2) + 1;
-    case 'B':
-      return held instanceof Uint8Array ? held.byteLength : 0;
-    case 'M':
-      return 3 + itemBytes(held) + Object.keys(isDocument(held) ? held : {}).length;
-    case 'L':
-      return 3 + listOf(held).reduce((sum: number, each) => sum + 1 + valueBytes(each), 0);
-    default:
-      return 1;
-  }
+  if (typeof value === 'string') return bytesOf(value);
+  if (typeof value === 'number') return numberBytes(String(value));
+  if (value instanceof Uint8Array) return value.byteLength;
+  if (Array.isArray(value)) return 3 + value.reduce((sum: number, each) => sum + 1 + valueBytes(each), 0);
+  if (!isDocument(value)) return 1;
+  const [[type, held] = ['', undefined], ...others] = Object.entries(value);
+  if (others.length === 0 && typeNames.has(type))
+    return type === 'N' ? numberBytes(String(held)) : valueBytes(held);
+  return 3 + itemBytes(value) + others.length + 1;
 }
+
+/** Two digits a byte, and one more. */
+const numberBytes = (text: string): number => Math.ceil(text.replace(/[^0-9]/g, '').length / 2) + 1;
