@@ -101,6 +101,14 @@ const configSchema = z.strictObject({
   publicIps: flag.exactOptional(),
   apiLogs: flag.default(false),
   fargate: fargate.default('on'),
+  claimLeaseSeconds: wholeNumber
+    .pipe(
+      z
+        .number()
+        .min(60, 'must be at least 60: Lambda keeps asynchronous events no shorter')
+        .max(21_600, 'must be at most 21600: Lambda keeps asynchronous events no longer'),
+    )
+    .default(900),
 });
 
 /** What a deployment may choose at synthesis. What it may choose later are CloudFormation parameters. */
@@ -135,6 +143,11 @@ export interface OutriderConfig {
    * loss costs least, too. `off` needs no Docker, and makes no cluster and no network.
    */
   readonly fargate: 'on' | 'off' | 'spot';
+  /**
+   * How long a launch may wait in Lambda's queue for an environment: the queue drops it then, and the scheduler launches
+   * it anew. Longer than the longest pause between two tries of the queue, five minutes.
+   */
+  readonly claimLeaseSeconds: number;
 }
 
 const configKeys = Object.keys(configSchema.shape);

@@ -22,10 +22,10 @@ export interface JobFunctionProps {
   readonly role?: IRole;
   readonly ephemeralStorage?: Size;
   /**
-   * Of asynchronous invocations. By default there are none and events grow no older than two minutes: a launched
-   * attempt is launched again by the scheduler, and later nobody waits for it any more.
+   * Of asynchronous invocations. By default there are none, since the scheduler launches again what fails, and events
+   * grow no older than two minutes.
    */
-  readonly retries?: { readonly attempts: 1 | 2; readonly maxAge: Duration };
+  readonly retries?: { readonly attempts: 0 | 1 | 2; readonly maxAge: Duration };
   /** Where Lambda sends asynchronous events that it could not have handled, with why. */
   readonly onFailure?: IDestination;
   /** Whether each environment serves one tenant; every invocation must then name its tenant. Fixed at creation. */
@@ -56,7 +56,6 @@ export function jobFunction(scope: Construct, id: string, props: JobFunctionProp
     role: props.role ?? functionRole(scope, `${id}Role`, props.logs),
     logGroup: props.logs,
     retryAttempts: props.retries?.attempts ?? 0,
-    // Longer than a launched attempt may take to claim itself.
     maxEventAge: props.retries?.maxAge ?? Duration.minutes(2),
     ...(props.onFailure === undefined ? {} : { onFailure: props.onFailure }),
     ...(props.isPerTenant === true ? { tenancyConfig: TenancyConfig.PER_TENANT } : {}),

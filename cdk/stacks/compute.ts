@@ -83,6 +83,8 @@ export class ComputeStack extends Stack {
         ephemeralStorage: Size.mebibytes(scratchMb[size]),
         isPerTenant: props.config.tenantIsolation,
         onFailure,
+        // As long as the scheduler waits for a claim: what is older nobody waits for any more.
+        retries: { attempts: 0, maxAge: Duration.seconds(props.config.claimLeaseSeconds) },
       });
     return {
       small: worker('small'),

@@ -50,7 +50,7 @@ export class CoordinatorStack extends Stack {
 
   constructor(scope: Construct, id: string, props: CoordinatorStackProps) {
     super(scope, id, { description: 'Outrider: planning, scheduling and ending of jobs', ...props });
-    const environment = stepEnvironment(props, this.addTuning());
+    const environment = stepEnvironment(props, this.addTuning(props.config));
     const step = (name: StepName | WatchName, memoryMb: number, minutes: number): LambdaFunction =>
       this.addStep(name, { memoryMb, minutes, environment, props });
     this.steps = {
@@ -80,7 +80,7 @@ export class CoordinatorStack extends Stack {
     new CfnOutput(this, OutputName.stateMachine, { value: this.stateMachine.stateMachineArn });
   }
 
-  private addTuning(): Tuning {
+  private addTuning({ claimLeaseSeconds }: OutriderConfig): Tuning {
     const parameter = (name: string, value: number, minValue: number, description: string): CfnParameter =>
       new CfnParameter(this, name, { type: 'Number', default: value, minValue, description });
     return {
@@ -105,9 +105,15 @@ export class CoordinatorStack extends Stack {
       ),
       claimLeaseMs: parameter(
         ParameterName.claimLeaseMs,
-        60_000,
+        claimLeaseSeconds * 1_000,
         500,
-        'Time to claim a launch, milliseconds',
+        'Milliseconds to claim a launch on Lambda: as long as its queue keeps events (-c claimLeaseSeconds)',
+      ),
+      fargateClaimLeaseMs: parameter(
+        ParameterName.fargateClaimLeaseMs,
+        600_000,
+        500,
+        'Milliseconds to claim a launch on Fargate, whose tasks take a minute to start and at times several',
       ),
     };
   }
@@ -237,6 +243,7 @@ function stepEnvironment(
     [Setting.heartbeatMs]: tuning.heartbeatMs.valueAsString,
     [Setting.leaseMs]: tuning.leaseMs.valueAsString,
     [Setting.claimLeaseMs]: tuning.claimLeaseMs.valueAsString,
+    [Setting.fargateClaimLeaseMs]: tuning.fargateClaimLeaseMs.valueAsString,
   };
 }
 

@@ -1,15 +1,12 @@
-import { AccessDeniedError, JobFailedError, LeaseHeldError } from '../contracts/errors.ts';
-import { type EpochMs, durationMs, later } from '../contracts/units.ts';
+import { LeaseHeldError } from '../contracts/errors.ts';
+import type { EpochMs } from '../contracts/units.ts';
 import { type TickDecision, applyDecisions } from '../core/decide-tick.ts';
 import type { Decision } from '../core/model/decision.ts';
-import { withdrawAttempt } from '../core/model/job-state.ts';
 import { prepareStage } from './open-stage.ts';
+import { queueLaunches } from './make-launches.ts';
 import { performDecisions } from './perform-decisions.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
-
-/** A throttled launch waits so long before it is tried again. */
-const throttleDelayMs = durationMs(1_000);
 
 /** Takes decisions over into the state of the job, and prepares the stages that they open. */
 export function apply(
@@ -25,26 +22,15 @@ export function apply(
   });
 }
 
-/**
- * Does what was decided and committed. What was throttled is owed again after a pause. Throws `AccessDeniedError` or
- * `JobFailedError` where a launch never can be made.
- */
+/** Does what was decided and committed. Launches are made in their turn, beside this tick and later ones. */
 export async function perform(
   deps: SchedulerDeps,
   session: Session,
   decisions: readonly Decision[],
   now: EpochMs,
 ): Promise<void> {
-  const outcomes = await performDecisions(deps, session, decisions, now);
-  // The last first: an attempt can be withdrawn only while none of its task is numbered after it.
-  for (const { attemptId, outcome, message, denied } of outcomes.toReversed()) {
-    if (outcome === 'accepted') continue;
-    if (denied === true) throw new AccessDeniedError(message ?? 'access denied', { attemptId });
-    if (outcome === 'refused')
-      throw new JobFailedError(`attempt ${attemptId} cannot be launched: ${message ?? 'refused'}`);
-    deps.log.warn('throttled', { jobId: session.jobId, attemptId, message });
-    withdrawAttempt(session.state, attemptId, later(now, throttleDelayMs));
-  }
+  await performDecisions(deps, session, decisions, now);
+  queueLaunches(session, decisions);
 }
 
 /** Commits what a tick decided under the next version. Throws `LeaseHeldError` where another has taken over. */

@@ -1,6 +1,6 @@
 import { decisionsOf } from '../contracts/decision-log.ts';
 import { BrokenInvariantError, LeaseHeldError, UnreadableRecordError } from '../contracts/errors.ts';
-import type { JobId } from '../contracts/ids.ts';
+import type { AttemptId, JobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { Plan } from '../contracts/plan.ts';
 import type { LogEntry } from '../contracts/records.ts';
@@ -10,20 +10,27 @@ import { createJobState } from '../core/model/job-state.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng } from '../lib/rng.ts';
-import { append, apply, perform } from './commit-decisions.ts';
+import { append, apply } from './commit-decisions.ts';
 import { keepAccess, lease } from './keep-lease.ts';
+import { LaunchQueue } from './launch-queue.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
+import { queueUnmadeLaunches } from './make-launches.ts';
+import { startWatch } from './observe-launches.ts';
+import { type LaunchDecision, performDecisions } from './perform-decisions.ts';
 import { findJob } from './query-jobs.ts';
 import { takeOutputs, takeRecords } from './read-changes.ts';
 import type { SchedulerConfig, SchedulerDeps } from './scheduler-deps.ts';
 import type { Residency, Session } from './scheduler-session.ts';
 
-function tickConfigOf({ heartbeatMs, claimLeaseMs, hasFargate }: SchedulerConfig, plan: Plan): TickConfig {
+function tickConfigOf(config: SchedulerConfig, plan: Plan): TickConfig {
+  const { heartbeatMs, claimLeaseMs, fargateClaimLeaseMs, hasFargate } = config;
   return {
     policy: plan.policy,
     ...(plan.policyConfig === undefined ? {} : { policyConfig: plan.policyConfig }),
     reportMs: heartbeatMs,
     claimLeaseMs,
+    ...(fargateClaimLeaseMs === undefined ? {} : { fargateClaimLeaseMs }),
+    nothingBeginsMs: durationMs(limits.nothingBeginsMs),
     silenceMs: durationMs(heartbeatMs * 5),
     attemptsPerTask: limits.attemptsPerTask,
     retryBaseMs: durationMs(500),
@@ -36,7 +43,7 @@ function tickConfigOf({ heartbeatMs, claimLeaseMs, hasFargate }: SchedulerConfig
 
 /**
  * Takes the job's lease and rebuilds the job from its plan, its decision log and the store; performs the last
- * entry once more. Throws `LeaseHeldError` where another scheduler holds the lease.
+ * entry once more, and makes the launches that were decided on and not made. Throws `LeaseHeldError` where another scheduler holds the lease.
  */
 export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
   const now = deps.clock.now();
@@ -51,12 +58,17 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     shapesOf(plan),
     tickConfig.launchOrder ?? policySetOf(tickConfig.policy).launchOrder,
   );
+  const space = { jobId, shards: plan.shards };
+  const mayBegin = (): boolean => deps.clock.now() < session.leaseUntil;
   const session: Session = {
     jobId,
     residency,
     plan,
     epoch: held.epoch,
+    enteredAt: now,
     state,
+    launches: new LaunchQueue({ ...deps, mayBegin }, space),
+    watch: startWatch(state, now),
     openStages: new Map(),
     heartbeatMs: deps.config.heartbeatMs,
     rng: createRng(jobId),
@@ -72,23 +84,26 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     lastSummary: '',
     unreadable: new Set(),
   };
-  const space = { jobId, shards: plan.shards };
   takeOutputs(state, await deps.attempts.all(space), now);
   let last: readonly Decision[] = [];
+  const launches = new Map<AttemptId, LaunchDecision>();
   for await (const entry of deps.decisions.read(jobId)) {
     last = decisionsOf(jobId, entry, session.version);
     follow(deps, session, last, entry);
+    for (const each of last) if (each.kind === 'launch') launches.set(each.attemptId, each);
     session.version = entry.version;
   }
   // Fences off whoever held the lease before. The entry repeats the last one's decisions, for it is the last one now:
   // should this scheduler die before it has performed them, the next one finds them there.
   await append(deps, session, { decisions: last, refusals: [] }, now);
   await keepAccess(deps, session, await findJob(deps.jobs, jobId), now);
-  await perform(deps, session, last, now);
+  await performDecisions(deps, session, last, now);
   // After the fence: of what whoever was before has taken out of the inbox nothing is missed.
   takeRecords(deps, session, await deps.attempts.all(space), now);
   // Patience with those that live begins anew, by this scheduler's clock.
   for (const attempt of state.live) attempt.seenAt = now;
+  queueUnmadeLaunches(session, launches);
+  session.watch.concurrency = startWatch(state, now).concurrency;
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
   return session;
 }
@@ -109,8 +124,15 @@ function follow(
   }
 }
 
-/** Gives the lease back, so that whoever enters next need not wait for it. No effect if it was lost; never throws. */
-export async function leaveJob(deps: SchedulerDeps, { jobId, residency, epoch }: Session): Promise<void> {
+/**
+ * Ends the launches that are under way, and gives the lease back, so that whoever enters next need not wait for it. No
+ * effect if it was lost; never throws.
+ */
+export async function leaveJob(
+  deps: SchedulerDeps,
+  { jobId, residency, epoch, launches }: Session,
+): Promise<void> {
+  await launches.close();
   await deps.leases.release(jobId, residency.owner, epoch).catch((cause: unknown) => {
     deps.log.warn('lease not released', { jobId, cause: String(cause) });
   });

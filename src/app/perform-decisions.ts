@@ -4,12 +4,13 @@ import { stageKey } from '../contracts/keys.ts';
 import type { Plan } from '../contracts/plan.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
-import { stageAt, taskAt } from '../core/model/job-state.ts';
+import { resumeAttempt, stageAt, taskAt } from '../core/model/job-state.ts';
 import { copiesToRead } from '../core/model/upstream-copies.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
-import type { Launcher, LaunchOutcome, LaunchRequest } from '../ports/launcher.ts';
+import type { Launcher, LaunchRequest } from '../ports/launcher.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import type { LaunchQueue } from './launch-queue.ts';
 import { type OpenStage, spansOf } from './open-stage.ts';
 import { writeManifest } from './write-manifest.ts';
 import type { JobState } from '../core/model/job-view.ts';
@@ -29,9 +30,11 @@ export interface RunningJob {
   readonly heartbeatMs: DurationMs;
   /** The word by which attempts find the job's session; undefined on hosts that have no sessions. */
   access?: string | undefined;
+  /** The launches that were decided on and not made yet; absent: none can be under way. */
+  readonly launches?: Pick<LaunchQueue, 'recorded'>;
 }
 
-/** Parallel writes to the store and launches of one tick. */
+/** Parallel writes to the store of one tick. */
 const parallelism = 32;
 
 const spaceOf = (job: RunningJob): TaskSpace => ({ jobId: job.plan.jobId, shards: job.plan.shards });
@@ -40,9 +43,13 @@ function stageIndexOf(job: RunningJob, name: string): number {
   return job.plan.stages.findIndex(({ description }) => description.name === name);
 }
 
-type LaunchDecision = Extract<Decision, { kind: 'launch' }>;
+export type LaunchDecision = Extract<Decision, { kind: 'launch' }>;
 
-function launchRequest(job: RunningJob, { attemptId, avoidNodes, worker }: LaunchDecision): LaunchRequest {
+/** What the host is asked for. */
+export function launchRequest(
+  job: RunningJob,
+  { attemptId, avoidNodes, worker }: LaunchDecision,
+): LaunchRequest {
   const { stage, task, attempt } = attemptParts(attemptId);
   const index = stageIndexOf(job, stage);
   const plan = job.plan.stages[index];
@@ -98,36 +105,52 @@ async function performOne(
     case 'preempt-clones':
       return;
     case 'launch':
-      await deps.attempts.create(spaceOf(job), decision.attemptId, now);
       return;
     case 'cancel':
-      // A cancelled Fargate worker gets the order with its next report and ends by itself, data removed.
-      await deps.attempts.orderCancel(spaceOf(job), decision.attemptId);
+      await cancel(deps, job, decision.attemptId, now);
       return;
     case 'lose':
-      await deps.attempts.markLost(spaceOf(job), decision.attemptId, now);
-      await stopWorker(deps, job, decision.attemptId);
+      await lose(deps, job, decision, now);
       return;
   }
 }
 
+/** A cancelled Fargate worker gets the order with its next report and ends by itself, data removed. */
+async function cancel(deps: PerformDeps, job: RunningJob, attemptId: AttemptId, now: EpochMs): Promise<void> {
+  await job.launches?.recorded(attemptId);
+  // Also one that was never launched: a scheduler that was about to launch it, and slept, finds the order.
+  if (job.state.attempts.get(attemptId)?.isHeldBack === true)
+    await deps.attempts.create(spaceOf(job), attemptId, now);
+  await deps.attempts.orderCancel(spaceOf(job), attemptId);
+}
+
+async function lose(
+  deps: PerformDeps,
+  job: RunningJob,
+  { attemptId, reason }: Extract<Decision, { kind: 'lose' }>,
+  now: EpochMs,
+): Promise<void> {
+  if (reason === 'unclaimed') {
+    const outcome = await deps.attempts.markLost(spaceOf(job), attemptId, now, 'unclaimed');
+    if (outcome === 'begun') resumeAttempt(job.state, attemptId, now);
+    return;
+  }
+  await deps.attempts.markLost(spaceOf(job), attemptId, now);
+  await stopWorker(deps, job, attemptId);
+}
+
 /**
- * Carries decisions out: manifests and records first, then launches, so that a worker finds all it needs. Every
- * effect is idempotent by its ids: after a crash the next scheduler performs the last tick again. Answers how
- * the launches went.
+ * Carries decisions out, but for launches: manifests first, so that a worker finds all it needs. Every effect is
+ * idempotent by its ids: after a crash the next scheduler performs the last tick again.
  */
 export async function performDecisions(
   deps: PerformDeps,
   job: RunningJob,
   decisions: readonly Decision[],
   now: EpochMs,
-): Promise<readonly LaunchOutcome[]> {
+): Promise<void> {
   const opens = decisions.filter(({ kind }) => kind === 'open-stage');
   await forEachBounded(opens, 1, (decision) => performOne(deps, job, decision, now));
   const others = decisions.filter(({ kind }) => kind !== 'open-stage');
   await forEachBounded(others, parallelism, (decision) => performOne(deps, job, decision, now));
-  const requests = decisions.flatMap((decision) =>
-    decision.kind === 'launch' ? [launchRequest(job, decision)] : [],
-  );
-  return requests.length === 0 ? [] : deps.launcher.launch(requests);
 }

@@ -15,7 +15,10 @@ export interface SchedulerConfig {
   readonly tickMs: DurationMs;
   readonly heartbeatMs: DurationMs;
   readonly leaseMs: DurationMs;
+  /** How long a launch may take to be claimed, on Lambda: as long as its queue keeps an event. */
   readonly claimLeaseMs: DurationMs;
+  /** The same on Fargate, whose tasks take longer to start; where nothing is said, the same. */
+  readonly fargateClaimLeaseMs?: DurationMs;
   /** Slots of all jobs together. */
   readonly totalSlots: number;
   /** Whether there is Fargate; there is not where nothing is said. */

@@ -3,6 +3,8 @@ import type { RequestTally } from '../contracts/requests.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
 import type { Rng } from '../lib/rng.ts';
+import type { LaunchQueue } from './launch-queue.ts';
+import type { LaunchWatch } from './observe-launches.ts';
 import type { RunningJob } from './perform-decisions.ts';
 
 /** Who runs the scheduler, and until when: an invocation and the end of its time. */
@@ -16,6 +18,10 @@ export interface Session extends RunningJob {
   readonly jobId: JobId;
   readonly residency: Residency;
   readonly epoch: number;
+  readonly enteredAt: EpochMs;
+  readonly launches: LaunchQueue;
+  /** What it has learned of the room for its launches. */
+  readonly watch: LaunchWatch;
   readonly rng: Rng;
   readonly tickConfig: TickConfig;
   version: number;

@@ -10,6 +10,8 @@ import { keepAssignments } from './clone-statistics.ts';
 import { append, apply, perform } from './commit-decisions.ts';
 import { keepAccess, keepLease } from './keep-lease.ts';
 import { logClones } from './log-clones.ts';
+import { takeLaunches } from './make-launches.ts';
+import { type Outlook, usableSlots, watchLaunches } from './observe-launches.ts';
 import { findJob } from './query-jobs.ts';
 import { clearInbox, readChanges } from './read-changes.ts';
 import { takeCounts } from './tell-costs.ts';
@@ -28,18 +30,18 @@ const grantContext = ({ config }: SchedulerDeps, now: EpochMs): CloneTick => ({
 });
 
 /**
- * Slots for what is live and owed, and for the copies that the last tick would have launched. The ledger is asked
- * when the need changes or the grant must be renewed.
+ * Slots for what is live and owed, and for the copies that the last tick would have launched, as far as there seems to
+ * be room for them. The ledger is asked when the need changes or the grant must be renewed.
  */
 async function slotsOf(
   deps: SchedulerDeps,
   session: Session,
   now: EpochMs,
-  clones: readonly CloneAnswer[],
+  { clones, outlook }: { readonly clones: readonly CloneAnswer[]; readonly outlook: Outlook | undefined },
 ): Promise<number> {
   const { state, slotsShort } = session;
   const needed = slotDemand(state) + owedClones(state.stages) + addedCopies(clones) + slotsShort;
-  const wanted = Math.min(deps.config.totalSlots, needed);
+  const wanted = Math.min(deps.config.totalSlots, usableSlots(state, needed, outlook));
   const renewal = session.grantUntil - now < deps.config.leaseMs * 2;
   if (wanted === session.grant && !renewal) return session.grant;
   const context = grantContext(deps, now);
@@ -70,19 +72,22 @@ async function writeSummary(
 
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
+  const throttled = takeLaunches(deps, session, now);
   await keepLease(deps, session, now);
   await keepAccess(deps, session, job, now);
   const inbox = await readChanges(deps, session, now);
+  const outlook = watchLaunches(deps, session, now, throttled);
   await releaseEndedClones(deps, session);
   const taken = await clonesTaken(deps, session);
   const isCancelled = job.cancelRequestedAt !== undefined;
   const clones = isCancelled ? [] : await admitClones(deps, session, grantContext(deps, now));
-  const slots = await slotsOf(deps, session, now, clones);
+  const slots = await slotsOf(deps, session, now, { clones, outlook });
   const freeNodes = deps.freeNodes?.(session.jobId);
   const budget = {
     slots,
     cancelRequested: isCancelled,
     clusterSlots: deps.config.totalSlots,
+    ...outlook,
     ...(freeNodes === undefined ? {} : { freeNodes }),
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
@@ -94,7 +99,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     logClones(deps.log, session, decided);
     apply(deps, session, decided.decisions, now);
     await perform(deps, session, decided.decisions, now);
-  }
+  } else session.launches.pump(); // What the services' rates held back.
   await clearInbox(deps, session, inbox);
   const isOver = decided.outcome.kind !== 'continue';
   if (isOver) await keepAssignments(deps, session, now);

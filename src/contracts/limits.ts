@@ -33,6 +33,10 @@ export const limits = {
   objectsPerTask: 256,
   /** Attempts of one task that failed or were lost before the job fails. */
   attemptsPerTask: 4,
+  /** A job of which no worker has ever begun anything fails so long after its first launch: what Lambda keeps events. */
+  nothingBeginsMs: 6 * 3_600_000,
+  /** Launches of one task that are given up unclaimed before their lease has run out. */
+  renewedLaunchesPerTask: 3,
   /** Names under which one task may count, characters of such a name, and the largest sum either way. */
   countersPerTask: 100,
   counterNameChars: 100,

@@ -27,8 +27,9 @@ export const Setting = {
   heartbeatMs: 'OUTRIDER_HEARTBEAT_MS',
   /** How long a scheduler's lease lasts without renewal. */
   leaseMs: 'OUTRIDER_LEASE_MS',
-  /** How long a launched attempt may take to claim itself. */
+  /** How long a launched attempt may take to claim itself, on Lambda and on Fargate. */
   claimLeaseMs: 'OUTRIDER_CLAIM_LEASE_MS',
+  fargateClaimLeaseMs: 'OUTRIDER_FARGATE_CLAIM_LEASE_MS',
   /** `true` where stages may ask for credentials for their user code and programs. */
   userCredentials: 'OUTRIDER_USER_CREDENTIALS',
   /** Fargate only: the attempt's payload as JSON. */
@@ -67,6 +68,7 @@ export const ParameterName = {
   heartbeatMs: 'HeartbeatMs',
   leaseMs: 'LeaseMs',
   claimLeaseMs: 'ClaimLeaseMs',
+  fargateClaimLeaseMs: 'FargateClaimLeaseMs',
   /** `true` or `false`: whether stages may ask for credentials for their user code and programs. */
   userCredentials: 'UserCredentials',
 } as const;

@@ -14,12 +14,12 @@ import {
 } from './model/job-state.ts';
 import type { CloneAnswer, ClonesTaken } from './model/stage-clones.ts';
 import { workerOf } from './model/stage-worker.ts';
-import type { TickBudget, TickConfig } from './model/tick-config.ts';
+import type { LaunchRoom, TickBudget, TickConfig } from './model/tick-config.ts';
 import { dispose, launchOwed, openLedger } from './policy/arbitrate.ts';
 import { preemptedCopies } from './policy/dolly/preempted-copies.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
 import { hopeless, nextWorker } from './policy/next-worker.ts';
-import { owedLaunches, slotDemand } from './policy/owed-launches.ts';
+import { type OwedLaunch, owedLaunches, slotDemand } from './policy/owed-launches.ts';
 import type { PolicySet, PolicyView, Proposal } from './policy/policy-set.ts';
 import { policySetOf } from './policy/policy-sets.ts';
 import { readyAt } from './policy/retry-backoff.ts';
@@ -126,8 +126,17 @@ function stagesToOpen(state: JobState): Decision[] {
     .map((stage) => ({ kind: 'open-stage', stage: stage.index }));
 }
 
+/** That nothing of a job ever begins, however often it is launched; undefined while it may. */
+function nothingBegins(state: JobState, now: EpochMs, { nothingBeginsMs }: TickConfig): string | undefined {
+  if (nothingBeginsMs === undefined || state.hasBegun || state.firstLaunchAt === undefined) return undefined;
+  if (elapsedMs(state.firstLaunchAt, now) <= nothingBeginsMs) return undefined;
+  const hours = Math.round(nothingBeginsMs / 36_000) / 100;
+  const why = 'others use up all concurrency, or its functions or tasks cannot start';
+  return `no worker has begun within ${hours} h of the job's first launch, of ${state.attempts.size}: ${why}`;
+}
+
 /** Why the job cannot end well, or undefined while it can. */
-function fatalMessage(state: JobState, config: TickConfig): string | undefined {
+function fatalMessage(state: JobState, now: EpochMs, config: TickConfig): string | undefined {
   if (state.fatal !== undefined) {
     const { stage, task, failure, alike } = state.fatal;
     return `stage ${stage}, task ${task}${alike === true ? ' failed alike twice' : ''}: ${failure.message}`;
@@ -142,7 +151,7 @@ function fatalMessage(state: JobState, config: TickConfig): string | undefined {
       return `stage ${stage.shape.name}, task ${task.index} failed ${task.failures} times, at last: ${cause}`;
     }
   }
-  return undefined;
+  return nothingBegins(state, now, config);
 }
 
 /** Attempts that decisions end, of one kind of end. */
@@ -219,7 +228,7 @@ const isUrgent = (proposal: Proposal): boolean =>
 function owedDecisions(state: JobState, now: EpochMs, config: TickConfig, budget: TickBudget): Decision[] {
   const preempted = clonesPreempted(state, budget.clonesTaken ?? []);
   const stages = new Set(preempted.flatMap((each) => ('stage' in each ? [each.stage] : [])));
-  const lost = lostAttempts(state, now, config);
+  const lost = lostAttempts(state, now, config, new Set(budget.renewed));
   const surplus = preemptedCopies(state, stages, new Set(endedBy(lost, 'lose')));
   return [
     ...clonesAdmitted(budget.clones ?? []),
@@ -246,7 +255,7 @@ export function decideTick(
   rng: Rng,
 ): TickDecision {
   if (budget.cancelRequested) return failing(state, 'job-cancelled', 'cancelled on request');
-  const fatal = fatalMessage(state, config);
+  const fatal = fatalMessage(state, now, config);
   if (fatal !== undefined) {
     // Whoever ends the job tells people of a missing right as what it is.
     const cause = state.fatal?.failure.cause;
@@ -262,6 +271,7 @@ export function decideTick(
   const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
   const ledger = openLedger(state, view, {
     room: config.decisionsPerTick - owed.length,
+    launchRoom: budget.room,
     copyCap: policy.copyCap?.(view) ?? Infinity,
     killFreesSlot: config.killFreesSlot ?? false,
     freeNodes: budget.freeNodes,
@@ -270,7 +280,9 @@ export function decideTick(
   });
   const proposals = policy.propose(view);
   dispose(ledger, proposals.filter(isUrgent));
-  launchOwed(ledger, (limit) => owedLaunches(state, isReady, limit), policy.declinedNodes?.(view));
+  const owedUpTo = (limit: number, room?: LaunchRoom): OwedLaunch[] =>
+    owedLaunches(state, isReady, limit, room);
+  launchOwed(ledger, owedUpTo, policy.declinedNodes?.(view));
   dispose(
     ledger,
     proposals.filter((each) => !isUrgent(each)),

@@ -80,6 +80,7 @@ const LOCAL_TUNING: Readonly<Record<string, string>> = {
   [ParameterName.heartbeatMs]: '2000',
   [ParameterName.leaseMs]: '5000',
   [ParameterName.claimLeaseMs]: '15000',
+  [ParameterName.fargateClaimLeaseMs]: '15000',
 };
 
 const defaultAssemblyDir = fileURLToPath(new URL('../../cdk.out', import.meta.url));

@@ -57,8 +57,16 @@ export interface AttemptStore {
   create(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<'created' | 'exists'>;
   /** By the scheduler: the attempt's next report answers `cancel`; an unclaimed attempt is refused its claim. */
   orderCancel(space: TaskSpace, attemptId: AttemptId): Promise<void>;
-  /** By the scheduler: `launched` or `running` becomes `lost`, with order `cancel`. No effect on ended ones. */
-  markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void>;
+  /**
+   * By the scheduler: `launched` or `running` becomes `lost`, with order `cancel`. No effect on ended ones. Where `only`
+   * is said, `launched` alone does, so that a late claim is refused: `begun` where a worker has claimed it before.
+   */
+  markLost(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    now: EpochMs,
+    only?: 'unclaimed',
+  ): Promise<'lost' | 'begun'>;
   /**
    * By whoever the platform tells that a worker is gone: as `markLost`, with why. `refused`, and no effect, where the
    * attempt has ended or never was; where it was claimed by another worker than the one that died; and where it was

@@ -1,6 +1,7 @@
 import type { AttemptId } from '../contracts/ids.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Worker } from '../contracts/job-spec.ts';
+import type { ApiRate } from '../core/capacity/api-pace.ts';
 
 export interface LaunchRequest extends Worker {
   readonly payload: AttemptPayload;
@@ -17,8 +18,18 @@ export interface LaunchOutcome {
   readonly message?: string;
 }
 
+/** What a host says of launches on one kind of worker. */
+export interface LaunchTerms {
+  /** Whether a launch that was accepted may wait for room, unseen: Lambda's queue of asynchronous events. */
+  readonly waits: boolean;
+  /** How fast launches may be made; absent: as fast as they come. */
+  readonly rate?: ApiRate;
+}
+
 /** Starts workers. A launch may be delivered twice or not at all: claims sort that out. */
 export interface Launcher {
+  /** The terms for a kind of worker. Absent: launches neither wait nor need a pace. */
+  terms?(kind: Worker['kind']): LaunchTerms;
   /** One outcome per request, in order. Passing faults count as `throttled`. Throws only on our own bugs. */
   launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]>;
   /** Ends an attempt for good where its kind allows (Fargate, by node); else no effect. Never throws. */

@@ -8,6 +8,7 @@ import type { LaunchRequest } from '../ports/launcher.ts';
 import { type Distribution, sample, sampleMs } from './distribution.ts';
 import type { EventQueue } from './event-queue.ts';
 import { type EndpointLinks, FluidNetwork } from './fluid-network.ts';
+import { LambdaQueue, type LambdaQueueCounts } from './lambda-queue.ts';
 import { NodePool, type SimNode, type TakenSlot } from './node-pool.ts';
 import { Pacer } from './pacer.ts';
 import type { ClusterScenario, Scenario } from './scenario.ts';
@@ -48,6 +49,7 @@ export class Cluster implements WorkerHost {
   private readonly parts: ClusterParts;
   private readonly rng: Rng;
   private readonly coldStarts: Pacer | undefined;
+  private readonly events: LambdaQueue<LaunchRequest> | undefined;
   private readonly workers = new Map<string, SimWorker[]>();
   private readonly runningByJob = new Map<JobId, number>();
   private deliveries = 0;
@@ -68,6 +70,14 @@ export class Cluster implements WorkerHost {
       const { environments, perMs: windowMs } = cluster.cold;
       this.coldStarts = new Pacer({ events: environments, perMs: windowMs, burst: environments });
     }
+    if (cluster.queue !== undefined) {
+      this.events = new LambdaQueue(cluster.queue, {
+        queue: parts.queue,
+        now: parts.now,
+        rng: parts.rng.fork('events'),
+        begin: (request) => this.hasEnvironment() && this.deliverNow(request) === 'delivered',
+      });
+    }
     for (const node of this.pool.nodes) this.planTroubles(node);
   }
 
@@ -81,13 +91,41 @@ export class Cluster implements WorkerHost {
     return this.runningByJob.get(jobId) ?? 0;
   }
 
-  /** Starts an attempt on a free slot of a node that it may use. */
+  /** What Lambda's queue has done, where the scenario has one. */
+  get eventCounts(): LambdaQueueCounts | undefined {
+    return this.events?.counts;
+  }
+
+  /** Starts an attempt on a free slot of a node that it may use, or has it wait for one in Lambda's queue. */
   deliver(request: LaunchRequest): 'delivered' | 'full' {
     const { faults } = this.scenario;
     const isLost = this.faultsGoOn() && faults.lostLaunch > 0 && this.rng.next() < faults.lostLaunch;
     if (isLost) return 'delivered';
+    if (this.events === undefined) return this.deliverNow(request);
+    this.events.accept(request);
+    return 'delivered';
+  }
+
+  /** Whether others have left an environment. */
+  private hasEnvironment(): boolean {
+    const steps = this.scenario.cluster.queue?.environments ?? [];
+    const most = steps.findLast(({ fromMs }) => fromMs <= this.now())?.count ?? Infinity;
+    return this.running < most;
+  }
+
+  /** Whether Lambda would add an environment, but for how many it has added of late. */
+  private isTooCold({ isCold }: TakenSlot): boolean {
+    return isCold && this.events !== undefined && (this.coldStarts?.waitMs(this.now()) ?? 0) > 0;
+  }
+
+  private deliverNow(request: LaunchRequest): 'delivered' | 'full' {
+    const { faults } = this.scenario;
     const slot = this.pool.take(new Set(request.avoidNodes), this.now());
     if (slot === undefined) return 'full';
+    if (this.isTooCold(slot)) {
+      this.pool.release(slot.node, -1);
+      return 'full';
+    }
     this.startWorker(request, slot);
     const isDoubled = this.faultsGoOn() && faults.doubleLaunch > 0 && this.rng.next() < faults.doubleLaunch;
     const second = isDoubled ? this.pool.take(new Set(request.avoidNodes), this.now()) : undefined;

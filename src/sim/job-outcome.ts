@@ -33,6 +33,11 @@ function lastCommitMs(state: JobState): number {
   return last;
 }
 
+function launchesOf({ attempts }: JobState): JobOutcome['launches'] {
+  const unclaimed = [...attempts.values()].filter(({ claimedAt }) => claimedAt === undefined).length;
+  return { made: attempts.size, unclaimed };
+}
+
 /** What became of a job. `attempts` holds all its deliveries, in the order in which they left their slots. */
 export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[]): JobOutcome {
   const { job, session, state, error } = run;
@@ -58,6 +63,7 @@ export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[]): Job
     deadlineMs: job.scenario.deadlineMs,
     stages: session.state.stages.map(stageOutcome),
     attempts,
+    launches: launchesOf(session.state),
     dollars: run.dollars,
   };
 }

@@ -9,6 +9,7 @@ import { enterJob, leaveJob } from '../app/enter-job.ts';
 import type { SchedulerDeps } from '../app/scheduler-deps.ts';
 import { runTick } from '../app/tick-job.ts';
 import type { Session } from '../app/scheduler-session.ts';
+import { takeLaunches } from '../app/make-launches.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
@@ -146,6 +147,9 @@ export class JobScheduler {
     }
     const heldBefore = session.grant;
     const decided = await runTick(this.parts.deps, session);
+    // Launches take no time here: what became of them is known before anything else happens.
+    await session.launches.settled();
+    takeLaunches(this.parts.deps, session, this.parts.deps.clock.now());
     this.grantedSlots += session.grant - heldBefore;
     this.check(session);
     this.noteDecisions(run, decided);

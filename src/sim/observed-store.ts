@@ -76,13 +76,26 @@ export class ObservedStore implements AttemptStore {
     await this.watcher.onStopOrdered(space.jobId, attemptId);
   }
 
-  async markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
-    await this.inner.markLost(space, attemptId, now);
+  async markLost(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    now: EpochMs,
+    only?: 'unclaimed',
+  ): Promise<'lost' | 'begun'> {
+    const outcome = await this.inner.markLost(space, attemptId, now, only);
     const { states, stopped } = this.ledgerOf(space.jobId);
-    stopped.add(attemptId);
     const before = states.get(attemptId);
+    const isBegun = before !== undefined && before !== 'launched' && before !== 'lost';
+    invariant((outcome === 'begun') === (only === 'unclaimed' && isBegun), 'a launch was given up wrongly', {
+      attemptId,
+      before,
+      outcome,
+    });
+    if (outcome === 'begun') return outcome;
+    stopped.add(attemptId);
     if (before === 'launched' || before === 'running') this.step(space.jobId, attemptId, 'lost');
     await this.watcher.onStopOrdered(space.jobId, attemptId);
+    return outcome;
   }
 
   async recordDeath(

@@ -51,6 +51,8 @@ export interface JobOutcome {
   readonly deadlineMs: number | undefined;
   readonly stages: readonly StageOutcome[];
   readonly attempts: readonly AttemptOutcome[];
+  /** Attempts that were launched, and those of them that were given up before any worker took them up. */
+  readonly launches: { readonly made: number; readonly unclaimed: number };
   readonly dollars: number;
 }
 

@@ -69,6 +69,23 @@ const clusterSchema = z.strictObject({
       keepWarmMs: z.int().min(0).default(300_000),
     })
     .optional(),
+  /**
+   * Launches are asynchronous invocations: all are taken in, and wait in Lambda's queue where there is no environment
+   * for them. Without it a launch for which no slot is free is refused for the moment.
+   */
+  queue: z
+    .strictObject({
+      /** Environments that may be busy at once, from a time on; the nodes where nothing is said. */
+      environments: z
+        .array(z.strictObject({ fromMs: z.int().min(0), count: z.int().min(0) }))
+        .min(1)
+        .optional(),
+      /** Pauses between the tries of an event that finds no environment, and the age at which it is dropped. */
+      firstPauseMs: z.int().min(1).default(1_000),
+      longestPauseMs: z.int().min(1).default(300_000),
+      eventAgeMs: z.int().min(1).default(21_600_000),
+    })
+    .optional(),
   /** Launches beyond this rate are refused for the moment. */
   throttle: z.strictObject({ launchesPerS: z.number().positive(), burst: z.int().min(1) }).optional(),
 });

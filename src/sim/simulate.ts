@@ -156,7 +156,8 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
   const records = new MemoryAttemptStore();
   const settled: JobRun[] = [];
   const settle = (run: JobRun): void => {
-    const isEnded = run.state === 'succeeded' || run.state === 'failed';
+    // Events of a job that was summed up may come out of Lambda's queue long after: they are refused their claims.
+    const isEnded = run.session !== undefined && (run.state === 'succeeded' || run.state === 'failed');
     if (isEnded && cluster.activeOf(run.job.id) === 0) settled.push(run);
   };
   const store = new ObservedStore(

@@ -47,10 +47,31 @@ describe('functions', () => {
       expect(configs.map(({ properties }) => properties['MaximumRetryAttempts'])).toEqual([
         /^(settle|EndedWorker)/.test(id) ? 2 : 0,
       ]);
-      // At least as long as a launched attempt may take to claim itself.
-      expect(Number(configs[0]?.properties['MaximumEventAgeInSeconds'])).toBeGreaterThanOrEqual(60);
+      // As long as a launched attempt may take to claim itself; others have no reason to wait.
+      const age = configs[0]?.properties['MaximumEventAgeInSeconds'];
+      if (found.stack === 'OutriderCompute') expect(age).toBe(900);
+      else expect(Number(age)).toBeGreaterThanOrEqual(60);
     },
   );
+
+  it('wait for claims as long as Lambda keeps events, and longer than Fargate takes to start', () => {
+    const defaults = ['ClaimLeaseMs', 'FargateClaimLeaseMs'].map(
+      (name) => system.stacks.get('OutriderCoordinator')?.findParameters(name)[name]?.['Default'] as unknown,
+    );
+    expect(defaults).toEqual([900_000, 600_000]);
+    const patient = synthesized({ claimLeaseSeconds: 1_200 });
+    const ages = patient
+      .resources('AWS::Lambda::EventInvokeConfig')
+      .filter(({ stack }) => stack === 'OutriderCompute')
+      .map(({ properties }) => properties['MaximumEventAgeInSeconds']);
+    expect(ages).toEqual([1_200, 1_200, 1_200, 1_200]);
+    expect(
+      patient.stacks.get('OutriderCoordinator')?.findParameters('ClaimLeaseMs')['ClaimLeaseMs'],
+    ).toMatchObject({ Default: 1_200_000 });
+    expect(() => synthesized({ claimLeaseSeconds: 30 })).toThrow(
+      'context "claimLeaseSeconds": must be at least 60: Lambda keeps asynchronous events no shorter',
+    );
+  });
 
   it('gives workers 15 minutes and scratch space that grows with memory', () => {
     const workers = functions.filter(
@@ -121,7 +142,8 @@ describe('functions', () => {
       TickMs: { Default: 1000 },
       HeartbeatMs: { Default: 10000 },
       LeaseMs: { Default: 15000 },
-      ClaimLeaseMs: { Default: 60000 },
+      ClaimLeaseMs: { Default: 900000 },
+      FargateClaimLeaseMs: { Default: 600000 },
     });
   });
 });

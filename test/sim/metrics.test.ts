@@ -40,6 +40,7 @@ function job(index: number, more: Partial<JobOutcome> = {}): JobOutcome {
     deadlineMs: undefined,
     stages: [],
     attempts: [],
+    launches: { made: 0, unclaimed: 0 },
     dollars: 0,
     ...more,
   };

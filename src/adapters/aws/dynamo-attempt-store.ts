@@ -60,11 +60,21 @@ export class DynamoAttemptStore implements AttemptStore {
     await this.table.update(attemptKey(space, attemptId), { set: { order: 'cancel' }, ...isLive });
   }
 
-  async markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
-    await this.table.update(attemptKey(space, attemptId), {
+  async markLost(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    now: EpochMs,
+    only?: 'unclaimed',
+  ): Promise<'lost' | 'begun'> {
+    const key = attemptKey(space, attemptId);
+    const isWaiting = { when: '#state = :launched', values: { launched: 'launched' } };
+    const answer = await this.table.update(key, {
       set: { state: 'lost', order: 'cancel', endedAt: now },
-      ...isLive,
+      ...(only === 'unclaimed' ? isWaiting : isLive),
     });
+    if (only === undefined || answer !== 'refused') return 'lost';
+    // Perhaps by an earlier call: only a claim says that a worker has begun.
+    return (await this.table.get(key))?.claimedAt === undefined ? 'lost' : 'begun';
   }
 
   async recordDeath(

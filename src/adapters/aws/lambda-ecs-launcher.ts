@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { type ECSClient, RunTaskCommand, StopTaskCommand, type TaskOverride } from '@aws-sdk/client-ecs';
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
-import { fargateSizes, type WorkerSize } from '../../contracts/job-spec.ts';
+import { fargateSizes, type Worker, type WorkerSize } from '../../contracts/job-spec.ts';
 import { attemptParts, jobNameOf } from '../../contracts/ids.ts';
 import type { AccessDeniedError } from '../../contracts/errors.ts';
 import type { AttemptPayload } from '../../contracts/payloads.ts';
 import { Setting } from '../../contracts/settings.ts';
-import type { Launcher, LaunchOutcome, LaunchRequest } from '../../ports/launcher.ts';
+import type { Launcher, LaunchOutcome, LaunchRequest, LaunchTerms } from '../../ports/launcher.ts';
 import { denialOf, isDenial } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
 import { lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
@@ -35,7 +35,6 @@ export interface LauncherPlaces {
 }
 
 const LAMBDA_CONCURRENCY = 40;
-/** RunTask allows 20 calls a second. */
 const ECS_CONCURRENCY = 5;
 /** All that RunTask takes as overrides, the characters of their JSON included. */
 const ECS_OVERRIDES_CHARS = 8_192;
@@ -44,7 +43,7 @@ const ECS_OVERRIDES_CHARS = 8_192;
  * Starts workers by asynchronous invocation or as Fargate tasks. One RunTask call per attempt: the payload
  * travels in the task's overrides, which all tasks of a call would share.
  *
- * Give it clients that retry little: the scheduler launches again in a later tick, and waits for nobody.
+ * Give it clients that retry little: the scheduler paces its launches by `terms`, and makes what was refused again.
  */
 export class LambdaEcsLauncher implements Launcher {
   private readonly lambda: LambdaClient;
@@ -55,6 +54,13 @@ export class LambdaEcsLauncher implements Launcher {
     this.lambda = clients.lambda;
     this.ecs = clients.ecs;
     this.places = places;
+  }
+
+  /** Asynchronous invocations have no rate of their own; the account's RunTask starts 20 tasks a second for long. */
+  terms(kind: Worker['kind']): LaunchTerms {
+    return kind === 'lambda'
+      ? { waits: true, rate: { perS: 1_000, burst: 1_000 } }
+      : { waits: false, rate: { perS: 20, burst: 100 } };
   }
 
   async launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {

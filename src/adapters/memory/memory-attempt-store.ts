@@ -56,10 +56,17 @@ export class MemoryAttemptStore implements AttemptStore {
     return Promise.resolve();
   }
 
-  markLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+  markLost(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    now: EpochMs,
+    only?: 'unclaimed',
+  ): Promise<'lost' | 'begun'> {
+    const isBegun = this.tasksOf(space).attempts.get(attemptId)?.claimedAt !== undefined;
+    if (only === 'unclaimed' && isBegun) return Promise.resolve('begun');
     const attempt = this.live(space, attemptId);
     if (attempt !== undefined) this.put(space, { ...attempt, state: 'lost', order: 'cancel', endedAt: now });
-    return Promise.resolve();
+    return Promise.resolve('lost');
   }
 
   recordDeath(

@@ -1,17 +1,10 @@
 import { invariant } from '../../contracts/errors.ts';
 import { type AttemptId, attemptParts, type TaskId } from '../../contracts/ids.ts';
-import type {
-  AttemptRecord,
-  AttemptState,
-  Failure,
-  TaskResult,
-  UnreadableRecord,
-} from '../../contracts/records.ts';
+import type { AttemptRecord, AttemptState, TaskResult, UnreadableRecord } from '../../contracts/records.ts';
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import { compactResult, sameNumbers } from './compact-index.ts';
 import type { LaunchReason } from './decision.ts';
-import { hasFailedAlike } from './failed-alike.ts';
 import {
   createStageStatistics,
   keepReport,
@@ -22,6 +15,7 @@ import {
 import {
   type AttemptView,
   isLive,
+  isUnclaimed,
   type JobState,
   type LaunchOrder,
   type StageClones,
@@ -30,7 +24,7 @@ import {
   type TaskView,
 } from './job-view.ts';
 import { isNews } from './attempt-news.ts';
-import { countFailure, explainLoss } from './strikes.ts';
+import { countFailure, explainLoss, judge } from './strikes.ts';
 import { leastCopies } from './upstream-copies.ts';
 
 const never = 0 as EpochMs;
@@ -77,6 +71,7 @@ export function createJobState(
     attempts: new Map(),
     launchOrder,
     nodes: new Map(),
+    hasBegun: false,
     justDone: [],
   };
 }
@@ -121,12 +116,8 @@ function advanceCursor(stage: StageView): void {
   }
 }
 
-const stageOfName = (state: JobState, name: string): StageView | undefined =>
-  state.stages.find((stage) => stage.shape.name === name);
-
-function stageIndexOf(state: JobState, name: string): number {
-  return state.stages.findIndex((stage) => stage.shape.name === name);
-}
+const stageIndexOf = (state: JobState, name: string): number =>
+  state.stages.findIndex((stage) => stage.shape.name === name);
 
 /** The task of an attempt by id. Throws where the job has no such task. */
 export function taskOfAttempt(state: JobState, id: AttemptId): TaskView {
@@ -166,6 +157,7 @@ export function addAttempt(
   };
   task.attempts.push(attempt);
   state.attempts.set(id, attempt);
+  state.firstLaunchAt ??= now;
   const stage = stageAt(state, task.stage);
   if (reason === 'backup') stage.statistics.lastBackupAt = now;
   if (number === 0 && stage.state === 'open') stage.unstarted -= 1;
@@ -231,32 +223,23 @@ function measureWinner(state: JobState, task: TaskView): void {
   recordFinish(stageAt(state, task.stage).statistics, state.nodes, task, winner);
 }
 
-const isFatal = (failure: Failure): boolean =>
-  failure.cause === 'bad-record' || failure.cause === 'bad-input' || failure.cause === 'access-denied';
-
-/** Whether a failed attempt of a task without a result ends the job: no retry can mend it, or it failed so before. */
-function judge(state: JobState, task: TaskView, attempt: AttemptView): void {
-  const { failure } = attempt;
-  if (failure === undefined || task.result !== undefined) return;
-  const place = { stage: stageAt(state, task.stage).shape.name, task: task.index, failure };
-  if (isFatal(failure)) state.fatal ??= place;
-  // For want of memory the next attempt gets more: it does not meet the same.
-  else if (failure.cause !== 'out-of-memory' && hasFailedAlike(task, attempt, state.nodes))
-    state.fatal ??= { ...place, alike: true };
-}
-
 /** Takes over what the store says of an attempt. Older news and repeated news have no effect. */
 export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochMs): void {
   const attempt = state.attempts.get(record.attemptId);
   // Created for a launch that was withdrawn, or by a scheduler whose log entry never became visible to us.
   if (attempt === undefined) return;
   delete attempt.unreadable;
+  attempt.recordedAt ??= record.launchedAt;
+  if (record.claimedAt !== undefined) {
+    state.hasBegun = true;
+    delete attempt.isHeldBack;
+  }
   const task = taskOfAttempt(state, record.attemptId);
-  const before = attempt.state;
+  const isResumed = record.state === 'running' && resumeAttempt(state, attempt.id, now);
   // Given up; only a success is still welcome.
-  if (before === 'lost' && record.state !== 'done')
+  if (attempt.state === 'lost' && record.state !== 'done')
     explainLoss(stageAt(state, task.stage), task, attempt, record);
-  else if (isNews(attempt, record)) takeNews(state, task, record, now);
+  else if (isResumed || isNews(attempt, record)) takeNews(state, task, record, now);
 }
 
 function takeNews(state: JobState, task: TaskView, record: AttemptRecord, now: EpochMs): void {
@@ -279,7 +262,7 @@ function takeNews(state: JobState, task: TaskView, record: AttemptRecord, now: E
   measure(state, task, { attempt, before, now });
   if ((record.state === 'failed' || record.state === 'lost') && before !== 'failed' && before !== 'lost') {
     countFailure(stageAt(state, task.stage), task, attempt);
-    judge(state, task, attempt);
+    judge(state, stageAt(state, task.stage), task, attempt);
   }
   settle(state, task, attempt);
 }
@@ -293,7 +276,7 @@ function blameRecord(attempt: AttemptView): void {
 /** Whether the job has such a task. */
 export function hasTask(state: JobState, id: TaskId): boolean {
   const at = id.lastIndexOf('/');
-  return stageOfName(state, id.slice(0, at))?.tasks[Number(id.slice(at + 1))] !== undefined;
+  return state.stages[stageIndexOf(state, id.slice(0, at))]?.tasks[Number(id.slice(at + 1))] !== undefined;
 }
 
 /**
@@ -324,6 +307,7 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
   const task = taskAt(state, stageIndexOf(state, name), index);
   if (task.result !== undefined) return;
   task.result = compactResult(result);
+  state.hasBegun = true;
   const stage = stageAt(state, task.stage);
   stage.retryable.delete(task);
   stage.done += 1;
@@ -355,6 +339,18 @@ export function applyReplica(state: JobState, { attemptId, partitions }: TaskRes
   task.replicas.push(attempt);
 }
 
+/** Takes back that a launch was given up, if it was: a worker had taken it up just before. Answers whether it did. */
+export function resumeAttempt(state: JobState, id: AttemptId, now: EpochMs): boolean {
+  const attempt = state.attempts.get(id);
+  if (attempt === undefined || attempt.state !== 'lost' || !isUnclaimed(attempt)) return false;
+  attempt.state = 'running';
+  attempt.cancelOrdered = false;
+  attempt.seenAt = now;
+  delete attempt.endedAt;
+  settle(state, taskOfAttempt(state, id), attempt);
+  return true;
+}
+
 /** Gives an attempt up. */
 export function loseAttempt(state: JobState, id: AttemptId, now: EpochMs): void {
   const attempt = state.attempts.get(id);
@@ -365,7 +361,7 @@ export function loseAttempt(state: JobState, id: AttemptId, now: EpochMs): void 
   blameRecord(attempt);
   const task = taskOfAttempt(state, id);
   countFailure(stageAt(state, task.stage), task, attempt);
-  judge(state, task, attempt);
+  judge(state, stageAt(state, task.stage), task, attempt);
   settle(state, task, attempt);
 }
 

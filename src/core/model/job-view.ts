@@ -97,8 +97,15 @@ export interface AttemptView {
   readonly worker?: Worker;
   state: AttemptState;
   cancelOrdered: boolean;
-  /** All times but the worker's own (`claimedAt`, `reportedAt`, `endedAt`) are the scheduler's clock. */
+  /**
+   * When its launch was made: handed to the service that starts workers. Until then, when it was decided. All times but
+   * the worker's own (`claimedAt`, `reportedAt`, `endedAt`) are the scheduler's clock.
+   */
   launchedAt: EpochMs;
+  /** Whether the scheduler has decided on its launch and not made it yet: nobody can claim it. Absent: it was made. */
+  isHeldBack?: true;
+  /** When its record was made; absent where nobody has seen one. */
+  recordedAt?: EpochMs;
   /** When the scheduler last saw a change of it: silence is counted from here, whatever the worker's clock says. */
   seenAt: EpochMs;
   /** When the scheduler last read its record, and when the result of its task beside it; absent: nobody tells. */
@@ -178,6 +185,10 @@ export interface JobState {
   readonly launchOrder: LaunchOrder;
   /** Where attempts ran, by node. */
   readonly nodes: Map<string, NodeView>;
+  /** When the first attempt of the job was decided on. */
+  firstLaunchAt?: EpochMs;
+  /** Whether any worker has ever taken up an attempt of the job. */
+  hasBegun: boolean;
   /** Tasks that got a result since the last tick: their other attempts are to be cancelled. */
   readonly justDone: TaskView[];
   /** The first failure that no retry can mend. */
@@ -195,6 +206,12 @@ export interface JobState {
 /** Whether an attempt occupies a slot. */
 export const isLive = (attempt: AttemptView): boolean =>
   attempt.state === 'launched' || attempt.state === 'running';
+
+/** Whether an attempt was launched, and given up or told to stop before any worker took it up: no failure of its task. */
+export const isUnclaimed = ({ state, claimedAt, failure }: AttemptView): boolean =>
+  (state === 'lost' || state === 'cancelled') &&
+  claimedAt === undefined &&
+  (failure === undefined || failure.cause === 'expired');
 
 /** Tasks of all stages of a job. */
 export const taskCountOf = ({ stages }: Pick<JobState, 'stages'>): number =>

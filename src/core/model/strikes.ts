@@ -1,5 +1,6 @@
-import type { AttemptRecord, FailureCause } from '../../contracts/records.ts';
-import type { AttemptView, StageView, TaskView } from './job-view.ts';
+import type { AttemptRecord, Failure, FailureCause } from '../../contracts/records.ts';
+import { hasFailedAlike } from './failed-alike.ts';
+import { type AttemptView, isUnclaimed, type JobState, type StageView, type TaskView } from './job-view.ts';
 import { workerOf } from './stage-worker.ts';
 
 /**
@@ -11,11 +12,12 @@ const uncounted: ReadonlySet<FailureCause> = new Set(['expired', 'interrupted', 
 
 /**
  * Whether a failed attempt counts against its task. A clone does not: those run beside the original, so that what
- * strikes all copies at once would leave a task no retry. They are as few as the stage's clones.
+ * strikes all copies at once would leave a task no retry. They are as few as the stage's clones. Nor does a launch that
+ * nobody has taken up: it waited for room, or was lost on the way.
  */
 function isStrike(stage: StageView, attempt: AttemptView): boolean {
   const { reason, failure } = attempt;
-  if (reason === 'clone') return false;
+  if (reason === 'clone' || isUnclaimed(attempt)) return false;
   if (failure?.cause === 'timeout') return workerOf(stage, attempt).kind !== 'lambda';
   return failure === undefined || !uncounted.has(failure.cause);
 }
@@ -39,4 +41,18 @@ export function explainLoss(
   const before = isStrike(stage, attempt);
   attempt.failure = failure;
   if (before && !isStrike(stage, attempt)) task.failures -= 1;
+}
+
+const isFatal = (failure: Failure): boolean =>
+  failure.cause === 'bad-record' || failure.cause === 'bad-input' || failure.cause === 'access-denied';
+
+/** Whether a failed attempt of a task without a result ends the job: no retry can mend it, or it failed so before. */
+export function judge(state: JobState, stage: StageView, task: TaskView, attempt: AttemptView): void {
+  const { failure } = attempt;
+  if (failure === undefined || task.result !== undefined) return;
+  const place = { stage: stage.shape.name, task: task.index, failure };
+  if (isFatal(failure)) state.fatal ??= place;
+  // For want of memory the next attempt gets more: it does not meet the same.
+  else if (failure.cause !== 'out-of-memory' && hasFailedAlike(task, attempt, state.nodes))
+    state.fatal ??= { ...place, alike: true };
 }

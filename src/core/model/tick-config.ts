@@ -1,12 +1,17 @@
 import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
+import type { AttemptId } from '../../contracts/ids.ts';
 import type { DurationMs } from '../../contracts/units.ts';
 import type { CloneAnswer, ClonesTaken } from './stage-clones.ts';
 import type { LaunchOrder } from './job-view.ts';
 
 /** Times and limits by which a tick decides. */
 export interface TickConfig {
-  /** A launched attempt that has not claimed itself for so long is lost. */
+  /** A launched attempt that has not claimed itself for so long after its launch was made is given up. */
   readonly claimLeaseMs: DurationMs;
+  /** The same for attempts on Fargate, whose tasks take longer to start. Absent: the same. */
+  readonly fargateClaimLeaseMs?: DurationMs;
+  /** A job fails of which no worker has ever begun anything for so long after its first launch. Absent: none does. */
+  readonly nothingBeginsMs?: DurationMs;
   /** A running attempt that has not reported for so long is lost. */
   readonly silenceMs: DurationMs;
   /** Failed and lost attempts of a task before the job fails. */
@@ -34,11 +39,24 @@ export interface TickConfig {
   readonly killFreesSlot?: boolean;
 }
 
+/** How many launches of some stages, by place, may begin. */
+export interface LaunchRoom {
+  readonly stages: ReadonlySet<number>;
+  readonly launches: number;
+}
+
 /** What a tick may use. */
 export interface TickBudget {
   /** Slots that the capacity ledger has granted to the job. */
   readonly slots: number;
   readonly cancelRequested: boolean;
+  /**
+   * Stages whose launches wait for room that nobody sees, and how many more of them may begin now, copies too. Absent:
+   * none do, and slots are all that launches need.
+   */
+  readonly room?: LaunchRoom;
+  /** Unclaimed launches to be given up before their lease has run out; absent: none. */
+  readonly renewed?: readonly AttemptId[];
   /** Slots of the whole cluster, of which caps on copies are fractions. Absent: the granted slots. */
   readonly clusterSlots?: number;
   /** Free slots of each node that has any, by its name; absent on hosts that place attempts themselves. */

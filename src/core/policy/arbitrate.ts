@@ -4,7 +4,8 @@ import { stageAt } from '../model/job-state.ts';
 import type { OwedLaunch } from './owed-launches.ts';
 import type { PolicyView, Proposal } from './policy-set.ts';
 import { runningBackups } from './running-tasks.ts';
-import { type AttemptView, isLive, type JobState, type TaskView } from '../model/job-view.ts';
+import { type AttemptView, isLive, isUnclaimed, type JobState, type TaskView } from '../model/job-view.ts';
+import type { LaunchRoom } from '../model/tick-config.ts';
 
 /** Proposals refused that one tick logs. */
 const refusalLimit = 20;
@@ -24,6 +25,8 @@ export interface Terms {
   readonly freedNodes?: readonly string[];
   /** Whether a task may be launched again now. */
   readonly isReady: (task: TaskView) => boolean;
+  /** Room of stages whose launches may wait for it unseen; absent: slots are all that launches need. */
+  readonly launchRoom?: LaunchRoom | undefined;
 }
 
 /** The account of one tick: what it has decided, and what is left to spend. */
@@ -35,6 +38,8 @@ export interface Ledger {
   readonly decisions: Decision[];
   readonly refusals: Refusal[];
   free: number;
+  /** Launches that may begin yet in the stages of `terms.launchRoom`. */
+  launchRoom: number;
   copies: number;
   /** Copies that wanted for nothing but a slot. */
   slotsShort: number;
@@ -58,6 +63,7 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
     decisions: [],
     refusals: [],
     free: view.slots.free,
+    launchRoom: terms.launchRoom?.launches ?? 0,
     copies: runningBackups(view.runs),
     slotsShort: 0,
     launches: 0,
@@ -69,6 +75,13 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
 }
 
 const roomLeft = ({ terms, decisions }: Ledger): number => terms.room - decisions.length;
+
+const needsRoom = ({ terms }: Ledger, { stage }: TaskView): boolean =>
+  terms.launchRoom?.stages.has(stage) === true;
+
+/** Slots that an attempt of a task may take: those that are free, and that have room behind them. */
+const slotsFor = (ledger: Ledger, task: TaskView): number =>
+  needsRoom(ledger, task) ? Math.min(ledger.free, ledger.launchRoom) : ledger.free;
 
 const idOf = (state: JobState, task: TaskView): TaskId =>
   taskIdOf(stageAt(state, task.stage).shape.name, task.index);
@@ -102,6 +115,7 @@ function launch(ledger: Ledger, { task, reason, avoidNodes, facts }: Launch): vo
   ledger.launched.set(task, before + 1);
   ledger.launches += 1;
   ledger.free -= 1;
+  if (needsRoom(ledger, task)) ledger.launchRoom -= 1;
   ledger.decisions.push({
     kind: 'launch',
     attemptId: attemptIdOf(stageAt(ledger.state, task.stage).shape.name, task.index, number),
@@ -136,6 +150,8 @@ function obstacle(ledger: Ledger, task: TaskView): RefusalReason | undefined {
   if (task.result !== undefined) return 'task-done';
   // A task without a running attempt is owed one: that is a retry, not a copy.
   if ((ledger.live.get(task) ?? 0) === 0) return 'last-live-copy';
+  // None of them has begun: they wait for room, and so would another.
+  if (!task.attempts.some(({ state }) => state === 'running')) return 'still-starting';
   return ledger.terms.isReady(task) ? undefined : 'backing-off';
 }
 
@@ -145,7 +161,10 @@ function obstacleToClone(ledger: Ledger, task: TaskView): RefusalReason | undefi
 }
 
 const backupsOf = ({ attempts }: TaskView): number =>
-  attempts.reduce((count, { reason }) => count + Number(reason === 'backup'), 0);
+  attempts.reduce(
+    (count, attempt) => count + Number(attempt.reason === 'backup' && !isUnclaimed(attempt)),
+    0,
+  );
 
 function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'backup' }>): void {
   const { task, facts } = proposal;
@@ -156,7 +175,7 @@ function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'bac
       ? 'copy-limit'
       : undefined) ??
     (ledger.copies >= ledger.terms.copyCap ? 'copy-cap' : undefined) ??
-    (ledger.free < 1 ? 'no-slot' : undefined) ??
+    (slotsFor(ledger, task) < 1 ? 'no-slot' : undefined) ??
     (slotsElsewhere(ledger, avoidNodes) < 1 ? 'slow-node' : undefined) ??
     (roomLeft(ledger) < 1 ? 'tick-full' : undefined);
   if (reason !== undefined) {
@@ -176,7 +195,7 @@ function considerRestart(ledger: Ledger, proposal: Extract<Proposal, { kind: 're
     obstacle(ledger, task) ??
     (isStoppable ? undefined : 'task-done') ??
     (copiesAfter(ledger, task) > ledger.copiesPerTask ? 'copy-limit' : undefined) ??
-    (!killFreesSlot && ledger.free < 1 ? 'no-slot' : undefined) ??
+    (!killFreesSlot && slotsFor(ledger, task) < 1 ? 'no-slot' : undefined) ??
     (slotsElsewhere(ledger, avoidNodes ?? [], freed) < 1 ? 'slow-node' : undefined) ??
     (roomLeft(ledger) < 2 ? 'tick-full' : undefined);
   if (reason !== undefined) {
@@ -187,6 +206,7 @@ function considerRestart(ledger: Ledger, proposal: Extract<Proposal, { kind: 're
   ledger.live.set(task, (ledger.live.get(task) ?? 0) - 1);
   if (attempt.reason === 'backup') ledger.copies -= 1;
   if (killFreesSlot) ledger.free += 1;
+  if (killFreesSlot && needsRoom(ledger, task)) ledger.launchRoom += 1;
   ledger.freedNodes.push(...freed);
   launch(ledger, { task, reason: 'restart', facts, avoidNodes });
 }
@@ -197,7 +217,7 @@ function considerClone(ledger: Ledger, { task, copies, facts }: Extract<Proposal
   if (copiesAfter(ledger, task) === 0 || obstacleToClone(ledger, task) !== undefined) return;
   for (let made = task.attempts.length + (ledger.launched.get(task) ?? 0); made < copies; made++) {
     const isFull = roomLeft(ledger) < 1;
-    if (ledger.free < 1 || isFull) {
+    if (slotsFor(ledger, task) < 1 || isFull) {
       // The slots are in the job's demand already, so that they are not counted as short.
       const refusal = {
         kind: 'refuse',
@@ -226,6 +246,7 @@ function considerPrune(ledger: Ledger, proposal: Extract<Proposal, { kind: 'prun
     if (attempt.reason === 'backup') ledger.copies -= 1;
     if (!ledger.terms.killFreesSlot) return;
     ledger.free += 1;
+    if (needsRoom(ledger, task)) ledger.launchRoom += 1;
     if (attempt.node !== undefined) ledger.freedNodes.push(attempt.node);
   }
 }
@@ -263,24 +284,29 @@ export function dispose(ledger: Ledger, proposals: readonly Proposal[]): void {
  */
 export function launchOwed(
   ledger: Ledger,
-  owedUpTo: (limit: number) => readonly OwedLaunch[],
+  owedUpTo: (limit: number, room: LaunchRoom | undefined) => readonly OwedLaunch[],
   declined: readonly string[] = [],
 ): void {
   const avoidNodes = ledger.state.live.size === 0 ? [] : declined;
   const room = roomLeft(ledger);
   const elsewhere = slotsElsewhere(ledger, avoidNodes);
   const limit = Math.max(0, Math.min(ledger.free, room, elsewhere));
-  const owed = owedUpTo(limit + 1);
-  const next = owed[limit];
-  if (next !== undefined) {
-    const reason = limit === room ? 'tick-full' : 'slow-node';
-    ledger.refusals.unshift({
-      kind: 'refuse',
-      taskId: idOf(ledger.state, next.task),
-      reason: ledger.free <= Math.min(room, elsewhere) ? 'no-slot' : reason,
-    });
+  const shared = ledger.terms.launchRoom;
+  // One more than there is room for: it is told that it got none.
+  const owed = owedUpTo(limit + 1, shared && { ...shared, launches: ledger.launchRoom + 1 });
+  const isShort = ledger.free <= Math.min(room, elsewhere);
+  let granted = 0;
+  let refused: { readonly task: TaskView; readonly reason: RefusalReason } | undefined;
+  for (const { task, reason } of owed) {
+    if (granted < limit && slotsFor(ledger, task) >= 1) {
+      granted += 1;
+      launch(ledger, { task, reason, avoidNodes });
+    } else if (granted < limit) refused ??= { task, reason: 'no-slot' };
+    else refused ??= { task, reason: isShort ? 'no-slot' : limit === room ? 'tick-full' : 'slow-node' };
   }
-  for (const { task, reason } of owed.slice(0, limit)) launch(ledger, { task, reason, avoidNodes });
+  if (refused === undefined) return;
+  const taskId = idOf(ledger.state, refused.task);
+  ledger.refusals.unshift({ kind: 'refuse', taskId, reason: refused.reason });
 }
 
 const orderOfKind = { prune: 0, restart: 1, clone: 2, backup: 3, decline: 4 } as const;

@@ -1,18 +1,36 @@
-import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import type { AttemptId } from '../../contracts/ids.ts';
+import { type DurationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { Decision, LossReason } from '../model/decision.ts';
-import type { TickConfig } from '../model/tick-config.ts';
+import { stageAt } from '../model/job-state.ts';
 import type { AttemptView, JobState } from '../model/job-view.ts';
+import { workerOf } from '../model/stage-worker.ts';
+import type { TickConfig } from '../model/tick-config.ts';
+
+/** How long a launch of an attempt may wait for its claim, by what it runs on: see `TickConfig`. */
+export function claimLeaseOf(state: JobState, attempt: AttemptView, config: TickConfig): DurationMs {
+  const { kind } = workerOf(stageAt(state, attempt.stage), attempt);
+  return kind === 'fargate' ? (config.fargateClaimLeaseMs ?? config.claimLeaseMs) : config.claimLeaseMs;
+}
 
 /**
- * Attempts to give up: launched and never claimed within the claim lease (asynchronous invocations may be lost),
- * running and silent for too long (a killed worker says nothing), or with a record that nobody can read. None is
- * given up before it was looked at after that time, its task's result included. Oldest first, ties by id.
+ * Attempts to give up: launched and never claimed within the claim lease of their kind of worker (asynchronous
+ * invocations may be lost, and grow too old to wait for), or unclaimed and among `early`; running and silent for too
+ * long (a killed worker says nothing), or with a record that nobody can read. Those whose launch has not been made yet
+ * are not waited for. Oldest first, ties by id.
  */
-export function lostAttempts(state: JobState, now: EpochMs, config: TickConfig): Decision[] {
+export function lostAttempts(
+  state: JobState,
+  now: EpochMs,
+  config: TickConfig,
+  early: ReadonlySet<AttemptId> = new Set(),
+): Decision[] {
   const reasonOf = (attempt: AttemptView): LossReason | undefined => {
     if (attempt.unreadable !== undefined) return 'unreadable';
     if (attempt.state === 'launched') {
-      return elapsedMs(attempt.seenAt, attempt.readAt ?? now) > config.claimLeaseMs ? 'unclaimed' : undefined;
+      if (attempt.isHeldBack === true) return undefined;
+      const isOld =
+        elapsedMs(attempt.launchedAt, attempt.readAt ?? now) > claimLeaseOf(state, attempt, config);
+      return isOld || early.has(attempt.id) ? 'unclaimed' : undefined;
     }
     return elapsedMs(attempt.seenAt, attempt.outputReadAt ?? now) > config.silenceMs ? 'silent' : undefined;
   };

@@ -1,4 +1,5 @@
 import type { JobState, TaskView } from '../model/job-view.ts';
+import type { LaunchRoom } from '../model/tick-config.ts';
 
 /** A task that is owed an attempt. */
 export interface OwedLaunch {
@@ -10,7 +11,7 @@ export interface OwedLaunch {
  * Tasks that are owed an attempt now, most urgent first, at most `limit`: retries before first attempts (their
  * stage waits for them), earlier stages before later ones, and within a stage the largest input first, so that
  * no long task starts last. Tasks that
- * are not ready (backing off) are left out.
+ * are not ready (backing off) are left out, and of the stages of `room` those beyond what it has room for.
  *
  * Source: Mantri §5.4 ("task order": descending input, at most 33 % worse than the optimum).
  */
@@ -18,19 +19,25 @@ export function owedLaunches(
   state: JobState,
   isReady: (task: TaskView) => boolean,
   limit: number,
+  room?: LaunchRoom,
 ): OwedLaunch[] {
   const owed: OwedLaunch[] = [];
+  let roomLeft = room?.launches ?? 0;
   for (const stage of state.stages) {
     if (stage.state !== 'open' || owed.length >= limit) continue;
+    const before = owed.length;
+    const isShared = room?.stages.has(stage.index) === true;
+    const most = isShared ? Math.min(limit, before + roomLeft) : limit;
     const retries = [...stage.retryable]
       .filter(isReady)
       .sort((a, b) => b.inputBytes - a.inputBytes || a.index - b.index);
-    for (const task of retries.slice(0, limit - owed.length)) owed.push({ task, reason: 'retry' });
-    for (let place = stage.nextFirst; place < stage.order.length && owed.length < limit; place++) {
+    for (const task of retries.slice(0, most - owed.length)) owed.push({ task, reason: 'retry' });
+    for (let place = stage.nextFirst; place < stage.order.length && owed.length < most; place++) {
       const task = stage.tasks[stage.order[place] ?? -1];
       if (task === undefined || task.attempts.length > 0 || task.result !== undefined) continue;
       if (isReady(task)) owed.push({ task, reason: 'first' });
     }
+    if (isShared) roomLeft -= owed.length - before;
   }
   return owed;
 }

@@ -79,4 +79,26 @@ export function describeDeaths(make: () => AttemptStore | Promise<AttemptStore>)
     expect(await store.recordDeath(space, attempt(0), deathOf('request-1'), at(4))).toBe('refused');
     expect(await only(store, space)).toEqual(before);
   });
+
+  it('gives a launch up that nobody has claimed, and leaves one alone that somebody has', async () => {
+    const store = await make();
+    const space = freshSpace();
+    for (const number of [0, 1, 2]) await store.create(space, attempt(number), at(1));
+    await store.claim(space, attempt(1), PLACE, at(2));
+    await store.claim(space, attempt(2), PLACE, at(2));
+    await store.end(space, attempt(2), { state: 'done', progress: progress(9) }, at(3));
+    expect(await store.markLost(space, attempt(0), at(4), 'unclaimed')).toBe('lost');
+    expect(await store.markLost(space, attempt(0), at(5), 'unclaimed')).toBe('lost');
+    expect(await store.markLost(space, attempt(1), at(4), 'unclaimed')).toBe('begun');
+    expect(await store.markLost(space, attempt(2), at(4), 'unclaimed')).toBe('begun');
+    expect(await store.claim(space, attempt(0), PLACE, at(6))).toBe('refused');
+    expect(await store.report(space, attempt(1), progress(5), at(6))).toBe('continue');
+    const { attempts } = await store.all(space);
+    const states = attempts.map(({ attemptId, state }) => [attemptId, state]).toSorted();
+    expect(states).toEqual([
+      [attempt(0), 'lost'],
+      [attempt(1), 'running'],
+      [attempt(2), 'done'],
+    ]);
+  });
 }

@@ -147,7 +147,8 @@ describe('decideTick', () => {
     const decided = tick(500);
     expect(decided.outcome).toEqual({ kind: 'continue' });
     expect(launched(decided)).toEqual(['map/0/4 retry']);
-    tick(10_000); // Lost, as are the two that are left.
+    applyAttempt(state, attemptRecord('map/0/4', 'running', 600, { claimedAt: at(600) }), at(600));
+    tick(10_000); // Silent, and lost. Two others were never claimed, which is nobody's failure.
     expect(state.stages[0]?.tasks[0]).toMatchObject({ failures: 2 });
   });
 

@@ -1,0 +1,182 @@
+import type { AttemptId } from '../contracts/ids.ts';
+import { type Worker, workerKinds } from '../contracts/job-spec.ts';
+import type { EpochMs } from '../contracts/units.ts';
+import { afterCall, afterRefusal, type ApiPace, startPace, takeCall } from '../core/capacity/api-pace.ts';
+import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Launcher, LaunchOutcome, LaunchRequest } from '../ports/launcher.ts';
+
+export interface LaunchQueueDeps {
+  readonly attempts: AttemptStore;
+  readonly launcher: Launcher;
+  readonly clock: Clock;
+  /** Whether the job is still this scheduler's: one that slept begins nothing when it wakes. */
+  readonly mayBegin: () => boolean;
+}
+
+/** A launch in its turn. */
+export interface QueuedLaunch {
+  readonly kind: Worker['kind'];
+  /** Made when it is its turn: what it is to read may have got further copies meanwhile. */
+  readonly request: () => LaunchRequest;
+  /** Whether it is still wanted when it is its turn. */
+  readonly isWanted: () => boolean;
+}
+
+/** What became of a launch, and when it was made. */
+export interface LaunchNews extends LaunchOutcome {
+  readonly at: EpochMs;
+}
+
+/** Launches that the host is asked for at once, by kind, and how many such calls may be under way. */
+const batchSize: Readonly<Record<Worker['kind'], number>> = { lambda: 40, fargate: 5 };
+const lanes = 2;
+
+type Entry = readonly [AttemptId, QueuedLaunch];
+
+/**
+ * The launches that a scheduler has decided on and not made yet. They are made beside its ticks, in order, as fast as
+ * the host's services take them, so that no tick waits for any; each tick takes what became of them. An attempt's record
+ * is made just before its launch: whoever takes the job over launches what has none.
+ *
+ * One scheduler's alone. What it holds is lost with it, and follows from the decision log.
+ */
+export class LaunchQueue {
+  private readonly deps: LaunchQueueDeps;
+  private readonly space: TaskSpace;
+  private readonly waiting = new Map<Worker['kind'], Map<AttemptId, QueuedLaunch>>();
+  private readonly paces = new Map<Worker['kind'], ApiPace>();
+  private readonly underWay = new Map<AttemptId, Promise<void>>();
+  private readonly lanes: Record<Worker['kind'], number> = { lambda: 0, fargate: 0 };
+  private readonly recording = new Map<AttemptId, Promise<unknown>>();
+  private news: LaunchNews[] = [];
+  private failure: { readonly cause: unknown } | undefined;
+  private isClosed = false;
+
+  constructor(deps: LaunchQueueDeps, space: TaskSpace) {
+    this.deps = deps;
+    this.space = space;
+    const now = deps.clock.now();
+    for (const kind of workerKinds) {
+      this.waiting.set(kind, new Map());
+      const rate = deps.launcher.terms?.(kind).rate;
+      if (rate !== undefined) this.paces.set(kind, startPace(rate, now));
+    }
+  }
+
+  /** Launches that were not begun yet. */
+  get size(): number {
+    return workerKinds.reduce((sum, kind) => sum + (this.waiting.get(kind)?.size ?? 0), 0);
+  }
+
+  /** Adds a launch at the end; no effect where it waits already. */
+  add(attemptId: AttemptId, launch: QueuedLaunch): void {
+    const waiting = this.waiting.get(launch.kind);
+    if (waiting?.has(attemptId) === false) waiting.set(attemptId, launch);
+  }
+
+  /** Begins as many launches as may be made now; more follow as these end. Waits for none. */
+  pump(): void {
+    if (this.isClosed || this.failure !== undefined || !this.deps.mayBegin()) return;
+    for (const kind of workerKinds) this.pumpKind(kind);
+  }
+
+  /** What became of launches since the last call, in the order in which it was known. Throws what a launch threw. */
+  take(): readonly LaunchNews[] {
+    if (this.failure !== undefined) throw this.failure.cause;
+    return this.news.splice(0);
+  }
+
+  /** Resolves once the attempt's record is not just being made: what is written then comes after it. */
+  async recorded(attemptId: AttemptId): Promise<void> {
+    await this.recording.get(attemptId);
+  }
+
+  /** Resolves once nothing is under way. Where the pace holds launches back, those wait on. */
+  async settled(): Promise<void> {
+    while (this.underWay.size > 0) await Promise.all(this.underWay.values());
+  }
+
+  /** Begins no more launches, and resolves once none is under way. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.settled();
+  }
+
+  private pumpKind(kind: Worker['kind']): void {
+    while (this.lanes[kind] < lanes && !this.isClosed && this.failure === undefined) {
+      const batch = this.nextBatch(kind);
+      if (batch.length === 0) return;
+      this.begin(kind, batch);
+    }
+  }
+
+  /** The next launches that are wanted, as many as one call takes and the pace allows. */
+  private nextBatch(kind: Worker['kind']): readonly Entry[] {
+    const waiting = this.waiting.get(kind);
+    const batch: Entry[] = [];
+    for (const entry of waiting ?? []) {
+      const [attemptId, launch] = entry;
+      if (batch.length >= batchSize[kind]) break;
+      if (launch.isWanted()) {
+        // One that is under way comes to its turn again.
+        if (this.underWay.has(attemptId)) continue;
+        if (!this.takeTurn(kind)) break;
+        batch.push(entry);
+      }
+      waiting?.delete(attemptId);
+    }
+    return batch;
+  }
+
+  private takeTurn(kind: Worker['kind']): boolean {
+    const pace = this.paces.get(kind);
+    if (pace === undefined) return true;
+    const taken = takeCall(pace, this.deps.clock.now());
+    if (taken !== undefined) this.paces.set(kind, taken);
+    return taken !== undefined;
+  }
+
+  private begin(kind: Worker['kind'], batch: readonly Entry[]): void {
+    this.lanes[kind] += 1;
+    const done = this.make(kind, batch)
+      .catch((cause: unknown) => {
+        this.failure ??= { cause };
+      })
+      .then(() => {
+        this.lanes[kind] -= 1;
+        for (const [attemptId] of batch) this.underWay.delete(attemptId);
+        this.pump();
+      });
+    for (const [attemptId] of batch) this.underWay.set(attemptId, done);
+  }
+
+  private async make(kind: Worker['kind'], batch: readonly Entry[]): Promise<void> {
+    const { launcher, clock } = this.deps;
+    await Promise.all(batch.map(([attemptId]) => this.record(attemptId)));
+    const at = clock.now();
+    const outcomes = await launcher.launch(batch.map(([, { request }]) => request()));
+    for (const outcome of outcomes) {
+      this.news.push({ ...outcome, at });
+      const pace = this.paces.get(kind);
+      if (pace === undefined) continue;
+      const isRefused = outcome.outcome === 'throttled';
+      this.paces.set(kind, isRefused ? afterRefusal(pace, clock.now()) : afterCall(pace));
+    }
+  }
+
+  private async record(attemptId: AttemptId): Promise<void> {
+    const { attempts, clock } = this.deps;
+    const creating = attempts.create(this.space, attemptId, clock.now());
+    // Whoever waits for it need not know how it ended.
+    this.recording.set(
+      attemptId,
+      creating.catch(() => undefined),
+    );
+    try {
+      await creating;
+    } finally {
+      this.recording.delete(attemptId);
+    }
+  }
+}

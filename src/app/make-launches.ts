@@ -1,0 +1,80 @@
+import { AccessDeniedError, JobFailedError } from '../contracts/errors.ts';
+import type { AttemptId } from '../contracts/ids.ts';
+import { durationMs, type EpochMs, later } from '../contracts/units.ts';
+import type { Decision } from '../core/model/decision.ts';
+import { stageAt, withdrawAttempt } from '../core/model/job-state.ts';
+import { holdLaunch, stampLaunch, unclaimedLaunches } from '../core/model/launches.ts';
+import { workerOf } from '../core/model/stage-worker.ts';
+import type { Log } from '../ports/log.ts';
+import { type LaunchDecision, launchRequest } from './perform-decisions.ts';
+import type { Session } from './scheduler-session.ts';
+
+/** A throttled launch waits so long before it is decided on again. */
+const throttleDelayMs = durationMs(1_000);
+/** Launches that a scheduler which takes a job over makes again, of those that may not have been made. */
+const repeatedLaunches = 500;
+
+/** Lets the launches among the decisions take their turn. They are made beside this tick and later ones. */
+export function queueLaunches(session: Session, decisions: readonly Decision[]): void {
+  for (const decision of decisions) if (decision.kind === 'launch') queueLaunch(session, decision);
+  session.launches.pump();
+}
+
+function queueLaunch(session: Session, decision: LaunchDecision): void {
+  const { state, launches } = session;
+  const { attemptId } = decision;
+  const attempt = state.attempts.get(attemptId);
+  if (attempt?.state !== 'launched') return;
+  holdLaunch(state, attemptId);
+  session.watch.waiting.add(attempt);
+  launches.add(attemptId, {
+    kind: workerOf(stageAt(state, attempt.stage), attempt).kind,
+    request: () => launchRequest(session, decision),
+    isWanted: () => state.attempts.get(attemptId)?.state === 'launched',
+  });
+}
+
+/**
+ * Takes in what became of launches: those that were made are stamped with when, and what was throttled is owed again
+ * after a pause. Answers how many were throttled. Throws `AccessDeniedError` or `JobFailedError` where a launch never
+ * can be made, and what the store threw.
+ */
+export function takeLaunches(deps: { readonly log: Log }, session: Session, now: EpochMs): number {
+  let throttled = 0;
+  // The last first: an attempt can be withdrawn only while none of its task is numbered after it.
+  for (const { attemptId, outcome, message, denied, at } of session.launches.take().toReversed()) {
+    if (outcome === 'accepted') {
+      stampLaunch(session.state, attemptId, at);
+      continue;
+    }
+    if (denied === true) throw new AccessDeniedError(message ?? 'access denied', { attemptId });
+    if (outcome === 'refused')
+      throw new JobFailedError(`attempt ${attemptId} cannot be launched: ${message ?? 'refused'}`);
+    deps.log.warn('throttled', { jobId: session.jobId, attemptId, message });
+    throttled += 1;
+    stampLaunch(session.state, attemptId, at); // Where it cannot be withdrawn, it is given up for want of a claim.
+    withdrawAttempt(session.state, attemptId, later(now, throttleDelayMs));
+  }
+  return throttled;
+}
+
+/**
+ * Has a scheduler that took the job over make the launches that its predecessor has decided on and not made. One without
+ * a record was certainly not made. Of the others the last may not have been, for the record comes first: they are made
+ * again, which does no harm, since an attempt is claimed once.
+ */
+export function queueUnmadeLaunches(session: Session, decided: ReadonlyMap<AttemptId, LaunchDecision>): void {
+  const unclaimed = unclaimedLaunches(session.state);
+  const recorded = unclaimed.filter(({ recordedAt }) => recordedAt !== undefined);
+  // Patience begins anew, by this scheduler's clock.
+  for (const { id } of recorded) stampLaunch(session.state, id, session.enteredAt);
+  const unmade = unclaimed.filter(({ recordedAt }) => recordedAt === undefined);
+  const again = recorded
+    .toSorted((a, b) => (b.recordedAt ?? 0) - (a.recordedAt ?? 0))
+    .slice(0, repeatedLaunches);
+  for (const { id } of [...again, ...unmade.toReversed()]) {
+    const decision = decided.get(id);
+    if (decision !== undefined) queueLaunch(session, decision);
+  }
+  session.launches.pump();
+}

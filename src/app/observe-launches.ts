@@ -1,0 +1,145 @@
+import type { AttemptId } from '../contracts/ids.ts';
+import { workerKinds } from '../contracts/job-spec.ts';
+import { limits } from '../contracts/limits.ts';
+import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
+import {
+  lateAfterMs,
+  launchRoom,
+  type LaunchesSeen,
+  type ObservedConcurrency,
+  observeConcurrency,
+  startConcurrency,
+} from '../core/capacity/observed-concurrency.ts';
+import { stageAt } from '../core/model/job-state.ts';
+import { type AttemptView, isUnclaimed, type JobState } from '../core/model/job-view.ts';
+import { workerOf } from '../core/model/stage-worker.ts';
+import type { LaunchRoom } from '../core/model/tick-config.ts';
+import { slotDemand } from '../core/policy/owed-launches.ts';
+import type { Launcher } from '../ports/launcher.ts';
+
+/** What a scheduler has learned of the room for its launches, and what it was waiting for when it looked last. */
+export interface LaunchWatch {
+  concurrency: ObservedConcurrency;
+  readonly waiting: Set<AttemptView>;
+  readonly late: Set<AttemptView>;
+}
+
+/** A late launch is made anew after this many times what makes it late, and not before so long. */
+const renewFactor = 4;
+const leastRenewMs = 60_000;
+
+/**
+ * Begins to watch. What runs is known to have room; the rest is learned anew in a few ticks, so that nothing need be
+ * kept for the case that another scheduler takes the job over.
+ */
+export const startWatch = (state: JobState, now: EpochMs): LaunchWatch => ({
+  concurrency: startConcurrency([...state.live].filter(({ state: is }) => is === 'running').length, now),
+  waiting: new Set(),
+  late: new Set(),
+});
+
+/** Places of the stages whose launches wait for room unseen. */
+function waitingStages(state: JobState, launcher: Launcher): ReadonlySet<number> {
+  const kinds = new Set(workerKinds.filter((kind) => launcher.terms?.(kind).waits === true));
+  return new Set(state.stages.filter((stage) => kinds.has(workerOf(stage).kind)).map(({ index }) => index));
+}
+
+/** How long the launches took that were claimed since the last look, as the scheduler saw it. */
+function takeClaims({ waiting, late }: LaunchWatch, now: EpochMs): number[] {
+  const lags: number[] = [];
+  for (const attempt of waiting) {
+    if (attempt.state === 'launched') continue;
+    waiting.delete(attempt);
+    late.delete(attempt);
+    if (attempt.claimedAt !== undefined) lags.push(elapsedMs(attempt.launchedAt, now));
+  }
+  return lags;
+}
+
+function look(
+  watch: LaunchWatch,
+  state: JobState,
+  stages: ReadonlySet<number>,
+  seen: { readonly now: EpochMs; readonly throttled: number },
+): LaunchesSeen {
+  const { now, throttled } = seen;
+  const claimLagsMs = takeClaims(watch, now);
+  const patienceMs = lateAfterMs({ lagsMs: [...watch.concurrency.lagsMs, ...claimLagsMs] });
+  let [running, starting, turnedLate] = [0, 0, 0];
+  for (const attempt of state.live) {
+    if (!stages.has(attempt.stage)) continue;
+    if (attempt.state === 'running') {
+      running += 1;
+      continue;
+    }
+    watch.waiting.add(attempt);
+    const isLate = attempt.isHeldBack !== true && elapsedMs(attempt.launchedAt, now) > patienceMs;
+    if (!isLate) {
+      // It was made again, or launches turned out to take longer.
+      watch.late.delete(attempt);
+      starting += 1;
+    } else if (!watch.late.has(attempt)) {
+      watch.late.add(attempt);
+      turnedLate += 1;
+    }
+  }
+  return { now, running, starting, late: watch.late.size, turnedLate, claimLagsMs, throttled };
+}
+
+/**
+ * Late launches to make anew: where nothing else is owed and less runs than is known to have room, their environments
+ * stand idle while they wait out a pause of Lambda's queue, which may last five minutes. Oldest first, each task a few
+ * times.
+ */
+function launchesToRenew(watch: LaunchWatch, state: JobState, seen: LaunchesSeen): readonly AttemptId[] {
+  if (slotDemand(state) > state.live.size) return [];
+  const idle = watch.concurrency.known - seen.running - seen.starting;
+  if (idle <= 0) return [];
+  const afterMs = durationMs(Math.max(leastRenewMs, renewFactor * lateAfterMs(watch.concurrency)));
+  const mayRenew = ({ stage, task, launchedAt }: AttemptView): boolean => {
+    const attempts = stageAt(state, stage).tasks[task]?.attempts ?? [];
+    return (
+      elapsedMs(launchedAt, seen.now) > afterMs &&
+      attempts.filter(isUnclaimed).length < limits.renewedLaunchesPerTask
+    );
+  };
+  return [...watch.late]
+    .filter(mayRenew)
+    .sort((a, b) => a.launchedAt - b.launchedAt || (a.id < b.id ? -1 : 1))
+    .slice(0, idle)
+    .map(({ id }) => id);
+}
+
+/** What a tick may launch in stages whose launches wait unseen, and which of those that wait it makes anew. */
+export interface Outlook {
+  readonly room: LaunchRoom;
+  readonly renewed: readonly AttemptId[];
+}
+
+/** Looks at the job's launches, and learns from them. Undefined where no launches of the job wait unseen. */
+export function watchLaunches(
+  deps: { readonly launcher: Launcher },
+  session: { readonly state: JobState; readonly watch: LaunchWatch },
+  now: EpochMs,
+  throttled: number,
+): Outlook | undefined {
+  const { state, watch } = session;
+  const stages = waitingStages(state, deps.launcher);
+  if (stages.size === 0) return undefined;
+  const seen = look(watch, state, stages, { now, throttled });
+  watch.concurrency = observeConcurrency(watch.concurrency, seen);
+  const renewed = launchesToRenew(watch, state, seen);
+  return { room: { stages, launches: launchRoom(watch.concurrency, seen) }, renewed };
+}
+
+/** Slots that a job can use: all that it needs, or of stages that wait for room those that have it. */
+export function usableSlots(state: JobState, needed: number, outlook: Outlook | undefined): number {
+  if (outlook === undefined) return needed;
+  const { stages, launches } = outlook.room;
+  const others = state.stages.reduce(
+    (sum, stage) =>
+      stage.state === 'open' && !stages.has(stage.index) ? sum + stage.retryable.size + stage.unstarted : sum,
+    0,
+  );
+  return Math.min(needed, state.live.size + others + launches);
+}

@@ -1,0 +1,168 @@
+import { type DurationMs, durationMs, type EpochMs, later } from '../../contracts/units.ts';
+
+/**
+ * What a scheduler has learned of how many of its launches run at once, where a launch that finds no room waits unseen
+ * (Lambda's queue of asynchronous events). It learns from claims alone: those that come at once show room, those that
+ * do not show that there is none.
+ */
+export interface ObservedConcurrency {
+  /** Attempts that have been seen to run at once, less what was given up since others wanted it. */
+  readonly known: number;
+  /** Further ones that are tried. Claimed, they become known. */
+  readonly trial: number;
+  /**
+   * How many the present trial began with. Once all of them are claimed twice as many are tried, and never more than are
+   * known: of what is launched at most half waits.
+   */
+  readonly step: number;
+  /** When the next trial may begin where there is none. */
+  readonly trialAt: EpochMs;
+  /** How long after a trial that failed the next one comes; doubles with each, begins anew with each that does not. */
+  readonly pauseMs: DurationMs;
+  /** How long launches took to be claimed, the newest last. */
+  readonly lagsMs: readonly number[];
+  /** Until then nothing more is given up: what comes late until then was launched before. */
+  readonly calmUntil: EpochMs;
+}
+
+/** What a tick sees of a job's launches. */
+export interface LaunchesSeen {
+  readonly now: EpochMs;
+  /** Attempts that have begun and not ended. */
+  readonly running: number;
+  /** Launched, not claimed, and not late yet: on their way to a worker, or in the scheduler's own queue. */
+  readonly starting: number;
+  /** Unclaimed and late: they wait in Lambda's queue, or were lost. */
+  readonly late: number;
+  /** Of those, the ones that were not late when it was looked before. */
+  readonly turnedLate: number;
+  /** From launch to claim, of the claims seen since it was looked before. */
+  readonly claimLagsMs: readonly number[];
+  /** Launches that the service refused since then for its rate or for want of concurrency. */
+  readonly throttled: number;
+}
+
+export interface ConcurrencyConfig {
+  /** Launches that are tried before anything is known. */
+  readonly firstTrial: number;
+  readonly shortestPauseMs: DurationMs;
+  readonly longestPauseMs: DurationMs;
+  /** What of the known concurrency is kept where others took some of it. */
+  readonly keep: number;
+  /** Late launches beyond this share of the known concurrency end all trials, and at least so many. */
+  readonly lateShare: number;
+  readonly leastLate: number;
+  /** A launch is late after so many times the usual lag, and not before so long. */
+  readonly lateFactor: number;
+  readonly leastLateMs: DurationMs;
+  /** When it is late as long as nothing was ever claimed. */
+  readonly firstLateMs: DurationMs;
+}
+
+/** Ticks of a second: claims of a warm environment are seen at the next, those of a cold one a tick or two after. */
+export const defaultConcurrencyConfig: ConcurrencyConfig = {
+  firstTrial: 10,
+  shortestPauseMs: durationMs(5_000),
+  longestPauseMs: durationMs(60_000),
+  keep: 0.8,
+  lateShare: 0.25,
+  leastLate: 2,
+  lateFactor: 3,
+  leastLateMs: durationMs(3_000),
+  firstLateMs: durationMs(30_000),
+};
+
+/** Lags of so many claims tell how long a launch takes. */
+const lagLimit = 33;
+
+/**
+ * Before anything was launched, or after a change of schedulers: what runs then is known, and the rest is learned anew
+ * in a few ticks.
+ */
+export const startConcurrency = (
+  running: number,
+  now: EpochMs,
+  config: ConcurrencyConfig = defaultConcurrencyConfig,
+): ObservedConcurrency => ({
+  known: running,
+  trial: config.firstTrial,
+  step: config.firstTrial,
+  trialAt: now,
+  pauseMs: config.shortestPauseMs,
+  lagsMs: [],
+  calmUntil: now,
+});
+
+/** How long after its launch an attempt that was not claimed is late. */
+export function lateAfterMs(
+  { lagsMs }: Pick<ObservedConcurrency, 'lagsMs'>,
+  config: ConcurrencyConfig = defaultConcurrencyConfig,
+): DurationMs {
+  // The median: those that came out of the queue in the end are few beside those that found room.
+  const median = lagsMs.toSorted((a, b) => a - b)[Math.floor(lagsMs.length / 2)];
+  if (median === undefined) return config.firstLateMs;
+  return durationMs(Math.min(config.firstLateMs, Math.max(config.leastLateMs, median * config.lateFactor)));
+}
+
+/** Late launches beyond which none are tried for the sake of trying. */
+export const lateLimit = (known: number, { lateShare, leastLate }: ConcurrencyConfig): number =>
+  Math.max(leastLate, Math.floor(known * lateShare));
+
+/** How many more attempts may be launched now. */
+export const launchRoom = (
+  { known, trial }: ObservedConcurrency,
+  { running, starting }: Pick<LaunchesSeen, 'running' | 'starting'>,
+): number => Math.max(0, known + trial - running - starting);
+
+/** Launches came late: there is no more room than what runs, or others took some of it. */
+function afterCongestion(
+  before: ObservedConcurrency,
+  seen: LaunchesSeen,
+  config: ConcurrencyConfig,
+): ObservedConcurrency {
+  const pauseMs = durationMs(Math.min(config.longestPauseMs, 2 * before.pauseMs));
+  const trialAt = later(seen.now, before.pauseMs);
+  // All that was known runs: only the trial has failed.
+  if (seen.running >= before.known) return { ...before, trial: 0, trialAt, pauseMs };
+  if (seen.now < before.calmUntil) return { ...before, trial: 0, trialAt };
+  return {
+    ...before,
+    known: Math.floor(before.known * config.keep),
+    trial: 0,
+    trialAt,
+    pauseMs,
+    calmUntil: later(seen.now, lateAfterMs(before, config)),
+  };
+}
+
+/**
+ * Takes in what a tick sees. Claims of what is tried make it known, and the next trial is twice as large; launches that
+ * come late end it. What is known grows by what is claimed beyond it and by nothing else, and shrinks by a fifth, once for each time
+ * that a launch takes, where launches come late although less runs than is known: others have taken room. So several
+ * jobs come to share what there is as senders share a line (additive increase, multiplicative decrease).
+ */
+export function observeConcurrency(
+  before: ObservedConcurrency,
+  seen: LaunchesSeen,
+  config: ConcurrencyConfig = defaultConcurrencyConfig,
+): ObservedConcurrency {
+  const claims = seen.claimLagsMs.length;
+  const growth = Math.max(0, Math.min(claims, seen.running - before.known));
+  const known = before.known + growth;
+  const lagsMs = claims === 0 ? before.lagsMs : [...before.lagsMs, ...seen.claimLagsMs].slice(-lagLimit);
+  const grown: ObservedConcurrency = {
+    ...before,
+    known,
+    lagsMs,
+    trial: Math.max(0, before.trial - growth),
+    ...(growth === 0 ? {} : { pauseMs: config.shortestPauseMs }),
+  };
+  if (seen.turnedLate > 0 || seen.throttled > 0) return afterCongestion(grown, seen, config);
+  if (grown.trial > 0) return grown;
+  const step = before.trial > 0 ? Math.min(2 * before.step, known) : 1;
+  // More runs than was known, and nothing was tried: what waited has found room, so that there may be more.
+  const isRoomier = before.trial > 0 || growth > 0;
+  const isFull = seen.running + seen.starting >= known;
+  const isDue = isFull && seen.now >= grown.trialAt && seen.late <= lateLimit(known, config);
+  return isRoomier || isDue ? { ...grown, trial: step, step } : grown;
+}
