@@ -57,14 +57,14 @@ async function reduceAtOnce(reducers: number, maps: number, perSecond = 5_500): 
 }
 
 describe('reducers that together ask faster than S3 serves a prefix', () => {
-  it('all come through, 900 at once, at most of the rate that there is', async () => {
-    const { died, records, s3, tookMs } = await reduceAtOnce(900, 8);
+  it('all come through, 900 at once, at most of the rate that there is', { timeout: 240_000 }, async () => {
+    const { died, records, s3, tookMs } = await reduceAtOnce(900, 5);
     expect(died).toBe(0);
-    expect(records).toBe(7_200);
-    expect(s3.asked.served).toBe(7_200); // What S3 served is asked for once.
-    // 1.3 s at the full rate.
+    expect(records).toBe(4_500);
+    expect(s3.asked.served).toBe(4_500); // What S3 served is asked for once.
+    // 0.8 s at the full rate.
     expect(tookMs).toBeLessThan(5_000);
-    expect(s3.asked.refused).toBeLessThan(3 * 7_200);
+    expect(s3.asked.refused).toBeLessThan(3 * 4_500);
   });
 
   it('come through where there are more of them than requests a second', async () => {
