@@ -49,7 +49,8 @@ const timedOut = /Task timed out after/i;
  */
 const outOfMemory = /signal: (killed|aborted)|exit status (137|134)\b|out.?of.?memory/i;
 
-function failureOfFunction(errorType: string, errorMessage: string): Failure {
+/** Why a function has failed, by what Lambda answers of it. */
+export function failureOfFunction(errorType: string, errorMessage: string): Failure {
   const said = errorMessage.replace(/^RequestId: \S+\s+(Error: )?/, '');
   const message = said === '' ? errorType : said;
   if (errorType === 'Sandbox.Timedout' || timedOut.test(message))

@@ -14,6 +14,10 @@ export const ErrorName = {
   JobFailed: 'JobFailed',
   /** A job whose execution was stopped from outside, or ended without a word. */
   ExecutionEnded: 'ExecutionEnded',
+  /** A function that plans, schedules or finishes jobs died, so that its job ends: of memory, of time, or by itself. */
+  OutOfMemory: 'OutOfMemory',
+  TimedOut: 'TimedOut',
+  FunctionExited: 'FunctionExited',
   AccessDenied: 'AccessDenied',
   UnreadableRecord: 'UnreadableRecord',
   BrokenInvariant: 'BrokenInvariant',
