@@ -236,14 +236,18 @@ function stepEnvironment(
     [Setting.table]: storage.table.tableName,
     [Setting.dataBucket]: storage.dataBucket.bucketName,
     [Setting.workerFunctions]: Stack.of(compute).toJsonString(names),
-    ...(fargate === undefined ? {} : fargateEnvironment(fargate, config)),
+    ...(fargate === undefined
+      ? {}
+      : {
+          ...fargateEnvironment(fargate, config),
+          [Setting.fargateClaimLeaseMs]: tuning.fargateClaimLeaseMs.valueAsString,
+        }),
     ...(config.tenantIsolation ? { [Setting.tenantIsolation]: 'true' } : {}),
     [Setting.totalSlots]: tuning.totalSlots.valueAsString,
     [Setting.tickMs]: tuning.tickMs.valueAsString,
     [Setting.heartbeatMs]: tuning.heartbeatMs.valueAsString,
     [Setting.leaseMs]: tuning.leaseMs.valueAsString,
     [Setting.claimLeaseMs]: tuning.claimLeaseMs.valueAsString,
-    [Setting.fargateClaimLeaseMs]: tuning.fargateClaimLeaseMs.valueAsString,
   };
 }
 

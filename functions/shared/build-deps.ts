@@ -145,7 +145,7 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps & Metered {
       heartbeatMs: durationSetting(env, Setting.heartbeatMs),
       leaseMs: durationSetting(env, Setting.leaseMs),
       claimLeaseMs: durationSetting(env, Setting.claimLeaseMs),
-      fargateClaimLeaseMs: durationSetting(env, Setting.fargateClaimLeaseMs),
+      ...(hasFargate ? { fargateClaimLeaseMs: durationSetting(env, Setting.fargateClaimLeaseMs) } : {}),
       totalSlots: numberSetting(env, Setting.totalSlots),
       hasFargate,
     },
