@@ -23,7 +23,7 @@ export const limits = {
   shards: 1_000,
   tasksPerShard: 16,
   /** Inboxes of one job, and the notes that wait in one: what finds no room is seen when the attempt is next read. */
-  inboxes: 64,
+  inboxes: 100,
   notesPerInbox: 400,
   /** Output parts that a job's record names; the list of more of them is in the output's manifest alone. */
   partsInRecord: 32,

@@ -4,16 +4,17 @@ import { type DurationMs, durationMs } from '../contracts/units.ts';
 import { fnv1a } from '../lib/fnv1a.ts';
 
 /** The first report comes between so long and twice that after the claim. */
-const firstMs = 500;
+const firstMs = 750;
 /** Each report then comes when the attempt is so many times as old again, up to the longest interval. */
-const reportGrowth = 2;
+const reportGrowth = 3;
 /** Orders are read after this share of its age: an attempt that need not go on should hear of it while it matters. */
 const listenShare = 0.25;
+const shortestListenMs = 500;
 /** It looks at itself after this share of its age, for nothing; what it finds may be reported at once. */
-const lookShare = 0.05;
+const lookShare = 0.03;
 const shortestLookMs = 250;
 /** Share of the whole work by which it may be behind or ahead of what its last reports foretell. */
-const tolerance = 0.05;
+const tolerance = 0.03;
 
 const capped = (ms: number, everyMs: number): DurationMs => durationMs(Math.round(Math.min(everyMs, ms)));
 
@@ -29,7 +30,7 @@ export const nextReportMs = (ranMs: number, everyMs: number): DurationMs =>
 
 /** How long after it last heard its orders it reads them. */
 export const listenAfterMs = (ranMs: number, everyMs: number): DurationMs =>
-  capped(Math.max(firstMs, ranMs * listenShare), everyMs);
+  capped(Math.max(shortestListenMs, ranMs * listenShare), everyMs);
 
 /** How long until it next looks at itself. */
 export const lookAfterMs = (ranMs: number, everyMs: number): DurationMs =>

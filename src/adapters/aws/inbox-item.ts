@@ -7,7 +7,7 @@ import { shardOf } from './attempt-item.ts';
 /** The set of notes in an inbox's item. */
 export const NOTES = 'notes';
 /** Keys of tasks that share one inbox: few enough that a burst of their ends fits its key's rate. */
-const SHARDS_PER_INBOX = 10;
+const SHARDS_PER_INBOX = 6;
 
 const inboxes = ({ shards }: TaskSpace): number =>
   Math.min(limits.inboxes, Math.ceil(shards / SHARDS_PER_INBOX));

@@ -1,6 +1,7 @@
 import type { StagePlan } from '../../contracts/plan.ts';
 import type { AttemptCounts, StageSummary } from '../../contracts/records.ts';
-import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import { elapsedMs, type EpochMs, later } from '../../contracts/units.ts';
+import { ranMs } from '../estimate/progress-rate.ts';
 import { limits } from '../../contracts/limits.ts';
 import type { JobCosts, JobRequests, RequestTally } from '../../contracts/requests.ts';
 import { addTallies, computeDollars, costsOf, requestsOf, totalOf } from './cost.ts';
@@ -24,8 +25,12 @@ const countersLeftOut = 'countersLeftOut';
 
 /** Time that an attempt has occupied a worker; 0 before it has claimed itself. */
 export function workerMsOf(attempt: AttemptView, now: EpochMs): number {
-  if (attempt.claimedAt === undefined) return 0;
-  return elapsedMs(attempt.claimedAt, attempt.endedAt ?? now);
+  const { launchedAt, claimedAt, reportedAt, endedAt, seenAt } = attempt;
+  if (claimedAt === undefined) return 0;
+  if (endedAt === undefined) return ranMs(attempt, now);
+  // Ended by another than its worker, whose clock may differ: no longer than it was waited for.
+  const waitedUntil = endedAt === reportedAt ? seenAt : later(seenAt, elapsedMs(seenAt, endedAt));
+  return Math.min(elapsedMs(claimedAt, endedAt), elapsedMs(launchedAt, waitedUntil));
 }
 
 /** Fraction of a task that is done: 1 with a result, else the furthest of its running attempts. */

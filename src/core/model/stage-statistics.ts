@@ -69,8 +69,10 @@ export function recordFinish(
 ): void {
   if (attempt.claimedAt === undefined || attempt.endedAt === undefined) return;
   const runMs = elapsedMs(attempt.claimedAt, attempt.endedAt);
+  // The worker's clock may be ahead of the one that launched it: then not beyond when its end was seen.
+  const endedAt = Math.min(attempt.endedAt, attempt.seenAt) as EpochMs;
   insertSorted(statistics.runMs, runMs);
-  insertSorted(statistics.sinceLaunchMs, Math.max(runMs, elapsedMs(attempt.launchedAt, attempt.endedAt)));
+  insertSorted(statistics.sinceLaunchMs, Math.max(runMs, elapsedMs(attempt.launchedAt, endedAt)));
   insertSorted(statistics.msPerByte, runMs / workBytes(task));
   statistics.readBytes += workBytes(task);
   const total = attempt.progress?.bytesTotal ?? 0;

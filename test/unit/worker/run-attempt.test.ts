@@ -158,8 +158,8 @@ describe('runAttempt', () => {
         recordsOut: 2,
         phase: 'compute',
         peakMemoryBytes: 123,
-        // First after 549 ms, as its id has it, and then when it was three times as old.
-        phaseMs: { init: 0, read: 0, compute: 1_647, write: 0 },
+        // First after 970 ms, as its id has it, and then with each heartbeat.
+        phaseMs: { init: 0, read: 0, compute: 1_970, write: 0 },
       },
     });
     go.resolve(undefined);
