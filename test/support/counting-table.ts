@@ -42,7 +42,7 @@ export class CountingTable {
     return Promise.resolve([]);
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the table has it
+   
   async *query({ values }: { values: Item }): AsyncGenerator<Item> {
     this.queries.push(String(values['pk']));
     yield* [];
