@@ -42,7 +42,6 @@ export class CountingTable {
     return Promise.resolve([]);
   }
 
-   
   async *query({ values }: { values: Item }): AsyncGenerator<Item> {
     this.queries.push(String(values['pk']));
     yield* [];
