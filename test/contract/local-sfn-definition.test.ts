@@ -74,7 +74,26 @@ describe('assertSupportedDefinition', () => {
     ['Assign', machine(task({ Assign: { a: 1 } })), 'S', 'Assign'],
     ['Arguments', machine(task({ Arguments: {} })), 'S', 'Arguments'],
     ['heartbeats', machine(task({ HeartbeatSeconds: 10 })), 'S', 'HeartbeatSeconds'],
-    ['task tokens', machine(task({ Resource: `${INVOKE}.waitForTaskToken` })), 'S', 'Resource'],
+    [
+      'a task that waits for a token and passes none on',
+      machine(task({ Resource: `${INVOKE}.waitForTaskToken`, Parameters: { FunctionName: 'f' } })),
+      'S',
+      'Parameters',
+    ],
+    [
+      'a token of a task that does not wait for it',
+      machine(
+        task({ Resource: INVOKE, Parameters: { FunctionName: 'f', Payload: { 'a.$': '$$.Task.Token' } } }),
+      ),
+      'S',
+      'Parameters',
+    ],
+    [
+      'a token inside of an intrinsic function',
+      machine(task({ Parameters: { 'a.$': "States.Format('{}', $$.Task.Token)" } })),
+      'S',
+      'Parameters',
+    ],
     ['another service', machine(task({ Resource: 'arn:aws:states:::ecs:runTask.sync' })), 'S', 'Resource'],
     ['an unresolved resource', machine(task({ Resource: { Ref: 'Fn' } })), 'S', 'Resource'],
     ['Map', machine({ Type: 'Map', ItemProcessor: {}, ItemReader: {}, End: true }), 'S', 'Type'],

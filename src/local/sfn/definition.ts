@@ -22,11 +22,13 @@ export class UnsupportedDefinitionError extends Error {
 }
 
 /** Node's timers hold 31 bits of milliseconds; beyond, they fire at once. */
-const MAX_TIMER_SECONDS = 2_147_483;
+export const MAX_TIMER_SECONDS = 2_147_483;
 const MAX_AWS_SECONDS = 99_999_999;
 
 const LAMBDA_ARN = /^arn:aws[a-z-]*:lambda:[a-z0-9-]*:\d*:function:[A-Za-z0-9_-]+(:[A-Za-z0-9_$-]+)?$/;
-const INVOKE_ARN = /^arn:aws[a-z-]*:states:::lambda:invoke$/;
+export const INVOKE_ARN = /^arn:aws[a-z-]*:states:::lambda:invoke(\.waitForTaskToken)?$/;
+export const WAITING_ARN = /\.waitForTaskToken$/;
+export const TOKEN_PATH = '$$.Task.Token';
 
 // Paths to one value only: the interpreter unwraps a lone match of a wildcard or filter, AWS does not.
 const STEP = String.raw`(\.[A-Za-z_][A-Za-z0-9_-]*|\['[^'\\]+'\]|\[\d+\])`;
@@ -66,8 +68,11 @@ function templateProblem(value: unknown): string | undefined {
 
 function dynamicProblem(key: string, value: unknown): string | undefined {
   if (typeof value !== 'string') return `'${key}' must be a path or an intrinsic function`;
+  if (value === TOKEN_PATH) return undefined; // Where there is one; see `checkInvoke`.
   if (value.startsWith('$'))
     return isPath(value) ? undefined : `'${key}': the path ${value} is not supported`;
+  if (value.includes(TOKEN_PATH))
+    return `'${key}': a task token inside of an intrinsic function is not supported`;
   if (value.includes('\\')) return `'${key}': escapes in intrinsic functions are not supported`;
   const calls = [...value.matchAll(/States\.([A-Za-z0-9]+)\(/g)];
   const unknown = calls.find(([, name]) => !INTRINSICS.has(name ?? ''));
@@ -120,6 +125,7 @@ const task = z.strictObject({
   ResultPath: resultPath.optional(),
   TimeoutSeconds: seconds.optional(),
   TimeoutSecondsPath: path.optional(),
+  HeartbeatSeconds: seconds.optional(),
   Retry: z.array(retrier).optional(),
   Catch: z.array(catcher).optional(),
 });
@@ -154,10 +160,10 @@ const fail = z.strictObject({
   CausePath: path.optional(),
 });
 
-const TYPE_TESTS = ['IsNull', 'IsPresent', 'IsNumeric', 'IsString', 'IsBoolean', 'IsTimestamp'];
+export const TYPE_TESTS = ['IsNull', 'IsPresent', 'IsNumeric', 'IsString', 'IsBoolean', 'IsTimestamp'];
 
 /** A rule of a Choice; its comparisons are checked but never read here. */
-interface ChoiceRule {
+export interface ChoiceRule {
   readonly Next?: string | undefined;
   readonly And?: readonly ChoiceRule[] | undefined;
   readonly Or?: readonly ChoiceRule[] | undefined;
@@ -213,8 +219,8 @@ type CheckedState = CheckedDefinition['States'][string];
  * Passes a definition that the embedded Step Functions runs as AWS does, and no other.
  *
  * The subset: JSONPath; Task (Lambda by ARN or `lambda:invoke`), Choice, Pass, Wait, Succeed,
- * Fail; Retry, Catch, time-outs. Not in it: JSONata, Assign, Map, Parallel, task tokens,
- * heartbeats, wildcard paths, and every field not named in the language.
+ * Fail; Retry, Catch, time-outs; task tokens and heartbeats of `lambda:invoke`. Not in it: JSONata, Assign, Map,
+ * Parallel, wildcard paths, and every field not named in the language.
  *
  * @throws UnsupportedDefinitionError naming the first state and field outside the subset.
  */
@@ -222,7 +228,8 @@ export function assertSupportedDefinition(definition: unknown): asserts definiti
   checkDefinition(definition);
 }
 
-function checkDefinition(definition: unknown): CheckedDefinition {
+/** As `assertSupportedDefinition`; answers the definition with its types. */
+export function checkDefinition(definition: unknown): CheckedDefinition {
   const parsed = stateMachine.safeParse(definition);
   if (!parsed.success) throw unsupported(parsed.error.issues[0]);
   const { States: states, StartAt: startAt } = parsed.data;
@@ -283,6 +290,7 @@ function checkOne(name: string, field: string, alternatives: readonly unknown[])
 }
 
 function checkInvoke(name: string, state: z.infer<typeof task>): void {
+  checkWaiting(name, state);
   if (!INVOKE_ARN.test(state.Resource)) return;
   const parameters =
     typeof state.Parameters === 'object' && state.Parameters !== null ? Object.keys(state.Parameters) : [];
@@ -292,6 +300,22 @@ function checkInvoke(name: string, state: z.infer<typeof task>): void {
   if (!parameters.some((key) => key.startsWith('FunctionName'))) {
     throw new UnsupportedDefinitionError(name, 'Parameters.FunctionName', 'missing');
   }
+}
+
+/** As AWS: a token exists only for who waits for it, and who waits must pass it on. */
+function checkWaiting(name: string, state: z.infer<typeof task>): void {
+  const waits = WAITING_ARN.test(state.Resource);
+  const passesToken = JSON.stringify(state.Parameters ?? null).includes(`"${TOKEN_PATH}"`);
+  if (waits !== passesToken) {
+    const problem = waits ? 'must pass on $$.Task.Token' : 'only .waitForTaskToken has a task token';
+    throw new UnsupportedDefinitionError(name, 'Parameters', problem);
+  }
+  const { HeartbeatSeconds: beat, TimeoutSeconds: timeout } = state;
+  if (beat === undefined) return;
+  if (!waits)
+    throw new UnsupportedDefinitionError(name, 'HeartbeatSeconds', 'only with .waitForTaskToken supported');
+  if (timeout !== undefined && beat >= timeout)
+    throw new UnsupportedDefinitionError(name, 'HeartbeatSeconds', 'must be smaller than TimeoutSeconds');
 }
 
 /** As AWS: `States.ALL` stands alone, and last. */
@@ -309,60 +333,4 @@ function checkErrorLists(
       );
     }
   });
-}
-
-/** How a Task calls its function: straight by ARN, or through the `lambda:invoke` integration. */
-export type TaskCall = { readonly kind: 'lambda'; readonly resource: string } | { readonly kind: 'invoke' };
-
-/** A definition ready for the interpreter, and what the history needs to know of its Tasks. */
-export interface RunnableDefinition {
-  readonly definition: StateMachineDefinition;
-  readonly tasks: ReadonlyMap<
-    string,
-    { readonly call: TaskCall; readonly timeoutSeconds: number | undefined }
-  >;
-}
-
-/**
- * The same definition with the interpreter's own ways overridden by those of AWS: it would end
- * a Task without a time-out after 60 s, store a result path of `$` under a key `$`, and never
- * match `IsPresent: false` and the like.
- *
- * @throws UnsupportedDefinitionError as {@link assertSupportedDefinition}.
- */
-export function runnableDefinition(definition: unknown): RunnableDefinition {
-  const checked = structuredClone(checkDefinition(definition));
-  const tasks = new Map<string, { call: TaskCall; timeoutSeconds: number | undefined }>();
-  for (const [name, state] of Object.entries(checked.States)) {
-    if ('ResultPath' in state && state.ResultPath === '$') delete state.ResultPath;
-    if (state.Type === 'Choice') state.Choices = state.Choices.map(withoutTestsForFalse);
-    if (state.Type !== 'Task') continue;
-    tasks.set(name, {
-      call: INVOKE_ARN.test(state.Resource)
-        ? { kind: 'invoke' }
-        : { kind: 'lambda', resource: state.Resource },
-      timeoutSeconds: state.TimeoutSeconds,
-    });
-    if (state.TimeoutSecondsPath === undefined) state.TimeoutSeconds = timerSeconds(state.TimeoutSeconds);
-    for (const rule of state.Retry ?? []) rule.MaxDelaySeconds = timerSeconds(rule.MaxDelaySeconds);
-    for (const rule of state.Catch ?? []) if (rule.ResultPath === '$') delete rule.ResultPath;
-  }
-  if (checked.TimeoutSeconds !== undefined) checked.TimeoutSeconds = timerSeconds(checked.TimeoutSeconds);
-  const runnable: unknown = checked;
-  assertSupportedDefinition(runnable);
-  return { definition: runnable, tasks };
-}
-
-function timerSeconds(given: number | undefined): number {
-  return Math.min(given ?? MAX_TIMER_SECONDS, MAX_TIMER_SECONDS);
-}
-
-function withoutTestsForFalse(rule: ChoiceRule): ChoiceRule {
-  const { Next, And, Or, Not, ...test } = rule;
-  const next = Next === undefined ? {} : { Next };
-  if (And !== undefined) return { ...next, And: And.map(withoutTestsForFalse) };
-  if (Or !== undefined) return { ...next, Or: Or.map(withoutTestsForFalse) };
-  if (Not !== undefined) return { ...next, Not: withoutTestsForFalse(Not) };
-  const negated = TYPE_TESTS.find((name) => test[name] === false);
-  return negated === undefined ? rule : { ...next, Not: { ...test, [negated]: true } };
 }

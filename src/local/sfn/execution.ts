@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { StateMachine, type StateMachineDefinition } from 'aws-local-stepfunctions';
 import { z } from 'zod';
-import type { RunnableDefinition } from './definition.ts';
 import type { End, ExecutionLog, ExecutionRecord } from './execution-log.ts';
 import {
   HISTORY_FULL,
@@ -13,7 +12,12 @@ import {
 } from './history.ts';
 import type { Failure, NewEvent } from './history.ts';
 import { definitionFrom, RESUMING, resumptionOf } from './resumption.ts';
-import { callEndedBadly, callStarted, callSucceeded } from './task-events.ts';
+import { MAX_PAYLOAD_BYTES } from './payload.ts';
+import { HEARTBEAT_TIMEOUT, TIMEOUT } from './runnable.ts';
+import type { RunnableDefinition, RunnableTask } from './runnable.ts';
+import { callEndedBadly, callStarted, callSubmitted, callSucceeded } from './task-events.ts';
+import { ExecutionOverFailure, lambdaFailure, TaskFailure } from './task-failure.ts';
+import { type OpenToken, type TaskTokens, withToken } from './task-tokens.ts';
 
 /** Calls a function; throws an Error whose `name` is the error type that Retry and Catch match. */
 export type InvokeLambda = (functionNameOrArn: string, payload: unknown) => Promise<unknown>;
@@ -25,6 +29,7 @@ export interface ExecutionDeps {
   readonly region: string;
   readonly roleArn: string;
   readonly invokeLambda: InvokeLambda;
+  readonly tokens: TaskTokens;
 }
 
 export interface RunningExecution {
@@ -34,33 +39,9 @@ export interface RunningExecution {
   stop(failure: Failure): void;
 }
 
-/** As on AWS: what passes between states. */
-export const MAX_PAYLOAD_BYTES = 262_144;
-
 type Json = z.infer<ReturnType<typeof z.json>>;
 type LogEvent =
   ReturnType<StateMachine['run']>['eventLogs'] extends AsyncGenerator<infer Event> ? Event : never;
-
-/** An error as the interpreter matches it: by `name`; its message becomes the Cause. */
-class TaskFailure extends Error {
-  /** Read by the interpreter: a terminal failure passes Retry and Catch by. */
-  readonly isRetryable: boolean;
-  readonly isCatchable: boolean;
-
-  constructor(failure: Required<Failure>, isTerminal: boolean) {
-    super(failure.cause);
-    this.name = failure.error;
-    this.isRetryable = !isTerminal;
-    this.isCatchable = !isTerminal;
-  }
-}
-
-/** Ends the interpreter's part in an execution that is over. */
-class ExecutionOverFailure extends TaskFailure {
-  constructor() {
-    super({ error: 'States.Runtime', cause: 'the execution has ended' }, true);
-  }
-}
 
 /** Starts the interpreter on a recorded execution and keeps its history. Never throws. */
 export function runExecution(deps: ExecutionDeps, record: ExecutionRecord): RunningExecution {
@@ -86,6 +67,8 @@ class Execution implements RunningExecution {
   private enteredBefore: number | undefined;
   /** The call whose end is still to be told; a Task past its time-out has none. */
   private openCall: symbol | undefined;
+  /** What the call waits for, where it waits for an answer to a token. */
+  private openToken: OpenToken | undefined;
   /** Rejects at the end: a call left hanging would keep the interpreter's timer, and so the process, alive. */
   private readonly cut = Promise.withResolvers<never>();
 
@@ -146,6 +129,7 @@ class Execution implements RunningExecution {
   suspend(): void {
     if (this.hasEnded) return;
     this.hasEnded = true;
+    this.openToken?.close();
     this.cut.reject(new ExecutionOverFailure());
     this.abort();
   }
@@ -181,7 +165,7 @@ class Execution implements RunningExecution {
         );
         return;
       case 'StateFailed':
-        if (event.Error === 'States.Timeout') this.timeOutCall(event.state.name);
+        if (event.Error === TIMEOUT) this.timeOutCall(event.state.name);
         return;
       case 'ExecutionSucceeded': {
         const output = JSON.stringify(event.output);
@@ -207,39 +191,91 @@ class Execution implements RunningExecution {
     if (task === undefined)
       throw new TaskFailure({ error: 'States.Runtime', cause: `no task '${name}'` }, true);
 
+    const token = this.openTokenOf(task);
+    const parameters = token === undefined ? input : withToken(input, token.token);
     const open = Symbol(name);
     this.openCall = open;
     const started = {
       call: task.call,
-      input: JSON.stringify(input),
+      input: JSON.stringify(parameters),
       region: this.deps.region,
       timeoutSeconds: task.timeoutSeconds,
+      heartbeatSeconds: task.heartbeatSeconds,
     };
     for (const event of callStarted(started)) this.append(event);
     this.refuseIfEnded();
 
+    const tell = (event: NewEvent): void => {
+      if (this.openCall === open) this.append(event);
+    };
     const finish = (event: NewEvent): void => {
-      if (this.openCall !== open) return;
-      this.openCall = undefined;
-      this.append(event);
+      tell(event);
+      if (this.openCall === open) this.openCall = undefined;
     };
     try {
-      const target =
-        task.call.kind === 'lambda' ? { name: task.call.resource, payload: input } : invokeTarget(input);
-      const answer = toJson(
-        await Promise.race([this.deps.invokeLambda(target.name, target.payload), this.cut.promise]),
-      );
       const output =
-        task.call.kind === 'lambda'
-          ? answer
-          : { ExecutedVersion: '$LATEST', Payload: answer, StatusCode: 200 };
+        token === undefined
+          ? await this.answerOf(task, parameters)
+          : await this.answerTo(token, { task, parameters, tell });
       refuseIfTooLarge(name, output);
       finish(callSucceeded(task.call, JSON.stringify(output)));
       return output;
     } catch (thrown) {
       const failure = thrown instanceof TaskFailure ? thrown : new TaskFailure(lambdaFailure(thrown), false);
-      finish(callEndedBadly(task.call, 'Failed', { error: failure.name, cause: failure.message }));
+      const isSilent = failure.name === HEARTBEAT_TIMEOUT;
+      finish(
+        isSilent
+          ? callEndedBadly(task.call, 'TimedOut', { error: TIMEOUT })
+          : callEndedBadly(task.call, 'Failed', { error: failure.name, cause: failure.message }),
+      );
       throw failure;
+    } finally {
+      token?.close();
+    }
+  }
+
+  private openTokenOf({ call, heartbeatSeconds }: RunnableTask): OpenToken | undefined {
+    if (call.kind !== 'invoke' || !call.waits) return undefined;
+    this.openToken = this.deps.tokens.open(this.record.executionArn, heartbeatSeconds);
+    return this.openToken;
+  }
+
+  /** What the function answers, or the end of the execution if that comes first. */
+  private async answerOf({ call }: RunnableTask, parameters: unknown): Promise<Json> {
+    const target =
+      call.kind === 'lambda' ? { name: call.resource, payload: parameters } : invokeTarget(parameters);
+    const answer = toJson(
+      await Promise.race([this.deps.invokeLambda(target.name, target.payload), this.cut.promise]),
+    );
+    return call.kind === 'lambda' ? answer : { ExecutedVersion: '$LATEST', Payload: answer, StatusCode: 200 };
+  }
+
+  /** What is answered to the token: perhaps before its function answers, which is then of no interest any more. */
+  private async answerTo(
+    token: OpenToken,
+    called: {
+      readonly task: RunnableTask;
+      readonly parameters: unknown;
+      readonly tell: (event: NewEvent) => void;
+    },
+  ): Promise<Json> {
+    const state = { isAnswered: false };
+    const submitted = this.answerOf(called.task, called.parameters).then((output) => {
+      if (!state.isAnswered) called.tell(callSubmitted(called.task.call, JSON.stringify(output)));
+      return token.answer;
+    });
+    submitted.catch(() => undefined);
+    const answer = await Promise.race([token.answer, submitted, this.cut.promise]);
+    state.isAnswered = true;
+    switch (answer.kind) {
+      case 'succeeded':
+        return toJson(answer.output);
+      case 'failed': {
+        const { error = '', cause = '' } = answer.failure;
+        throw new TaskFailure({ error, cause }, false);
+      }
+      case 'silent':
+        throw new TaskFailure({ error: HEARTBEAT_TIMEOUT, cause: '' }, false);
     }
   }
 
@@ -253,7 +289,8 @@ class Execution implements RunningExecution {
     const task = this.deps.machine.runnable.tasks.get(stateName);
     if (task === undefined || this.openCall === undefined) return;
     this.openCall = undefined;
-    this.append(callEndedBadly(task.call, 'TimedOut', { error: 'States.Timeout' }));
+    this.openToken?.close();
+    this.append(callEndedBadly(task.call, 'TimedOut', { error: TIMEOUT }));
   }
 
   private failureOf(error: string, cause: unknown): Failure {
@@ -281,6 +318,7 @@ class Execution implements RunningExecution {
   private end(end: End): void {
     if (this.hasEnded) return;
     this.hasEnded = true;
+    this.openToken?.close();
     this.cut.reject(new ExecutionOverFailure());
     this.deps.log.end(this.record.executionArn, end);
   }
@@ -307,17 +345,6 @@ function invokeTarget(input: unknown): { readonly name: string; readonly payload
     );
   }
   return { name: parsed.data.FunctionName, payload: parsed.data.Payload ?? {} };
-}
-
-/** A function's own error has a JSON document as its Cause; that of the service is plain text. */
-function lambdaFailure(thrown: unknown): Required<Failure> {
-  if (!(thrown instanceof Error)) return { error: 'Lambda.Unknown', cause: String(thrown) };
-  if (/^(Lambda|States)\./.test(thrown.name)) return { error: thrown.name, cause: thrown.message };
-  const trace = 'trace' in thrown && Array.isArray(thrown.trace) ? { trace: thrown.trace.map(String) } : {};
-  return {
-    error: thrown.name,
-    cause: JSON.stringify({ errorType: thrown.name, errorMessage: thrown.message, ...trace }),
-  };
 }
 
 function refuseIfTooLarge(name: string, output: Json): void {

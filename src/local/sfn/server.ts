@@ -9,7 +9,9 @@ import type { Principals } from '../http/principals.ts';
 import { checkSigV4 } from '../http/sigv4.ts';
 import type { Credentials } from '../http/sigv4.ts';
 import type { ExecutionRecord } from './execution-log.ts';
-import { StatesApi, StatesError } from './states-api.ts';
+import { StatesApi } from './states-api.ts';
+import { StatesError } from './states-error.ts';
+import { executionOfToken } from './task-tokens.ts';
 import type { LocalStateMachine } from './states-api.ts';
 import type { InvokeLambda } from './execution.ts';
 
@@ -91,8 +93,7 @@ async function serve(
     return;
   }
 
-  const resource =
-    [input['executionArn'], input['stateMachineArn']].find((arn) => typeof arn === 'string') ?? '';
+  const resource = resourceOf(input);
   const denial = signature.principal.authorize?.({ service: 'states', operation, resource, input });
   if (denial !== undefined) {
     answerError(response, 400, 'AccessDeniedException', denial);
@@ -113,6 +114,16 @@ async function serve(
     if (!(cause instanceof StatesError)) throw cause;
     answerError(response, 400, cause.code, cause.message);
   }
+}
+
+/** What a request is about; a task's token is about its state machine. */
+function resourceOf(input: Readonly<Record<string, unknown>>): string {
+  const { executionArn, stateMachineArn, taskToken } = input;
+  if (typeof taskToken === 'string') {
+    const execution = executionOfToken(taskToken) ?? '';
+    return execution.replace(':execution:', ':stateMachine:').split(':').slice(0, 7).join(':');
+  }
+  return [executionArn, stateMachineArn].find((arn) => typeof arn === 'string') ?? '';
 }
 
 const jsonObject = z.record(z.string(), z.unknown());

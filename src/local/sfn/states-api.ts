@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { runnableDefinition } from './definition.ts';
-import { MAX_PAYLOAD_BYTES, resumeExecution, runExecution } from './execution.ts';
+import { runnableDefinition } from './runnable.ts';
+import { resumeExecution, runExecution } from './execution.ts';
 import type { ExecutionDeps, InvokeLambda, RunningExecution } from './execution.ts';
 import { ExecutionLog } from './execution-log.ts';
 import type { ExecutionRecord } from './execution-log.ts';
 import { executionEndedBadly } from './history.ts';
+import { MAX_PAYLOAD_BYTES } from './payload.ts';
+import { parseInput as parse, StatesError } from './states-error.ts';
+import { isTokenOperation, performOnToken } from './token-operations.ts';
+import { TaskTokens } from './task-tokens.ts';
 
 /** A state machine to serve; intrinsics of the template are resolved already. */
 export interface LocalStateMachine {
@@ -23,17 +27,6 @@ export interface StatesApiOptions {
   readonly runDir?: string;
   /** Told of each execution that begins or ends. */
   readonly onStatus?: (record: ExecutionRecord) => void;
-}
-
-/** A refusal in AWS's words; `code` is the exception's name on the wire. */
-export class StatesError extends Error {
-  override readonly name = 'StatesError';
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 interface Machine {
@@ -90,6 +83,7 @@ export class StatesApi {
   private readonly log: ExecutionLog;
   private readonly machines: ReadonlyMap<string, Machine>;
   private readonly running = new Map<string, RunningExecution>();
+  private readonly tokens = new TaskTokens();
   /** From then on executions are put on record, and run by the next server. */
   private isSuspended = false;
 
@@ -112,6 +106,7 @@ export class StatesApi {
             region: options.region,
             roleArn: `arn:aws:iam::${source.arn.split(':')[4] ?? ''}:role/local`,
             invokeLambda: options.invokeLambda,
+            tokens: this.tokens,
             machine: { name: source.name, arn: source.arn, runnable: runnableDefinition(source.definition) },
           },
         },
@@ -122,6 +117,7 @@ export class StatesApi {
 
   /** Performs one operation. @throws StatesError with AWS's name for what is wrong. */
   perform(operation: string, input: Input): Output {
+    if (isTokenOperation(operation)) return performOnToken(this.tokens, operation, input);
     switch (operation) {
       case 'StartExecution':
         return this.startExecution(parse(inputs.StartExecution, input));
@@ -249,16 +245,6 @@ export class StatesApi {
       if (this.log.get(arn)?.status !== 'RUNNING') this.running.delete(arn);
     }
   }
-}
-
-function parse<T>(schema: z.ZodType<T>, input: Input): T {
-  const parsed = schema.safeParse(input);
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new StatesError(
-    'ValidationException',
-    `1 validation error detected: Value at '${issue?.path.join('.') ?? ''}' failed to satisfy constraint: ${issue?.message ?? ''}`,
-  );
 }
 
 function checkName(name: string): string {
