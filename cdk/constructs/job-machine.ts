@@ -1,26 +1,25 @@
 import { CfnElement, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Policy, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { IFunction } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import {
-  Choice,
-  Condition,
   DefinitionBody,
   Fail,
+  IntegrationPattern,
   JitterType,
   JsonPath,
   LogLevel,
-  Pass,
   QueryLanguage,
-  Result,
   StateMachine,
   StateMachineType,
+  TaskInput,
   Timeout,
 } from 'aws-cdk-lib/aws-stepfunctions';
 import { LambdaInvoke } from 'aws-cdk-lib/aws-stepfunctions-tasks';
 import type { Construct } from 'constructs';
-import { ErrorName } from '../../src/contracts/errors.ts';
 import { limits } from '../../src/contracts/limits.ts';
 import { acknowledgeWildcards } from './acknowledge.ts';
+import { scheduleRetries, stepRetries, type StepRetry } from './step-retries.ts';
 
 export interface JobMachineProps {
   readonly plan: IFunction;
@@ -30,28 +29,16 @@ export interface JobMachineProps {
   readonly logRetention: RetentionDays;
 }
 
-/** Faults that pass: of stores, of the Lambda service, and of a sandbox that died under its function. */
-export const passingErrors = [
-  ErrorName.StoreUnavailable,
-  ErrorName.LaunchThrottled,
-  'Lambda.ServiceException',
-  'Lambda.AWSLambdaException',
-  'Lambda.SdkClientException',
-  'Lambda.TooManyRequestsException',
-  'Lambda.Unknown',
-  'Runtime.ExitError',
-  'Sandbox.Timedout',
-  'States.Timeout',
-] as const;
-
 /** A minute more than Lambda's longest invocation: reached only where an answer was lost. */
 const TASK_MINUTES = 16;
 
 /**
- * Plan, then Schedule again and again until it says `finish`, then Finish; Fail records whatever else ends a job.
+ * Plan, then Schedule, which waits until its scheduler answers to its token, then Finish; Fail records whatever else
+ * ends a job. A job that waits, for a scheduler or for its end, costs nothing here.
  *
- * An execution holds 25,000 events. Each entry of Schedule takes 7 and lasts up to 13 minutes, which makes
- * 32 days, four times the length of a job; retries take 3 each.
+ * An execution holds 25,000 events. Schedule is entered once; it is tried again for each of the hand-overs that this
+ * job happens to be told of, at most one in 13 minutes and so 900 in the longest job, with 5 events each. Retries of a
+ * busy Lambda take 3 events each, 4,500 for all of one step.
  */
 export function jobMachine(scope: Construct, id: string, props: JobMachineProps): StateMachine {
   const machine = new StateMachine(scope, id, {
@@ -86,20 +73,8 @@ function jobSteps(scope: Construct, props: JobMachineProps): LambdaInvoke {
   fail.next(ended);
 
   const finish = step(scope, 'Finish', props.finish);
-  const schedule = step(scope, 'Schedule', props.schedule);
-  const unknownOutcome = new Pass(scope, 'UnknownOutcome', {
-    result: Result.fromObject({
-      Error: ErrorName.BrokenInvariant,
-      Cause: 'Schedule answered an unknown outcome',
-    }),
-    resultPath: '$.error',
-  });
-  unknownOutcome.next(fail);
-  const decide = new Choice(scope, 'IsDone')
-    .when(Condition.stringEquals('$.outcome', 'finish'), finish)
-    .when(Condition.stringEquals('$.outcome', 'continue'), schedule)
-    .otherwise(unknownOutcome);
-  schedule.next(decide);
+  const schedule = scheduleStep(scope, props.schedule);
+  schedule.next(finish);
 
   const plan = step(scope, 'Plan', props.plan, { resultPath: JsonPath.DISCARD });
   plan.next(schedule);
@@ -122,20 +97,56 @@ function step(
     taskTimeout: Timeout.duration(Duration.minutes(TASK_MINUTES)),
     ...(options.resultPath === undefined ? {} : { resultPath: options.resultPath }),
   });
-  // A scheduler that Step Functions lost may tick on until its function ends, and holds the lease that long.
-  invoke.addRetry({
-    errors: [ErrorName.LeaseHeld],
-    interval: Duration.seconds(3),
-    backoffRate: 1,
-    maxAttempts: 320,
+  return retried(invoke, stepRetries);
+}
+
+/**
+ * Waits for the answer to its token, whatever becomes of the invocation that it begins with: the job's scheduler serves
+ * many jobs. Where that gives no sign of life, or its time is up, the step is tried again, and another takes over.
+ */
+function scheduleStep(scope: Construct, lambdaFunction: IFunction): LambdaInvoke {
+  const invoke = new LambdaInvoke(scope, 'Schedule', {
+    lambdaFunction,
+    integrationPattern: IntegrationPattern.WAIT_FOR_TASK_TOKEN,
+    payload: TaskInput.fromObject({ jobId: JsonPath.stringAt('$.jobId'), taskToken: JsonPath.taskToken }),
+    retryOnServiceExceptions: false,
+    heartbeatTimeout: Timeout.duration(Duration.seconds(limits.taskHeartbeatSeconds)),
   });
-  invoke.addRetry({
-    errors: [...passingErrors],
-    interval: Duration.seconds(1),
-    backoffRate: 2,
-    maxDelay: Duration.seconds(30),
-    maxAttempts: 12,
-    jitterStrategy: JitterType.FULL,
-  });
+  return retried(invoke, scheduleRetries);
+}
+
+function retried(invoke: LambdaInvoke, rules: readonly StepRetry[]): LambdaInvoke {
+  for (const rule of rules) {
+    invoke.addRetry({
+      errors: [...rule.errors],
+      interval: Duration.seconds(rule.intervalSeconds),
+      backoffRate: rule.backoffRate,
+      maxAttempts: rule.maxAttempts,
+      ...(rule.maxDelaySeconds === undefined ? {} : { maxDelay: Duration.seconds(rule.maxDelaySeconds) }),
+      ...(rule.hasJitter === true ? { jitterStrategy: JitterType.FULL } : {}),
+    });
+  }
   return invoke;
+}
+
+/**
+ * The right to answer the tasks of a state machine. A policy by itself: in that of its role the function would wait for
+ * the state machine, which waits for the function.
+ */
+export function grantAnswering(
+  scope: Construct,
+  id: string,
+  { role }: IFunction,
+  stateMachine: StateMachine,
+): void {
+  if (role === undefined) throw new Error('the function has no role');
+  new Policy(scope, id, {
+    roles: [role],
+    statements: [
+      new PolicyStatement({
+        actions: ['states:SendTaskSuccess', 'states:SendTaskFailure', 'states:SendTaskHeartbeat'],
+        resources: [stateMachine.stateMachineArn],
+      }),
+    ],
+  });
 }

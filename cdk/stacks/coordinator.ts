@@ -3,7 +3,13 @@ import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { StateMachine } from 'aws-cdk-lib/aws-stepfunctions';
 import type { Construct } from 'constructs';
-import { OutputName, ParameterName, Setting, TableSchema } from '../../src/contracts/settings.ts';
+import {
+  OutputName,
+  ParameterName,
+  rosterPartition,
+  Setting,
+  TableSchema,
+} from '../../src/contracts/settings.ts';
 import type { OutriderConfig } from '../config.ts';
 import { acknowledgeWildcards } from '../constructs/acknowledge.ts';
 import { handlerCode } from '../constructs/bundle.ts';
@@ -14,11 +20,12 @@ import {
   grantObjectRemoval,
   grantObjectWrites,
   grantUploadListing,
+  itemsOf,
   namedBuckets,
 } from '../constructs/grants.ts';
 import { jobAccessRole } from '../constructs/job-access-role.ts';
 import { functionRole, jobFunction, type JobFunctionProps } from '../constructs/job-function.ts';
-import { jobMachine } from '../constructs/job-machine.ts';
+import { grantAnswering, jobMachine } from '../constructs/job-machine.ts';
 import { grantDescribing, settleOnEnds, sweepEachHour } from '../constructs/job-watch.ts';
 import { exportName } from '../names.ts';
 import { type FargateWorkers, workerContainer } from '../constructs/fargate-workers.ts';
@@ -76,6 +83,7 @@ export class CoordinatorStack extends Stack {
       ...this.steps,
       logRetention: props.config.logRetentionDays,
     });
+    grantAnswering(this, 'ScheduleAnswers', this.steps.schedule, this.stateMachine);
     this.addWatch();
     new CfnOutput(this, OutputName.stateMachine, { value: this.stateMachine.stateMachineArn });
   }
@@ -114,6 +122,12 @@ export class CoordinatorStack extends Stack {
         600_000,
         500,
         'Milliseconds to claim a launch on Fargate, whose tasks take a minute to start and at times several',
+      ),
+      residents: parameter(
+        ParameterName.residents,
+        4,
+        1,
+        'Schedulers that may run at once; each serves many jobs',
       ),
     };
   }
@@ -219,6 +233,8 @@ export class CoordinatorStack extends Stack {
         grantUploadListing(step, bucket);
       }
     }
+    // Jobs leave the list of those that want a scheduler.
+    schedule.addToRolePolicy(itemsOf(storage.table, ['dynamodb:DeleteItem'], rosterPartition));
     grantLaunching(schedule, compute);
     if (compute.fargate !== undefined) grantTasks(schedule, compute.fargate);
   }
@@ -247,6 +263,7 @@ function stepEnvironment(
     [Setting.tickMs]: tuning.tickMs.valueAsString,
     [Setting.heartbeatMs]: tuning.heartbeatMs.valueAsString,
     [Setting.leaseMs]: tuning.leaseMs.valueAsString,
+    [Setting.residents]: tuning.residents.valueAsString,
     [Setting.claimLeaseMs]: tuning.claimLeaseMs.valueAsString,
   };
 }

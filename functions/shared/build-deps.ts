@@ -14,6 +14,7 @@ import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts
 import { DynamoJobWords } from '../../src/adapters/aws/dynamo-job-words.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
+import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoSweepMark } from '../../src/adapters/aws/dynamo-sweep-mark.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
@@ -21,6 +22,7 @@ import { LambdaEcsLauncher, type LauncherPlaces } from '../../src/adapters/aws/l
 import type { ReportUnreadable } from '../../src/adapters/aws/report-unreadable.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { SfnCoordinator } from '../../src/adapters/aws/sfn-coordinator.ts';
+import { SfnTaskAnswers } from '../../src/adapters/aws/sfn-task-answers.ts';
 import { AsyncRequestMeter } from '../../src/adapters/node/async-request-meter.ts';
 import { JsonLog } from '../../src/adapters/node/json-log.ts';
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
@@ -30,6 +32,7 @@ import type { FinishDeps } from '../../src/app/finish-job.ts';
 import type { PlanDeps } from '../../src/app/plan-job.ts';
 import type { WorkerEndDeps } from '../../src/app/record-worker-end.ts';
 import type { SweepDeps } from '../../src/app/sweep-jobs.ts';
+import type { ResidentDeps } from '../../src/app/resident-deps.ts';
 import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
 import type { RequestTally } from '../../src/contracts/requests.ts';
 import { Setting } from '../../src/contracts/settings.ts';
@@ -116,8 +119,7 @@ const fargatePlaces = (env: Environment): Partial<LauncherPlaces> => ({
   isSpot: flagSetting(env, Setting.fargateSpot),
 });
 
-export function buildSchedulerDeps(env: Environment): SchedulerDeps & Metered {
-  const requests = meterOf(env);
+export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): SchedulerDeps & Metered {
   const common = buildFinishDeps(env, requests);
   const { aws, table } = buildCommon(env, requests);
   const hasFargate = flagSetting(env, Setting.fargate);
@@ -149,6 +151,17 @@ export function buildSchedulerDeps(env: Environment): SchedulerDeps & Metered {
       totalSlots: numberSetting(env, Setting.totalSlots),
       hasFargate,
     },
+  };
+}
+
+export function buildResidentDeps(env: Environment): ResidentDeps & Metered {
+  const requests = meterOf(env);
+  const { aws, table, log } = buildCommon(env, requests);
+  return {
+    ...buildSchedulerDeps(env, requests),
+    roster: new DynamoRoster(table, reportTo(log)),
+    answers: new SfnTaskAnswers(sfnClient(aws)),
+    residents: numberSetting(env, Setting.residents),
   };
 }
 

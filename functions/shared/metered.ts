@@ -11,10 +11,9 @@ export const platformLogBytes = 400;
 
 /**
  * State transitions of a job by the function that stands for them: the start of its execution, and the end of it, come
- * with the first and the last step; the scheduler's choice with each of its entries. A step that is tried again is
- * billed again, and counts itself again.
+ * with the first and the last step. A step that is tried again is billed again, and counts itself again.
  */
-export const transitions = { plan: 2, schedule: 2, finish: 2, fail: 3, none: 0 } as const;
+export const transitions = { plan: 2, schedule: 1, finish: 2, fail: 3, none: 0 } as const;
 
 /** Runs an invocation of one of the coordinator's functions for a job, with all that it asks for counted as the job's. */
 export const invocation = <T>(

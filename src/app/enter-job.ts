@@ -47,7 +47,13 @@ function tickConfigOf(config: SchedulerConfig, plan: Plan): TickConfig {
  */
 export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
   const now = deps.clock.now();
-  const held = await deps.leases.acquire(jobId, residency.owner, now, deps.config.leaseMs);
+  const held = await deps.leases.acquire(
+    jobId,
+    residency.owner,
+    now,
+    deps.config.leaseMs,
+    residency.replaces,
+  );
   if (held.kind === 'held')
     throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
   const job = await findJob(deps.jobs, jobId);

@@ -23,8 +23,10 @@ async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<
         : new JobFailedError(outcome.message, details);
     }
     if (decisions.some(({ kind }) => kind === 'open-stage')) continue; // Its tasks are owed at once.
-    if (later(deps.clock.now(), deps.config.tickMs) >= session.residency.until) return 'continue';
-    await deps.clock.sleep(deps.config.tickMs);
+    const { until, signal } = session.residency;
+    if (later(deps.clock.now(), deps.config.tickMs) >= until) return 'continue';
+    await deps.clock.sleep(deps.config.tickMs, signal);
+    if (signal?.aborted === true) return 'continue';
   }
   return 'continue';
 }

@@ -11,6 +11,10 @@ import type { RunningJob } from './perform-decisions.ts';
 export interface Residency {
   readonly owner: string;
   readonly until: EpochMs;
+  /** Whom it follows: one that is known to be gone, whose lease it need not wait for. */
+  readonly replaces?: string;
+  /** Told to leave before its time is up. */
+  readonly signal?: AbortSignal;
 }
 
 /** One scheduler's hold on a job, from `enterJob` to `leaveJob`. Changed by `runTick` alone. */

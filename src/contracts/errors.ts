@@ -11,6 +11,8 @@ export const ErrorName = {
   StoreUnavailable: 'StoreUnavailable',
   LaunchThrottled: 'LaunchThrottled',
   LeaseHeld: 'LeaseHeld',
+  /** No failure: a resident's time is up, and the next one is to be started. */
+  HandOver: 'HandOver',
   JobFailed: 'JobFailed',
   /** A job whose execution was stopped from outside, or ended without a word. */
   ExecutionEnded: 'ExecutionEnded',

@@ -88,6 +88,13 @@ export const limits = {
   /** Steps to match one line with back references: so many, and as many more for each byte of the line. */
   matchSteps: 2_000_000,
   matchStepsPerByte: 100,
+  /** Jobs that one resident takes on, and those that it takes on at most where others have waited for long. */
+  jobsPerResident: 16,
+  mostJobsPerResident: 64,
+  /** Tasks in one stage that are as much work as all those jobs together. */
+  tasksPerResident: 4_000,
+  /** Silence after which the state machine takes a job's resident for dead, in seconds. */
+  taskHeartbeatSeconds: 60,
   /** Decisions that one tick commits. */
   decisionsPerTick: 500,
   /** Source bytes per task where the spec says nothing, and the bounds of what it may say. */

@@ -9,6 +9,9 @@ const jobId = z
 /** Input of every state of the job's state machine, and of its execution. */
 export const jobInputSchema = z.looseObject({ jobId });
 
+/** Input of the scheduler: a job, and the token to which its outcome is answered. */
+export const scheduleInputSchema = z.looseObject({ jobId, taskToken: z.string().min(1) });
+
 /** Input of the state that records a failure: the execution's input and what Catch added. */
 export const failInputSchema = z.looseObject({
   jobId,
@@ -35,7 +38,7 @@ export const executionEventSchema = z.looseObject({ detail: executionEndSchema }
 export const jobOfExecution = ({ name }: Pick<ExecutionEnd, 'name'>): JobId | undefined =>
   parseJobId(name.endsWith(endingMark) ? name.slice(0, -endingMark.length) : name);
 
-/** What the scheduler answers to the state machine's Choice. */
+/** What a scheduler has come to with a job; the state machine hears of `finish` alone. */
 export interface ScheduleOutput {
   readonly jobId: JobId;
   /** `continue`: enter the scheduler again; `finish`: every task is committed. */

@@ -225,6 +225,9 @@ export interface JobRecord {
   readonly cancelRequestedAt?: EpochMs;
   /** When its execution was last seen to run by someone who asked about a job that showed no sign of life. */
   readonly seenAt?: EpochMs;
+  /** When it asked for a scheduler and all were full; when one took it on at last. Absent: it did not wait. */
+  readonly waitingSince?: EpochMs;
+  readonly scheduledAt?: EpochMs;
   /** When it was looked for what it had left, long after its end: there is nothing more to look for. */
   readonly clearedAt?: EpochMs;
   /** Number of store partitions, once planned. */

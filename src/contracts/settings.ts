@@ -32,6 +32,8 @@ export const Setting = {
   fargateClaimLeaseMs: 'OUTRIDER_FARGATE_CLAIM_LEASE_MS',
   /** `true` where stages may ask for credentials for their user code and programs. */
   userCredentials: 'OUTRIDER_USER_CREDENTIALS',
+  /** Schedulers that may be resident at once. */
+  residents: 'OUTRIDER_RESIDENTS',
   /** Fargate only: the attempt's payload as JSON. */
   attemptPayload: 'OUTRIDER_ATTEMPT',
 } as const;
@@ -51,6 +53,9 @@ export const TableSchema = {
   ttl: 'expiresAt',
 } as const;
 
+/** The partition of the one table that lists jobs which want a scheduler, and the schedulers' seats. */
+export const rosterPartition = 'ROSTER';
+
 /** Names of CloudFormation outputs, by which the command and the embedded stack find the system. */
 export const OutputName = {
   apiUrl: 'ApiUrl',
@@ -69,6 +74,7 @@ export const ParameterName = {
   leaseMs: 'LeaseMs',
   claimLeaseMs: 'ClaimLeaseMs',
   fargateClaimLeaseMs: 'FargateClaimLeaseMs',
+  residents: 'Residents',
   /** `true` or `false`: whether stages may ask for credentials for their user code and programs. */
   userCredentials: 'UserCredentials',
 } as const;

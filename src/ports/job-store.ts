@@ -13,6 +13,8 @@ export type JobPatch = Partial<
     | 'deadlineAt'
     | 'cancelRequestedAt'
     | 'seenAt'
+    | 'waitingSince'
+    | 'scheduledAt'
     | 'clearedAt'
     | 'shards'
     | 'planNonce'
@@ -98,12 +100,13 @@ export interface BucketClaims {
 
 /** The lease of a job's scheduler. The epoch grows with every acquisition: a fencing token. */
 export interface LeaseStore {
-  /** Takes the lease if it is free, run out, or already this owner's. */
+  /** Takes the lease if it is free, run out, already this owner's, or `replaced`'s, who is known to be gone. */
   acquire(
     jobId: JobId,
     owner: string,
     now: EpochMs,
     length: DurationMs,
+    replaced?: string,
   ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }>;
   /** `lost`: somebody else has taken it since. */
   renew(jobId: JobId, owner: string, epoch: number, until: EpochMs): Promise<'renewed' | 'lost'>;

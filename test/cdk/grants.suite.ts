@@ -39,6 +39,8 @@ const actionsOfCommands: Readonly<Record<string, string>> = {
   BatchGetCommand: 'dynamodb:BatchGetItem',
   CompleteMultipartUploadCommand: 's3:PutObject',
   CreateMultipartUploadCommand: 's3:PutObject',
+  // Only jobs on the list of those that want a scheduler are ever removed, and only their scheduler does that.
+  DeleteCommand: 'roster:DeleteItem',
   DeleteObjectsCommand: 's3:DeleteObject',
   DescribeExecutionCommand: 'states:DescribeExecution',
   GetCommand: 'dynamodb:GetItem',
@@ -51,6 +53,10 @@ const actionsOfCommands: Readonly<Record<string, string>> = {
   PutObjectCommand: 's3:PutObject',
   QueryCommand: 'dynamodb:Query',
   RunTaskCommand: 'ecs:RunTask',
+  // By a policy of its own, see below.
+  SendTaskFailureCommand: 'answers:SendTaskFailure',
+  SendTaskHeartbeatCommand: 'answers:SendTaskHeartbeat',
+  SendTaskSuccessCommand: 'answers:SendTaskSuccess',
   StartExecutionCommand: 'states:StartExecution',
   StopExecutionCommand: 'states:StopExecution',
   StopTaskCommand: 'ecs:StopTask',
@@ -97,7 +103,7 @@ describe('grants', () => {
     [
       'schedulerole',
       ['dynamodb', 'lambda', 'ecs'],
-      ['iam:PassRole', ...schedulerObjectActions, 'sts:AssumeRole', 'sts:TagSession'],
+      ['dynamodb:DeleteItem', 'iam:PassRole', ...schedulerObjectActions, 'sts:AssumeRole', 'sts:TagSession'],
     ],
     ['finishrole', ['dynamodb', 's3'], []],
     ['failrole', ['dynamodb', 's3'], []],
@@ -111,6 +117,44 @@ describe('grants', () => {
   ])('let %s do what the adapters do with %s, and no more', (prefix, services, besides) => {
     const granted = new Set(actions(statements(prefix)).filter((action) => !action.startsWith('logs:')));
     expect([...granted].toSorted()).toEqual([...neededActions(services), ...besides].toSorted());
+  });
+
+  it('let the scheduler alone answer the tasks of the one state machine', () => {
+    const found = system
+      .resources('AWS::IAM::Policy')
+      .filter(({ properties }) => JSON.stringify(properties).includes('states:SendTask'));
+    expect(found).toHaveLength(1);
+    expect(found[0]?.properties).toMatchObject({
+      PolicyDocument: {
+        Statement: [
+          {
+            Effect: 'Allow',
+            Action: ['states:SendTaskFailure', 'states:SendTaskHeartbeat', 'states:SendTaskSuccess'],
+            Resource: { Ref: expect.stringMatching(/^Jobs/) as unknown },
+          },
+        ],
+      },
+      Roles: [{ Ref: expect.stringMatching(/^schedulerole/) as unknown }],
+    });
+  });
+
+  it('let the scheduler remove items of the roster, and nobody any other', () => {
+    const removing = system
+      .resources('AWS::IAM::Policy')
+      .flatMap(({ logicalId }) => statements(logicalId).map((statement) => ({ logicalId, statement })))
+      .filter(({ statement }) => statement.Action.includes('dynamodb:DeleteItem'));
+    expect(removing).toEqual([
+      {
+        logicalId: expect.stringMatching(/^schedulerole/) as unknown,
+        statement: expect.objectContaining({
+          Action: ['dynamodb:DeleteItem'],
+          Condition: {
+            'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['ROSTER'] },
+            Null: { 'dynamodb:LeadingKeys': 'false' },
+          },
+        }) as unknown,
+      },
+    ]);
   });
 
   it('name every resource, but where AWS has none to name', () => {

@@ -14,6 +14,9 @@ const definitionSchema = z.looseObject({
       Type: z.string(),
       Next: z.string().optional(),
       Resource: z.string().optional(),
+      HeartbeatSeconds: z.number().optional(),
+      TimeoutSeconds: z.number().optional(),
+      Parameters: z.record(z.string(), z.unknown()).optional(),
       Retry: z.array(retry).optional(),
       Catch: z.array(z.unknown()).optional(),
     }),
@@ -24,11 +27,14 @@ const definitionSchema = z.looseObject({
 function definition(): z.output<typeof definitionSchema> {
   const [machine] = synthesized().resources('AWS::StepFunctions::StateMachine');
   const parts = joined.parse(machine?.properties['DefinitionString'])['Fn::Join'][1];
-  const text = parts.map((part) =>
-    typeof part === 'string' ? part : `arn:aws:lambda:us-east-1:000000000000:function:${functionOf(part)}`,
-  );
+  const text = parts.map((part) => (typeof part === 'string' ? part : arnOf(part)));
   return definitionSchema.parse(JSON.parse(text.join('')));
 }
+
+const arnOf = (reference: unknown): string =>
+  z.object({ Ref: z.literal('AWS::Partition') }).safeParse(reference).success
+    ? 'aws'
+    : `arn:aws:lambda:us-east-1:000000000000:function:${functionOf(reference)}`;
 
 const functionOf = (reference: unknown): string =>
   z
@@ -51,17 +57,18 @@ describe('the state machine', () => {
     }).not.toThrow();
   });
 
-  it('plans, schedules until the scheduler says finish, and finishes', () => {
+  it('plans, waits for the answer of whoever schedules the job, and finishes', () => {
     expect(machine.StartAt).toBe('Plan');
     expect(machine.States).toMatchObject({
       Plan: { Next: 'Schedule', Resource: expect.stringMatching(/:plan$/) as unknown },
-      Schedule: { Next: 'IsDone', Resource: expect.stringMatching(/:schedule$/) as unknown },
-      IsDone: {
-        Choices: [
-          { Variable: '$.outcome', StringEquals: 'finish', Next: 'Finish' },
-          { Variable: '$.outcome', StringEquals: 'continue', Next: 'Schedule' },
-        ],
-        Default: 'UnknownOutcome',
+      Schedule: {
+        Next: 'Finish',
+        Resource: 'arn:aws:states:::lambda:invoke.waitForTaskToken',
+        Parameters: {
+          FunctionName: expect.stringMatching(/:schedule$/) as unknown,
+          Payload: { 'jobId.$': '$.jobId', 'taskToken.$': '$$.Task.Token' },
+        },
+        HeartbeatSeconds: 60,
       },
       Finish: { End: true, Resource: expect.stringMatching(/:finish$/) as unknown },
     });
@@ -92,10 +99,6 @@ describe('the state machine', () => {
         ErrorEquals: [
           'StoreUnavailable',
           'LaunchThrottled',
-          'Lambda.ServiceException',
-          'Lambda.AWSLambdaException',
-          'Lambda.SdkClientException',
-          'Lambda.TooManyRequestsException',
           'Lambda.Unknown',
           'Runtime.ExitError',
           'Sandbox.Timedout',
@@ -109,6 +112,52 @@ describe('the state machine', () => {
       });
     },
   );
+
+  it.each(['Plan', 'Schedule', 'Finish', 'Fail'])(
+    '%s is tried again for hours while Lambda has no room for it, by that and no other rule',
+    (name) => {
+      const busy = machine.States[name]?.Retry?.filter(({ ErrorEquals }) =>
+        ErrorEquals.includes('Lambda.TooManyRequestsException'),
+      );
+      expect(busy).toEqual([
+        {
+          ErrorEquals: [
+            'Lambda.TooManyRequestsException',
+            'Lambda.ServiceException',
+            'Lambda.AWSLambdaException',
+            'Lambda.SdkClientException',
+          ],
+          IntervalSeconds: 2,
+          BackoffRate: 2,
+          MaxDelaySeconds: 60,
+          MaxAttempts: 1_500,
+          JitterStrategy: 'FULL',
+        },
+      ]);
+    },
+  );
+
+  it('is scheduled anew after a hand-over or a silence, as often as the longest job may come to', () => {
+    const [first] = machine.States['Schedule']?.Retry ?? [];
+    expect(first).toMatchObject({
+      ErrorEquals: ['HandOver', 'States.HeartbeatTimeout', 'States.Timeout'],
+      IntervalSeconds: 1,
+    });
+    // A hand-over in 13 minutes, for nine days.
+    expect(first?.MaxAttempts).toBeGreaterThanOrEqual((9 * 24 * 60) / 13);
+    expect(machine.States['Schedule']?.TimeoutSeconds).toBeUndefined();
+  });
+
+  it('enters three states for a job that ends well, each of which costs', () => {
+    const way: string[] = [];
+    for (
+      let state: string | undefined = machine.StartAt;
+      state !== undefined;
+      state = machine.States[state]?.Next
+    )
+      way.push(state);
+    expect(way).toEqual(['Plan', 'Schedule', 'Finish']);
+  });
 
   it('waits for a held lease as long as the longest invocation may hold it', () => {
     const held = machine.States['Schedule']?.Retry?.find(({ ErrorEquals }) =>

@@ -37,13 +37,14 @@ export class DynamoLeaseStore implements LeaseStore {
     owner: string,
     now: EpochMs,
     length: DurationMs,
+    replaced: string = owner,
   ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }> {
     const answer = await this.table
       .update(leaseKey(jobId), {
         set: { owner, until: later(now, length), [TableSchema.ttl]: expiryOf(now) },
         clauses: 'ADD #epoch :one',
-        when: 'attribute_not_exists(#pk) OR #until <= :now OR #owner = :set_owner',
-        values: { now, one: 1 },
+        when: 'attribute_not_exists(#pk) OR #until <= :now OR #owner = :set_owner OR #owner = :replaced',
+        values: { now, one: 1, replaced },
       })
       .catch((cause: unknown) => {
         // The table refuses to add to what is no number.

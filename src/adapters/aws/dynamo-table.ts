@@ -1,5 +1,6 @@
 import {
   BatchGetCommand,
+  DeleteCommand,
   type DynamoDBDocumentClient,
   GetCommand,
   PutCommand,
@@ -50,6 +51,7 @@ const actionOf = new Map([
   ['read', 'dynamodb:GetItem'],
   ['write', 'dynamodb:PutItem'],
   ['update', 'dynamodb:UpdateItem'],
+  ['removal', 'dynamodb:DeleteItem'],
   ['query', 'dynamodb:Query'],
   ['batch read', 'dynamodb:BatchGetItem'],
 ]);
@@ -121,6 +123,22 @@ export class DynamoTable {
       ),
     );
     return answer === 'refused' ? 'refused' : (answer.Attributes ?? {});
+  }
+
+  /** Removes an item if the condition holds. */
+  async remove(key: ItemKey, condition: Condition): Promise<'removed' | 'refused'> {
+    const answer = await this.conditional('removal', key, () =>
+      this.client.send(
+        new DeleteCommand({
+          TableName: this.tableName,
+          Key: key,
+          ConditionExpression: condition.when,
+          ExpressionAttributeNames: namesIn(condition.when, condition.names),
+          ExpressionAttributeValues: valuesOf(condition.values ?? {}),
+        }),
+      ),
+    );
+    return answer === 'refused' ? 'refused' : 'removed';
   }
 
   /** All items of a range, page by page, in ascending order of the range key. */

@@ -91,6 +91,8 @@ const jobRecord = z.object({
   deadlineAt: time.exactOptional(),
   cancelRequestedAt: time.exactOptional(),
   seenAt: time.exactOptional(),
+  waitingSince: time.exactOptional(),
+  scheduledAt: time.exactOptional(),
   clearedAt: time.exactOptional(),
   shards: z.int().min(1).max(limits.shards).exactOptional(),
   planNonce: z.string().exactOptional(),
@@ -211,6 +213,8 @@ const decorations = {
   partTotals: undefined,
   error: undefined,
   seenAt: undefined,
+  waitingSince: undefined,
+  scheduledAt: undefined,
   clearedAt: undefined,
 } as const;
 /** What steers a job on its way, and tells of the past once it has ended: its end must be told all the same. */

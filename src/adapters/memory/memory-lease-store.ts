@@ -17,9 +17,10 @@ export class MemoryLeaseStore implements LeaseStore {
     owner: string,
     now: EpochMs,
     length: DurationMs,
+    replaced: string = owner,
   ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }> {
     const lease = this.leases.get(jobId);
-    if (lease !== undefined && lease.until > now && lease.owner !== owner) {
+    if (lease !== undefined && lease.until > now && lease.owner !== owner && lease.owner !== replaced) {
       return Promise.resolve({ kind: 'held', until: lease.until });
     }
     const epoch = (lease?.epoch ?? 0) + 1;

@@ -47,6 +47,18 @@ export function describeLeaseStore(name: string, make: () => LeaseStore | Promis
       expect(await store.acquire(jobId, 'b', at(1), seconds(10))).toEqual({ kind: 'acquired', epoch: 2 });
     });
 
+    it('goes at once to one that follows an owner who is known to be gone, and to nobody by another name', async () => {
+      const store = await make();
+      const jobId = freshJobId();
+      await store.acquire(jobId, 'dead', at(0), seconds(3_600));
+      expect(await store.acquire(jobId, 'b', at(1), seconds(10), 'other')).toMatchObject({ kind: 'held' });
+      expect(await store.acquire(jobId, 'b', at(1), seconds(10), 'dead')).toEqual({
+        kind: 'acquired',
+        epoch: 2,
+      });
+      expect(await store.renew(jobId, 'dead', 1, at(30))).toBe('lost');
+    });
+
     it('is not released by one that lost it', async () => {
       const store = await make();
       const jobId = freshJobId();

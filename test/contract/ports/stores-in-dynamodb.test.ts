@@ -5,6 +5,7 @@ import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-
 import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
+import { DynamoRoster } from '../../../src/adapters/aws/dynamo-roster.ts';
 import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoSweepMark } from '../../../src/adapters/aws/dynamo-sweep-mark.ts';
 import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
@@ -17,6 +18,7 @@ import { describeClonePreemption } from './clone-preemption-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
+import { describeRoster } from './roster-suite.ts';
 import { describeSweepMark } from './sweep-mark-suite.ts';
 import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
 import { startTables, type TableServer } from './servers.ts';
@@ -42,6 +44,7 @@ describe.each(engines)('over %s', (engine) => {
   describeCapacityLedger('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
   describeCloneAdmission('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
   describeClonePreemption('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
+  describeRoster('DynamoDB', async () => new DynamoRoster(await server.freshTable()));
   describeSweepMark('DynamoDB', async () => new DynamoSweepMark(await server.freshTable()));
   describeStragglerStatistics(
     'DynamoDB',

@@ -4,6 +4,7 @@ import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-
 import { MemoryCapacityLedger } from '../../../src/adapters/memory/memory-capacity-ledger.ts';
 import { MemoryDecisionLog } from '../../../src/adapters/memory/memory-decision-log.ts';
 import { MemoryJobStore } from '../../../src/adapters/memory/memory-job-store.ts';
+import { MemoryRoster } from '../../../src/adapters/memory/memory-roster.ts';
 import { MemorySweepMark } from '../../../src/adapters/memory/memory-sweep-mark.ts';
 import { MemoryLeaseStore } from '../../../src/adapters/memory/memory-lease-store.ts';
 import { describeAssignmentStatistics } from './assignment-statistics-suite.ts';
@@ -14,6 +15,7 @@ import { describeClonePreemption } from './clone-preemption-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
+import { describeRoster } from './roster-suite.ts';
 import { describeSweepMark } from './sweep-mark-suite.ts';
 import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
 
@@ -26,4 +28,5 @@ describeCloneAdmission('memory', () => new MemoryCapacityLedger());
 describeClonePreemption('memory', () => new MemoryCapacityLedger());
 describeStragglerStatistics('memory', () => new MemoryStragglerStatistics());
 describeAssignmentStatistics('memory', () => new MemoryAssignmentStatistics());
+describeRoster('memory', () => new MemoryRoster());
 describeSweepMark('memory', () => Promise.resolve(new MemorySweepMark()));

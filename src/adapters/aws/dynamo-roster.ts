@@ -1,0 +1,181 @@
+import { z } from 'zod';
+import { type JobId, parseJobId } from '../../contracts/ids.ts';
+import { rosterPartition, TableSchema } from '../../contracts/settings.ts';
+import { epochMs } from '../../contracts/units.ts';
+import type {
+  EnlistedJob,
+  Roster,
+  RosterJob,
+  RosterPlace,
+  RosterView,
+  Seat,
+  TakenSeat,
+  TaskToken,
+} from '../../ports/roster.ts';
+import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
+import { expiryOf } from './expiry.ts';
+import type { ReportUnreadable } from './report-unreadable.ts';
+
+/** In the roster's one partition seats come first, then jobs by age. */
+const SEAT = 'A-SEAT#';
+const JOB = 'JOB#';
+/** Digits of a time, so that names sort as times do. */
+const TIME_DIGITS = 15;
+const KEYS_PER_READ = 100;
+
+const seatKey = (number: number): ItemKey => ({
+  pk: rosterPartition,
+  sk: `${SEAT}${String(number).padStart(4, '0')}`,
+});
+const placeKey = ({ jobId, createdAt }: RosterPlace): ItemKey => ({
+  pk: rosterPartition,
+  sk: `${JOB}${String(createdAt).padStart(TIME_DIGITS, '0')}#${jobId}`,
+});
+const tokenKey = (jobId: JobId): ItemKey => ({ pk: `JOB#${jobId}`, sk: 'TASK-TOKEN' });
+
+const time = z.number().transform(epochMs);
+const jobId = z.string().transform((text, context): JobId => {
+  const parsed = parseJobId(text);
+  if (parsed !== undefined) return parsed;
+  context.addIssue('is no job id');
+  return z.NEVER;
+});
+const jobSchema = z.object({
+  jobId,
+  createdAt: time,
+  weight: z.number().positive().max(1),
+  mark: z.string(),
+  enlistedAt: time,
+  resident: z.string().exactOptional(),
+});
+const seatSchema = z.object({ number: z.int().min(0), resident: z.string().exactOptional(), until: time });
+const tokenSchema = z.object({ jobId, token: z.string().min(1), mark: z.string() });
+
+/** The roster in DynamoDB: an item a seat and an item a job, small ones, since they are listed again and again. */
+export class DynamoRoster implements Roster {
+  private readonly table: DynamoTable;
+  private readonly report: ReportUnreadable;
+
+  constructor(table: DynamoTable, report: ReportUnreadable = () => undefined) {
+    this.table = table;
+    this.report = report;
+  }
+
+  async enlist(
+    { jobId: id, createdAt, weight, mark, enlistedAt }: EnlistedJob,
+    token: string,
+  ): Promise<void> {
+    const expiry = { [TableSchema.ttl]: expiryOf(enlistedAt) };
+    const always = 'attribute_exists(#pk) OR attribute_not_exists(#pk)';
+    await this.table.update(tokenKey(id), { set: { jobId: id, token, mark, ...expiry }, when: always });
+    await this.table.update(placeKey({ jobId: id, createdAt }), {
+      set: { jobId: id, createdAt, weight, mark, enlistedAt, ...expiry },
+      when: always,
+    });
+  }
+
+  async view(limit: number): Promise<RosterView> {
+    const seats = await this.range(SEAT, KEYS_PER_READ);
+    const jobs = await this.range(JOB, limit);
+    return {
+      seats: seats.flatMap((item) => this.decoded(seatSchema, item)),
+      jobs: jobs.flatMap((item) => this.decoded(jobSchema, item)),
+    };
+  }
+
+  async find(place: RosterPlace): Promise<RosterJob | undefined> {
+    const item = await this.table.get(placeKey(place));
+    return item === undefined ? undefined : this.decoded(jobSchema, item)[0];
+  }
+
+  async take(
+    place: RosterPlace,
+    { from, resident }: { readonly from: string | undefined; readonly resident: string },
+  ): Promise<'taken' | 'stale'> {
+    const answer = await this.table.update(placeKey(place), {
+      set: { resident },
+      // One that has come away with it and was asked again has it already.
+      when:
+        from === undefined
+          ? 'attribute_exists(#pk) AND (attribute_not_exists(#resident) OR #resident = :set_resident)'
+          : '#resident = :from OR #resident = :set_resident',
+      ...(from === undefined ? {} : { values: { from } }),
+    });
+    return answer === 'refused' ? 'stale' : 'taken';
+  }
+
+  async giveBack(place: RosterPlace, resident: string): Promise<void> {
+    await this.table.update(placeKey(place), {
+      clauses: 'REMOVE #resident',
+      when: '#resident = :resident',
+      values: { resident },
+    });
+  }
+
+  async strike(place: RosterPlace, mark: string): Promise<'struck' | 'stale'> {
+    const answer = await this.table.remove(placeKey(place), { when: '#mark = :mark', values: { mark } });
+    return answer === 'refused' ? 'stale' : 'struck';
+  }
+
+  async tokens(jobs: readonly JobId[]): Promise<ReadonlyMap<JobId, TaskToken>> {
+    const found = new Map<JobId, TaskToken>();
+    for (let start = 0; start < jobs.length; start += KEYS_PER_READ) {
+      const items = await this.table.batchGet(jobs.slice(start, start + KEYS_PER_READ).map(tokenKey));
+      for (const item of items)
+        for (const { jobId: id, token, mark } of this.decoded(tokenSchema, item))
+          found.set(id, { token, mark });
+    }
+    return found;
+  }
+
+  async sit({ number, resident, until }: TakenSeat, seen: Seat | undefined): Promise<'seated' | 'occupied'> {
+    const asSeen =
+      seen === undefined
+        ? 'attribute_not_exists(#pk)'
+        : `#until = :seen AND ${seen.resident === undefined ? 'attribute_not_exists(#resident)' : '#resident = :sitter'}`;
+    const answer = await this.table.update(seatKey(number), {
+      set: { number, resident, until, [TableSchema.ttl]: expiryOf(until) },
+      when: `(${asSeen}) OR #resident = :set_resident`,
+      values: {
+        ...(seen === undefined ? {} : { seen: seen.until }),
+        ...(seen?.resident === undefined ? {} : { sitter: seen.resident }),
+      },
+    });
+    return answer === 'refused' ? 'occupied' : 'seated';
+  }
+
+  async stay({ number, resident, until }: TakenSeat): Promise<'seated' | 'lost'> {
+    const answer = await this.table.update(seatKey(number), {
+      set: { until },
+      when: '#resident = :resident',
+      values: { resident },
+    });
+    return answer === 'refused' ? 'lost' : 'seated';
+  }
+
+  async leave({ number, resident }: TakenSeat): Promise<void> {
+    await this.table.update(seatKey(number), {
+      clauses: 'REMOVE #resident',
+      when: '#resident = :resident',
+      values: { resident },
+    });
+  }
+
+  private async range(prefix: string, limit: number): Promise<readonly Item[]> {
+    const query = {
+      keys: '#pk = :pk AND begins_with(#sk, :prefix)',
+      values: { pk: rosterPartition, prefix },
+      isConsistent: true,
+    };
+    const { items } = await this.table.page(query, { start: undefined, limit });
+    return items;
+  }
+
+  /** The item as it is to be, or nothing where it is not. */
+  private decoded<T>(schema: z.ZodType<T>, item: Item): readonly T[] {
+    const parsed = schema.safeParse(item);
+    if (parsed.success) return [parsed.data];
+    this.report({ key: `${String(item.pk)}/${String(item.sk)}`, why: parsed.error.issues[0]?.message ?? '' });
+    return [];
+  }
+}

@@ -1,0 +1,220 @@
+import { ErrorName } from '../contracts/errors.ts';
+import { limits } from '../contracts/limits.ts';
+import { elapsedMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
+import { hasRoom } from '../core/model/resident-load.ts';
+import { forEachBounded } from '../lib/bounded.ts';
+import type { RosterJob, RosterView, TakenSeat } from '../ports/roster.ts';
+import type { ResidentDeps } from './resident-deps.ts';
+import {
+  beatEveryMs,
+  goneGraceMs,
+  leavingMs,
+  patienceMs,
+  type ResidentHome,
+  SeatWatch,
+  seatMs,
+  type ServedJob,
+  unserved,
+  viewLimit,
+} from './resident-home.ts';
+import { serveJob } from './serve-job.ts';
+
+/** Beyond any stay at 20 rounds a second. */
+const mostRounds = 100_000;
+const parallelCalls = 8;
+/** Jobs that are told of a hand-over one after the other until one hears of it. */
+const mostHeirs = 5;
+/** Where a job has waited for longer its record says so. */
+const notedWaitMs = 5_000;
+
+const weightsOf = (home: ResidentHome): readonly number[] =>
+  [...home.jobs.values()].map(({ job }) => job.weight);
+
+const fits = (home: ResidentHome, job: RosterJob, now: EpochMs): boolean =>
+  hasRoom(weightsOf(home), { weight: job.weight, waitedMs: elapsedMs(job.enlistedAt, now) }, patienceMs);
+
+/** Keeps the seat once half of its time is over. False where somebody else sits there, or it ran out unheard. */
+async function keepSeat(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Promise<boolean> {
+  if (home.seat.until - now > seatMs(deps) / 2) return true;
+  const seat = { ...home.seat, until: later(now, seatMs(deps)) };
+  try {
+    if ((await deps.roster.stay(seat)) === 'lost') return false;
+  } catch (cause) {
+    deps.log.warn('seat not kept', { owner: home.owner, cause: String(cause) });
+    return home.seat.until > now;
+  }
+  home.seat = seat;
+  return true;
+}
+
+function begin(deps: ResidentDeps, home: ResidentHome, job: RosterJob): void {
+  const served: ServedJob = { job, stop: new AbortController(), done: Promise.resolve() };
+  home.jobs.set(job.jobId, served);
+  // What it asks for, and its share of the time, are that job's.
+  const serve = (): Promise<void> => serveJob(deps, home, served);
+  const serving = deps.requests === undefined ? serve() : deps.requests.counting(job.jobId, serve);
+  served.done = serving.finally(() => {
+    home.jobs.delete(job.jobId);
+    home.wake.abort();
+  });
+}
+
+/** Takes on what nobody serves who lives, oldest first, as far as there is room. */
+async function adopt(deps: ResidentDeps, home: ResidentHome, view: RosterView, now: EpochMs): Promise<void> {
+  for (const job of unserved(view, home.watch.living(now, home.owner))) {
+    const served = home.jobs.get(job.jobId);
+    if (served !== undefined) {
+      served.job = job;
+      continue;
+    }
+    if (!fits(home, job, now)) return; // Those that are younger come after it.
+    const taken = await deps.roster.take(job, { from: job.resident, resident: home.owner });
+    if (taken === 'stale') continue;
+    begin(deps, home, job);
+    if (elapsedMs(job.enlistedAt, now) < notedWaitMs) continue;
+    await beat(deps, home, [job], now); // It may have come from one that was silent for long.
+    await deps.jobs.update(job.jobId, ['running'], { scheduledAt: now });
+  }
+}
+
+/** Signs of life for jobs; one for whose token nobody has waited for long is left. */
+async function beat(
+  deps: ResidentDeps,
+  home: ResidentHome,
+  jobs: readonly RosterJob[],
+  now: EpochMs,
+): Promise<void> {
+  const tokens = await deps.roster.tokens(jobs.map(({ jobId }) => jobId));
+  await forEachBounded(jobs, parallelCalls, async (job) => {
+    const token = tokens.get(job.jobId);
+    if (token === undefined) return;
+    const outcome = await deps.answers.beat(token.token);
+    const served = home.jobs.get(job.jobId);
+    if (outcome === 'answered') {
+      if (served !== undefined) delete served.goneSince;
+      return;
+    }
+    // Its execution has ended, or will enlist it anew under another token.
+    const since = served === undefined ? job.enlistedAt : (served.goneSince ??= now);
+    if (elapsedMs(since, now) < goneGraceMs) return;
+    served?.stop.abort();
+    await deps.roster.strike(job, token.mark);
+  });
+}
+
+/** The resident of the first seat speaks also for the jobs that nobody serves yet. */
+async function beatAll(
+  deps: ResidentDeps,
+  home: ResidentHome,
+  view: RosterView,
+  now: EpochMs,
+): Promise<void> {
+  home.beatAt = now;
+  const living = home.watch.living(now, home.owner);
+  const others = view.seats.filter(({ resident }) => resident !== undefined && living.has(resident));
+  const isFirst = others.every(({ number }) => number > home.seat.number);
+  const waiting = isFirst ? unserved(view, living).filter(({ jobId }) => !home.jobs.has(jobId)) : [];
+  await beat(deps, home, [...[...home.jobs.values()].map(({ job }) => job), ...waiting], now);
+}
+
+async function look(deps: ResidentDeps, home: ResidentHome): Promise<RosterView> {
+  const view = await deps.roster.view(viewLimit(deps));
+  home.watch.look(view, deps.clock.now());
+  return view;
+}
+
+/** One look at the roster, where there is room for more or it is time for signs of life. */
+async function round(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Promise<void> {
+  const isBeatDue = elapsedMs(home.beatAt, now) >= beatEveryMs;
+  const least = { weight: 1 / limits.jobsPerResident, waitedMs: 0 };
+  if (!isBeatDue && !hasRoom(weightsOf(home), least, patienceMs)) return;
+  const view = await look(deps, home);
+  await adopt(deps, home, view, now);
+  if (isBeatDue) await beatAll(deps, home, view, now);
+}
+
+/** What a resident asks for on its own account is counted with one of its jobs, which takes turns as jobs end. */
+function paidByOldest(deps: ResidentDeps, home: ResidentHome, work: () => Promise<void>): Promise<void> {
+  const [oldest] = home.jobs.keys();
+  return deps.requests === undefined || oldest === undefined ? work() : deps.requests.counting(oldest, work);
+}
+
+async function stopAll(home: ResidentHome): Promise<void> {
+  const all = [...home.jobs.values()];
+  for (const { stop } of all) stop.abort();
+  await Promise.all(all.map(({ done }) => done));
+}
+
+/**
+ * Gives the seat up, and looks once more: whoever enlisted a job while we sat there relies on us. True where nothing is
+ * left to serve, or others sit there now.
+ */
+async function leave(deps: ResidentDeps, home: ResidentHome): Promise<boolean> {
+  await deps.roster.leave(home.seat);
+  const view = await look(deps, home);
+  const now = deps.clock.now();
+  if (unserved(view, home.watch.living(now, home.owner)).length === 0) return true;
+  const seat = { ...home.seat, until: later(now, seatMs(deps)) };
+  const seen = view.seats.find(({ number }) => number === seat.number);
+  if (seen?.resident !== undefined || (await deps.roster.sit(seat, seen)) === 'occupied') return true;
+  home.seat = seat;
+  return false;
+}
+
+/**
+ * Leaves all jobs to others, and has one state machine start the next resident: a chain of functions that call
+ * themselves would be cut as a loop.
+ */
+async function handOver(deps: ResidentDeps, home: ResidentHome): Promise<void> {
+  await stopAll(home);
+  await deps.roster.leave(home.seat);
+  const view = await look(deps, home);
+  const heirs = unserved(view, home.watch.living(deps.clock.now(), home.owner)).slice(0, mostHeirs);
+  const tokens = await deps.roster.tokens(heirs.map(({ jobId }) => jobId));
+  const failure = { error: ErrorName.HandOver, cause: 'the time of its scheduler was up' };
+  for (const { token } of tokens.values())
+    if ((await deps.answers.fail(token, failure)) === 'answered') return;
+}
+
+/**
+ * Sits in a seat that it has taken, and serves the jobs of the roster, many at once, until there are none, somebody
+ * else has taken the seat, or its time is nearly up. What goes wrong with one job ends none of the others.
+ */
+export async function reside(
+  deps: ResidentDeps,
+  seat: TakenSeat,
+  { until }: { readonly until: EpochMs },
+): Promise<void> {
+  const home: ResidentHome = {
+    owner: seat.resident,
+    until,
+    seat,
+    watch: new SeatWatch(seatMs(deps)),
+    jobs: new Map(),
+    wake: new AbortController(),
+    beatAt: epochMs(0),
+  };
+  deps.log.info('seated', { owner: home.owner, seat: seat.number });
+  try {
+    for (let rounds = 0; rounds < mostRounds; rounds++) {
+      const now = deps.clock.now();
+      if (later(now, leavingMs) >= until) {
+        await handOver(deps, home);
+        return;
+      }
+      if (!(await keepSeat(deps, home, now))) {
+        deps.log.warn('seat lost', { owner: home.owner, seat: seat.number });
+        return;
+      }
+      home.wake = new AbortController();
+      await paidByOldest(deps, home, () => round(deps, home, now)).catch((cause: unknown) => {
+        deps.log.warn('roster not seen', { owner: home.owner, cause: String(cause) });
+      });
+      if (home.jobs.size === 0 && (await leave(deps, home))) return;
+      await deps.clock.sleep(deps.config.tickMs, home.wake.signal);
+    }
+  } finally {
+    await stopAll(home);
+    deps.log.info('left', { owner: home.owner, seat: seat.number });
+  }
+}

@@ -1,0 +1,127 @@
+import { ErrorName, LeaseHeldError, OutriderError } from '../contracts/errors.ts';
+import { durationMs, elapsedMs } from '../contracts/units.ts';
+import type { RosterJob } from '../ports/roster.ts';
+import type { AnswerOutcome } from '../ports/task-answers.ts';
+import type { ResidentDeps } from './resident-deps.ts';
+import type { ResidentHome, ServedJob } from './resident-home.ts';
+import { runScheduler } from './run-scheduler.ts';
+
+/** Passing faults in a row, and waits for a lease, before the state machine is asked to try again. */
+const mostFaults = 8;
+const mostLeaseWaits = 320;
+const firstPauseMs = 1_000;
+const longestPauseMs = 30_000;
+const leasePauseMs = durationMs(3_000);
+/** Faults that lie further apart are not in a row. */
+const faultMemoryMs = 5 * 60_000;
+/** A token may be followed by another while it is answered. */
+const mostAnswers = 3;
+
+const passing: ReadonlySet<string> = new Set([ErrorName.StoreUnavailable, ErrorName.LaunchThrottled]);
+
+/** Whether this resident still has the job on the roster. */
+async function isMine(deps: ResidentDeps, home: ResidentHome, job: RosterJob): Promise<boolean> {
+  return (await deps.roster.find(job))?.resident === home.owner;
+}
+
+/** Answers the job's newest token and takes it off the roster, unless it was enlisted anew meanwhile. */
+async function answer(
+  deps: ResidentDeps,
+  { jobId, createdAt }: RosterJob,
+  send: (token: string) => Promise<AnswerOutcome>,
+): Promise<void> {
+  for (let answers = 0; answers < mostAnswers; answers++) {
+    const token = (await deps.roster.tokens([jobId])).get(jobId);
+    if (token === undefined) return;
+    const outcome = await send(token.token);
+    deps.log.info('answered', { jobId, outcome });
+    if ((await deps.roster.strike({ jobId, createdAt }, token.mark)) === 'struck') return;
+  }
+}
+
+async function answerFailure(
+  deps: ResidentDeps,
+  home: ResidentHome,
+  job: RosterJob,
+  cause: unknown,
+): Promise<void> {
+  // Another has taken the job over: it is not ours to end.
+  if (!(await isMine(deps, home, job))) return;
+  const failure = cause instanceof Error ? cause : new Error(String(cause));
+  const told = { errorType: failure.name, errorMessage: failure.message };
+  deps.log.warn('job not scheduled', { jobId: job.jobId, ...told });
+  await answer(deps, job, (token) =>
+    deps.answers.fail(token, { error: failure.name, cause: JSON.stringify(told) }),
+  );
+}
+
+type Verdict = 'again' | 'not-mine' | 'hopeless';
+
+/** Counts what went wrong of one job, and waits before the next try. */
+class Patience {
+  private faults = 0;
+  private leaseWaits = 0;
+
+  /** What to make of an error of a try that lasted for `lastedMs`. */
+  async judge(
+    deps: ResidentDeps,
+    home: ResidentHome,
+    { job, stop }: ServedJob,
+    failed: { readonly cause: unknown; readonly lastedMs: number },
+  ): Promise<Verdict> {
+    const { cause, lastedMs } = failed;
+    if (lastedMs > faultMemoryMs) this.faults = 0;
+    if (cause instanceof LeaseHeldError) {
+      // Of a scheduler that has died its lease runs out; one that lives has the job on the roster.
+      if (!(await isMine(deps, home, job))) return 'not-mine';
+      if ((this.leaseWaits += 1) > mostLeaseWaits) return 'hopeless';
+      await deps.clock.sleep(leasePauseMs, stop.signal);
+      return 'again';
+    }
+    if (!(cause instanceof OutriderError) || !passing.has(cause.name)) return 'hopeless';
+    if ((this.faults += 1) > mostFaults) return 'hopeless';
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (this.faults - 1));
+    deps.log.warn('job to be entered again', { jobId: job.jobId, cause: cause.message, pauseMs });
+    await deps.clock.sleep(durationMs(pauseMs), stop.signal);
+    return 'again';
+  }
+}
+
+/**
+ * Serves one job until it is settled and its state machine told, or until it is told to stop, when the job is left to
+ * others. Passing faults are borne here, with pauses: each try of the state machine costs. Never rejects: what goes
+ * wrong with one job is no matter of the others.
+ */
+export async function serveJob(deps: ResidentDeps, home: ResidentHome, served: ServedJob): Promise<void> {
+  const { job, stop } = served;
+  const patience = new Patience();
+  const residency = {
+    owner: home.owner,
+    until: home.until,
+    signal: stop.signal,
+    ...(job.resident === undefined ? {} : { replaces: job.resident }),
+  };
+  try {
+    while (!stop.signal.aborted) {
+      const since = deps.clock.now();
+      try {
+        const { outcome } = await runScheduler(deps, job.jobId, residency);
+        if (outcome === 'continue') break;
+        await answer(deps, job, (token) => deps.answers.succeed(token, { jobId: job.jobId, outcome }));
+        return;
+      } catch (cause) {
+        const lastedMs = elapsedMs(since, deps.clock.now());
+        const verdict = await patience.judge(deps, home, served, { cause, lastedMs });
+        if (verdict === 'not-mine') return;
+        if (verdict === 'hopeless') {
+          await answerFailure(deps, home, job, cause);
+          return;
+        }
+      }
+    }
+    await deps.roster.giveBack(job, home.owner);
+  } catch (cause) {
+    // It stays ours on the roster until we are gone, and the state machine hears nothing more of it.
+    deps.log.warn('job left without an answer', { jobId: job.jobId, cause: String(cause) });
+  }
+}

@@ -1,0 +1,248 @@
+import { describe, expect, it } from 'vitest';
+import { cancelJob } from '../../../src/app/change-job.ts';
+import type { ResidentDeps } from '../../../src/app/resident-deps.ts';
+import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
+import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
+import { durationMs, epochMs, later } from '../../../src/contracts/units.ts';
+import type { Clock } from '../../../src/ports/clock.ts';
+import { type AccountOptions, BusyAccount } from '../../support/busy-account.ts';
+import { FreezingProcess } from '../../support/freezing.ts';
+
+const oneTask = (name: string): JobSpecInput => ({
+  name,
+  stages: [{ name: 'map', operator: 'grep', options: { pattern: 'a' }, inputs: [{ s3: ['s3://data/in/'] }] }],
+});
+
+async function account(options: Partial<AccountOptions> = {}): Promise<BusyAccount> {
+  const made = new BusyAccount({
+    environments: 100,
+    totalSlots: 50,
+    taskMs: 5_000,
+    seed: 'residents',
+    ...options,
+  });
+  await made.system.objects.write({ bucket: 'data', key: 'in/a' }, Buffer.from('one two three'));
+  return made;
+}
+
+async function submit(made: BusyAccount, jobs: number): Promise<readonly JobId[]> {
+  const ids = Promise.all(
+    Array.from({ length: jobs }, (_, index) => made.submit(oneTask(`job-${index}`), `t-${index}`)),
+  );
+  await made.system.clock.advance(1_000);
+  return ids;
+}
+
+const minute = 60_000;
+const wellEnded = ({ counts }: BusyAccount): number =>
+  counts.executions.filter(({ ended }) => ended === 'succeeded').length;
+const ports = [
+  'jobs',
+  'objects',
+  'attempts',
+  'ledger',
+  'leases',
+  'decisions',
+  'launcher',
+  'roster',
+  'answers',
+] as const;
+
+describe('residents', () => {
+  it('serve many jobs at once, one resident sixteen, and leave when there are none', async () => {
+    const made = await account();
+    await submit(made, 16);
+    await made.untilEnded(16, 10 * minute);
+    await made.system.clock.advance(minute);
+    expect(wellEnded(made)).toBe(16);
+    expect(made.counts.mostResidents).toBe(1);
+    expect(made.seated.size).toBe(0);
+    expect(made.running.get('schedule')).toBe(0);
+    // Three steps for each job, none of them tried again.
+    expect(made.counts.transitions).toBe(48);
+    expect(await made.roster.view(100)).toMatchObject({ jobs: [] });
+  });
+
+  it('are as many as jobs are worth and never more than there may be, and the rest waits and is told so', async () => {
+    const made = await account({ residents: 2, taskMs: 4 * minute });
+    const ids = await submit(made, 60);
+    await made.system.clock.advance(20_000);
+    expect(made.counts.mostResidents).toBe(2);
+    const waiting = (await Promise.all(ids.map((id) => made.system.jobs.load(id)))).filter(
+      (job) => job?.waitingSince !== undefined && job.scheduledAt === undefined,
+    );
+    expect(waiting).toHaveLength(60 - 32);
+    await made.system.clock.advance(minute);
+    // Nobody waits until others end: those who have waited for long are taken on by full residents.
+    expect((await made.roster.view(100)).jobs.filter(({ resident }) => resident === undefined)).toEqual([]);
+    await made.untilEnded(60, 60 * minute);
+    expect(wellEnded(made)).toBe(60);
+    expect(made.counts.mostResidents).toBe(2);
+    expect(made.counts.transitions).toBe(180);
+  });
+
+  it('give signs of life for jobs that wait, which therefore cost nothing', async () => {
+    const made = await account({ residents: 1, taskMs: 8 * minute, stayMs: 60 * minute });
+    await submit(made, 70);
+    await made.system.clock.advance(5 * minute);
+    expect((await made.roster.view(100)).jobs.filter(({ resident }) => resident === undefined)).toHaveLength(
+      6,
+    );
+    expect(made.counts.transitions).toBe(140);
+    await made.untilEnded(70, 60 * minute);
+    expect(made.counts.transitions).toBe(210);
+  });
+
+  it('hand over to one that follows before their time is up, which launches nothing again', async () => {
+    const made = await account({ stayMs: minute, taskMs: 5 * minute });
+    await submit(made, 3);
+    await made.untilEnded(3, 20 * minute);
+    expect(wellEnded(made)).toBe(3);
+    expect(made.launched.size).toBe(3);
+    expect(made.counts.mostResidents).toBe(1);
+    // One state machine is told at each hand-over, and the other jobs are not.
+    expect(made.counts.transitions).toBeLessThanOrEqual(9 + 7);
+    expect(made.counts.transitions).toBeGreaterThan(9 + 3);
+  });
+
+  it('that are killed are followed at once by one that takes all their jobs on', async () => {
+    const death = Promise.withResolvers<unknown>();
+    const process = new FreezingProcess({ call: Infinity, when: 'before' });
+    const made = await account({
+      taskMs: 2 * minute,
+      killed: (number) => (number === 1 ? death.promise : undefined),
+      wrap: (deps, number) =>
+        number === 1 ? { ...process.wrap(deps, ports), clock: deadAfter(deps, death.promise) } : deps,
+    });
+    await submit(made, 4);
+    await made.system.clock.advance(30_000);
+    death.resolve(undefined);
+    await made.system.clock.advance(25_000);
+    const { jobs } = await made.roster.view(10);
+    expect(new Set(jobs.map(({ resident }) => resident)).size).toBe(1);
+    expect(jobs.every(({ resident }) => resident !== 'request-1')).toBe(true);
+    await made.untilEnded(4, 20 * minute);
+    expect(wellEnded(made)).toBe(4);
+    expect(made.launched.size).toBe(4);
+  });
+
+  it.each(['thaws', 'dies'] as const)(
+    'that freeze anywhere are followed by others, and do no harm where one %s',
+    async (fate) => {
+      const places = new Set<string>();
+      for (let call = 1; call <= 120; call++) {
+        const when = call % 2 === 0 ? 'before' : 'after';
+        const process = new FreezingProcess({ call, when });
+        const made = await account({
+          taskMs: 20_000,
+          wrap: (deps, number) => (number === 1 ? process.wrap(deps, ports) : deps),
+        });
+        void process.frozen.then((name) => places.add(name));
+        const ids = await submit(made, 3);
+        if (fate === 'thaws') {
+          await made.system.clock.advance(4 * minute);
+          process.thaw();
+        }
+        await made.untilEnded(3, 30 * minute);
+        await made.system.clock.advance(5 * minute);
+        // Of an attempt that was decided on, but not launched for longer than a claim may take, another is due.
+        const ended = await Promise.all(ids.map((id) => made.system.jobs.load(id)));
+        const lost = ended.reduce((sum, job) => sum + (job?.attempts.lost ?? 0), 0);
+        const well = { call, when, well: wellEnded(made), needless: made.launched.size - 3 - lost };
+        expect(well).toEqual({ call, when, well: 3, needless: 0 });
+        expect(lost).toBeLessThanOrEqual(3);
+        expect((await made.roster.view(10)).jobs).toEqual([]);
+      }
+      expect(places.size).toBeGreaterThan(15);
+    },
+  );
+
+  it.each([-3_600_000, 3_600_000])('whose clocks are %s ms off are followed all the same', async (offMs) => {
+    const death = Promise.withResolvers<unknown>();
+    const made = await account({
+      taskMs: 2 * minute,
+      killed: (number) => (number === 1 ? death.promise : undefined),
+      wrap: (deps, number) =>
+        number === 1 ? { ...deps, clock: skewed(deadAfter(deps, death.promise), offMs) } : deps,
+      stayMs: 24 * 3_600_000,
+    });
+    await submit(made, 4);
+    await made.system.clock.advance(30_000);
+    death.resolve(undefined);
+    await made.untilEnded(4, 20 * minute);
+    expect(wellEnded(made)).toBe(4);
+    expect(made.launched.size).toBe(4);
+  });
+
+  it('end one job without harm to the others', async () => {
+    const made = await account({ taskMs: minute });
+    const [first] = await submit(made, 5);
+    await made.system.clock.advance(20_000);
+    await cancelJob(made.system, first ?? ('' as JobId));
+    await made.untilEnded(5, 20 * minute);
+    expect(wellEnded(made)).toBe(4);
+    expect(made.counts.executions.find(({ jobId }) => jobId === first)).toMatchObject({
+      ended: 'failed',
+      error: expect.stringContaining('JobFailed') as unknown,
+    });
+    expect(made.counts.mostResidents).toBe(1);
+  });
+
+  it('bear a store that is away, without a step that is tried again', async () => {
+    const away = { until: epochMs(0) };
+    const made = await account({
+      taskMs: minute,
+      wrap: (deps) => ({ ...deps, jobs: unreliable(deps, away) }),
+    });
+    await submit(made, 3);
+    await made.system.clock.advance(10_000);
+    away.until = later(made.system.clock.now(), durationMs(20_000));
+    await made.untilEnded(3, 20 * minute);
+    expect(wellEnded(made)).toBe(3);
+    expect(made.counts.transitions).toBe(9);
+    expect(made.launched.size).toBe(3);
+  });
+
+  it('leave a job whose execution is gone, once none has followed for a while', async () => {
+    const made = await account({ taskMs: 30 * minute });
+    const [gone] = await submit(made, 2);
+    await made.system.clock.advance(20_000);
+    const token = gone === undefined ? undefined : (await made.roster.tokens([gone])).get(gone);
+    made.stopExecution(token?.token ?? '');
+    await made.system.clock.advance(4 * minute);
+    expect((await made.roster.view(10)).jobs.map(({ jobId }) => jobId)).not.toContain(gone);
+  });
+});
+
+/** Time for a process that dies: it sleeps for ever from then on. */
+function deadAfter({ clock }: ResidentDeps, death: Promise<unknown>): Clock {
+  const state = { isDead: false };
+  void death.then(() => (state.isDead = true));
+  return {
+    now: () => clock.now(),
+    sleep: async (length, signal) => {
+      await clock.sleep(length, signal);
+      if (state.isDead) await new Promise(() => undefined);
+    },
+  };
+}
+
+const skewed = (clock: Clock, offMs: number): Clock => ({
+  now: () => epochMs(clock.now() + offMs),
+  sleep: (length, signal) => clock.sleep(length, signal),
+});
+
+/** Job records that cannot be read while the store is away. */
+function unreliable({ jobs, clock }: ResidentDeps, away: { until: number }): ResidentDeps['jobs'] {
+  return new Proxy(jobs, {
+    get: (target, property) => {
+      const method: unknown = Reflect.get(target, property, target);
+      if (typeof method !== 'function') return method;
+      return (...args: unknown[]): unknown => {
+        if (clock.now() < away.until) return Promise.reject(new StoreUnavailableError('the store is away'));
+        return Reflect.apply(method, target, args);
+      };
+    },
+  });
+}
