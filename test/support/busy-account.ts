@@ -93,7 +93,12 @@ export class BusyAccount {
     const { config } = this.system.deps;
     this.deps = {
       ...this.system.deps,
-      log: { info: (event, facts) => this.hear(event, facts), warn: () => undefined },
+      log: {
+        info: (event, facts) => {
+          this.hear(event, facts);
+        },
+        warn: () => undefined,
+      },
       roster: this.roster,
       answers: this.answers,
       residents: options.residents ?? 4,

@@ -4,6 +4,7 @@ import { divideConcurrency } from './concurrency-limits.ts';
 import { Environment } from './environment.ts';
 import type { Invocation, RunResult } from './environment.ts';
 import { type FailedEvent, failureRecord } from './failure-record.ts';
+import { IdleReaper } from './idle-reaper.ts';
 import { encodeFunctionError, exitError } from './function-error.ts';
 import type {
   DroppedEvent,
@@ -34,6 +35,7 @@ interface FunctionState {
 }
 
 const DEFAULT_MAX_QUEUED = 10_000;
+const DEFAULT_IDLE_MS = 60_000;
 /** Environments that may die in a row before an event is given up. */
 const MAX_DELIVERIES = 3;
 /** What AWS gives extensions to shut down. */
@@ -50,6 +52,7 @@ export class Dispatcher {
   private readonly delayed = new Map<NodeJS.Timeout, { state: FunctionState; event: QueuedEvent }>();
   private readonly ending = new Set<Promise<void>>();
   private readonly unreservedLimit: number;
+  private readonly reaper: IdleReaper;
   private running = 0;
   private unreservedRunning = 0;
   private queued = 0;
@@ -65,6 +68,10 @@ export class Dispatcher {
       );
     }
     this.options = options;
+    this.reaper = new IdleReaper({
+      idleMs: options.idleMs ?? DEFAULT_IDLE_MS,
+      maxIdle: options.maxIdle ?? maxConcurrency,
+    });
     const { reserved, unreserved } = divideConcurrency(options.functions, maxConcurrency);
     this.unreservedLimit = unreserved;
     for (const fn of options.functions) {
@@ -104,6 +111,7 @@ export class Dispatcher {
   /** Drops what waits, and ends all processes. */
   async close(): Promise<void> {
     this.isClosed = true;
+    this.reaper.close();
     for (const [timer, { state, event }] of this.delayed) {
       clearTimeout(timer);
       this.drop(state, event, 'closed');
@@ -143,7 +151,10 @@ export class Dispatcher {
         const environment =
           this.takeIdle(state, invocation.tenantId) ?? this.startEnvironment(state, invocation.tenantId);
         const result: RunResult = await environment.run(invocation);
-        if (environment.state === 'idle' && !this.isClosed) state.idle.push(environment);
+        if (environment.state === 'idle' && !this.isClosed) {
+          state.idle.push(environment);
+          this.reaper.idle(environment);
+        }
         if (result.kind !== 'undelivered') return result;
       }
       const body = exitError(invocation.requestId, { code: 1, signal: null });
@@ -168,7 +179,9 @@ export class Dispatcher {
     for (let at = idle.length - 1; at >= 0; at--) {
       if (idle[at]?.tenantId !== tenantId) continue;
       const [environment] = idle.splice(at, 1);
-      if (environment?.state === 'idle') return environment;
+      if (environment === undefined) continue;
+      this.reaper.forget(environment);
+      if (environment.state === 'idle') return environment;
     }
     return undefined;
   }
@@ -183,6 +196,7 @@ export class Dispatcher {
       tenantId,
       onGone: (gone) => {
         this.environments.delete(gone);
+        this.reaper.forget(gone);
         const at = state.idle.indexOf(gone);
         if (at >= 0) state.idle.splice(at, 1);
       },

@@ -56,6 +56,10 @@ export interface LambdaServerOptions {
   readonly functions: readonly LocalFunction[];
   /** Processes and running invocations of all functions together. */
   readonly maxConcurrency: number;
+  /** An environment that was idle for so long is ended; a minute by default. */
+  readonly idleMs?: number;
+  /** At most so many environments stay idle; as many as may run by default. */
+  readonly maxIdle?: number;
   /** One file per environment is appended to: `<function>/<environmentId>.log`. */
   readonly logDir: string;
   /** Holds a private TMPDIR for each environment while it lives; the system's by default. */

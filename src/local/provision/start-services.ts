@@ -64,8 +64,10 @@ export interface Services {
   readonly invoke: Invoke;
 }
 
-/** Besides the slots: resident schedulers, one for each running job, and the short steps of others. */
-const COORDINATOR_CONCURRENCY = 64;
+/** Besides the slots: resident schedulers, and the short steps of jobs, which are tried again where there is no room. */
+const COORDINATOR_CONCURRENCY = 20;
+/** Of those so many environments stay for a while when they have nothing to do. */
+const IDLE_COORDINATORS = 8;
 
 /**
  * Starts the services and puts into them what the deployment says.
@@ -177,6 +179,7 @@ function startLambda(
     },
     functions: deployment.functions,
     maxConcurrency: slots + COORDINATOR_CONCURRENCY,
+    maxIdle: slots + IDLE_COORDINATORS,
     logDir: lambdaLogs(stateDir),
     scratchDir: join(stateDir, 'scratch'),
     nodePath: process.execPath,
