@@ -9,6 +9,7 @@ import {
   MethodLoggingLevel,
   type MethodOptions,
   type Model,
+  ResponseType,
   RestApi,
   type StageOptions,
 } from 'aws-cdk-lib/aws-apigateway';
@@ -108,6 +109,7 @@ export class ApiStack extends Stack {
       },
       defaultMethodOptions: { authorizationType: AuthorizationType.IAM },
     });
+    tellWhenToRetry(api);
     acknowledge(api, {
       'AwsSolutions-APIG1':
         'The handler logs each request; the gateway would need a setting of the whole account.',
@@ -182,5 +184,27 @@ export class ApiStack extends Stack {
       },
     });
     return { 'application/json': model };
+  }
+}
+
+/** Seconds after which it is worth asking again. */
+const RETRY_AFTER = "'2'";
+
+/**
+ * Where the front has no room for a request, or Lambda none for its function, the answer says so, and when to come back.
+ * API Gateway takes a throttled function for a fault of configuration and would answer 500.
+ */
+function tellWhenToRetry(api: RestApi): void {
+  const busy = [
+    ['Throttled', ResponseType.THROTTLED, '429', 'TooManyRequests'],
+    ['FunctionThrottled', ResponseType.API_CONFIGURATION_ERROR, '503', 'ServiceUnavailable'],
+  ] as const;
+  for (const [id, type, statusCode, error] of busy) {
+    api.addGatewayResponse(id, {
+      type,
+      statusCode,
+      responseHeaders: { 'Retry-After': RETRY_AFTER },
+      templates: { 'application/json': `{"error":"${error}","message":$context.error.messageString}` },
+    });
   }
 }

@@ -142,12 +142,15 @@ function answerError(deps: ApiDeps, error: unknown): ApiAnswer {
     message: error.message,
     ...(typeof field === 'string' ? { field } : {}),
   };
-  return reply(known, body);
+  return known === 503 ? reply(known, body, { 'retry-after': retryAfterSeconds }) : reply(known, body);
 }
 
-const reply = (statusCode: number, body: unknown): ApiAnswer => ({
+/** When it is worth asking again where a store is away or throttles. */
+const retryAfterSeconds = '2';
+
+const reply = (statusCode: number, body: unknown, headers: Record<string, string> = {}): ApiAnswer => ({
   statusCode,
-  headers: { 'content-type': 'application/json' },
+  headers: { 'content-type': 'application/json', ...headers },
   body: JSON.stringify(body),
 });
 

@@ -40,6 +40,8 @@ export interface ApiSettings {
   readonly attempts?: number;
   /** Wait before the second attempt; doubled for each further one. Default 200. */
   readonly backoffMs?: number;
+  /** How long a submission is sent again while the service says that it is busy. Default ten minutes. */
+  readonly patienceMs?: number;
 }
 
 /**
@@ -61,6 +63,11 @@ export interface ApiClient {
 
 const requestTimeoutMs = 30_000;
 const longestBackoffMs = 5_000;
+const defaultPatienceMs = 600_000;
+/** No answer makes the client wait for longer. */
+const longestRetryAfterMs = 30_000;
+/** The service is there, and says that it has no room now. */
+const busyStatuses: readonly unknown[] = [429, 503];
 
 /** A client that signs with Signature Version 4. Nothing is sent before the first call. */
 export function makeApiClient(settings: ApiSettings): ApiClient {
@@ -69,7 +76,7 @@ export function makeApiClient(settings: ApiSettings): ApiClient {
     requestJson<T>(settings, method, new URL(`${base}${path}`), options);
   return {
     apiUrl: settings.apiUrl,
-    submit: (body) => call('POST', '/jobs', { body }),
+    submit: (body) => call('POST', '/jobs', { body, isPatient: body.clientToken !== undefined }),
     job: async (jobId, signal) => call('GET', jobPath(jobId), signal === undefined ? {} : { signal }),
     attempts: async (jobId) => allAttempts((query) => call('GET', `${jobPath(jobId)}/attempts`, { query })),
     list: ({ limit, cursor }) =>
@@ -125,9 +132,14 @@ interface CallOptions {
   readonly body?: unknown;
   readonly query?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Sent again for long where the service is busy: of a submission with a token but one is ever taken. */
+  readonly isPatient?: boolean;
 }
 
-/** Sends until it is answered, or refused for good, or the attempts are used up. */
+/**
+ * Sends until it is answered, or refused for good, or the attempts are used up, those of a patient call for as long as
+ * its time lasts.
+ */
 async function requestJson<T>(
   settings: ApiSettings,
   method: string,
@@ -137,7 +149,9 @@ async function requestJson<T>(
   const attempts = settings.attempts ?? 5;
   let backoffMs = settings.backoffMs ?? 200;
   let isExpired = false;
+  const giveUpAt = performance.now() + (settings.patienceMs ?? defaultPatienceMs);
   for (let attempt = 1; ; attempt++) {
+    let leastMs = 0;
     try {
       return await sendOnce<T>(settings, method, url, { ...options, renew: isExpired });
     } catch (error) {
@@ -147,10 +161,15 @@ async function requestJson<T>(
         isExpired = true;
         continue;
       }
-      const isPassing = error instanceof ServiceUnavailableError;
-      if (!isPassing || attempt >= attempts || options.signal?.aborted === true) throw error;
+      if (!(error instanceof ServiceUnavailableError) || options.signal?.aborted === true) throw error;
+      const isBusy = options.isPatient === true && busyStatuses.includes(error.details['status']);
+      if (isBusy ? performance.now() >= giveUpAt : attempt >= attempts) throw error;
+      const asked = error.details['retryAfterMs'];
+      if (typeof asked === 'number') leastMs = Math.min(longestRetryAfterMs, asked);
     }
-    await delay(backoffMs / 2 + Math.random() * (backoffMs / 2), undefined, optionalSignal(options.signal));
+    // Rivals that were told the same must not all come back at the same time.
+    const pauseMs = Math.max(leastMs, backoffMs / 2) + Math.random() * (backoffMs / 2);
+    await delay(pauseMs, undefined, optionalSignal(options.signal));
     backoffMs = Math.min(longestBackoffMs, backoffMs * 2);
   }
 }
@@ -172,6 +191,7 @@ async function sendOnce<T>(
 
   let status: number;
   let text: string;
+  let retryAfter: string | null;
   try {
     const response = await fetch(target, {
       method,
@@ -180,6 +200,7 @@ async function sendOnce<T>(
       ...(body === undefined ? {} : { body }),
     });
     status = response.status;
+    retryAfter = response.headers.get('retry-after');
     text = await response.text();
   } catch (cause) {
     options.signal?.throwIfAborted();
@@ -194,7 +215,7 @@ async function sendOnce<T>(
     // The API is ours and versioned with this client; its JSON is `contracts/api.ts`.
     return answer as T;
   }
-  const refused = refusal(settings.apiUrl, status, answer);
+  const refused = refusal(settings.apiUrl, { status, retryAfterMs: secondsOf(retryAfter) }, answer);
   const isKeys = status === 401 || status === 403;
   throw isKeys && expiryWords.test(refused.message) ? new ExpiredCredentials(refused) : refused;
 }
@@ -235,13 +256,23 @@ const queryText = (query: Readonly<Record<string, string>>): string =>
     .join('&')
     .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 
-function refusal(apiUrl: string, status: number, answer: unknown): Error {
+/** Milliseconds of a Retry-After header in seconds; one with a date, or none, is no number. */
+function secondsOf(header: string | null): number | undefined {
+  const seconds = header === null ? NaN : Number(header);
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : undefined;
+}
+
+function refusal(
+  apiUrl: string,
+  { status, retryAfterMs }: { readonly status: number; readonly retryAfterMs: number | undefined },
+  answer: unknown,
+): Error {
   const { error, message, field } = errorFields(answer);
   const text = message ?? `${apiUrl} answered with HTTP status ${String(status)}`;
   // The deployment lacks a right: asked again, it would lack it still.
   if (error === ErrorName.AccessDenied) return new AccessDeniedError(text, { status });
   if (status === 429 || status >= 500) {
-    return new ServiceUnavailableError(`${apiUrl} cannot serve now: ${text}`, { status });
+    return new ServiceUnavailableError(`${apiUrl} cannot serve now: ${text}`, { status, retryAfterMs });
   }
   if (status === 404 && error !== undefined) return new NotFoundError(text, { status });
   if (status === 409) return new ConflictError(text, { status });

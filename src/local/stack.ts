@@ -174,9 +174,8 @@ async function startServers(
 
   const [api] = deployment.apis;
   if (api === undefined) throw new ProvisionError('the templates describe no stage of a REST API');
-  const { stageName, routes } = api;
   const port = options.ports?.api ?? 0;
-  const front = await startApiServer({ ...settings, port, stageName, routes, invoke: services.invoke });
+  const front = await startApiServer({ ...settings, ...api, port, invoke: services.invoke });
   onOpen(front);
   // Once more, to be closed first: what is slowed would be slow to end, too.
   if (injector !== undefined) onOpen(injector);

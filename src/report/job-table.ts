@@ -128,7 +128,13 @@ function describeDeadline(job: JobRecord, style: Style): string {
   return isMet ? `${at} ${style.good('met')}` : `${at} ${style.bad('missed')}`;
 }
 
+/** Whether all schedulers were full when it asked for one, and none has taken it on since. */
+const waitsForScheduler = ({ state, waitingSince, scheduledAt }: JobRecord): boolean =>
+  state === 'running' && waitingSince !== undefined && (scheduledAt ?? 0) < waitingSince;
+
 function paintState(job: JobRecord, style: Style): string {
+  if (waitsForScheduler(job))
+    return `${style.active(job.state)} (waiting for a scheduler since ${formatTime(job.waitingSince)})`;
   if (job.state === 'succeeded') return style.good(job.state);
   return job.state === 'failed' || job.state === 'cancelled' ? style.bad(job.state) : style.active(job.state);
 }

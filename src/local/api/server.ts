@@ -29,6 +29,12 @@ export interface ApiRoute {
   readonly requestModel?: RequestModel;
 }
 
+/** A status and headers in place of API Gateway's own. */
+export interface GatewayResponse {
+  readonly status: number | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 export interface ApiOptions {
   /** Loopback port; 0 or absent takes a free one. */
   readonly port?: number;
@@ -40,6 +46,8 @@ export interface ApiOptions {
   readonly accountId?: string;
   readonly stageName: string;
   readonly routes: readonly ApiRoute[];
+  /** What the API's template changes of the answers that the front gives by itself, by the type of the answer. */
+  readonly gatewayResponses?: ReadonlyMap<string, GatewayResponse>;
   /** Calls a function and waits for its result; throws if the function or the service fails. */
   readonly invoke: (functionName: string, event: unknown) => Promise<unknown>;
   /** How long a function may take; default 29 s, as on AWS. */
@@ -91,6 +99,8 @@ interface Refusal {
   readonly status: number;
   readonly type: string;
   readonly message: string;
+  /** The type of answer by which a template may change it. */
+  readonly gatewayType?: string;
 }
 
 // As AWS: who asks for a path or a method that does not exist learns only that a token is missing.
@@ -117,7 +127,8 @@ const MALFORMED: Refusal = {
   type: 'InternalServerErrorException',
   message: 'Internal server error',
 };
-const UNAVAILABLE: Refusal = { ...MALFORMED, status: 500 };
+/** As AWS: a function that is throttled counts as a fault of configuration. */
+const UNAVAILABLE: Refusal = { ...MALFORMED, status: 500, gatewayType: 'API_CONFIGURATION_ERROR' };
 const TOO_LATE: Refusal = {
   status: 504,
   type: 'InternalServerErrorException',
@@ -127,9 +138,15 @@ const TOO_LATE: Refusal = {
 async function serve(front: Front, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const requestId = randomUUID();
   const refuse = (refusal: Refusal): void => {
+    const changed = front.gatewayResponses?.get(refusal.gatewayType ?? '');
+    const headers = Object.entries(changed?.headers ?? {}).map(([name, value]) => [name, [value]] as const);
     send(response, requestId, {
-      status: refusal.status,
-      headers: { 'content-type': ['application/json'], 'x-amzn-errortype': [refusal.type] },
+      status: changed?.status ?? refusal.status,
+      headers: {
+        'content-type': ['application/json'],
+        'x-amzn-errortype': [refusal.type],
+        ...Object.fromEntries(headers),
+      },
       body: Buffer.from(JSON.stringify({ message: refusal.message })),
     });
   };

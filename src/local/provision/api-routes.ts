@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ApiRoute } from '../api/server.ts';
+import type { ApiRoute, GatewayResponse } from '../api/server.ts';
 import { LOCAL_ACCOUNT } from './identities.ts';
 import { propertiesOf } from './properties.ts';
 import { provisionError } from './provision-error.ts';
@@ -11,6 +11,8 @@ export interface LocalApi {
   readonly awsUrl: string;
   readonly stageName: string;
   readonly routes: readonly ApiRoute[];
+  /** Answers of the front itself that the template changes, by their type. */
+  readonly gatewayResponses: ReadonlyMap<string, GatewayResponse>;
 }
 
 const resourceProperties = z.looseObject({
@@ -40,6 +42,38 @@ const permissionProperties = z.looseObject({
   SourceArn: z.string().optional(),
 });
 
+const gatewayResponseProperties = z.looseObject({
+  RestApiId: z.string(),
+  ResponseType: z.string(),
+  StatusCode: z
+    .string()
+    .regex(/^[1-5]\d\d$/)
+    .optional(),
+  ResponseParameters: z.record(z.string(), z.string()).default({}),
+});
+const HEADER = 'gatewayresponse.header.';
+
+/** Answers of one API; of their parameters those that set headers to a quoted text. */
+function readGatewayResponses(
+  resources: readonly ResolvedResource[],
+  restApiId: string,
+): ReadonlyMap<string, GatewayResponse> {
+  const found = resources
+    .map((resource) => propertiesOf(resource, gatewayResponseProperties))
+    .filter(({ RestApiId }) => RestApiId === restApiId);
+  return new Map(
+    found.map(({ ResponseType, StatusCode, ResponseParameters }) => {
+      const headers = Object.entries(ResponseParameters).flatMap(([name, value]): [string, string][] =>
+        name.startsWith(HEADER) && /^'.*'$/.test(value)
+          ? [[name.slice(HEADER.length).toLowerCase(), value.slice(1, -1)]]
+          : [],
+      );
+      const status = StatusCode === undefined ? undefined : Number(StatusCode);
+      return [ResponseType, { status, headers: Object.fromEntries(headers) }] as const;
+    }),
+  );
+}
+
 const MAX_PATH_PARTS = 32;
 
 /** The stages of all REST APIs, with their routes. Throws ProvisionError as `planDeployment`. */
@@ -67,6 +101,7 @@ export function readApis({ resources }: ResolvedStacks, region: string): LocalAp
       awsUrl: `https://${RestApiId}.execute-api.${region}.amazonaws.com/${StageName}`,
       stageName: StageName,
       routes: methods.map((method) => readRoute(method, lookup)),
+      gatewayResponses: readGatewayResponses(of('AWS::ApiGateway::GatewayResponse'), RestApiId),
     };
   });
 }

@@ -104,6 +104,7 @@ const identifiers: Readonly<Record<string, Identify>> = {
   'AWS::ApiGateway::Deployment': plain((_source, ref) => ({ DeploymentId: ref })),
   'AWS::ApiGateway::RequestValidator': plain((_source, ref) => ({ RequestValidatorId: ref })),
   'AWS::ApiGateway::Account': plain(),
+  'AWS::ApiGateway::GatewayResponse': plain(),
   'AWS::ApiGateway::Method': plain(),
   'AWS::CDK::Metadata': plain(),
   'AWS::EC2::Route': plain(),

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { makeApiClient, type ApiClient } from '../../../src/cli/api-client.ts';
+import { makeApiClient, type ApiClient, type ApiSettings } from '../../../src/cli/api-client.ts';
 import { awsCredentials } from '../../../src/cli/connection.ts';
 import { nextPollMs, watchJob } from '../../../src/cli/watch-job.ts';
 import { listen } from '../../../src/local/http/listen.ts';
@@ -18,7 +18,8 @@ interface Seen {
 
 /** A server that checks signatures and gives the answers in order, the last one for ever. */
 async function serve(
-  answers: readonly { status: number; body: unknown }[],
+  answers: readonly { status: number; body: unknown; headers?: Readonly<Record<string, string>> }[],
+  settings: Partial<ApiSettings> = {},
 ): Promise<{ client: ApiClient; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = await listen(async (request, response) => {
@@ -32,7 +33,7 @@ async function serve(
       body: Buffer.from(body).toString(),
       signature: check.ok ? 'good' : check.message,
     });
-    response.writeHead(answer?.status ?? 500, { 'content-type': 'application/json' });
+    response.writeHead(answer?.status ?? 500, { 'content-type': 'application/json', ...answer?.headers });
     response.end(typeof answer?.body === 'string' ? answer.body : JSON.stringify(answer?.body));
   });
   onTestFinished(() => server.close());
@@ -43,6 +44,7 @@ async function serve(
       credentials,
       backoffMs: 1,
       attempts: 3,
+      ...settings,
     }),
     seen,
   };
@@ -89,6 +91,35 @@ describe('API client', () => {
     ]);
     expect(await client.submit({ spec })).toEqual({ jobId: 'x-1', started: true });
     expect(seen).toHaveLength(3);
+  });
+
+  it('brings a submission with a token again and again while the service has no room for it', async () => {
+    const busy = { status: 503, body: { error: 'ServiceUnavailable' }, headers: { 'retry-after': '0' } };
+    const throttled = { status: 429, body: { message: 'Too Many Requests' } };
+    const { client, seen } = await serve([
+      ...Array.from({ length: 8 }, () => busy),
+      throttled,
+      throttled,
+      { status: 201, body: { jobId: 'x-1', started: true } },
+    ]);
+    expect(await client.submit({ spec, clientToken: 't' })).toEqual({ jobId: 'x-1', started: true });
+    expect(seen).toHaveLength(11);
+    expect(new Set(seen.map(({ body }) => body)).size).toBe(1);
+  });
+
+  it('brings nothing else again for so long: without a token it might start twice', async () => {
+    const { client, seen } = await serve([{ status: 503, body: { error: 'StoreUnavailable' } }]);
+    await expect(client.submit({ spec })).rejects.toMatchObject({ name: 'ServiceUnavailable' });
+    await expect(client.job('x')).rejects.toMatchObject({ name: 'ServiceUnavailable' });
+    expect(seen).toHaveLength(6);
+  });
+
+  it('gives a submission up in the end', async () => {
+    const { client, seen } = await serve([{ status: 503, body: {} }], { patienceMs: 20 });
+    await expect(client.submit({ spec, clientToken: 't' })).rejects.toMatchObject({
+      name: 'ServiceUnavailable',
+    });
+    expect(seen.length).toBeGreaterThan(1);
   });
 
   it('gives up after its attempts', async () => {
