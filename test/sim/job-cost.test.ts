@@ -23,7 +23,7 @@ describe('the cost of a job', () => {
     expect(calls - (told?.dynamodb.calls ?? 0)).toBeLessThanOrEqual(25);
     expect(told?.s3).toMatchObject({ put, get, list });
     // 15 workers, the API, Plan, Schedule and Finish.
-    expect(told).toMatchObject({ lambda: 19, states: 6, api: 1, uncounted: 0 });
+    expect(told).toMatchObject({ lambda: 19, states: 5, api: 1, uncounted: 0 });
     const { costs, dollars } = job;
     expect(dollars).toBeCloseTo(
       (costs?.compute ?? 0) + (costs?.records ?? 0) + (costs?.storage ?? 0) + (costs?.coordination ?? 0),

@@ -8,6 +8,8 @@ import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.
 import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
+import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
+import { MemoryTaskAnswers } from '../../src/adapters/memory/memory-task-answers.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
@@ -17,8 +19,9 @@ import { AsyncRequestMeter } from '../../src/adapters/node/async-request-meter.t
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
 import { finishJob, type FinishDeps } from '../../src/app/finish-job.ts';
 import { planJob, type PlanDeps } from '../../src/app/plan-job.ts';
-import { runScheduler } from '../../src/app/run-scheduler.ts';
-import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
+import { enlistJob } from '../../src/app/enlist-job.ts';
+import { reside } from '../../src/app/reside.ts';
+import type { ResidentDeps } from '../../src/app/resident-deps.ts';
 import { submitJob, type SubmitDeps } from '../../src/app/submit-job.ts';
 import { submissionOwner } from '../../src/app/tell-costs.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
@@ -169,20 +172,28 @@ class Host {
       return submitJob(deps, { spec });
     });
     await invocation(deps, jobId, transitions.plan, () => planJob(deps, jobId));
-    for (let entry = 0; ; entry++) {
-      const residency = { owner: `entry-${String(entry)}`, until: later(this.clock.now(), residencyMs) };
-      const { outcome } = await invocation(deps, jobId, transitions.schedule, () =>
-        runScheduler(deps, jobId, residency),
-      );
-      if (outcome === 'finish') break;
-    }
+    for (let entry = 0; !(await this.schedule(deps, jobId, entry)); entry++);
     await Promise.all(this.workers);
     await invocation(deps, jobId, transitions.finish, () => finishJob(deps, jobId));
     return jobId;
   }
 
-  private deps(): SchedulerDeps &
-    FinishDeps &
+  /** One try of the state machine; whether it was told that the job is to finish. */
+  private async schedule(deps: ReturnType<Host['deps']>, jobId: JobId, entry: number): Promise<boolean> {
+    const self = { owner: `entry-${String(entry)}`, until: later(this.clock.now(), residencyMs) };
+    const token = `token-${String(entry)}`;
+    const heard: string[] = [];
+    deps.answers.wait(token);
+    deps.answers.onAnswer = (_token, { kind }) => void heard.push(kind);
+    const seat = await invocation(deps, jobId, transitions.schedule, () =>
+      enlistJob(deps, { jobId, token }, self),
+    );
+    if (seat === undefined) throw new Error('another resident is there');
+    await reside(deps, seat, self);
+    return heard.includes('succeeded');
+  }
+
+  private deps(): ResidentDeps & { readonly answers: MemoryTaskAnswers } & FinishDeps &
     PlanDeps &
     SubmitDeps & { readonly requests: AsyncRequestMeter } {
     const table = new DynamoTable(this.dynamo.documents, this.dynamo.tableName);
@@ -218,6 +229,9 @@ class Host {
       ...common,
       jobs: new DynamoJobStore(table),
       leases: new DynamoLeaseStore(table),
+      roster: new DynamoRoster(table),
+      answers: new MemoryTaskAnswers(),
+      residents: 4,
       decisions: new DynamoDecisionLog(table),
       ledger: new DynamoCapacityLedger(table),
       stragglers: new DynamoStragglerStatistics(table),
