@@ -4,7 +4,7 @@ import type { AttemptId, JobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { Plan } from '../contracts/plan.ts';
 import type { LogEntry } from '../contracts/records.ts';
-import { durationMs, epochMs } from '../contracts/units.ts';
+import { durationMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
 import { createJobState } from '../core/model/job-state.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
@@ -41,39 +41,29 @@ function tickConfigOf(config: SchedulerConfig, plan: Plan): TickConfig {
   };
 }
 
-/**
- * Takes the job's lease and rebuilds the job from its plan, its decision log and the store; performs the last
- * entry once more, and makes the launches that were decided on and not made. Throws `LeaseHeldError` where another scheduler holds the lease.
- */
-export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
-  const now = deps.clock.now();
-  const held = await deps.leases.acquire(
-    jobId,
-    residency.owner,
-    now,
-    deps.config.leaseMs,
-    residency.replaces,
-  );
-  if (held.kind === 'held')
-    throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
+/** The scheduler's hold on a job of which it has read the plan and nothing else yet. */
+async function openSession(
+  deps: SchedulerDeps,
+  jobId: JobId,
+  residency: Residency,
+  entered: { readonly epoch: number; readonly now: EpochMs },
+): Promise<Session> {
+  const { epoch, now } = entered;
   const job = await findJob(deps.jobs, jobId);
   const plan = await loadPlan(deps.objects, deps.dataBucket, job);
   const planned = tickConfigOf(deps.config, plan);
   const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
-  const state = createJobState(
-    shapesOf(plan),
-    tickConfig.launchOrder ?? policySetOf(tickConfig.policy).launchOrder,
-  );
-  const space = { jobId, shards: plan.shards };
+  const order = tickConfig.launchOrder ?? policySetOf(tickConfig.policy).launchOrder;
+  const state = createJobState(shapesOf(plan), order);
   const mayBegin = (): boolean => deps.clock.now() < session.leaseUntil;
   const session: Session = {
     jobId,
     residency,
     plan,
-    epoch: held.epoch,
+    epoch,
     enteredAt: now,
     state,
-    launches: new LaunchQueue({ ...deps, mayBegin }, space),
+    launches: new LaunchQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
     watch: startWatch(state, now),
     openStages: new Map(),
     heartbeatMs: deps.config.heartbeatMs,
@@ -90,6 +80,23 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
     lastSummary: '',
     unreadable: new Set(),
   };
+  return session;
+}
+
+/**
+ * Takes the job's lease and rebuilds the job from its plan, its decision log and the store; performs the last
+ * entry once more, and makes the launches that were decided on and not made. Throws `LeaseHeldError` where another
+ * scheduler holds the lease.
+ */
+export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
+  const now = deps.clock.now();
+  const { owner, replaces } = residency;
+  const held = await deps.leases.acquire(jobId, owner, now, deps.config.leaseMs, replaces);
+  if (held.kind === 'held')
+    throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
+  const session = await openSession(deps, jobId, residency, { epoch: held.epoch, now });
+  const { plan, state } = session;
+  const space = { jobId, shards: plan.shards };
   takeOutputs(state, await deps.attempts.all(space), now);
   let last: readonly Decision[] = [];
   const launches = new Map<AttemptId, LaunchDecision>();
