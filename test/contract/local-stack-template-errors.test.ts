@@ -165,7 +165,7 @@ describe('a template with a mistake', () => {
       parameters: { TotalSlot: '4' },
     });
     await expect(starting).rejects.toThrow(
-      /no stack has a parameter "TotalSlot"; there are BootstrapVersion, ClaimLeaseMs, HeartbeatMs, LeaseMs, TickMs, TotalSlots/,
+      /no stack has a parameter "TotalSlot"; there are BootstrapVersion, ClaimLeaseMs, FargateClaimLeaseMs, HeartbeatMs, LeaseMs, Residents, TickMs, TotalSlots/,
     );
   });
 });

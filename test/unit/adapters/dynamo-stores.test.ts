@@ -121,7 +121,8 @@ describe('what the stores send to DynamoDB', () => {
       epoch: 7,
     });
     expect(sent()).toMatchObject({
-      ConditionExpression: 'attribute_not_exists(#pk) OR #until <= :now OR #owner = :set_owner',
+      ConditionExpression:
+        'attribute_not_exists(#pk) OR #until <= :now OR #owner = :set_owner OR #owner = :replaced',
       UpdateExpression:
         'SET #owner = :set_owner, #until = :set_until, #expiresAt = :set_expiresAt ADD #epoch :one',
       ExpressionAttributeValues: { ':now': at(0), ':set_until': at(10), ':set_owner': 'a', ':one': 1 },
