@@ -1,3 +1,4 @@
+import { NumberValue } from '@aws-sdk/lib-dynamodb';
 import { z } from 'zod';
 import type { JobId } from '../../contracts/ids.ts';
 import { epochMs } from '../../contracts/units.ts';
@@ -40,6 +41,8 @@ function typeOf(value: unknown): string {
   if (typeof value === 'string') return 'S';
   if (typeof value === 'number') return 'N';
   if (typeof value === 'boolean') return 'BOOL';
+  // As which the client gives numbers that a number of JavaScript cannot hold.
+  if (typeof value === 'bigint' || value instanceof NumberValue) return 'N';
   if (Array.isArray(value)) return 'L';
   return value instanceof Uint8Array ? 'B' : 'M';
 }

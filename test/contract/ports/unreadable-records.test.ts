@@ -1,3 +1,4 @@
+import { NumberValue } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { attemptKey, replicaKey, resultKey } from '../../../src/adapters/aws/attempt-item.ts';
 import { claimsKey } from '../../../src/adapters/aws/claims-item.ts';
@@ -359,6 +360,8 @@ describe.each(engines)('records that cannot be read, over %s', (engine) => {
 
     it.each<[string, Readonly<Record<string, unknown>>]>([
       ['sums', { usedSlots: 'x', cloneSlots: [], totalSlots: null }],
+      ['numbers beyond all others', { usedSlots: NumberValue.from('-1e+21') }],
+      ['such a number for the total', { totalSlots: NumberValue.from('1e+21') }],
       ['all grants', { grants: 'none' }],
     ])('are mended where %s are garbage', async (_, set) => {
       const own = await server.freshTable();
