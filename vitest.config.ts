@@ -10,6 +10,9 @@ const long = [
   'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces}.test.ts',
 ];
 
+/** Whole jobs through the command: what has to work before anything else does. */
+const essential = ['test/e2e/{local,reader,run,user-code}.test.ts'];
+
 const common = {
   // Generous: a test waits for events, never for a time, and a busy machine is slow.
   testTimeout: 60_000,
@@ -25,7 +28,7 @@ export default defineConfig({
           ...common,
           name: 'short',
           include: ['test/**/*.test.ts'],
-          exclude: long,
+          exclude: [...long, ...essential],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -34,10 +37,21 @@ export default defineConfig({
         // One at a time: each starts processes of its own, which want the machine.
         test: {
           ...common,
+          testTimeout: 180_000,
+          name: 'essential',
+          include: essential,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...common,
+          testTimeout: 180_000,
           name: 'long',
           include: long.map((pattern) => (pattern.endsWith('.ts') ? pattern : `${pattern}/*.test.ts`)),
           maxWorkers: 1,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],
