@@ -30,7 +30,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { OutputName, ParameterName } from '../../src/contracts/settings.ts';
-import { attemptIdOf } from '../../src/contracts/ids.ts';
+import { attemptIdOf, type JobId } from '../../src/contracts/ids.ts';
+import { attemptDataKey } from '../../src/contracts/keys.ts';
 import { EmbeddedSystem, makeLogs } from '../support/embedded-system.ts';
 
 /** What an attacker holds: clients that sign with somebody's keys. */
@@ -48,6 +49,9 @@ let other: string;
 let done: string;
 let asJob: Attacker;
 let asOwner: Attacker;
+
+/** Where the first attempt of the first map task of a job writes. */
+const dataOf = (jobId: string): string => attemptDataKey(jobId as JobId, attemptIdOf('map', 0, 0));
 
 /** Writes data for its second stage, which then waits until the job is cancelled. */
 const waiting = (name: string, input: string): JobSpecInput => ({
@@ -223,7 +227,7 @@ describe('the session of a job', () => {
     );
     const outcomes = [
       s3.send(new GetObjectCommand({ Bucket: bucket, Key: 'input/lines' })),
-      s3.send(new GetObjectCommand({ Bucket: bucket, Key: `jobs/${mine}/data/map/0/0` })),
+      s3.send(new GetObjectCommand({ Bucket: bucket, Key: dataOf(mine) })),
       s3.send(new PutObjectCommand({ ...own, Body: 'x' })),
       s3.send(
         new AbortMultipartUploadCommand({
@@ -239,7 +243,7 @@ describe('the session of a job', () => {
 
   it("neither reads nor writes nor removes another job's data", async () => {
     const { s3 } = asJob;
-    const theirs = { Bucket: bucket, Key: `jobs/${other}/data/map/0/0` };
+    const theirs = { Bucket: bucket, Key: dataOf(other) };
     expect(await outcomeOf(asOwner.s3.send(new GetObjectCommand(theirs)))).toBe('served');
     const outcomes = [
       s3.send(new GetObjectCommand(theirs)),
@@ -253,7 +257,7 @@ describe('the session of a job', () => {
           CopySource: `${theirs.Bucket}/${theirs.Key}`,
         }),
       ),
-      s3.send(new GetObjectCommand({ Bucket: bucket, Key: `jobs/${mine}1/data/map/0/0` })),
+      s3.send(new GetObjectCommand({ Bucket: bucket, Key: dataOf(`${mine}1`) })),
     ].map(outcomeOf);
     expect(await Promise.all(outcomes)).toEqual(Array(6).fill('AccessDenied'));
     const batch = await s3.send(

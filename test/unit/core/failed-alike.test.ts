@@ -40,9 +40,15 @@ describe('failures of one task', () => {
     ],
     [
       'the attempt in a key',
-      of('internal', 'bad jobs/j/data/map/3/0'),
-      of('internal', 'bad jobs/j/data/map/3/1'),
+      of('internal', 'bad jobs/j/data/5c/map/3/0'),
+      of('internal', 'bad jobs/j/data/0f/map/3/1'),
       true,
+    ],
+    [
+      'the task in a key',
+      of('internal', 'bad jobs/j/data/5c/map/3/0'),
+      of('internal', 'bad jobs/j/data/5c/map/4/0'),
+      false,
     ],
     [
       'an id',
