@@ -21,7 +21,7 @@ export function workerEnded(
   { table, logs }: { readonly table: Table; readonly logs: ILogGroup },
 ): LambdaFunction {
   const role = functionRole(scope, 'EndedWorkerRole', logs);
-  role.addToPolicy(itemsOf(table, ['dynamodb:UpdateItem', 'dynamodb:PutItem'], 'J#*'));
+  role.addToPolicy(itemsOf(table, ['dynamodb:GetItem', 'dynamodb:UpdateItem', 'dynamodb:PutItem'], 'J#*'));
   role.addToPolicy(itemsOf(table, ['dynamodb:GetItem'], 'JOB#*'));
   return jobFunction(scope, 'EndedWorker', {
     description: 'Outrider: records why a worker is gone',

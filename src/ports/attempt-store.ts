@@ -69,7 +69,7 @@ export interface AttemptStore {
   ): Promise<'lost' | 'begun'>;
   /**
    * By whoever the platform tells that a worker is gone: as `markLost`, with why. `refused`, and no effect, where the
-   * attempt has ended or never was; where it was claimed by another worker than the one that died; and where it was
+   * attempt has ended, by its task's result too, or never was; where it was claimed by another worker than the one that died; and where it was
    * claimed at all, for a launch that has merely `expired`.
    */
   recordDeath(

@@ -136,10 +136,12 @@ export class MemoryHost {
 
   private async collect(job: JobRecord): Promise<HostedJob> {
     const bucket = parseUri(job.output)?.bucket ?? 'data';
-    const parts = [];
-    for (const { key } of job.parts) parts.push(await this.objects.readAll({ bucket, key }));
     const keys: string[] = [];
     for await (const { key } of this.objects.list({ bucket, key: '' })) keys.push(key);
+    const parts = [];
+    // A job's record names few parts only, `_SUCCESS` all of them; the store has them in order.
+    for (const key of keys.filter((each) => /\/part-\d+$/.test(each)).toSorted())
+      parts.push(await this.objects.readAll({ bucket, key }));
     for await (const upload of this.objects.listUploads({ bucket, key: '' }))
       keys.push(`upload of ${upload.key}`);
     return { job, output: Buffer.concat(parts), keys };

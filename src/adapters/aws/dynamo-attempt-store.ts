@@ -83,6 +83,9 @@ export class DynamoAttemptStore implements AttemptStore {
     { invocation, failure }: WorkerDeath,
     now: EpochMs,
   ): Promise<'recorded' | 'refused'> {
+    // Its worker is done and has gone: a result is its attempt's end, and it writes no other.
+    const result = await this.table.get(resultKey(space, taskOf(attemptId)));
+    if (result?.attemptId === attemptId) return 'refused';
     const isExpired = failure.cause === 'expired';
     const isItsOwn = '(attribute_not_exists(#invocation) OR #invocation = :invocation)';
     const answer = await this.table.update(attemptKey(space, attemptId), {

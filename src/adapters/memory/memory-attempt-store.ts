@@ -76,7 +76,8 @@ export class MemoryAttemptStore implements AttemptStore {
     now: EpochMs,
   ): Promise<'recorded' | 'refused'> {
     const attempt = this.live(space, attemptId);
-    if (attempt === undefined) return Promise.resolve('refused');
+    const result = this.tasksOf(space).results.get(taskOf(attemptId));
+    if (attempt === undefined || result?.attemptId === attemptId) return Promise.resolve('refused');
     const isAnothers = (attempt.invocation ?? invocation) !== invocation || failure.cause === 'expired';
     if (attempt.state === 'running' && isAnothers) return Promise.resolve('refused');
     const ended = { state: 'lost', order: 'cancel', endedAt: now } as const;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { AttemptRecord, Failure } from '../../../src/contracts/records.ts';
 import type { AttemptStore, TaskSpace, WorkerDeath } from '../../../src/ports/attempt-store.ts';
-import { at, attempt, freshJobId, progress } from './builders.ts';
+import { at, attempt, freshJobId, progress, resultOf } from './builders.ts';
 
 const PLACE = { node: 'stream-1', zone: 'use1-az1' };
 const freshSpace = (): TaskSpace => ({ jobId: freshJobId(), shards: 4 });
@@ -78,6 +78,23 @@ export function describeDeaths(make: () => AttemptStore | Promise<AttemptStore>)
     const before = await only(store, space);
     expect(await store.recordDeath(space, attempt(0), deathOf('request-1'), at(4))).toBe('refused');
     expect(await only(store, space)).toEqual(before);
+  });
+
+  it('changes nothing of one that has won its task and then gone, as every task of Fargate does', async () => {
+    const { store, space } = await claimed();
+    const result = { ...resultOf(attempt(0), at(3)), progress: progress(9) };
+    expect(await store.commit(space, result)).toBe('won');
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1', 'exited'), at(4))).toBe('refused');
+    expect(await only(store, space)).toMatchObject({ state: 'done', endedAt: at(3) });
+    expect(await only(store, space)).not.toHaveProperty('failure');
+  });
+
+  it('ends one whose task another attempt has won', async () => {
+    const { store, space } = await claimed();
+    await store.commit(space, { ...resultOf(attempt(0, 1), at(3)), progress: progress(9) });
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1', 'exited'), at(4))).toBe(
+      'recorded',
+    );
   });
 
   it('gives a launch up that nobody has claimed, and leaves one alone that somebody has', async () => {
