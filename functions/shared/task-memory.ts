@@ -9,8 +9,11 @@ const runtimeBytes = 512 * mib;
 const leastSortBytes = 40 * mib;
 /** Beyond this the disk is no bottleneck, and V8's typed arrays grow unwieldy. */
 const mostSortBytes = 512 * mib;
-/** Sorting and merging may be at their peak together, each twice its share for a moment, and user code needs some. */
-const shares = 8;
+/**
+ * Sorting and merging may be at their peak together, each twice its share for a moment, and user code needs some. No
+ * more than this either, since what V8 frees it keeps for long: a sort of 1 GB on a medium worker stays below 512 MB.
+ */
+const shares = 32;
 
 /** Bytes of memory of this worker; undefined where nothing bounds it but the machine. */
 export function workerMemoryBytes(env: Environment): number | undefined {
@@ -21,7 +24,7 @@ export function workerMemoryBytes(env: Environment): number | undefined {
 }
 
 /**
- * Memory that a task may use to sort, and again to merge what it reads: the least, and an eighth of what the worker
+ * Memory that a task may use to sort, and again to merge what it reads: the least, and a thirty-second of what the worker
  * has beyond the runtime's. A merge that holds more at once goes to disk less often.
  */
 export function sortMemoryBytes(memoryBytes: number | undefined): number {

@@ -41,7 +41,7 @@ async function download(system: EmbeddedSystem, job: JobRecord, path: string): P
   await pipeline(Readable.from(all()), createWriteStream(path));
 }
 
-// Some two minutes and 5 GB of disk: `OUTRIDER_BIG=1 npm test` runs it.
+// Some two minutes and 5 GB of disk: `OUTRIDER_BIG=1 npm run test:all` runs it.
 describe.skipIf(process.env['OUTRIDER_BIG'] === undefined)('a sort of 1 GB', () => {
   it('is exact, and no worker process holds 512 MB', { timeout: 900_000 }, async () => {
     const dir = await mkdtemp(join(tmpdir(), 'outrider-big-'));

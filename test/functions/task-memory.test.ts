@@ -6,11 +6,11 @@ const mib = 1024 * 1024;
 describe('memory of a task', () => {
   it.each([
     [512, 40],
-    [884, 86.5],
-    [1_024, 104],
-    [1_769, 197.125],
-    [3_538, 418.25],
-    [7_076, 512],
+    [884, 51.625],
+    [1_024, 56],
+    [1_769, 79.28125],
+    [3_538, 134.5625],
+    [7_076, 245.125],
     [30_720, 512],
   ])('of a worker of %i MB is %d MB to sort in', (memoryMb, sortMb) => {
     expect(sortMemoryBytes(memoryMb * mib)).toBe(sortMb * mib);
