@@ -22,17 +22,19 @@ const passing =
  * ids, addresses and times of day. Other numbers stay: that a failure comes at another place tells it from the first.
  */
 export function normalizedMessage(message: string): string {
-  return message
-    .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi, '<id>')
-    .replaceAll(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?/g, '<time>')
-    .replaceAll(/\battempt-[A-Za-z0-9]{6}\b/g, '<scratch>')
-    // The digits by which keys of attempts are spread.
-    .replaceAll(/\/data\/[0-9a-f]{2}\//g, '/data/')
-    .replaceAll(/([a-z][a-z0-9-]{0,31}\/\d+)\/\d+\b/g, '$1/<attempt>')
-    .replaceAll(/\b0x[0-9a-f]+\b/gi, '<address>')
-    .replaceAll(/\bpid[ :=]+\d+/gi, '<pid>')
-    .replaceAll(/\s+/g, ' ')
-    .trim();
+  return (
+    message
+      .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi, '<id>')
+      .replaceAll(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?/g, '<time>')
+      .replaceAll(/\battempt-[A-Za-z0-9]{6}\b/g, '<scratch>')
+      // The digits by which keys of attempts are spread.
+      .replaceAll(/\/data\/[0-9a-f]{2}\//g, '/data/')
+      .replaceAll(/([a-z][a-z0-9-]{0,31}\/\d+)\/\d+\b/g, '$1/<attempt>')
+      .replaceAll(/\b0x[0-9a-f]+\b/gi, '<address>')
+      .replaceAll(/\bpid[ :=]+\d+/gi, '<pid>')
+      .replaceAll(/\s+/g, ' ')
+      .trim()
+  );
 }
 
 /** What of an attempt the rule looks at. */
