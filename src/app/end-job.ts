@@ -61,17 +61,30 @@ async function leftUploads(deps: CleanUpDeps, job: EndingJob): Promise<UploadRef
 }
 
 /**
+ * Sees to it that no attempt of a job that ended badly begins to write its part from now on, whoever still launches
+ * some. One that comes to the job's plan from now on finds none. One that has read it has claimed itself before, so
+ * that it is seen, told to stop, and may note no upload any more.
+ */
+async function shutOut(deps: CleanUpDeps, { jobId, shards }: EndingJob): Promise<void> {
+  await removePrefix(deps.objects, { bucket: deps.dataBucket, key: jobPrefix(jobId) });
+  if (shards !== undefined) await stopAttempts(deps, { jobId, shards }, durationMs(0));
+}
+
+/**
  * Removes what a job that has ended leaves besides its output and its records: uploads that nobody completed and, where
- * it did not end well, the parts that were published, its claim on its output, its slots, and last intermediate data and plans, so that where
- * these are gone all is. Uploads go before parts, so that a Finish which sleeps cannot make more parts of them. Touches
- * nothing that is not the job's by its records. What cannot be removed, as where a right is missing, keeps nothing else
- * from being given back; the first such error is thrown at the end. May be repeated. What a worker writes after this is removed by the
- * worker itself when it learns that its job has ended, and by the bucket's lifecycle rule where even that fails.
+ * it did not end well, the parts that were published, its claim on its output, its slots, and last intermediate data
+ * and plans, so that where these are gone all is. Where it did not end well its plans go first too: its scheduler may
+ * have launched more attempts since they were stopped. Uploads go before parts, so that a Finish which sleeps cannot
+ * make more parts of them. Touches nothing that is not the job's by its records. What cannot be removed, as where a
+ * right is missing, keeps nothing else from being given back; the first such error is thrown at the end. May be
+ * repeated. What a worker writes after this is removed by the worker itself when it learns that its job has ended, and
+ * by the bucket's lifecycle rule where even that fails.
  */
 export async function cleanUp(deps: CleanUpDeps, job: EndingJob): Promise<void> {
   const { jobId, state } = job;
   invariant(finalJobStates.includes(state), 'a job was cleaned up before its end', { jobId, state });
   const steps: readonly (() => Promise<void>)[] = [
+    ...(state === 'succeeded' ? [] : [() => shutOut(deps, job)]),
     async () =>
       forEachBounded(await leftUploads(deps, job), abortParallelism, (upload) =>
         deps.objects.abortUpload(upload),

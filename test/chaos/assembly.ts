@@ -27,9 +27,14 @@ export async function stepFunctions(assemblyDir: string): Promise<ReadonlyMap<st
   });
   const found = new Map<string, string>();
   for (const { definition } of stateMachines) {
-    const { States } = definition as { States: Record<string, { Resource?: string }> };
-    for (const [name, { Resource }] of Object.entries(States))
-      if (Resource?.includes(':function:') === true) found.set(name, Resource);
+    const { States } = definition as {
+      States: Record<string, { Resource?: string; Parameters?: { FunctionName?: string } }>;
+    };
+    for (const [name, { Resource, Parameters }] of Object.entries(States)) {
+      // A step that waits for a token names its function among the parameters.
+      const named = Parameters?.FunctionName ?? Resource;
+      if (named?.includes(':function:') === true) found.set(name, named);
+    }
   }
   return found;
 }

@@ -1,6 +1,6 @@
 import { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import { SFNClient, StopExecutionCommand } from '@aws-sdk/client-sfn';
+import { GetExecutionHistoryCommand, SFNClient, StopExecutionCommand } from '@aws-sdk/client-sfn';
 import { OutputName, ParameterName } from '../../src/contracts/settings.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
 import { stepFunctions } from './assembly.ts';
@@ -125,7 +125,7 @@ export class ChaosSystem {
   /** Does a step of a job's execution, as the state machine would: its error's name, or undefined where it went well. */
   async invoke(step: Step, input: object): Promise<{ readonly error?: string; readonly answer?: unknown }> {
     const answer = await this.#lambda.send(
-      new InvokeCommand({ FunctionName: this.#steps.get(step) ?? '', Payload: JSON.stringify(input) }),
+      new InvokeCommand({ FunctionName: this.#functionOf(step), Payload: JSON.stringify(input) }),
     );
     const document: unknown = JSON.parse(Buffer.from(answer.Payload ?? []).toString() || 'null');
     if (answer.FunctionError === undefined) return { answer: document };
@@ -133,10 +133,38 @@ export class ChaosSystem {
     return { error: named?.errorType ?? 'Unknown' };
   }
 
+  /** Delivers a job's Schedule once more, with its newest token, and waits for no answer: it may stay for minutes. */
+  async scheduleAgain(jobId: string): Promise<void> {
+    const { events = [] } = await this.#states.send(
+      new GetExecutionHistoryCommand({ executionArn: this.#executionOf(jobId), reverseOrder: true }),
+    );
+    const parameters = events.map(({ taskScheduledEventDetails }) => taskScheduledEventDetails?.parameters);
+    const newest = parameters.find((each) => each?.includes('taskToken') === true);
+    if (newest === undefined) return; // It has not come so far.
+    const { Payload } = JSON.parse(newest) as { Payload: object };
+    await this.#lambda.send(
+      new InvokeCommand({
+        FunctionName: this.#functionOf('Schedule'),
+        InvocationType: 'Event',
+        Payload: JSON.stringify(Payload),
+      }),
+    );
+  }
+
+  #functionOf(step: Step): string {
+    const name = this.#steps.get(step);
+    if (name === undefined) throw new Error(`the state machine has no step ${step} with a function`);
+    return name;
+  }
+
+  #executionOf(jobId: string): string {
+    const machine = this.system.stack.outputs[OutputName.stateMachine] ?? '';
+    return `${machine.replace(':stateMachine:', ':execution:')}:${jobId}`;
+  }
+
   /** Aborts a job's execution as one does in the console. */
   async abort(jobId: string): Promise<void> {
-    const machine = this.system.stack.outputs[OutputName.stateMachine] ?? '';
-    const executionArn = `${machine.replace(':stateMachine:', ':execution:')}:${jobId}`;
+    const executionArn = this.#executionOf(jobId);
     await this.#states.send(new StopExecutionCommand({ executionArn, error: 'Aborted', cause: 'by a user' }));
   }
 

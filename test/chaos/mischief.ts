@@ -11,6 +11,9 @@ const mostWorkerStrikes = 2;
 /** How often a step is invoked that another holds the lease of; longer than the longest freeze. */
 const mostTries = 60;
 
+/** How an entry begins that tells of a fault which could not be made. */
+export const mischiefFailed = 'mischief failed';
+
 /** Does to one job what was drawn for it, and keeps a record of what it did. */
 export class Mischief {
   /** What happened, in order. */
@@ -50,7 +53,7 @@ export class Mischief {
   #run(work: () => Promise<void>): void {
     this.#running.push(
       work().catch((cause: unknown) => {
-        if (!this.#over.signal.aborted) this.done.push(`mischief failed: ${String(cause)}`);
+        if (!this.#over.signal.aborted) this.done.push(`${mischiefFailed}: ${String(cause)}`);
       }),
     );
   }
@@ -159,6 +162,10 @@ export class Mischief {
   async #repeat(step: Step | undefined): Promise<void> {
     if (step === undefined) return;
     this.done.push(`${step} again`);
+    if (step === 'Schedule') {
+      await this.#chaos.scheduleAgain(this.#jobId);
+      return;
+    }
     const input = {
       jobId: this.#jobId,
       ...(step === 'Fail' ? { error: { Error: 'States.Timeout', Cause: '' } } : {}),

@@ -3,6 +3,7 @@ import { parseUri, successName } from '../../src/contracts/keys.ts';
 import type { JobRecord } from '../../src/contracts/records.ts';
 import type { ChaosSystem } from './chaos-system.ts';
 import type { Foreign, JobCase } from './job-case.ts';
+import { mischiefFailed } from './mischief.ts';
 import type { Outcome, Ran } from './run-job.ts';
 
 /** An object that a part or the mark of success may be refused for. */
@@ -106,7 +107,8 @@ export async function problemsOf(chaos: ChaosSystem, outcome: Outcome): Promise<
 }
 
 async function problemsNow(chaos: ChaosSystem, outcome: Outcome): Promise<readonly string[]> {
-  const found = [raceProblem(outcome)];
+  // A fault that could not be made would let a case pass that tests nothing.
+  const found = [raceProblem(outcome), ...outcome.mischief.filter((told) => told.startsWith(mischiefFailed))];
   for (const ran of outcome.ran) {
     const name = ran.jobId ?? ran.output;
     for (const problem of [

@@ -7,7 +7,7 @@ import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
 import { durationMs } from '../../../src/contracts/units.ts';
 import { runAttempt } from '../../../src/worker/run-attempt.ts';
 import { collect, jobRecord } from '../../contract/ports/builders.ts';
-import { freezeEverywhere } from '../../support/freezing.ts';
+import { freezeEverywhere, type FreezingProcess } from '../../support/freezing.ts';
 import { latin1 } from '../../support/worker-fixtures.ts';
 import { type StageOfTest, WorkerOfTest } from '../../support/worker-stage.ts';
 
@@ -39,11 +39,16 @@ async function running(): Promise<World> {
   return { worker, payload, jobs, foreign };
 }
 
-const fail = ({ worker, jobs }: World): Promise<void> => {
+const fail = ({ worker, jobs }: World, process?: FreezingProcess): Promise<void> => {
   const { objects, attempts, clock, dataBucket } = worker;
   const log = { info: (): void => undefined, warn: (): void => undefined };
   const deps = { objects, attempts, clock, dataBucket, jobs, log, ledger: new MemoryCapacityLedger() };
-  return failJob(deps, worker.jobId, { name: 'Unknown', message: 'no' }, durationMs(0));
+  return failJob(
+    process?.wrap(deps, ['jobs', 'attempts', 'objects']) ?? deps,
+    worker.jobId,
+    { name: 'Unknown', message: 'no' },
+    durationMs(0),
+  );
 };
 
 const uploads = async ({ worker }: World): Promise<string[]> =>
@@ -66,7 +71,7 @@ describe('the upload of an output part', () => {
       make: running,
       run: ({ worker, payload }, process) =>
         runAttempt(process.wrap(worker.deps(final), ['objects', 'attempts']), payload),
-      meanwhile: fail,
+      meanwhile: (world) => fail(world),
       fate: 'thaws',
       check: async (world, where) => {
         expect(await uploads(world), where).toEqual([world.foreign]);
@@ -79,6 +84,26 @@ describe('the upload of an output part', () => {
       'objects.uploadPart',
       'attempts.commit',
     ])
+      expect(places).toContain(`before ${name}`);
+  });
+
+  it('is taken back where its attempt was launched and ended while the job was failed, whatever stood between', async () => {
+    const places = await freezeEverywhere<World>({
+      make: running,
+      run: (world, process) => fail(world, process),
+      // What a scheduler does that has not heard of the end: a worker that is quick, and one that has begun.
+      meanwhile: async ({ worker, payload }) => {
+        const attemptId = attemptIdOf('work', 0, 1);
+        await worker.attempts.create(worker.space, attemptId, worker.clock.now());
+        await runAttempt(worker.deps(final), { ...payload, attemptId });
+      },
+      fate: 'thaws',
+      check: async (world, where) => {
+        expect(await uploads(world), where).toEqual([world.foreign]);
+        expect((await world.jobs.load(world.worker.jobId))?.state, where).toBe('failed');
+      },
+    });
+    for (const name of ['jobs.end', 'objects.remove', 'attempts.orderCancel', 'attempts.all'])
       expect(places).toContain(`before ${name}`);
   });
 
