@@ -1,6 +1,7 @@
 import { ErrorName } from '../../src/contracts/errors.ts';
 import type { FailureCause, JobError } from '../../src/contracts/records.ts';
 import { failureOfFunction } from './worker-death.ts';
+import { withoutRequest } from './lambda-message.ts';
 
 /** What Catch recorded of a step that failed. */
 export interface CaughtError {
@@ -41,7 +42,7 @@ function messageOf({ Error: name, Cause: cause }: CaughtError): string {
   try {
     const document: unknown = JSON.parse(cause);
     if (typeof document === 'object' && document !== null && 'errorMessage' in document)
-      return String(document.errorMessage).replace(/^RequestId: \S+\s+(Error: )?/, '');
+      return withoutRequest(String(document.errorMessage));
   } catch {
     // Not JSON: Step Functions' own errors have a cause in words.
   }

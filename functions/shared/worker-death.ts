@@ -13,6 +13,7 @@ import {
   taskChangeSchema,
 } from '../../src/contracts/worker-events.ts';
 import { failureOf, failureWith } from '../../src/worker/failure-of.ts';
+import { withoutRequest } from './lambda-message.ts';
 
 /**
  * What an event tells of the end of a worker: the record of an asynchronous invocation that failed, or the change of an
@@ -51,7 +52,7 @@ const outOfMemory = /signal: (killed|aborted)|exit status (137|134)\b|out.?of.?m
 
 /** Why a function has failed, by what Lambda answers of it. */
 export function failureOfFunction(errorType: string, errorMessage: string): Failure {
-  const said = errorMessage.replace(/^RequestId: \S+\s+(Error: )?/, '');
+  const said = withoutRequest(errorMessage);
   const message = said === '' ? errorType : said;
   if (errorType === 'Sandbox.Timedout' || timedOut.test(message))
     return failureWith('timeout', `Lambda ended its worker: ${message}`);

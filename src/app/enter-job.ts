@@ -3,7 +3,7 @@ import { BrokenInvariantError, LeaseHeldError, UnreadableRecordError } from '../
 import type { AttemptId, JobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { Plan } from '../contracts/plan.ts';
-import type { LogEntry } from '../contracts/records.ts';
+import type { JobRecord, LogEntry } from '../contracts/records.ts';
 import { durationMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
 import { createJobState } from '../core/model/job-state.ts';
@@ -44,12 +44,12 @@ function tickConfigOf(config: SchedulerConfig, plan: Plan): TickConfig {
 /** The scheduler's hold on a job of which it has read the plan and nothing else yet. */
 async function openSession(
   deps: SchedulerDeps,
-  jobId: JobId,
+  job: JobRecord,
   residency: Residency,
   entered: { readonly epoch: number; readonly now: EpochMs },
 ): Promise<Session> {
   const { epoch, now } = entered;
-  const job = await findJob(deps.jobs, jobId);
+  const { jobId } = job;
   const plan = await loadPlan(deps.objects, deps.dataBucket, job);
   const planned = tickConfigOf(deps.config, plan);
   const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
@@ -94,7 +94,8 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const held = await deps.leases.acquire(jobId, owner, now, deps.config.leaseMs, replaces);
   if (held.kind === 'held')
     throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
-  const session = await openSession(deps, jobId, residency, { epoch: held.epoch, now });
+  const job = await findJob(deps.jobs, jobId);
+  const session = await openSession(deps, job, residency, { epoch: held.epoch, now });
   const { plan, state } = session;
   const space = { jobId, shards: plan.shards };
   takeOutputs(state, await deps.attempts.all(space), now);
@@ -109,7 +110,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   // Fences off whoever held the lease before. The entry repeats the last one's decisions, for it is the last one now:
   // should this scheduler die before it has performed them, the next one finds them there.
   await append(deps, session, { decisions: last, refusals: [] }, now);
-  await keepAccess(deps, session, await findJob(deps.jobs, jobId), now);
+  await keepAccess(deps, session, job, now);
   await performDecisions(deps, session, last, now);
   // After the fence: of what whoever was before has taken out of the inbox nothing is missed.
   takeRecords(deps, session, await deps.attempts.all(space), now);

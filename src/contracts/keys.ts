@@ -1,3 +1,4 @@
+import { fnv1a } from './fnv1a.ts';
 import type { AttemptId, JobId } from './ids.ts';
 
 /** An object in S3. */
@@ -44,8 +45,7 @@ export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string =>
 
 /** Two hex digits that are even over ids, the same in every run: FNV-1a, folded into a byte. */
 function spread(id: AttemptId): string {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193);
+  const hash = fnv1a(id);
   const folded = hash ^ (hash >>> 16);
   return ((folded ^ (folded >>> 8)) & 0xff).toString(16).padStart(2, '0');
 }

@@ -2,7 +2,7 @@ import { invariant } from '../contracts/errors.ts';
 import { type JobId, taskIdOf } from '../contracts/ids.ts';
 import type { Plan, StagePlan } from '../contracts/plan.ts';
 import { type EpochMs, epochMs } from '../contracts/units.ts';
-import { fnv1a } from '../lib/fnv1a.ts';
+import { fnv1a } from '../contracts/fnv1a.ts';
 import type { Rng } from '../lib/rng.ts';
 import { type Distribution, sample, sampleMs } from './distribution.ts';
 import type { ClusterScenario, JobScenario, Scenario, StageScenario } from './scenario.ts';

@@ -1,7 +1,7 @@
 import type { AttemptId } from '../contracts/ids.ts';
 import type { Progress } from '../contracts/records.ts';
 import { type DurationMs, durationMs } from '../contracts/units.ts';
-import { fnv1a } from '../lib/fnv1a.ts';
+import { fnv1a } from '../contracts/fnv1a.ts';
 
 /** The first report comes between so long and twice that after the claim. */
 const firstMs = 750;

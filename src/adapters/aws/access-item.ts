@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { BrokenInvariantError, NotFoundError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import { type EpochMs, epochMs } from '../../contracts/units.ts';
+import { type EpochMs } from '../../contracts/units.ts';
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
+import { timeField } from './item-fields.ts';
 
 /** Credentials of a session, as STS gives them. */
 export interface AccessSession {
@@ -29,7 +30,7 @@ const sessionItem = z.object({
   accessKeyId: z.string(),
   secretAccessKey: z.string(),
   sessionToken: z.string(),
-  until: z.number().transform(epochMs),
+  until: timeField,
 });
 
 /** A worker's credentials in the shape that SDK clients take; they ask again before `expiration`. */

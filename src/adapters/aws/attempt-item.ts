@@ -11,8 +11,8 @@ import {
 } from '../../contracts/records.ts';
 import { requestTallySchema } from '../../contracts/requests.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import { durationMs, epochMs } from '../../contracts/units.ts';
-import { fnv1a } from '../../lib/fnv1a.ts';
+import { durationMs } from '../../contracts/units.ts';
+import { fnv1a } from '../../contracts/fnv1a.ts';
 import type { TaskSpace } from '../../ports/attempt-store.ts';
 import {
   packFinalPart,
@@ -25,13 +25,14 @@ import {
 import type { Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 import { problemOf } from './problem-of.ts';
+import { timeField } from './item-fields.ts';
 
 const ATTEMPT = 'A#';
 const RESULT = 'T#';
 const REPLICA = 'R#';
 const RESULT_LIMIT_BYTES = 390_000;
 
-const time = z.number().transform(epochMs);
+const time = timeField;
 const count = z.number().min(0);
 const attemptId = z
   .string()

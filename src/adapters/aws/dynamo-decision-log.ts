@@ -4,12 +4,12 @@ import { UnreadableRecordError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import type { LogEntry } from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import { epochMs } from '../../contracts/units.ts';
 import type { DecisionLog } from '../../ports/job-store.ts';
 import { packJson, unpackJson } from './compact.ts';
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 import { problemOf } from './problem-of.ts';
+import { timeField } from './item-fields.ts';
 
 const VERSION_DIGITS = 10;
 const entrySchema = z.object({
@@ -17,7 +17,7 @@ const entrySchema = z.object({
   format: z.literal(decisionFormat).default(decisionFormat),
   version: z.int().min(1),
   epoch: z.int(),
-  at: z.number().transform(epochMs),
+  at: timeField,
   decisions: z.array(z.unknown()),
 });
 

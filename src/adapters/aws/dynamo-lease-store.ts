@@ -3,12 +3,13 @@ import { BrokenInvariantError, UnreadableRecordError } from '../../contracts/err
 import type { JobId } from '../../contracts/ids.ts';
 import { firstProblem } from '../../contracts/invalid.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import { type DurationMs, type EpochMs, epochMs, later } from '../../contracts/units.ts';
+import { type DurationMs, type EpochMs, later } from '../../contracts/units.ts';
 import type { LeaseStore } from '../../ports/job-store.ts';
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
+import { timeField } from './item-fields.ts';
 
-const leaseSchema = z.object({ owner: z.string(), epoch: z.number(), until: z.number().transform(epochMs) });
+const leaseSchema = z.object({ owner: z.string(), epoch: z.number(), until: timeField });
 const leaseKey = (jobId: JobId): ItemKey => ({ pk: `JOB#${jobId}`, sk: 'LEASE' });
 
 /** Throws `UnreadableRecordError`: who waited for a lease that nobody can read would wait for ever. */

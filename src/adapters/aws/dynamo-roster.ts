@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { type JobId, parseJobId } from '../../contracts/ids.ts';
+import { type JobId } from '../../contracts/ids.ts';
 import { rosterPartition, TableSchema } from '../../contracts/settings.ts';
-import { epochMs } from '../../contracts/units.ts';
 import type {
   EnlistedJob,
   Roster,
@@ -15,6 +14,7 @@ import type {
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 import type { ReportUnreadable } from './report-unreadable.ts';
+import { jobIdField, timeField } from './item-fields.ts';
 
 /** In the roster's one partition seats come first, then jobs by age. */
 const SEAT = 'A-SEAT#';
@@ -33,13 +33,8 @@ const placeKey = ({ jobId, createdAt }: RosterPlace): ItemKey => ({
 });
 const tokenKey = (jobId: JobId): ItemKey => ({ pk: `JOB#${jobId}`, sk: 'TASK-TOKEN' });
 
-const time = z.number().transform(epochMs);
-const jobId = z.string().transform((text, context): JobId => {
-  const parsed = parseJobId(text);
-  if (parsed !== undefined) return parsed;
-  context.addIssue('is no job id');
-  return z.NEVER;
-});
+const time = timeField;
+const jobId = jobIdField;
 const jobSchema = z.object({
   jobId,
   createdAt: time,
@@ -66,11 +61,9 @@ export class DynamoRoster implements Roster {
     token: string,
   ): Promise<void> {
     const expiry = { [TableSchema.ttl]: expiryOf(enlistedAt) };
-    const always = 'attribute_exists(#pk) OR attribute_not_exists(#pk)';
-    await this.table.update(tokenKey(id), { set: { jobId: id, token, mark, ...expiry }, when: always });
+    await this.table.update(tokenKey(id), { set: { jobId: id, token, mark, ...expiry } });
     await this.table.update(placeKey({ jobId: id, createdAt }), {
       set: { jobId: id, createdAt, weight, mark, enlistedAt, ...expiry },
-      when: always,
     });
   }
 

@@ -25,7 +25,6 @@ export class DynamoStragglerStatistics implements StragglerStatistics {
     await this.table.update(keyOf(hourOf(now)), {
       set: { [TableSchema.ttl]: expiryOf(now) },
       clauses: 'ADD #attempts :attempts, #stragglers :stragglers',
-      when: 'attribute_exists(#pk) OR attribute_not_exists(#pk)',
       values: { attempts, stragglers },
     });
   }

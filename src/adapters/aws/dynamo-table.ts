@@ -29,8 +29,8 @@ export interface Condition {
   readonly names?: Readonly<Record<string, string>>;
 }
 
-/** A change of one item. */
-export interface Change extends Condition {
+/** A change of one item; without a condition it is made in any case, and makes the item where it is not there. */
+export interface Change extends Partial<Condition> {
   /** Attributes to set, by name. */
   readonly set?: Item;
   /** Further clauses of an update expression, whole: `ADD #epoch :one`. */
@@ -115,8 +115,8 @@ export class DynamoTable {
           TableName: this.tableName,
           Key: key,
           UpdateExpression: expression,
-          ConditionExpression: change.when,
-          ExpressionAttributeNames: namesIn(`${expression} ${change.when}`, change.names),
+          ...(change.when === undefined ? {} : { ConditionExpression: change.when }),
+          ExpressionAttributeNames: namesIn(`${expression} ${change.when ?? ''}`, change.names),
           ExpressionAttributeValues: valuesOf(values),
           ReturnValues: 'ALL_NEW',
         }),

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { InvalidInputError, UnreadableRecordError } from '../../contracts/errors.ts';
-import { parseJobId, type JobId } from '../../contracts/ids.ts';
+import { type JobId } from '../../contracts/ids.ts';
 import { jobSpecSchema } from '../../contracts/job-spec.ts';
 import { firstProblem } from '../../contracts/invalid.ts';
 import { limits } from '../../contracts/limits.ts';
@@ -20,6 +20,7 @@ import type { JobPatch } from '../../ports/job-store.ts';
 import { packJson, unpackJson } from './compact.ts';
 import type { Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
+import { jobIdField, timeField } from './item-fields.ts';
 
 /** Under DynamoDB's 400 KB, with room for names and small attributes. */
 const PACKED_LIMIT_BYTES = 380_000;
@@ -48,7 +49,7 @@ const asideFields = new Set(['spec', 'parts', 'counters', 'error']);
 const ASIDE = 'aside';
 const asideReference = z.strictObject({ [ASIDE]: z.string().startsWith('META#') });
 
-const time = z.number().transform(epochMs);
+const time = timeField;
 const count = z.number().min(0);
 const stageSummary = z.object({
   name: z.string(),
@@ -75,12 +76,7 @@ const isCounters = (value: unknown): boolean =>
   Object.values(value).every((each) => Number.isFinite(each));
 
 const jobRecord = z.object({
-  jobId: z.string().transform((text, context): JobId => {
-    const jobId = parseJobId(text);
-    if (jobId !== undefined) return jobId;
-    context.addIssue('is no job id');
-    return z.NEVER;
-  }),
+  jobId: jobIdField,
   name: z.string(),
   spec: jobSpecSchema,
   specDigest: z.string(),

@@ -7,7 +7,7 @@ import {
 } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { SessionTag, TableSchema } from '../../contracts/settings.ts';
-import { durationMs, type EpochMs, epochMs, later } from '../../contracts/units.ts';
+import { durationMs, type EpochMs, later } from '../../contracts/units.ts';
 import type { IdSource } from '../../ports/id-source.ts';
 import type { JobAccess, JobGrant } from '../../ports/job-access.ts';
 import type { Log } from '../../ports/log.ts';
@@ -16,6 +16,7 @@ import type { DynamoTable } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 import { faultOf, isPassing } from './faults.ts';
 import { sessionPolicy } from './session-policy.ts';
+import { timeField } from './item-fields.ts';
 
 /** What is asked of STS for a job. */
 export interface RoleRequest {
@@ -41,7 +42,7 @@ const LAUNCH_ABOVE_MS = durationMs(18 * 60_000);
 /** Role sessions have names of at most so many characters. */
 const SESSION_NAME_CHARS = 64;
 
-const accessItem = z.object({ word: z.string(), until: z.number().transform(epochMs) });
+const accessItem = z.object({ word: z.string(), until: timeField });
 
 type Known = { readonly jobId: JobId } & z.output<typeof accessItem>;
 

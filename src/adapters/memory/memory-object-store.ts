@@ -1,6 +1,6 @@
 import { ConflictError, InvalidInputError, NotFoundError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
-import { fnv1a } from '../../lib/fnv1a.ts';
+import { fnv1a } from '../../contracts/fnv1a.ts';
 import type {
   ByteRange,
   ObjectInfo,

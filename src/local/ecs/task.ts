@@ -6,7 +6,7 @@ import { openLogFile } from '../lambda/log-file.ts';
 import type { LogFile } from '../lambda/log-file.ts';
 import { startLoggedProcess } from '../lambda/logged-process.ts';
 import type { LoggedProcess, ProcessExit } from '../lambda/logged-process.ts';
-import { watchMemory } from '../lambda/memory-watch.ts';
+import { exitWithin } from '../lambda/memory-watch.ts';
 import { makeScratchFolder } from '../lambda/scratch-folder.ts';
 import type { ScratchFolder } from '../lambda/scratch-folder.ts';
 import type { EcsServerOptions, LocalTaskDefinition, StopCode, TaskStatus, TaskView } from './model.ts';
@@ -219,7 +219,9 @@ export class Task {
         this.startedAtMs = Date.now();
         this.changeTo('RUNNING');
       }
-      exit = await this.limited(child);
+      exit = await exitWithin(child, this.spec.memoryMb, () => {
+        this.ranOutOfMemory = true;
+      });
     } catch (cause) {
       this.writeLine(`task failed to start: ${String(cause)}`);
     }
@@ -244,18 +246,6 @@ export class Task {
       },
     });
     return this.child;
-  }
-
-  /** Ends the process where it takes more memory than its task has. */
-  private async limited(child: LoggedProcess): Promise<ProcessExit> {
-    if (child.pid === undefined) return child.exited;
-    const watch = watchMemory(child.pid, this.spec.memoryMb * 1_024 ** 2, () => {
-      this.ranOutOfMemory = true;
-      child.signal('SIGKILL');
-    });
-    return child.exited.finally(() => {
-      watch.stop();
-    });
   }
 
   private writeLine(line: string): void {

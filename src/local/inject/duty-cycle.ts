@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { childrenOf } from '../lambda/process-children.ts';
 import { signalGroup } from '../lambda/signal-group.ts';
 
 /** A stop and a run together, where the factor leaves room for it. */
@@ -45,7 +45,7 @@ export class DutyCycle {
     // A group that is gone needs no more of this.
     if (!signalGroup(this.pid, 'SIGSTOP')) return;
     // Stopped, it starts no more. What it has started in groups of their own is as slow as it is.
-    this.groups = groupsOf(this.pid);
+    this.groups = childrenOf(this.pid); // Those that lead a group can be signalled with it.
     for (const group of this.groups) signalGroup(group, 'SIGSTOP');
     const ranMs = performance.now() - this.continuedAtMs;
     const stopMs = Math.min(LONGEST_STOP_MS, ranMs * (this.factor - 1));
@@ -59,19 +59,5 @@ export class DutyCycle {
     for (const group of this.groups) signalGroup(group, 'SIGCONT');
     this.groups = [];
     return signalGroup(this.pid, 'SIGCONT');
-  }
-}
-
-/** Children of a process, of which those that lead a group can be signalled with it. Linux only; else none. */
-function groupsOf(pid: number): readonly number[] {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-    return children
-      .trim()
-      .split(' ')
-      .map(Number)
-      .filter((child) => child > 1);
-  } catch {
-    return [];
   }
 }

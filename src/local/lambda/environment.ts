@@ -19,7 +19,7 @@ import { startLoggedProcess } from './logged-process.ts';
 import type { LoggedProcess, ProcessExit } from './logged-process.ts';
 import { DEFAULT_ZONE_ID, MAX_RESPONSE_BYTES } from './model.ts';
 import type { EnvironmentState, EnvironmentView, LambdaServerOptions, LocalFunction } from './model.ts';
-import { watchMemory } from './memory-watch.ts';
+import { exitWithin } from './memory-watch.ts';
 import { makeScratchFolder } from './scratch-folder.ts';
 import type { ScratchFolder } from './scratch-folder.ts';
 import { startRuntimeApi } from './runtime-api.ts';
@@ -233,18 +233,8 @@ export class Environment implements RuntimeHost {
         this.status = 'stopping';
       },
     });
-    return this.limited(this.child);
-  }
-
-  /** Ends the process where it takes more memory than its function has; AWS kills all of a sandbox, too. */
-  private async limited(child: LoggedProcess): Promise<ProcessExit> {
-    if (child.pid === undefined) return child.exited;
-    const watch = watchMemory(child.pid, this.fn.memoryMb * 1_024 ** 2, () => {
+    return exitWithin(this.child, this.fn.memoryMb, () => {
       this.ranOutOfMemory = true;
-      child.signal('SIGKILL');
-    });
-    return child.exited.finally(() => {
-      watch.stop();
     });
   }
 

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import type { LoggedProcess, ProcessExit } from './logged-process.ts';
+import { childrenOf } from './process-children.ts';
 
 /** Often enough to see memory grow, and seldom enough to cost nothing: the kernel would see each page. */
 const CHECK_EVERY_MS = 100;
@@ -17,18 +19,6 @@ function ownBytes(pid: number): number {
   }
 }
 
-function childrenOf(pid: number): readonly number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
-      .trim()
-      .split(' ')
-      .map(Number)
-      .filter((child) => child > 1);
-  } catch {
-    return [];
-  }
-}
-
 /** Memory of a process and of all that it has started, in groups of their own or not. Linux only; else 0. */
 export function treeBytes(pid: number): number {
   const pids = [pid];
@@ -41,7 +31,7 @@ export function treeBytes(pid: number): number {
  * Calls `onExceeded` once, when a process and all that it has started hold more memory than `limitBytes`: what the
  * kernel does to a sandbox on AWS has to be done by somebody here. Stops by itself then.
  */
-export function watchMemory(pid: number, limitBytes: number, onExceeded: () => void): { stop(): void } {
+function watchMemory(pid: number, limitBytes: number, onExceeded: () => void): { stop(): void } {
   if (process.platform !== 'linux') return { stop: () => undefined };
   const timer = setInterval(() => {
     if (treeBytes(pid) <= limitBytes) return;
@@ -53,4 +43,23 @@ export function watchMemory(pid: number, limitBytes: number, onExceeded: () => v
       clearInterval(timer);
     },
   };
+}
+
+/**
+ * The exit of a process that is killed where it and all that it has started take more than `limitMb`, as AWS kills all
+ * of a sandbox. `onExceeded` is called before.
+ */
+export async function exitWithin(
+  child: LoggedProcess,
+  limitMb: number,
+  onExceeded: () => void,
+): Promise<ProcessExit> {
+  if (child.pid === undefined) return child.exited;
+  const watch = watchMemory(child.pid, limitMb * 1_024 ** 2, () => {
+    onExceeded();
+    child.signal('SIGKILL');
+  });
+  return child.exited.finally(() => {
+    watch.stop();
+  });
 }
