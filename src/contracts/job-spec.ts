@@ -152,7 +152,6 @@ export type StageSpec = JobSpec['stages'][number];
 export type StageInput = StageSpec['inputs'][number];
 export type SourceInput = Extract<StageInput, { s3: string[] }>;
 export type UpstreamInput = Extract<StageInput, { stage: string }>;
-export type Pattern = UpstreamInput['pattern'];
 export type SourceFormat = SourceInput['format'];
 
 /** Whether an input reads S3 objects and not another stage. */

@@ -71,10 +71,6 @@ export function countBelow(list: SortedNumbers, value: number): number {
   return count + countBelowIn(list.buckets[place] ?? [], value);
 }
 
-/** The mean; undefined of nothing. */
-export const meanOf = (list: SortedNumbers): number | undefined =>
-  list.size === 0 ? undefined : list.sum / list.size;
-
 /** The `fraction` quantile with linear interpolation between neighbours; undefined of nothing. */
 export function quantileOf(list: SortedNumbers, fraction: number): number | undefined {
   return interpolated(fraction, list.size, (rank) => atRank(list, rank));

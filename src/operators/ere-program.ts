@@ -7,7 +7,6 @@ import type { Assertion, Ere } from './ere-syntax.ts';
 export const edge = 256;
 
 /** What lies on one side of a place in a line; told apart only as far as a pattern asks. */
-export type Side = 0 | 1 | 2;
 const sideOfEdge = 0;
 const sideOfWord = 1;
 const sideOfOther = 2;

@@ -1,4 +1,4 @@
-import { attemptIdOf, attemptParts } from '../../src/contracts/ids.ts';
+import { attemptParts } from '../../src/contracts/ids.ts';
 import type { AttemptId } from '../../src/contracts/ids.ts';
 import {
   type PolicyConfigInput,
@@ -164,6 +164,3 @@ export function runToy(toy: Toy): ToyOutcome {
   }
   return { endMs: undefined, slotMs, copies };
 }
-
-/** Id of an attempt of the toy's stage. */
-export const toyAttempt = (task: number, number: number): AttemptId => attemptIdOf('map', task, number);

@@ -59,9 +59,6 @@ const UNSERVED: ReadonlySet<string> = new Set([
 /** A high or low surrogate by itself, as JSON.stringify writes it: no parser but JavaScript's takes it. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
-/** Whether the engine has an operation. */
-export const isServed = (operation: string): boolean => TOOLS.has(operation);
-
 /** The call that performs an operation, or why there is none. */
 export function toolCall(operation: string, document: RequestDocument): ToolCall | EngineAnswer {
   const tool = TOOLS.get(operation);

@@ -12,8 +12,7 @@ import type { EcsServerOptions, TaskView } from './model.ts';
 import { parseFields, readText } from './request.ts';
 import type { Fields } from './request.ts';
 
-export { EcsError } from './model.ts';
-export type { EcsServerOptions, LocalTaskDefinition, Placement, TaskStatus, TaskView } from './model.ts';
+export type { EcsServerOptions, LocalTaskDefinition, TaskView } from './model.ts';
 
 /** A running local ECS. */
 export interface EcsServer {
