@@ -1,6 +1,6 @@
 import { invariant } from '../contracts/errors.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
-import { jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
+import { isPlanKey, jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
 import { type EndingJob, finalJobStates } from '../contracts/records.ts';
 import { durationMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
@@ -20,12 +20,16 @@ export interface CleanUpDeps extends ClaimDeps {
 const removeBatch = 1_000;
 const abortParallelism = 16;
 
-/** Removes everything under a prefix that is one job's alone. */
-async function removePrefix(objects: ObjectStore, prefix: ObjectRef): Promise<void> {
+/** Removes everything under a prefix that is one job's alone, but keys that are to stay. */
+async function removePrefix(
+  objects: ObjectStore,
+  prefix: ObjectRef,
+  stays: (key: string) => boolean = () => false,
+): Promise<void> {
   for await (const upload of objects.listUploads(prefix)) await objects.abortUpload(upload);
   let keys: string[] = [];
   for await (const { key } of objects.list(prefix)) {
-    keys.push(key);
+    if (!stays(key)) keys.push(key);
     if (keys.length < removeBatch) continue;
     await objects.remove(prefix.bucket, keys);
     keys = [];
@@ -62,23 +66,24 @@ async function leftUploads(deps: CleanUpDeps, job: EndingJob): Promise<UploadRef
 
 /**
  * Sees to it that no attempt of a job that ended badly begins to write its part from now on, whoever still launches
- * some. One that comes to the job's plan from now on finds none. One that has read it has claimed itself before, so
- * that it is seen, told to stop, and may note no upload any more.
+ * some. One that looks for what its task reads finds nothing from now on. One that has read it has claimed itself
+ * before, so that it is seen, told to stop, and may note no upload any more.
  */
 async function shutOut(deps: CleanUpDeps, { jobId, shards }: EndingJob): Promise<void> {
-  await removePrefix(deps.objects, { bucket: deps.dataBucket, key: jobPrefix(jobId) });
+  const own = { bucket: deps.dataBucket, key: jobPrefix(jobId) };
+  await removePrefix(deps.objects, own, isPlanKey);
   if (shards !== undefined) await stopAttempts(deps, { jobId, shards }, durationMs(0));
 }
 
 /**
  * Removes what a job that has ended leaves besides its output and its records: uploads that nobody completed and, where
  * it did not end well, the parts that were published, its claim on its output, its slots, and last intermediate data
- * and plans, so that where these are gone all is. Where it did not end well its plans go first too: its scheduler may
- * have launched more attempts since they were stopped. Uploads go before parts, so that a Finish which sleeps cannot
- * make more parts of them. Touches nothing that is not the job's by its records. What cannot be removed, as where a
- * right is missing, keeps nothing else from being given back; the first such error is thrown at the end. May be
- * repeated. What a worker writes after this is removed by the worker itself when it learns that its job has ended, and
- * by the bucket's lifecycle rule where even that fails.
+ * and plans, so that where these are gone all is. Where it did not end well what tasks read goes first, and the plan
+ * alone stays for the last: its scheduler may have launched more attempts since they were stopped. Uploads go before
+ * parts, so that a Finish which sleeps cannot make more parts of them. Touches nothing that is not the job's by its
+ * records. What cannot be removed, as where a right is missing, keeps nothing else from being given back; the first
+ * such error is thrown at the end. May be repeated. What a worker writes after this is removed by the worker itself
+ * when it learns that its job has ended, and by the bucket's lifecycle rule where even that fails.
  */
 export async function cleanUp(deps: CleanUpDeps, job: EndingJob): Promise<void> {
   const { jobId, state } = job;

@@ -30,6 +30,8 @@ export interface PlanPlace {
 const planPrefix = ({ jobId, nonce }: PlanPlace): string => `${jobPrefix(jobId)}plans/${nonce}/`;
 /** The plan, JSON of `Plan`. */
 export const planKey = (place: PlanPlace): string => `${planPrefix(place)}plan.json`;
+/** Whether a key of a job is that of a plan, which goes last: while it is there, so may be other things. */
+export const isPlanKey = (key: string): boolean => key.endsWith('/plan.json');
 /** What the tasks of a stage read through its input number `input`: one JSON line per task. */
 export const inputManifestKey = (place: PlanPlace, stage: string, input: number): string =>
   `${planPrefix(place)}inputs/${stage}/${input}.ndjson`;
