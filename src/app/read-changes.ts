@@ -8,6 +8,7 @@ import {
   applyResult,
   applyUnreadable,
   hasTask,
+  stageAt,
   taskOfAttempt,
 } from '../core/model/job-state.ts';
 import { isLive, type JobState } from '../core/model/job-view.ts';
@@ -65,9 +66,16 @@ async function readOutputs(
   ids: readonly AttemptId[],
   now: EpochMs,
 ): Promise<void> {
-  if (ids.length === 0) return;
-  takeRecords(deps, session, await deps.attempts.read(spaceOf(session), ids, 'outputs'), now);
-  noteReads(session.state, ids, now, 'outputs');
+  const { state } = session;
+  // Replicas are kept by attempts of cloned stages alone, and one that is not there costs as much as one that is.
+  const isCloned = (id: AttemptId): boolean =>
+    stageAt(state, taskOfAttempt(state, id).stage).clones !== undefined;
+  for (const what of ['results', 'outputs'] as const) {
+    const wanted = ids.filter((id) => isCloned(id) === (what === 'outputs'));
+    if (wanted.length === 0) continue;
+    takeRecords(deps, session, await deps.attempts.read(spaceOf(session), wanted, what), now);
+    noteReads(state, wanted, now, 'outputs');
+  }
 }
 
 /** Whether there may be more to know of an attempt than is known: an end is told twice, late, or long after it was seen. */

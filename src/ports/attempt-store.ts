@@ -34,6 +34,9 @@ export interface Inbox {
   readonly unreadable?: readonly string[];
 }
 
+/** What is read of attempts: their records, the results of their tasks as well, or what else they left too. */
+export type ReadWish = 'records' | 'results' | 'outputs';
+
 /** Where an attempt runs, and what of the platform runs it: see `AttemptRecord`. */
 export interface ClaimPlace {
   readonly node: string;
@@ -137,10 +140,11 @@ export interface AttemptStore {
   clear(space: TaskSpace, inbox: Inbox): Promise<void>;
 
   /**
-   * The records of these attempts, and with `outputs` the results of their tasks and what they left as replicas, each
-   * once and in no order; what is not there is left out. Consistent: a write that ended before is seen.
+   * The records of these attempts, with `results` those of their tasks too, and with `outputs` also what they left as
+   * replicas, each once and in no order; what is not there is left out. Consistent, so that a write that ended before
+   * is seen; but `records` alone cost half, and may be older than what was read before, by a second or so.
    */
-  read(space: TaskSpace, attemptIds: readonly AttemptId[], what: 'records' | 'outputs'): Promise<TaskRecords>;
+  read(space: TaskSpace, attemptIds: readonly AttemptId[], what: ReadWish): Promise<TaskRecords>;
   /** Everything of a job's tasks, consistently, found by the job's keys alone. */
   all(space: TaskSpace): Promise<TaskRecords>;
 }

@@ -14,6 +14,7 @@ import type {
   ClaimPlace,
   Inbox,
   Note,
+  ReadWish,
   TaskRecords,
   TaskSpace,
   WorkerDeath,
@@ -197,11 +198,7 @@ export class ObservedStore implements AttemptStore {
     return this.inner.clear(space, inbox);
   }
 
-  read(
-    space: TaskSpace,
-    attemptIds: readonly AttemptId[],
-    what: 'records' | 'outputs',
-  ): Promise<TaskRecords> {
+  read(space: TaskSpace, attemptIds: readonly AttemptId[], what: ReadWish): Promise<TaskRecords> {
     return this.inner.read(space, attemptIds, what);
   }
 

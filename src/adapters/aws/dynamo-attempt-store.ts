@@ -10,6 +10,7 @@ import type {
   ClaimPlace,
   Inbox,
   Note,
+  ReadWish,
   TaskRecords,
   TaskSpace,
   WorkerDeath,
@@ -201,11 +202,7 @@ export class DynamoAttemptStore implements AttemptStore {
       await this.table.update({ pk, sk: 'inbox' }, { clauses: `REMOVE #${NOTES}`, ...held });
   }
 
-  async read(
-    space: TaskSpace,
-    attemptIds: readonly AttemptId[],
-    what: 'records' | 'outputs',
-  ): Promise<TaskRecords> {
+  async read(space: TaskSpace, attemptIds: readonly AttemptId[], what: ReadWish): Promise<TaskRecords> {
     const keys = new Map<string, ItemKey>();
     const want = (key: ItemKey): unknown => keys.set(`${key.pk}/${key.sk}`, key);
     for (const attemptId of attemptIds) {
@@ -213,15 +210,16 @@ export class DynamoAttemptStore implements AttemptStore {
       if (what === 'records') continue;
       const taskId = taskOf(attemptId);
       want(resultKey(space, taskId));
-      want(replicaKey(space, { taskId, attemptId }));
+      if (what === 'outputs') want(replicaKey(space, { taskId, attemptId }));
     }
     const all = [...keys.values()];
     const batches = Array.from({ length: Math.ceil(all.length / BATCH_KEYS) }, (_, batch) =>
       all.slice(batch * BATCH_KEYS, (batch + 1) * BATCH_KEYS),
     );
     const collector = new RecordCollector();
+    const isConsistent = what !== 'records';
     await forEachBounded(batches, PARALLELISM, async (batch) => {
-      for (const item of await this.table.batchGet(batch)) collector.take(item);
+      for (const item of await this.table.batchGet(batch, { isConsistent })) collector.take(item);
     });
     return collector.records();
   }

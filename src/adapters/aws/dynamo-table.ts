@@ -176,15 +176,15 @@ export class DynamoTable {
     return { items: answer.Items ?? [], next: answer.LastEvaluatedKey };
   }
 
-  /** The items of up to 100 keys, in no order; those that are not there are left out. */
-  async batchGet(keys: readonly ItemKey[]): Promise<readonly Item[]> {
+  /** The items of up to 100 keys, in no order; those that are not there are left out. Consistent unless told otherwise. */
+  async batchGet(keys: readonly ItemKey[], { isConsistent = true } = {}): Promise<readonly Item[]> {
     const found: Item[] = [];
     let missing: readonly Item[] = keys.slice(0, BATCH_KEYS).map(({ pk, sk }) => ({ pk, sk }));
     for (let attempt = 0; missing.length > 0; attempt++) {
       if (attempt === BATCH_ATTEMPTS)
         throw new StoreUnavailableError('a batch read did not end', { attempt });
       if (attempt > 0) await backoff(attempt);
-      const request = { [this.tableName]: { Keys: [...missing], ConsistentRead: true } };
+      const request = { [this.tableName]: { Keys: [...missing], ConsistentRead: isConsistent } };
       const answer = await this.call('batch read', { keys: missing.length }, () =>
         this.client.send(new BatchGetCommand({ RequestItems: request })),
       );

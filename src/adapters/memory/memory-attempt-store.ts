@@ -14,6 +14,7 @@ import type {
   ClaimPlace,
   Inbox,
   Note,
+  ReadWish,
   TaskRecords,
   TaskSpace,
   WorkerDeath,
@@ -173,17 +174,13 @@ export class MemoryAttemptStore implements AttemptStore {
     return Promise.resolve();
   }
 
-  read(
-    space: TaskSpace,
-    attemptIds: readonly AttemptId[],
-    what: 'records' | 'outputs',
-  ): Promise<TaskRecords> {
+  read(space: TaskSpace, attemptIds: readonly AttemptId[], what: ReadWish): Promise<TaskRecords> {
     const tasks = this.tasksOf(space);
     const ids = [...new Set(attemptIds)];
     const attempts = ids.flatMap((id) => tasks.attempts.get(id) ?? []);
     if (what === 'records') return Promise.resolve({ attempts, results: [], replicas: [] });
     const results = [...new Set(ids.map(taskOf))].flatMap((id) => tasks.results.get(id) ?? []);
-    const replicas = ids.flatMap((id) => tasks.replicas.get(id) ?? []);
+    const replicas = what === 'results' ? [] : ids.flatMap((id) => tasks.replicas.get(id) ?? []);
     return Promise.resolve({ attempts: this.asEnded(space, attempts), results, replicas });
   }
 

@@ -22,6 +22,11 @@ export interface ReadTerms {
 
 /** One that waits to begin is read again after this share of the time that it has waited. */
 const waitShare = 1 / 8;
+/**
+ * A report is looked for from the tick on that is nearest to when it is due. It cannot be there a whole tick before,
+ * and where it is not yet there, it was paid for twice.
+ */
+const earlyTicks = 1 / 2;
 
 /** Whether an attempt that has not claimed itself is to be read: the longer it has waited, the less often. */
 function isWaitOver({ launchedAt, readAt = launchedAt }: AttemptView, terms: ReadTerms): boolean {
@@ -29,11 +34,11 @@ function isWaitOver({ launchedAt, readAt = launchedAt }: AttemptView, terms: Rea
   return elapsedMs(readAt, terms.now) >= pauseMs;
 }
 
-/** Since its last word a report is due: what was seen now may have been written right after the look before. */
+/** Since its last word a report is due: what was seen now may have been written any time since the look before. */
 const isReportDue = (
   { seenAt, nextMs = 0 as DurationMs }: AttemptView,
   { now, tickMs }: ReadTerms,
-): boolean => elapsedMs(seenAt, now) >= nextMs - tickMs;
+): boolean => elapsedMs(seenAt, now) >= nextMs - tickMs * earlyTicks;
 
 /**
  * The live attempts that are to be read: those that wait to begin, and those whose next report is due by what they

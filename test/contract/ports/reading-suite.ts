@@ -24,6 +24,8 @@ export function describeReading(make: () => AttemptStore | Promise<AttemptStore>
     expect(all.attempts).toHaveLength(3);
     expect(all.results).toEqual([resultOf(attempt(1), at(2))]);
     expect(all.replicas).toEqual([resultOf(attempt(1, 1), at(3))]);
+    const ended = await store.read(space, asked, 'results');
+    expect({ ...ended, attempts: ended.attempts.length }).toEqual({ ...all, attempts: 3, replicas: [] });
     expect(await store.read(space, [], 'outputs')).toEqual({ attempts: [], results: [], replicas: [] });
   });
 
