@@ -1,10 +1,11 @@
 import { once } from 'node:events';
+import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { invariant, OutriderError } from '../contracts/errors.ts';
 import { CancelledError } from '../worker/operator.ts';
 import type { Operator, TaskContext, TaskInput } from '../worker/operator.ts';
-import { ProcessGroup } from '../worker/processes/process-group.ts';
+import { ProcessGroup, type ProgramEnd } from '../worker/processes/process-group.ts';
 import { onlyOptions, wrongOption } from './options.ts';
 import type { Options } from './options.ts';
 
@@ -21,6 +22,12 @@ const mostPipedBytes = 4 * 1024 * 1024;
 /** Thrown where a program of an `exec` stage cannot be started or does not end with code 0. */
 export class ProgramFailedError extends OutriderError {
   override readonly name = 'ProgramFailed';
+}
+
+/** Thrown where a program had too little memory: a larger worker may do what this one could not. */
+export class ProgramKilledError extends ProgramFailedError {
+  /** As of a system call that finds no memory, by which failures are told apart. */
+  readonly code = 'ENOMEM';
 }
 
 /**
@@ -116,11 +123,26 @@ async function runProgram(running: Running, context: TaskContext): Promise<void>
   if (code === 0) return;
   const how = code === null ? `was ended by ${String(signal)}` : `ended with code ${String(code)}`;
   const said = complaint();
-  throw new ProgramFailedError(`${program} ${how}${said === '' ? '' : `: ${said}`}`, {
-    program,
-    code,
-    signal,
-  });
+  const details = { program, code, signal };
+  if (lacksMemory(end.value, said))
+    throw new ProgramKilledError(`${program} ${how}, for want of memory${words(said)}`, details);
+  throw new ProgramFailedError(`${program} ${how}${words(said)}`, details);
+}
+
+const words = (said: string): string => (said === '' ? '' : `: ${said}`);
+
+/** As shells tell the signals of what they have run. */
+const killedCode = 128 + constants.signals.SIGKILL;
+const abortedCode = 128 + constants.signals.SIGABRT;
+const complaintOfMemory = /out of memory|bad_alloc|allocation failed|cannot allocate|MemoryError/i;
+
+/**
+ * Whether a program had too little memory. The kernel kills the largest process of an environment that is full, and
+ * nobody else kills one that was not told to stop; runtimes that find no more abort, and say why.
+ */
+function lacksMemory({ code, signal }: ProgramEnd, said: string): boolean {
+  if (signal === 'SIGKILL' || code === killedCode) return true;
+  return (signal === 'SIGABRT' || code === abortedCode) && complaintOfMemory.test(said);
 }
 
 /**

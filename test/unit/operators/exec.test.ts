@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { exec } from '../../../src/operators/exec.ts';
 import type { TaskInput } from '../../../src/worker/operator.ts';
+import { failureOf } from '../../../src/worker/failure-of.ts';
 import { runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
 
+const text = (pattern: RegExp): unknown => expect.stringMatching(pattern);
 const input = (text: string | Buffer): TaskInput => sourceOf(Buffer.from(text), seeded(1));
 const run = (command: string[], inputs: TaskInput[], more = {}) =>
   runTask(exec, { command, ...more }, inputs);
@@ -39,6 +41,27 @@ describe('exec', () => {
   it('fails with the signal that ended a program', async () => {
     await expect(run(['sh', '-c', 'kill -TERM $$'], [input('')])).rejects.toThrow('sh was ended by SIGTERM');
   });
+
+  it.each([
+    ['kill -KILL $$', 'was ended by SIGKILL'],
+    ['sh -c "kill -KILL \\$\\$"', 'ended with code 137'],
+    ['echo "terminate called: std::bad_alloc" >&2; kill -ABRT $$', 'was ended by SIGABRT'],
+    ['echo "FATAL ERROR: JavaScript heap out of memory" >&2; exit 134', 'ended with code 134'],
+  ])('has run out of memory where machines say so: %s', async (script, how) => {
+    const error: unknown = await run(['sh', '-c', script], [input('')]).catch((cause: unknown) => cause);
+    expect(failureOf(error, 'operator')).toMatchObject({
+      cause: 'out-of-memory',
+      message: text(new RegExp(`sh ${how}.*memory`)),
+    });
+  });
+
+  it.each(['exit 3', 'kill -TERM $$', 'kill -ABRT $$', 'echo "out of memory of it" >&2; exit 1'])(
+    'has its own fault otherwise: %s',
+    async (script) => {
+      const error: unknown = await run(['sh', '-c', script], [input('')]).catch((cause: unknown) => cause);
+      expect(failureOf(error, 'operator').cause).toBe('user-code');
+    },
+  );
 
   it('says that a program is not there', async () => {
     await expect(run(['no-such-program'], [input('x\n')])).rejects.toThrow(
