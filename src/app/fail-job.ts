@@ -80,7 +80,8 @@ export async function failJob(
   patienceMs: DurationMs,
 ): Promise<void> {
   const job = await salvaged(deps, jobId);
-  if (job.shards !== undefined) await stopAttempts(deps, { jobId, shards: job.shards }, patienceMs);
+  const { shards } = job;
+  const attempts = shards === undefined ? [] : await stopAttempts(deps, { jobId, shards }, patienceMs);
   await cleanUp(deps, await endJob(deps, job, error));
-  await tellLastCounts(deps, jobId);
+  await tellLastCounts(deps, jobId, attempts);
 }

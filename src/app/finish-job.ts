@@ -1,5 +1,6 @@
 import { JobFailedError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
+import type { AttemptRecord } from '../contracts/records.ts';
 import { type DurationMs, durationMs } from '../contracts/units.ts';
 import type { TaskSpace } from '../ports/attempt-store.ts';
 import { stragglersOfAttempts } from '../core/policy/dolly/straggler-rate.ts';
@@ -30,23 +31,26 @@ export async function finishJob(
   if (job.state === 'failed' || job.state === 'cancelled')
     throw new JobFailedError(`job ${jobId} has ended`, { state: job.state });
   const ended = job.state === 'succeeded' ? job : await publishOutput(deps, job);
-  if (ended.shards !== undefined) await settleAttempts(deps, { jobId, shards: ended.shards }, patienceMs);
+  const { shards } = ended;
+  const attempts = shards === undefined ? [] : await settleAttempts(deps, { jobId, shards }, patienceMs);
   await cleanUp(deps, ended);
-  await tellLastCounts(deps, jobId);
+  await tellLastCounts(deps, jobId, attempts);
 }
 
 /**
  * Waits for the copies that lost, and counts how often copies of the job have straggled: only now is known how far
- * those were that nobody waited for, and most stragglers are among them. Counts them again where it is repeated.
+ * those were that nobody waited for, and most stragglers are among them. Counts them again where it is repeated. Answers
+ * all attempts as they were then.
  */
 export async function settleAttempts(
   deps: Pick<FinishDeps, 'attempts' | 'clock' | 'stragglers' | 'log'>,
   space: TaskSpace,
   patienceMs: DurationMs,
-): Promise<void> {
+): Promise<readonly AttemptRecord[]> {
   const attempts = await stopAttempts(deps, space, patienceMs);
   // Good to know, and nothing more: no job fails for want of it.
   await deps.stragglers?.add(stragglersOfAttempts(attempts), deps.clock.now()).catch((cause: unknown) => {
     deps.log.warn('statistics-not-kept', { jobId: space.jobId, cause: String(cause) });
   });
+  return attempts;
 }

@@ -1,8 +1,16 @@
 import type { JobId } from '../contracts/ids.ts';
-import type { JobRecord } from '../contracts/records.ts';
+import type { AttemptRecord, JobRecord } from '../contracts/records.ts';
 import { finalJobStates } from '../contracts/records.ts';
 import { noCosts, noRequests, type RequestTally } from '../contracts/requests.ts';
-import { addCosts, addRequests, addTallies, costsOf, totalOf } from '../core/model/cost.ts';
+import {
+  addCosts,
+  addRequests,
+  addTallies,
+  costsOf,
+  costsOfRequests,
+  lastRequests,
+  totalOf,
+} from '../core/model/cost.ts';
 import type { JobPatch, JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
@@ -47,18 +55,28 @@ export function countedPatch({ requests }: CountingDeps, job: JobRecord): JobPat
   };
 }
 
+/** As `countedPatch`, with what attempts have told that stopped after their job's end was known. */
+function lastPatch(deps: CountingDeps, job: JobRecord, attempts: readonly AttemptRecord[]): JobPatch {
+  const patch = countedPatch(deps, job);
+  if (patch.requests === undefined) return patch;
+  const requests = lastRequests(patch.requests, attempts, patch.coordination ?? {});
+  const costs = costsOfRequests(requests, patch.costs?.compute ?? 0);
+  return { ...patch, requests, costs, dollars: totalOf(costs) };
+}
+
 /**
- * Adds to the record of a job that has ended what its ending has asked for since. Good to know and nothing more: never
- * throws.
+ * Adds to the record of a job that has ended what its ending has asked for since, and `attempts`, all of the job's as
+ * they were when they had stopped. Good to know and nothing more: never throws.
  */
 export async function tellLastCounts(
   deps: CountingDeps & { readonly jobs: JobStore; readonly log: Log },
   jobId: JobId,
+  attempts: readonly AttemptRecord[] = [],
 ): Promise<void> {
   if (deps.requests === undefined) return;
   try {
     const job = await deps.jobs.load(jobId);
-    if (job !== undefined) await deps.jobs.update(jobId, finalJobStates, countedPatch(deps, job));
+    if (job !== undefined) await deps.jobs.update(jobId, finalJobStates, lastPatch(deps, job, attempts));
   } catch (cause) {
     deps.log.warn('costs-not-kept', { jobId, cause: String(cause) });
   }

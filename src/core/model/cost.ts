@@ -1,3 +1,4 @@
+import type { AttemptRecord } from '../../contracts/records.ts';
 import { fargateSizes, type Worker, workerSizes } from '../../contracts/job-spec.ts';
 import {
   type JobCosts,
@@ -87,6 +88,39 @@ export const costsOf = (tally: RequestTally, compute: number): JobCosts => ({
 export const addRequests = (requests: JobRequests, tally: RequestTally): JobRequests =>
   requestsOf(addTallies(tallyOf(requests), tally), requests.uncounted);
 
+/** The larger of each count of two tallies. */
+const largest = (a: RequestTally, b: RequestTally): RequestTally =>
+  Object.fromEntries(
+    requestNames.flatMap((name) => {
+      const most = Math.max(a[name] ?? 0, b[name] ?? 0);
+      return most > 0 ? [[name, most]] : [];
+    }),
+  );
+
+/** An attempt as its record leaves it, as far as its requests go. */
+type CountedAttempt = Pick<AttemptRecord, 'state' | 'claimedAt' | 'progress'>;
+
+/** Whether an attempt of a job that has ended has worked and never told all that it asked for: it died, or works on. */
+const isUncounted = ({ state, claimedAt, progress }: CountedAttempt): boolean =>
+  claimedAt !== undefined && (state === 'lost' || state === 'running' || progress?.requests === undefined);
+
+/**
+ * Requests of a job whose attempts have stopped, from what they and its coordinator have told; no less than was `known`
+ * before. The last words of copies that lost come after the job's end.
+ */
+export function lastRequests(
+  known: JobRequests,
+  attempts: readonly CountedAttempt[],
+  coordination: RequestTally,
+): JobRequests {
+  const told = attempts.reduce<RequestTally>(
+    (sum, { progress }) => addTallies(sum, progress?.requests ?? {}),
+    coordination,
+  );
+  const uncounted = attempts.filter(isUncounted).length;
+  return requestsOf(largest(tallyOf(known), told), Math.max(known.uncounted, uncounted));
+}
+
 /** The tally behind requests as they are told. */
 const tallyOf = ({ dynamodb, s3, coordinatorGbSeconds, ...others }: JobRequests): RequestTally => ({
   ...dynamodb,
@@ -97,6 +131,10 @@ const tallyOf = ({ dynamodb, s3, coordinatorGbSeconds, ...others }: JobRequests)
   logBytes: others.logBytes,
   coordinatorMbMs: coordinatorGbSeconds * 1024 * 1000,
 });
+
+/** What requests cost at list prices, beside the compute that is known. */
+export const costsOfRequests = (requests: JobRequests, compute: number): JobCosts =>
+  costsOf(tallyOf(requests), compute);
 
 /** The sums of costs, part by part. */
 export const addCosts = (a: JobCosts, b: JobCosts): JobCosts => ({
