@@ -4,10 +4,10 @@ import { defineConfig } from 'vitest/config';
 const long = [
   'test/big/**',
   'test/fuzz/**',
-  'test/e2e/{clone-faults,clones,desk,faults,inject,isolation,job-access,orphans,resume,rows}.test.ts',
+  'test/e2e/{clone-faults,clones,deaths,desk,faults,inject,isolation,job-access,orphans,resume,rows}.test.ts',
   'test/property/operators/{patterns,text-jobs}.test.ts',
   'test/property/{core/dolly,whole-jobs,worker/user-code}.test.ts',
-  'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces}.test.ts',
+  'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces,job-costs}.test.ts',
 ];
 
 /** Whole jobs through the command: what has to work before anything else does. */

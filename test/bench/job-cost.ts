@@ -2,55 +2,15 @@
  * What jobs cost beside their compute, part by part, by the requests that production's code makes in virtual time.
  * Run: `node test/bench/job-cost.ts [--json] [--case NAME]`.
  */
-import { billJob, type CostedJob } from '../support/costed-job.ts';
-
-const minute = 60_000;
-const cases: Readonly<Record<string, CostedJob & { readonly most: { all: number; scheduling?: number } }>> = {
-  'one stage of 1,000 x 60 s': {
-    maps: 1_000,
-    mapMs: minute,
-    reduces: 0,
-    reduceMs: 0,
-    slots: 900,
-    workerGb: 1,
-    most: { all: 0.04, scheduling: 0.015 },
-  },
-  'ten tasks of 10 s': {
-    maps: 10,
-    mapMs: 10_000,
-    reduces: 0,
-    reduceMs: 0,
-    slots: 900,
-    workerGb: 1,
-    most: { all: 0.3 },
-  },
-  // A tenth of the next one, of which each map makes as many requests and is read as often.
-  '1,000 x 60 s maps, 100 reduces': {
-    maps: 1_000,
-    mapMs: minute,
-    reduces: 100,
-    reduceMs: minute,
-    slots: 900,
-    workerGb: 1,
-    most: { all: 0.08 },
-  },
-  '10,000 x 60 s maps, 100 reduces': {
-    maps: 10_000,
-    mapMs: minute,
-    reduces: 100,
-    reduceMs: minute,
-    slots: 900,
-    workerGb: 1,
-    most: { all: 0.08 },
-  },
-};
+import { type CostCase, costCases } from '../support/cost-cases.ts';
+import { billJob } from '../support/costed-job.ts';
 
 const percent = (share: number): string => `${(share * 100).toFixed(3)} %`;
 const isJson = process.argv.includes('--json');
 const at = process.argv.indexOf('--case');
 const wanted = at < 0 ? undefined : process.argv[at + 1];
 const bills: unknown[] = [];
-for (const [name, { most, ...job }] of Object.entries(cases)) {
+for (const [name, { most, ...job }] of Object.entries<CostCase>(costCases)) {
   if (wanted !== undefined && !name.includes(wanted)) continue;
   const { rows, compute, overhead, scheduling, wallMs, attempts, job: record } = await billJob(job);
   const within = overhead <= most.all && scheduling <= (most.scheduling ?? Infinity);
