@@ -15,7 +15,7 @@ import { keepAccess, lease } from './keep-lease.ts';
 import { LaunchQueue } from './launch-queue.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { queueUnmadeLaunches } from './make-launches.ts';
-import { startWatch } from './observe-launches.ts';
+import { runningOf, startWatch } from './observe-launches.ts';
 import { type LaunchDecision, performDecisions } from './perform-decisions.ts';
 import { findJob } from './query-jobs.ts';
 import { takeOutputs, takeRecords } from './read-changes.ts';
@@ -64,7 +64,7 @@ async function openSession(
     enteredAt: now,
     state,
     launches: new LaunchQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
-    watch: startWatch(state, now),
+    watch: startWatch(deps.room),
     openStages: new Map(),
     heartbeatMs: deps.config.heartbeatMs,
     rng: createRng(jobId),
@@ -116,8 +116,8 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   takeRecords(deps, session, await deps.attempts.all(space), now);
   // Patience with those that live begins anew, by this scheduler's clock.
   for (const attempt of state.live) attempt.seenAt = now;
-  queueUnmadeLaunches(session, launches);
-  session.watch.concurrency = startWatch(state, now).concurrency;
+  queueUnmadeLaunches(session, launches, held.inOrder ?? false);
+  session.watch.room.enter(jobId, runningOf(state), now);
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
   return session;
 }
@@ -139,15 +139,17 @@ function follow(
 }
 
 /**
- * Ends the launches that are under way, and gives the lease back, so that whoever enters next need not wait for it. No
- * effect if it was lost; never throws.
+ * Ends the launches that are under way, and gives the lease back, so that whoever enters next need not wait for it, nor
+ * make launches again that were made. No effect if it was lost; never throws.
  */
 export async function leaveJob(
   deps: SchedulerDeps,
-  { jobId, residency, epoch, launches }: Session,
+  { jobId, residency, epoch, launches, watch }: Session,
 ): Promise<void> {
   await launches.close();
-  await deps.leases.release(jobId, residency.owner, epoch).catch((cause: unknown) => {
+  watch.room.leave(jobId);
+  const inOrder = launches.isDone ? 'in-order' : undefined;
+  await deps.leases.release(jobId, residency.owner, epoch, inOrder).catch((cause: unknown) => {
     deps.log.warn('lease not released', { jobId, cause: String(cause) });
   });
 }

@@ -69,6 +69,12 @@ export class LaunchQueue {
     return workerKinds.reduce((sum, kind) => sum + (this.waiting.get(kind)?.size ?? 0), 0);
   }
 
+  /** Whether every launch was made that was begun: nothing waits, was refused unheard, or has failed. */
+  get isDone(): boolean {
+    const isMade = this.news.every(({ outcome }) => outcome === 'accepted');
+    return isMade && this.size === 0 && this.underWay.size === 0 && this.failure === undefined;
+  }
+
   /** Adds a launch at the end; no effect where it waits already. */
   add(attemptId: AttemptId, launch: QueuedLaunch): void {
     const waiting = this.waiting.get(launch.kind);

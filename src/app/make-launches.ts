@@ -1,7 +1,8 @@
 import { AccessDeniedError, JobFailedError } from '../contracts/errors.ts';
 import type { AttemptId } from '../contracts/ids.ts';
-import { durationMs, type EpochMs, later } from '../contracts/units.ts';
+import { durationMs, elapsedMs, epochMs, type EpochMs, later } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
+import type { AttemptView } from '../core/model/job-view.ts';
 import { stageAt, withdrawAttempt } from '../core/model/job-state.ts';
 import { holdLaunch, stampLaunch, unclaimedLaunches } from '../core/model/launches.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
@@ -61,15 +62,24 @@ export function takeLaunches(deps: { readonly log: Log }, session: Session, now:
 /**
  * Has a scheduler that took the job over make the launches that its predecessor has decided on and not made. One without
  * a record was certainly not made. Of the others the last may not have been, for the record comes first: they are made
- * again, which does no harm, since an attempt is claimed once.
+ * again, which does no harm, since an attempt is claimed once. Where the predecessor has left in order all of them were
+ * made, and only those are made again that have waited for so long that they may have grown too old.
  */
-export function queueUnmadeLaunches(session: Session, decided: ReadonlyMap<AttemptId, LaunchDecision>): void {
+export function queueUnmadeLaunches(
+  session: Session,
+  decided: ReadonlyMap<AttemptId, LaunchDecision>,
+  leftInOrder: boolean,
+): void {
   const unclaimed = unclaimedLaunches(session.state);
   const recorded = unclaimed.filter(({ recordedAt }) => recordedAt !== undefined);
   // Patience begins anew, by this scheduler's clock.
   for (const { id } of recorded) stampLaunch(session.state, id, session.enteredAt);
   const unmade = unclaimed.filter(({ recordedAt }) => recordedAt === undefined);
+  const { claimLeaseMs } = session.tickConfig;
+  const mayBeUnmade = ({ recordedAt = epochMs(0) }: AttemptView): boolean =>
+    !leftInOrder || elapsedMs(recordedAt, session.enteredAt) > claimLeaseMs / 2;
   const again = recorded
+    .filter(mayBeUnmade)
     .toSorted((a, b) => (b.recordedAt ?? 0) - (a.recordedAt ?? 0))
     .slice(0, repeatedLaunches);
   for (const { id } of [...again, ...unmade.toReversed()]) {

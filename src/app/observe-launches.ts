@@ -1,25 +1,19 @@
-import type { AttemptId } from '../contracts/ids.ts';
+import type { AttemptId, JobId } from '../contracts/ids.ts';
 import { workerKinds } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
-import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
-import {
-  lateAfterMs,
-  launchRoom,
-  type LaunchesSeen,
-  type ObservedConcurrency,
-  observeConcurrency,
-  startConcurrency,
-} from '../core/capacity/observed-concurrency.ts';
+import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import { stageAt } from '../core/model/job-state.ts';
 import { type AttemptView, isUnclaimed, type JobState } from '../core/model/job-view.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import type { LaunchRoom } from '../core/model/tick-config.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
+import { quantileOf } from '../lib/sorted-numbers.ts';
 import type { Launcher } from '../ports/launcher.ts';
+import { type OwnLaunches, SharedRoom } from './shared-room.ts';
 
-/** What a scheduler has learned of the room for its launches, and what it was waiting for when it looked last. */
+/** What a scheduler was waiting for when it looked last, and where what is learned of it is kept. */
 export interface LaunchWatch {
-  concurrency: ObservedConcurrency;
+  readonly room: SharedRoom;
   readonly waiting: Set<AttemptView>;
   readonly late: Set<AttemptView>;
 }
@@ -28,15 +22,16 @@ export interface LaunchWatch {
 const renewFactor = 4;
 const leastRenewMs = 60_000;
 
-/**
- * Begins to watch. What runs is known to have room; the rest is learned anew in a few ticks, so that nothing need be
- * kept for the case that another scheduler takes the job over.
- */
-export const startWatch = (state: JobState, now: EpochMs): LaunchWatch => ({
-  concurrency: startConcurrency([...state.live].filter(({ state: is }) => is === 'running').length, now),
+/** Begins to watch. Several jobs that one process serves share the room; without it the job learns by itself. */
+export const startWatch = (room: SharedRoom = new SharedRoom()): LaunchWatch => ({
+  room,
   waiting: new Set(),
   late: new Set(),
 });
+
+/** Attempts of a job that run, and so are known to have room. */
+export const runningOf = ({ live }: Pick<JobState, 'live'>): number =>
+  [...live].filter(({ state }) => state === 'running').length;
 
 /** Places of the stages whose launches wait for room unseen. */
 function waitingStages(state: JobState, launcher: Launcher): ReadonlySet<number> {
@@ -56,16 +51,34 @@ function takeClaims({ waiting, late }: LaunchWatch, now: EpochMs): number[] {
   return lags;
 }
 
+/** What attempts of these stages ordinarily take: the median of the last stage of which any has ended. */
+function runMsOf(state: JobState, stages: ReadonlySet<number>): DurationMs | undefined {
+  const last = state.stages.findLast(
+    ({ index, statistics }) => stages.has(index) && statistics.runMs.size > 0,
+  );
+  const medianMs = last === undefined ? undefined : quantileOf(last.statistics.runMs, 0.5);
+  return medianMs === undefined ? undefined : durationMs(medianMs);
+}
+
+/** Tasks of these stages that are owed an attempt. */
+const owedIn = (state: JobState, stages: ReadonlySet<number>): number =>
+  state.stages.reduce(
+    (sum, stage) =>
+      stage.state === 'open' && stages.has(stage.index) ? sum + stage.retryable.size + stage.unstarted : sum,
+    0,
+  );
+
 function look(
   watch: LaunchWatch,
   state: JobState,
   stages: ReadonlySet<number>,
   seen: { readonly now: EpochMs; readonly throttled: number },
-): LaunchesSeen {
+): OwnLaunches {
   const { now, throttled } = seen;
   const claimLagsMs = takeClaims(watch, now);
-  const patienceMs = lateAfterMs({ lagsMs: [...watch.concurrency.lagsMs, ...claimLagsMs] });
-  let [running, starting, turnedLate] = [0, 0, 0];
+  const patienceMs = watch.room.patienceMs(claimLagsMs);
+  const holdMs = watch.room.holdMs(runMsOf(state, stages));
+  let [running, starting, turnedLate, held] = [0, 0, 0, 0];
   for (const attempt of state.live) {
     if (!stages.has(attempt.stage)) continue;
     if (attempt.state === 'running') {
@@ -78,12 +91,15 @@ function look(
       // It was made again, or launches turned out to take longer.
       watch.late.delete(attempt);
       starting += 1;
-    } else if (!watch.late.has(attempt)) {
-      watch.late.add(attempt);
-      turnedLate += 1;
+      continue;
     }
+    if (elapsedMs(attempt.launchedAt, now) <= holdMs) held += 1;
+    if (watch.late.has(attempt)) continue;
+    watch.late.add(attempt);
+    turnedLate += 1;
   }
-  return { now, running, starting, late: watch.late.size, turnedLate, claimLagsMs, throttled };
+  const owed = owedIn(state, stages);
+  return { now, running, starting, held, late: watch.late.size, turnedLate, claimLagsMs, throttled, owed };
 }
 
 /**
@@ -91,11 +107,11 @@ function look(
  * stand idle while they wait out a pause of Lambda's queue, which may last five minutes. Oldest first, each task a few
  * times.
  */
-function launchesToRenew(watch: LaunchWatch, state: JobState, seen: LaunchesSeen): readonly AttemptId[] {
+function launchesToRenew(watch: LaunchWatch, state: JobState, seen: OwnLaunches): readonly AttemptId[] {
   if (slotDemand(state) > state.live.size) return [];
-  const idle = watch.concurrency.known - seen.running - seen.starting;
+  const { idle } = watch.room;
   if (idle <= 0) return [];
-  const afterMs = durationMs(Math.max(leastRenewMs, renewFactor * lateAfterMs(watch.concurrency)));
+  const afterMs = durationMs(Math.max(leastRenewMs, renewFactor * watch.room.patienceMs([])));
   const mayRenew = ({ stage, task, launchedAt }: AttemptView): boolean => {
     const attempts = stageAt(state, stage).tasks[task]?.attempts ?? [];
     return (
@@ -119,7 +135,7 @@ export interface Outlook {
 /** Looks at the job's launches, and learns from them. Undefined where no launches of the job wait unseen. */
 export function watchLaunches(
   deps: { readonly launcher: Launcher },
-  session: { readonly state: JobState; readonly watch: LaunchWatch },
+  session: { readonly jobId: JobId; readonly state: JobState; readonly watch: LaunchWatch },
   now: EpochMs,
   throttled: number,
 ): Outlook | undefined {
@@ -127,9 +143,9 @@ export function watchLaunches(
   const stages = waitingStages(state, deps.launcher);
   if (stages.size === 0) return undefined;
   const seen = look(watch, state, stages, { now, throttled });
-  watch.concurrency = observeConcurrency(watch.concurrency, seen);
+  const launches = watch.room.take(session.jobId, seen);
   const renewed = launchesToRenew(watch, state, seen);
-  return { room: { stages, launches: launchRoom(watch.concurrency, seen) }, renewed };
+  return { room: { stages, launches }, renewed };
 }
 
 /** Slots that a job can use: all that it needs, or of stages that wait for room those that have it. */

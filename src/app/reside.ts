@@ -18,6 +18,7 @@ import {
   viewLimit,
 } from './resident-home.ts';
 import { serveJob } from './serve-job.ts';
+import { SharedRoom } from './shared-room.ts';
 
 /** Beyond any stay at 20 rounds a second. */
 const mostRounds = 100_000;
@@ -181,10 +182,11 @@ async function handOver(deps: ResidentDeps, home: ResidentHome): Promise<void> {
  * else has taken the seat, or its time is nearly up. What goes wrong with one job ends none of the others.
  */
 export async function reside(
-  deps: ResidentDeps,
+  host: ResidentDeps,
   seat: TakenSeat,
   { until }: { readonly until: EpochMs },
 ): Promise<void> {
+  const deps: ResidentDeps = { ...host, room: new SharedRoom() };
   const home: ResidentHome = {
     owner: seat.resident,
     until,

@@ -9,6 +9,7 @@ import type { RequestMeter } from '../ports/request-meter.ts';
 import type { CloneDeps } from './admit-clones.ts';
 import type { prepareStage } from './open-stage.ts';
 import type { PerformDeps } from './perform-decisions.ts';
+import type { SharedRoom } from './shared-room.ts';
 
 /** Times of the resident scheduler. */
 export interface SchedulerConfig {
@@ -38,6 +39,8 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   /** Sessions of attempts, on hosts where attempts have rights of their own. */
   readonly access?: JobAccess;
   readonly config: SchedulerConfig;
+  /** What is learned of the room for launches by all jobs that this process serves; each for itself where absent. */
+  readonly room?: SharedRoom;
   /** Opens a stage in the state; another than `prepareStage` where data has sizes but no bytes. */
   readonly prepareStage?: typeof prepareStage;
   /** Settings of a job's ticks that differ from those of its plan. */

@@ -98,20 +98,33 @@ export interface BucketClaims {
   readonly version: number;
 }
 
+/** A lease that was taken. */
+export interface AcquiredLease {
+  readonly kind: 'acquired';
+  readonly epoch: number;
+  readonly inOrder?: true;
+}
+
 /** The lease of a job's scheduler. The epoch grows with every acquisition: a fencing token. */
 export interface LeaseStore {
-  /** Takes the lease if it is free, run out, already this owner's, or `replaced`'s, who is known to be gone. */
+  /**
+   * Takes the lease if it is free, run out, already this owner's, or `replaced`'s, who is known to be gone. `inOrder`:
+   * whoever held it last has released it so.
+   */
   acquire(
     jobId: JobId,
     owner: string,
     now: EpochMs,
     length: DurationMs,
     replaced?: string,
-  ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }>;
+  ): Promise<AcquiredLease | { kind: 'held'; until: EpochMs }>;
   /** `lost`: somebody else has taken it since. */
   renew(jobId: JobId, owner: string, epoch: number, until: EpochMs): Promise<'renewed' | 'lost'>;
-  /** Lets others in at once. No effect if it is not this owner's any more. */
-  release(jobId: JobId, owner: string, epoch: number): Promise<void>;
+  /**
+   * Lets others in at once. No effect if it is not this owner's any more. `inOrder` is for the next holder to know: all
+   * that was begun under this lease was brought to its end.
+   */
+  release(jobId: JobId, owner: string, epoch: number, inOrder?: 'in-order'): Promise<void>;
 }
 
 /**

@@ -35,6 +35,8 @@ const stepMs = { api: 400, plan: 1_500, enlist: 300, finish: 1_200, fail: 1_000,
 const reportMs = 10_000;
 const firstQueueRetryMs = 1_000;
 const longestQueueRetryMs = 300_000;
+/** As deployed: events are kept as long as a launch may wait for its claim. */
+const claimLeaseMs = 900_000;
 
 class StepError extends Error {
   constructor(name: string, message = name) {
@@ -99,6 +101,8 @@ export class BusyAccount {
         },
         warn: () => undefined,
       },
+      // As Lambda does it: an asynchronous invocation is always taken in, and waits unseen.
+      launcher: { ...this.system.deps.launcher, terms: () => ({ waits: true }) },
       roster: this.roster,
       answers: this.answers,
       residents: options.residents ?? 4,
@@ -108,7 +112,7 @@ export class BusyAccount {
         tickMs: durationMs(1_000),
         heartbeatMs: durationMs(10_000),
         leaseMs: durationMs(15_000),
-        claimLeaseMs: durationMs(60_000),
+        claimLeaseMs: durationMs(claimLeaseMs),
       },
     };
     this.system.onLaunch = (payload) => {
@@ -252,7 +256,7 @@ export class BusyAccount {
         return;
       } catch (cause) {
         if (!(cause instanceof StepError)) throw cause;
-        if (this.system.clock.now() - acceptedAt > 6 * 3_600_000) return;
+        if (this.system.clock.now() - acceptedAt > claimLeaseMs) return;
         const pauseMs = Math.min(longestQueueRetryMs, firstQueueRetryMs * 2 ** tries);
         await this.pass(pauseMs * (0.5 + this.rng.next()));
       }

@@ -4,12 +4,18 @@ import type { JobId } from '../../contracts/ids.ts';
 import { firstProblem } from '../../contracts/invalid.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import { type DurationMs, type EpochMs, later } from '../../contracts/units.ts';
-import type { LeaseStore } from '../../ports/job-store.ts';
+import type { AcquiredLease, LeaseStore } from '../../ports/job-store.ts';
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 import { timeField } from './item-fields.ts';
 
-const leaseSchema = z.object({ owner: z.string(), epoch: z.number(), until: timeField });
+const leaseSchema = z.object({
+  owner: z.string(),
+  epoch: z.number(),
+  until: timeField,
+  /** The last epoch that was released in order. */
+  orderly: z.number().exactOptional(),
+});
 const leaseKey = (jobId: JobId): ItemKey => ({ pk: `JOB#${jobId}`, sk: 'LEASE' });
 
 /** Throws `UnreadableRecordError`: who waited for a lease that nobody can read would wait for ever. */
@@ -39,7 +45,7 @@ export class DynamoLeaseStore implements LeaseStore {
     now: EpochMs,
     length: DurationMs,
     replaced: string = owner,
-  ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }> {
+  ): Promise<AcquiredLease | { kind: 'held'; until: EpochMs }> {
     const answer = await this.table
       .update(leaseKey(jobId), {
         set: { owner, until: later(now, length), [TableSchema.ttl]: expiryOf(now) },
@@ -52,7 +58,10 @@ export class DynamoLeaseStore implements LeaseStore {
         if (cause instanceof BrokenInvariantError) throw unreadableLease(jobId, 'epoch must be a number');
         throw cause;
       });
-    if (answer !== 'refused') return { kind: 'acquired', epoch: leaseOf(jobId, answer).epoch };
+    if (answer !== 'refused') {
+      const { epoch, orderly } = leaseOf(jobId, answer);
+      return { kind: 'acquired', epoch, ...(orderly === epoch - 1 ? { inOrder: true } : {}) };
+    }
     const item = await this.table.get(leaseKey(jobId));
     // Gone or released in the meantime: the caller comes back at once.
     return { kind: 'held', until: item === undefined ? now : leaseOf(jobId, item).until };
@@ -67,9 +76,9 @@ export class DynamoLeaseStore implements LeaseStore {
     return answer === 'refused' ? 'lost' : 'renewed';
   }
 
-  async release(jobId: JobId, owner: string, epoch: number): Promise<void> {
+  async release(jobId: JobId, owner: string, epoch: number, inOrder?: 'in-order'): Promise<void> {
     await this.table.update(leaseKey(jobId), {
-      set: { owner: '-', until: 0 },
+      set: { owner: '-', until: 0, ...(inOrder === undefined ? {} : { orderly: epoch }) },
       when: '#owner = :owner AND #epoch = :epoch',
       values: { owner, epoch },
     });

@@ -1,11 +1,13 @@
 import type { JobId } from '../../contracts/ids.ts';
 import { type DurationMs, type EpochMs, epochMs, later } from '../../contracts/units.ts';
-import type { LeaseStore } from '../../ports/job-store.ts';
+import type { AcquiredLease, LeaseStore } from '../../ports/job-store.ts';
 
 interface Lease {
   readonly owner: string;
   readonly epoch: number;
   readonly until: EpochMs;
+  /** Whether it was released in order. */
+  readonly isOrderly?: boolean;
 }
 
 /** Leases in memory. A released lease keeps its epoch, so that the next one's is higher. */
@@ -18,14 +20,18 @@ export class MemoryLeaseStore implements LeaseStore {
     now: EpochMs,
     length: DurationMs,
     replaced: string = owner,
-  ): Promise<{ kind: 'acquired'; epoch: number } | { kind: 'held'; until: EpochMs }> {
+  ): Promise<AcquiredLease | { kind: 'held'; until: EpochMs }> {
     const lease = this.leases.get(jobId);
     if (lease !== undefined && lease.until > now && lease.owner !== owner && lease.owner !== replaced) {
       return Promise.resolve({ kind: 'held', until: lease.until });
     }
     const epoch = (lease?.epoch ?? 0) + 1;
     this.leases.set(jobId, { owner, epoch, until: later(now, length) });
-    return Promise.resolve({ kind: 'acquired', epoch });
+    return Promise.resolve({
+      kind: 'acquired',
+      epoch,
+      ...(lease?.isOrderly === true ? { inOrder: true } : {}),
+    });
   }
 
   renew(jobId: JobId, owner: string, epoch: number, until: EpochMs): Promise<'renewed' | 'lost'> {
@@ -34,8 +40,10 @@ export class MemoryLeaseStore implements LeaseStore {
     return Promise.resolve('renewed');
   }
 
-  release(jobId: JobId, owner: string, epoch: number): Promise<void> {
-    if (this.isHeldBy(jobId, owner, epoch)) this.leases.set(jobId, { owner: '', epoch, until: epochMs(0) });
+  release(jobId: JobId, owner: string, epoch: number, inOrder?: 'in-order'): Promise<void> {
+    const isOrderly = inOrder !== undefined;
+    if (this.isHeldBy(jobId, owner, epoch))
+      this.leases.set(jobId, { owner: '', epoch, until: epochMs(0), isOrderly });
     return Promise.resolve();
   }
 

@@ -49,7 +49,7 @@ export interface ConcurrencyConfig {
   readonly longestPauseMs: DurationMs;
   /** What of the known concurrency is kept where others took some of it. */
   readonly keep: number;
-  /** Late launches beyond this share of the known concurrency end all trials, and at least so many. */
+  /** Nothing is tried while more launches are late than this share of the known concurrency, and than so many. */
   readonly lateShare: number;
   readonly leastLate: number;
   /** A launch is late after so many times the usual lag, and not before so long. */
@@ -61,12 +61,12 @@ export interface ConcurrencyConfig {
 
 /** Ticks of a second: claims of a warm environment are seen at the next, those of a cold one a tick or two after. */
 export const defaultConcurrencyConfig: ConcurrencyConfig = {
-  firstTrial: 10,
+  firstTrial: 4,
   shortestPauseMs: durationMs(5_000),
   longestPauseMs: durationMs(60_000),
   keep: 0.8,
-  lateShare: 0.25,
-  leastLate: 2,
+  lateShare: 0.05,
+  leastLate: 0,
   lateFactor: 3,
   leastLateMs: durationMs(3_000),
   firstLateMs: durationMs(30_000),
@@ -107,12 +107,6 @@ export function lateAfterMs(
 /** Late launches beyond which none are tried for the sake of trying. */
 export const lateLimit = (known: number, { lateShare, leastLate }: ConcurrencyConfig): number =>
   Math.max(leastLate, Math.floor(known * lateShare));
-
-/** How many more attempts may be launched now. */
-export const launchRoom = (
-  { known, trial }: ObservedConcurrency,
-  { running, starting }: Pick<LaunchesSeen, 'running' | 'starting'>,
-): number => Math.max(0, known + trial - running - starting);
 
 /** Launches came late: there is no more room than what runs, or others took some of it. */
 function afterCongestion(

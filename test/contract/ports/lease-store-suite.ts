@@ -38,6 +38,20 @@ export function describeLeaseStore(name: string, make: () => LeaseStore | Promis
       expect(await store.acquire(jobId, 'b', at(59), seconds(10))).toEqual({ kind: 'held', until: at(60) });
     });
 
+    it('tells the next holder, and nobody after, of a lease that was released in order', async () => {
+      const store = await make();
+      const jobId = freshJobId();
+      await store.acquire(jobId, 'a', at(0), seconds(10));
+      await store.release(jobId, 'a', 1, 'in-order');
+      const inOrder = { kind: 'acquired', epoch: 2, inOrder: true };
+      expect(await store.acquire(jobId, 'b', at(1), seconds(10))).toEqual(inOrder);
+      // Its own repetition no more: what it has begun since is not known to have ended.
+      expect(await store.acquire(jobId, 'b', at(2), seconds(10))).toEqual({ kind: 'acquired', epoch: 3 });
+      // Nor from one that held it before.
+      await store.release(jobId, 'a', 1, 'in-order');
+      expect(await store.acquire(jobId, 'c', at(20), seconds(10))).toEqual({ kind: 'acquired', epoch: 4 });
+    });
+
     it('lets others in at once after release, with a higher epoch', async () => {
       const store = await make();
       const jobId = freshJobId();
