@@ -2,8 +2,11 @@ import { oneLine } from '../report/format.ts';
 import type { ListResponse } from '../contracts/api.ts';
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { epochMs } from '../contracts/units.ts';
+import { renderAttempts } from '../report/attempt-table.ts';
 import { renderJob, renderJobs } from '../report/job-table.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
+import { attemptsOf } from './attempts-of.ts';
 import { findTarget } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { ExitCode } from './failures.ts';
@@ -17,13 +20,14 @@ const optionsSchema = z.object({
   json: z.boolean().default(false),
   quiet: z.boolean().default(false),
   limit: z.string().default('20'),
+  task: z.string().optional(),
 });
 type Options = z.output<typeof optionsSchema>;
 
 const mostJobs = 1_000;
 const pageJobs = 100;
 
-/** `status`, `watch`, `cancel` and `list`: questions to the service. `done` takes the exit code. */
+/** `status`, `attempts`, `watch`, `cancel` and `list`: questions to the service. `done` takes the exit code. */
 export function addJobCommands(program: Command, console: Console, done: (exitCode: number) => void): void {
   const add = (name: string, description: string, example: string): Command =>
     addTargetOptions(program.command(name).description(description))
@@ -35,6 +39,17 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
     .action(async (jobId: string, _options: unknown, self: Command) => {
       const { options, client } = await open(self, console);
       writeJob(await client.job(jobId), options, console);
+    });
+
+  add('attempts', 'show where the time of a job went, attempt by attempt', 'attempts wordcount-0123456789ab')
+    .argument('<job>', 'id of the job')
+    .option('--task <stage/index>', 'only the attempts of one task, or of one stage')
+    .action(async (jobId: string, _options: unknown, self: Command) => {
+      const { options, client } = await open(self, console);
+      const found = attemptsOf(await client.attempts(jobId), options.task, jobId);
+      if (options.json) writeJson(console, found);
+      else if (found.attempts.length === 0) console.out('no attempts\n');
+      else writeLines(console.out, renderAttempts(found.attempts, epochMs(Date.now()), console.outStyle));
     });
 
   add('watch', 'follow a job until it has ended; exit code 1 if it failed', 'watch wordcount-0123456789ab')
@@ -67,7 +82,7 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
       for (const { jobId, message } of unreadable) console.err(`${jobId} is left out: ${oneLine(message)}\n`);
       if (options.json) writeJson(console, { jobs });
       else if (jobs.length === 0) console.out('no jobs\n');
-      else writeLines(console.out, renderJobs(jobs, console.outStyle));
+      else writeLines(console.out, renderJobs(jobs, epochMs(Date.now()), console.outStyle));
     });
 }
 

@@ -10,6 +10,7 @@ import { epochMs, type EpochMs } from '../contracts/units.ts';
 import type { LogLine, LogReader } from '../ports/log-reader.ts';
 import { oneLine } from '../report/format.ts';
 import { makeApiClient } from './api-client.ts';
+import { attemptsOf } from './attempts-of.ts';
 import { findTarget, type Target } from './connection.ts';
 import { writeJson, type Console } from './console.ts';
 import { badInput } from './failures.ts';
@@ -79,6 +80,9 @@ async function showLogs(
   const job = await client.job(jobId, signal); // Logs alone cannot tell a silent job from none.
   const reader = readerOf(target, options);
   const lines = await readLines(reader, jobId, epochMs(job.createdAt - lateMs), limit, options.task);
+  // No line may mean that it has said nothing, or that there is no such task.
+  if (options.task !== undefined && lines.length === 0)
+    attemptsOf(await client.attempts(jobId), options.task, jobId);
   if (options.json) {
     writeJson(console, { jobId, lines });
     return;

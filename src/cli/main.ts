@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { processConsole, type Console } from './console.ts';
 import { describeFailure, ExitCode, exitCodeOf } from './failures.ts';
 import { addExperimentsCommand } from './experiments-command.ts';
+import { addGetCommand } from './get-command.ts';
 import { addJobCommands } from './job-commands.ts';
 import { addLocalCommand } from './local-command.ts';
 import { addLogsCommand } from './logs-command.ts';
@@ -80,6 +81,7 @@ function makeProgram(console: Console, done: (exitCode: number) => void): Comman
   addLocalCommand(program, console);
   addSubmitCommand(program, console, done);
   addJobCommands(program, console, done);
+  addGetCommand(program, console);
   addLogsCommand(program, console);
   addSimulateCommand(program, console);
   addExperimentsCommand(program, console);

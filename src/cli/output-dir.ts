@@ -16,24 +16,25 @@ const parallelDownloads = 4;
 const deepestPath = 1_000;
 
 /**
- * The absolute path of a directory that may take a job's output: absent, or empty and writable. Leaves nothing.
+ * The absolute path of a directory that may take a job's output: absent, or empty and writable. Leaves nothing. `name`
+ * is what errors call it.
  *
  * @throws InvalidInputError where it is a file, holds anything, or cannot be written.
  */
-export async function checkOutputDir(text: string, cwd: string): Promise<string> {
-  if (text === '') throw badInput('--output is empty: name a directory that is empty or not there yet');
+export async function checkOutputDir(text: string, cwd: string, name = '--output'): Promise<string> {
+  if (text === '') throw badInput(`${name} is empty: name a directory that is empty or not there yet`);
   const path = resolve(cwd, text);
   try {
     const info = await stat(path);
     if (!info.isDirectory())
-      throw badInput(`--output ${text} is not a directory: name one that is empty or not there yet`);
+      throw badInput(`${name} ${text} is not a directory: name one that is empty or not there yet`);
     if ((await readdir(path)).length > 0)
-      throw badInput(`--output ${text} is not empty: empty it, or name another directory`);
+      throw badInput(`${name} ${text} is not empty: empty it, or name another directory`);
     await tryWriting(path);
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') await checkParent(text, path);
+    if (systemCode(error) === 'ENOENT') await checkParent(text, path, name);
     else if (systemCode(error) === undefined) throw error;
-    else throw badInput(`--output ${text} cannot be written: ${systemReason(error)}`, error);
+    else throw badInput(`${name} ${text} cannot be written: ${systemReason(error)}`, error);
   }
   return path;
 }
@@ -48,16 +49,16 @@ async function tryWriting(directory: string): Promise<void> {
 }
 
 /** The nearest directory above that is there must let us make one in it. */
-async function checkParent(text: string, path: string): Promise<void> {
+async function checkParent(text: string, path: string, name: string): Promise<void> {
   let parent = dirname(path);
   for (let step = 0; step < deepestPath && !existsSync(parent); step++) parent = dirname(parent);
   try {
     const info = await stat(parent);
-    if (!info.isDirectory()) throw badInput(`--output ${text} cannot be made: ${parent} is not a directory`);
+    if (!info.isDirectory()) throw badInput(`${name} ${text} cannot be made: ${parent} is not a directory`);
     await tryWriting(parent);
   } catch (error) {
     if (systemCode(error) === undefined) throw error;
-    throw badInput(`--output ${text} cannot be made in ${parent}: ${systemReason(error)}`, error);
+    throw badInput(`${name} ${text} cannot be made in ${parent}: ${systemReason(error)}`, error);
   }
 }
 
@@ -82,7 +83,9 @@ export async function downloadOutput(
   try {
     const others = await readdir(directory);
     if (others.length > 0)
-      throw badInput(`--output ${directory} was empty when the job began and is not any more`);
+      throw badInput(
+        `${directory} was empty before and is not any more: empty it, or name another directory`,
+      );
     await forEachBounded(parts.entries(), parallelDownloads, async ([index, { key }]) => {
       const path = paths[index];
       if (path !== undefined) await downloadFile(store, { bucket: prefix.bucket, key }, path, signal);

@@ -11,7 +11,7 @@ import { withInterrupts } from './interrupts.ts';
 import { addJobOptions, jobOptionsSchema } from './job-options.ts';
 import { prepareJob, type PreparedJob } from './prepare-job.ts';
 import { planStaging, removeStaged, uploadStaged } from './staging.ts';
-import { addTargetOptions, targetOptions } from './target-options.ts';
+import { addTargetOptions, repeatedTarget, targetOptions } from './target-options.ts';
 import { exitCodeOfJob, watchJob } from './watch-job.ts';
 
 const examples = `
@@ -76,9 +76,14 @@ async function submit(
     if (!options.wait) {
       if (options.json) writeJson(console, answer);
       else console.out(`${answer.jobId}${answer.started ? '' : ' (started before with this token)'}\n`);
+      if (!options.quiet && !options.json) console.err(nextSteps(answer.jobId, options));
       return ExitCode.done;
     }
-    const ended = await watchJob(client, answer.jobId, console, { quiet: options.quiet, signal });
+    const ended = await watchJob(client, answer.jobId, console, { quiet: options.quiet, signal }).finally(
+      () => {
+        if (signal.aborted) console.err(`job ${answer.jobId} goes on\n${nextSteps(answer.jobId, options)}`);
+      },
+    );
     if (options.json) writeJson(console, ended);
     else writeLines(console.out, renderJob(ended, ended.output, console.outStyle));
     await staged.remove();
@@ -89,6 +94,13 @@ async function submit(
     throw error;
   }
 }
+
+/** What one does with a job that goes on. */
+const nextSteps = (jobId: string, options: SubmitOptions): string =>
+  [
+    `  follow it         outrider watch ${jobId}${repeatedTarget(options)}\n`,
+    `  get its output    outrider get ${jobId} <directory>${repeatedTarget(options)}\n`,
+  ].join('');
 
 /** Uploads local inputs to the local stack; `remove` takes them away once nobody reads them. */
 async function stage(

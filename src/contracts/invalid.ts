@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { InvalidInputError } from './errors.ts';
+import { knownFields, nearMiss } from './known-fields.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -23,41 +24,66 @@ function meantBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] 
   return meant.length === 1 ? meant[0] : undefined;
 }
 
-function firstIssue(
+/** One thing that is wrong, and where. */
+interface Problem {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
+/** `names` answers which fields an object at a path may have. */
+function problemsOf(
   issue: Issue,
   path: readonly PropertyKey[],
-): { path: readonly PropertyKey[]; message: string } {
+  names: (path: readonly PropertyKey[]) => readonly string[],
+): readonly Problem[] {
   const here = [...path, ...issue.path];
   if (issue.code === 'invalid_union') {
-    const inner = meantBranch(issue.errors)?.[0];
-    if (inner !== undefined) return firstIssue(inner, here);
+    const inner = meantBranch(issue.errors);
+    if (inner !== undefined) return inner.flatMap((each) => problemsOf(each, here, names));
   }
   if (issue.code === 'unrecognized_keys') {
-    return { path: [...here, issue.keys[0] ?? ''], message: 'is not a known field' };
+    return issue.keys.map((key) => {
+      const meant = nearMiss(key, names(here));
+      const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+      return { path: [...here, key], message: `is not a known field${hint}` };
+    });
   }
-  if (issue.code === 'invalid_type' && /undefined/.test(issue.message)) {
-    return { path: here, message: `is missing; it must be ${issue.expected}` };
-  }
+  if (issue.code === 'invalid_type' && /undefined/.test(issue.message))
+    return [{ path: here, message: `is missing; it must be ${issue.expected}` }];
   const message = issue.message.replace(/^Invalid (input|option|string)?:? ?/, '');
-  return { path: here, message: /^must /.test(message) ? message : `is wrong: ${message}` };
+  return [{ path: here, message: /^must /.test(message) ? message : `is wrong: ${message}` }];
 }
 
 const longestProblem = 300;
 /** Steps of a path that is told: what lies deeper is refused for its depth. */
 const deepestPath = 32;
 
-/** The first thing wrong with stored data, in a few words that name the field; cut where the data makes it long. */
+/** What is wrong with stored data, in a few words that name the field; cut where the data makes it long. */
 export function firstProblem(error: z.ZodError, root = ''): string {
   return invalidInput(error, root).message.slice(0, longestProblem).toWellFormed();
 }
 
-/** The first thing wrong with an input, as one line that names the field and says what would be right. */
-export function invalidInput(error: z.ZodError, root = ''): InvalidInputError {
-  const issue = error.issues[0];
-  if (issue === undefined) return new InvalidInputError('input is wrong');
-  const { path, message } = firstIssue(issue, []);
-  const field = fieldPath(root === '' ? path : [root, ...path]);
-  return new InvalidInputError(field === '' ? `input ${message}` : `${field} ${message}`, { field });
+/** So many problems are told; whoever has more has most likely given something else than was asked for. */
+const mostProblems = 8;
+
+/**
+ * What is wrong with an input, as one line that names each field and says what would be right. Its `field` is the first.
+ * With the schema it also says which field was likely meant by one that there is not.
+ */
+export function invalidInput(error: z.ZodError, root = '', schema?: z.ZodType): InvalidInputError {
+  const names = (path: readonly PropertyKey[]): readonly string[] =>
+    schema === undefined ? [] : knownFields(schema, path);
+  const problems = error.issues.flatMap((issue) => problemsOf(issue, [], names));
+  const [first] = problems;
+  if (first === undefined) return new InvalidInputError('input is wrong');
+  const fieldOf = ({ path }: Problem): string => fieldPath(root === '' ? path : [root, ...path]);
+  const told = problems.slice(0, mostProblems).map((problem) => {
+    const field = fieldOf(problem);
+    return field === '' ? `input ${problem.message}` : `${field} ${problem.message}`;
+  });
+  const more = problems.length - told.length;
+  const rest = more === 0 ? '' : `; and ${more} more`;
+  return new InvalidInputError(`${[...new Set(told)].join('; ')}${rest}`, { field: fieldOf(first) });
 }
 
 /**
@@ -85,13 +111,13 @@ export function refuseProtoKeys(data: unknown): void {
   }
 }
 
-/** Parses data from outside; throws `InvalidInputError` with the path of the first wrong field. */
+/** Parses data from outside; throws `InvalidInputError` that names all wrong fields, and has the path of the first. */
 export function parseInput<Schema extends z.ZodType>(
   schema: Schema,
   data: unknown,
   root = '',
 ): z.output<Schema> {
   const result = schema.safeParse(data);
-  if (!result.success) throw invalidInput(result.error, root);
+  if (!result.success) throw invalidInput(result.error, root, schema);
   return result.data;
 }

@@ -1,4 +1,5 @@
 import type { JobRecord } from '../contracts/records.ts';
+import type { EpochMs } from '../contracts/units.ts';
 import {
   formatBytes,
   formatCount,
@@ -61,8 +62,8 @@ export function renderJob(job: JobRecord, output: string | undefined, style: Sty
   return lines;
 }
 
-/** One line per job, in the order given. */
-export function renderJobs(jobs: readonly JobRecord[], style: Style): readonly string[] {
+/** One line per job, in the order given; one that goes on has taken until `now`. */
+export function renderJobs(jobs: readonly JobRecord[], now: EpochMs, style: Style): readonly string[] {
   return renderTable(
     [
       { heading: 'JOB', align: 'left' },
@@ -76,7 +77,7 @@ export function renderJobs(jobs: readonly JobRecord[], style: Style): readonly s
       job.jobId,
       job.state,
       formatTime(job.createdAt),
-      formatDuration(spanMs(job.createdAt, job.endedAt)),
+      formatDuration(spanMs(job.createdAt, job.endedAt ?? now)),
       `${formatCount(sum(job, 'done'))}/${formatCount(sum(job, 'tasks'))}`,
       formatDollars(job.dollars),
     ]),
@@ -125,6 +126,9 @@ function describeDeadline(job: JobRecord, style: Style): string {
   const at = formatTime(job.deadlineAt);
   const isMet = deadlineMet(job);
   if (isMet === undefined) return at;
+  // What ended badly in time has missed more than its deadline.
+  if (!isMet && job.endedAt !== undefined && job.deadlineAt !== undefined && job.endedAt <= job.deadlineAt)
+    return `${at} not met: the job ${job.state === 'failed' ? 'failed' : 'was cancelled'} before it`;
   return isMet ? `${at} ${style.good('met')}` : `${at} ${style.bad('missed')}`;
 }
 

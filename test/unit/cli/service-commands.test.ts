@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { writeConnection } from '../../../src/cli/connection.ts';
@@ -24,6 +24,7 @@ class FakeService {
   readonly jobs = new Map<string, JobRecord>();
   readonly bodies: unknown[] = [];
   requests: string[] = [];
+  attempts: unknown[] = [];
 
   async start(): Promise<void> {
     this.cwd = await scratchDir();
@@ -69,6 +70,7 @@ class FakeService {
         ? [200, { jobs: all.slice(1) }]
         : [200, { jobs: all.slice(0, 1), cursor: 'next' }];
     }
+    if (url.endsWith('/attempts')) return [200, { attempts: this.attempts }];
     const job = this.jobs.get(/^\/v1\/jobs\/([^/]+)/.exec(url)?.[1] ?? '');
     return job === undefined ? [404, { error: 'NotFound', message: 'no such job: x' }] : [200, job];
   }
@@ -123,7 +125,9 @@ describe('commands to a service', () => {
     expect(await service.run('submit', 'wordcount', '--input', 'f.txt')).toEqual({
       exitCode: 0,
       out: `${jobId}\n`,
-      err: '',
+      err:
+        `  follow it         outrider watch ${jobId}\n` +
+        `  get its output    outrider get ${jobId} <directory>\n`,
     });
     const { connection } = service;
     if (connection === undefined) throw new Error('not started');
@@ -164,6 +168,62 @@ describe('commands to a service', () => {
       err: '',
     });
     expect(service.requests.at(-1)).toBe(`POST /v1/jobs/${jobId}/cancel`);
+  });
+
+  it('gets the output of a job that has succeeded, and of no other', async () => {
+    await service.start();
+    const { connection } = service;
+    if (connection === undefined) throw new Error('not started');
+    const store = objectStoreOf(connection);
+    const output = `output/${jobId}/`;
+    await store.write({ bucket: 'data', key: `${output}part-00000` }, Buffer.from('a 1\n'));
+    await store.write({ bucket: 'data', key: `${output}_SUCCESS` }, Buffer.from('{}'));
+    const parts = [{ key: `${output}part-00000`, sizeBytes: 4 }];
+    service.jobs.set(jobId, { ...succeeded, parts, partTotals: { count: 1, sizeBytes: 4 } });
+    expect(await service.run('get', jobId, 'counts')).toEqual({
+      exitCode: 0,
+      out: `1 part of ${jobId} in counts\n`,
+      err: '',
+    });
+    expect(await readFile(join(service.cwd, 'counts', 'part-00000'), 'utf8')).toBe('a 1\n');
+    expect(await service.run('get', jobId, 'counts')).toEqual({
+      exitCode: 2,
+      out: '',
+      err: 'outrider: directory counts is not empty: empty it, or name another directory\n',
+    });
+    service.jobs.set(jobId, failed);
+    expect((await service.run('get', jobId, 'others')).err).toBe(
+      `outrider: job ${jobId} is failed: it has no output\n`,
+    );
+    service.jobs.set(jobId, jobRecord({ state: 'running' }));
+    expect((await service.run('get', jobId, 'others')).err).toBe(
+      `outrider: job ${jobId} is running: wait for it with "outrider watch ${jobId}"\n`,
+    );
+  });
+
+  it('shows the attempts of a job or of one of its tasks, and refuses a task that there is not', async () => {
+    await service.start();
+    service.jobs.set(jobId, succeeded);
+    const attempt = { state: 'done', order: 'continue', launchedAt: 1, beat: 1 };
+    service.attempts = ['tokenize/1/0', 'tokenize/10/0', 'sum/1/0'].map((attemptId) => ({
+      ...attempt,
+      attemptId,
+    }));
+    const ids = async (...args: readonly string[]): Promise<unknown> =>
+      (
+        JSON.parse((await service.run('attempts', jobId, '--json', ...args)).out) as typeof service
+      ).attempts.map((each) => (each as { attemptId: string }).attemptId);
+    expect(await ids()).toEqual(['tokenize/1/0', 'tokenize/10/0', 'sum/1/0']);
+    expect(await ids('--task', 'tokenize')).toEqual(['tokenize/1/0', 'tokenize/10/0']);
+    expect(await ids('--task', 'tokenize/1')).toEqual(['tokenize/1/0']);
+    expect((await service.run('attempts', jobId)).out).toMatch(/^ATTEMPT +STATE +WAITED/);
+    expect(await service.run('attempts', jobId, '--task', 'tokenize/2')).toEqual({
+      exitCode: 2,
+      out: '',
+      err: `outrider: job ${jobId} has no attempts of "tokenize/2": "outrider attempts ${jobId}" names all\n`,
+    });
+    service.attempts = [];
+    expect((await service.run('attempts', jobId)).out).toBe('no attempts\n');
   });
 
   it('tells by the exit code of watch that a job failed', async () => {

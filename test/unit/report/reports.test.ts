@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { noAttempts } from '../../../src/contracts/records.ts';
+import { type AttemptRecord, type JobRecord, noAttempts } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
+import { renderAttempts } from '../../../src/report/attempt-table.ts';
 import { deadlineMet, renderJob, renderJobs } from '../../../src/report/job-table.ts';
 import { renderBar, renderBars, renderChanges } from '../../../src/report/progress-bars.ts';
 import { runReport } from '../../../src/report/run-report.ts';
@@ -23,6 +24,58 @@ describe('table', () => {
         ['nation', '7', 'x'],
       ]),
     ).toEqual(['WORD        N  NOTE', 'the     1,000', 'nation      7  x']);
+  });
+});
+
+describe('attempts of a job', () => {
+  const attempt = (attemptId: string, changes: Partial<AttemptRecord>): AttemptRecord => ({
+    attemptId: attemptId as AttemptRecord['attemptId'],
+    state: 'running',
+    order: 'continue',
+    launchedAt: epochMs(1_000),
+    beat: 0,
+    ...changes,
+  });
+  const progress = (compute: number) => ({
+    bytesRead: 2_048,
+    bytesTotal: 2_048,
+    recordsIn: 1,
+    recordsOut: 1,
+    phase: 'compute' as const,
+    phaseMs: { init: 100, read: 1_000, compute, write: 0 },
+    peakMemoryBytes: 300 * 1_024 ** 2,
+  });
+
+  it('come longest first, with what they waited for, did, and ended of', () => {
+    const lines = renderAttempts(
+      [
+        attempt('map/0/0', { state: 'launched' }),
+        attempt('map/1/0', {
+          state: 'done',
+          claimedAt: epochMs(1_500),
+          endedAt: epochMs(4_500),
+          node: 'Worker/2026/01/31/[$LATEST]0123456789abcdef',
+          zone: 'use1-az1',
+          progress: progress(1_900),
+        }),
+        attempt('map/2/0', { order: 'cancel', claimedAt: epochMs(2_000), progress: progress(17_000) }),
+        attempt('map/3/0', {
+          state: 'failed',
+          claimedAt: epochMs(1_000),
+          endedAt: epochMs(2_000),
+          failure: { cause: 'out-of-memory', message: 'its worker\nhad no more' },
+        }),
+      ],
+      epochMs(20_100),
+      plain,
+    );
+    expect(lines).toEqual([
+      'ATTEMPT  STATE     WAITED   TIME  INIT READ COMPUTE WRITE  BYTES READ     MEMORY  NODE          ZONE      WHY',
+      'map/2/0  running     1.0s  18.1s     0.1s 1.0s 17.0s 0.0s     2.0 KiB  300.0 MiB  -             -         told to stop',
+      'map/1/0  done        0.5s   3.0s      0.1s 1.0s 1.9s 0.0s     2.0 KiB  300.0 MiB  0123456789a…  use1-az1',
+      'map/3/0  failed      0.0s   1.0s                        -           -          -  -             -         out-of-memory: its worker had no more',
+      'map/0/0  launched       -      -                        -           -          -  -             -',
+    ]);
   });
 });
 
@@ -149,15 +202,25 @@ describe('job report', () => {
   });
 
   it('lists jobs one a line', () => {
-    expect(renderJobs([ended], plain)[1]).toBe(
+    const goesOn = { ...ended, state: 'running' as const };
+    delete goesOn.endedAt;
+    expect(renderJobs([ended, goesOn], epochMs(1_090_000), plain).slice(1)).toEqual([
       'wordcount-0123456789ab  succeeded  1970-01-01 00:16:40Z  12.3s    4/4  $0.000123',
-    );
+      'wordcount-0123456789ab  running    1970-01-01 00:16:40Z  1m30s    4/4  $0.000123',
+    ]);
   });
 
   it('counts a deadline as missed when the job failed or ended late, and as open while it runs', () => {
     expect(deadlineMet(ended)).toBe(true);
     expect(deadlineMet({ ...ended, endedAt: epochMs(1_060_001) })).toBe(false);
     expect(deadlineMet({ ...ended, state: 'failed' })).toBe(false);
+    const told = (job: JobRecord): string | undefined =>
+      renderJob(job, undefined, plain).find((line) => line.startsWith('deadline'));
+    expect(told(ended)).toBe('deadline  1970-01-01 00:17:40Z met');
+    expect(told({ ...ended, endedAt: epochMs(1_060_001) })).toBe('deadline  1970-01-01 00:17:40Z missed');
+    expect(told({ ...ended, state: 'failed' })).toBe(
+      'deadline  1970-01-01 00:17:40Z not met: the job failed before it',
+    );
     expect(deadlineMet(jobRecord({ deadlineAt: epochMs(1) }))).toBeUndefined();
     expect(deadlineMet(jobRecord({ endedAt: epochMs(1) }))).toBeUndefined();
   });

@@ -1,0 +1,61 @@
+import { S3Client } from '@aws-sdk/client-s3';
+import type { Command } from 'commander';
+import { z } from 'zod';
+import { S3ObjectStore } from '../adapters/aws/s3-object-store.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+import { oneLine, plural } from '../report/format.ts';
+import { makeApiClient } from './api-client.ts';
+import { findTarget, type Target } from './connection.ts';
+import { writeJson, type Console } from './console.ts';
+import { objectStoreOf } from './embedded-stack.ts';
+import { badInput } from './failures.ts';
+import { withInterrupts } from './interrupts.ts';
+import { checkOutputDir, downloadOutput } from './output-dir.ts';
+import { addTargetOptions, targetOptions } from './target-options.ts';
+
+const examples = `
+Example:
+  $ outrider get wordcount-0123456789ab counts
+
+The parts come under their own names, and _SUCCESS last: a directory that has it is whole.`;
+
+const optionsSchema = z.object({ ...targetOptions, json: z.boolean().default(false) });
+type Options = z.output<typeof optionsSchema>;
+
+/** `outrider get`: brings the output of a job that has succeeded to this machine. */
+export function addGetCommand(program: Command, console: Console): void {
+  addTargetOptions(program.command('get').description('bring the output of a job to a directory'))
+    .argument('<job>', 'id of the job')
+    .argument('<directory>', 'empty, or not there yet')
+    .option('--json', 'print one JSON document, and nothing else, on standard output')
+    .addHelpText('after', examples)
+    .action(async (jobId: string, directory: string, _options: unknown, self: Command) => {
+      const options = optionsSchema.parse(self.opts());
+      await withInterrupts((signal) => getOutput({ jobId, directory }, options, console, signal));
+    });
+}
+
+async function getOutput(
+  { jobId, directory }: { readonly jobId: string; readonly directory: string },
+  options: Options,
+  console: Console,
+  signal: AbortSignal,
+): Promise<void> {
+  const target = await findTarget(options, console);
+  const job = await makeApiClient(target.api).job(jobId, signal);
+  if (job.state !== 'succeeded') {
+    const hint =
+      job.endedAt === undefined ? `wait for it with "outrider watch ${job.jobId}"` : 'it has no output';
+    throw badInput(`job ${job.jobId} is ${job.state}: ${hint}`);
+  }
+  const path = await checkOutputDir(directory, console.cwd, 'directory');
+  const parts = await downloadOutput(storeOf(target), job, path, signal);
+  if (options.json) writeJson(console, { jobId: job.jobId, output: parts });
+  else console.out(`${plural(parts.length, 'part')} of ${job.jobId} in ${oneLine(directory)}\n`);
+}
+
+/** The S3 of the local stack, or of AWS with the credentials that AWS tools would find. */
+const storeOf = ({ stack, api }: Target): ObjectStore =>
+  stack === undefined
+    ? new S3ObjectStore(new S3Client({ region: api.region, followRegionRedirects: true }))
+    : objectStoreOf(stack);

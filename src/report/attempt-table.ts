@@ -1,0 +1,82 @@
+import type { AttemptRecord } from '../contracts/records.ts';
+import type { EpochMs } from '../contracts/units.ts';
+import { formatBytes, formatDuration, oneLine } from './format.ts';
+import type { Style } from './style.ts';
+import { renderTable } from './table.ts';
+
+/** How long an attempt has worked, by its worker's clock where it has ended; undefined where it never began. */
+function workedMs(
+  { claimedAt, endedAt, reportedAt, state }: AttemptRecord,
+  now: EpochMs,
+): number | undefined {
+  if (claimedAt === undefined) return undefined;
+  const until = endedAt ?? (state === 'running' ? now : reportedAt);
+  return until === undefined ? undefined : Math.max(0, until - claimedAt);
+}
+
+/** From launch to claim: the wait in the host's queue and the start of its environment. */
+const waitedMs = ({ launchedAt, claimedAt }: AttemptRecord): number | undefined =>
+  claimedAt === undefined ? undefined : Math.max(0, claimedAt - launchedAt);
+
+const shownNodeChars = 12;
+
+/** What tells environments apart: the end of a log stream's name or of a task's ARN. */
+const shortNode = (node: string | undefined): string =>
+  node === undefined
+    ? '-'
+    : oneLine(node.slice(Math.max(node.lastIndexOf('/'), node.lastIndexOf(']')) + 1), shownNodeChars);
+
+const phases = ['init', 'read', 'compute', 'write'] as const;
+
+const phaseText = ({ progress }: AttemptRecord): string =>
+  progress === undefined ? '-' : phases.map((phase) => formatDuration(progress.phaseMs[phase])).join(' ');
+
+function endText({ failure, state, order }: AttemptRecord): string {
+  if (failure !== undefined) return oneLine(`${failure.cause}: ${failure.message}`);
+  return state !== 'cancelled' && order === 'cancel' ? 'told to stop' : '';
+}
+
+/**
+ * One line per attempt, the longest first and those that never began last: its state, how long it waited and worked
+ * and in which phases, how much it read and held in memory, where it ran, and why it ended.
+ */
+export function renderAttempts(
+  attempts: readonly AttemptRecord[],
+  now: EpochMs,
+  style: Style,
+): readonly string[] {
+  const sorted = attempts
+    .map((attempt) => ({ attempt, ms: workedMs(attempt, now) }))
+    .toSorted((a, b) => (b.ms ?? -1) - (a.ms ?? -1));
+  return renderTable(
+    [
+      { heading: 'ATTEMPT', align: 'left' },
+      { heading: 'STATE', align: 'left' },
+      { heading: 'WAITED', align: 'right' },
+      { heading: 'TIME', align: 'right' },
+      { heading: 'INIT READ COMPUTE WRITE', align: 'right' },
+      { heading: 'BYTES READ', align: 'right' },
+      { heading: 'MEMORY', align: 'right' },
+      { heading: 'NODE', align: 'left' },
+      { heading: 'ZONE', align: 'left' },
+      { heading: 'WHY', align: 'left' },
+    ],
+    sorted.map(({ attempt, ms }) => {
+      const { attemptId, state, progress, zone } = attempt;
+      const memory = progress?.peakMemoryBytes ?? 0;
+      return [
+        attemptId,
+        state,
+        formatDuration(waitedMs(attempt)),
+        formatDuration(ms),
+        phaseText(attempt),
+        progress === undefined ? '-' : formatBytes(progress.bytesRead),
+        memory === 0 ? '-' : formatBytes(memory),
+        shortNode(attempt.node),
+        oneLine(zone ?? '-'),
+        endText(attempt),
+      ];
+    }),
+    style.heading,
+  );
+}
