@@ -98,8 +98,12 @@ const outrider = z.strictObject({
   explainedFactor: factor.default(1.2),
   /** Samples of the stage's rate, finished or running, before anything is copied. */
   minSamples: z.int().min(1).max(1_000).default(3),
-  /** How much the rate over the last reports counts beside the average rate when time left is estimated. */
-  recentWeight: fraction.default(0.75),
+  /** Least time that a copy saves, as a share of what it takes. */
+  leastGain: fraction.default(0.1),
+  /** Least time that a copy saves for each unit of slot time that it takes in addition, with slots to spare. */
+  costShare: factor.default(0.5),
+  /** By how much longer than a new attempt one that is restarted must have left at least, as a share of that. */
+  restartGain: factor.default(0.25),
   /** Nodes this much slower than the stage, now or on the whole, are declined. */
   slowNodeFactor: factor.default(2),
   /** Most copies running at once, as a fraction of the cluster's slots, while tasks wait. */

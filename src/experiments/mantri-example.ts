@@ -1,7 +1,8 @@
 import { attemptIdOf } from '../contracts/ids.ts';
 import type { PolicyConfigInput, PolicySetName } from '../contracts/policy-config.ts';
 import { duplicate } from '../core/policy/mantri/duplicate.ts';
-import type { RateSamples } from '../core/estimate/new-copy.ts';
+import type { SlownessSamples } from '../core/estimate/new-copy.ts';
+import { supposedCost } from '../core/model/task-cost.ts';
 import { emptySorted, insertSorted } from '../lib/sorted-numbers.ts';
 import type { AttemptOutcome, JobOutcome } from '../sim/outcome.ts';
 import { completionMsOf, copyCountsOf, slotTimeOf } from '../sim/metrics.ts';
@@ -106,11 +107,11 @@ async function sevenTasksFound(): Promise<Findings> {
   return { rows, checks };
 }
 
-/** A new copy always takes a unit: a hundred samples of one rate. */
-function constantSamples(unitMs: number, bytes: number): RateSamples {
+/** A new copy always takes a unit: a hundred samples of one slowness. */
+function constantSamples(unitMs: number, bytes: number): SlownessSamples {
   const finished = emptySorted();
   for (let sample = 0; sample < 100; sample++) insertSorted(finished, unitMs / bytes);
-  return { finished, running: new Float64Array(), runningSum: 0, lagMs: 0 };
+  return { cost: supposedCost(bytes), finished, running: new Float64Array(), runningSum: 0, lagMs: 0 };
 }
 
 /** The least t_rem, in new copies' times, at which a task with `copies` running is duplicated while others wait. */

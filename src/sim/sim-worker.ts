@@ -249,6 +249,8 @@ export class SimWorker implements NodeLoad {
   }
 
   private leave(ending: Ending): void {
+    // Given up and told to stop by one tick, which carries both out at once: the first ends it.
+    if (this.isOver) return;
     this.isOver = true;
     cancelEvent(this.next);
     cancelEvent(this.reporting);

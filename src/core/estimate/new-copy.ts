@@ -1,16 +1,14 @@
-import {
-  countBelow,
-  countBelowIn,
-  quantileOf,
-  quantileIn,
-  type SortedNumbers,
-} from '../../lib/sorted-numbers.ts';
-import { meanMs } from '../model/stage-statistics.ts';
+import { countBelow, countBelowIn, type SortedNumbers } from '../../lib/sorted-numbers.ts';
+import { costOf, fitCost, type TaskCost } from '../model/task-cost.ts';
+import { meanMs, workBytes } from '../model/stage-statistics.ts';
+import { recentMsPerByte } from './remaining-time.ts';
 import { reportedMs } from './progress-rate.ts';
-import type { AttemptView, StageView } from '../model/job-view.ts';
+import type { AttemptView, StageStatistics, StageView, TaskView } from '../model/job-view.ts';
 
-/** How long a byte takes in a stage: samples of finished and of running attempts, both ascending. */
-export interface RateSamples {
+/** How slow tasks of a stage are for what they read: samples of finished and of running attempts, both ascending. */
+export interface SlownessSamples {
+  /** What a task of such an input costs: slowness is time over it. */
+  readonly cost: TaskCost;
   readonly finished: SortedNumbers;
   readonly running: Float64Array;
   /** Sum of the running samples. */
@@ -20,54 +18,89 @@ export interface RateSamples {
 }
 
 /** Milliseconds per byte of a running attempt so far; undefined before its first byte. */
-export function msPerByteOf(attempt: AttemptView): number | undefined {
-  const bytesRead = attempt.progress?.bytesRead ?? 0;
+export function msPerByteOf(
+  attempt: AttemptView,
+  statistics: StageStatistics,
+  task: TaskView,
+): number | undefined {
+  const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
   const ms = reportedMs(attempt);
-  return bytesRead <= 0 || ms <= 0 ? undefined : ms / bytesRead;
+  if (bytesRead <= 0 || ms <= 0 || bytesTotal <= 0) return undefined;
+  return (ms * bytesTotal) / bytesRead / workBytes(statistics, task);
+}
+
+/** A running attempt, its input, and how long it will take in all as far as can be told. */
+interface Foretold {
+  readonly bytes: number;
+  readonly ms: number;
 }
 
 /**
- * The samples of a stage. `running` in any order.
- *
- * Source: Mantri §5.5, processRate (from reports and from finished tasks) and schedLag.
+ * What a running attempt takes in all at its rate of late, Δtime over Δdata of its last reports; one report counts
+ * from its start. Undefined where it has read nothing of late.
  */
-export function rateSamples({ statistics }: StageView, running: readonly AttemptView[]): RateSamples {
-  const rates = Float64Array.from(running.flatMap((attempt) => msPerByteOf(attempt) ?? [])).sort();
+function foretoldOf(task: TaskView, attempt: AttemptView, window: number): Foretold | undefined {
+  const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
+  if (bytesRead <= 0 || bytesTotal <= 0) return undefined;
+  const recent = recentMsPerByte(attempt, window) ?? reportedMs(attempt) / bytesRead;
+  return Number.isFinite(recent) && recent > 0
+    ? { bytes: task.inputBytes, ms: recent * bytesTotal }
+    : undefined;
+}
+
+/** Samples of a stage from its finished tasks, and what is foretold of running ones; `running` in any order. */
+export function samplesOf({ statistics }: StageView, running: readonly Foretold[]): SlownessSamples {
+  const isLearnt = statistics.slowness.size > 0;
+  const cost = isLearnt ? statistics.cost : fitCost(running, statistics.meanBytes);
+  const slowness = Float64Array.from(running, ({ bytes, ms }) => ms / costOf(cost, bytes)).sort();
   return {
-    finished: statistics.msPerByte,
-    running: rates,
-    runningSum: rates.reduce((sum, rate) => sum + rate, 0),
+    cost,
+    finished: statistics.slowness,
+    running: slowness,
+    runningSum: slowness.reduce((sum, each) => sum + each, 0),
     lagMs: meanMs(statistics.lag),
   };
 }
 
+/**
+ * The samples of a stage.
+ *
+ * Source: Mantri §5.5, processRate (from reports, Δtime over Δdata, and from finished tasks) and schedLag. Differs: time
+ * is not taken to be in proportion to input where finished tasks tell otherwise.
+ */
+export const slownessSamples = (
+  stage: StageView,
+  running: readonly { readonly task: TaskView; readonly attempt: AttemptView }[],
+  window: number,
+): SlownessSamples =>
+  samplesOf(
+    stage,
+    running.flatMap(({ task, attempt }) => foretoldOf(task, attempt, window) ?? []),
+  );
+
 /** Number of samples. */
-export const sampleCount = ({ finished, running }: RateSamples): number => finished.size + running.length;
+export const sampleCount = ({ finished, running }: SlownessSamples): number => finished.size + running.length;
 
 /**
  * E(t_new): mean time of a new copy of a task that reads `bytes`, on a machine `locationFactor` times as slow as
  * others. Undefined without samples.
  */
-export function newCopyMs(samples: RateSamples, bytes: number, locationFactor = 1): number | undefined {
+export function newCopyMs(samples: SlownessSamples, bytes: number, locationFactor = 1): number | undefined {
   const count = sampleCount(samples);
   if (count === 0) return undefined;
-  return ((samples.finished.sum + samples.runningSum) / count) * locationFactor * bytes + samples.lagMs;
+  const slowness = (samples.finished.sum + samples.runningSum) / count;
+  return slowness * locationFactor * costOf(samples.cost, bytes) + samples.lagMs;
 }
 
 /** P(t_new < `limitMs`): the share of samples at which a new copy would take less. 0 without samples. */
 export function probabilityBelow(
-  samples: RateSamples,
+  samples: SlownessSamples,
   bytes: number,
   limitMs: number,
   locationFactor = 1,
 ): number {
   const count = sampleCount(samples);
   if (count === 0) return 0;
-  const rate = (limitMs - samples.lagMs) / (bytes * locationFactor);
-  return (countBelow(samples.finished, rate) + countBelowIn(samples.running, rate)) / count;
-}
-
-/** The stage's ordinary milliseconds per byte: the median of finished attempts, before those of running ones. */
-export function medianMsPerByte({ finished, running }: RateSamples): number | undefined {
-  return quantileOf(finished, 0.5) ?? quantileIn(running, 0.5);
+  const slowness = (limitMs - samples.lagMs) / (costOf(samples.cost, bytes) * locationFactor);
+  return (countBelow(samples.finished, slowness) + countBelowIn(samples.running, slowness)) / count;
 }

@@ -10,6 +10,7 @@ import {
   keepReport,
   recordClaim,
   recordFinish,
+  recordInputs,
   recordNode,
 } from './stage-statistics.ts';
 import {
@@ -100,6 +101,7 @@ export function openStage(state: JobState, index: number, inputBytes: readonly n
   if (stage.state === 'waiting') stage.state = 'open';
   stage.openedAt = now;
   for (const task of stage.tasks) task.inputBytes += inputBytes[task.index] ?? 0;
+  recordInputs(stage.statistics, stage.tasks);
   const bySize = state.launchOrder === 'largest-first';
   stage.order = stage.tasks
     .toSorted((a, b) => (bySize ? b.inputBytes - a.inputBytes : 0) || a.index - b.index)

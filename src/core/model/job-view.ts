@@ -5,6 +5,8 @@ import type { AttemptState, Failure, Progress, TaskResult } from '../../contract
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
 import type { LaunchReason } from './decision.ts';
+import type { ProgressShape } from './progress-shape.ts';
+import type { TaskCost } from './task-cost.ts';
 
 /** A sum and of how many: its mean is taken where it is read. */
 export interface Tally {
@@ -18,14 +20,24 @@ export interface StageStatistics {
   readonly runMs: SortedNumbers;
   /** From launch to end of the same, which includes queueing and cold start. */
   readonly sinceLaunchMs: SortedNumbers;
-  /** Run time per input byte of the same; a task without input counts as one byte. */
-  readonly msPerByte: SortedNumbers;
+  /** Run time per input byte of the same; a task reads no less than a share of the stage's mean. */
+  msPerByte: SortedNumbers;
+  /** The mean input of the stage's tasks, once it is open. */
+  meanBytes: number;
+  /** What each of the same has read and taken, in the order in which they finished. */
+  readonly samples: { readonly task: TaskView; readonly ms: number }[];
+  /** What tasks cost by their input, learnt anew each time that so many more have finished. */
+  cost: TaskCost;
+  /** Run time over cost of each of `samples`. */
+  slowness: SortedNumbers;
+  /** How progress follows from time, learnt from `recent`. */
+  shape: ProgressShape;
   /** Input bytes of the same. */
   readBytes: number;
   /** From the decision to launch until the claim. */
   readonly lag: Tally;
   /** From all input read until the end, where a report lay between. */
-  readonly wrapUp: Tally;
+  readonly wrapUpMs: SortedNumbers;
   /** Winners of late, at most `recentLimit`: their reports show how time spreads over a task. */
   readonly recent: AttemptView[];
   /** When the last backup was launched. */

@@ -1,28 +1,86 @@
 import { durationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
 import type { AttemptView, NodeView, ProgressReport, StageStatistics, Tally, TaskView } from './job-view.ts';
+import { evenShape, shapeOf } from './progress-shape.ts';
+import { costOf, fitCost, supposedCost } from './task-cost.ts';
 
 /** Reports kept of one attempt: the newest in full, older ones thinned out. */
 const reportLimit = 24;
 const recentLimit = 32;
 const nodeSampleLimit = 3;
+/** Logarithm of the growth of samples after which costs and shapes are learnt anew. */
+const learnStep = Math.log(4 / 3);
 
 /** A stage of which nothing has finished. */
 export const createStageStatistics = (): StageStatistics => ({
   runMs: emptySorted(),
   sinceLaunchMs: emptySorted(),
   msPerByte: emptySorted(),
+  meanBytes: 0,
+  samples: [],
+  cost: supposedCost(0),
+  slowness: emptySorted(),
+  shape: evenShape,
   readBytes: 0,
   lag: { sumMs: 0, count: 0 },
-  wrapUp: { sumMs: 0, count: 0 },
+  wrapUpMs: emptySorted(),
   recent: [],
 });
 
 /** The mean of a tally; 0 of nothing. */
 export const meanMs = ({ sumMs, count }: Tally): number => (count === 0 ? 0 : sumMs / count);
 
-/** Bytes by which a task's time is measured: never 0. */
-export const workBytes = (task: TaskView): number => Math.max(1, task.inputBytes);
+/** Bytes by which a task's time is measured: no less than a share of its stage's mean, and never 0. */
+export const workBytes = ({ cost }: StageStatistics, task: TaskView): number =>
+  Math.max(cost.leastBytes, task.inputBytes);
+
+/** Learns what tasks cost, and measures those that have finished by it. */
+function learnCosts(statistics: StageStatistics): void {
+  const samples = statistics.samples.map(({ task, ms }) => ({ bytes: task.inputBytes, ms }));
+  statistics.cost = fitCost(samples, statistics.meanBytes);
+  statistics.slowness = emptySorted();
+  for (const { bytes, ms } of samples) insertSorted(statistics.slowness, ms / costOf(statistics.cost, bytes));
+}
+
+/** Takes note of what the tasks of a stage read, once all of it is known: some may have finished before. */
+export function recordInputs(statistics: StageStatistics, tasks: readonly TaskView[]): void {
+  const bytes = tasks.reduce((sum, { inputBytes }) => sum + inputBytes, 0);
+  statistics.meanBytes = tasks.length === 0 ? 0 : bytes / tasks.length;
+  learnCosts(statistics);
+  statistics.msPerByte = emptySorted();
+  statistics.readBytes = 0;
+  for (const { task, ms } of statistics.samples) recordRate(statistics, task, ms);
+}
+
+function recordRate(statistics: StageStatistics, task: TaskView, ms: number): void {
+  insertSorted(statistics.msPerByte, ms / workBytes(statistics, task));
+  statistics.readBytes += workBytes(statistics, task);
+}
+
+/** Whether samples have grown by a third since costs were learnt last: so learning costs a few sorts in all. */
+const isWorthLearning = (samples: number): boolean =>
+  samples < 8 || Math.floor(Math.log(samples) / learnStep) > Math.floor(Math.log(samples - 1) / learnStep);
+
+/** Adds a finished task to what is known of costs. */
+function recordCost(statistics: StageStatistics, task: TaskView, ms: number): void {
+  statistics.samples.push({ task, ms });
+  if (isWorthLearning(statistics.samples.length)) learnCosts(statistics);
+  else insertSorted(statistics.slowness, ms / costOf(statistics.cost, task.inputBytes));
+}
+
+/** Adds a finished attempt to what is known of progress. */
+function learnShape(statistics: StageStatistics, attempt: AttemptView): void {
+  statistics.recent.push(attempt);
+  if (statistics.recent.length > recentLimit) statistics.recent.shift();
+  if (!isWorthLearning(statistics.samples.length)) return;
+  statistics.shape = shapeOf(
+    statistics.recent.map(({ reports, progress, claimedAt, endedAt }) => ({
+      reports,
+      bytesTotal: progress?.bytesTotal ?? 0,
+      runMs: claimedAt === undefined || endedAt === undefined ? 0 : elapsedMs(claimedAt, endedAt),
+    })),
+  );
+}
 
 /** Appends a report unless it repeats the last. Of a long history every second old report is dropped. */
 export function keepReport(reports: ProgressReport[], report: ProgressReport): void {
@@ -73,19 +131,17 @@ export function recordFinish(
   const endedAt = Math.min(attempt.endedAt, attempt.seenAt) as EpochMs;
   insertSorted(statistics.runMs, runMs);
   insertSorted(statistics.sinceLaunchMs, Math.max(runMs, elapsedMs(attempt.launchedAt, endedAt)));
-  insertSorted(statistics.msPerByte, runMs / workBytes(task));
-  statistics.readBytes += workBytes(task);
+  recordRate(statistics, task, runMs);
+  recordCost(statistics, task, runMs);
   const total = attempt.progress?.bytesTotal ?? 0;
   const allRead = attempt.reports.find(({ bytesRead }) => total > 0 && bytesRead >= total);
   if (allRead !== undefined) {
-    statistics.wrapUp.sumMs += durationMs(runMs - allRead.workedMs);
-    statistics.wrapUp.count += 1;
+    insertSorted(statistics.wrapUpMs, durationMs(runMs - allRead.workedMs));
   }
-  statistics.recent.push(attempt);
-  if (statistics.recent.length > recentLimit) statistics.recent.shift();
+  learnShape(statistics, attempt);
   if (attempt.node === undefined) return;
   const node = nodeOf(nodes, attempt.node);
   node.finished += 1;
-  node.recent.push({ stage: attempt.stage, msPerByte: runMs / workBytes(task) });
+  node.recent.push({ stage: attempt.stage, msPerByte: runMs / workBytes(statistics, task) });
   if (node.recent.length > nodeSampleLimit) node.recent.shift();
 }

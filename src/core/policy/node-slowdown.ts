@@ -1,5 +1,6 @@
 import { quantileIn, quantileOf } from '../../lib/sorted-numbers.ts';
 import { recentMsPerByte } from '../estimate/remaining-time.ts';
+import { scoreOf } from '../estimate/progress-rate.ts';
 import { msPerByteOf } from '../estimate/new-copy.ts';
 import type { PolicyView } from './policy-set.ts';
 
@@ -13,7 +14,9 @@ function ordinaryRates({ state, runs }: PolicyView): ReadonlyMap<number, number>
   for (const { stage, tasks } of runs) {
     if (rates.has(stage.index)) continue;
     const running = Float64Array.from(
-      tasks.flatMap(({ copies }) => copies.flatMap((copy) => msPerByteOf(copy) ?? [])),
+      tasks.flatMap(({ task, copies }) =>
+        copies.flatMap((copy) => msPerByteOf(copy, stage.statistics, task) ?? []),
+      ),
     ).sort();
     const median = quantileIn(running, 0.5);
     if (median !== undefined) rates.set(stage.index, median);
@@ -41,9 +44,9 @@ export function nodeSlowdowns(view: PolicyView): ReadonlyMap<string, number> {
     for (const { stage, msPerByte } of recent) add(id, stage, msPerByte);
   }
   for (const { stage, tasks } of view.runs) {
-    for (const { copies } of tasks) {
+    for (const { task, copies } of tasks) {
       for (const copy of copies) {
-        const msPerByte = msPerByteOf(copy);
+        const msPerByte = msPerByteOf(copy, stage.statistics, task);
         if (copy.node !== undefined && msPerByte !== undefined) add(copy.node, stage.index, msPerByte);
       }
     }
@@ -73,7 +76,8 @@ export function nodesInSpell(view: PolicyView, factor: number, window: number): 
     for (const { copies } of tasks) {
       for (const copy of copies) {
         const recent = recentMsPerByte(copy, window);
-        if (copy.node === undefined || recent === undefined) continue;
+        // Whoever has read all reads no more, on any node.
+        if (copy.node === undefined || recent === undefined || (scoreOf(copy) ?? 0) >= 1) continue;
         const { attempts, slow } = seen.get(copy.node) ?? { attempts: 0, slow: 0 };
         seen.set(copy.node, { attempts: attempts + 1, slow: slow + Number(recent >= limit) });
       }

@@ -10,7 +10,10 @@ function slowTasks(runs: StageRuns, view: PolicyView): readonly Proposal[] {
   return uncopied(runs, view)
     .map((each) => ({
       ...each,
-      baselineMs: Math.max(baselineLowerBoundMs, baselineMultiplier * median * workBytes(each.task)),
+      baselineMs: Math.max(
+        baselineLowerBoundMs,
+        baselineMultiplier * median * workBytes(runs.stage.statistics, each.task),
+      ),
     }))
     .filter(({ ranMs, baselineMs }) => ranMs >= baselineMs)
     .map(({ task, attempt, ranMs, baselineMs }) =>

@@ -1,30 +1,36 @@
-import { elapsedMs } from '../../../contracts/units.ts';
-import { quantileIn, quantileOf } from '../../../lib/sorted-numbers.ts';
-import { newCopyMs, type RateSamples, rateSamples } from '../../estimate/new-copy.ts';
+import { elapsedMs, type EpochMs } from '../../../contracts/units.ts';
+import { meanOf, quantileIn, quantileOf } from '../../../lib/sorted-numbers.ts';
+import { newCopyMs, type SlownessSamples, slownessSamples } from '../../estimate/new-copy.ts';
 import { ranMs, reportedMs, scoreOf } from '../../estimate/progress-rate.ts';
 import { type RemainingTerms, remainingMs } from '../../estimate/remaining-time.ts';
-import { meanMs, workBytes } from '../../model/stage-statistics.ts';
+import { type AttemptView, isLive } from '../../model/job-view.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
-import type { AttemptView } from '../../model/job-view.ts';
 
 /** A copy with its t_rem: infinite where it has not begun. */
 export interface AppraisedCopy {
   readonly attempt: AttemptView;
   readonly remMs: number;
+  /** Whether its own progress tells its time left; else it is supposed by its age. */
+  readonly isTold: boolean;
 }
 
-const hasRead = ({ attempt }: AppraisedCopy): boolean => (attempt.progress?.bytesRead ?? 0) > 0;
-
 /**
- * Orders copies of a task by how far they have come: those that have read by their time left, then those of which
- * nothing can be told; among equals the oldest, which has the most to lose, first. Were copies that have read nothing
- * ordered by an estimate that grows with age, each new one would have the oldest killed, and the task never ended.
+ * Orders copies of a task by how far they have come: those whose time left is told by it, then those of which nothing
+ * can be told by what they have read; among equals the oldest, which has the most to lose, first. Were copies that do
+ * not get on ordered by an estimate that grows with age, each new one would have the oldest killed, and the task never
+ * ended.
  */
 export const byAdvance = (a: AppraisedCopy, b: AppraisedCopy): number => {
-  const read = hasRead(a);
-  if (read !== hasRead(b)) return read ? -1 : 1;
-  return read && a.remMs !== b.remMs ? a.remMs - b.remMs : a.attempt.number - b.attempt.number;
+  if (a.isTold !== b.isTold) return a.isTold ? -1 : 1;
+  const [one, other] = a.isTold
+    ? [a.remMs, b.remMs]
+    : [-(scoreOf(a.attempt) ?? 0), -(scoreOf(b.attempt) ?? 0)];
+  return one === other ? a.attempt.number - b.attempt.number : one - other;
 };
+
+/** A task is late after its last byte when it takes so many times as long for the rest as this share of tasks. */
+const lateShare = 0.9;
+const lateFactor = 1.5;
 
 /** A running task as Mantri weighs it. */
 export interface Appraisal {
@@ -42,15 +48,28 @@ export interface Appraisal {
 
 /** What Mantri knows of a stage at one tick. */
 export interface StageAppraisal {
-  readonly samples: RateSamples;
+  readonly samples: SlownessSamples;
   /** Δ, the period of reports. */
   readonly deltaMs: number;
   readonly tasks: readonly Appraisal[];
 }
 
 /**
- * Δ of a stage: 10 s or a tenth of a task's lifetime, whichever is less, and never below the interval of reports.
- * The lifetime is the median of finished tasks, before those of what running ones foretell.
+ * How often attempts of a stage report of late: the median over them of the time since the report before, of one that
+ * has reported once since its start. Workers report often while they are young and then less, and at once where they
+ * do not get on as before. Before the first report, what the host says.
+ */
+export function cadenceMs(runs: StageRuns, view: PolicyView): number {
+  const gaps = runs.tasks.flatMap(({ copies: [{ reports }] }) => {
+    const [before, last] = [reports.at(-2), reports.at(-1)];
+    return last === undefined ? [] : [last.workedMs - (before?.workedMs ?? 0)];
+  });
+  return Math.min(view.reportMs, quantileIn(Float64Array.from(gaps).sort(), 0.5) ?? view.reportMs);
+}
+
+/**
+ * Δ of a stage: 10 s or a tenth of a task's lifetime, whichever is less, and never below the interval at which its
+ * attempts really report. The lifetime is the median of finished tasks, before those of what running ones foretell.
  *
  * Source: Mantri §5; which lifetime is not said.
  */
@@ -63,13 +82,13 @@ export function deltaOf(runs: StageRuns, view: PolicyView): number {
   const lifetime =
     quantileOf(runs.stage.statistics.runMs, 0.5) ?? quantileIn(Float64Array.from(foretold).sort(), 0.5);
   return Math.max(
-    view.reportMs,
+    cadenceMs(runs, view),
     Math.min(deltaMs, lifetime === undefined ? deltaMs : lifetime * lifetimeShare),
   );
 }
 
 /**
- * t_rem of a copy. One that has read nothing for longer than Δ needs a whole copy's time still, or as long again as it
+ * t_rem of a copy. One of which nothing tells for longer than Δ needs a whole copy's time still, or as long again as it
  * has run, whichever is more: what it did meanwhile, nobody knows. One that was not claimed yet is not judged.
  *
  * Source: Mantri §5.5 leaves t_rem open without a byte read.
@@ -87,29 +106,32 @@ function copyRemMs(
     : Math.max(terms.newMs, ran);
 }
 
-/** An estimator of time left: undefined where it cannot tell. */
-export type Remaining = (attempt: AttemptView, terms: RemainingTerms) => number | undefined;
-
 interface AppraisalTerms {
-  readonly samples: RateSamples;
-  readonly deltaMs: number;
-  readonly wrapUpMs: number;
-  readonly remaining: Remaining;
+  readonly samples: SlownessSamples;
+  readonly remaining: RemainingTerms;
+}
+
+/**
+ * What a new copy of a task takes: as the stage says, and no less than what earlier copies of the task have run for in
+ * vain. A task that is as slow wherever it runs is not copied again and again.
+ */
+export function newMsOf({ task, copies }: RunningTask, expectedMs: number, now: EpochMs): number {
+  const first = copies[0].number;
+  return task.attempts.reduce((most, attempt) => {
+    if (attempt.number === 0 || attempt.state === 'failed' || attempt.number === first) return most;
+    return Math.max(most, isLive(attempt) ? ranMs(attempt, now) : reportedMs(attempt));
+  }, expectedMs);
 }
 
 function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyView): Appraisal {
-  const bytes = workBytes(running.task);
-  const newMs = newCopyMs(stage.samples, bytes);
-  const terms = {
-    now: view.now,
-    wrapUpMs: stage.wrapUpMs,
-    window: view.config.mantri.reportWindow,
-    deltaMs: stage.deltaMs,
-  };
-  const copies = running.copies.map((attempt) => ({
-    attempt,
-    remMs: copyRemMs(attempt, stage.remaining(attempt, terms), view, { deltaMs: stage.deltaMs, newMs }),
-  }));
+  const bytes = running.task.inputBytes;
+  const expectedMs = newCopyMs(stage.samples, bytes);
+  const newMs = expectedMs === undefined ? undefined : newMsOf(running, expectedMs, view.now);
+  const copies = running.copies.map((attempt) => {
+    const known = remainingMs(attempt, stage.remaining);
+    const terms = { deltaMs: stage.remaining.deltaMs, newMs };
+    return { attempt, remMs: copyRemMs(attempt, known, view, terms), isTold: known !== undefined };
+  });
   const least = Math.min(...copies.map(({ remMs }) => remMs));
   const lastLaunch = Math.max(...running.copies.map(({ launchedAt }) => launchedAt));
   return {
@@ -122,24 +144,27 @@ function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyV
   };
 }
 
-/** Weighs every running task of a stage, time left by Mantri's t_rem unless told otherwise. Costs a sort of what runs. */
-export function appraiseStage(
-  runs: StageRuns,
-  view: PolicyView,
-  remaining: Remaining = remainingMs,
-): StageAppraisal {
-  const samples = rateSamples(
+/** Weighs every running task of a stage. Costs a sort of what runs. */
+export function appraiseStage(runs: StageRuns, view: PolicyView): StageAppraisal {
+  const { reportWindow } = view.config.mantri;
+  const samples = slownessSamples(
     runs.stage,
-    runs.tasks.flatMap(({ copies }) => copies),
+    runs.tasks.flatMap(({ task, copies }) => copies.map((attempt) => ({ task, attempt }))),
+    reportWindow,
   );
   const deltaMs = deltaOf(runs, view);
-  const wrapUpMs = meanMs(runs.stage.statistics.wrapUp);
+  const { wrapUpMs } = runs.stage.statistics;
+  const remaining = {
+    now: view.now,
+    wrapUpMs: meanOf(wrapUpMs) ?? 0,
+    lateWrapUpMs: lateFactor * (quantileOf(wrapUpMs, lateShare) ?? 0),
+    window: reportWindow,
+    deltaMs,
+  };
   return {
     samples,
     deltaMs,
-    tasks: runs.tasks.map((running) =>
-      appraiseTask(running, { samples, deltaMs, wrapUpMs, remaining }, view),
-    ),
+    tasks: runs.tasks.map((running) => appraiseTask(running, { samples, remaining }, view)),
   };
 }
 

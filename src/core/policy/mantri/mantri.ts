@@ -9,7 +9,7 @@ function proposeFor(runs: StageRuns, view: PolicyView, avoidNodes: readonly stri
   const stage = appraiseStage(runs, view);
   const contended = isContended(view.slots);
   return stage.tasks.flatMap((task): readonly Proposal[] => {
-    const pruned = prune(task, stage, view);
+    const pruned = prune(task, stage.deltaMs, view);
     if (pruned.length > 0) return pruned;
     const again = contended ? restart(task, stage, view, avoidNodes) : undefined;
     const beside = duplicate(task, stage, view, avoidNodes);

@@ -6,9 +6,9 @@ import {
   phaseTimesOf,
 } from '../../../../src/core/estimate/phase-aware.ts';
 import { phasedScore, ranMs, timeLeftMs } from '../../../../src/core/estimate/progress-rate.ts';
-import { currentRemainingMs, remainingMs } from '../../../../src/core/estimate/remaining-time.ts';
+import { remainingMs } from '../../../../src/core/estimate/remaining-time.ts';
 import { late } from '../../../../src/core/policy/late/late.ts';
-import { newCopyMs, probabilityBelow, rateSamples } from '../../../../src/core/estimate/new-copy.ts';
+import { newCopyMs, probabilityBelow, slownessSamples } from '../../../../src/core/estimate/new-copy.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import { emptySorted, insertSorted } from '../../../../src/lib/sorted-numbers.ts';
 import { jobOf, nowMs, type RunningSpec, times, told, viewOf } from '../../../support/policy-views.ts';
@@ -79,7 +79,7 @@ describe('a task that slows down half-way (5 %/s to half, then 1 %/s)', () => {
 });
 
 describe('t_rem', () => {
-  const terms = { now: epochMs(nowMs), wrapUpMs: 0, window: 3, deltaMs: 10_000 };
+  const terms = { now: epochMs(nowMs), wrapUpMs: 0, lateWrapUpMs: 0, window: 3, deltaMs: 10_000 };
 
   it('is the elapsed time by what is left over what is read, and the wrap-up', () => {
     expect(remainingMs(attemptOf({ ranMs: 30_000, bytesRead: 0.25 * size }), terms)).toBe(90_000);
@@ -115,40 +115,21 @@ describe('t_rem', () => {
   });
 });
 
-describe('time left at the present rate', () => {
-  const terms = { now: epochMs(nowMs), wrapUpMs: 0, window: 2, deltaMs: 10_000 };
-  const left = (running: RunningSpec, recentWeight: number) =>
-    currentRemainingMs(attemptOf(running), terms, recentWeight);
-  /** Half done in 10 s, then a tenth in 10 s. */
-  const slowing: RunningSpec = {
-    ranMs: 20_000,
-    bytesRead: 0.6 * size,
-    before: [
-      [5_000, 0.25 * size],
-      [10_000, 0.5 * size],
-      [15_000, 0.55 * size],
-    ],
-  };
+describe('t_rem once all is read', () => {
+  const terms = { now: epochMs(nowMs), wrapUpMs: 8_000, lateWrapUpMs: 9_000, window: 3, deltaMs: 10_000 };
+  const after = (wrappingUpMs: number) =>
+    remainingMs(
+      attemptOf({ ranMs: 10_000 + wrappingUpMs, bytesRead: size, before: [[10_000, size]] }),
+      terms,
+    );
 
-  it('goes by the last reports, by the average, or between', () => {
-    expect(left(slowing, 1)).toBeCloseTo(40_000, 6);
-    expect(left(slowing, 0)).toBeCloseTo(13_333.33, 1);
-    expect(left(slowing, 0.5)).toBeCloseTo(26_666.67, 1);
+  it('is what is left of the mean wrap-up', () => {
+    expect(after(1_000)).toBe(7_000);
+    expect(after(8_500)).toBe(0);
   });
 
-  it('grows while an attempt reports and does not read on', () => {
-    const stuck = (ranMs: number): RunningSpec => ({
-      ranMs,
-      bytesRead: 0.5 * size,
-      before: [10_000, 11_000, 12_000].map((at) => [at, 0.5 * size] as const),
-    });
-    expect(left(stuck(20_000), 1)).toBe(50_000);
-    expect(left(stuck(30_000), 1)).toBe(80_000);
-  });
-
-  it('is the average once all is read, and unknown before the first byte', () => {
-    expect(left({ ranMs: 10_000, bytesRead: size, before: [[5_000, size]] }, 1)).toBe(0);
-    expect(left({ ranMs: 10_000, bytesRead: 0 }, 1)).toBeUndefined();
+  it('is unknown once the wrap-up takes longer than nearly all have', () => {
+    expect(after(9_001)).toBeUndefined();
   });
 });
 
@@ -160,7 +141,11 @@ describe('t_new', () => {
     { running: [{ ranMs: 30_000, bytesRead: size / 2, lagMs: 1_000 }] },
   ]);
   const stage = state.stages[0];
-  const samples = stage === undefined ? undefined : rateSamples(stage, [...state.live]);
+  const running = [...state.live].flatMap((attempt) => {
+    const task = stage?.tasks[attempt.task];
+    return task === undefined ? [] : [{ task, attempt }];
+  });
+  const samples = stage === undefined ? undefined : slownessSamples(stage, running, 3);
 
   it('is the mean rate by the input, and the mean lag', () => {
     // 10, 20, 10 and 60 s a megabyte; lags 0, 0, 0 and 1 s.

@@ -104,12 +104,14 @@ describe('outrider', () => {
   });
 
   it('finds no excuse in the input of a task that reads no more than others', () => {
-    // 1,150 s in all against the ordinary 1,000 s: a copy saves 130 s, more than ρ Δ = 30 s; ranked by the time left.
+    // 3,000 s in all against the ordinary 1,000 s; ranked by the time left, 2,800 s.
     const long = times(999, { doneMs: 1_000_000 });
-    const slow = { running: [{ ranMs: 20_000, bytesRead: (20 / 1_150) * size }] };
-    expect(told(outrider.propose(viewOf([...long, slow])))).toEqual(['backup 999 1130000']);
-    const larger = { bytes: 1.15 * size, running: [{ ranMs: 20_000, bytesRead: (20 / 1_000) * size }] };
-    expect(told(outrider.propose(viewOf([...long, larger])))).toEqual([]);
+    const slow = { running: [{ ranMs: 200_000, bytesRead: (200 / 3_000) * size }] };
+    expect(told(outrider.propose(viewOf([...long, slow])))).toEqual(['backup 999 2800000']);
+    const slight = { running: [{ ranMs: 200_000, bytesRead: (200 / 1_150) * size }] };
+    expect(told(outrider.propose(viewOf([...long, slight])))).toEqual([]);
+    const larger = { bytes: 3 * size, running: [{ ranMs: 200_000, bytesRead: 0.2 * size }] };
+    expect(told(outrider.propose(viewOf([...long, larger])))).toEqual(['decline 999 0']);
   });
 
   it('copies a slow task away from where it runs', () => {

@@ -1,0 +1,89 @@
+import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import type { AttemptView } from '../model/job-view.ts';
+import { type ProgressShape, levelOf, reachedMs } from '../model/progress-shape.ts';
+import { ranMs, reportedMs } from './progress-rate.ts';
+
+/** What a stage's finished tasks foretell of one that reads as much; absent where too few have finished. */
+export interface Expected {
+  readonly ms: number;
+  /** Standard deviation of the logarithm. */
+  readonly error: number;
+}
+
+/** On what terms the end of an attempt is foretold. */
+export interface ForetellTerms {
+  readonly now: EpochMs;
+  readonly shape: ProgressShape;
+  readonly expected: Expected | undefined;
+  /** The longest time between two reports, of attempts that do not say when they report next. */
+  readonly reportMs: number;
+}
+
+/** When an attempt will have ended. */
+export interface Foretold {
+  /** Its whole run time, as likely too long as too short. */
+  readonly totalMs: number;
+  /** By how much its logarithm may be wrong, as a standard deviation. */
+  readonly error: number;
+  /** Whether it is told by progress; else by age alone, since what it shows does not change any more. */
+  readonly isTold: boolean;
+}
+
+/** A stretch of a task's time, as a share of it, in which its progress does not change, and so tells nothing. */
+const silentStretch = 0.25;
+/** Shares of time below this are those of the first report, and foretell nothing. */
+const leastShare = 0.005;
+/** Standard deviations by which an attempt must be late before it counts as one that never ends. */
+const lateBy = 2;
+/** Intervals of reports that may be missed before silence counts as no progress. */
+const missedReports = 2;
+
+/** How long an attempt had run when it was where it is known to be: while its next report is not due, at the last. */
+function knownMs(attempt: AttemptView, { now, reportMs }: ForetellTerms): number {
+  const silentMs = elapsedMs(attempt.seenAt, now);
+  return silentMs > missedReports * (attempt.nextMs ?? reportMs) ? ranMs(attempt, now) : reportedMs(attempt);
+}
+
+/** What age alone says: it ends when its like do, and once it is late, after as long again as it has run. */
+function byAge(ranSoFarMs: number, like: Expected): Foretold {
+  const isLate = ranSoFarMs > like.ms * Math.exp(lateBy * like.error);
+  if (!isLate) return { totalMs: Math.max(ranSoFarMs, like.ms), error: like.error, isTold: true };
+  return { totalMs: ranSoFarMs + Math.max(like.ms, ranSoFarMs), error: 0, isTold: false };
+}
+
+/**
+ * When a running attempt will have ended, by how far it is and by the shape that progress has in its stage; where its
+ * progress stands still for long in every task of the stage (all is read, or nothing is until the end), by what its
+ * like take. Undefined where nothing can be told.
+ *
+ * Source: ours. LATE §4.2 shows what an average rate gets wrong; Mantri §5.5 knows one phase after reading.
+ */
+export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold | undefined {
+  if (attempt.claimedAt === undefined) return undefined;
+  const { shape, expected } = terms;
+  const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
+  const ran = ranMs(attempt, terms.now);
+  if (bytesTotal <= 0) return expected && byAge(ran, expected);
+  const workedMs = reportedMs(attempt);
+  const level = levelOf(bytesRead, bytesTotal);
+  const [from, until] = [shape.reachedAt[level] ?? 0, shape.reachedAt[level + 1] ?? 1];
+  const error = shape.errors[level] ?? 0;
+  const byLevel =
+    level > 0 && from >= leastShare
+      ? { ms: (reachedMs(attempt.reports, bytesTotal, level) ?? workedMs) / from, error }
+      : undefined;
+  if (until - from >= silentStretch) {
+    const like = [byLevel, expected].flatMap((each) => each ?? []).sort((a, b) => a.error - b.error)[0];
+    return like && byAge(ran, like);
+  }
+  const bySlowness = knownMs(attempt, terms) / Math.max(leastShare, until);
+  // Nothing read: what it does, and for how long, nobody knows.
+  if (bytesRead <= 0) {
+    if (shape.tasks === 0 && expected === undefined) return undefined;
+    const longestMs = ran + Math.max(ran, expected?.ms ?? 0);
+    return { totalMs: Math.max(ran, Math.min(longestMs, bySlowness)), error, isTold: false };
+  }
+  return byLevel !== undefined && byLevel.ms >= bySlowness
+    ? { totalMs: Math.max(ran, byLevel.ms), error, isTold: true }
+    : { totalMs: Math.max(ran, bySlowness), error: shape.errors[level + 1] ?? error, isTold: true };
+}

@@ -1,0 +1,93 @@
+import { countBelowIn } from '../../lib/sorted-numbers.ts';
+import type { ProgressReport } from './job-view.ts';
+
+/** When tasks of a stage have got how far, in shares of their whole time. */
+export interface ProgressShape {
+  /** At place k: the share of its time after which a task has first reached the k-th level of progress. */
+  readonly reachedAt: readonly number[];
+  /** At place k: by how much the logarithm of the whole time foretold from there has been wrong. */
+  readonly errors: readonly number[];
+  /** Tasks that this is learnt from; 0 where progress is only supposed to be even. */
+  readonly tasks: number;
+}
+
+/** A task that has finished, with what it had reported. */
+export interface FinishedCourse {
+  readonly reports: readonly ProgressReport[];
+  readonly bytesTotal: number;
+  readonly runMs: number;
+}
+
+/** Levels of progress: finer at the beginning, where a straggler is told from its like by little. */
+const levels: readonly number[] = [
+  ...[0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075],
+  ...Array.from({ length: 19 }, (_, step) => (step + 2) / 20),
+];
+/** Tasks that must have finished before their shape counts. */
+const leastTasks = 3;
+/** Nothing is foretold better than this; without anything learnt, not better than that. */
+const leastError = 0.05;
+const supposedError = 0.3;
+/** Of a normal distribution, the standard deviation is so many times the median of the absolute deviations. */
+const deviationsPerMedian = 1.4826;
+
+/** What is supposed of tasks before any has finished. */
+export const evenShape: ProgressShape = {
+  reachedAt: levels,
+  errors: levels.map(() => supposedError),
+  tasks: 0,
+};
+
+/** The last level that a task has reached, by its place, at `bytesRead` of `bytesTotal`. */
+export function levelOf(bytesRead: number, bytesTotal: number): number {
+  const score = bytesTotal <= 0 ? 0 : bytesRead / bytesTotal;
+  return Math.max(0, countBelowIn(levels, score + 1e-9) - 1);
+}
+
+/** After how much time a task that reported so had first reached a level: straight between two reports. */
+export function reachedMs(
+  reports: readonly ProgressReport[],
+  bytesTotal: number,
+  level: number,
+): number | undefined {
+  const wanted = (levels[level] ?? 1) * bytesTotal;
+  let before: ProgressReport = { workedMs: 0, bytesRead: 0 };
+  for (const report of reports) {
+    if (report.bytesRead >= wanted * (1 - 1e-9)) {
+      const gained = report.bytesRead - before.bytesRead;
+      const share = gained <= 0 ? 1 : Math.min(1, Math.max(0, (wanted - before.bytesRead) / gained));
+      return before.workedMs + share * (report.workedMs - before.workedMs);
+    }
+    before = report;
+  }
+  return undefined;
+}
+
+const middleOf = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  return ((sorted[(sorted.length - 1) >>> 1] ?? 0) + (sorted[sorted.length >>> 1] ?? 0)) / 2;
+};
+
+/** Shares of a task's time by level; it has reached all levels at its end, whatever it reported last. */
+const sharesOf = ({ reports, bytesTotal, runMs }: FinishedCourse): readonly number[] =>
+  levels.map((_, level) => {
+    const ms = level === 0 ? 0 : (reachedMs(reports, bytesTotal, level) ?? runMs);
+    return Math.min(1, ms / runMs);
+  });
+
+/**
+ * The shape of progress of a stage, from tasks that have finished: the median of each level, and how far single tasks
+ * lie from it. Of too few it is supposed to be even. Costs the reports of the tasks given.
+ */
+export function shapeOf(courses: readonly FinishedCourse[]): ProgressShape {
+  const known = courses.filter(({ runMs, bytesTotal }) => runMs > 0 && bytesTotal > 0);
+  if (known.length < leastTasks) return evenShape;
+  const shares = known.map(sharesOf);
+  const reachedAt = levels.map((_, level) => middleOf(shares.map((each) => each[level] ?? 1)));
+  const errors = reachedAt.map((middle, level) => {
+    if (middle <= 0) return supposedError;
+    const off = shares.map((each) => Math.abs(Math.log(Math.max(1e-3, each[level] ?? 1) / middle)));
+    return Math.max(leastError, deviationsPerMedian * middleOf(off));
+  });
+  return { reachedAt, errors, tasks: known.length };
+}

@@ -1,0 +1,63 @@
+/** How long tasks of a stage take, by what they read: so much each, and so much a byte. Relative until learnt. */
+export interface TaskCost {
+  /** Whether finished tasks have told it; else it is supposed. */
+  readonly isLearnt: boolean;
+  readonly fixed: number;
+  readonly perByte: number;
+  /** Input below which a task costs no less: a share of the stage's mean. */
+  readonly leastBytes: number;
+}
+
+/** A finished task. */
+export interface TaskSample {
+  readonly bytes: number;
+  readonly ms: number;
+}
+
+/** Share of the stage's mean input that the smallest of its tasks counts as. */
+const leastShare = 0.1;
+/** Tasks that must have finished before anything is learnt of how time follows from input. */
+const leastSamples = 6;
+/** The thirds of the smaller and the larger tasks must lie so far apart, in shares of the mean. */
+const leastSpread = 0.2;
+
+const middleOf = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const [low, high] = [sorted[(sorted.length - 1) >>> 1] ?? 0, sorted[sorted.length >>> 1] ?? 0];
+  return (low + high) / 2;
+};
+
+/** What is supposed before anything has finished: time in proportion to input, a task without any like a small one. */
+export const supposedCost = (meanBytes: number): TaskCost => ({
+  isLearnt: false,
+  fixed: 0,
+  perByte: 1,
+  leastBytes: Math.max(1, meanBytes * leastShare),
+});
+
+/** The cost of a task that reads `bytes`, above 0: milliseconds once learnt, before that in a unit of its own. */
+export const costOf = ({ fixed, perByte, leastBytes }: TaskCost, bytes: number): number =>
+  fixed + perByte * Math.max(leastBytes, bytes);
+
+/**
+ * A fixed cost and a cost per byte from tasks that have finished, in any order, by a resistant line: through the
+ * medians of the third that read least and of the third that read most. So neither a straggler nor an empty task moves
+ * it. Time is supposed to follow from input alone where sizes are too much alike, or tasks too few, to tell.
+ *
+ * Source: Tukey, Exploratory Data Analysis (1977), ch. 10; in place of Mantri's line through the origin (§5.5).
+ */
+export function fitCost(samples: readonly TaskSample[], meanBytes: number): TaskCost {
+  const supposed = supposedCost(meanBytes);
+  if (samples.length < leastSamples) return supposed;
+  const sorted = samples.toSorted((a, b) => a.bytes - b.bytes || a.ms - b.ms);
+  const third = Math.ceil(sorted.length / 3);
+  const small = sorted.slice(0, third);
+  const large = sorted.slice(-third);
+  const [from, to] = [small, large].map((part) => middleOf(part.map(({ bytes }) => bytes)));
+  if (from === undefined || to === undefined || to - from < leastSpread * meanBytes) return supposed;
+  const risen = middleOf(large.map(({ ms }) => ms)) - middleOf(small.map(({ ms }) => ms));
+  const perByte = Math.max(0, risen / (to - from));
+  const fixed = Math.max(0, middleOf(samples.map(({ bytes, ms }) => ms - perByte * bytes)));
+  if (fixed + perByte <= 0) return supposed;
+  return { isLearnt: true, fixed, perByte, leastBytes: supposed.leastBytes };
+}
