@@ -1,5 +1,5 @@
 import { elapsedMs, type EpochMs } from '../../../contracts/units.ts';
-import { meanOf, quantileIn, quantileOf } from '../../../lib/sorted-numbers.ts';
+import { quantileIn, quantileOf } from '../../../lib/sorted-numbers.ts';
 import { newCopyMs, type SlownessSamples, slownessSamples } from '../../estimate/new-copy.ts';
 import { ranMs, reportedMs, scoreOf } from '../../estimate/progress-rate.ts';
 import { type RemainingTerms, remainingMs } from '../../estimate/remaining-time.ts';
@@ -156,7 +156,7 @@ export function appraiseStage(runs: StageRuns, view: PolicyView): StageAppraisal
   const { wrapUpMs } = runs.stage.statistics;
   const remaining = {
     now: view.now,
-    wrapUpMs: meanOf(wrapUpMs) ?? 0,
+    wrapUpMs: wrapUpMs.size === 0 ? 0 : wrapUpMs.sum / wrapUpMs.size,
     lateWrapUpMs: lateFactor * (quantileOf(wrapUpMs, lateShare) ?? 0),
     window: reportWindow,
     deltaMs,
