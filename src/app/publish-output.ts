@@ -11,6 +11,7 @@ import {
   attemptMetadata,
   type ObjectRef,
   partListKey,
+  isOutputName,
   partName,
   parseUri,
   successName,
@@ -63,8 +64,6 @@ const successRef = (output: ObjectRef): ObjectRef => ({
   bucket: output.bucket,
   key: `${output.key}${successName}`,
 });
-
-const isOutputName = (name: string): boolean => name === successName || /^part-\d{5,}$/.test(name);
 
 const taken = (jobId: JobId, ref: ObjectRef): ConflictError =>
   new ConflictError(`output must be an empty prefix, but ${uriOf(ref)} was written by another`, { jobId });

@@ -19,7 +19,11 @@ Example:
 
 The parts come under their own names, and _SUCCESS last: a directory that has it is whole.`;
 
-const optionsSchema = z.object({ ...targetOptions, json: z.boolean().default(false) });
+const optionsSchema = z.object({
+  ...targetOptions,
+  force: z.boolean().default(false),
+  json: z.boolean().default(false),
+});
 type Options = z.output<typeof optionsSchema>;
 
 /** `outrider get`: brings the output of a job that has succeeded to this machine. */
@@ -27,6 +31,7 @@ export function addGetCommand(program: Command, console: Console): void {
   addTargetOptions(program.command('get').description('bring the output of a job to a directory'))
     .argument('<job>', 'id of the job')
     .argument('<directory>', 'empty, or not there yet')
+    .option('--force', 'replace an earlier output in the directory')
     .option('--json', 'print one JSON document, and nothing else, on standard output')
     .addHelpText('after', examples)
     .action(async (jobId: string, directory: string, _options: unknown, self: Command) => {
@@ -41,6 +46,7 @@ async function getOutput(
   console: Console,
   signal: AbortSignal,
 ): Promise<void> {
+  const { force } = options;
   const target = await findTarget(options, console);
   const job = await makeApiClient(target.api).job(jobId, signal);
   if (job.state !== 'succeeded') {
@@ -48,8 +54,8 @@ async function getOutput(
       job.endedAt === undefined ? `wait for it with "outrider watch ${job.jobId}"` : 'it has no output';
     throw badInput(`job ${job.jobId} is ${job.state}: ${hint}`);
   }
-  const path = await checkOutputDir(directory, console.cwd, 'directory');
-  const parts = await downloadOutput(storeOf(target), job, path, signal);
+  const path = await checkOutputDir(directory, console.cwd, { name: 'directory', force });
+  const parts = await downloadOutput(storeOf(target), job, path, signal, { force });
   if (options.json) writeJson(console, { jobId: job.jobId, output: parts });
   else console.out(`${plural(parts.length, 'part')} of ${job.jobId} in ${oneLine(directory)}\n`);
 }

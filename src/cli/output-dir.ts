@@ -4,10 +4,11 @@ import { access, chmod, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat } from 
 import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { parseUri, successName } from '../contracts/keys.ts';
+import { isOutputName, parseUri, successName } from '../contracts/keys.ts';
 import { decodePartList } from '../contracts/part-list.ts';
 import type { JobRecord, OutputPart } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import { oneLine } from '../report/format.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import { usualMode } from '../local/private-files.ts';
@@ -15,21 +16,32 @@ import { usualMode } from '../local/private-files.ts';
 const parallelDownloads = 4;
 const deepestPath = 1_000;
 
+/** How a directory for outputs is asked for. */
+export interface OutputDirOptions {
+  /** What errors call it; `--output` where nothing is said. */
+  readonly name?: string;
+  /** Whether it may hold the output of an earlier job, which gives way to the new one. */
+  readonly force?: boolean;
+}
+
 /**
- * The absolute path of a directory that may take a job's output: absent, or empty and writable. Leaves nothing. `name`
- * is what errors call it.
+ * The absolute path of a directory that may take a job's output: absent, or empty and writable; with `force` it may
+ * hold an earlier output, and nothing else. Leaves nothing.
  *
  * @throws InvalidInputError where it is a file, holds anything, or cannot be written.
  */
-export async function checkOutputDir(text: string, cwd: string, name = '--output'): Promise<string> {
+export async function checkOutputDir(
+  text: string,
+  cwd: string,
+  { name = '--output', force = false }: OutputDirOptions = {},
+): Promise<string> {
   if (text === '') throw badInput(`${name} is empty: name a directory that is empty or not there yet`);
   const path = resolve(cwd, text);
   try {
     const info = await stat(path);
     if (!info.isDirectory())
       throw badInput(`${name} ${text} is not a directory: name one that is empty or not there yet`);
-    if ((await readdir(path)).length > 0)
-      throw badInput(`${name} ${text} is not empty: empty it, or name another directory`);
+    refuseStrangers(`${name} ${text}`, await readdir(path), force);
     await tryWriting(path);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') await checkParent(text, path, name);
@@ -37,6 +49,17 @@ export async function checkOutputDir(text: string, cwd: string, name = '--output
     else throw badInput(`${name} ${text} cannot be written: ${systemReason(error)}`, error);
   }
   return path;
+}
+
+/** Throws where there is anything in a directory but, with `force`, the output of a job. */
+function refuseStrangers(directory: string, entries: readonly string[], force: boolean): void {
+  const stranger = entries.find((entry) => !force || !isOutputName(entry));
+  if (stranger === undefined) return;
+  throw badInput(
+    force
+      ? `${directory} holds ${oneLine(stranger)}, which is no output of a job: remove it, or name another directory`
+      : `${directory} is not empty: empty it, name another directory, or give --force where it holds an earlier output`,
+  );
 }
 
 /**
@@ -63,7 +86,8 @@ async function checkParent(text: string, path: string, name: string): Promise<vo
 }
 
 /**
- * Brings a succeeded job's parts and then its `_SUCCESS` into `directory`, each under a temporary name first.
+ * Brings a succeeded job's parts and then its `_SUCCESS` into `directory`, each under a temporary name first. With
+ * `force` an earlier output there goes before.
  * When it throws, nothing of it is left there.
  *
  * @returns Absolute paths of the parts, in order.
@@ -73,6 +97,7 @@ export async function downloadOutput(
   job: JobRecord,
   directory: string,
   signal: AbortSignal,
+  { force = false }: Pick<OutputDirOptions, 'force'> = {},
 ): Promise<readonly string[]> {
   const prefix = parseUri(job.output);
   if (prefix === undefined) throw new Error(`the job's output ${job.output} is no s3:// address`);
@@ -81,11 +106,9 @@ export async function downloadOutput(
   const paths = parts.map(({ key }) => join(directory, nameOf(key)));
   const success = join(directory, successName);
   try {
-    const others = await readdir(directory);
-    if (others.length > 0)
-      throw badInput(
-        `${directory} was empty before and is not any more: empty it, or name another directory`,
-      );
+    const earlier = await readdir(directory);
+    refuseStrangers(directory, earlier, force);
+    for (const entry of earlier.toSorted()) await rm(join(directory, entry)); // "_SUCCESS" is the first.
     await forEachBounded(parts.entries(), parallelDownloads, async ([index, { key }]) => {
       const path = paths[index];
       if (path !== undefined) await downloadFile(store, { bucket: prefix.bucket, key }, path, signal);

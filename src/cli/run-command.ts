@@ -33,6 +33,7 @@ Exit codes: 0 done, 1 job failed or missed its deadline, 2 bad usage or input, 3
 
 const runOptionsSchema = jobOptionsSchema.extend({
   output: z.string(),
+  force: z.boolean().default(false),
   slots: z.string().optional(),
   inject: z.string().optional(),
   stateDir: z.string().optional(),
@@ -52,6 +53,7 @@ export function addRunCommand(program: Command, console: Console, done: (exitCod
     .argument('<job>', 'wordcount, grep, sort, groupby, join, or a spec file (JSON)');
   addJobOptions(command, 'files, directories or glob patterns')
     .requiredOption('-o, --output <dir>', 'directory for the parts and _SUCCESS; absent or empty')
+    .option('--force', 'replace an earlier output in the directory')
     .option('--slots <n>', 'tasks at once (default: one per core, at least 2)')
     .addOption(injectOption())
     .option('--state-dir <dir>', "keep the stack's data here")
@@ -85,22 +87,26 @@ export async function runCommand(
 /** The part of `run` that is not printing: also what the demonstration does. */
 export async function checkAndRun(
   job: string,
-  options: JobOptions & Pick<RunOptions, 'output' | 'slots' | 'inject' | 'stateDir' | 'keepState' | 'quiet'>,
+  options: JobOptions &
+    Pick<RunOptions, 'output' | 'slots' | 'inject' | 'stateDir' | 'keepState' | 'quiet'> &
+    Partial<Pick<RunOptions, 'force'>>,
   deps: RunDeps,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
   const { cwd } = deps.console;
+  const { force = false } = options;
   const slots =
     options.slots === undefined
       ? Math.max(fewestDefaultSlots, availableParallelism())
       : parseWhole('--slots', options.slots, 1, mostSlots);
   const injection = options.inject === undefined ? undefined : parseInject(options.inject);
   const prepared = await prepareJob(job, options, { cwd, inputs: 'local', slots });
-  const outputDir = await checkOutputDir(options.output, cwd);
+  const outputDir = await checkOutputDir(options.output, cwd, { force });
   return runJob(
     {
       job: prepared,
       outputDir,
+      force,
       slots,
       keepState: options.keepState,
       quiet: options.quiet,

@@ -18,6 +18,8 @@ export interface RunRequest {
   readonly job: PreparedJob;
   /** Absolute path, checked by `checkOutputDir`. */
   readonly outputDir: string;
+  /** Whether an earlier output there gives way. */
+  readonly force?: boolean;
   readonly slots?: number;
   /** Keeps the stack's data here; without it they lie in a temporary directory. */
   readonly stateDir?: string;
@@ -97,7 +99,9 @@ async function runOnStack(
     signal.throwIfAborted();
     const job = await submitAndWatch(request, client, sets, deps.console, signal);
     const output =
-      job.state === 'succeeded' ? await downloadOutput(store, job, request.outputDir, signal) : [];
+      job.state === 'succeeded'
+        ? await downloadOutput(store, job, request.outputDir, signal, { force: request.force === true })
+        : [];
     // The output is home: what is left behind is no reason to fail.
     if (isKept) await awaitCleanUp(store, bucket, job.jobId, signal).catch(() => undefined);
     return { job: inLocalWords(job, sets), output };

@@ -60,6 +60,8 @@ export const defaultOutputKey = (jobId: JobId): string => `output/${jobId}/`;
 export const partName = (index: number): string => `part-${String(index).padStart(5, '0')}`;
 /** Marks a complete output; holds its manifest. */
 export const successName = '_SUCCESS';
+/** Whether an object below an output prefix has the name of what a job makes visible there. */
+export const isOutputName = (name: string): boolean => name === successName || /^part-\d{5,}$/.test(name);
 /** Object metadata name that tells which attempt wrote an output part: `<job>/<attempt>`. */
 export const attemptMetadata = 'outrider-attempt';
 /** What the tasks of a stage share, JSON of `StageDescription`. */

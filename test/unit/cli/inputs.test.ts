@@ -93,7 +93,10 @@ describe('output directory', () => {
   });
 
   it.each([
-    ['full', '--output full is not empty: empty it, or name another directory'],
+    [
+      'full',
+      '--output full is not empty: empty it, name another directory, or give --force where it holds an earlier output',
+    ],
     ['file', '--output file is not a directory: name one that is empty or not there yet'],
     ['', '--output is empty: name a directory that is empty or not there yet'],
   ])('refuses %j', async (output, message) => {

@@ -72,6 +72,7 @@ const options = (changes: Partial<RunOptions>): RunOptions => ({
   output: 'out',
   slots: '2',
   stateDir: undefined,
+  force: false,
   keepState: false,
   quiet: true,
   json: true,

@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { writeConnection } from '../../../src/cli/connection.ts';
@@ -189,8 +189,20 @@ describe('commands to a service', () => {
     expect(await service.run('get', jobId, 'counts')).toEqual({
       exitCode: 2,
       out: '',
-      err: 'outrider: directory counts is not empty: empty it, or name another directory\n',
+      err: 'outrider: directory counts is not empty: empty it, name another directory, or give --force where it holds an earlier output\n',
     });
+    await store.write({ bucket: 'data', key: `${output}part-00000` }, Buffer.from('b 2\n'));
+    expect((await service.run('get', jobId, 'counts', '--force')).exitCode).toBe(0);
+    expect(await readFile(join(service.cwd, 'counts', 'part-00000'), 'utf8')).toBe('b 2\n');
+    await writeFile(join(service.cwd, 'counts', 'notes.txt'), 'mine');
+    expect((await service.run('get', jobId, 'counts', '--force')).err).toBe(
+      'outrider: directory counts holds notes.txt, which is no output of a job: remove it, or name another directory\n',
+    );
+    expect((await readdir(join(service.cwd, 'counts'))).toSorted()).toEqual([
+      '_SUCCESS',
+      'notes.txt',
+      'part-00000',
+    ]);
     service.jobs.set(jobId, failed);
     expect((await service.run('get', jobId, 'others')).err).toBe(
       `outrider: job ${jobId} is failed: it has no output\n`,
