@@ -21,6 +21,7 @@ import { limits } from '../contracts/limits.ts';
 import {
   type EndingJob,
   finalJobStates,
+  finalSizeBytes,
   type JobRecord,
   type OutputPart,
   type TaskResult,
@@ -81,17 +82,17 @@ async function publishPart(
   });
   const writer = `${jobId}/${result.attemptId}`;
   const outcome =
-    final.kind === 'empty'
-      ? await objects.write(ref, new Uint8Array(), {
+    final.kind === 'upload'
+      ? await objects.completeUpload({ ...ref, uploadId: final.uploadId }, final.parts, { ifAbsent: true })
+      : await objects.write(ref, final.kind === 'inline' ? final.body : new Uint8Array(), {
           ifAbsent: true,
           metadata: { [attemptMetadata]: writer },
-        })
-      : await objects.completeUpload({ ...ref, uploadId: final.uploadId }, final.parts, { ifAbsent: true });
+        });
   if (outcome === 'exists' || outcome === 'gone') {
     const there = await objects.head(ref);
     if (there?.metadata[attemptMetadata] !== writer) throw taken(jobId, ref);
   }
-  return { key: ref.key, sizeBytes: final.kind === 'empty' ? 0 : final.sizeBytes };
+  return { key: ref.key, sizeBytes: finalSizeBytes(final) };
 }
 
 async function publishParts(deps: PublishDeps, job: JobRecord): Promise<OutputPart[]> {

@@ -27,6 +27,8 @@ export const limits = {
   notesPerInbox: 400,
   /** Output parts that a job's record names; the list of more of them is in the output's manifest alone. */
   partsInRecord: 32,
+  /** Bytes of a part of the output that goes with its task's result; a larger one is an upload. */
+  inlinePartBytes: 4 * 1024,
   /** Objects that the inputs of one job may match. */
   inputObjects: 100_000,
   /** Objects that one task reads at most: of small ones each costs a request, whatever its bytes. */

@@ -125,7 +125,7 @@ export interface PartitionIndex {
 /** A list of numbers, perhaps in as few bytes as they take. */
 export type Numbers = readonly number[] | Readonly<Uint32Array> | Readonly<Float64Array>;
 
-/** A multipart upload that waits for Finish to complete it; `empty` parts are put by Finish. */
+/** A multipart upload that waits for Finish to complete it; `empty` and `inline` parts, which are small, are put by Finish. */
 export type FinalPart =
   | {
       readonly kind: 'upload';
@@ -133,7 +133,20 @@ export type FinalPart =
       readonly parts: readonly { readonly number: number; readonly etag: string }[];
       readonly sizeBytes: number;
     }
+  | { readonly kind: 'inline'; readonly body: Uint8Array }
   | { readonly kind: 'empty' };
+
+/** Bytes of a final part. */
+export function finalSizeBytes(part: FinalPart): number {
+  switch (part.kind) {
+    case 'upload':
+      return part.sizeBytes;
+    case 'inline':
+      return part.body.byteLength;
+    case 'empty':
+      return 0;
+  }
+}
 
 /** What the first attempt of a task to commit leaves. */
 export interface TaskResult {

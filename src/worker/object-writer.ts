@@ -9,10 +9,14 @@ export const partBytes = 8 * 1024 * 1024;
 const mostPartsInFlight = 2;
 const mostParts = 10_000;
 
-/** What came of the bytes. `none`: there was no byte, nothing was written. `upload`: complete, not yet visible. */
+/**
+ * What came of the bytes. `none`: there was no byte, nothing was written. `inline`: so few that nothing was written
+ * either. `upload`: complete, not yet visible.
+ */
 export type WrittenObject =
   | { readonly kind: 'none' }
   | { readonly kind: 'object'; readonly sizeBytes: number }
+  | { readonly kind: 'inline'; readonly body: Uint8Array }
   | {
       readonly kind: 'upload';
       readonly upload: UploadRef;
@@ -23,6 +27,8 @@ export type WrittenObject =
 export interface ObjectWriterOptions {
   /** Always an upload in parts, which somebody else completes. */
   readonly leaveUpload: boolean;
+  /** Up to so many bytes are given back instead of being written: an upload and its note cost more. Absent: none. */
+  readonly inlineBytes?: number;
   /** Called before an upload is begun, and with its id before a part is sent. Where it throws, none is. */
   readonly noteUpload?: (upload: { readonly uploadId?: string }) => Promise<void>;
   readonly metadata?: Readonly<Record<string, string>>;
@@ -149,6 +155,8 @@ export class ObjectWriter {
       await this.#objects.write(this.#ref, body, metadata === undefined ? {} : { metadata });
       return { kind: 'object', sizeBytes };
     }
+    if (this.#partsBegun === 0 && sizeBytes <= (this.#options.inlineBytes ?? 0))
+      return { kind: 'inline', body: Uint8Array.from(this.#buffer.subarray(0, this.#used)) };
     if (this.#used > 0) await this.#sendPart();
     while (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;

@@ -23,7 +23,7 @@ import { prepareTask, runOperator, writerOf } from './run-task.ts';
 import type { PreparedTask, TaskEnvironment } from './run-task.ts';
 import type { FinishedOutput } from './task-output.ts';
 import { OutOfTimeError, startTimeLimit, timeLimitOf, usualGrace } from './time-limit.ts';
-import type { ObjectWriter } from './object-writer.ts';
+import type { ObjectWriter, WrittenObject } from './object-writer.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
 
 /** What an attempt needs from its host. */
@@ -255,18 +255,18 @@ async function commit(run: Run, finished: FinishedOutput, writer: ObjectWriter):
   return { outcome: 'lost-race' };
 }
 
+/** What Finish makes the task's part of. */
+function finalPartOf(written: WrittenObject): FinalPart {
+  if (written.kind === 'inline') return written;
+  if (written.kind !== 'upload') return { kind: 'empty' };
+  const { upload, parts, sizeBytes } = written;
+  return { kind: 'upload', uploadId: upload.uploadId, parts, sizeBytes };
+}
+
 function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): TaskResult {
   const { written, partitions, bytesOut } = finished;
   const { bytesRead: bytesIn, recordsIn, recordsOut } = meter.totals();
-  const final: FinalPart =
-    written.kind === 'upload'
-      ? {
-          kind: 'upload',
-          uploadId: written.upload.uploadId,
-          parts: written.parts,
-          sizeBytes: written.sizeBytes,
-        }
-      : { kind: 'empty' };
+  const final = finalPartOf(written);
   return {
     taskId: taskOf(payload.attemptId),
     attemptId: payload.attemptId,
@@ -277,7 +277,7 @@ function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): Task
     recordsIn,
     recordsOut,
     counters: meter.counters(),
-    progress: withLastWrites(meter.progress(), resultUnits(partitions?.lengths.length ?? 0)),
+    progress: withLastWrites(meter.progress(), resultUnits(partitions?.lengths.length ?? 0, final)),
   };
 }
 
@@ -312,7 +312,10 @@ async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> 
 }
 
 /** Write units of a result, whose index has 8 bytes for each partition: about, since units are rounded up. */
-const resultUnits = (partitions: number): number => 1 + Math.floor((partitions * 8 + 512) / 1_024);
+function resultUnits(partitions: number, final: FinalPart): number {
+  const inlineBytes = final.kind === 'inline' ? final.body.byteLength : 0;
+  return 1 + Math.floor((partitions * 8 + inlineBytes + 512) / 1_024);
+}
 
 /** The write that tells the counts is one of them, and so is the note that has the scheduler look at it. */
 const withLastWrites = (progress: Progress, units: number): Progress =>

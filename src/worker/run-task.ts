@@ -4,6 +4,7 @@ import { invariant } from '../contracts/errors.ts';
 import { attemptParts } from '../contracts/ids.ts';
 import type { AttemptId } from '../contracts/ids.ts';
 import { attemptDataKey, attemptMetadata, partName } from '../contracts/keys.ts';
+import { limits } from '../contracts/limits.ts';
 import type { StageDescription } from '../contracts/plan.ts';
 import type { DurationMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -72,7 +73,7 @@ export interface PreparedTask {
 
 /**
  * Where the attempt's output goes: an object of its own, or an upload of its part that only Finish completes and that
- * is noted, since it lies where others write too.
+ * is noted, since it lies where others write too. A part that is small goes with the result, and Finish writes it.
  */
 export function writerOf(
   objects: ObjectStore,
@@ -91,7 +92,12 @@ export function writerOf(
   const key = outputPrefix.key + partName(attemptParts(attemptId).task);
   const metadata = { [attemptMetadata]: `${jobId}/${attemptId}` };
   const ref = { bucket: outputPrefix.bucket, key };
-  return new ObjectWriter(objects, ref, { leaveUpload: true, metadata, noteUpload });
+  return new ObjectWriter(objects, ref, {
+    leaveUpload: true,
+    inlineBytes: limits.inlinePartBytes,
+    metadata,
+    noteUpload,
+  });
 }
 
 /** Loads the operator, checks its options, opens inputs and output. Throws what these throw, and leaves nothing open. */

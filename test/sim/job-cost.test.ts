@@ -35,4 +35,11 @@ describe('the cost of a job', () => {
     expect((costs?.records ?? 0) / part('records')).toBeGreaterThan(0.9);
     expect(costs?.coordination).toBeCloseTo(part('coordination'), 9);
   }, 120_000);
+
+  it('is at most 30 % on top of the compute of ten tasks of 10 s', async () => {
+    const ten = { maps: 10, mapMs: 10_000, reduces: 0, reduceMs: 0, slots: 900, workerGb: 1 };
+    const { job, overhead } = await billJob(ten);
+    expect(job.state).toBe('succeeded');
+    expect(overhead).toBeLessThanOrEqual(0.3);
+  }, 120_000);
 });

@@ -73,6 +73,7 @@ const finalPart = z.discriminatedUnion('kind', [
 ]);
 const finalHead = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('md5'), uploadId: z.string(), sizeBytes: z.number(), first: z.number() }),
+  z.object({ kind: z.literal('inline') }),
   z.object({ kind: z.literal('plain') }),
 ]);
 const md5Etag = /^"[0-9a-f]{32}"$/;
@@ -80,9 +81,11 @@ const MD5_BYTES = 16;
 
 /**
  * A final part: a line of JSON, and after it, where the parts are numbered without gaps and their etags are MD5
- * sums as S3 gives them, 16 bytes each. Ten thousand etags as text would not fit an item, and do not deflate.
+ * sums as S3 gives them, 16 bytes each; or the bytes of a part that is small. Ten thousand etags as text would not fit an item, and do not deflate.
  */
 export function packFinalPart(part: FinalPart): Uint8Array {
+  if (part.kind === 'inline')
+    return new Uint8Array(Buffer.concat([Buffer.from(`${JSON.stringify({ kind: 'inline' })}\n`), part.body]));
   if (part.kind === 'upload' && hasMd5Etags(part.parts)) {
     const { uploadId, sizeBytes, parts } = part;
     const head = { kind: 'md5', uploadId, sizeBytes, first: parts[0]?.number ?? 1 };
@@ -102,6 +105,7 @@ export function unpackFinalPart(packed: unknown): FinalPart {
   const end = bytes.indexOf('\n');
   const head = finalHead.parse(JSON.parse(bytes.toString('utf8', 0, end)));
   const body = bytes.subarray(end + 1);
+  if (head.kind === 'inline') return { kind: 'inline', body: new Uint8Array(body) };
   if (head.kind === 'plain') return finalPart.parse(unpackJson(new Uint8Array(body)));
   const parts = [];
   for (let at = 0; at < body.length; at += MD5_BYTES) {

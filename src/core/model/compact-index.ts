@@ -13,7 +13,9 @@ function packed(numbers: Numbers): Numbers {
 
 /** A result as the scheduler keeps it: of ten thousand with a hundred partitions each the lists are what takes memory. */
 export function compactResult(result: TaskResult): TaskResult {
-  const { partitions } = result;
+  const { partitions, final } = result;
+  // Finish alone makes parts of the output, and reads them for itself.
+  if (final?.kind === 'inline') return { ...result, final: { kind: 'empty' } };
   if (partitions === undefined) return result;
   return { ...result, partitions: { lengths: packed(partitions.lengths), crcs: packed(partitions.crcs) } };
 }

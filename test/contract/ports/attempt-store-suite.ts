@@ -222,7 +222,7 @@ function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void
     expect(results.toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))).toEqual([narrow, wide]);
   });
 
-  it('gives final parts back exactly: empty, small, of 10,000 parts, with strange etags', async () => {
+  it('gives final parts back exactly: empty, inline, small, of 10,000 parts, with strange etags', async () => {
     const store = await make();
     const space = freshSpace();
     const upload = (count: number, etag: (number: number) => string) => ({
@@ -232,6 +232,8 @@ function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void
       parts: Array.from({ length: count }, (_, index) => ({ number: index + 1, etag: etag(index + 1) })),
     });
     const finals = [
+      { kind: 'inline', body: Uint8Array.from({ length: 4_096 }, (_, index) => index % 256) } as const,
+      { kind: 'inline', body: new Uint8Array([10]) } as const,
       { kind: 'empty' as const },
       upload(1, () => `"${'0a'.repeat(16)}"`),
       upload(

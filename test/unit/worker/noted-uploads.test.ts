@@ -12,7 +12,9 @@ import { latin1 } from '../../support/worker-fixtures.ts';
 import { type StageOfTest, WorkerOfTest } from '../../support/worker-stage.ts';
 
 const output = { bucket: 'output-bucket', key: 'out/part-00000' };
-const final: StageOfTest = { run: ({ output: out }) => Promise.resolve(out.write(latin1('some text\n'))) };
+/** More than goes with a result. */
+const text = latin1('some text\n'.repeat(500));
+const final: StageOfTest = { run: ({ output: out }) => Promise.resolve(out.write(text)) };
 
 interface World {
   readonly worker: WorkerOfTest;

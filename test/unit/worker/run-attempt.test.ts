@@ -20,18 +20,24 @@ describe('runAttempt', () => {
   it('leaves a final part as an upload that only Finish completes', async () => {
     const worker = new WorkerOfTest();
     const segments = [
-      await putSource(worker.objects, { bucket: 'input', key: 'a' }, latin1('one\ntwo')),
+      await putSource(worker.objects, { bucket: 'input', key: 'a' }, latin1(`one\n${'y'.repeat(4_096)}`)),
       await putSource(worker.objects, { bucket: 'input', key: 'b' }, latin1('three\n')),
     ];
     const stage = { run: copyLines, inputs: [{ planned: source, segments }] };
     expect(await worker.run(stage)).toBe('done');
     const [result] = await worker.results();
-    expect(result).toMatchObject({ taskId: 'work/0', bytesIn: 13, bytesOut: 13, recordsIn: 3, counters: {} });
+    expect(result).toMatchObject({
+      taskId: 'work/0',
+      bytesIn: 4_106,
+      bytesOut: 4_106,
+      recordsIn: 3,
+      counters: {},
+    });
     expect(await worker.objects.head({ bucket: 'output-bucket', key: 'out/part-00000' })).toBeUndefined();
     expect(await worker.leftovers()).toEqual({ data: [], uploads: ['out/part-00000'] });
     const final = result?.final;
     if (final?.kind !== 'upload') throw new Error('no upload in the result');
-    expect(final.sizeBytes).toBe(13);
+    expect(final.sizeBytes).toBe(4_106);
     const upload = { bucket: 'output-bucket', key: 'out/part-00000', uploadId: final.uploadId };
     expect(await worker.objects.completeUpload(upload, final.parts)).toBe('completed');
     const head = await worker.objects.head(upload);
@@ -40,9 +46,20 @@ describe('runAttempt', () => {
       state: 'done',
       node: 'node-1',
       zone: 'zone-a',
-      progress: { bytesRead: 13, bytesTotal: 13, recordsIn: 3 },
+      progress: { bytesRead: 4_106, bytesTotal: 4_106, recordsIn: 3 },
     });
     expect(await namesIn(worker.scratchRoot)).toEqual([]);
+  });
+
+  it('sends a small final part with its result: nothing is uploaded, and nothing noted', async () => {
+    const worker = new WorkerOfTest();
+    const body = latin1('z'.repeat(4_096));
+    expect(await worker.run({ run: ({ output }) => Promise.resolve(output.write(body)) })).toBe('done');
+    const [result] = await worker.results();
+    expect(result).toMatchObject({ bytesOut: 4_096, final: { kind: 'inline' } });
+    expect(result?.final?.kind === 'inline' && Buffer.from(result.final.body).equals(body)).toBe(true);
+    expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+    expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.upload).toBeUndefined();
   });
 
   it('commits an empty part without an upload', async () => {
