@@ -45,6 +45,14 @@ export async function startTables(
   const server = await startDynamoDb({ dir, engine, credentials, region, hosts });
   const endpoint = await front(server.endpoint);
   hosts.add(new URL(endpoint).host);
+  return tablesAt(endpoint, async () => {
+    await server.close();
+    await remove();
+  });
+}
+
+/** Tables of a DynamoDB that runs already, which `end` ends. */
+export function tablesAt(endpoint: string, end: () => Promise<void>): TableServer {
   const client = new DynamoDBClient(connection(endpoint));
   const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
   let tables = 0;
@@ -63,8 +71,7 @@ export async function startTables(
     freshTable: async () => (await fresh()).table,
     async close() {
       client.destroy();
-      await server.close();
-      await remove();
+      await end();
     },
   };
 }

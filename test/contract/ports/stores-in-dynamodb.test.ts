@@ -1,57 +1,11 @@
-import { afterAll, beforeAll, describe } from 'vitest';
-import { DynamoAssignmentStatistics } from '../../../src/adapters/aws/dynamo-assignment-statistics.ts';
-import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
-import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
-import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
-import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
-import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
-import { DynamoRoster } from '../../../src/adapters/aws/dynamo-roster.ts';
-import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
-import { DynamoSweepMark } from '../../../src/adapters/aws/dynamo-sweep-mark.ts';
-import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
+import { describe } from 'vitest';
 import type { DynamoDbEngine } from '../../../src/local/dynamodb/process.ts';
-import { describeAssignmentStatistics } from './assignment-statistics-suite.ts';
-import { describeAttemptStore } from './attempt-store-suite.ts';
-import { describeCapacityLedger } from './capacity-ledger-suite.ts';
-import { describeCloneAdmission } from './clone-admission-suite.ts';
-import { describeClonePreemption } from './clone-preemption-suite.ts';
-import { describeDecisionLog } from './decision-log-suite.ts';
-import { describeJobStore } from './job-store-suite.ts';
-import { describeLeaseStore } from './lease-store-suite.ts';
-import { describeRoster } from './roster-suite.ts';
-import { describeSweepMark } from './sweep-mark-suite.ts';
-import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
-import { startTables, type TableServer } from './servers.ts';
+import { describeDynamoStores } from './dynamodb-suites.ts';
+import { startTables } from './servers.ts';
 
 const hasDynoxide = process.platform === 'linux' && process.arch === 'x64';
 const engines: readonly DynamoDbEngine[] = hasDynoxide ? ['dynoxide', 'dynalite'] : ['dynalite'];
 
 describe.each(engines)('over %s', (engine) => {
-  let server: TableServer;
-  let shared: DynamoTable;
-  beforeAll(async () => {
-    server = await startTables(engine);
-    shared = await server.freshTable();
-  });
-  afterAll(async () => {
-    await server.close();
-  });
-
-  describeJobStore('DynamoDB', async () => new DynamoJobStore(await server.freshTable()));
-  describeLeaseStore('DynamoDB', () => new DynamoLeaseStore(shared));
-  describeDecisionLog('DynamoDB', () => new DynamoDecisionLog(shared));
-  describeAttemptStore('DynamoDB', () => new DynamoAttemptStore(shared));
-  describeCapacityLedger('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
-  describeCloneAdmission('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
-  describeClonePreemption('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
-  describeRoster('DynamoDB', async () => new DynamoRoster(await server.freshTable()));
-  describeSweepMark('DynamoDB', async () => new DynamoSweepMark(await server.freshTable()));
-  describeStragglerStatistics(
-    'DynamoDB',
-    async () => new DynamoStragglerStatistics(await server.freshTable()),
-  );
-  describeAssignmentStatistics(
-    'DynamoDB',
-    async () => new DynamoAssignmentStatistics(await server.freshTable()),
-  );
+  describeDynamoStores(() => startTables(engine));
 });
