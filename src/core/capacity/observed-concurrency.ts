@@ -15,6 +15,8 @@ export interface ObservedConcurrency {
    * known: of what is launched at most half waits.
    */
   readonly step: number;
+  /** Launches that were claimed since the present trial began; it counts while none comes late. */
+  readonly claimed: number;
   /** When the next trial may begin where there is none. */
   readonly trialAt: EpochMs;
   /** How long after a trial that failed the next one comes; doubles with each, begins anew with each that does not. */
@@ -87,6 +89,7 @@ export const startConcurrency = (
   known: running,
   trial: config.firstTrial,
   step: config.firstTrial,
+  claimed: 0,
   trialAt: now,
   pauseMs: config.shortestPauseMs,
   lagsMs: [],
@@ -116,14 +119,14 @@ function afterCongestion(
 ): ObservedConcurrency {
   const pauseMs = durationMs(Math.min(config.longestPauseMs, 2 * before.pauseMs));
   const trialAt = later(seen.now, before.pauseMs);
+  const failed = { trial: 0, claimed: 0, trialAt };
   // All that was known runs: only the trial has failed.
-  if (seen.running >= before.known) return { ...before, trial: 0, trialAt, pauseMs };
-  if (seen.now < before.calmUntil) return { ...before, trial: 0, trialAt };
+  if (seen.running >= before.known) return { ...before, ...failed, pauseMs };
+  if (seen.now < before.calmUntil) return { ...before, ...failed };
   return {
     ...before,
+    ...failed,
     known: Math.floor(before.known * config.keep),
-    trial: 0,
-    trialAt,
     pauseMs,
     calmUntil: later(seen.now, lateAfterMs(before, config)),
   };
@@ -149,14 +152,17 @@ export function observeConcurrency(
     known,
     lagsMs,
     trial: Math.max(0, before.trial - growth),
+    claimed: before.claimed + claims,
     ...(growth === 0 ? {} : { pauseMs: config.shortestPauseMs }),
   };
   if (seen.turnedLate > 0 || seen.throttled > 0) return afterCongestion(grown, seen, config);
-  if (grown.trial > 0) return grown;
+  // Where tasks are short, what starts is never seen to run all at once: a whole round of claims says as much.
+  const isProven = grown.trial > 0 && grown.claimed >= known + grown.trial && seen.late === 0;
+  if (grown.trial > 0 && !isProven) return grown;
   const step = before.trial > 0 ? Math.min(2 * before.step, known) : 1;
   // More runs than was known, and nothing was tried: what waited has found room, so that there may be more.
   const isRoomier = before.trial > 0 || growth > 0;
   const isFull = seen.running + seen.starting >= known;
   const isDue = isFull && seen.now >= grown.trialAt && seen.late <= lateLimit(known, config);
-  return isRoomier || isDue ? { ...grown, trial: step, step } : grown;
+  return isRoomier || isDue ? { ...grown, trial: Math.max(step, grown.trial), step, claimed: 0 } : grown;
 }
