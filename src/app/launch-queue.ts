@@ -160,6 +160,11 @@ export class LaunchQueue {
   private async make(kind: Worker['kind'], batch: readonly Entry[]): Promise<void> {
     const { launcher, clock } = this.deps;
     await Promise.all(batch.map(([attemptId]) => this.record(attemptId)));
+    // One that slept over its records leaves its launches to whoever has taken the job over, or makes them later.
+    if (!this.deps.mayBegin()) {
+      for (const [attemptId, launch] of batch) this.waiting.get(kind)?.set(attemptId, launch);
+      return;
+    }
     const at = clock.now();
     const outcomes = await launcher.launch(batch.map(([, { request }]) => request()));
     for (const outcome of outcomes) {
