@@ -90,8 +90,9 @@ async function openSession(
  */
 export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Residency): Promise<Session> {
   const now = deps.clock.now();
-  const { owner, replaces } = residency;
-  const held = await deps.leases.acquire(jobId, owner, now, deps.config.leaseMs, replaces);
+  const { owner, replaces, outlasted = now } = residency;
+  const asOf = epochMs(Math.max(now, outlasted));
+  const held = await deps.leases.acquire(jobId, owner, asOf, deps.config.leaseMs, replaces);
   if (held.kind === 'held')
     throw new LeaseHeldError('another scheduler holds the lease', { jobId, until: held.until });
   const job = await findJob(deps.jobs, jobId);

@@ -42,12 +42,17 @@ export async function runScheduler(
   jobId: JobId,
   residency: Residency,
 ): Promise<ScheduleOutput> {
-  try {
-    return await reside(deps, jobId, residency);
-  } catch (cause) {
-    await sweepEnded(deps, jobId).catch((failure: unknown) => {
+  const sweep = (): Promise<void> =>
+    sweepEnded(deps, jobId).catch((failure: unknown) => {
       deps.log.warn('ended job not swept', { jobId, cause: String(failure) });
     });
+  try {
+    const left = await reside(deps, jobId, residency);
+    // Also one that leaves in order may have slept, and taken slots since that nobody gives back.
+    if (left.outcome === 'continue') await sweep();
+    return left;
+  } catch (cause) {
+    await sweep();
     throw cause;
   }
 }

@@ -13,6 +13,11 @@ export interface Residency {
   readonly until: EpochMs;
   /** Whom it follows: one that is known to be gone, whose lease it need not wait for. */
   readonly replaces?: string;
+  /**
+   * The end of a lease that was watched for as long as a lease lasts and not renewed: it is over, whatever the clock said
+   * of whoever has written it.
+   */
+  readonly outlasted?: EpochMs;
   /** Told to leave before its time is up. */
   readonly signal?: AbortSignal;
 }

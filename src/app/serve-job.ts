@@ -1,5 +1,5 @@
 import { ErrorName, LeaseHeldError, OutriderError } from '../contracts/errors.ts';
-import { durationMs, elapsedMs } from '../contracts/units.ts';
+import { durationMs, elapsedMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { RosterJob } from '../ports/roster.ts';
 import type { AnswerOutcome } from '../ports/task-answers.ts';
 import type { ResidentDeps } from './resident-deps.ts';
@@ -59,8 +59,12 @@ type Verdict = 'again' | 'not-mine' | 'hopeless';
 
 /** Counts what went wrong of one job, and waits before the next try. */
 class Patience {
+  /** The end of a lease of another that was not renewed for as long as a lease lasts. */
+  outlasted?: EpochMs;
   private faults = 0;
   private leaseWaits = 0;
+  /** The lease of another as it was last seen, and since when it is so. */
+  private lease: { readonly until: unknown; readonly since: EpochMs } | undefined;
 
   /** What to make of an error of a try that lasted for `lastedMs`. */
   async judge(
@@ -75,6 +79,7 @@ class Patience {
       // Of a scheduler that has died its lease runs out; one that lives has the job on the roster.
       if (!(await isMine(deps, home, job))) return 'not-mine';
       if ((this.leaseWaits += 1) > mostLeaseWaits) return 'hopeless';
+      this.watchLease(deps, cause);
       await deps.clock.sleep(leasePauseMs, stop.signal);
       return 'again';
     }
@@ -84,6 +89,14 @@ class Patience {
     deps.log.warn('job to be entered again', { jobId: job.jobId, cause: cause.message, pauseMs });
     await deps.clock.sleep(durationMs(pauseMs), stop.signal);
     return 'again';
+  }
+
+  /** Its owner's clock may be an hour ahead: a lease is judged as a seat is, by whether it changes under this watch. */
+  private watchLease({ clock, config }: ResidentDeps, { details: { until } }: LeaseHeldError): void {
+    const now = clock.now();
+    if (typeof until !== 'number') return;
+    if (this.lease?.until !== until) this.lease = { until, since: now };
+    if (elapsedMs(this.lease.since, now) > config.leaseMs) this.outlasted = epochMs(until);
   }
 }
 
@@ -105,7 +118,9 @@ export async function serveJob(deps: ResidentDeps, home: ResidentHome, served: S
     while (!stop.signal.aborted) {
       const since = deps.clock.now();
       try {
-        const { outcome } = await runScheduler(deps, job.jobId, residency);
+        const { outlasted } = patience;
+        const entered = outlasted === undefined ? residency : { ...residency, outlasted };
+        const { outcome } = await runScheduler(deps, job.jobId, entered);
         if (outcome === 'continue') break;
         await answer(deps, job, (token) => deps.answers.succeed(token, { jobId: job.jobId, outcome }));
         return;

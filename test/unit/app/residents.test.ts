@@ -175,6 +175,38 @@ describe('residents', () => {
     expect(made.launched.size).toBe(4);
   });
 
+  it('wait for no lease of a stranger whose clock is an hour ahead, once it is not renewed', async () => {
+    const made = await account({ taskMs: 5_000 });
+    const [id] = await submit(made, 1);
+    const { leases, clock } = made.system;
+    // Of a scheduler that the roster does not know: it gave its job back, or was struck off, and its release was lost.
+    await leases.acquire(
+      id ?? ('' as JobId),
+      'gone',
+      later(clock.now(), durationMs(3_600_000)),
+      durationMs(15_000),
+    );
+    await made.untilEnded(1, 3 * minute);
+    expect(wellEnded(made)).toBe(1);
+    expect(made.launched.size).toBe(1);
+  });
+
+  it('take no lease from one that lives and renews it, whatever its clock says', async () => {
+    const made = await account({ taskMs: 5_000 });
+    const [id = '' as JobId] = await submit(made, 1);
+    const { leases, clock } = made.system;
+    const ahead = () => later(clock.now(), durationMs(3_600_000));
+    await leases.acquire(id, 'alive', ahead(), durationMs(15_000));
+    for (let second = 0; second < 120; second++) {
+      await clock.advance(1_000);
+      if (second % 7 === 0)
+        expect(await leases.renew(id, 'alive', 1, later(ahead(), durationMs(15_000)))).toBe('renewed');
+    }
+    expect(made.launched.size).toBe(0);
+    await made.untilEnded(1, 3 * minute);
+    expect(wellEnded(made)).toBe(1);
+  });
+
   it('end one job without harm to the others', async () => {
     const made = await account({ taskMs: minute });
     const [first] = await submit(made, 5);
