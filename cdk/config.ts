@@ -33,6 +33,14 @@ const wholeNumber = z
   )
   .pipe(z.int({ error: 'must be a whole number' }));
 
+/** Lambda's quota of an account may be raised to tens of thousands. */
+const concurrency = wholeNumber.pipe(
+  z
+    .number()
+    .min(1, 'must be at least 1: a function that may run none at once never runs')
+    .max(100_000, 'must be at most 100000'),
+);
+
 const listOf = (pattern: RegExp, problem: string) =>
   z
     .union([z.string().transform((text) => text.split(',').filter((id) => id !== '')), z.array(z.string())], {
@@ -109,6 +117,8 @@ const configSchema = z.strictObject({
         .max(21_600, 'must be at most 21600: Lambda keeps asynchronous events no longer'),
     )
     .default(900),
+  coordinatorConcurrency: concurrency.exactOptional(),
+  workerConcurrency: concurrency.exactOptional(),
 });
 
 /** What a deployment may choose at synthesis. What it may choose later are CloudFormation parameters. */
@@ -148,6 +158,14 @@ export interface OutriderConfig {
    * it anew. Longer than the longest pause between two tries of the queue, five minutes.
    */
   readonly claimLeaseSeconds: number;
+  /**
+   * Executions that Lambda reserves for each of the coordinator's functions, the steps of jobs, who is told of workers'
+   * ends, and the API: so many are theirs whatever else the account runs, and no more. Absent: none, as in an account of
+   * so few that Lambda, which keeps 100 of them unreserved, would refuse the deployment.
+   */
+  readonly coordinatorConcurrency?: number;
+  /** Executions of each size of worker that may run at once, and are reserved for it. Absent: as many as the account has. */
+  readonly workerConcurrency?: number;
 }
 
 const configKeys = Object.keys(configSchema.shape);

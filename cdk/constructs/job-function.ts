@@ -30,6 +30,8 @@ export interface JobFunctionProps {
   readonly onFailure?: IDestination;
   /** Whether each environment serves one tenant; every invocation must then name its tenant. Fixed at creation. */
   readonly isPerTenant?: boolean;
+  /** Executions that are reserved for it, and that it may have at once; absent: it shares the account's. */
+  readonly concurrency?: number | undefined;
 }
 
 /**
@@ -59,6 +61,7 @@ export function jobFunction(scope: Construct, id: string, props: JobFunctionProp
     maxEventAge: props.retries?.maxAge ?? Duration.minutes(2),
     ...(props.onFailure === undefined ? {} : { onFailure: props.onFailure }),
     ...(props.isPerTenant === true ? { tenancyConfig: TenancyConfig.PER_TENANT } : {}),
+    ...(props.concurrency === undefined ? {} : { reservedConcurrentExecutions: props.concurrency }),
     ...(props.ephemeralStorage === undefined ? {} : { ephemeralStorageSize: props.ephemeralStorage }),
   });
 }

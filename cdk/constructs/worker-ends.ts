@@ -18,7 +18,11 @@ const retries = { attempts: 2, maxAge: Duration.minutes(15) } as const;
 /** What records that a worker is gone, told by Lambda and ECS. It may end attempts, and read which word a job has. */
 export function workerEnded(
   scope: Construct,
-  { table, logs }: { readonly table: Table; readonly logs: ILogGroup },
+  {
+    table,
+    logs,
+    concurrency,
+  }: { readonly table: Table; readonly logs: ILogGroup; readonly concurrency: number | undefined },
 ): LambdaFunction {
   const role = functionRole(scope, 'EndedWorkerRole', logs);
   role.addToPolicy(itemsOf(table, ['dynamodb:GetItem', 'dynamodb:UpdateItem', 'dynamodb:PutItem'], 'J#*'));
@@ -32,6 +36,7 @@ export function workerEnded(
     logs,
     role,
     retries,
+    concurrency,
   });
 }
 

@@ -51,7 +51,7 @@ export class ApiStack extends Stack {
     new CfnOutput(this, OutputName.apiUrl, { value: this.api.url });
   }
 
-  private addHandler({ storage, compute, coordinator }: ApiStackProps): LambdaFunction {
+  private addHandler({ config, storage, compute, coordinator }: ApiStackProps): LambdaFunction {
     const { stateMachine } = coordinator;
     const role = functionRole(this, 'HandlerRole', storage.jobLogs);
     acknowledgeWildcards(
@@ -92,6 +92,7 @@ export class ApiStack extends Stack {
       },
       logs: storage.jobLogs,
       role,
+      concurrency: config.coordinatorConcurrency,
     });
   }
 

@@ -49,7 +49,11 @@ export class ComputeStack extends Stack {
       description: 'Whether stages may ask for the credentials of workers for their user code and programs',
     });
     const { storage, config } = props;
-    this.workerEnded = workerEnded(this, { table: storage.table, logs: storage.jobLogs });
+    this.workerEnded = workerEnded(this, {
+      table: storage.table,
+      logs: storage.jobLogs,
+      concurrency: props.config.coordinatorConcurrency,
+    });
     this.workers = this.addWorkerFunctions(props);
     if (config.fargate !== 'off') this.fargate = this.addFargate(props);
   }
@@ -85,6 +89,7 @@ export class ComputeStack extends Stack {
         onFailure,
         // As long as the scheduler waits for a claim: what is older nobody waits for any more.
         retries: { attempts: 0, maxAge: Duration.seconds(props.config.claimLeaseSeconds) },
+        concurrency: props.config.workerConcurrency,
       });
     return {
       small: worker('small'),

@@ -172,6 +172,7 @@ export class CoordinatorStack extends Stack {
       logs: jobLogs,
       role,
       ...(options.retries === undefined ? {} : { retries: options.retries }),
+      concurrency: options.props.config.coordinatorConcurrency,
     });
   }
 

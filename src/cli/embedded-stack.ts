@@ -26,6 +26,8 @@ export interface EmbeddedStack extends StackConnection {
 export interface StartOptions {
   readonly stateDir: string;
   readonly slots?: number;
+  /** Concurrent executions of its Lambda; absent: as many as it needs. */
+  readonly concurrency?: number;
   /** Port of the API; any free one where it is absent. */
   readonly apiPort?: number;
   /** What is to go wrong; nothing where it is absent. */
@@ -38,6 +40,7 @@ export async function startEmbeddedStack(options: StartOptions): Promise<Embedde
   return startLocalStack({
     stateDir: options.stateDir,
     ...(options.slots === undefined ? {} : { slots: options.slots }),
+    ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     ...(options.injection === undefined ? {} : { injection: options.injection }),
     ...(options.apiPort === undefined ? {} : { ports: { api: options.apiPort } }),
   });

@@ -30,6 +30,7 @@ the stack's keys: whoever has them can run programs as you.`;
 const localOptionsSchema = z.object({
   port: z.string().optional(),
   slots: z.string().optional(),
+  concurrency: z.string().optional(),
   inject: z.string().optional(),
   stateDir: z.string().default(defaultStateDir),
   json: z.boolean().default(false),
@@ -37,6 +38,9 @@ const localOptionsSchema = z.object({
 
 const highestPort = 65_535;
 const mostSlots = 256;
+/** One for a resident scheduler, one for the steps of jobs and the API, and one for workers. */
+const leastConcurrency = 3;
+const mostConcurrency = 1_000;
 
 /** `outrider local`: an embedded stack until a signal ends it. */
 export function addLocalCommand(program: Command, console: Console): void {
@@ -45,6 +49,10 @@ export function addLocalCommand(program: Command, console: Console): void {
     .description('keep an embedded stack up on this machine; print how to reach it')
     .option('--port <n>', 'port of the REST API (default: any free one)')
     .option('--slots <n>', 'tasks of all jobs at once (default: one per core, at least 2)')
+    .option(
+      '--concurrency <n>',
+      "executions of all functions at once, with the pauses of Lambda's queue (default: all that are needed)",
+    )
     .addOption(injectOption())
     .option('--state-dir <dir>', "where the stack's data lie", defaultStateDir)
     .option('--json', 'print one JSON document once the stack is up')
@@ -62,6 +70,10 @@ async function runLocal(
 ): Promise<void> {
   const apiPort = options.port === undefined ? undefined : parseWhole('--port', options.port, 1, highestPort);
   const slots = options.slots === undefined ? undefined : parseWhole('--slots', options.slots, 1, mostSlots);
+  const concurrency =
+    options.concurrency === undefined
+      ? undefined
+      : parseWhole('--concurrency', options.concurrency, leastConcurrency, mostConcurrency);
   const injection = options.inject === undefined ? undefined : parseInject(options.inject);
   const state = await openStateDir(options.stateDir, console.cwd);
   try {
@@ -69,6 +81,7 @@ async function runLocal(
       stateDir: state.path,
       ...(apiPort === undefined ? {} : { apiPort }),
       ...(slots === undefined ? {} : { slots }),
+      ...(concurrency === undefined ? {} : { concurrency }),
       ...(injection === undefined ? {} : { injection }),
     }).catch((error: unknown) => {
       if (!(error instanceof Error) || error.name !== 'PortTakenError') throw error;

@@ -27,6 +27,11 @@ export interface LocalStackOptions {
   readonly ports?: { readonly api?: number };
   /** Attempts that may run at once; by default a core each, at least 2. */
   readonly slots?: number;
+  /**
+   * Concurrent executions of the account: then Lambda's queue makes its pauses, and launches that find no room wait for
+   * their turn. Absent: as many as the slots and the coordinator need.
+   */
+  readonly concurrency?: number;
   /** Whether stages may ask for credentials for their user code and programs; they may not by default. */
   readonly userCredentials?: boolean;
   /** CloudFormation parameters, over the defaults for one machine. */
@@ -165,6 +170,7 @@ async function startServers(
     deployment,
     stateDir,
     slots,
+    ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     zones,
     environment,
     ready: ready.promise,

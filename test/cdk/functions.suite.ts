@@ -54,6 +54,36 @@ describe('functions', () => {
     },
   );
 
+  it('have no concurrency of their own where nothing is said: an account of ten could not be deployed to', () => {
+    expect(functions.filter(({ properties }) => 'ReservedConcurrentExecutions' in properties)).toEqual([]);
+  });
+
+  it('have what is reserved for the coordinator, and workers no more than their cap', () => {
+    const reserved = synthesized({ coordinatorConcurrency: '20', workerConcurrency: 150 });
+    const found = reserved.resources('AWS::Lambda::Function').map(({ stack, logicalId, properties }) => ({
+      isWorker: stack === 'OutriderCompute' && logicalId.startsWith('Worker'),
+      reserved: properties['ReservedConcurrentExecutions'],
+    }));
+    expect(found.filter(({ isWorker }) => isWorker).map((each) => each.reserved)).toEqual([
+      150, 150, 150, 150,
+    ]);
+    // Steps of jobs, who ends jobs and is told of workers' ends, and the API.
+    expect(found.filter(({ isWorker }) => !isWorker).map((each) => each.reserved)).toEqual(
+      Array.from({ length: 8 }, () => 20),
+    );
+  });
+
+  it.each([
+    [{ workerConcurrency: '0' }, 'context "workerConcurrency": must be at least 1'],
+    [
+      { coordinatorConcurrency: 'many' },
+      'context "coordinatorConcurrency": must be a whole number, not "many"',
+    ],
+    [{ workerConcurency: '5' }, 'context "workerConcurency": there is no such setting'],
+  ])('are refused a concurrency that makes no sense: %o', (context, message) => {
+    expect(() => synthesized(context)).toThrow(message);
+  });
+
   it('wait for claims as long as Lambda keeps events, and longer than Fargate takes to start', () => {
     const defaults = ['ClaimLeaseMs', 'FargateClaimLeaseMs'].map(
       (name) => system.stacks.get('OutriderCoordinator')?.findParameters(name)[name]?.['Default'] as unknown,

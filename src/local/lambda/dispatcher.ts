@@ -22,6 +22,8 @@ interface QueuedEvent {
   readonly acceptedAtMs: number;
   /** Failed tries so far. */
   readonly failures: number;
+  /** Tries that found no room, in a row. */
+  readonly throttles: number;
 }
 
 interface FunctionState {
@@ -98,7 +100,7 @@ export class Dispatcher {
     if (this.isClosed) return closing();
     if (this.queued >= (this.options.maxQueuedEvents ?? DEFAULT_MAX_QUEUED)) return queueFull();
     this.queued++;
-    this.stateOf(name).queue.push({ invocation, acceptedAtMs: Date.now(), failures: 0 });
+    this.stateOf(name).queue.push({ invocation, acceptedAtMs: Date.now(), failures: 0, throttles: 0 });
     this.pump();
     return undefined;
   }
@@ -216,8 +218,32 @@ export class Dispatcher {
     void richest?.idle.shift()?.stop(0);
   }
 
-  /** Starts waiting events while there is room, one of each function in turn. */
+  /** Starts waiting events while there is room, one of each function in turn; what finds none may have to pause. */
   private pump(): void {
+    this.startWaiting();
+    const { throttledPauseMs } = this.options;
+    if (throttledPauseMs === undefined) return;
+    for (const state of this.functions.values())
+      for (const event of state.queue.splice(0)) this.returnToQueue(state, event, throttledPauseMs);
+  }
+
+  /** As Lambda does with what it could not run: it tries again after a pause, and drops what grows too old. */
+  private returnToQueue(state: FunctionState, event: QueuedEvent, pauseMs: (times: number) => number): void {
+    const leftMs = event.acceptedAtMs + state.fn.maxEventAgeMs - Date.now();
+    if (leftMs < 0) {
+      this.dropTooOld(state, event);
+      return;
+    }
+    const throttles = event.throttles + 1;
+    this.pushLater(state, { ...event, throttles }, Math.min(pauseMs(throttles), leftMs + 1));
+  }
+
+  private dropTooOld(state: FunctionState, event: QueuedEvent): void {
+    this.drop(state, event, 'too-old');
+    this.tellOfFailure(state, event, { condition: 'EventAgeExceeded', invokeCount: event.failures });
+  }
+
+  private startWaiting(): void {
     for (let started = true; started;) {
       started = false;
       for (const state of this.functions.values()) {
@@ -225,10 +251,8 @@ export class Dispatcher {
         const event = state.queue.shift();
         if (event === undefined) continue;
         started = true;
-        if (Date.now() - event.acceptedAtMs > state.fn.maxEventAgeMs) {
-          this.drop(state, event, 'too-old');
-          this.tellOfFailure(state, event, { condition: 'EventAgeExceeded', invokeCount: event.failures });
-        } else void this.runEvent(state, event);
+        if (Date.now() - event.acceptedAtMs > state.fn.maxEventAgeMs) this.dropTooOld(state, event);
+        else void this.runEvent(state, event);
       }
     }
   }
@@ -247,12 +271,12 @@ export class Dispatcher {
       const { payload } = outcome;
       this.tellOfFailure(state, event, { payload, condition: 'RetriesExhausted', invokeCount: failures });
     } else {
-      this.retryLater(state, { ...event, failures });
+      const delayMs = this.options.asyncRetryDelayMs?.(failures) ?? failures * 1000;
+      this.pushLater(state, { ...event, failures, throttles: 0 }, delayMs);
     }
   }
 
-  private retryLater(state: FunctionState, event: QueuedEvent): void {
-    const delayMs = this.options.asyncRetryDelayMs?.(event.failures) ?? event.failures * 1000;
+  private pushLater(state: FunctionState, event: QueuedEvent, delayMs: number): void {
     const timer = setTimeout(() => {
       this.delayed.delete(timer);
       state.queue.push(event);

@@ -79,6 +79,11 @@ export interface LambdaServerOptions {
   readonly onWork?: WorkHook;
   /** Waiting asynchronous events of all functions; 10,000 by default. */
   readonly maxQueuedEvents?: number;
+  /**
+   * Pause before an asynchronous event that has found no room n times is tried again, though room may appear before: see
+   * `queuePauseMs`. Absent: what waits is served as room appears, first come, first served.
+   */
+  readonly throttledPauseMs?: (times: number) => number;
   /** Delay before the n-th retry (1, 2) of an asynchronous event; n seconds by default. */
   readonly asyncRetryDelayMs?: (retry: number) => number;
   /** Each line of output, as it is written to the log. */

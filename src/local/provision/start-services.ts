@@ -7,6 +7,7 @@ import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, PrincipalRegistry } from '../http/principals.ts';
 import { RoleSessions } from '../iam/roles.ts';
 import type { WorkHook } from '../inject/work.ts';
+import { queuePauseMs } from '../lambda/queue-pause.ts';
 import { type LambdaServer, startLambdaServer } from '../lambda/server.ts';
 import { type LocalLogDirectories, type LogsServer, startLogsServer } from '../logs/server.ts';
 import { type S3Server, startS3Server } from '../s3/server.ts';
@@ -44,6 +45,11 @@ export interface ServicesOptions {
   /** Attempts that may run at once. */
   readonly slots: number;
   readonly zones: number;
+  /**
+   * Invocations that may run at once, as in an account of so many, with the pauses of Lambda's queue. Absent: as many as
+   * the slots and the coordinator need, and what waits is served as room appears.
+   */
+  readonly concurrency?: number;
   /** Of functions and tasks: read whenever a process starts, so it may be completed until `ready`. */
   readonly environment: Readonly<Record<string, string>>;
   /** Resolves once functions may be called. Executions that an earlier stack left running wait for it. */
@@ -166,7 +172,7 @@ function openRoles({ settings, deployment }: ServicesOptions): OpenRoles {
 }
 
 function startLambda(
-  { settings, deployment, stateDir, slots, zones, environment }: ServicesOptions,
+  { settings, deployment, stateDir, slots, zones, environment, concurrency }: ServicesOptions,
   { credentialsOf }: OpenRoles,
 ): Promise<LambdaServer> {
   return startLambdaServer({
@@ -178,7 +184,8 @@ function startLambda(
       return caller?.principal.authorize?.({ service: 'lambda', operation: 'Invoke', resource: called });
     },
     functions: deployment.functions,
-    maxConcurrency: slots + COORDINATOR_CONCURRENCY,
+    maxConcurrency: concurrency ?? slots + COORDINATOR_CONCURRENCY,
+    ...(concurrency === undefined ? {} : { throttledPauseMs: queuePauseMs }),
     maxIdle: slots + IDLE_COORDINATORS,
     logDir: lambdaLogs(stateDir),
     scratchDir: join(stateDir, 'scratch'),
