@@ -6,7 +6,7 @@ const long = [
   'test/fuzz/**',
   'test/e2e/{clone-faults,clones,deaths,desk,faults,inject,isolation,job-access,orphans,resume,rows}.test.ts',
   'test/property/operators/{patterns,text-jobs}.test.ts',
-  'test/property/{core/dolly,whole-jobs,worker/user-code}.test.ts',
+  'test/property/{core/dolly,frozen-anywhere,hard-jobs,whole-jobs,worker/user-code}.test.ts',
   'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces,job-costs}.test.ts',
 ];
 

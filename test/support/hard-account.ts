@@ -23,7 +23,7 @@ import type { JobId } from '../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { limits } from '../../src/contracts/limits.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
-import { durationMs, later } from '../../src/contracts/units.ts';
+import { durationMs, type EpochMs, later } from '../../src/contracts/units.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { AttemptStore } from '../../src/ports/attempt-store.ts';
 import type { CapacityLedger } from '../../src/ports/capacity-ledger.ts';
@@ -74,6 +74,8 @@ export interface HardAccountOptions {
   readonly stores?: RecordStores;
   /** Whether requests to the stores are under way, where those are not in memory. */
   readonly isBusy?: () => boolean;
+  /** When it begins. */
+  readonly startAt?: EpochMs;
 }
 
 const workerPorts = ['objects', 'attempts'] as const;
@@ -116,6 +118,7 @@ export class HardAccount {
   readonly workers: RunWorker[] = [];
   /** Schedulers that entered a job. */
   entries = 0;
+  private readonly startedAt: EpochMs;
   /** What was logged, for messages. */
   readonly events: string[] = [];
   private readonly options: HardAccountOptions;
@@ -128,7 +131,8 @@ export class HardAccount {
   private constructor(options: HardAccountOptions, scratchRoot: string) {
     this.options = options;
     this.scratchRoot = scratchRoot;
-    this.clock = new QuietClock(options.isBusy ?? (() => false));
+    this.clock = new QuietClock(options.isBusy ?? (() => false), options.startAt);
+    this.startedAt = this.clock.now();
     this.stores = options.stores ?? storesInMemory();
     this.answers.onBeat = (token) => {
       const found = this.waiting.get(token);
@@ -192,7 +196,7 @@ export class HardAccount {
 
   private note(event: string, facts: Readonly<Record<string, unknown>> = {}): void {
     if (event === 'entered') this.entries += 1;
-    this.events.push(`${String(this.clock.now() - 1_700_000_000_000)} ${event} ${JSON.stringify(facts)}`);
+    this.events.push(`${String(this.clock.now() - this.startedAt)} ${event} ${JSON.stringify(facts)}`);
   }
 
   private deps(process: HardProcess) {

@@ -37,7 +37,7 @@ export interface Ill {
 type Method = (...args: readonly unknown[]) => unknown;
 
 const isMethod = (value: unknown): value is Method => typeof value === 'function';
-const isStream = (method: Method): boolean => method.constructor.name === 'AsyncGeneratorFunction';
+const streams = new Set(['objects.read', 'objects.list', 'objects.listUploads', 'decisions.read']);
 /** Answers at once, and asks nobody. */
 const local = new Set(['launcher.terms']);
 const never = new Promise<never>(() => undefined);
@@ -98,7 +98,7 @@ export class HardProcess {
         if (!isMethod(method)) return method;
         const call = (args: readonly unknown[]): unknown => method.apply(target, [...args]);
         if (local.has(label)) return (...args: readonly unknown[]) => call(args);
-        return isStream(method)
+        return streams.has(label)
           ? (...args: readonly unknown[]) => this.stream(label, () => call(args) as AsyncIterable<unknown>)
           : (...args: readonly unknown[]) => this.call(label, args, () => call(args));
       },

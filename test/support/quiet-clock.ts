@@ -18,7 +18,7 @@ const LONGEST_RUN = 100_000_000;
  * sleeper wakes.
  */
 export class QuietClock implements Clock {
-  private time: EpochMs = epochMs(1_700_000_000_000);
+  private time: EpochMs;
   private order = 0;
   private readonly sleepers = new Heap<Sleeper>(
     (a, b) => a.at < b.at || (a.at === b.at && a.order < b.order),
@@ -26,8 +26,9 @@ export class QuietClock implements Clock {
   private readonly isBusy: () => boolean;
 
   /** @param isBusy - whether requests are under way that end without the clock. */
-  constructor(isBusy: () => boolean) {
+  constructor(isBusy: () => boolean, start: EpochMs = epochMs(1_700_000_000_000)) {
     this.isBusy = isBusy;
+    this.time = start;
   }
 
   now(): EpochMs {
