@@ -31,7 +31,10 @@ async function freePort(): Promise<number> {
 async function startDynamoDbLocal(lib: string): Promise<TableServer> {
   const port = String(await freePort());
   const java = ['java', `-Djava.library.path=${lib}`, '-cp', join(lib, '*'), mainClass];
-  const server = startPiped([...java, '-inMemory', '-disableTelemetry', '-port', port], ['pipe', 'ignore', 'pipe']);
+  const server = startPiped(
+    [...java, '-inMemory', '-disableTelemetry', '-port', port],
+    ['pipe', 'ignore', 'pipe'],
+  );
   const endpoint = `http://127.0.0.1:${port}`;
   const client = new DynamoDBClient({ endpoint, region, credentials, maxAttempts: 1 });
   for (let tried = 1; ; tried++) {
