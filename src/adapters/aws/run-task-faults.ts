@@ -33,8 +33,12 @@ const roleHint =
 export const mayStartLater = (words: string): boolean =>
   !missing.test(words) && !noRole.test(words) && (wrapped.test(words) || noRoom.test(words));
 
-/** Whether it is for want of a place that a task did not start: elsewhere there may be one. */
-export const lacksRoom = (words: string): boolean => noRoom.test(words);
+/** What of a network is used up, which tasks need wherever they run. */
+const noAddress =
+  /free (ipv4 )?addresses|FreeAddresses|(NetworkInterface|Address)\w*LimitExceeded|network interface/i;
+
+/** Whether it is for want of a place that a task did not start: on another provider there may be one. */
+export const lacksRoom = (words: string): boolean => noRoom.test(words) && !noAddress.test(words);
 
 const told = (message: string): string => (noRole.test(message) ? message + roleHint : message);
 

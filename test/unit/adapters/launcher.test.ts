@@ -33,8 +33,8 @@ const request = (kind: 'lambda' | 'fargate', index = 0): LaunchRequest => ({
     heartbeatMs: 1_000,
   },
 });
-const fault = (name: string, httpStatusCode: number): LambdaServiceException =>
-  new LambdaServiceException({ name, message: 'why', $fault: 'client', $metadata: { httpStatusCode } });
+const fault = (name: string, httpStatusCode: number, message = 'why'): LambdaServiceException =>
+  new LambdaServiceException({ name, message, $fault: 'client', $metadata: { httpStatusCode } });
 
 beforeEach(() => {
   lambda.reset();
@@ -186,6 +186,101 @@ describe('launching', () => {
       'accepted',
       'accepted',
     ]);
+  });
+});
+
+describe('launching on Spot', () => {
+  const onSpot = new LambdaEcsLauncher(
+    { lambda: new LambdaClient({ region: 'us-east-1' }), ecs: new ECSClient({ region: 'us-east-1' }) },
+    { ...places, isSpot: true },
+  );
+  const asked = () => ecs.commandCalls(RunTaskCommand).map(({ args }) => args[0].input);
+  const providers = () =>
+    asked().map(({ launchType, capacityProviderStrategy }) => [
+      launchType,
+      ...(capacityProviderStrategy ?? []).map(({ capacityProvider }) => capacityProvider),
+    ]);
+  const full =
+    'Capacity is unavailable at this time. Please try again later or in a different availability zone';
+  const later = (index: number, number: number): LaunchRequest => {
+    const { payload, ...rest } = request('fargate');
+    return { ...rest, payload: { ...payload, attemptId: attempt(index, number) } };
+  };
+
+  it('has first attempts there and later ones on demand, each by a provider and never by a launch type', async () => {
+    ecs.on(RunTaskCommand).resolves({ tasks: [{}] });
+    expect(await onSpot.launch([request('fargate'), later(0, 1)])).toMatchObject([
+      { outcome: 'accepted' },
+      { outcome: 'accepted' },
+    ]);
+    expect(providers()).toEqual([
+      [undefined, 'FARGATE_SPOT'],
+      [undefined, 'FARGATE'],
+    ]);
+  });
+
+  it.each([
+    ['among the failures', () => ecs.on(RunTaskCommand).resolvesOnce({ failures: [{ reason: full }] })],
+    ['as an error', () => ecs.on(RunTaskCommand).rejectsOnce(fault('ClientException', 400, full))],
+  ])(
+    'goes on demand at once where Spot has no room, told %s, under a token of its own',
+    async (_, refuse) => {
+      refuse().resolves({ tasks: [{}] });
+      expect(await onSpot.launch([request('fargate')])).toEqual([
+        { attemptId: 'map/0/0', outcome: 'accepted' },
+      ]);
+      expect(providers()).toEqual([
+        [undefined, 'FARGATE_SPOT'],
+        [undefined, 'FARGATE'],
+      ]);
+      const [first, second] = asked();
+      expect(first?.clientToken).not.toBe(second?.clientToken);
+    },
+  );
+
+  it('goes on demand once, and may be tried later where there is no room either', async () => {
+    ecs.on(RunTaskCommand).resolves({ failures: [{ reason: full }] });
+    expect(await onSpot.launch([request('fargate')])).toEqual([
+      { attemptId: 'map/0/0', outcome: 'throttled', message: full },
+    ]);
+    expect(asked()).toHaveLength(2);
+  });
+
+  it.each([
+    [
+      'InvalidParameterException',
+      'Error retrieving security group information for [sg-1]: Request limit exceeded. (ErrorCode: RequestLimitExceeded)',
+    ],
+    [
+      'InvalidParameterException',
+      'InsufficientFreeAddressesInSubnet: the subnet subnet-1 does not have enough free addresses',
+    ],
+    ['ClientException', 'NetworkInterfaceLimitExceeded: the maximum number of network interfaces is reached'],
+    ['ThrottlingException', 'Rate exceeded'],
+  ])(
+    'may be tried later, and is asked for once, where on demand were no better: %s %s',
+    async (name, why) => {
+      ecs.on(RunTaskCommand).rejects(fault(name, 400, why));
+      expect(await onSpot.launch([request('fargate')])).toEqual([
+        { attemptId: 'map/0/0', outcome: 'throttled', message: `${name}: ${why}` },
+      ]);
+      expect(asked()).toHaveLength(1);
+    },
+  );
+
+  it.each([
+    ['InvalidParameterException', 'The specified capacity provider FARGATE_SPOT was not found.'],
+    [
+      'InvalidParameterException',
+      "Error retrieving subnet information for [subnet-1]: The subnet ID 'subnet-1' does not exist (ErrorCode: InvalidSubnetID.NotFound)",
+    ],
+    ['ClusterNotFoundException', 'Cluster not found.'],
+  ])('is refused at once where it never will: %s %s', async (name, why) => {
+    ecs.on(RunTaskCommand).rejects(fault(name, 400, why));
+    expect(await onSpot.launch([request('fargate')])).toEqual([
+      { attemptId: 'map/0/0', outcome: 'refused', message: `${name}: ${why}` },
+    ]);
+    expect(asked()).toHaveLength(1);
   });
 });
 

@@ -88,6 +88,29 @@ describe('a missing right', () => {
     expect(calls).toBe(1);
   });
 
+  it('to run tasks at all, where something of the deployment is missing, ends the job at once and is told once', async () => {
+    await planJob(system, jobId);
+    const why = 'InvalidParameterException: The specified capacity provider FARGATE_SPOT was not found.';
+    let calls = 0;
+    const launcher = {
+      launch: (requests: readonly { payload: AttemptPayload }[]) => {
+        calls += 1;
+        return Promise.resolve(
+          requests.map(({ payload: { attemptId } }) => ({
+            ...{ attemptId, outcome: 'refused' as const, message: why },
+          })),
+        );
+      },
+      stop: () => Promise.resolve(),
+    };
+    const failed: unknown = await schedule({ ...system.deps, launcher }).catch((cause: unknown) => cause);
+    expect(failed).toMatchObject({ name: 'JobFailed' });
+    const message = failed instanceof Error ? failed.message : '';
+    expect(message).toMatch(/^attempt map\/\d\/0 cannot be launched: /);
+    expect(message.split(why)).toHaveLength(2);
+    expect(calls).toBe(1);
+  });
+
   it('to read an input fails the plan and names the field', async () => {
     const list = (): never => {
       throw new AccessDeniedError('access denied: s3:ListBucket on s3://data/in/');
