@@ -9,6 +9,8 @@ import { Workplace } from './command.ts';
 
 /** The time of a worker function: long enough to start, and short enough to wait for its end. */
 const timeoutS = 15;
+/** Synthesis takes its time on a busy machine. */
+const startMs = 400_000;
 const lines = Array.from({ length: 40 }, (_, line) => `line ${line}\n`).join('');
 
 let system: EmbeddedSystem;
@@ -25,7 +27,7 @@ beforeAll(async () => {
   });
   await writeConnection(system.dir, system.stack);
   input = await system.put('lines', Buffer.from(lines));
-});
+}, startMs);
 
 afterAll(async () => {
   await system.stop();

@@ -8,6 +8,8 @@ import { synthesizeWith } from '../support/assemblies.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
 import { Workplace } from './command.ts';
 
+/** Synthesis takes its time on a busy machine. */
+const startMs = 400_000;
 const lines = 'one\ntwo\nthree\n';
 
 interface Deployment {
@@ -47,7 +49,7 @@ describe('a deployment without Fargate', () => {
   let deployment: Deployment;
   beforeAll(async () => {
     deployment = await deployed({ fargate: 'off' });
-  });
+  }, startMs);
   afterAll(() => deployment.stop());
 
   it('holds nothing that needs Docker', async () => {
@@ -84,7 +86,7 @@ describe('a deployment whose Fargate is on Spot', () => {
       asked += 1;
       return refusals-- > 0 ? { error: { status: 400, code: 'ThrottlingException' } } : undefined;
     });
-  });
+  }, startMs);
   afterAll(() => deployment.stop());
 
   /** What the tasks of a job ran on, in the order of their attempts. */
