@@ -103,7 +103,8 @@ describe('a deployment whose Fargate is on Spot', () => {
   }
 
   it('runs first attempts there, and waits for its turn where it is asked too fast', async () => {
-    const { exitCode, out } = await submit(deployment, 'fargate');
+    const { exitCode, out, err } = await submit(deployment, 'fargate');
+    expect(out, err).not.toBe('');
     const job = JSON.parse(out) as { jobId: string };
     expect([exitCode, job]).toMatchObject([0, { state: 'succeeded', attempts: { launched: 1, lost: 0 } }]);
     expect(asked).toBeGreaterThanOrEqual(2);
