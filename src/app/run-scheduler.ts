@@ -2,6 +2,7 @@ import { AccessDeniedError, JobFailedError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import type { ScheduleOutput } from '../contracts/payloads.ts';
 import { later } from '../contracts/units.ts';
+import { untilNextTick } from './await-news.ts';
 import { sweepEnded } from './end-job.ts';
 import { enterJob, leaveJob } from './enter-job.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
@@ -25,7 +26,7 @@ async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<
     if (decisions.some(({ kind }) => kind === 'open-stage')) continue; // Its tasks are owed at once.
     const { until, signal } = session.residency;
     if (later(deps.clock.now(), deps.config.tickMs) >= until) return 'continue';
-    await deps.clock.sleep(deps.config.tickMs, signal);
+    await untilNextTick(deps, session);
     if (signal?.aborted === true) return 'continue';
   }
   return 'continue';

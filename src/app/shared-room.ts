@@ -49,6 +49,11 @@ export class SharedRoom {
     this.learned = { ...this.learned, known: Math.max(this.learned.known, all.running) };
   }
 
+  /** Jobs that are served. */
+  get jobs(): number {
+    return this.uses.size;
+  }
+
   /** A job is served no more. */
   leave(jobId: JobId): void {
     this.uses.delete(jobId);

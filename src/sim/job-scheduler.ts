@@ -4,6 +4,7 @@ import type { JobSpec } from '../contracts/job-spec.ts';
 import { planKey } from '../contracts/keys.ts';
 import { nothingYet } from '../contracts/records.ts';
 import { durationMs, epochMs } from '../contracts/units.ts';
+import { pauseBeforeLook } from '../app/await-news.ts';
 import { settleAttempts } from '../app/finish-job.ts';
 import { enterJob, leaveJob } from '../app/enter-job.ts';
 import type { SchedulerDeps } from '../app/scheduler-deps.ts';
@@ -23,6 +24,8 @@ export interface JobRun {
   state: 'waiting' | 'running' | 'succeeded' | 'failed';
   session: Session | undefined;
   nextTick: SimEvent | undefined;
+  /** When the next tick is due at the latest; until then it is looked for ends. */
+  tickDueMs: number;
   error: string | undefined;
   endedAtMs: number;
   dollars: number;
@@ -61,6 +64,7 @@ export class JobScheduler {
       state: 'waiting',
       session: undefined,
       nextTick: undefined,
+      tickDueMs: 0,
       error: undefined,
       endedAtMs: 0,
       dollars: 0,
@@ -174,7 +178,32 @@ export class JobScheduler {
     const opened = decided.decisions.some(({ kind }) => kind === 'open-stage');
     // A copy asks the ledger for a slot in one tick and is launched in the next.
     const mayGrow = scheduler.wakeOnEnd && decided.slotsShort > 0 && this.spareSlots() > 0;
-    this.tickAt(run, opened || mayGrow ? now : now + scheduler.tickMs);
+    run.tickDueMs = opened || mayGrow ? now : now + scheduler.tickMs;
+    this.lookLater(run);
+  }
+
+  /** Waits as production does: a tick's length, or where attempts are short until it is time to look for ends. */
+  private lookLater(run: JobRun): void {
+    const { deps, scenario } = this.parts;
+    const { session, tickDueMs } = run;
+    const now = deps.clock.now();
+    const isLooking = scenario.scheduler.looks && !scenario.scheduler.wakeOnEnd && session !== undefined;
+    const pauseMs = isLooking ? pauseBeforeLook(deps, session, now) : Infinity;
+    if (now + pauseMs >= tickDueMs) this.tickAt(run, tickDueMs);
+    else
+      run.nextTick = this.parts.queue.schedule(epochMs(now + pauseMs), {
+        kind: 'look',
+        subject: run.job.id,
+        run: () => this.look(run),
+      });
+  }
+
+  private async look(run: JobRun): Promise<void> {
+    run.nextTick = undefined;
+    if (run.state !== 'running') return;
+    const { notes } = await this.parts.deps.attempts.told({ jobId: run.job.id, shards: 1 });
+    if (notes.length > 0) await this.tick(run);
+    else this.lookLater(run);
   }
 
   private async end(run: JobRun, error: string | undefined): Promise<void> {

@@ -119,6 +119,8 @@ const schedulerSchema = z.strictObject({
   tickMs: z.int().min(1).default(1_000),
   /** Tick also whenever an attempt ends: a scheduler that is told at once. */
   wakeOnEnd: z.boolean().default(false),
+  /** Look for ends between ticks, as production does where attempts are short. */
+  looks: z.boolean().default(true),
   /** How long after an attempt's end: ends that come together cost one tick. A large cluster needs a little. */
   wakeAfterMs: z.int().min(0).default(0),
   leaseMs: z.int().min(1).default(30_000),
