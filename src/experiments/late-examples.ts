@@ -1,6 +1,7 @@
 import type { PolicySetName } from '../contracts/policy-config.ts';
 import { meanPhaseMs, phaseAwareTimeLeftMs, phaseTimesOf } from '../core/estimate/phase-aware.ts';
-import { phasedScore, timeLeftMs } from '../core/estimate/progress-rate.ts';
+import { timeLeftMs } from '../core/estimate/progress-rate.ts';
+import { phasedScore } from './phased-score.ts';
 import { nodeProgress, slowNodes } from '../core/policy/late/slow-node-threshold.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { completionMsOf } from '../sim/metrics.ts';

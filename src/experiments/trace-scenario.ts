@@ -72,6 +72,8 @@ function jobScenario(
   const durations = attemptDurations(job, model, options.rng.fork('attempts'));
   return {
     policy: options.policy,
+    // Policies are to differ in what they do about stragglers, and not in what they start first.
+    launchOrder: 'largest-first',
     arrivals: { kind: 'list', atMs: [Math.round(atMs)] },
     stages: job.stages.map(({ tasks, upstream }, stage) => ({
       name: `s${stage}`,

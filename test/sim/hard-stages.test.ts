@@ -18,14 +18,17 @@ const secondsOf = async (name: string, policy: PolicyName): Promise<number> =>
 
 describe('a task of ten minutes among tasks of one', () => {
   it.each([
-    ['straggler', 600, 120],
-    ['straggler-and-empty', 600, 120],
-    ['straggler-and-tiny', 600, 120],
+    ['straggler', 600, 121],
+    ['straggler-and-empty', 600, 121],
+    ['straggler-and-tiny', 600, 121],
     ['straggler-and-huge', 600, 300],
-    ['mostly-empty', 600, 120],
-  ])('%s ends after %i s without copies, and after %i s under LATE', async (name, none, late) => {
-    expect([await secondsOf(name, 'none'), await secondsOf(name, 'late')]).toEqual([none, late]);
-  });
+    ['mostly-empty', 600, 121],
+  ])(
+    '%s ends after %i s without copies, and after %i s under LATE, which knows a score by its report',
+    async (name, none, late) => {
+      expect([await secondsOf(name, 'none'), await secondsOf(name, 'late')]).toEqual([none, late]);
+    },
+  );
 
   it.each([
     ['straggler', 70],
@@ -101,7 +104,7 @@ describe('outrider on noisy tasks', () => {
       const [none, outrider] = [await measured(name, 'none', seed), await measured(name, 'outrider', seed)];
       expect(outrider.completionS.mean).toBeLessThan(0.8 * none.completionS.mean);
       expect(outrider.slotSeconds).toBeLessThan(1.02 * none.slotSeconds);
-      expect(outrider.copies.started).toBeLessThanOrEqual(50);
+      expect(outrider.copies.started).toBeLessThan(100);
     },
   );
 });

@@ -8,15 +8,6 @@ export function scoreOf({ progress }: AttemptView): number | undefined {
 }
 
 /**
- * The score of a task whose phases count alike, such as Hadoop's copy, sort and reduce: finished phases, and the
- * fraction of the current one, over the number of phases.
- *
- * Source: LATE §2 (a reduce half-way through copy scores 1/6, half-way through reduce 5/6).
- */
-export const phasedScore = (finished: number, fraction: number, phases = 3): number =>
-  (finished + fraction) / phases;
-
-/**
  * How long an attempt has run: by its worker's clock up to its last report, and by ours since we saw that. So two
  * clocks that differ are never subtracted. 0 before it has claimed itself: waiting is not running.
  */

@@ -21,7 +21,7 @@ function lateBackups(
   if (limit === undefined) return [];
   return ranked
     .filter((each) => !each.isCopied && each.ranMs >= minAgeMs && rateOf(each.msPerTask) < limit)
-    .map(({ task, score, leftMs, ranMs }) => ({
+    .map(({ task, score, leftMs, ranMs, scoredMs }) => ({
       kind: 'backup',
       task,
       gainMs: finiteMs(leftMs),
@@ -30,7 +30,7 @@ function lateBackups(
         score,
         leftMs: finiteMs(leftMs),
         ranMs,
-        ratePerS: score <= 0 ? 0 : (score / ranMs) * 1_000,
+        ratePerS: score <= 0 ? 0 : (score / Math.max(1, scoredMs)) * 1_000,
         slowRatePerS: limit * 1_000,
       },
     }));

@@ -15,28 +15,32 @@ export interface LateTask {
   readonly isCopied: boolean;
   readonly score: number;
   readonly ranMs: number;
+  /** How long it had run when it reported its score. */
+  readonly scoredMs: number;
   /** Time per unit of progress, 1 over LATE's progress rate: infinite without progress. */
   readonly msPerTask: number;
   readonly leftMs: number;
 }
 
 /**
- * The oldest copy stands for its task: a copied task is not copied again and counts for percentiles alone, and
+ * A score is divided by the age at which it was reported, since it says nothing of the time after. The oldest copy
+ * stands for its task: a copied task is not copied again and counts for percentiles alone, and
  * there it stays as slow as it was found, since a young copy's rate would raise the threshold and have more tasks
  * copied than the percentile says. One that has not reported has made no progress.
  */
 function lateTask({ task, copies }: StageRuns['tasks'][number], view: PolicyView): LateTask {
   const [attempt] = copies;
   const score = scoreOf(attempt) ?? 0;
-  const ms = ranMs(attempt, view.now);
+  const scoredMs = reportedMs(attempt);
   return {
     task,
     attempt,
     isCopied: copies.length > 1,
     score,
-    ranMs: ms,
-    msPerTask: score <= 0 ? Infinity : ms / score,
-    leftMs: timeLeftMs(score, ms),
+    ranMs: ranMs(attempt, view.now),
+    scoredMs,
+    msPerTask: score <= 0 ? Infinity : scoredMs / score,
+    leftMs: timeLeftMs(score, scoredMs),
   };
 }
 

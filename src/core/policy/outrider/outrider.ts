@@ -4,6 +4,7 @@ import type { Facts } from '../../model/decision.ts';
 import { isLive } from '../../model/job-view.ts';
 import { byAdvance, isContended } from '../mantri/appraise.ts';
 import { prune } from '../mantri/prune.ts';
+import { isSlowAnywhere } from '../mantri/restart.ts';
 import { finiteMs } from '../merit.ts';
 import { nodeSlowdowns, nodesInSpell, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
@@ -138,8 +139,8 @@ function again(
   const restarts = task.running.task.attempts.filter(({ reason }) => reason === 'restart').length;
   const lostMs = thrownAwayMs(task.running) + ranMs(victim, view.now);
   if (restarts >= view.config.mantri.restartsPerTask || lostMs > task.leastRemMs) return undefined;
-  if (task.leastRemMs < (1 + view.config.outrider.restartGain) * worth.newMs + stage.deltaMs)
-    return undefined;
+  if (isSlowAnywhere(task.running.task, victim)) return undefined;
+  if (task.leastRemMs < worth.newMs + stage.deltaMs) return undefined;
   return {
     kind: 'restart',
     task: task.running.task,

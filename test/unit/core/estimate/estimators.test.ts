@@ -5,7 +5,8 @@ import {
   meanPhaseMs,
   phaseTimesOf,
 } from '../../../../src/core/estimate/phase-aware.ts';
-import { phasedScore, ranMs, timeLeftMs } from '../../../../src/core/estimate/progress-rate.ts';
+import { ranMs, timeLeftMs } from '../../../../src/core/estimate/progress-rate.ts';
+import { phasedScore } from '../../../../src/experiments/phased-score.ts';
 import { remainingMs } from '../../../../src/core/estimate/remaining-time.ts';
 import { late } from '../../../../src/core/policy/late/late.ts';
 import { newCopyMs, probabilityBelow, slownessSamples } from '../../../../src/core/estimate/new-copy.ts';

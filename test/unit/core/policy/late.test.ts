@@ -7,6 +7,14 @@ const size = 1_000_000;
 const slow = { ranMs: 100_000, bytesRead: 100_000 };
 
 describe('LATE', () => {
+  it('divides a score by the age at which it was reported, not by that of today', () => {
+    // Half done after 100 s, of which it spoke 50 s ago: 100 s left, where 150 s would be left by its age of today.
+    const silent = { running: [{ ranMs: 100_000, bytesRead: 0.5 * size, silentMs: 50_000 }] };
+    expect(told(late.propose(viewOf([silent, ...times(6, { doneMs: 10_000 })])))).toEqual([
+      'backup 0 100000',
+    ]);
+  });
+
   it('ranks by time left: B at half the rate with 10 % done before A at a fifth with 90 % done', () => {
     const view = viewOf([
       { running: [{ ranMs: 4_500_000, bytesRead: 0.9 * size }] },
