@@ -33,15 +33,19 @@ export function grantItems(grantee: IGrantable, table: Table, indexes: readonly 
 }
 
 /**
- * Single items of partitions whose key is like the pattern. Requests that name no partition match no pattern either:
+ * Single items of partitions whose key is like one of the patterns. Requests that name no partition match no pattern either:
  * a condition for all values holds where there are none, so that there are some is a condition of its own.
  */
-export function itemsOf(table: Table, actions: readonly string[], partitions: string): PolicyStatement {
+export function itemsOf(
+  table: Table,
+  actions: readonly string[],
+  ...partitions: readonly string[]
+): PolicyStatement {
   return new PolicyStatement({
     actions: [...actions],
     resources: [table.tableArn],
     conditions: {
-      'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [partitions] },
+      'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [...partitions] },
       Null: { 'dynamodb:LeadingKeys': 'false' },
     },
   });

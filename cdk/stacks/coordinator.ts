@@ -6,6 +6,7 @@ import type { Construct } from 'constructs';
 import {
   OutputName,
   ParameterName,
+  ledgerPartition,
   rosterPartition,
   Setting,
   TableSchema,
@@ -234,8 +235,12 @@ export class CoordinatorStack extends Stack {
         grantUploadListing(step, bucket);
       }
     }
-    // Jobs leave the list of those that want a scheduler.
-    schedule.addToRolePolicy(itemsOf(storage.table, ['dynamodb:DeleteItem'], rosterPartition));
+    // Jobs leave the list of those that want a scheduler, and the ledger of slots.
+    schedule.addToRolePolicy(
+      itemsOf(storage.table, ['dynamodb:DeleteItem'], rosterPartition, ledgerPartition),
+    );
+    for (const step of [finish, fail, settle, sweep])
+      step.addToRolePolicy(itemsOf(storage.table, ['dynamodb:DeleteItem'], ledgerPartition));
     grantLaunching(schedule, compute);
     if (compute.fargate !== undefined) grantTasks(schedule, compute.fargate);
   }

@@ -9,7 +9,8 @@ import {
 } from '../../src/adapters/aws/clients.ts';
 import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
-import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
+import { ledgerWrites, RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobWords } from '../../src/adapters/aws/dynamo-job-words.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
@@ -93,7 +94,7 @@ export function buildFinishDeps(env: Environment, requests = meterOf(env)): Fini
   return {
     ...common,
     attempts: new DynamoAttemptStore(common.table),
-    ledger: new DynamoCapacityLedger(common.table, undefined, reportTo(common.log)),
+    ledger: new RuledCapacityLedger(new DynamoCapacityStore(common.table, undefined, reportTo(common.log))),
     stragglers: new DynamoStragglerStatistics(common.table, reportTo(common.log)),
   };
 }
@@ -157,11 +158,14 @@ export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): S
 export function buildResidentDeps(env: Environment): ResidentDeps & Metered {
   const requests = meterOf(env);
   const { aws, table, log } = buildCommon(env, requests);
+  const residents = numberSetting(env, Setting.residents);
+  const store = new DynamoCapacityStore(table, undefined, reportTo(log));
   return {
     ...buildSchedulerDeps(env, requests),
+    ledger: new RuledCapacityLedger(store, { writes: ledgerWrites(residents) }),
     roster: new DynamoRoster(table, reportTo(log)),
     answers: new SfnTaskAnswers(sfnClient(aws)),
-    residents: numberSetting(env, Setting.residents),
+    residents,
   };
 }
 

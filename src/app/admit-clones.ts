@@ -1,25 +1,17 @@
-import { type DurationMs, type EpochMs, later } from '../contracts/units.ts';
 import { addedCopies, type CloneAnswer, type ClonesTaken, chargeLeft } from '../core/model/stage-clones.ts';
-import type { CloneTerms } from '../core/model/clone-admission.ts';
+import type { CloneTerms } from '../core/capacity/clone-admission.ts';
 import { stageAt } from '../core/model/job-state.ts';
 import { type StageView, taskCountOf } from '../core/model/job-view.ts';
 import { cloneTerms } from '../core/policy/dolly/admission.ts';
 import { answerOf, type CloneOutlook, type CloneWish, mayClone } from '../core/policy/dolly/clone-wishes.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { ownValue } from '../lib/own.ts';
-import type { CapacityLedger, GrantContext } from '../ports/capacity-ledger.ts';
+import type { CapacityLedger, GrantContext } from './capacity-ledger.ts';
 import { cloneConfigOf, outlookOf, type StatisticsDeps } from './clone-statistics.ts';
 import type { Session } from './scheduler-session.ts';
 
 export interface CloneDeps extends StatisticsDeps {
   readonly ledger: CapacityLedger;
-}
-
-/** When it is, and the terms of a grant. */
-export interface CloneTick {
-  readonly now: EpochMs;
-  readonly totalSlots: number;
-  readonly length: DurationMs;
 }
 
 /**
@@ -102,7 +94,7 @@ async function ask(deps: CloneDeps, session: Session, asking: Asking): Promise<C
 export async function admitClones(
   deps: CloneDeps,
   session: Session,
-  tick: CloneTick,
+  tick: GrantContext,
 ): Promise<readonly CloneAnswer[]> {
   const policy = policySetOf(session.tickConfig.policy);
   if (policy.wishes === undefined || !mayClone(session.state)) return [];
@@ -121,7 +113,6 @@ export async function admitClones(
     const charged = answer.facts['chargedSlots'] ?? 0;
     session.cloneCharges.set(wish.stage, charged);
     session.grant = besideSlots + charged;
-    session.grantUntil = later(tick.now, tick.length);
   }
   return answers;
 }

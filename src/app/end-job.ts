@@ -5,7 +5,7 @@ import { type EndingJob, finalJobStates } from '../contracts/records.ts';
 import { durationMs } from '../contracts/units.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
-import type { CapacityLedger } from '../ports/capacity-ledger.ts';
+import type { CapacityLedger } from './capacity-ledger.ts';
 import type { ObjectStore, UploadRef } from '../ports/object-store.ts';
 import { type ClaimDeps, releaseOutput } from './claim-output.ts';
 import { partRef, unpublish } from './publish-output.ts';

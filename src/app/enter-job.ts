@@ -55,6 +55,7 @@ async function openSession(
   const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
   const order = tickConfig.launchOrder ?? policySetOf(tickConfig.policy).launchOrder;
   const state = createJobState(shapesOf(plan), order);
+  deps.ledger.forget(jobId); // Others may have served it since.
   const mayBegin = (): boolean => deps.clock.now() < session.leaseUntil;
   const session: Session = {
     jobId,
@@ -62,6 +63,7 @@ async function openSession(
     plan,
     epoch,
     enteredAt: now,
+    submittedAt: job.createdAt,
     state,
     launches: new LaunchQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
     watch: startWatch(deps.room),
@@ -73,7 +75,6 @@ async function openSession(
     leaseUntil: lease(deps, now),
     grant: 0,
     slotsShort: 0,
-    grantUntil: epochMs(0),
     cloneCharges: new Map(),
     ...(deps.requests === undefined ? {} : { coordination: job.coordination ?? {} }),
     summarizedAt: epochMs(0),
@@ -149,6 +150,7 @@ export async function leaveJob(
 ): Promise<void> {
   await launches.close();
   watch.room.leave(jobId);
+  deps.ledger.forget(jobId);
   const inOrder = launches.isDone ? 'in-order' : undefined;
   await deps.leases.release(jobId, residency.owner, epoch, inOrder).catch((cause: unknown) => {
     deps.log.warn('lease not released', { jobId, cause: String(cause) });

@@ -22,6 +22,8 @@ export interface SchedulerConfig {
   readonly fargateClaimLeaseMs?: DurationMs;
   /** Slots of all jobs together. */
   readonly totalSlots: number;
+  /** How jobs share slots that are short: `fair` (max-min, where nothing is said), or first come, first served. */
+  readonly sharing?: 'fair' | 'first-come';
   /** Whether there is Fargate; there is not where nothing is said. */
   readonly hasFargate?: boolean;
   /** How often at most the job's record is brought up to date; each second where nothing is said. */

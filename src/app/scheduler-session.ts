@@ -28,6 +28,7 @@ export interface Session extends RunningJob {
   readonly residency: Residency;
   readonly epoch: number;
   readonly enteredAt: EpochMs;
+  readonly submittedAt: EpochMs;
   readonly launches: LaunchQueue;
   /** What it has learned of the room for its launches. */
   readonly watch: LaunchWatch;
@@ -38,7 +39,6 @@ export interface Session extends RunningJob {
   grant: number;
   /** Copies that the last tick had no slot for. */
   slotsShort: number;
-  grantUntil: EpochMs;
   /** What the ledger charges for the clones of each stage, as far as this scheduler knows. */
   readonly cloneCharges: Map<number, number>;
   /** ω of delay assignment, once it was worked out. */

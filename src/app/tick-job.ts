@@ -1,17 +1,16 @@
 import { JobFailedError } from '../contracts/errors.ts';
 import { type JobRecord, finalJobStates } from '../contracts/records.ts';
-import { type EpochMs, durationMs, later } from '../contracts/units.ts';
+import { type EpochMs, durationMs } from '../contracts/units.ts';
 import { type TickDecision, decideTick } from '../core/decide-tick.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
-import { type CloneAnswer, addedCopies, owedClones } from '../core/model/stage-clones.ts';
-import { slotDemand } from '../core/policy/owed-launches.ts';
-import { type CloneTick, admitClones, clonesTaken, releaseEndedClones } from './admit-clones.ts';
+import { admitClones, clonesTaken, releaseEndedClones } from './admit-clones.ts';
+import { grantContext, slotsOf } from './ask-slots.ts';
 import { keepAssignments } from './clone-statistics.ts';
 import { append, apply, perform } from './commit-decisions.ts';
 import { keepAccess, keepLease } from './keep-lease.ts';
 import { logClones } from './log-clones.ts';
 import { takeLaunches } from './make-launches.ts';
-import { type Outlook, usableSlots, watchLaunches } from './observe-launches.ts';
+import { watchLaunches } from './observe-launches.ts';
 import { findJob } from './query-jobs.ts';
 import { clearInbox, readChanges } from './read-changes.ts';
 import { takeCounts } from './tell-costs.ts';
@@ -22,33 +21,6 @@ import type { Session } from './scheduler-session.ts';
 const longCountersChars = 1_000;
 /** The job's record is brought up to date at most this often. */
 const defaultSummaryEveryMs = durationMs(1_000);
-
-const grantContext = ({ config }: SchedulerDeps, now: EpochMs): CloneTick => ({
-  totalSlots: config.totalSlots,
-  now,
-  length: durationMs(config.leaseMs * 4),
-});
-
-/**
- * Slots for what is live and owed, and for the copies that the last tick would have launched, as far as there seems to
- * be room for them. The ledger is asked when the need changes or the grant must be renewed.
- */
-async function slotsOf(
-  deps: SchedulerDeps,
-  session: Session,
-  now: EpochMs,
-  { clones, outlook }: { readonly clones: readonly CloneAnswer[]; readonly outlook: Outlook | undefined },
-): Promise<number> {
-  const { state, slotsShort } = session;
-  const needed = slotDemand(state) + owedClones(state.stages) + addedCopies(clones) + slotsShort;
-  const wanted = Math.min(deps.config.totalSlots, usableSlots(state, needed, outlook));
-  const renewal = session.grantUntil - now < deps.config.leaseMs * 2;
-  if (wanted === session.grant && !renewal) return session.grant;
-  const context = grantContext(deps, now);
-  session.grant = await deps.ledger.resize(session.jobId, wanted, context);
-  session.grantUntil = later(now, context.length);
-  return session.grant;
-}
 
 async function writeSummary(
   deps: SchedulerDeps,
@@ -80,7 +52,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   await releaseEndedClones(deps, session);
   const taken = await clonesTaken(deps, session);
   const isCancelled = job.cancelRequestedAt !== undefined;
-  const clones = isCancelled ? [] : await admitClones(deps, session, grantContext(deps, now));
+  const clones = isCancelled ? [] : await admitClones(deps, session, grantContext(deps, session, now));
   const slots = await slotsOf(deps, session, now, { clones, outlook });
   const freeNodes = deps.freeNodes?.(session.jobId);
   const budget = {

@@ -55,6 +55,8 @@ export const TableSchema = {
 
 /** The partition of the one table that lists jobs which want a scheduler, and the schedulers' seats. */
 export const rosterPartition = 'ROSTER';
+/** The partition of the ledger of slots. */
+export const ledgerPartition = 'LEDGER';
 
 /** Names of CloudFormation outputs, by which the command and the embedded stack find the system. */
 export const OutputName = {

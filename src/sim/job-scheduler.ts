@@ -1,4 +1,6 @@
+import type { MemoryCapacityStore } from '../adapters/memory/memory-capacity-store.ts';
 import { invariant } from '../contracts/errors.ts';
+import { occupiedBy } from '../core/capacity/ledger.ts';
 import type { JobId } from '../contracts/ids.ts';
 import type { JobSpec } from '../contracts/job-spec.ts';
 import { planKey } from '../contracts/keys.ts';
@@ -35,6 +37,8 @@ export interface JobRun {
 export interface JobSchedulerParts {
   readonly scenario: Scenario;
   readonly deps: SchedulerDeps;
+  /** What the ledger of slots is kept in. */
+  readonly capacity: MemoryCapacityStore;
   readonly queue: EventQueue;
   readonly jobs: readonly SimJob[];
   /** Adds a line to the trace. */
@@ -54,7 +58,6 @@ export class JobScheduler {
   private readonly byId = new Map<JobId, JobRun>();
   /** Running jobs that hold fewer slots than they could use, by order of arrival. */
   private readonly short: JobRun[] = [];
-  private grantedSlots = 0;
   private endedJobs = 0;
 
   constructor(parts: JobSchedulerParts) {
@@ -149,18 +152,18 @@ export class JobScheduler {
       this.tickAt(run, this.parts.deps.clock.now() + this.parts.scenario.scheduler.tickMs);
       return;
     }
-    const heldBefore = session.grant;
+    const usedBefore = this.parts.capacity.occupiedSlots;
     const decided = await runTick(this.parts.deps, session);
     // Launches take no time here: what became of them is known before anything else happens.
     await session.launches.settled();
     takeLaunches(this.parts.deps, session, this.parts.deps.clock.now());
-    this.grantedSlots += session.grant - heldBefore;
     this.check(session);
     this.noteDecisions(run, decided);
     this.keepShort(run, this.isShort(session, decided));
     if (decided.outcome.kind === 'continue') this.planNext(run, decided);
     else await this.end(run, decided.outcome.kind === 'fail' ? decided.outcome.message : undefined);
-    if (session.grant < heldBefore) this.wakeShort();
+    if (this.parts.capacity.occupiedSlots < usedBefore) this.wakeShort();
+    if (this.isFair) this.wakeRaised();
   }
 
   /**
@@ -169,6 +172,8 @@ export class JobScheduler {
    */
   private isParked({ job }: JobRun, { state, grant }: Session): boolean {
     const isIdle = grant === 0 && state.live.size === 0 && this.parts.activeOf(job.id) === 0;
+    // Where slots are shared fairly it must first say what it wants.
+    if (this.isFair && this.parts.capacity.peek(job.id)?.slots !== 0) return false;
     return isIdle && this.spareSlots() <= 0 && slotDemand(state) > 0;
   }
 
@@ -226,13 +231,12 @@ export class JobScheduler {
   async release({ job, session }: JobRun): Promise<void> {
     await settleAttempts(this.parts.deps, { jobId: job.id, shards: 1 }, durationMs(0));
     await this.parts.deps.ledger.release(job.id);
-    this.grantedSlots -= session?.grant ?? 0;
     if (session !== undefined) session.grant = 0;
     this.wakeShort();
   }
 
   private spareSlots(): number {
-    return this.parts.deps.config.totalSlots - this.grantedSlots;
+    return this.parts.deps.config.totalSlots - this.parts.capacity.occupiedSlots;
   }
 
   private isShort(session: Session, { slotsShort }: TickDecision): boolean {
@@ -255,19 +259,33 @@ export class JobScheduler {
     for (const run of this.short.slice(0, Math.max(0, this.spareSlots()))) this.tickSoon(run);
   }
 
+  /** Others' ticks have given these more than they know of. */
+  private wakeRaised(): void {
+    const { capacity } = this.parts;
+    for (const run of this.short) {
+      const slots = capacity.peek(run.job.id)?.slots ?? 0;
+      if (run.session !== undefined && slots > run.session.grant) this.tickSoon(run);
+    }
+  }
+
+  private get isFair(): boolean {
+    return this.parts.scenario.scheduler.sharing !== 'first-come';
+  }
+
   /** Budgets: no job uses more than it was granted, and all grants together are no more than there is. */
   private check(session: Session): void {
-    const { totalSlots } = this.parts.deps.config;
-    invariant(this.grantedSlots <= totalSlots, 'more slots granted than there are', {
-      granted: this.grantedSlots,
-      totalSlots,
-    });
-    const isCounted = this.parts.scenario.scheduler.cancel === 'immediate';
+    const { deps, capacity, scenario } = this.parts;
+    const { totalSlots } = deps.config;
+    const granted = capacity.occupiedSlots;
+    invariant(granted <= totalSlots, 'more slots granted than there are', { granted, totalSlots });
+    const own = capacity.peek(session.jobId);
+    const held = own === undefined ? 0 : occupiedBy(own);
+    const isCounted = scenario.scheduler.cancel === 'immediate';
     let live = session.state.live.size;
-    if (live > session.grant && isCounted) {
+    if (live > held && isCounted) {
       live = [...session.state.live].filter((attempt) => isLive(attempt) && !attempt.cancelOrdered).length;
     }
-    invariant(live <= session.grant, 'a job uses more slots than it holds', {
+    invariant(live <= held, 'a job uses more slots than it holds', {
       jobId: session.jobId,
       live,
       grant: session.grant,

@@ -127,6 +127,8 @@ const schedulerSchema = z.strictObject({
   claimLeaseMs: z.int().min(1).default(60_000),
   /** Whether a cancelled attempt learns it with its next report, or stops at once. */
   cancel: z.enum(['cooperative', 'immediate']).default('cooperative'),
+  /** How jobs share slots that are short: max-min fairly (where nothing is said, as in production), or first come. */
+  sharing: z.enum(['fair', 'first-come']).exactOptional(),
 });
 
 const perTask = z.union([distributionSchema, z.array(atLeastZero).min(1)]);

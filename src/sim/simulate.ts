@@ -1,6 +1,7 @@
 import { MemoryAssignmentStatistics } from '../adapters/memory/memory-assignment-statistics.ts';
 import { MemoryAttemptStore } from '../adapters/memory/memory-attempt-store.ts';
-import { MemoryCapacityLedger } from '../adapters/memory/memory-capacity-ledger.ts';
+import { MemoryCapacityStore } from '../adapters/memory/memory-capacity-store.ts';
+import { type CapacityLedger, RuledCapacityLedger } from '../app/capacity-ledger.ts';
 import { MemoryDecisionLog } from '../adapters/memory/memory-decision-log.ts';
 import { MemoryJobStore } from '../adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
@@ -43,7 +44,7 @@ interface World {
   readonly cluster: Cluster;
   readonly scheduler: JobScheduler;
   readonly store: ObservedStore;
-  readonly ledger: MemoryCapacityLedger;
+  readonly ledger: CapacityLedger;
   readonly attempts: Map<JobId, AttemptOutcome[]>;
   /** Jobs that have ended and whose attempts have all left, to be summed up. */
   readonly settled: JobRun[];
@@ -104,6 +105,7 @@ function schedulerDeps(
       leaseMs: durationMs(scheduler.leaseMs),
       claimLeaseMs: durationMs(scheduler.claimLeaseMs),
       totalSlots: cluster.pool.totalSlots,
+      ...(scheduler.sharing === undefined ? {} : { sharing: scheduler.sharing }),
       summaryEveryMs: neverMs,
     },
     // Data has sizes here and no bytes: nothing is listed for the tasks of a stage.
@@ -147,7 +149,8 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
   const rng = createRng(`${scenario.name}/${seed}`);
   const queue = new EventQueue();
   const clock = new VirtualClock(queue);
-  const ledger = new MemoryCapacityLedger();
+  const capacity = new MemoryCapacityStore();
+  const ledger = new RuledCapacityLedger(capacity, { spacingPerJobMs: 0 });
   const jobs = buildJobs(scenario, seed, rng.fork('jobs'));
   const byId = new Map(jobs.map((job) => [job.id, job]));
   const attempts = new Map(jobs.map(({ id }) => [id, [] as AttemptOutcome[]]));
@@ -187,6 +190,7 @@ function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: Simul
   const scheduler: JobScheduler = new JobScheduler({
     scenario,
     deps,
+    capacity,
     queue,
     jobs,
     note,

@@ -39,7 +39,7 @@ const actionsOfCommands: Readonly<Record<string, string>> = {
   BatchGetCommand: 'dynamodb:BatchGetItem',
   CompleteMultipartUploadCommand: 's3:PutObject',
   CreateMultipartUploadCommand: 's3:PutObject',
-  // Only jobs on the list of those that want a scheduler are ever removed, and only their scheduler does that.
+  // Jobs on the list of those that want a scheduler, and in the ledger of slots: nothing else is ever removed.
   DeleteCommand: 'roster:DeleteItem',
   DeleteObjectsCommand: 's3:DeleteObject',
   DescribeExecutionCommand: 'states:DescribeExecution',
@@ -105,10 +105,10 @@ describe('grants', () => {
       ['dynamodb', 'lambda', 'ecs'],
       ['dynamodb:DeleteItem', 'iam:PassRole', ...schedulerObjectActions, 'sts:AssumeRole', 'sts:TagSession'],
     ],
-    ['finishrole', ['dynamodb', 's3'], []],
-    ['failrole', ['dynamodb', 's3'], []],
-    ['settlerole', ['dynamodb', 's3'], []],
-    ['sweeprole', ['dynamodb', 's3'], ['states:DescribeExecution']],
+    ['finishrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem']],
+    ['failrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem']],
+    ['settlerole', ['dynamodb', 's3'], ['dynamodb:DeleteItem']],
+    ['sweeprole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', 'states:DescribeExecution']],
     ['WorkerRole', [], ['dynamodb:GetItem', 'lambda:InvokeFunction']],
     ['EndedWorkerRole', [], ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem']],
     ['TaskTaskRole', [], ['dynamodb:GetItem']],
@@ -138,22 +138,28 @@ describe('grants', () => {
     });
   });
 
-  it('let the scheduler remove items of the roster, and nobody any other', () => {
+  it('let jobs be taken off the roster by the scheduler, and out of the ledger by who ends them, and no more', () => {
     const removing = system
       .resources('AWS::IAM::Policy')
       .flatMap(({ logicalId }) => statements(logicalId).map((statement) => ({ logicalId, statement })))
       .filter(({ statement }) => statement.Action.includes('dynamodb:DeleteItem'));
-    expect(removing).toEqual([
-      {
-        logicalId: expect.stringMatching(/^schedulerole/) as unknown,
-        statement: expect.objectContaining({
-          Action: ['dynamodb:DeleteItem'],
-          Condition: {
-            'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['ROSTER'] },
-            Null: { 'dynamodb:LeadingKeys': 'false' },
-          },
-        }) as unknown,
-      },
+    const found = removing
+      .toSorted((a, b) => (a.logicalId < b.logicalId ? -1 : 1))
+      .map(({ logicalId, statement }) => [logicalId.replace(/role.*/, ''), statement]);
+    const inPartitions = (...keys: string[]): unknown =>
+      expect.objectContaining({
+        Action: ['dynamodb:DeleteItem'],
+        Condition: {
+          'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': keys },
+          Null: { 'dynamodb:LeadingKeys': 'false' },
+        },
+      });
+    expect(found).toEqual([
+      ['fail', inPartitions('LEDGER')],
+      ['finish', inPartitions('LEDGER')],
+      ['schedule', inPartitions('ROSTER', 'LEDGER')],
+      ['settle', inPartitions('LEDGER')],
+      ['sweep', inPartitions('LEDGER')],
     ]);
   });
 

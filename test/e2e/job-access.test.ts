@@ -176,6 +176,7 @@ describe('the session of a job', () => {
     ['the word of its own session', () => ({ pk: `JOB#${mine}`, sk: 'ACCESS' })],
     ['its own decision log', () => ({ pk: `LOG#${mine}`, sk: '0000000001' })],
     ['the ledger of slots', () => ({ pk: 'LEDGER', sk: 'CAPACITY' })],
+    ['a holding in it', () => ({ pk: 'LEDGER', sk: 'JOB#a-job' })],
     ['statistics', () => ({ pk: 'STATISTICS', sk: 'STRAGGLERS#1' })],
   ])('neither reads nor writes %s', async (_, keyOf) => {
     const Key = await keyOf();

@@ -6,7 +6,8 @@ import { NumberValue, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
 import type { ApiDeps } from '../../functions/api/routes.ts';
 import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
-import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
+import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
@@ -110,7 +111,7 @@ export class RecordWorld {
       jobs: new DynamoJobStore(table),
       leases: new DynamoLeaseStore(table),
       decisions: new DynamoDecisionLog(table),
-      ledger: new DynamoCapacityLedger(table),
+      ledger: new RuledCapacityLedger(new DynamoCapacityStore(table)),
       assignments: new DynamoAssignmentStatistics(table),
       stragglers: new DynamoStragglerStatistics(table),
       launcher: {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { MemoryCapacityLedger } from '../../src/adapters/memory/memory-capacity-ledger.ts';
+import { MemoryCapacityStore } from '../../src/adapters/memory/memory-capacity-store.ts';
+import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import type { JobId } from '../../src/contracts/ids.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
 
@@ -30,7 +31,7 @@ const arbStep = fc.oneof(
 it('keeps its sums and its ceilings, whatever schedulers do and whenever they die', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(arbStep, { maxLength: 60 }), async (steps) => {
-      const ledger = new MemoryCapacityLedger();
+      const ledger = new RuledCapacityLedger(new MemoryCapacityStore());
       let now = 0;
       const context = () => ({ totalSlots, now: epochMs(now), length: durationMs(100), ...ceilings });
       for (const step of steps) {

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { invocation, transitions } from '../../functions/shared/metered.ts';
 import { CountedLog } from '../../functions/shared/counted-log.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
-import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
+import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
@@ -233,7 +234,7 @@ class Host {
       answers: new MemoryTaskAnswers(),
       residents: 4,
       decisions: new DynamoDecisionLog(table),
-      ledger: new DynamoCapacityLedger(table),
+      ledger: new RuledCapacityLedger(new DynamoCapacityStore(table)),
       stragglers: new DynamoStragglerStatistics(table),
       coordinator: new MemoryCoordinator(),
       ids: new RandomIdSource(),

@@ -6,7 +6,8 @@ import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { CloudWatchLogReader } from '../../src/adapters/aws/cloudwatch-log-reader.ts';
-import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
+import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
@@ -27,7 +28,7 @@ import {
   type WorkerProcess,
 } from '../../src/local/stack.ts';
 import type { TaskRecords } from '../../src/ports/attempt-store.ts';
-import type { CapacityView } from '../../src/ports/capacity-ledger.ts';
+import type { CapacityView } from '../../src/app/capacity-ledger.ts';
 import type { ObjectStore } from '../../src/ports/object-store.ts';
 
 const pollMs = 100;
@@ -127,7 +128,7 @@ export class EmbeddedSystem {
 
   /** What the capacity ledger holds. */
   async capacity(): Promise<CapacityView> {
-    return new DynamoCapacityLedger(this.table).view();
+    return new RuledCapacityLedger(new DynamoCapacityStore(this.table)).view();
   }
 
   /** Jobs that hold a place for their output in a bucket. */

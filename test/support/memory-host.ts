@@ -2,7 +2,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MemoryAttemptStore } from '../../src/adapters/memory/memory-attempt-store.ts';
-import { MemoryCapacityLedger } from '../../src/adapters/memory/memory-capacity-ledger.ts';
+import { MemoryCapacityStore } from '../../src/adapters/memory/memory-capacity-store.ts';
+import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { MemoryCoordinator } from '../../src/adapters/memory/memory-coordinator.ts';
 import { MemoryDecisionLog } from '../../src/adapters/memory/memory-decision-log.ts';
 import { MemoryJobStore } from '../../src/adapters/memory/memory-job-store.ts';
@@ -111,7 +112,7 @@ export class MemoryHost {
       jobs: new MemoryJobStore(),
       leases: new MemoryLeaseStore(),
       decisions: new MemoryDecisionLog(),
-      ledger: new MemoryCapacityLedger(),
+      ledger: new RuledCapacityLedger(new MemoryCapacityStore()),
       launcher: {
         launch: (requests) => Promise.resolve(requests.map(launch)),
         stop: () => Promise.resolve(),

@@ -1,5 +1,6 @@
 import { MemoryAttemptStore } from '../../src/adapters/memory/memory-attempt-store.ts';
-import { MemoryCapacityLedger } from '../../src/adapters/memory/memory-capacity-ledger.ts';
+import { MemoryCapacityStore } from '../../src/adapters/memory/memory-capacity-store.ts';
+import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { MemoryClock } from '../../src/adapters/memory/memory-clock.ts';
 import { MemoryCoordinator } from '../../src/adapters/memory/memory-coordinator.ts';
 import { MemoryDecisionLog } from '../../src/adapters/memory/memory-decision-log.ts';
@@ -36,7 +37,7 @@ export class ScriptedSystem {
   readonly attempts = new MemoryAttemptStore();
   readonly leases = new MemoryLeaseStore();
   readonly decisions = new MemoryDecisionLog();
-  readonly ledger = new MemoryCapacityLedger();
+  readonly ledger = new RuledCapacityLedger(new MemoryCapacityStore());
   readonly coordinator = new MemoryCoordinator();
   readonly ids = new RandomIdSource();
   readonly logged: string[] = [];

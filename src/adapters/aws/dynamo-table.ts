@@ -51,7 +51,7 @@ const actionOf = new Map([
   ['read', 'dynamodb:GetItem'],
   ['write', 'dynamodb:PutItem'],
   ['update', 'dynamodb:UpdateItem'],
-  ['removal', 'dynamodb:DeleteItem'],
+  ['remove', 'dynamodb:DeleteItem'],
   ['query', 'dynamodb:Query'],
   ['batch read', 'dynamodb:BatchGetItem'],
 ]);
@@ -125,16 +125,20 @@ export class DynamoTable {
     return answer === 'refused' ? 'refused' : (answer.Attributes ?? {});
   }
 
-  /** Removes an item if the condition holds. */
-  async remove(key: ItemKey, condition: Condition): Promise<'removed' | 'refused'> {
-    const answer = await this.conditional('removal', key, () =>
+  /** Removes an item, where there is a condition only if it holds; an item that is not there is gone already. */
+  async remove(key: ItemKey, condition?: Condition): Promise<'removed' | 'refused'> {
+    const answer = await this.conditional('remove', key, () =>
       this.client.send(
         new DeleteCommand({
           TableName: this.tableName,
           Key: key,
-          ConditionExpression: condition.when,
-          ExpressionAttributeNames: namesIn(condition.when, condition.names),
-          ExpressionAttributeValues: valuesOf(condition.values ?? {}),
+          ...(condition === undefined
+            ? {}
+            : {
+                ConditionExpression: condition.when,
+                ExpressionAttributeNames: namesIn(condition.when, condition.names),
+                ExpressionAttributeValues: valuesOf(condition.values ?? {}),
+              }),
         }),
       ),
     );

@@ -1,105 +1,157 @@
-import { NumberValue } from '@aws-sdk/lib-dynamodb';
 import { z } from 'zod';
-import type { JobId } from '../../contracts/ids.ts';
-import { epochMs } from '../../contracts/units.ts';
-import type { Change, Item } from './dynamo-table.ts';
+import { type JobId, parseJobId } from '../../contracts/ids.ts';
+import { ledgerPartition } from '../../contracts/settings.ts';
+import { cloneHolding } from '../../core/capacity/clone-holding.ts';
+import type { Holding, Statement } from '../../core/capacity/ledger.ts';
+import type { Item, ItemKey } from './dynamo-table.ts';
+import { jobIdField, timeField } from './item-fields.ts';
+
+/** The partition of the ledger: its head, and an item for each job. */
+export const headKey: ItemKey = { pk: ledgerPartition, sk: 'CAPACITY' };
+export const jobPrefix = 'JOB#';
+export const holdingKey = (jobId: JobId): ItemKey => ({ pk: ledgerPartition, sk: `${jobPrefix}${jobId}` });
 
 const slotCount = z.int().min(0);
 const slotsByPhase = z.record(z.string(), slotCount);
-const preemptionSchema = z.object({
-  by: z.string().transform((id) => id as JobId),
-  byTasks: z.number(),
+const cloningSchema = z.object({
+  clones: slotsByPhase.exactOptional(),
+  jobTasks: z.number().exactOptional(),
+  addedSlots: slotsByPhase.exactOptional(),
+  preempted: z
+    .record(z.string(), z.object({ by: jobIdField, byTasks: z.number(), slots: slotCount }))
+    .exactOptional(),
+});
+/** As JSON, since phases may have any names, also those that every object has; empty where there are no clones. */
+const cloningText = z.string();
+const wordsSchema = z.object({
+  wanted: slotCount,
+  weight: z.number().positive(),
+  since: timeField,
+  beat: z.int(),
+  epoch: z.int(),
+});
+const holdingSchema = z.object({
+  ...wordsSchema.shape,
   slots: slotCount,
+  held: slotCount,
+  cloning: cloningText,
+  round: slotCount,
+  entry: z.string(),
 });
-const grantSchema = z.object({
-  slots: slotCount,
-  expiresAt: z.number().transform(epochMs),
-  cloneSlots: slotCount.optional(),
-  clones: slotsByPhase.optional(),
-  jobTasks: z.number().optional(),
-  addedSlots: slotsByPhase.optional(),
-  preempted: z.record(z.string(), preemptionSchema).optional(),
-});
-/** The capacity ledger as its item holds it. */
-export const ledgerSchema = z.object({
-  totalSlots: z.number(),
-  usedSlots: z.number(),
-  cloneSlots: z.number().default(0),
-  grants: z.record(z.string(), grantSchema),
-});
-export type Ledger = z.output<typeof ledgerSchema>;
 
-const grantsSchema = z.record(z.string(), z.unknown());
-/** Keeps the update expression well under its 4 KB; a further write takes the rest. */
-const takenPerWrite = 20;
-const sums = ['totalSlots', 'usedSlots', 'cloneSlots'] as const;
-const grantFields = ['slots', 'expiresAt', 'cloneSlots'] as const;
-
-/** DynamoDB's name of the type of a value. */
-function typeOf(value: unknown): string {
-  if (value === null) return 'NULL';
-  if (typeof value === 'string') return 'S';
-  if (typeof value === 'number') return 'N';
-  if (typeof value === 'boolean') return 'BOOL';
-  // As which the client gives numbers that a number of JavaScript cannot hold.
-  if (typeof value === 'bigint' || value instanceof NumberValue) return 'N';
-  if (Array.isArray(value)) return 'L';
-  return value instanceof Uint8Array ? 'B' : 'M';
+/** A job's item. */
+export interface StoredHolding {
+  readonly jobId: JobId;
+  /** Which round of changes has written its grant last. */
+  readonly round: number;
+  /** Differs each time that the job enters the ledger: what was decided on what it held before concerns it no more. */
+  readonly entry: string;
+  readonly holding: Holding;
 }
 
-/** Conditions that parts of the item are what was read. Values go into what is given. */
-class AsRead {
-  readonly conditions: string[] = [];
-  readonly values: Record<string, unknown> = {};
+const cloningOf = (holding: Holding): string => {
+  const cloning = cloneHolding(holding);
+  return Object.keys(cloning).length === 0 ? '' : JSON.stringify(cloning);
+};
 
-  require(path: string, value: unknown): void {
-    const name = `:was${this.conditions.length}`;
-    if (value === undefined) {
-      this.conditions.push(`attribute_not_exists(${path})`);
-      return;
-    }
-    const isScalar = typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean';
-    this.values[name.slice(1)] = isScalar ? value : typeOf(value);
-    this.conditions.push(isScalar ? `${path} = ${name}` : `attribute_type(${path}, ${name})`);
+/** What a job says of itself, as it is written. */
+export function wordsItem({ wanted, weight, since, beat, epoch }: Statement): Item {
+  return { wanted, weight, since, beat, epoch };
+}
+
+/** A job that enters the ledger, as it is written. */
+export const newItem = (holding: Holding, entry: string): Item => ({
+  ...wordsItem(holding),
+  slots: holding.slots,
+  held: holding.held,
+  cloning: cloningOf(holding),
+  round: 0,
+  entry,
+});
+
+/** The job of an item of the ledger; undefined: the item is no job's. */
+export function jobOf({ sk }: Item): JobId | undefined {
+  return typeof sk === 'string' && sk.startsWith(jobPrefix)
+    ? parseJobId(sk.slice(jobPrefix.length))
+    : undefined;
+}
+
+/** A job's item; undefined where it cannot be read. */
+export function decodeHolding(jobId: JobId, item: Item): StoredHolding | undefined {
+  const parsed = holdingSchema.safeParse(item);
+  if (!parsed.success) return undefined;
+  const { round, entry, cloning, ...rest } = parsed.data;
+  const clones = decodeCloning(cloning);
+  return clones && { jobId, round, entry, holding: { ...rest, ...cloneHolding(clones) } };
+}
+
+function decodeCloning(text: string): z.output<typeof cloningSchema> | undefined {
+  if (text === '') return {};
+  try {
+    return cloningSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
   }
 }
 
-/**
- * The write that takes grants that cannot be read out of a ledger, and sums up anew those that can: one grant that
- * nobody can read would stop every job. It hangs on what cannot be read being there still, which nobody but a rival
- * that mends the ledger changes, and on the sums, which whoever wrote in between has changed.
- */
-export function mendingChange(item: Item): { readonly change: Change; readonly lost: readonly string[] } {
-  const given = grantsSchema.safeParse(item['grants']);
-  const all = Object.entries(given.success ? given.data : {});
-  const parsed = all.map(([id, grant]) => [id, grantSchema.safeParse(grant)] as const);
-  const kept = parsed.flatMap(([, { data }]) => (data === undefined ? [] : [data]));
-  const lost = parsed.flatMap(([id, { success }]) => (success ? [] : [id])).slice(0, takenPerWrite);
-  const asRead = new AsRead();
-  for (const name of sums) asRead.require(`#${name}`, item[name]);
-  if (!given.success) asRead.require('#grants', item['grants']);
-  const grants = new Map(all);
-  for (const [index, id] of lost.entries()) {
-    const fields = grantsSchema.safeParse(grants.get(id));
-    const path = `#grants.#lost${index}`;
-    if (fields.success) for (const name of grantFields) asRead.require(`${path}.#${name}`, fields.data[name]);
-    else asRead.require(path, grants.get(id));
-  }
-  const { totalSlots } = item;
-  const removed = lost.map((_, index) => `#grants.#lost${index}`).join(', ');
+const changeSchema = z.object({
+  jobId: z.string(),
+  entry: z.string(),
+  slots: slotCount,
+  held: slotCount,
+  /** Absent: as it was. */
+  wanted: slotCount.exactOptional(),
+  cloning: cloningText.exactOptional(),
+});
+/** What a round changes of one job. */
+export type StoredChange = z.infer<typeof changeSchema>;
+
+/** What has to be written where a job's grant changes. */
+export function changeOf({ jobId, entry, holding }: StoredHolding, after: Holding): StoredChange {
+  const { slots, held, wanted } = after;
+  const cloning = cloningOf(after);
   return {
-    lost,
-    change: {
-      set: {
-        totalSlots: typeof totalSlots === 'number' ? totalSlots : 0,
-        usedSlots: kept.reduce((sum, { slots }) => sum + slots, 0),
-        cloneSlots: kept.reduce((sum, { cloneSlots = 0 }) => sum + cloneSlots, 0),
-        ...(given.success ? {} : { grants: {} }),
-      },
-      ...(lost.length === 0 ? {} : { clauses: `REMOVE ${removed}` }),
-      when: asRead.conditions.join(' AND '),
-      names: Object.fromEntries(lost.map((id, index) => [`lost${index}`, id])),
-      values: asRead.values,
-    },
+    jobId,
+    entry,
+    slots,
+    held,
+    ...(wanted === holding.wanted ? {} : { wanted }),
+    ...(cloning === cloningOf(holding) ? {} : { cloning }),
   };
+}
+
+/** A job's item as it is once a change of a round has been carried out. */
+export function changed(stored: StoredHolding, round: number, change: StoredChange): StoredHolding {
+  const { slots, held, wanted = stored.holding.wanted, cloning } = change;
+  const { since, weight, beat, epoch } = stored.holding;
+  const clones = cloning === undefined ? stored.holding : (decodeCloning(cloning) ?? {});
+  const holding = { wanted, weight, since, beat, epoch, slots, held, ...cloneHolding(clones) };
+  return { ...stored, round, holding };
+}
+
+const headSchema = z.object({
+  version: slotCount,
+  totalSlots: z.number(),
+  /** Differs with each write. */
+  writeId: z.string(),
+  /** What round `version` changes, as JSON: whoever comes next completes it where its author has not. */
+  changes: z.string(),
+});
+export interface Head {
+  readonly version: number;
+  readonly totalSlots: number;
+  readonly writeId: string;
+  readonly changes: readonly StoredChange[];
+}
+
+/** The head of the ledger; undefined where it cannot be read. */
+export function decodeHead(item: Item): Head | undefined {
+  const parsed = headSchema.safeParse(item);
+  if (!parsed.success) return undefined;
+  try {
+    const changes = z.array(changeSchema).safeParse(JSON.parse(parsed.data.changes));
+    return changes.success ? { ...parsed.data, changes: changes.data } : undefined;
+  } catch {
+    return undefined;
+  }
 }

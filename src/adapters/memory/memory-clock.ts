@@ -9,7 +9,7 @@ interface Sleeper {
 }
 
 /** Microtask turns given to what was woken before the clock moves on. */
-const TURNS_PER_WAKE_UP = 64;
+const TURNS_PER_WAKE_UP = 96;
 const WAKE_UP_LIMIT = 1_000_000;
 
 /** A virtual clock: time moves only by `advance`. */

@@ -1,7 +1,7 @@
 import type { cancelReasons, launchReasons, lossReasons } from '../../contracts/decision-log.ts';
 import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
-import type { CloneRefusal } from './clone-admission.ts';
+import type { CloneRefusal } from '../capacity/clone-admission.ts';
 
 export type LaunchReason = (typeof launchReasons)[number];
 export type CancelReason = (typeof cancelReasons)[number];

@@ -1,5 +1,5 @@
 import type { JobId } from '../../contracts/ids.ts';
-import type { CloneRefusal } from './clone-admission.ts';
+import type { CloneRefusal } from '../capacity/clone-admission.ts';
 import type { Facts } from './decision.ts';
 import { type AttemptView, isLive, type StageClones, type StageView, type TaskView } from './job-view.ts';
 

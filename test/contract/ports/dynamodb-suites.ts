@@ -1,7 +1,8 @@
 import { afterAll, beforeAll } from 'vitest';
 import { DynamoAssignmentStatistics } from '../../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
-import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoCapacityStore } from '../../../src/adapters/aws/dynamo-capacity-store.ts';
+import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
@@ -12,6 +13,7 @@ import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
 import { describeAssignmentStatistics } from './assignment-statistics-suite.ts';
 import { describeAttemptStore } from './attempt-store-suite.ts';
 import { describeCapacityLedger } from './capacity-ledger-suite.ts';
+import { describeCapacityStore } from './capacity-store-suite.ts';
 import { describeCloneAdmission } from './clone-admission-suite.ts';
 import { describeClonePreemption } from './clone-preemption-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
@@ -38,9 +40,22 @@ export function describeDynamoStores(start: () => Promise<TableServer>): void {
   describeLeaseStore('DynamoDB', () => new DynamoLeaseStore(shared));
   describeDecisionLog('DynamoDB', () => new DynamoDecisionLog(shared));
   describeAttemptStore('DynamoDB', () => new DynamoAttemptStore(shared));
-  describeCapacityLedger('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
-  describeCloneAdmission('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
-  describeClonePreemption('DynamoDB', async () => new DynamoCapacityLedger(await server.freshTable()));
+  describeCapacityStore('DynamoDB', async () => {
+    const table = await server.freshTable();
+    return () => new DynamoCapacityStore(table);
+  });
+  describeCapacityLedger(
+    'DynamoDB',
+    async () => new RuledCapacityLedger(new DynamoCapacityStore(await server.freshTable())),
+  );
+  describeCloneAdmission(
+    'DynamoDB',
+    async () => new RuledCapacityLedger(new DynamoCapacityStore(await server.freshTable())),
+  );
+  describeClonePreemption(
+    'DynamoDB',
+    async () => new RuledCapacityLedger(new DynamoCapacityStore(await server.freshTable())),
+  );
   describeRoster('DynamoDB', async () => new DynamoRoster(await server.freshTable()));
   describeSweepMark('DynamoDB', async () => new DynamoSweepMark(await server.freshTable()));
   describeStragglerStatistics(

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
-import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoCapacityStore } from '../../../src/adapters/aws/dynamo-capacity-store.ts';
+import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
@@ -75,7 +76,7 @@ describe('a write whose answer is lost on the way, over DynamoDB', () => {
   });
 
   it('grants and gives back slots once', async () => {
-    const ledger = new DynamoCapacityLedger(table);
+    const ledger = new RuledCapacityLedger(new DynamoCapacityStore(table));
     const jobId = freshJobId();
     const context = { totalSlots: 10, now: at(0), length: seconds(60) };
     await ledger.resize(freshJobId(), 1, context);
@@ -88,7 +89,7 @@ describe('a write whose answer is lost on the way, over DynamoDB', () => {
   });
 
   it('admits and gives back clones once', async () => {
-    const ledger = new DynamoCapacityLedger(await server.freshTable());
+    const ledger = new RuledCapacityLedger(new DynamoCapacityStore(await server.freshTable()));
     const jobId = freshJobId();
     const context = { totalSlots: 100, now: at(0), length: seconds(60), budgetSlots: 10, ceilingSlots: 80 };
     const request = { phase: 'map', unitSlots: 6, leastUnits: 1, mostUnits: 1, besideSlots: 0 };

@@ -1,7 +1,8 @@
 import { MemoryAssignmentStatistics } from '../../../src/adapters/memory/memory-assignment-statistics.ts';
 import { MemoryStragglerStatistics } from '../../../src/adapters/memory/memory-straggler-statistics.ts';
 import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-store.ts';
-import { MemoryCapacityLedger } from '../../../src/adapters/memory/memory-capacity-ledger.ts';
+import { MemoryCapacityStore } from '../../../src/adapters/memory/memory-capacity-store.ts';
+import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { MemoryDecisionLog } from '../../../src/adapters/memory/memory-decision-log.ts';
 import { MemoryJobStore } from '../../../src/adapters/memory/memory-job-store.ts';
 import { MemoryRoster } from '../../../src/adapters/memory/memory-roster.ts';
@@ -10,6 +11,7 @@ import { MemoryLeaseStore } from '../../../src/adapters/memory/memory-lease-stor
 import { describeAssignmentStatistics } from './assignment-statistics-suite.ts';
 import { describeAttemptStore } from './attempt-store-suite.ts';
 import { describeCapacityLedger } from './capacity-ledger-suite.ts';
+import { describeCapacityStore } from './capacity-store-suite.ts';
 import { describeCloneAdmission } from './clone-admission-suite.ts';
 import { describeClonePreemption } from './clone-preemption-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
@@ -23,9 +25,13 @@ describeJobStore('memory', () => new MemoryJobStore());
 describeLeaseStore('memory', () => new MemoryLeaseStore());
 describeDecisionLog('memory', () => new MemoryDecisionLog());
 describeAttemptStore('memory', () => new MemoryAttemptStore());
-describeCapacityLedger('memory', () => new MemoryCapacityLedger());
-describeCloneAdmission('memory', () => new MemoryCapacityLedger());
-describeClonePreemption('memory', () => new MemoryCapacityLedger());
+describeCapacityStore('memory', () => {
+  const store = new MemoryCapacityStore();
+  return () => store;
+});
+describeCapacityLedger('memory', () => new RuledCapacityLedger(new MemoryCapacityStore()));
+describeCloneAdmission('memory', () => new RuledCapacityLedger(new MemoryCapacityStore()));
+describeClonePreemption('memory', () => new RuledCapacityLedger(new MemoryCapacityStore()));
 describeStragglerStatistics('memory', () => new MemoryStragglerStatistics());
 describeAssignmentStatistics('memory', () => new MemoryAssignmentStatistics());
 describeRoster('memory', () => new MemoryRoster());

@@ -4,7 +4,8 @@ import { attemptKey, replicaKey, resultKey } from '../../../src/adapters/aws/att
 import { claimsKey } from '../../../src/adapters/aws/claims-item.ts';
 import { DynamoAssignmentStatistics } from '../../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
-import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoCapacityStore } from '../../../src/adapters/aws/dynamo-capacity-store.ts';
+import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
@@ -335,42 +336,52 @@ describe.each(engines)('records that cannot be read, over %s', (engine) => {
 
   describe('of the capacity ledger', () => {
     const context = (nowS: number) => ({ totalSlots: 100, now: at(nowS), length: seconds(60) });
-    const LEDGER = { pk: 'LEDGER', sk: 'CAPACITY' };
+    const HEAD = { pk: 'LEDGER', sk: 'CAPACITY' };
 
-    it('are taken out, and the sums are those of the grants that are left', async () => {
+    it.each<[string, Readonly<Record<string, unknown>>]>([
+      ['its slots', { slots: 'many' }],
+      ['a number beyond all others', { held: NumberValue.from('-1e+21') }],
+      ['its clones', { cloning: '{"clones":7}' }],
+      ['clones that are no JSON', { cloning: '{' }],
+      ['its round', { round: null }],
+      ['what it wants', { wanted: new Uint8Array() }],
+    ])('of one job (%s) are struck out, and harm no other', async (_, set) => {
       const own = await server.freshTable();
       const told: string[] = [];
-      const ledger = new DynamoCapacityLedger(own, undefined, ({ key }) => void told.push(key));
+      const store = new DynamoCapacityStore(own, undefined, ({ key }) => void told.push(key));
+      const ledger = new RuledCapacityLedger(store);
       const [a, b] = [freshJobId(), freshJobId()];
       await ledger.resize(a, 30, context(0));
       await ledger.resize(b, 20, context(0));
-      const { grants } = (await own.get(LEDGER)) as { grants: Record<string, unknown> };
-      await spoil(own, LEDGER, { grants: { ...grants, [a]: { slots: 'many' } } });
+      await spoil(own, { pk: 'LEDGER', sk: `JOB#${a}` }, set);
       expect(await ledger.resize(b, 25, context(1))).toBe(25);
       expect(await ledger.view()).toEqual({
         totalSlots: 100,
         usedSlots: 25,
         cloneSlots: 0,
-        grants: { [b]: { slots: 25, expiresAt: at(61) } },
+        grants: { [b]: { slots: 25 } },
       });
-      expect(told).toEqual([`LEDGER/CAPACITY/${a}`]);
-      await ledger.release(a);
+      expect(told).toEqual([`LEDGER/JOB#${a}`]);
       expect(await ledger.resize(a, 90, context(2))).toBe(75);
+      await ledger.release(a);
+      await ledger.release(b);
+      expect((await ledger.view()).usedSlots).toBe(0);
     });
 
     it.each<[string, Readonly<Record<string, unknown>>]>([
-      ['sums', { usedSlots: 'x', cloneSlots: [], totalSlots: null }],
-      ['numbers beyond all others', { usedSlots: NumberValue.from('-1e+21') }],
-      ['such a number for the total', { totalSlots: NumberValue.from('1e+21') }],
-      ['all grants', { grants: 'none' }],
-    ])('are mended where %s are garbage', async (_, set) => {
+      ['its version', { version: 'x' }],
+      ['its version, a number beyond all others', { version: NumberValue.from('-1e+21') }],
+      ['what it changes', { changes: '[{]' }],
+      ['everything', { version: [], totalSlots: null, writeId: 7, changes: {} }],
+    ])('of all jobs are begun anew where %s is garbage, and no grant is lost', async (_, set) => {
       const own = await server.freshTable();
-      const ledger = new DynamoCapacityLedger(own);
-      const a = freshJobId();
+      const ledger = new RuledCapacityLedger(new DynamoCapacityStore(own));
+      const [a, b] = [freshJobId(), freshJobId()];
       await ledger.resize(a, 30, context(0));
-      await spoil(own, LEDGER, set);
+      await spoil(own, HEAD, set);
+      expect(await ledger.resize(b, 100, context(1))).toBe(70);
       await ledger.release(a);
-      expect(await ledger.resize(freshJobId(), 100, context(1))).toBe(100);
+      expect(await ledger.resize(b, 100, context(2))).toBe(100);
     });
   });
 });

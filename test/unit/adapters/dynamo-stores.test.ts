@@ -15,7 +15,8 @@ import { mockClient } from 'aws-sdk-client-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DynamoAssignmentStatistics } from '../../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-store.ts';
-import { DynamoCapacityLedger } from '../../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoCapacityStore } from '../../../src/adapters/aws/dynamo-capacity-store.ts';
+import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
@@ -212,28 +213,6 @@ describe('what the stores send to DynamoDB', () => {
       },
     ]);
   });
-
-  it('grows a grant only where there is room for all of it', async () => {
-    const jobId = freshJobId();
-    mock.on(GetCommand).resolves({
-      Item: { totalSlots: 100, usedSlots: 60, grants: { [jobId]: { slots: 10, expiresAt: at(9) } } },
-    });
-    mock.on(UpdateCommand).resolves({});
-    const context = { totalSlots: 100, now: at(0), length: seconds(60) };
-    expect(await new DynamoCapacityLedger(table).resize(jobId, 30, context)).toBe(30);
-    expect(mock.commandCalls(UpdateCommand)[0]?.args[0].input).toMatchObject({
-      ConditionExpression:
-        '#grants.#job.#slots = :jobSlots AND #grants.#job.#expiresAt = :jobUntil' +
-        ' AND attribute_not_exists(#grants.#job.#cloneSlots) AND #usedSlots <= :room',
-      UpdateExpression: 'SET #totalSlots = :total, #usedSlots = #usedSlots + :added, #grants.#job = :grant',
-      ExpressionAttributeValues: {
-        ':added': 20,
-        ':room': 80,
-        ':grant': { slots: 30, expiresAt: at(60) },
-        ':jobSlots': 10,
-      },
-    });
-  });
 });
 
 describe('a write whose answer was lost and which the SDK repeats', () => {
@@ -339,10 +318,12 @@ describe('errors of DynamoDB', () => {
   });
 
   it('gives up on a ledger that refuses every write', async () => {
-    mock.on(GetCommand).resolves({ Item: { totalSlots: 10, usedSlots: 0, grants: {} } });
+    mock.on(GetCommand).resolves({});
+    mock.on(QueryCommand).resolves({});
+    mock.on(PutCommand).resolves({});
     mock.on(UpdateCommand).rejects(refused);
     const context = { totalSlots: 10, now: at(0), length: seconds(60) };
-    const ledger = new DynamoCapacityLedger(table, () => Promise.resolve());
+    const ledger = new RuledCapacityLedger(new DynamoCapacityStore(table, () => Promise.resolve()));
     await expect(ledger.resize(freshJobId(), 1, context)).rejects.toBeInstanceOf(StoreUnavailableError);
   });
 });

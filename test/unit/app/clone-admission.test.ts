@@ -10,7 +10,7 @@ import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
 import type { Decision, Refusal } from '../../../src/core/model/decision.ts';
-import type { CapacityLedger } from '../../../src/ports/capacity-ledger.ts';
+import type { CapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { progress, ScriptedSystem } from '../../support/scripted-job.ts';
 
 const spec: JobSpecInput = {
@@ -58,6 +58,9 @@ function dyingAt(call: 'admitClones' | 'releaseClones', moment: 'before' | 'afte
     resize: (...args) => system.ledger.resize(...args),
     release: (...args) => system.ledger.release(...args),
     view: () => system.ledger.view(),
+    forget: (...args) => {
+      system.ledger.forget(...args);
+    },
     preemptions: (...args) => system.ledger.preemptions(...args),
     admitClones: async (...args) => {
       if (call === 'admitClones' && moment === 'before') throw dead;
@@ -309,17 +312,20 @@ describe('a scheduler that dies', () => {
     },
   );
 
-  it('for good leaves nothing to the cluster once its grant has run out', async () => {
+  it('for good leaves nothing to the cluster once it has been silent for long', async () => {
     await expect(schedule(withSlots(160, dyingAt('admitClones', 'after')))).rejects.toThrow(
       'the scheduler died',
     );
     expect((await system.ledger.view()).cloneSlots).toBe(8);
-    const now = later(system.clock.now(), durationMs(1_000_000));
-    await system.ledger.resize('other-000000000000' as JobId, 1, {
-      totalSlots: 160,
-      now,
-      length: durationMs(1),
-    });
+    const other = 'other-000000000000' as JobId;
+    const resize = (wanted: number, afterMs: number) =>
+      system.ledger.resize(other, wanted, {
+        totalSlots: 160,
+        now: later(system.clock.now(), durationMs(afterMs)),
+        length: durationMs(1_000),
+      });
+    for (let afterMs = 0; afterMs <= 1_500; afterMs += 250) await resize(160, afterMs);
+    await resize(1, 1_500);
     expect(await system.ledger.view()).toMatchObject({ usedSlots: 1, cloneSlots: 0 });
   });
 });

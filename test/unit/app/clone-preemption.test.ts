@@ -9,7 +9,7 @@ import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
 import type { Decision, Refusal } from '../../../src/core/model/decision.ts';
-import type { CapacityLedger } from '../../../src/ports/capacity-ledger.ts';
+import type { CapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import type { DecisionLog } from '../../../src/ports/job-store.ts';
 import { progress, ScriptedSystem } from '../../support/scripted-job.ts';
 
@@ -277,6 +277,9 @@ function ledgerDyingAt(moment: 'look' | 'before release' | 'after release'): Cap
     resize: (...args) => system.ledger.resize(...args),
     release: (...args) => system.ledger.release(...args),
     view: () => system.ledger.view(),
+    forget: (...args) => {
+      system.ledger.forget(...args);
+    },
     admitClones: (...args) => system.ledger.admitClones(...args),
     preemptions: async (...args) => {
       if (moment === 'look' && (await isGone())) throw dead;

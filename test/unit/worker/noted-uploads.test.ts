@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryCapacityLedger } from '../../../src/adapters/memory/memory-capacity-ledger.ts';
+import { MemoryCapacityStore } from '../../../src/adapters/memory/memory-capacity-store.ts';
+import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { MemoryJobStore } from '../../../src/adapters/memory/memory-job-store.ts';
 import { failJob } from '../../../src/app/fail-job.ts';
 import { attemptIdOf } from '../../../src/contracts/ids.ts';
@@ -44,7 +45,8 @@ async function running(): Promise<World> {
 const fail = ({ worker, jobs }: World, process?: FreezingProcess): Promise<void> => {
   const { objects, attempts, clock, dataBucket } = worker;
   const log = { info: (): void => undefined, warn: (): void => undefined };
-  const deps = { objects, attempts, clock, dataBucket, jobs, log, ledger: new MemoryCapacityLedger() };
+  const ledger = new RuledCapacityLedger(new MemoryCapacityStore());
+  const deps = { objects, attempts, clock, dataBucket, jobs, log, ledger };
   return failJob(
     process?.wrap(deps, ['jobs', 'attempts', 'objects']) ?? deps,
     worker.jobId,

@@ -1,4 +1,4 @@
-import type { CloneTerms } from '../../model/clone-admission.ts';
+import type { CloneTerms } from '../../capacity/clone-admission.ts';
 import type { CloneCharge } from '../../model/stage-clones.ts';
 
 /** Shares of all slots. */

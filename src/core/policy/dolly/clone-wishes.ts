@@ -1,5 +1,5 @@
 import type { PolicyConfig } from '../../../contracts/policy-config.ts';
-import type { CloneAdmission, CloneRequest, CloneVictim } from '../../model/clone-admission.ts';
+import type { CloneAdmission, CloneRequest, CloneVictim } from '../../capacity/clone-admission.ts';
 import type { Facts } from '../../model/decision.ts';
 import { stageAt } from '../../model/job-state.ts';
 import { type CloneAnswer, isAboutToStart, owedClones } from '../../model/stage-clones.ts';

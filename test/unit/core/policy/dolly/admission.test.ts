@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { admitUnits } from '../../../../../src/core/model/clone-admission.ts';
+import { admitUnits } from '../../../../../src/core/capacity/clone-admission.ts';
 import { chargeOf, cloneTerms } from '../../../../../src/core/policy/dolly/admission.ts';
 import { addTallies, noStragglers } from '../../../../../src/core/model/straggler-tally.ts';
 import { stragglerProbability, tallyOf } from '../../../../../src/core/policy/dolly/straggler-rate.ts';

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { JobId } from '../../../../../src/contracts/ids.ts';
-import type { CloneRequest } from '../../../../../src/core/model/clone-admission.ts';
+import type { CloneRequest } from '../../../../../src/core/capacity/clone-admission.ts';
 import {
   type CloneHolding,
   holdClones,
   keepClones,
   loseClones,
-} from '../../../../../src/core/model/clone-holding.ts';
-import { admitWithPreemption, type CloneHolder } from '../../../../../src/core/model/clone-preemption.ts';
+} from '../../../../../src/core/capacity/clone-holding.ts';
+import { admitWithPreemption, type CloneHolder } from '../../../../../src/core/capacity/clone-preemption.ts';
 
 /** β·C = 50 and τ·C = 800 of 1,000 slots. */
 const terms = { totalSlots: 1_000, budgetSlots: 50, ceilingSlots: 800 };

@@ -1,0 +1,364 @@
+import { StoreUnavailableError } from '../contracts/errors.ts';
+import type { JobId } from '../contracts/ids.ts';
+import { type DurationMs, elapsedMs, type EpochMs, epochMs } from '../contracts/units.ts';
+import { admitClones, holdsClones, releaseClones } from '../core/capacity/admit-clones.ts';
+import { type ApiPace, type ApiRate, paceAt, startPace } from '../core/capacity/api-pace.ts';
+import type { CloneAdmission, CloneRequest, CloneTerms } from '../core/capacity/clone-admission.ts';
+import { cloneHolding, type CloneHolding, type Preemption } from '../core/capacity/clone-holding.ts';
+import {
+  type CapacityRule,
+  cloned,
+  type Holding,
+  occupied,
+  occupiedBy,
+  type Statement,
+} from '../core/capacity/ledger.ts';
+import { grantFree, isShort, shareSlots, stated } from '../core/capacity/share-slots.ts';
+import { forEachBounded } from '../lib/bounded.ts';
+import type { CapacityStore } from '../ports/capacity-store.ts';
+import { SilenceWatch } from './silence-watch.ts';
+
+/** What a job holds: slots, and of them those that clones take. */
+export interface CapacityGrant extends CloneHolding {
+  readonly slots: number;
+  /** Slots that it may be using yet, where these are more than it holds. */
+  readonly held?: number;
+}
+
+/** Slots of all jobs together, and who holds them. */
+export interface CapacityView {
+  readonly totalSlots: number;
+  readonly usedSlots: number;
+  /** Slots charged to the cloning budget: the sum over all grants. */
+  readonly cloneSlots: number;
+  readonly grants: Readonly<Record<string, CapacityGrant>>;
+}
+
+/** Who asks, by whose clock, and out of how many slots. */
+export interface GrantContext {
+  readonly totalSlots: number;
+  /** By the asker's own clock, which is compared with no other. */
+  readonly now: EpochMs;
+  /** A job that has said nothing for so long counts as dead; it says something twice in this time. */
+  readonly length: DurationMs;
+  /** Attempts of the job that run: with it slots are shared max-min fairly, without it first come, first served. */
+  readonly live?: number;
+  readonly weight?: number;
+  /** When the job was submitted. */
+  readonly since?: EpochMs;
+  /** Which of the job's schedulers asks. */
+  readonly epoch?: number;
+}
+
+export interface LedgerOptions {
+  /** Units that this process may write a second; as many as it likes where nothing is said. */
+  readonly writes?: ApiRate;
+  /** How long it waits, for each job, after sharing slots out before it does so again; 50 ms where nothing is said. */
+  readonly spacingPerJobMs?: number;
+}
+
+/**
+ * What one of so many schedulers may write to the ledger: all together well under the 1,000 units a second that one key
+ * takes, and under 300 also where all of them have rested.
+ */
+export const ledgerWrites = (schedulers: number): ApiRate => ({
+  perS: keyUnitsPerS / schedulers,
+  burst: Math.max(leastBurst, keyBurst / schedulers),
+});
+const keyUnitsPerS = 180;
+const keyBurst = 60;
+const leastBurst = 3;
+
+/** What this process knows of a job of its own. */
+interface Known {
+  holding: Holding;
+  /** When the job spoke last, and when it was read last. */
+  toldAt: EpochMs;
+  readAt: EpochMs;
+}
+
+/** How long one process waits after sharing slots out before it does so again: for each job, and at most. */
+const defaultSpacingMs = 50;
+const longestSpacingMs = 1_000;
+/** With fewer jobs than this, whoever wants more has slots shared out at once. */
+const fewJobs = 20;
+/** A job that has what it wants looks so often whether some was taken from it. */
+const lookEveryMs = 5_000;
+/** What is given back while nobody needs it is told at once where it is so much of the grant, and else after a while. */
+const worthTelling = 0.1;
+/** It bounds the write that shares slots out, and what it asks of the key. */
+const mostChanges = 50;
+const mostStrikes = 50;
+const parallelStrikes = 8;
+/** How often a job speaks anew where others have changed its grant meanwhile. */
+const mostWords = 8;
+
+/**
+ * Slots of all jobs together: the rules of `core/capacity` over a store that knows none. A job's scheduler may ask each
+ * tick; what has changed nothing costs nothing. Each process has one for all of its jobs, and what one of them reads
+ * the others know.
+ */
+export class RuledCapacityLedger {
+  private readonly store: CapacityStore;
+  private readonly known = new Map<JobId, Known>();
+  private readonly silence = new SilenceWatch();
+  /** Jobs that are known to hold nothing. */
+  private readonly gone = new Set<JobId>();
+  private readonly rate: ApiRate | undefined;
+  private readonly spacingPerJobMs: number;
+  private pace: ApiPace | undefined;
+  private sharedAt: EpochMs | undefined;
+  /** Jobs when slots were shared out last, and whether some had fewer than they wanted. */
+  private jobs = 0;
+  private isAnyShort = false;
+
+  constructor(store: CapacityStore, { writes, spacingPerJobMs = defaultSpacingMs }: LedgerOptions = {}) {
+    this.store = store;
+    this.rate = writes;
+    this.spacingPerJobMs = spacingPerJobMs;
+  }
+
+  /**
+   * Asks for `wanted` slots and says what still runs. Answers the slots that the job may launch with now (0 to
+   * `wanted`). One small write where that is news, and now and then as a sign of life; one more and one for each job
+   * that it concerns where slots are shared out anew.
+   */
+  async resize(jobId: JobId, wanted: number, context: GrantContext): Promise<number> {
+    const { live, now } = context;
+    if (wanted === 0 && (live ?? 0) === 0) return this.leave(jobId);
+    const { holding, news } = await this.speak(jobId, wanted, context);
+    if (holding === undefined) return 0;
+    if (live === undefined) {
+      if (isShort(holding))
+        await this.decide(context, (ledger) => grantFree(ledger, jobId, context.totalSlots));
+    } else if (isShort(holding) || (news === 'gives' && this.isAnyShort)) {
+      await this.share(context, news !== undefined);
+    } else await this.lookAgain(jobId, now);
+    return Math.min(wanted, this.known.get(jobId)?.holding.slots ?? 0);
+  }
+
+  /** Forgets what it knows of a job, as when another process may have served it meanwhile. */
+  forget(jobId: JobId): void {
+    this.known.delete(jobId);
+    this.gone.delete(jobId);
+  }
+
+  /** Admits clones by the rule of the same name. */
+  async admitClones(
+    jobId: JobId,
+    request: CloneRequest,
+    context: GrantContext & CloneTerms,
+  ): Promise<CloneAdmission> {
+    const { totalSlots, budgetSlots, ceilingSlots } = context;
+    const asking = { jobId, totalSlots, budgetSlots, ceilingSlots };
+    for (let round = 1; round <= mostWords; round++) {
+      if ((await this.read(jobId, context)) === undefined) await this.enter(jobId, context);
+      const answer = await this.decide(context, (ledger) => admitClones(ledger, asking, request));
+      if (answer !== undefined && answer !== 'busy') return answer;
+      this.known.delete(jobId);
+    }
+    throw new StoreUnavailableError('a job is struck out of the ledger again and again', { jobId });
+  }
+
+  /** Gives clones back by the rule of the same name. */
+  async releaseClones(
+    jobId: JobId,
+    phase: string,
+    keepSlots: number,
+    addedSlots: number = keepSlots,
+  ): Promise<void> {
+    const own = await this.store.own(jobId);
+    if (own === undefined || !holdsClones(own, phase)) return;
+    const kept = { keepSlots, addedSlots };
+    const changed = await this.store.change((before) => releaseClones(before, jobId, phase, kept));
+    if (changed !== 'busy') this.learn(changed.ledger.holdings, undefined);
+  }
+
+  /**
+   * The job's phases that have lost their clones to smaller jobs: theirs are charged nothing any more and must stop.
+   * A phase stays among them until `releaseClones` to 0, until it is admitted anew, or until the job is struck out.
+   */
+  async preemptions(jobId: JobId): Promise<Readonly<Record<string, Preemption>>> {
+    return (await this.store.own(jobId))?.preempted ?? {};
+  }
+
+  /** Gives everything back, clones too; a second release has no effect. */
+  async release(jobId: JobId): Promise<void> {
+    this.forget(jobId);
+    await this.store.remove(jobId);
+  }
+
+  async view(): Promise<CapacityView> {
+    const { totalSlots, holdings } = await this.store.load();
+    const grants = [...holdings]
+      .filter(([, holding]) => occupiedBy(holding) > 0)
+      .map(([jobId, holding]) => [jobId, grantOf(holding)] as const);
+    return {
+      totalSlots,
+      usedSlots: occupied(holdings.values()),
+      cloneSlots: cloned(holdings.values()),
+      grants: Object.fromEntries(grants),
+    };
+  }
+
+  private async leave(jobId: JobId): Promise<number> {
+    if (this.gone.has(jobId)) return 0;
+    if ((await this.store.own(jobId)) !== undefined) await this.release(jobId);
+    this.gone.add(jobId);
+    return 0;
+  }
+
+  /** What the job holds, read where this process does not know it. */
+  private async read(jobId: JobId, { now }: GrantContext): Promise<Known | undefined> {
+    const known = this.known.get(jobId);
+    if (known !== undefined) return known;
+    const holding = await this.store.own(jobId);
+    if (holding === undefined) return undefined;
+    const found = { holding, toldAt: epochMs(0), readAt: now };
+    this.known.set(jobId, found);
+    return found;
+  }
+
+  /**
+   * Says what the job wants and uses, where that is news. `holding` is the job's after it, undefined where it has none:
+   * then there was no room for the write, or another scheduler speaks for the job now.
+   */
+  private async speak(
+    jobId: JobId,
+    wanted: number,
+    context: GrantContext,
+  ): Promise<{ readonly holding: Holding | undefined; readonly news?: News }> {
+    for (let round = 1; round <= mostWords; round++) {
+      const known = await this.read(jobId, context);
+      const before = known?.holding;
+      if (before !== undefined && before.epoch > (context.epoch ?? 0)) return { holding: undefined };
+      const after = stated(before, { ...wordsOf(before, wanted, context), live: context.live });
+      const news = this.newsOf(known, after, context);
+      if (news === undefined) return { holding: before };
+      if (news !== 'beat' && this.tokens(context.now) < 1) return { holding: before };
+      this.spend(1, context.now);
+      this.gone.delete(jobId);
+      if ((await this.store.tell(jobId, before, after)) === 'stale') {
+        this.known.delete(jobId);
+        continue;
+      }
+      this.known.set(jobId, { holding: after, toldAt: context.now, readAt: context.now });
+      return { holding: after, news };
+    }
+    throw new StoreUnavailableError('a job of the ledger changes too fast to speak of', { jobId });
+  }
+
+  private newsOf(known: Known | undefined, after: Holding, context: GrantContext): News | undefined {
+    if (known === undefined) return 'wants';
+    const { holding: before, toldAt } = known;
+    const silentMs = elapsedMs(toldAt, context.now);
+    // Also where its clock was set back: a beat too many does no harm.
+    if (silentMs > context.length / 2 || toldAt > context.now || before.epoch !== after.epoch) return 'beat';
+    const given = occupiedBy(before) - occupiedBy(after);
+    if (given > 0 || after.slots < before.slots) {
+      const isWorth = this.isAnyShort || context.live === undefined || given >= worthTelling * before.held;
+      if (isWorth || silentMs >= lookEveryMs) return 'gives';
+    }
+    // One that is short is known to want more; how much more matters once it has what it has asked for.
+    const isNewWish =
+      context.live === undefined
+        ? after.wanted !== before.wanted
+        : after.wanted > before.wanted && !isShort(before);
+    return isNewWish || occupiedBy(after) > occupiedBy(before) ? 'wants' : undefined;
+  }
+
+  private async enter(jobId: JobId, context: GrantContext): Promise<void> {
+    const after = stated(undefined, { ...wordsOf(undefined, 0, context), live: context.live });
+    this.spend(1, context.now);
+    this.gone.delete(jobId);
+    await this.store.tell(jobId, undefined, after);
+    this.known.delete(jobId);
+  }
+
+  /** Shares slots out, unless that was done just now or would write too much. */
+  private async share(context: GrantContext, isNews: boolean): Promise<void> {
+    const { now, totalSlots } = context;
+    const spacingMs = Math.min(longestSpacingMs, this.spacingPerJobMs * this.jobs);
+    const isDue = this.sharedAt === undefined || now < this.sharedAt || now - this.sharedAt >= spacingMs;
+    if (!isDue && !(isNews && this.jobs < fewJobs)) return;
+    const most = Math.min(mostChanges, Math.floor(this.tokens(now)) - 1);
+    if (most < 1) return;
+    this.sharedAt = now;
+    // Whoever comes first shares for all.
+    await this.decide(context, (ledger) => shareSlots(ledger, { totalSlots, mostChanges: most }), 1);
+  }
+
+  /** Changes the ledger by a rule, once those have been struck out that have said nothing for too long. */
+  private async decide<T>(
+    { now, length }: GrantContext,
+    rule: CapacityRule<T>,
+    tries?: number,
+  ): Promise<T | 'busy'> {
+    const silent = this.silence.silent(now, length).slice(0, mostStrikes);
+    if (silent.length > 0)
+      await forEachBounded(silent, parallelStrikes, async ([jobId, seen]) => {
+        this.spend(1, now);
+        await this.store.strike(jobId, seen);
+      });
+    let changes = 0;
+    const changed = await this.store.change((before) => {
+      const move = rule(before);
+      changes = move.changes.size;
+      return move;
+    }, tries);
+    if (changes > 0) this.spend(changed === 'busy' ? 1 : 1 + changes, now);
+    if (changed === 'busy') return 'busy';
+    this.silence.look(changed.ledger.holdings, now, length);
+    this.learn(changed.ledger.holdings, now);
+    return changed.answer;
+  }
+
+  private learn(holdings: ReadonlyMap<JobId, Holding>, now: EpochMs | undefined): void {
+    this.jobs = holdings.size;
+    this.isAnyShort = [...holdings.values()].some(isShort);
+    for (const [jobId, known] of this.known) {
+      const holding = holdings.get(jobId);
+      if (holding === undefined) this.known.delete(jobId);
+      else if (holding.beat === known.holding.beat) {
+        known.holding = holding;
+        known.readAt = now ?? known.readAt;
+      }
+    }
+  }
+
+  /** Now and then a job that has what it wants looks whether it still does. */
+  private async lookAgain(jobId: JobId, now: EpochMs): Promise<void> {
+    const known = this.known.get(jobId);
+    if (known === undefined || elapsedMs(known.readAt, now) < lookEveryMs) return;
+    const holding = await this.store.own(jobId);
+    if (holding?.beat !== known.holding.beat) this.known.delete(jobId);
+    else this.known.set(jobId, { ...known, holding, readAt: now });
+  }
+
+  private tokens(now: EpochMs): number {
+    if (this.rate === undefined) return Infinity;
+    this.pace = paceAt(this.pace ?? startPace(this.rate, now), now);
+    return this.pace.tokens;
+  }
+
+  private spend(units: number, now: EpochMs): void {
+    const tokens = this.tokens(now) - units;
+    if (this.pace !== undefined) this.pace = { ...this.pace, tokens };
+  }
+}
+
+/** What a job has to say: that it gives something back, that it wants more, or no more than that it lives. */
+type News = 'gives' | 'wants' | 'beat';
+
+function wordsOf(before: Holding | undefined, wanted: number, context: GrantContext): Statement {
+  const { now, weight = 1, since = before?.since ?? now, epoch = 0 } = context;
+  return { wanted, weight, since, epoch, beat: Math.max(now, (before?.beat ?? 0) + 1) };
+}
+
+function grantOf(holding: Holding): CapacityGrant {
+  const { slots, held } = holding;
+  return { slots, ...(held > slots ? { held } : {}), ...cloneHolding(holding) };
+}
+
+/** The ledger as schedulers use it. */
+export type CapacityLedger = Pick<RuledCapacityLedger, keyof RuledCapacityLedger>;
