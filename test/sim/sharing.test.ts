@@ -67,3 +67,24 @@ it('keeps jobs of different policies apart', async () => {
   ]);
   expect(jobs[0]?.attempts.every(({ reason }) => reason === 'first')).toBe(true);
 });
+
+it.each([
+  // The large job's forty tasks take ten waves on all four slots; the small ones wait until its last wave has ended.
+  ['first-come' as const, { large: 100_000, small: [101_000, 101_000, 102_000] }],
+  // Each has one slot as the first wave ends, at 10 s, for its two tasks of a second; then nine more on each of three.
+  ['fair' as const, { large: 102_000, small: [12_000, 12_000, 12_000] }],
+])('shares slots %s between a large job and small ones that come later', async (sharing, expected) => {
+  const { jobs } = await simulate(
+    scenarioOf({
+      cluster: { nodes: [{ count: 4 }] },
+      scheduler: { ...atOnce, sharing },
+      jobs: [
+        { ...at(0), stages: [stage(40, 10_000)] },
+        ...[1, 2, 3].map((n) => ({ ...at(n * 1_000), stages: [stage(2, 1_000)] })),
+      ],
+    }),
+    { seed: '1' },
+  );
+  const [large = 0, ...small] = ends(jobs);
+  expect({ large, small }).toEqual(expected);
+});
