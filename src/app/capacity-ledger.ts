@@ -138,9 +138,10 @@ export class RuledCapacityLedger {
   }
 
   /** Forgets what it knows of a job, as when another process may have served it meanwhile. */
-  forget(jobId: JobId): void {
+  forget(jobId: JobId): Promise<void> {
     this.known.delete(jobId);
     this.gone.delete(jobId);
+    return Promise.resolve();
   }
 
   /** Admits clones by the rule of the same name. */
@@ -184,7 +185,7 @@ export class RuledCapacityLedger {
 
   /** Gives everything back, clones too; a second release has no effect. */
   async release(jobId: JobId): Promise<void> {
-    this.forget(jobId);
+    await this.forget(jobId);
     await this.store.remove(jobId);
   }
 

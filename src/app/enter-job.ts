@@ -55,7 +55,7 @@ async function openSession(
   const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
   const order = tickConfig.launchOrder ?? policySetOf(tickConfig.policy).launchOrder;
   const state = createJobState(shapesOf(plan), order);
-  deps.ledger.forget(jobId); // Others may have served it since.
+  await deps.ledger.forget(jobId); // Others may have served it since.
   const mayBegin = (): boolean => deps.clock.now() < session.leaseUntil;
   const session: Session = {
     jobId,
@@ -150,7 +150,7 @@ export async function leaveJob(
 ): Promise<void> {
   await launches.close();
   watch.room.leave(jobId);
-  deps.ledger.forget(jobId);
+  await deps.ledger.forget(jobId).catch(() => undefined);
   const inOrder = launches.isDone ? 'in-order' : undefined;
   await deps.leases.release(jobId, residency.owner, epoch, inOrder).catch((cause: unknown) => {
     deps.log.warn('lease not released', { jobId, cause: String(cause) });

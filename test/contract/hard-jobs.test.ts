@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
-import { DynamoCapacityLedger } from '../../src/adapters/aws/dynamo-capacity-ledger.ts';
+import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
+import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
@@ -60,7 +61,7 @@ function storesIn(table: DynamoTable, pending: Pending): RecordStores {
     attempts: pending.watch(new DynamoAttemptStore(table)),
     leases: pending.watch(new DynamoLeaseStore(table)),
     decisions: pending.watch(new DynamoDecisionLog(table)),
-    ledger: pending.watch(new DynamoCapacityLedger(table)),
+    ledger: pending.watch(new RuledCapacityLedger(new DynamoCapacityStore(table))),
     roster: pending.watch(new DynamoRoster(table)),
   };
 }

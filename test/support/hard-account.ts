@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { scheduleRetries, stepRetries, type StepRetry } from '../../cdk/constructs/step-retries.ts';
 import { MemoryAttemptStore } from '../../src/adapters/memory/memory-attempt-store.ts';
-import { MemoryCapacityLedger } from '../../src/adapters/memory/memory-capacity-ledger.ts';
+import { MemoryCapacityStore } from '../../src/adapters/memory/memory-capacity-store.ts';
 import { MemoryCoordinator } from '../../src/adapters/memory/memory-coordinator.ts';
 import { MemoryDecisionLog } from '../../src/adapters/memory/memory-decision-log.ts';
 import { MemoryJobStore } from '../../src/adapters/memory/memory-job-store.ts';
@@ -26,7 +26,7 @@ import type { AttemptPayload } from '../../src/contracts/payloads.ts';
 import { durationMs, type EpochMs, later } from '../../src/contracts/units.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { AttemptStore } from '../../src/ports/attempt-store.ts';
-import type { CapacityLedger } from '../../src/ports/capacity-ledger.ts';
+import { type CapacityLedger, RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import type { Clock } from '../../src/ports/clock.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../../src/ports/job-store.ts';
 import type { LaunchRequest } from '../../src/ports/launcher.ts';
@@ -52,7 +52,7 @@ export const storesInMemory = (): RecordStores => ({
   attempts: new MemoryAttemptStore(),
   leases: new MemoryLeaseStore(),
   decisions: new MemoryDecisionLog(),
-  ledger: new MemoryCapacityLedger(),
+  ledger: new RuledCapacityLedger(new MemoryCapacityStore()),
   roster: new MemoryRoster(),
 });
 

@@ -58,9 +58,7 @@ function dyingAt(call: 'admitClones' | 'releaseClones', moment: 'before' | 'afte
     resize: (...args) => system.ledger.resize(...args),
     release: (...args) => system.ledger.release(...args),
     view: () => system.ledger.view(),
-    forget: (...args) => {
-      system.ledger.forget(...args);
-    },
+    forget: (...args) => system.ledger.forget(...args),
     preemptions: (...args) => system.ledger.preemptions(...args),
     admitClones: async (...args) => {
       if (call === 'admitClones' && moment === 'before') throw dead;

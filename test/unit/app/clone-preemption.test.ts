@@ -277,9 +277,7 @@ function ledgerDyingAt(moment: 'look' | 'before release' | 'after release'): Cap
     resize: (...args) => system.ledger.resize(...args),
     release: (...args) => system.ledger.release(...args),
     view: () => system.ledger.view(),
-    forget: (...args) => {
-      system.ledger.forget(...args);
-    },
+    forget: (...args) => system.ledger.forget(...args),
     admitClones: (...args) => system.ledger.admitClones(...args),
     preemptions: async (...args) => {
       if (moment === 'look' && (await isGone())) throw dead;
