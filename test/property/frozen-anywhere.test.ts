@@ -50,7 +50,7 @@ describe.each(freezesMs)('a process that freezes for %i ms between any two of it
     async (who) => {
       const kind = (call: number): Ill['kind'] => (call % 2 === 0 ? 'freeze-before' : 'freeze-after');
       const seen = await everywhere(who, (call) => ({ kind: kind(call), ms }), { taskMs: 20_000 });
-      expect(seen.size).toBeGreaterThan(5);
+      expect(seen.size).toBeGreaterThanOrEqual(5);
     },
     600_000,
   );
@@ -62,7 +62,7 @@ describe('a process that dies before any of its calls', () => {
     async (who) => {
       const hardship = { taskMs: 5_000, deathToldMs: 500 };
       const seen = await everywhere(who, () => ({ kind: 'dies', ms: 0 }), hardship);
-      expect(seen.size).toBeGreaterThan(5);
+      expect(seen.size).toBeGreaterThanOrEqual(5);
     },
     600_000,
   );
