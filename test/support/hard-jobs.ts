@@ -22,6 +22,7 @@ export interface HardOutcome {
   readonly events: readonly string[];
 }
 
+const stayMs = 13 * 60_000;
 const text = 'one two three\none two\none\n';
 const counts = 'three\t1\ntwo\t2\none\t3\n';
 const words = (): JobSpecInput =>
@@ -50,8 +51,14 @@ function complaintsOf(verdict: HardVerdict, ills: Readonly<Record<string, readon
       ['launches once more than it is entered', launchedTooOften],
       ['leaves data', left],
       ['leaves slots', usedSlots === 0 ? [] : [String(usedSlots)]],
-      ['leaves jobs on the roster', enlisted === 0 ? [] : [String(enlisted)]],
     );
+  // One that slept beyond its stay enlists the ended job anew and has no time to serve it: the next resident strikes it.
+  if (
+    Object.values(ills)
+      .flat()
+      .every((ill) => isClean(ill) && ill.ms < stayMs)
+  )
+    told.push(['leaves jobs on the roster', enlisted === 0 ? [] : [String(enlisted)]]);
   return told.flatMap(([what, which]) => (which.length === 0 ? [] : [`${what}: ${which.join(', ')}`]));
 }
 
