@@ -106,7 +106,7 @@ class World {
     job.epoch += 1;
     job.process = Math.floor(this.rng.next() * 3);
     job.isBusy = false;
-    this.ledgers[job.process]?.forget(job.jobId);
+    void this.ledgers[job.process]?.forget(job.jobId);
   }
 
   private async tick(job: Job, epoch: number): Promise<void> {
