@@ -1,4 +1,4 @@
-import { type DurationMs, durationMs, elapsedMs, type EpochMs, later } from '../contracts/units.ts';
+import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { JobState } from '../core/model/job-view.ts';
 import { lookPauseMs } from '../core/policy/look-pause.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
@@ -19,12 +19,14 @@ export const pauseBeforeLook = (
 export async function untilNextTick(deps: SchedulerDeps, session: Session): Promise<void> {
   const { clock, config } = deps;
   const { jobId, plan, residency } = session;
-  const until = later(clock.now(), config.tickMs);
-  for (;;) {
+  const since = clock.now();
+  // By what it has slept: a clock that was set back would let no tick be due for as long.
+  for (let sleptMs = 0; sleptMs < config.tickMs;) {
     const now = clock.now();
-    const leftMs = elapsedMs(now, until);
-    const pauseMs = Math.min(leftMs, pauseBeforeLook(deps, session, now));
+    const leftMs = config.tickMs - Math.max(sleptMs, elapsedMs(since, now));
+    const pauseMs = Math.max(0, Math.min(leftMs, pauseBeforeLook(deps, session, now)));
     await clock.sleep(durationMs(pauseMs), residency.signal);
+    sleptMs += pauseMs;
     if (pauseMs >= leftMs || residency.signal?.aborted === true) return;
     const inbox = await deps.attempts.told({ jobId, shards: plan.shards }).catch(() => undefined);
     if (inbox !== undefined && inbox.notes.length > 0) return;

@@ -330,7 +330,7 @@ export class RuledCapacityLedger {
   /** Now and then a job that has what it wants looks whether it still does. */
   private async lookAgain(jobId: JobId, now: EpochMs): Promise<void> {
     const known = this.known.get(jobId);
-    if (known === undefined || elapsedMs(known.readAt, now) < lookEveryMs) return;
+    if (known === undefined || (now >= known.readAt && elapsedMs(known.readAt, now) < lookEveryMs)) return;
     const holding = await this.store.own(jobId);
     if (holding?.beat !== known.holding.beat) this.known.delete(jobId);
     else this.known.set(jobId, { ...known, holding, readAt: now });

@@ -8,9 +8,10 @@ import type { Session } from './scheduler-session.ts';
 /** Until when a lease holds that is taken now. */
 export const lease = (deps: SchedulerDeps, now: EpochMs): EpochMs => later(now, deps.config.leaseMs);
 
-/** Renews the lease once half of it is over. Throws `LeaseHeldError` where another has taken over. */
+/** Renews the lease once half of it is over, or its scheduler's clock was set back. Throws `LeaseHeldError` where another has taken over. */
 export async function keepLease(deps: SchedulerDeps, session: Session, now: EpochMs): Promise<void> {
-  if (session.leaseUntil - now > deps.config.leaseMs / 2) return;
+  const leftMs = session.leaseUntil - now;
+  if (leftMs > deps.config.leaseMs / 2 && leftMs <= deps.config.leaseMs) return;
   const until = lease(deps, now);
   if ((await deps.leases.renew(session.jobId, session.residency.owner, session.epoch, until)) === 'lost') {
     throw new LeaseHeldError('another scheduler has taken over', { jobId: session.jobId });

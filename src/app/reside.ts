@@ -36,7 +36,8 @@ const fits = (home: ResidentHome, job: RosterJob, now: EpochMs): boolean =>
 
 /** Keeps the seat once half of its time is over. False where somebody else sits there, or it ran out unheard. */
 async function keepSeat(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Promise<boolean> {
-  if (home.seat.until - now > seatMs(deps) / 2) return true;
+  const leftMs = home.seat.until - now;
+  if (leftMs > seatMs(deps) / 2 && leftMs <= seatMs(deps)) return true;
   const seat = { ...home.seat, until: later(now, seatMs(deps)) };
   try {
     if ((await deps.roster.stay(seat)) === 'lost') return false;
@@ -126,7 +127,7 @@ async function look(deps: ResidentDeps, home: ResidentHome): Promise<RosterView>
 
 /** One look at the roster, where there is room for more or it is time for signs of life. */
 async function round(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Promise<void> {
-  const isBeatDue = elapsedMs(home.beatAt, now) >= beatEveryMs;
+  const isBeatDue = now < home.beatAt || elapsedMs(home.beatAt, now) >= beatEveryMs;
   const least = { weight: 1 / limits.jobsPerResident, waitedMs: 0 };
   if (!isBeatDue && !hasRoom(weightsOf(home), least, patienceMs)) return;
   const view = await look(deps, home);

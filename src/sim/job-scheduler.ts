@@ -49,6 +49,10 @@ export interface JobSchedulerParts {
   readonly onEnd: (run: JobRun) => void;
 }
 
+/** Attempts of a job that were told to stop, as far as it is not known that they have. */
+const stoppingOf = ({ state }: Session): number =>
+  [...state.live].filter((attempt) => !isLive(attempt) || attempt.cancelOrdered).length;
+
 const never = epochMs(Number.MAX_SAFE_INTEGER);
 
 /** Runs production's ticks for every job: each `tickMs`, and where the scenario says so whenever an attempt ends. */
@@ -276,15 +280,15 @@ export class JobScheduler {
   private check(session: Session): void {
     const { deps, capacity, scenario } = this.parts;
     const { totalSlots } = deps.config;
-    const granted = capacity.occupiedSlots;
+    // Where kills act at once, what was told to stop has left its slot, though its scheduler has not seen it yet.
+    const leaves = scenario.scheduler.cancel === 'immediate';
+    let granted = capacity.occupiedSlots;
+    if (granted > totalSlots && leaves)
+      for (const run of this.runs) if (run.session !== undefined) granted -= stoppingOf(run.session);
     invariant(granted <= totalSlots, 'more slots granted than there are', { granted, totalSlots });
     const own = capacity.peek(session.jobId);
     const held = own === undefined ? 0 : occupiedBy(own);
-    const isCounted = scenario.scheduler.cancel === 'immediate';
-    let live = session.state.live.size;
-    if (live > held && isCounted) {
-      live = [...session.state.live].filter((attempt) => isLive(attempt) && !attempt.cancelOrdered).length;
-    }
+    const live = session.state.live.size - (leaves ? stoppingOf(session) : 0);
     invariant(live <= held, 'a job uses more slots than it holds', {
       jobId: session.jobId,
       live,

@@ -66,7 +66,8 @@ function mostBusyAtOnce({ attempts }: JobOutcome): number {
 const mostOfATask = ({ attempts }: JobOutcome, reason: 'backup' | 'restart'): number => {
   const counts = new Map<string, number>();
   for (const each of attempts) {
-    if (each.reason !== reason) continue;
+    // What was withdrawn before it began has started nothing.
+    if (each.reason !== reason || each.ending === 'refused') continue;
     const key = `${each.stage}/${each.task}`;
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }

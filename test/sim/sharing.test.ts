@@ -38,16 +38,23 @@ it('asks waiting jobs in the order in which they came', async () => {
 });
 
 it('learns of free slots with its next tick where nobody tells it', async () => {
-  const { jobs } = await simulate(
-    scenarioOf({
-      cluster: { nodes: [{ count: 1 }] },
-      scheduler: { tickMs: 1_000 },
-      jobs: [{ ...at(0), stages: [stage(2, 1_500)] }],
-    }),
-    { seed: '1' },
-  );
+  const endWith = async (looks: boolean): Promise<readonly number[]> =>
+    ends(
+      (
+        await simulate(
+          scenarioOf({
+            cluster: { nodes: [{ count: 1 }] },
+            scheduler: { tickMs: 1_000, looks },
+            jobs: [{ ...at(0), stages: [stage(2, 1_500)] }],
+          }),
+          { seed: '1' },
+        )
+      ).jobs,
+    );
   // 1.5 s of work, seen at 2 s, and again.
-  expect(ends(jobs)).toEqual([3_500]);
+  expect(await endWith(false)).toEqual([3_500]);
+  // Seen by a look a tenth of what it has run so far after it ended, at the latest: at 1.61 s.
+  expect(await endWith(true)).toEqual([3_110]);
 });
 
 it('keeps jobs of different policies apart', async () => {

@@ -95,7 +95,9 @@ describe('an attempt whose output is to be kept', () => {
 
   it('keeps nothing of a final stage', async () => {
     const worker = new WorkerOfTest();
-    const stage: StageOfTest = { run: ({ output }) => Promise.resolve(output.write(latin1('line\n'))) };
+    // More than goes with a result.
+    const text = latin1('line\n'.repeat(1_000));
+    const stage: StageOfTest = { run: ({ output }) => Promise.resolve(output.write(text)) };
     expect(await worker.run(stage, 0)).toBe('done');
     expect(await runKept(worker, stage, 1)).toBe('lost-race');
     expect(await replicasOf(worker)).toEqual([]);
