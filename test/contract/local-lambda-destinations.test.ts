@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { InvokeCommand } from '@aws-sdk/client-lambda';
 import { describe, expect, it } from 'vitest';
 import { workerEndOf } from '../../functions/shared/worker-death.ts';
@@ -30,7 +31,8 @@ const WORKER = `
     if (event.what === 'heap') { const all = []; for (;;) all.push(new Array(100000).fill({ a: 1 })); }
     if (event.what === 'child') {
       const code = 'const held = []; setInterval(() => held.push(Buffer.alloc(4194304, 1)), 2)';
-      spawn(process.execPath, ['-e', code], { detached: true, stdio: 'ignore' });
+      const child = spawn(process.execPath, ['-e', code], { detached: true, stdio: 'ignore' });
+      console.log('started ' + child.pid);
     }
     return event.what === 'well' ? 'well' : new Promise((resolve) => setTimeout(resolve, 60000));
   };`;
@@ -51,6 +53,22 @@ const told = (): unknown[] =>
     const json = /told (\{.*\})$/.exec(line)?.[1];
     return json === undefined ? [] : [JSON.parse(json) as unknown];
   });
+
+const startedByWorker = (): number[] =>
+  stack.lines.flatMap(({ line }) => {
+    const pid = /started (\d+)$/.exec(line)?.[1];
+    return pid === undefined ? [] : [Number(pid)];
+  });
+
+function lives(pid: number): boolean {
+  try {
+    // Signal 0 only asks. One that has ended and was not waited for by anybody has no memory any more.
+    process.kill(pid, 0);
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${String(pid)}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
 
 /** What the destination is told of a worker that does `what`. */
 async function fate(what: string, settings?: Partial<LocalFunction>): Promise<unknown> {
@@ -82,6 +100,8 @@ describe('the on-failure destination of a function', () => {
       responsePayload,
     });
     expect(workerEndOf(record)?.death.failure.cause).toBe(cause);
+    // As AWS ends all of a sandbox: nothing that it has started goes on, and takes the machine's memory.
+    await until(() => startedByWorker().every((pid) => !lives(pid)));
   });
 
   it('hears of one that ran out of time', async () => {

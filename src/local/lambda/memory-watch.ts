@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { LoggedProcess, ProcessExit } from './logged-process.ts';
-import { childrenOf } from './process-children.ts';
+import { treeOf } from './process-children.ts';
 
 /** Often enough to see memory grow, and seldom enough to cost nothing: the kernel would see each page. */
 const CHECK_EVERY_MS = 100;
-/** Of one environment; what starts more is stopped by other means. */
-const MOST_PROCESSES = 256;
 
 /** Memory of a process that no file backs, as a memory limit counts it; 0 for one that is gone. */
 function ownBytes(pid: number): number {
@@ -20,12 +18,7 @@ function ownBytes(pid: number): number {
 }
 
 /** Memory of a process and of all that it has started, in groups of their own or not. Linux only; else 0. */
-export function treeBytes(pid: number): number {
-  const pids = [pid];
-  for (let next = 0; next < pids.length && pids.length < MOST_PROCESSES; next++)
-    pids.push(...childrenOf(pids[next] ?? 0));
-  return pids.reduce((sum, each) => sum + ownBytes(each), 0);
-}
+export const treeBytes = (pid: number): number => treeOf(pid).reduce((sum, each) => sum + ownBytes(each), 0);
 
 /**
  * Calls `onExceeded` once, when a process and all that it has started hold more memory than `limitBytes`: what the
@@ -45,19 +38,33 @@ function watchMemory(pid: number, limitBytes: number, onExceeded: () => void): {
   };
 }
 
+/** Ends processes, whatever group they lead. One that is gone is no error. */
+function killAll(pids: readonly number[]): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended by itself.
+    }
+  }
+}
+
 /**
- * The exit of a process that is killed where it and all that it has started take more than `limitMb`, as AWS kills all
- * of a sandbox. `onExceeded` is called before.
+ * The exit of a process that is killed, with all that it has started, where they take more than `limitMb` together, as
+ * AWS kills all of a sandbox. `onExceeded` is called before.
  */
 export async function exitWithin(
   child: LoggedProcess,
   limitMb: number,
   onExceeded: () => void,
 ): Promise<ProcessExit> {
-  if (child.pid === undefined) return child.exited;
-  const watch = watchMemory(child.pid, limitMb * 1_024 ** 2, () => {
+  const { pid } = child;
+  if (pid === undefined) return child.exited;
+  const watch = watchMemory(pid, limitMb * 1_024 ** 2, () => {
     onExceeded();
+    const others = treeOf(pid).slice(1); // Once it is gone nothing tells what it had started.
     child.signal('SIGKILL');
+    killAll(others);
   });
   return child.exited.finally(() => {
     watch.stop();
