@@ -23,6 +23,20 @@ const arbIlls = fc.dictionary(
   fc.array(arbIll, { minLength: 1, maxLength: 3 }).map((ills) => ills.toSorted((a, b) => a.call - b.call)),
   { maxKeys: 4 },
 );
+/**
+ * A call of a worker that takes longer than Lambda lets the worker live fails its job by right, which has no Fargate to
+ * go to: one that is frozen for as long is given up by its silence, and its task is done by another.
+ */
+const withinWorkersTime = (ills: Readonly<Record<string, Ill[]>>): Record<string, Ill[]> =>
+  Object.fromEntries(
+    Object.entries(ills).map(([victim, each]) => [
+      victim,
+      each.map((ill) =>
+        victim.includes('/') && ill.kind === 'slow' ? { ...ill, ms: Math.min(ill.ms, 90_000) } : ill,
+      ),
+    ]),
+  );
+
 /** A clock for each process, by its number among all. */
 const arbClocks = fc.array(fc.constantFrom(-hourMs, -20_000, 0, 20_000, hourMs), {
   minLength: 4,
@@ -49,7 +63,7 @@ describe('a job whose processes freeze, die and err by the clock, and whose call
           let processes = 0;
           let delivered = 0;
           const { complaints } = await hardJob({
-            ...{ ills, taskMs, deathToldMs: 2_000 },
+            ...{ ills: withinWorkersTime(ills), taskMs, deathToldMs: 2_000 },
             offMs: () => clocks[processes++ % clocks.length] ?? 0,
             delivery: () => {
               const { afterMs, againMs } = launches[delivered++ % launches.length] ?? { afterMs: 300 };
