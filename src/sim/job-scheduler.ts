@@ -284,7 +284,7 @@ export class JobScheduler {
     const leaves = scenario.scheduler.cancel === 'immediate';
     let granted = capacity.occupiedSlots;
     if (granted > totalSlots && leaves)
-      for (const run of this.runs) if (run.session !== undefined) granted -= stoppingOf(run.session);
+      granted = this.runs.reduce((sum, { job }) => sum + (capacity.peek(job.id)?.slots ?? 0), 0);
     invariant(granted <= totalSlots, 'more slots granted than there are', { granted, totalSlots });
     const own = capacity.peek(session.jobId);
     const held = own === undefined ? 0 : occupiedBy(own);
