@@ -16,6 +16,10 @@ export const grantContext = ({ config }: SchedulerDeps, session: Session, now: E
   ...(config.sharing === 'first-come' ? {} : { live: session.state.live.size }),
 });
 
+/** Copies that a job can use beside one attempt of each task: its clones, and those that the last tick had no slot for. */
+export const wantedCopies = ({ state, slotsShort }: Session, clones: readonly CloneAnswer[]): number =>
+  owedClones(state.stages) + addedCopies(clones) + slotsShort;
+
 /**
  * Slots that the job may launch with: for what is live and owed, and for the copies that the last tick would have
  * launched, as far as there seems to be room for them. The ledger is asked each tick, which costs something only where
@@ -25,10 +29,10 @@ export async function slotsOf(
   deps: SchedulerDeps,
   session: Session,
   now: EpochMs,
-  { clones, outlook }: { readonly clones: readonly CloneAnswer[]; readonly outlook: Outlook | undefined },
+  { copies, outlook }: { readonly copies: number; readonly outlook: Outlook | undefined },
 ): Promise<number> {
-  const { state, slotsShort } = session;
-  const needed = slotDemand(state) + owedClones(state.stages) + addedCopies(clones) + slotsShort;
+  const { state } = session;
+  const needed = slotDemand(state) + copies;
   const wanted = Math.min(deps.config.totalSlots, usableSlots(state, needed, outlook));
   session.grant = await deps.ledger.resize(session.jobId, wanted, grantContext(deps, session, now));
   return session.grant;

@@ -68,13 +68,21 @@ const owedIn = (state: JobState, stages: ReadonlySet<number>): number =>
     0,
   );
 
+/** What a tick brings besides the job's state. */
+interface TickLook {
+  readonly now: EpochMs;
+  /** Launches that the service refused since the last look. */
+  readonly throttled: number;
+  /** Copies that the job can use, clones and backups: they need room as first attempts do. */
+  readonly copies: number;
+}
+
 function look(
   watch: LaunchWatch,
   state: JobState,
   stages: ReadonlySet<number>,
-  seen: { readonly now: EpochMs; readonly throttled: number },
+  { now, throttled, copies }: TickLook,
 ): OwnLaunches {
-  const { now, throttled } = seen;
   const claimLagsMs = takeClaims(watch, now);
   const patienceMs = watch.room.patienceMs(claimLagsMs);
   const holdMs = watch.room.holdMs(runMsOf(state, stages));
@@ -98,7 +106,7 @@ function look(
     watch.late.add(attempt);
     turnedLate += 1;
   }
-  const owed = owedIn(state, stages);
+  const owed = owedIn(state, stages) + copies;
   return { now, running, starting, held, late: watch.late.size, turnedLate, claimLagsMs, throttled, owed };
 }
 
@@ -136,13 +144,12 @@ export interface Outlook {
 export function watchLaunches(
   deps: { readonly launcher: Launcher },
   session: { readonly jobId: JobId; readonly state: JobState; readonly watch: LaunchWatch },
-  now: EpochMs,
-  throttled: number,
+  tick: TickLook,
 ): Outlook | undefined {
   const { state, watch } = session;
   const stages = waitingStages(state, deps.launcher);
   if (stages.size === 0) return undefined;
-  const seen = look(watch, state, stages, { now, throttled });
+  const seen = look(watch, state, stages, tick);
   const launches = watch.room.take(session.jobId, seen);
   const renewed = launchesToRenew(watch, state, seen);
   return { room: { stages, launches }, renewed };

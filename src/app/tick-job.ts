@@ -4,7 +4,7 @@ import { type EpochMs, durationMs } from '../contracts/units.ts';
 import { type TickDecision, decideTick } from '../core/decide-tick.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
 import { admitClones, clonesTaken, releaseEndedClones } from './admit-clones.ts';
-import { grantContext, slotsOf } from './ask-slots.ts';
+import { grantContext, slotsOf, wantedCopies } from './ask-slots.ts';
 import { keepAssignments } from './clone-statistics.ts';
 import { append, apply, perform } from './commit-decisions.ts';
 import { keepAccess, keepLease } from './keep-lease.ts';
@@ -48,12 +48,13 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   await keepLease(deps, session, now);
   await keepAccess(deps, session, job, now);
   const inbox = await readChanges(deps, session, now);
-  const outlook = watchLaunches(deps, session, now, throttled);
   await releaseEndedClones(deps, session);
   const taken = await clonesTaken(deps, session);
   const isCancelled = job.cancelRequestedAt !== undefined;
   const clones = isCancelled ? [] : await admitClones(deps, session, grantContext(deps, session, now));
-  const slots = await slotsOf(deps, session, now, { clones, outlook });
+  const copies = wantedCopies(session, clones);
+  const outlook = watchLaunches(deps, session, { now, throttled, copies });
+  const slots = await slotsOf(deps, session, now, { copies, outlook });
   const freeNodes = deps.freeNodes?.(session.jobId);
   const budget = {
     slots,

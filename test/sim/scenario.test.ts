@@ -13,6 +13,7 @@ it('needs no more than nodes and stages', () => {
   expect(scheduler).toEqual({
     tickMs: 1_000,
     wakeOnEnd: false,
+    looks: true,
     wakeAfterMs: 0,
     leaseMs: 30_000,
     claimLeaseMs: 60_000,

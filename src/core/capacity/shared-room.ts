@@ -8,7 +8,7 @@ export interface RoomUse {
   readonly late: number;
   /** Of those, the ones for which room is held, since Lambda tries them again before long. */
   readonly held: number;
-  /** Launches that it is owed and could make at once. */
+  /** Launches that it could make at once: of tasks that are owed one, and copies. */
   readonly owed: number;
 }
 
