@@ -124,8 +124,10 @@ async function start(name: string, policy: Policy, slow?: StageName): Promise<Ru
       expect(record.error).toBeUndefined();
       const { attempts } = record;
       expect(attempts).toMatchObject({ launched: maps + reduces + attempts.clones, backups: 0, lost: 0 });
-      // Those of the second stage await copies of their own; what they are to clone may be done by then.
-      expect(attempts.clones).toBeGreaterThanOrEqual(policy === 'dolly' ? maps : 0);
+      // Those of the second stage await copies of their own; what they are to clone may be done by then. The first
+      // job of all finds out how many launches there is room for, and has clones only as it does.
+      const least = name.endsWith('-warm') ? 1 : maps;
+      expect(attempts.clones).toBeGreaterThanOrEqual(policy === 'dolly' ? least : 0);
       expect(attempts.clones).toBeLessThanOrEqual(policy === 'dolly' ? maps + reduces : 0);
       expect(coreutils('sort', [], await system.output(record)).equals(expected)).toBe(true);
       if (slow !== undefined) expect(await exists(join(marks, name))).toBe(true);
