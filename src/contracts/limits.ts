@@ -96,7 +96,7 @@ export const limits = {
   /** Tasks in one stage that are as much work as all those jobs together. */
   tasksPerResident: 4_000,
   /** Silence after which the state machine takes a job's resident for dead, in seconds. */
-  taskHeartbeatSeconds: 60,
+  taskHeartbeatSeconds: 30,
   /** Decisions that one tick commits. */
   decisionsPerTick: 500,
   /** Source bytes per task where the spec says nothing, and the bounds of what it may say. */

@@ -68,7 +68,7 @@ describe('the state machine', () => {
           FunctionName: expect.stringMatching(/:schedule$/) as unknown,
           Payload: { 'jobId.$': '$.jobId', 'taskToken.$': '$$.Task.Token' },
         },
-        HeartbeatSeconds: 60,
+        HeartbeatSeconds: 30,
       },
       Finish: { End: true, Resource: expect.stringMatching(/:finish$/) as unknown },
     });
