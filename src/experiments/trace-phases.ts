@@ -1,7 +1,8 @@
-import { mean, median } from '../lib/quantiles.ts';
+import { median } from '../lib/quantiles.ts';
 import type { Rng } from '../lib/rng.ts';
 import { attemptDurations } from '../traces/generators/attempt-durations.ts';
 import { HADOOP_SLOWDOWN } from '../traces/generators/measured-slowdowns.ts';
+import { redrawsOf } from '../traces/generators/redraw.ts';
 import {
   HADOOP_2009_RATES,
   SPARK_2014_RATES,
@@ -28,32 +29,12 @@ const evenBytes = 64e6;
 /** Rules with a minimum age of a minute have nothing to do on shorter tasks: a trace of such is stretched to it. */
 const typicalMs = 60_000;
 
-/** What a task of such an input takes, by least squares over its stage: never falling with size, never under a tenth of the mean. */
-function regression(tasks: readonly TimedTask[]): (task: TimedTask) => number {
-  const bytesOf = ({ inputBytes }: TimedTask): number => inputBytes ?? 0;
-  const meanBytes = mean(tasks.map(bytesOf)) ?? 0;
-  const meanMs = mean(tasks.map(({ workMs }) => workMs)) ?? 0;
-  const spread = tasks.reduce((sum, task) => sum + (bytesOf(task) - meanBytes) ** 2, 0);
-  const joint = tasks.reduce((sum, task) => sum + (bytesOf(task) - meanBytes) * (task.workMs - meanMs), 0);
-  const slope = spread === 0 ? 0 : Math.max(0, joint / spread);
-  return (task) => Math.max(meanMs / 10, meanMs + slope * (bytesOf(task) - meanBytes));
-}
-
-/**
- * The first attempt as recorded; a later one by what its input foretells times what a task drawn from the stage
- * took over its own. Without inputs that is a draw from the stage's times, as in Mantri's simulator; with them no
- * copy makes a large task small.
- */
+/** The first attempt as recorded, later ones drawn from its stage. */
 function recordedAttempts(tasks: readonly TimedTask[], rng: Rng): number[][] {
-  const foretold = regression(tasks);
-  const residuals = tasks.map((task) => task.workMs / Math.max(1, foretold(task)));
+  const redraw = redrawsOf(tasks);
   return tasks.map((task, index) => {
     const own = rng.fork(String(index));
-    const later = Array.from(
-      { length: attemptsPerTask - 1 },
-      () => foretold(task) * (residuals[Math.floor(own.next() * residuals.length)] ?? 1),
-    );
-    return [task.workMs, ...later];
+    return [task.workMs, ...Array.from({ length: attemptsPerTask - 1 }, () => redraw(index, own))];
   });
 }
 

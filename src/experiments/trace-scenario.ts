@@ -5,6 +5,7 @@ import type { ScenarioInput } from '../sim/scenario.ts';
 import { withPoissonArrivals } from '../traces/generators/arrivals.ts';
 import { attemptDurations, type AttemptModel } from '../traces/generators/attempt-durations.ts';
 import { HADOOP_SLOWDOWN } from '../traces/generators/measured-slowdowns.ts';
+import { inputsOf } from '../traces/generators/redraw.ts';
 import { HADOOP_2009_RATES, SPARK_2014_RATES, type TimedJob, withWork } from '../traces/generators/work.ts';
 import { TRACE_CONTENTS, type TraceFormat } from '../traces/trace-formats.ts';
 import type { TraceJob } from '../traces/trace-job.ts';
@@ -22,7 +23,7 @@ export interface ReplayOptions {
 
 /** Attempts of a task whose times are drawn; later ones take what the last of them does. */
 const attemptsPerTask = 4;
-/** Input of tasks of which the trace tells none: policies then expect equal tasks. */
+/** Input of tasks of stages of which the trace tells none: policies then expect equal tasks. */
 const unknownBytes = 64e6;
 
 const usualLoad = 0.7;
@@ -83,7 +84,7 @@ function jobScenario(
       attemptsMs: tasks.map((_, task) =>
         Array.from({ length: attemptsPerTask }, (_, attempt) => durations({ stage, task, attempt })),
       ),
-      inputBytes: tasks.map(({ inputBytes }) => inputBytes ?? unknownBytes),
+      inputBytes: inputsOf(tasks, unknownBytes),
     })),
   };
 }

@@ -1,4 +1,5 @@
 import type { Rng } from '../../lib/rng.ts';
+import { redrawsOf } from './redraw.ts';
 import type { TimedJob } from './work.ts';
 import { drawSlowdown } from './slowdown.ts';
 import type { Slowdown } from './slowdown.ts';
@@ -12,7 +13,7 @@ export interface AttemptKey {
 
 /**
  * How long attempts take. `recorded`: the first as in the trace; a later one as a task drawn from its stage
- * (Mantri §6: "a restarted task draws from its phase's distribution"). `slowed`: every attempt its task's work
+ * (Mantri §6: "a restarted task draws from its phase's distribution"), for an input of its size. `slowed`: every attempt its task's work
  * times a slowdown of its own; for traces without stragglers.
  */
 export type AttemptModel =
@@ -25,6 +26,7 @@ export type AttemptModel =
  */
 export function attemptDurations(job: TimedJob, model: AttemptModel, rng: Rng): (key: AttemptKey) => number {
   const ownRng = rng.fork(job.id);
+  const redraws = new Map<number, ReturnType<typeof redrawsOf>>();
   return (key) => {
     const tasks = job.stages[key.stage]?.tasks;
     const workMs = tasks?.[key.task]?.workMs;
@@ -32,7 +34,9 @@ export function attemptDurations(job: TimedJob, model: AttemptModel, rng: Rng): 
     if (model.kind === 'recorded' && key.attempt === 0) return wholeMs(workMs);
     const draw = ownRng.fork(`${key.stage}/${key.task}/${key.attempt}`);
     if (model.kind === 'slowed') return wholeMs(workMs * drawSlowdown(model.slowdown, draw));
-    return wholeMs(tasks[Math.floor(draw.next() * tasks.length)]?.workMs ?? workMs);
+    const redraw = redraws.get(key.stage) ?? redrawsOf(tasks);
+    redraws.set(key.stage, redraw);
+    return wholeMs(redraw(key.task, draw));
   };
 }
 

@@ -48,6 +48,19 @@ it('makes no large task small by copying it', () => {
     for (const ms of attempts) expect(ms).toBeCloseTo((index + 1) * 60_000, -1);
 });
 
+it('takes a task of unknown input for one like its siblings', () => {
+  const tasks = [{ inputBytes: 134e6 }, {}, { inputBytes: 134e6 }, { inputBytes: 10e6 }];
+  const killed: TraceJob = {
+    id: 'a',
+    stages: [
+      { name: 'map', upstream: [], tasks: tasks.map((task) => ({ workMs: 60_000, ...task })) },
+      { name: 'reduce', upstream: [0], tasks: [{ workMs: 5_000 }] },
+    ],
+  };
+  const [replayed] = traceScenario([killed], { format: 'rumen', policy: 'none', rng: createRng('x') }).jobs;
+  expect(replayed?.stages.map(({ inputBytes }) => inputBytes)).toEqual([[134e6, 134e6, 134e6, 10e6], [64e6]]);
+});
+
 it('replays arrivals as recorded, or at a load', () => {
   const jobs = [job('a', [100_000], 0), job('b', [100_000], 60_000)];
   const arrivals = (slots: number, load?: number): unknown[] =>

@@ -7,7 +7,7 @@ import { HADOOP_SLOWDOWN, SPARK_SLOWDOWN } from '../../../src/traces/generators/
 import { recordedSlowdowns, slowdownTable } from '../../../src/traces/generators/recorded-slowdowns.ts';
 import { drawSlowdown, slowdownAt, slowdownSchema } from '../../../src/traces/generators/slowdown.ts';
 import type { Slowdown } from '../../../src/traces/generators/slowdown.ts';
-import { withWork } from '../../../src/traces/generators/work.ts';
+import { HADOOP_2009_RATES, withWork } from '../../../src/traces/generators/work.ts';
 import type { TraceJob, TraceTask } from '../../../src/traces/trace-job.ts';
 
 const jobOf = (id: string, ...stages: (readonly TraceTask[])[]): TraceJob => ({
@@ -178,6 +178,21 @@ describe('attempt durations', () => {
       Array.from({ length: 60 }, (_, attempt) => durationMs({ stage: 0, task: 2, attempt: attempt + 1 })),
     );
     expect([...later].sort((a, b) => a - b)).toEqual([10_000, 20_000, 400_000]);
+  });
+
+  it('make no large task small, nor a small one large: where input explains all, each attempt takes the same', () => {
+    const sized = jobOf(
+      'sized',
+      [1, 2, 3, 4, 5, 6].map((size) => ({ workMs: size * 60_000, inputBytes: size * 1e6 })),
+    );
+    const durationMs = attemptDurations(
+      withWork(sized, HADOOP_2009_RATES),
+      { kind: 'recorded' },
+      createRng('s'),
+    );
+    for (const task of [0, 1, 2, 3, 4, 5])
+      for (const attempt of [0, 1, 2, 3])
+        expect(durationMs({ stage: 0, task, attempt })).toBe((task + 1) * 60_000);
   });
 
   it('are at least a millisecond, and none for a task that is not there', () => {
