@@ -2,12 +2,14 @@ import { dollyAssignment } from './dolly-assignment.ts';
 import { dollyClosedForms } from './dolly-closed-forms.ts';
 import { dollyFacebook } from './dolly-facebook.ts';
 import type { Experiment } from './experiment.ts';
+import { fairSharing } from './fair-sharing.ts';
 import { lateExamples } from './late-examples.ts';
 import { lateMixes } from './late-mixes.ts';
 import { lateSleep } from './late-sleep.ts';
 import { mantriExample } from './mantri-example.ts';
 import { mantriRestart } from './mantri-restart.ts';
 import { policiesOnTraces } from './policies-on-traces.ts';
+import { slotHandOver } from './slot-hand-over.ts';
 
 /** All experiments, in the order in which they are listed and run. */
 export const experiments: readonly Experiment[] = [
@@ -17,6 +19,8 @@ export const experiments: readonly Experiment[] = [
   mantriExample,
   mantriRestart,
   policiesOnTraces,
+  fairSharing,
+  slotHandOver,
   dollyClosedForms,
   dollyFacebook,
   dollyAssignment,

@@ -52,6 +52,8 @@ export class Cluster implements WorkerHost {
   private readonly events: LambdaQueue<LaunchRequest> | undefined;
   private readonly workers = new Map<string, SimWorker[]>();
   private readonly runningByJob = new Map<JobId, number>();
+  /** Environments that had to be started for a delivery. */
+  coldlyStarted = 0;
   private deliveries = 0;
   private running = 0;
 
@@ -209,6 +211,7 @@ export class Cluster implements WorkerHost {
   private startMs(isCold: boolean, rng: Rng): number {
     const { startMs, cold } = this.scenario.cluster;
     if (!isCold || cold === undefined) return sampleMs(startMs, rng);
+    this.coldlyStarted += 1;
     return (this.coldStarts?.take(this.now()) ?? 0) + sampleMs(cold.startMs, rng);
   }
 

@@ -63,6 +63,8 @@ export interface SimulationResult {
   readonly totalSlots: number;
   readonly jobs: readonly JobOutcome[];
   readonly events: number;
+  /** Environments that were started anew for an attempt, where the cluster has any that are cold. */
+  readonly coldStarts: number;
   readonly endedAtMs: number;
   /** One line per event, where asked for. */
   readonly trace: readonly string[];

@@ -8,6 +8,7 @@ import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
 import { MemoryObjectStore } from '../adapters/memory/memory-object-store.ts';
 import { MemoryStragglerStatistics } from '../adapters/memory/memory-straggler-statistics.ts';
 import type { SchedulerDeps } from '../app/scheduler-deps.ts';
+import { SharedRoom } from '../app/shared-room.ts';
 import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
 import { durationMs } from '../contracts/units.ts';
@@ -94,6 +95,7 @@ function schedulerDeps(
     clock,
     log: silent,
     dataBucket: 'simulated',
+    room: new SharedRoom(),
     launcher: new SimLauncher(
       scenario,
       () => clock.now(),
@@ -272,6 +274,7 @@ async function runToEnd(scenario: Scenario, options: SimulateOptions): Promise<S
     seed,
     totalSlots: cluster.pool.totalSlots,
     events,
+    coldStarts: cluster.coldlyStarted,
     endedAtMs: clock.now(),
     trace,
     jobs: outcomes.map((outcome, index) => {

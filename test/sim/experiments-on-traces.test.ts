@@ -1,7 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { runExperiment } from '../../src/experiments/experiment.ts';
+import { type Experiment, runExperiment } from '../../src/experiments/experiment.ts';
+import { fairSharing } from '../../src/experiments/fair-sharing.ts';
 import { policiesOnTraces } from '../../src/experiments/policies-on-traces.ts';
+import { slotHandOver } from '../../src/experiments/slot-hand-over.ts';
 import { loadTraces, missingTraces } from '../../src/experiments/trace-library.ts';
 
 const data = fileURLToPath(new URL('../../../shared/data', import.meta.url));
@@ -25,5 +27,33 @@ describe.skipIf(missing.length > 0)('policies on traces', () => {
     const none = result.rows.filter(({ policy }) => policy === 'none');
     expect(none).toHaveLength(6);
     expect(none.every(({ p50, timePct }) => p50 === 0 && timePct === 0)).toBe(true);
+  }, 600_000);
+});
+
+const without = async ({ traces }: Experiment): Promise<boolean> =>
+  (await missingTraces(data, traces)).length > 0;
+
+describe.skipIf(await without(fairSharing))('slots shared fairly on jobs of Alibaba', () => {
+  it('let a job end in half the time of first come, first served, at equal slot-seconds', async () => {
+    const traces = await loadTraces(data, fairSharing.traces);
+    const { result } = await runExperiment(fairSharing, { seed: 1, count: 1, traces });
+    const of = (sharing: string) => result.rows.find((row) => row['sharing'] === sharing);
+    const [first, fair] = [of('first-come'), of('fair')];
+    expect(first).toMatchObject({ jobs: 100 });
+    expect(Number(fair?.['meanS'])).toBeLessThanOrEqual(Number(first?.['meanS']) / 2);
+    expect(Number(fair?.['slotS']) / Number(first?.['slotS'])).toBeCloseTo(1, 2);
+    expect(result.checks.filter(({ ok }) => !ok)).toEqual([]);
+  }, 600_000);
+});
+
+describe.skipIf(await without(slotHandOver))('slots handed over between tasks of TPC-H', () => {
+  it('let the 88 queries end within 1.3 times of handing over at once, with as many launches', async () => {
+    const traces = await loadTraces(data, slotHandOver.traces);
+    const { result } = await runExperiment(slotHandOver, { seed: 1, count: 1, traces });
+    const of = (handOver: string) => result.rows.find((row) => row['handOver'] === handOver);
+    const [atOnce, looks] = [of('at once'), of('looks')];
+    expect(Number(looks?.['meanS'])).toBeLessThanOrEqual(1.3 * Number(atOnce?.['meanS']));
+    expect(looks?.['launches']).toBe(atOnce?.['launches']);
+    expect(result.checks.filter(({ ok }) => !ok)).toEqual([]);
   }, 600_000);
 });

@@ -52,6 +52,7 @@ const result = (jobs: JobOutcome[]): SimulationResult => ({
   totalSlots: 4,
   jobs,
   events: 0,
+  coldStarts: 0,
   endedAtMs: 0,
   trace: [],
 });

@@ -75,6 +75,8 @@ it('lists each experiment once, under the name that scripts rely on', () => {
       'mantri-example',
       'mantri-restart',
       'policies-on-traces',
+      'fair-sharing',
+      'slot-hand-over',
     ]),
   );
 });
