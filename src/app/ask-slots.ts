@@ -1,6 +1,11 @@
 import { durationMs, type EpochMs } from '../contracts/units.ts';
+import { defaultPolicyConfig } from '../contracts/policy-config.ts';
+import type { BackupsSaid } from '../core/capacity/admit-backups.ts';
+import type { TickDecision } from '../core/decide-tick.ts';
 import { addedCopies, type CloneAnswer, owedClones } from '../core/model/stage-clones.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
+import type { TickBudget } from '../core/model/tick-config.ts';
+import { policySetOf } from '../core/policy/policy-sets.ts';
 import type { GrantContext } from './capacity-ledger.ts';
 import { type Outlook, usableSlots } from './observe-launches.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
@@ -20,6 +25,36 @@ export const grantContext = ({ config }: SchedulerDeps, session: Session, now: E
 export const wantedCopies = ({ state, slotsShort }: Session, clones: readonly CloneAnswer[]): number =>
   owedClones(state.stages) + addedCopies(clones) + slotsShort;
 
+/** Whether the job's policy bounds the backups of all jobs together. */
+function sharesCap({ tickConfig: { policy, policyConfig = defaultPolicyConfig } }: Session): boolean {
+  return policySetOf(policy).isCapOfCluster?.(policyConfig) === true;
+}
+
+/** What the job says of its backups. */
+function backupsSaid({ state, slotsShort }: Session): BackupsSaid {
+  let running = 0;
+  for (const { reason, cancelOrdered } of state.live) if (reason === 'backup' && !cancelOrdered) running += 1;
+  return { running, wanted: running + slotsShort };
+}
+
+/** Backups that the job may run of those that all jobs may, where its policy bounds those. */
+export const admittedBackups = ({ ledger }: SchedulerDeps, session: Session): Pick<TickBudget, 'backups'> =>
+  sharesCap(session) ? { backups: ledger.backupsOf(session.jobId) } : {};
+
+/** Asks for the backups that a tick would launch if all jobs might run more; answers whether the job may run more now. */
+export async function admitBackups(
+  deps: SchedulerDeps,
+  session: Session,
+  now: EpochMs,
+  { backupsShort }: Pick<TickDecision, 'backupsShort'>,
+): Promise<boolean> {
+  if (backupsShort === undefined) return false;
+  const { ledger } = deps;
+  const before = ledger.backupsOf(session.jobId);
+  const context = grantContext(deps, session, now);
+  return (await ledger.admitBackups(session.jobId, backupsShort, context)) > before;
+}
+
 /**
  * Slots that the job may launch with: for what is live and owed, and for the copies that the last tick would have
  * launched, as far as there seems to be room for them. The ledger is asked each tick, which costs something only where
@@ -34,6 +69,8 @@ export async function slotsOf(
   const { state } = session;
   const needed = slotDemand(state) + copies;
   const wanted = Math.min(deps.config.totalSlots, usableSlots(state, needed, outlook));
-  session.grant = await deps.ledger.resize(session.jobId, wanted, grantContext(deps, session, now));
+  const backups = sharesCap(session) ? { backups: backupsSaid(session) } : {};
+  const context = { ...grantContext(deps, session, now), ...backups };
+  session.grant = await deps.ledger.resize(session.jobId, wanted, context);
   return session.grant;
 }

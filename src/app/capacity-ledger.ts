@@ -1,54 +1,19 @@
 import { StoreUnavailableError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
-import { type DurationMs, elapsedMs, type EpochMs, epochMs } from '../contracts/units.ts';
+import { elapsedMs, type EpochMs, epochMs } from '../contracts/units.ts';
+import { admitBackups, backupsOf } from '../core/capacity/admit-backups.ts';
 import { admitClones, holdsClones, releaseClones } from '../core/capacity/admit-clones.ts';
 import { type ApiPace, type ApiRate, paceAt, startPace } from '../core/capacity/api-pace.ts';
 import type { CloneAdmission, CloneRequest, CloneTerms } from '../core/capacity/clone-admission.ts';
-import { cloneHolding, type CloneHolding, type Preemption } from '../core/capacity/clone-holding.ts';
-import {
-  type CapacityRule,
-  cloned,
-  type Holding,
-  occupied,
-  occupiedBy,
-  type Statement,
-} from '../core/capacity/ledger.ts';
+import type { Preemption } from '../core/capacity/clone-holding.ts';
+import { type CapacityRule, cloned, type Holding, occupied, occupiedBy } from '../core/capacity/ledger.ts';
 import { grantFree, isShort, shareSlots, stated } from '../core/capacity/share-slots.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { CapacityStore } from '../ports/capacity-store.ts';
+import { type CapacityView, type GrantContext, grantOf, type News, wordsOf } from './ledger-words.ts';
 import { SilenceWatch } from './silence-watch.ts';
 
-/** What a job holds: slots, and of them those that clones take. */
-export interface CapacityGrant extends CloneHolding {
-  readonly slots: number;
-  /** Slots that it may be using yet, where these are more than it holds. */
-  readonly held?: number;
-}
-
-/** Slots of all jobs together, and who holds them. */
-export interface CapacityView {
-  readonly totalSlots: number;
-  readonly usedSlots: number;
-  /** Slots charged to the cloning budget: the sum over all grants. */
-  readonly cloneSlots: number;
-  readonly grants: Readonly<Record<string, CapacityGrant>>;
-}
-
-/** Who asks, by whose clock, and out of how many slots. */
-export interface GrantContext {
-  readonly totalSlots: number;
-  /** By the asker's own clock, which is compared with no other. */
-  readonly now: EpochMs;
-  /** A job that has said nothing for so long counts as dead; it says something twice in this time. */
-  readonly length: DurationMs;
-  /** Attempts of the job that run: with it slots are shared max-min fairly, without it first come, first served. */
-  readonly live?: number;
-  readonly weight?: number;
-  /** When the job was submitted. */
-  readonly since?: EpochMs;
-  /** Which of the job's schedulers asks. */
-  readonly epoch?: number;
-}
+export type { CapacityGrant, CapacityView, GrantContext } from './ledger-words.ts';
 
 export interface LedgerOptions {
   /** Units that this process may write a second; as many as it likes where nothing is said. */
@@ -75,6 +40,8 @@ interface Known {
   /** When the job spoke last, and when it was read last. */
   toldAt: EpochMs;
   readAt: EpochMs;
+  /** When it was refused backups. */
+  refusedAt?: EpochMs;
 }
 
 /** How long one process waits after sharing slots out before it does so again: for each job, and at most. */
@@ -90,6 +57,8 @@ const worthTelling = 0.1;
 const mostChanges = 50;
 const mostStrikes = 50;
 const parallelStrikes = 8;
+/** How often backups are asked for where rivals' changes come first, until the next tick. */
+const backupTries = 3;
 /** How often a job speaks anew where others have changed its grant meanwhile. */
 const mostWords = 8;
 
@@ -135,6 +104,34 @@ export class RuledCapacityLedger {
       await this.share(context, news !== undefined);
     } else await this.lookAgain(jobId, now);
     return Math.min(wanted, this.known.get(jobId)?.holding.slots ?? 0);
+  }
+
+  /** Backups that a job may run, as far as this process knows. */
+  backupsOf(jobId: JobId): number {
+    const known = this.known.get(jobId);
+    return known === undefined ? 0 : backupsOf(known.holding);
+  }
+
+  /**
+   * Asks for `wanted` backups under a cap on those of all jobs together; answers how many the job may run. Refused, it
+   * asks again after a while. Costs two small writes where some are admitted.
+   */
+  async admitBackups(
+    jobId: JobId,
+    { wanted, cap }: { readonly wanted: number; readonly cap: number },
+    context: GrantContext,
+  ): Promise<number> {
+    const { now, epoch = 0, totalSlots } = context;
+    const known = this.known.get(jobId);
+    if (known === undefined || backupsOf(known.holding) >= wanted) return this.backupsOf(jobId);
+    const { refusedAt } = known;
+    const isRefused = refusedAt !== undefined && now >= refusedAt && now - refusedAt < lookEveryMs;
+    if (isRefused || this.tokens(now) < 2) return backupsOf(known.holding);
+    const asking = { jobId, epoch, wanted, cap, totalSlots };
+    const admitted = await this.decide(context, (ledger) => admitBackups(ledger, asking), backupTries);
+    const after = this.known.get(jobId);
+    if (after !== undefined && admitted !== 'busy' && admitted < wanted) after.refusedAt = now;
+    return admitted === 'busy' ? this.backupsOf(jobId) : admitted;
   }
 
   /** Forgets what it knows of a job, as when another process may have served it meanwhile. */
@@ -233,7 +230,8 @@ export class RuledCapacityLedger {
       const known = await this.read(jobId, context);
       const before = known?.holding;
       if (before !== undefined && before.epoch > (context.epoch ?? 0)) return { holding: undefined };
-      const after = stated(before, { ...wordsOf(before, wanted, context), live: context.live });
+      const { live, backups } = context;
+      const after = stated(before, { ...wordsOf(before, wanted, context), live, backups });
       const news = this.newsOf(known, after, context);
       if (news === undefined) return { holding: before };
       if (news !== 'beat' && this.tokens(context.now) < 1) return { holding: before };
@@ -243,7 +241,7 @@ export class RuledCapacityLedger {
         this.known.delete(jobId);
         continue;
       }
-      this.known.set(jobId, { holding: after, toldAt: context.now, readAt: context.now });
+      this.known.set(jobId, { ...known, holding: after, toldAt: context.now, readAt: context.now });
       return { holding: after, news };
     }
     throw new StoreUnavailableError('a job of the ledger changes too fast to speak of', { jobId });
@@ -260,6 +258,7 @@ export class RuledCapacityLedger {
       const isWorth = this.isAnyShort || context.live === undefined || given >= worthTelling * before.held;
       if (isWorth || silentMs >= lookEveryMs) return 'gives';
     }
+    if (backupsOf(before) > backupsOf(after) && silentMs >= lookEveryMs) return 'spares';
     // One that is short is known to want more; how much more matters once it has what it has asked for.
     const isNewWish =
       context.live === undefined
@@ -346,19 +345,6 @@ export class RuledCapacityLedger {
     const tokens = this.tokens(now) - units;
     if (this.pace !== undefined) this.pace = { ...this.pace, tokens };
   }
-}
-
-/** What a job has to say: that it gives something back, that it wants more, or no more than that it lives. */
-type News = 'gives' | 'wants' | 'beat';
-
-function wordsOf(before: Holding | undefined, wanted: number, context: GrantContext): Statement {
-  const { now, weight = 1, since = before?.since ?? now, epoch = 0 } = context;
-  return { wanted, weight, since, epoch, beat: Math.max(now, (before?.beat ?? 0) + 1) };
-}
-
-function grantOf(holding: Holding): CapacityGrant {
-  const { slots, held } = holding;
-  return { slots, ...(held > slots ? { held } : {}), ...cloneHolding(holding) };
 }
 
 /** The ledger as schedulers use it. */

@@ -4,7 +4,7 @@ import { type EpochMs, durationMs } from '../contracts/units.ts';
 import { type TickDecision, decideTick } from '../core/decide-tick.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
 import { admitClones, clonesTaken, releaseEndedClones } from './admit-clones.ts';
-import { grantContext, slotsOf, wantedCopies } from './ask-slots.ts';
+import { admitBackups, admittedBackups, grantContext, slotsOf, wantedCopies } from './ask-slots.ts';
 import { keepAssignments } from './clone-statistics.ts';
 import { append, apply, perform } from './commit-decisions.ts';
 import { keepAccess, keepLease } from './keep-lease.ts';
@@ -65,7 +65,17 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
   };
-  const decided = decideTick(session.state, now, session.tickConfig, budget, session.rng);
+  const decide = (): TickDecision =>
+    decideTick(
+      session.state,
+      now,
+      session.tickConfig,
+      { ...budget, ...admittedBackups(deps, session) },
+      session.rng,
+    );
+  let decided = decide();
+  // Backups that were admitted just now are launched now.
+  if (await admitBackups(deps, session, now, decided)) decided = decide();
   session.slotsShort = decided.slotsShort;
   if (decided.decisions.length > 0) {
     await append(deps, session, decided, now);

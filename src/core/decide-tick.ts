@@ -32,6 +32,12 @@ import {
   type TaskView,
 } from './model/job-view.ts';
 
+/** Backups that a job would run, those that it runs included, under a cap on those of all jobs. */
+export interface BackupsShort {
+  readonly wanted: number;
+  readonly cap: number;
+}
+
 /** What a tick decides, in the order in which it is to be done. */
 export interface TickDecision {
   readonly decisions: readonly Decision[];
@@ -39,6 +45,8 @@ export interface TickDecision {
   readonly outcome: TickOutcome;
   /** Copies that wanted for nothing but a slot: with so many more slots, they would have been launched. */
   readonly slotsShort: number;
+  /** Backups that would be launched if all jobs together might run more, and the cap on those; absent: none. */
+  readonly backupsShort?: BackupsShort;
 }
 
 const nothing: readonly never[] = [];
@@ -269,10 +277,13 @@ export function decideTick(
   const owed = owedDecisions(state, now, config, budget).slice(0, config.decisionsPerTick);
   const view = viewOf(state, now, config, budget, owed);
   const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
+  const copyCap = policy.copyCap?.(view) ?? Infinity;
+  const isShared = policy.isCapOfCluster?.(view.config) === true;
   const ledger = openLedger(state, view, {
     room: config.decisionsPerTick - owed.length,
     launchRoom: budget.room,
-    copyCap: policy.copyCap?.(view) ?? Infinity,
+    copyCap,
+    admitted: isShared ? budget.backups : undefined,
     killFreesSlot: config.killFreesSlot ?? false,
     freeNodes: budget.freeNodes,
     freedNodes: freedNodesOf(state, config, owed),
@@ -292,6 +303,9 @@ export function decideTick(
     refusals: [...clonesRefused(state, answers), ...ledger.refusals],
     outcome: outcomeOf(state, now, config, owed),
     slotsShort: ledger.slotsShort,
+    ...(ledger.copiesShort === 0
+      ? {}
+      : { backupsShort: { wanted: ledger.copies + ledger.copiesShort, cap: copyCap } }),
   };
 }
 

@@ -13,6 +13,9 @@ export interface WorkingJob {
   readonly taskS: number;
   readonly beginsS: number;
   owed: number;
+  /** Backups that it would run, and those that it does. */
+  readonly backups?: number;
+  running?: number;
   /** When each of what runs ends. */
   live: number[];
   grant: number;
@@ -115,14 +118,22 @@ export class LedgerAtWork {
       return;
     }
     const wanted = Math.min(this.totalSlots, job.live.length + job.owed);
-    job.grant = await ledger.resize(job.jobId, wanted, {
+    const context = {
       totalSlots: this.totalSlots,
       now: epochMs(1_000_000_000 + this.nowS * 1_000 + (this.clocksOffMs[job.process] ?? 0)),
       length: durationMs(60_000),
       live: job.live.length,
       since: epochMs(job.beginsS),
       ...(job.weight === undefined ? {} : { weight: job.weight }),
-    });
+    };
+    const { backups } = job;
+    if (backups === undefined) job.grant = await ledger.resize(job.jobId, wanted, context);
+    else {
+      const said = { running: job.running ?? 0, wanted: backups };
+      job.grant = await ledger.resize(job.jobId, wanted, { ...context, backups: said });
+      const asking = { wanted: backups, cap: this.totalSlots / 10 };
+      job.running = Math.min(backups, await ledger.admitBackups(job.jobId, asking, context));
+    }
     for (; job.owed > 0 && job.live.length < job.grant; job.owed--) job.live.push(this.nowS + job.taskS);
   }
 }

@@ -7,7 +7,7 @@ import { forEachBounded } from '../../lib/bounded.ts';
 import type { CapacityStore, Changed } from '../../ports/capacity-store.ts';
 import { asRead } from './as-read.ts';
 import { backoff } from './backoff.ts';
-import type { DynamoTable, Item } from './dynamo-table.ts';
+import type { Condition, DynamoTable, Item } from './dynamo-table.ts';
 import {
   changed,
   changeOf,
@@ -19,6 +19,7 @@ import {
   jobOf,
   jobPrefix,
   newItem,
+  slotsItem,
   type StoredChange,
   type StoredHolding,
   wordsItem,
@@ -107,16 +108,15 @@ export class DynamoCapacityStore implements CapacityStore {
       if ((await this.table.putNew(item)) === 'written') return 'told';
     } else {
       const answer = await this.table.update(holdingKey(jobId), {
-        set: { ...wordsItem(after), slots: after.slots, held: after.held },
-        when: '#beat = :beatBefore AND #slots = :slotsBefore AND #held = :heldBefore',
-        values: { beatBefore: before.beat, slotsBefore: before.slots, heldBefore: before.held },
+        set: { ...wordsItem(after), ...slotsItem(after) },
+        ...ifStill(before),
       });
       if (answer !== 'refused') return 'told';
     }
     // The SDK repeats a write whose answer was lost, and the repetition meets its own first write.
     const own = await this.own(jobId);
     const isTold = own?.beat === after.beat && own.slots === after.slots && own.held === after.held;
-    return isTold ? 'told' : 'stale';
+    return isTold && own.backups === after.backups ? 'told' : 'stale';
   }
 
   async own(jobId: JobId): Promise<Holding | undefined> {
@@ -291,6 +291,17 @@ export class DynamoCapacityStore implements CapacityStore {
     });
     await this.table.remove(holdingKey(jobId));
   }
+}
+
+/** On condition that a job's word and grant are what they were. */
+function ifStill({ beat, slots, held, backups }: Holding): Condition {
+  const grant = '#beat = :beatBefore AND #slots = :slotsBefore AND #held = :heldBefore';
+  const values = { beatBefore: beat, slotsBefore: slots, heldBefore: held };
+  if (backups === undefined) return { when: `${grant} AND attribute_not_exists(#backups)`, values };
+  return {
+    when: `${grant} AND #backups = :backupsBefore`,
+    values: { ...values, backupsBefore: backups },
+  };
 }
 
 /** What differs from what was read. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type JobId, parseJobId } from '../../contracts/ids.ts';
 import { ledgerPartition } from '../../contracts/settings.ts';
 import { cloneHolding } from '../../core/capacity/clone-holding.ts';
-import type { Holding, Statement } from '../../core/capacity/ledger.ts';
+import { type Holding, type Statement, withClones } from '../../core/capacity/ledger.ts';
 import type { Item, ItemKey } from './dynamo-table.ts';
 import { jobIdField, timeField } from './item-fields.ts';
 
@@ -26,6 +26,7 @@ const cloningText = z.string();
 const wordsSchema = z.object({
   wanted: slotCount,
   weight: z.number().positive(),
+  guaranteed: slotCount.exactOptional(),
   since: timeField,
   beat: z.int(),
   epoch: z.int(),
@@ -34,6 +35,8 @@ const holdingSchema = z.object({
   ...wordsSchema.shape,
   slots: slotCount,
   held: slotCount,
+  /** There from the first admission on. */
+  backups: slotCount.exactOptional(),
   cloning: cloningText,
   round: slotCount,
   entry: z.string(),
@@ -55,15 +58,21 @@ const cloningOf = (holding: Holding): string => {
 };
 
 /** What a job says of itself, as it is written. */
-export function wordsItem({ wanted, weight, since, beat, epoch }: Statement): Item {
-  return { wanted, weight, since, beat, epoch };
+export function wordsItem({ wanted, weight, guaranteed, since, beat, epoch }: Statement): Item {
+  return { wanted, weight, since, beat, epoch, ...(guaranteed === undefined ? {} : { guaranteed }) };
 }
+
+/** What a job may use, as it is written. */
+export const slotsItem = ({ slots, held, backups }: Holding): Item => ({
+  slots,
+  held,
+  ...(backups === undefined ? {} : { backups }),
+});
 
 /** A job that enters the ledger, as it is written. */
 export const newItem = (holding: Holding, entry: string): Item => ({
   ...wordsItem(holding),
-  slots: holding.slots,
-  held: holding.held,
+  ...slotsItem(holding),
   cloning: cloningOf(holding),
   round: 0,
   entry,
@@ -101,6 +110,7 @@ const changeSchema = z.object({
   held: slotCount,
   /** Absent: as it was. */
   wanted: slotCount.exactOptional(),
+  backups: slotCount.exactOptional(),
   cloning: cloningText.exactOptional(),
 });
 /** What a round changes of one job. */
@@ -108,7 +118,7 @@ export type StoredChange = z.infer<typeof changeSchema>;
 
 /** What has to be written where a job's grant changes. */
 export function changeOf({ jobId, entry, holding }: StoredHolding, after: Holding): StoredChange {
-  const { slots, held, wanted } = after;
+  const { slots, held, wanted, backups } = after;
   const cloning = cloningOf(after);
   return {
     jobId,
@@ -116,17 +126,17 @@ export function changeOf({ jobId, entry, holding }: StoredHolding, after: Holdin
     slots,
     held,
     ...(wanted === holding.wanted ? {} : { wanted }),
+    ...(backups === holding.backups || backups === undefined ? {} : { backups }),
     ...(cloning === cloningOf(holding) ? {} : { cloning }),
   };
 }
 
 /** A job's item as it is once a change of a round has been carried out. */
 export function changed(stored: StoredHolding, round: number, change: StoredChange): StoredHolding {
-  const { slots, held, wanted = stored.holding.wanted, cloning } = change;
-  const { since, weight, beat, epoch } = stored.holding;
-  const clones = cloning === undefined ? stored.holding : (decodeCloning(cloning) ?? {});
-  const holding = { wanted, weight, since, beat, epoch, slots, held, ...cloneHolding(clones) };
-  return { ...stored, round, holding };
+  const { holding } = stored;
+  const { slots, held, wanted = holding.wanted, backups = holding.backups, cloning } = change;
+  const clones = cloning === undefined ? holding : (decodeCloning(cloning) ?? {});
+  return { ...stored, round, holding: withClones({ ...holding, wanted, slots, held, backups }, clones) };
 }
 
 const headSchema = z.object({

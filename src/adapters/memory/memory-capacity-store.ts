@@ -67,4 +67,4 @@ export class MemoryCapacityStore implements CapacityStore {
 }
 
 const isSame = (a: Holding | undefined, b: Holding | undefined): boolean =>
-  a?.beat === b?.beat && a?.slots === b?.slots && a?.held === b?.held;
+  a?.beat === b?.beat && a?.slots === b?.slots && a?.held === b?.held && a?.backups === b?.backups;

@@ -1,20 +1,14 @@
 import type { JobId } from '../../contracts/ids.ts';
 import { ownValue } from '../../lib/own.ts';
 import type { CloneAdmission, CloneRequest, CloneTerms } from './clone-admission.ts';
-import { chargedFor, cloneHolding, type CloneHolding, holdClones, keepClones } from './clone-holding.ts';
+import { chargedFor, type CloneHolding, holdClones, keepClones } from './clone-holding.ts';
 import { admitWithPreemption, takenFrom } from './clone-preemption.ts';
-import { cloned, type Holding, type Ledger, type Move, occupied, occupiedBy } from './ledger.ts';
+import { cloned, type Holding, type Ledger, type Move, occupied, occupiedBy, withClones } from './ledger.ts';
 
 /** For whom clones are asked, and under which terms. */
 export interface CloneAsking extends CloneTerms {
   readonly jobId: JobId;
   readonly totalSlots: number;
-}
-
-/** A holding with other clones; parts that are empty are gone. */
-function withClones(holding: Holding, clones: CloneHolding): Holding {
-  const { wanted, weight, since, beat, epoch, slots, held } = holding;
-  return { wanted, weight, since, beat, epoch, slots, held, ...cloneHolding(clones) };
 }
 
 /**

@@ -11,6 +11,12 @@ export interface Claim {
   readonly floor?: number;
 }
 
+/** A claim of which some is a job's own before the rest is shared. */
+export interface GuaranteedClaim extends Claim {
+  /** None where nothing is said. */
+  readonly guaranteed?: number | undefined;
+}
+
 const older = (a: Claim, b: Claim): number => a.since - b.since || (a.jobId < b.jobId ? -1 : 1);
 
 const floorOf = ({ floor = 0 }: Claim): number => floor;
@@ -72,4 +78,23 @@ export function fairShares(totalSlots: number, claims: readonly Claim[]): Readon
   short.sort((a, b) => share(a) / a.weight - share(b) / b.weight || older(a, b));
   for (const claim of short.slice(0, Math.max(0, rest))) shares.set(claim.jobId, share(claim) + 1);
   return shares;
+}
+
+/**
+ * As `fairShares`, once each has what it is guaranteed, as far as it wants that. Where guarantees are more together than
+ * there is, that is shared as if nobody wanted more than it is guaranteed.
+ */
+export function guaranteedShares(
+  totalSlots: number,
+  claims: readonly GuaranteedClaim[],
+): ReadonlyMap<JobId, number> {
+  if (!claims.some(({ guaranteed = 0 }) => guaranteed > 0)) return fairShares(totalSlots, claims);
+  const own = fairShares(
+    totalSlots,
+    claims.map(({ guaranteed = 0, ...claim }) => ({ ...claim, wanted: Math.min(claim.wanted, guaranteed) })),
+  );
+  return fairShares(
+    totalSlots,
+    claims.map((claim) => ({ ...claim, floor: own.get(claim.jobId) ?? floorOf(claim) })),
+  );
 }

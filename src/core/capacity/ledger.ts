@@ -1,6 +1,6 @@
 import type { JobId } from '../../contracts/ids.ts';
 import type { EpochMs } from '../../contracts/units.ts';
-import { chargedSlots, type CloneHolding } from './clone-holding.ts';
+import { chargedSlots, cloneHolding, type CloneHolding } from './clone-holding.ts';
 
 /** What a job says of itself, in the words of its own scheduler. Nobody else changes it. */
 export interface Statement {
@@ -8,6 +8,8 @@ export interface Statement {
   readonly wanted: number;
   /** Its share where slots are short, beside those of others. */
   readonly weight: number;
+  /** Slots that are its own before any are shared, as far as it wants them. Absent: none. */
+  readonly guaranteed?: number | undefined;
   /** When the job was submitted: among equals the oldest is served first. */
   readonly since: EpochMs;
   /** Differs with each statement. A job whose beat has not changed for long counts as dead, by the watcher's own clock. */
@@ -25,6 +27,8 @@ export interface Holding extends Statement, CloneHolding {
    * that what ran there has ended. What runs is never stopped for the sake of others.
    */
   readonly held: number;
+  /** Backups that it may run of those that all jobs may: by admission, less what it needs no more. Absent: none. */
+  readonly backups?: number | undefined;
 }
 
 /** Slots of all jobs together, and who holds them. */
@@ -43,6 +47,17 @@ export interface Move<T> {
 
 /** A pure function of the ledger: the same answer for the same ledger, since it may be asked several times. */
 export type CapacityRule<T> = (ledger: Ledger) => Move<T>;
+
+/** A job's holding with other clones; parts that are empty are gone. */
+export function withClones(holding: Holding, clones: CloneHolding): Holding {
+  const { wanted, weight, guaranteed, since, beat, epoch, slots, held, backups } = holding;
+  return {
+    ...{ wanted, weight, since, beat, epoch, slots, held },
+    ...(guaranteed === undefined ? {} : { guaranteed }),
+    ...(backups === undefined ? {} : { backups }),
+    ...cloneHolding(clones),
+  };
+}
 
 /** Slots that a job may be using. */
 export const occupiedBy = ({ slots, held }: Pick<Holding, 'slots' | 'held'>): number => Math.max(slots, held);

@@ -1,20 +1,25 @@
 import type { JobId } from '../../contracts/ids.ts';
-import { type Claim, fairShares } from './fair-shares.ts';
+import { type BackupsSaid, backupsStated } from './admit-backups.ts';
+import { type GuaranteedClaim, guaranteedShares } from './fair-shares.ts';
 import { type Holding, type Ledger, type Move, occupied, occupiedBy, type Statement } from './ledger.ts';
 
 /** What a job's scheduler knows of it when it speaks. */
 export interface Spoken extends Statement {
   /** Attempts of the job that run. Absent: as many as it holds slots. */
   readonly live?: number | undefined;
+  /** Its backups. Absent: as many as it was admitted. */
+  readonly backups?: BackupsSaid | undefined;
 }
 
 /**
  * A job's holding once it has said what it wants and what it still uses. Its grant falls to what it wants and never
  * grows by this; what runs counts in any case, also where the job was struck out while it ran.
  */
-export function stated(before: Holding | undefined, { live, ...words }: Spoken): Holding {
+export function stated(before: Holding | undefined, { live, backups, ...words }: Spoken): Holding {
   const slots = Math.min(before?.slots ?? 0, words.wanted);
-  return { ...before, ...words, slots, held: Math.max(slots, live ?? slots) };
+  const admitted = backupsStated(before?.backups, backups);
+  const holding = { ...before, ...words, slots, held: Math.max(slots, live ?? slots) };
+  return admitted === undefined ? holding : { ...holding, backups: admitted };
 }
 
 /** Whether a job wants more than it has. */
@@ -27,23 +32,29 @@ interface Sharing {
 }
 
 /**
- * Shares all slots out, max-min fairly by weight: grants above their share are lowered to it, those below are raised
+ * Shares all slots out, guarantees first and then max-min fairly by weight: grants above their share are lowered to it, those below are raised
  * from what is free, which goes to those that are owed most. A lowered grant frees its slots only when its scheduler
  * has said that what ran there has ended, so that what all may be using together never grows beyond the total.
  */
 export function shareSlots(ledger: Ledger, { totalSlots, mostChanges }: Sharing): Move<undefined> {
   const holdings = [...ledger.holdings];
-  const shares = fairShares(
+  const shares = guaranteedShares(
     totalSlots,
-    holdings.map(([jobId, { wanted, weight, since }]): Claim => ({ jobId, wanted, weight, since })),
+    holdings.map(([jobId, { wanted, weight, since, guaranteed }]): GuaranteedClaim => ({
+      jobId,
+      wanted,
+      weight,
+      since,
+      guaranteed,
+    })),
   );
   const shareOf = (jobId: JobId): number => shares.get(jobId) ?? 0;
   // Until others' slots are really free, what there is is shared fairly too.
-  const now = fairShares(
+  const now = guaranteedShares(
     totalSlots,
-    holdings.map(([jobId, holding]): Claim => {
-      const { weight, since } = holding;
-      return { jobId, wanted: shareOf(jobId), weight, since, floor: occupiedBy(holding) };
+    holdings.map(([jobId, holding]): GuaranteedClaim => {
+      const { weight, since, guaranteed } = holding;
+      return { jobId, wanted: shareOf(jobId), weight, since, guaranteed, floor: occupiedBy(holding) };
     }),
   );
   const raised: (readonly [JobId, Holding])[] = [];
@@ -55,7 +66,14 @@ export function shareSlots(ledger: Ledger, { totalSlots, mostChanges }: Sharing)
     if (slots < holding.slots) lowered.push([jobId, { ...holding, slots, held: occupiedBy(holding) }]);
   }
   const had = (jobId: JobId): number => ledger.holdings.get(jobId)?.slots ?? 0;
-  raised.sort(([i, a], [j, b]) => had(i) / a.weight - had(j) / b.weight || a.since - b.since);
+  const isOwed = (jobId: JobId, { guaranteed = 0, wanted }: Holding): boolean =>
+    had(jobId) < Math.min(guaranteed, wanted);
+  raised.sort(
+    ([i, a], [j, b]) =>
+      Number(isOwed(j, b)) - Number(isOwed(i, a)) ||
+      had(i) / a.weight - had(j) / b.weight ||
+      a.since - b.since,
+  );
   lowered.sort(([, a], [, b]) => b.held - b.slots - (a.held - a.slots) || a.since - b.since);
   const changes = new Map([...raised, ...lowered].slice(0, mostChanges));
   return { answer: undefined, totalSlots, changes };

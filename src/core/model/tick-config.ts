@@ -59,6 +59,8 @@ export interface TickBudget {
   readonly renewed?: readonly AttemptId[];
   /** Slots of the whole cluster, of which caps on copies are fractions. Absent: the granted slots. */
   readonly clusterSlots?: number;
+  /** Backups that the job may run of those that all jobs may, where its policy bounds them together. Absent: its policy's cap. */
+  readonly backups?: number;
   /** Free slots of each node that has any, by its name; absent on hosts that place attempts themselves. */
   readonly freeNodes?: ReadonlyMap<string, number>;
   /** What became of the clones that the job's policy has asked for before this tick; absent: it asked for none. */

@@ -18,6 +18,8 @@ export interface Terms {
   readonly room: number;
   /** Backups that may run at once. */
   readonly copyCap: number;
+  /** Those of them that the job was admitted, of what all jobs may run together; absent: all. */
+  readonly admitted?: number | undefined;
   readonly killFreesSlot: boolean;
   /** Free slots of each node that has any, by its name, where the host knows. */
   readonly freeNodes?: ReadonlyMap<string, number> | undefined;
@@ -43,6 +45,8 @@ export interface Ledger {
   copies: number;
   /** Copies that wanted for nothing but a slot. */
   slotsShort: number;
+  /** Copies that were not admitted yet, of those that the job's own cap allows. */
+  copiesShort: number;
   launches: number;
   /** The node of each slot that this tick has freed. */
   readonly freedNodes: string[];
@@ -66,6 +70,7 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
     launchRoom: terms.launchRoom?.launches ?? 0,
     copies: runningBackups(view.runs),
     slotsShort: 0,
+    copiesShort: 0,
     launches: 0,
     freedNodes: [...(terms.freedNodes ?? [])],
     launched: new Map(),
@@ -166,6 +171,15 @@ const backupsOf = ({ attempts }: TaskView): number =>
     0,
   );
 
+/** Whether no backup more may run: by the job's cap, or since all jobs together run as many as they may. */
+function isCapped(ledger: Ledger): boolean {
+  const { copyCap, admitted = Infinity } = ledger.terms;
+  if (ledger.copies + ledger.copiesShort >= copyCap) return true;
+  if (ledger.copies < admitted) return false;
+  ledger.copiesShort += 1;
+  return true;
+}
+
 function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'backup' }>): void {
   const { task, facts } = proposal;
   const avoidNodes = proposal.avoidNodes ?? [];
@@ -174,7 +188,7 @@ function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'bac
     (copiesAfter(ledger, task) >= ledger.copiesPerTask || backupsOf(task) >= ledger.backupsPerTask
       ? 'copy-limit'
       : undefined) ??
-    (ledger.copies >= ledger.terms.copyCap ? 'copy-cap' : undefined) ??
+    (isCapped(ledger) ? 'copy-cap' : undefined) ??
     (slotsFor(ledger, task) < 1 ? 'no-slot' : undefined) ??
     (slotsElsewhere(ledger, avoidNodes) < 1 ? 'slow-node' : undefined) ??
     (roomLeft(ledger) < 1 ? 'tick-full' : undefined);

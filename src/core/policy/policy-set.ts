@@ -97,6 +97,8 @@ export interface PolicySet {
   readonly launchOrder: LaunchOrder;
   /** Most backups that the job may have running at once; without it slots alone limit them. */
   copyCap?(view: PolicyView): number;
+  /** Whether `copyCap` bounds the backups of all jobs of the cluster together, and not of each. */
+  isCapOfCluster?(config: PolicyConfig): boolean;
   /** Nodes that must not run tasks that wait, either; a task waits longer where no other node is free. */
   declinedNodes?(view: PolicyView): readonly string[];
   /** Stages to be cloned if the capacity ledger admits it. It is asked before the tick; without it nothing is. */

@@ -60,6 +60,26 @@ export function describeCapacityStore(
       expect(await store.own(a)).toMatchObject({ beat: 2, slots: 3, held: 4 });
     });
 
+    it('keeps backups that were admitted, and a guarantee, and takes no word that has not seen them', async () => {
+      const store = (await make())();
+      const [a, b] = [freshJobId(), freshJobId()];
+      const admitting = ({ holdings, totalSlots }: Ledger): Move<undefined> => {
+        const changes = new Map([...holdings].map(([id, own]) => [id, { ...own, backups: 3 }] as const));
+        return { answer: undefined, totalSlots, changes };
+      };
+      await store.tell(a, undefined, said({ guaranteed: 7 }));
+      await store.tell(b, undefined, said({ backups: 1 }));
+      await store.change(admitting);
+      expect(await store.own(a)).toEqual(said({ guaranteed: 7, backups: 3 }));
+      expect(await store.own(b)).toEqual(said({ backups: 3 }));
+      expect(await store.tell(a, said(), said({ beat: 2 }))).toBe('stale');
+      expect(await store.tell(b, said({ backups: 1 }), said({ backups: 1, beat: 2 }))).toBe('stale');
+      expect(await store.tell(b, said({ backups: 3 }), said({ backups: 0, beat: 2 }))).toBe('told');
+      await store.change(admitting);
+      const all = [...(await store.load()).holdings.values()].map(({ backups }) => backups);
+      expect(all).toEqual([3, 3]);
+    });
+
     it('strikes out who has said nothing since, and nobody else', async () => {
       const store = (await make())();
       const [a, b] = [freshJobId(), freshJobId()];

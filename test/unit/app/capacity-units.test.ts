@@ -53,6 +53,24 @@ describe('what the ledger of slots asks of its key', () => {
     300_000,
   );
 
+  it('stays so where 1,000 jobs ask for backups at once, of which all together run a tenth of the slots', async () => {
+    const world = atWork(1_000, 4);
+    for (let index = 0; index < 1_000; index++)
+      world.add({ jobId: freshJobId(), process: index % 4, taskS: 90, beginsS: 1, owed: 1, backups: 2 });
+    let most = 0;
+    for (let second = 0; second < 60; second++) {
+      await world.second();
+      most = Math.max(
+        most,
+        world.jobs.reduce((sum, { running = 0 }) => sum + running, 0),
+      );
+    }
+    expect(most).toBe(100);
+    expect(world.mostWrites).toBeLessThan(300);
+    // The head, which names the jobs that a round changes: fifty at most.
+    expect(world.largestWrite).toBeLessThanOrEqual(8);
+  }, 300_000);
+
   it('costs a newcomer as much beside 1,000 jobs as beside two', async () => {
     const largest: number[] = [];
     for (const others of [2, 1_000]) {

@@ -59,6 +59,8 @@ function dyingAt(call: 'admitClones' | 'releaseClones', moment: 'before' | 'afte
     release: (...args) => system.ledger.release(...args),
     view: () => system.ledger.view(),
     forget: (...args) => system.ledger.forget(...args),
+    backupsOf: (...args) => system.ledger.backupsOf(...args),
+    admitBackups: (...args) => system.ledger.admitBackups(...args),
     preemptions: (...args) => system.ledger.preemptions(...args),
     admitClones: async (...args) => {
       if (call === 'admitClones' && moment === 'before') throw dead;

@@ -278,6 +278,8 @@ function ledgerDyingAt(moment: 'look' | 'before release' | 'after release'): Cap
     release: (...args) => system.ledger.release(...args),
     view: () => system.ledger.view(),
     forget: (...args) => system.ledger.forget(...args),
+    backupsOf: (...args) => system.ledger.backupsOf(...args),
+    admitBackups: (...args) => system.ledger.admitBackups(...args),
     admitClones: (...args) => system.ledger.admitClones(...args),
     preemptions: async (...args) => {
       if (moment === 'look' && (await isGone())) throw dead;

@@ -49,6 +49,7 @@ export const dolly: PolicySet = {
   name: 'dolly',
   launchOrder,
   copyCap: (view) => otherPolicy(view)?.copyCap?.(view) ?? Infinity,
+  isCapOfCluster: ({ dolly }) => dolly.otherwise === 'late',
   wishes: cloneWishes,
   keepsLateCopies: lateCopiesServe,
   propose(view) {

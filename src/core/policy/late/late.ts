@@ -52,6 +52,7 @@ export const late: PolicySet = {
   name: 'late',
   launchOrder: 'largest-first',
   copyCap: speculativeCap,
+  isCapOfCluster: () => true,
   propose: (view) => propose(view, false),
 };
 
@@ -60,5 +61,6 @@ export const earlyLate: PolicySet = {
   name: 'early-late',
   launchOrder: 'largest-first',
   copyCap: speculativeCap,
+  isCapOfCluster: () => true,
   propose: (view) => propose(view, true),
 };

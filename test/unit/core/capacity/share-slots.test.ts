@@ -55,6 +55,36 @@ describe('sharing slots out', () => {
     });
   });
 
+  it('gives a job what it is guaranteed before others share the rest', () => {
+    const jobs = { a: { wanted: 90, guaranteed: 50 }, b: { wanted: 90 }, c: { wanted: 90 } };
+    expect(shared(ledgerOf(90, jobs))).toEqual({ a: 50, b: 20, c: 20 });
+  });
+
+  it('keeps no guarantee of what is not wanted, nor makes a share less for it', () => {
+    const jobs = { a: { wanted: 10, guaranteed: 50 }, b: { wanted: 90 }, c: { wanted: 90, guaranteed: 20 } };
+    expect(shared(ledgerOf(90, jobs))).toEqual({ a: 10, b: 40, c: 40 });
+  });
+
+  it('parts what there is among guarantees that are more together', () => {
+    const jobs = {
+      a: { wanted: 90, guaranteed: 90 },
+      b: { wanted: 90, guaranteed: 90 },
+      c: { wanted: 90 },
+      d: { wanted: 90, guaranteed: 10 },
+    };
+    expect(shared(ledgerOf(90, jobs))).toEqual({ a: 40, b: 40, c: 0, d: 10 });
+  });
+
+  it('gives what becomes free to a guarantee first, and stops nothing that runs for it', () => {
+    const jobs = { a: { wanted: 90, slots: 80 }, b: { wanted: 90, guaranteed: 60 }, c: { wanted: 90 } };
+    expect(shared(ledgerOf(90, jobs))).toEqual({ a: [15, 80], b: 10, c: 0 });
+    // Of those whose grants change at once, the guaranteed are first.
+    expect(shared(ledgerOf(20, { a: { wanted: 9 }, b: { wanted: 9, slots: 1, guaranteed: 9 } }), 1)).toEqual({
+      a: 0,
+      b: 9,
+    });
+  });
+
   it('grants nothing while more runs than there is', () => {
     const ledger = ledgerOf(50, { a: { wanted: 60, slots: 60 }, b: { wanted: 10 } });
     expect(shared(ledger)).toEqual({ a: [40, 60], b: 0 });
