@@ -1,5 +1,5 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
-import type { AttemptView } from '../model/job-view.ts';
+import type { AttemptView, ProgressReport } from '../model/job-view.ts';
 
 /** How far an attempt is in [0, 1]: the share of its input that it has read. Undefined while its input is unknown. */
 export function scoreOf({ progress }: AttemptView): number | undefined {
@@ -29,3 +29,16 @@ export function reportedMs(attempt: AttemptView): number {
  */
 export const timeLeftMs = (score: number, ms: number): number =>
   score <= 0 ? Infinity : (ms * (1 - score)) / score;
+
+/** What a task that reported so had read after `ms`: straight between two reports, and no more than the last says. */
+export function readBy(reports: readonly ProgressReport[], ms: number): number {
+  let before: ProgressReport = { workedMs: 0, bytesRead: 0 };
+  for (const report of reports) {
+    if (report.workedMs >= ms) {
+      const share = (ms - before.workedMs) / Math.max(1, report.workedMs - before.workedMs);
+      return before.bytesRead + share * (report.bytesRead - before.bytesRead);
+    }
+    before = report;
+  }
+  return before.bytesRead;
+}

@@ -82,14 +82,37 @@ function learnShape(statistics: StageStatistics, attempt: AttemptView): void {
   );
 }
 
-/** Appends a report unless it repeats the last. Of a long history every second old report is dropped. */
+/** How far a report lies off the straight line between its neighbours, in bytes. */
+function offLine(
+  before: ProgressReport,
+  { workedMs, bytesRead }: ProgressReport,
+  after: ProgressReport,
+): number {
+  const share = (workedMs - before.workedMs) / Math.max(1, after.workedMs - before.workedMs);
+  return Math.abs(bytesRead - before.bytesRead - share * (after.bytesRead - before.bytesRead));
+}
+
+/** The place of the old report that tells least beside its neighbours; among equals the one that they are nearest to. */
+function leastTelling(reports: readonly ProgressReport[]): number {
+  let least = { place: 1, off: Infinity, spanMs: Infinity };
+  for (let place = 1; place < reportLimit / 2; place++) {
+    const [before, report, after] = [reports[place - 1], reports[place], reports[place + 1]];
+    if (before === undefined || report === undefined || after === undefined) break;
+    const [off, spanMs] = [offLine(before, report, after), after.workedMs - before.workedMs];
+    if (off < least.off || (off === least.off && spanMs < least.spanMs)) least = { place, off, spanMs };
+  }
+  return least.place;
+}
+
+/**
+ * Appends a report unless it repeats the last. Of a long history the old one is dropped that lies nearest to the line
+ * between its neighbours: where progress turns it is kept, so that it stays known when a task had read everything.
+ */
 export function keepReport(reports: ProgressReport[], report: ProgressReport): void {
   const last = reports.at(-1);
   if (last !== undefined && report.workedMs <= last.workedMs) return;
   reports.push(report);
-  if (reports.length <= reportLimit) return;
-  const kept = reports.filter((_, index) => index % 2 === 0 || index >= reportLimit / 2);
-  reports.splice(0, reports.length, ...kept);
+  if (reports.length > reportLimit) reports.splice(leastTelling(reports), 1);
 }
 
 /** Counts how long a launch took to become a claim. Clocks differ, so that it is never beyond the time we waited. */
