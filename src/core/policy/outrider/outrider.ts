@@ -123,7 +123,8 @@ const thrownAwayMs = ({ task }: RunningTask): number =>
 
 /**
  * Another attempt in place of the slowest, while tasks wait: where it ends clearly sooner, and what is thrown away with
- * it, and was before, is less than what it has left.
+ * it, and was before, is less than what it has left. Only one whose progress tells what it has left is killed: of one
+ * that stands still nobody knows how near its end it is, and a copy beside it throws nothing away.
  *
  * Source: Mantri §5.1, kill and restart, at most γ times; the bound on what is thrown away is ours.
  */
@@ -133,9 +134,11 @@ function again(
   view: PolicyView,
   slow: readonly string[],
 ): Proposal | undefined {
-  const victim = task.copies.toSorted(byAdvance).at(-1)?.attempt;
+  const slowest = task.copies.toSorted(byAdvance).at(-1);
+  if (slowest === undefined || !isContended(view.slots) || task.sinceCopyMs < stage.deltaMs) return undefined;
+  if (!slowest.isTold) return undefined;
+  const { attempt: victim } = slowest;
   const worth = worthOf(task);
-  if (victim === undefined || !isContended(view.slots) || task.sinceCopyMs < stage.deltaMs) return undefined;
   const restarts = task.running.task.attempts.filter(({ reason }) => reason === 'restart').length;
   const lostMs = thrownAwayMs(task.running) + ranMs(victim, view.now);
   if (restarts >= view.config.mantri.restartsPerTask || lostMs > task.leastRemMs) return undefined;
