@@ -4,7 +4,7 @@ import { samplesOf, sampleCount, type SlownessSamples } from '../../estimate/new
 import { ranMs } from '../../estimate/progress-rate.ts';
 import type { AttemptView } from '../../model/job-view.ts';
 import { costOf } from '../../model/task-cost.ts';
-import { type AppraisedCopy, newMsOf } from '../mantri/appraise.ts';
+import { type AppraisedCopy, cadenceMs, newMsOf } from '../mantri/appraise.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
 
 /** A running task as `outrider` weighs it. Times are of the copy that ends first. */
@@ -29,7 +29,7 @@ export interface JudgedTask {
 export interface JudgedStage {
   /** Tasks finished, or running with an end foretold. */
   readonly samples: number;
-  /** Copies of a task come no closer than this: a share of what an ordinary one takes. */
+  /** Copies of a task come no closer than this, and a restart ends by so much sooner. */
   readonly deltaMs: number;
   readonly tasks: readonly JudgedTask[];
 }
@@ -118,6 +118,16 @@ function judgeTask(running: RunningTask, terms: StageTerms): JudgedTask {
   };
 }
 
+/**
+ * Δ of a stage: a share of what an ordinary task takes; once the shape of its progress is learnt, how often attempts
+ * report, where that is less. Then nothing new is known until the next report, and there is no reason to wait after it: a
+ * tenth of twenty minutes let tasks run on that were known to be slow. Before, most of what looks slow is only young.
+ */
+function deltaOf(runs: StageRuns, view: PolicyView, shareMs: number): number {
+  const isLearnt = runs.stage.statistics.shape.tasks > 0;
+  return isLearnt ? Math.min(shareMs, cadenceMs(runs, view)) : shareMs;
+}
+
 /** Weighs every running task of a stage. Costs a sort of what runs. */
 export function judgeStage(runs: StageRuns, view: PolicyView): JudgedStage {
   const foretold = foretellAll(runs, view);
@@ -137,7 +147,7 @@ export function judgeStage(runs: StageRuns, view: PolicyView): JudgedStage {
   const terms = { view, samples, slowness, medianSlowness, meanBytes, foretold };
   return {
     samples: sampleCount(samples),
-    deltaMs: deltaShare * usualMs,
+    deltaMs: deltaOf(runs, view, deltaShare * usualMs),
     tasks: runs.tasks.map((running) => judgeTask(running, terms)),
   };
 }

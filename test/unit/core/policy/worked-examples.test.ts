@@ -68,8 +68,8 @@ describe('Mantri on seven tasks and two slots', () => {
     expect(outcome).toEqual({ endMs: 5.1 * minute, slotMs: 10.1 * minute, copies: ['4/1 restart A 126000'] });
   });
 
-  it('takes 5.2t by the combined set, which waits for a second look at what it kills', () => {
-    expect(runToy({ ...seven, policy: 'outrider' })).toMatchObject({ endMs: 5.2 * minute });
+  it('takes 5.1t by the combined set, too', () => {
+    expect(runToy({ ...seven, policy: 'outrider' })).toMatchObject({ endMs: 5.1 * minute });
   });
 
   it('leaves the outlier alone where its input explains it', () => {
