@@ -27,7 +27,8 @@ function waiting({ runMs, jumpMs = 0, toldAt }: { runMs: number; jumpMs?: number
     },
   };
   const statistics = { runMs: { buckets: [[runMs]], size: 1, sum: runMs } };
-  const state = { live: new Set([{}]), stages: [{ index: 0, state: 'open', statistics }] };
+  const live = new Set([{ stage: 0, launchedAt: time, cancelOrdered: false }]);
+  const state = { live, stages: [{ index: 0, state: 'open', statistics }] };
   const deps = { clock, attempts, config: { tickMs: durationMs(1_000) } } as unknown as SchedulerDeps;
   const session = {
     state,
