@@ -21,6 +21,10 @@ export interface LaunchWatch {
 /** A late launch is made anew after this many times what makes it late, and not before so long. */
 const renewFactor = 4;
 const leastRenewMs = 60_000;
+/** One that is made anew is wasted once it comes out of the queue: so many of all launches may be, */
+const renewedShare = 1 / 20;
+/** or as many as there is room for where they have waited for so long, since Lambda's pauses are longer yet by then. */
+const longWaitMs = 150_000;
 
 /** Begins to watch. Several jobs that one process serves share the room; without it the job learns by itself. */
 export const startWatch = (room: SharedRoom = new SharedRoom()): LaunchWatch => ({
@@ -113,7 +117,7 @@ function look(
 /**
  * Late launches to make anew: where nothing else is owed and less runs than is known to have room, their environments
  * stand idle while they wait out a pause of Lambda's queue, which may last five minutes. Oldest first, each task a few
- * times.
+ * times, and no more than a twentieth of all unless they have waited for long.
  */
 function launchesToRenew(watch: LaunchWatch, state: JobState, seen: OwnLaunches): readonly AttemptId[] {
   if (slotDemand(state) > state.live.size) return [];
@@ -127,11 +131,14 @@ function launchesToRenew(watch: LaunchWatch, state: JobState, seen: OwnLaunches)
       attempts.filter(isUnclaimed).length < limits.renewedLaunchesPerTask
     );
   };
-  return [...watch.late]
+  const oldest = [...watch.late]
     .filter(mayRenew)
-    .sort((a, b) => a.launchedAt - b.launchedAt || (a.id < b.id ? -1 : 1))
-    .slice(0, idle)
-    .map(({ id }) => id);
+    .sort((a, b) => a.launchedAt - b.launchedAt || (a.id < b.id ? -1 : 1));
+  if (oldest.length === 0) return [];
+  const waited = oldest.filter(({ launchedAt }) => elapsedMs(launchedAt, seen.now) > longWaitMs).length;
+  const renewed = [...state.attempts.values()].filter(isUnclaimed).length;
+  const left = Math.floor(state.attempts.size * renewedShare) - renewed;
+  return oldest.slice(0, Math.min(idle, Math.max(waited, left))).map(({ id }) => id);
 }
 
 /** What a tick may launch in stages whose launches wait unseen, and which of those that wait it makes anew. */
