@@ -28,6 +28,8 @@ export interface JobRun {
   nextTick: SimEvent | undefined;
   /** When the next tick is due at the latest; until then it is looked for ends. */
   tickDueMs: number;
+  /** Slots that it was granted when it ticked last. */
+  slotsSeen: number;
   error: string | undefined;
   endedAtMs: number;
   dollars: number;
@@ -72,6 +74,7 @@ export class JobScheduler {
       session: undefined,
       nextTick: undefined,
       tickDueMs: 0,
+      slotsSeen: 0,
       error: undefined,
       endedAtMs: 0,
       dollars: 0,
@@ -158,6 +161,7 @@ export class JobScheduler {
     }
     const usedBefore = this.parts.capacity.occupiedSlots;
     const decided = await runTick(this.parts.deps, session);
+    run.slotsSeen = this.parts.capacity.peek(run.job.id)?.slots ?? 0;
     // Launches take no time here: what became of them is known before anything else happens.
     await session.launches.settled();
     takeLaunches(this.parts.deps, session, this.parts.deps.clock.now());
@@ -268,7 +272,8 @@ export class JobScheduler {
     const { capacity } = this.parts;
     for (const run of this.short) {
       const slots = capacity.peek(run.job.id)?.slots ?? 0;
-      if (run.session !== undefined && slots > run.session.grant) this.tickSoon(run);
+      // What it has seen and has no room for is no news: it would be woken without end.
+      if (run.session !== undefined && slots > Math.max(run.session.grant, run.slotsSeen)) this.tickSoon(run);
     }
   }
 
