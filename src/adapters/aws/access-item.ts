@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { BrokenInvariantError, NotFoundError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { TableSchema } from '../../contracts/settings.ts';
-import { type EpochMs } from '../../contracts/units.ts';
+import type { EpochMs } from '../../contracts/units.ts';
 import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { timeField } from './item-fields.ts';
 

@@ -32,7 +32,6 @@ const RESULT = 'T#';
 const REPLICA = 'R#';
 const RESULT_LIMIT_BYTES = 390_000;
 
-const time = timeField;
 const count = z.number().min(0);
 const attemptId = z
   .string()
@@ -55,17 +54,17 @@ const attemptRecord = z.object({
   attemptId,
   state: z.enum(['launched', 'running', 'done', 'failed', 'cancelled', 'lost']),
   order: z.enum(['continue', 'cancel']),
-  launchedAt: time,
-  claimedAt: time.exactOptional(),
-  endedAt: time.exactOptional(),
+  launchedAt: timeField,
+  claimedAt: timeField.exactOptional(),
+  endedAt: timeField.exactOptional(),
   node: z.string().exactOptional(),
   zone: z.string().exactOptional(),
   invocation: z.string().exactOptional(),
   progress: progress.exactOptional(),
   failure: z.object({ cause: z.enum(failureCauses), message: z.string() }).exactOptional(),
-  upload: z.object({ since: time, uploadId: z.string().exactOptional() }).exactOptional(),
+  upload: z.object({ since: timeField, uploadId: z.string().exactOptional() }).exactOptional(),
   beat: count.default(0),
-  reportedAt: time.exactOptional(),
+  reportedAt: timeField.exactOptional(),
   nextMs: count.transform(durationMs).exactOptional(),
 });
 
@@ -75,7 +74,7 @@ const resultFields = z.object({
     .regex(taskIdPattern)
     .transform((id) => id as TaskId),
   attemptId,
-  committedAt: time,
+  committedAt: timeField,
   bytesIn: count,
   bytesOut: count,
   recordsIn: count,

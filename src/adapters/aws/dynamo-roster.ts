@@ -33,18 +33,20 @@ const placeKey = ({ jobId, createdAt }: RosterPlace): ItemKey => ({
 });
 const tokenKey = (jobId: JobId): ItemKey => ({ pk: `JOB#${jobId}`, sk: 'TASK-TOKEN' });
 
-const time = timeField;
-const jobId = jobIdField;
 const jobSchema = z.object({
-  jobId,
-  createdAt: time,
+  jobId: jobIdField,
+  createdAt: timeField,
   weight: z.number().positive().max(1),
   mark: z.string(),
-  enlistedAt: time,
+  enlistedAt: timeField,
   resident: z.string().exactOptional(),
 });
-const seatSchema = z.object({ number: z.int().min(0), resident: z.string().exactOptional(), until: time });
-const tokenSchema = z.object({ jobId, token: z.string().min(1), mark: z.string() });
+const seatSchema = z.object({
+  number: z.int().min(0),
+  resident: z.string().exactOptional(),
+  until: timeField,
+});
+const tokenSchema = z.object({ jobId: jobIdField, token: z.string().min(1), mark: z.string() });
 
 /** The roster in DynamoDB: an item a seat and an item a job, small ones, since they are listed again and again. */
 export class DynamoRoster implements Roster {

@@ -49,7 +49,6 @@ const asideFields = new Set(['spec', 'parts', 'counters', 'error']);
 const ASIDE = 'aside';
 const asideReference = z.strictObject({ [ASIDE]: z.string().startsWith('META#') });
 
-const time = timeField;
 const count = z.number().min(0);
 const stageSummary = z.object({
   name: z.string(),
@@ -62,8 +61,8 @@ const stageSummary = z.object({
   bytesOut: count,
   recordsIn: count,
   recordsOut: count,
-  startedAt: time.exactOptional(),
-  endedAt: time.exactOptional(),
+  startedAt: timeField.exactOptional(),
+  endedAt: timeField.exactOptional(),
   workerMs: count,
   progress: count,
 }) satisfies z.ZodType<StageSummary>;
@@ -81,18 +80,18 @@ const jobRecord = z.object({
   spec: jobSpecSchema,
   specDigest: z.string(),
   state: z.enum(['submitted', 'running', 'succeeded', 'failed', 'cancelled']) satisfies z.ZodType<JobState>,
-  createdAt: time,
-  startedAt: time.exactOptional(),
-  endedAt: time.exactOptional(),
-  deadlineAt: time.exactOptional(),
-  cancelRequestedAt: time.exactOptional(),
-  seenAt: time.exactOptional(),
-  waitingSince: time.exactOptional(),
-  scheduledAt: time.exactOptional(),
-  clearedAt: time.exactOptional(),
+  createdAt: timeField,
+  startedAt: timeField.exactOptional(),
+  endedAt: timeField.exactOptional(),
+  deadlineAt: timeField.exactOptional(),
+  cancelRequestedAt: timeField.exactOptional(),
+  seenAt: timeField.exactOptional(),
+  waitingSince: timeField.exactOptional(),
+  scheduledAt: timeField.exactOptional(),
+  clearedAt: timeField.exactOptional(),
   shards: z.int().min(1).max(limits.shards).exactOptional(),
   planNonce: z.string().exactOptional(),
-  publishingAt: time.exactOptional(),
+  publishingAt: timeField.exactOptional(),
   error: z.object({ name: z.string(), message: z.string() }).exactOptional(),
   output: z.string(),
   stages: z.array(stageSummary),
