@@ -4,14 +4,23 @@ import { defineConfig } from 'vitest/config';
 const long = [
   'test/big/**',
   'test/fuzz/**',
-  'test/e2e/{clone-faults,clones,counted-costs,deaths,desk,fargate-options,faults,inject,isolation,job-access,many-objects,orphans,resume,rows}.test.ts',
+  'test/e2e/{clone-faults,clones,counted-costs,deaths,desk,fargate-options,faults,inject,isolation,job-access,local,many-objects,orphans,resume,rows}.test.ts',
   'test/property/operators/{patterns,text-jobs}.test.ts',
   'test/property/{core/dolly,frozen-anywhere,hard-jobs,whole-jobs,worker/user-code}.test.ts',
   'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces,job-costs}.test.ts',
 ];
 
+/** Half a minute each, and nothing that two at once could disturb: what every change need not wait for. */
+const broad = [
+  'test/contract/{hard-jobs,local-stack,local-stack-synthesize}.test.ts',
+  'test/contract/ports/stores-in-dynamodb.test.ts',
+  'test/sim/{adversarial-stages,faults,job-cost,lambda-queue,short-tasks}.test.ts',
+  'test/unit/app/{bursts,capacity-units,finish-once,names-as-keys,residents,scheduler-memory}.test.ts',
+  'test/unit/worker/{reads-at-rate,user-code}.test.ts',
+];
+
 /** Whole jobs through the command: what has to work before anything else does. */
-const essential = ['test/e2e/{local,reader,run,user-code}.test.ts'];
+const essential = ['test/e2e/{reader,run,user-code}.test.ts'];
 
 const common = {
   // Generous: a test waits for events, never for a time, and a busy machine is slow.
@@ -28,7 +37,7 @@ export default defineConfig({
           ...common,
           name: 'short',
           include: ['test/**/*.test.ts'],
-          exclude: [...long, ...essential],
+          exclude: [...long, ...broad, ...essential],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -47,11 +56,20 @@ export default defineConfig({
       {
         test: {
           ...common,
+          name: 'broad',
+          include: broad,
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
+          ...common,
           testTimeout: 180_000,
           name: 'long',
           include: long.map((pattern) => (pattern.endsWith('.ts') ? pattern : `${pattern}/*.test.ts`)),
           maxWorkers: 1,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
     ],
