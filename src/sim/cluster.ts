@@ -1,5 +1,6 @@
 import { invariant } from '../contracts/errors.ts';
 import { type AttemptId, attemptParts, type JobId } from '../contracts/ids.ts';
+import type { Worker } from '../contracts/job-spec.ts';
 import type { TaskResult } from '../contracts/records.ts';
 import { type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
@@ -56,6 +57,7 @@ export class Cluster implements WorkerHost {
   coldlyStarted = 0;
   private deliveries = 0;
   private running = 0;
+  private runningOnFargate = 0;
 
   constructor(parts: ClusterParts) {
     this.parts = parts;
@@ -103,7 +105,7 @@ export class Cluster implements WorkerHost {
     const { faults } = this.scenario;
     const isLost = this.faultsGoOn() && faults.lostLaunch > 0 && this.rng.next() < faults.lostLaunch;
     if (isLost) return 'delivered';
-    if (this.events === undefined) return this.deliverNow(request);
+    if (this.events === undefined || request.kind === 'fargate') return this.deliverNow(request);
     this.events.accept(request);
     return 'delivered';
   }
@@ -112,7 +114,7 @@ export class Cluster implements WorkerHost {
   private hasEnvironment(): boolean {
     const steps = this.scenario.cluster.queue?.environments ?? [];
     const most = steps.findLast(({ fromMs }) => fromMs <= this.now())?.count ?? Infinity;
-    return this.running < most;
+    return this.running - this.runningOnFargate < most;
   }
 
   /** Whether Lambda would add an environment, but for how many it has added of late. */
@@ -124,7 +126,7 @@ export class Cluster implements WorkerHost {
     const { faults } = this.scenario;
     const slot = this.pool.take(new Set(request.avoidNodes), this.now());
     if (slot === undefined) return 'full';
-    if (this.isTooCold(slot)) {
+    if (request.kind === 'lambda' && this.isTooCold(slot)) {
       this.pool.release(slot.node, -1);
       return 'full';
     }
@@ -171,7 +173,7 @@ export class Cluster implements WorkerHost {
     const others = (this.workers.get(key) ?? []).filter((each) => each !== worker);
     if (others.length === 0) this.workers.delete(key);
     else this.workers.set(key, others);
-    this.count(worker.assignment.job.id, -1);
+    this.count(worker.assignment, -1);
     const keepWarmMs = this.scenario.cluster.cold?.keepWarmMs ?? Infinity;
     // A dead environment is not warm; a fixed node is as it was.
     const isGone = ending === 'died' && worker.node.group.elastic;
@@ -193,23 +195,26 @@ export class Cluster implements WorkerHost {
       : { ...this.scenario.faults, attemptFailure: 0, lostAttempt: 0 };
     const draw = drawAttempt(stage, task, number, faults);
     const rng = this.rng.fork(`${jobId}/${attemptId}/${this.deliveries++}`);
-    const assignment: Assignment = { job, stage, task, attemptId, draw, copies, keepOutput };
+    const { kind } = request;
+    const assignment: Assignment = { job, stage, task, attemptId, kind, draw, copies, keepOutput };
     const worker = new SimWorker(this, assignment, node, rng);
     const key = keyOf(jobId, attemptId);
     this.workers.set(key, [...(this.workers.get(key) ?? []), worker]);
-    this.count(jobId, 1);
-    worker.start(this.startMs(isCold, rng));
+    this.count(assignment, 1);
+    worker.start(this.startMs(kind, isCold, rng));
   }
 
-  private count(jobId: JobId, by: 1 | -1): void {
+  private count({ job: { id: jobId }, kind }: Assignment, by: 1 | -1): void {
     this.running += by;
+    if (kind === 'fargate') this.runningOnFargate += by;
     const active = this.activeOf(jobId) + by;
     if (active === 0) this.runningByJob.delete(jobId);
     else this.runningByJob.set(jobId, active);
   }
 
-  private startMs(isCold: boolean, rng: Rng): number {
-    const { startMs, cold } = this.scenario.cluster;
+  private startMs(kind: Worker['kind'], isCold: boolean, rng: Rng): number {
+    const { startMs, cold, fargateStartMs } = this.scenario.cluster;
+    if (kind === 'fargate' && fargateStartMs !== undefined) return sampleMs(fargateStartMs, rng);
     if (!isCold || cold === undefined) return sampleMs(startMs, rng);
     this.coldlyStarted += 1;
     return (this.coldStarts?.take(this.now()) ?? 0) + sampleMs(cold.startMs, rng);

@@ -30,6 +30,8 @@ export interface JobRun {
   tickDueMs: number;
   /** Slots that it was granted when it ticked last. */
   slotsSeen: number;
+  /** When it last ticked anew at once for copies that had no slot; -1 for never. */
+  grewAtMs: number;
   error: string | undefined;
   endedAtMs: number;
   dollars: number;
@@ -75,6 +77,7 @@ export class JobScheduler {
       nextTick: undefined,
       tickDueMs: 0,
       slotsSeen: 0,
+      grewAtMs: -1,
       error: undefined,
       endedAtMs: 0,
       dollars: 0,
@@ -189,8 +192,11 @@ export class JobScheduler {
     const { scheduler } = this.parts.scenario;
     const now = this.parts.deps.clock.now();
     const opened = decided.decisions.some(({ kind }) => kind === 'open-stage');
-    // A copy asks the ledger for a slot in one tick and is launched in the next.
-    const mayGrow = scheduler.wakeOnEnd && decided.slotsShort > 0 && this.spareSlots() > 0;
+    // A copy asks the ledger for a slot in one tick and is launched in the next. Where that launches none, as behind a
+    // full queue of Lambda, another at the same instant would not either.
+    const isVain = run.grewAtMs === now && decided.decisions.every(({ kind }) => kind !== 'launch');
+    const mayGrow = scheduler.wakeOnEnd && decided.slotsShort > 0 && this.spareSlots() > 0 && !isVain;
+    if (mayGrow) run.grewAtMs = now;
     run.tickDueMs = opened || mayGrow ? now : now + scheduler.tickMs;
     this.lookLater(run);
   }

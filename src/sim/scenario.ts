@@ -86,6 +86,8 @@ const clusterSchema = z.strictObject({
       eventAgeMs: z.int().min(1).default(21_600_000),
     })
     .optional(),
+  /** How long Fargate takes to start a worker; it takes nodes as all do, and no environments of Lambda. */
+  fargateStartMs: distributionSchema.optional(),
   /** Launches beyond this rate are refused for the moment. */
   throttle: z.strictObject({ launchesPerS: z.number().positive(), burst: z.int().min(1) }).optional(),
 });
@@ -131,6 +133,11 @@ const schedulerSchema = z.strictObject({
   sharing: z.enum(['fair', 'first-come']).exactOptional(),
 });
 
+const workerSchema = z.strictObject({
+  kind: z.enum(['lambda', 'fargate']),
+  size: z.enum(['small', 'medium', 'large', 'xlarge']),
+});
+
 const perTask = z.union([distributionSchema, z.array(atLeastZero).min(1)]);
 
 const stageSchema = z.strictObject({
@@ -143,6 +150,8 @@ const stageSchema = z.strictObject({
    * size and in order, as this stage has tasks.
    */
   pattern: z.enum(['all-to-all', 'one-to-one', 'many-to-one']).default('all-to-all'),
+  /** What its tasks run on, in place of the job's. */
+  worker: workerSchema.optional(),
   /** Work of each task on a node of speed 1: drawn, or listed (the list is repeated where it is too short). */
   workMs: perTask,
   /** Drawn per attempt; multiplies the work: what the attempt's own bad luck costs. */
@@ -190,12 +199,7 @@ const jobsSchema = z.strictObject({
   /** Parameters of the policy that differ from its defaults. */
   policyConfig: policyConfigSchema.prefault({}),
   deadlineMs: z.int().min(1).optional(),
-  worker: z
-    .strictObject({
-      kind: z.enum(['lambda', 'fargate']),
-      size: z.enum(['small', 'medium', 'large', 'xlarge']),
-    })
-    .default({ kind: 'lambda', size: 'medium' }),
+  worker: workerSchema.default({ kind: 'lambda', size: 'medium' }),
   stages: z.array(stageSchema).min(1).max(100),
 });
 

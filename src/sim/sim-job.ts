@@ -166,7 +166,7 @@ function stagePlan(job: SimJob, stage: SimStage): StagePlan {
       jobId: job.id,
       name: scenario.name,
       options: {},
-      worker: job.scenario.worker,
+      worker: scenario.worker ?? job.scenario.worker,
       tasks: scenario.tasks,
       partitions: 1,
       output: isRead ? 'unsorted' : 'final',

@@ -1,3 +1,4 @@
+import type { Worker } from '../contracts/job-spec.ts';
 import type { LaunchOutcome, Launcher, LaunchRequest, LaunchTerms } from '../ports/launcher.ts';
 import { Pacer } from './pacer.ts';
 import type { Scenario } from './scenario.ts';
@@ -10,20 +11,20 @@ export class SimLauncher implements Launcher {
   private readonly deliver: Deliver;
   private readonly now: () => number;
   private readonly throttle: Pacer | undefined;
-  private readonly waits: boolean;
+  private readonly hasQueue: boolean;
 
   constructor(scenario: Scenario, now: () => number, deliver: Deliver) {
     this.deliver = deliver;
     this.now = now;
     const { throttle, queue } = scenario.cluster;
-    this.waits = queue !== undefined;
+    this.hasQueue = queue !== undefined;
     if (throttle === undefined) return;
     this.throttle = new Pacer({ events: throttle.launchesPerS, perMs: 1_000, burst: throttle.burst });
   }
 
-  /** What is accepted waits in Lambda's queue where the scenario has one; else there is a slot for it. */
-  terms(): LaunchTerms {
-    return { waits: this.waits };
+  /** What is accepted for Lambda waits in its queue where the scenario has one; else there is a slot for it. */
+  terms(kind: Worker['kind']): LaunchTerms {
+    return { waits: this.hasQueue && kind === 'lambda' };
   }
 
   launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {

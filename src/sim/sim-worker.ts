@@ -1,4 +1,5 @@
 import { attemptParts, type AttemptId, taskOf } from '../contracts/ids.ts';
+import type { Worker } from '../contracts/job-spec.ts';
 import type { Failure, Fetched, Phase, Progress, TaskResult } from '../contracts/records.ts';
 import { type DurationMs, durationMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
@@ -38,6 +39,8 @@ export interface Assignment {
   readonly stage: SimStage;
   readonly task: SimTask;
   readonly attemptId: AttemptId;
+  /** What it runs on. */
+  readonly kind: Worker['kind'];
   readonly draw: AttemptDraw;
   /** What it reads in place of winners' outputs, as its launch says. */
   readonly copies: NamedCopies | undefined;
