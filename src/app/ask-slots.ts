@@ -7,9 +7,11 @@ import { slotDemand } from '../core/policy/owed-launches.ts';
 import type { TickBudget } from '../core/model/tick-config.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import type { GrantContext } from './capacity-ledger.ts';
-import { type Outlook, usableSlots } from './observe-launches.ts';
+import { type Outlook, type StageCopies, usableSlots } from './observe-launches.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
+
+const sumOf = (copies: StageCopies): number => [...copies.values()].reduce((sum, each) => sum + each, 0);
 
 /** For whom the ledger is asked, and when. */
 export const grantContext = ({ config }: SchedulerDeps, session: Session, now: EpochMs): GrantContext => ({
@@ -21,9 +23,22 @@ export const grantContext = ({ config }: SchedulerDeps, session: Session, now: E
   ...(config.sharing === 'first-come' ? {} : { live: session.state.live.size }),
 });
 
-/** Copies that a job can use beside one attempt of each task: its clones, and those that the last tick had no slot for. */
-export const wantedCopies = ({ state, slotsShort }: Session, clones: readonly CloneAnswer[]): number =>
-  owedClones(state.stages) + addedCopies(clones) + slotsShort;
+/**
+ * Copies that each stage of a job can use beside one attempt of each task, by its place: its clones, and those that the
+ * last tick had no slot for.
+ */
+export const wantedCopies = (
+  { state, shortByStage }: Pick<Session, 'state' | 'shortByStage'>,
+  clones: readonly CloneAnswer[],
+): StageCopies =>
+  new Map(
+    state.stages.flatMap((stage): (readonly [number, number])[] => {
+      const { index } = stage;
+      const added = addedCopies(clones.filter((each) => each.stage === index));
+      const copies = owedClones([stage]) + added + (shortByStage.get(index) ?? 0);
+      return copies === 0 ? [] : [[index, copies]];
+    }),
+  );
 
 /** Whether the job's policy bounds the backups of all jobs together. */
 function sharesCap({ tickConfig: { policy, policyConfig = defaultPolicyConfig } }: Session): boolean {
@@ -31,10 +46,10 @@ function sharesCap({ tickConfig: { policy, policyConfig = defaultPolicyConfig } 
 }
 
 /** What the job says of its backups. */
-function backupsSaid({ state, slotsShort }: Session): BackupsSaid {
+function backupsSaid({ state, shortByStage }: Session): BackupsSaid {
   let running = 0;
   for (const { reason, cancelOrdered } of state.live) if (reason === 'backup' && !cancelOrdered) running += 1;
-  return { running, wanted: running + slotsShort };
+  return { running, wanted: running + sumOf(shortByStage) };
 }
 
 /** Backups that the job may run of those that all jobs may, where its policy bounds those. */
@@ -64,11 +79,12 @@ export async function slotsOf(
   deps: SchedulerDeps,
   session: Session,
   now: EpochMs,
-  { copies, outlook }: { readonly copies: number; readonly outlook: Outlook | undefined },
+  { copies, outlook }: { readonly copies: StageCopies; readonly outlook: Outlook | undefined },
 ): Promise<number> {
   const { state } = session;
-  const needed = slotDemand(state) + copies;
-  const wanted = Math.min(deps.config.totalSlots, usableSlots(state, needed, outlook));
+  const needed = slotDemand(state) + sumOf(copies);
+  const usable = outlook === undefined ? needed : Math.min(needed, usableSlots(state, copies, outlook));
+  const wanted = Math.min(deps.config.totalSlots, usable);
   const backups = sharesCap(session) ? { backups: backupsSaid(session) } : {};
   const context = { ...grantContext(deps, session, now), ...backups };
   session.grant = await deps.ledger.resize(session.jobId, wanted, context);

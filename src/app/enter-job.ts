@@ -74,7 +74,7 @@ async function openSession(
     version: 0,
     leaseUntil: lease(deps, now),
     grant: 0,
-    slotsShort: 0,
+    shortByStage: new Map(),
     cloneCharges: new Map(),
     ...(deps.requests === undefined ? {} : { coordination: job.coordination ?? {} }),
     summarizedAt: epochMs(0),

@@ -37,26 +37,26 @@ function queueLaunch(session: Session, decision: LaunchDecision): void {
 
 /**
  * Takes in what became of launches: those that were made are stamped with when, and what was throttled is owed again
- * after a pause. Answers how many were throttled. Throws `AccessDeniedError` or `JobFailedError` where a launch never
+ * after a pause, and noted for whoever learns of the room for launches. Throws `AccessDeniedError` or `JobFailedError` where a launch never
  * can be made, and what the store threw.
  */
-export function takeLaunches(deps: { readonly log: Log }, session: Session, now: EpochMs): number {
-  let throttled = 0;
+export function takeLaunches(deps: { readonly log: Log }, session: Session, now: EpochMs): void {
+  const { state, watch } = session;
   // The last first: an attempt can be withdrawn only while none of its task is numbered after it.
   for (const { attemptId, outcome, message, denied, at } of session.launches.take().toReversed()) {
     if (outcome === 'accepted') {
-      stampLaunch(session.state, attemptId, at);
+      stampLaunch(state, attemptId, at);
       continue;
     }
     if (denied === true) throw new AccessDeniedError(message ?? 'access denied', { attemptId });
     if (outcome === 'refused')
       throw new JobFailedError(`attempt ${attemptId} cannot be launched: ${message ?? 'refused'}`);
     deps.log.warn('throttled', { jobId: session.jobId, attemptId, message });
-    throttled += 1;
-    stampLaunch(session.state, attemptId, at); // Where it cannot be withdrawn, it is given up for want of a claim.
-    withdrawAttempt(session.state, attemptId, later(now, throttleDelayMs));
+    const attempt = state.attempts.get(attemptId);
+    if (attempt !== undefined) watch.throttled[workerOf(stageAt(state, attempt.stage), attempt).kind] += 1;
+    stampLaunch(state, attemptId, at); // Where it cannot be withdrawn, it is given up for want of a claim.
+    withdrawAttempt(state, attemptId, later(now, throttleDelayMs));
   }
-  return throttled;
 }
 
 /**

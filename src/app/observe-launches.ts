@@ -1,11 +1,12 @@
 import type { AttemptId, JobId } from '../contracts/ids.ts';
-import { workerKinds } from '../contracts/job-spec.ts';
+import { type Worker, workerKinds } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
 import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import { stageAt } from '../core/model/job-state.ts';
-import { type AttemptView, isUnclaimed, type JobState } from '../core/model/job-view.ts';
+import { type AttemptView, isUnclaimed, type JobState, type TaskView } from '../core/model/job-view.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
-import type { LaunchRoom } from '../core/model/tick-config.ts';
+import type { LaunchRoom, TickConfig } from '../core/model/tick-config.ts';
+import { nextWorker } from '../core/policy/next-worker.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { quantileOf } from '../lib/sorted-numbers.ts';
 import type { Launcher } from '../ports/launcher.ts';
@@ -16,7 +17,12 @@ export interface LaunchWatch {
   readonly room: SharedRoom;
   readonly waiting: Set<AttemptView>;
   readonly late: Set<AttemptView>;
+  /** Launches that were refused since it looked last for their service's rate or want of concurrency. */
+  readonly throttled: Record<Worker['kind'], number>;
 }
+
+/** Copies that stages of a job can use, clones and backups, by the place of the stage. */
+export type StageCopies = ReadonlyMap<number, number>;
 
 /** A late launch is made anew after this many times what makes it late, and not before so long. */
 const renewFactor = 4;
@@ -31,26 +37,56 @@ export const startWatch = (room: SharedRoom = new SharedRoom()): LaunchWatch => 
   room,
   waiting: new Set(),
   late: new Set(),
+  throttled: { lambda: 0, fargate: 0 },
 });
 
 /** Attempts of a job that run, and so are known to have room. */
 export const runningOf = ({ live }: Pick<JobState, 'live'>): number =>
   [...live].filter(({ state }) => state === 'running').length;
 
+/** Kinds of workers whose launches wait for room unseen. */
+type Kinds = ReadonlySet<Worker['kind']>;
+
+/** Whether a launch of an attempt waits for room unseen: one that has left Lambda for Fargate does not. */
+const waitsFor = (state: JobState, kinds: Kinds, attempt: AttemptView): boolean =>
+  kinds.has(workerOf(stageAt(state, attempt.stage), attempt).kind);
+
 /** Places of the stages whose launches wait for room unseen. */
-function waitingStages(state: JobState, launcher: Launcher): ReadonlySet<number> {
-  const kinds = new Set(workerKinds.filter((kind) => launcher.terms?.(kind).waits === true));
-  return new Set(state.stages.filter((stage) => kinds.has(workerOf(stage).kind)).map(({ index }) => index));
+const waitingStages = ({ stages }: JobState, kinds: Kinds): ReadonlySet<number> =>
+  new Set(stages.filter((stage) => kinds.has(workerOf(stage).kind)).map(({ index }) => index));
+
+/** Tasks of these stages whose next attempt goes to a kind of worker whose launches do not wait. */
+function tasksElsewhere(
+  state: JobState,
+  kinds: Kinds,
+  stages: ReadonlySet<number>,
+  hasFargate: boolean,
+): ReadonlySet<TaskView> {
+  const tasks = new Set<TaskView>();
+  if (!hasFargate) return tasks;
+  const consider = (task: TaskView | undefined): void => {
+    if (task === undefined || task.failures === 0) return;
+    if (!kinds.has(nextWorker(stageAt(state, task.stage), task, hasFargate).kind)) tasks.add(task);
+  };
+  for (const stage of state.stages) {
+    if (!stages.has(stage.index) || stage.state !== 'open') continue;
+    for (const task of stage.retryable) consider(task);
+  }
+  for (const { stage, task } of state.live)
+    if (stages.has(stage)) consider(stageAt(state, stage).tasks[task]);
+  return tasks;
 }
 
 /** How long the launches took that were claimed since the last look, as the scheduler saw it. */
-function takeClaims({ waiting, late }: LaunchWatch, now: EpochMs): number[] {
+function takeClaims({ waiting, late }: LaunchWatch, state: JobState, kinds: Kinds, now: EpochMs): number[] {
   const lags: number[] = [];
   for (const attempt of waiting) {
     if (attempt.state === 'launched') continue;
     waiting.delete(attempt);
     late.delete(attempt);
-    if (attempt.claimedAt !== undefined) lags.push(elapsedMs(attempt.launchedAt, now));
+    // Fargate's minute says nothing of how long Lambda takes.
+    if (attempt.claimedAt !== undefined && waitsFor(state, kinds, attempt))
+      lags.push(elapsedMs(attempt.launchedAt, now));
   }
   return lags;
 }
@@ -64,35 +100,56 @@ function runMsOf(state: JobState, stages: ReadonlySet<number>): DurationMs | und
   return medianMs === undefined ? undefined : durationMs(medianMs);
 }
 
-/** Tasks of these stages that are owed an attempt. */
-const owedIn = (state: JobState, stages: ReadonlySet<number>): number =>
-  state.stages.reduce(
-    (sum, stage) =>
-      stage.state === 'open' && stages.has(stage.index) ? sum + stage.retryable.size + stage.unstarted : sum,
-    0,
-  );
+/** Attempts that a job is owed and copies that it can use: those that need room, and those that do not. */
+function owedOf(
+  state: JobState,
+  copies: StageCopies,
+  { stages, elsewhere }: Pick<LaunchRoom, 'stages' | 'elsewhere'>,
+): { readonly here: number; readonly others: number } {
+  let [here, others] = [0, 0];
+  for (const { index, state: stageState, retryable, unstarted } of state.stages) {
+    if (stageState !== 'open') continue;
+    const owed = retryable.size + unstarted + (copies.get(index) ?? 0);
+    const away = stages.has(index) ? [...retryable].filter((task) => elsewhere?.has(task)).length : owed;
+    here += owed - away;
+    others += away;
+  }
+  return { here, others };
+}
 
 /** What a tick brings besides the job's state. */
 interface TickLook {
   readonly now: EpochMs;
-  /** Launches that the service refused since the last look. */
-  readonly throttled: number;
-  /** Copies that the job can use, clones and backups: they need room as first attempts do. */
-  readonly copies: number;
+  /** They need room as first attempts do. */
+  readonly copies: StageCopies;
+}
+
+/** Takes how many launches of these kinds were refused since the last look. */
+function takeThrottled({ throttled }: LaunchWatch, kinds: Kinds): number {
+  let sum = 0;
+  for (const kind of workerKinds) {
+    if (kinds.has(kind)) sum += throttled[kind];
+    throttled[kind] = 0;
+  }
+  return sum;
 }
 
 function look(
   watch: LaunchWatch,
   state: JobState,
-  stages: ReadonlySet<number>,
-  { now, throttled, copies }: TickLook,
+  kinds: Kinds,
+  {
+    now,
+    owed,
+    stages,
+  }: { readonly now: EpochMs; readonly owed: number; readonly stages: ReadonlySet<number> },
 ): OwnLaunches {
-  const claimLagsMs = takeClaims(watch, now);
+  const claimLagsMs = takeClaims(watch, state, kinds, now);
   const patienceMs = watch.room.patienceMs(claimLagsMs);
   const holdMs = watch.room.holdMs(runMsOf(state, stages));
   let [running, starting, turnedLate, held] = [0, 0, 0, 0];
   for (const attempt of state.live) {
-    if (!stages.has(attempt.stage)) continue;
+    if (!waitsFor(state, kinds, attempt)) continue;
     if (attempt.state === 'running') {
       running += 1;
       continue;
@@ -110,7 +167,7 @@ function look(
     watch.late.add(attempt);
     turnedLate += 1;
   }
-  const owed = owedIn(state, stages) + copies;
+  const throttled = takeThrottled(watch, kinds);
   return { now, running, starting, held, late: watch.late.size, turnedLate, claimLagsMs, throttled, owed };
 }
 
@@ -149,27 +206,27 @@ export interface Outlook {
 
 /** Looks at the job's launches, and learns from them. Undefined where no launches of the job wait unseen. */
 export function watchLaunches(
-  deps: { readonly launcher: Launcher },
-  session: { readonly jobId: JobId; readonly state: JobState; readonly watch: LaunchWatch },
-  tick: TickLook,
+  { launcher }: { readonly launcher: Launcher },
+  session: {
+    readonly jobId: JobId;
+    readonly state: JobState;
+    readonly watch: LaunchWatch;
+    readonly tickConfig: Pick<TickConfig, 'hasFargate'>;
+  },
+  { now, copies }: TickLook,
 ): Outlook | undefined {
-  const { state, watch } = session;
-  const stages = waitingStages(state, deps.launcher);
+  const { state, watch, tickConfig } = session;
+  const kinds: Kinds = new Set(workerKinds.filter((kind) => launcher.terms?.(kind).waits === true));
+  const stages = waitingStages(state, kinds);
   if (stages.size === 0) return undefined;
-  const seen = look(watch, state, stages, tick);
+  const elsewhere = tasksElsewhere(state, kinds, stages, tickConfig.hasFargate ?? false);
+  const owed = owedOf(state, copies, { stages, elsewhere }).here;
+  const seen = look(watch, state, kinds, { now, owed, stages });
   const launches = watch.room.take(session.jobId, seen);
   const renewed = launchesToRenew(watch, state, seen);
-  return { room: { stages, launches }, renewed };
+  return { room: { stages, launches, elsewhere }, renewed };
 }
 
-/** Slots that a job can use: all that it needs, or of stages that wait for room those that have it. */
-export function usableSlots(state: JobState, needed: number, outlook: Outlook | undefined): number {
-  if (outlook === undefined) return needed;
-  const { stages, launches } = outlook.room;
-  const others = state.stages.reduce(
-    (sum, stage) =>
-      stage.state === 'open' && !stages.has(stage.index) ? sum + stage.retryable.size + stage.unstarted : sum,
-    0,
-  );
-  return Math.min(needed, state.live.size + others + launches);
-}
+/** Slots that a job can use now: for what runs, for what needs no room, and for what has room. */
+export const usableSlots = (state: JobState, copies: StageCopies, { room }: Outlook): number =>
+  state.live.size + owedOf(state, copies, room).others + room.launches;

@@ -37,8 +37,8 @@ export interface Session extends RunningJob {
   version: number;
   leaseUntil: EpochMs;
   grant: number;
-  /** Copies that the last tick had no slot for. */
-  slotsShort: number;
+  /** Copies that the last tick had no slot for, by the place of their stage. */
+  shortByStage: ReadonlyMap<number, number>;
   /** What the ledger charges for the clones of each stage, as far as this scheduler knows. */
   readonly cloneCharges: Map<number, number>;
   /** ω of delay assignment, once it was worked out. */

@@ -44,7 +44,7 @@ async function writeSummary(
 
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
-  const throttled = takeLaunches(deps, session, now);
+  takeLaunches(deps, session, now);
   await keepLease(deps, session, now);
   await keepAccess(deps, session, job, now);
   const inbox = await readChanges(deps, session, now);
@@ -53,7 +53,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const isCancelled = job.cancelRequestedAt !== undefined;
   const clones = isCancelled ? [] : await admitClones(deps, session, grantContext(deps, session, now));
   const copies = wantedCopies(session, clones);
-  const outlook = watchLaunches(deps, session, { now, throttled, copies });
+  const outlook = watchLaunches(deps, session, { now, copies });
   const slots = await slotsOf(deps, session, now, { copies, outlook });
   const freeNodes = deps.freeNodes?.(session.jobId);
   const budget = {
@@ -76,7 +76,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   let decided = decide();
   // Backups that were admitted just now are launched now.
   if (await admitBackups(deps, session, now, decided)) decided = decide();
-  session.slotsShort = decided.slotsShort;
+  session.shortByStage = decided.shortByStage;
   if (decided.decisions.length > 0) {
     await append(deps, session, decided, now);
     logClones(deps.log, session, decided);

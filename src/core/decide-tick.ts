@@ -45,6 +45,8 @@ export interface TickDecision {
   readonly outcome: TickOutcome;
   /** Copies that wanted for nothing but a slot: with so many more slots, they would have been launched. */
   readonly slotsShort: number;
+  /** The same by the place of their stage: those on Lambda wait for room, and those on Fargate do not. */
+  readonly shortByStage: ReadonlyMap<number, number>;
   /** Backups that would be launched if all jobs together might run more, and the cap on those; absent: none. */
   readonly backupsShort?: BackupsShort;
 }
@@ -227,6 +229,7 @@ const failing = (state: JobState, reason: CancelReason, message: string): TickDe
   refusals: nothing,
   outcome: { kind: 'fail', message },
   slotsShort: 0,
+  shortByStage: new Map(),
 });
 
 const isUrgent = (proposal: Proposal): boolean =>
@@ -303,6 +306,7 @@ export function decideTick(
     refusals: [...clonesRefused(state, answers), ...ledger.refusals],
     outcome: outcomeOf(state, now, config, owed),
     slotsShort: ledger.slotsShort,
+    shortByStage: ledger.shortByStage,
     ...(ledger.copiesShort === 0
       ? {}
       : { backupsShort: { wanted: ledger.copies + ledger.copiesShort, cap: copyCap } }),

@@ -2,7 +2,7 @@ import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.
 import type { AttemptId } from '../../contracts/ids.ts';
 import type { DurationMs } from '../../contracts/units.ts';
 import type { CloneAnswer, ClonesTaken } from './stage-clones.ts';
-import type { LaunchOrder } from './job-view.ts';
+import type { LaunchOrder, TaskView } from './job-view.ts';
 
 /** Times and limits by which a tick decides. */
 export interface TickConfig {
@@ -43,7 +43,13 @@ export interface TickConfig {
 export interface LaunchRoom {
   readonly stages: ReadonlySet<number>;
   readonly launches: number;
+  /** Tasks of these stages whose next attempt needs none of the room, since it runs on another kind of worker; absent: none. */
+  readonly elsewhere?: ReadonlySet<TaskView>;
 }
+
+/** Whether the next attempt of a task needs some of the room. */
+export const takesRoom = (room: LaunchRoom | undefined, task: TaskView): boolean =>
+  room?.stages.has(task.stage) === true && room.elsewhere?.has(task) !== true;
 
 /** What a tick may use. */
 export interface TickBudget {

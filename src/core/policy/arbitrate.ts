@@ -5,7 +5,7 @@ import type { OwedLaunch } from './owed-launches.ts';
 import type { PolicyView, Proposal } from './policy-set.ts';
 import { runningBackups } from './running-tasks.ts';
 import { type AttemptView, isLive, isUnclaimed, type JobState, type TaskView } from '../model/job-view.ts';
-import type { LaunchRoom } from '../model/tick-config.ts';
+import { type LaunchRoom, takesRoom } from '../model/tick-config.ts';
 
 /** Proposals refused that one tick logs. */
 const refusalLimit = 20;
@@ -45,6 +45,8 @@ export interface Ledger {
   copies: number;
   /** Copies that wanted for nothing but a slot. */
   slotsShort: number;
+  /** The same by the place of their stage. */
+  readonly shortByStage: Map<number, number>;
   /** Copies that were not admitted yet, of those that the job's own cap allows. */
   copiesShort: number;
   launches: number;
@@ -70,6 +72,7 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
     launchRoom: terms.launchRoom?.launches ?? 0,
     copies: runningBackups(view.runs),
     slotsShort: 0,
+    shortByStage: new Map(),
     copiesShort: 0,
     launches: 0,
     freedNodes: [...(terms.freedNodes ?? [])],
@@ -81,8 +84,7 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
 
 const roomLeft = ({ terms, decisions }: Ledger): number => terms.room - decisions.length;
 
-const needsRoom = ({ terms }: Ledger, { stage }: TaskView): boolean =>
-  terms.launchRoom?.stages.has(stage) === true;
+const needsRoom = ({ terms }: Ledger, task: TaskView): boolean => takesRoom(terms.launchRoom, task);
 
 /** Slots that an attempt of a task may take: those that are free, and that have room behind them. */
 const slotsFor = (ledger: Ledger, task: TaskView): number =>
@@ -92,7 +94,10 @@ const idOf = (state: JobState, task: TaskView): TaskId =>
   taskIdOf(stageAt(state, task.stage).shape.name, task.index);
 
 function refuse(ledger: Ledger, task: TaskView, reason: RefusalReason, facts: Facts): void {
-  if (reason === 'no-slot') ledger.slotsShort += 1;
+  if (reason === 'no-slot') {
+    ledger.slotsShort += 1;
+    ledger.shortByStage.set(task.stage, (ledger.shortByStage.get(task.stage) ?? 0) + 1);
+  }
   if (ledger.refusals.length < refusalLimit) {
     ledger.refusals.push({ kind: 'refuse', taskId: idOf(ledger.state, task), reason, facts });
   }

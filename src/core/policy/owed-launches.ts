@@ -1,5 +1,5 @@
 import type { JobState, TaskView } from '../model/job-view.ts';
-import type { LaunchRoom } from '../model/tick-config.ts';
+import { type LaunchRoom, takesRoom } from '../model/tick-config.ts';
 
 /** A task that is owed an attempt. */
 export interface OwedLaunch {
@@ -25,19 +25,23 @@ export function owedLaunches(
   let roomLeft = room?.launches ?? 0;
   for (const stage of state.stages) {
     if (stage.state !== 'open' || owed.length >= limit) continue;
-    const before = owed.length;
-    const isShared = room?.stages.has(stage.index) === true;
-    const most = isShared ? Math.min(limit, before + roomLeft) : limit;
     const retries = [...stage.retryable]
       .filter(isReady)
       .sort((a, b) => b.inputBytes - a.inputBytes || a.index - b.index);
-    for (const task of retries.slice(0, most - owed.length)) owed.push({ task, reason: 'retry' });
-    for (let place = stage.nextFirst; place < stage.order.length && owed.length < most; place++) {
+    for (const task of retries) {
+      if (owed.length >= limit) break;
+      if (takesRoom(room, task) && roomLeft-- <= 0) continue;
+      owed.push({ task, reason: 'retry' });
+    }
+    const isShared = room?.stages.has(stage.index) === true;
+    for (let place = stage.nextFirst; place < stage.order.length && owed.length < limit; place++) {
+      if (isShared && roomLeft <= 0) break;
       const task = stage.tasks[stage.order[place] ?? -1];
       if (task === undefined || task.attempts.length > 0 || task.result !== undefined) continue;
-      if (isReady(task)) owed.push({ task, reason: 'first' });
+      if (!isReady(task)) continue;
+      owed.push({ task, reason: 'first' });
+      if (isShared) roomLeft -= 1;
     }
-    if (isShared) roomLeft -= owed.length - before;
   }
   return owed;
 }

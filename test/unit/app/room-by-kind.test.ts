@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { SharedRoom } from '../../../src/app/shared-room.ts';
+import { startWatch, usableSlots, watchLaunches } from '../../../src/app/observe-launches.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
+import { durationMs, epochMs } from '../../../src/contracts/units.ts';
+import { addAttempt, createJobState, openStage } from '../../../src/core/model/job-state.ts';
+import type { AttemptView } from '../../../src/core/model/job-view.ts';
+import { owedLaunches } from '../../../src/core/policy/owed-launches.ts';
+import type { Launcher } from '../../../src/ports/launcher.ts';
+import { attempt, failure } from '../../support/job-states.ts';
+
+const launcher: Launcher = {
+  terms: (kind) => ({ waits: kind === 'lambda' }),
+  launch: () => Promise.resolve([]),
+  stop: () => Promise.resolve(),
+};
+
+/** A job with a stage on Lambda and one on Fargate, both open, in a process that has learned nothing yet. */
+function mixedJob(tasks: number) {
+  const stage = { tasks, upstream: [], sourceBytes: Array.from({ length: tasks }, () => 100) };
+  const state = createJobState([
+    { ...stage, name: 'map', worker: { kind: 'lambda', size: 'medium' } },
+    { ...stage, name: 'work', worker: { kind: 'fargate', size: 'medium' } },
+  ]);
+  for (const index of [0, 1]) openStage(state, index, [], epochMs(0));
+  const room = new SharedRoom();
+  const watch = startWatch(room);
+  const jobId = 'job-1' as JobId;
+  room.enter(jobId, 0, epochMs(0));
+  const session = { jobId, state, watch, tickConfig: { hasFargate: true } };
+  /** Launches a first attempt. */
+  const launch = (id: string, atMs: number): AttemptView => {
+    addAttempt(state, attempt(id), 'first', epochMs(atMs));
+    const view = state.attempts.get(attempt(id));
+    if (view === undefined) throw new Error('no such attempt');
+    watch.waiting.add(view);
+    return view;
+  };
+  const look = (atMs: number, copies: ReadonlyMap<number, number> = new Map()) => {
+    const outlook = watchLaunches({ launcher }, session, { now: epochMs(atMs), copies });
+    if (outlook === undefined) throw new Error('nothing waits');
+    return outlook;
+  };
+  return { state, room, watch, launch, look };
+}
+
+const claim = (view: AttemptView, atMs: number): void => {
+  view.state = 'running';
+  view.claimedAt = epochMs(atMs);
+};
+
+describe('the room of Lambda, for a job of which a stage runs on Fargate', () => {
+  it('is not asked for copies on Fargate, which have their slots where there is none, and keep none from others', () => {
+    const { state, launch, look } = mixedJob(2);
+    for (const id of ['map/0/0', 'map/1/0', 'work/0/0', 'work/1/0']) claim(launch(id, 0), 500);
+    const copies = new Map([[1, 2]]);
+    const outlook = look(1_000, copies);
+    expect(outlook.room.launches).toBe(0);
+    expect(usableSlots(state, copies, outlook)).toBe(4 + 2);
+  });
+
+  it('is asked for copies on Lambda', () => {
+    const { state, launch, look } = mixedJob(2);
+    for (const id of ['map/0/0', 'map/1/0', 'work/0/0', 'work/1/0']) claim(launch(id, 0), 500);
+    const copies = new Map([[0, 1]]);
+    const outlook = look(1_000, copies);
+    expect(outlook.room.launches).toBe(1);
+    expect(usableSlots(state, copies, outlook)).toBe(4 + 1);
+  });
+
+  it('is not learned from the minute that Fargate takes to start a worker', () => {
+    const { room, launch, look } = mixedJob(9);
+    for (const task of [0, 1, 2]) claim(launch(`map/${task}/0`, 0), 900);
+    look(1_000);
+    expect(room.patienceMs([])).toBe(durationMs(3_000));
+    for (let task = 0; task < 9; task++) claim(launch(`work/${task}/0`, 1_000), 60_000);
+    look(61_000);
+    expect(room.patienceMs([])).toBe(durationMs(3_000));
+  });
+
+  it('does not shrink where EC2 refuses launches on Fargate for their rate, and does where Lambda does', () => {
+    const launchesAfter = (kind: 'lambda' | 'fargate'): number => {
+      const { watch, launch, look } = mixedJob(9);
+      for (const task of [0, 1]) claim(launch(`map/${task}/0`, 0), 900);
+      watch.throttled[kind] += 1;
+      return look(1_000).room.launches;
+    };
+    expect(launchesAfter('fargate')).toBeGreaterThan(0);
+    expect(launchesAfter('lambda')).toBe(0);
+  });
+
+  it('is not waited for by a task that ran out of the time of Lambda and goes to Fargate', () => {
+    const { state, launch, look } = mixedJob(2);
+    const first = launch('map/0/0', 0);
+    claim(first, 900);
+    claim(launch('map/1/0', 0), 900);
+    first.state = 'failed';
+    first.failure = failure('timeout');
+    state.live.delete(first);
+    const task = state.stages[0]?.tasks[0];
+    if (task === undefined) throw new Error('no such task');
+    task.failures = 1;
+    state.stages[0]?.retryable.add(task);
+    const outlook = look(1_000);
+    // One of its own stage runs; this and the two of the other stage need no room.
+    expect(outlook.room.launches).toBe(0);
+    expect(usableSlots(state, new Map(), outlook)).toBe(1 + 1 + 2);
+    const owed = owedLaunches(state, () => true, 10, outlook.room);
+    expect(owed.map((each) => [each.task.stage, each.task.index, each.reason])).toEqual([
+      [0, 0, 'retry'],
+      [1, 0, 'first'],
+      [1, 1, 'first'],
+    ]);
+  });
+});
