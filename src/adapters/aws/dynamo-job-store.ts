@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { InvalidInputError, StoreUnavailableError, UnreadableRecordError } from '../../contracts/errors.ts';
+import { StoreUnavailableError, UnreadableRecordError } from '../../contracts/errors.ts';
 import { type JobId, parseJobId } from '../../contracts/ids.ts';
 import { type EndingJob, finalJobStates, type JobRecord, type JobState } from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
@@ -20,14 +20,9 @@ import {
   salvageJob,
   withAside,
 } from './job-item.ts';
+import { blameCursor, cursorOf, parseCursor } from './list-cursor.ts';
 import type { ReportUnreadable } from './report-unreadable.ts';
 
-const cursorSchema = z.strictObject({
-  pk: z.string().startsWith('JOB#'),
-  sk: z.literal('META'),
-  [TableSchema.listingPartitionKey]: z.literal(LISTING),
-  [TableSchema.listingSortKey]: z.number(),
-});
 const BATCH_KEYS = 100;
 /** Fields that lie aside of so many jobs, a few kilobytes each. */
 const REMEMBERED = 100;
@@ -92,19 +87,21 @@ export class DynamoJobStore implements JobStore {
 
   /** The index gives the order and keys only, so that it need not be rewritten whenever a job changes. */
   async list(page: { limit: number; cursor?: string }): Promise<JobPage> {
-    const { items, next } = await this.table.page(
-      {
-        index: TableSchema.listingIndex,
-        keys: `#${TableSchema.listingPartitionKey} = :listing`,
-        values: { listing: LISTING },
-        isConsistent: false,
-      },
-      {
-        start: page.cursor === undefined ? undefined : parseCursor(page.cursor),
-        limit: page.limit,
-        isDescending: true,
-      },
-    );
+    const { items, next } = await this.table
+      .page(
+        {
+          index: TableSchema.listingIndex,
+          keys: `#${TableSchema.listingPartitionKey} = :listing`,
+          values: { listing: LISTING },
+          isConsistent: false,
+        },
+        {
+          start: page.cursor === undefined ? undefined : parseCursor(page.cursor),
+          limit: page.limit,
+          isDescending: true,
+        },
+      )
+      .catch(blameCursor(page.cursor));
     const keys = items.map((item): ItemKey => keySchema.parse(item));
     const records = await this.whole(await this.table.batchGet(keys));
     const found = new Map(records.map((item) => [item.pk, item]));
@@ -240,19 +237,4 @@ function tokenChange({ jobId, now, forgotten }: TokenClaim, garbage: Item | unde
       ...(garbage === undefined ? {} : { garbage: isText ? garbage.jobId : 'S' }),
     },
   };
-}
-
-const cursorOf = (next: Item): string =>
-  Buffer.from(JSON.stringify(cursorSchema.parse(next))).toString('base64url');
-
-function parseCursor(cursor: string): Item {
-  try {
-    return cursorSchema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')));
-  } catch (cause) {
-    throw new InvalidInputError(
-      'cursor must be one that an earlier list gave',
-      { field: 'cursor' },
-      { cause },
-    );
-  }
 }

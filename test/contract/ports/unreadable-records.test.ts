@@ -215,6 +215,49 @@ describe.each(engines)('records that cannot be read, over %s', (engine) => {
     });
   });
 
+  it.each(['1e+21', '-1e+21', '1.5', '1e-100'])(
+    'of jobs whose time of creation is %s are followed by others, however long the pages are',
+    async (time) => {
+      const [first, spoilt, last] = [freshJobId(), freshJobId(), freshJobId()];
+      const own = await server.freshTable();
+      const store = new DynamoJobStore(own);
+      for (const [index, jobId] of [first, spoilt, last].entries())
+        await store.create({ ...jobRecord(), jobId, createdAt: at(index) });
+      await spoil(own, jobKey(spoilt), { createdAt: NumberValue.from(time) });
+      const seen: string[] = [];
+      let cursor: string | undefined;
+      for (let page = 0; page < 5; page++) {
+        const found = await store.list({ limit: 1, ...(cursor === undefined ? {} : { cursor }) });
+        seen.push(
+          ...found.jobs.map(({ jobId }) => jobId),
+          ...(found.unreadable ?? []).map(({ jobId }) => jobId),
+        );
+        ({ cursor } = found);
+        if (cursor === undefined) break;
+      }
+      expect(seen.toSorted()).toEqual([first, spoilt, last].toSorted());
+    },
+  );
+
+  it.each<[string, Readonly<Record<string, unknown>>]>([
+    ['a time beyond all numbers', { createdAt: 1e300 }],
+    ['a time too small for the table', { createdAt: 1e-200 }],
+    ['a time that is text', { createdAt: 'now' }],
+    ['digits that no number has', { createdAt: '1.2.3' }],
+    ['digits beyond all numbers', { createdAt: '1e300' }],
+    ['a key that is too long', { pk: `JOB#${'x'.repeat(5_000)}` }],
+    ['half a pair of surrogates', { pk: 'JOB#\ud800' }],
+    ['another list', { listing: 'OTHERS' }],
+    ['one thing more', { more: 1 }],
+  ])("a cursor with %s is the asker's mistake", async (_, over) => {
+    const jobs = new DynamoJobStore(table);
+    const asked = { pk: jobKey(freshJobId()).pk, sk: 'META', listing: 'JOBS', createdAt: T0, ...over };
+    const cursor = Buffer.from(JSON.stringify(asked)).toString('base64url');
+    await expect(jobs.list({ limit: 2, cursor })).rejects.toThrow(
+      expect.objectContaining({ name: 'InvalidInput', details: { field: 'cursor' } }) as Error,
+    );
+  });
+
   describe('of the decision log', () => {
     it.each<[string, Readonly<Record<string, unknown>>]>([
       ['decisions that are no JSON', { decisions: '{' }],
