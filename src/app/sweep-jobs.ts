@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../contracts/errors.ts';
 import { parseJobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import { type EndingJob, finalJobStates, type JobRecord } from '../contracts/records.ts';
@@ -70,6 +71,17 @@ async function salvaged({ jobs }: SweepDeps, { unreadable = [] }: JobPage): Prom
   return found;
 }
 
+/** The page at a cursor; the first one where the mark holds what is no cursor, which no later run would get past. */
+async function pageAt({ jobs, log }: SweepDeps, cursor: string | undefined): Promise<JobPage> {
+  try {
+    return await jobs.list({ limit: pageJobs, ...(cursor === undefined ? {} : { cursor }) });
+  } catch (cause) {
+    if (cursor === undefined || !(cause instanceof InvalidInputError)) throw cause;
+    log.warn('the mark of the sweep cannot be read', { cause: cause.message });
+    return jobs.list({ limit: pageJobs });
+  }
+}
+
 /**
  * Ends jobs that are unfinished by their record and have no living execution, and removes what ended jobs have left,
  * of each job what is recorded as its own. Looks at the jobs of the last 11 days, newest first, by the index of their
@@ -84,7 +96,7 @@ export async function sweepJobs(
   let cursor = await deps.mark.load();
   let isComplete = false;
   for (let page = 0; page < mostPages && !isComplete && !isOver(); page++) {
-    const found = await deps.jobs.list({ limit: pageJobs, ...(cursor === undefined ? {} : { cursor }) });
+    const found = await pageAt(deps, cursor);
     const recent = found.jobs.filter(
       ({ createdAt }) => elapsedMs(createdAt, deps.clock.now()) <= limits.sweepHorizonMs,
     );

@@ -10,6 +10,7 @@ function typeOf(value: unknown): string {
   // As which the client gives numbers that a number of JavaScript cannot hold.
   if (typeof value === 'bigint' || value instanceof NumberValue) return 'N';
   if (Array.isArray(value)) return 'L';
+  if (value instanceof Set) return `${typeOf([...value][0])}S`;
   return value instanceof Uint8Array ? 'B' : 'M';
 }
 

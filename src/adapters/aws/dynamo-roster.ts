@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type JobId } from '../../contracts/ids.ts';
 import { rosterPartition, TableSchema } from '../../contracts/settings.ts';
+import { epochMs } from '../../contracts/units.ts';
 import type {
   EnlistedJob,
   Roster,
@@ -11,8 +12,10 @@ import type {
   TakenSeat,
   TaskToken,
 } from '../../ports/roster.ts';
-import type { DynamoTable, Item, ItemKey } from './dynamo-table.ts';
+import { asRead } from './as-read.ts';
+import type { Condition, DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
+import { problemOf } from './problem-of.ts';
 import type { ReportUnreadable } from './report-unreadable.ts';
 import { jobIdField, timeField } from './item-fields.ts';
 
@@ -46,12 +49,15 @@ const seatSchema = z.object({
   resident: z.string().exactOptional(),
   until: timeField,
 });
+const residentSchema = z.object({ resident: z.string().exactOptional() });
 const tokenSchema = z.object({ jobId: jobIdField, token: z.string().min(1), mark: z.string() });
 
 /** The roster in DynamoDB: an item a seat and an item a job, small ones, since they are listed again and again. */
 export class DynamoRoster implements Roster {
   private readonly table: DynamoTable;
   private readonly report: ReportUnreadable;
+  /** Seats that cannot be read, as they lie in the table. */
+  private readonly spoilt = new WeakMap<Seat, Item>();
 
   constructor(table: DynamoTable, report: ReportUnreadable = () => undefined) {
     this.table = table;
@@ -73,14 +79,38 @@ export class DynamoRoster implements Roster {
     const seats = await this.range(SEAT, KEYS_PER_READ);
     const jobs = await this.range(JOB, limit);
     return {
-      seats: seats.flatMap((item) => this.decoded(seatSchema, item)),
-      jobs: jobs.flatMap((item) => this.decoded(jobSchema, item)),
+      seats: seats.flatMap((item) => this.seatOf(item)),
+      jobs: jobs.flatMap((item) => this.jobOf(item)),
     };
+  }
+
+  /** A job that was taken by what is no resident is taken by nobody: enlisted anew it keeps who has it. */
+  private jobOf({ resident, ...item }: Item): readonly RosterJob[] {
+    const taker = residentSchema.safeParse(resident === undefined ? {} : { resident });
+    if (!taker.success) this.tell(item, 'resident must be text');
+    return this.decoded(jobSchema, { ...item, ...taker.data });
+  }
+
+  /**
+   * A seat that cannot be read is one that nobody keeps: left out, it could be taken by nobody for as long as its item
+   * lies there.
+   */
+  private seatOf(item: Item): readonly Seat[] {
+    const number = /^\d{1,9}$/.exec(String(item.sk).slice(SEAT.length))?.[0];
+    const [read] = this.decoded(seatSchema, item);
+    if (number === undefined || read?.number === Number(number)) return read === undefined ? [] : [read];
+    const seat = {
+      number: Number(number),
+      ...residentSchema.safeParse({ resident: item['resident'] }).data,
+      until: epochMs(0),
+    };
+    this.spoilt.set(seat, item);
+    return [seat];
   }
 
   async find(place: RosterPlace): Promise<RosterJob | undefined> {
     const item = await this.table.get(placeKey(place));
-    return item === undefined ? undefined : this.decoded(jobSchema, item)[0];
+    return item === undefined ? undefined : this.jobOf(item)[0];
   }
 
   async take(
@@ -92,9 +122,9 @@ export class DynamoRoster implements Roster {
       // One that has come away with it and was asked again has it already.
       when:
         from === undefined
-          ? 'attribute_exists(#pk) AND (attribute_not_exists(#resident) OR #resident = :set_resident)'
+          ? 'attribute_exists(#pk) AND (attribute_not_exists(#resident) OR NOT attribute_type(#resident, :text) OR #resident = :set_resident)'
           : '#resident = :from OR #resident = :set_resident',
-      ...(from === undefined ? {} : { values: { from } }),
+      values: from === undefined ? { text: 'S' } : { from },
     });
     return answer === 'refused' ? 'stale' : 'taken';
   }
@@ -124,19 +154,18 @@ export class DynamoRoster implements Roster {
   }
 
   async sit({ number, resident, until }: TakenSeat, seen: Seat | undefined): Promise<'seated' | 'occupied'> {
-    const asSeen =
-      seen === undefined
-        ? 'attribute_not_exists(#pk)'
-        : `#until = :seen AND ${seen.resident === undefined ? 'attribute_not_exists(#resident)' : '#resident = :sitter'}`;
+    const { when, values = {} } = this.asSeen(seen);
     const answer = await this.table.update(seatKey(number), {
       set: { number, resident, until, [TableSchema.ttl]: expiryOf(until) },
-      when: `(${asSeen}) OR #resident = :set_resident`,
-      values: {
-        ...(seen === undefined ? {} : { seen: seen.until }),
-        ...(seen?.resident === undefined ? {} : { sitter: seen.resident }),
-      },
+      when: `(${when}) OR #resident = :set_resident`,
+      values,
     });
     return answer === 'refused' ? 'occupied' : 'seated';
+  }
+
+  private asSeen(seen: Seat | undefined): Condition {
+    if (seen === undefined) return { when: 'attribute_not_exists(#pk)' };
+    return asRead(this.spoilt.get(seen) ?? { ...seen }, ['until', 'resident']);
   }
 
   async stay({ number, resident, until }: TakenSeat): Promise<'seated' | 'lost'> {
@@ -170,7 +199,11 @@ export class DynamoRoster implements Roster {
   private decoded<T>(schema: z.ZodType<T>, item: Item): readonly T[] {
     const parsed = schema.safeParse(item);
     if (parsed.success) return [parsed.data];
-    this.report({ key: `${String(item.pk)}/${String(item.sk)}`, why: parsed.error.issues[0]?.message ?? '' });
+    this.tell(item, problemOf(parsed.error));
     return [];
+  }
+
+  private tell(item: Item, why: string): void {
+    this.report({ key: `${String(item.pk)}/${String(item.sk)}`, why });
   }
 }

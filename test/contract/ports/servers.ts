@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { CreateTableCommand, DynamoDBClient, waitUntilTableExists } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { S3Client } from '@aws-sdk/client-s3';
-import { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
+import { DynamoTable, type ItemKey } from '../../../src/adapters/aws/dynamo-table.ts';
 import { type DynamoDbEngine, startDynamoDb } from '../../../src/local/dynamodb/process.ts';
 import { startS3Server } from '../../../src/local/s3/server.ts';
 import { templateTable } from '../../support/template-table.ts';
@@ -34,6 +34,17 @@ export interface TableServer {
   fresh(): Promise<FreshTable>;
   close(): Promise<void>;
 }
+
+/** The engines that run on this machine. */
+export const engines: readonly DynamoDbEngine[] =
+  process.platform === 'linux' && process.arch === 'x64' ? ['dynoxide', 'dynalite'] : ['dynalite'];
+
+/** Writes over attributes of an item that is there, whatever they were. */
+export const spoil = (
+  table: DynamoTable,
+  key: ItemKey,
+  set: Readonly<Record<string, unknown>>,
+): Promise<unknown> => table.update(key, { set, when: 'attribute_exists(#pk)' });
 
 /** @param front - gives the endpoint that clients use for the server's, such as a proxy's. */
 export async function startTables(

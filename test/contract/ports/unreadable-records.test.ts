@@ -10,21 +10,12 @@ import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log
 import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
-import type { DynamoTable, ItemKey } from '../../../src/adapters/aws/dynamo-table.ts';
+import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
 import { jobKey } from '../../../src/adapters/aws/job-item.ts';
 import { taskOf } from '../../../src/contracts/ids.ts';
 import { hourOf } from '../../../src/contracts/units.ts';
 import { attempt, at, collect, freshJobId, jobRecord, progress, resultOf, seconds, T0 } from './builders.ts';
-import { startTables, type TableServer } from './servers.ts';
-
-const engines =
-  process.platform === 'linux' && process.arch === 'x64'
-    ? (['dynoxide', 'dynalite'] as const)
-    : (['dynalite'] as const);
-
-/** Writes over attributes of an item, whatever they were. */
-const spoil = (table: DynamoTable, key: ItemKey, set: Readonly<Record<string, unknown>>): Promise<unknown> =>
-  table.update(key, { set, when: 'attribute_exists(#pk)' });
+import { engines, spoil, startTables, type TableServer } from './servers.ts';
 
 describe.each(engines)('records that cannot be read, over %s', (engine) => {
   let server: TableServer;
@@ -213,49 +204,6 @@ describe.each(engines)('records that cannot be read, over %s', (engine) => {
         { jobId: bad, message: expect.stringContaining(`JOB#${bad}/META`) as unknown },
       ]);
     });
-  });
-
-  it.each(['1e+21', '-1e+21', '1.5', '1e-100'])(
-    'of jobs whose time of creation is %s are followed by others, however long the pages are',
-    async (time) => {
-      const [first, spoilt, last] = [freshJobId(), freshJobId(), freshJobId()];
-      const own = await server.freshTable();
-      const store = new DynamoJobStore(own);
-      for (const [index, jobId] of [first, spoilt, last].entries())
-        await store.create({ ...jobRecord(), jobId, createdAt: at(index) });
-      await spoil(own, jobKey(spoilt), { createdAt: NumberValue.from(time) });
-      const seen: string[] = [];
-      let cursor: string | undefined;
-      for (let page = 0; page < 5; page++) {
-        const found = await store.list({ limit: 1, ...(cursor === undefined ? {} : { cursor }) });
-        seen.push(
-          ...found.jobs.map(({ jobId }) => jobId),
-          ...(found.unreadable ?? []).map(({ jobId }) => jobId),
-        );
-        ({ cursor } = found);
-        if (cursor === undefined) break;
-      }
-      expect(seen.toSorted()).toEqual([first, spoilt, last].toSorted());
-    },
-  );
-
-  it.each<[string, Readonly<Record<string, unknown>>]>([
-    ['a time beyond all numbers', { createdAt: 1e300 }],
-    ['a time too small for the table', { createdAt: 1e-200 }],
-    ['a time that is text', { createdAt: 'now' }],
-    ['digits that no number has', { createdAt: '1.2.3' }],
-    ['digits beyond all numbers', { createdAt: '1e300' }],
-    ['a key that is too long', { pk: `JOB#${'x'.repeat(5_000)}` }],
-    ['half a pair of surrogates', { pk: 'JOB#\ud800' }],
-    ['another list', { listing: 'OTHERS' }],
-    ['one thing more', { more: 1 }],
-  ])("a cursor with %s is the asker's mistake", async (_, over) => {
-    const jobs = new DynamoJobStore(table);
-    const asked = { pk: jobKey(freshJobId()).pk, sk: 'META', listing: 'JOBS', createdAt: T0, ...over };
-    const cursor = Buffer.from(JSON.stringify(asked)).toString('base64url');
-    await expect(jobs.list({ limit: 2, cursor })).rejects.toThrow(
-      expect.objectContaining({ name: 'InvalidInput', details: { field: 'cursor' } }) as Error,
-    );
   });
 
   describe('of the decision log', () => {

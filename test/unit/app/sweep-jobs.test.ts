@@ -131,6 +131,14 @@ describe('a sweep', () => {
     expect(await sweep({ ...deps, jobs })).toMatchObject({ seen: 2, ended: 0, cleared: 0 });
   });
 
+  it('begins anew where its mark is no place in the list, and leaves a mark that is', async () => {
+    const dead = await submit();
+    system.coordinator.settle(dead, 'aborted');
+    await deps.mark.save('no cursor of ours', system.clock.now());
+    expect(await sweep()).toMatchObject({ ended: 1, failed: 0, isComplete: true });
+    expect(await deps.mark.load()).toBeUndefined();
+  });
+
   it('goes on with the others where one cannot be ended, and tries that one again', async () => {
     const [one, other] = [await submit(), await submit()];
     for (const jobId of [one, other]) system.coordinator.settle(jobId, 'aborted');

@@ -62,6 +62,55 @@ describe('failures of one task', () => {
       of('user-code', 'at 2026-01-02T04:05:06Z'),
       true,
     ],
+    ...(
+      [
+        [
+          'a time as loggers write it',
+          '2026-01-02 03:04:05,678 ERROR bad line 7',
+          '2026-01-02 03:04:07,1 ERROR bad line 7',
+        ],
+        [
+          'a time in an access log',
+          '[02/Jan/2026:03:04:05 +0000] bad line 7',
+          '[02/Jan/2026:03:04:09 +0000] bad line 7',
+        ],
+        ['a clock', '03:04:05.678 bad line 7', '03:05:06.1 bad line 7'],
+        ['a time in words', 'Fri Jan  2 03:04:05 2026: bad line 7', 'Sat Jan  3 13:04:06 2026: bad line 7'],
+        ['seconds since 1970', '1767322800.123 bad line 7', '1767322811.5 bad line 7'],
+        ['milliseconds since 1970', 'at 1767322800123: bad line 7', 'at 1767322811501: bad line 7'],
+        ['how long it took', 'bad line 7 after 12.5ms (2 seconds)', 'bad line 7 after 9 ms (13 seconds)'],
+        ['a process as syslog has it', 'parse[123]: bad line 7', 'parse[4567]: bad line 7'],
+        ['a process as Node has it', '(node:123) bad line 7', '(node:4567) bad line 7'],
+        ['a process as shells have it', 'run.sh: line 3: 123 Killed ./x', 'run.sh: line 3: 98765 Killed ./x'],
+        ['a process as V8 has it', '[123:0x5f0]  51 ms: Scavenge', '[99:0x6f0]  613 ms: Scavenge'],
+        ['a file of mkstemp', 'no line in /tmp/tmpab12_x9z', 'no line in /tmp/tmpzz98q_1a'],
+        ['a file of mktemp', 'no line in /tmp/tmp.aB3dE6gH9j', 'no line in /tmp/tmp.Zz8dE6gH1k'],
+        ['a port', 'connect 127.0.0.1:40123 says no', 'connect 127.0.0.1:51234 says no'],
+        ['a request of AWS', 'no (RequestId: 4442587FB7D0A2F9)', 'no (RequestId: 1342587FB7D0A2FA)'],
+      ] as const
+    ).map(([what, first, second]): [string, FailedAttempt, FailedAttempt, boolean] => [
+      what,
+      of('user-code', first),
+      of('user-code', second),
+      true,
+    ]),
+    ...(
+      [
+        ['another line of a script', 'run.sh: line 3: bad', 'run.sh: line 4: bad'],
+        ['another number of records', 'wants 12 fields, has 13', 'wants 12 fields, has 14'],
+        ['another size', 'read 1048576 bytes', 'read 2097152 bytes'],
+        ['another exit code', 'x ended with code 1', 'x ended with code 2'],
+        ['another key', 'no such key: 2026-01-02', 'no such key: 2026-01-03'],
+        ['another element', 'a[12] is missing', 'a[13] is missing'],
+        ['another place in a file', 'f.csv:12:7: bad', 'f.csv:13:7: bad'],
+        ['another file', 'no file tmpdata1', 'no file tmpdata2'],
+      ] as const
+    ).map(([what, first, second]): [string, FailedAttempt, FailedAttempt, boolean] => [
+      what,
+      of('user-code', first),
+      of('user-code', second),
+      false,
+    ]),
     ['a fault of a store', of('storage', 'x'), of('storage', 'x'), false],
     ['a time-out', of('timeout', 'x'), of('timeout', 'x'), false],
     [
