@@ -17,7 +17,7 @@ import {
   unserved,
   viewLimit,
 } from './resident-home.ts';
-import { serveJob } from './serve-job.ts';
+import { serveJob, strikeAny } from './serve-job.ts';
 import { SharedRoom } from './shared-room.ts';
 
 /** Beyond any stay at 20 rounds a second. */
@@ -100,7 +100,7 @@ async function beat(
     const since = served === undefined ? job.enlistedAt : (served.goneSince ??= now);
     if (elapsedMs(since, now) < goneGraceMs) return;
     served?.stop.abort();
-    await deps.roster.strike(job, token.mark);
+    await strikeAny(deps, job, [token.mark, job.mark]);
   });
 }
 

@@ -1,6 +1,6 @@
 import { ErrorName, LeaseHeldError, OutriderError } from '../contracts/errors.ts';
 import { durationMs, elapsedMs, type EpochMs, epochMs } from '../contracts/units.ts';
-import type { RosterJob } from '../ports/roster.ts';
+import type { RosterJob, RosterPlace } from '../ports/roster.ts';
 import type { AnswerOutcome } from '../ports/task-answers.ts';
 import type { ResidentDeps } from './resident-deps.ts';
 import type { ResidentHome, ServedJob } from './resident-home.ts';
@@ -19,23 +19,42 @@ const mostAnswers = 3;
 
 const passing: ReadonlySet<string> = new Set([ErrorName.StoreUnavailable, ErrorName.LaunchThrottled]);
 
+/** Takes a job off the roster if it has one of these marks. */
+export async function strikeAny(
+  { roster }: Pick<ResidentDeps, 'roster'>,
+  place: RosterPlace,
+  marks: readonly (string | undefined)[],
+): Promise<boolean> {
+  for (const mark of new Set(marks))
+    if (mark !== undefined && (await roster.strike(place, mark)) === 'struck') return true;
+  return false;
+}
+
 /** Whether this resident still has the job on the roster. */
 async function isMine(deps: ResidentDeps, home: ResidentHome, job: RosterJob): Promise<boolean> {
   return (await deps.roster.find(job))?.resident === home.owner;
 }
 
-/** Answers the job's newest token and takes it off the roster, unless it was enlisted anew meanwhile. */
+/**
+ * Answers the job's newest token and takes it off the roster, unless it was enlisted anew meanwhile. Whoever died
+ * between the two writes of an enlistment has left a token of another mark than the place: such a place, and one whose
+ * token cannot be read, goes by the mark that it had before the token was looked for.
+ */
 async function answer(
   deps: ResidentDeps,
   { jobId, createdAt }: RosterJob,
   send: (token: string) => Promise<AnswerOutcome>,
 ): Promise<void> {
+  let seen: RosterJob | undefined;
   for (let answers = 0; answers < mostAnswers; answers++) {
     const token = (await deps.roster.tokens([jobId])).get(jobId);
-    if (token === undefined) return;
-    const outcome = await send(token.token);
-    deps.log.info('answered', { jobId, outcome });
-    if ((await deps.roster.strike({ jobId, createdAt }, token.mark)) === 'struck') return;
+    if (token !== undefined) {
+      const outcome = await send(token.token);
+      deps.log.info('answered', { jobId, outcome });
+    }
+    if (await strikeAny(deps, { jobId, createdAt }, [token?.mark, seen?.mark])) return;
+    seen = await deps.roster.find({ jobId, createdAt });
+    if (seen === undefined) return;
   }
 }
 

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { cancelJob } from '../../../src/app/change-job.ts';
+import { failJob } from '../../../src/app/fail-job.ts';
 import type { ResidentDeps } from '../../../src/app/resident-deps.ts';
 import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import { durationMs, epochMs, later } from '../../../src/contracts/units.ts';
 import type { Clock } from '../../../src/ports/clock.ts';
+import type { TaskToken } from '../../../src/ports/roster.ts';
 import { type AccountOptions, BusyAccount } from '../../support/busy-account.ts';
 import { FreezingProcess } from '../../support/freezing.ts';
 
@@ -234,6 +236,35 @@ describe('residents', () => {
     expect(wellEnded(made)).toBe(3);
     expect(made.counts.transitions).toBe(9);
     expect(made.launched.size).toBe(3);
+  });
+
+  it.each<[string, (token: TaskToken) => readonly TaskToken[]]>([
+    // Whoever enlisted it again died between its two writes: the token is that of another enlistment than the place.
+    ['was but half enlisted anew', (token) => [{ ...token, mark: 'another' }]],
+    ['has no token that can be read any more', () => []],
+  ])('take a job that has ended off the roster, and leave, where it %s', async (_, left) => {
+    const made = await account({
+      wrap: (deps) => ({
+        ...deps,
+        roster: Object.assign(Object.create(deps.roster) as typeof deps.roster, {
+          tokens: async (jobs: readonly JobId[]) => {
+            const tokens = [...(await made.roster.tokens(jobs))];
+            return new Map(
+              tokens.flatMap(([jobId, token]) => left(token).map((one) => [jobId, one] as const)),
+            );
+          },
+        }),
+      }),
+    });
+    const ids = await submit(made, 2);
+    await made.system.clock.advance(minute);
+    for (const id of ids) {
+      const error = { name: 'ExecutionEnded', message: 'its execution was aborted' };
+      await failJob(made.system.deps, id, error, durationMs(0));
+    }
+    await made.system.clock.advance(10 * minute);
+    expect((await made.roster.view(10)).jobs).toEqual([]);
+    expect(made.seated.size).toBe(0);
   });
 
   it('leave a job whose execution is gone, once none has followed for a while', async () => {
