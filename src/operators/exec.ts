@@ -16,6 +16,8 @@ const errorLines = 10;
 /** After its program is gone, a pipe that nothing comes through for so long is given up. */
 const idleMs = 500;
 const closingMs = 50;
+/** A pipe through which something still comes whenever all before was written away: somebody living writes to it. */
+const mostPauses = 10;
 /** More than pipes and buffers of a program that is gone can still hold. */
 const mostPipedBytes = 4 * 1024 * 1024;
 
@@ -147,7 +149,7 @@ function lacksMemory({ code, signal }: ProgramEnd, said: string): boolean {
 
 /**
  * Waits for the rest of a program's output once it is gone, and gives up a pipe that somebody holds open who could not
- * be ended: after a pause without a byte, or once more has come than a pipe holds.
+ * be ended: after a pause without a byte, once more has come than a pipe holds, or once it was empty again and again.
  */
 async function releasePipes({ group, stdout, stderr, progress }: Running): Promise<void> {
   const endedAt = progress.bytes;
@@ -157,10 +159,11 @@ async function releasePipes({ group, stdout, stderr, progress }: Running): Promi
     // Most pipes close at once. Those that do not may be held by processes that have left the group.
     await sleep(closingMs, undefined, { signal: over.signal });
     await group.endStrays();
-    for (let before = -1; ; before = progress.bytes) {
+    for (let before = -1, pauses = 0; pauses < mostPauses; before = progress.bytes) {
       await sleep(idleMs, undefined, { signal: over.signal });
       const isIdle = progress.bytes === before && !progress.isWriting;
       if (isIdle || progress.bytes - endedAt > mostPipedBytes) break;
+      if (!progress.isWriting) pauses++;
     }
     stdout.destroy();
     stderr.destroy();

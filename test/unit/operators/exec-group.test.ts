@@ -67,6 +67,16 @@ describe.runIf(onLinux)('what a program of exec leaves behind', () => {
     expect(text.toString()).toBe('said\n');
   });
 
+  it('does not hold the attempt where it goes on writing, a byte now and then', async () => {
+    const time = unique();
+    onTestFinished(async () => {
+      for (const pid of await processesWith(time)) process.kill(pid, 'SIGKILL');
+    });
+    const drip = `while :; do printf .; sleep 0.1; done; : ${time}`;
+    const { text } = await run(`(cd / && exec env -i setsid /bin/sh -c '${drip}') & sleep 0.2; printf said`);
+    expect(text.toString()).toContain('said');
+  }, 60_000);
+
   it('ends however many there are, and however fast they start others', async () => {
     const time = unique();
     const bomb = `i=0; while [ $i -lt 40 ]; do (sleep ${time} & sleep ${time} & setsid sleep ${time} & wait) & i=$((i+1)); done; echo said`;
