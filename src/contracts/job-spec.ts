@@ -60,10 +60,16 @@ const deadline = z.string().refine((text) => {
   return ms !== undefined && ms >= limits.minDeadlineMs && ms <= limits.maxDeadlineMs;
 }, 'must be a length of time from 1s to 7d, such as "90s", "10m" or "2h"');
 
+const keyBytes = (uri: string): number => new TextEncoder().encode(parseUri(uri)?.key).length;
+
 const s3Uri = z
   .string()
   .max(1_100)
-  .refine((uri) => parseUri(uri) !== undefined, 'must look like s3://bucket/key');
+  .refine((uri) => parseUri(uri) !== undefined, 'must look like s3://bucket/key')
+  .refine(
+    (uri) => keyBytes(uri) <= limits.keyBytes,
+    `must have a key of at most ${limits.keyBytes} bytes, as S3 takes them`,
+  );
 
 const sourceInput = z.strictObject({
   /** Exact keys, or prefixes that end in "/"; objects are read in byte order of their keys within each. */
@@ -143,7 +149,13 @@ export const jobSpecSchema = z.strictObject({
   /** Parameters of the policy set; those left out have the papers' values. */
   policyConfig: policyConfigSchema.optional(),
   /** Where the parts and `_SUCCESS` go; a prefix that ends in "/" and holds nothing yet. */
-  output: s3Uri.refine((uri) => uri.endsWith('/'), 'must end in "/"').optional(),
+  output: s3Uri
+    .refine((uri) => uri.endsWith('/'), 'must end in "/"')
+    .refine(
+      (uri) => keyBytes(uri) <= limits.outputKeyBytes,
+      `must have a key of at most ${limits.outputKeyBytes} bytes, to which the names of parts are added`,
+    )
+    .optional(),
 });
 
 export type JobSpec = z.output<typeof jobSpecSchema>;

@@ -50,6 +50,9 @@ export const limits = {
   nodeChars: 512,
   /** Bytes of one line or record. */
   recordBytes: 64 * 1024 * 1024,
+  /** Bytes of an object's key, and of the prefix of an output, below which its parts have theirs. */
+  keyBytes: 1_024,
+  outputKeyBytes: 1_000,
   /** Bytes of a spec's JSON. */
   specBytes: 200_000,
   /** Shortest and longest deadline. */

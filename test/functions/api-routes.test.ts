@@ -70,6 +70,26 @@ describe('the API', () => {
     expect((await ask('GET', '/jobs')).body['jobs']).toEqual([]);
   });
 
+  it.each([
+    ['spec.output', 'x'.repeat(1_000), 1_000],
+    ['spec.output', 'é'.repeat(500), 1_000],
+    ['spec.stages[0].inputs[0].s3[0]', '€'.repeat(342), 1_024],
+  ])('refuses keys in %s that S3 would refuse once the job runs, case %#', async (field, key, most) => {
+    const uri = `s3://books/${key}`;
+    const wrong =
+      field === 'spec.output'
+        ? { ...spec, output: `${uri}/` }
+        : { ...spec, stages: [{ ...spec.stages[0], inputs: [{ s3: [uri] }] }] };
+    expect(await ask('POST', '/jobs', { json: { spec: wrong } })).toMatchObject({
+      status: 400,
+      body: { error: 'InvalidInput', field, message: expect.stringContaining(`${most} bytes`) as unknown },
+    });
+    const right = { ...spec, output: `s3://books/${'é'.repeat(499)}x/` };
+    expect(await ask('POST', '/jobs', { json: { spec: right } })).toMatchObject({
+      status: 201,
+    });
+  });
+
   it('names the option of an operator that refuses it', async () => {
     const deps = systemWith({
       checkOperator: () => {
