@@ -298,6 +298,15 @@ describe.each(names)('%s', (name) => {
     },
   );
 
+  it('sees an origin and a second host behind thousands of other headers', async () => {
+    const many = Array.from({ length: 2_100 }, () => 'a:');
+    expect((await send(targetOf(name), { extra: many })).status).not.toBeOneOf([403, 431]);
+    expect((await send(targetOf(name), { extra: [...many, 'origin: http://evil.example'] })).status).toBe(
+      403,
+    );
+    expect((await send(targetOf(name), { extra: [...many, 'host: evil.example'] })).status).toBe(400);
+  });
+
   it.runIf(name !== 's3')('takes no signature in the query', async () => {
     expect((await send(targetOf(name), { presigned: true })).status).toBeOneOf([400, 403]);
   });

@@ -62,6 +62,8 @@ export async function listen(handler: RequestHandler, options: ListenOptions = {
     requestTimeout: REQUEST_TIMEOUT_MS,
     noDelay: true,
   });
+  // All that fit the size of a head: Node drops those beyond a number, and with them what the guard looks for.
+  server.maxHeadersCount = 0;
   const hosts = options.hosts ?? new Set<string>();
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
     const refusal = guardRequest(request, port, hosts);
