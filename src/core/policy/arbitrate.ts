@@ -170,9 +170,11 @@ function obstacleToClone(ledger: Ledger, task: TaskView): RefusalReason | undefi
   return ledger.terms.isReady(task) ? undefined : 'backing-off';
 }
 
+/** Backups in a task's life. One that was told to stop counts though it never began, or a policy could launch without end. */
 const backupsOf = ({ attempts }: TaskView): number =>
   attempts.reduce(
-    (count, attempt) => count + Number(attempt.reason === 'backup' && !isUnclaimed(attempt)),
+    (count, attempt) =>
+      count + Number(attempt.reason === 'backup' && (attempt.state === 'cancelled' || !isUnclaimed(attempt))),
     0,
   );
 

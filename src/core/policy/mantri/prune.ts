@@ -9,7 +9,8 @@ const byProgress = (a: AppraisedCopy, b: AppraisedCopy): number =>
 
 /**
  * Kills all but the α fastest of a task's copies that are older than Δ, so that at most those and the newest run. The
- * one that has read most is kept among them, since estimates err; of copies that have read nothing the oldest are.
+ * one that has read most is kept among them, since estimates err; of copies that have read nothing the oldest are. One
+ * that no worker has taken up yet is spared: where a worker takes longer than Δ to start none would ever begin.
  *
  * Source: Mantri §5.1, Pseudocode 1. α is not given; 2 follows from "slower than the second fastest copy".
  */
@@ -20,7 +21,9 @@ export function prune(
 ): readonly Proposal[] {
   const { keptCopies } = view.config.mantri;
   if (task.copies.length <= keptCopies) return [];
-  const old = task.copies.filter(({ attempt }) => ageMs(attempt, view) > deltaMs).toSorted(byAdvance);
+  const old = task.copies
+    .filter(({ attempt }) => attempt.claimedAt !== undefined && ageMs(attempt, view) > deltaMs)
+    .toSorted(byAdvance);
   const farthest = old.toSorted(byProgress)[0];
   const kept = new Set([farthest, ...old.filter((each) => each !== farthest)].slice(0, keptCopies));
   return old

@@ -68,6 +68,28 @@ describe('the arbiter', () => {
     expect(backedUp(3)).toEqual(['refuse map/0 copy-limit']);
   });
 
+  it('counts backups that it told to stop before they began, and not those that were given up in the queue', () => {
+    const after = (state: 'cancelled' | 'lost'): string[] => {
+      const view = viewOf(
+        [{ running: Array.from({ length: 4 }, () => ({ ranMs: 10, bytesRead: 1, node: 'a' })) }],
+        {
+          config: { backupsPerTask: 3 },
+        },
+      );
+      for (const each of view.state.attempts.values()) {
+        if (each.number === 0) continue;
+        each.state = state;
+        delete each.claimedAt;
+      }
+      const ledger = ledgerOf(view);
+      for (const task of ledger.live.keys()) ledger.live.set(task, 1);
+      dispose(ledger, proposals(view, [['backup', 0]]));
+      return summary(ledger);
+    };
+    expect(after('cancelled')).toEqual(['refuse map/0 copy-limit']);
+    expect(after('lost')).toEqual(['launch map/0/4 backup']);
+  });
+
   it('gives slots to the largest gains and counts what was short', () => {
     const view = viewOf(times(4, one), { free: 2 });
     const ledger = ledgerOf(view);

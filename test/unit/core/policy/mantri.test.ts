@@ -89,6 +89,15 @@ describe('Mantri with slots to spare', () => {
     expect(pruned([silent(300_000), copyAt(0.1), copyAt(0.2)])).toEqual([0]);
   });
 
+  it('spares a copy that no worker has taken up yet, or none would begin where workers are slow to start', () => {
+    const view = viewOf([...done, { running: [copyAt(0.1), copyAt(0.2), copyAt(0.3)] }]);
+    const slowest = view.runs[0]?.tasks[0]?.copies[0];
+    if (slowest === undefined) throw new Error('nothing runs');
+    slowest.state = 'launched';
+    delete slowest.claimedAt;
+    expect(mantri.propose(view).filter(({ kind }) => kind === 'prune')).toEqual([]);
+  });
+
   it('declines nodes known to be slow', () => {
     const view = viewOf([...done, ...times(3, { doneMs: 300_000, node: 'bad' }), { running: [copyAt(0.1)] }]);
     expect(mantri.propose(view)).toMatchObject([{ kind: 'backup', avoidNodes: ['bad'] }]);
