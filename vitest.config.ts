@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 const long = [
   'test/big/**',
   'test/fuzz/**',
-  'test/e2e/{clone-faults,clones,counted-costs,deaths,desk,fargate-options,faults,inject,isolation,job-access,local,many-objects,orphans,resume,rows}.test.ts',
+  'test/e2e/{clone-faults,examples,first-job,clones,counted-costs,deaths,desk,fargate-options,faults,inject,isolation,job-access,local,many-objects,orphans,package,packs,resume,rows}.test.ts',
   'test/property/operators/{patterns,text-jobs}.test.ts',
   'test/property/{core/dolly,frozen-anywhere,hard-jobs,whole-jobs,worker/user-code}.test.ts',
   'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces,job-costs}.test.ts',
@@ -16,6 +16,7 @@ const broad = [
   'test/contract/ports/stores-in-dynamodb.test.ts',
   'test/sim/{adversarial-stages,faults,job-cost,lambda-queue,short-tasks}.test.ts',
   'test/unit/app/{bursts,capacity-units,finish-once,names-as-keys,residents,scheduler-memory}.test.ts',
+  'test/unit/cli/job-file.test.ts',
   'test/unit/worker/{reads-at-rate,user-code}.test.ts',
 ];
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { App } from 'aws-cdk-lib';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ConfigError } from './context.ts';
 import { addSystem } from './system.ts';
 

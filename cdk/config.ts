@@ -1,6 +1,6 @@
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import type { Node } from 'constructs';
-import { z } from 'zod';
+import * as z from 'zod';
 import { limits } from '../src/contracts/limits.ts';
 import { ConfigError, contextProblem, refuseUnknown } from './context.ts';
 
@@ -108,7 +108,16 @@ const configSchema = z.strictObject({
   ).exactOptional(),
   publicIps: flag.exactOptional(),
   apiLogs: flag.default(false),
+  duckdb: flag.default(false),
   fargate: fargate.default('on'),
+  fargateImage: z
+    .string()
+    .regex(
+      /^[a-zA-Z0-9][a-zA-Z0-9._:/@-]{0,254}$/,
+      'must be the name of an image, such as public.ecr.aws/docker/library/python:3.13-slim',
+    )
+    .exactOptional(),
+  python: flag.default(false),
   claimLeaseSeconds: wholeNumber
     .pipe(
       z
@@ -149,10 +158,22 @@ export interface OutriderConfig {
    */
   readonly apiLogs: boolean;
   /**
+   * Whether workers bring DuckDB: `sql` stages need it, and group-bys and joins of CSV are several times as fast with it. npm
+   * fetches it for the workers' kind of machine at synthesis, 70 MB.
+   */
+  readonly duckdb: boolean;
+  /**
    * Whether there is Fargate, for stages that ask for it and for tasks that outlast Lambda: `spot` for attempts whose
    * loss costs least, too. `off` needs no Docker, and makes no cluster and no network.
    */
   readonly fargate: 'on' | 'off' | 'spot';
+  /**
+   * Image, with glibc and for arm64, in which the workers on Fargate run, for programs that `exec` stages need; Node and
+   * the worker are laid beside what is in it. Absent: one with Node alone.
+   */
+  readonly fargateImage?: string;
+  /** Whether the workers on Lambda have Python beside Node, for programs of `exec`: without a container and Docker. */
+  readonly python: boolean;
   /**
    * How long a launch may wait in Lambda's queue for an environment: the queue drops it then, and the scheduler launches
    * it anew. Longer than the longest pause between two tries of the queue, five minutes.

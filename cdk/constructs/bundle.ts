@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AssetHashType, DockerImage, Stack } from 'aws-cdk-lib';
 import { DockerImageAsset, Platform } from 'aws-cdk-lib/aws-ecr-assets';
@@ -8,22 +8,25 @@ import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
 import { type AssetCode, Code } from 'aws-cdk-lib/aws-lambda';
 import type { Construct } from 'constructs';
 import { buildSync } from 'esbuild';
+import { requireBanner } from '../../src/lib/require-banner.ts';
+import { installNativeModules } from './native-modules.ts';
 
 const functionsDir = fileURLToPath(new URL('../../functions/', import.meta.url));
+/** In a package the functions are JavaScript, as this module is there. */
+const extension = extname(import.meta.url);
 
-/** Some of the AWS SDK's dependencies are CommonJS and call `require` for Node's own modules. */
-const requireBanner =
-  "import { createRequire as outriderRequire } from 'node:module'; const require = outriderRequire(import.meta.url);";
+const nodeHttp = join(functionsDir, `shared/node-http${extension}`);
 
-/** Bundles an entry below `functions/` with all its dependencies into one ES module for Node 24. */
+/** Bundles an entry below `functions/`, named without its extension, with all its dependencies into one ES module for Node 24. */
 function bundle(entry: string, outfile: string): void {
   buildSync({
-    entryPoints: [join(functionsDir, entry)],
+    entryPoints: [join(functionsDir, `${entry}${extension}`)],
     outfile,
     bundle: true,
     platform: 'node',
     format: 'esm',
     target: 'node24',
+    alias: { http: nodeHttp, 'node:http': nodeHttp },
     mainFields: ['module', 'main'],
     banner: { js: requireBanner },
     minifySyntax: true,
@@ -36,10 +39,10 @@ function bundle(entry: string, outfile: string): void {
 }
 
 /** A module that another one starts as a process: `functions/<entry>.ts`, bundled beside it under its own name. */
-export type ProcessModule = 'worker/user-code-host';
+export type ProcessModule = 'worker/user-code-host' | 'worker/runtime';
 
 function bundleProcesses(modules: readonly ProcessModule[], outputDir: string): void {
-  for (const module of modules) bundle(`${module}.ts`, join(outputDir, `${basename(module)}.mjs`));
+  for (const module of modules) bundle(module, join(outputDir, `${basename(module)}.mjs`));
 }
 
 /**
@@ -57,7 +60,7 @@ export function handlerCode(name: string, processes: readonly ProcessModule[] = 
       image: DockerImage.fromRegistry('unused'),
       local: {
         tryBundle: (outputDir) => {
-          bundle(`${name}/handler.ts`, join(outputDir, 'index.mjs'));
+          bundle(`${name}/handler`, join(outputDir, 'index.mjs'));
           bundleProcesses(processes, outputDir);
           return true;
         },
@@ -66,34 +69,59 @@ export function handlerCode(name: string, processes: readonly ProcessModule[] = 
   });
 }
 
+const nodeImage = 'public.ecr.aws/docker/library/node:24-slim';
+
 /** Runs no command, so that it builds for arm64 on machines of other kinds without emulation. */
-const dockerfile = `FROM public.ecr.aws/docker/library/node:24-slim
+const dockerfile = `FROM ${nodeImage}
 WORKDIR /app
-COPY *.mjs ./
+COPY . ./
 USER node
 ENV NODE_ENV=production TMPDIR=/tmp
 CMD ["node", "main.mjs"]
 `;
 
+/** The worker in an image of the user's own, with Node beside what is there; its user stays as it is. */
+const dockerfileOn = (image: string): string => `FROM ${nodeImage} AS node
+FROM ${image}
+COPY --from=node /usr/local/bin/node /opt/outrider/node
+WORKDIR /app
+COPY . ./
+ENV NODE_ENV=production TMPDIR=/tmp
+ENTRYPOINT []
+CMD ["/opt/outrider/node", "main.mjs"]
+`;
+
 /**
  * Image of a Fargate task: a Dockerfile, `functions/<name>/main.ts` as `main.mjs`, and the modules that it starts as
- * processes. Synthesis writes the
+ * processes; on `baseImage` where the programs of stages need more than Node. Synthesis writes the
  * build's directory only; Docker is needed when it is deployed.
  */
 export function mainImage(
   scope: Construct,
   id: string,
   name: string,
-  processes: readonly ProcessModule[] = [],
+  {
+    processes = [],
+    native = false,
+    baseImage,
+  }: {
+    readonly processes?: readonly ProcessModule[];
+    readonly native?: boolean;
+    readonly baseImage?: string | undefined;
+  },
 ): ContainerImage {
   const directory = mkdtempSync(join(tmpdir(), 'outrider-image-'));
   try {
     const main = join(directory, 'main.mjs');
     if (Stack.of(scope).bundlingRequired) {
-      bundle(`${name}/main.ts`, main);
+      bundle(`${name}/main`, main);
       bundleProcesses(processes, directory);
+      if (native) installNativeModules(directory);
     } else writeFileSync(main, '// Bundling was skipped.\n');
-    writeFileSync(join(directory, 'Dockerfile'), dockerfile);
+    writeFileSync(
+      join(directory, 'Dockerfile'),
+      baseImage === undefined ? dockerfile : dockerfileOn(baseImage),
+    );
     // Copies the directory into the assembly at once.
     const asset = new DockerImageAsset(scope, id, { directory, platform: Platform.LINUX_ARM64 });
     return ContainerImage.fromDockerImageAsset(asset);

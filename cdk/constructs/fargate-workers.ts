@@ -77,7 +77,7 @@ function offerSpot(scope: Construct, cluster: CfnCluster, after: FargateTaskDefi
 function workerTask(
   scope: Construct,
   family: string,
-  { environment, logs }: FargateWorkersProps,
+  { environment, logs, config }: FargateWorkersProps,
 ): FargateTaskDefinition {
   const definition = new FargateTaskDefinition(scope, 'Task', {
     family,
@@ -89,7 +89,11 @@ function workerTask(
     },
   });
   definition.addContainer(workerContainer, {
-    image: mainImage(scope, 'TaskImage', 'worker', ['worker/user-code-host']),
+    image: mainImage(scope, 'TaskImage', 'worker', {
+      processes: ['worker/user-code-host'],
+      native: config.duckdb,
+      baseImage: config.fargateImage,
+    }),
     environment,
     logging: LogDriver.awsLogs({ logGroup: logs, streamPrefix: 'fargate' }),
     stopTimeout: Duration.seconds(30),

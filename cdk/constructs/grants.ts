@@ -2,6 +2,7 @@ import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Arn, ArnFormat, type Stack } from 'aws-cdk-lib';
 import type { IConstruct } from 'constructs';
+import { forecastPrefix } from '../../src/contracts/keys.ts';
 import { exportName } from '../names.ts';
 import { acknowledgeWildcards } from './acknowledge.ts';
 
@@ -102,7 +103,7 @@ export function acknowledgeObjects(construct: IConstruct, otherBuckets: Iterable
   ];
   acknowledgeWildcards(
     construct,
-    buckets.flatMap((bucket) => [`${bucket}/*`, `${bucket}/jobs/*`]),
+    buckets.flatMap((bucket) => ['', 'jobs/', forecastPrefix].map((prefix) => `${bucket}/${prefix}*`)),
     'Objects are named when jobs run; the wildcard follows the name of one bucket.',
   );
 }

@@ -8,6 +8,7 @@ import {
   SessionTagsPrincipal,
 } from 'aws-cdk-lib/aws-iam';
 import type { Construct } from 'constructs';
+import { forecastPrefix } from '../../src/contracts/keys.ts';
 import { SessionTag } from '../../src/contracts/settings.ts';
 import { acknowledgeWildcards } from './acknowledge.ts';
 import { acknowledgeObjects, type BucketArns, dataBucketExport, itemsOf } from './grants.ts';
@@ -56,10 +57,11 @@ export function jobAccessRole(scope: Construct, id: string, props: JobAccessRole
     itemsOf(props.table, records, `J#${job}#*`),
     new PolicyStatement({ actions: ['s3:GetObject'], resources: [own('*')] }),
     new PolicyStatement({ actions: [...writes, 's3:DeleteObject'], resources: [own('data/*')] }),
-    // Policies cannot say "the bucket without a prefix": what is neither data of jobs nor outside of the buckets.
+    // Policies cannot say "the bucket without a prefix": what is neither data of jobs, nor learned of them, nor outside of
+    // the buckets.
     new PolicyStatement({
       actions: ['s3:GetObject', ...writes],
-      notResources: [dataBucket.arnForObjects('jobs/*')],
+      notResources: ['jobs/', forecastPrefix].map((prefix) => dataBucket.arnForObjects(`${prefix}*`)),
     }),
     deny(['s3:GetObject'], inAll(props.inputs)),
     deny(writes, inAll(props.outputs)),

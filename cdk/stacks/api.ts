@@ -17,12 +17,14 @@ import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
+import { forecastPrefix } from '../../src/contracts/keys.ts';
 import { OutputName, Setting, TableSchema } from '../../src/contracts/settings.ts';
 import type { OutriderConfig } from '../config.ts';
 import { acknowledge, acknowledgeWildcards } from '../constructs/acknowledge.ts';
 import { handlerCode } from '../constructs/bundle.ts';
-import { grantItems } from '../constructs/grants.ts';
+import { acknowledgeObjects, grantItems, grantObjectReads } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
+import { userCredentials } from '../constructs/user-credentials.ts';
 import { exportName, physicalName } from '../names.ts';
 import type { ComputeStack } from './compute.ts';
 import type { CoordinatorStack } from './coordinator.ts';
@@ -62,6 +64,8 @@ export class ApiStack extends Stack {
       'Executions are named by jobs; the wildcard follows the name of one state machine.',
     );
     grantItems(role, storage.table, [TableSchema.listingIndex]);
+    acknowledgeObjects(role);
+    grantObjectReads(role, storage.dataBucket, forecastPrefix);
     role.addToPolicy(
       new PolicyStatement({ actions: ['states:StartExecution'], resources: [stateMachine.stateMachineArn] }),
     );
@@ -87,7 +91,7 @@ export class ApiStack extends Stack {
         [Setting.table]: storage.table.tableName,
         [Setting.dataBucket]: storage.dataBucket.bucketName,
         [Setting.stateMachineArn]: stateMachine.stateMachineArn,
-        [Setting.userCredentials]: compute.userCredentials.valueAsString,
+        [Setting.userCredentials]: userCredentials(this),
         ...(compute.fargate === undefined ? {} : { [Setting.fargate]: 'true' }),
       },
       logs: storage.jobLogs,
@@ -142,6 +146,7 @@ export class ApiStack extends Stack {
     };
     const jobs = this.api.root.addResource('jobs');
     const job = jobs.addResource('{id}');
+    const plans = this.api.root.addResource('plans');
     const requestValidator = this.api.addRequestValidator('Validator', {
       validateRequestBody: true,
       validateRequestParameters: true,
@@ -152,9 +157,11 @@ export class ApiStack extends Stack {
     };
 
     add(jobs, 'POST', { requestModels: this.submitModel() });
+    add(plans, 'POST', { requestModels: this.planModel() });
     add(jobs, 'GET', { requestParameters: listParameters });
     add(job, 'GET');
     add(job.addResource('attempts'), 'GET', { requestParameters: listParameters });
+    add(job.addResource('allocations'), 'GET');
     add(job.addResource('cancel'), 'POST');
     add(job.addResource('deadline'), 'PUT', { requestModels: this.deadlineModel() });
   }
@@ -170,6 +177,18 @@ export class ApiStack extends Stack {
         type: JsonSchemaType.OBJECT,
         required: ['spec'],
         properties: { spec: { type: JsonSchemaType.OBJECT }, clientToken: { type: JsonSchemaType.STRING } },
+      },
+    });
+    return { 'application/json': model };
+  }
+
+  private planModel(): Record<string, Model> {
+    const model = this.api.addModel('PlanRequest', {
+      contentType: 'application/json',
+      schema: {
+        type: JsonSchemaType.OBJECT,
+        required: ['spec'],
+        properties: { spec: { type: JsonSchemaType.OBJECT } },
       },
     });
     return { 'application/json': model };

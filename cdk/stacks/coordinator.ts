@@ -11,9 +11,11 @@ import {
   Setting,
   TableSchema,
 } from '../../src/contracts/settings.ts';
+import { forecastPrefix } from '../../src/contracts/keys.ts';
 import type { OutriderConfig } from '../config.ts';
 import { acknowledgeWildcards } from '../constructs/acknowledge.ts';
 import { handlerCode } from '../constructs/bundle.ts';
+import { forecastFunction } from '../constructs/forecast-function.ts';
 import {
   acknowledgeObjects,
   grantItems,
@@ -55,10 +57,13 @@ export class CoordinatorStack extends Stack {
   readonly steps: Readonly<Record<StepName, LambdaFunction>>;
   readonly stateMachine: StateMachine;
   readonly watch: Readonly<Record<WatchName, LambdaFunction>>;
+  /** Computes forecasts of recurring jobs after they have ended. */
+  readonly forecast: LambdaFunction;
 
   constructor(scope: Construct, id: string, props: CoordinatorStackProps) {
     super(scope, id, { description: 'Outrider: planning, scheduling and ending of jobs', ...props });
-    const environment = stepEnvironment(props, this.addTuning(props.config));
+    const tuning = this.addTuning(props.config);
+    const environment = stepEnvironment(props, tuning);
     const step = (name: StepName | WatchName, memoryMb: number, minutes: number): LambdaFunction =>
       this.addStep(name, { memoryMb, minutes, environment, props });
     this.steps = {
@@ -77,6 +82,13 @@ export class CoordinatorStack extends Stack {
       }),
       sweep: step('sweep', 512, 15),
     };
+    this.forecast = forecastFunction(this, {
+      dataBucket: props.storage.dataBucket,
+      logs: props.storage.jobLogs,
+      totalSlots: tuning.totalSlots.valueAsString,
+      concurrency: props.config.coordinatorConcurrency,
+    });
+    this.grantLearning(props);
     this.grantPlanning(props);
     this.grantRunning(props);
     this.grantSessions(props);
@@ -162,8 +174,9 @@ export class CoordinatorStack extends Stack {
       ],
       'Revisions are numbered by deployments; the wildcard follows the name of one family.',
     );
-    const isSweep = name === 'sweep';
-    grantItems(role, table, isSweep ? [TableSchema.listingIndex] : []);
+    // The scheduler looks for finished jobs like one that has a deadline and never ran.
+    const isLister = name === 'sweep' || name === 'schedule';
+    grantItems(role, table, isLister ? [TableSchema.listingIndex] : []);
     return jobFunction(this, name, {
       description: `Outrider: ${name} of a job`,
       code: handlerCode(name),
@@ -184,6 +197,16 @@ export class CoordinatorStack extends Stack {
     sweepEachHour(this, 'SweepTimer', sweep);
     grantDescribing(sweep, this.stateMachine);
     sweep.addEnvironment(Setting.stateMachineArn, this.stateMachine.stateMachineArn);
+  }
+
+  /** Who ends a job well learns from it, and has forecasts computed; its scheduler reads them. */
+  private grantLearning({ storage }: CoordinatorStackProps): void {
+    const { schedule, finish } = this.steps;
+    finish.addEnvironment(Setting.forecastFunction, this.forecast.functionName);
+    finish.addToRolePolicy(
+      new PolicyStatement({ actions: ['lambda:InvokeFunction'], resources: [this.forecast.functionArn] }),
+    );
+    grantObjectReads(schedule, storage.dataBucket, forecastPrefix);
   }
 
   /** Planning reads what the job will read, looks whether its output is free, and writes plans, or withdraws its own. */

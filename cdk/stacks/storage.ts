@@ -4,6 +4,7 @@ import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { BlockPublicAccess, Bucket, BucketEncryption } from 'aws-cdk-lib/aws-s3';
 import type { Construct } from 'constructs';
 import { OutputName } from '../../src/contracts/settings.ts';
+import { carriedPrefix } from '../../src/contracts/task-files.ts';
 import { acknowledge } from '../constructs/acknowledge.ts';
 import { recordsTable } from '../constructs/records-table.ts';
 import { leftoverDays, type OutriderConfig } from '../config.ts';
@@ -42,6 +43,12 @@ function addDataBucket(scope: Construct, config: OutriderConfig): Bucket {
     removalPolicy: RemovalPolicy.RETAIN,
     lifecycleRules: [
       { id: 'expire-intermediate-data', prefix: 'jobs/', expiration: Duration.days(config.intermediateDays) },
+      // Each submission writes anew what comes with its job, so that nothing goes before the longest job has ended.
+      {
+        id: 'expire-carried-files',
+        prefix: carriedPrefix,
+        expiration: Duration.days(config.intermediateDays),
+      },
       // Attempts that died leave uploads behind which Finish may not have seen. Before the longest job has ended
       // they may be its output, which Finish completes.
       { id: 'abort-dead-uploads', abortIncompleteMultipartUploadAfter: Duration.days(leftoverDays) },

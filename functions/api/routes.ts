@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { cancelJob, setDeadline } from '../../src/app/change-job.ts';
 import { reconcileJob } from '../../src/app/end-orphans.ts';
+import { listAllocations } from '../../src/app/list-allocations.ts';
+import { planAhead } from '../../src/app/plan-ahead.ts';
 import { findJob, listAttempts, listJobs, type PageQuery } from '../../src/app/query-jobs.ts';
 import { submitJob, type SubmitDeps } from '../../src/app/submit-job.ts';
 import { submissionOwner } from '../../src/app/tell-costs.ts';
@@ -15,13 +17,18 @@ import {
 import { parseDocument } from '../../src/contracts/json-text.ts';
 import { limits } from '../../src/contracts/limits.ts';
 import type { AttemptStore } from '../../src/ports/attempt-store.ts';
+import type { DecisionLog } from '../../src/ports/job-store.ts';
+import type { ForecastStore } from '../../src/ports/forecast-store.ts';
 import type { Log } from '../../src/ports/log.ts';
 import type { RequestMeter } from '../../src/ports/request-meter.ts';
 
 /** What the API works with. */
 export interface ApiDeps extends SubmitDeps {
   readonly attempts: AttemptStore;
+  readonly decisions: DecisionLog;
   readonly log: Log;
+  /** What was learned of recurring jobs; absent: nothing was. */
+  readonly forecasts?: ForecastStore;
 }
 
 /** The parts of an API Gateway proxy event that the API reads. */
@@ -94,17 +101,22 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>(
       const outcome = await (deps.requests === undefined ? submit() : counted(deps.requests, submit));
       return { status: outcome.started ? 201 : 200, body: outcome };
     },
+    'POST /plans': async (deps, request) => ok(await planAhead(deps, bodyOf(request))),
     'GET /jobs': async (deps, { queryStringParameters: query }) =>
       ok(await listJobs(deps.jobs, pageOf(query))),
     'GET /jobs/{id}': async (deps, request) =>
       ok(await reconcileJob(deps, await findJob(deps.jobs, idOf(request)))),
     'GET /jobs/{id}/attempts': async (deps, request) =>
       ok(await listAttempts(deps, idOf(request), pageOf(request.queryStringParameters))),
+    'GET /jobs/{id}/allocations': async (deps, request) => ok(await listAllocations(deps, idOf(request))),
     'POST /jobs/{id}/cancel': async (deps, request) => ok(await cancelJob(deps, idOf(request))),
     'PUT /jobs/{id}/deadline': async (deps, request) =>
       ok(await setDeadline(deps, idOf(request), bodyOf(request))),
   }),
 );
+
+/** The routes by method and pattern, such as `GET /jobs/{id}`. */
+export const routeNames: readonly string[] = [...routes.keys()];
 
 /** What a submission asks for is the job's. What an earlier one that was refused has asked for is nobody's. */
 function counted<T>(requests: RequestMeter, submit: () => Promise<T>): Promise<T> {

@@ -19,8 +19,10 @@ import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoSweepMark } from '../../src/adapters/aws/dynamo-sweep-mark.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
+import { LambdaForecaster } from '../../src/adapters/aws/lambda-forecaster.ts';
 import { LambdaEcsLauncher, type LauncherPlaces } from '../../src/adapters/aws/lambda-ecs-launcher.ts';
 import type { ReportUnreadable } from '../../src/adapters/aws/report-unreadable.ts';
+import { S3ForecastStore } from '../../src/adapters/aws/s3-forecast-store.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { SfnCoordinator } from '../../src/adapters/aws/sfn-coordinator.ts';
 import { SfnTaskAnswers } from '../../src/adapters/aws/sfn-task-answers.ts';
@@ -29,6 +31,7 @@ import { JsonLog } from '../../src/adapters/node/json-log.ts';
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
 import { StsJobAccess } from '../../src/adapters/aws/sts-job-access.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
+import type { ComputeForecastDeps } from '../../src/app/compute-forecast.ts';
 import type { FinishDeps } from '../../src/app/finish-job.ts';
 import type { PlanDeps } from '../../src/app/plan-job.ts';
 import type { WorkerEndDeps } from '../../src/app/record-worker-end.ts';
@@ -86,7 +89,8 @@ const reportTo =
   };
 
 export function buildPlanDeps(env: Environment): PlanDeps & Metered {
-  return { ...buildCommon(env), ids: new RandomIdSource() };
+  const totalSlots = numberSetting(env, Setting.totalSlots);
+  return { ...buildCommon(env), ids: new RandomIdSource(), totalSlots };
 }
 
 export function buildFinishDeps(env: Environment, requests = meterOf(env)): FinishDeps & Metered {
@@ -96,6 +100,26 @@ export function buildFinishDeps(env: Environment, requests = meterOf(env)): Fini
     attempts: new DynamoAttemptStore(common.table),
     ledger: new RuledCapacityLedger(new DynamoCapacityStore(common.table, undefined, reportTo(common.log))),
     stragglers: new DynamoStragglerStatistics(common.table, reportTo(common.log)),
+  };
+}
+
+/** What the step that ends a job well has besides those that end it otherwise: it learns from the run. */
+export function buildFinishStepDeps(env: Environment): FinishDeps & Metered {
+  const requests = meterOf(env);
+  const { aws, dataBucket } = buildCommon(env, requests);
+  return {
+    ...buildFinishDeps(env, requests),
+    forecasts: new S3ForecastStore(s3Client(aws), dataBucket),
+    forecaster: new LambdaForecaster(lambdaClient(aws), textSetting(env, Setting.forecastFunction)),
+  };
+}
+
+export function buildForecastDeps(env: Environment): ComputeForecastDeps {
+  const aws = { region: env['AWS_REGION'] ?? 'us-east-1', env };
+  return {
+    forecasts: new S3ForecastStore(s3Client(aws), textSetting(env, Setting.dataBucket)),
+    log: new JsonLog(),
+    totalSlots: numberSetting(env, Setting.totalSlots),
   };
 }
 
@@ -131,6 +155,7 @@ export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): S
   };
   return {
     ...common,
+    forecasts: new S3ForecastStore(s3Client(aws), common.dataBucket),
     leases: new DynamoLeaseStore(table),
     decisions: new DynamoDecisionLog(table),
     assignments: new DynamoAssignmentStatistics(table, reportTo(common.log)),
@@ -188,7 +213,9 @@ export function buildApiDeps(env: Environment): ApiDeps {
     log,
     jobs,
     dataBucket,
+    decisions: new DynamoDecisionLog(table),
     attempts: new DynamoAttemptStore(table),
+    forecasts: new S3ForecastStore(s3Client(aws), dataBucket),
     ids: new RandomIdSource(),
     coordinator: new SfnCoordinator(sfnClient(aws), textSetting(env, Setting.stateMachineArn)),
     givesCredentials: flagSetting(env, Setting.userCredentials),

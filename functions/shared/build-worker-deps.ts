@@ -18,7 +18,7 @@ import type { HostProgram } from '../../src/worker/user-code/host-process.ts';
 import { CountedLog } from './counted-log.ts';
 import type { Place } from './place.ts';
 import { type Environment, flagSetting, textSetting } from './settings.ts';
-import { sortMemoryBytes, userHeapMb, workerMemoryBytes } from './task-memory.ts';
+import { engineSize, sortMemoryBytes, userHeapMb, workerMemoryBytes } from './task-memory.ts';
 
 /** No read fails because S3 is busy before the attempt itself is over: its signal ends it. */
 const patienceMs = 60 * 60_000;
@@ -58,6 +58,7 @@ export function buildWorkerDeps(
     },
     scratchRoot: tmpdir(),
     sortMemoryBytes: sortMemoryBytes(workerMemoryBytes(env)),
+    engine: engineSize(workerMemoryBytes(env)),
     peakMemoryBytes: () => process.resourceUsage().maxRSS * 1024,
     userCode: { objects, program: hostProgram(env) },
   };

@@ -43,3 +43,20 @@ export function userHeapMb(memoryBytes: number | undefined): number | undefined 
   const beyondLeastMb = (2 * (sortMemoryBytes(memoryBytes) - leastSortBytes)) / mib;
   return Math.max(leastHeapMb, Math.floor((memoryBytes / mib) * 0.9 - ownMb - beyondLeastMb));
 }
+
+/** What DuckDB may hold at least: with all else a worker stays below 512 MB. */
+const leastEngineBytes = 160 * mib;
+/** The size at which Lambda gives one whole core. */
+const coreBytes = 1769 * mib;
+
+/** Memory and threads of relational work: half of what is beyond a worker of one core, and a thread for each core. */
+export function engineSize(memoryBytes: number | undefined): {
+  readonly memoryBytes: number;
+  readonly threads: number;
+} {
+  const beyond = Math.max(0, (memoryBytes ?? 0) - coreBytes);
+  return {
+    memoryBytes: leastEngineBytes + Math.floor(beyond / 2),
+    threads: Math.max(1, Math.floor((memoryBytes ?? 0) / coreBytes)),
+  };
+}

@@ -76,7 +76,8 @@ function endOfTask(task: TaskChange): WorkerEnd | undefined {
 /** What a worker was launched with; undefined for what names no attempt. */
 function payloadOf(given: unknown): AttemptPayload | undefined {
   const payload = attemptPayloadSchema.safeParse(given).data;
-  return payload !== undefined && attemptIdPattern.test(payload.attemptId) ? payload : undefined;
+  const named = payload === undefined ? [] : [payload, ...(payload.next ?? [])];
+  return named.every(({ attemptId }) => attemptIdPattern.test(attemptId)) ? payload : undefined;
 }
 
 /** Undefined for what is no JSON. */

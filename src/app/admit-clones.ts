@@ -4,10 +4,12 @@ import { stageAt } from '../core/model/job-state.ts';
 import { type StageView, taskCountOf } from '../core/model/job-view.ts';
 import { cloneTerms } from '../core/policy/dolly/admission.ts';
 import { answerOf, type CloneOutlook, type CloneWish, mayClone } from '../core/policy/dolly/clone-wishes.ts';
+import type { BudgetTerms } from '../core/model/tick-config.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { ownValue } from '../lib/own.ts';
 import type { CapacityLedger, GrantContext } from './capacity-ledger.ts';
 import { cloneConfigOf, outlookOf, type StatisticsDeps } from './clone-statistics.ts';
+import { affordedWishes } from './job-budget.ts';
 import type { Session } from './scheduler-session.ts';
 
 export interface CloneDeps extends StatisticsDeps {
@@ -95,13 +97,16 @@ export async function admitClones(
   deps: CloneDeps,
   session: Session,
   tick: GrantContext,
+  dollars?: BudgetTerms,
 ): Promise<readonly CloneAnswer[]> {
   const policy = policySetOf(session.tickConfig.policy);
   if (policy.wishes === undefined || !mayClone(session.state)) return [];
   const outlook = await outlookOf(deps, session, tick);
   const context = { ...tick, ...cloneTerms(tick.totalSlots, outlook.config) };
-  const answers: CloneAnswer[] = [];
-  for (const wish of policy.wishes(session.state, outlook)) {
+  const wishes = policy.wishes(session.state, outlook);
+  const { afforded, refused } = affordedWishes(session, wishes, tick.now, dollars);
+  const answers: CloneAnswer[] = [...refused];
+  for (const wish of afforded) {
     const besideSlots = wish.request.besideSlots + addedCopies(answers);
     const answer = await ask(deps, session, { wish, outlook, context, besideSlots });
     answers.push(answer);

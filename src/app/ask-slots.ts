@@ -1,9 +1,9 @@
 import { durationMs, type EpochMs } from '../contracts/units.ts';
-import { defaultPolicyConfig } from '../contracts/policy-config.ts';
 import type { BackupsSaid } from '../core/capacity/admit-backups.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
 import { addedCopies, type CloneAnswer, owedClones } from '../core/model/stage-clones.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
+import type { OwnPlaces } from '../core/policy/own-places.ts';
 import type { TickBudget } from '../core/model/tick-config.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import type { GrantContext } from './capacity-ledger.ts';
@@ -20,7 +20,8 @@ export const grantContext = ({ config }: SchedulerDeps, session: Session, now: E
   length: durationMs(config.leaseMs * 4),
   since: session.submittedAt,
   epoch: session.epoch,
-  ...(config.sharing === 'first-come' ? {} : { live: session.state.live.size }),
+  ...session.share,
+  live: session.state.live.size,
 });
 
 /**
@@ -41,7 +42,7 @@ export const wantedCopies = (
   );
 
 /** Whether the job's policy bounds the backups of all jobs together. */
-function sharesCap({ tickConfig: { policy, policyConfig = defaultPolicyConfig } }: Session): boolean {
+function sharesCap({ tickConfig: { policy, policyConfig } }: Session): boolean {
   return policySetOf(policy).isCapOfCluster?.(policyConfig) === true;
 }
 
@@ -54,7 +55,7 @@ function backupsSaid({ state, shortByStage }: Session): BackupsSaid {
 
 /** Backups that the job may run of those that all jobs may, where its policy bounds those. */
 export const admittedBackups = ({ ledger }: SchedulerDeps, session: Session): Pick<TickBudget, 'backups'> =>
-  sharesCap(session) ? { backups: ledger.backupsOf(session.jobId) } : {};
+  sharesCap(session) ? { backups: ledger.admitted(session.jobId, 'backups') } : {};
 
 /** Asks for the backups that a tick would launch if all jobs might run more; answers whether the job may run more now. */
 export async function admitBackups(
@@ -65,9 +66,15 @@ export async function admitBackups(
 ): Promise<boolean> {
   if (backupsShort === undefined) return false;
   const { ledger } = deps;
-  const before = ledger.backupsOf(session.jobId);
+  const before = ledger.admitted(session.jobId, 'backups');
   const context = grantContext(deps, session, now);
   return (await ledger.admitBackups(session.jobId, backupsShort, context)) > before;
+}
+
+/** The most slots of a job that takes none but those that are its own. */
+export function ownSlotsAlone({ plan, state: { allocation }, share: { guaranteed = 0 } }: Session): number {
+  const isOwn = !plan.policyConfig.jockey.spareSlots && allocation !== undefined && allocation.slots > 0;
+  return isOwn ? Math.max(1, guaranteed) : Infinity;
 }
 
 /**
@@ -79,12 +86,18 @@ export async function slotsOf(
   deps: SchedulerDeps,
   session: Session,
   now: EpochMs,
-  { copies, outlook }: { readonly copies: StageCopies; readonly outlook: Outlook | undefined },
+  {
+    copies,
+    outlook,
+    own,
+  }: { readonly copies: StageCopies; readonly outlook: Outlook | undefined; readonly own: OwnPlaces },
 ): Promise<number> {
   const { state } = session;
-  const needed = slotDemand(state) + sumOf(copies);
-  const usable = outlook === undefined ? needed : Math.min(needed, usableSlots(state, copies, outlook));
-  const wanted = Math.min(deps.config.totalSlots, usable);
+  // What there are no dollars for needs no slot either.
+  const owed = Math.max(state.live.size, slotDemand(state, own) - session.overBudget);
+  const needed = owed + sumOf(copies);
+  const usable = outlook === undefined ? needed : Math.min(needed, usableSlots(state, outlook));
+  const wanted = Math.min(deps.config.totalSlots, ownSlotsAlone(session), usable);
   const backups = sharesCap(session) ? { backups: backupsSaid(session) } : {};
   const context = { ...grantContext(deps, session, now), ...backups };
   session.grant = await deps.ledger.resize(session.jobId, wanted, context);

@@ -1,15 +1,27 @@
 import { StoreUnavailableError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { elapsedMs, type EpochMs, epochMs } from '../contracts/units.ts';
-import { admitBackups, backupsOf } from '../core/capacity/admit-backups.ts';
+import { admitBackups } from '../core/capacity/admit-backups.ts';
 import { admitClones, holdsClones, releaseClones } from '../core/capacity/admit-clones.ts';
 import { type ApiPace, type ApiRate, paceAt, startPace } from '../core/capacity/api-pace.ts';
 import type { CloneAdmission, CloneRequest, CloneTerms } from '../core/capacity/clone-admission.ts';
 import type { Preemption } from '../core/capacity/clone-holding.ts';
-import { type CapacityRule, cloned, type Holding, occupied, occupiedBy } from '../core/capacity/ledger.ts';
-import { grantFree, isShort, shareSlots, stated } from '../core/capacity/share-slots.ts';
+import { arbitrateGuarantees, type BidTerms } from '../core/capacity/arbitrate-guarantees.ts';
+import { admitGuarantee, guaranteeOf } from '../core/capacity/guarantees.ts';
+import {
+  type AdmittedPart,
+  type CapacityRule,
+  cloned,
+  type Holding,
+  type SlotBid,
+  occupied,
+  occupiedBy,
+} from '../core/capacity/ledger.ts';
+import { spendTokens } from '../core/capacity/replication-tokens.ts';
+import { grantFree, isOwed, isShort, shareSlots, stated } from '../core/capacity/share-slots.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { CapacityStore } from '../ports/capacity-store.ts';
+import { lookEveryMs, newsOf } from './ledger-news.ts';
 import { type CapacityView, type GrantContext, grantOf, type News, wordsOf } from './ledger-words.ts';
 import { SilenceWatch } from './silence-watch.ts';
 
@@ -40,8 +52,8 @@ interface Known {
   /** When the job spoke last, and when it was read last. */
   toldAt: EpochMs;
   readAt: EpochMs;
-  /** When it was refused backups. */
-  refusedAt?: EpochMs;
+  /** When it was refused some of what it had asked for. */
+  refusedAt?: Partial<Record<AdmittedPart, EpochMs>>;
 }
 
 /** How long one process waits after sharing slots out before it does so again: for each job, and at most. */
@@ -49,16 +61,12 @@ const defaultSpacingMs = 50;
 const longestSpacingMs = 1_000;
 /** With fewer jobs than this, whoever wants more has slots shared out at once. */
 const fewJobs = 20;
-/** A job that has what it wants looks so often whether some was taken from it. */
-const lookEveryMs = 5_000;
-/** What is given back while nobody needs it is told at once where it is so much of the grant, and else after a while. */
-const worthTelling = 0.1;
 /** It bounds the write that shares slots out, and what it asks of the key. */
 const mostChanges = 50;
 const mostStrikes = 50;
 const parallelStrikes = 8;
-/** How often backups are asked for where rivals' changes come first, until the next tick. */
-const backupTries = 3;
+/** How often more is asked for where rivals' changes come first, until the next tick. */
+const askTries = 3;
 /** How often a job speaks anew where others have changed its grant meanwhile. */
 const mostWords = 8;
 
@@ -80,6 +88,8 @@ export class RuledCapacityLedger {
   /** Jobs when slots were shared out last, and whether some had fewer than they wanted. */
   private jobs = 0;
   private isAnyShort = false;
+  /** Jobs with deadlines that lacked slots then. */
+  private owed: ReadonlySet<JobId> = new Set();
 
   constructor(store: CapacityStore, { writes, spacingPerJobMs = defaultSpacingMs }: LedgerOptions = {}) {
     this.store = store;
@@ -93,10 +103,14 @@ export class RuledCapacityLedger {
    * that it concerns where slots are shared out anew.
    */
   async resize(jobId: JobId, wanted: number, context: GrantContext): Promise<number> {
-    const { live, now } = context;
-    if (wanted === 0 && (live ?? 0) === 0) return this.leave(jobId);
-    const { holding, news } = await this.speak(jobId, wanted, context);
-    if (holding === undefined) return 0;
+    const { live, now, guaranteed = 0 } = context;
+    // One that is guaranteed slots keeps them between its stages.
+    if (wanted === 0 && (live ?? 0) === 0 && guaranteed === 0) return this.leave(jobId);
+    const { holding: said, news } = await this.speak(jobId, wanted, context);
+    if (said === undefined) return 0;
+    if (live !== undefined && guaranteed > guaranteeOf(said) && said.bid === undefined)
+      await this.admitGuarantee(jobId, context);
+    const holding = this.known.get(jobId)?.holding ?? said;
     if (live === undefined) {
       if (isShort(holding))
         await this.decide(context, (ledger) => grantFree(ledger, jobId, context.totalSlots));
@@ -106,32 +120,83 @@ export class RuledCapacityLedger {
     return Math.min(wanted, this.known.get(jobId)?.holding.slots ?? 0);
   }
 
-  /** Backups that a job may run, as far as this process knows. */
-  backupsOf(jobId: JobId): number {
-    const known = this.known.get(jobId);
-    return known === undefined ? 0 : backupsOf(known.holding);
+  /** What a job was admitted of a part, backups or slots of its own, as far as this process knows. */
+  admitted(jobId: JobId, part: AdmittedPart): number {
+    return this.known.get(jobId)?.holding[part] ?? 0;
   }
 
   /**
    * Asks for `wanted` backups under a cap on those of all jobs together; answers how many the job may run. Refused, it
    * asks again after a while. Costs two small writes where some are admitted.
    */
-  async admitBackups(
+  admitBackups(
     jobId: JobId,
     { wanted, cap }: { readonly wanted: number; readonly cap: number },
     context: GrantContext,
   ): Promise<number> {
-    const { now, epoch = 0, totalSlots } = context;
-    const known = this.known.get(jobId);
-    if (known === undefined || backupsOf(known.holding) >= wanted) return this.backupsOf(jobId);
-    const { refusedAt } = known;
-    const isRefused = refusedAt !== undefined && now >= refusedAt && now - refusedAt < lookEveryMs;
-    if (isRefused || this.tokens(now) < 2) return backupsOf(known.holding);
+    const { epoch = 0, totalSlots } = context;
     const asking = { jobId, epoch, wanted, cap, totalSlots };
-    const admitted = await this.decide(context, (ledger) => admitBackups(ledger, asking), backupTries);
-    const after = this.known.get(jobId);
-    if (after !== undefined && admitted !== 'busy' && admitted < wanted) after.refusedAt = now;
-    return admitted === 'busy' ? this.backupsOf(jobId) : admitted;
+    return this.ask('backups', { jobId, wanted }, context, (ledger) => admitBackups(ledger, asking));
+  }
+
+  /**
+   * Asks for replicas: `spent` bytes with those that were made before, of the tokens `earned`. All of them or none;
+   * answers how many bytes the job may have spent in all. See the rule of the same name.
+   */
+  spendTokens(
+    jobId: JobId,
+    { earned, spent }: { readonly earned: number; readonly spent: number },
+    context: GrantContext,
+  ): Promise<number> {
+    const { epoch = 0, totalSlots } = context;
+    const asking = { jobId, epoch, earned, spent, totalSlots };
+    return this.ask('tokens', { jobId, wanted: spent }, context, (ledger) => spendTokens(ledger, asking));
+  }
+
+  /**
+   * Bids for slots of its own, with what each more is worth to the job: all such slots are divided anew; answers how many
+   * are its own now. `busy`: nothing was changed, for others came first or too much was written; to be asked again.
+   */
+  async bid(
+    jobId: JobId,
+    bid: SlotBid,
+    context: GrantContext & BidTerms,
+  ): Promise<number | 'busy' | 'refused'> {
+    const { epoch = 0, totalSlots, now, needed, alone } = context;
+    if ((await this.read(jobId, context)) === undefined) await this.enter(jobId, context);
+    const asking = { jobId, epoch, bid, totalSlots, needed, alone };
+    if (this.tokens(now) < 2) return 'busy';
+    return this.decide(context, (ledger) => arbitrateGuarantees(ledger, asking), askTries);
+  }
+
+  /** Whether another job lacks slots that it needs for its deadline, as far as this process knows. */
+  isAnyOwed(jobId: JobId): boolean {
+    return [...this.owed].some((other) => other !== jobId);
+  }
+
+  private admitGuarantee(jobId: JobId, context: GrantContext): Promise<number> {
+    const { epoch = 0, totalSlots, guaranteed: wanted = 0 } = context;
+    const asking = { jobId, epoch, wanted, totalSlots };
+    return this.ask('guaranteed', { jobId, wanted }, context, (ledger) => admitGuarantee(ledger, asking));
+  }
+
+  /** Asks for more than a job was admitted, two small writes; where it was refused, again after a while. */
+  private async ask(
+    part: AdmittedPart,
+    { jobId, wanted }: { readonly jobId: JobId; readonly wanted: number },
+    context: GrantContext,
+    rule: CapacityRule<number>,
+  ): Promise<number> {
+    const { now } = context;
+    const refusedAt = this.known.get(jobId)?.refusedAt?.[part];
+    const isRefused = refusedAt !== undefined && now >= refusedAt && now - refusedAt < lookEveryMs;
+    const had = this.admitted(jobId, part);
+    if (!this.known.has(jobId) || had >= wanted || isRefused || this.tokens(now) < 2) return had;
+    const admitted = await this.decide(context, rule, askTries);
+    if (admitted === 'busy') return this.admitted(jobId, part);
+    const known = this.known.get(jobId);
+    if (known !== undefined && admitted < wanted) known.refusedAt = { ...known.refusedAt, [part]: now };
+    return admitted;
   }
 
   /** Forgets what it knows of a job, as when another process may have served it meanwhile. */
@@ -189,7 +254,7 @@ export class RuledCapacityLedger {
   async view(): Promise<CapacityView> {
     const { totalSlots, holdings } = await this.store.load();
     const grants = [...holdings]
-      .filter(([, holding]) => occupiedBy(holding) > 0)
+      .filter(([, holding]) => occupiedBy(holding) > 0 || guaranteeOf(holding) > 0)
       .map(([jobId, holding]) => [jobId, grantOf(holding)] as const);
     return {
       totalSlots,
@@ -230,9 +295,10 @@ export class RuledCapacityLedger {
       const known = await this.read(jobId, context);
       const before = known?.holding;
       if (before !== undefined && before.epoch > (context.epoch ?? 0)) return { holding: undefined };
-      const { live, backups } = context;
-      const after = stated(before, { ...wordsOf(before, wanted, context), live, backups });
-      const news = this.newsOf(known, after, context);
+      const { live, backups, guaranteed, tokens } = context;
+      const words = { live, backups, guaranteed, tokens };
+      const after = stated(before, { ...wordsOf(before, wanted, context), ...words });
+      const news = newsOf(known, after, context, this.isAnyShort);
       if (news === undefined) return { holding: before };
       if (news !== 'beat' && this.tokens(context.now) < 1) return { holding: before };
       this.spend(1, context.now);
@@ -245,26 +311,6 @@ export class RuledCapacityLedger {
       return { holding: after, news };
     }
     throw new StoreUnavailableError('a job of the ledger changes too fast to speak of', { jobId });
-  }
-
-  private newsOf(known: Known | undefined, after: Holding, context: GrantContext): News | undefined {
-    if (known === undefined) return 'wants';
-    const { holding: before, toldAt } = known;
-    const silentMs = elapsedMs(toldAt, context.now);
-    // Also where its clock was set back: a beat too many does no harm.
-    if (silentMs > context.length / 2 || toldAt > context.now || before.epoch !== after.epoch) return 'beat';
-    const given = occupiedBy(before) - occupiedBy(after);
-    if (given > 0 || after.slots < before.slots) {
-      const isWorth = this.isAnyShort || context.live === undefined || given >= worthTelling * before.held;
-      if (isWorth || silentMs >= lookEveryMs) return 'gives';
-    }
-    if (backupsOf(before) > backupsOf(after) && silentMs >= lookEveryMs) return 'spares';
-    // One that is short is known to want more; how much more matters once it has what it has asked for.
-    const isNewWish =
-      context.live === undefined
-        ? after.wanted !== before.wanted
-        : after.wanted > before.wanted && !isShort(before);
-    return isNewWish || occupiedBy(after) > occupiedBy(before) ? 'wants' : undefined;
   }
 
   private async enter(jobId: JobId, context: GrantContext): Promise<void> {
@@ -316,6 +362,7 @@ export class RuledCapacityLedger {
   private learn(holdings: ReadonlyMap<JobId, Holding>, now: EpochMs | undefined): void {
     this.jobs = holdings.size;
     this.isAnyShort = [...holdings.values()].some(isShort);
+    this.owed = new Set([...holdings].flatMap(([jobId, holding]) => (isOwed(holding) ? [jobId] : [])));
     for (const [jobId, known] of this.known) {
       const holding = holdings.get(jobId);
       if (holding === undefined) this.known.delete(jobId);

@@ -1,4 +1,4 @@
-import { defaultPolicyConfig, type PolicyConfig } from '../contracts/policy-config.ts';
+import type { PolicyConfig } from '../contracts/policy-config.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { neverMs } from '../core/model/assignment-tally.ts';
 import { taskCountOf } from '../core/model/job-view.ts';
@@ -33,7 +33,7 @@ async function tolerated<T>({ log }: StatisticsDeps, answer: Promise<T> | undefi
 
 /** The job's parameters of cloning. */
 export const cloneConfigOf = ({ tickConfig }: Session): PolicyConfig['dolly'] =>
-  (tickConfig.policyConfig ?? defaultPolicyConfig).dolly;
+  tickConfig.policyConfig.dolly;
 
 /**
  * ω, by the job's assignment of copies. Learnt once per job, from this hour's jobs of its size and the last's: the

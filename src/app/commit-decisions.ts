@@ -9,16 +9,11 @@ import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
 
 /** Takes decisions over into the state of the job, and prepares the stages that they open. */
-export function apply(
-  deps: SchedulerDeps,
-  session: Session,
-  decisions: readonly Decision[],
-  now: EpochMs,
-): void {
-  const open = deps.prepareStage ?? prepareStage;
+export function apply(session: Session, decisions: readonly Decision[], now: EpochMs): void {
   applyDecisions(session.state, decisions, {
     now,
-    openStage: (stage) => session.openStages.set(stage, open(session.state, session.plan, stage, now)),
+    openStage: (stage) =>
+      session.openStages.set(stage, prepareStage(session.state, session.plan, stage, now)),
   });
 }
 

@@ -2,7 +2,7 @@ import { ErrorName, NotFoundError, StoreUnavailableError } from '../contracts/er
 import type { JobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import { type ExecutionEnd, jobOfExecution } from '../contracts/payloads.ts';
-import { finalJobStates, type JobError, type JobRecord, type JobState } from '../contracts/records.ts';
+import { finalJobStates, type JobError, type JobRecord, type JobRecordState } from '../contracts/records.ts';
 import { type DurationMs, durationMs, type EpochMs, elapsedMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Coordinator, ExecutionState } from '../ports/coordinator.ts';
@@ -11,7 +11,7 @@ import type { Log } from '../ports/log.ts';
 import { failJob } from './fail-job.ts';
 import type { FinishDeps } from './finish-job.ts';
 
-const unfinished: readonly JobState[] = ['submitted', 'running'];
+const unfinished: readonly JobRecordState[] = ['submitted', 'running'];
 
 /** A job that showed a sign of life within this time is believed to live. */
 const quietMs = durationMs(60_000);

@@ -8,9 +8,11 @@ import { durationMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
 import { createJobState } from '../core/model/job-state.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
+import type { PolicySet } from '../core/policy/policy-set.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng } from '../lib/rng.ts';
 import { append, apply } from './commit-decisions.ts';
+import { budgetOf } from './job-budget.ts';
 import { keepAccess, lease } from './keep-lease.ts';
 import { LaunchQueue } from './launch-queue.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
@@ -19,14 +21,21 @@ import { runningOf, startWatch } from './observe-launches.ts';
 import { type LaunchDecision, performDecisions } from './perform-decisions.ts';
 import { findJob } from './query-jobs.ts';
 import { takeOutputs, takeRecords } from './read-changes.ts';
-import type { SchedulerConfig, SchedulerDeps } from './scheduler-deps.ts';
+import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Residency, Session } from './scheduler-session.ts';
 
-function tickConfigOf(config: SchedulerConfig, plan: Plan): TickConfig {
+/** Beyond that a launch of its own is little beside each. */
+const longestPackMs = durationMs(2_000);
+
+const named = ({ policy }: Pick<Plan, 'policy'>): PolicySet => policySetOf(policy);
+
+function tickConfigOf({ config, launcher, policyOf = named }: SchedulerDeps, plan: Plan): TickConfig {
   const { heartbeatMs, claimLeaseMs, fargateClaimLeaseMs, hasFargate } = config;
+  const takesPacks = launcher.terms?.('lambda').takesPacks ?? true;
   return {
-    policy: plan.policy,
-    ...(plan.policyConfig === undefined ? {} : { policyConfig: plan.policyConfig }),
+    policy: policyOf(plan),
+    policyConfig: plan.policyConfig,
+    killFreesSlot: launcher.nodes?.().killsAtOnce ?? false,
     reportMs: heartbeatMs,
     claimLeaseMs,
     ...(fargateClaimLeaseMs === undefined ? {} : { fargateClaimLeaseMs }),
@@ -37,6 +46,7 @@ function tickConfigOf(config: SchedulerConfig, plan: Plan): TickConfig {
     retryCeilingMs: durationMs(30_000),
     drainMs: durationMs(heartbeatMs * 3 + 5_000),
     decisionsPerTick: limits.decisionsPerTick,
+    ...(takesPacks ? { packMs: longestPackMs } : {}),
     hasFargate: hasFargate ?? false,
   };
 }
@@ -51,11 +61,10 @@ async function openSession(
   const { epoch, now } = entered;
   const { jobId } = job;
   const plan = await loadPlan(deps.objects, deps.dataBucket, job);
-  const planned = tickConfigOf(deps.config, plan);
-  const tickConfig = deps.tuneTick?.(planned, jobId) ?? planned;
-  const order = tickConfig.launchOrder ?? policySetOf(tickConfig.policy).launchOrder;
+  const order = plan.policyConfig.launchOrder ?? (deps.policyOf ?? named)(plan).launchOrder;
   const state = createJobState(shapesOf(plan), order);
   await deps.ledger.forget(jobId); // Others may have served it since.
+  const budget = budgetOf(job);
   const mayBegin = (): boolean => deps.clock.now() < session.leaseUntil;
   const session: Session = {
     jobId,
@@ -64,22 +73,29 @@ async function openSession(
     epoch,
     enteredAt: now,
     submittedAt: job.createdAt,
+    share: {
+      ...(job.spec.guaranteedSlots === undefined ? {} : { guaranteed: job.spec.guaranteedSlots }),
+      ...(job.spec.weight === undefined ? {} : { weight: job.spec.weight }),
+    },
+    ...(budget === undefined ? {} : { budget }),
     state,
     launches: new LaunchQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
     watch: startWatch(deps.room),
     openStages: new Map(),
     heartbeatMs: deps.config.heartbeatMs,
     rng: createRng(jobId),
-    tickConfig,
+    tickConfig: tickConfigOf(deps, plan),
     version: 0,
     leaseUntil: lease(deps, now),
     grant: 0,
     shortByStage: new Map(),
+    overBudget: 0,
     cloneCharges: new Map(),
     ...(deps.requests === undefined ? {} : { coordination: job.coordination ?? {} }),
     summarizedAt: epochMs(0),
     lastSummary: '',
     unreadable: new Set(),
+    toldRefusals: new Map(),
   };
   return session;
 }
@@ -105,7 +121,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const launches = new Map<AttemptId, LaunchDecision>();
   for await (const entry of deps.decisions.read(jobId)) {
     last = decisionsOf(jobId, entry, session.version);
-    follow(deps, session, last, entry);
+    follow(session, last, entry);
     for (const each of last) if (each.kind === 'launch') launches.set(each.attemptId, each);
     session.version = entry.version;
   }
@@ -115,9 +131,13 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   await keepAccess(deps, session, job, now);
   await performDecisions(deps, session, last, now);
   // After the fence: of what whoever was before has taken out of the inbox nothing is missed.
-  takeRecords(deps, session, await deps.attempts.all(space), now);
+  const records = await deps.attempts.all(space);
+  // It may have been frozen on its way here: what it has seen only now has not been silent since it came.
+  const seenAt = deps.clock.now();
+  takeRecords(deps, session, records, seenAt);
   // Patience with those that live begins anew, by this scheduler's clock.
-  for (const attempt of state.live) attempt.seenAt = now;
+  for (const attempt of state.live) attempt.seenAt = seenAt;
+  for (const pack of state.packs.values()) pack.since = seenAt;
   queueUnmadeLaunches(session, launches, held.inOrder ?? false);
   session.watch.room.enter(jobId, runningOf(state), now);
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
@@ -125,14 +145,9 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
 }
 
 /** Applies an entry of the log. One that does not fit the job is as good as one that cannot be read. */
-function follow(
-  deps: SchedulerDeps,
-  session: Session,
-  decisions: readonly Decision[],
-  { version, at }: LogEntry,
-): void {
+function follow(session: Session, decisions: readonly Decision[], { version, at }: LogEntry): void {
   try {
-    apply(deps, session, decisions, at);
+    apply(session, decisions, at);
   } catch (cause) {
     if (!(cause instanceof BrokenInvariantError)) throw cause;
     const name = `entry ${version} of the decision log of job ${session.jobId}`;

@@ -6,20 +6,22 @@ import type { TaskSpace } from '../ports/attempt-store.ts';
 import { stragglersOfAttempts } from '../core/policy/dolly/straggler-rate.ts';
 import type { StragglerStatistics } from '../ports/straggler-statistics.ts';
 import { cleanUp, type CleanUpDeps } from './end-job.ts';
+import { type LearnDeps, learnForecast, planToLearn } from './learn-forecast.ts';
 import { type PublishDeps, publishOutput } from './publish-output.ts';
 import { findJob } from './query-jobs.ts';
 import { stopAttempts } from './stop-attempts.ts';
 import { tellLastCounts } from './tell-costs.ts';
 
-export interface FinishDeps extends PublishDeps, CleanUpDeps {
+export interface FinishDeps extends PublishDeps, CleanUpDeps, LearnDeps {
   /** How often copies have straggled in all jobs. */
   readonly stragglers?: StragglerStatistics;
 }
 
 /**
  * Publishes a job's output, each part by its committed attempt's upload, then `_SUCCESS`, and records the end. Then
- * waits up to `patienceMs` for copies that lost to stop, which may take them until their next report, and cleans up:
- * nobody waits for his output because of a straggler that nobody needs. May be repeated from any point. Throws
+ * waits up to `patienceMs` for copies that lost to stop, which may take them until their next report, cleans up, and
+ * learns from the run: nobody waits for his output because of a straggler that nobody needs, or for what others may want
+ * to know later. May be repeated from any point. Throws
  * `ConflictError` where another writer took the output, `JobFailedError` where the job was failed or cancelled.
  */
 export async function finishJob(
@@ -32,8 +34,13 @@ export async function finishJob(
     throw new JobFailedError(`job ${jobId} has ended`, { state: job.state });
   const ended = job.state === 'succeeded' ? job : await publishOutput(deps, job);
   const { shards } = ended;
-  const attempts = shards === undefined ? [] : await settleAttempts(deps, { jobId, shards }, patienceMs);
+  const [attempts, plan] = await Promise.all([
+    shards === undefined ? [] : settleAttempts(deps, { jobId, shards }, patienceMs),
+    planToLearn(deps, ended),
+  ]);
   await cleanUp(deps, ended);
+  // Last: nobody's slots wait for it.
+  await learnForecast(deps, plan, attempts);
   await tellLastCounts(deps, jobId, attempts);
 }
 

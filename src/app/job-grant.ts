@@ -1,6 +1,7 @@
 import { invariant } from '../contracts/errors.ts';
 import { isSource } from '../contracts/job-spec.ts';
 import { parseUri } from '../contracts/keys.ts';
+import { taskFilesOf } from '../contracts/task-files.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import type { JobGrant } from '../ports/job-access.ts';
 
@@ -8,9 +9,10 @@ import type { JobGrant } from '../ports/job-access.ts';
 export function grantOf(job: Pick<JobRecord, 'jobId' | 'spec' | 'output'>): JobGrant {
   const output = parseUri(job.output);
   invariant(output !== undefined, 'a running job has no output', { jobId: job.jobId });
-  const uris = job.spec.stages.flatMap(({ inputs, code }) => [
+  const uris = job.spec.stages.flatMap(({ inputs, code, operator, options }) => [
     ...inputs.flatMap((input) => (isSource(input) ? input.s3 : [])),
     ...(code === undefined ? [] : [code.s3]),
+    ...(operator === 'exec' ? taskFilesOf(options).map(({ s3 }) => s3) : []),
   ]);
   const buckets = uris.flatMap((uri) => parseUri(uri)?.bucket ?? []);
   return { jobId: job.jobId, output, sourceBuckets: [...new Set(buckets)].toSorted() };

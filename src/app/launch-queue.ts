@@ -19,6 +19,8 @@ export interface QueuedLaunch {
   readonly kind: Worker['kind'];
   /** Made when it is its turn: what it is to read may have got further copies meanwhile. */
   readonly request: () => LaunchRequest;
+  /** Attempts that ride with it, whose records are made before it is; absent: none. */
+  readonly riders?: () => readonly AttemptId[];
   /** Whether it is still wanted when it is its turn. */
   readonly isWanted: () => boolean;
 }
@@ -50,6 +52,8 @@ export class LaunchQueue {
   private readonly lanes: Record<Worker['kind'], number> = { lambda: 0, fargate: 0 };
   private readonly recording = new Map<AttemptId, Promise<unknown>>();
   private news: LaunchNews[] = [];
+  /** Launches that were refused for want of room and were not made since: from the log they look as if they were made. */
+  private readonly refused = new Set<AttemptId>();
   private failure: { readonly cause: unknown } | undefined;
   private isClosed = false;
 
@@ -69,10 +73,11 @@ export class LaunchQueue {
     return workerKinds.reduce((sum, kind) => sum + (this.waiting.get(kind)?.size ?? 0), 0);
   }
 
-  /** Whether every launch was made that was begun: nothing waits, was refused unheard, or has failed. */
+  /** Whether every launch was made that was begun: nothing waits, was refused, or has failed. */
   get isDone(): boolean {
-    const isMade = this.news.every(({ outcome }) => outcome === 'accepted');
-    return isMade && this.size === 0 && this.underWay.size === 0 && this.failure === undefined;
+    return (
+      this.refused.size === 0 && this.size === 0 && this.underWay.size === 0 && this.failure === undefined
+    );
   }
 
   /** Adds a launch at the end; no effect where it waits already. */
@@ -159,7 +164,8 @@ export class LaunchQueue {
 
   private async make(kind: Worker['kind'], batch: readonly Entry[]): Promise<void> {
     const { launcher, clock } = this.deps;
-    await Promise.all(batch.map(([attemptId]) => this.record(attemptId)));
+    const recorded = batch.flatMap(([attemptId, { riders }]) => [attemptId, ...(riders?.() ?? [])]);
+    await Promise.all(recorded.map((attemptId) => this.record(attemptId)));
     // One that slept over its records leaves its launches to whoever has taken the job over, or makes them later.
     if (!this.deps.mayBegin()) {
       for (const [attemptId, launch] of batch) this.waiting.get(kind)?.set(attemptId, launch);
@@ -169,6 +175,8 @@ export class LaunchQueue {
     const outcomes = await launcher.launch(batch.map(([, { request }]) => request()));
     for (const outcome of outcomes) {
       this.news.push({ ...outcome, at });
+      if (outcome.outcome === 'accepted') this.refused.delete(outcome.attemptId);
+      else this.refused.add(outcome.attemptId);
       const pace = this.paces.get(kind);
       if (pace === undefined) continue;
       const isRefused = outcome.outcome === 'throttled';

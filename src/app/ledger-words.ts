@@ -8,6 +8,10 @@ export interface CapacityGrant extends CloneHolding {
   readonly slots: number;
   /** Slots that it may be using yet, where these are more than it holds. */
   readonly held?: number;
+  /** Slots that are its own before any are shared; absent: none. */
+  readonly guaranteed?: number;
+  /** Bytes of replicas that it may have made; absent: none. */
+  readonly tokens?: number;
 }
 
 /** Slots of all jobs together, and who holds them. */
@@ -27,10 +31,12 @@ export interface GrantContext {
   /** A job that has said nothing for so long counts as dead; it says something twice in this time. */
   readonly length: DurationMs;
   /** Attempts of the job that run: with it slots are shared max-min fairly, without it first come, first served. */
-  readonly live?: number;
+  readonly live?: number | undefined;
   readonly weight?: number;
-  /** Slots that the job has before any are shared, as far as it wants them. */
+  /** Slots that it asks to have before any are shared. Absent: as many as it was guaranteed. */
   readonly guaranteed?: number;
+  /** Bytes of the replicas that its decision log tells of. Absent: as many as it was admitted. */
+  readonly tokens?: number;
   /** Its backups, where all jobs' are bounded together. */
   readonly backups?: BackupsSaid;
   /** When the job was submitted. */
@@ -43,12 +49,17 @@ export interface GrantContext {
 export type News = 'gives' | 'spares' | 'wants' | 'beat';
 
 export function wordsOf(before: Holding | undefined, wanted: number, context: GrantContext): Statement {
-  const { now, weight = 1, guaranteed, since = before?.since ?? now, epoch = 0 } = context;
-  const words = { wanted, weight, since, epoch, beat: Math.max(now, (before?.beat ?? 0) + 1) };
-  return guaranteed === undefined ? words : { ...words, guaranteed };
+  const { now, weight = 1, since = before?.since ?? now, epoch = 0 } = context;
+  return { wanted, weight, since, epoch, beat: Math.max(now, (before?.beat ?? 0) + 1) };
 }
 
 export function grantOf(holding: Holding): CapacityGrant {
-  const { slots, held } = holding;
-  return { slots, ...(held > slots ? { held } : {}), ...cloneHolding(holding) };
+  const { slots, held, guaranteed, tokens } = holding;
+  return {
+    slots,
+    ...(held > slots ? { held } : {}),
+    ...(guaranteed === undefined ? {} : { guaranteed }),
+    ...(tokens === undefined ? {} : { tokens }),
+    ...cloneHolding(holding),
+  };
 }

@@ -5,6 +5,7 @@ import type { Decision } from '../core/model/decision.ts';
 import type { AttemptView } from '../core/model/job-view.ts';
 import { stageAt, withdrawAttempt } from '../core/model/job-state.ts';
 import { holdLaunch, stampLaunch, unclaimedLaunches } from '../core/model/launches.ts';
+import { ridersOf } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import type { Log } from '../ports/log.ts';
 import { type LaunchDecision, launchRequest } from './perform-decisions.ts';
@@ -23,22 +24,24 @@ export function queueLaunches(session: Session, decisions: readonly Decision[]):
 
 function queueLaunch(session: Session, decision: LaunchDecision): void {
   const { state, launches } = session;
-  const { attemptId } = decision;
+  const { attemptId, behind } = decision;
   const attempt = state.attempts.get(attemptId);
-  if (attempt?.state !== 'launched') return;
+  // One that rides is launched with the head of its pack.
+  if (attempt?.state !== 'launched' || behind !== undefined) return;
   holdLaunch(state, attemptId);
   session.watch.waiting.add(attempt);
   launches.add(attemptId, {
     kind: workerOf(stageAt(state, attempt.stage), attempt).kind,
     request: () => launchRequest(session, decision),
+    riders: () => ridersOf(state, attemptId).map(({ id }) => id),
     isWanted: () => state.attempts.get(attemptId)?.state === 'launched',
   });
 }
 
 /**
  * Takes in what became of launches: those that were made are stamped with when, and what was throttled is owed again
- * after a pause, and noted for whoever learns of the room for launches. Throws `AccessDeniedError` or `JobFailedError` where a launch never
- * can be made, and what the store threw.
+ * after a pause, and noted for whoever learns of the room for launches. Throws `AccessDeniedError` or `JobFailedError`
+ * where a launch never can be made, and what the store threw.
  */
 export function takeLaunches(deps: { readonly log: Log }, session: Session, now: EpochMs): void {
   const { state, watch } = session;

@@ -2,11 +2,14 @@ import type { AttemptId, JobId } from '../contracts/ids.ts';
 import { type Worker, workerKinds } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
 import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
+import { isWorking } from '../core/model/attempt-life.ts';
 import { stageAt } from '../core/model/job-state.ts';
 import { type AttemptView, isUnclaimed, type JobState, type TaskView } from '../core/model/job-view.ts';
+import { wasPickedUp } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import type { LaunchRoom, TickConfig } from '../core/model/tick-config.ts';
 import { nextWorker } from '../core/policy/next-worker.ts';
+import { type OwnPlaces, ownPlaces } from '../core/policy/own-places.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { quantileOf } from '../lib/sorted-numbers.ts';
 import type { Launcher } from '../ports/launcher.ts';
@@ -41,8 +44,7 @@ export const startWatch = (room: SharedRoom = new SharedRoom()): LaunchWatch => 
 });
 
 /** Attempts of a job that run, and so are known to have room. */
-export const runningOf = ({ live }: Pick<JobState, 'live'>): number =>
-  [...live].filter(({ state }) => state === 'running').length;
+export const runningOf = ({ live }: Pick<JobState, 'live'>): number => [...live].filter(isWorking).length;
 
 /** Kinds of workers whose launches wait for room unseen. */
 type Kinds = ReadonlySet<Worker['kind']>;
@@ -84,8 +86,8 @@ function takeClaims({ waiting, late }: LaunchWatch, state: JobState, kinds: Kind
     if (attempt.state === 'launched') continue;
     waiting.delete(attempt);
     late.delete(attempt);
-    // Fargate's minute says nothing of how long Lambda takes.
-    if (attempt.claimedAt !== undefined && waitsFor(state, kinds, attempt))
+    // Fargate's minute says nothing of how long Lambda takes, nor does a worker that was there already.
+    if (attempt.claimedAt !== undefined && waitsFor(state, kinds, attempt) && !wasPickedUp(state, attempt))
       lags.push(elapsedMs(attempt.launchedAt, now));
   }
   return lags;
@@ -100,16 +102,24 @@ function runMsOf(state: JobState, stages: ReadonlySet<number>): DurationMs | und
   return medianMs === undefined ? undefined : durationMs(medianMs);
 }
 
+/** Attempts that ride and are to get places of their own, by the place of their stage. */
+function leavingByStage({ leaving: riders }: OwnPlaces): ReadonlyMap<number, number> {
+  const leaving = new Map<number, number>();
+  for (const { stage } of riders) leaving.set(stage, (leaving.get(stage) ?? 0) + 1);
+  return leaving;
+}
+
 /** Attempts that a job is owed and copies that it can use: those that need room, and those that do not. */
 function owedOf(
   state: JobState,
-  copies: StageCopies,
+  { own, copies }: { readonly own: OwnPlaces; readonly copies: StageCopies },
   { stages, elsewhere }: Pick<LaunchRoom, 'stages' | 'elsewhere'>,
 ): { readonly here: number; readonly others: number } {
   let [here, others] = [0, 0];
+  const leaving = leavingByStage(own);
   for (const { index, state: stageState, retryable, unstarted } of state.stages) {
     if (stageState !== 'open') continue;
-    const owed = retryable.size + unstarted + (copies.get(index) ?? 0);
+    const owed = retryable.size + unstarted + (copies.get(index) ?? 0) + (leaving.get(index) ?? 0);
     const away = stages.has(index) ? [...retryable].filter((task) => elsewhere?.has(task)).length : owed;
     here += owed - away;
     others += away;
@@ -122,6 +132,8 @@ interface TickLook {
   readonly now: EpochMs;
   /** They need room as first attempts do. */
   readonly copies: StageCopies;
+  /** Riders that are to get places of their own; absent: to be found out. */
+  readonly own?: OwnPlaces;
 }
 
 /** Takes how many launches of these kinds were refused since the last look. */
@@ -150,7 +162,8 @@ function look(
   let [running, starting, turnedLate, held] = [0, 0, 0, 0];
   for (const attempt of state.live) {
     if (!waitsFor(state, kinds, attempt)) continue;
-    if (attempt.state === 'running') {
+    // One that is about to be taken up by the worker of those before it waits for no room.
+    if (isWorking(attempt) || attempt.place === 'carrier') {
       running += 1;
       continue;
     }
@@ -176,8 +189,13 @@ function look(
  * stand idle while they wait out a pause of Lambda's queue, which may last five minutes. Oldest first, each task a few
  * times, and no more than a twentieth of all unless they have waited for long.
  */
-function launchesToRenew(watch: LaunchWatch, state: JobState, seen: OwnLaunches): readonly AttemptId[] {
-  if (slotDemand(state) > state.live.size) return [];
+function launchesToRenew(
+  watch: LaunchWatch,
+  state: JobState,
+  seen: OwnLaunches,
+  own: OwnPlaces,
+): readonly AttemptId[] {
+  if (slotDemand(state, own) > state.live.size) return [];
   const { idle } = watch.room;
   if (idle <= 0) return [];
   const afterMs = durationMs(Math.max(leastRenewMs, renewFactor * watch.room.patienceMs([])));
@@ -201,6 +219,8 @@ function launchesToRenew(watch: LaunchWatch, state: JobState, seen: OwnLaunches)
 /** What a tick may launch in stages whose launches wait unseen, and which of those that wait it makes anew. */
 export interface Outlook {
   readonly room: LaunchRoom;
+  /** Attempts and copies that the job can use and that need none of the room. */
+  readonly others: number;
   readonly renewed: readonly AttemptId[];
 }
 
@@ -213,20 +233,21 @@ export function watchLaunches(
     readonly watch: LaunchWatch;
     readonly tickConfig: Pick<TickConfig, 'hasFargate'>;
   },
-  { now, copies }: TickLook,
+  { now, copies, own: known }: TickLook,
 ): Outlook | undefined {
   const { state, watch, tickConfig } = session;
   const kinds: Kinds = new Set(workerKinds.filter((kind) => launcher.terms?.(kind).waits === true));
   const stages = waitingStages(state, kinds);
   if (stages.size === 0) return undefined;
+  const own = known ?? ownPlaces(state, now);
   const elsewhere = tasksElsewhere(state, kinds, stages, tickConfig.hasFargate ?? false);
-  const owed = owedOf(state, copies, { stages, elsewhere }).here;
+  const { here: owed, others } = owedOf(state, { own, copies }, { stages, elsewhere });
   const seen = look(watch, state, kinds, { now, owed, stages });
   const launches = watch.room.take(session.jobId, seen);
-  const renewed = launchesToRenew(watch, state, seen);
-  return { room: { stages, launches, elsewhere }, renewed };
+  const renewed = launchesToRenew(watch, state, seen, own);
+  return { room: { stages, launches, elsewhere }, others, renewed };
 }
 
 /** Slots that a job can use now: for what runs, for what needs no room, and for what has room. */
-export const usableSlots = (state: JobState, copies: StageCopies, { room }: Outlook): number =>
-  state.live.size + owedOf(state, copies, room).others + room.launches;
+export const usableSlots = ({ live }: Pick<JobState, 'live'>, { room, others }: Outlook): number =>
+  live.size + others + room.launches;

@@ -1,11 +1,15 @@
 import { invariant } from '../contracts/errors.ts';
 import { type AttemptId, attemptParts } from '../contracts/ids.ts';
 import { stageKey } from '../contracts/keys.ts';
+import { limits } from '../contracts/limits.ts';
+import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Plan } from '../contracts/plan.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
 import { resumeAttempt, stageAt, taskAt } from '../core/model/job-state.ts';
+import { ridersOf } from '../core/model/packs.ts';
 import { copiesToRead } from '../core/model/upstream-copies.ts';
+import { nearlyAllEndMs } from '../core/policy/expected-run.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Launcher, LaunchRequest } from '../ports/launcher.ts';
@@ -50,25 +54,34 @@ export function launchRequest(
   job: RunningJob,
   { attemptId, avoidNodes, worker }: LaunchDecision,
 ): LaunchRequest {
-  const { stage, task, attempt } = attemptParts(attemptId);
+  const { stage } = attemptParts(attemptId);
   const index = stageIndexOf(job, stage);
   const plan = job.plan.stages[index];
   const open = job.openStages.get(index);
   invariant(plan !== undefined && open !== undefined, 'a launch for a stage that is not open', { attemptId });
   const { jobId, shards } = job.plan;
-  const copies = copiesToRead(job.state, taskAt(job.state, index, task), attempt);
+  const readBy = (id: AttemptId): Pick<AttemptPayload, 'attemptId' | 'inputs' | 'copies'> => {
+    const { task, attempt } = attemptParts(id);
+    const copies = copiesToRead(job.state, taskAt(job.state, index, task), attempt);
+    return { attemptId: id, inputs: spansOf(open, task), ...(copies === undefined ? {} : { copies }) };
+  };
+  const next = ridersOf(job.state, attemptId).slice(0, limits.ridersPerLaunch);
   const { kind, size } = worker ?? plan.description.worker;
   const isCloned = stageAt(job.state, index).clones !== undefined;
   return {
     payload: {
       jobId,
-      attemptId,
+      ...readBy(attemptId),
       shards,
       stageKey: stageKey(job.plan, stage),
-      inputs: spansOf(open, task),
       heartbeatMs: job.heartbeatMs,
       ...(job.access === undefined ? {} : { access: job.access }),
-      ...(copies === undefined ? {} : { copies }),
+      ...(next.length === 0
+        ? {}
+        : {
+            next: next.map(({ id }) => readBy(id)),
+            nextTakesMs: nearlyAllEndMs(stageAt(job.state, index)),
+          }),
       ...(isCloned && plan.description.output !== 'final' ? { keepOutput: true } : {}),
     },
     kind,

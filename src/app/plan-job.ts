@@ -21,6 +21,7 @@ import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { checkInputsApart, claimOutput } from './claim-output.ts';
 import { findJob } from './query-jobs.ts';
+import { withUnpackedSizes } from './size-packed.ts';
 import { writeManifest } from './write-manifest.ts';
 import { countedPatch, type CountingDeps } from './tell-costs.ts';
 
@@ -31,6 +32,17 @@ export interface PlanDeps extends CountingDeps {
   readonly ids: IdSource;
   readonly log: Log;
   readonly dataBucket: string;
+  /** Slots of all jobs together; where nothing is said any number may be guaranteed. */
+  readonly totalSlots?: number;
+}
+
+function checkGuarantee({ spec }: JobRecord, { totalSlots }: Pick<PlanDeps, 'totalSlots'>): void {
+  const { guaranteedSlots } = spec;
+  if (guaranteedSlots === undefined || totalSlots === undefined || guaranteedSlots <= totalSlots) return;
+  throw new InvalidInputError(
+    `guaranteedSlots must be at most ${totalSlots}, the slots of this deployment, not ${guaranteedSlots}`,
+    { field: 'guaranteedSlots' },
+  );
 }
 
 /** The objects behind one URI: those under a prefix that ends in "/" (or a bucket), else the one of that key. */
@@ -74,10 +86,14 @@ async function sourceObjects(
     lists.push(
       await objectsOf(objects, uri, `${field}.s3[${place}]`).catch(blame(`${field}.s3[${place}]`, uri)),
     );
-  return lists.flat();
+  return withUnpackedSizes(objects, lists.flat()).catch(blame(field, input.s3.join(', ')));
 }
 
-async function resolveSources(objects: ObjectStore, job: JobRecord): Promise<ResolvedSources> {
+/** The objects behind each source of a job's stages, by the path of its field. Throws `InvalidInputError` that names it. */
+export async function resolveSources(
+  objects: ObjectStore,
+  job: Pick<JobRecord, 'spec'>,
+): Promise<ResolvedSources> {
   const sources = new Map<string, readonly SourceObject[]>();
   const bySource = new Map<string, Promise<SourceObject[]>>(); // Two stages may read the same objects.
   for (const [stageIndex, stage] of job.spec.stages.entries()) {
@@ -201,6 +217,7 @@ export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
   const output = parseUri(job.output);
   if (output === undefined)
     throw new InvalidInputError('output must look like s3://bucket/key/', { field: 'output' });
+  checkGuarantee(job, deps);
   await claimOutput(deps, job, { isPlanned: true });
   await checkOutputIsFree(deps.objects, output);
   checkInputsApart(job, inputUris(job));

@@ -14,11 +14,13 @@ import {
 import { isLive, type JobState } from '../core/model/job-view.ts';
 import { dueReads, noteReads } from '../core/policy/due-reads.ts';
 import type { AttemptStore, Inbox, TaskRecords, TaskSpace } from '../ports/attempt-store.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { Session } from './scheduler-session.ts';
 
 interface ChangesDeps {
   readonly attempts: AttemptStore;
+  readonly clock: Clock;
   readonly log: Log;
   readonly config: { readonly tickMs: DurationMs; readonly heartbeatMs: DurationMs };
 }
@@ -53,11 +55,26 @@ function setAside(deps: ChangesDeps, session: Session, { unreadable = [] }: Task
   }
 }
 
-/** Takes over what was read of a job's tasks. */
+/** Takes over what was read of a job's tasks, and seen at `now`. */
 export function takeRecords(deps: ChangesDeps, session: Session, records: TaskRecords, now: EpochMs): void {
   takeOutputs(session.state, records, now);
   for (const attempt of records.attempts) applyAttempt(session.state, attempt, now);
   setAside(deps, session, records);
+}
+
+/**
+ * Reads attempts and takes them over. They are seen when they are here, and were read when they were asked for: of a
+ * scheduler that was frozen in between, nobody has been silent for as long as that took.
+ */
+async function readAttempts(
+  deps: ChangesDeps,
+  session: Session,
+  ids: readonly AttemptId[],
+  { now, what }: { readonly now: EpochMs; readonly what: 'records' | 'results' | 'outputs' },
+): Promise<void> {
+  const records = await deps.attempts.read(spaceOf(session), ids, what);
+  takeRecords(deps, session, records, deps.clock.now());
+  noteReads(session.state, ids, now, what === 'records' ? 'records' : 'outputs');
 }
 
 async function readOutputs(
@@ -73,8 +90,7 @@ async function readOutputs(
   for (const what of ['results', 'outputs'] as const) {
     const wanted = ids.filter((id) => isCloned(id) === (what === 'outputs'));
     if (wanted.length === 0) continue;
-    takeRecords(deps, session, await deps.attempts.read(spaceOf(session), wanted, what), now);
-    noteReads(state, wanted, now, 'outputs');
+    await readAttempts(deps, session, wanted, { now, what });
   }
 }
 
@@ -109,8 +125,7 @@ export async function readChanges(deps: ChangesDeps, session: Session, now: Epoc
   const closely = new Set([...told, ...due.outputs]);
   const records = due.records.filter((id) => !closely.has(id));
   if (records.length > 0) {
-    takeRecords(deps, session, await deps.attempts.read(space, records, 'records'), now);
-    noteReads(state, records, now, 'records');
+    await readAttempts(deps, session, records, { now, what: 'records' });
     // Whoever has ended has left something beside its record, or has seen another's result there.
     for (const id of records) {
       const attempt = state.attempts.get(id);

@@ -1,7 +1,14 @@
-import { AccessDeniedError, JobFailedError } from '../contracts/errors.ts';
+import {
+  AccessDeniedError,
+  BudgetReachedError,
+  type ErrorDetails,
+  JobFailedError,
+  type OutriderError,
+} from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import type { ScheduleOutput } from '../contracts/payloads.ts';
 import { later } from '../contracts/units.ts';
+import type { TickOutcome } from '../core/model/decision.ts';
 import { untilNextTick } from './await-news.ts';
 import { sweepEnded } from './end-job.ts';
 import { enterJob, leaveJob } from './enter-job.ts';
@@ -13,15 +20,21 @@ import { runTick } from './tick-job.ts';
 /** Beyond any job's life at 20 ticks a second. */
 const maxTicks = 1_000_000;
 
+/** What a tick that ends its job is told as. */
+function failureOf(
+  { cause, message }: Extract<TickOutcome, { kind: 'fail' }>,
+  details: ErrorDetails,
+): OutriderError {
+  if (cause === 'access-denied') return new AccessDeniedError(message, details);
+  return cause === 'budget' ? new BudgetReachedError(message, details) : new JobFailedError(message, details);
+}
+
 async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<ScheduleOutput['outcome']> {
   for (let ticks = 0; ticks < maxTicks; ticks++) {
     const { outcome, decisions } = await runTick(deps, session);
     if (outcome.kind === 'finish') return 'finish';
     if (outcome.kind === 'fail') {
-      const details = { jobId: session.jobId };
-      throw outcome.cause === 'access-denied'
-        ? new AccessDeniedError(outcome.message, details)
-        : new JobFailedError(outcome.message, details);
+      throw failureOf(outcome, { jobId: session.jobId });
     }
     if (decisions.some(({ kind }) => kind === 'open-stage')) continue; // Its tasks are owed at once.
     const { until, signal } = session.residency;
@@ -35,7 +48,7 @@ async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<
 /**
  * Runs a job's scheduler until every task is committed (`finish`) or its invocation's time is nearly up
  * (`continue`: enter again). Of two schedulers at once one throws `LeaseHeldError` and acts no more. Throws
- * `JobFailedError` where the job cannot end well or was cancelled. One that slept while its job was ended takes back
+ * `JobFailedError` where the job cannot end well or was cancelled, `BudgetReachedError` where it has used up its budget. One that slept while its job was ended takes back
  * what it has done since.
  */
 export async function runScheduler(

@@ -1,13 +1,14 @@
-import type { JobId } from '../contracts/ids.ts';
+import type { Plan } from '../contracts/plan.ts';
+import type { Prices } from '../contracts/prices.ts';
 import type { DurationMs } from '../contracts/units.ts';
-import type { TickConfig } from '../core/model/tick-config.ts';
+import type { PolicySet } from '../core/policy/policy-set.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { ForecastStore } from '../ports/forecast-store.ts';
 import type { JobAccess } from '../ports/job-access.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
 import type { CloneDeps } from './admit-clones.ts';
-import type { prepareStage } from './open-stage.ts';
 import type { PerformDeps } from './perform-decisions.ts';
 import type { SharedRoom } from './shared-room.ts';
 
@@ -22,8 +23,6 @@ export interface SchedulerConfig {
   readonly fargateClaimLeaseMs?: DurationMs;
   /** Slots of all jobs together. */
   readonly totalSlots: number;
-  /** How jobs share slots that are short: `fair` (max-min, where nothing is said), or first come, first served. */
-  readonly sharing?: 'fair' | 'first-come';
   /** Whether there is Fargate; there is not where nothing is said. */
   readonly hasFargate?: boolean;
   /** How often at most the job's record is brought up to date; each second where nothing is said. */
@@ -31,6 +30,8 @@ export interface SchedulerConfig {
 }
 
 export interface SchedulerDeps extends PerformDeps, CloneDeps {
+  /** The rules that treat stragglers of a job; absent: those that its plan names. */
+  readonly policyOf?: (plan: Pick<Plan, 'jobId' | 'policy'>) => PolicySet;
   readonly jobs: JobStore;
   readonly leases: LeaseStore;
   readonly decisions: DecisionLog;
@@ -38,15 +39,13 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   readonly log: Log;
   /** Counts what the scheduler asks for, on hosts where that costs something. */
   readonly requests?: RequestMeter;
+  /** What was learned of recurring jobs; absent: nothing is foretold. */
+  readonly forecasts?: ForecastStore;
+  /** What it costs; the list where nothing is said. */
+  readonly prices?: Prices;
   /** Sessions of attempts, on hosts where attempts have rights of their own. */
   readonly access?: JobAccess;
   readonly config: SchedulerConfig;
   /** What is learned of the room for launches by all jobs that this process serves; each for itself where absent. */
   readonly room?: SharedRoom;
-  /** Opens a stage in the state; another than `prepareStage` where data has sizes but no bytes. */
-  readonly prepareStage?: typeof prepareStage;
-  /** Settings of a job's ticks that differ from those of its plan. */
-  readonly tuneTick?: (config: TickConfig, jobId: JobId) => TickConfig;
-  /** Free slots of each node that has any, by its name, on hosts that know. */
-  readonly freeNodes?: (jobId: JobId) => ReadonlyMap<string, number> | undefined;
 }

@@ -1,8 +1,12 @@
 import type { JobId } from '../contracts/ids.ts';
+import type { ForecastBasis, JobForecast } from '../contracts/records.ts';
 import type { RequestTally } from '../contracts/requests.ts';
 import type { EpochMs } from '../contracts/units.ts';
-import type { TickConfig } from '../core/model/tick-config.ts';
+import type { JobProfile } from '../core/forecast/job-profile.ts';
+import type { Predictor } from '../core/forecast/predictor.ts';
+import type { BudgetTerms, TickConfig } from '../core/model/tick-config.ts';
 import type { Rng } from '../lib/rng.ts';
+import type { GrantContext } from './ledger-words.ts';
 import type { LaunchQueue } from './launch-queue.ts';
 import type { LaunchWatch } from './observe-launches.ts';
 import type { RunningJob } from './perform-decisions.ts';
@@ -22,6 +26,42 @@ export interface Residency {
   readonly signal?: AbortSignal;
 }
 
+/** What a job is foretold by. */
+export interface FoundForecast {
+  readonly basis: ForecastBasis;
+  /** Finished runs that it rests on. */
+  readonly runs: number;
+  /** Undefined where nothing is known of the job. */
+  readonly predictor: Predictor | undefined;
+  /** As many times as much slack is kept as of a forecast by the job's own runs. */
+  readonly slackFactor: number;
+  /** Tasks of the job itself that it rests on. */
+  readonly tasks: number;
+  /** What jobs like it tell, where its own runs tell nothing. */
+  readonly others?: JobProfile;
+}
+
+/** What a scheduler keeps of the forecast of its job, and of the loop that controls its slots. */
+export interface DeadlineControl {
+  /** What the job is foretold by; as its tasks end they may tell more. */
+  forecast: FoundForecast;
+  /** When the loop ran last, and for what deadline. */
+  lookedAt: EpochMs | undefined;
+  deadlineAt: EpochMs | undefined;
+  /** A_t; undefined before this scheduler's first look. */
+  smoothed: number | undefined;
+  /** Whether the job meets its deadline easily, as it was seen last. */
+  hasSlack: boolean;
+  /** Whether the ledger may know a bid of the job. */
+  mayHaveBid: boolean;
+  /** When it was last tried to take the job back under control; undefined: never by this scheduler. */
+  triedAt: EpochMs | undefined;
+  /** How often the ledger could not be asked. */
+  tries: number;
+  /** As the job's record tells it. */
+  told: JobForecast | undefined;
+}
+
 /** One scheduler's hold on a job, from `enterJob` to `leaveJob`. Changed by `runTick` alone. */
 export interface Session extends RunningJob {
   readonly jobId: JobId;
@@ -29,16 +69,25 @@ export interface Session extends RunningJob {
   readonly epoch: number;
   readonly enteredAt: EpochMs;
   readonly submittedAt: EpochMs;
+  /** Its part of the slots: how many are its own before any are shared, and its weight where they are. */
+  share: Pick<GrantContext, 'guaranteed' | 'weight'>;
+  /** What it knows for the control of its slots by its deadline; absent before it has looked. */
+  deadlineControl?: DeadlineControl;
+  /** What the job may cost, and what happens then; absent: what it takes. */
+  readonly budget?: Pick<BudgetTerms, 'capDollars' | 'onBudget'>;
   readonly launches: LaunchQueue;
   /** What it has learned of the room for its launches. */
   readonly watch: LaunchWatch;
   readonly rng: Rng;
+  /** How it ticks: of its plan and its host. */
   readonly tickConfig: TickConfig;
   version: number;
   leaseUntil: EpochMs;
   grant: number;
   /** Copies that the last tick had no slot for, by the place of their stage. */
   shortByStage: ReadonlyMap<number, number>;
+  /** Tasks that the last tick had no dollars for. */
+  overBudget: number;
   /** What the ledger charges for the clones of each stage, as far as this scheduler knows. */
   readonly cloneCharges: Map<number, number>;
   /** ω of delay assignment, once it was worked out. */
@@ -49,4 +98,6 @@ export interface Session extends RunningJob {
   lastSummary: string;
   /** Keys of records that cannot be read, as far as they were logged. */
   readonly unreadable: Set<string>;
+  /** Why proposals for tasks were refused, as far as the log was told: by task, the reasons. */
+  readonly toldRefusals: Map<string, Set<string>>;
 }

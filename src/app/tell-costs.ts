@@ -13,11 +13,14 @@ import {
 } from '../core/model/cost.ts';
 import type { JobPatch, JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
+import type { Prices } from '../contracts/prices.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
 
 /** A host that may count what it asks for. */
 export interface CountingDeps {
   readonly requests?: RequestMeter;
+  /** What it pays for that; the list where nothing is said. */
+  readonly prices?: Prices;
 }
 
 /** Adds what the meter has counted for a session's job to what the session knows. */
@@ -43,10 +46,10 @@ export async function keepCounts(
 export const submissionOwner = 'submission';
 
 /** What a step of a job's beginning or end has counted, on top of what its record says; nothing where nobody counts. */
-export function countedPatch({ requests }: CountingDeps, job: JobRecord): JobPatch {
+export function countedPatch({ requests, prices }: CountingDeps, job: JobRecord): JobPatch {
   if (requests === undefined) return {};
   const tally = requests.take(job.jobId);
-  const costs = addCosts(job.costs ?? noCosts, costsOf(tally, 0));
+  const costs = addCosts(job.costs ?? noCosts, costsOf(tally, 0, prices));
   return {
     coordination: addTallies(job.coordination ?? {}, tally),
     requests: addRequests(job.requests ?? noRequests, tally),
@@ -60,7 +63,7 @@ function lastPatch(deps: CountingDeps, job: JobRecord, attempts: readonly Attemp
   const patch = countedPatch(deps, job);
   if (patch.requests === undefined) return patch;
   const requests = lastRequests(patch.requests, attempts, patch.coordination ?? {});
-  const costs = costsOfRequests(requests, patch.costs?.compute ?? 0);
+  const costs = costsOfRequests(requests, patch.costs?.compute ?? 0, deps.prices);
   return { ...patch, requests, costs, dollars: totalOf(costs) };
 }
 

@@ -7,10 +7,13 @@ import { admitClones, clonesTaken, releaseEndedClones } from './admit-clones.ts'
 import { admitBackups, admittedBackups, grantContext, slotsOf, wantedCopies } from './ask-slots.ts';
 import { keepAssignments } from './clone-statistics.ts';
 import { append, apply, perform } from './commit-decisions.ts';
+import { budgetTerms } from './job-budget.ts';
 import { keepAccess, keepLease } from './keep-lease.ts';
-import { logClones } from './log-clones.ts';
+import { controlDeadline, type DeadlineTurn } from './control-deadline.ts';
+import { logDecisions } from './log-decisions.ts';
 import { takeLaunches } from './make-launches.ts';
 import { watchLaunches } from './observe-launches.ts';
+import { ownPlaces } from '../core/policy/own-places.ts';
 import { findJob } from './query-jobs.ts';
 import { clearInbox, readChanges } from './read-changes.ts';
 import { takeCounts } from './tell-costs.ts';
@@ -22,6 +25,13 @@ const longCountersChars = 1_000;
 /** The job's record is brought up to date at most this often. */
 const defaultSummaryEveryMs = durationMs(1_000);
 
+/** Of the slots that the job asks to be its own, those that are. */
+const guaranteedSlots = (
+  { ledger }: SchedulerDeps,
+  { jobId, share }: Session,
+): { guaranteedSlots?: number } =>
+  share.guaranteed === undefined ? {} : { guaranteedSlots: ledger.admitted(jobId, 'guaranteed') };
+
 async function writeSummary(
   deps: SchedulerDeps,
   session: Session,
@@ -31,7 +41,11 @@ async function writeSummary(
   if (!force && now - session.summarizedAt < (deps.config.summaryEveryMs ?? defaultSummaryEveryMs)) return;
   takeCounts(deps, session);
   const { coordination } = session;
-  const summary = summarizeJob(session.state, session.plan.stages, now, coordination);
+  const summary = {
+    ...summarizeJob(session.state, session.plan.stages, now, coordination, deps.prices),
+    ...guaranteedSlots(deps, session),
+    ...(session.deadlineControl?.told === undefined ? {} : { forecast: session.deadlineControl.told }),
+  };
   // Counts and costs grow with each look; what they are looked at for has not changed where nothing else has.
   const text = JSON.stringify({ ...summary, coordination: undefined, requests: undefined, costs: undefined });
   session.summarizedAt = now;
@@ -51,17 +65,25 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   await releaseEndedClones(deps, session);
   const taken = await clonesTaken(deps, session);
   const isCancelled = job.cancelRequestedAt !== undefined;
-  const clones = isCancelled ? [] : await admitClones(deps, session, grantContext(deps, session, now));
-  const copies = wantedCopies(session, clones);
-  const outlook = watchLaunches(deps, session, { now, copies });
-  const slots = await slotsOf(deps, session, now, { copies, outlook });
-  const freeNodes = deps.freeNodes?.(session.jobId);
+  const { dollars } = budgetTerms(deps, session);
+  const turn: DeadlineTurn = isCancelled ? {} : await controlDeadline(deps, session, job, now);
+  const context = grantContext(deps, session, now);
+  const mayClone = !isCancelled && turn.givesWay !== true;
+  const clones = mayClone ? await admitClones(deps, session, context, dollars) : [];
+  const own = ownPlaces(session.state, now);
+  const copies = turn.givesWay === true ? new Map<number, number>() : wantedCopies(session, clones);
+  const outlook = watchLaunches(deps, session, { now, copies, own });
+  const granted = await slotsOf(deps, session, now, { copies, outlook, own });
+  const { isHeldBack = false, ...forDeadline } = turn;
   const budget = {
-    slots,
+    slots: isHeldBack ? 0 : granted,
+    ...forDeadline,
     cancelRequested: isCancelled,
+    own,
     clusterSlots: deps.config.totalSlots,
-    ...outlook,
-    ...(freeNodes === undefined ? {} : { freeNodes }),
+    ...(outlook === undefined ? {} : { room: outlook.room, renewed: outlook.renewed }),
+    ...(dollars === undefined ? {} : { dollars }),
+    freeNodes: deps.launcher.nodes?.().free,
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
   };
@@ -77,10 +99,11 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   // Backups that were admitted just now are launched now.
   if (await admitBackups(deps, session, now, decided)) decided = decide();
   session.shortByStage = decided.shortByStage;
+  session.overBudget = decided.overBudget;
+  if (decided.decisions.length > 0) await append(deps, session, decided, now);
+  logDecisions(deps.log, session, decided);
   if (decided.decisions.length > 0) {
-    await append(deps, session, decided, now);
-    logClones(deps.log, session, decided);
-    apply(deps, session, decided.decisions, now);
+    apply(session, decided.decisions, now);
     await perform(deps, session, decided.decisions, now);
   } else session.launches.pump(); // What the services' rates held back.
   await clearInbox(deps, session, inbox);

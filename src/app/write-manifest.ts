@@ -46,14 +46,40 @@ async function complete(
     throw new StoreUnavailableError('a manifest could not be completed', { key: ref.key });
 }
 
+/** UTF-8 takes at most so many bytes for each 16 bits of a text. */
+const bytesPerUnit = 3;
+
 /** The bytes of the texts in pieces of about one size, the last one shorter; a single empty piece where there are none. */
 function* piecesOf(texts: Iterable<string>): Generator<{ piece: Uint8Array; isLast: boolean }> {
+  const rest = texts[Symbol.iterator]();
+  const first: string[] = [];
+  let next = rest.next();
+  for (let most = 0; next.done !== true; next = rest.next()) {
+    most += bytesPerUnit * next.value.length;
+    if (most > pieceBytes) break;
+    first.push(next.value);
+  }
+  // Most manifests are small: buffers for large ones would be more than all else that a small job takes.
+  if (next.done === true) yield { piece: new TextEncoder().encode(first.join('')), isLast: true };
+  else yield* largePieces(first, next.value, rest);
+}
+
+/** Of texts that may not fit into one piece: some of them, the next, and the rest. */
+function* largePieces(
+  first: readonly string[],
+  next: string,
+  rest: Iterator<string>,
+): Generator<{ piece: Uint8Array; isLast: boolean }> {
+  const all = function* (): Generator<string> {
+    yield* first;
+    yield next;
+    for (let more = rest.next(); more.done !== true; more = rest.next()) yield more.value;
+  };
   // A piece is written before the next but one is made: two buffers do for all of them.
   const pair = [new Uint8Array(pieceBytes), new Uint8Array(pieceBytes)] as const;
   let turn = 0;
-  const buffers = encoded(texts, () => pair[turn++ % 2 === 0 ? 0 : 1]);
   let before: Uint8Array | undefined;
-  for (const { buffer, usedBytes } of buffers) {
+  for (const { buffer, usedBytes } of encoded(all(), () => pair[turn++ % 2 === 0 ? 0 : 1])) {
     if (before !== undefined) yield { piece: before, isLast: false };
     before = buffer.subarray(0, usedBytes);
   }

@@ -2,6 +2,7 @@ import { Sha256 } from '@aws-crypto/sha256-js';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { setTimeout as delay } from 'node:timers/promises';
 import type {
+  AllocationsResponse,
   AttemptsResponse,
   ErrorResponse,
   ListResponse,
@@ -15,8 +16,10 @@ import {
   InvalidInputError,
   NotFoundError,
 } from '../contracts/errors.ts';
+import type { PlanRequest, PlanResponse } from '../contracts/plans.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import { ServiceUnavailableError } from './failures.ts';
+import { exchange, type HttpAnswer } from './http-exchange.ts';
 
 export interface ApiCredentials {
   readonly accessKeyId: string;
@@ -52,13 +55,19 @@ export interface ApiClient {
   readonly apiUrl: string;
   /** Give a client token: a request whose answer was lost is sent again. */
   submit(request: SubmitRequest): Promise<SubmitResponse>;
+  /** What a job would take and cost; nothing is started. */
+  plan(request: PlanRequest): Promise<PlanResponse>;
   job(jobId: string, signal?: AbortSignal): Promise<JobRecord>;
   /** All of them, page by page. */
   attempts(jobId: string): Promise<Omit<AttemptsResponse, 'cursor'>>;
+  /** What it has asked for on its way, for its deadline. */
+  allocations(jobId: string): Promise<AllocationsResponse>;
   /** One page, newest first. */
   list(page: { readonly limit?: number; readonly cursor?: string }): Promise<ListResponse>;
   /** The job as it is when the wish is recorded: it ends soon after. */
   cancel(jobId: string): Promise<JobRecord>;
+  /** @param deadline - a length of time from when it is sent, an instant in ISO 8601, or `none`. */
+  setDeadline(jobId: string, deadline: string): Promise<JobRecord>;
 }
 
 const requestTimeoutMs = 30_000;
@@ -77,8 +86,10 @@ export function makeApiClient(settings: ApiSettings): ApiClient {
   return {
     apiUrl: settings.apiUrl,
     submit: (body) => call('POST', '/jobs', { body, isPatient: body.clientToken !== undefined }),
+    plan: (body) => call('POST', '/plans', { body }),
     job: async (jobId, signal) => call('GET', jobPath(jobId), signal === undefined ? {} : { signal }),
     attempts: async (jobId) => allAttempts((query) => call('GET', `${jobPath(jobId)}/attempts`, { query })),
+    allocations: async (jobId) => call('GET', `${jobPath(jobId)}/allocations`),
     list: ({ limit, cursor }) =>
       call('GET', '/jobs', {
         query: {
@@ -87,6 +98,7 @@ export function makeApiClient(settings: ApiSettings): ApiClient {
         },
       }),
     cancel: async (jobId) => call('POST', `${jobPath(jobId)}/cancel`),
+    setDeadline: async (jobId, deadline) => call('PUT', `${jobPath(jobId)}/deadline`, { body: { deadline } }),
   };
 }
 
@@ -189,19 +201,9 @@ async function sendOnce<T>(
   const timeout = AbortSignal.timeout(requestTimeoutMs);
   const signal = options.signal === undefined ? timeout : AbortSignal.any([timeout, options.signal]);
 
-  let status: number;
-  let text: string;
-  let retryAfter: string | null;
+  let received: HttpAnswer;
   try {
-    const response = await fetch(target, {
-      method,
-      headers,
-      signal,
-      ...(body === undefined ? {} : { body }),
-    });
-    status = response.status;
-    retryAfter = response.headers.get('retry-after');
-    text = await response.text();
+    received = await exchange(target, { method, headers, body, signal });
   } catch (cause) {
     options.signal?.throwIfAborted();
     throw new ServiceUnavailableError(
@@ -210,6 +212,7 @@ async function sendOnce<T>(
       { cause },
     );
   }
+  const { status, retryAfter, text } = received;
   const answer = parseJson(text);
   if (status >= 200 && status < 300 && answer !== undefined) {
     // The API is ours and versioned with this client; its JSON is `contracts/api.ts`.
@@ -245,7 +248,7 @@ async function signedHeaders(
     headers: { host: url.host, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     body,
   });
-  // fetch sets the host from the URL, to the same.
+  // The host is set from the URL, to the same.
   return Object.fromEntries(Object.entries(signed.headers).filter(([name]) => name !== 'host'));
 }
 
@@ -257,8 +260,8 @@ const queryText = (query: Readonly<Record<string, string>>): string =>
     .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 
 /** Milliseconds of a Retry-After header in seconds; one with a date, or none, is no number. */
-function secondsOf(header: string | null): number | undefined {
-  const seconds = header === null ? NaN : Number(header);
+function secondsOf(header: string | undefined): number | undefined {
+  const seconds = header === undefined ? NaN : Number(header);
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : undefined;
 }
 
@@ -307,7 +310,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** fetch hides the system's reason in the cause. */
+/** What was aborted has its reason, such as the time-out, as its cause; a name with several addresses an error for each. */
 function networkReason(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (cause instanceof Error && cause.name === 'TimeoutError') return 'timed out';

@@ -1,12 +1,12 @@
-import { S3Client } from '@aws-sdk/client-s3';
-import { fromNodeProviderChain } from '@aws-sdk/credential-providers';
+import type { fromNodeProviderChain } from '@aws-sdk/credential-providers';
 import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
+import { InvalidInputError } from '../contracts/errors.ts';
 import { createPrivateFile, NotPrivateError, readOwnFile } from '../local/private-files.ts';
 import type { ApiSettings, CredentialSource } from './api-client.ts';
 import type { Console } from './console.ts';
-import type { StackConnection } from './embedded-stack.ts';
+import type { StackConnection } from './start-stack.ts';
 import { badInput, ServiceUnavailableError, systemCode, systemReason } from './failures.ts';
 import { isAlive } from './state-dir.ts';
 
@@ -50,11 +50,16 @@ async function replace(path: string, text: string): Promise<void> {
 export const quote = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-/** Takes the files away; one that is not there is no error. */
+/**
+ * Takes the connection away; where there is none, that is no error. What shells read stays: the next stack in the
+ * directory has the same keys, and the same ports where nobody has taken them.
+ */
 export async function removeConnection(stateDir: string): Promise<void> {
   await rm(join(stateDir, fileName), { force: true });
-  await rm(join(stateDir, environmentFileName), { force: true });
 }
+
+/** Thrown where nobody has said which service to ask, and none is up. */
+export class NoServiceError extends InvalidInputError {}
 
 /** The service that a command speaks to; `stack` is there where it is a local one. */
 export interface Target {
@@ -77,7 +82,7 @@ export async function findTarget(
   const local = await readConnection(resolve(console.cwd, stateDir));
   if (endpoint === undefined || endpoint === '') {
     if (local === undefined) {
-      throw badInput(
+      throw new NoServiceError(
         `no service to ask: give --endpoint URL or set OUTRIDER_ENDPOINT, or keep "outrider local" up ` +
           `(there is none in ${stateDir})`,
       );
@@ -124,6 +129,7 @@ const sameUrl = (a: string, b: string): boolean => a.replace(/\/+$/, '') === b.r
 async function awsIdentity(endpoint: string): Promise<Pick<ApiSettings, 'region' | 'credentials'>> {
   // Its address tells an API's region; what people have set otherwise must not make the signature wrong.
   const region = /\.execute-api\.([a-z0-9-]+)\.amazonaws\.com/.exec(endpoint)?.[1];
+  const { S3Client } = await import('@aws-sdk/client-s3');
   const { config } = new S3Client(region === undefined ? {} : { region });
   const credentials = awsCredentials(endpoint);
   try {
@@ -147,7 +153,7 @@ const noIdentity = (endpoint: string, error: unknown): Error =>
  */
 export function awsCredentials(
   endpoint: string,
-  chainOf: typeof fromNodeProviderChain = fromNodeProviderChain,
+  chainOf: typeof fromNodeProviderChain = defaultChain,
 ): CredentialSource {
   let chain = chainOf();
   let kept: Awaited<ReturnType<typeof chain>> | undefined;
@@ -160,6 +166,18 @@ export function awsCredentials(
     }
     const { accessKeyId, secretAccessKey, sessionToken } = kept;
     return { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) };
+  };
+}
+
+/** The SDK's own, loaded once somebody asks for keys: commands on a stack of their own have theirs. */
+function defaultChain(
+  init?: Parameters<typeof fromNodeProviderChain>[0],
+): ReturnType<typeof fromNodeProviderChain> {
+  let chain: ReturnType<typeof fromNodeProviderChain> | undefined;
+  return async (identity) => {
+    const { fromNodeProviderChain: chainOf } = await import('@aws-sdk/credential-providers');
+    chain ??= chainOf(init);
+    return chain(identity);
   };
 }
 

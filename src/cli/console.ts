@@ -29,10 +29,13 @@ export function processConsole(): Console {
       process.stderr.write(text);
     },
     terminalColumns: () => (process.stderr.isTTY ? process.stderr.columns || fallbackColumns : undefined),
-    outStyle: makeStyle({ isTty: process.stdout.isTTY, env: process.env }),
-    errStyle: makeStyle({ isTty: process.stderr.isTTY, env: process.env }),
+    outStyle: styleOf(process.stdout),
+    errStyle: styleOf(process.stderr),
   };
 }
+
+const styleOf = ({ isTTY, columns }: NodeJS.WriteStream): Style =>
+  makeStyle({ isTty: isTTY, env: process.env, columns: columns || fallbackColumns });
 
 /** Writes lines, each with its end. */
 export function writeLines(write: (text: string) => void, lines: readonly string[]): void {

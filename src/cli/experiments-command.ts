@@ -2,8 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
+  besideOthers,
   runExperiment,
   type Experiment,
   type ExperimentResult,
@@ -14,6 +15,7 @@ import { loadTraces, missingTraces } from '../experiments/trace-library.ts';
 import { renderExperiment } from '../report/experiment-report.ts';
 import { drawPlot } from '../report/plots/draw-plot.ts';
 import { oneLine } from '../report/format.ts';
+import { resultsMarkdown, type ShownResult } from '../report/results-markdown.ts';
 import { renderTable } from '../report/table.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { badInput, systemReason } from './failures.ts';
@@ -25,6 +27,7 @@ Examples:
   $ outrider experiments late-sleep
   $ outrider experiments late-sleep --seeds 5 --plot plots
   $ outrider experiments all --json > results.json
+  $ outrider experiments all --seeds 10 --again 1 --markdown
 
 An experiment repeats a measurement of a paper in the simulator, and says by a rule of its own whether it is
 reproduced, has the same shape, or differs. Same seed, same bytes. With "all", those whose traces are not there
@@ -35,12 +38,15 @@ Exit codes: 0 done, whatever the verdicts, 1 failed, 2 bad usage or input.`;
 const optionsSchema = z.object({
   seed: z.string().default('1'),
   seeds: z.string().optional(),
+  again: z.string().default('0'),
   data: z.string().optional(),
   plot: z.string().optional(),
+  markdown: z.union([z.string(), z.literal(true)]).optional(),
   json: z.boolean().default(false),
 });
 
 const mostSeeds = 1_000;
+const mostAgain = 100;
 const largestSeed = 1_000_000_000;
 /** Beside the checkout. */
 const dataFolder = new URL('../../../shared/data', import.meta.url);
@@ -48,8 +54,12 @@ const dataFolder = new URL('../../../shared/data', import.meta.url);
 interface Settings {
   readonly seed: number;
   readonly seeds: number | undefined;
+  /** Further runs of the whole, with the seeds that follow. */
+  readonly again: number;
   readonly data: string;
   readonly plotDir: string | undefined;
+  /** Where the results are written as Markdown, if anywhere. */
+  readonly markdown: string | undefined;
   readonly json: boolean;
 }
 
@@ -61,8 +71,10 @@ export function addExperimentsCommand(program: Command, console: Console): void 
     .argument('[name]', '"list", "all" or the name of one', 'list')
     .option('--seed <n>', 'seed that all others derive from', '1')
     .option('--seeds <n>', 'runs of each setting; more give narrower intervals')
+    .option('--again <n>', 'as many further runs with the next seeds; the worst verdict counts', '0')
     .option('--data <dir>', 'folder of the traces (default: ../shared/data beside the checkout)')
     .option('--plot <dir>', 'also write plots there, as SVG')
+    .option('--markdown [file]', 'also write the results as one page of Markdown (default: RESULTS.md)')
     .option('--json', 'print one JSON document, and nothing else, on standard output')
     .addHelpText('after', examples)
     .action(async (name: string, _options: unknown, self: Command) => {
@@ -70,8 +82,13 @@ export function addExperimentsCommand(program: Command, console: Console): void 
       const settings: Settings = {
         seed: parseWhole('--seed', options.seed, 0, largestSeed),
         seeds: options.seeds === undefined ? undefined : parseWhole('--seeds', options.seeds, 1, mostSeeds),
+        again: parseWhole('--again', options.again, 0, mostAgain),
         data: options.data === undefined ? fileURLToPath(dataFolder) : resolve(console.cwd, options.data),
         plotDir: options.plot === undefined ? undefined : resolve(console.cwd, options.plot),
+        markdown:
+          options.markdown === undefined
+            ? undefined
+            : resolve(console.cwd, options.markdown === true ? 'RESULTS.md' : options.markdown),
         json: options.json,
       };
       if (name === 'list') listExperiments(settings, console);
@@ -110,11 +127,12 @@ async function runOne(name: string, settings: Settings, console: Console): Promi
       `${name} needs the traces ${missing.join(', ')}, which are not in ${settings.data}; see --data`,
     );
   const result = await perform(experiment, settings, console);
+  await writeMarkdown(settings, [{ experiment, result }], console);
   if (settings.json) writeJson(console, result);
 }
 
 async function runAll(settings: Settings, console: Console): Promise<void> {
-  const results: ExperimentResult[] = [];
+  const shown: ShownResult[] = [];
   const skipped: { name: string; missing: readonly string[] }[] = [];
   for (const experiment of experiments) {
     const missing = await missingTraces(settings.data, experiment.traces);
@@ -123,8 +141,10 @@ async function runAll(settings: Settings, console: Console): Promise<void> {
       console.err(`${experiment.name} is skipped: no traces ${missing.join(', ')} in ${settings.data}\n`);
       continue;
     }
-    results.push(await perform(experiment, settings, console));
+    shown.push({ experiment, result: await perform(experiment, settings, console) });
   }
+  const results = shown.map(({ result }) => result);
+  await writeMarkdown(settings, shown, console);
   if (settings.json) {
     writeJson(console, { experiments: results, skipped });
     return;
@@ -145,15 +165,34 @@ async function perform(
   console: Console,
 ): Promise<ExperimentResult> {
   const traces = await loadTraces(settings.data, experiment.traces);
-  const { result, plots } = await runExperiment(experiment, {
-    seed: settings.seed,
-    count: settings.seeds ?? experiment.defaultSeeds,
-    traces,
-  });
+  const count = settings.seeds ?? experiment.defaultSeeds;
+  const run = (seed: number) => runExperiment(experiment, { seed, count, traces });
+  const { result: first, plots } = await run(settings.seed);
+  const others: ExperimentResult[] = [];
+  // Where nothing is random, another seed is the same run.
+  const again = experiment.defaultSeeds === 1 ? 0 : settings.again;
+  for (let next = 1; next <= again; next++) others.push((await run(settings.seed + next)).result);
+  const result = again === 0 ? first : besideOthers(first, others);
   if (settings.plotDir !== undefined) await writePlots(settings.plotDir, experiment, plots, console);
   if (!settings.json)
     writeLines(console.out, [...renderExperiment(experiment, result, console.outStyle), '']);
   return result;
+}
+
+async function writeMarkdown(
+  { markdown }: Settings,
+  shown: readonly ShownResult[],
+  console: Console,
+): Promise<void> {
+  if (markdown === undefined) return;
+  try {
+    const names = new Set(shown.map(({ experiment }) => experiment.name));
+    const others = experiments.flatMap(({ name }) => (names.has(name) ? [] : [name]));
+    await writeFile(markdown, resultsMarkdown(shown, others));
+  } catch (error) {
+    throw badInput(`cannot write ${markdown}: ${systemReason(error)}`, error);
+  }
+  console.err(`wrote ${markdown}\n`);
 }
 
 async function writePlots(

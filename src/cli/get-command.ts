@@ -1,6 +1,6 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { S3ObjectStore } from '../adapters/aws/s3-object-store.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { oneLine, plural } from '../report/format.ts';
@@ -55,7 +55,8 @@ async function getOutput(
     throw badInput(`job ${job.jobId} is ${job.state}: ${hint}`);
   }
   const path = await checkOutputDir(directory, console.cwd, { name: 'directory', force });
-  const parts = await downloadOutput(storeOf(target), job, path, signal, { force });
+  const store = storeOf(target);
+  const parts = await downloadOutput(() => store, job, path, signal, { force });
   if (options.json) writeJson(console, { jobId: job.jobId, output: parts });
   else console.out(`${plural(parts.length, 'part')} of ${job.jobId} in ${oneLine(directory)}\n`);
 }

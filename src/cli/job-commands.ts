@@ -1,7 +1,7 @@
-import { oneLine } from '../report/format.ts';
+import { formatTime, oneLine } from '../report/format.ts';
 import type { ListResponse } from '../contracts/api.ts';
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { epochMs } from '../contracts/units.ts';
 import { renderAttempts } from '../report/attempt-table.ts';
 import { renderJob, renderJobs } from '../report/job-table.ts';
@@ -11,7 +11,8 @@ import { findTarget } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { ExitCode } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
-import { parseWhole } from './quantities.ts';
+import { findJobSource } from './job-source.ts';
+import { checkDeadlineChange, parseWhole } from './quantities.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 import { exitCodeOfJob, watchJob } from './watch-job.ts';
 
@@ -27,9 +28,11 @@ type Options = z.output<typeof optionsSchema>;
 const mostJobs = 1_000;
 const pageJobs = 100;
 
-/** `status`, `attempts`, `watch`, `cancel` and `list`: questions to the service. `done` takes the exit code. */
+type Add = (name: string, description: string, example: string) => Command;
+
+/** `status`, `attempts`, `watch`, `cancel`, `deadline` and `list`: questions to the service. `done` takes the exit code. */
 export function addJobCommands(program: Command, console: Console, done: (exitCode: number) => void): void {
-  const add = (name: string, description: string, example: string): Command =>
+  const add: Add = (name, description, example) =>
     addTargetOptions(program.command(name).description(description))
       .option('--json', 'print one JSON document, and nothing else, on standard output')
       .addHelpText('after', `\nExample:\n  $ outrider ${example}`);
@@ -37,16 +40,18 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
   add('status', 'show a job: its stages, attempts, cost', 'status wordcount-0123456789ab')
     .argument('<job>', 'id of the job')
     .action(async (jobId: string, _options: unknown, self: Command) => {
-      const { options, client } = await open(self, console);
-      writeJob(await client.job(jobId), options, console);
+      const options = optionsSchema.parse(self.opts());
+      const source = await findJobSource(jobId, options, console);
+      writeJob(await source.job(), options, console);
     });
 
   add('attempts', 'show where the time of a job went, attempt by attempt', 'attempts wordcount-0123456789ab')
     .argument('<job>', 'id of the job')
     .option('--task <stage/index>', 'only the attempts of one task, or of one stage')
     .action(async (jobId: string, _options: unknown, self: Command) => {
-      const { options, client } = await open(self, console);
-      const found = attemptsOf(await client.attempts(jobId), options.task, jobId);
+      const options = optionsSchema.parse(self.opts());
+      const source = await findJobSource(jobId, options, console);
+      const found = attemptsOf(await source.attempts(), options.task, jobId);
       if (options.json) writeJson(console, found);
       else if (found.attempts.length === 0) console.out('no attempts\n');
       else writeLines(console.out, renderAttempts(found.attempts, epochMs(Date.now()), console.outStyle));
@@ -64,6 +69,21 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
       done(exitCodeOfJob(job));
     });
 
+  add('list', 'list jobs, newest first', 'list --limit 5')
+    .option('--limit <n>', 'how many at most', '20')
+    .action(async (_options: unknown, self: Command) => {
+      const { options, client } = await open(self, console);
+      const { jobs, unreadable } = await listJobs(client, parseWhole('--limit', options.limit, 1, mostJobs));
+      for (const { jobId, message } of unreadable) console.err(`${jobId} is left out: ${oneLine(message)}\n`);
+      if (options.json) writeJson(console, { jobs });
+      else if (jobs.length === 0) console.out('no jobs\n');
+      else writeLines(console.out, renderJobs(jobs, epochMs(Date.now()), console.outStyle));
+    });
+  addChanges(add, console, done);
+}
+
+/** `cancel` and `deadline`. */
+function addChanges(add: Add, console: Console, done: (exitCode: number) => void): void {
   add('cancel', 'end a job; its output is not published', 'cancel wordcount-0123456789ab')
     .argument('<job>', 'id of the job')
     .action(async (jobId: string, _options: unknown, self: Command) => {
@@ -74,15 +94,21 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
       done(ExitCode.done);
     });
 
-  add('list', 'list jobs, newest first', 'list --limit 5')
-    .option('--limit <n>', 'how many at most', '20')
-    .action(async (_options: unknown, self: Command) => {
+  add(
+    'deadline',
+    'set the time by which a running job is to end, or take it away',
+    'deadline wordcount-0123456789ab 10m',
+  )
+    .argument('<job>', 'id of the job')
+    .argument('<time>', 'from now, such as 90s, 10m or 2h; an instant such as 2027-01-31T18:00:00Z; or none')
+    .action(async (jobId: string, time: string, _options: unknown, self: Command) => {
+      const deadline = checkDeadlineChange(time);
       const { options, client } = await open(self, console);
-      const { jobs, unreadable } = await listJobs(client, parseWhole('--limit', options.limit, 1, mostJobs));
-      for (const { jobId, message } of unreadable) console.err(`${jobId} is left out: ${oneLine(message)}\n`);
-      if (options.json) writeJson(console, { jobs });
-      else if (jobs.length === 0) console.out('no jobs\n');
-      else writeLines(console.out, renderJobs(jobs, epochMs(Date.now()), console.outStyle));
+      const job = await client.setDeadline(jobId, deadline);
+      if (options.json) writeJson(console, job);
+      else if (job.deadlineAt === undefined) console.out(`${job.jobId} has no deadline\n`);
+      else console.out(`${job.jobId} is to end by ${formatTime(job.deadlineAt)}\n`);
+      done(ExitCode.done);
     });
 }
 

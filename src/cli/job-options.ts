@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { Option } from 'commander';
-import { z } from 'zod';
-import { workerSizes } from '../contracts/job-spec.ts';
+import * as z from 'zod';
+import { admissionChoices, deadlineKinds, onBudgetChoices, workerSizes } from '../contracts/job-spec.ts';
 import { policyNames } from '../contracts/policy-names.ts';
 
 /** Options that say what a job is to do, as commander gives them: text, not checked beyond their shape. */
@@ -15,6 +15,7 @@ export const jobOptionsSchema = z.object({
   format: z.enum(['text', 'ndjson', 'csv']).optional(),
   rightFormat: z.enum(['ndjson', 'csv']).optional(),
   header: z.boolean().default(true),
+  multiline: z.boolean().optional(),
   skipBadRecords: z.boolean().optional(),
   rows: z.enum(['ndjson', 'csv']).optional(),
   key: z.array(z.string()).optional(),
@@ -25,7 +26,12 @@ export const jobOptionsSchema = z.object({
   partitions: z.string().optional(),
   splitSize: z.string().optional(),
   deadline: z.string().optional(),
+  deadlineKind: z.enum(deadlineKinds).optional(),
+  admission: z.enum(admissionChoices).optional(),
   budget: z.string().optional(),
+  onBudget: z.enum(onBudgetChoices).optional(),
+  guaranteedSlots: z.string().optional(),
+  weight: z.string().optional(),
   policy: z.enum(policyNames).optional(),
   worker: z.enum(['lambda', 'fargate']).optional(),
   workerSize: z.enum(['small', 'medium', 'large', 'xlarge']).optional(),
@@ -44,6 +50,7 @@ export const optionOfField: Readonly<Record<string, string>> = {
   format: '--format',
   rightFormat: '--right-format',
   header: '--no-header',
+  multiline: '--multiline',
   onBadRecord: '--skip-bad-records',
   rows: '--rows',
   key: '--key',
@@ -54,7 +61,12 @@ export const optionOfField: Readonly<Record<string, string>> = {
   partitions: '--partitions',
   splitBytes: '--split-size',
   deadline: '--deadline',
+  deadlineKind: '--deadline-kind',
+  admission: '--admission',
   budget: '--budget',
+  onBudget: '--on-budget',
+  guaranteedSlots: '--guaranteed-slots',
+  weight: '--weight',
   policy: '--policy',
   worker: '--worker',
   output: '--output',
@@ -65,7 +77,7 @@ export function addJobOptions(command: Command, inputHelp: string): Command {
   const size = Object.entries(workerSizes)
     .map(([name, memoryMb]) => `${name} ${String(memoryMb)} MB`)
     .join(', ');
-  return command
+  command
     .option('-i, --input <path...>', inputHelp)
     .option('--right <path...>', 'join: the right-hand inputs')
     .option('-e, --pattern <regex>', 'grep: an extended regular expression, as of grep -E')
@@ -86,7 +98,11 @@ export function addJobOptions(command: Command, inputHelp: string): Command {
       ]),
     )
     .option('--no-header', 'csv files have no line of column names: columns are c0, c1, …')
-    .option('--skip-bad-records', 'leave out records that cannot be read, and count them, instead of failing')
+    .option('--multiline', 'csv: quoted fields may hold line ends; files are read whole then')
+    .option(
+      '--skip-bad-records',
+      'leave out records that cannot be read or used, and count them, instead of failing',
+    )
     .addOption(
       new Option('--rows <format>', 'groupby, join: format of the output (default: as the input)').choices([
         'ndjson',
@@ -97,11 +113,14 @@ export function addJobOptions(command: Command, inputHelp: string): Command {
     .option('--agg <list...>', 'groupby: such as "count,sum:amount,avg:price as mean"')
     .option('--left-key <column>', 'join: column of --input')
     .option('--right-key <column>', 'join: column of --right (default: as --left-key)')
-    .option('--broadcast', 'join: every task holds all of --right, nothing is shuffled')
+    .option(
+      '--broadcast',
+      'join: every task holds all of --right, nothing is shuffled (default: of CSV up to 32 MB, without --partitions)',
+    )
     .option('--partitions <n>', 'tasks that read a shuffle, and parts of the output')
     .option('--split-size <size>', 'bytes that one task reads, such as 32m')
-    .option('--deadline <time>', 'such as 90s, 10m or 2h; exit code 1 if the job misses it')
-    .option('--budget <dollars>', 'what the job may cost')
+    .option('--guaranteed-slots <n>', "slots that are the job's own before any are shared (default none)")
+    .option('--weight <w>', 'its share of slots that are short, beside 1 of other jobs (default 1)')
     .addOption(new Option('--policy <name>', 'how stragglers are treated').choices(policyNames))
     .addOption(
       new Option('--worker <kind>', 'what tasks run on (default lambda)').choices(['lambda', 'fargate']),
@@ -109,4 +128,32 @@ export function addJobOptions(command: Command, inputHelp: string): Command {
     .addOption(
       new Option('--worker-size <size>', `${size} (default medium)`).choices(Object.keys(workerSizes)),
     );
+  return addLimitOptions(command);
 }
+
+/** Adds what bounds a job in time and dollars. */
+const addLimitOptions = (command: Command): Command =>
+  command
+    .option('--deadline <time>', 'such as 90s, 10m or 2h; exit code 1 if the job misses it')
+    .addOption(
+      new Option(
+        '--deadline-kind <kind>',
+        'soft: the later the worse; hard: what is late is lost, and others come first (default soft)',
+      ).choices(deadlineKinds),
+    )
+    .addOption(
+      new Option(
+        '--admission <what>',
+        'a job whose forecast cannot meet its deadline beside others: refuse it, or run it without slots of its own (default refuse)',
+      ).choices(admissionChoices),
+    )
+    .option(
+      '--budget <dollars>',
+      'what the job may cost: near it no copies are made, then no second attempts',
+    )
+    .addOption(
+      new Option(
+        '--on-budget <what>',
+        'at the budget: finish with one attempt of each task, or stop the job (default finish)',
+      ).choices(onBudgetChoices),
+    );

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { describeInjection, type Injection } from '../local/inject/injection.ts';
 import { renderInjected } from '../report/injected-line.ts';
 import { join } from 'node:path';
@@ -11,11 +11,14 @@ import {
   writeConnection,
 } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
-import { startEmbeddedStack, type StackConnection } from './embedded-stack.ts';
+import { makeApiClient } from './api-client.ts';
+import { dataBucketOf, objectStoreOf, startEmbeddedStack, type StackConnection } from './embedded-stack.ts';
 import { badInput } from './failures.ts';
 import { injectOption, parseInject } from './inject-option.ts';
 import { withInterrupts } from './interrupts.ts';
+import { Phases } from './phases.ts';
 import { parseWhole } from './quantities.ts';
+import { clearStaged } from './staged-use.ts';
 import { openStateDir } from './state-dir.ts';
 
 const examples = `
@@ -76,9 +79,14 @@ async function runLocal(
       : parseWhole('--concurrency', options.concurrency, leastConcurrency, mostConcurrency);
   const injection = options.inject === undefined ? undefined : parseInject(options.inject);
   const state = await openStateDir(options.stateDir, console.cwd);
+  const phases = new Phases(console, options.json);
+  phases.enter('starting');
   try {
     const stack = await startEmbeddedStack({
       stateDir: state.path,
+      onPhase: (phase) => {
+        phases.enter(phase);
+      },
       ...(apiPort === undefined ? {} : { apiPort }),
       ...(slots === undefined ? {} : { slots }),
       ...(concurrency === undefined ? {} : { concurrency }),
@@ -90,11 +98,14 @@ async function runLocal(
         error,
       );
     });
+    phases.end();
     try {
       await writeConnection(state.path, stack);
       if (options.json) writeJson(console, connectionOf(stack));
       else writeLines(console.out, describe(stack, state.path, injection));
+      const clearing = clearStagedOf(stack);
       await firing(signal);
+      clearInterval(clearing);
       const injected = stack.injected();
       if (injected !== undefined) writeLines(console.err, [`injected  ${renderInjected(injected)}`]);
     } finally {
@@ -102,8 +113,22 @@ async function runLocal(
       await stack.stop();
     }
   } finally {
+    phases.end();
     await state.release();
   }
+}
+
+const clearEveryMs = 10 * 60_000;
+
+/** Removes what people's submissions have uploaded once nobody needs it: now, and every ten minutes. */
+function clearStagedOf(stack: StackConnection): NodeJS.Timeout {
+  const clear = (): void => {
+    const store = objectStoreOf(stack);
+    // What cannot be removed now is removed the next time.
+    void clearStaged(store, makeApiClient(stack), dataBucketOf(stack), Date.now()).catch(() => undefined);
+  };
+  clear();
+  return setInterval(clear, clearEveryMs).unref();
 }
 
 /** Whole, keys included: a script that asks for it has them from there, and a person is shown none. */

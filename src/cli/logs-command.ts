@@ -1,20 +1,27 @@
-import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
-import { CloudWatchLogReader } from '../adapters/aws/cloudwatch-log-reader.ts';
+import * as z from 'zod';
 import { parseJobId, type JobId } from '../contracts/ids.ts';
+import { nearMiss } from '../contracts/known-fields.ts';
 import { finalJobStates } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
 import { epochMs, type EpochMs } from '../contracts/units.ts';
 import type { LogLine, LogReader } from '../ports/log-reader.ts';
 import { oneLine } from '../report/format.ts';
-import { makeApiClient } from './api-client.ts';
+import {
+  isAbout,
+  isAtLeast,
+  type LogEvent,
+  type LogLevel,
+  logLevels,
+  readLogLine,
+  renderLogEvent,
+} from '../report/log-lines.ts';
 import { attemptsOf } from './attempts-of.ts';
-import { findTarget, type Target } from './connection.ts';
 import { writeJson, type Console } from './console.ts';
 import { badInput } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
+import { findJobSource, type JobSource } from './job-source.ts';
 import { parseWhole } from './quantities.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 import { nextPollMs } from './watch-job.ts';
@@ -23,17 +30,21 @@ const examples = `
 Examples:
   $ outrider logs wordcount-0123456789ab
   $ outrider logs wordcount-0123456789ab --task tokenize/3
+  $ outrider logs wordcount-0123456789ab --level warn        what went wrong, and what was said on standard error
   $ outrider logs wordcount-0123456789ab --follow
+  $ outrider logs wordcount-0123456789ab --state-dir data    also when no stack is up: of "run" and of "local"
 
+"|" is before what user code printed, "!" before what it said on standard error.
 Of a deployed service, give the log group that its stack names in the output ${OutputName.logGroup}.`;
 
 const optionsSchema = z.object({
   ...targetOptions,
   task: z
     .string()
-    .regex(/^[a-z][a-z0-9-]*\/\d+(\/\d+)?$/)
+    .regex(/^[a-z][a-z0-9-]*(\/\d+){0,2}$/)
     .optional()
     .catch('?'),
+  level: z.enum(logLevels).default('info'),
   follow: z.boolean().default(false),
   limit: z.string().default('1000'),
   logGroup: z.string().optional(),
@@ -46,11 +57,21 @@ const followPollMs = 1_000;
 /** Lines may arrive so much later than they were logged. */
 const lateMs = 15_000;
 
-/** `outrider logs`: what functions and workers logged about a job. */
+/** `outrider logs`: what functions and workers logged about a job, and what its code printed. */
 export function addLogsCommand(program: Command, console: Console): void {
-  addTargetOptions(program.command('logs').description('show what functions and workers logged about a job'))
+  addTargetOptions(
+    program
+      .command('logs')
+      .description('show what the code of a job printed, and what was decided and done for it'),
+  )
     .argument('<job>', 'id of the job')
-    .option('--task <stage/index>', 'only lines of one task, or of one attempt (stage/index/number)')
+    .option(
+      '--task <stage/index>',
+      'only lines of one task, of one attempt (stage/index/number) or of one stage',
+    )
+    .addOption(
+      new Option('--level <level>', 'lines of this level and above').choices(logLevels).default('info'),
+    )
     .option('--follow', 'go on until the job has ended')
     .option('--limit <n>', 'lines at most', '1000')
     .option('--log-group <name>', 'of a deployed service')
@@ -73,49 +94,82 @@ async function showLogs(
   signal: AbortSignal,
 ): Promise<void> {
   const limit = parseWhole('--limit', options.limit, 1, mostLines);
-  const target = await findTarget(options, console);
-  const client = makeApiClient(target.api);
   const jobId = parseJobId(jobText);
   if (jobId === undefined) throw badInput(`no such job: ${oneLine(jobText)}; "outrider list" names them`);
-  const job = await client.job(jobId, signal); // Logs alone cannot tell a silent job from none.
-  const reader = readerOf(target, options);
-  const lines = await readLines(reader, jobId, epochMs(job.createdAt - lateMs), limit, options.task);
-  // No line may mean that it has said nothing, or that there is no such task.
-  if (options.task !== undefined && lines.length === 0)
-    attemptsOf(await client.attempts(jobId), options.task, jobId);
+  // Logs alone cannot tell a silent job from none.
+  const source = await findJobSource(jobId, options, console, signal);
+  const reader = source.logs(options.logGroup);
+  const wanted = { task: options.task, level: options.level };
+  if (options.task !== undefined && !source.isLogAlone) await checkTask(options.task, source);
+  const lines = await readLines(reader, { jobId, ...wanted }, source.since, limit);
+  if (options.task !== undefined && source.isLogAlone && lines.length === 0)
+    throw badInput(`the logs of job ${jobId} do not name ${options.task}`);
   if (options.json) {
-    writeJson(console, { jobId, lines });
+    writeJson(console, { jobId, lines: lines.map(jsonOf) });
     return;
   }
-  for (const line of lines) console.out(format(line));
+  for (const { event } of lines) console.out(`${renderLogEvent(event, console.outStyle)}\n`);
   if (options.follow) {
-    const isOver = async (): Promise<boolean> =>
-      finalJobStates.includes((await client.job(jobId, signal)).state);
-    await follow({ reader, jobId, task: options.task, shown: lines, isOver }, console, signal);
+    const isOver = async (): Promise<boolean> => finalJobStates.includes((await source.job(signal)).state);
+    await follow({ reader, jobId, ...wanted, shown: lines, isOver }, console, signal);
   }
 }
+
+/** Throws where a job has no such stage, task or attempt. */
+async function checkTask(wanted: string, source: JobSource): Promise<void> {
+  const { jobId, stages } = await source.job();
+  const [name = '', index, number] = wanted.split('/');
+  const stage = stages.find((each) => each.name === name);
+  if (stages.length > 0 && stage === undefined) {
+    const names = stages.map((each) => each.name);
+    const meant = nearMiss(name, names);
+    const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+    throw badInput(`job ${jobId} has no stage "${name}": its stages are ${names.join(', ')}${hint}`);
+  }
+  if (stage !== undefined && index !== undefined && Number(index) >= stage.tasks)
+    throw badInput(
+      `job ${jobId} has no task "${name}/${index}": stage ${name} has tasks 0 to ${String(stage.tasks - 1)}`,
+    );
+  if (stage === undefined || number !== undefined) attemptsOf(await source.attempts(), wanted, jobId);
+}
+
+/** A line as it was logged, and what it says. */
+interface ReadLine {
+  readonly line: LogLine;
+  readonly event: LogEvent;
+}
+
+const jsonOf = ({ line, event }: ReadLine): object => ({
+  ...line,
+  level: event.level,
+  ...(event.event === undefined ? {} : { event: event.event }),
+  ...(event.about === undefined ? {} : { about: event.about }),
+  ...(event.stream === undefined ? {} : { stream: event.stream, message: event.text }),
+});
 
 interface Following {
   readonly reader: LogReader;
   readonly jobId: JobId;
   readonly task: string | undefined;
-  readonly shown: readonly LogLine[];
+  readonly level: LogLevel;
+  readonly shown: readonly ReadLine[];
   readonly isOver: () => Promise<boolean>;
 }
 
 /** Goes back a little each time, for lines that came late, and drops what it has shown. */
 async function follow(following: Following, console: Console, signal: AbortSignal): Promise<void> {
-  let known = new Set(following.shown.map(format));
-  let newest = following.shown.at(-1)?.at ?? epochMs(0);
+  let known = new Set(following.shown.map(keyOf));
+  let newest = following.shown.at(-1)?.line.at ?? epochMs(0);
   const began = performance.now();
   for (;;) {
     // Asked before the lines are read, so that the last ones are not missed.
     const isLast = await following.isOver();
     const since = epochMs(newest - lateMs);
-    const lines = await readLines(following.reader, following.jobId, since, mostLines, following.task);
-    for (const text of lines.map(format)) if (!known.has(text)) console.out(text);
-    known = new Set(lines.map(format));
-    newest = lines.at(-1)?.at ?? newest;
+    const lines = await readLines(following.reader, following, since, mostLines);
+    for (const line of lines)
+      if (!known.has(keyOf(line))) console.out(`${renderLogEvent(line.event, console.outStyle)}\n`);
+    known = new Set(lines.map(keyOf));
+    newest = lines.at(-1)?.line.at ?? newest;
     if (isLast) return;
     const pauseMs = Math.max(followPollMs, nextPollMs(performance.now() - began));
     await delay(pauseMs, undefined, { signal }).catch(() => {
@@ -124,35 +178,23 @@ async function follow(following: Following, console: Console, signal: AbortSigna
   }
 }
 
+const keyOf = ({ line: { at, source, text } }: ReadLine): string => `${String(at)} ${source} ${text}`;
+
 async function readLines(
   reader: LogReader,
-  jobId: JobId,
+  {
+    jobId,
+    task,
+    level,
+  }: { readonly jobId: JobId; readonly task: string | undefined; readonly level: LogLevel },
   since: EpochMs,
   limit: number,
-  task: string | undefined,
-): Promise<readonly LogLine[]> {
-  if (task === undefined) return reader.read(jobId, { since, limit });
-  // A task's lines may be few among many, so the limit holds for those that are left.
-  const lines = await reader.read(jobId, { since, limit: mostLines });
-  const names = new RegExp(`(?<![\\w/-])${task}(?![\\w-])`);
-  return lines.filter(({ text }) => names.test(text)).slice(0, limit);
-}
-
-const format = ({ at, source, text }: LogLine): string =>
-  `${new Date(at).toISOString()} ${oneLine(source)} ${oneLine(text, mostLines)}\n`;
-
-function readerOf({ stack, api }: Target, options: Options): LogReader {
-  const logGroup = options.logGroup ?? stack?.outputs[OutputName.logGroup];
-  if (logGroup === undefined) {
-    throw badInput(
-      `--log-group is needed with a deployed service: its stack names it in the output ${OutputName.logGroup}`,
-    );
-  }
-  const endpoint = stack?.environment.AWS_ENDPOINT_URL_CLOUDWATCH_LOGS ?? stack?.environment.AWS_ENDPOINT_URL;
-  const client = new CloudWatchLogsClient({
-    region: api.region,
-    credentials: api.credentials,
-    ...(endpoint === undefined ? {} : { endpoint }),
-  });
-  return new CloudWatchLogReader(client, logGroup);
+): Promise<readonly ReadLine[]> {
+  // Those that are wanted may be few among many, so the limit holds for those that are left.
+  const isAll = task === undefined && level === 'debug';
+  const lines = await reader.read(jobId, { since, limit: isAll ? limit : mostLines });
+  return lines
+    .map((line) => ({ line, event: readLogLine(line) }))
+    .filter(({ event }) => isAtLeast(event, level) && (task === undefined || isAbout(event, task)))
+    .slice(0, limit);
 }

@@ -1,16 +1,9 @@
 import { Command, CommanderError } from 'commander';
 import { readFileSync } from 'node:fs';
-import { z } from 'zod';
+import * as z from 'zod';
+import { nearMiss } from '../contracts/known-fields.ts';
 import { processConsole, type Console } from './console.ts';
 import { describeFailure, ExitCode, exitCodeOf } from './failures.ts';
-import { addExperimentsCommand } from './experiments-command.ts';
-import { addGetCommand } from './get-command.ts';
-import { addJobCommands } from './job-commands.ts';
-import { addLocalCommand } from './local-command.ts';
-import { addLogsCommand } from './logs-command.ts';
-import { addRunCommand } from './run-command.ts';
-import { addSimulateCommand } from './simulate-command.ts';
-import { addSubmitCommand } from './submit-command.ts';
 
 const examples = `
 Examples:
@@ -43,10 +36,10 @@ function endWithReader(): void {
 /** Runs one command on a console. Returns its exit code; errors become one line. */
 export async function execute(args: readonly string[], console: Console): Promise<number> {
   let exitCode: number = ExitCode.done;
-  const program = makeProgram(console, (code) => {
-    exitCode = code;
-  });
   try {
+    const program = await makeProgram(args[0], console, (code) => {
+      exitCode = code;
+    });
     await program.parseAsync([...args], { from: 'user' });
     return exitCode;
   } catch (error) {
@@ -57,7 +50,46 @@ export async function execute(args: readonly string[], console: Console): Promis
   }
 }
 
-function makeProgram(console: Console, done: (exitCode: number) => void): Command {
+type Add = (program: Command, console: Console, done: (exitCode: number) => void) => void;
+
+/**
+ * What adds which commands, in the order of the help. Loaded only where they are asked for: the simulator, the papers'
+ * experiments and AWS's clients together take longer to load than a small job to run.
+ */
+const groups: readonly { readonly names: readonly string[]; readonly load: () => Promise<Add> }[] = [
+  { names: ['run'], load: async () => (await import('./run-command.ts')).addRunCommand },
+  { names: ['local'], load: async () => (await import('./local-command.ts')).addLocalCommand },
+  { names: ['submit'], load: async () => (await import('./submit-command.ts')).addSubmitCommand },
+  {
+    names: ['status', 'attempts', 'watch', 'cancel', 'deadline', 'list'],
+    load: async () => (await import('./job-commands.ts')).addJobCommands,
+  },
+  { names: ['report'], load: async () => (await import('./report-command.ts')).addReportCommand },
+  { names: ['plan'], load: async () => (await import('./plan-command.ts')).addPlanCommand },
+  { names: ['get'], load: async () => (await import('./get-command.ts')).addGetCommand },
+  { names: ['logs'], load: async () => (await import('./logs-command.ts')).addLogsCommand },
+  { names: ['simulate'], load: async () => (await import('./simulate-command.ts')).addSimulateCommand },
+  {
+    names: ['experiments'],
+    load: async () => (await import('./experiments-command.ts')).addExperimentsCommand,
+  },
+  {
+    names: ['openapi'],
+    load: async () => {
+      const { addOpenApiCommand } = await import('./openapi-command.ts');
+      return (program, console) => {
+        addOpenApiCommand(program, console, packageVersion());
+      };
+    },
+  },
+];
+
+/** The program with the command that is asked for; with all where it is none of them, such as for their help. */
+async function makeProgram(
+  asked: string | undefined,
+  console: Console,
+  done: (exitCode: number) => void,
+): Promise<Command> {
   const program = new Command('outrider')
     .description('Data-parallel jobs on AWS Lambda and Fargate, or on this machine alone.')
     .version(packageVersion(), '-V, --version')
@@ -69,23 +101,27 @@ function makeProgram(console: Console, done: (exitCode: number) => void): Comman
       // One line, whether or not there is a suggestion.
       outputError: (text, write) => {
         write(
-          `outrider: ${text
-            .trim()
-            .replace(/^error: /, '')
-            .replace(/\s*\n\s*/g, ' ')}\n`,
+          `outrider: ${withNearChoice(
+            text
+              .trim()
+              .replace(/^error: /, '')
+              .replace(/\s*\n\s*/g, ' '),
+          )}\n`,
         );
       },
     })
     .addHelpText('after', examples);
-  addRunCommand(program, console, done);
-  addLocalCommand(program, console);
-  addSubmitCommand(program, console, done);
-  addJobCommands(program, console, done);
-  addGetCommand(program, console);
-  addLogsCommand(program, console);
-  addSimulateCommand(program, console);
-  addExperimentsCommand(program, console);
+  const wanted = groups.filter(({ names }) => asked !== undefined && names.includes(asked));
+  for (const { load } of wanted.length > 0 ? wanted : groups) (await load())(program, console, done);
   return program;
+}
+
+/** Commander names the choices of an option, and not the one that was most likely meant. */
+function withNearChoice(message: string): string {
+  const [, wrong = '', choices = ''] =
+    /argument '(.*)' is invalid\. Allowed choices are (.*)\.$/.exec(message) ?? [];
+  const meant = nearMiss(wrong, choices === '' ? [] : choices.split(', '));
+  return meant === undefined ? message : `${message} (Did you mean ${meant}?)`;
 }
 
 function packageVersion(): string {

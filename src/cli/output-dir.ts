@@ -4,7 +4,7 @@ import { access, chmod, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat } from 
 import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { isOutputName, parseUri, successName } from '../contracts/keys.ts';
+import { isOutputName, type ObjectRef, parseUri, successName } from '../contracts/keys.ts';
 import { decodePartList } from '../contracts/part-list.ts';
 import type { JobRecord, OutputPart } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -85,6 +85,19 @@ async function checkParent(text: string, path: string, name: string): Promise<vo
   }
 }
 
+/** Gives the store, once it is needed. */
+export type StoreSource = () => ObjectStore | Promise<ObjectStore>;
+
+/** Writes an object to a file that may be there already. */
+export type BringObject = (ref: ObjectRef, path: string, signal: AbortSignal) => Promise<void>;
+
+interface DownloadOptions extends Pick<OutputDirOptions, 'force'> {
+  /** Takes how many more bytes are here. */
+  readonly onBytes?: (more: number) => void;
+  /** How an object comes; it is read where nothing is said. */
+  readonly bring?: BringObject;
+}
+
 /**
  * Brings a succeeded job's parts and then its `_SUCCESS` into `directory`, each under a temporary name first. With
  * `force` an earlier output there goes before.
@@ -93,11 +106,11 @@ async function checkParent(text: string, path: string, name: string): Promise<vo
  * @returns Absolute paths of the parts, in order.
  */
 export async function downloadOutput(
-  store: ObjectStore,
+  store: StoreSource,
   job: JobRecord,
   directory: string,
   signal: AbortSignal,
-  { force = false }: Pick<OutputDirOptions, 'force'> = {},
+  { force = false, onBytes = () => undefined, bring = readInto(store) }: DownloadOptions = {},
 ): Promise<readonly string[]> {
   const prefix = parseUri(job.output);
   if (prefix === undefined) throw new Error(`the job's output ${job.output} is no s3:// address`);
@@ -109,11 +122,12 @@ export async function downloadOutput(
     const earlier = await readdir(directory);
     refuseStrangers(directory, earlier, force);
     for (const entry of earlier.toSorted()) await rm(join(directory, entry)); // "_SUCCESS" is the first.
-    await forEachBounded(parts.entries(), parallelDownloads, async ([index, { key }]) => {
+    await forEachBounded(parts.entries(), parallelDownloads, async ([index, { key, sizeBytes }]) => {
       const path = paths[index];
-      if (path !== undefined) await downloadFile(store, { bucket: prefix.bucket, key }, path, signal);
+      if (path !== undefined) await downloadFile(bring, { bucket: prefix.bucket, key }, path, signal);
+      onBytes(sizeBytes);
     });
-    await downloadFile(store, { bucket: prefix.bucket, key: `${prefix.key}${successName}` }, success, signal);
+    await downloadFile(bring, { bucket: prefix.bucket, key: `${prefix.key}${successName}` }, success, signal);
     return paths;
   } catch (error) {
     if (systemCode(error) === undefined && error instanceof Error && error.name === 'InvalidInput')
@@ -130,14 +144,14 @@ export async function downloadOutput(
 
 /** The parts of a job: those of its record, or of the manifest where the record has not all. */
 async function partsOf(
-  store: ObjectStore,
+  store: StoreSource,
   job: JobRecord,
   { bucket, key }: { readonly bucket: string; readonly key: string },
 ): Promise<readonly OutputPart[]> {
   const isWhole = job.unreadable?.includes('parts') !== true && job.parts.length > 0;
   if (isWhole && job.parts.length === (job.partTotals?.count ?? job.parts.length)) return job.parts;
   try {
-    const { parts } = decodePartList(await store.readAll({ bucket, key: `${key}${successName}` }));
+    const { parts } = decodePartList(await (await store()).readAll({ bucket, key: `${key}${successName}` }));
     return parts;
   } catch (cause) {
     throw new UnreadableRecordError(
@@ -166,22 +180,24 @@ async function makeDirectories(directory: string): Promise<readonly string[]> {
 }
 
 async function downloadFile(
-  store: ObjectStore,
-  ref: { readonly bucket: string; readonly key: string },
+  bring: BringObject,
+  ref: ObjectRef,
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
+  signal.throwIfAborted();
   const temporary = temporaryName(path);
-  await pipeline(
-    Readable.from(store.read(ref, { signal }), { objectMode: false }),
-    createWriteStream(temporary),
-    {
-      signal,
-    },
-  );
+  await bring(ref, temporary, signal);
   await openToOthers(temporary, 0o666);
   await rename(temporary, path);
 }
+
+const readInto =
+  (store: StoreSource): BringObject =>
+  async (ref, path, signal) => {
+    const body = Readable.from((await store()).read(ref, { signal }), { objectMode: false });
+    await pipeline(body, createWriteStream(path), { signal });
+  };
 
 /** The stack keeps all new files private; the output is the person's, who may share it as any other file. */
 async function openToOthers(path: string, mode: 0o666 | 0o777): Promise<void> {

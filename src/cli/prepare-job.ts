@@ -1,42 +1,40 @@
-import { isDeepStrictEqual } from 'node:util';
 import { checkSpec } from '../app/submit-job.ts';
 import { InvalidInputError } from '../contracts/errors.ts';
 import { parseInput } from '../contracts/invalid.ts';
 import { jobSpecSchema, type JobSpecInput } from '../contracts/job-spec.ts';
-import { limits } from '../contracts/limits.ts';
 import { builtinJob, builtinJobNames, type BuiltinJobName } from '../operators/builtin-jobs.ts';
 import { operators } from '../operators/registry.ts';
 import { parseAggregates } from './aggregates.ts';
 import { ownValue } from '../lib/own.ts';
+import { type CarriedFile, readCarriedFiles, taskFileOf } from './carried.ts';
 import { badInput } from './failures.ts';
-import { jobOptionsSchema, optionOfField, type JobOptions } from './job-options.ts';
+import { checkFormats, type InputFile } from './input-formats.ts';
+import { checkSides, formatsOf } from './job-formats.ts';
+import { isJobFile } from './job-file/is-job-file.ts';
+import { joinSizes } from './join-sizes.ts';
+import { optionOfField, type JobOptions } from './job-options.ts';
 import { findLocalFiles, type LocalFile } from './local-inputs.ts';
-import { checkDeadline, parseBudget, parseSize, parseWhole } from './quantities.ts';
+import {
+  commonOptions,
+  definedOf,
+  limitsOf,
+  type PrepareContext,
+  type PreparedJob,
+  refuseForeignOptions,
+  refusePlace,
+  type Side,
+  type UncheckedJob,
+  sizesFor,
+  standIn,
+  standInBucket,
+  takeInputs,
+  workerOf,
+} from './prepare-inputs.ts';
+import { objectsBehind } from './remote-inputs.ts';
 import { loadSpecFile } from './spec-file.ts';
 
-/** A job whose options and local inputs have been checked; nothing of it has started. */
-export interface PreparedJob {
-  /** Sets of local files that must be uploaded first. */
-  readonly sets: readonly (readonly LocalFile[])[];
-  /** The spec, with `uris[i]` (a prefix) in place of `sets[i]`. */
-  specWith(uris: readonly string[]): JobSpecInput;
-}
-
-export interface PrepareContext {
-  readonly cwd: string;
-  /** Whether inputs may be local files, s3:// addresses, or both. */
-  readonly inputs: 'local' | 's3' | 'any';
-  /** `s3://bucket/prefix/` for the output, where the user names one. */
-  readonly output?: string;
-  /** Tasks that will run at once, by which small inputs are cut; the spec's defaults where it is absent. */
-  readonly slots?: number;
-}
-
-/** Stands for inputs whose place in S3 is not known yet, so that a spec can be checked before anything starts. */
-const standIn = (index: number): string => `s3://outrider-local/input/${String(index)}/`;
-
 /**
- * Reads what the user wants: a built-in job with its options, or a spec file.
+ * Reads what the user wants: a built-in job with its options, a job file, or a spec file.
  *
  * @throws InvalidInputError with one line that names the option, file or field that is wrong.
  */
@@ -46,14 +44,25 @@ export async function prepareJob(
   context: PrepareContext,
 ): Promise<PreparedJob> {
   const builtin = builtinJobNames.find((name) => name === job);
-  const prepared =
-    builtin === undefined
-      ? await prepareSpec(job, options, context)
-      : await prepareBuiltin(builtin, options, context);
+  const prepared = await (builtin === undefined
+    ? prepareFile(job, options, context)
+    : prepareBuiltin(builtin, options, context));
   const spec = prepared.specWith(prepared.sets.map((_, index) => standIn(index)));
   if (builtin === undefined) check(spec);
   else checkBuiltin(spec);
+  await prepared.checkInputs?.();
   return prepared;
+}
+
+async function prepareFile(
+  path: string,
+  options: JobOptions,
+  context: PrepareContext,
+): Promise<UncheckedJob> {
+  if (!isJobFile(path)) return prepareSpec(path, options, context);
+  // A bundler comes with it, which no other job needs.
+  const { prepareJobFile } = await import('./job-file/prepare-job-file.ts');
+  return prepareJobFile(path, options, context);
 }
 
 /** Every check that needs no service: fields, the graph of stages, the policy, the options of operators. */
@@ -88,19 +97,37 @@ async function prepareBuiltin(
   name: BuiltinJobName,
   options: JobOptions,
   context: PrepareContext,
-): Promise<PreparedJob> {
+): Promise<UncheckedJob> {
   if (options.input.length === 0) throw badInput(`${name} needs --input: files, directories or patterns`);
   const sets: (readonly LocalFile[])[] = [];
   const left = await takeInputs('--input', options.input, context, sets);
   const right =
     options.right === undefined ? undefined : await takeInputs('--right', options.right, context, sets);
-  const fields = { ...readOptions(options), ...sizesFor(options, context, sets) };
+  const filesOf = async (side: Side | undefined): Promise<readonly InputFile[]> => [
+    ...(sets[side?.set ?? -1] ?? []),
+    ...(await objectsBehind(context.objects, side?.uris ?? [])),
+  ];
+  const sides = { left: await filesOf(left), right: await filesOf(right) };
+  const formats = await formatsOf(name, options, sides);
+  const read = { ...readOptions(options), ...formats, ...sizesFor(options, context, sets) };
+  const asked = {
+    partitions: options.partitions !== undefined,
+    splitBytes: options.splitSize !== undefined,
+    slots: context.slots,
+  };
+  const seen = {
+    left: { uris: left.uris, files: sides.left },
+    right: { uris: right?.uris ?? [], files: sides.right },
+  };
+  const fields = name === 'join' ? { ...read, ...joinSizes(seen, read, asked) } : read;
   const place = (side: Side, uris: readonly string[]): string[] => [
     ...side.uris,
     ...(side.set === undefined ? [] : [uris[side.set] ?? standIn(side.set)]),
   ];
   return {
     sets,
+    carried: [],
+    checkInputs: () => checkSides(name, options, sides, formats),
     specWith: (uris) =>
       translated(name, options, () =>
         builtinJob(name, {
@@ -111,41 +138,6 @@ async function prepareBuiltin(
         }),
       ),
   };
-}
-
-/** Inputs of one side: addresses as they are, and the number of the set that holds its local files. */
-interface Side {
-  readonly uris: readonly string[];
-  readonly set: number | undefined;
-}
-
-async function takeInputs(
-  option: string,
-  inputs: readonly string[],
-  context: PrepareContext,
-  sets: (readonly LocalFile[])[],
-): Promise<Side> {
-  const uris = inputs.filter(isAddress);
-  const paths = inputs.filter((input) => !isAddress(input));
-  refusePlace(option, uris[0], paths[0], context);
-  if (paths.length === 0) return { uris, set: undefined };
-  return { uris, set: sets.push(await findLocalFiles(option, paths, context.cwd)) - 1 };
-}
-
-const isAddress = (input: string): boolean => input.startsWith('s3://');
-
-function refusePlace(
-  where: string,
-  uri: string | undefined,
-  path: string | undefined,
-  context: PrepareContext,
-): void {
-  if (uri !== undefined && context.inputs === 'local') {
-    throw badInput(`${where} ${uri} must be a local path here: "outrider submit" takes s3:// addresses`);
-  }
-  if (path !== undefined && context.inputs === 's3') {
-    throw badInput(`${where} ${path} must be an s3:// address: only a local stack takes local files`);
-  }
 }
 
 type BuiltinFields = Omit<Parameters<typeof builtinJob>[1], 'inputs' | 'right'>;
@@ -170,6 +162,7 @@ function readOptions(options: JobOptions): BuiltinFields {
     }),
     ...definedOf({ policy: options.policy, worker }),
     ...(options.header ? {} : { header: false }),
+    ...(options.multiline === true ? { multiline: true } : {}),
     ...(options.skipBadRecords === true ? { onBadRecord: 'skip' as const } : {}),
     ...(firstKey === undefined ? {} : { key: otherKeys.length === 0 ? firstKey : [firstKey, ...otherKeys] }),
     ...(options.agg === undefined
@@ -179,62 +172,41 @@ function readOptions(options: JobOptions): BuiltinFields {
   };
 }
 
-function limitsOf(options: JobOptions): { deadline?: string; budget?: number } {
-  return {
-    ...(options.deadline === undefined ? {} : { deadline: checkDeadline(options.deadline) }),
-    ...(options.budget === undefined ? {} : { budget: parseBudget(options.budget) }),
-  };
-}
-
-function workerOf({ worker, workerSize }: JobOptions): BuiltinFields['worker'] {
-  if (worker === undefined && workerSize === undefined) return undefined;
-  return { ...definedOf({ kind: worker, size: workerSize }) };
-}
-
-const smallestSplitBytes = 1024 * 1024;
-const splitsPerSlot = 3;
-const bytesPerPartition = 64 * 1024 * 1024;
-const mostPartitions = 64;
-
-/** Cuts small local inputs so that every slot has work; what the user says goes first. */
-function sizesFor(
+async function prepareSpec(
+  path: string,
   options: JobOptions,
-  { slots }: PrepareContext,
-  sets: readonly (readonly LocalFile[])[],
-): { partitions?: number; splitBytes?: number } {
-  const { partitions, splitSize } = options;
-  const totalBytes = sets.flat().reduce((total, { sizeBytes }) => total + sizeBytes, 0);
-  const isSized = slots !== undefined && sets.length > 0;
-  const splitBytes = isSized
-    ? Math.min(
-        limits.defaultSplitBytes,
-        Math.max(smallestSplitBytes, Math.ceil(totalBytes / (slots * splitsPerSlot))),
-      )
-    : undefined;
-  const parts = isSized
-    ? Math.min(mostPartitions, Math.max(slots, Math.ceil(totalBytes / bytesPerPartition)))
-    : undefined;
-  return definedOf({
-    splitBytes: splitSize === undefined ? splitBytes : parseSize('--split-size', splitSize),
-    partitions:
-      partitions === undefined ? parts : parseWhole('--partitions', partitions, 1, limits.partitions),
-  });
-}
-
-async function prepareSpec(path: string, options: JobOptions, context: PrepareContext): Promise<PreparedJob> {
+  context: PrepareContext,
+): Promise<UncheckedJob> {
   const spec = await loadSpecFile(path, context.cwd);
-  refuseBuiltinOptions(path, options);
+  refuseForeignOptions(options, commonOptions, 'a spec file', path);
   const sets: (readonly LocalFile[])[] = [];
-  for (const { where, paths, uris } of spec.inputs) {
+  const looks: (() => Promise<void>)[] = [];
+  for (const { where, paths, uris, format, header } of spec.inputs) {
     refusePlace(where, uris[0], paths[0], context);
-    if (paths.length > 0) sets.push(await findLocalFiles(where, paths, spec.directory));
+    const files = paths.length === 0 ? [] : await findLocalFiles(where, paths, spec.directory);
+    const wanted = { option: where, formatOption: '"format":', format, header, columns: [] };
+    looks.push(async () => {
+      await checkFormats([...files, ...(await objectsBehind(context.objects, uris))], wanted);
+    });
+    if (paths.length > 0) sets.push(files);
   }
+  const files: (readonly CarriedFile[])[] = [];
+  for (const { where, paths } of spec.files) files.push(await readCarriedFiles(where, paths, spec.directory));
+  // A bundler comes with it, which few specs need.
+  const { bundleSpecCode, withSpecCode } = await import('./job-file/spec-code.ts');
+  const code = await bundleSpecCode(spec.withUris([], []), spec.directory);
   const worker = workerOf(options);
   const changes = { ...limitsOf(options), ...definedOf({ policy: options.policy, output: context.output }) };
   return {
     sets,
-    specWith: (uris) => {
-      const parsed = parseInput(jobSpecSchema, spec.withUris(uris));
+    carried: [...files.flat(), ...code.values()],
+    checkInputs: async () => {
+      for (const look of looks) await look();
+    },
+    specWith: (uris, dataBucket = standInBucket) => {
+      const placed = files.map((each) => each.map((file) => taskFileOf(file, dataBucket)));
+      const document = withSpecCode(spec.withUris(uris, placed), code, dataBucket);
+      const parsed = parseInput(jobSpecSchema, document);
       if (context.inputs === 'local' && parsed.output !== undefined) {
         throw badInput(`output in ${path} must be left out here: "outrider run" writes to --output`);
       }
@@ -245,22 +217,6 @@ async function prepareSpec(path: string, options: JobOptions, context: PrepareCo
       return { ...parsed, stages, ...changes };
     },
   };
-}
-
-const specOptions: ReadonlySet<string> = new Set(['deadline', 'budget', 'policy', 'worker', 'workerSize']);
-const unsetOptions: Readonly<Record<string, unknown>> = jobOptionsSchema.parse({});
-
-/** A spec says by itself what the other options would say. */
-function refuseBuiltinOptions(path: string, options: JobOptions): void {
-  const given: Readonly<Record<string, unknown>> = options;
-  for (const name of Object.keys(jobOptionsSchema.shape)) {
-    const isUnset = given[name] === undefined || isDeepStrictEqual(given[name], unsetOptions[name]);
-    if (isUnset || specOptions.has(name)) continue;
-    const option = `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-    throw badInput(
-      `${name === 'header' ? '--no-header' : option} cannot go with a spec file: ${path} says it by itself`,
-    );
-  }
 }
 
 /** Errors of built-in jobs name fields; here they name options. */
@@ -279,10 +235,4 @@ function translated<T>(job: string, options: JobOptions, build: () => T): T {
         : error.message.replace(new RegExp(`\\b${field}\\b`), option);
     throw new InvalidInputError(message, error.details, { cause: error });
   }
-}
-
-/** The same object without the fields that are undefined. */
-function definedOf<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [Name in keyof T]?: Exclude<T[Name], undefined> };
 }

@@ -1,3 +1,4 @@
+import { deadlineRequestSchema } from '../contracts/api.ts';
 import { parseDurationText } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
 import { badInput } from './failures.ts';
@@ -35,6 +36,14 @@ export function checkDeadline(text: string): string {
   return text.trim();
 }
 
+/** What a job's deadline is changed to, checked. Throws `InvalidInputError` unless it is a time as the API takes it. */
+export function checkDeadlineChange(text: string): string {
+  const deadline = text.trim();
+  const { success, error } = deadlineRequestSchema.safeParse({ deadline });
+  if (!success) throw badInput(`<time> "${text}" ${error.issues[0]?.message ?? 'is no deadline'}`);
+  return deadline;
+}
+
 /** Dollars of a budget, with or without a "$". Throws `InvalidInputError` unless above 0 and within the limit. */
 export function parseBudget(text: string): number {
   const match = /^\$?(\d+(?:\.\d+)?|\.\d+)$/.exec(text.trim());
@@ -45,4 +54,15 @@ export function parseBudget(text: string): number {
     );
   }
   return dollars;
+}
+
+/** A job's weight beside others'. Throws `InvalidInputError` unless it is a number within the limits. */
+export function parseWeight(text: string): number {
+  const weight = /^\d+(?:\.\d+)?$/.test(text.trim()) ? Number(text) : 0;
+  if (weight < limits.leastWeight || weight > limits.weight) {
+    throw badInput(
+      `--weight "${text}" must be a number from ${String(limits.leastWeight)} to ${String(limits.weight)}`,
+    );
+  }
+  return weight;
 }

@@ -1,15 +1,17 @@
 import { availableParallelism } from 'node:os';
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { renderInjected } from '../report/injected-line.ts';
 import { renderJob } from '../report/job-table.ts';
 import { oneLine } from '../report/format.ts';
 import { runReport } from '../report/run-report.ts';
+import { quote } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { withInterrupts } from './interrupts.ts';
 import { injectOption, parseInject } from './inject-option.ts';
 import { addJobOptions, jobOptionsSchema, type JobOptions } from './job-options.ts';
 import { checkOutputDir } from './output-dir.ts';
+import { renderPhases } from './phases.ts';
 import { prepareJob } from './prepare-job.ts';
 import { parseWhole } from './quantities.ts';
 import { runDeps, runJob, type RunDeps, type RunOutcome } from './run-job.ts';
@@ -23,6 +25,7 @@ Examples:
   $ outrider run groupby --input sales.csv --key region --agg 'count,sum:amount' --output totals
   $ outrider run join --input orders.csv --right customers.csv --left-key customer --right-key id --output joined
   $ outrider run job.json --output result --json
+  $ outrider run ./job.ts --input logs/ --output sessions
   $ outrider run job.json --output result --policy outrider --inject slow=8x1,kill=1,throttle=0.2
 
 Directories are walked, hidden files in them left out. Files are read in byte order of their absolute paths,
@@ -50,7 +53,10 @@ export function addRunCommand(program: Command, console: Console, done: (exitCod
   const command = program
     .command('run')
     .description('run one job on this machine, on an embedded stack that goes when the job has ended')
-    .argument('<job>', 'wordcount, grep, sort, groupby, join, or a spec file (JSON)');
+    .argument(
+      '<job>',
+      'wordcount, grep, sort, groupby, join, a job file (TypeScript), or a spec file (JSON)',
+    );
   addJobOptions(command, 'files, directories or glob patterns')
     .requiredOption('-o, --output <dir>', 'directory for the parts and _SUCCESS; absent or empty')
     .option('--force', 'replace an earlier output in the directory')
@@ -78,7 +84,7 @@ export async function runCommand(
   signal: AbortSignal,
 ): Promise<number> {
   const outcome = await checkAndRun(job, options, deps, signal);
-  if (options.json) writeJson(deps.console, runReport(outcome.job, outcome.output, outcome.injected));
+  if (options.json) writeJson(deps.console, runReport(outcome.job, outcome.output, outcome));
   else writeLines(deps.console.out, reportLines(outcome, options, deps.console));
   if (outcome.job.state !== 'succeeded') deps.console.err(`outrider: ${failureOf(outcome)}\n`);
   return exitCodeOfJob(outcome.job);
@@ -100,7 +106,14 @@ export async function checkAndRun(
       ? Math.max(fewestDefaultSlots, availableParallelism())
       : parseWhole('--slots', options.slots, 1, mostSlots);
   const injection = options.inject === undefined ? undefined : parseInject(options.inject);
-  const prepared = await prepareJob(job, options, { cwd, inputs: 'local', slots });
+  const prepared = await prepareJob(job, options, {
+    cwd,
+    inputs: 'local',
+    slots,
+    note: (text) => {
+      deps.console.err(`${text}\n`);
+    },
+  });
   const outputDir = await checkOutputDir(options.output, cwd, { force });
   return runJob(
     {
@@ -123,9 +136,17 @@ function reportLines(outcome: RunOutcome, options: RunOptions, console: Console)
   return [
     ...renderJob(outcome.job, output, console.outStyle),
     ...(outcome.injected === undefined ? [] : [`injected  ${renderInjected(outcome.injected)}`]),
+    `time      ${renderPhases(outcome.phases)}`,
     ...(outcome.stateDir === undefined ? [] : [`state     ${outcome.stateDir}`]),
+    ...(outcome.recordIn === undefined ? [] : [`logs      ${logsCommand(outcome, options)}`]),
   ];
 }
+
+/** What tells more of a job that has run, and where it is kept. */
+const logsCommand = ({ job, recordIn = '' }: RunOutcome, { stateDir, keepState }: RunOptions): string => {
+  const where = stateDir === undefined && !keepState ? '' : ` --state-dir ${quote(recordIn)}`;
+  return `outrider logs ${job.jobId}${where}   (kept in ${recordIn})`;
+};
 
 function failureOf({ job }: RunOutcome): string {
   const reason = job.error === undefined ? '' : `: ${oneLine(job.error.message)}`;

@@ -1,16 +1,31 @@
 import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JobId } from '../contracts/ids.ts';
-import { jobPrefix } from '../contracts/keys.ts';
+import type { JobSpecInput } from '../contracts/job-spec.ts';
+import { jobPrefix, type ObjectRef } from '../contracts/keys.ts';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import type { LogLine } from '../ports/log-reader.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
+import { uploadCarried } from './carried.ts';
+import { defaultStateDir } from './connection.ts';
 import type { Console } from './console.ts';
-import { dataBucketOf, objectStoreOf, startEmbeddedStack, type EmbeddedStack } from './embedded-stack.ts';
-import { downloadOutput } from './output-dir.ts';
-import type { PreparedJob } from './prepare-job.ts';
-import { planStaging, removeStaged, uploadStaged, withLocalPaths, type StagedSet } from './staging.ts';
+import { dataBucketOf, startEmbeddedStack, type EmbeddedStack } from './start-stack.ts';
+import { downloadOutput, type StoreSource } from './output-dir.ts';
+import { localLines } from './local-lines.ts';
+import { type PhaseTimes, Phases } from './phases.ts';
+import type { PreparedJob } from './prepare-inputs.ts';
+import { keepRun } from './run-records.ts';
+import {
+  adoptStaged,
+  planStaging,
+  removeStaged,
+  uploadStaged,
+  withLocalPaths,
+  type StagedSet,
+} from './staging.ts';
 import { makeTemporaryStateDir, openStateDir } from './state-dir.ts';
 import { watchJob } from './watch-job.ts';
 
@@ -35,6 +50,10 @@ export interface RunOutcome {
   readonly output: readonly string[];
   /** Where the stack's data were kept, if they were. */
   readonly stateDir: string | undefined;
+  /** State directory that keeps logs, attempts and decisions of the job; undefined where it cannot be written. */
+  readonly recordIn: string | undefined;
+  /** What the whole time went to. */
+  readonly phases: PhaseTimes;
   /** What went wrong on purpose; undefined where nothing was to. */
   readonly injected: InjectedCounts | undefined;
 }
@@ -43,7 +62,7 @@ export interface RunOutcome {
 export interface RunDeps {
   readonly console: Console;
   readonly startStack: typeof startEmbeddedStack;
-  readonly storeOf: (stack: EmbeddedStack) => ObjectStore;
+  readonly storeOf: (stack: EmbeddedStack) => ObjectStore | Promise<ObjectStore>;
   readonly clientOf: (stack: EmbeddedStack) => ApiClient;
 }
 
@@ -51,7 +70,8 @@ export interface RunDeps {
 export const runDeps = (console: Console): RunDeps => ({
   console,
   startStack: startEmbeddedStack,
-  storeOf: objectStoreOf,
+  // Loaded where it is needed: most jobs have their inputs and outputs as files.
+  storeOf: async (stack) => (await import('./embedded-stack.ts')).objectStoreOf(stack),
   clientOf: makeApiClient,
 });
 
@@ -66,49 +86,130 @@ export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSi
     request.stateDir === undefined
       ? await makeTemporaryStateDir(request.keepState)
       : await openStateDir(request.stateDir, deps.console.cwd);
+  const phases = new Phases(deps.console, request.quiet);
+  phases.enter('starting');
   try {
     signal.throwIfAborted();
     const stack = await deps.startStack({
       stateDir: state.path,
+      onPhase: (phase) => {
+        phases.enter(phase);
+      },
+      expectsJob: true,
       ...(request.slots === undefined ? {} : { slots: request.slots }),
       ...(request.injection === undefined ? {} : { injection: request.injection }),
     });
+    let ran: Ran;
     try {
-      const outcome = await runOnStack(request, stack, deps, { signal, isKept });
-      return { ...outcome, stateDir: isKept ? state.path : undefined, injected: stack.injected() };
+      ran = await runOnStack(request, stack, deps, { signal, isKept, phases });
     } finally {
+      phases.enter('stopping');
       await stack.stop();
     }
+    const { job, output, attempts } = ran;
+    const keptIn = isKept ? state.path : resolve(deps.console.cwd, defaultStateDir);
+    const lines = inLocalLines(await localLines(state.path, job.jobId), ran.sets);
+    // Whoever may not write here has the output all the same.
+    const recordIn = await keepRun(keptIn, { job, attempts, lines }).catch(() => undefined);
+    phases.end();
+    return {
+      job,
+      output,
+      recordIn,
+      stateDir: isKept ? state.path : undefined,
+      injected: stack.injected(),
+      phases: phases.times(),
+    };
   } finally {
+    phases.end();
     await state.release();
   }
+}
+
+/** A job that has ended, as long as its stack is up. */
+interface Ran {
+  readonly job: JobRecord;
+  readonly output: readonly string[];
+  readonly attempts: Awaited<ReturnType<ApiClient['attempts']>>;
+  readonly sets: readonly StagedSet[];
 }
 
 async function runOnStack(
   request: RunRequest,
   stack: EmbeddedStack,
   deps: RunDeps,
-  { signal, isKept }: { readonly signal: AbortSignal; readonly isKept: boolean },
-): Promise<Pick<RunOutcome, 'job' | 'output'>> {
-  const store = deps.storeOf(stack);
+  {
+    signal,
+    isKept,
+    phases,
+  }: { readonly signal: AbortSignal; readonly isKept: boolean; readonly phases: Phases },
+): Promise<Ran> {
+  const store = onFirstUse(async () => deps.storeOf(stack));
   const client = deps.clientOf(stack);
   const bucket = dataBucketOf(stack);
   const sets = request.job.sets.map((files) => planStaging(bucket, files));
   try {
-    for (const set of sets) await uploadStaged(store, set, signal);
+    const files = request.job.sets.flat();
+    const onBytes = phases.enterBytes('uploading', totalBytes(files), files.length);
+    for (const set of sets) {
+      if (stack.objectFiles === undefined) await uploadStaged(await store(), set, signal, onBytes);
+      else await adoptStaged(stack.objectFiles, set, signal, onBytes);
+    }
+    const { carried } = request.job;
+    if (carried.length > 0) await uploadCarried(await store(), bucket, carried, { signal });
     signal.throwIfAborted();
-    const job = await submitAndWatch(request, client, sets, deps.console, signal);
+    const spec = request.job.specWith(
+      sets.map(({ uri }) => uri),
+      bucket,
+    );
+    phases.enter('running');
+    const news = stack.executionEnded?.bind(stack);
+    const job = await submitAndWatch(request, { client, spec, news }, deps.console, signal);
+    const attempts = await client.attempts(job.jobId).catch(() => ({ attempts: [] }));
     const output =
       job.state === 'succeeded'
-        ? await downloadOutput(store, job, request.outputDir, signal, { force: request.force === true })
+        ? await bringOutput(request, { stack, store, isKept }, job, { signal, phases })
         : [];
     // The output is home: what is left behind is no reason to fail.
-    if (isKept) await awaitCleanUp(store, bucket, job.jobId, signal).catch(() => undefined);
-    return { job: inLocalWords(job, sets), output };
+    if (isKept) await awaitCleanUp(await store(), bucket, job.jobId, signal).catch(() => undefined);
+    return { job: inLocalWords(job, sets), output, attempts, sets };
   } finally {
     // Data that go with the state directory need no removal of their own.
-    if (isKept) for (const set of sets) await removeStaged(store, set).catch(() => undefined);
+    if (isKept) for (const set of sets) await removeStaged(await store(), set).catch(() => undefined);
   }
+}
+
+const totalBytes = (files: readonly { readonly sizeBytes: number }[]): number =>
+  files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+
+function onFirstUse<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
+
+/** Where a job's output lies, and whether it is still to be there later. */
+interface Place {
+  readonly stack: EmbeddedStack;
+  readonly store: StoreSource;
+  readonly isKept: boolean;
+}
+
+function bringOutput(
+  { outputDir, force = false }: RunRequest,
+  { stack, store, isKept }: Place,
+  job: JobRecord,
+  { signal, phases }: { readonly signal: AbortSignal; readonly phases: Phases },
+): Promise<readonly string[]> {
+  const { count, sizeBytes } = job.partTotals ?? {
+    count: job.parts.length,
+    sizeBytes: totalBytes(job.parts),
+  };
+  const onBytes = phases.enterBytes('downloading', sizeBytes, count);
+  const { objectFiles } = stack;
+  // Objects that go with the stack need no copy.
+  const bring =
+    objectFiles && ((ref: ObjectRef, path: string) => objectFiles.bring(ref, path, { isMoved: !isKept }));
+  return downloadOutput(store, job, outputDir, signal, { force, onBytes, ...(bring && { bring }) });
 }
 
 /** More than Finish waits at most for copies that lost, with the heartbeats of an embedded stack. */
@@ -137,17 +238,23 @@ async function awaitCleanUp(
   }
 }
 
+interface Submission {
+  readonly client: ApiClient;
+  readonly spec: JobSpecInput;
+  /** See `watchJob`. */
+  readonly news: ((signal: AbortSignal) => Promise<unknown>) | undefined;
+}
+
 async function submitAndWatch(
   request: RunRequest,
-  client: ApiClient,
-  sets: readonly StagedSet[],
+  { client, spec, news }: Submission,
   console: Console,
   signal: AbortSignal,
 ): Promise<JobRecord> {
-  const spec = request.job.specWith(sets.map(({ uri }) => uri));
   const { jobId } = await client.submit({ spec, clientToken: randomUUID() });
   try {
-    return await watchJob(client, jobId, console, { quiet: request.quiet, signal });
+    const options = { quiet: request.quiet, signal, ...(news === undefined ? {} : { news }) };
+    return await watchJob(client, jobId, console, options);
   } catch (error) {
     if (signal.aborted) await cancelAndWait(client, jobId);
     throw error;
@@ -176,3 +283,7 @@ function inLocalWords(job: JobRecord, sets: readonly StagedSet[]): JobRecord {
   if (job.error === undefined) return job;
   return { ...job, error: { ...job.error, message: withLocalPaths(job.error.message, sets) } };
 }
+
+/** Its log, too. */
+const inLocalLines = (lines: readonly LogLine[], sets: readonly StagedSet[]): readonly LogLine[] =>
+  lines.map((line) => ({ ...line, text: withLocalPaths(line.text, sets) }));

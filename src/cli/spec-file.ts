@@ -1,6 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { parseDocument } from '../contracts/json-text.ts';
+import type { SourceFormat } from '../contracts/job-spec.ts';
+import type { TaskFile } from '../contracts/task-files.ts';
+import { nearMiss } from '../contracts/known-fields.ts';
 import { limits } from '../contracts/limits.ts';
 import { builtinJobNames } from '../operators/builtin-jobs.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
@@ -11,14 +14,37 @@ export interface SpecInput {
   readonly where: string;
   readonly uris: readonly string[];
   readonly paths: readonly string[];
+  /** As the user wrote them, where that can be read. */
+  readonly format: SourceFormat;
+  readonly header: boolean;
 }
 
 /** A job spec as the user wrote it. Entries of "s3" that do not begin with "s3://" are local. */
 export interface SpecFile {
   readonly directory: string;
   readonly inputs: readonly SpecInput[];
-  /** The document with `uris[i]` in place of the local paths of the i-th input that has any. */
-  withUris(uris: readonly string[]): unknown;
+  /** The stages of `exec` that name local files to come with them. */
+  readonly files: readonly SpecFiles[];
+  /**
+   * The document with `uris[i]` in place of the local paths of the i-th input that has any, and `files[i]` in place of
+   * the local files of the i-th stage that names some.
+   */
+  withUris(uris: readonly string[], files: readonly (readonly TaskFile[])[]): unknown;
+}
+
+/** Local files of a stage, relative to the spec's directory. */
+export interface SpecFiles {
+  /** Path of the field, such as `stages[0].options.files`. */
+  readonly where: string;
+  readonly paths: readonly string[];
+}
+
+/** What may have been meant by the name of a job that there is not. */
+function hintOf(name: string): string {
+  const meant = nearMiss(name, builtinJobNames);
+  return meant === undefined
+    ? '; a job file is named with its ending, such as ./job.ts'
+    : `; did you mean "${meant}"?`;
 }
 
 /**
@@ -34,7 +60,7 @@ export async function loadSpecFile(path: string, cwd: string): Promise<SpecFile>
   } catch (error) {
     if (systemCode(error) === 'ENOENT' && !/[./]/.test(path)) {
       throw badInput(
-        `unknown job "${path}": it must be one of ${builtinJobNames.join(', ')}, or a spec file`,
+        `unknown job "${path}": it must be one of ${builtinJobNames.join(', ')}, or a spec file${hintOf(path)}`,
         error,
       );
     }
@@ -47,22 +73,29 @@ export async function loadSpecFile(path: string, cwd: string): Promise<SpecFile>
   return readInputs(document, dirname(file));
 }
 
+const formatIn = ({ format }: Readonly<Record<string, unknown>>): SourceFormat =>
+  format === 'csv' || format === 'ndjson' || format === 'parquet' ? format : 'text';
+
 interface Source {
   readonly where: string;
   readonly input: Readonly<Record<string, unknown>>;
   readonly entries: readonly string[];
 }
 
-function readInputs(document: unknown, directory: string): SpecFile {
-  const inputs = sourcesOf(document).map(({ where, entries }) => ({
+/** A spec whose local inputs and files are relative to `directory`. */
+export function readInputs(document: unknown, directory: string): SpecFile {
+  const inputs = sourcesOf(document).map(({ where, entries, input }) => ({
     where,
+    format: formatIn(input),
+    header: input['header'] !== false,
     uris: entries.filter((entry) => isAddress(entry)),
     paths: entries.filter((entry) => !isAddress(entry)),
   }));
   return {
     directory,
     inputs,
-    withUris: (uris) => {
+    files: filesOf(document).map(({ where, entries }) => ({ where, paths: entries })),
+    withUris: (uris, files) => {
       // Two calls must not see each other's addresses, so each changes a copy of its own.
       const copy = structuredClone(document);
       let next = 0;
@@ -72,6 +105,8 @@ function readInputs(document: unknown, directory: string): SpecFile {
         const uri = uris[next++];
         Reflect.set(input, 's3', uri === undefined ? addresses : [...addresses, uri]);
       }
+      for (const [index, { options }] of filesOf(copy).entries())
+        Reflect.set(options, 'files', files[index] ?? []);
       return copy;
     },
   };
@@ -89,6 +124,21 @@ function sourcesOf(document: unknown): readonly Source[] {
       return [{ where: `stages[${String(stageIndex)}].inputs[${String(index)}].s3`, input, entries }];
     }),
   );
+}
+
+/** Options of `exec` whose files are named by local paths; what is shaped otherwise is left to the operator's check. */
+function filesOf(document: unknown): readonly {
+  readonly where: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly entries: readonly string[];
+}[] {
+  return listAt(document, 'stages').flatMap((stage, index) => {
+    const options = isRecord(stage) && stage['operator'] === 'exec' ? stage['options'] : undefined;
+    const entries = listAt(options, 'files');
+    if (!isRecord(options) || entries.length === 0) return [];
+    if (!entries.every((entry) => typeof entry === 'string')) return [];
+    return [{ where: `stages[${String(index)}].options.files`, options, entries }];
+  });
 }
 
 function listAt(value: unknown, field: string): readonly unknown[] {

@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { ObjectRef } from '../contracts/keys.ts';
 import { uriOf } from '../contracts/keys.ts';
+import type { ObjectFiles } from '../local/s3/object-files.ts';
 import type { ObjectStore, UploadedPart } from '../ports/object-store.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import type { LocalFile } from './local-inputs.ts';
@@ -14,6 +15,8 @@ export interface StagedSet {
   readonly uri: string;
   readonly bucket: string;
   readonly prefix: string;
+  /** Whether others may have uploaded it before. */
+  readonly isShared: boolean;
   readonly objects: readonly { readonly key: string; readonly file: LocalFile }[];
 }
 
@@ -23,14 +26,18 @@ const partBytes = 8 * 1024 * 1024;
 const mostParts = 10_000;
 const longestName = 100;
 
-/** Where files will lie once uploaded; uploads nothing. The order of keys is the order of `files`. */
-export function planStaging(bucket: string, files: readonly LocalFile[]): StagedSet {
-  const prefix = `input/${randomBytes(6).toString('hex')}/`;
+/**
+ * Where files will lie once uploaded; uploads nothing. The order of keys is the order of `files`. `token` names the set;
+ * without it, it is one of its own.
+ */
+export function planStaging(bucket: string, files: readonly LocalFile[], token?: string): StagedSet {
+  const prefix = `input/${token ?? randomBytes(6).toString('hex')}/`;
   const digits = String(files.length).length;
   return {
     uri: uriOf({ bucket, key: prefix }),
     bucket,
     prefix,
+    isShared: token !== undefined,
     objects: files.map((file, index) => ({
       key: `${prefix}${String(index).padStart(digits, '0')}-${keyName(file.path)}`,
       file,
@@ -38,12 +45,66 @@ export function planStaging(bucket: string, files: readonly LocalFile[]): Staged
   };
 }
 
-/** Uploads files a few at a time. Throws `InvalidInputError` where one cannot be read any more. */
-export async function uploadStaged(store: ObjectStore, set: StagedSet, signal: AbortSignal): Promise<void> {
+/**
+ * Uploads files a few at a time, but for those that are there already; `onBytes` takes how much of them has come over.
+ * Throws `InvalidInputError` where one cannot be read any more.
+ */
+export async function uploadStaged(
+  store: ObjectStore,
+  set: StagedSet,
+  signal: AbortSignal,
+  onBytes: (more: number) => void = () => undefined,
+): Promise<void> {
+  const there = set.isShared ? await sizesIn(store, set) : new Map<string, number>();
+  const missing = set.objects.filter(({ key, file }) => there.get(key) !== file.sizeBytes);
+  await forEachBounded(missing, parallelUploads, async ({ key, file }) => {
+    signal.throwIfAborted();
+    await uploadFile(store, { bucket: set.bucket, key }, file, { signal, onBytes });
+  });
+}
+
+/** As {@link uploadStaged}, for a stack that lives in this process: its objects are copies that the kernel makes. */
+export async function adoptStaged(
+  files: ObjectFiles,
+  set: StagedSet,
+  signal: AbortSignal,
+  onBytes: (more: number) => void = () => undefined,
+): Promise<void> {
   await forEachBounded(set.objects, parallelUploads, async ({ key, file }) => {
     signal.throwIfAborted();
-    await uploadFile(store, { bucket: set.bucket, key }, file, signal);
+    await adoptFile(files, { bucket: set.bucket, key }, file);
+    onBytes(file.sizeBytes);
   });
+}
+
+async function adoptFile(files: ObjectFiles, ref: ObjectRef, { path, sizeBytes }: LocalFile): Promise<void> {
+  const outcome = await files.adopt(ref, path, sizeBytes).catch((error: unknown) => {
+    const code = systemCode(error);
+    if (code === undefined) throw error;
+    throw isOfRoom(code) ? noRoom(path, error) : unreadable(path, error);
+  });
+  if (outcome === 'changed') {
+    throw badInput(
+      `${path} changed while it was read: name a file that nobody writes to, such as a copy of it`,
+    );
+  }
+}
+
+const isOfRoom = (code: string): boolean => ['ENOSPC', 'EDQUOT', 'EROFS'].includes(code);
+
+const noRoom = (path: string, error: unknown): Error =>
+  badInput(
+    `there is no room for a copy of ${path} where the stack keeps its data: make some, or name another place with --state-dir`,
+    error,
+  );
+
+async function sizesIn(
+  store: ObjectStore,
+  { bucket, prefix }: StagedSet,
+): Promise<ReadonlyMap<string, number>> {
+  const sizes = new Map<string, number>();
+  for await (const { key, sizeBytes } of store.list({ bucket, key: prefix })) sizes.set(key, sizeBytes);
+  return sizes;
 }
 
 /** Removes what was uploaded; what is not there is no error. */
@@ -76,7 +137,7 @@ async function uploadFile(
   store: ObjectStore,
   ref: ObjectRef,
   file: LocalFile,
-  signal: AbortSignal,
+  { signal, onBytes }: { readonly signal: AbortSignal; readonly onBytes: (more: number) => void },
 ): Promise<void> {
   const size = Math.max(partBytes, Math.ceil(file.sizeBytes / mostParts));
   let upload: Awaited<ReturnType<ObjectStore['beginUpload']>> | undefined;
@@ -86,10 +147,12 @@ async function uploadFile(
       signal.throwIfAborted();
       if (upload === undefined && chunk.isLast) {
         await store.write(ref, chunk.bytes);
+        onBytes(chunk.bytes.length);
         return;
       }
       upload ??= await store.beginUpload(ref);
       if (chunk.bytes.length > 0) parts.push(await store.uploadPart(upload, parts.length + 1, chunk.bytes));
+      onBytes(chunk.bytes.length);
     }
     if (upload !== undefined) await store.completeUpload(upload, parts);
   } catch (error) {

@@ -1,16 +1,25 @@
+import { S3Client } from '@aws-sdk/client-s3';
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
+import { S3ObjectStore } from '../adapters/aws/s3-object-store.ts';
+import { OutputName } from '../contracts/settings.ts';
+import { carriedKey } from '../contracts/task-files.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
 import { renderJob } from '../report/job-table.ts';
-import { makeApiClient } from './api-client.ts';
+import { type ApiClient, makeApiClient } from './api-client.ts';
 import { findTarget, type Target } from './connection.ts';
+import { uploadCarried } from './carried.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { dataBucketOf, objectStoreOf } from './embedded-stack.ts';
-import { ExitCode } from './failures.ts';
+import { badInput, ExitCode } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
 import { addJobOptions, jobOptionsSchema } from './job-options.ts';
-import { prepareJob, type PreparedJob } from './prepare-job.ts';
-import { planStaging, removeStaged, uploadStaged } from './staging.ts';
+import { Phases } from './phases.ts';
+import type { PreparedJob } from './prepare-inputs.ts';
+import { prepareJob } from './prepare-job.ts';
+import { announceUse, clearStaged, contentToken } from './staged-use.ts';
+import { planStaging, type StagedSet, uploadStaged } from './staging.ts';
 import { addTargetOptions, repeatedTarget, targetOptions } from './target-options.ts';
 import { exitCodeOfJob, watchJob } from './watch-job.ts';
 
@@ -26,6 +35,7 @@ const submitOptionsSchema = jobOptionsSchema.extend({
   ...targetOptions,
   output: z.string().optional(),
   clientToken: z.string().optional(),
+  dataBucket: z.string().optional(),
   wait: z.boolean().default(false),
   quiet: z.boolean().default(false),
   json: z.boolean().default(false),
@@ -38,12 +48,16 @@ export function addSubmitCommand(program: Command, console: Console, done: (exit
   const command = program
     .command('submit')
     .description('start a job on a deployed service, or on a stack kept up by "outrider local"')
-    .argument('<job>', 'wordcount, grep, sort, groupby, join, or a spec file (JSON)');
+    .argument(
+      '<job>',
+      'wordcount, grep, sort, groupby, join, a job file (TypeScript), or a spec file (JSON)',
+    );
   addTargetOptions(
     addJobOptions(command, 's3:// objects or prefixes (ending in /); local files with a local stack'),
   )
     .option('-o, --output <s3-prefix>', 's3://bucket/prefix/ for the parts (default: in the data bucket)')
     .option('--client-token <token>', 'two submissions of one job with one token start it once')
+    .option('--data-bucket <name>', 'of a deployed service: where code and files that come with a job go')
     .option('--wait', 'show progress and return when the job has ended')
     .option('-q, --quiet', 'show no progress')
     .option('--json', 'print one JSON document, and nothing else, on standard output')
@@ -63,36 +77,45 @@ async function submit(
   const target = await findTarget(options, console);
   const prepared = await prepareJob(job, options, {
     cwd: console.cwd,
+    note: (text) => {
+      console.err(`${text}\n`);
+    },
     inputs: target.stack === undefined ? 's3' : 'any',
+    objects: objectsOf(target),
     ...(options.output === undefined ? {} : { output: options.output }),
   });
   const client = makeApiClient(target.api);
-  const staged = await stage(prepared, target, signal);
-  try {
-    const answer = await client.submit({
-      spec: prepared.specWith(staged.uris),
-      clientToken: options.clientToken ?? randomUUID(),
+  const { dataBucket } = options;
+  const isTerminal = console.terminalColumns() !== undefined;
+  const phases = new Phases(console, options.quiet || options.json);
+  const staged = await stage(prepared, { target, client, dataBucket, isTerminal }, phases, signal).finally(
+    () => {
+      phases.end();
+    },
+  );
+  const spec = prepared.specWith(staged.uris, staged.bucket);
+  const answer = await client
+    .submit({ spec, clientToken: options.clientToken ?? randomUUID() })
+    .catch(async (error: unknown) => {
+      // A job that was accepted may yet read its inputs; of one that was refused nobody does.
+      if (error instanceof Error && error.name === 'InvalidInput') await staged.release();
+      throw error;
     });
-    if (!options.wait) {
-      if (options.json) writeJson(console, answer);
-      else console.out(`${answer.jobId}${answer.started ? '' : ' (started before with this token)'}\n`);
-      if (!options.quiet && !options.json) console.err(nextSteps(answer.jobId, options));
-      return ExitCode.done;
-    }
-    const ended = await watchJob(client, answer.jobId, console, { quiet: options.quiet, signal }).finally(
-      () => {
-        if (signal.aborted) console.err(`job ${answer.jobId} goes on\n${nextSteps(answer.jobId, options)}`);
-      },
-    );
-    if (options.json) writeJson(console, ended);
-    else writeLines(console.out, renderJob(ended, ended.output, console.outStyle));
-    await staged.remove();
-    return exitCodeOfJob(ended);
-  } catch (error) {
-    // A job that was accepted may still be reading its inputs.
-    if (error instanceof Error && error.name === 'InvalidInput') await staged.remove();
-    throw error;
+  if (!options.wait) {
+    if (options.json) writeJson(console, answer);
+    else console.out(`${answer.jobId}${answer.started ? '' : ' (started before with this token)'}\n`);
+    if (!options.quiet && !options.json) console.err(nextSteps(answer.jobId, options));
+    return ExitCode.done;
   }
+  const { quiet, json } = options;
+  if (!quiet && !json) console.err(`job ${answer.jobId}\n`);
+  const ended = await watchJob(client, answer.jobId, console, { quiet, signal }).finally(() => {
+    if (signal.aborted) console.err(`job ${answer.jobId} goes on\n${nextSteps(answer.jobId, options)}`);
+  });
+  if (json) writeJson(console, ended);
+  else writeLines(console.out, renderJob(ended, ended.output, console.outStyle));
+  await staged.release();
+  return exitCodeOfJob(ended);
 }
 
 /** What one does with a job that goes on. */
@@ -102,21 +125,83 @@ const nextSteps = (jobId: string, options: SubmitOptions): string =>
     `  get its output    outrider get ${jobId} <directory>${repeatedTarget(options)}\n`,
   ].join('');
 
-/** Uploads local inputs to the local stack; `remove` takes them away once nobody reads them. */
+/** Objects as the user may read and write them. */
+const objectsOf = ({ stack, api }: Target): ObjectStore =>
+  stack === undefined
+    ? new S3ObjectStore(new S3Client({ region: api.region, followRegionRedirects: true }))
+    : objectStoreOf(stack);
+
+/** Uploads of fewer bytes are over before a line in a log would tell anything. */
+const leastShownBytes = 1024 * 1024;
+
+/** Inputs and files of a job where its tasks can read them. */
+interface Staged {
+  readonly uris: readonly string[];
+  readonly bucket: string;
+  /** Says that this command needs them no more, and removes what nobody needs. */
+  readonly release: () => Promise<void>;
+}
+
+/**
+ * Uploads local inputs, to a local stack, and what comes with the job. All lie by their content, so that what is there
+ * is not uploaded again, and are removed once neither a job nor another submission needs them.
+ */
 async function stage(
   prepared: PreparedJob,
-  target: Target,
+  {
+    target,
+    client,
+    dataBucket,
+    isTerminal,
+  }: {
+    readonly target: Target;
+    readonly client: ApiClient;
+    readonly dataBucket: string | undefined;
+    readonly isTerminal: boolean;
+  },
+  phases: Phases,
   signal: AbortSignal,
-): Promise<{ readonly uris: readonly string[]; readonly remove: () => Promise<void> }> {
+): Promise<Staged> {
   const { stack } = target;
-  if (stack === undefined || prepared.sets.length === 0) return { uris: [], remove: () => Promise.resolve() };
+  if (stack === undefined) return stageOnAws(prepared, { target, dataBucket }, signal);
+  const bucket = dataBucketOf(stack);
   const store = objectStoreOf(stack);
-  const sets = prepared.sets.map((files) => planStaging(dataBucketOf(stack), files));
-  for (const set of sets) await uploadStaged(store, set, signal);
+  const files = prepared.sets.flat();
+  const totalBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const isShown = files.length > 0 && (isTerminal || totalBytes >= leastShownBytes);
+  const onBytes = isShown ? phases.enterBytes('uploading', totalBytes, files.length) : undefined;
+  const sets: StagedSet[] = [];
+  for (const each of prepared.sets) sets.push(planStaging(bucket, each, await contentToken(each, signal)));
+  const keys = [
+    ...sets.map(({ prefix }) => prefix),
+    ...prepared.carried.map(({ sha256 }) => carriedKey(sha256)),
+  ];
+  const takeBack = await announceUse(store, bucket, keys, Date.now());
+  for (const set of sets) await uploadStaged(store, set, signal, onBytes);
+  await uploadCarried(store, bucket, prepared.carried, { signal });
   return {
+    bucket,
     uris: sets.map(({ uri }) => uri),
-    remove: async () => {
-      for (const set of sets) await removeStaged(store, set);
+    release: async () => {
+      await takeBack();
+      // What stays is removed with the next submission, or by the stack.
+      await clearStaged(store, client, bucket, Date.now()).catch(() => 0);
     },
   };
+}
+
+/** On AWS what comes with a job is written anew each time, since the bucket drops what has grown old. */
+async function stageOnAws(
+  prepared: PreparedJob,
+  { target, dataBucket }: { readonly target: Target; readonly dataBucket: string | undefined },
+  signal: AbortSignal,
+): Promise<Staged> {
+  const nothing = { uris: [], bucket: '', release: () => Promise.resolve() };
+  if (prepared.carried.length === 0) return nothing;
+  if (dataBucket === undefined)
+    throw badInput(
+      `--data-bucket is needed for code and files that come with a job to a deployed service: its stack names it in the output ${OutputName.dataBucket}`,
+    );
+  await uploadCarried(objectsOf(target), dataBucket, prepared.carried, { signal, isRefreshed: true });
+  return { ...nothing, bucket: dataBucket };
 }

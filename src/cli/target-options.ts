@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { defaultStateDir, quote } from './connection.ts';
 
 /** Shape of the options by which a command is told which service to ask. */

@@ -12,9 +12,16 @@ export interface WatchOptions {
   readonly signal: AbortSignal;
   /** Between two questions, by how long the wait has lasted. */
   readonly pollMs?: (waitedMs: number) => number;
+  /**
+   * Resolves when there may be news, so that nobody waits for the next question, and in any case when the signal has
+   * fired. May do so too often, or too late.
+   */
+  readonly news?: (signal: AbortSignal) => Promise<unknown>;
 }
 
 const shortestPollMs = 250;
+/** Where the end is told: only progress is asked for, and each answer takes four processes some milliseconds. */
+const shortestWithNewsMs = 1_000;
 const longestPollMs = 30_000;
 const pollShare = 1 / 20;
 
@@ -37,13 +44,14 @@ export async function watchJob(
 ): Promise<JobRecord> {
   const progress = options.quiet ? undefined : makeProgress(console);
   const began = performance.now();
-  const pollMs = options.pollMs ?? nextPollMs;
+  const leastMs = options.news === undefined ? 0 : shortestWithNewsMs;
+  const pollMs = options.pollMs ?? ((waitedMs: number) => Math.max(leastMs, nextPollMs(waitedMs)));
   try {
     for (;;) {
       const job = await client.job(jobId, options.signal);
       progress?.show(job);
       if (finalJobStates.includes(job.state)) return job;
-      await pause(pollMs(performance.now() - began), options.signal);
+      await pause(pollMs(performance.now() - began), options);
     }
   } finally {
     progress?.clear();
@@ -93,11 +101,19 @@ function barProgress(console: Console): Progress {
   };
 }
 
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
+async function pause(ms: number, { signal, news }: WatchOptions): Promise<void> {
+  signal.throwIfAborted();
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  const waits = [delay(ms, undefined, { signal: either }), ...(news === undefined ? [] : [news(either)])];
   try {
-    await delay(ms, undefined, { signal });
+    await Promise.race(waits);
+    signal.throwIfAborted();
   } catch (error) {
     signal.throwIfAborted(); // Its reason says more than the timer's own error.
     throw error;
+  } finally {
+    over.abort();
+    for (const wait of waits) wait.catch(() => undefined);
   }
 }

@@ -1,6 +1,8 @@
-import { z } from 'zod';
+import * as z from 'zod';
+import type { allocationReasons } from './decision-log.ts';
 import { jobSpecSchema } from './job-spec.ts';
 import type { AttemptRecord, JobRecord } from './records.ts';
+import { type EpochMs, epochMs } from './units.ts';
 
 /** Body of `POST /jobs`. */
 export const submitRequestSchema = z.strictObject({
@@ -13,8 +15,32 @@ export const submitRequestSchema = z.strictObject({
 });
 export type SubmitRequest = z.input<typeof submitRequestSchema>;
 
-/** Body of `PUT /jobs/{id}/deadline`: a length of time from now, as in a spec. */
-export const deadlineRequestSchema = z.strictObject({ deadline: jobSpecSchema.shape.deadline.unwrap() });
+/** What takes a job's deadline away. */
+export const noDeadline = 'none';
+
+/** An instant with its offset from UTC, such as `2027-01-31T18:00:00Z`. */
+const instantSchema = z.iso.datetime({ offset: true });
+
+/** The instant of a text such as `2027-01-31T18:00:00Z`, or undefined where it is none. */
+export function parseInstant(text: string): EpochMs | undefined {
+  return instantSchema.safeParse(text).success ? epochMs(Date.parse(text)) : undefined;
+}
+
+const lengthSchema = jobSpecSchema.shape.deadline.unwrap();
+
+/**
+ * Body of `PUT /jobs/{id}/deadline`: a length of time from now, as in a spec, an instant, or `none`. An instant and `none`
+ * may be sent again with the same effect; a length counts anew from when it is sent.
+ */
+export const deadlineRequestSchema = z.strictObject({
+  deadline: z
+    .string()
+    .refine(
+      (text) =>
+        text === noDeadline || parseInstant(text) !== undefined || lengthSchema.safeParse(text).success,
+      'must be a length of time from 1s to 7d, such as "90s", "10m" or "2h", an instant such as "2027-01-31T18:00:00Z", or "none"',
+    ),
+});
 
 /** Answer of `POST /jobs` (201 when started, 200 when the token was known). */
 export interface SubmitResponse {
@@ -36,6 +62,19 @@ export interface AttemptsResponse {
   readonly cursor?: string;
   /** How many more there are whose records cannot be read; absent: none. */
   readonly unreadable?: number;
+}
+/** Slots that a job has asked to be its own for its deadline, from `at` on. */
+export interface ToldAllocation {
+  readonly at: EpochMs;
+  readonly slots: number;
+  /** What its control loop has come to, of which they are the whole number. */
+  readonly smoothed: number;
+  readonly reason: (typeof allocationReasons)[number];
+  readonly facts: Readonly<Record<string, number>>;
+}
+/** Answer of `GET /jobs/{id}/allocations`, by time. */
+export interface AllocationsResponse {
+  readonly allocations: readonly ToldAllocation[];
 }
 /** Answer with any 4xx or 5xx. */
 export interface ErrorResponse {

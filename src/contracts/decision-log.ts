@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { UnreadableRecordError } from './errors.ts';
 import { type AttemptId, attemptIdPattern, type JobId } from './ids.ts';
 import { workerKinds } from './job-spec.ts';
@@ -36,6 +36,20 @@ export const cancelReasons = [
 /** Why an attempt is given up: it never claimed itself, it stopped reporting, or its record cannot be read. */
 export const lossReasons = ['unclaimed', 'silent', 'unreadable'] as const;
 
+/**
+ * Why a job with a deadline asks for so many slots of its own. `admitted`: its forecast says that it meets its deadline
+ * with those, and they were free; `adjusted`: by its progress; `deadline-changed`; `best-effort`: it cannot meet its
+ * deadline beside those that were accepted before it, and was to run all the same; `wrong-forecast`: it goes so far
+ * astray from what was foretold that it takes its fair share instead.
+ */
+export const allocationReasons = [
+  'admitted',
+  'adjusted',
+  'deadline-changed',
+  'best-effort',
+  'wrong-forecast',
+] as const;
+
 const decisionSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('open-stage'), stage: place }),
   z.object({
@@ -53,9 +67,17 @@ const decisionSchema = z.discriminatedUnion('kind', [
     facts,
   }),
   z.object({
+    kind: z.literal('allocate'),
+    slots: place,
+    smoothed: z.number().min(0),
+    reason: z.enum(allocationReasons),
+    facts,
+  }),
+  z.object({
     kind: z.literal('launch'),
     attemptId,
     reason: z.enum(launchReasons),
+    behind: attemptId.exactOptional(),
     avoidNodes: z.array(z.string()).exactOptional(),
     worker: z
       .object({ kind: z.enum(workerKinds), size: z.enum(['small', 'medium', 'large', 'xlarge']) })

@@ -14,6 +14,8 @@ export const ErrorName = {
   /** No failure: a resident's time is up, and the next one is to be started. */
   HandOver: 'HandOver',
   JobFailed: 'JobFailed',
+  /** A job that has used up the dollars that it may cost. */
+  BudgetReached: 'BudgetReached',
   /** A job whose execution was stopped from outside, or ended without a word. */
   ExecutionEnded: 'ExecutionEnded',
   /** A function that plans, schedules or finishes jobs died, so that its job ends: of memory, of time, or by itself. */
@@ -76,6 +78,11 @@ export class LeaseHeldError extends OutriderError {
 /** The job cannot end well; its cause is in the job's record. Not retried. */
 export class JobFailedError extends OutriderError {
   override readonly name = ErrorName.JobFailed;
+}
+
+/** The job has used up the dollars that it may cost. Not retried. */
+export class BudgetReachedError extends OutriderError {
+  override readonly name = ErrorName.BudgetReached;
 }
 
 /**

@@ -31,8 +31,12 @@ export const attemptIdOf = (stage: string, index: number, number: number): Attem
 
 /** The parts of an attempt id. Stage names hold no slash, so the split is exact. */
 export function attemptParts(id: AttemptId): { stage: string; task: number; attempt: number } {
-  const [stage = '', task = '', attempt = ''] = id.split('/');
-  return { stage, task: Number(task), attempt: Number(attempt) };
+  const [first, second] = [id.indexOf('/'), id.lastIndexOf('/')];
+  return {
+    stage: id.slice(0, first),
+    task: Number(id.slice(first + 1, second)),
+    attempt: Number(id.slice(second + 1)),
+  };
 }
 
 /** The task that an attempt executes. */

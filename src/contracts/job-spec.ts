@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { parseUri } from './keys.ts';
 import { limits } from './limits.ts';
 import { policyConfigSchema } from './policy-config.ts';
@@ -20,6 +20,7 @@ export const operatorNames = [
   'join-map',
   'join-reduce',
   'join-probe',
+  'sql',
   'exec',
 ] as const;
 export type OperatorName = (typeof operatorNames)[number];
@@ -42,6 +43,20 @@ export const fargateSizes: Readonly<Record<WorkerSize, { vcpu: number; memoryMb:
   large: { vcpu: 2, memoryMb: 4096 },
   xlarge: { vcpu: 4, memoryMb: 8192 },
 };
+
+/** What happens to a job that has used up its budget. */
+export const onBudgetChoices = ['finish', 'stop'] as const;
+export type OnBudget = (typeof onBudgetChoices)[number];
+
+/** What a result is worth that comes late. */
+export const deadlineKinds = ['soft', 'hard'] as const;
+/** What is done with a job that cannot meet its deadline beside those accepted before. */
+export const admissionChoices = ['refuse', 'best-effort'] as const;
+/** What a job may say of its deadline. */
+export interface DeadlineTerms {
+  readonly deadlineKind?: (typeof deadlineKinds)[number];
+  readonly admission?: (typeof admissionChoices)[number];
+}
 
 const stageName = z
   .string()
@@ -71,16 +86,30 @@ const s3Uri = z
     `must have a key of at most ${limits.keyBytes} bytes, as S3 takes them`,
   );
 
-const sourceInput = z.strictObject({
+const sourceFields = z.strictObject({
   /** Exact keys, or prefixes that end in "/"; objects are read in byte order of their keys within each. */
   s3: z.array(s3Uri).min(1, 'must name at least one s3:// object or prefix').max(1_000),
-  format: z.enum(['text', 'ndjson', 'csv']).default('text'),
+  /** `parquet` is for stages whose operator is `sql`; files are cut at row groups. */
+  format: z.enum(['text', 'ndjson', 'csv', 'parquet']).default('text'),
   /** For csv: whether the first line of each file names the columns. Without it columns are c0, c1, … */
   header: z.boolean().default(true),
-  /** What a record that cannot be read does. Text has no bad records. */
+  /**
+   * For csv: whether quoted fields may hold line ends. Then files are read whole; else they are cut at line ends, and a
+   * record that does not end with its line fails the job.
+   */
+  multiline: z.boolean().default(false),
+  /**
+   * What a record does that cannot be read, or whose values an operator cannot use; of a job file, for which a function throws
+   * (of text that alone).
+   */
   onBadRecord: z.enum(['fail', 'skip']).default('fail'),
-  /** Bytes per task; plain files are cut at line ends, gzip files are read whole. */
+  /** Bytes per task, unpacked; plain files are cut at line ends, gzip of several members at those, other compressed ones are read whole. */
   splitBytes: z.int().min(limits.minSplitBytes).max(limits.maxSplitBytes).default(limits.defaultSplitBytes),
+});
+
+const sourceInput = sourceFields.refine(({ format, multiline }) => format === 'csv' || !multiline, {
+  path: ['multiline'],
+  message: 'is for csv alone: a record of text or ndjson is one line',
 });
 
 const stageInput = z.strictObject({
@@ -126,6 +155,16 @@ const stage = z
     message: 'must have exactly one of "operator" and "code"',
     path: ['operator'],
   })
+  .superRefine(({ operator, inputs }, context) => {
+    if (operator === 'sql') return;
+    for (const [index, input] of inputs.entries())
+      if ('s3' in input && input.format === 'parquet')
+        context.addIssue({
+          code: 'custom',
+          path: ['inputs', index, 'format'],
+          message: 'must be "text", "ndjson" or "csv": Parquet is read by stages of the operator "sql" alone',
+        });
+  })
   .refine(
     ({ credentials, operator, code }) => credentials !== true || operator === 'exec' || code !== undefined,
     {
@@ -143,8 +182,34 @@ export const jobSpecSchema = z.strictObject({
   stages: z.array(stage).min(1, 'must have at least one stage').max(limits.stages),
   /** From submission to published output. */
   deadline: deadline.optional(),
-  /** Dollars that the job may cost. */
+  /** `soft`: the later the worse; `hard`: what is late is lost, and others come first. Absent: soft. */
+  deadlineKind: z.enum(deadlineKinds).optional(),
+  /**
+   * What is done with a job whose forecast says that it cannot meet its deadline beside those accepted before: it is
+   * refused, as where nothing is said, or runs without slots of its own.
+   */
+  admission: z.enum(admissionChoices).optional(),
+  /**
+   * Dollars that the job may cost. As they are used up, first no task gets another copy, then none gets more than one
+   * attempt; what happens then says `onBudget`.
+   */
   budget: z.number().positive('must be more than 0').max(limits.maxBudgetDollars).optional(),
+  /**
+   * What happens at the budget: `finish` goes on with one attempt of each task and fails where one needs another; `stop`
+   * launches nothing more, and ends the job. Where nothing is said, `finish`. Only beside `budget`.
+   */
+  onBudget: z.enum(onBudgetChoices).optional(),
+  /**
+   * Slots that are the job's own before any are shared, as far as it can use them. At most those of the deployment;
+   * where others were guaranteed some before, those that are left, until they end.
+   */
+  guaranteedSlots: z.int().min(1, 'must be at least 1').max(limits.guaranteedSlots).optional(),
+  /** Its share of the slots that are short, beside those of other jobs, which have 1 where nothing is said. */
+  weight: z
+    .number()
+    .min(limits.leastWeight, `must be at least ${limits.leastWeight}`)
+    .max(limits.weight)
+    .optional(),
   policy: z.enum(policyNames).default('none'),
   /** Parameters of the policy set; those left out have the papers' values. */
   policyConfig: policyConfigSchema.optional(),

@@ -67,3 +67,7 @@ export const attemptMetadata = 'outrider-attempt';
 /** What the tasks of a stage share, JSON of `StageDescription`. */
 export const stageKey = (place: PlanPlace, stage: string): string =>
   `${planPrefix(place)}stages/${stage}.json`;
+/** Where it is kept what was learned of recurring jobs: it outlives their runs. */
+export const forecastPrefix = 'forecasts/';
+/** What was learned of the jobs of a name, JSON of `StoredForecast`. */
+export const forecastKey = (name: string): string => `${forecastPrefix}${name}.json`;

@@ -39,6 +39,8 @@ export const limits = {
   nothingBeginsMs: 6 * 3_600_000,
   /** Launches of one task that are given up unclaimed before their lease has run out. */
   renewedLaunchesPerTask: 3,
+  /** Attempts that one worker takes up after the first of its launch. */
+  ridersPerLaunch: 31,
   /** Names under which one task may count, characters of such a name, and the largest sum either way. */
   countersPerTask: 100,
   counterNameChars: 100,
@@ -68,6 +70,10 @@ export const limits = {
   sweepHorizonMs: longestJobMs + 2 * dayMs,
   /** How long the records of a job are kept. */
   recordsKeptMs: 30 * dayMs,
+  /** Slots of its own that a job may ask for, and its weight where slots are shared. */
+  guaranteedSlots: 1_000_000,
+  leastWeight: 0.01,
+  weight: 1_000,
   /** Dollars of a budget. */
   maxBudgetDollars: 1_000_000,
   /** Bytes of a request's body, which holds a spec and little else, and levels of JSON in it. */
@@ -81,6 +87,11 @@ export const limits = {
   /** Attempts and jobs in one page of a list. */
   attemptsPerPage: 10_000,
   jobsPerPage: 100,
+  /** Files that travel with a stage of `exec`, characters of the path of one, and bytes of one and of all together. */
+  filesPerStage: 256,
+  filePathChars: 512,
+  fileBytes: 64 * 1024 * 1024,
+  filesBytes: 256 * 1024 * 1024,
   /** Fields of one record of CSV. */
   recordFields: 100_000,
   /** Levels of JSON in one record of NDJSON. */
@@ -100,6 +111,18 @@ export const limits = {
   tasksPerResident: 4_000,
   /** Silence after which the state machine takes a job's resident for dead, in seconds. */
   taskHeartbeatSeconds: 30,
+  /** Of what was learned of a recurring job: samples of a stage's times, runs apart, ids of jobs, and rows of C(p, a). */
+  profileSamples: 128,
+  profileRuns: 8,
+  profileJobs: 20,
+  forecastSlots: 40,
+  forecastStages: 200,
+  /** Of what a job has asked for on its way, what is told of it. */
+  allocationsTold: 2_000,
+  /** Points of what a job with a deadline bids for slots of its own. */
+  bidPoints: 12,
+  /** Tasks of a job of which a scheduler tells the log why something proposed was refused. */
+  refusalsTold: 2_000,
   /** Decisions that one tick commits. */
   decisionsPerTick: 500,
   /** Source bytes per task where the spec says nothing, and the bounds of what it may say. */

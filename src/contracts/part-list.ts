@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { UnreadableRecordError } from './errors.ts';
 import { firstProblem } from './invalid.ts';
 import type { OutputPart } from './records.ts';

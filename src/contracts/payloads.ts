@@ -1,5 +1,7 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type AttemptId, jobIdPattern, type JobId, parseJobId } from './ids.ts';
+import { jobSpecSchema } from './job-spec.ts';
+import { limits } from './limits.ts';
 
 const jobId = z
   .string()
@@ -17,6 +19,9 @@ export const failInputSchema = z.looseObject({
   jobId,
   error: z.object({ Error: z.string(), Cause: z.string().default('') }).optional(),
 });
+
+/** Input of the function that computes forecasts: the name of recurring jobs. */
+export const forecastInputSchema = z.looseObject({ name: jobSpecSchema.shape.name });
 
 /** Name of the execution that removes what a job left which has ended on record: within the 80 characters of a name. */
 export const endingOf = (id: JobId): string => `${id}${endingMark}`;
@@ -45,10 +50,16 @@ export interface ScheduleOutput {
   readonly outcome: 'continue' | 'finish';
 }
 
+const attemptId = z.string().transform((id) => id as AttemptId);
+/** For each input of the stage: the bytes of its manifest that hold a task's line. */
+const inputs = z.array(z.object({ key: z.string(), start: z.number(), end: z.number() }));
+/** Replicas that an attempt reads in place of winners' outputs: by stage and task, the number of the attempt that wrote it. */
+const copies = z.record(z.string(), z.record(z.string(), z.int().min(0))).optional();
+
 /** What a worker gets: ids and S3 keys only, well under the 1 MB of an asynchronous invocation. */
 export const attemptPayloadSchema = z.object({
   jobId,
-  attemptId: z.string().transform((id) => id as AttemptId),
+  attemptId,
   /** The word by which the worker finds the job's session. */
   access: z
     .string()
@@ -58,14 +69,16 @@ export const attemptPayloadSchema = z.object({
   shards: z.int().min(1),
   /** Key of the stage's description in the data bucket. */
   stageKey: z.string(),
-  /** For each input of the stage: the bytes of its manifest that hold this task's line. */
-  inputs: z.array(z.object({ key: z.string(), start: z.number(), end: z.number() })),
+  inputs,
   /** Longest time between two progress records. */
   heartbeatMs: z.number().positive(),
-  /** Replicas that it reads in place of winners' outputs: by stage and task, the number of the attempt that wrote it. */
-  copies: z.record(z.string(), z.record(z.string(), z.int().min(0))).optional(),
+  copies,
   /** Whether its output is kept as a replica where another attempt of its task has won. */
   keepOutput: z.boolean().optional(),
+  /** Attempts of the same stage that the worker takes up after this one, in turn, each by a claim of its own. */
+  next: z.array(z.object({ attemptId, inputs, copies })).max(limits.ridersPerLaunch).optional(),
+  /** Time of its environment that a worker must have left to take up another. */
+  nextTakesMs: z.number().min(0).optional(),
 });
 
 export type AttemptPayload = z.output<typeof attemptPayloadSchema>;

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { JobId } from './ids.ts';
 import { operatorNames, workerKinds } from './job-spec.ts';
 import { policyNames } from './policy-names.ts';
@@ -14,9 +14,11 @@ const objectRef = z.object({ bucket: z.string(), key: z.string() });
 export const plannedInputSchema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('source'),
-    format: z.enum(['text', 'ndjson', 'csv']),
+    format: z.enum(['text', 'ndjson', 'csv', 'parquet']),
     header: z.boolean(),
     onBadRecord: z.enum(['fail', 'skip']),
+    /** Csv: whether quoted fields may hold line ends; absent: they may, since no file was cut. */
+    multiline: z.boolean().optional(),
   }),
   z.object({
     kind: z.literal('stage'),
@@ -75,7 +77,8 @@ export const planSchema = z.object({
   nonce: z.string(),
   name: z.string(),
   policy: z.enum(policyNames),
-  policyConfig: policyConfigSchema.optional(),
+  /** Every parameter of the policies: what the spec leaves open is decided here, for the job's whole life. */
+  policyConfig: policyConfigSchema.prefault({}),
   /** Number of store partitions over which the job's tasks are spread. */
   shards: z.int(),
   stages: z.array(stagePlanSchema),
@@ -86,7 +89,10 @@ export type StageDescription = z.output<typeof stageDescriptionSchema>;
 export type StagePlan = z.output<typeof stagePlanSchema>;
 export type Plan = z.output<typeof planSchema>;
 
-/** A piece of a source object. Plain files: lines that begin in [start, end). Gzip: the whole file. */
+/**
+ * A piece of a source object. Plain files: lines that begin in [start, end). Compressed ones: the whole file, or of gzip what
+ * members hold that begin in [start, end).
+ */
 export const sourceSegmentSchema = z.object({
   bucket: z.string(),
   key: z.string(),
@@ -96,6 +102,8 @@ export const sourceSegmentSchema = z.object({
   sizeBytes: z.number(),
   etag: z.string(),
   gzip: z.boolean(),
+  /** How it is compressed, where that is not by gzip. */
+  codec: z.enum(['zstd', 'bzip2']).optional(),
 });
 
 /** Bytes [offset, offset + length) of the output of a committed attempt of a stage; their CRC-32. */
@@ -112,4 +120,9 @@ export const sourceManifestLineSchema = z.object({ segments: z.array(sourceSegme
 export const stageManifestLineSchema = z.object({ segments: z.array(stageSegmentSchema) });
 
 export type SourceSegment = z.output<typeof sourceSegmentSchema>;
+
+/** How the object of a segment is compressed; undefined where it is plain. */
+export const codecOf = ({ gzip, codec }: SourceSegment): Codec | undefined => (gzip ? 'gzip' : codec);
+export type Codec = 'gzip' | 'zstd' | 'bzip2';
+
 export type StageSegment = z.output<typeof stageSegmentSchema>;

@@ -1,8 +1,5 @@
-import { z } from 'zod';
-import type { PolicyName } from './policy-names.ts';
-
-/** What the simulator can run: the policy sets of jobs, and LATE without waiting for all tasks to start. */
-export type PolicySetName = PolicyName | 'early-late';
+import * as z from 'zod';
+import { remainingStatistics } from './forecast.ts';
 
 const fraction = z.number().min(0).max(1);
 const factor = z.number().positive().max(1_000);
@@ -18,6 +15,8 @@ const late = z.strictObject({
   slowNodeThreshold: fraction.default(0.25),
   slowTaskThreshold: fraction.default(0.25),
   minAgeMs: ms.default(60_000),
+  /** Whether nothing is copied while tasks wait for slots; `false` as in Mantri §6.1, a copy then goes before them. */
+  waitForStarts: z.boolean().default(true),
   estimator: z.enum(['progress-rate', 'phase-aware']).default('progress-rate'),
   /** Where phases of the score end, for the phase-aware estimator: thirds, as of a Hadoop reduce. */
   phaseEnds: z
@@ -144,12 +143,50 @@ const dolly = z.strictObject({
   otherwise: z.enum(['none', 'late', 'mantri']).default('late'),
 });
 
+/**
+ * Jockey's control of slots by a job's deadline. What is left out is that of the preset: `paper` has the paper's values
+ * (§4.3, §5.1), `outrider` ours.
+ */
+const jockey = z.strictObject({
+  preset: z.enum(['paper', 'outrider']).default('outrider'),
+  /** `adaptive`: by a control loop; `once`: chosen at the start and kept; `most`: as many as it may have throughout. */
+  control: z.enum(['adaptive', 'once', 'most']).default('adaptive'),
+  /** C(p, a) of the job simulator, or Amdahl's law. */
+  predictor: z.enum(['simulator', 'amdahl']).default('simulator'),
+  /** Of the simulated runs. */
+  statistic: z.enum(remainingStatistics).exactOptional(),
+  /** Predictions are taken so many times as long. */
+  slack: z.number().min(1).max(10).exactOptional(),
+  /** α: share of the way to what is wanted that is gone in a period. */
+  hysteresis: z.number().gt(0).max(1).exactOptional(),
+  /** D, and the period of the loop, for a deadline of an hour and longer; shorter ones have as large a share of theirs. */
+  deadZoneMs: ms.exactOptional(),
+  periodMs: ms.exactOptional(),
+  /** Whether predictions are corrected by how long attempts of the run have taken so far. */
+  correct: z.boolean().exactOptional(),
+  /** Most slots that a job asks to be its own; those of the deployment where nothing is said. */
+  mostSlots: z.int().min(1).max(1_000_000).exactOptional(),
+  /** Whether a job is taken on only where its forecast says that it fits beside those accepted before. */
+  admits: z.boolean().default(true),
+  /** Whether slots of all jobs with deadlines are divided by what they bring; else whoever comes first has them. */
+  arbiter: z.boolean().default(true),
+  /** Whether the job takes its fair share of spare slots beside its own. */
+  spareSlots: z.boolean().default(true),
+});
+
 /** Parameters of every policy set, with the papers' or the systems' defaults. */
 export const policyConfigSchema = z.strictObject({
   /** Copies of one task alive at once, the original included, whatever the policy; clones have a limit of their own. */
   copiesPerTask: z.int().min(1).max(3).default(3),
   /** Backups of one task over its whole life, whatever became of them: no rule that errs may go on for ever. */
   backupsPerTask: z.int().min(0).max(100).default(6),
+  /**
+   * Most slot time that a stage may lose to copies that bring nothing and to attempts that are killed, while tasks wait
+   * for slots, as a share of what its tasks take anyway.
+   */
+  lossShare: fraction.default(0.25),
+  /** Which task of a stage starts first; without it the policy's own order. */
+  launchOrder: z.enum(['largest-first', 'by-index']).exactOptional(),
   late: late.prefault({}),
   mantri: mantri.prefault({}),
   hadoop: hadoop.prefault({}),
@@ -161,6 +198,7 @@ export const policyConfigSchema = z.strictObject({
   cubed: cubed.prefault({}),
   dolly: dolly.prefault({}),
   outrider: outrider.prefault({}),
+  jockey: jockey.prefault({}),
 });
 
 export type PolicyConfig = z.output<typeof policyConfigSchema>;

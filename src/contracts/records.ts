@@ -183,8 +183,8 @@ export interface UnreadableRecord {
   readonly uploadId?: string;
 }
 
-export type JobState = 'submitted' | 'running' | 'succeeded' | 'failed' | 'cancelled';
-export const finalJobStates: readonly JobState[] = ['succeeded', 'failed', 'cancelled'];
+export type JobRecordState = 'submitted' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+export const finalJobStates: readonly JobRecordState[] = ['succeeded', 'failed', 'cancelled'];
 
 /** Progress of one stage, for status and reports. */
 export interface StageSummary {
@@ -223,6 +223,24 @@ export interface JobError {
   readonly message: string;
 }
 
+/** What a forecast rests on: earlier runs of the job, jobs like it, its own first tasks, or nothing. */
+export const forecastBases = ['profile', 'similar', 'first-wave', 'nothing'] as const;
+export type ForecastBasis = (typeof forecastBases)[number];
+
+/** What a running job is expected to come to, as its scheduler saw it at `at`. */
+export interface JobForecast {
+  readonly at: EpochMs;
+  readonly basis: ForecastBasis;
+  /** Finished runs that it rests on. */
+  readonly runs: number;
+  /** When the job is expected to end, with the slots that it has; absent where nothing can be said. */
+  readonly expectedEndAt?: EpochMs;
+  /** How likely it ends by its deadline, in [0, 1]; absent where it has none, or nothing can be said. */
+  readonly probability?: number;
+  /** Slots that it asks to be its own, for its deadline. */
+  readonly slotsWanted?: number;
+}
+
 /** A job as the store holds it. */
 export interface JobRecord {
   readonly jobId: JobId;
@@ -230,7 +248,7 @@ export interface JobRecord {
   readonly spec: JobSpec;
   /** SHA-256 of the spec, hex: tells a repeated submission from another job under the same client token. */
   readonly specDigest: string;
-  readonly state: JobState;
+  readonly state: JobRecordState;
   readonly createdAt: EpochMs;
   readonly startedAt?: EpochMs;
   readonly endedAt?: EpochMs;
@@ -250,6 +268,10 @@ export interface JobRecord {
   /** When all parts of the output were there: from then on the job is not failed any more but brought to its end. */
   readonly publishingAt?: EpochMs;
   readonly error?: JobError;
+  /** Of the slots that its spec asks to be its own, those that are; absent where it asks for none. */
+  readonly guaranteedSlots?: number;
+  /** Absent until its scheduler has looked. */
+  readonly forecast?: JobForecast;
   /** URI of the output prefix, once submitted. */
   readonly output: string;
   readonly stages: readonly StageSummary[];

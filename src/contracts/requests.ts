@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * What is counted where it is made: each try over HTTP, those that the SDK repeats as well. Of DynamoDB calls and the

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** What a failed function answers; what it threw, or what Lambda says of its end. */
 export const functionErrorSchema = z.looseObject({

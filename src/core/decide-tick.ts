@@ -1,5 +1,4 @@
 import { type AttemptId, taskIdOf } from '../contracts/ids.ts';
-import { defaultPolicyConfig } from '../contracts/policy-config.ts';
 import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { CancelReason, Decision, Refusal, TickOutcome } from './model/decision.ts';
@@ -15,13 +14,17 @@ import {
 import type { CloneAnswer, ClonesTaken } from './model/stage-clones.ts';
 import { workerOf } from './model/stage-worker.ts';
 import type { LaunchRoom, TickBudget, TickConfig } from './model/tick-config.ts';
-import { dispose, launchOwed, openLedger } from './policy/arbitrate.ts';
+import { affordsOwed, budgetEnd, type Spending, spendingOf } from './policy/budget.ts';
+import { dispose, launchOwed, launchRiders, openAccount } from './policy/arbitrate.ts';
 import { preemptedCopies } from './policy/dolly/preempted-copies.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
 import { hopeless, nextWorker } from './policy/next-worker.ts';
 import { type OwedLaunch, owedLaunches, slotDemand } from './policy/owed-launches.ts';
 import type { PolicySet, PolicyView, Proposal } from './policy/policy-set.ts';
+import { proposalsOf } from './policy/give-way.ts';
 import { policySetOf } from './policy/policy-sets.ts';
+import { type OwnPlaces, ownPlaces } from './policy/own-places.ts';
+import { packsOf } from './policy/ride-together.ts';
 import { readyAt } from './policy/retry-backoff.ts';
 import { runningTasks } from './policy/running-tasks.ts';
 import {
@@ -49,20 +52,22 @@ export interface TickDecision {
   readonly shortByStage: ReadonlyMap<number, number>;
   /** Backups that would be launched if all jobs together might run more, and the cap on those; absent: none. */
   readonly backupsShort?: BackupsShort;
+  /** Tasks that are owed an attempt for which the job has no dollars left: they need no slots. */
+  readonly overBudget: number;
 }
 
 const nothing: readonly never[] = [];
 
 /** Cancels of every live attempt that was not told yet. */
 function cancelAll(state: JobState, reason: CancelReason): Decision[] {
-  return [...state.live]
+  return [...state.live, ...state.riding]
     .filter((attempt) => !attempt.cancelOrdered)
     .map((attempt) => ({ kind: 'cancel', attemptId: attempt.id, reason }));
 }
 
-/** Attempts that work on although another attempt has won their task, and that were not told yet. */
-const untoldLosers = (task: TaskView): readonly AttemptView[] =>
-  task.attempts.filter((each) => isLive(each) && !each.cancelOrdered && each.id !== task.result?.attemptId);
+/** Whether an attempt works on although another has won its task, and was not told yet. */
+const isUntoldLoser = (task: TaskView, each: AttemptView): boolean =>
+  !each.cancelOrdered && isLive(each) && each.id !== task.result?.attemptId;
 
 function cancelsOfLosers(
   state: JobState,
@@ -70,6 +75,7 @@ function cancelsOfLosers(
   policy: PolicySet,
   preempted: ReadonlySet<number>,
 ): Decision[] {
+  if (state.justDone.length === 0) return [];
   const served = new Set(
     state.stages
       .filter((stage) => !preempted.has(stage.index) && policy.keepsLateCopies?.(state, stage, now))
@@ -77,7 +83,7 @@ function cancelsOfLosers(
   );
   return state.justDone
     .filter(({ stage }) => !served.has(stage))
-    .flatMap(untoldLosers)
+    .flatMap((task) => task.attempts.filter((each) => isUntoldLoser(task, each)))
     .map((attempt) => ({ kind: 'cancel', attemptId: attempt.id, reason: 'sibling-won' }));
 }
 
@@ -172,20 +178,20 @@ function viewOf(
   state: JobState,
   now: EpochMs,
   config: TickConfig,
-  budget: TickBudget,
+  budget: TickBudget & { readonly own: OwnPlaces },
   owed: readonly Decision[],
 ): PolicyView {
-  const freed = config.killFreesSlot === true ? endedBy(owed, 'cancel').length : 0;
+  const freed = config.killFreesSlot ? endedBy(owed, 'cancel').length : 0;
   return {
     state,
     now,
-    config: config.policyConfig ?? defaultPolicyConfig,
+    config: config.policyConfig,
     runs: runningTasks(state, new Set([...endedBy(owed, 'lose'), ...endedBy(owed, 'cancel')])),
     slots: {
       granted: budget.slots,
       cluster: budget.clusterSlots ?? budget.slots,
       free: Math.max(0, budget.slots - state.live.size + freed),
-      waiting: slotDemand(state) - state.live.size,
+      waiting: slotDemand(state, budget.own) - state.live.size,
     },
     cloned: clonedStages(state, owed),
     reportMs: config.reportMs ?? durationMs(0),
@@ -194,9 +200,13 @@ function viewOf(
 
 /** The node of each slot that cancels of this tick free. */
 const freedNodesOf = (state: JobState, config: TickConfig, owed: readonly Decision[]): readonly string[] =>
-  config.killFreesSlot === true
+  config.killFreesSlot
     ? endedBy(owed, 'cancel').flatMap((id) => state.attempts.get(id)?.node ?? [])
     : nothing;
+
+/** Nodes off which owed tasks are kept. Without a slot nothing is launched anywhere, and they need not be looked for. */
+const nodesDeclined = (policy: PolicySet, view: PolicyView, free: number): readonly string[] =>
+  free < 1 ? nothing : (policy.declinedNodes?.(view) ?? nothing);
 
 /** A job that has all results is finished once every attempt that is left was told to stop: it is not waited for. */
 function outcomeOf(
@@ -230,6 +240,7 @@ const failing = (state: JobState, reason: CancelReason, message: string): TickDe
   outcome: { kind: 'fail', message },
   slotsShort: 0,
   shortByStage: new Map(),
+  overBudget: 0,
 });
 
 const isUrgent = (proposal: Proposal): boolean =>
@@ -242,6 +253,7 @@ function owedDecisions(state: JobState, now: EpochMs, config: TickConfig, budget
   const lost = lostAttempts(state, now, config, new Set(budget.renewed));
   const surplus = preemptedCopies(state, stages, new Set(endedBy(lost, 'lose')));
   return [
+    ...(budget.allocation === undefined ? [] : [budget.allocation]),
     ...clonesAdmitted(budget.clones ?? []),
     ...preempted,
     ...stagesToOpen(state),
@@ -249,6 +261,33 @@ function owedDecisions(state: JobState, now: EpochMs, config: TickConfig, budget
     ...cancelsOfLosers(state, now, policySetOf(config.policy), stages),
     ...surplus.map(({ id }): Decision => ({ kind: 'cancel', attemptId: id, reason: 'preempted' })),
   ];
+}
+
+/** The tick that ends a job which was cancelled, cannot end well, or has used up its dollars; undefined while it goes on. */
+function endingOf(
+  state: JobState,
+  now: EpochMs,
+  config: TickConfig,
+  {
+    cancelRequested,
+    refused,
+    spending,
+  }: Pick<TickBudget, 'cancelRequested' | 'refused'> & { readonly spending: Spending | undefined },
+): TickDecision | undefined {
+  if (cancelRequested) return failing(state, 'job-cancelled', 'cancelled on request');
+  const fatal = refused ?? fatalMessage(state, now, config);
+  if (fatal !== undefined) {
+    // Whoever ends the job tells people of a missing right as what it is.
+    const cause = state.fatal?.failure.cause;
+    const failed = failing(state, 'job-failed', fatal);
+    return cause !== 'access-denied'
+      ? failed
+      : { ...failed, outcome: { kind: 'fail', message: fatal, cause } };
+  }
+  const tooDear = spending === undefined ? undefined : budgetEnd(state, spending);
+  if (tooDear === undefined) return undefined;
+  const failed = failing(state, 'job-failed', tooDear);
+  return { ...failed, outcome: { kind: 'fail', message: tooDear, cause: 'budget' } };
 }
 
 /**
@@ -265,51 +304,54 @@ export function decideTick(
   budget: TickBudget,
   rng: Rng,
 ): TickDecision {
-  if (budget.cancelRequested) return failing(state, 'job-cancelled', 'cancelled on request');
-  const fatal = fatalMessage(state, now, config);
-  if (fatal !== undefined) {
-    // Whoever ends the job tells people of a missing right as what it is.
-    const cause = state.fatal?.failure.cause;
-    const failed = failing(state, 'job-failed', fatal);
-    return cause !== 'access-denied'
-      ? failed
-      : { ...failed, outcome: { kind: 'fail', message: fatal, cause } };
-  }
+  const spending = spendingOf(state, now, config, budget);
+  const ending = endingOf(state, now, config, { ...budget, spending });
+  if (ending !== undefined) return ending;
   const answers = budget.clones ?? [];
   const policy = policySetOf(config.policy);
   const owed = owedDecisions(state, now, config, budget).slice(0, config.decisionsPerTick);
-  const view = viewOf(state, now, config, budget, owed);
+  const own = budget.own ?? ownPlaces(state, now);
+  const view = viewOf(state, now, config, { ...budget, own }, owed);
   const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
+  const mayLaunch = (task: TaskView): boolean =>
+    isReady(task) && (spending === undefined || affordsOwed(spending, task));
   const copyCap = policy.copyCap?.(view) ?? Infinity;
   const isShared = policy.isCapOfCluster?.(view.config) === true;
-  const ledger = openLedger(state, view, {
+  const account = openAccount(state, view, {
     room: config.decisionsPerTick - owed.length,
     launchRoom: budget.room,
     copyCap,
     admitted: isShared ? budget.backups : undefined,
-    killFreesSlot: config.killFreesSlot ?? false,
+    killFreesSlot: config.killFreesSlot,
     freeNodes: budget.freeNodes,
     freedNodes: freedNodesOf(state, config, owed),
+    spending,
     isReady,
   });
-  const proposals = policy.propose(view);
-  dispose(ledger, proposals.filter(isUrgent));
+  const { proposals, givenUp } = proposalsOf(policy, view, budget);
+  dispose(account, proposals.filter(isUrgent));
   const owedUpTo = (limit: number, room?: LaunchRoom): OwedLaunch[] =>
-    owedLaunches(state, isReady, limit, room);
-  launchOwed(ledger, owedUpTo, policy.declinedNodes?.(view));
+    owedLaunches(state, mayLaunch, limit, room);
+  // A worker that is killed with its attempt takes those behind it along: there each has its own.
+  const packMs = config.killFreesSlot ? undefined : config.packMs;
+  const packs = packsOf(state, { packMs, places: budget.slots, cloned: view.cloned ?? new Map() });
+  launchRiders(account, own.urgent);
+  launchOwed(account, owedUpTo, nodesDeclined(policy, view, account.free), packs);
+  launchRiders(account, own.spare);
   dispose(
-    ledger,
+    account,
     proposals.filter((each) => !isUrgent(each)),
   );
   return {
-    decisions: [...owed, ...onFitWorkers(state, ledger.decisions, config.hasFargate ?? false)],
-    refusals: [...clonesRefused(state, answers), ...ledger.refusals],
+    decisions: [...owed, ...onFitWorkers(state, account.decisions, config.hasFargate ?? false)],
+    refusals: [...clonesRefused(state, answers), ...givenUp, ...account.refusals],
     outcome: outcomeOf(state, now, config, owed),
-    slotsShort: ledger.slotsShort,
-    shortByStage: ledger.shortByStage,
-    ...(ledger.copiesShort === 0
+    slotsShort: account.slotsShort,
+    shortByStage: account.shortByStage,
+    overBudget: spending?.refused.size ?? 0,
+    ...(account.copiesShort === 0
       ? {}
-      : { backupsShort: { wanted: ledger.copies + ledger.copiesShort, cap: copyCap } }),
+      : { backupsShort: { wanted: account.copies + account.copiesShort, cap: copyCap } }),
   };
 }
 
@@ -333,8 +375,11 @@ export function applyDecisions(
       case 'preempt-clones':
         preemptClones(state, decision.stage);
         break;
+      case 'allocate':
+        state.allocation = { ...decision, at: context.now };
+        break;
       case 'launch':
-        addAttempt(state, decision.attemptId, decision.reason, context.now, decision.worker);
+        addAttempt(state, decision.attemptId, decision.reason, context.now, decision.worker, decision.behind);
         break;
       case 'cancel':
         cancelAttempt(state, decision.attemptId, context.now);
@@ -344,6 +389,6 @@ export function applyDecisions(
         break;
     }
   }
-  const untold = state.justDone.filter((task) => untoldLosers(task).length > 0);
+  const untold = state.justDone.filter((task) => task.attempts.some((each) => isUntoldLoser(task, each)));
   state.justDone.splice(0, state.justDone.length, ...untold);
 }

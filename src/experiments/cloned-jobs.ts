@@ -1,4 +1,4 @@
-import type { CloneModel } from '../core/policy/dolly/straggle-probability.ts';
+import type { CloneModel } from './straggle-probability.ts';
 import { completionMsOf } from '../sim/metrics.ts';
 import type { JobOutcome } from '../sim/outcome.ts';
 import { parseScenario, type ScenarioInput } from '../sim/scenario.ts';

@@ -10,7 +10,7 @@ import {
   strategies,
   type Strategy,
 } from './assignment-jobs.ts';
-import { claim } from './checks.ts';
+import { claim, within } from './checks.ts';
 import {
   type Check,
   type Experiment,
@@ -33,12 +33,12 @@ const larger = { least: 11, most: 40 };
 const noise = 0.02;
 
 /** All strategies on the jobs of one setting, one run for each seed. */
-interface Point {
+export interface Point {
   readonly setting: Setting;
   readonly runs: Readonly<Record<Strategy, readonly AssignmentRun[]>>;
 }
 
-const settings: readonly Setting[] = [
+export const settings: readonly Setting[] = [
   { pattern: 'all-to-all', phases: 1, linkShare: busyLinks, tasks: small, jobs },
   ...patterns.flatMap((pattern) =>
     Array.from({ length: mostPhases - 1 }, (_, index): Setting => ({
@@ -70,6 +70,9 @@ const meanOf = ({ runs }: Point, strategy: Strategy): number =>
 /** (LATE − other) / LATE, as the paper counts improvements. */
 const gainOf = (point: Point, strategy: Strategy): number =>
   1 - meanOf(point, strategy) / Math.max(1e-9, meanOf(point, 'LATE'));
+/** The same in percent, of each run. */
+const gainsInRuns = ({ runs }: Point, strategy: Strategy): readonly number[] =>
+  runs[strategy].map(({ meanS }, run) => (1 - meanS / Math.max(1e-9, runs.LATE[run]?.meanS ?? 0)) * 100);
 /** How much sooner delay assignment ends than the better of the others. */
 const lead = (point: Point): number =>
   1 - meanOf(point, 'delay') / Math.max(1e-9, Math.min(meanOf(point, 'CC'), meanOf(point, 'CAC')));
@@ -154,12 +157,6 @@ function phaseChecks(points: readonly Point[]): Check[] {
       rule: 'CAC < CC < delay',
       ok: gainOf(two, 'CAC') < gainOf(two, 'CC') && gainOf(two, 'CC') < gainOf(two, 'delay'),
     }),
-    claim('all-to-all, six phases: delay assignment sooner than LATE', {
-      paper: '31 %',
-      got: gains(six),
-      rule: 'at least 31 %',
-      ok: gainOf(six, 'delay') >= 0.31,
-    }),
     claim('all-to-all, from two phases to six: what is lost of the gain', {
       paper: 'CAC falls fastest, CC moderately, delay least',
       got: strategies
@@ -186,6 +183,55 @@ function phaseChecks(points: readonly Point[]): Check[] {
   ];
 }
 
+/** Points by which a gain may differ, since jobs, links and stragglers are not the paper's. */
+const nearPoints = 8;
+
+/**
+ * How much sooner than with LATE: the figures that the paper gives. They are of Bing's jobs; of Facebook's it says how
+ * far delay assignment leads alone.
+ *
+ * Source: Dolly §5.3, Fig. 11 and 12.
+ */
+function gainChecks(points: readonly Point[]): Check[] {
+  const two = find(points, 'all-to-all', 2);
+  const six = find(points, 'all-to-all', mostPhases);
+  if (two === undefined || six === undefined) return [];
+  const value = (what: string, paper: number, point: Point, strategy: Strategy): Check =>
+    within(
+      `all-to-all, ${what}: ${strategy} sooner than LATE, %`,
+      paper,
+      intervalOf(gainsInRuns(point, strategy)),
+      {
+        tolerance: nearPoints,
+        why: "the paper's are of Bing's jobs, whose stragglers, bytes and phases are not told",
+      },
+    );
+  const leads = (['CC', 'CAC'] as const).map(
+    (other) => gainOf(two, 'delay') / Math.max(1e-9, gainOf(two, other)),
+  );
+  const [most, least] = [Math.max(...leads), Math.min(...leads)];
+  return [
+    value('two phases', 17, two, 'CAC'),
+    value('two phases', 26, two, 'CC'),
+    value('two phases', 37, two, 'delay'),
+    value('six phases', 31, six, 'delay'),
+    claim("all-to-all, two phases: delay assignment's gain over the others'", {
+      paper: 'up to 2.1 times (Bing), at least 1.7 times (Facebook)',
+      got: `${least.toFixed(2)} and ${most.toFixed(2)} times`,
+      rule: 'the larger from 1.7 to 2.5 times',
+      ok: most >= 1.7 && most <= 2.5,
+      kind: 'value',
+    }),
+  ];
+}
+
+/** Every statement of the paper beside what came out. */
+export const assignmentChecks = (points: readonly Point[]): readonly Check[] => [
+  ...leadChecks(points),
+  ...phaseChecks(points),
+  ...gainChecks(points),
+];
+
 function plotOf(pattern: Pattern, points: readonly Point[]): Plot {
   const phases = Array.from({ length: mostPhases }, (_, index) => index + 1);
   return {
@@ -211,7 +257,7 @@ async function run({ seeds, traces }: ExperimentInput): Promise<Findings> {
   for (const setting of settings) points.push(await measure(trace, setting, seeds));
   return {
     rows: points.flatMap(rowsOf),
-    checks: [...leadChecks(points), ...phaseChecks(points)],
+    checks: assignmentChecks(points),
     plots: patterns.map((pattern) => plotOf(pattern, points)),
   };
 }
@@ -229,7 +275,7 @@ export const dollyAssignment: Experiment = {
   name: 'dolly-assignment',
   title: 'Dolly: contention, its avoidance, and delay assignment',
   source: 'Dolly §4, §5.3, Fig. 11 to 13',
-  defaultSeeds: 3,
+  defaultSeeds: 10,
   traces: ['swim'],
   run,
 };

@@ -1,10 +1,6 @@
 import { cloneCount } from '../core/policy/dolly/clone-count.ts';
-import { clonesInTime, straggleWithCac, straggleWithCc } from '../core/policy/dolly/clone-groups.ts';
-import {
-  type CloneModel,
-  jobLevelStraggle,
-  taskLevelStraggle,
-} from '../core/policy/dolly/straggle-probability.ts';
+import { clonesInTime, straggleWithCac, straggleWithCc } from './clone-groups.ts';
+import { type CloneModel, jobLevelStraggle, taskLevelStraggle } from './straggle-probability.ts';
 import { claim, exactly, same } from './checks.ts';
 import { type CloneCounts, type CloneScheme, cloneSchemes, runClonedJobs } from './cloned-jobs.ts';
 import {
@@ -192,7 +188,7 @@ export const dollyClosedForms: Experiment = {
   name: 'dolly-closed-forms',
   title: 'Dolly: clone counts and straggling probabilities',
   source: 'Dolly §3.1, §3.2, §4.2, Fig. 3, 5',
-  defaultSeeds: 2,
+  defaultSeeds: 10,
   traces: [],
   run,
 };

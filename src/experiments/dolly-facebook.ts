@@ -13,6 +13,7 @@ import {
   ratioChecks,
   type Sweeps,
   tailChecks,
+  whatIfChecks,
 } from './facebook-checks.ts';
 import {
   binRows,
@@ -159,6 +160,7 @@ async function run({ seeds, traces }: ExperimentInput): Promise<Findings> {
     checks: [
       ...tailChecks(jobs),
       ...calibrationChecks(jobs, at, below),
+      ...whatIfChecks(runsOf(runs, 'LATE')),
       ...comparisons.flatMap((comparison) => [
         ...gainChecks(runs, comparison),
         ...ratioChecks(runs, comparison),
@@ -182,7 +184,7 @@ export const dollyFacebook: Experiment = {
   name: 'dolly-facebook',
   title: 'Dolly: cloning small jobs of Facebook',
   source: 'Dolly §5.2 to §5.5, Fig. 7, 8, 9, 15, 16',
-  defaultSeeds: 3,
+  defaultSeeds: 10,
   traces: ['swim'],
   run,
 };

@@ -1,6 +1,6 @@
 import { meanInterval, type MeanInterval } from '../lib/quantiles.ts';
-import type { TraceFormat } from '../traces/trace-formats.ts';
 import type { TraceJob } from '../traces/trace-job.ts';
+import type { TraceName } from './trace-names.ts';
 
 /** A line of an experiment's table; columns in the order of the first row that has them. */
 export type Row = Readonly<Record<string, string | number | null>>;
@@ -53,7 +53,7 @@ export interface ExperimentInput {
   /** At least one; each names a run that is independent of the others. */
   readonly seeds: readonly string[];
   /** Jobs of the traces that the experiment asks for, as recorded. */
-  readonly traces: ReadonlyMap<TraceFormat, readonly TraceJob[]>;
+  readonly traces: ReadonlyMap<TraceName, readonly TraceJob[]>;
 }
 
 /** A measurement of a paper, made again. */
@@ -65,8 +65,16 @@ export interface Experiment {
   /** Seeds by default: enough for narrow intervals. 1 where nothing is random. */
   readonly defaultSeeds: number;
   /** Traces that it replays; it cannot run without them. */
-  readonly traces: readonly TraceFormat[];
+  readonly traces: readonly TraceName[];
   run(input: ExperimentInput): Promise<Findings>;
+}
+
+/** How an experiment came out once more, with seeds that derive from another. */
+export interface OtherSeed {
+  readonly seed: number;
+  readonly verdict: Verdict;
+  /** What counts and holds with one of the seeds, and not with the other. */
+  readonly turned: readonly string[];
 }
 
 /** What `experiments --json` prints for one experiment. */
@@ -76,17 +84,25 @@ export interface ExperimentResult {
   readonly seeds: number;
   readonly rows: readonly Row[];
   readonly checks: readonly Check[];
+  /** The worst of all seeds: none that another turns. */
   readonly verdict: Verdict;
+  /** Absent where nothing is random, or it ran with one seed alone. */
+  readonly others?: readonly OtherSeed[];
 }
 
+/** Of all that counts, what has to hold where only the shape is claimed to be the same. */
+const leastHeld = 0.5;
+
 /**
- * `differs` where a shape fails; `reproduced` where every value and shape holds and there is a value among them;
- * else `same-shape`.
+ * `differs` where a shape fails, or more than half of the values and shapes; `reproduced` where every value and shape
+ * holds and there is a value among them; else `same-shape`. Asides count for nothing.
  */
 export function verdictOf(checks: readonly Check[]): Verdict {
-  const failed = (kind: CheckKind): boolean => checks.some((check) => check.kind === kind && !check.ok);
-  if (failed('shape')) return 'differs';
-  return failed('value') || !checks.some(({ kind }) => kind === 'value') ? 'same-shape' : 'reproduced';
+  const counted = checks.filter(({ kind }) => kind !== 'side');
+  const missed = counted.filter(({ ok }) => !ok);
+  if (missed.some(({ kind }) => kind === 'shape')) return 'differs';
+  if (missed.length > (1 - leastHeld) * counted.length) return 'differs';
+  return missed.length > 0 || !counted.some(({ kind }) => kind === 'value') ? 'same-shape' : 'reproduced';
 }
 
 /** Runs an experiment with `count` seeds that derive from `seed`. */
@@ -94,12 +110,35 @@ export async function runExperiment(
   experiment: Experiment,
   options: { readonly seed: number; readonly count: number; readonly traces?: ExperimentInput['traces'] },
 ): Promise<{ readonly result: ExperimentResult; readonly plots: readonly Plot[] }> {
-  const { seed, count, traces = new Map<TraceFormat, readonly TraceJob[]>() } = options;
+  const { seed, count, traces = new Map<TraceName, readonly TraceJob[]>() } = options;
   const seeds = Array.from({ length: count }, (_, index) => `${seed}/${index}`);
   const { rows, checks, plots = [] } = await experiment.run({ seeds, traces });
   return {
     result: { name: experiment.name, seed, seeds: count, rows, checks, verdict: verdictOf(checks) },
     plots,
+  };
+}
+
+const fromWorst: readonly Verdict[] = ['differs', 'same-shape', 'reproduced'];
+
+/** A result with how it came out with other seeds. Its verdict is the worst of all. */
+export function besideOthers(
+  result: ExperimentResult,
+  others: readonly Pick<ExperimentResult, 'seed' | 'verdict' | 'checks'>[],
+): ExperimentResult {
+  const heldBy = new Map(result.checks.map(({ what, ok }) => [what, ok]));
+  const found = others.map(({ seed, verdict, checks }): OtherSeed => ({
+    seed,
+    verdict,
+    turned: checks.flatMap(({ what, ok, kind }) =>
+      kind !== 'side' && heldBy.get(what) !== ok ? [what] : [],
+    ),
+  }));
+  const verdicts = new Set([result.verdict, ...found.map(({ verdict }) => verdict)]);
+  return {
+    ...result,
+    verdict: fromWorst.find((each) => verdicts.has(each)) ?? result.verdict,
+    others: found,
   };
 }
 
@@ -111,6 +150,13 @@ export function intervalOf(values: readonly number[]): MeanInterval {
   const { mean, low, high } = meanInterval(values) ?? { mean: 0, low: 0, high: 0 };
   return { mean: rounded(mean), low: rounded(low), high: rounded(high) };
 }
+
+/** The same of one figure, of the runs of one setting. */
+export const intervalFor = <Setting, Figure extends string>(
+  found: ReadonlyMap<Setting, readonly Readonly<Record<Figure, number>>[]>,
+  setting: Setting,
+  figure: Figure,
+): MeanInterval => intervalOf((found.get(setting) ?? []).map((figures) => figures[figure]));
 
 /** `158.2 ± 0.9`, with the half-width of the interval. */
 export const intervalText = ({ mean, high }: MeanInterval): string =>

@@ -1,4 +1,4 @@
-import { taskLevelStraggle } from '../core/policy/dolly/straggle-probability.ts';
+import { taskLevelStraggle } from './straggle-probability.ts';
 import { ascending, mean, quantile } from '../lib/quantiles.ts';
 import { type Row, rounded } from './experiment.ts';
 import { type Population, populations, stragglerShare } from './facebook-calibration.ts';

@@ -1,4 +1,5 @@
-import type { PolicyConfigInput, PolicySetName } from '../contracts/policy-config.ts';
+import type { PolicyConfigInput } from '../contracts/policy-config.ts';
+import type { PolicyName } from '../contracts/policy-names.ts';
 import { jobBin } from '../core/policy/dolly/delay-assignment.ts';
 import { ascending, quantile } from '../lib/quantiles.ts';
 import { createRng } from '../lib/rng.ts';
@@ -36,7 +37,7 @@ const mostTasks = 10_000;
 /** How the jobs of a window are treated. */
 export interface Treatment {
   readonly name: string;
-  readonly policy: PolicySetName;
+  readonly policy: PolicyName;
   readonly config?: PolicyConfigInput;
   /** Of the cluster; the paper's unless told. */
   readonly machines?: number;
@@ -88,6 +89,8 @@ export interface JobNote {
   /** 1 to 5, by number of tasks. */
   readonly bin: number;
   readonly ms: number;
+  /** What it would have taken had no task been slower than the median of its phase. */
+  readonly whatIfMs: number;
   readonly isCloned: boolean;
   /** Slot time of clones, in milliseconds. */
   readonly cloneMs: number;
@@ -141,12 +144,38 @@ function phasesOf({ tasks, stages, attempts }: JobOutcome, work: TimedJob['stage
   });
 }
 
+/**
+ * Time that a job would not have taken had each task that was slower than the median of its phase, by the work that it
+ * did, got on like that one: phase by phase, by what its slowest task then takes.
+ *
+ * Source: Dolly §2.1.1, "a crude analysis".
+ */
+export function savedByMedianMs(
+  { stages }: Pick<JobOutcome, 'stages'>,
+  work: Pick<TimedJob, 'stages'>['stages'],
+): number {
+  return stages.reduce((sum, { taskMs }, place) => {
+    const workOf = (task: number): number => Math.max(1, work[place]?.tasks[task]?.workMs ?? 1);
+    const middle = quantile(ascending(taskMs.map((time, task) => time / workOf(task))), 0.5) ?? 0;
+    const longest = taskMs.reduce((most, time) => Math.max(most, time), 0);
+    const evenly = taskMs.reduce(
+      (most, time, task) => Math.max(most, Math.min(time, middle * workOf(task))),
+      0,
+    );
+    return sum + longest - evenly;
+  }, 0);
+}
+
 function noteOf(outcome: JobOutcome, jobs: readonly TimedJob[]): JobNote {
   const clones = outcome.attempts.filter(({ reason }) => reason === 'clone');
   return {
     index: outcome.index,
     bin: jobBin(outcome.tasks),
     ms: completionMsOf(outcome),
+    whatIfMs: Math.max(
+      0,
+      completionMsOf(outcome) - savedByMedianMs(outcome, jobs[outcome.index]?.stages ?? []),
+    ),
     isCloned: clones.length > 0,
     cloneMs: clones.reduce((sum, clone) => sum + slotMsOf(clone), 0),
     phases: phasesOf(outcome, jobs[outcome.index]?.stages ?? []),

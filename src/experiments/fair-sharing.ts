@@ -10,10 +10,9 @@ import {
   type Experiment,
   type ExperimentInput,
   type Findings,
-  intervalOf,
+  intervalFor,
   intervalText,
   type Plot,
-  rounded,
 } from './experiment.ts';
 import { traceScenario } from './trace-scenario.ts';
 
@@ -53,8 +52,7 @@ const figuresOf = ({ jobS, slotS }: Replay): Figures => ({
 });
 
 function checksOf(found: ReadonlyMap<Sharing, readonly Figures[]>): Check[] {
-  const of = (sharing: Sharing, figure: Figure) =>
-    intervalOf((found.get(sharing) ?? []).map((figures) => figures[figure]));
+  const of = (sharing: Sharing, figure: Figure) => intervalFor(found, sharing, figure);
   const text = (figure: Figure): string =>
     `${intervalText(of('first-come', figure))} s first come, first served, ${intervalText(of('fair', figure))} s fair`;
   const [firstS, fairS] = [of('first-come', 'slotS').mean, of('fair', 'slotS').mean];
@@ -90,14 +88,21 @@ async function run({ seeds, traces }: ExperimentInput): Promise<Findings> {
   const found = new Map<Sharing, Figures[]>(sharings.map((sharing) => [sharing, []]));
   for (const seed of seeds) {
     const rng = createRng(`fair-sharing/${seed}`);
-    const scenario = traceScenario(jobs, { format: 'alibaba', policy: 'none', slots, load, rng });
+    const scenario = traceScenario(jobs, {
+      format: 'alibaba',
+      policy: 'none',
+      host: 'hadoop',
+      slots,
+      load,
+      rng,
+    });
     for (const sharing of sharings)
       found.get(sharing)?.push(figuresOf(await replay(scenario, sharing, seed)));
   }
-  const rows = [...found].map(([sharing, figures]) => {
-    const mean = (figure: Figure): number => intervalOf(figures.map((each) => each[figure])).mean;
+  const rows = sharings.map((sharing) => {
+    const mean = (figure: Figure): number => intervalFor(found, sharing, figure).mean;
     const [meanS, medianS, slotS] = [mean('meanS'), mean('medianS'), mean('slotS')];
-    return { sharing, jobs: jobs.length, slots, load, meanS, medianS, slotS: rounded(slotS) };
+    return { sharing, jobs: jobs.length, slots, load, meanS, medianS, slotS };
   });
   const plot: Plot = {
     name: 'job-time',
@@ -124,7 +129,7 @@ export const fairSharing: Experiment = {
   name: 'fair-sharing',
   title: 'slots shared fairly, and first come, first served',
   source: "as Hadoop's fair scheduler, on a public trace",
-  defaultSeeds: 3,
+  defaultSeeds: 10,
   traces: ['alibaba'],
   run,
 };

@@ -1,4 +1,4 @@
-import type { PolicySetName } from '../contracts/policy-config.ts';
+import type { PolicyName } from '../contracts/policy-names.ts';
 import { meanPhaseMs, phaseAwareTimeLeftMs, phaseTimesOf } from '../core/estimate/phase-aware.ts';
 import { timeLeftMs } from '../core/estimate/progress-rate.ts';
 import { phasedScore } from './phased-score.ts';
@@ -14,7 +14,7 @@ import { snapshotOf, type TaskMoment } from './stage-snapshot.ts';
 const minuteMs = 60_000;
 
 /** Places of the tasks that a policy would copy, best first. */
-function copied(policy: PolicySetName, tasks: readonly TaskMoment[]): readonly number[] {
+function copied(policy: PolicyName, tasks: readonly TaskMoment[]): readonly number[] {
   const proposals = policySetOf(policy).propose(snapshotOf(tasks, { freeSlots: tasks.length }));
   return proposals
     .filter(({ kind }) => kind === 'backup')
@@ -108,7 +108,7 @@ function firstCopied(): Check {
 }
 
 /** LATE §5.4.3: ten fast nodes (1 min a task), X (2.9), Y (10), one slot each, 32 tasks. Minutes. */
-async function slowNodeMinutes(policy: PolicySetName, slowNodeThreshold: number): Promise<number> {
+async function slowNodeMinutes(policy: PolicyName, slowNodeThreshold: number): Promise<number> {
   const scenario = parseScenario({
     name: 'slow-node',
     cluster: {

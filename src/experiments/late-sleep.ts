@@ -1,4 +1,5 @@
-import type { PolicyConfigInput, PolicySetName } from '../contracts/policy-config.ts';
+import type { PolicyConfigInput } from '../contracts/policy-config.ts';
+import type { PolicyName } from '../contracts/policy-names.ts';
 import type { MeanInterval } from '../lib/quantiles.ts';
 import { standardDeviation } from '../lib/quantiles.ts';
 import { completionMsOf, slotTimeOf } from '../sim/metrics.ts';
@@ -18,7 +19,7 @@ import {
 
 /** One point of the experiment. */
 interface Setting {
-  readonly policy: PolicySetName;
+  readonly policy: PolicyName;
   readonly reducers: number;
   /** Share of the 34 ordinary machines that are 1.5 times as slow. */
   readonly slowerShare: number;

@@ -1,5 +1,6 @@
 import { attemptIdOf } from '../contracts/ids.ts';
-import type { PolicyConfigInput, PolicySetName } from '../contracts/policy-config.ts';
+import type { PolicyConfigInput } from '../contracts/policy-config.ts';
+import type { PolicyName } from '../contracts/policy-names.ts';
 import { duplicate } from '../core/policy/mantri/duplicate.ts';
 import type { SlownessSamples } from '../core/estimate/new-copy.ts';
 import { supposedCost } from '../core/model/task-cost.ts';
@@ -34,7 +35,7 @@ async function jobOf(input: ScenarioInput, seed = 'exact'): Promise<JobOutcome |
 }
 
 interface Variant {
-  readonly policy: PolicySetName;
+  readonly policy: PolicyName;
   readonly config?: PolicyConfigInput;
   readonly label: string;
   /** Finish and slot time in t, where the ground truth has them. */
@@ -137,7 +138,7 @@ function duplicatedFrom(copies: 1 | 2): number {
       },
       { samples, deltaMs: 1_000, tasks: [] },
       contended,
-      [],
+      () => [],
     ) !== undefined;
   let [low, high] = [0, 10];
   for (let halving = 0; halving < 60; halving++) {
@@ -149,7 +150,7 @@ function duplicatedFrom(copies: 1 | 2): number {
 }
 
 /** A phase in which one task in ten takes ten times as long, with input that varies, on too few slots. */
-const outliers = (policy: PolicySetName): ScenarioInput => ({
+const outliers = (policy: PolicyName): ScenarioInput => ({
   name: 'outliers',
   cluster: { nodes: [{ count: 20 }] },
   ...exact,
@@ -216,7 +217,7 @@ async function limitChecks(seeds: readonly string[]): Promise<Check[]> {
 }
 
 /** A task with five times the input takes five times as long. */
-async function bigTask(policy: PolicySetName): Promise<Check> {
+async function bigTask(policy: PolicyName): Promise<Check> {
   const sizes = Array.from({ length: 12 }, (_, index) => (index === 4 ? 5 : 1));
   const job = await jobOf({
     name: 'big-task',
@@ -329,7 +330,7 @@ export const mantriExample: Experiment = {
   name: 'mantri-example',
   title: 'Mantri: seven tasks on two slots, limits, order',
   source: 'Mantri §3.1, §5.1, §5.4, Fig. 8',
-  defaultSeeds: 5,
+  defaultSeeds: 10,
   traces: [],
   run,
 };

@@ -1,4 +1,3 @@
-import type { PolicySetName } from '../contracts/policy-config.ts';
 import { createRng, type Rng } from '../lib/rng.ts';
 import { type Distribution, sample } from '../sim/distribution.ts';
 import { claim, within } from './checks.ts';
@@ -14,6 +13,7 @@ import {
 } from './experiment.ts';
 import {
   comparePhases,
+  type Compared,
   type Gain,
   gainCells,
   gainOf,
@@ -34,7 +34,7 @@ const policies = [
   'dryad',
   'mapreduce',
   'outrider',
-] as const satisfies readonly PolicySetName[];
+] as const satisfies readonly Compared[];
 
 /** Tasks over slots: the median is the paper's, its tail (sd 12.37) is cut for the sake of time. */
 const wavesOf: Distribution = { kind: 'lognormal', median: 2.11, sigma: 0.7 };
@@ -79,11 +79,7 @@ function bingPhase(name: string, rng: Rng, input: Input): Phase {
 
 type Gains = ReadonlyMap<Scheme, readonly Gain[]>;
 
-async function gainsOver(
-  seeds: readonly string[],
-  input: Input,
-  among: readonly PolicySetName[],
-): Promise<Gains> {
+async function gainsOver(seeds: readonly string[], input: Input, among: readonly Compared[]): Promise<Gains> {
   const schemes: readonly Scheme[] = ['none', ...among, ...idealSchemes];
   const gains = new Map<Scheme, Gain[]>(schemes.map((scheme) => [scheme, []]));
   for (const seed of seeds) {
@@ -102,13 +98,20 @@ const percent = (value: number | undefined): string =>
   value === undefined ? '-' : `${(value * 100).toFixed(1)} %`;
 const four = (gain: Gain): string => percentiles.map((p) => (gain[p] * 100).toFixed(0)).join(', ');
 
+/**
+ * Why Mantri may be behind at low percentiles: seen in the runs where it is, phase by phase. Its rule knows no error of
+ * its estimates, and Δ is 10 s at most.
+ */
+const whyBehind =
+  'where it is behind, it has killed the largest task of a phase of unequal input at its first report, though that was an ordinary one: what a new copy takes is foretold from the rates of smaller tasks, which for a task of 20 times their input errs by minutes, and the rule asks for Δ, 10 s; such a phase ends with that task';
+
 function timeChecks(of: (scheme: Scheme) => Gain): Check[] {
   const mantri = of('mantri');
   const beaten = (['hadoop', 'late', 'dryad', 'mapreduce'] as const).map((scheme) =>
     claim(`Mantri against ${scheme}, reduction at 25, 50, 75, 90 %`, {
       paper: 'better at every percentile',
       got: `${four(mantri)} against ${four(of(scheme))} %`,
-      rule: 'not less at any, more at the median',
+      rule: `not less at any, more at the median; ${whyBehind}`,
       ok: percentiles.every((p) => mantri[p] >= of(scheme)[p] - 1e-9) && mantri.p50 > of(scheme).p50,
     }),
   );
@@ -214,9 +217,22 @@ function checksOf(gains: Gains, even: Gains): Check[] {
         why: `phases are generated from remembered shares; with even input it is ${intervalText(intervalOf(percents(even, p)))}`,
       },
     );
+  const hadoop = (gains.get('hadoop') ?? []).map((gain) => gain.p50 * 100);
+  const times = of('hadoop').p50 === 0 ? Infinity : of('mantri').p50 / of('hadoop').p50;
   return [
     value('p50', 21, 5),
     value('p75', 42, 8),
+    within('Hadoop: reduction of phase completion at 50 %', 6.8, intervalOf(hadoop), {
+      tolerance: 3,
+      why: 'phases are generated from remembered shares',
+    }),
+    claim("Mantri's reduction at 50 % over Hadoop's", {
+      paper: '3.1 times',
+      got: `${times.toFixed(1)} times`,
+      rule: 'from 2 to 4.5 times',
+      kind: 'value',
+      ok: times >= 2 && times <= 4.5,
+    }),
     ...timeChecks(of),
     ...idealChecks(of, meansOf(even)),
     ...costChecks(of),

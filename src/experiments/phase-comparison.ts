@@ -1,4 +1,4 @@
-import type { PolicySetName } from '../contracts/policy-config.ts';
+import type { PolicyName } from '../contracts/policy-names.ts';
 import { clairvoyantTimesOf, idealTimes } from '../sim/bounds.ts';
 import { completionMsOf, copyCountsOf, slotTimeOf } from '../sim/metrics.ts';
 import { parseScenario, type Scenario } from '../sim/scenario.ts';
@@ -27,9 +27,12 @@ export interface PhaseRun {
   readonly clairvoyantMs: number;
 }
 
+/** A policy, or LATE without waiting for all tasks to start. Source: Mantri §6.1. */
+export type Compared = PolicyName | 'early-late';
+
 /** Ideal schemes beside the policies. Source: Mantri §6.1. */
 export const idealSchemes = ['NoSkew', 'NoSkew + ChopTail'] as const;
-export type Scheme = PolicySetName | (typeof idealSchemes)[number];
+export type Scheme = Compared | (typeof idealSchemes)[number];
 
 /** The runs of one set of phases, by scheme, all in the same order. */
 export type Comparison = ReadonlyMap<Scheme, readonly PhaseRun[]>;
@@ -38,7 +41,7 @@ export type Comparison = ReadonlyMap<Scheme, readonly PhaseRun[]>;
  * Kills free slots at once, the scheduler is told at once, reports come every 10 s or tenth of a task. All policies
  * start the largest tasks first, so that they differ in what they do about stragglers alone.
  */
-function phaseScenario(phase: Phase, policy: PolicySetName): Scenario {
+function phaseScenario(phase: Phase, policy: Compared): Scenario {
   return parseScenario({
     name: phase.name,
     cluster: { nodes: [{ count: phase.slots }] },
@@ -46,7 +49,9 @@ function phaseScenario(phase: Phase, policy: PolicySetName): Scenario {
     reports: { everyMs: 10_000, tenths: true },
     jobs: [
       {
-        policy,
+        ...(policy === 'early-late'
+          ? { policy: 'late', policyConfig: { late: { waitForStarts: false } } }
+          : { policy }),
         launchOrder: 'largest-first',
         stages: [
           {
@@ -64,7 +69,7 @@ function phaseScenario(phase: Phase, policy: PolicySetName): Scenario {
 
 async function runPhase(
   phase: Phase,
-  policy: PolicySetName,
+  policy: Compared,
 ): Promise<{ readonly run: Omit<PhaseRun, 'clairvoyantMs'>; readonly ideal: ReturnType<typeof idealTimes> }> {
   const { jobs } = await simulate(phaseScenario(phase, policy), { seed: 'phase' });
   const [job] = jobs;
@@ -81,14 +86,14 @@ async function runPhase(
 /** Runs phases one by one without copies and under each policy; the ideal schemes follow from the run without copies. */
 export async function comparePhases(
   phases: readonly Phase[],
-  policies: readonly PolicySetName[],
+  policies: readonly Compared[],
 ): Promise<Comparison> {
   const found = new Map<Scheme, PhaseRun[]>(
     ['none' as const, ...policies, ...idealSchemes].map((scheme) => [scheme, []]),
   );
   for (const phase of phases) {
     const clairvoyantMs = clairvoyantTimesOf(phaseScenario(phase, 'none'), 'phase')[0]?.scheduleMs ?? 0;
-    for (const policy of new Set<PolicySetName>(['none', ...policies])) {
+    for (const policy of new Set<Compared>(['none', ...policies])) {
       const { run, ideal } = await runPhase(phase, policy);
       found.get(policy)?.push({ ...run, clairvoyantMs });
       if (policy !== 'none') continue;

@@ -1,4 +1,3 @@
-import type { PolicySetName } from '../contracts/policy-config.ts';
 import { mean } from '../lib/quantiles.ts';
 import { createRng } from '../lib/rng.ts';
 import type { TraceFormat } from '../traces/trace-formats.ts';
@@ -14,6 +13,7 @@ import {
 } from './experiment.ts';
 import {
   comparePhases,
+  type Compared,
   type Gain,
   gainCells,
   gainOf,
@@ -45,7 +45,7 @@ const policies = [
   'flink',
   'cubed',
   'outrider',
-] as const satisfies readonly PolicySetName[];
+] as const satisfies readonly Compared[];
 const schemes: readonly Scheme[] = ['none', ...policies, ...idealSchemes];
 /** Gains closer than a point are taken as equal. */
 const nearly = 0.01;
@@ -83,15 +83,12 @@ const summary = ({ time, resources }: Gain): string =>
 
 /** The best single policy in time, and in resources; both need not be one. */
 function bestOf(of: (scheme: Scheme) => Gain): {
-  readonly time: PolicySetName;
-  readonly resources: PolicySetName;
+  readonly time: Compared;
+  readonly resources: Compared;
 } {
   const singles = policies.filter((policy) => policy !== 'outrider');
-  const best = (value: (gain: Gain) => number): PolicySetName =>
-    singles.reduce<PolicySetName>(
-      (first, each) => (value(of(each)) > value(of(first)) ? each : first),
-      'mantri',
-    );
+  const best = (value: (gain: Gain) => number): Compared =>
+    singles.reduce<Compared>((first, each) => (value(of(each)) > value(of(first)) ? each : first), 'mantri');
   return { time: best(({ time }) => time), resources: best(({ resources }) => resources ?? -Infinity) };
 }
 
@@ -188,7 +185,7 @@ export const policiesOnTraces: Experiment = {
   name: 'policies-on-traces',
   title: 'every policy on phases of the public traces',
   source: 'as Mantri §6.1, on public traces',
-  defaultSeeds: 3,
+  defaultSeeds: 10,
   traces: formats,
   run,
 };

@@ -9,7 +9,7 @@ import {
   type Experiment,
   type ExperimentInput,
   type Findings,
-  intervalOf,
+  intervalFor,
   intervalText,
   type Plot,
 } from './experiment.ts';
@@ -50,11 +50,7 @@ async function replay(jobs: ScenarioInput['jobs'], way: Way, seed: string): Prom
   return { meanS: mean(jobS) ?? 0, medianS: median(jobS) ?? 0, tasks, launches, coldStarts };
 }
 
-type Found = ReadonlyMap<Way, readonly Figures[]>;
-const intervalFor = (found: Found, way: Way, figure: Figure) =>
-  intervalOf((found.get(way) ?? []).map((each) => each[figure]));
-
-function checksOf(found: Found): Check[] {
+function checksOf(found: ReadonlyMap<Way, readonly Figures[]>): Check[] {
   const [atOnce, looks, ticks] = wayNames.map((way) => ({
     jobs: intervalFor(found, way, 'meanS'),
     launches: intervalFor(found, way, 'launches').mean,
@@ -92,6 +88,7 @@ async function run({ seeds, traces }: ExperimentInput): Promise<Findings> {
     const { jobs } = traceScenario(traces.get('tpch') ?? [], {
       format: 'tpch',
       policy: 'none',
+      host: 'hadoop',
       slots,
       load,
       rng,
@@ -132,7 +129,7 @@ export const slotHandOver: Experiment = {
   name: 'slot-hand-over',
   title: 'short tasks: slots handed over at once, by looks, and by ticks',
   source: 'a check of its own, on a public trace',
-  defaultSeeds: 1,
+  defaultSeeds: 10,
   traces: ['tpch'],
   run,
 };

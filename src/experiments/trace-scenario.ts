@@ -1,30 +1,46 @@
-import type { PolicySetName } from '../contracts/policy-config.ts';
+import type { PolicyName } from '../contracts/policy-names.ts';
 import { median } from '../lib/quantiles.ts';
 import type { Rng } from '../lib/rng.ts';
+import { type Host, type HostProfileName, hostOf } from '../sim/host-profiles.ts';
 import type { ScenarioInput } from '../sim/scenario.ts';
 import { withPoissonArrivals } from '../traces/generators/arrivals.ts';
-import { attemptDurations, type AttemptModel } from '../traces/generators/attempt-durations.ts';
-import { HADOOP_SLOWDOWN } from '../traces/generators/measured-slowdowns.ts';
-import { inputsOf } from '../traces/generators/redraw.ts';
-import { HADOOP_2009_RATES, SPARK_2014_RATES, type TimedJob, withWork } from '../traces/generators/work.ts';
+import { attemptDurations } from '../traces/generators/attempt-durations.ts';
+import { HADOOP_LUCK, HADOOP_SLOWDOWN } from '../traces/generators/measured-slowdowns.ts';
+import { drawProgress } from '../traces/generators/progress-shapes.ts';
+import { inputsOf, usualTimes } from '../traces/generators/redraw.ts';
+import { meanSlowdown } from '../traces/generators/slowdown.ts';
+import {
+  HADOOP_2009_RATES,
+  SPARK_2014_RATES,
+  type TimedJob,
+  type TimedStage,
+  withWork,
+} from '../traces/generators/work.ts';
 import { TRACE_CONTENTS, type TraceFormat } from '../traces/trace-formats.ts';
 import type { TraceJob } from '../traces/trace-job.ts';
 
 /** How a trace is replayed. */
 export interface ReplayOptions {
   readonly format: TraceFormat;
-  readonly policy: PolicySetName;
+  readonly policy: PolicyName;
   /** Absent: as many as the load needs where the trace has arrivals, from 100 to 1,000; else 100. */
   readonly slots?: number | undefined;
   /** Share of the slots that the jobs' work keeps busy; absent: 0.7, or where slots are given as arrivals make it. */
   readonly load?: number | undefined;
+  /** What it runs on; `lambda` where nothing is said. */
+  readonly host?: HostProfileName | undefined;
+  /** Whether attempts straggle; where not, each takes what is usual for its input. Absent: they do. */
+  readonly stragglers?: boolean;
   readonly rng: Rng;
 }
 
-/** Attempts of a task whose times are drawn; later ones take what the last of them does. */
+/** Attempts of a task whose times are drawn beside a recorded one; later ones take what the last of them does. */
 const attemptsPerTask = 4;
 /** Input of tasks of stages of which the trace tells none: policies then expect equal tasks. */
 const unknownBytes = 64e6;
+
+/** Of attempts of traces without stragglers. */
+const hadoopMean = meanSlowdown(HADOOP_SLOWDOWN);
 
 const usualLoad = 0.7;
 const usualSlots = 100;
@@ -64,33 +80,74 @@ function arrange(
   };
 }
 
+/** Whether a format records what attempts took; else they are slowed as Hadoop's measured ones. */
+const isRecorded = (format: TraceFormat): boolean => TRACE_CONTENTS[format].stragglers;
+
+/** What attempts of a stage's tasks take in the mean, and those of which none is slow. */
+function usualOf(
+  { tasks }: TimedStage,
+  format: TraceFormat,
+): { readonly meanMs: number[]; readonly middleMs: number[] } {
+  if (isRecorded(format)) return usualTimes(tasks);
+  return {
+    meanMs: tasks.map(({ workMs }) => workMs * hadoopMean),
+    middleMs: tasks.map(({ workMs }) => workMs),
+  };
+}
+
+const wholeMs = (values: readonly number[]): number[] => values.map((ms) => Math.max(1, Math.round(ms)));
+
+type StageInput = ScenarioInput['jobs'][number]['stages'][number];
+
+/**
+ * What the attempts of each stage meet. Recorded times hold what nodes had a part in, and stay with their attempts; drawn
+ * ones are shared out between attempts, nodes and their spells as they start.
+ */
+function slownessOf(job: TimedJob, { format, stragglers = true, rng }: ReplayOptions) {
+  const durations = attemptDurations(job, { kind: 'recorded' }, rng.fork('attempts'));
+  return (timed: TimedStage, stage: number): Pick<StageInput, 'attemptsMs' | 'slowdown'> => {
+    if (!stragglers) return { attemptsMs: wholeMs(usualOf(timed, format).middleMs).map((ms) => [ms]) };
+    if (!isRecorded(format)) return { slowdown: { kind: 'quantiles', points: HADOOP_SLOWDOWN.points } };
+    return {
+      attemptsMs: timed.tasks.map((_, task) =>
+        Array.from({ length: attemptsPerTask }, (_, attempt) => durations({ stage, task, attempt })),
+      ),
+    };
+  };
+}
+
 function jobScenario(
   job: TimedJob,
   atMs: number,
-  model: AttemptModel,
+  wrapUpMs: Host['wrapUpMs'],
   options: ReplayOptions,
 ): ScenarioInput['jobs'][number] {
-  const durations = attemptDurations(job, model, options.rng.fork('attempts'));
+  const slowness = slownessOf(job, options);
+  const shapes = options.rng.fork('shapes').fork(job.id);
   return {
     policy: options.policy,
     // Policies are to differ in what they do about stragglers, and not in what they start first.
     launchOrder: 'largest-first',
     arrivals: { kind: 'list', atMs: [Math.round(atMs)] },
-    stages: job.stages.map(({ tasks, upstream }, stage) => ({
-      name: `s${stage}`,
-      tasks: tasks.length,
-      upstream: upstream.map((place) => `s${place}`),
-      workMs: tasks.map(({ workMs }) => workMs),
-      attemptsMs: tasks.map((_, task) =>
-        Array.from({ length: attemptsPerTask }, (_, attempt) => durations({ stage, task, attempt })),
-      ),
-      inputBytes: inputsOf(tasks, unknownBytes),
-    })),
+    stages: job.stages.map((timed, stage) => {
+      const { tasks, upstream } = timed;
+      return {
+        name: `s${stage}`,
+        tasks: tasks.length,
+        upstream: upstream.map((place) => `s${place}`),
+        workMs: tasks.map(({ workMs }) => workMs),
+        ...slowness(timed, stage),
+        expectedMs: wholeMs(usualOf(timed, options.format).meanMs),
+        inputBytes: inputsOf(tasks, unknownBytes),
+        wrapUpMs,
+        progress: drawProgress(shapes.fork(String(stage))),
+      };
+    }),
   };
 }
 
 /**
- * A scenario that replays jobs of a trace on equal slots. Arrivals are the trace's, or else Poisson; times are the
+ * A scenario that replays jobs of a trace on a host. Each stage gets through its input by a shape of its own. Arrivals are the trace's, or else Poisson; times are the
  * trace's, or else by bytes; attempts of traces without stragglers are slowed as Hadoop's measured ones. Needs at
  * least one job.
  */
@@ -98,17 +155,14 @@ export function traceScenario(jobs: readonly TraceJob[], options: ReplayOptions)
   const { format } = options;
   const timed = jobs.map((job) => withWork(job, format === 'spark' ? SPARK_2014_RATES : HADOOP_2009_RATES));
   const arranged = arrange(timed, options);
-  // Finer ticks than a twentieth of a task decide nothing more, and cost as much each.
   const typicalMs =
     median(timed.flatMap(({ stages }) => stages.map(({ tasks }) => tasks[0]?.workMs ?? 0))) ?? 0;
-  const tickMs = Math.round(Math.min(10_000, Math.max(1_000, typicalMs / 20)));
-  const model: AttemptModel = TRACE_CONTENTS[format].stragglers
-    ? { kind: 'recorded' }
-    : { kind: 'slowed', slowdown: HADOOP_SLOWDOWN };
+  const { wrapUpMs, cluster, ...host } = hostOf(options.host ?? 'lambda', arranged.slots, typicalMs);
+  const luck = isRecorded(format) ? {} : { luck: HADOOP_LUCK };
   return {
     name: `trace-${format}`,
-    cluster: { nodes: [{ count: arranged.slots }] },
-    scheduler: { tickMs, wakeOnEnd: true, cancel: 'immediate' },
-    jobs: arranged.jobs.map((job) => jobScenario(job, job.submittedAtMs, model, options)),
+    ...host,
+    cluster: { ...cluster, nodes: cluster.nodes.map((group) => ({ ...group, ...luck })) },
+    jobs: arranged.jobs.map((job) => jobScenario(job, job.submittedAtMs, wrapUpMs, options)),
   };
 }

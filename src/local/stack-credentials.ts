@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Credentials } from './http/principals.ts';
 import { createPrivateFile, readPrivateFile } from './private-files.ts';
 

@@ -7,6 +7,7 @@ import type { FaultHook } from './http/fault-hook.ts';
 import { type Credentials, ownerOf, PrincipalRegistry } from './http/principals.ts';
 import type { InjectedCounts, Injection } from './inject/injection.ts';
 import { Injector } from './inject/injector.ts';
+import { keepPorts, keptPorts, type ServerName } from './kept-ports.ts';
 import { readAssembly } from './provision/assembly.ts';
 import { type LocalDeployment, planDeployment } from './provision/deployment.ts';
 import { ProvisionError } from './provision/provision-error.ts';
@@ -18,7 +19,9 @@ import {
 } from './provision/start-services.ts';
 import { synthesize } from './provision/synthesize.ts';
 import { keepNewFilesPrivate, makePrivateDirectory } from './private-files.ts';
+import type { ObjectFiles } from './s3/object-files.ts';
 import { stackCredentials } from './stack-credentials.ts';
+import { WarmUp } from './warm-up.ts';
 
 export interface LocalStackOptions {
   /** Holds all data and logs; made if absent. What an earlier stack left in it is there again. */
@@ -44,10 +47,12 @@ export interface LocalStackOptions {
   readonly hosts?: ReadonlySet<string>;
   /** Stragglers, losses and refused launches, drawn from a seed; comes after `onRequest`. */
   readonly injection?: Injection;
+  /** A job is about to be submitted: the processes that it needs first are started at once, side by side. */
+  readonly expectsJob?: boolean;
   /** The cloud assembly to provision from; by default `cdk.out`, synthesized anew if the sources have changed. */
   readonly assemblyDir?: string;
-  /** Told what is being done, for a person who waits. */
-  readonly log?: (message: string) => void;
+  /** Told what is being done, for a person who waits: `synthesizing` only where the sources have changed. */
+  readonly onPhase?: (phase: 'synthesizing' | 'starting') => void;
 }
 
 /** A process that runs user work. */
@@ -68,6 +73,10 @@ export interface LocalStack {
   readonly outputs: Readonly<Record<string, string>>;
   /** What an AWS SDK needs in its environment: endpoints, region, keys. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Its objects as files: the kernel moves them, where requests would send their bytes. */
+  readonly objectFiles: ObjectFiles;
+  /** Resolves when an execution of a state machine ends, or the signal fires. */
+  executionEnded(signal: AbortSignal): Promise<void>;
   /** Living processes of functions and tasks, for those who watch or harm them. */
   processes(): WorkerProcess[];
   /** What has been injected so far; undefined without an injection. */
@@ -88,7 +97,12 @@ const LOCAL_TUNING: Readonly<Record<string, string>> = {
   [ParameterName.fargateClaimLeaseMs]: '15000',
 };
 
+/** Of a stack for one job: ends of attempts are looked for by how long they take, and nobody else's job has to be found. */
+const ONE_JOB_TUNING: Readonly<Record<string, string>> = { [ParameterName.tickMs]: '500' };
+
 const defaultAssemblyDir = fileURLToPath(new URL('../../cdk.out', import.meta.url));
+/** A package brings the assembly that was synthesized from its own sources, and has none to synthesize another from. */
+const isPackaged = !import.meta.url.endsWith('.ts');
 
 /**
  * Starts the whole system on this machine, provisioned from the synthesized CDK app.
@@ -100,7 +114,7 @@ export async function startLocalStack(options: LocalStackOptions): Promise<Local
   const closers: (() => Promise<void>)[] = [];
   try {
     const deployment = await loadDeployment(options);
-    options.log?.('starting the embedded services');
+    options.onPhase?.('starting');
     return await startServers(options, deployment, closers);
   } catch (cause) {
     await closeAll(closers);
@@ -110,15 +124,20 @@ export async function startLocalStack(options: LocalStackOptions): Promise<Local
 
 async function loadDeployment(options: LocalStackOptions): Promise<LocalDeployment> {
   const assemblyDir = options.assemblyDir ?? defaultAssemblyDir;
-  if (options.assemblyDir === undefined) {
-    options.log?.('synthesizing the CDK app if it has changed');
-    await synthesize({ outDir: assemblyDir });
+  if (options.assemblyDir === undefined && !isPackaged) {
+    await synthesize({
+      outDir: assemblyDir,
+      onWork: () => {
+        options.onPhase?.('synthesizing');
+      },
+    });
   }
   return planDeployment(await readAssembly(assemblyDir), {
     region: REGION,
     availabilityZones: ZONE_LETTERS.slice(0, zonesOf(options)).map((letter) => `${REGION}${letter}`),
     parameters: {
       ...LOCAL_TUNING,
+      ...(options.expectsJob === true ? ONE_JOB_TUNING : {}),
       [ParameterName.totalSlots]: String(slotsOf(options)),
       [ParameterName.userCredentials]: String(options.userCredentials ?? false),
       ...options.parameters,
@@ -149,11 +168,9 @@ async function startServers(
   const credentials = await stackCredentials(stateDir);
   const principals = new PrincipalRegistry();
   principals.add({ credentials, principal: ownerOf(credentials) });
-  const onOpen = (service: Closable): void => {
-    closers.push(() => service.close());
-  };
-  const injector = options.injection === undefined ? undefined : new Injector(options.injection);
-  if (injector !== undefined) onOpen(injector);
+  const onOpen = (service: Closable): void => void closers.push(() => service.close());
+  const injector = options.injection && new Injector(options.injection);
+  if (injector) onOpen(injector);
   const settings: ServiceSettings = {
     credentials,
     principals,
@@ -162,36 +179,39 @@ async function startServers(
     ...hooks(options, injector),
   };
   const environment: Record<string, string> = sdkIdentity(credentials);
-  const slots = slotsOf(options);
-  const zones = zonesOf(options);
   const ready = Promise.withResolvers<undefined>();
+  const warmUp = options.expectsJob === true ? new WarmUp(deployment, slotsOf(options)) : undefined;
+  const kept = await keptPorts(stateDir);
   const services = await startServices({
     settings,
+    ports: kept,
     deployment,
     stateDir,
-    slots,
+    slots: slotsOf(options),
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
-    zones,
+    zones: zonesOf(options),
     environment,
     ready: ready.promise,
     onOpen,
+    onStep: () => warmUp?.beginsToRun(),
   });
   Object.assign(environment, endpointsOf(services));
+  warmUp?.isExpected(services);
 
   const [api] = deployment.apis;
   if (api === undefined) throw new ProvisionError('the templates describe no stage of a REST API');
-  const port = options.ports?.api ?? 0;
+  const port = options.ports?.api ?? kept.api ?? 0;
   const front = await startApiServer({ ...settings, ...api, port, invoke: services.invoke });
   onOpen(front);
   // Once more, to be closed first: what is slowed would be slow to end, too.
   if (injector !== undefined) onOpen(injector);
   ready.resolve(undefined);
+  await keepPorts(stateDir, endpointsByName(services, front.endpoint));
   return {
-    apiUrl: front.endpoint,
-    region: REGION,
-    credentials,
+    ...{ apiUrl: front.endpoint, region: REGION, credentials, environment },
     outputs: localOutputs(deployment, api.awsUrl, front.endpoint),
-    environment,
+    objectFiles: services.s3.files,
+    executionEnded: (signal) => services.ends.wait(signal),
     processes: () => workerProcesses(services),
     injected: () => injector?.counts(),
     stop: stopOnce(closers),
@@ -208,6 +228,20 @@ function hooks(
     onWork: injector.onWork,
   };
 }
+
+const endpointsByName = (
+  { dynamodb, ecs, lambda, logs, s3, states, sts }: Services,
+  api: string,
+): Readonly<Record<ServerName, string>> => ({
+  api,
+  dynamodb: dynamodb.endpoint,
+  ecs: ecs.endpoint,
+  lambda: lambda.endpoint,
+  logs: logs.endpoint,
+  s3: s3.endpoint,
+  states: states.endpoint,
+  sts: sts.endpoint,
+});
 
 function endpointsOf({ dynamodb, s3, lambda, ecs, logs, sts, states }: Services): Record<string, string> {
   return {

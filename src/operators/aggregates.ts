@@ -1,4 +1,4 @@
-import { BadRecordError } from '../worker/operator.ts';
+import { BadRecordError, BadValueError } from '../worker/operator.ts';
 import { addExactly, roundSum, wholeSum } from './exact-sum.ts';
 import type { ExactSum } from './exact-sum.ts';
 import type { AggregateOp } from './groupby-options.ts';
@@ -17,7 +17,12 @@ export interface Partial {
 /** The aggregate of no values. */
 export const noValues = (): Partial => ({ count: 0, parts: [], isWhole: true, extreme: null });
 
-/** Adds a value; `undefined` and null count for nothing. Throws BadRecordError where it is no number. */
+/** Throws BadValueError where `addValue` would. */
+export function checkValue(op: AggregateOp, value: unknown, column: string): void {
+  if (value !== null && value !== undefined && value !== '' && op !== 'count') numberText(value, column);
+}
+
+/** Adds a value; `undefined` and null count for nothing. Throws BadValueError where it is no number. */
 export function addValue(partial: Partial, op: AggregateOp, value: unknown, column: string): void {
   // SQL: an aggregate passes over NULL. CSV cannot say NULL but by an empty field.
   if (value === null || value === undefined || value === '') return;
@@ -65,12 +70,13 @@ function numberText(value: unknown, column: string): string {
   if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text))) {
     return canonical(Number(text));
   }
-  throw new BadRecordError(
+  throw new BadValueError(
     `column ${JSON.stringify(column)} must hold numbers to be aggregated, not ${JSON.stringify(value).slice(0, 80)}`,
   );
 }
 
-const canonical = (value: number): string =>
+/** The text of a number: a whole one with all its digits, another as a double. */
+export const canonical = (value: number): string =>
   Number.isInteger(value) && Math.abs(value) < 1e21 ? String(BigInt(value)) : String(value);
 
 function isBefore(op: AggregateOp, left: string, right: string): boolean {

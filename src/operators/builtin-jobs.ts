@@ -1,5 +1,11 @@
 import { InvalidInputError } from '../contracts/errors.ts';
-import type { JobSpecInput, SourceFormat, WorkerSize } from '../contracts/job-spec.ts';
+import type {
+  DeadlineTerms,
+  JobSpecInput,
+  OnBudget,
+  SourceFormat,
+  WorkerSize,
+} from '../contracts/job-spec.ts';
 import type { PolicyName } from '../contracts/policy-names.ts';
 import { limits } from '../contracts/limits.ts';
 import type { AggregateSpec } from './groupby-options.ts';
@@ -9,7 +15,7 @@ export const builtinJobNames = ['wordcount', 'grep', 'sort', 'groupby', 'join'] 
 export type BuiltinJobName = (typeof builtinJobNames)[number];
 
 /** What a built-in job may be told. Which of them a job needs, `builtinJob` says. */
-export interface BuiltinJobOptions {
+export interface BuiltinJobOptions extends DeadlineTerms {
   /** Objects, or prefixes that end in "/"; of a join the left-hand side. */
   readonly inputs: readonly string[];
   /** Right-hand side of a join. */
@@ -19,6 +25,8 @@ export interface BuiltinJobOptions {
   /** Of the right-hand side of a join; the same as `format` where it is left out. */
   readonly rightFormat?: SourceFormat;
   readonly header?: boolean;
+  /** Csv: whether quoted fields may hold line ends. */
+  readonly multiline?: boolean;
   readonly onBadRecord?: 'fail' | 'skip';
   readonly partitions?: number;
   readonly splitBytes?: number;
@@ -41,6 +49,9 @@ export interface BuiltinJobOptions {
   readonly output?: string;
   readonly deadline?: string;
   readonly budget?: number;
+  readonly onBudget?: OnBudget;
+  readonly guaranteedSlots?: number;
+  readonly weight?: number;
   readonly policy?: PolicyName;
   readonly worker?: { readonly kind?: 'lambda' | 'fargate'; readonly size?: WorkerSize };
 }
@@ -65,7 +76,12 @@ export function builtinJob(name: BuiltinJobName, options: BuiltinJobOptions): Jo
     name,
     stages,
     ...given('deadline', options.deadline),
+    ...given('deadlineKind', options.deadlineKind),
+    ...given('admission', options.admission),
     ...given('budget', options.budget),
+    ...given('onBudget', options.onBudget),
+    ...given('guaranteedSlots', options.guaranteedSlots),
+    ...given('weight', options.weight),
     ...given('policy', options.policy),
     ...given('output', options.output),
   };
@@ -319,6 +335,7 @@ function rowSource(
     s3: [...uris],
     format,
     ...given('header', options.header),
+    ...(format === 'csv' ? given('multiline', options.multiline) : {}),
     ...given('onBadRecord', options.onBadRecord),
     ...given('splitBytes', options.splitBytes),
   };
@@ -326,8 +343,11 @@ function rowSource(
 
 const partitionsOf = (options: BuiltinJobOptions): number => options.partitions ?? limits.defaultPartitions;
 
-const common = ['inputs', 'splitBytes', 'output', 'deadline', 'budget', 'policy', 'worker'] as const;
-const ofRows = ['format', 'header', 'onBadRecord', 'rows', 'partitions'] as const;
+const common = [
+  ...(['inputs', 'splitBytes', 'output', 'policy', 'worker'] as const),
+  ...(['deadline', 'deadlineKind', 'admission', 'budget', 'onBudget', 'guaranteedSlots', 'weight'] as const),
+] as const;
+const ofRows = ['format', 'header', 'multiline', 'onBadRecord', 'rows', 'partitions'] as const;
 
 /** Options that each job reads besides the common ones; any other would be silently ignored, so it is refused. */
 const accepted: Readonly<Record<BuiltinJobName, readonly (keyof BuiltinJobOptions)[]>> = {

@@ -1,6 +1,8 @@
 import { BadRecordError } from '../worker/operator.ts';
-import type { Combine, TaskOutput } from '../worker/operator.ts';
+import type { Combine, TaskContext, TaskOutput } from '../worker/operator.ts';
+import { partitionOfHash } from '../worker/partition-of.ts';
 import { CountTable } from './count-table.ts';
+import type { Spots } from './count-table.ts';
 
 /** Digits that a plain number holds exactly, whatever they are. */
 const safeDigits = 15;
@@ -41,16 +43,23 @@ const badCount = (value: Buffer): BadRecordError =>
   );
 
 const one = Buffer.from('1');
+/** Three quarters of the slots of a table of 8 MB: a larger one would be farther from the core. */
+const maxEntries = (3 << 18) / 4;
 
-/** Sums up occurrences inside the task before they are emitted, within bounded memory. */
+/**
+ * Sums up occurrences inside the task before they are emitted, within bounded memory. What is emitted is combined as far
+ * as pays: each record names its partition, so that the sorter does not look for others of its key.
+ */
 export class LocalCounts {
   /** Occurrences counted so far. */
   added = 0;
-  private readonly table = new CountTable({ arenaBytes: 8 * 1024 * 1024, maxEntries: 1 << 18 });
+  private readonly table = new CountTable({ arenaBytes: 4 * 1024 * 1024, maxEntries });
   private readonly output: TaskOutput;
+  private readonly partitions: number;
 
-  constructor(output: TaskOutput) {
+  constructor({ output, partitions }: Pick<TaskContext, 'output' | 'partitions'>) {
     this.output = output;
+    this.partitions = partitions;
   }
 
   /** Whether there is room for one more string of this length; where not, `flush` before `add`. */
@@ -64,6 +73,24 @@ export class LocalCounts {
     this.table.add(bytes, start, end, hash);
   }
 
+  /** Counts strings; await what is returned. */
+  addAll(spots: Spots): Promise<void> | undefined {
+    this.added += spots.count;
+    const done = this.table.addAll(spots, 0);
+    return done === spots.count ? undefined : this.addRest(spots, done);
+  }
+
+  private async addRest(spots: Spots, from: number): Promise<void> {
+    for (let at = from; at < spots.count;) {
+      await this.flush();
+      const done = this.table.addAll(spots, at);
+      at += done;
+      if (done > 0) continue;
+      await this.output.emit(spots.bytes.subarray(spots.starts[at], spots.ends[at]), one);
+      at++;
+    }
+  }
+
   /** Counts a string that does not even fit into an empty table. */
   async addLarge(key: Buffer): Promise<void> {
     this.added++;
@@ -72,8 +99,9 @@ export class LocalCounts {
 
   /** Emits what is held, and forgets it. */
   async flush(): Promise<void> {
-    for (const [key, count] of this.table.entries()) {
-      const wait = this.output.emit(key, count === 1 ? one : encodeCount(count));
+    for (const [key, count, hash] of this.table.entries()) {
+      const value = count === 1 ? one : encodeCount(count);
+      const wait = this.output.emit(key, value, partitionOfHash(hash, this.partitions));
       if (wait !== undefined) await wait;
     }
     this.table.clear();

@@ -3,9 +3,12 @@ import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { invariant, OutriderError } from '../contracts/errors.ts';
+import { taskFilesOf } from '../contracts/task-files.ts';
 import { CancelledError } from '../worker/operator.ts';
 import type { Operator, TaskContext, TaskInput } from '../worker/operator.ts';
+import { printLines } from '../worker/processes/printed-lines.ts';
 import { ProcessGroup, type ProgramEnd } from '../worker/processes/process-group.ts';
+import { taskVariables } from '../worker/task-files.ts';
 import { onlyOptions, wrongOption } from './options.ts';
 import type { Options } from './options.ts';
 
@@ -34,27 +37,33 @@ export class ProgramKilledError extends ProgramFailedError {
 
 /**
  * Runs a program, `command` being its name and arguments (no shell): its input is the lines of all inputs in
- * order, its output the stage's. It sees the task's environment, what `env` adds, and OUTRIDER_STAGE and
- * OUTRIDER_TASK; it runs in the attempt's scratch directory, which is its TMPDIR too. It may end before it has read
- * all. What it has started and left behind ends with it.
+ * order, its output the stage's. It sees the task's environment, what `env` adds, and OUTRIDER_STAGE, _TASK, _ATTEMPT,
+ * _INPUT and _OFFSET (`taskVariables`); it runs in the attempt's scratch directory, which is its TMPDIR too and into
+ * which the worker has laid what `files` names. What it says on standard error goes to the job's log, line by line, and
+ * its last lines into the message of its failure. It may end before it has read all. What it has started and left behind
+ * ends with it.
  */
 export const exec: Operator = {
   check(options) {
-    onlyOptions(options, ['command', 'env']);
+    onlyOptions(options, ['command', 'env', 'files']);
     commandOf(options);
     environmentOf(options);
+    taskFilesOf(options);
   },
   async run(context) {
     context.signal.throwIfAborted();
     const [program, ...rest] = commandOf(context.options);
-    const group = new ProcessGroup(program, rest, {
+    const group = new ProcessGroup(placeOf(program, context.options), rest, {
       cwd: context.scratchDir,
       env: {
         ...context.environment,
         TMPDIR: context.scratchDir,
         ...environmentOf(context.options),
-        OUTRIDER_STAGE: context.stage,
-        OUTRIDER_TASK: String(context.task),
+        ...taskVariables(
+          context.stage,
+          { task: context.task, attempt: context.attempt ?? 0 },
+          context.inputs,
+        ),
       },
       stdio: ['pipe', 'pipe', 'pipe'],
     });
@@ -98,14 +107,14 @@ interface Running {
 async function runProgram(running: Running, context: TaskContext): Promise<void> {
   const { program, group, stdin, stderr } = running;
   const complaint = keepTail(stderr);
+  printLines(stderr, { lines: 0 }, (text) => context.print?.('stderr', text));
   const ended = group.exited.then(
     async (end) => {
       await releasePipes(running);
       return end;
     },
     (cause: unknown) => {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new ProgramFailedError(`${program} cannot be started: ${why}`, { program }, { cause });
+      throw new ProgramFailedError(`${program} cannot be started: ${whyNot(cause)}`, { program }, { cause });
     },
   );
   const [end, fed, read] = await Promise.allSettled([
@@ -130,6 +139,20 @@ async function runProgram(running: Running, context: TaskContext): Promise<void>
     throw new ProgramKilledError(`${program} ${how}, for want of memory${words(said)}`, details);
   throw new ProgramFailedError(`${program} ${how}${words(said)}`, details);
 }
+
+/** Why a program did not start, with what helps against it. */
+function whyNot(cause: unknown): string {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  if (code === 'EACCES') return `${why}: make it executable (chmod +x) before the job is submitted`;
+  if (code === 'ENOENT')
+    return `${why}: it must be on the worker's PATH, or come with the stage's "files"; a script also needs the program that its first line names`;
+  return why;
+}
+
+/** A program that came with the stage is the one meant, and no other of that name. */
+const placeOf = (program: string, options: Options): string =>
+  taskFilesOf(options).some(({ path }) => path === program) ? `./${program}` : program;
 
 const words = (said: string): string => (said === '' ? '' : `: ${said}`);
 

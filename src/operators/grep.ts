@@ -96,9 +96,9 @@ export const grepCount: Operator = {
   },
   combiner: () => combineCounts,
   async run(context) {
-    const { inputs, output, options, signal } = context;
+    const { inputs, options, signal } = context;
     const matcher = matcherOf(options);
-    const counts = new LocalCounts(output);
+    const counts = new LocalCounts(context);
     const others = (): Promise<void> => rest(signal);
     for (const input of inputs) {
       for await (const block of input.blocks()) {

@@ -1,4 +1,4 @@
-import { flagOption, onlyOptions, textsOption, wrongOption } from './options.ts';
+import { flagOption, onlyOptions, textsOption, wholeOption, wrongOption } from './options.ts';
 import type { Options } from './options.ts';
 
 const aggregateOps = ['count', 'sum', 'min', 'max', 'avg'] as const;
@@ -75,3 +75,12 @@ export function rowOutputOptions(options: Options): RowOutputOptions {
   if (output !== 'csv' && output !== 'ndjson') throw wrongOption('output', '"csv" or "ndjson"');
   return { output, header: flagOption(options, 'header', true) };
 }
+
+/** What a map half takes besides. */
+export const groupbyMapNames = ['maxHeldGroups'] as const;
+/** So few that sending them one by one costs little where there are more after all. */
+const mostHeldGroups = 1024;
+
+/** Groups of CSV that a task holds itself; where there are more an engine is asked. */
+export const heldGroupsOption = (options: Options): number =>
+  wholeOption(options, 'maxHeldGroups', { min: 0, max: mostHeldGroups, fallback: mostHeldGroups });

@@ -1,3 +1,4 @@
+import type { EngineSize } from '../worker/operator.ts';
 import { rowOutputNames, rowOutputOptions } from './groupby-options.ts';
 import type { RowOutputOptions } from './groupby-options.ts';
 import { flagOption, textOption, textsOption, wholeOption } from './options.ts';
@@ -45,3 +46,15 @@ export const tableBytesOption = (options: Options): number =>
 /** Bytes of one key's right-hand rows that are held in memory; more go to disk. */
 export const groupBytesOption = (options: Options): number =>
   wholeOption(options, 'maxGroupBytes', { min: 1, max: maxTableBytes, fallback: 16 * 1024 * 1024 });
+
+/**
+ * Bytes of right-hand rows that a task joins by a table of its own, instead of by DuckDB: as many as that might hold. None
+ * where there is to be no DuckDB, and rows are joined one by one.
+ */
+export function heldBytesOption(options: Options, engine: EngineSize | undefined): number {
+  const fallback = Math.min(maxTableBytes, engine?.memoryBytes ?? defaultEngineBytes);
+  const bytes = wholeOption(options, 'maxHeldBytes', { min: 0, max: maxTableBytes, fallback });
+  return engine?.memoryBytes === 0 ? 0 : bytes;
+}
+
+const defaultEngineBytes = 160 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { BadRecordError } from '../worker/operator.ts';
 import type { Row, TaskOutput } from '../worker/operator.ts';
 import { ownValue } from '../lib/own.ts';
-import { csvLine, csvValue } from './csv-text.ts';
+import { csvLine, csvValue } from '../worker/csv-text.ts';
 import type { JoinOutputOptions, JoinSideOptions } from './join-options.ts';
 import { cellOf } from './rows.ts';
 
@@ -27,7 +27,7 @@ export function keptOf(row: Row, { columns }: JoinSideOptions, format: string): 
 }
 
 /** Names of the right-hand columns in the result, by their own names; undefined for the key that left has too. */
-function rightNames(
+export function rightNames(
   left: readonly string[],
   right: readonly string[],
   { leftKey, rightKey }: JoinOutputOptions,
@@ -95,11 +95,7 @@ export class JoinedRows {
   }
 
   private csv(left: Row, right: Row): string {
-    if (this.left === undefined || this.right === undefined) {
-      throw new BadRecordError(
-        'rows of a join can be written as CSV only if the columns of both sides are known',
-      );
-    }
+    if (this.left === undefined || this.right === undefined) throw unknownColumns();
     const names = this.namesFor(this.left, this.right);
     const rightColumns = this.right.filter((column) => names.get(column) !== undefined);
     return csvLine([...cellsOf(left, this.left, this.left), ...cellsOf(right, this.right, rightColumns)]);
@@ -116,12 +112,21 @@ export class JoinedRows {
   }
 }
 
+/** Why rows cannot be written as CSV before the columns of both sides are known. */
+export const unknownColumns = (): BadRecordError =>
+  new BadRecordError('rows of a join can be written as CSV only if the columns of both sides are known');
+
+/** Why a row of these columns cannot be written as CSV of the known ones; undefined where it can. */
+export function strangerIn(columns: readonly string[], known: readonly string[]): BadRecordError | undefined {
+  const stranger = columns.find((column) => !known.includes(column));
+  if (stranger === undefined) return undefined;
+  return new BadRecordError(
+    `the files of one side of a join have different columns: ${JSON.stringify(stranger)} is not among ${known.join(', ')}`,
+  );
+}
+
 function cellsOf(row: Row, known: readonly string[], wanted: readonly string[]): string[] {
-  const stranger = Object.keys(row).find((column) => !known.includes(column));
-  if (stranger !== undefined) {
-    throw new BadRecordError(
-      `the files of one side of a join have different columns: ${JSON.stringify(stranger)} is not among ${known.join(', ')}`,
-    );
-  }
+  const wrong = strangerIn(Object.keys(row), known);
+  if (wrong !== undefined) throw wrong;
   return wanted.map((column) => csvValue(ownValue(row, column)));
 }

@@ -1,6 +1,7 @@
 import { BadRecordError } from '../worker/operator.ts';
 import type { Row } from '../worker/operator.ts';
 import { varintBytes, writeVarint } from '../worker/framing.ts';
+import type { PieceForm, PieceTable } from './join-pieces.ts';
 
 /*
  * How a join ships rows: each task says once for each list of columns what they are, under a number, and a row names
@@ -28,6 +29,48 @@ interface Announcement {
   readonly columns: readonly string[];
   /** Whether they are the columns of its whole side, so that CSV can be written. */
   readonly known: boolean;
+  /** How pieces under this number are read; absent where rows are packed one by one. */
+  readonly form?: PieceForm;
+}
+
+/** The keys of pieces begin with it: no JSON does, so that they come before packed rows. */
+const pieceMark = 1;
+const pieceKeyBytes = 18;
+const plainFlag = 1;
+
+/** What stands in the key of a piece. */
+export interface PieceKey {
+  readonly task: number;
+  readonly schema: number;
+  readonly number: number;
+  readonly rows: number;
+  readonly isPlain: boolean;
+}
+
+export const isPieceKey = (key: Buffer): boolean => key[0] === pieceMark;
+
+/** Keys of pieces are in order of task, of table and of number. */
+export function pieceKey({ task, schema, number, rows, isPlain }: PieceKey): Buffer {
+  const key = Buffer.alloc(pieceKeyBytes);
+  key[0] = pieceMark;
+  key.writeUInt32BE(task, 1);
+  key.writeUInt32BE(schema, 5);
+  key.writeUInt32BE(number, 9);
+  key.writeUInt32BE(rows, 13);
+  key[17] = isPlain ? plainFlag : 0;
+  return key;
+}
+
+/** Reads what `pieceKey` wrote. */
+export function readPieceKey(key: Buffer): PieceKey {
+  if (key.length !== pieceKeyBytes) throw wrongInput();
+  return {
+    task: key.readUInt32BE(1),
+    schema: key.readUInt32BE(5),
+    number: key.readUInt32BE(9),
+    rows: key.readUInt32BE(13),
+    isPlain: key[17] === plainFlag,
+  };
 }
 
 const sameColumns = (left: readonly string[], right: readonly string[]): boolean =>
@@ -36,16 +79,21 @@ const sameColumns = (left: readonly string[], right: readonly string[]): boolean
 /** Packs the rows of one task. */
 export class RowPacker {
   readonly #task: number;
-  readonly #keyColumn: string;
+  readonly #keyColumn: string | undefined;
   /** Whether a key of any type stands for its cell, or only one that is a text. */
   readonly #isKeyExact: boolean;
   readonly #schemas = new Map<string, Schema>();
   #last: Schema | undefined;
 
-  constructor(options: { readonly task: number; readonly key: string; readonly keysAsText: boolean }) {
+  /** Without `key` each cell travels with its row. */
+  constructor(options: {
+    readonly task: number;
+    readonly key?: string | undefined;
+    readonly keysAsText?: boolean;
+  }) {
     this.#task = options.task;
     this.#keyColumn = options.key;
-    this.#isKeyExact = !options.keysAsText;
+    this.#isKeyExact = options.keysAsText !== true;
   }
 
   /** What must be told of these columns before a row of them is read; undefined where it was, or never will be. */
@@ -61,6 +109,17 @@ export class RowPacker {
     this.#schemas.set(name, this.#last);
     const said: Announcement = { task: this.#task, schema: this.#last.number, columns, known };
     return Buffer.from(JSON.stringify(said));
+  }
+
+  /** What must be told of a table of pieces, under the number that its pieces name. */
+  announceTable(
+    { columns, form }: PieceTable,
+    known: boolean,
+  ): { readonly schema: number; readonly said: Buffer } {
+    const schema = this.#schemas.size;
+    this.#schemas.set(`table ${String(schema)}`, { number: schema, columns });
+    const said: Announcement = { task: this.#task, schema, columns, known, form };
+    return { schema, said: Buffer.from(JSON.stringify(said)) };
   }
 
   /** The row as bytes; of the columns that `announce` was called with last. */
@@ -97,6 +156,7 @@ const wrongInput = (): BadRecordError => new BadRecordError('a join reads the ou
 export class RowUnpacker {
   /** Columns by task and number. */
   readonly #schemas = new Map<string, readonly string[]>();
+  readonly #tables = new Map<string, PieceTable>();
   /** The columns of the whole side, where its first task to know has said so. */
   columns: readonly string[] | undefined;
   #key: Buffer | undefined;
@@ -104,11 +164,20 @@ export class RowUnpacker {
 
   /** Takes over what a task says of columns. */
   learn(said: Buffer): void {
-    const { task, schema, columns, known } = JSON.parse(said.toString()) as Partial<Announcement>;
+    const { task, schema, columns, known, form } = JSON.parse(said.toString()) as Partial<Announcement>;
     if (!Array.isArray(columns)) throw wrongInput();
     const names = columns.map(String);
-    this.#schemas.set(`${String(task)}/${String(schema)}`, names);
+    const name = `${String(task)}/${String(schema)}`;
+    if (form === undefined) this.#schemas.set(name, names);
+    else this.#tables.set(name, { columns: names, form });
     if (known === true) this.columns ??= names;
+  }
+
+  /** The table of a piece. */
+  tableOf({ task, schema }: PieceKey): PieceTable {
+    const table = this.#tables.get(`${String(task)}/${String(schema)}`);
+    if (table === undefined) throw wrongInput();
+    return table;
   }
 
   /** The row in a record's value, whose key is `key`. */

@@ -1,9 +1,9 @@
 import { InvalidInputError } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
-import type { Operator, TaskContext, TaskInput } from '../worker/operator.ts';
-import { LineWriter, eachLine } from './line-writer.ts';
+import type { Operator, TaskContext, TaskInput, TaskOutput } from '../worker/operator.ts';
+import { LineWriter } from './line-writer.ts';
 import { onlyOptions, wholeOption } from './options.ts';
-import { Thinned } from './thinned.ts';
+import { Thinned } from '../lib/thinned.ts';
 
 const newline = 0x0a;
 const empty = Buffer.alloc(0);
@@ -120,26 +120,129 @@ export const rangePartition: Operator = {
         });
       }
     }
+    const ranges = new RangeSearch(sorted, partitions);
+    const keys = new LineKeys(output);
     for await (const { bytes } of lines.blocks()) {
-      await eachLine(bytes, (start, end) => {
-        const at = countUpTo(sorted, bytes, start, end);
-        return output.emit(bytes.subarray(start, end), empty, Math.min(at, partitions - 1));
-      });
+      for (let start = 0; start < bytes.length;) {
+        start = keys.take(bytes, start, ranges);
+        const emitted = keys.emit(bytes);
+        if (emitted !== undefined) await emitted;
+      }
     }
   },
 };
 
-/** How many of the sorted bounds are not above the line: between 0 and all of them. */
-function countUpTo(sorted: readonly Buffer[], bytes: Buffer, start: number, end: number): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const bound = sorted[middle] ?? empty;
-    if (bound.compare(bytes, start, end) <= 0) low = middle + 1;
-    else high = middle;
+/** Lines that are handed on at once. */
+const batchLines = 8_192;
+
+/** Lines of a block as keys without values, many at once. */
+class LineKeys {
+  readonly #starts = new Int32Array(batchLines);
+  readonly #ends = new Int32Array(batchLines);
+  readonly #partitions = new Uint16Array(batchLines);
+  readonly #output: TaskOutput;
+  #count = 0;
+
+  constructor(output: TaskOutput) {
+    this.#output = output;
   }
-  return low;
+
+  /** Takes lines from `from` on, as many as there is room for; answers where the next one begins. */
+  take(bytes: Buffer, from: number, ranges: RangeSearch): number {
+    let count = 0;
+    let start = from;
+    for (; count < batchLines && start < bytes.length; count++) {
+      const found = bytes.indexOf(newline, start);
+      const end = found < 0 ? bytes.length : found;
+      this.#starts[count] = start;
+      this.#ends[count] = end;
+      this.#partitions[count] = ranges.find(bytes, start, end);
+      start = end + 1;
+    }
+    this.#count = count;
+    return start;
+  }
+
+  /** Emits what was taken; await what is returned. */
+  emit(bytes: Buffer): Promise<void> | undefined {
+    const output = this.#output;
+    const [starts, ends, partitions, count] = [this.#starts, this.#ends, this.#partitions, this.#count];
+    if (output.emitKeys !== undefined) return output.emitKeys({ bytes, starts, ends, partitions, count });
+    return this.#emitEach(bytes);
+  }
+
+  async #emitEach(bytes: Buffer): Promise<void> {
+    for (let each = 0; each < this.#count; each++) {
+      const key = bytes.subarray(this.#starts[each], this.#ends[each]);
+      const emitted = this.#output.emit(key, empty, this.#partitions[each]);
+      if (emitted !== undefined) await emitted;
+    }
+  }
+}
+
+/** Finds the partition of a line between sorted bounds. */
+class RangeSearch {
+  readonly #bounds: readonly Buffer[];
+  readonly #last: number;
+  /** Bytes that all bounds have in common, and the four of each that follow, zeros after its end. */
+  readonly #common: Buffer;
+  readonly #heads: Uint32Array;
+
+  constructor(bounds: readonly Buffer[], partitions: number) {
+    this.#bounds = bounds;
+    this.#last = partitions - 1;
+    this.#common = commonStart(bounds[0] ?? empty, bounds.at(-1) ?? empty);
+    const at = this.#common.length;
+    this.#heads = Uint32Array.from(bounds, (bound) => headOf(bound, at, bound.length));
+  }
+
+  /** How many of the bounds are not above the line: its partition, if there are so many. */
+  find(bytes: Buffer, start: number, end: number): number {
+    return Math.min(this.#countUpTo(bytes, start, end), this.#last);
+  }
+
+  #countUpTo(bytes: Buffer, start: number, end: number): number {
+    const common = this.#common;
+    const stop = Math.min(common.length, end - start);
+    for (let at = 0; at < stop; at++) {
+      const differs = (bytes[start + at] ?? 0) - (common[at] ?? 0);
+      if (differs !== 0) return differs < 0 ? 0 : this.#bounds.length;
+    }
+    // A line that ends within what all bounds begin with is below them, or the first of them.
+    const head = headOf(bytes, start + common.length, end);
+    const heads = this.#heads;
+    let low = 0;
+    let high = heads.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const bound = heads[middle] ?? 0;
+      if (bound < head || (bound === head && this.#isUpTo(middle, bytes, start, end))) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #isUpTo(bound: number, bytes: Buffer, start: number, end: number): boolean {
+    return (this.#bounds[bound] ?? empty).compare(bytes, start, end) <= 0;
+  }
+}
+
+/** The bytes with which two texts begin alike; of the first and last of sorted ones, those of all. */
+function commonStart(first: Buffer, last: Buffer): Buffer {
+  let at = 0;
+  while (at < Math.min(first.length, last.length) && first[at] === last[at]) at++;
+  return first.subarray(0, at);
+}
+
+/** Four bytes from `at` on as a number, zeros from `end` on: of two that differ, the order is that of the bytes. */
+function headOf(bytes: Buffer, at: number, end: number): number {
+  const left = end - at;
+  const high =
+    ((left > 0 ? (bytes[at] ?? 0) : 0) << 24) |
+    ((left > 1 ? (bytes[at + 1] ?? 0) : 0) << 16) |
+    ((left > 2 ? (bytes[at + 2] ?? 0) : 0) << 8) |
+    (left > 3 ? (bytes[at + 3] ?? 0) : 0);
+  return high >>> 0;
 }
 
 /** Writes the keys of its records as lines, in the order in which they come: merged by key. */
@@ -150,6 +253,14 @@ export const mergeLines: Operator = {
   async run({ inputs, output }) {
     const writer = new LineWriter(output);
     for (const input of inputs) {
+      if (input.keyLines !== undefined) {
+        await writer.flush();
+        for await (const { bytes } of input.keyLines()) {
+          const written = output.write(bytes);
+          if (written !== undefined) await written;
+        }
+        continue;
+      }
       for await (const batch of input.records()) {
         for (const { key } of batch) {
           const wait = writer.line(key);

@@ -1,16 +1,15 @@
 import type { JobId } from '../contracts/ids.ts';
-import type { EndingJob, JobRecord, JobState, LogEntry } from '../contracts/records.ts';
+import type { EndingJob, JobRecord, JobRecordState, LogEntry } from '../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type { OutputClaim } from '../core/model/output-claims.ts';
 
-/** Fields of a job that change after it was created. */
-export type JobPatch = Partial<
+/** Fields of a job that change after it was created. A deadline that is there and undefined is taken away. */
+export type JobPatch = { readonly deadlineAt?: EpochMs | undefined } & Partial<
   Pick<
     JobRecord,
     | 'state'
     | 'startedAt'
     | 'endedAt'
-    | 'deadlineAt'
     | 'cancelRequestedAt'
     | 'seenAt'
     | 'waitingSince'
@@ -28,6 +27,8 @@ export type JobPatch = Partial<
     | 'requests'
     | 'costs'
     | 'coordination'
+    | 'guaranteedSlots'
+    | 'forecast'
     | 'parts'
     | 'partTotals'
   >
@@ -79,7 +80,7 @@ export interface JobStore {
    */
   update(
     jobId: JobId,
-    states: readonly JobState[],
+    states: readonly JobRecordState[],
     patch: JobPatch,
     options?: { readonly unlessPublishing?: boolean },
   ): Promise<'updated' | 'stale'>;

@@ -24,12 +24,27 @@ export interface LaunchTerms {
   readonly waits: boolean;
   /** How fast launches may be made; absent: as fast as they come. */
   readonly rate?: ApiRate;
+  /** Whether a worker takes up one attempt after the other, where they are short; absent: it does. */
+  readonly takesPacks?: boolean;
+}
+
+/** What a host knows of the nodes that attempts run on. */
+export interface NodeTerms {
+  /**
+   * Whether an attempt that is told to stop leaves its slot at once. Not where its worker reads the order with its next
+   * report, as on Lambda.
+   */
+  readonly killsAtOnce: boolean;
+  /** Free slots of each node that has any, by its name; undefined on hosts that place attempts themselves. */
+  readonly free: ReadonlyMap<string, number> | undefined;
 }
 
 /** Starts workers. A launch may be delivered twice or not at all: claims sort that out. */
 export interface Launcher {
   /** The terms for a kind of worker. Absent: launches neither wait nor need a pace. */
   terms?(kind: Worker['kind']): LaunchTerms;
+  /** Its nodes, as they are now. Absent: they are nobody's to choose, and orders to stop are read with reports. */
+  nodes?(): NodeTerms;
   /** One outcome per request, in order. Passing faults count as `throttled`. Throws only on our own bugs. */
   launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]>;
   /** Ends an attempt for good where its kind allows (Fargate, by node); else no effect. Never throws. */

@@ -14,6 +14,10 @@ function workedMs(
   return until === undefined ? undefined : Math.max(0, until - claimedAt);
 }
 
+/** The time of day, UTC, at which its worker took it up. */
+const startText = ({ claimedAt }: AttemptRecord): string =>
+  claimedAt === undefined ? '-' : new Date(claimedAt).toISOString().slice(11, 19);
+
 /** From launch to claim: the wait in the host's queue and the start of its environment. */
 const waitedMs = ({ launchedAt, claimedAt }: AttemptRecord): number | undefined =>
   claimedAt === undefined ? undefined : Math.max(0, claimedAt - launchedAt);
@@ -38,7 +42,7 @@ function endText({ failure, state, order }: AttemptRecord): string {
 
 /**
  * One line per attempt, the longest first and those that never began last: its state, how long it waited and worked
- * and in which phases, how much it read and held in memory, where it ran, and why it ended.
+ * and in which phases, how much it read and held in memory, where it ran, when it began (UTC), and why it ended.
  */
 export function renderAttempts(
   attempts: readonly AttemptRecord[],
@@ -59,6 +63,7 @@ export function renderAttempts(
       { heading: 'MEMORY', align: 'right' },
       { heading: 'NODE', align: 'left' },
       { heading: 'ZONE', align: 'left' },
+      { heading: 'STARTED', align: 'left' },
       { heading: 'WHY', align: 'left' },
     ],
     sorted.map(({ attempt, ms }) => {
@@ -74,9 +79,11 @@ export function renderAttempts(
         memory === 0 ? '-' : formatBytes(memory),
         shortNode(attempt.node),
         oneLine(zone ?? '-'),
+        startText(attempt),
         endText(attempt),
       ];
     }),
     style.heading,
+    style.columns,
   );
 }

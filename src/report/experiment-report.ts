@@ -3,18 +3,20 @@ import type { Style } from './style.ts';
 import { type Column, renderTable } from './table.ts';
 
 /** A verdict as people read it. */
-const verdictText: Readonly<Record<Verdict, string>> = {
+export const verdictText: Readonly<Record<Verdict, string>> = {
   reproduced: 'reproduced',
   'same-shape': 'same shape',
   differs: 'differs',
 };
 
-const cellText = (value: Row[string] | undefined): string => {
+/** A field as people read it. */
+export const cellText = (value: Row[string] | undefined): string => {
   if (value === null || value === undefined) return '-';
   return typeof value === 'number' ? String(Math.round(value * 1_000) / 1_000) : value;
 };
 
-function columnsOf(rows: readonly Row[]): Column[] {
+/** A column for each field of any row, in the order of the first that has it. */
+export function columnsOf(rows: readonly Row[]): Column[] {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   return names.map((heading) => {
     const isNumeric =
@@ -79,5 +81,9 @@ export function renderExperiment(
     ...checkLines(result.checks, style),
     '',
     `${experiment.name}: ${verdict} (${held} of ${result.checks.length} checks hold)`,
+    ...(result.others ?? []).map(
+      ({ seed, verdict: other, turned }) =>
+        `  with seed ${seed}: ${verdictText[other]}${turned.length === 0 ? '' : `; turned: ${turned.join('; ')}`}`,
+    ),
   ];
 }

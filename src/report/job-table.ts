@@ -9,6 +9,7 @@ import {
   oneLine,
   plural,
 } from './format.ts';
+import { currentForecast, describeForecast, formatProbability } from './forecast-line.ts';
 import type { Style } from './style.ts';
 import { renderTable } from './table.ts';
 
@@ -38,6 +39,7 @@ export function renderStages(job: JobRecord, style: Style): readonly string[] {
       formatCount(stage.recordsOut),
     ]),
     style.heading,
+    style.columns,
   );
 }
 
@@ -57,13 +59,24 @@ export function renderJob(job: JobRecord, output: string | undefined, style: Sty
     lines.push(`counters  ${counters.map(([name, value]) => `${name} ${formatCount(value)}`).join(', ')}`);
   }
   if (job.deadlineAt !== undefined) lines.push(`deadline  ${describeDeadline(job, style)}`);
+  const forecast = describeForecast(job);
+  if (forecast !== undefined) lines.push(`forecast  ${forecast}`);
+  const { guaranteedSlots } = job.spec;
+  if (guaranteedSlots !== undefined)
+    lines.push(
+      `slots     ${formatCount(job.guaranteedSlots ?? 0)} of ${formatCount(guaranteedSlots)} guaranteed`,
+    );
   if (output !== undefined) lines.push(`output    ${output}`);
   if (job.error !== undefined) lines.push(`error     ${style.bad(oneLine(job.error.message))}`);
   return lines;
 }
 
-/** One line per job, in the order given; one that goes on has taken until `now`. */
+/**
+ * One line per job, in the order given; one that goes on has taken until `now`. With what those are expected to come to
+ * that go on, where anything is known of that.
+ */
 export function renderJobs(jobs: readonly JobRecord[], now: EpochMs, style: Style): readonly string[] {
+  const areForecast = jobs.some((job) => currentForecast(job) !== undefined);
   return renderTable(
     [
       { heading: 'JOB', align: 'left' },
@@ -72,6 +85,7 @@ export function renderJobs(jobs: readonly JobRecord[], now: EpochMs, style: Styl
       { heading: 'TIME', align: 'right' },
       { heading: 'TASKS', align: 'right' },
       { heading: 'COST', align: 'right' },
+      ...(areForecast ? forecastColumns : []),
     ],
     jobs.map((job) => [
       job.jobId,
@@ -80,9 +94,22 @@ export function renderJobs(jobs: readonly JobRecord[], now: EpochMs, style: Styl
       formatDuration(spanMs(job.createdAt, job.endedAt ?? now)),
       `${formatCount(sum(job, 'done'))}/${formatCount(sum(job, 'tasks'))}`,
       formatDollars(job.dollars),
+      ...(areForecast ? forecastCells(job) : []),
     ]),
     style.heading,
+    style.columns,
   );
+}
+
+const forecastColumns = [
+  { heading: 'EXPECTED END', align: 'left' },
+  { heading: 'P(DEADLINE)', align: 'right' },
+] as const;
+
+function forecastCells(job: JobRecord): readonly string[] {
+  const forecast = currentForecast(job);
+  const probability = job.deadlineAt === undefined ? undefined : forecast?.probability;
+  return [formatTime(forecast?.expectedEndAt), formatProbability(probability)];
 }
 
 /** Whether the job ended by its deadline; undefined while it may still do so, or where it has none. */

@@ -1,9 +1,10 @@
 import type { JobRecord, StageSummary } from '../contracts/records.ts';
+import { describeForecast, forecastMark } from './forecast-line.ts';
 import { formatCount, formatDuration, plural } from './format.ts';
 import type { Style } from './style.ts';
 
 /** What is shown of a job while it runs. */
-export type ProgressView = Pick<JobRecord, 'state' | 'createdAt' | 'stages'>;
+export type ProgressView = Pick<JobRecord, 'state' | 'createdAt' | 'stages' | 'forecast' | 'deadlineAt'>;
 
 const widestBar = 40;
 const narrowestBar = 5;
@@ -21,7 +22,9 @@ export function renderBars(
   // Two brackets, the percentage and four spaces; a line that wraps would break the redrawing.
   const room = columns - nameWidth - textWidth - 12;
   const width = Math.max(narrowestBar, Math.min(widestBar, room));
-  const head = `${job.state} ${formatDuration(Math.max(0, nowMs - job.createdAt))}`;
+  const forecast = describeForecast(job);
+  const time = `${job.state} ${formatDuration(Math.max(0, nowMs - job.createdAt))}`;
+  const head = forecast === undefined ? time : `${time}, ${forecast}`;
   return [
     ...job.stages.map((stage, index) => {
       const percent = `${String(Math.floor(fractionOf(stage) * 100)).padStart(3)}%`;
@@ -41,7 +44,7 @@ export function renderBar(fraction: number, width: number): string {
 
 /**
  * Plain lines for where nothing can be redrawn: one per stage whose number of finished tasks has changed since
- * `before`, and one when the job's state has. Empty where nothing has changed.
+ * `before`, one when the job's state has, and one when its forecast is another. Empty where nothing has changed.
  */
 export function renderChanges(before: ProgressView | undefined, now: ProgressView): readonly string[] {
   const lines: string[] = [];
@@ -51,6 +54,9 @@ export function renderChanges(before: ProgressView | undefined, now: ProgressVie
     const isChanged = old === undefined ? stage.done > 0 || stage.failed > 0 : isOther(old, stage);
     if (isChanged) lines.push(`${stage.name}: ${describeStage(stage)}`);
   }
+  const forecast = describeForecast(now);
+  if (forecast !== undefined && (before === undefined || forecastMark(before) !== forecastMark(now)))
+    lines.push(`forecast: ${forecast}`);
   return lines;
 }
 

@@ -1,3 +1,4 @@
+import type { OnBudget } from '../contracts/job-spec.ts';
 import type { AttemptCounts, JobError, JobRecord, StageSummary } from '../contracts/records.ts';
 import { type JobCosts, type JobRequests, noCosts, noRequests } from '../contracts/requests.ts';
 import type { InjectedCounts } from '../local/inject/injection.ts';
@@ -22,14 +23,31 @@ export interface RunReport {
   readonly costs: JobCosts;
   /** `at` in ISO 8601; `met` null while it is open. */
   readonly deadline: { readonly at: string; readonly met: boolean | null } | null;
+  /** What it might cost, and what was to happen then. */
+  readonly budget: { readonly dollars: number; readonly onBudget: OnBudget } | null;
   readonly counters: Readonly<Record<string, number>>;
   readonly error: JobError | null;
   /** What `--inject` did: slow nodes, killed workers, refused launches; null without it. */
   readonly injected: InjectedCounts | null;
+  /** What the whole time of the command went to, in milliseconds; absent: phases that were not gone through. */
+  readonly phasesMs?: Readonly<Record<string, number>>;
+  /** The `--state-dir` with which `outrider logs` and `attempts` tell more of the job; absent where nothing was kept. */
+  readonly recordIn?: string;
+}
+
+/** What is known of a run besides its job. */
+export interface RunFacts {
+  readonly injected?: InjectedCounts | undefined;
+  readonly phases?: Readonly<Record<string, number>>;
+  readonly recordIn?: string | undefined;
 }
 
 /** The report of a job whose parts lie at `output`. */
-export function runReport(job: JobRecord, output: readonly string[], injected?: InjectedCounts): RunReport {
+export function runReport(
+  job: JobRecord,
+  output: readonly string[],
+  { injected, phases, recordIn }: RunFacts = {},
+): RunReport {
   return {
     jobId: job.jobId,
     state: job.state,
@@ -46,8 +64,14 @@ export function runReport(job: JobRecord, output: readonly string[], injected?: 
       job.deadlineAt === undefined
         ? null
         : { at: new Date(job.deadlineAt).toISOString(), met: deadlineMet(job) ?? null },
+    budget:
+      job.spec.budget === undefined
+        ? null
+        : { dollars: job.spec.budget, onBudget: job.spec.onBudget ?? 'finish' },
     counters: job.counters,
     error: job.error ?? null,
     injected: injected ?? null,
+    ...(phases === undefined ? {} : { phasesMs: phases }),
+    ...(recordIn === undefined ? {} : { recordIn }),
   };
 }

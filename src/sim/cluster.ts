@@ -27,15 +27,23 @@ export interface ClusterParts {
   readonly onLeave: (worker: SimWorker, ending: Ending) => void;
 }
 
+/** No node's speed changes faster: each change costs an event for each of its attempts. */
+const shortestSpellMs = 1_000;
+
 const perMs = (bytesPerS: number | undefined): number =>
   bytesPerS === undefined ? Infinity : bytesPerS / 1_000;
 
-/** The links of every endpoint: the nodes' where they have their own, else the zones'. */
-function linksOf(cluster: ClusterScenario): EndpointLinks[] {
+/** The links of every endpoint: the hosts' or the nodes' where they have their own, else the zones'. */
+function linksOf(cluster: ClusterScenario, { hosts }: NodePool): EndpointLinks[] {
   const { nodeLinks, zones } = cluster;
   return Array.from({ length: endpointCount(cluster) }, (_, place) => {
-    const links = nodeLinks ?? zones[place];
-    return { upBytesPerMs: perMs(links?.upBytesPerS), downBytesPerMs: perMs(links?.downBytesPerS) };
+    const links = cluster.hosts ?? nodeLinks ?? zones[place];
+    const disk = cluster.hosts === undefined ? undefined : hosts[place]?.diskBytesPerS;
+    return {
+      upBytesPerMs: perMs(links?.upBytesPerS),
+      downBytesPerMs: perMs(links?.downBytesPerS),
+      diskBytesPerMs: disk?.map((bytesPerS) => bytesPerS / 1_000),
+    };
   });
 }
 
@@ -52,6 +60,11 @@ export class Cluster implements WorkerHost {
   private readonly coldStarts: Pacer | undefined;
   private readonly events: LambdaQueue<LaunchRequest> | undefined;
   private readonly workers = new Map<string, SimWorker[]>();
+  /** What each worker was given, and whether it had done others of its launch before. */
+  private readonly startedWith = new Map<
+    SimWorker,
+    { readonly request: LaunchRequest; readonly isRider: boolean }
+  >();
   private readonly runningByJob = new Map<JobId, number>();
   /** Environments that had to be started for a delivery. */
   coldlyStarted = 0;
@@ -68,7 +81,7 @@ export class Cluster implements WorkerHost {
     this.rng = parts.rng.fork('launches');
     const { cluster } = parts.scenario;
     this.pool = new NodePool(cluster, parts.rng);
-    const links = linksOf(cluster);
+    const links = linksOf(cluster, this.pool);
     this.network = new FluidNetwork(parts.queue, parts.now, links, perMs(cluster.flowBytesPerS));
     if (cluster.cold !== undefined) {
       const { environments, perMs: windowMs } = cluster.cold;
@@ -124,7 +137,8 @@ export class Cluster implements WorkerHost {
 
   private deliverNow(request: LaunchRequest): 'delivered' | 'full' {
     const { faults } = this.scenario;
-    const slot = this.pool.take(new Set(request.avoidNodes), this.now());
+    const avoid = new Set(this.scenario.cluster.choosesNodes === false ? [] : request.avoidNodes);
+    const slot = this.pool.take(avoid, this.now());
     if (slot === undefined) return 'full';
     if (request.kind === 'lambda' && this.isTooCold(slot)) {
       this.pool.release(slot.node, -1);
@@ -132,7 +146,7 @@ export class Cluster implements WorkerHost {
     }
     this.startWorker(request, slot);
     const isDoubled = this.faultsGoOn() && faults.doubleLaunch > 0 && this.rng.next() < faults.doubleLaunch;
-    const second = isDoubled ? this.pool.take(new Set(request.avoidNodes), this.now()) : undefined;
+    const second = isDoubled ? this.pool.take(avoid, this.now()) : undefined;
     if (second !== undefined) this.startWorker(request, second);
     return 'delivered';
   }
@@ -140,6 +154,17 @@ export class Cluster implements WorkerHost {
   /** Ends every delivery of an attempt at once. */
   async kill(jobId: JobId, attemptId: AttemptId): Promise<void> {
     for (const worker of [...(this.workers.get(keyOf(jobId, attemptId)) ?? [])]) await worker.kill();
+  }
+
+  /** An attempt was told to stop: its workers learn it when they read their orders next. */
+  order(jobId: JobId, attemptId: AttemptId): void {
+    for (const worker of this.workers.get(keyOf(jobId, attemptId)) ?? []) worker.reports.ordered();
+  }
+
+  /** How long an attempt will still take as it goes now; undefined while no worker has it. */
+  leftMs(jobId: JobId, attemptId: AttemptId): number | undefined {
+    const lefts = (this.workers.get(keyOf(jobId, attemptId)) ?? []).map((worker) => worker.leftMs());
+    return lefts.length === 0 ? undefined : lefts.reduce((least, each) => Math.min(least, each));
   }
 
   /** Notes where a committed output lies, and whether it will be there when it is read. */
@@ -153,8 +178,10 @@ export class Cluster implements WorkerHost {
     this.noteCopy(jobId, attemptId);
   }
 
-  endpointOf({ index, zone }: SimNode): number {
-    return this.scenario.cluster.nodeLinks === undefined ? zone : index;
+  endpointOf({ index, zone, host }: SimNode): number {
+    const { hosts, nodeLinks } = this.scenario.cluster;
+    if (hosts !== undefined) return host.index;
+    return nodeLinks === undefined ? zone : index;
   }
 
   private noteCopy(jobId: JobId, attemptId: AttemptId): Assignment {
@@ -174,17 +201,32 @@ export class Cluster implements WorkerHost {
     if (others.length === 0) this.workers.delete(key);
     else this.workers.set(key, others);
     this.count(worker.assignment, -1);
-    const keepWarmMs = this.scenario.cluster.cold?.keepWarmMs ?? Infinity;
-    // A dead environment is not warm; a fixed node is as it was.
-    const isGone = ending === 'died' && worker.node.group.elastic;
-    this.pool.release(
-      worker.node,
-      isGone ? -1 : worker.node.group.elastic ? this.now() + keepWarmMs : Infinity,
-    );
+    if (!this.goOn(worker, ending)) this.freeSlot(worker, ending);
     this.parts.onLeave(worker, ending);
   }
 
-  private startWorker(request: LaunchRequest, { node, isCold }: TakenSlot): void {
+  /** Has a worker take up the next attempt that rides with it, as production's does; answers whether there is one. */
+  private goOn(worker: SimWorker, ending: Ending): boolean {
+    const started = this.startedWith.get(worker);
+    this.startedWith.delete(worker);
+    if (started === undefined) return false;
+    const { request, isRider } = started;
+    const goesOn = ending === 'won' || ending === 'kept' || (isRider && ending === 'refused');
+    const [rider, ...next] = request.payload.next ?? [];
+    if (!goesOn || rider === undefined) return false;
+    const payload = { ...request.payload, copies: undefined, ...rider, next };
+    this.startWorker({ ...request, payload }, { node: worker.node, isCold: false }, true);
+    return true;
+  }
+
+  private freeSlot({ node }: SimWorker, ending: Ending): void {
+    const keepWarmMs = this.scenario.cluster.cold?.keepWarmMs ?? Infinity;
+    // A dead environment is not warm; a fixed node is as it was.
+    const isGone = ending === 'died' && node.group.elastic;
+    this.pool.release(node, isGone ? -1 : node.group.elastic ? this.now() + keepWarmMs : Infinity);
+  }
+
+  private startWorker(request: LaunchRequest, { node, isCold }: TakenSlot, isRider = false): void {
     const { jobId, attemptId, copies, keepOutput = false } = request.payload;
     const job = this.parts.jobs.get(jobId);
     invariant(job !== undefined, 'a launch for no job', { jobId });
@@ -193,7 +235,7 @@ export class Cluster implements WorkerHost {
     const faults = this.faultsGoOn()
       ? this.scenario.faults
       : { ...this.scenario.faults, attemptFailure: 0, lostAttempt: 0 };
-    const draw = drawAttempt(stage, task, number, faults);
+    const draw = drawAttempt(stage, task, number, faults, this.pool.luckOf(node, this.now()));
     const rng = this.rng.fork(`${jobId}/${attemptId}/${this.deliveries++}`);
     const { kind } = request;
     const assignment: Assignment = { job, stage, task, attemptId, kind, draw, copies, keepOutput };
@@ -201,7 +243,8 @@ export class Cluster implements WorkerHost {
     const key = keyOf(jobId, attemptId);
     this.workers.set(key, [...(this.workers.get(key) ?? []), worker]);
     this.count(assignment, 1);
-    worker.start(this.startMs(kind, isCold, rng));
+    this.startedWith.set(worker, { request, isRider });
+    worker.start(isRider ? 0 : this.startMs(kind, isCold, rng));
   }
 
   private count({ job: { id: jobId }, kind }: Assignment, by: 1 | -1): void {
@@ -225,7 +268,7 @@ export class Cluster implements WorkerHost {
   }
 
   private planTroubles(node: SimNode): void {
-    const { spells } = node.group;
+    const { spells, speedLastsMs } = node.group;
     const { crashes } = this.scenario.faults;
     if (spells !== undefined) {
       const rng = node.rng.fork('spells');
@@ -243,6 +286,7 @@ export class Cluster implements WorkerHost {
         },
       });
     }
+    if (speedLastsMs !== undefined) this.redrawSpeeds(node, speedLastsMs);
     if (crashes === undefined) return;
     const rng = node.rng.fork('crashes');
     const end = (): void => {
@@ -256,6 +300,23 @@ export class Cluster implements WorkerHost {
       begin: () => this.crash(node),
       end,
     });
+  }
+
+  /** A node of another speed after each spell: neither better nor worse in the mean, so that faults' end ends it not. */
+  private redrawSpeeds(node: SimNode, lastsMs: Distribution): void {
+    const rng = node.rng.fork('speeds');
+    const next = (): void => {
+      const waitMs = Math.max(shortestSpellMs, sampleMs(lastsMs, rng));
+      this.queue.schedule(epochMs(this.now() + waitMs), {
+        kind: 'speed',
+        subject: node.name,
+        run: () => {
+          this.pool.redrawSpeed(node);
+          next();
+        },
+      });
+    };
+    next();
   }
 
   /** Good and bad times of a node in turn, until faults stop. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Rng } from '../lib/rng.ts';
 import { interpolate } from './interpolate.ts';
 
@@ -52,7 +52,7 @@ export const distributionSchema = z.union([
 export type Distribution = z.output<typeof distributionSchema>;
 
 /** Standard normal, by Box and Muller. */
-function normal(rng: Rng): number {
+export function normal(rng: Rng): number {
   const radius = Math.sqrt(-2 * Math.log(1 - rng.next()));
   return radius * Math.cos(2 * Math.PI * rng.next());
 }

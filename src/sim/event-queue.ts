@@ -20,9 +20,9 @@ export class EventQueue {
   private time = 0;
 
   /** Plans an event, never in the past. */
-  schedule(at: EpochMs, event: Pick<SimEvent, 'kind' | 'subject' | 'run'>): SimEvent {
-    invariant(at >= this.time, 'an event in the past', { at, now: this.time, kind: event.kind });
-    const planned: SimEvent = { ...event, at, seq: this.nextSeq++, cancelled: false };
+  schedule(at: EpochMs, { kind, subject, run }: Pick<SimEvent, 'kind' | 'subject' | 'run'>): SimEvent {
+    if (at < this.time) invariant(false, 'an event in the past', { at, now: this.time, kind });
+    const planned: SimEvent = { at, seq: this.nextSeq++, kind, subject, run, cancelled: false };
     this.heap.push(planned);
     return planned;
   }

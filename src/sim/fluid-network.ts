@@ -7,6 +7,11 @@ import { maxMinRates } from './max-min.ts';
 export interface EndpointLinks {
   readonly upBytesPerMs: number;
   readonly downBytesPerMs: number;
+  /**
+   * What its disk carries in all for one stream, for two, and so on; the last holds for more. Bytes that come from it or
+   * go to it pass its disk, and those that stay pass it twice: read and written. Without it disks never fill.
+   */
+  readonly diskBytesPerMs?: readonly number[] | undefined;
 }
 
 /** Bytes under way between two endpoints. */
@@ -34,13 +39,16 @@ interface EndpointPair {
 const toleranceBytes = 1e-3;
 
 /**
- * Endpoints (zones, or nodes) whose links are shared by all flows in max-min fairness, as a fluid: no packets, no
- * delays. Flows within an endpoint pass no link. A start or end costs the pairs of endpoints that flows use now, and
+ * Endpoints (zones, hosts or nodes) whose links and disks are shared by all flows in max-min fairness, as a fluid: no
+ * packets, no delays. Flows within an endpoint pass no link. A start or end costs the pairs of endpoints that flows use now, and
  * the square of the links that they pass, whatever the number of flows and of endpoints.
  */
 export class FluidNetwork {
   private readonly queue: EventQueue;
-  private readonly capacities: readonly number[];
+  /** Up and down of each endpoint, and then their disks where any has one: these by the streams of the moment. */
+  private readonly capacities: number[];
+  private readonly disks: readonly (readonly number[] | undefined)[];
+  private readonly hasDisks: boolean;
   private readonly endpoints: number;
   private readonly capBytesPerMs: number;
   private readonly pairs = new Map<number, EndpointPair>();
@@ -61,7 +69,10 @@ export class FluidNetwork {
     this.queue = queue;
     this.now = now;
     this.endpoints = endpoints.length;
+    this.disks = endpoints.map(({ diskBytesPerMs }) => diskBytesPerMs);
+    this.hasDisks = this.disks.some((disk) => disk !== undefined);
     this.capacities = endpoints.flatMap(({ upBytesPerMs, downBytesPerMs }) => [upBytesPerMs, downBytesPerMs]);
+    if (this.hasDisks) this.capacities.push(...endpoints.map(() => Infinity));
     this.capBytesPerMs = capBytesPerMs;
     this.advancedTo = now();
   }
@@ -87,11 +98,25 @@ export class FluidNetwork {
     this.touch();
   }
 
+  /** What the links of an endpoint carry from now on: others use them, too, and leave more or less. */
+  relink(endpoint: number, { upBytesPerMs, downBytesPerMs }: Omit<EndpointLinks, 'diskBytesPerMs'>): void {
+    this.advance();
+    this.capacities[2 * endpoint] = upBytesPerMs;
+    this.capacities[2 * endpoint + 1] = downBytesPerMs;
+    this.touch();
+  }
+
   /** Bytes of a flow that have not arrived yet. */
   leftBytes(flow: Flow): number {
     if (flow.isOver || flow.pair.rate === Infinity) return 0;
     const since = (this.now() - this.advancedTo) * flow.pair.rate;
     return Math.max(0, Math.min(flow.sizeBytes, flow.endsAtBytes - flow.pair.servedBytes - since));
+  }
+
+  /** How long a flow will still take at its present rate. */
+  leftMs(flow: Flow): number {
+    const left = this.leftBytes(flow);
+    return left === 0 ? 0 : left / flow.pair.rate;
   }
 
   private pairOf(from: number, to: number): EndpointPair {
@@ -100,7 +125,7 @@ export class FluidNetwork {
     if (there !== undefined) return there;
     const pair: EndpointPair = {
       place: this.pairs.size,
-      links: from === to ? [] : [2 * from, 2 * to + 1],
+      links: this.linksBetween(from, to),
       pending: new Heap<Flow>((a, b) => a.endsAtBytes < b.endsAtBytes),
       flows: 0,
       servedBytes: 0,
@@ -108,6 +133,28 @@ export class FluidNetwork {
     };
     this.pairs.set(key, pair);
     return pair;
+  }
+
+  private linksBetween(from: number, to: number): number[] {
+    const links = from === to ? [] : [2 * from, 2 * to + 1];
+    const disks = [from, to].filter((place) => this.disks[place] !== undefined);
+    return [...links, ...disks.map((place) => 2 * this.endpoints + place)];
+  }
+
+  /** What each disk carries for as many streams as use it now. */
+  private shareDisks(active: readonly EndpointPair[]): void {
+    const streams = this.disks.map(() => 0);
+    for (const { links, flows } of active) {
+      for (const link of links) {
+        const place = link - 2 * this.endpoints;
+        if (place >= 0) streams[place] = (streams[place] ?? 0) + flows;
+      }
+    }
+    for (const [place, disk] of this.disks.entries()) {
+      const count = streams[place] ?? 0;
+      const carried = disk === undefined ? Infinity : (disk[count - 1] ?? disk.at(-1) ?? Infinity);
+      this.capacities[2 * this.endpoints + place] = carried;
+    }
   }
 
   /** Takes an idle pair into use. */
@@ -144,6 +191,7 @@ export class FluidNetwork {
     }
     this.isDirty = false;
     const active = this.inUse.filter(({ flows }) => flows > 0);
+    if (this.hasDisks) this.shareDisks(active);
     const rates = maxMinRates(this.capacities, active, this.capBytesPerMs);
     let waitMs = Infinity;
     for (let index = 0; index < active.length; index++) {

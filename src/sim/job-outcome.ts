@@ -1,6 +1,8 @@
 import { invariant } from '../contracts/errors.ts';
+import type { RequestTally } from '../contracts/requests.ts';
 import type { JobRun } from './job-scheduler.ts';
 import type { AttemptOutcome, JobOutcome, StageOutcome } from './outcome.ts';
+import { addTallies, computeDollars, costsOf, totalOf } from '../core/model/cost.ts';
 import type { JobState, StageView, TaskView } from '../core/model/job-view.ts';
 
 /** From the first claim of any attempt of a task to its result; undefined without either. */
@@ -38,8 +40,24 @@ function launchesOf({ attempts }: JobState): JobOutcome['launches'] {
   return { made: attempts.size, unclaimed };
 }
 
+/**
+ * What a job has cost at list prices, copies that stopped after its end included: its workers' time and what their
+ * attempts have asked for, as far as they tell.
+ */
+function dollarsOf({ job, session }: JobRun, attempts: readonly AttemptOutcome[]): number {
+  let compute = 0;
+  let tally: RequestTally = {};
+  for (const { attemptId, stage, claimedAtMs, leftAtMs } of attempts) {
+    const attempt = session?.state.attempts.get(attemptId);
+    const worker = attempt?.worker ?? job.stages[stage]?.scenario.worker ?? job.scenario.worker;
+    if (claimedAtMs !== undefined) compute += computeDollars(worker, leftAtMs - claimedAtMs);
+    if (attempt?.progress?.requests !== undefined) tally = addTallies(tally, attempt.progress.requests);
+  }
+  return totalOf(costsOf(tally, compute));
+}
+
 /** What became of a job. `attempts` holds all its deliveries, in the order in which they left their slots. */
-export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[]): JobOutcome {
+export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[], invocations: number): JobOutcome {
   const { job, session, state, error } = run;
   invariant(session !== undefined && (state === 'succeeded' || state === 'failed'), 'the job has not ended', {
     jobId: job.id,
@@ -60,10 +78,12 @@ export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[]): Job
     arrivedAtMs: job.arrivesAt,
     startedAtMs: startedAtMs === Infinity ? undefined : startedAtMs,
     completedAtMs: state === 'failed' ? run.endedAtMs : lastCommitMs(session.state),
-    deadlineMs: job.scenario.deadlineMs,
+    deadlineMs: job.scenario.deadlineChanges.at(-1)?.deadlineMs ?? job.scenario.deadlineMs,
+    asked: run.asked,
     stages: session.state.stages.map(stageOutcome),
     attempts,
     launches: launchesOf(session.state),
-    dollars: run.dollars,
+    invocations,
+    dollars: dollarsOf(run, attempts),
   };
 }

@@ -6,6 +6,7 @@ import type { JobSpec } from '../contracts/job-spec.ts';
 import { planKey } from '../contracts/keys.ts';
 import { nothingYet } from '../contracts/records.ts';
 import { durationMs, epochMs } from '../contracts/units.ts';
+import { ownSlotsAlone } from '../app/ask-slots.ts';
 import { pauseBeforeLook } from '../app/await-news.ts';
 import { settleAttempts } from '../app/finish-job.ts';
 import { enterJob, leaveJob } from '../app/enter-job.ts';
@@ -14,7 +15,9 @@ import { runTick } from '../app/tick-job.ts';
 import type { Session } from '../app/scheduler-session.ts';
 import { takeLaunches } from '../app/make-launches.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
+import type { LaunchOrder } from '../core/model/job-view.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
+import { ownPlaces } from '../core/policy/own-places.ts';
 import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
 import type { Scenario } from './scenario.ts';
 import { planOf, type SimJob } from './sim-job.ts';
@@ -34,7 +37,8 @@ export interface JobRun {
   grewAtMs: number;
   error: string | undefined;
   endedAtMs: number;
-  dollars: number;
+  /** Slots that it has asked to be its own for its deadline, and since when. */
+  readonly asked: { readonly atMs: number; readonly slots: number }[];
 }
 
 /** What the schedulers need besides the ports of production. */
@@ -47,6 +51,8 @@ export interface JobSchedulerParts {
   readonly jobs: readonly SimJob[];
   /** Adds a line to the trace. */
   readonly note: (kind: string, subject: string) => void;
+  /** In which order jobs' tasks are first launched; absent: in their own. */
+  readonly launchOrder?: LaunchOrder;
   /** Attempts of a job that occupy a slot. */
   readonly activeOf: (jobId: JobId) => number;
   /** A job has ended; attempts of it may still run. */
@@ -80,7 +86,7 @@ export class JobScheduler {
       grewAtMs: -1,
       error: undefined,
       endedAtMs: 0,
-      dollars: 0,
+      asked: [],
     }));
     for (const run of this.runs) {
       this.byId.set(run.job.id, run);
@@ -128,8 +134,17 @@ export class JobScheduler {
     const { deps } = this.parts;
     const { job } = run;
     const now = deps.clock.now();
-    const plan = planOf(job);
-    const spec: JobSpec = { version: 1, name: plan.name, stages: [], policy: plan.policy };
+    const plan = planOf(job, this.parts.launchOrder);
+    const { guaranteedSlots, weight, budget, onBudget, deadlineKind, admission } = job.scenario;
+    const spec: JobSpec = {
+      ...{ version: 1, name: plan.name, stages: [], policy: plan.policy },
+      ...(guaranteedSlots === undefined ? {} : { guaranteedSlots }),
+      ...(weight === undefined ? {} : { weight }),
+      ...(budget === undefined ? {} : { budget }),
+      ...(onBudget === undefined ? {} : { onBudget }),
+      ...(deadlineKind === undefined ? {} : { deadlineKind }),
+      ...(admission === undefined ? {} : { admission }),
+    };
     await deps.jobs.create({
       jobId: job.id,
       name: plan.name,
@@ -151,7 +166,22 @@ export class JobScheduler {
     run.session = await enterJob(deps, job.id, { owner: 'simulator', until: never });
     await deps.objects.remove(planRef.bucket, [planRef.key]);
     run.state = 'running';
+    this.changeDeadlines(run);
     await this.tick(run);
+  }
+
+  /** People change the job's deadline, which its scheduler sees with its next tick. */
+  private changeDeadlines({ job }: JobRun): void {
+    const { deps, queue } = this.parts;
+    const since = deps.clock.now();
+    for (const { atMs, deadlineMs } of job.scenario.deadlineChanges)
+      queue.schedule(epochMs(since + atMs), {
+        kind: 'deadline',
+        subject: job.id,
+        run: async () => {
+          await deps.jobs.update(job.id, ['running'], { deadlineAt: epochMs(since + deadlineMs) });
+        },
+      });
   }
 
   private async tick(run: JobRun): Promise<void> {
@@ -184,7 +214,8 @@ export class JobScheduler {
   private isParked({ job }: JobRun, { state, grant }: Session): boolean {
     const isIdle = grant === 0 && state.live.size === 0 && this.parts.activeOf(job.id) === 0;
     // Where slots are shared fairly it must first say what it wants.
-    if (this.isFair && this.parts.capacity.peek(job.id)?.slots !== 0) return false;
+    const own = this.parts.capacity.peek(job.id);
+    if (this.isFair && (own?.slots !== 0 || own.wanted === 0)) return false;
     return isIdle && this.spareSlots() <= 0 && slotDemand(state) > 0;
   }
 
@@ -232,7 +263,6 @@ export class JobScheduler {
     run.state = error === undefined ? 'succeeded' : 'failed';
     run.error = error;
     run.endedAtMs = deps.clock.now();
-    run.dollars = (await deps.jobs.load(job.id))?.dollars ?? 0;
     await deps.jobs.update(job.id, ['running'], { state: run.state, endedAt: deps.clock.now() });
     await leaveJob(deps, session);
     this.endedJobs += 1;
@@ -254,9 +284,9 @@ export class JobScheduler {
   }
 
   private isShort(session: Session, { slotsShort }: TickDecision): boolean {
-    return (
-      session.grant < Math.min(this.parts.deps.config.totalSlots, slotDemand(session.state) + slotsShort)
-    );
+    const { config, clock } = this.parts.deps;
+    const demand = slotDemand(session.state, ownPlaces(session.state, clock.now()));
+    return session.grant < Math.min(config.totalSlots, ownSlotsAlone(session), demand + slotsShort);
   }
 
   private keepShort(run: JobRun, isShort: boolean): void {
@@ -309,8 +339,14 @@ export class JobScheduler {
 
   private noteDecisions(run: JobRun, { decisions }: TickDecision): void {
     for (const decision of decisions) {
+      if (decision.kind === 'allocate')
+        run.asked.push({ atMs: this.parts.deps.clock.now(), slots: decision.slots });
       const what =
-        'attemptId' in decision ? `${decision.attemptId} ${decision.reason}` : String(decision.stage);
+        decision.kind === 'allocate'
+          ? `${decision.slots} ${decision.reason}`
+          : 'attemptId' in decision
+            ? `${decision.attemptId} ${decision.reason}`
+            : String(decision.stage);
       this.parts.note(decision.kind, `${run.job.id} ${what}`);
     }
   }

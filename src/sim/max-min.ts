@@ -1,6 +1,6 @@
 /** Flows that use the same links and get the same rate. */
 export interface FlowClass {
-  /** Places in the list of capacities, each once; empty: limited by `cap` alone. */
+  /** Places in the list of capacities; one listed twice is used twice by each flow. Empty: limited by `cap` alone. */
   readonly links: readonly number[];
   readonly flows: number;
 }

@@ -1,6 +1,7 @@
 import { invariant } from '../contracts/errors.ts';
 import type { Rng } from '../lib/rng.ts';
 import { sample } from './distribution.ts';
+import { type NodeLuck, nodeLuck } from './node-luck.ts';
 import type { ClusterScenario, NodeGroup } from './scenario.ts';
 
 /** What a node does with its speed while it runs something. */
@@ -15,7 +16,10 @@ export interface NodeLoad {
 
 /** A machine, and what is busy on all its nodes. */
 export interface SimHost {
+  readonly index: number;
   readonly nodes: SimNode[];
+  /** What its disk carries for one stream, for two, and so on, in bytes per second; undefined where it has none. */
+  readonly diskBytesPerS: readonly number[] | undefined;
   busy: number;
 }
 
@@ -49,9 +53,13 @@ export interface TakenSlot {
 /** The smallest speed: a node never stands still for good. */
 const leastSpeed = 1e-6;
 
+/** The slowest disk, in bytes per second: however it was drawn, what is read ends. */
+const slowestDisk = 1_000;
+
 /** Nodes and their slots. */
 export class NodePool {
   readonly nodes: readonly SimNode[];
+  readonly hosts: readonly SimHost[];
   readonly totalSlots: number;
   /** Whether nodes are known before they are used. */
   readonly isFixed: boolean;
@@ -67,10 +75,11 @@ export class NodePool {
     this.rng = rng.fork('placement');
     const zones = new Map(cluster.zones.map(({ name }, index) => [name, index]));
     const nodes: SimNode[] = [];
+    const hosts: SimHost[] = [];
     for (const group of cluster.nodes) {
-      let host: SimHost = { nodes: [], busy: 0 };
+      let host = newHost(group, hosts.length, rng);
       for (let place = 0; place < group.count; place++) {
-        if (place % group.perHost === 0) host = { nodes: [], busy: 0 };
+        if (place % group.perHost === 0) hosts.push((host = newHost(group, hosts.length, rng)));
         const index = nodes.length;
         const zone = group.zone === undefined ? index % cluster.zones.length : (zones.get(group.zone) ?? 0);
         const node = newNode(group, { index, zone, host }, rng.fork(`node-${index}`));
@@ -79,6 +88,7 @@ export class NodePool {
       }
     }
     this.nodes = nodes;
+    this.hosts = hosts;
     this.totalSlots = nodes.reduce((sum, { group }) => sum + group.slots, 0);
     this.isFixed = cluster.nodes.every(({ elastic }) => !elastic);
     // The warmest is taken from the end: the first nodes come first also before any is warm.
@@ -126,6 +136,13 @@ export class NodePool {
     for (const load of node.loads) load.resume();
   }
 
+  /** Draws a node another speed, at which its loads go on. */
+  redrawSpeed(node: SimNode): void {
+    for (const load of node.loads) load.settle();
+    node.baseSpeed = speedOf(node.group, node.rng);
+    for (const load of node.loads) load.resume();
+  }
+
   /** Takes a node out of service or puts it back. A slot counts as down once nothing runs in it. */
   setUp(node: SimNode, isUp: boolean): void {
     if (node.isUp === isUp) return;
@@ -142,6 +159,11 @@ export class NodePool {
     const others = Math.max(0, node.host.busy - 1);
     const slowdown = (1 + this.contentionOf(node) * others) * node.spellSlowdown;
     return Math.max(leastSpeed, node.baseSpeed / slowdown);
+  }
+
+  /** A node's part in the slowdown of an attempt that starts there now; undefined where it has none. */
+  luckOf({ group, rng, generation }: SimNode, now: number): NodeLuck | undefined {
+    return group.luck && nodeLuck(group.luck, rng, generation, now);
   }
 
   /** Free slots of each node that has any, by its name: as they are now, and as they change. */
@@ -228,6 +250,17 @@ const isCold = (node: SimNode, now: number): boolean =>
   node.group.elastic && node.busy === 0 && now > node.warmUntil;
 
 const speedOf = (group: NodeGroup, rng: Rng): number => Math.max(leastSpeed, sample(group.speed, rng));
+
+function newHost({ disk }: NodeGroup, index: number, rng: Rng): SimHost {
+  const bytesPerS = disk === undefined ? 0 : sample(disk.bytesPerS, rng.fork(`disk-${index}`));
+  const alone = Math.max(slowestDisk, bytesPerS);
+  return {
+    index,
+    nodes: [],
+    busy: 0,
+    diskBytesPerS: disk === undefined ? undefined : [1, ...disk.shares].map((share) => share * alone),
+  };
+}
 
 function newNode(group: NodeGroup, place: Pick<SimNode, 'index' | 'zone' | 'host'>, rng: Rng): SimNode {
   const { index } = place;

@@ -9,6 +9,7 @@ import type {
   TaskResult,
 } from '../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
+import { attemptLife } from '../core/model/attempt-life.ts';
 import type {
   AttemptStore,
   ClaimPlace,
@@ -28,16 +29,6 @@ export interface StoreWatcher {
   /** An output is kept beside that of its task. */
   onKept(jobId: JobId, result: TaskResult): void;
 }
-
-/** States that may follow a state; none follows an end. */
-const successors: Readonly<Record<AttemptState, readonly AttemptState[]>> = {
-  launched: ['running', 'lost'],
-  running: ['done', 'failed', 'cancelled', 'lost'],
-  done: [],
-  failed: [],
-  cancelled: [],
-  lost: [],
-};
 
 interface JobLedger {
   readonly states: Map<AttemptId, AttemptState>;
@@ -94,7 +85,7 @@ export class ObservedStore implements AttemptStore {
     });
     if (outcome === 'begun') return outcome;
     stopped.add(attemptId);
-    if (before === 'launched' || before === 'running') this.step(space.jobId, attemptId, 'lost');
+    if (before !== undefined && attemptLife[before].isLive) this.step(space.jobId, attemptId, 'lost');
     await this.watcher.onStopOrdered(space.jobId, attemptId);
     return outcome;
   }
@@ -104,8 +95,9 @@ export class ObservedStore implements AttemptStore {
     attemptId: AttemptId,
     death: WorkerDeath,
     now: EpochMs,
+    only?: 'claimed',
   ): Promise<'recorded' | 'refused'> {
-    const outcome = await this.inner.recordDeath(space, attemptId, death, now);
+    const outcome = await this.inner.recordDeath(space, attemptId, death, now, only);
     if (outcome === 'refused') return outcome;
     this.ledgerOf(space.jobId).stopped.add(attemptId);
     this.step(space.jobId, attemptId, 'lost');
@@ -249,7 +241,7 @@ export class ObservedStore implements AttemptStore {
   private step(jobId: JobId, attemptId: AttemptId, next: AttemptState): void {
     const { states } = this.ledgerOf(jobId);
     const before = states.get(attemptId);
-    const isLegal = before !== undefined && successors[before].includes(next);
+    const isLegal = before !== undefined && attemptLife[before].next.includes(next);
     invariant(isLegal, 'an illegal step of an attempt', { attemptId, before, next });
     states.set(attemptId, next);
   }

@@ -1,5 +1,5 @@
 import type { AttemptId, JobId } from '../contracts/ids.ts';
-import type { PolicySetName } from '../contracts/policy-config.ts';
+import type { PolicyName } from '../contracts/policy-names.ts';
 import type { LaunchReason } from '../core/model/decision.ts';
 import type { StageClones } from '../core/model/job-view.ts';
 import type { Ending } from './sim-worker.ts';
@@ -39,7 +39,7 @@ export interface JobOutcome {
   readonly jobId: JobId;
   readonly index: number;
   readonly name: string;
-  readonly policy: PolicySetName;
+  readonly policy: PolicyName;
   readonly state: 'succeeded' | 'failed';
   readonly error: string | undefined;
   readonly tasks: number;
@@ -48,11 +48,16 @@ export interface JobOutcome {
   readonly startedAtMs: number | undefined;
   /** When its last task was committed; of a failed job, when it failed. */
   readonly completedAtMs: number;
+  /** The last that it had, since its arrival. */
   readonly deadlineMs: number | undefined;
+  /** Slots that it asked to be its own for its deadline, from a time on. */
+  readonly asked: readonly { readonly atMs: number; readonly slots: number }[];
   readonly stages: readonly StageOutcome[];
   readonly attempts: readonly AttemptOutcome[];
   /** Attempts that were launched, and those of them that were given up before any worker took them up. */
   readonly launches: { readonly made: number; readonly unclaimed: number };
+  /** Workers that were started for them: one may do several, one after the other. */
+  readonly invocations: number;
   readonly dollars: number;
 }
 

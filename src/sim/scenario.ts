@@ -1,5 +1,7 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { parseInput } from '../contracts/invalid.ts';
+import { onBudgetChoices, workerKinds } from '../contracts/job-spec.ts';
+import { limits } from '../contracts/limits.ts';
 import { policyNames } from '../contracts/policy-names.ts';
 import { policyConfigSchema } from '../contracts/policy-config.ts';
 import { distributionSchema } from './distribution.ts';
@@ -26,10 +28,29 @@ const nodeGroupSchema = z.strictObject({
   perHost: z.int().min(1).max(10_000).default(1),
   /** In place of the cluster's. */
   contention: atLeastZero.optional(),
+  /** How long a node keeps the speed that it has drawn: after each such time it draws another. For good if not said. */
+  speedLastsMs: distributionSchema.optional(),
+  /** The disk of each of the group's hosts, which all reads and writes of its nodes share. Needs `cluster.hosts`. */
+  disk: z
+    .strictObject({
+      /** What it carries for one stream; drawn once per host. */
+      bytesPerS: distributionSchema,
+      /** Of that, what two streams get in all, three, and so on; the last holds for more. */
+      shares: z.array(z.number().positive()).max(64).default([]),
+    })
+    .optional(),
   /** Zone of all nodes of the group; without it they go round the zones. */
   zone: name.optional(),
   /** Execution environments that start cold when first used and again after they were idle for `keepWarmMs`. */
   elastic: z.boolean().default(false),
+  /**
+   * How much of the slowdowns of attempts is their node's, and the node's of the time: shares of what they have in common,
+   * as the correlation of normal scores. Slowdowns by quantiles alone are shared so; others are drawn by attempt.
+   */
+  luck: z
+    .strictObject({ node: probability, spell: probability, spellMs: z.int().min(1_000) })
+    .refine(({ node, spell }) => node + spell <= 1, 'the shares of node and spell must be at most 1 together')
+    .optional(),
   /** Spells in which a node is slower by a factor: contention from outside. */
   spells: z
     .strictObject({ everyMs: distributionSchema, lastsMs: distributionSchema, slowdown: distributionSchema })
@@ -43,6 +64,8 @@ const clusterSchema = z.strictObject({
    * fewest busy slots (any of them, as where nodes ask for work in turn, one task at a time).
    */
   placement: z.enum(['random', 'in-order', 'warmest', 'spread']).default('random'),
+  /** Whether launches may name nodes that they must not run on (they may where nothing is said); Lambda offers no choice. */
+  choosesNodes: z.boolean().exactOptional(),
   zones: z
     .array(zoneSchema)
     .min(1)
@@ -50,6 +73,13 @@ const clusterSchema = z.strictObject({
     .default([{ name: 'zone-a' }]),
   /** What each node sends and takes in all, in place of the zones' limits; without it the zones' links are shared. */
   nodeLinks: z
+    .strictObject({
+      upBytesPerS: z.number().positive().optional(),
+      downBytesPerS: z.number().positive().optional(),
+    })
+    .optional(),
+  /** Bytes go between hosts, each of which sends and takes so much in all: in place of the zones' limits and nodes'. */
+  hosts: z
     .strictObject({
       upBytesPerS: z.number().positive().optional(),
       downBytesPerS: z.number().positive().optional(),
@@ -111,7 +141,12 @@ const faultsSchema = z.strictObject({
 
 const reportsSchema = z.strictObject({
   everyMs: z.int().min(1).default(10_000),
-  /** Report at least ten times in an attempt's expected duration, as the workers do. */
+  /**
+   * `worker`: as production's workers do, at growing intervals up to the longest, and at once where progress is not as
+   * it was foretold. `interval`, where nothing is said: each `everyMs`.
+   */
+  cadence: z.enum(['worker', 'interval']).exactOptional(),
+  /** With `interval`, at least ten times in a task's expected duration, as Mantri has it: no worker knows that. */
   tenths: z.boolean().default(true),
   loss: probability.default(0),
   delayMs: distributionSchema.default(0),
@@ -123,6 +158,8 @@ const schedulerSchema = z.strictObject({
   wakeOnEnd: z.boolean().default(false),
   /** Look for ends between ticks, as production does where attempts are short. */
   looks: z.boolean().default(true),
+  /** Short attempts of a stage ride together, as in production. Without effect where it ticks on ends. */
+  packs: z.boolean().default(true),
   /** How long after an attempt's end: ends that come together cost one tick. A large cluster needs a little. */
   wakeAfterMs: z.int().min(0).default(0),
   leaseMs: z.int().min(1).default(30_000),
@@ -134,7 +171,7 @@ const schedulerSchema = z.strictObject({
 });
 
 const workerSchema = z.strictObject({
-  kind: z.enum(['lambda', 'fargate']),
+  kind: z.enum(workerKinds),
   size: z.enum(['small', 'medium', 'large', 'xlarge']),
 });
 
@@ -156,6 +193,11 @@ const stageSchema = z.strictObject({
   workMs: perTask,
   /** Drawn per attempt; multiplies the work: what the attempt's own bad luck costs. */
   slowdown: distributionSchema.default(1),
+  /**
+   * What an attempt of each task takes in the mean: what a perfect detector of stragglers expects of a new one. Where
+   * nothing is said, it is worked out of the other figures.
+   */
+  expectedMs: z.array(atLeastZero).min(1).optional(),
   /** Instead of work and slowdown: what attempt k of task i takes at speed 1; the last entry holds for later ones. */
   attemptsMs: z.array(z.array(atLeastZero).min(1)).optional(),
   inputBytes: perTask.default(64 * 1024 * 1024),
@@ -164,13 +206,27 @@ const stageSchema = z.strictObject({
   wrapUpMs: distributionSchema.default(0),
   /** Read the input over the network, from where it lies: sources in a random place, else where it was made. */
   network: z.boolean().default(false),
+  /**
+   * Where the source of a task lies: in one place, anywhere; or in two, as in a file system with two replicas: where its
+   * first attempt runs (a scheduler sends tasks to their data) and in another, which is drawn. Other attempts read what
+   * lies where they run, else either.
+   */
+  source: z.enum(['anywhere', 'at-first-reader']).default('anywhere'),
+  /**
+   * Write the output to the own place and to another, which is drawn, as to a file system with two replicas: after the
+   * work, and over disks and network. Else outputs are there at once.
+   */
+  replicatesOutput: z.boolean().default(false),
   /** Share of the input that counts as read when the network is done with it; the rest follows the work. */
   readShare: z
     .number()
     .min(0)
     .max(1)
     .default(1 / 3),
-  /** Points [share of the work done, share of the input reported as read], ascending, straight between them. */
+  /**
+   * Points [share of the work done, share of the input reported as read], ascending, straight between them. What is left
+   * at the last follows the output as it is written, where it is.
+   */
   progress: z
     .array(z.tuple([probability, probability]))
     .min(2)
@@ -193,14 +249,28 @@ const arrivalsSchema = z.union([
 const jobsSchema = z.strictObject({
   name: name.default('job'),
   arrivals: arrivalsSchema.default({ kind: 'list', atMs: [0] }),
-  policy: z.enum([...policyNames, 'early-late']).default('none'),
+  policy: z.enum(policyNames).default('none'),
   /** Which task of a stage starts first; without it the policy's own order. */
   launchOrder: z.enum(['largest-first', 'by-index']).optional(),
   /** Parameters of the policy that differ from its defaults. */
   policyConfig: policyConfigSchema.prefault({}),
   deadlineMs: z.int().min(1).optional(),
+  /** Dollars that it may cost, and what happens then: as in a job's spec. */
+  budget: z.number().positive().optional(),
+  onBudget: z.enum(onBudgetChoices).optional(),
+  /** Other deadlines from a time on, both since the job's arrival. */
+  deadlineChanges: z
+    .array(z.strictObject({ atMs: z.int().min(1), deadlineMs: z.int().min(1) }))
+    .max(100)
+    .default([]),
+  /** As in a job's spec. */
+  deadlineKind: z.enum(['soft', 'hard']).optional(),
+  admission: z.enum(['refuse', 'best-effort']).optional(),
+  /** Slots of its own, and its weight where slots are shared: as in a job's spec. */
+  guaranteedSlots: z.int().min(1).optional(),
+  weight: z.number().positive().optional(),
   worker: workerSchema.default({ kind: 'lambda', size: 'medium' }),
-  stages: z.array(stageSchema).min(1).max(100),
+  stages: z.array(stageSchema).min(1).max(limits.forecastStages),
 });
 
 /** A cluster, what goes wrong in it, and the jobs that it runs. Times in milliseconds, sizes in bytes. */
@@ -220,6 +290,7 @@ export const scenarioSchema = z
       context.addIssue({ code: 'custom', path, message });
     };
     checkZones(scenario.cluster, refuse);
+    checkHosts(scenario.cluster, refuse);
     for (const [job, { stages }] of scenario.jobs.entries()) {
       checkStages(stages, (path, message) => {
         refuse(['jobs', job, 'stages', ...path], message);
@@ -242,6 +313,14 @@ function checkZones({ zones, nodes, nodeLinks }: z.output<typeof clusterSchema>,
       refuse(['cluster', 'zones', index, limit], 'must be left out where nodes have links of their own');
     }
   }
+}
+
+function checkHosts({ hosts, nodeLinks, nodes }: z.output<typeof clusterSchema>, refuse: Refuse): void {
+  if (hosts !== undefined && nodeLinks !== undefined)
+    refuse(['cluster', 'nodeLinks'], 'must be left out where hosts have links of their own');
+  const disk = nodes.findIndex((group) => group.disk !== undefined);
+  if (hosts === undefined && disk >= 0)
+    refuse(['cluster', 'nodes', disk, 'disk'], 'must be left out where the cluster has no "hosts"');
 }
 
 function checkStages(stages: readonly z.output<typeof stageSchema>[], refuse: Refuse): void {

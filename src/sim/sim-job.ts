@@ -4,7 +4,9 @@ import type { Plan, StagePlan } from '../contracts/plan.ts';
 import { type EpochMs, epochMs } from '../contracts/units.ts';
 import { fnv1a } from '../contracts/fnv1a.ts';
 import type { Rng } from '../lib/rng.ts';
+import type { LaunchOrder } from '../core/model/job-view.ts';
 import { type Distribution, sample, sampleMs } from './distribution.ts';
+import { type NodeLuck, sampleOn } from './node-luck.ts';
 import type { ClusterScenario, JobScenario, Scenario, StageScenario } from './scenario.ts';
 
 /** A task as the world knows it: what it will really take. */
@@ -14,8 +16,8 @@ export interface SimTask {
   readonly workMs: number;
   readonly inputBytes: number;
   readonly outputBytes: number;
-  /** The endpoint where its source lies. */
-  readonly home: number;
+  /** The endpoints where its source lies: none until its first reader is there, where that decides. */
+  readonly homes: number[];
   /** The output is gone when it is first read. */
   readonly outputIsLost: boolean;
 }
@@ -38,6 +40,8 @@ export interface SimStage {
   /** When the redo is over; undefined until a reader has found an output gone. */
   redoneAt: number | undefined;
   readonly attemptRng: Rng;
+  /** Endpoints where outputs' second copies are written. */
+  readonly homes: readonly number[];
 }
 
 /** A job of the scenario with everything drawn that does not hang on the schedule. */
@@ -49,7 +53,7 @@ export interface SimJob {
   readonly stages: readonly SimStage[];
 }
 
-/** What an attempt will meet, drawn from its id alone: the same whenever and wherever it runs. */
+/** What an attempt will meet, drawn from its id: the same whenever and wherever it runs, but for its node's part in it. */
 export interface AttemptDraw {
   /** Work at speed 1. */
   readonly workMs: number;
@@ -61,13 +65,38 @@ export interface AttemptDraw {
 
 const bucket = 'simulated';
 
-/** Places of a cluster between which bytes flow: its nodes where they have links of their own, else its zones. */
-export const endpointCount = ({ nodeLinks, nodes, zones }: ClusterScenario): number =>
-  nodeLinks === undefined ? zones.length : nodes.reduce((sum, { count }) => sum + count, 0);
+/** How many places of a cluster bytes flow between: hosts or nodes where they have links of their own, else zones. */
+export function endpointCount({ hosts, nodeLinks, nodes, zones }: ClusterScenario): number {
+  if (hosts !== undefined)
+    return nodes.reduce((sum, { count, perHost }) => sum + Math.ceil(count / perHost), 0);
+  return nodeLinks === undefined ? zones.length : nodes.reduce((sum, { count }) => sum + count, 0);
+}
+
+/** Endpoints where data may lie, each as likely as the next: of hosts, one for each of their nodes. */
+function homesOf(cluster: ClusterScenario): readonly number[] {
+  if (cluster.hosts === undefined) return Array.from({ length: endpointCount(cluster) }, (_, place) => place);
+  let first = 0;
+  return cluster.nodes.flatMap(({ count, perHost }) => {
+    const from = first;
+    first += Math.ceil(count / perHost);
+    return Array.from({ length: count }, (_, place) => from + Math.floor(place / perHost));
+  });
+}
 
 function perTask(values: Distribution | readonly number[], index: number, rng: Rng): number {
   if (typeof values === 'object' && 'length' in values) return Math.round(values[index % values.length] ?? 0);
   return sampleMs(values, rng);
+}
+
+function drawnHomes({ source }: StageScenario, homes: readonly number[], rng: Rng): number[] {
+  const drawn = homes[Math.floor(rng.next() * homes.length)] ?? 0;
+  return source === 'anywhere' ? [drawn] : [];
+}
+
+/** An endpoint other than `here` where the second copy of what lies there may be; `here` if there is no other. */
+export function otherHome({ homes }: SimStage, here: number, rng: Rng): number {
+  const others = homes.filter((endpoint) => endpoint !== here);
+  return others[Math.floor(rng.next() * others.length)] ?? here;
 }
 
 function buildStage(
@@ -77,13 +106,13 @@ function buildStage(
   world: Scenario,
   rng: Rng,
 ): SimStage {
-  const endpoints = endpointCount(world.cluster);
+  const homes = homesOf(world.cluster);
   const tasks = Array.from({ length: scenario.tasks }, (_, task): SimTask => ({
     index: task,
     workMs: perTask(scenario.workMs, task, rng),
     inputBytes: perTask(scenario.inputBytes, task, rng),
     outputBytes: perTask(scenario.outputBytes, task, rng),
-    home: Math.floor(rng.next() * endpoints),
+    homes: drawnHomes(scenario, homes, rng),
     outputIsLost: rng.next() < world.faults.lostOutput,
   }));
   const places = new Map(job.stages.map(({ name }, place) => [name, place]));
@@ -96,6 +125,7 @@ function buildStage(
     redoMs: 0,
     redoneAt: undefined,
     attemptRng: rng.fork('attempts'),
+    homes,
   };
 }
 
@@ -134,16 +164,17 @@ export function buildJobs(world: Scenario, seed: string, rng: Rng): SimJob[] {
   });
 }
 
-/** What attempt `number` of a task will meet. */
+/** What attempt `number` of a task will meet, on a node that has a part in its slowdown, or on any. */
 export function drawAttempt(
   stage: SimStage,
   task: SimTask,
   number: number,
   faults: Scenario['faults'],
+  luck?: NodeLuck,
 ): AttemptDraw {
   const rng = stage.attemptRng.fork(`${task.index}/${number}`);
   const listed = stage.scenario.attemptsMs?.[task.index % stage.scenario.attemptsMs.length];
-  const slowdown = sample(stage.scenario.slowdown, rng);
+  const slowdown = sampleOn(stage.scenario.slowdown, luck, rng);
   const workMs =
     listed === undefined ? task.workMs * slowdown : (listed[Math.min(number, listed.length - 1)] ?? 0);
   const fails = rng.next() < faults.attemptFailure;
@@ -190,17 +221,20 @@ function stagePlan(job: SimJob, stage: SimStage): StagePlan {
   };
 }
 
-/** Plans know only the policies that jobs may ask for. */
-const planPolicyOf = ({ scenario: { policy } }: SimJob): Plan['policy'] =>
-  policy === 'early-late' ? 'late' : policy;
+/** Parameters of the job's policy; its order of launches is one of them. */
+const policyConfigOf = (
+  { scenario: { policyConfig, launchOrder: ownOrder } }: SimJob,
+  launchOrder: LaunchOrder | undefined = ownOrder,
+): Plan['policyConfig'] => (launchOrder === undefined ? policyConfig : { ...policyConfig, launchOrder });
 
-/** The plan by which production schedules the job. */
-export const planOf = (job: SimJob): Plan => ({
+/** The plan by which production schedules the job; with another order of launches than its own, if told. */
+export const planOf = (job: SimJob, launchOrder?: LaunchOrder): Plan => ({
   version: 1,
   jobId: job.id,
   nonce: 'simulated',
   name: job.scenario.name,
-  policy: planPolicyOf(job),
+  policy: job.scenario.policy,
+  policyConfig: policyConfigOf(job, launchOrder),
   shards: 1,
   stages: job.stages.map((stage) => stagePlan(job, stage)),
 });

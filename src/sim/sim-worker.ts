@@ -1,16 +1,19 @@
 import { attemptParts, type AttemptId, taskOf } from '../contracts/ids.ts';
 import type { Worker } from '../contracts/job-spec.ts';
-import type { Failure, Fetched, Phase, Progress, TaskResult } from '../contracts/records.ts';
-import { type DurationMs, durationMs, type EpochMs, epochMs } from '../contracts/units.ts';
+import type { Failure, Phase, Progress, TaskResult } from '../contracts/records.ts';
+import { type DurationMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
+import { requestsOfAttempt } from './attempt-requests.ts';
 import { sampleMs } from './distribution.ts';
+import { AttemptTransfers } from './attempt-transfers.ts';
+import { type Reports, reportsOf } from './worker-reports.ts';
 import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
-import type { Flow, FluidNetwork } from './fluid-network.ts';
+import type { FluidNetwork } from './fluid-network.ts';
 import { interpolate } from './interpolate.ts';
 import type { NodeLoad, NodePool, SimNode } from './node-pool.ts';
 import type { Scenario } from './scenario.ts';
-import type { AttemptDraw, SimJob, SimStage, SimTask } from './sim-job.ts';
+import { type AttemptDraw, otherHome, type SimJob, type SimStage, type SimTask } from './sim-job.ts';
 import { endpointReads, type NamedCopies } from './upstream-reads.ts';
 
 /**
@@ -48,9 +51,6 @@ export interface Assignment {
   readonly keepOutput: boolean;
 }
 
-/** Reports come no faster than this, however short the work. */
-const shortestReportMs = 100;
-
 /** One delivery of an attempt to a slot of a node: claim, read, work, wrap up, commit; reports in between. */
 export class SimWorker implements NodeLoad {
   readonly host: WorkerHost;
@@ -59,22 +59,20 @@ export class SimWorker implements NodeLoad {
   readonly takenAt: EpochMs;
   claimedAt: EpochMs | undefined;
   isOver = false;
+  readonly reports: Reports;
   private readonly rng: Rng;
   private readonly space: TaskSpace;
   private phase: Phase = 'init';
   private phaseSince: EpochMs;
   private readonly phaseMs: Record<Phase, number> = { init: 0, read: 0, compute: 0, write: 0 };
-  private flows: Flow[] = [];
-  private remoteBytes = 0;
-  private fetchBeganAt: EpochMs | undefined;
-  private fetchEndedAt: EpochMs | undefined;
+  private readonly transfers: AttemptTransfers;
   /** Work done in the present phase at speed 1, up to `settledAt`, and how much of it there is. */
   private doneMs = 0;
   private goalMs = 0;
   private settledAt: EpochMs;
   private atGoal: () => void | Promise<void> = () => undefined;
   private next: SimEvent | undefined;
-  private reporting: SimEvent | undefined;
+  private reported = 0;
 
   constructor(host: WorkerHost, assignment: Assignment, node: SimNode, rng: Rng) {
     this.host = host;
@@ -82,9 +80,20 @@ export class SimWorker implements NodeLoad {
     this.node = node;
     this.rng = rng;
     this.space = { jobId: assignment.job.id, shards: 1 };
+    this.transfers = new AttemptTransfers(host.network, host.now);
     this.takenAt = host.now();
     this.phaseSince = this.takenAt;
     this.settledAt = this.takenAt;
+    const { task, draw } = assignment;
+    const reporting = {
+      attemptId: assignment.attemptId,
+      expectedMs: task.workMs || draw.workMs,
+      ranMs: () => host.now() - (this.claimedAt ?? host.now()),
+      shareAt: (ranMs: number) => this.shareAt(ranMs),
+      report: (nextMs: DurationMs, isNews: boolean) => this.report(nextMs, isNews),
+      listen: () => this.listen(),
+    };
+    this.reports = reportsOf(reporting, host, host.scenario.reports);
   }
 
   /** Begins after its environment has started. */
@@ -116,7 +125,7 @@ export class SimWorker implements NodeLoad {
   }
 
   resume(): void {
-    if (this.phase !== 'compute' && this.phase !== 'write') return;
+    if (this.transfers.isWriting || (this.phase !== 'compute' && this.phase !== 'write')) return;
     cancelEvent(this.next);
     const waitMs = Math.ceil((this.goalMs - this.doneMs) / this.host.pool.speedOf(this.node) - 1e-6);
     this.next = this.plan(Math.max(0, waitMs), this.phase, () => {
@@ -124,6 +133,19 @@ export class SimWorker implements NodeLoad {
       this.settledAt = this.host.now();
       return this.atGoal();
     });
+    this.reports.moved();
+  }
+
+  /** How long it will still take, if it goes on as it does now; what it has not begun to write takes no time. */
+  leftMs(): number {
+    this.settle();
+    const { draw } = this.assignment;
+    const speed = this.host.pool.speedOf(this.node);
+    if (this.phase === 'write') return (this.goalMs - this.doneMs) / speed;
+    const arrivesIn = this.transfers.leftMs();
+    if (this.phase === 'compute') return arrivesIn + (this.goalMs - this.doneMs + draw.wrapUpMs) / speed;
+    const startsIn = this.phase === 'init' ? Math.max(0, (this.next?.at ?? 0) - this.host.now()) : 0;
+    return startsIn + arrivesIn + (draw.workMs + draw.wrapUpMs) / speed;
   }
 
   private plan(afterMs: number, kind: string, run: () => void | Promise<void>): SimEvent {
@@ -139,14 +161,19 @@ export class SimWorker implements NodeLoad {
     const place = { node: this.node.name, zone };
     const now = this.host.now();
     if (
-      (await this.host.store.claim(this.space, this.assignment.attemptId, place, now, this.reportMs())) ===
-      'refused'
+      (await this.host.store.claim(
+        this.space,
+        this.assignment.attemptId,
+        place,
+        now,
+        this.reports.firstMs,
+      )) === 'refused'
     ) {
       this.leave('refused');
       return;
     }
     this.claimedAt = now;
-    this.scheduleReport();
+    this.reports.begin();
     this.enter('read');
     this.waitForRedo();
   }
@@ -177,32 +204,33 @@ export class SimWorker implements NodeLoad {
     }
     const here = this.host.endpointOf(this.node);
     const hasOwnLinks = this.host.scenario.cluster.nodeLinks !== undefined;
-    const away = endpointReads(job, stage, task, copies).filter(
+    const away = endpointReads(job, stage, task, { named: copies, here, rng: this.rng }).filter(
       (each) => !hasOwnLinks || each.endpoint !== here,
     );
-    this.remoteBytes = task.inputBytes;
-    this.fetchBeganAt = this.host.now();
-    const endFetch = (): void => {
-      if (this.isOver || !this.flows.every(({ isOver }) => isOver)) return;
-      this.fetchEndedAt = this.host.now();
-      this.work();
-    };
-    this.flows = away.map(({ endpoint, sizeBytes }) =>
-      this.host.network.start(endpoint, here, sizeBytes, endFetch),
-    );
-    if (away.length === 0) endFetch();
+    this.transfers.fetch(away, here, task.inputBytes, () => {
+      if (!this.isOver) this.work();
+    });
   }
 
   /** Works up to the end, or to where fate has it fail or die. */
   private work(): void {
     const { draw } = this.assignment;
     const fate = Math.min(draw.failsAt ?? Infinity, draw.diesAt ?? Infinity);
-    if (fate === Infinity) this.begin('compute', draw.workMs, () => this.wrapUp());
+    if (fate === Infinity) this.begin('compute', draw.workMs, () => this.writeOutput());
     else if (fate === draw.failsAt) this.begin('compute', Math.round(fate * draw.workMs), () => this.fail());
     else
       this.begin('compute', Math.round(fate * draw.workMs), () => {
         this.die();
       });
+  }
+
+  /** Writes its output where outputs take time to write, then wraps up. */
+  private writeOutput(): void | Promise<void> {
+    const { stage, task } = this.assignment;
+    if (!stage.scenario.replicatesOutput || task.outputBytes === 0) return this.wrapUp();
+    const here = this.host.endpointOf(this.node);
+    const there = otherHome(stage, here, this.rng);
+    this.transfers.write(here, there, task.outputBytes, () => (this.isOver ? undefined : this.wrapUp()));
   }
 
   private wrapUp(): void | Promise<void> {
@@ -233,8 +261,7 @@ export class SimWorker implements NodeLoad {
 
   private async fail(): Promise<void> {
     // Drawn anew for each execution: no two fail alike, as two of a task that cannot succeed would.
-    const { attempt } = attemptParts(this.assignment.attemptId);
-    const message = `it failed by the scenario, as execution ${attempt}`;
+    const message = `it failed by the scenario, as execution ${attemptParts(this.assignment.attemptId).attempt}`;
     await this.end('failed', { cause: 'user-code', message });
     this.leave('failed');
   }
@@ -256,8 +283,8 @@ export class SimWorker implements NodeLoad {
     if (this.isOver) return;
     this.isOver = true;
     cancelEvent(this.next);
-    cancelEvent(this.reporting);
-    for (const flow of this.flows) this.host.network.stop(flow);
+    this.reports.stop();
+    this.transfers.stop();
     this.node.loads.delete(this);
     this.host.leave(this, ending);
   }
@@ -269,76 +296,61 @@ export class SimWorker implements NodeLoad {
     this.phaseSince = now;
   }
 
-  /** Time between two reports. */
-  private reportMs(): DurationMs {
-    const { everyMs, tenths } = this.host.scenario.reports;
-    const expectedMs = this.assignment.task.workMs || this.assignment.draw.workMs;
-    const tenthMs = Math.max(shortestReportMs, Math.min(everyMs, Math.round(expectedMs / 10)));
-    return durationMs(Math.min(everyMs, tenths ? tenthMs : everyMs));
-  }
-
-  private scheduleReport(): void {
-    this.reporting = this.plan(this.reportMs(), 'report', () => this.report());
-  }
-
-  private async report(): Promise<void> {
-    this.scheduleReport();
+  private report(nextMs: DurationMs, isNews: boolean): void | Promise<void> {
     const { loss, delayMs } = this.host.scenario.reports;
     if (loss > 0 && this.rng.next() < loss) return;
     const delay = sampleMs(delayMs, this.rng);
+    this.reported += 1;
     const progress = this.progress();
-    if (delay === 0) await this.deliver(progress);
-    else this.plan(delay, 'late-report', () => this.deliver(progress));
+    if (delay === 0) return this.deliver(progress, nextMs, isNews);
+    this.plan(delay, 'late-report', () => this.deliver(progress, nextMs, isNews));
   }
 
-  private async deliver(progress: Progress): Promise<void> {
+  private async deliver(progress: Progress, nextMs: DurationMs, isNews: boolean): Promise<void> {
     if (this.isOver) return;
-    const order = await this.host.store.report(
-      this.space,
-      this.assignment.attemptId,
-      progress,
-      this.host.now(),
-      this.reportMs(),
-    );
-    if (order === 'continue') return;
-    await this.end('cancelled');
-    this.leave('cancelled');
+    const { store, now } = this.host;
+    const { attemptId } = this.assignment;
+    const order = await store.report(this.space, attemptId, progress, now(), nextMs);
+    if (order !== 'continue') await this.kill();
+    else if (isNews) await store.tell(this.space, { attemptId, kind: 'news' }, now());
   }
 
-  private leftBytes(): number {
-    const left = this.flows.reduce((sum, flow) => sum + this.host.network.leftBytes(flow), 0);
-    return Math.min(this.remoteBytes, left); // Shares of the input may add up to a little more than it.
+  private async listen(): Promise<void> {
+    const order = await this.host.store.orders(this.space, this.assignment.attemptId);
+    if (order !== 'continue') await this.kill();
   }
 
-  /** What it has fetched of other stages' outputs; undefined where it reads none, or has not begun to. */
-  private fetched(): Fetched | undefined {
-    if (this.fetchBeganAt === undefined || this.assignment.stage.upstream.length === 0) return undefined;
-    return {
-      bytes: Math.floor(this.remoteBytes - this.leftBytes()),
-      ms: (this.fetchEndedAt ?? this.host.now()) - this.fetchBeganAt,
-    };
+  /** Share of its input that it will have read after so long; undefined without input, which tells nothing. */
+  private shareAt(ranMs: number): number | undefined {
+    const { stage, task, draw } = this.assignment;
+    if (task.inputBytes === 0 || this.claimedAt === undefined) return undefined;
+    if (this.phase !== 'compute' || this.transfers.isWriting) return this.shareRead();
+    const aheadMs = this.claimedAt + ranMs - this.settledAt;
+    const doneMs = Math.min(this.goalMs, this.doneMs + aheadMs * this.host.pool.speedOf(this.node));
+    return this.shareOf(draw.workMs === 0 ? 1 : doneMs / draw.workMs, stage);
   }
 
   /** Share of its input that counts as read. */
   private shareRead(): number {
     const { stage, draw } = this.assignment;
-    const readShare = this.remoteBytes > 0 ? stage.scenario.readShare : 0;
     if (this.phase === 'init') return 0;
     if (this.phase === 'write') return 1;
-    if (this.phase === 'read') {
-      return this.remoteBytes === 0 || this.flows.length === 0
-        ? 0
-        : readShare * (1 - this.leftBytes() / this.remoteBytes);
-    }
-    const done = draw.workMs === 0 ? 1 : this.doneMs / draw.workMs;
-    return readShare + (1 - readShare) * interpolate(stage.scenario.progress, done);
+    if (this.phase === 'read') return stage.scenario.readShare * this.transfers.shareFetched();
+    const worked = this.shareOf(draw.workMs === 0 ? 1 : this.doneMs / draw.workMs, stage);
+    return worked + (1 - worked) * (this.transfers.shareWritten() ?? 0);
+  }
+
+  /** The same once such a share of the work is done. */
+  private shareOf(done: number, { scenario }: SimStage): number {
+    const readShare = this.transfers.remoteBytes > 0 ? scenario.readShare : 0;
+    return readShare + (1 - readShare) * interpolate(scenario.progress, done);
   }
 
   private progress(): Progress {
     this.settle();
     const { inputBytes } = this.assignment.task;
     const phaseMs = { ...this.phaseMs };
-    const fetched = this.fetched();
+    const fetched = this.assignment.stage.upstream.length === 0 ? undefined : this.transfers.fetched();
     phaseMs[this.phase] += this.host.now() - this.phaseSince;
     return {
       bytesRead: Math.floor(inputBytes * Math.min(1, this.shareRead())),
@@ -349,6 +361,9 @@ export class SimWorker implements NodeLoad {
       phaseMs,
       peakMemoryBytes: 0,
       ...(fetched === undefined ? {} : { fetched }),
+      ...(this.host.scenario.reports.cadence === 'worker'
+        ? { requests: requestsOfAttempt(this.reported) }
+        : {}),
     };
   }
 

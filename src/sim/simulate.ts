@@ -3,6 +3,7 @@ import { MemoryAttemptStore } from '../adapters/memory/memory-attempt-store.ts';
 import { MemoryCapacityStore } from '../adapters/memory/memory-capacity-store.ts';
 import { type CapacityLedger, RuledCapacityLedger } from '../app/capacity-ledger.ts';
 import { MemoryDecisionLog } from '../adapters/memory/memory-decision-log.ts';
+import { MemoryForecastStore } from '../adapters/memory/memory-forecast-store.ts';
 import { MemoryJobStore } from '../adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
 import { MemoryObjectStore } from '../adapters/memory/memory-object-store.ts';
@@ -10,18 +11,22 @@ import { MemoryStragglerStatistics } from '../adapters/memory/memory-straggler-s
 import type { SchedulerDeps } from '../app/scheduler-deps.ts';
 import { SharedRoom } from '../app/shared-room.ts';
 import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
+import type { StoredForecast } from '../contracts/forecast.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
-import { durationMs } from '../contracts/units.ts';
-import { openStage } from '../core/model/job-state.ts';
+import { durationMs, type EpochMs } from '../contracts/units.ts';
+import type { PolicySet } from '../core/policy/policy-set.ts';
 import { createRng } from '../lib/rng.ts';
+import type { ForecastStore } from '../ports/forecast-store.ts';
 import type { Log } from '../ports/log.ts';
 import { Cluster } from './cluster.ts';
 import { EventQueue } from './event-queue.ts';
+import { FirstComeLedger } from './first-come-ledger.ts';
 import { type JobRun, JobScheduler } from './job-scheduler.ts';
 import { ObservedStore, type StoreWatcher } from './observed-store.ts';
 import type { AttemptOutcome, JobOutcome, SimulationResult } from './outcome.ts';
 import { outcomeOf } from './job-outcome.ts';
 import type { Scenario } from './scenario.ts';
+import { perfectDetector } from './perfect-detector.ts';
 import { buildJobs, type SimJob } from './sim-job.ts';
 import { SimLauncher } from './sim-launcher.ts';
 import type { Ending, SimWorker } from './sim-worker.ts';
@@ -32,6 +37,10 @@ export interface SimulateOptions {
   readonly seed: string;
   /** Keep a line for every event. */
   readonly trace?: boolean;
+  /** What was learned of jobs by their names before; absent: nothing. */
+  readonly forecasts?: readonly StoredForecast[];
+  /** Have a perfect detector of stragglers decide in place of the jobs' policies. */
+  readonly perfect?: boolean;
 }
 
 const silent: Log = { info: () => undefined, warn: () => undefined };
@@ -43,6 +52,7 @@ interface World {
   readonly queue: EventQueue;
   readonly clock: VirtualClock;
   readonly cluster: Cluster;
+  readonly launcher: SimLauncher;
   readonly scheduler: JobScheduler;
   readonly store: ObservedStore;
   readonly ledger: CapacityLedger;
@@ -76,13 +86,15 @@ function attemptOutcome(
 
 /** The settings by which production's scheduler runs in the scenario. */
 function schedulerDeps(
-  scenario: Scenario,
-  jobs: ReadonlyMap<JobId, SimJob>,
-  parts: Pick<World, 'cluster' | 'clock' | 'ledger' | 'store'> & { readonly decisions: MemoryDecisionLog },
+  { scheduler, reports }: Scenario,
+  parts: Pick<World, 'cluster' | 'clock' | 'ledger' | 'store' | 'launcher'> & {
+    readonly decisions: MemoryDecisionLog;
+    /** What decides in place of jobs' own policies; undefined: they do. */
+    readonly policyOf: SchedulerDeps['policyOf'] | undefined;
+    readonly forecasts: ForecastStore | undefined;
+  },
 ): SchedulerDeps {
-  const { scheduler, reports } = scenario;
   const { cluster, clock } = parts;
-  const killFreesSlot = scheduler.cancel === 'immediate';
   return {
     jobs: new MemoryJobStore(),
     leases: new MemoryLeaseStore(),
@@ -94,43 +106,19 @@ function schedulerDeps(
     attempts: parts.store,
     clock,
     log: silent,
+    ...(parts.forecasts === undefined ? {} : { forecasts: parts.forecasts }),
     dataBucket: 'simulated',
     room: new SharedRoom(),
-    launcher: new SimLauncher(
-      scenario,
-      () => clock.now(),
-      (request) => cluster.deliver(request),
-    ),
+    launcher: parts.launcher,
+    ...(parts.policyOf === undefined ? {} : { policyOf: parts.policyOf }),
     config: {
       tickMs: durationMs(scheduler.tickMs),
       heartbeatMs: durationMs(reports.everyMs),
       leaseMs: durationMs(scheduler.leaseMs),
       claimLeaseMs: durationMs(scheduler.claimLeaseMs),
       totalSlots: cluster.pool.totalSlots,
-      ...(scheduler.sharing === undefined ? {} : { sharing: scheduler.sharing }),
       summaryEveryMs: neverMs,
     },
-    // Data has sizes here and no bytes: nothing is listed for the tasks of a stage.
-    prepareStage: (state, _plan, stage, now) => {
-      openStage(state, stage, [], now);
-      return { inputs: [], manifests: [] };
-    },
-    tuneTick: (config, jobId) => {
-      const job = jobs.get(jobId);
-      if (job === undefined) return { ...config, killFreesSlot };
-      const { policy, policyConfig, launchOrder } = job.scenario;
-      return {
-        ...config,
-        killFreesSlot,
-        policy,
-        policyConfig,
-        ...(launchOrder === undefined ? {} : { launchOrder }),
-      };
-    },
-    freeNodes: (jobId) =>
-      cluster.pool.isFixed && jobs.get(jobId)?.scenario.policy !== 'none'
-        ? cluster.pool.freeSlotsByNode
-        : undefined,
   };
 }
 
@@ -138,6 +126,7 @@ function schedulerDeps(
 const watcherOf = ({ scheduler }: Scenario, cluster: () => Cluster): StoreWatcher => ({
   onStopOrdered: async (jobId, attemptId) => {
     if (scheduler.cancel === 'immediate') await cluster().kill(jobId, attemptId);
+    else cluster().order(jobId, attemptId);
   },
   onCommitted: (jobId, result) => {
     cluster().keepOutput(jobId, result);
@@ -147,76 +136,108 @@ const watcherOf = ({ scheduler }: Scenario, cluster: () => Cluster): StoreWatche
   },
 });
 
-function buildWorld(scenario: Scenario, { seed, trace: isTraced = false }: SimulateOptions): World {
+const storeOf = (scenario: Scenario, records: MemoryAttemptStore, cluster: () => Cluster): ObservedStore =>
+  new ObservedStore(records, watcherOf(scenario, cluster));
+
+const nowOf = (clock: VirtualClock) => (): EpochMs => clock.now();
+
+/** Slots are shared as in production, or as the scenario has it. */
+const ledgerOf = ({ scheduler }: Scenario, capacity: MemoryCapacityStore): RuledCapacityLedger =>
+  new (scheduler.sharing === 'first-come' ? FirstComeLedger : RuledCapacityLedger)(capacity, {
+    spacingPerJobMs: 0,
+  });
+
+const launcherOf = (scenario: Scenario, now: () => EpochMs, cluster: Cluster): SimLauncher =>
+  new SimLauncher(scenario, now, {
+    deliver: (request) => cluster.deliver(request),
+    nodes: () => ({
+      killsAtOnce: scenario.scheduler.cancel === 'immediate',
+      free: cluster.pool.isFixed ? cluster.pool.freeSlotsByNode : undefined,
+    }),
+  });
+
+const detectorIn =
+  (cluster: Cluster, jobs: ReadonlyMap<JobId, SimJob>) =>
+  ({ jobId }: { readonly jobId: JobId }): PolicySet => {
+    const job = jobs.get(jobId);
+    invariant(job !== undefined, 'a plan of no job', { jobId });
+    return perfectDetector(job, (attemptId) => cluster.leftMs(jobId, attemptId));
+  };
+
+const forecastsOf = ({ forecasts }: SimulateOptions): ForecastStore | undefined =>
+  forecasts === undefined ? undefined : new MemoryForecastStore(forecasts);
+
+function buildWorld(scenario: Scenario, options: SimulateOptions): World {
+  const { seed, trace: isTraced = false, perfect = false } = options;
   const rng = createRng(`${scenario.name}/${seed}`);
   const queue = new EventQueue();
   const clock = new VirtualClock(queue);
   const capacity = new MemoryCapacityStore();
-  const ledger = new RuledCapacityLedger(capacity, { spacingPerJobMs: 0 });
+  const ledger = ledgerOf(scenario, capacity);
   const jobs = buildJobs(scenario, seed, rng.fork('jobs'));
   const byId = new Map(jobs.map((job) => [job.id, job]));
   const attempts = new Map(jobs.map(({ id }) => [id, [] as AttemptOutcome[]]));
   const trace: string[] = [];
-  const decisions = new MemoryDecisionLog();
-  const records = new MemoryAttemptStore();
+  const [decisions, records] = [new MemoryDecisionLog(), new MemoryAttemptStore()];
   const settled: JobRun[] = [];
   const settle = (run: JobRun): void => {
     // Events of a job that was summed up may come out of Lambda's queue long after: they are refused their claims.
     const isEnded = run.session !== undefined && (run.state === 'succeeded' || run.state === 'failed');
     if (isEnded && cluster.activeOf(run.job.id) === 0) settled.push(run);
   };
-  const store = new ObservedStore(
-    records,
-    watcherOf(scenario, () => cluster),
-  );
+  const store = storeOf(scenario, records, () => cluster);
   const cluster: Cluster = new Cluster({
     scenario,
     queue,
-    now: () => clock.now(),
+    now: nowOf(clock),
     store,
     jobs: byId,
     rng: rng.fork('cluster'),
     onLeave: (worker, ending) => {
       const { id } = worker.assignment.job;
       attempts.get(id)?.push(attemptOutcome(worker, ending, clock.now()));
-      if (isTraced)
-        trace.push(`${clock.now()} ${ending} ${id} ${worker.assignment.attemptId} ${worker.node.name}`);
+      note(ending, `${id} ${worker.assignment.attemptId} ${worker.node.name}`);
       scheduler.wake(id);
       settle(scheduler.runOf(id));
     },
   });
-  const deps = schedulerDeps(scenario, byId, { cluster, clock, ledger, store, decisions });
+  const launcher = launcherOf(scenario, nowOf(clock), cluster);
+  const policyOf = perfect ? detectorIn(cluster, byId) : undefined;
+  const parts = { cluster, clock, ledger, launcher, store, decisions, policyOf };
   const note = (kind: string, subject: string): void => {
     if (isTraced) trace.push(`${clock.now()} ${kind} ${subject}`);
   };
   const scheduler: JobScheduler = new JobScheduler({
     scenario,
-    deps,
+    deps: schedulerDeps(scenario, { ...parts, forecasts: forecastsOf(options) }),
     capacity,
     queue,
     jobs,
     note,
+    ...(perfect && { launchOrder: 'largest-first' }),
     activeOf: (jobId) => cluster.activeOf(jobId),
     onEnd: settle,
   });
-  const forget = (jobId: JobId): void => {
-    records.forget(jobId);
-    decisions.forget(jobId);
-    attempts.delete(jobId);
+  return {
+    ...{ scenario, queue, clock, cluster, launcher, scheduler, store, ledger },
+    ...{ attempts, settled, trace },
+    forget: (jobId) => {
+      for (const kept of [records, decisions]) kept.forget(jobId);
+      attempts.delete(jobId);
+    },
   };
-  return { scenario, queue, clock, cluster, scheduler, store, ledger, attempts, settled, forget, trace };
 }
 
 /** Sums up jobs that are over, compares the store with what the run has seen of them, and lets them go. */
 async function takeOutcomes(
-  { settled, scheduler, store, attempts, forget }: World,
+  { settled, scheduler, launcher, store, attempts, forget }: World,
   outcomes: (JobOutcome | undefined)[],
 ): Promise<void> {
   for (const run of settled.splice(0)) {
     const { id, index } = run.job;
     await scheduler.release(run);
     await store.audit({ jobId: id, shards: 1 });
-    outcomes[index] = outcomeOf(run, attempts.get(id) ?? []);
+    outcomes[index] = outcomeOf(run, attempts.get(id) ?? [], launcher.invocationsOf(id));
     run.session = undefined;
     forget(id);
   }

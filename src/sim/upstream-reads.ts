@@ -1,10 +1,18 @@
 import { invariant } from '../contracts/errors.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import { producersOf } from '../core/model/edge-manifest.ts';
-import type { OutputCopy, SimJob, SimStage, SimTask } from './sim-job.ts';
+import type { Rng } from '../lib/rng.ts';
+import { type OutputCopy, otherHome, type SimJob, type SimStage, type SimTask } from './sim-job.ts';
 
 /** Copies that a launch names in place of winners' outputs: by stage and task, the number of the attempt. */
 export type NamedCopies = NonNullable<AttemptPayload['copies']>;
+
+/** Who reads: at which endpoint, which copies by order, and what it draws from. */
+export interface Reader {
+  readonly named?: NamedCopies | undefined;
+  readonly here: number;
+  readonly rng: Rng;
+}
 
 /** Bytes that a task reads from one endpoint. */
 export interface EndpointRead {
@@ -24,18 +32,29 @@ function copyToRead(stage: SimStage, task: SimTask, number: number | undefined):
   return copy;
 }
 
+/** Where a reader takes a task's source from: the place where it is, else any of those where that lies. */
+function sourceFor({ homes }: SimTask, here: number, rng: Rng): number {
+  const [first = here, second] = homes;
+  if (second === undefined || homes.includes(here)) return second === undefined ? first : here;
+  return rng.next() < 0.5 ? first : second;
+}
+
 /**
  * What a task reads from which endpoints, by place of these; outputs that lie together are read as one. Every
  * upstream task has the same share of the input as of the output of all those that are read, and where these have
- * none, all have the same. Empty endpoints are left out. Without upstream stages all comes from the task's source.
+ * none, all have the same. Empty endpoints are left out. Without upstream stages all comes from the task's source: from
+ * where the reader is, if it lies there. The first reader decides where it lies, if the scenario says so.
  */
 export function endpointReads(
   job: SimJob,
   stage: SimStage,
   task: SimTask,
-  named: NamedCopies = {},
+  { named = {}, here, rng }: Reader,
 ): readonly EndpointRead[] {
-  if (stage.upstream.length === 0) return [{ endpoint: task.home, sizeBytes: task.inputBytes }];
+  if (stage.upstream.length === 0) {
+    if (task.homes.length === 0) task.homes.push(here, otherHome(stage, here, rng));
+    return [{ endpoint: sourceFor(task, here, rng), sizeBytes: task.inputBytes }];
+  }
   const { pattern, tasks } = stage.scenario;
   const sources = stage.upstream.flatMap((place) => {
     const producer = job.stages[place];

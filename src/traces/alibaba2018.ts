@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { orderStages } from './stage-order.ts';
 import type { TraceJob } from './trace-job.ts';
 import { traceDocuments } from './trace-json.ts';

@@ -1,7 +1,7 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { InvalidInputError } from '../contracts/errors.ts';
 import { orderStages } from './stage-order.ts';
-import type { TraceJob, TraceTask } from './trace-job.ts';
+import type { TraceJob, TraceSlotPast, TraceTask } from './trace-job.ts';
 import { traceDocuments } from './trace-json.ts';
 import { badLine } from './trace-lines.ts';
 import type { TraceLine } from './trace-lines.ts';
@@ -25,7 +25,10 @@ const tpchJob = z.object({
       z.object({
         id: z.int().min(0),
         tasks: z.int().min(0),
-        ms_by_executors: z.record(z.string(), z.object({ first: durations, rest: durations })),
+        ms_by_executors: z.record(
+          z.string(),
+          z.object({ first: durations, rest: durations, fresh: durations.optional() }),
+        ),
       }),
     )
     .min(1),
@@ -37,7 +40,7 @@ type TpchRun = TpchStage['ms_by_executors'][string];
 /**
  * TPC-H queries on Spark, 22 at each of four sizes, from a file of one JSON document a line; ids are
  * `q<query>-<size>`. Tasks are those of one run: first those that began an executor's share of the stage (JVM
- * warm-up included), then the rest. A query of fewer tasks than executors was not run at all counts: the largest
+ * warm-up included), then the rest; each tells what its slot had run before. A query of fewer tasks than executors was not run at all counts: the largest
  * run within the count asked for stands for it. Without arrivals, bytes and places.
  * Throws `InvalidInputError` for a count that is not one of `TPCH_EXECUTORS`.
  *
@@ -64,6 +67,21 @@ function largestRun(runs: TpchStage['ms_by_executors'], limit: number): TpchRun 
   return counts.length === 0 ? undefined : runs[Math.max(...counts).toString()];
 }
 
+/** Of the tasks that were an executor's first in the stage, the fresh ones were its first of all. */
+function tasksOf({ first, rest, fresh = [] }: TpchRun): TraceTask[] {
+  const left = new Map<number, number>();
+  for (const workMs of fresh) left.set(workMs, (left.get(workMs) ?? 0) + 1);
+  const pastOf = (workMs: number): TraceSlotPast => {
+    const fresh = left.get(workMs) ?? 0;
+    left.set(workMs, fresh - 1);
+    return fresh > 0 ? 'cold' : 'first';
+  };
+  return [
+    ...first.map((workMs): TraceTask => ({ workMs, slotPast: pastOf(workMs) })),
+    ...rest.map((workMs): TraceTask => ({ workMs, slotPast: 'later' })),
+  ];
+}
+
 function jobOf(line: TraceLine, job: TpchJob, executors: number): TraceJob {
   const positions = new Map(job.stages.map((stage, index) => [stage.id, index]));
   const parents = job.stages.map((): number[] => []);
@@ -82,7 +100,7 @@ function jobOf(line: TraceLine, job: TpchJob, executors: number): TraceJob {
         const problem = `stage ${stage.id} has no run with ${executors} executors or fewer`;
         throw badLine(line, problem);
       }
-      const tasks = [...run.first, ...run.rest].map((workMs): TraceTask => ({ workMs }));
+      const tasks = tasksOf(run);
       return { name: `stage-${stage.id}`, tasks, parents: parents[index] ?? [] };
     }),
   );

@@ -22,6 +22,9 @@ export interface TraceAttempt {
   readonly node?: string;
 }
 
+/** What a slot had run before a task: nothing of the job, nothing of the stage, or a task of the stage. */
+export type TraceSlotPast = 'cold' | 'first' | 'later';
+
 /**
  * A unit of work. Absent fields are unknown, never zero. Readers may put one object at many places of
  * `TraceStage.tasks` where a trace tells tasks apart by nothing.
@@ -31,6 +34,8 @@ export interface TraceTask {
   readonly workMs?: number;
   readonly inputBytes?: number;
   readonly outputBytes?: number;
+  /** What its slot had run before. */
+  readonly slotPast?: TraceSlotPast;
   /** The rack where it ran, where the trace names no machine. */
   readonly zone?: string;
   /** Where the replicas of its input lie. */

@@ -18,6 +18,8 @@ const measured = (value: number): number => (Number.isFinite(value) && value > 0
 export class AttemptMeter {
   bytesRead = 0;
   bytesTotal = 0;
+  /** How much is done by the word of user code, from 0 to 1; undefined where it says nothing. */
+  saidDone: number | undefined;
   /** Whether the task reads other stages' outputs, so that progress tells what it has fetched of them. */
   readsStages = false;
   /** Of the process of user code, besides this one's. */
@@ -127,6 +129,9 @@ export class AttemptMeter {
       this.#requests = addTallies(this.#requests ?? {}, this.takeRequests());
     return {
       ...this.totals(),
+      ...(this.saidDone === undefined
+        ? {}
+        : { bytesRead: measured(Math.round(this.saidDone * this.bytesTotal)) }),
       bytesTotal: measured(this.bytesTotal),
       phase: this.#phase,
       phaseMs,

@@ -3,86 +3,177 @@ import { invariant } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
 import type { SourceSegment } from '../contracts/plan.ts';
 import { CsvRecordParser } from './csv-record.ts';
+import { lineNumberAt } from './line-number.ts';
 import { linesOf } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
 import { BadInputError, BadRecordError } from './operator.ts';
-import type { Row } from './operator.ts';
+import type { LineBlock, Row } from './operator.ts';
 import { rememberPlaces } from './row-places.ts';
 import { sourceBlocks } from './source-blocks.ts';
-import type { SourceReading } from './source-blocks.ts';
+import type { SourceReading } from './object-ranges.ts';
 
 const batchRows = 1_000;
+const notOnOneLine =
+  'a quoted field is not closed on its line; where fields of the file hold line ends, say so: "multiline": true beside the format of the input, or --multiline';
+
+/** How a CSV file is read. */
+export interface CsvForm {
+  readonly header: boolean;
+  readonly bad: BadRecords;
+  /** Whether quoted fields may hold line ends, as they may where it is left out. */
+  readonly multiline?: boolean;
+}
 
 /**
- * The records of a CSV file, in batches: column → text. Columns are named by the first record, or c0, c1, … without
- * `header`; every record must have as many fields as the first; empty lines are passed over; a byte order mark at
- * the begin is ignored. The segment must be a whole file, for a quoted field may hold line ends. Throws
- * `BadRecordError` (`file:3: …`, the line where the record begins), or skips and counts; `BadInputError` where the
- * names of columns are not distinct.
+ * The records of a segment of a CSV file, in batches: column → text. Columns are named by the file's first record, or c0,
+ * c1, … without `header`; every record must have as many fields as the first; empty lines are passed over; a byte order
+ * mark at the begin is ignored. Throws `BadRecordError` (`file:3: …`, the line where the record begins), or skips and
+ * counts; `BadInputError` where the names of columns are not distinct.
+ *
+ * With `multiline` the segment must be a whole file. Without, each record is a line: one that does not end with its line
+ * fails with `BadRecordError`, also where bad records are skipped. Then no line of the file lies within a field, for the
+ * first such field would begin on a line of its own, on which some segment would fail: what all segments give together is
+ * what the whole file gives.
  */
 export async function* csvRows(
   reading: SourceReading,
   segment: SourceSegment,
-  options: { readonly header: boolean; readonly bad: BadRecords },
+  form: CsvForm,
 ): AsyncGenerator<readonly Row[]> {
-  invariant(segment.start === 0 && segment.end === segment.sizeBytes, 'csv files are read whole', {
+  const isWhole = segment.start === 0 && segment.end === segment.sizeBytes;
+  invariant(isWhole || form.multiline === false, 'csv files of several lines a record are read whole', {
     segment,
   });
-  const table = new CsvTable(segment.key, {
-    ...options,
+  const table = new CsvTable({ ...form, recordBytes: reading.lineBytes ?? limits.recordBytes });
+  let begin: number | undefined;
+  const blame = async (error: unknown): Promise<unknown> => {
+    if (!(error instanceof CsvProblem)) return error;
+    return error.at(segment.key, await linesBefore(reading, segment, begin ?? 0));
+  };
+  try {
+    const columns = await columnsBefore(reading, segment, form);
+    if (columns !== undefined) table.nameColumns(columns);
+    for await (const block of sourceBlocks(reading, segment)) {
+      begin ??= block.offset;
+      for (const row of table.rowsOf(block)) {
+        table.add(row);
+        if (table.rows.length === batchRows) yield table.take(segment.key, placesIn(reading, segment, begin));
+      }
+      if (table.rows.length > 0) yield table.take(segment.key, placesIn(reading, segment, begin));
+    }
+    table.end();
+  } catch (error) {
+    throw await blame(error);
+  }
+}
+
+/** Tells the place of a line by its number within the segment, whose first line begins at byte `begin`. */
+const placesIn =
+  (reading: SourceReading, segment: SourceSegment, begin: number) =>
+  async (line: number): Promise<string> => {
+    const before = await linesBefore(reading, segment, begin);
+    return `${segment.key}:${String(before + line)}`;
+  };
+
+/** Lines of the file before a segment, whose first line begins at byte `begin`. */
+const linesBefore = async (reading: SourceReading, segment: SourceSegment, begin: number): Promise<number> =>
+  segment.start === 0 ? 0 : (await lineNumberAt(reading, segment, begin)) - 1;
+
+/** First look at the begin of a file for its columns; each further one is four times as long. */
+const headBytes = 64 * 1024;
+
+/**
+ * Reads a file from its begin to its first record, which names the columns; no further than the segment. Undefined where
+ * there is none before it, so that its own first one names them. Throws as `csvRows`, but for what is wrong with a place.
+ */
+export async function columnsBefore(
+  reading: SourceReading,
+  segment: SourceSegment,
+  form: CsvForm,
+): Promise<readonly string[] | undefined> {
+  // Whoever reads the first segment counts what is bad in it, and its bytes.
+  const head = new CsvTable({
+    ...form,
+    bad: { policy: 'skip', onSkip: () => undefined },
     recordBytes: reading.lineBytes ?? limits.recordBytes,
   });
-  for await (const block of sourceBlocks(reading, segment)) {
-    const isText = isUtf8(block.bytes);
-    for (const { start, end } of linesOf(block)) {
-      const row = table.push(
-        block.bytes.toString('utf8', start, end),
-        isText || isUtf8(block.bytes.subarray(start, end)),
-      );
-      if (row !== undefined) table.add(row);
-      if (table.rows.length === batchRows) yield table.take();
+  const quiet = { ...reading, onBytes: () => undefined };
+  for (let start = 0, size = headBytes; start < segment.start; start += size, size *= 4) {
+    const piece = { ...segment, start, end: Math.min(segment.start, start + size) };
+    for await (const block of sourceBlocks(quiet, piece)) {
+      head.rowsOf(block).next();
+      if (head.columns !== undefined) return head.columns;
     }
-    if (table.rows.length > 0) yield table.take();
   }
-  table.end();
+  return undefined;
+}
+
+/** Something wrong with a line of a segment, whose own number is not known yet. */
+export class CsvProblem extends Error {
+  readonly #kind: 'record' | 'input';
+  readonly #line: number;
+
+  constructor(kind: 'record' | 'input', line: number, what: string) {
+    super(what);
+    this.#kind = kind;
+    this.#line = line;
+  }
+
+  /** With its place, after so many lines that come before the segment. */
+  at(file: string, before: number): Error {
+    const message = `${file}:${String(before + this.#line)}: ${this.message}`;
+    return this.#kind === 'record' ? new BadRecordError(message) : new BadInputError(message);
+  }
 }
 
 /** The records of one file as they come, line by line. */
 class CsvTable {
   rows: Row[] = [];
   #lines: number[] = [];
-  readonly #file: string;
+  #offsets: number[] = [];
   readonly #header: boolean;
   readonly #bad: BadRecords;
   readonly #recordBytes: number;
+  readonly #isMultiline: boolean;
   readonly #parser = new CsvRecordParser();
   #columns: readonly string[] | undefined;
   #hasProto = false;
   #line = 0;
   #recordLine = 0;
+  #recordOffset = 0;
   #openChars = 0;
   #isRecordText = true;
 
-  constructor(
-    file: string,
-    {
-      header,
-      bad,
-      recordBytes,
-    }: { readonly header: boolean; readonly bad: BadRecords; readonly recordBytes: number },
-  ) {
+  constructor({ header, bad, multiline = true, recordBytes }: CsvForm & { readonly recordBytes: number }) {
+    this.#isMultiline = multiline;
     this.#recordBytes = recordBytes;
-    this.#file = file;
     this.#header = header;
     this.#bad = bad;
   }
 
-  take(): readonly Row[] {
+  /** Undefined until the first record is read. */
+  get columns(): readonly string[] | undefined {
+    return this.#columns;
+  }
+
+  /** Throws where two are alike. */
+  nameColumns(columns: readonly string[]): void {
+    this.#columns = columns;
+    this.#checkColumns(columns);
+  }
+
+  /** The rows that were added since, whose places `placeOf` tells by the number of their line. */
+  take(file: string, placeOf: (line: number) => Promise<string>): readonly Row[] {
     const { rows } = this;
     const lines = this.#lines;
-    rememberPlaces(rows, (index) => `${this.#file}:${String(lines[index])}`);
+    rememberPlaces(rows, {
+      placeOf: (index) => placeOf(lines[index] ?? 0),
+      file,
+      offsets: this.#offsets,
+    });
     this.rows = [];
     this.#lines = [];
+    this.#offsets = [];
     return rows;
   }
 
@@ -90,13 +181,28 @@ class CsvTable {
   add(row: Row): void {
     this.rows.push(row);
     this.#lines.push(this.#recordLine);
+    this.#offsets.push(this.#recordOffset);
   }
 
-  push(line: string, isText: boolean): Row | undefined {
+  /** The rows whose last line is in a block. */
+  *rowsOf(block: LineBlock): Generator<Row> {
+    const isText = isUtf8(block.bytes);
+    for (const { start, end } of linesOf(block)) {
+      const row = this.push(
+        block.bytes.toString('utf8', start, end),
+        isText || isUtf8(block.bytes.subarray(start, end)),
+        block.offset + start,
+      );
+      if (row !== undefined) yield row;
+    }
+  }
+
+  push(line: string, isText: boolean, offset: number): Row | undefined {
     this.#line++;
     if (!this.#parser.isOpen) {
       if (line === '' || line === '\r') return undefined;
       this.#recordLine = this.#line;
+      this.#recordOffset = offset;
       this.#isRecordText = true;
       this.#openChars = 0;
     }
@@ -104,12 +210,13 @@ class CsvTable {
     // With the line's end: a file of nothing else must not grow a record for ever.
     this.#openChars += line.length + 1;
     if (this.#openChars > this.#recordBytes) {
-      throw new BadInputError(
-        `${this.#place()}: the record is longer than ${String(this.#recordBytes)} bytes`,
-      );
+      throw this.#problem('input', `the record is longer than ${String(this.#recordBytes)} bytes`);
     }
     const outcome = this.#parser.push(line);
-    if (outcome.kind === 'open') return undefined;
+    if (outcome.kind === 'open') {
+      if (this.#isMultiline) return undefined;
+      throw this.#problem('record', notOnOneLine);
+    }
     if (outcome.kind === 'record' && this.#isRecordText) return this.#rowOf(outcome.fields);
     this.#refuse(outcome.kind === 'bad' ? outcome.what : 'not valid UTF-8');
     return undefined;
@@ -121,11 +228,10 @@ class CsvTable {
 
   #rowOf(fields: readonly string[]): Row | undefined {
     if (this.#columns === undefined) {
-      this.#columns = this.#header ? fields : fields.map((_, index) => `c${String(index)}`);
-      this.#checkColumns(this.#columns);
+      this.nameColumns(this.#header ? fields : fields.map((_, index) => `c${String(index)}`));
       if (this.#header) return undefined;
     }
-    const columns = this.#columns;
+    const columns = this.#columns ?? [];
     if (fields.length !== columns.length) {
       this.#refuse(`${String(fields.length)} fields where there should be ${String(columns.length)}`);
       return undefined;
@@ -141,19 +247,18 @@ class CsvTable {
   #checkColumns(columns: readonly string[]): void {
     const seen = new Set<string>();
     for (const name of columns) {
-      if (seen.has(name))
-        throw new BadInputError(`${this.#place()}: two columns are named ${JSON.stringify(name)}`);
+      if (seen.has(name)) throw this.#problem('input', `two columns are named ${JSON.stringify(name)}`);
       seen.add(name);
     }
     this.#hasProto = seen.has('__proto__');
   }
 
   #refuse(what: string): void {
-    if (this.#bad.policy === 'fail') throw new BadRecordError(`${this.#place()}: ${what}`);
+    if (this.#bad.policy === 'fail') throw this.#problem('record', what);
     this.#bad.onSkip();
   }
 
-  #place(): string {
-    return `${this.#file}:${String(this.#recordLine)}`;
+  #problem(kind: 'record' | 'input', what: string): CsvProblem {
+    return new CsvProblem(kind, this.#recordLine, what);
   }
 }

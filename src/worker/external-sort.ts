@@ -4,11 +4,13 @@ import { CombiningSink } from './frame-sink.ts';
 import type { FrameSink } from './frame-sink.ts';
 import { HashCombiner } from './hash-combiner.ts';
 import { mergeRuns } from './merge-runs.ts';
-import type { Combine } from './operator.ts';
+import type { Combine, KeyBatch } from './operator.ts';
 import { partitionOf } from './partition-of.ts';
 import { RunWriter } from './run-file.ts';
 import type { Run } from './run-file.ts';
 import { SortArena } from './sort-arena.ts';
+
+const nothing = Buffer.alloc(0);
 
 export interface SortOptions {
   readonly partitions: number;
@@ -48,16 +50,38 @@ export class ExternalSort {
     return this.#store(key, value, partition ?? partitionOf(key, this.#options.partitions));
   }
 
+  /** Copies keys in, each for its partition; await what is returned. */
+  addKeys(keys: KeyBatch, from = 0): Promise<void> | undefined {
+    const taken = this.#arena?.addKeys(keys, from) ?? 0;
+    return from + taken === keys.count ? undefined : this.#spillThenAdd(keys, from + taken);
+  }
+
+  async #spillThenAdd(keys: KeyBatch, from: number): Promise<void> {
+    for (let at = from; at < keys.count;) {
+      await this.#spill();
+      const taken = this.#arena?.addKeys(keys, at) ?? 0;
+      at += taken;
+      if (taken > 0) continue;
+      const key = keys.bytes.subarray(keys.starts[at], keys.ends[at]);
+      await this.#storeLarge(key, nothing, keys.partitions[at] ?? 0);
+      at++;
+    }
+  }
+
   #store(key: Uint8Array, value: Uint8Array, partition: number): Promise<void> | undefined {
-    const sizeBytes = frameBytes(key.length, value.length);
-    if (this.#arena?.add(key, value, partition, sizeBytes) === true) return undefined;
+    frameBytes(key.length, value.length); // Throws at what is too long to be read again.
+    if (this.#arena?.add(key, value, partition) === true) return undefined;
     return this.#spillThenStore(key, value, partition);
   }
 
   async #spillThenStore(key: Uint8Array, value: Uint8Array, partition: number): Promise<void> {
     await this.#spill();
-    if (this.#arena?.add(key, value, partition, frameBytes(key.length, value.length)) === true) return;
-    // Longer than all of the memory: a run of its own.
+    if (this.#arena?.add(key, value, partition) === true) return;
+    await this.#storeLarge(key, value, partition);
+  }
+
+  /** Longer than all of the memory: a run of its own. */
+  async #storeLarge(key: Uint8Array, value: Uint8Array, partition: number): Promise<void> {
     await this.#writeRun((sink) => {
       const frame = frameOf(key, value);
       return Promise.resolve(sink.put(partition, frame, 0, frame.length));
@@ -87,17 +111,9 @@ export class ExternalSort {
   async #drainArena(arena: SortArena, sink: FrameSink): Promise<void> {
     arena.sort();
     const output = new CombiningSink(sink, this.#options.combine);
-    const { bytes } = arena;
     for (let rank = 0; rank < arena.count; rank++) {
-      const index = arena.at(rank);
-      const stored = output.put({
-        bytes,
-        start: arena.frameStart(index),
-        keyStart: arena.keyStart(index),
-        keyEnd: arena.keyEnd(index),
-        end: arena.frameEnd(index),
-        partition: arena.partition(index),
-      });
+      arena.moveTo(rank);
+      const stored = output.put(arena);
       if (stored !== undefined) await stored;
     }
     await output.flush();

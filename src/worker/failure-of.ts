@@ -15,6 +15,7 @@ const memoryMessage =
 /** By name and not by class: a bundle of user code carries its own copies of the classes. */
 const causeOfName: ReadonlyMap<string, FailureCause> = new Map<string, FailureCause>([
   ['UserCode', 'user-code'],
+  ['ProgramFailed', 'user-code'],
   ['BadRecord', 'bad-record'],
   ['BadInput', 'bad-input'],
   [ErrorName.InvalidInput, 'bad-input'],
@@ -119,6 +120,19 @@ export const failureWith = (cause: FailureCause, message: string): Failure => ({
   cause,
   message: messageOf({ name: '', message, code: '', isRangeError: false }),
 });
+
+/** Failures of a task by what it did with its input; others name what they are about by themselves. */
+const ofInput: ReadonlySet<FailureCause> = new Set<FailureCause>(['user-code', 'out-of-memory']);
+
+/**
+ * The failure with what its task was reading, which says where to look. Not where the message names an object already:
+ * that place is nearer. What was read stays whole, however long the message.
+ */
+export function failureReading({ cause, message }: Failure, reads: string): Failure {
+  if (reads === '' || !ofInput.has(cause) || message.includes('s3://')) return { cause, message };
+  const place = ` (${boundedLine(reads, limits.failureChars / 2)})`;
+  return { cause, message: boundedLine(message, limits.failureChars - place.length) + place };
+}
 
 /** One line of well-formed Unicode without control characters, cut to `chars`. */
 export function boundedLine(text: string, chars: number): string {

@@ -1,10 +1,9 @@
 import type { Combine } from './operator.ts';
-import { frameOf } from './framing.ts';
+import { frameOf, writeVarint } from './framing.ts';
 
-/** A record within a buffer: its frame is `bytes[start, end)`, its key `bytes[keyStart, keyEnd)`. */
+/** A record within a buffer: its key is `bytes[keyStart, keyEnd)`, its value `bytes[keyEnd, end)`. */
 export interface FrameView {
   readonly bytes: Buffer;
-  readonly start: number;
   readonly keyStart: number;
   readonly keyEnd: number;
   readonly end: number;
@@ -13,79 +12,143 @@ export interface FrameView {
 
 /** Takes frames in order of partition. Await what a call returns before anything else; until then `bytes` must stay. */
 export interface FrameSink {
-  /** Copies the frame `bytes[start, end)`. */
+  /** Copies the frames `bytes[start, end)`, any number of them. */
   put(partition: number, bytes: Buffer, start: number, end: number): Promise<void> | undefined;
+}
+
+/** Small enough for the cache of a core, and large enough that a call for each costs nothing. */
+const batchBytes = 64 * 1024;
+/** The two lengths before a record, at most. */
+const mostHeaderBytes = 10;
+
+/**
+ * Writes records as frames, many of one partition at once. Await what a call returns before the record moves. Throws
+ * `BadInputError` where a record is longer than `limits.recordBytes`.
+ */
+export class FrameBatch {
+  readonly #sink: FrameSink;
+  readonly #buffer: Buffer = Buffer.allocUnsafeSlow(batchBytes);
+  #used = 0;
+  #partition = -1;
+
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
+  }
+
+  put(record: FrameView): Promise<void> | undefined {
+    const most = record.end - record.keyStart + mostHeaderBytes;
+    if (record.partition !== this.#partition || this.#used + most > batchBytes) return this.#putFirst(record);
+    this.#append(record);
+    return undefined;
+  }
+
+  #append({ bytes, keyStart, keyEnd, end }: FrameView): void {
+    const buffer = this.#buffer;
+    const at = writeVarint(buffer, writeVarint(buffer, this.#used, keyEnd - keyStart), end - keyEnd);
+    this.#used = at + bytes.copy(buffer, at, keyStart, end);
+  }
+
+  /** The first record of a batch. */
+  #putFirst(record: FrameView): Promise<void> | undefined {
+    const flushed = this.flush();
+    return flushed === undefined ? this.#begin(record) : flushed.then(() => this.#begin(record));
+  }
+
+  #begin(record: FrameView): Promise<void> | undefined {
+    this.#partition = record.partition;
+    if (record.end - record.keyStart + mostHeaderBytes > batchBytes) return this.#putLarge(record);
+    this.#append(record);
+    return undefined;
+  }
+
+  #putLarge({ partition, bytes, keyStart, keyEnd, end }: FrameView): Promise<void> | undefined {
+    const frame = frameOf(bytes.subarray(keyStart, keyEnd), bytes.subarray(keyEnd, end));
+    return this.#sink.put(partition, frame, 0, frame.length);
+  }
+
+  /** Passes on what is gathered; call at the end. */
+  flush(): Promise<void> | undefined {
+    const used = this.#used;
+    if (used === 0) return undefined;
+    this.#used = 0;
+    return this.#sink.put(this.#partition, this.#buffer, 0, used);
+  }
 }
 
 /** Combines the values of equal keys that come one after the other, and passes the results on. */
 export class CombiningSink {
-  readonly #sink: FrameSink;
+  readonly #output: FrameBatch;
   readonly #combine: Combine | undefined;
-  /** The pending record: its frame in `#frame[0, #frameBytes)`, or key and combined value. */
-  #frame: Buffer = Buffer.allocUnsafe(256);
-  #frameBytes = 0;
-  #partition = -1;
-  #keyStart = 0;
-  #keyEnd = 0;
-  #combined: Buffer | undefined;
+  /** The pending record, in memory of its own; partition −1 where there is none. */
+  readonly #pending = { bytes: Buffer.allocUnsafe(256), keyStart: 0, keyEnd: 0, end: 0, partition: -1 };
 
   /** Without `combine` everything is passed on as it is. */
   constructor(sink: FrameSink, combine: Combine | undefined) {
-    this.#sink = sink;
+    this.#output = new FrameBatch(sink);
     this.#combine = combine;
   }
 
+  /** Await what is returned before the record moves. */
   put(record: FrameView): Promise<void> | undefined {
     const combine = this.#combine;
-    if (combine === undefined) {
-      return this.#sink.put(record.partition, record.bytes, record.start, record.end);
-    }
+    if (combine === undefined) return this.#output.put(record);
     if (this.#isSameKey(record)) {
-      const left = this.#combined ?? this.#frame.subarray(this.#keyEnd, this.#frameBytes);
-      const value = combine(left, record.bytes.subarray(record.keyEnd, record.end));
-      // A copy, for the combiner may answer one of its arguments, which are overwritten soon.
-      this.#combined = Buffer.from(value);
+      const { bytes, keyEnd, end } = this.#pending;
+      const value = combine(bytes.subarray(keyEnd, end), record.bytes.subarray(record.keyEnd, record.end));
+      this.#replaceValue(value);
       return undefined;
     }
-    const flushed = this.flush();
-    if (flushed === undefined) {
+    const passed = this.#passOn();
+    if (passed === undefined) {
       this.#keep(record);
       return undefined;
     }
-    // The sink may still read the old frame: it is overwritten only after that.
-    return flushed.then(() => {
+    // The sink may still read the old record: it is overwritten only after that.
+    return passed.then(() => {
       this.#keep(record);
     });
   }
 
-  /** Passes the last record on; call at the end. */
-  flush(): Promise<void> | undefined {
-    if (this.#partition < 0) return undefined;
-    const partition = this.#partition;
-    this.#partition = -1;
-    if (this.#combined === undefined) {
-      return this.#sink.put(partition, this.#frame, 0, this.#frameBytes);
-    }
-    const frame = frameOf(this.#frame.subarray(this.#keyStart, this.#keyEnd), this.#combined);
-    this.#combined = undefined;
-    return this.#sink.put(partition, frame, 0, frame.length);
+  #passOn(): Promise<void> | undefined {
+    return this.#pending.partition < 0 ? undefined : this.#output.put(this.#pending);
   }
 
-  #isSameKey(record: FrameView): boolean {
+  /** Passes the last record on; call at the end. */
+  async flush(): Promise<void> {
+    await this.#passOn();
+    this.#pending.partition = -1;
+    await this.#output.flush();
+  }
+
+  #isSameKey({ bytes, keyStart, keyEnd, partition }: FrameView): boolean {
+    const pending = this.#pending;
     return (
-      record.partition === this.#partition &&
-      record.keyEnd - record.keyStart === this.#keyEnd - this.#keyStart &&
-      this.#frame.compare(record.bytes, record.keyStart, record.keyEnd, this.#keyStart, this.#keyEnd) === 0
+      partition === pending.partition &&
+      keyEnd - keyStart === pending.keyEnd &&
+      pending.bytes.compare(bytes, keyStart, keyEnd, 0, pending.keyEnd) === 0
     );
   }
 
-  #keep(record: FrameView): void {
-    const size = record.end - record.start;
-    if (size > this.#frame.length) this.#frame = Buffer.allocUnsafeSlow(2 * size);
-    record.bytes.copy(this.#frame, 0, record.start, record.end);
-    this.#frameBytes = size;
-    this.#keyStart = record.keyStart - record.start;
-    this.#keyEnd = record.keyEnd - record.start;
-    this.#partition = record.partition;
+  #keep({ bytes, keyStart, keyEnd, end, partition }: FrameView): void {
+    const pending = this.#pending;
+    const size = end - keyStart;
+    if (size > pending.bytes.length) pending.bytes = Buffer.allocUnsafeSlow(2 * size);
+    bytes.copy(pending.bytes, 0, keyStart, end);
+    pending.keyEnd = keyEnd - keyStart;
+    pending.end = size;
+    pending.partition = partition;
+  }
+
+  /** `value` may lie in the pending record itself, or in what is overwritten soon. */
+  #replaceValue(value: Uint8Array): void {
+    const pending = this.#pending;
+    const end = pending.keyEnd + value.length;
+    if (end > pending.bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(2 * end);
+      pending.bytes.copy(larger, 0, 0, pending.keyEnd);
+      larger.set(value, pending.keyEnd);
+      pending.bytes = larger;
+    } else pending.bytes.set(value, pending.keyEnd);
+    pending.end = end;
   }
 }

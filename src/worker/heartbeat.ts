@@ -13,7 +13,7 @@ import {
   type Mark,
   markOf,
   nextReportMs,
-} from './report-cadence.ts';
+} from '../core/model/report-cadence.ts';
 
 export interface HeartbeatOptions {
   readonly attempts: AttemptStore;

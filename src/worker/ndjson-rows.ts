@@ -2,11 +2,14 @@ import { isUtf8 } from 'node:buffer';
 import { isDeeperThan } from '../contracts/json-text.ts';
 import { limits } from '../contracts/limits.ts';
 import type { SourceSegment } from '../contracts/plan.ts';
-import { BadInputError, BadRecordError } from './operator.ts';
-import type { LineBlock, Row } from './operator.ts';
+import { JsonScanner } from './json-scan.ts';
+import { BadRecordError } from './operator.ts';
+import type { JsonCells, LineBlock, Row } from './operator.ts';
+import { ownValue } from '../lib/own.ts';
 import { rememberPlaces } from './row-places.ts';
-import { sourceBlocks, wholeText } from './source-blocks.ts';
-import type { SourceReading } from './source-blocks.ts';
+import { lineNumberAt } from './line-number.ts';
+import { sourceBlocks } from './source-blocks.ts';
+import type { SourceReading } from './object-ranges.ts';
 
 const newline = 10;
 const batchRows = 1_000;
@@ -34,7 +37,11 @@ export async function* ndjsonRows(
     let offsets: number[] = [];
     const take = (): readonly Row[] => {
       const [rows, starts] = [batch, offsets];
-      rememberPlaces(rows, (index) => placeAt(reading, segment, starts[index] ?? 0));
+      rememberPlaces(rows, {
+        placeOf: (index) => placeAt(reading, segment, starts[index] ?? 0),
+        file: segment.key,
+        offsets: starts,
+      });
       batch = [];
       offsets = [];
       return rows;
@@ -54,9 +61,62 @@ export async function* ndjsonRows(
   }
 }
 
+/**
+ * The values of some columns of the same records, as JSON: as it was read where that is plain, else as JavaScript writes it. In
+ * the order of the records, with the same errors and skips.
+ */
+export async function* ndjsonCells(
+  reading: SourceReading,
+  segment: SourceSegment,
+  { bad, columns }: { readonly bad: BadRecords; readonly columns: readonly string[] },
+): AsyncGenerator<JsonCells> {
+  const scanner = new JsonScanner(columns);
+  for await (const block of sourceBlocks(reading, segment)) {
+    const { bytes, offset } = block;
+    const isText = isUtf8(bytes);
+    let start = beginOf(block);
+    while (start < bytes.length) {
+      const odd = isText ? scanner.scan(bytes, start) : start;
+      if (isText && scanner.count > 0) yield { bytes, ...placesOf(scanner) };
+      if (odd >= bytes.length) break;
+      const found = bytes.indexOf(newline, odd);
+      start = found < 0 ? bytes.length : found + 1;
+      const line = bytes.subarray(odd, found < 0 ? start : found);
+      const row = isText || isUtf8(line) ? parseRow(line.toString('utf8')) : 'not valid UTF-8';
+      if (row === undefined) continue;
+      if (typeof row !== 'string') yield cellsOfRow(row, columns);
+      else if (bad.policy === 'skip') bad.onSkip();
+      else throw await badRecord(reading, segment, offset + odd, row);
+    }
+  }
+}
+
+const placesOf = ({ count, starts, ends }: JsonScanner): Omit<JsonCells, 'bytes'> => ({
+  count,
+  starts,
+  ends,
+});
+
+function cellsOfRow(row: Row, columns: readonly string[]): JsonCells {
+  const starts = new Int32Array(columns.length);
+  const ends = new Int32Array(columns.length);
+  const cells: Buffer[] = [];
+  let at = 0;
+  columns.forEach((column, index) => {
+    const value = ownValue(row, column);
+    const cell = Buffer.from(value === undefined ? '' : JSON.stringify(value));
+    cells.push(cell);
+    starts[index] = at;
+    at += cell.length;
+    ends[index] = at;
+  });
+  return { bytes: Buffer.concat(cells), count: 1, starts, ends };
+}
+
 /** The lines of a block, without their "\n" and without a byte order mark at the begin of the file. */
-export function* linesOf({ bytes, offset }: LineBlock): Generator<{ start: number; end: number }> {
-  let start = offset === 0 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+export function* linesOf(block: LineBlock): Generator<{ start: number; end: number }> {
+  const { bytes } = block;
+  let start = beginOf(block);
   while (start < bytes.length) {
     const found = bytes.indexOf(newline, start);
     const end = found < 0 ? bytes.length : found;
@@ -64,6 +124,10 @@ export function* linesOf({ bytes, offset }: LineBlock): Generator<{ start: numbe
     start = end + 1;
   }
 }
+
+/** Behind a byte order mark. */
+const beginOf = ({ bytes, offset }: LineBlock): number =>
+  offset === 0 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 
 /** The row, undefined for white space, or what is wrong. */
 function parseRow(text: string): Row | string | undefined {
@@ -109,21 +173,3 @@ async function badRecord(
 
 const placeAt = async (reading: SourceReading, segment: SourceSegment, offset: number): Promise<string> =>
   `${segment.key}:${String(await lineNumberAt(reading, segment, offset))}`;
-
-/** A split does not know how many lines came before it: they are counted only where a message needs it. */
-async function lineNumberAt(reading: SourceReading, segment: SourceSegment, offset: number): Promise<number> {
-  let line = 1;
-  let position = 0;
-  for await (const chunk of wholeText({ ...reading, onBytes: () => undefined }, segment)) {
-    for (
-      let at = chunk.indexOf(newline);
-      at >= 0 && position + at < offset;
-      at = chunk.indexOf(newline, at + 1)
-    )
-      line++;
-    position += chunk.length;
-    if (position >= offset) return line;
-  }
-  if (position < offset) throw new BadInputError(`${segment.key}: shorter than when the job was planned`);
-  return line;
-}

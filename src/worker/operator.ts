@@ -6,6 +6,24 @@ export interface KeyValue {
   readonly value: Buffer;
 }
 
+/**
+ * Many keys without values, in one piece of memory: key number i is `bytes[starts[i], ends[i])`, for the partition
+ * `partitions[i]`. Keys lie one behind the other in the order in which they are emitted, with little between them.
+ */
+export interface KeyBatch {
+  readonly bytes: Buffer;
+  readonly count: number;
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  readonly partitions: Uint16Array;
+}
+
+/** Keys of records as lines: each with "\n" behind it. */
+export interface KeyLines {
+  readonly bytes: Buffer;
+  readonly records: number;
+}
+
 /** Whole lines of text: `bytes` begins at a line's begin and ends after "\n", but perhaps at the end of a file. */
 export interface LineBlock {
   readonly bytes: Buffer;
@@ -17,14 +35,79 @@ export interface LineBlock {
 /** A parsed NDJSON or CSV record: column → value; CSV values are strings, NDJSON values as they are. */
 export type Row = Readonly<Record<string, unknown>>;
 
+/** Rows of one file, and the byte at which each begins in it. */
+export interface LocatedRows {
+  readonly rows: readonly Row[];
+  readonly file: string;
+  readonly offsets: ArrayLike<number>;
+}
+
+/** What a task reads of an object: its `s3://` address, and the bytes [start, end) in which its lines begin. */
+export interface SourcePiece {
+  readonly uri: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A file that is read by places: which of its bytes are the task's, and any of all its bytes. */
+export interface SourceFile extends SourcePiece {
+  readonly sizeBytes: number;
+  /** Whether its name says that it is compressed as a whole. */
+  readonly isPacked: boolean;
+  /** Bytes [start, end); of those of the task's own piece they count as read. */
+  read(start: number, end: number): AsyncIterable<Uint8Array>;
+}
+
+/** Whole records of a CSV file, well-formed (RFC 4180), each ended by "\n"; without header and without empty lines. */
+export interface CsvBlock {
+  readonly bytes: Buffer;
+  readonly columns: readonly string[];
+  readonly records: CsvRecords;
+}
+
+/** Places within the bytes of a `CsvBlock`, by record; valid until the next block is asked for. */
+export interface CsvRecords {
+  readonly count: number;
+  /** Where records begin; each ends before the "\n" at `ends`. */
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** The cell of the key, with its quotes where it has some; means nothing where nobody asked for a key. */
+  readonly keyStarts: Int32Array;
+  readonly keyEnds: Int32Array;
+}
+
+/**
+ * Values of some columns of NDJSON, as JSON: of record r and column c it is `bytes[starts[i], ends[i])`, i being r times the
+ * number of columns plus c, and empty where the record has no such column. Good until the next are asked for.
+ */
+export interface JsonCells {
+  readonly bytes: Buffer;
+  readonly count: number;
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+}
+
+/** What an engine of relational work may use. */
+export interface EngineSize {
+  /** 0: there is to be none. */
+  readonly memoryBytes: number;
+  readonly threads: number;
+}
+
 /** One input of a task, in the order of the spec. Each of its streams may be read once; only one of them. */
 export interface TaskInput {
   readonly kind: 'source' | 'stage';
   readonly format: SourceFormat;
   /** The stage that is read, undefined for a source. */
   readonly stage?: string;
+  /** Of a source: what of which objects the task reads, in order. */
+  readonly objects?: readonly SourcePiece[];
+  /** The files of a source of Parquet, in order; absent elsewhere. */
+  readonly files?: readonly SourceFile[];
   /** Lines in order. Records of a stage become lines: the key, and if the value is not empty a TAB and it. */
   blocks(): AsyncIterable<LineBlock>;
+  /** Counts a record that is left out for a bad value; absent where such a record fails the task. */
+  readonly onBadValue?: () => void;
   /**
    * Lines from about so many places that are spread evenly over the input, with the bytes that they stand for; of
    * small and of compressed inputs all. Absent where there is nothing but the whole stream.
@@ -35,8 +118,25 @@ export interface TaskInput {
    * Other patterns: in order of producing task and of emission. Sources: each line is a key without value.
    */
   records(): AsyncIterable<readonly KeyValue[]>;
+  /**
+   * The records of CSV as bytes, checked: bad ones fail the task or are skipped as with `rows`. With `key` the places
+   * of that column's cells are told, too; a file with records and without it, or without one of `needed`, throws
+   * `BadRecordError`. Absent where the input is not CSV from files.
+   */
+  csv?(key?: string, needed?: readonly string[]): AsyncIterable<CsvBlock>;
+  /**
+   * The keys of `records` as lines, in their order, many at once, each block until the next is asked for; absent where
+   * there is no quicker way to them than by `records`.
+   */
+  keyLines?(): AsyncIterable<KeyLines>;
+  /** The values of columns of the records of NDJSON as JSON, bad ones as with `rows`; absent elsewhere. */
+  cells?(columns: readonly string[]): AsyncIterable<JsonCells>;
   /** Parsed records in batches; bad ones fail the task (with file and line) or are skipped and counted. */
   rows(): AsyncIterable<readonly Row[]>;
+  /** `rows` with the places from which they come; absent where they come from no file. */
+  located?(): AsyncIterable<LocatedRows>;
+  /** `s3://bucket/key:17`: the line of one of the task's files that holds a byte. Reads the file up to there. */
+  placeAt?(file: string, offset: number): Promise<string>;
 }
 
 /**
@@ -49,17 +149,27 @@ export interface TaskOutput {
    * key, and if the value is not empty a TAB and it.
    */
   emit(key: Uint8Array, value: Uint8Array, partition?: number): Promise<void> | undefined;
+  /** As `emit` of each key without a value, but without a call for each; absent where there is nothing quicker. */
+  emitKeys?(keys: KeyBatch): Promise<void> | undefined;
   /**
    * Text as it is, in pieces of any size. In the final stage the bytes of the part; elsewhere each line is a
-   * record: the key up to the first TAB, the value after it.
+   * record: the key up to the first TAB, the value after it. `lines`: how many "\n" there are in it, from a caller who
+   * knows that.
    */
-  write(bytes: Uint8Array): Promise<void> | undefined;
+  write(bytes: Uint8Array, lines?: number): Promise<void> | undefined;
 }
+
+/** The counter of records that were left out. */
+export const skippedRecords = 'skippedRecords';
 
 /** What an operator sees of its task. */
 export interface TaskContext {
   readonly stage: string;
   readonly task: number;
+  /** Number of the attempt, from 0. */
+  readonly attempt?: number;
+  /** Takes what programs print, a line at a time, for the job's log; absent in user code, whose output goes there. */
+  readonly print?: (stream: 'stdout' | 'stderr', text: string) => void;
   /** Tasks of the stage; absent in user code. */
   readonly tasks?: number;
   /** Partitions of the output. */
@@ -69,6 +179,10 @@ export interface TaskContext {
   readonly output: TaskOutput;
   /** A directory of the attempt's own, removed after it. */
   readonly scratchDir: string;
+  /** What an engine of relational work may use; absent: little. */
+  readonly engine?: EngineSize;
+  /** Whether the output is the job's, and not for another stage; absent in user code. */
+  readonly isFinal?: boolean;
   /**
    * Variables for programs that the task starts. They hold no credentials, unless the stage asks for them and the
    * deployment allows it.
@@ -81,6 +195,12 @@ export interface TaskContext {
    * and finite numbers. Throws `UserCodeError` at anything else.
    */
   count(name: string, by: number): void;
+  /** Tells the job's log why the task takes a slower way than it could, in words for people; absent in user code. */
+  readonly note?: (why: string) => void;
+  /** Adds to what the task is said to have read and written, where one record stands for several; absent in user code. */
+  readonly tally?: (records: { readonly in?: number; readonly out?: number }) => void;
+  /** Tells how much of the task is done, from 0 to 1, in place of the share of its input that was read. */
+  progress?(fraction: number): void;
 }
 
 /** Combines two values of one key; must be associative and commutative. */
@@ -102,6 +222,11 @@ export type OperatorRegistry = Readonly<Record<OperatorName, Operator>>;
 export class BadRecordError extends Error {
   override readonly name = 'BadRecord';
 }
+/**
+ * Thrown for a record that can be read and holds a value that its operator cannot use. Left out and counted like one that
+ * cannot be read, where an input skips those.
+ */
+export class BadValueError extends BadRecordError {}
 /** Thrown for an input that cannot be read as what it is said to be (broken gzip, line too long, changed object). */
 export class BadInputError extends Error {
   override readonly name = 'BadInput';

@@ -14,11 +14,11 @@ import type { ObjectStore } from '../ports/object-store.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
 import { AttemptMeter } from './attempt-meter.ts';
 import { loadAttemptPlan } from './attempt-plan.ts';
-import { boundedLine, failureOf, failureWith } from './failure-of.ts';
+import { boundedLine, failureOf, failureReading, failureWith } from './failure-of.ts';
 import { startHeartbeat } from './heartbeat.ts';
-import { firstReportMs } from './report-cadence.ts';
+import { firstReportMs } from '../core/model/report-cadence.ts';
 import { CancelledError } from './operator.ts';
-import type { OperatorRegistry } from './operator.ts';
+import type { EngineSize, OperatorRegistry } from './operator.ts';
 import { prepareTask, runOperator, writerOf } from './run-task.ts';
 import type { PreparedTask, TaskEnvironment } from './run-task.ts';
 import type { FinishedOutput } from './task-output.ts';
@@ -40,11 +40,15 @@ export interface AttemptDeps {
   readonly invocation?: string;
   /** When the platform ends the process, whatever it is at; absent where it does not. */
   readonly endsAt?: EpochMs;
+  /** Whether the same invocation has run attempts before, which have used up some of its time. */
+  readonly isUsed?: boolean;
   readonly environment: TaskEnvironment;
   /** Directory under which the attempt makes one of its own, and removes it; made if it is not there. */
   readonly scratchRoot: string;
   /** Memory for sorting, and again for merging, which the inputs share. */
   readonly sortMemoryBytes: number;
+  /** What relational work may use; absent: little. */
+  readonly engine?: EngineSize;
   /** How user code is run. */
   readonly userCode: UserCodeHost;
   /** Largest resident memory of the process so far; 0 (the default) means unknown. */
@@ -96,7 +100,7 @@ export function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Promise<
   if (requests === undefined) return claimAndRun(deps, payload);
   const owner = ownerOf(payload);
   return requests.counting(owner, () => {
-    requests.count({ logBytes: platformLogBytes });
+    if (deps.isUsed !== true) requests.count({ logBytes: platformLogBytes });
     // What its last write asks for is told by nobody: it goes with the process's memory of the attempt.
     return claimAndRun(deps, payload).finally(() => requests.take(owner));
   });
@@ -193,15 +197,21 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
   } catch (error) {
     await task?.close();
     await discard(run, writer);
-    return signal.aborted ? endOfAborted(signal) : { outcome: 'failed', failure: failureOf(error, where) };
+    if (signal.aborted) return endOfAborted(signal, deps.isUsed === true);
+    return { outcome: 'failed', failure: failureReading(failureOf(error, where), task?.reads ?? '') };
   }
 }
 
-/** An attempt that was stopped: by order, or by itself when its time was nearly up. */
-function endOfAborted({ reason }: AbortSignal): Ending {
-  return reason instanceof OutOfTimeError
-    ? { outcome: 'failed', failure: failureWith('timeout', reason.message) }
-    : { outcome: 'cancelled' };
+/**
+ * An attempt that was stopped: by order, or by itself when its time was nearly up. Where others had used some of that
+ * time, it might have had enough in a worker of its own.
+ */
+function endOfAborted({ reason }: AbortSignal, isUsed: boolean): Ending {
+  if (!(reason instanceof OutOfTimeError)) return { outcome: 'cancelled' };
+  const failure = isUsed
+    ? failureWith('interrupted', `${reason.message}, of which attempts before it had taken some`)
+    : failureWith('timeout', reason.message);
+  return { outcome: 'failed', failure };
 }
 
 /** Notes an upload in the attempt's record. Throws where that fails, and where the attempt is told to stop. */

@@ -6,6 +6,7 @@ import type { AttemptId } from '../contracts/ids.ts';
 import { attemptDataKey, attemptMetadata, partName } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import type { StageDescription } from '../contracts/plan.ts';
+import { taskFilesOf } from '../contracts/task-files.ts';
 import type { DurationMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
@@ -15,10 +16,11 @@ import type { AttemptInput, AttemptPlan } from './attempt-plan.ts';
 import { ExternalSort } from './external-sort.ts';
 import { ObjectWriter, type ObjectWriterOptions } from './object-writer.ts';
 import { BadInputError } from './operator.ts';
-import type { Operator, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
+import type { EngineSize, Operator, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
 import { ReadGate } from './segment-chunks.ts';
 import { FinalOutput, guarded, SortedOutput, UnsortedOutput } from './task-output.ts';
 import type { ClosableOutput, FinishedOutput } from './task-output.ts';
+import { describeInputs, layFiles, taskVariables } from './task-files.ts';
 import { sourceInput, stageInput } from './task-input.ts';
 import { usualGrace } from './time-limit.ts';
 import type { CodeRef } from './user-code/bundle.ts';
@@ -45,6 +47,8 @@ export interface TaskHost {
   readonly objects: ObjectStore;
   readonly operators: OperatorRegistry;
   readonly sortMemoryBytes: number;
+  /** What relational work may use; absent: little. */
+  readonly engine?: EngineSize;
   readonly userCode: UserCodeHost;
 }
 
@@ -63,6 +67,8 @@ export interface TaskAttempt {
 /** A task that is ready to run. */
 export interface PreparedTask {
   readonly signal: AbortSignal;
+  /** What it reads, for the message of a failure: see `describeInputs`. */
+  readonly reads: string;
   /** Runs the operator. Once the attempt is aborted, inputs and output throw. */
   run(): Promise<void>;
   /** Writes what is left of the output; after `run`. */
@@ -128,37 +134,63 @@ interface OpenTask {
 }
 
 /** A built-in operator runs in this process. */
-function prepareOperator(
+async function prepareOperator(
   host: TaskHost,
   attempt: TaskAttempt,
   { inputs, environment, operatorDir, sortDir }: OpenTask,
-): PreparedTask {
-  const { plan, attemptId, meter, signal } = attempt;
-  const { name, operator: operatorName, partitions, options } = plan.description;
-  invariant(operatorName !== undefined, 'a stage has an operator or code', { stage: name });
+): Promise<PreparedTask> {
+  const { plan, attemptId, signal, log } = attempt;
+  const { jobId, operator: operatorName, partitions, options } = plan.description;
+  invariant(operatorName !== undefined, 'a stage has an operator or code', { attemptId });
   const operator = host.operators[operatorName];
   operator.check(options);
+  if (operatorName === 'exec') await layFiles(host.userCode.objects, taskFilesOf(options), operatorDir);
   const output = openOutput(host, attempt, operator, sortDir);
   const context: TaskContext = {
-    stage: name,
-    task: attemptParts(attemptId).task,
+    ...attemptParts(attemptId),
+    print: (stream, text) => {
+      log.info('user-output', { jobId, attemptId, stream, text });
+    },
     tasks: plan.description.tasks,
     partitions,
     options,
     inputs,
     output: guarded(output, signal),
     scratchDir: operatorDir,
+    isFinal: plan.description.output === 'final',
+    ...(host.engine === undefined ? {} : { engine: host.engine }),
     environment,
     signal,
-    count: (counter, by) => {
-      meter.count(counter, by);
-    },
+    ...tellers(attempt),
   };
   return {
     signal,
+    reads: describeInputs(inputs),
     run: () => operator.run(context),
     finish: () => output.finish(),
     close: () => Promise.resolve(),
+  };
+}
+
+/** How an operator tells of its task. */
+function tellers({
+  plan,
+  attemptId,
+  meter,
+  log,
+}: TaskAttempt): Pick<TaskContext, 'count' | 'note' | 'tally'> {
+  const { jobId } = plan.description;
+  return {
+    count: (counter, by) => {
+      meter.count(counter, by);
+    },
+    note: (why) => {
+      log.info('slower-way', { jobId, attemptId, why });
+    },
+    tally: (records) => {
+      meter.recordsIn += records.in ?? 0;
+      meter.recordsOut += records.out ?? 0;
+    },
   };
 }
 
@@ -169,19 +201,20 @@ async function prepareUserCode(
   open: OpenTask & { readonly code: CodeRef; readonly codeDir: string },
 ): Promise<PreparedTask> {
   const { jobId, name: stage, partitions, options, output } = plan.description;
-  const { task } = attemptParts(attemptId);
+  const { task, attempt } = attemptParts(attemptId);
   const { inputs, environment, operatorDir, sortDir, code, codeDir } = open;
   const user = await UserTask.open(host.userCode, {
     code,
     codeDir,
     cwd: operatorDir,
-    env: { ...environment, TMPDIR: operatorDir, OUTRIDER_STAGE: stage, OUTRIDER_TASK: String(task) },
+    env: { ...environment, TMPDIR: operatorDir, ...taskVariables(stage, attemptParts(attemptId), inputs) },
     onLine: (stream, text) => {
       log.info('user-output', { jobId, attemptId, stream, text });
     },
     start: {
       stage,
       task,
+      attempt,
       partitions,
       options,
       output,
@@ -196,6 +229,7 @@ async function prepareUserCode(
   });
   return {
     signal,
+    reads: '', // What it throws has the place of its record, where that is known.
     run: () => user.run(),
     finish: () => user.finish(),
     close: () => user.close(),
@@ -232,9 +266,10 @@ function openInput(
     meter.bytesRead += count;
   };
   if (isSourceInput(input)) {
-    const { format, header, onBadRecord } = input.planned;
+    const { format, header, onBadRecord, multiline } = input.planned;
     const reading = { objects, signal, onBytes };
-    return sourceInput({ format, header, onBadRecord, segments: input.segments, reading, meter });
+    const form = { format, header, onBadRecord, ...(multiline === undefined ? {} : { multiline }) };
+    return sourceInput({ ...form, segments: input.segments, reading, meter });
   }
   const { stage, pattern } = input.planned;
   const fetching = (request: () => Promise<Uint8Array>): Promise<Uint8Array> => meter.fetching(request);

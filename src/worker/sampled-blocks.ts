@@ -1,7 +1,7 @@
-import type { SourceSegment } from '../contracts/plan.ts';
+import { codecOf, type SourceSegment } from '../contracts/plan.ts';
 import type { LineBlock } from './operator.ts';
 import { sourceBlocks } from './source-blocks.ts';
-import type { SourceReading } from './source-blocks.ts';
+import type { SourceReading } from './object-ranges.ts';
 
 /** What is read at each place that is looked at. */
 const sampleBytes = 16 * 1024;
@@ -30,7 +30,7 @@ const bytesOf = (segments: readonly SourceSegment[]): number =>
  * entered, and are read whole, as is what is small.
  */
 export function planSample(segments: readonly SourceSegment[], places: number): SamplePlan {
-  const plain = segments.filter(({ gzip }) => !gzip);
+  const plain = segments.filter((segment) => codecOf(segment) === undefined);
   const total = bytesOf(plain);
   if (total <= places * sampleBytes * worthSampling) return { whole: segments, places: [], strideBytes: 0 };
   const strideBytes = total / places;
@@ -49,7 +49,7 @@ export function planSample(segments: readonly SourceSegment[], places: number): 
     }
     before += size;
   }
-  return { whole: segments.filter(({ gzip }) => gzip), places: found, strideBytes };
+  return { whole: segments.filter((segment) => codecOf(segment) !== undefined), places: found, strideBytes };
 }
 
 /** Bytes of the segments that a sample leaves out. */
@@ -76,7 +76,7 @@ export async function* sampledBlocks(
     }
   }
   if (isAnyFound) return;
-  for (const segment of segments) if (!segment.gzip) yield* wholeBlocks(reading, segment);
+  for (const segment of segments) if (codecOf(segment) === undefined) yield* wholeBlocks(reading, segment);
 }
 
 async function* wholeBlocks(reading: SourceReading, segment: SourceSegment): AsyncGenerator<SampledBlock> {

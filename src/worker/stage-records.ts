@@ -1,7 +1,8 @@
 import { FrameCursor, heapOf } from './frame-cursor.ts';
 import { chunkBytesFor } from './merge-runs.ts';
-import type { KeyValue } from './operator.ts';
+import type { KeyLines, KeyValue } from './operator.ts';
 import { RunReader } from './run-file.ts';
+import type { Run } from './run-file.ts';
 import { scratchSpaceOf, scratchTooSmall } from './scratch-space.ts';
 import type { ScratchSpace } from './scratch-space.ts';
 import { SegmentChunks } from './segment-chunks.ts';
@@ -9,6 +10,7 @@ import type { SegmentReading, UpstreamSegment } from './segment-chunks.ts';
 import { heldBytes, spilledRuns } from './spill-segments.ts';
 import type { SpillReading } from './spill-segments.ts';
 
+const newline = 0x0a;
 const batchRecords = 1_000;
 const batchBytes = 256 * 1024;
 const leastChunkBytes = 64 * 1024;
@@ -55,13 +57,29 @@ export async function* recordsInTurn(
  * segments are too large for scratch files as well, all are read side by side in many requests. Throws
  * `BadInputError` where neither is possible.
  */
-export async function* recordsInOrder(
+export function recordsInOrder(
   reading: MergeReading,
   segments: readonly UpstreamSegment[],
 ): AsyncGenerator<readonly KeyValue[]> {
+  return inOrder(reading, segments, merged);
+}
+
+/** The keys of `recordsInOrder` as lines. */
+export function keyLinesInOrder(
+  reading: MergeReading,
+  segments: readonly UpstreamSegment[],
+): AsyncGenerator<KeyLines> {
+  return inOrder(reading, segments, mergedLines);
+}
+
+async function* inOrder<T>(
+  reading: MergeReading,
+  segments: readonly UpstreamSegment[],
+  merge: (cursors: readonly FrameCursor[]) => AsyncIterable<T>,
+): AsyncGenerator<T> {
   const way = await wayOf(reading, segments);
   if (way !== 'spill') {
-    yield* merged(cursorsOf(reading, segments, way));
+    yield* merge(cursorsOf(reading, segments, way));
     return;
   }
   const runs = await spilledRuns(reading, segments);
@@ -69,9 +87,19 @@ export async function* recordsInOrder(
   try {
     for (const run of runs) readers.push(await RunReader.open(run));
     const chunkBytes = chunkBytesFor(reading.memoryBytes, readers.length);
-    yield* merged(readers.map((reader, order) => new FrameCursor(order, reader.chunks(chunkBytes))));
+    yield* merge(readers.map((reader, order) => new FrameCursor(order, reader.chunks(chunkBytes))));
   } finally {
     await Promise.all(readers.map((reader) => reader.close()));
+  }
+}
+
+/** The records of a sorted run, which is removed at the end. */
+export async function* recordsOfRun(run: Run, memoryBytes: number): AsyncGenerator<readonly KeyValue[]> {
+  const reader = await RunReader.open(run);
+  try {
+    yield* merged([new FrameCursor(0, reader.chunks(chunkBytesFor(memoryBytes, 1)))]);
+  } finally {
+    await reader.close();
   }
 }
 
@@ -122,4 +150,32 @@ async function* merged(cursors: readonly FrameCursor[]): AsyncGenerator<readonly
     heap.settle(typeof more === 'boolean' ? more : await more);
   }
   if (batch.length > 0) yield batch;
+}
+
+/**
+ * The merged keys of cursors as lines: blocks of about `batchBytes`, and of one line where that is longer. A block is
+ * good until the one after the next is asked for: of two pieces of memory one is filled while the other is used.
+ */
+async function* mergedLines(cursors: readonly FrameCursor[]): AsyncGenerator<KeyLines> {
+  const heap = await heapOf(cursors);
+  let spare: Buffer = Buffer.allocUnsafeSlow(batchBytes);
+  let block: Buffer = Buffer.allocUnsafeSlow(batchBytes);
+  let used = 0;
+  let records = 0;
+  for (let top = heap.top(); top !== undefined; top = heap.top()) {
+    const { bytes, keyStart, keyEnd } = top;
+    const size = keyEnd - keyStart + 1;
+    if (used + size > block.length) {
+      if (records > 0) yield { bytes: block.subarray(0, used), records };
+      [block, spare] = [size > spare.length ? Buffer.allocUnsafeSlow(size) : spare, block];
+      used = 0;
+      records = 0;
+    }
+    used += bytes.copy(block, used, keyStart, keyEnd);
+    block[used++] = newline;
+    records++;
+    const more = top.advance();
+    heap.settle(typeof more === 'boolean' ? more : await more);
+  }
+  if (records > 0) yield { bytes: block.subarray(0, used), records };
 }

@@ -1,31 +1,36 @@
 import { InvalidInputError } from '../contracts/errors.ts';
 import type { SourceFormat } from '../contracts/job-spec.ts';
-import type { SourceSegment } from '../contracts/plan.ts';
+import { uriOf } from '../contracts/keys.ts';
+import { codecOf, type SourceSegment } from '../contracts/plan.ts';
 import { metered } from './attempt-meter.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
+import { csvBlocks } from './csv-blocks.ts';
 import { csvRows } from './csv-rows.ts';
-import { ndjsonRows } from './ndjson-rows.ts';
+import { lineNumberAt } from './line-number.ts';
+import { ndjsonCells, ndjsonRows } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
-import type { KeyValue, LineBlock, Row, TaskInput } from './operator.ts';
+import { skippedRecords } from './operator.ts';
+import type { CsvBlock, JsonCells, KeyValue, LineBlock, Row, SourceFile, TaskInput } from './operator.ts';
 import type { UpstreamSegment } from './segment-chunks.ts';
 import { ReadAhead } from './read-ahead.ts';
+import { locatedRows } from './row-places.ts';
 import { sourceBlocks } from './source-blocks.ts';
-import type { SourceReading } from './source-blocks.ts';
+import { rangeOf, type SourceReading } from './object-ranges.ts';
 import { planSample, sampledBlocks, unreadBytes } from './sampled-blocks.ts';
-import { recordsInOrder, recordsInTurn } from './stage-records.ts';
+import { keyLinesInOrder, recordsInOrder, recordsInTurn } from './stage-records.ts';
 import type { MergeReading } from './stage-records.ts';
 
 const newline = 10;
 const tab = 9;
 const noValue = Buffer.alloc(0);
 const batchRecords = 1_000;
-/** The counter of records that were skipped. */
-const skippedRecords = 'skippedRecords';
 
 export interface SourceInputOptions {
   readonly format: SourceFormat;
   readonly header: boolean;
   readonly onBadRecord: 'fail' | 'skip';
+  /** Csv: whether quoted fields may hold line ends, as they may where it is left out; segments are whole files then. */
+  readonly multiline?: boolean;
   readonly segments: readonly SourceSegment[];
   readonly reading: SourceReading;
   readonly meter: AttemptMeter;
@@ -34,46 +39,109 @@ export interface SourceInputOptions {
 /** An input from S3 objects. `rows` throws `InvalidInputError` where the format is text. */
 export function sourceInput(options: SourceInputOptions): TaskInput {
   const { format, segments, reading, meter } = options;
-  const bad: BadRecords = {
-    policy: options.onBadRecord,
-    onSkip: () => {
-      meter.count(skippedRecords, 1);
-    },
+  const streamOf = streams(options);
+  const blocks = (stream: SourceStream): AsyncIterable<LineBlock> =>
+    inTurn(stream.reading, segments, sourceBlocks);
+  const rows = (): AsyncIterable<readonly Row[]> => {
+    const stream = streamOf();
+    const rowsOf = (one: SourceReading, segment: SourceSegment): AsyncIterable<readonly Row[]> => {
+      if (format === 'ndjson') return ndjsonRows(one, segment, stream.bad);
+      if (format === 'csv') return csvRows(one, segment, { ...options, bad: stream.bad });
+      throw new InvalidInputError(
+        'the operator reads rows: its input must have the format "ndjson" or "csv"',
+      );
+    };
+    return stream.metered(inTurn(stream.reading, segments, rowsOf), (batch) => batch.length);
   };
-  const rowsOf = (reading: SourceReading, segment: SourceSegment): AsyncIterable<readonly Row[]> => {
-    if (format === 'ndjson') return ndjsonRows(reading, segment, bad);
-    if (format === 'csv') return csvRows(reading, segment, { header: options.header, bad });
-    throw new InvalidInputError('the operator reads rows: its input must have the format "ndjson" or "csv"');
-  };
-  const blocks = (): AsyncIterable<LineBlock> => inTurn(reading, segments, sourceBlocks);
   return {
     kind: 'source',
     format,
-    blocks: () =>
-      metered(
-        tallied(blocks(), (block) => lineCount(block.bytes), meter),
-        meter,
-      ),
+    ...(options.onBadRecord === 'skip'
+      ? {
+          onBadValue: () => {
+            meter.count(skippedRecords, 1);
+          },
+        }
+      : {}),
+    objects: segments.map(({ bucket, key, start, end }) => ({ uri: uriOf({ bucket, key }), start, end })),
+    blocks: () => {
+      const stream = streamOf();
+      return stream.metered(blocks(stream), (block) => lineCount(block.bytes));
+    },
     sampled: (places) => {
       const sample = planSample(segments, places);
       // What is not read is no work: progress must still come to its end.
       meter.bytesTotal -= unreadBytes(segments, sample);
       const sampled = sampledBlocks(reading, segments, sample);
       return metered(
-        tallied(sampled, (block) => lineCount(block.bytes), meter),
+        tallied(sampled, (block) => lineCount(block.bytes), into(meter)),
         meter,
       );
     },
-    records: () =>
-      metered(
-        tallied(linesAsRecords(blocks()), (batch) => batch.length, meter),
-        meter,
-      ),
-    rows: () =>
-      metered(
-        tallied(inTurn(reading, segments, rowsOf), (batch) => batch.length, meter),
-        meter,
-      ),
+    records: () => {
+      const stream = streamOf();
+      return stream.metered(linesAsRecords(blocks(stream)), (batch) => batch.length);
+    },
+    rows,
+    located: () => locatedRows(rows()),
+    placeAt: async (file, offset) => {
+      const segment = segments.find(({ key }) => key === file);
+      if (segment === undefined) return `${file}, byte ${String(offset)}`;
+      return `${uriOf(segment)}:${String(await lineNumberAt(reading, segment, offset))}`;
+    },
+    ...(format === 'parquet' ? { files: segments.map((one) => fileOf(streamOf().reading, one)) } : {}),
+    ...(format === 'ndjson' ? { cells: (columns) => cellsOf(segments, streamOf(), columns) } : {}),
+    ...(format === 'csv' ? { csv: (key, needed) => csvOf(options, streamOf(), { key, needed }) } : {}),
+  };
+}
+
+/** One way through the records of an input. */
+interface SourceStream {
+  readonly reading: SourceReading;
+  readonly bad: BadRecords;
+  /** Counts the records of what is read, and the time that it takes. */
+  readonly metered: <T>(items: AsyncIterable<T>, countOf: (item: T) => number) => AsyncIterable<T>;
+}
+
+/**
+ * Streams of one input. Whoever reads it again, since one way of working it out did not do, has read it once all the same: of bytes, records
+ * and what is skipped each stream counts what goes beyond those before it.
+ */
+function streams({ onBadRecord, reading, meter }: SourceInputOptions): () => SourceStream {
+  const once = (add: (count: number) => void): (() => (count: number) => void) => {
+    let counted = 0;
+    return () => {
+      let passed = 0;
+      return (count) => {
+        passed += count;
+        if (passed <= counted) return;
+        add(passed - counted);
+        counted = passed;
+      };
+    };
+  };
+  const bytes = once((count) => {
+    reading.onBytes(count);
+  });
+  const records = once((count) => {
+    meter.recordsIn += count;
+  });
+  const skips = once((count) => {
+    meter.count(skippedRecords, count);
+  });
+  return () => {
+    const onSkip = skips();
+    const onRecords = records();
+    return {
+      reading: { ...reading, onBytes: bytes() },
+      bad: {
+        policy: onBadRecord,
+        onSkip: () => {
+          onSkip(1);
+        },
+      },
+      metered: (items, countOf) => metered(tallied(items, countOf, onRecords), meter),
+    };
   };
 }
 
@@ -92,7 +160,7 @@ export function stageInput({ stage, isMerged, segments, reading, meter }: StageI
     tallied(
       isMerged ? recordsInOrder(reading, segments) : recordsInTurn(reading, segments),
       (batch) => batch.length,
-      meter,
+      into(meter),
     );
   return {
     kind: 'stage',
@@ -100,6 +168,15 @@ export function stageInput({ stage, isMerged, segments, reading, meter }: StageI
     stage,
     blocks: () => metered(recordsAsLines(records(), stage), meter),
     records: () => metered(records(), meter),
+    ...(isMerged
+      ? {
+          keyLines: () =>
+            metered(
+              tallied(keyLinesInOrder(reading, segments), (lines) => lines.records, into(meter)),
+              meter,
+            ),
+        }
+      : {}),
     rows: () => {
       throw new InvalidInputError(`the operator reads rows, which stage ${stage} does not give`);
     },
@@ -126,13 +203,64 @@ async function* inTurn<T>(
 async function* tallied<T>(
   source: AsyncIterable<T>,
   countOf: (item: T) => number,
-  meter: AttemptMeter,
+  add: (records: number) => void,
 ): AsyncGenerator<T> {
   for await (const item of source) {
-    meter.recordsIn += countOf(item);
+    add(countOf(item));
     yield item;
   }
 }
+
+const into =
+  (meter: AttemptMeter) =>
+  (records: number): void => {
+    meter.recordsIn += records;
+  };
+
+/** A file that is read by places. */
+function fileOf(reading: SourceReading, segment: SourceSegment): SourceFile {
+  const { bucket, key, start, end, sizeBytes } = segment;
+  return {
+    uri: uriOf({ bucket, key }),
+    start,
+    end,
+    sizeBytes,
+    isPacked: codecOf(segment) !== undefined,
+    async *read(from, until) {
+      let at = from;
+      for await (const chunk of rangeOf(reading, segment, { start: from, end: until })) {
+        const counted = Math.min(at + chunk.length, end) - Math.max(at, start);
+        if (counted > 0) reading.onBytes(counted);
+        at += chunk.length;
+        yield chunk;
+      }
+    },
+  };
+}
+
+/** The records of CSV as bytes. */
+function csvOf(
+  { segments, header, multiline }: SourceInputOptions,
+  { reading, bad, metered }: SourceStream,
+  wanted: { readonly key: string | undefined; readonly needed: readonly string[] | undefined },
+): AsyncIterable<CsvBlock> {
+  const open = (one: SourceReading, segment: SourceSegment): AsyncIterable<CsvBlock> =>
+    csvBlocks(one, segment, { header, bad, ...wanted, ...(multiline === undefined ? {} : { multiline }) });
+  return metered(inTurn(reading, segments, open), recordCount);
+}
+
+/** The values of columns of NDJSON. */
+const cellsOf = (
+  segments: readonly SourceSegment[],
+  { reading, bad, metered }: SourceStream,
+  columns: readonly string[],
+): AsyncIterable<JsonCells> =>
+  metered(
+    inTurn(reading, segments, (one, segment) => ndjsonCells(one, segment, { bad, columns })),
+    ({ count }) => count,
+  );
+
+const recordCount = ({ records }: CsvBlock): number => records.count;
 
 /** Lines in a block; the last one may lack its end. */
 function lineCount(bytes: Buffer): number {

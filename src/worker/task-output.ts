@@ -5,7 +5,7 @@ import type { ExternalSort } from './external-sort.ts';
 import type { FrameSink } from './frame-sink.ts';
 import { frameBytes, writeFrame } from './framing.ts';
 import type { ObjectWriter, WrittenObject } from './object-writer.ts';
-import type { TaskOutput } from './operator.ts';
+import type { KeyBatch, TaskOutput } from './operator.ts';
 
 const newline = 10;
 const tab = 9;
@@ -127,6 +127,14 @@ export class SortedOutput implements ClosableOutput {
     return added === undefined ? undefined : this.#meter.during('write', () => added);
   }
 
+  emitKeys(keys: KeyBatch): Promise<void> | undefined {
+    for (let each = 0; each < keys.count; each++)
+      checkPartition(keys.partitions[each] ?? -1, this.#partitions);
+    this.#meter.recordsOut += keys.count;
+    const added = this.#sort.addKeys(keys);
+    return added === undefined ? undefined : this.#meter.during('write', () => added);
+  }
+
   write(bytes: Uint8Array): Promise<void> | undefined {
     return this.#lines.push(bytes);
   }
@@ -207,10 +215,9 @@ export class FinalOutput implements ClosableOutput {
       : before.then(() => this.#writer.append(bytes, 0, bytes.length));
   }
 
-  write(bytes: Uint8Array): Promise<void> | undefined {
+  write(bytes: Uint8Array, lines?: number): Promise<void> | undefined {
     if (bytes.length === 0) return undefined;
-    for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1))
-      this.#meter.recordsOut++;
+    this.#meter.recordsOut += lines ?? linesIn(bytes);
     this.#isLineOpen = bytes[bytes.length - 1] !== newline;
     const stored = this.#writer.append(bytes, 0, bytes.length);
     return stored === undefined ? undefined : this.#meter.during('write', () => stored);
@@ -222,6 +229,12 @@ export class FinalOutput implements ClosableOutput {
   }
 }
 
+function linesIn(bytes: Uint8Array): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1)) lines++;
+  return lines;
+}
+
 /** Refuses output after the attempt has ended: an operator that was cancelled may still run for a moment. */
 export function guarded(output: TaskOutput, signal: AbortSignal): TaskOutput {
   return {
@@ -229,9 +242,17 @@ export function guarded(output: TaskOutput, signal: AbortSignal): TaskOutput {
       signal.throwIfAborted();
       return output.emit(key, value, partition);
     },
-    write(bytes) {
+    ...(output.emitKeys === undefined
+      ? {}
+      : {
+          emitKeys(keys: KeyBatch) {
+            signal.throwIfAborted();
+            return output.emitKeys?.(keys);
+          },
+        }),
+    write(bytes, lines) {
       signal.throwIfAborted();
-      return output.write(bytes);
+      return output.write(bytes, lines);
     },
   };
 }

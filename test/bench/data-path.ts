@@ -11,6 +11,7 @@ import { createRng } from '../../src/lib/rng.ts';
 
 const megabyte = 1024 * 1024;
 const task = fileURLToPath(new URL('sort-task.ts', import.meta.url));
+const jobTask = fileURLToPath(new URL('job-task.ts', import.meta.url));
 
 /** Lines of about 60 bytes: a random key, then words. */
 function makeText(sizeBytes: number): Buffer {
@@ -31,9 +32,9 @@ interface TaskReport {
 }
 
 /** Runs one task in a process of its own, so that its peak memory is its own. */
-const runTask = (what: string, path: string): TaskReport =>
+const runTask = (what: string, path: string, program = task): TaskReport =>
   JSON.parse(
-    execFileSync(process.execPath, ['--max-semi-space-size=4', task, what, path]).toString(),
+    execFileSync(process.execPath, ['--max-semi-space-size=4', program, what, path]).toString(),
   ) as TaskReport;
 
 function shellMs(script: string, path: string): number {
@@ -52,6 +53,9 @@ try {
   const sorted = runTask('sort', small);
   const sortedLarge = runTask('sort', large);
   const counted = runTask('tokenize', small);
+  const mapped = runTask('map-filter', small, jobTask);
+  const reduced = runTask('reduce-by-key', small, jobTask);
+  const speed = ({ ms }: TaskReport): string => `${String(Math.round(32 / (ms / 1_000)))} MB/s of one core`;
   const round = (value: number): number => Math.round(value * 100) / 100;
   const rows = [
     {
@@ -65,6 +69,20 @@ try {
     {
       what: 'sort, peak memory of 128 MB over that of 32 MB (1 is bounded)',
       ratio: round(sortedLarge.peakBytes / sorted.peakBytes),
+    },
+    {
+      what: `job in TypeScript, map and filter of 32 MB, time over that of cut | grep (${speed(mapped)})`,
+      ratio: round(mapped.ms / shellMs('cut -b1-40 "$1" | grep w1 > /dev/null', small)),
+    },
+    {
+      what: `job in TypeScript, words reduced by key of 32 MB, time over that of awk (${speed(reduced)})`,
+      ratio: round(
+        reduced.ms /
+          shellMs(
+            `awk '{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print w, n[w] }' "$1" > /dev/null`,
+            small,
+          ),
+      ),
     },
     {
       what: 'word count of 32 MB, time over that of tr | sort | uniq -c',

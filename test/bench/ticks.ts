@@ -1,6 +1,7 @@
 /**
  * How the cost of a tick grows with the job, for every policy set: the time of one decision on twice the tasks over
- * that on once as many. About 2 is linear. Run: `node test/bench/ticks.ts [--json]`.
+ * that on once as many. About 2 is linear. `ofFinished` is the same for twice the finished tasks beside as many that run:
+ * about 1, since a tick costs what runs and changes, and not what is there. Run: `node test/bench/ticks.ts [--json]`.
  */
 import { attemptIdOf } from '../../src/contracts/ids.ts';
 import { epochMs } from '../../src/contracts/units.ts';
@@ -19,8 +20,8 @@ import type { JobState } from '../../src/core/model/job-view.ts';
 
 const nowMs = 400_000;
 
-/** A stage of which nine tenths have finished and one tenth runs, one in twenty of it ten times too slow. */
-function largeJob(tasks: number): JobState {
+/** A stage of which one task in `each` runs and the others have finished, one in twenty ten times too slow. */
+function largeJob(tasks: number, each = 10): JobState {
   const rng = createRng(`bench/${tasks}`);
   const state = createJobState([
     { name: 'map', tasks, upstream: [], sourceBytes: Array.from({ length: tasks }, () => 1_000_000) },
@@ -29,7 +30,7 @@ function largeJob(tasks: number): JobState {
   for (let task = 0; task < tasks; task++) {
     const id = attemptIdOf('map', task, 0);
     const node = `node${task % Math.max(1, tasks / 100)}`;
-    const runs = task % 10 === 0;
+    const runs = task % each === 0;
     const startMs = runs ? 300_000 : 0;
     const slowdown = rng.next() < 0.05 ? 10 : 0.9 + 0.2 * rng.next();
     addAttempt(state, id, 'first', epochMs(startMs));
@@ -75,15 +76,18 @@ function decisionMs(state: JobState, policy: (typeof tickConfig)['policy'], slot
 }
 
 const [half, full] = [largeJob(50_000), largeJob(100_000)];
+const [fewer, more] = [largeJob(50_000, 50), largeJob(100_000, 100)];
 const rows = [...policySets.keys()].map((policy) => {
   const halfMs = decisionMs(half, policy, 7_500);
   const fullMs = decisionMs(full, policy, 15_000);
+  const ofFinished = decisionMs(more, policy, 1_500) / decisionMs(fewer, policy, 1_500);
   return {
     policy,
     tasks: 100_000,
     running: 10_000,
     fullMs: Math.round(fullMs * 10) / 10,
     growth: Math.round((fullMs / halfMs) * 100) / 100,
+    ofFinished: Math.round(ofFinished * 100) / 100,
   };
 });
 if (process.argv.includes('--json')) console.log(JSON.stringify(rows));

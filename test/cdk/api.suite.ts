@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { synthesized, type FoundResource } from './synthesized.ts';
 
 const system = synthesized();
@@ -19,13 +19,15 @@ const routeOf = ({ properties }: FoundResource): string =>
   `${String(properties['HttpMethod'])} ${pathOf(reference.parse(properties['ResourceId']).Ref)}`;
 
 describe('the REST API', () => {
-  it('has the six routes and no others', () => {
+  it('has the eight routes and no others', () => {
     expect(methods.map(routeOf).toSorted()).toEqual([
       'GET /jobs',
       'GET /jobs/{id}',
+      'GET /jobs/{id}/allocations',
       'GET /jobs/{id}/attempts',
       'POST /jobs',
       'POST /jobs/{id}/cancel',
+      'POST /plans',
       'PUT /jobs/{id}/deadline',
     ]);
   });
@@ -47,18 +49,18 @@ describe('the REST API', () => {
     }
   });
 
-  it('has models for the two bodies', () => {
+  it('has models for the three bodies', () => {
     const modelled = methods
       .filter(({ properties }) => properties['RequestModels'] !== undefined)
       .map(routeOf);
-    expect(modelled.toSorted()).toEqual(['POST /jobs', 'PUT /jobs/{id}/deadline']);
+    expect(modelled.toSorted()).toEqual(['POST /jobs', 'POST /plans', 'PUT /jobs/{id}/deadline']);
     const required = system
       .resources('AWS::ApiGateway::Model')
       .map(
         ({ properties }) =>
           z.looseObject({ required: z.array(z.string()) }).parse(properties['Schema']).required,
       );
-    expect(required.toSorted()).toEqual([['deadline'], ['spec']]);
+    expect(required.toSorted()).toEqual([['deadline'], ['spec'], ['spec']]);
   });
 
   it('has the gateway log only where that is asked for, since that takes a setting of the whole account', () => {

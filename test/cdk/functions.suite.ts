@@ -5,7 +5,7 @@ const system = synthesized();
 const functions = system.resources('AWS::Lambda::Function');
 
 describe('functions', () => {
-  it('are a worker of each size and who is told of their ends, the four steps, the two that watch, and the API, and nothing besides', () => {
+  it('are a worker of each size and who is told of their ends, the four steps, the two that watch, what computes forecasts, and the API, and nothing besides', () => {
     expect(
       functions.map(({ stack, properties }) => `${stack} ${String(properties['MemorySize'])}`).toSorted(),
     ).toEqual([
@@ -16,6 +16,7 @@ describe('functions', () => {
       'OutriderCompute 7076',
       'OutriderCompute 884',
       'OutriderCoordinator 1024',
+      'OutriderCoordinator 1769',
       'OutriderCoordinator 512',
       'OutriderCoordinator 512',
       'OutriderCoordinator 512',
@@ -36,7 +37,7 @@ describe('functions', () => {
   );
 
   it.each(functions.map((found) => [found.logicalId, found] as const))(
-    '%s is never retried by Lambda, unless it is to settle a job or told of the end of a worker',
+    '%s is never retried by Lambda, unless it is to settle a job, told of the end of a worker, or computes forecasts',
     (id, found) => {
       const configs = system
         .resources('AWS::Lambda::EventInvokeConfig')
@@ -45,7 +46,7 @@ describe('functions', () => {
           ({ properties }) => JSON.stringify(properties['FunctionName']) === `{"Ref":"${found.logicalId}"}`,
         );
       expect(configs.map(({ properties }) => properties['MaximumRetryAttempts'])).toEqual([
-        /^(settle|EndedWorker)/.test(id) ? 2 : 0,
+        /^(settle|EndedWorker)/.test(id) ? 2 : id.startsWith('Forecast') ? 1 : 0,
       ]);
       // As long as a launched attempt may take to claim itself; others have no reason to wait.
       const age = configs[0]?.properties['MaximumEventAgeInSeconds'];
@@ -53,6 +54,25 @@ describe('functions', () => {
       else expect(Number(age)).toBeGreaterThanOrEqual(60);
     },
   );
+
+  it('bring DuckDB in a layer of arm64 for workers alone, where the deployment wants it', () => {
+    const withDuckDb = synthesized({ duckdb: 'true' });
+    const layered = (from: typeof system) =>
+      from
+        .resources('AWS::Lambda::Function')
+        .filter(({ properties }) => 'Layers' in properties)
+        .map(({ logicalId }) => logicalId.replace(/[0-9A-F]{8}$/, ''));
+    expect(layered(system)).toEqual([]);
+    expect(layered(withDuckDb).toSorted()).toEqual([
+      'Workerlarge',
+      'Workermedium',
+      'Workersmall',
+      'Workerxlarge',
+    ]);
+    expect(
+      withDuckDb.resources('AWS::Lambda::LayerVersion').map(({ properties }) => properties),
+    ).toMatchObject([{ CompatibleArchitectures: ['arm64'], CompatibleRuntimes: ['nodejs24.x'] }]);
+  });
 
   it('have no concurrency of their own where nothing is said: an account of ten could not be deployed to', () => {
     expect(functions.filter(({ properties }) => 'ReservedConcurrentExecutions' in properties)).toEqual([]);
@@ -67,9 +87,9 @@ describe('functions', () => {
     expect(found.filter(({ isWorker }) => isWorker).map((each) => each.reserved)).toEqual([
       150, 150, 150, 150,
     ]);
-    // Steps of jobs, who ends jobs and is told of workers' ends, and the API.
+    // Steps of jobs, who ends jobs, computes forecasts and is told of workers' ends, and the API.
     expect(found.filter(({ isWorker }) => !isWorker).map((each) => each.reserved)).toEqual(
-      Array.from({ length: 8 }, () => 20),
+      Array.from({ length: 9 }, () => 20),
     );
   });
 
@@ -182,18 +202,31 @@ describe('functions', () => {
 });
 
 describe('credentials for user code', () => {
-  it('are given by no deployment that does not say so, and workers and API hear the same', () => {
-    const parameters = system.stacks.get('OutriderCompute')?.findParameters('UserCredentials');
-    expect(parameters).toMatchObject({
-      UserCredentials: { Default: 'false', AllowedValues: ['true', 'false'] },
+  it('are told by parameters of each stack: what another imports of one, nobody can change any more', () => {
+    const exported = [...system.stacks.values()].flatMap((stack) => {
+      const { Outputs = {}, Parameters = {} } = stack.toJSON() as {
+        Outputs?: Record<string, { Value: { Ref?: string }; Export?: unknown }>;
+        Parameters?: Record<string, unknown>;
+      };
+      return Object.values(Outputs).flatMap(({ Value, Export }) =>
+        Export !== undefined && Value.Ref !== undefined && Value.Ref in Parameters ? [Value.Ref] : [],
+      );
     });
+    expect(exported).toEqual([]);
+  });
+
+  it('are given by no deployment that does not say so, and workers and API hear the same', () => {
+    for (const stack of ['OutriderApi', 'OutriderCompute'])
+      expect(system.stacks.get(stack)?.findParameters('UserCredentials')).toMatchObject({
+        UserCredentials: { Default: 'false', AllowedValues: ['true', 'false'] },
+      });
     const settings = functions.flatMap(({ stack, properties }) => {
       const { Variables } = properties['Environment'] as { Variables: Record<string, unknown> };
       const setting = Variables['OUTRIDER_USER_CREDENTIALS'];
       return setting === undefined ? [] : [`${stack} ${JSON.stringify(setting)}`];
     });
     expect(settings.toSorted()).toEqual([
-      'OutriderApi {"Fn::ImportValue":"OutriderCompute:ExportsOutputRefUserCredentials42952BB1"}',
+      'OutriderApi {"Ref":"UserCredentials"}',
       ...Array.from({ length: 4 }, () => 'OutriderCompute {"Ref":"UserCredentials"}'),
     ]);
   });

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { synthesized } from './synthesized.ts';
 
 const policySchema = z.looseObject({
@@ -105,7 +105,8 @@ describe('grants', () => {
       ['dynamodb', 'lambda', 'ecs'],
       ['dynamodb:DeleteItem', 'iam:PassRole', ...schedulerObjectActions, 'sts:AssumeRole', 'sts:TagSession'],
     ],
-    ['finishrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem']],
+    ['finishrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', 'lambda:InvokeFunction']],
+    ['ForecastRole', [], ['s3:GetObject', 's3:ListBucket', 's3:PutObject']],
     ['failrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem']],
     ['settlerole', ['dynamodb', 's3'], ['dynamodb:DeleteItem']],
     ['sweeprole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', 'states:DescribeExecution']],
@@ -113,7 +114,7 @@ describe('grants', () => {
     ['EndedWorkerRole', [], ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem']],
     ['TaskTaskRole', [], ['dynamodb:GetItem']],
     ['JobAccessRole', [], workerActions],
-    ['HandlerRole', ['dynamodb', 'states'], []],
+    ['HandlerRole', ['dynamodb', 'states'], ['s3:GetObject', 's3:ListBucket']],
   ])('let %s do what the adapters do with %s, and no more', (prefix, services, besides) => {
     const granted = new Set(actions(statements(prefix)).filter((action) => !action.startsWith('logs:')));
     expect([...granted].toSorted()).toEqual([...neededActions(services), ...besides].toSorted());
@@ -257,7 +258,7 @@ describe('grants', () => {
         {
           Effect: 'Allow',
           Action: ['s3:AbortMultipartUpload', 's3:GetObject', 's3:PutObject'],
-          notIn: '"data/jobs/*"',
+          notIn: '["data/jobs/*","data/forecasts/*"]',
         },
         { Effect: 'Deny', Action: ['s3:GetObject'], notIn: '["data/*","texts/*"]' },
         {
@@ -317,17 +318,39 @@ describe('grants', () => {
     'EndedWorkerRole',
     'TaskTaskRole',
     'JobAccessRole',
+    'ForecastRole',
   ])('let %s launch nothing', (prefix) => {
     const found = actions(statements(prefix));
     const called = resourcesOf(statements(prefix), 'lambda:InvokeFunction');
     expect(called).not.toMatch(/Worker(small|medium|large|xlarge)/);
-    if (prefix !== 'WorkerRole') expect(called).toBe('[]');
+    // Finish asks for a forecast, and nothing else.
+    if (prefix === 'finishrole') expect(called).toMatch(/^\[\{"Fn::GetAtt":\["Forecast\w{8}","Arn"\]\}\]$/);
+    else if (prefix !== 'WorkerRole') expect(called).toBe('[]');
     expect(found).not.toContain('ecs:RunTask');
     expect(found).not.toContain('iam:PassRole');
   });
 
-  it('let the API reach no objects', () => {
-    expect(actions(statements('HandlerRole')).filter((action) => action.startsWith('s3:'))).toEqual([]);
+  it('let forecasts be computed from what was learned, and from nothing else', () => {
+    const found = statements(
+      'ForecastRole',
+      synthesized({ inputBuckets: 'texts', outputBuckets: 'results' }),
+    );
+    for (const action of ['s3:GetObject', 's3:PutObject']) {
+      const reached = resourcesOf(found, action);
+      expect(reached.match(/"\/[^"]*"/g)).toEqual(['"/forecasts/*"']);
+      expect(reached).not.toMatch(/texts|results/);
+    }
+  });
+
+  it('let the API read what was learned of jobs, and reach no other object', () => {
+    const found = statements('HandlerRole', synthesized({ inputBuckets: 'texts', outputBuckets: 'results' }));
+    expect(actions(found).filter((action) => action.startsWith('s3:'))).toEqual([
+      's3:ListBucket',
+      's3:GetObject',
+    ]);
+    const reached = resourcesOf(found, 's3:GetObject');
+    expect(reached.match(/"\/[^"]*"/g)).toEqual(['"/forecasts/*"']);
+    expect(reached).not.toMatch(/texts|results/);
   });
 
   it('let the API start, describe and stop executions of the one state machine', () => {
@@ -349,6 +372,7 @@ describe('grants', () => {
     for (const action of ['s3:PutObject', 's3:DeleteObject']) {
       const changed = resourcesOf(found, action);
       expect(changed).toContain('"/jobs/*"');
+      expect(changed).not.toContain('"/forecasts/*"');
       expect(changed).not.toContain('results');
       expect(changed).not.toContain('"/*"');
     }

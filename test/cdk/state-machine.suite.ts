@@ -1,6 +1,6 @@
 import aslValidator from 'asl-validator';
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { assertSupportedDefinition } from '../../src/local/sfn/definition.ts';
 import { synthesized } from './synthesized.ts';
 

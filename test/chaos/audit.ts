@@ -5,12 +5,15 @@ import { environmentOf, processesOf } from './processes.ts';
 
 const lookMs = 500;
 
+/** Inputs, outputs, and what was learned of the campaign's jobs, one object for each name: that outlives them. */
+const mayStay = /^(?:input|results)\/|^forecasts\/chaos-\d+\.json$/;
+
 /** Objects of jobs, and uploads that are nobody else's. */
 async function leftIn(chaos: ChaosSystem): Promise<readonly string[]> {
   const found: string[] = [];
   const { system, strangers } = chaos;
   for await (const { key } of system.objects.list({ bucket: system.bucket, key: '' }))
-    if (!/^(input|results)\//.test(key)) found.push(`object ${key}`);
+    if (!mayStay.test(key)) found.push(`object ${key}`);
   const known = strangers.uploadIds;
   for (const bucket of chaos.buckets) {
     for (const { key, uploadId } of await strangers.uploadsIn(bucket))

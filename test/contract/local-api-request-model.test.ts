@@ -73,6 +73,26 @@ describe('compileModel', () => {
       ['{"v":1,"next":{}}'],
     ],
     [
+      'a reference alone, whatever stands beside it',
+      { $ref: '#/definitions/n', type: 'string', definitions: { n: { maximum: 5 } } },
+      ['5', '"a"'],
+      ['6'],
+    ],
+    ['no format', { type: 'string', format: 'date-time' }, ['"soon"'], ['1']],
+    [
+      'several kinds of items in turn',
+      { items: [{ type: 'string' }, { type: 'integer' }] },
+      ['["a",1]', '["a"]'],
+      ['[1]'],
+    ],
+    ['what a field asks for', { dependencies: { a: ['b'] } }, ['{"b":1}', '{"a":1,"b":2}'], ['{"a":1}']],
+    [
+      'by the draft that it names',
+      { $schema: 'http://json-schema.org/draft-04/schema#', id: 'model', title: 'A body', type: 'object' },
+      ['{}'],
+      ['[]'],
+    ],
+    [
       'fields named as in Object',
       { properties: { constructor: { type: 'string' } }, required: ['toString'] },
       ['{"toString":1}'],
@@ -88,6 +108,14 @@ describe('compileModel', () => {
   it.each([
     ['an unknown keyword', { typo: 1 }],
     ['a keyword of later drafts', { const: 1 }],
+    ['conditions of later drafts', { if: { type: 'string' }, then: { minLength: 1 } }],
+    ['names of fields of later drafts', { propertyNames: { maxLength: 3 } }],
+    ['an item among others of later drafts', { contains: { type: 'string' } }],
+    ['nothing for something, as another dialect has it', { type: 'string', nullable: true }],
+    ['a comment of later drafts', { $comment: 'no keyword' }],
+    ['a schema of another draft', { $schema: 'http://json-schema.org/draft-07/schema#' }],
+    ['no values to choose from', { enum: [] }],
+    ['a nested type that there is none of', { properties: { a: { type: 'text' } } }],
     ['a nested unknown keyword', { properties: { a: { minLenght: 1 } } }],
     ['exclusive bounds of later drafts', { exclusiveMinimum: 1 }],
     ['a bad pattern', { pattern: '(' }],
@@ -97,7 +125,31 @@ describe('compileModel', () => {
     expect(() => compileModel(model)).toThrow(UnsupportedModelError);
   });
 
+  it('takes the same model for each of several methods', () => {
+    const model = { id: 'same', type: 'object' };
+    expect([compileModel(model), compileModel(model)].map((isAllowed) => isAllowed('{}'))).toEqual([
+      true,
+      true,
+    ]);
+  });
+
+  it('refuses a body that is nested too deeply to be looked at', () => {
+    const isAllowed = compileModel({ items: { $ref: '#' } });
+    expect(isAllowed('['.repeat(20) + ']'.repeat(20))).toBe(true);
+    expect(isAllowed('['.repeat(1_000_000) + ']'.repeat(1_000_000))).toBe(false);
+  });
+
   it('ends on a schema that only refers to itself', () => {
     expect(compileModel({ $ref: '#' })('1')).toBe(false);
+  });
+
+  it('keeps models of the same id apart, also after one that is none', () => {
+    const id = 'http://example.org/model';
+    const text = compileModel({ id, type: 'object', properties: { a: { type: 'string' } } });
+    expect(() => compileModel({ id, type: 'nothing' })).toThrow(UnsupportedModelError);
+    const number = compileModel({ id, type: 'object', properties: { a: { type: 'integer' } } });
+
+    expect([text('{"a":"b"}'), text('{"a":1}')]).toEqual([true, false]);
+    expect([number('{"a":"b"}'), number('{"a":1}')]).toEqual([false, true]);
   });
 });

@@ -26,7 +26,7 @@ function stackSource(root: string): string {
     const root = ${JSON.stringify(root)};
     const task = new Task({
       taskId: 'one', clusterName: 'main', clusterArn: 'arn:cluster/main', override: undefined, subnetId: 's', zone: 'z',
-      startedBy: undefined, metadataUrl: 'http://nowhere',
+      startedBy: undefined, metadataUrl: 'http://nowhere', memoryMb: 128,
       definition: {
         family: 'f', arn: 'f:1', containerName: 'c', cwd: root, environment: {}, memoryMb: 128,
         command: ['node', root + '/task.mjs'],
@@ -34,7 +34,7 @@ function stackSource(root: string): string {
       server: {
         logDir: root + '/logs', scratchDir: root + '/scratch', nodePath: process.execPath, extraEnvironment: {},
         credentials: { accessKeyId: 'a', secretAccessKey: 'b' }, region: 'us-east-1',
-        onLog: () => console.log(task.view().pid),
+        onLog: ({ line }) => console.log(line === 'runs' ? task.view().pid : line),
       },
     });
     task.start();
@@ -53,6 +53,8 @@ it('no task outlives a stack that is killed outright', async () => {
         resolve(Number(line));
       });
     });
+    // One that has failed to start would be gone by then, and prove nothing.
+    await sleep(200);
     expect(isRunning(pid)).toBe(true);
     stack.kill('SIGKILL');
     // The process is not ours, so there is no event to wait for.

@@ -63,4 +63,22 @@ describe('environments that nobody uses', () => {
     expect(output.FunctionError).toBeUndefined();
     expect(Number(decode(output))).not.toBe(short);
   });
+
+  it('serve what comes while they start yet, where they were started ahead of it, and no more are started', async () => {
+    await start([fixture('gated', GATED)], { idleMs: 3_600_000, maxConcurrency: 3 });
+    const warm = (): void => {
+      stack.server?.warm('gated');
+    };
+    warm();
+    warm();
+    const living = stack.server?.environments().map(({ environmentId }) => environmentId);
+    expect(living).toHaveLength(2);
+    const pids = await burst(2, 'gated');
+    expect(new Set(pids).size).toBe(2);
+    expect(stack.server?.environments().map(({ environmentId }) => environmentId)).toEqual(living);
+    // As many as there is room for, and no more.
+    warm();
+    warm();
+    expect(stack.server?.environments()).toHaveLength(3);
+  });
 });

@@ -100,6 +100,18 @@ describe('a multipart upload', () => {
     expect(await readdir(join(bench.rootDir, 'buckets', BUCKET, 'uploads'))).toEqual([]);
   });
 
+  it('has parts with ETags of 32 digits, also where these are no digests', async () => {
+    const uploadId = await create('parts');
+    const large = await upload('parts', uploadId, 1, bytes(5 * MIB, 3));
+    const small = await upload('parts', uploadId, 2, 'a');
+    const done = await complete('parts', uploadId, [large, small]);
+
+    expect(large.ETag).toMatch(/^"[0-9a-f]{32}"$/);
+    expect(small.ETag).toBe('"0cc175b9c0f1b6a831c399e269772661"');
+    expect(done.ETag).toMatch(/^"[0-9a-f]{32}-2"$/);
+    expect(await read('parts')).toHaveLength(5 * MIB + 1);
+  });
+
   it('has the ETag and checksum that S3 documents', async () => {
     const uploadId = await create('known', { ChecksumAlgorithm: 'SHA256' });
     expect(await outcome(upload('known', uploadId, 1, 'hello', { ChecksumAlgorithm: 'CRC32' }))).toBe(

@@ -106,6 +106,25 @@ describe('objects', () => {
     expect(head).toMatchObject({ ContentLength: 5, ContentType: 'text/plain', Metadata: { owner: 'me' } });
   });
 
+  it('that are large are known by an MD5 where one was sent, and else by what nobody takes for a digest', async () => {
+    const Body = bytes(MIB, 5);
+    const md5 = createHash('md5').update(Body);
+    const put = { Bucket: BUCKET, Key: 'large', Body };
+    const ContentMD5 = md5.copy().digest('base64');
+    const known = await bench.client.send(new PutObjectCommand({ ...put, ContentMD5 }));
+    const unknown = await bench.client.send(new PutObjectCommand(put));
+    const head = await bench.client.send(new HeadObjectCommand({ Bucket: BUCKET, Key: 'large' }));
+
+    expect(known.ETag).toBe(`"${md5.digest('hex')}"`);
+    expect(unknown.ETag).toMatch(/^"[0-9a-f]{32}-1"$/);
+    expect(head.ETag).toBe(unknown.ETag);
+    const wrong = { ...put, ContentMD5: 'AAAAAAAAAAAAAAAAAAAAAA==' };
+    expect(await outcome(bench.client.send(new PutObjectCommand(wrong)))).toBe('400 BadDigest');
+    const damaged = { ...put, ChecksumCRC32: 'AAAAAA==' };
+    expect(await outcome(bench.client.send(new PutObjectCommand(damaged)))).toBe('400 BadDigest');
+    expect((await get('large')).equals(Body)).toBe(true);
+  });
+
   it.each([
     'plain',
     'a/../../../etc/passwd',

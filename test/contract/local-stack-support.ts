@@ -2,7 +2,7 @@ import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
+import * as z from 'zod';
 import { synthesize } from '../../src/local/provision/synthesize.ts';
 
 export const assemblyDir = fileURLToPath(new URL('../../cdk.out', import.meta.url));

@@ -112,10 +112,10 @@ describe('the requests that a job tells', () => {
     const { requests, costs } = told;
     expect(requests?.uncounted).toBe(0);
     // What a worker asks for in and after its last write, and a function too, is not told: some of each attempt's
-    // clean-up, and never more than there was.
+    // clean-up, and never more than there was. Nor is what computes the forecast of the next run, which is nobody's.
     for (const name of ['put', 'get', 'list', 'other'] as const) {
       const unsaid = counter.s3[name] - (requests?.s3[name] ?? 0);
-      expect([name, unsaid >= 0, unsaid <= 2]).toEqual([name, true, true]);
+      expect([name, unsaid >= 0, unsaid <= 3]).toEqual([name, true, true]);
     }
     const unsaid = counter.dynamodb - (requests?.dynamodb.calls ?? 0);
     expect(unsaid).toBeGreaterThanOrEqual(0);

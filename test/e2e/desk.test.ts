@@ -15,7 +15,7 @@ import {
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Started, Workplace } from './command.ts';
 
 const connectionSchema = z.object({

@@ -27,7 +27,7 @@ import {
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { OutputName, ParameterName } from '../../src/contracts/settings.ts';
 import { attemptIdOf, type JobId } from '../../src/contracts/ids.ts';

@@ -1,7 +1,7 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { Workplace } from './command.ts';
 
 const answerSchema = z.object({ jobId: z.string(), started: z.boolean() });
@@ -54,6 +54,15 @@ describe('outrider local', () => {
     expect((await local.finished).exitCode).toBe(0);
     await place.expectNoProcesses();
     expect(await readdir(place.path('.outrider'))).not.toContain('connection.json');
+    const logs = await place.run('logs', jobId);
+    expect([logs.exitCode, logs.out]).toEqual([0, expect.stringContaining('nowhere-at-all')]);
+
+    const environment = await readFile(place.path('.outrider', 'environment.sh'), 'utf8');
+    const restarted = place.start('local', '--slots', '2');
+    expect(await restarted.saying('Ctrl-C ends it.')).toMatch(/^starting\n/m);
+    expect(await readFile(place.path('.outrider', 'environment.sh'), 'utf8')).toBe(environment);
+    restarted.process.kill('SIGINT');
+    expect((await restarted.finished).exitCode).toBe(0);
   });
 
   it('says in one line that its port is taken', async () => {
@@ -68,7 +77,7 @@ describe('outrider local', () => {
     expect(result).toEqual({
       exitCode: 2,
       out: '',
-      err: `outrider: port ${String(port)} is taken: end what listens there, or give another --port\n`,
+      err: `starting\noutrider: port ${String(port)} is taken: end what listens there, or give another --port\n`,
     });
     await place.expectNoProcesses();
   });

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { makeApiClient } from '../../src/cli/api-client.ts';
 import { dataBucketOf, objectStoreOf, type StackConnection } from '../../src/cli/embedded-stack.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';

@@ -7,6 +7,7 @@ import {
   UnreadableRecordError,
 } from '../../src/contracts/errors.ts';
 import type { JobRecord } from '../../src/contracts/records.ts';
+import { epochMs } from '../../src/contracts/units.ts';
 import { ScriptedSystem } from '../support/scripted-job.ts';
 
 const spec = {
@@ -152,6 +153,80 @@ describe('the API', () => {
     expect(await ask('PUT', '/jobs/{id}/deadline', { id, json: { deadline: '8d' } })).toMatchObject({
       status: 400,
     });
+  });
+
+  it('sets a deadline at an instant, again to the same effect, and takes it away, again too', async () => {
+    const id = await submitted();
+    const put = (deadline: unknown) => ask('PUT', '/jobs/{id}/deadline', { id, json: { deadline } });
+    const at = system.clock.now() + 3_600_000;
+    const instant = new Date(at).toISOString();
+    for (let times = 0; times < 2; times++)
+      expect(await put(instant)).toMatchObject({ status: 200, body: { deadlineAt: at } });
+    await system.clock.advance(3_600_001);
+    // Over by now, but it is the job's deadline already: whoever repeats himself is told so.
+    expect(await put(instant)).toMatchObject({ status: 200, body: { deadlineAt: at } });
+    for (let times = 0; times < 2; times++) {
+      const without = await put('none');
+      expect([without.status, without.body['deadlineAt']]).toEqual([200, undefined]);
+      expect((await ask('GET', '/jobs/{id}', { id })).body).not.toHaveProperty('deadlineAt');
+    }
+  });
+
+  it('tells what a job has asked for, each change once, in order, and of no job nothing', async () => {
+    const id = (await submitted()) as JobRecord['jobId'];
+    const nothing = await ask('GET', '/jobs/{id}/allocations', { id });
+    expect(nothing).toEqual({ status: 200, body: { allocations: [] } });
+    const allocate = (slots: number, reason = 'adjusted') => ({
+      ...{ kind: 'allocate', slots, smoothed: slots - 0.5, reason, facts: { raw: slots } },
+    });
+    const entries = [
+      [allocate(3, 'admitted')],
+      [{ kind: 'open-stage', stage: 0 }, allocate(5)],
+      // A scheduler that took the job over has repeated the entry.
+      [{ kind: 'open-stage', stage: 0 }, allocate(5)],
+      [allocate(2)],
+    ];
+    for (const [place, decisions] of entries.entries()) {
+      const version = place + 1;
+      await system.decisions.append(id, { version, epoch: 1, at: epochMs(1_000 * version), decisions });
+    }
+    const told = await ask('GET', '/jobs/{id}/allocations', { id });
+    expect(told.body['allocations']).toEqual([
+      { at: 1_000, slots: 3, smoothed: 2.5, reason: 'admitted', facts: { raw: 3 } },
+      { at: 2_000, slots: 5, smoothed: 4.5, reason: 'adjusted', facts: { raw: 5 } },
+      { at: 4_000, slots: 2, smoothed: 1.5, reason: 'adjusted', facts: { raw: 2 } },
+    ]);
+    expect(await ask('GET', '/jobs/{id}/allocations', { id: 'words-000000000000' })).toMatchObject({
+      status: 404,
+    });
+  });
+
+  it.each([
+    ['soon', /must be a length of time .*or "none"$/],
+    ['', /must be a length of time/],
+    ['0s', /must be a length of time/],
+    ['8d', /must be a length of time/],
+    [null, /expected string/],
+    [60, /expected string/],
+    ['2001-01-01', /must be a length of time/],
+    ['2001-01-01T00:00:00Z', /must be from 1s to 7d from now/],
+    ['2999-01-01T00:00:00Z', /must be from 1s to 7d from now/],
+  ])('refuses the deadline %j and names the field', async (deadline, message) => {
+    const id = await submitted();
+    expect(await ask('PUT', '/jobs/{id}/deadline', { id, json: { deadline } })).toMatchObject({
+      status: 400,
+      body: { field: 'deadline', message: expect.stringMatching(message) as unknown },
+    });
+    expect((await ask('GET', '/jobs/{id}', { id })).body).not.toHaveProperty('deadlineAt');
+  });
+
+  it.each(['2m', 'none'])('answers 409 to the deadline %s of a job that has ended', async (deadline) => {
+    const id = await submitted();
+    await system.jobs.update(id as JobRecord['jobId'], ['submitted'], { state: 'succeeded' });
+    const asked = await ask('PUT', '/jobs/{id}/deadline', { id, json: { deadline } });
+    expect(asked).toMatchObject({ status: 409, body: { error: 'Conflict' } });
+    const unknown = { id: 'words-000000000000', json: { deadline } };
+    expect(await ask('PUT', '/jobs/{id}/deadline', unknown)).toMatchObject({ status: 404 });
   });
 
   it.each([

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { sortMemoryBytes, userHeapMb, workerMemoryBytes } from '../../functions/shared/task-memory.ts';
+import {
+  engineSize,
+  sortMemoryBytes,
+  userHeapMb,
+  workerMemoryBytes,
+} from '../../functions/shared/task-memory.ts';
 
 const mib = 1024 * 1024;
 
@@ -14,6 +19,17 @@ describe('memory of a task', () => {
     [30_720, 512],
   ])('of a worker of %i MB is %d MB to sort in', (memoryMb, sortMb) => {
     expect(sortMemoryBytes(memoryMb * mib)).toBe(sortMb * mib);
+  });
+
+  it.each([
+    [undefined, 160, 1],
+    [884, 160, 1],
+    [1_769, 160, 1],
+    [3_538, 1_044.5, 2],
+    [7_076, 2_813.5, 4],
+  ])('of a worker of %s MB leaves DuckDB %d MB and %i threads', (memoryMb, engineMb, threads) => {
+    const bytes = memoryMb === undefined ? undefined : memoryMb * mib;
+    expect(engineSize(bytes)).toEqual({ memoryBytes: engineMb * mib, threads });
   });
 
   it('is the least where nothing says how large the worker is', () => {

@@ -224,6 +224,10 @@ it.each([
   ['an invocation without a payload', record({}, { requestPayload: undefined })],
   ['an invocation for what is no attempt', record({}, { requestPayload: { ...payload, attemptId: 'map' } })],
   ['an invocation for what is no job', record({}, { requestPayload: { ...payload, jobId: '../x' } })],
+  [
+    'an invocation whose riders are no attempts',
+    record({}, { requestPayload: { ...payload, next: [{ attemptId: 'map', inputs: [] }] } }),
+  ],
   ['an invocation without an id', record({}, { requestContext: { condition: 'RetriesExhausted' } })],
   ['an invocation that went well', record({}, { requestContext: { requestId, condition: 'Success' } })],
 ])('%s tells of the end of no worker', (_, event) => {
@@ -288,6 +292,74 @@ describe('an attempt whose worker is gone', () => {
     const before = await now();
     expect(await tell(outOfMemory)).toBe('refused');
     expect(await now()).toEqual(before);
+  });
+
+  describe('with others behind it', () => {
+    const [second, third] = ['map/4/0', 'map/5/0'] as AttemptId[] as [AttemptId, AttemptId];
+    const next = [second, third].map((id) => ({ attemptId: id, inputs: [] }));
+    const requestPayload = { ...payload, next };
+    const place = { node: 'worker/stream', zone: 'use1-az1', invocation: requestId };
+    const states = async (): Promise<Record<string, unknown>> =>
+      Object.fromEntries(
+        (await attempts.all(space)).attempts.map(({ attemptId: id, state, failure }) => [
+          id,
+          failure === undefined ? state : `${state}: ${failure.cause}`,
+        ]),
+      );
+
+    beforeEach(async () => {
+      for (const id of [second, third]) await attempts.create(space, id, epochMs(1));
+    });
+
+    it('is lost alone where its worker was at it, and has the scheduler look', async () => {
+      expect(await tell({ ...outOfMemory, requestPayload })).toBe('recorded');
+      expect(await states()).toEqual({
+        [attemptId]: 'lost: out-of-memory',
+        [second]: 'launched',
+        [third]: 'launched',
+      });
+      expect((await attempts.told(space)).notes.length).toBeGreaterThan(0);
+    });
+
+    it.each([
+      ['Runtime.OutOfMemory', 'signal: killed', 'out-of-memory'],
+      ['Runtime.ExitError', 'exit status 1', 'exited'],
+      // It had less time than it would have had in a worker of its own.
+      ['Sandbox.Timedout', 'Task timed out after 900.00 seconds', 'interrupted'],
+    ])('is not, but the one that its worker was at, of %s', async (errorType, message, cause) => {
+      await attempts.end(space, attemptId, { state: 'done', progress: doneProgress }, epochMs(3));
+      await attempts.claim(space, second, place, epochMs(4));
+      expect(await tell({ ...failed(errorType, message), requestPayload })).toBe('recorded');
+      expect(await states()).toEqual({
+        [attemptId]: 'done',
+        [second]: `lost: ${cause}`,
+        [third]: 'launched',
+      });
+      expect((await attempts.told(space)).notes.map(({ attemptId: id }) => id)).toContain(second);
+    });
+
+    it('is not where its worker died between two, and those behind it may be claimed by others', async () => {
+      await attempts.end(space, attemptId, { state: 'done', progress: doneProgress }, epochMs(3));
+      expect(await tell({ ...outOfMemory, requestPayload })).toBe('refused');
+      expect(await states()).toEqual({ [attemptId]: 'done', [second]: 'launched', [third]: 'launched' });
+      await attempts.claim(space, third, { ...place, invocation: 'other' }, epochMs(4));
+      expect(await tell({ ...outOfMemory, requestPayload })).toBe('refused');
+      expect((await states())[third]).toBe('running');
+    });
+
+    it('expires alone: those behind it are launched by themselves', async () => {
+      const [fresh] = ['map/9/0'] as [AttemptId];
+      await attempts.create(space, fresh, epochMs(1));
+      const expired = record(
+        {},
+        {
+          requestPayload: { ...requestPayload, attemptId: fresh },
+          requestContext: { requestId, condition: 'EventAgeExceeded' },
+        },
+      );
+      expect(await tell(expired)).toBe('recorded');
+      expect(await states()).toMatchObject({ [fresh]: 'lost: expired', [second]: 'launched' });
+    });
   });
 
   it('is believed to be gone where its job has no word', async () => {

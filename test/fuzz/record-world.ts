@@ -19,7 +19,7 @@ import { MemoryObjectStore } from '../../src/adapters/memory/memory-object-store
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
 import { durationMs } from '../../src/contracts/units.ts';
 import { operators } from '../../src/operators/registry.ts';
-import { runAttempt } from '../../src/worker/run-attempt.ts';
+import { runPack } from '../../src/worker/run-pack.ts';
 import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import { userCodeEntry } from '../support/user-code-entry.ts';
 import type { FreshTable } from '../contract/ports/servers.ts';
@@ -119,7 +119,7 @@ export class RecordWorld {
           Promise.resolve(
             requests.map(({ payload }) => {
               this.#attempts.push(
-                runAttempt(worker, payload).catch((cause: unknown) => {
+                runPack(worker, payload).catch((cause: unknown) => {
                   tell('attempt threw', String(cause));
                 }),
               );

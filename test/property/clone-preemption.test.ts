@@ -69,17 +69,24 @@ function expectRightVictims(
           id,
           phase,
           slots,
-          freed: Math.min(grant.slots, grant.addedSlots?.[phase] ?? 0),
+          freed: grant.addedSlots?.[phase] ?? 0,
         }))
       : [],
   );
+  // A job gives back no more slots than it has, of however many phases its clones are taken.
+  const freedBy = (taken: typeof larger): number =>
+    sum(
+      others.map(([id, { slots }]) =>
+        Math.min(slots, sum(taken.filter((each) => each.id === id).map(({ freed }) => freed))),
+      ),
+    );
   const own = before.grants[jobId];
   const cloneSlots =
     sum(others.map(([, grant]) => chargesOf(grant))) + (own === undefined ? 0 : chargesOf(own));
   const usedSlots = sum(others.map(([, { slots }]) => slots)) + request.besideSlots;
   const fits = (taken: typeof larger): boolean =>
     cloneSlots - sum(taken.map(({ slots }) => slots)) + request.unitSlots <= ceilings.budgetSlots &&
-    usedSlots - sum(taken.map(({ freed }) => freed)) + request.unitSlots <= ceilings.ceilingSlots &&
+    usedSlots - freedBy(taken) + request.unitSlots <= ceilings.ceilingSlots &&
     usedSlots + (taken.length === 0 ? 0 : request.unitSlots) <= totalSlots;
   const taken = larger.filter(({ id, phase }) =>
     victims.some((victim) => victim.jobId === id && victim.phase === phase),

@@ -77,6 +77,17 @@ describe('a job whose processes freeze, die and err by the clock, and whose call
     );
   }, 900_000);
 
+  // Behind a clock two hours before its own, the lease of whoever serves the job looks as if it had run out long ago.
+  it('gives up nobody who is well where a scheduler slept on its way into the job', async () => {
+    for (let call = 1; call <= 24; call++) {
+      const { complaints } = await hardJob({
+        ...{ ills: { 'scheduler 1': [{ kind: 'freeze-before', call, ms: 90_000 }] }, taskMs: 40_000 },
+        offMs: (name) => (name === 'scheduler 1' ? hourMs : -hourMs),
+      });
+      expect(complaints, `call ${String(call)}`).toEqual([]);
+    }
+  }, 300_000);
+
   it.each([-hourMs, hourMs])('ends well where each other clock is %i ms off', async (offMs) => {
     for (const parity of [0, 1]) {
       let processes = 0;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { clonesInTime, straggleWithCac, straggleWithCc } from '../../src/core/policy/dolly/clone-groups.ts';
-import { jobLevelStraggle, taskLevelStraggle } from '../../src/core/policy/dolly/straggle-probability.ts';
+import { clonesInTime, straggleWithCac, straggleWithCc } from '../../src/experiments/clone-groups.ts';
+import { jobLevelStraggle, taskLevelStraggle } from '../../src/experiments/straggle-probability.ts';
 import { cloneSchemes, runClonedJobs } from '../../src/experiments/cloned-jobs.ts';
 
 const jobs = 300;

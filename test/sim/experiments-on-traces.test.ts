@@ -2,6 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { type Experiment, runExperiment } from '../../src/experiments/experiment.ts';
 import { fairSharing } from '../../src/experiments/fair-sharing.ts';
+import { jockeyIndicators } from '../../src/experiments/jockey-indicators.ts';
+import { jockeyPrediction } from '../../src/experiments/jockey-prediction.ts';
 import { policiesOnTraces } from '../../src/experiments/policies-on-traces.ts';
 import { slotHandOver } from '../../src/experiments/slot-hand-over.ts';
 import { loadTraces, missingTraces } from '../../src/experiments/trace-library.ts';
@@ -57,3 +59,22 @@ describe.skipIf(await without(slotHandOver))('slots handed over between tasks of
     expect(result.checks.filter(({ ok }) => !ok)).toEqual([]);
   }, 600_000);
 });
+
+const unheldShapes = async (experiment: Experiment): Promise<readonly string[]> => {
+  const traces = await loadTraces(data, experiment.traces);
+  const { result } = await runExperiment(experiment, { seed: 1, count: 1, traces });
+  expect(result.checks.length).toBeGreaterThan(0);
+  return result.checks.filter(({ kind, ok }) => kind === 'shape' && !ok).map(({ what }) => what);
+};
+
+it('foretells jobs best by what their tasks have worked and waited', async () => {
+  expect(await unheldShapes(jockeyIndicators)).toEqual([]);
+}, 600_000);
+
+it.skipIf(await without(jockeyPrediction))(
+  'foretells a query on slots on which it never ran to a tenth, and better than Amdahl’s law',
+  async () => {
+    expect(await unheldShapes(jockeyPrediction)).toEqual([]);
+  },
+  600_000,
+);

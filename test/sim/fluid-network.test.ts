@@ -81,3 +81,36 @@ it('ends flows of one moment in the order in which their ends were first joined'
   });
   expect(Object.keys(await run())).toEqual(['before', 'first', 'second']);
 });
+
+it('shares a disk by how many streams use it, and passes it twice what is read and written there', async () => {
+  // 100 bytes a millisecond for one stream, 60 in all for two, 40 for three and more.
+  const disk = { ...link(Infinity, Infinity), diskBytesPerMs: [100, 60, 40] };
+  const alone = bench([disk, link(Infinity, Infinity)]);
+  alone.start('away', [0, 1], 1_000);
+  expect(await alone.run()).toEqual({ away: 10 });
+
+  const copied = bench([disk]);
+  copied.start('here', [0, 0], 1_000);
+  expect(await copied.run()).toEqual({ here: 34 }); // 1,000 at 30: two streams of one disk.
+
+  const both = bench([disk, disk, link(Infinity, Infinity)]);
+  both.start('read', [0, 1], 1_000);
+  both.at(5, () => {
+    both.start('again', [0, 2], 1_000);
+  });
+  // 500 bytes by 5 ms, the rest at 30 by 21.7; the second has 500 of its own left then, at 100.
+  expect(await both.run()).toEqual({ read: 22, again: 27 });
+});
+
+it('goes on at another rate where a link begins to carry less, and more again', async () => {
+  const { start, at, run, network } = bench([link(10, 10), link(10, 10)]);
+  start('only', [0, 1], 1_000);
+  at(40, () => {
+    network.relink(1, link(10, 2));
+  });
+  at(90, () => {
+    network.relink(1, link(10, 10));
+  });
+  // 400 bytes by 40 ms, 100 more by 90 ms, then 500 at 10.
+  expect(await run()).toEqual({ only: 140 });
+});

@@ -88,6 +88,18 @@ describe('tasks of three seconds, one of half a minute', () => {
   });
 });
 
+describe('a few short tasks among long ones', () => {
+  it('do not have outrider kill the long ones in turn, each kill making the next look better', async () => {
+    const [none, outrider] = [
+      await measured('short-among-long', 'none'),
+      await measured('short-among-long', 'outrider'),
+    ];
+    expect([none.completionS.mean, none.slotSeconds]).toEqual([8619, 162_355]);
+    expect(outrider.completionS.mean).toBeLessThanOrEqual(none.completionS.mean);
+    expect(outrider.slotSeconds).toBeLessThanOrEqual(1.02 * none.slotSeconds);
+  });
+});
+
 describe('outrider on noisy tasks', () => {
   it.each([
     ['noisy-linear', '1'],

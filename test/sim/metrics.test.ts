@@ -38,9 +38,11 @@ function job(index: number, more: Partial<JobOutcome> = {}): JobOutcome {
     startedAtMs: 0,
     completedAtMs: 10_000,
     deadlineMs: undefined,
+    asked: [],
     stages: [],
     attempts: [],
     launches: { made: 0, unclaimed: 0 },
+    invocations: 0,
     dollars: 0,
     ...more,
   };

@@ -14,6 +14,7 @@ it('needs no more than nodes and stages', () => {
     tickMs: 1_000,
     wakeOnEnd: false,
     looks: true,
+    packs: true,
     wakeAfterMs: 0,
     leaseMs: 30_000,
     claimLeaseMs: 60_000,

@@ -75,6 +75,34 @@ it('keeps jobs of different policies apart', async () => {
   expect(jobs[0]?.attempts.every(({ reason }) => reason === 'first')).toBe(true);
 });
 
+it('gives a job the slots that are its own before a job of a hundred times its tasks has more', async () => {
+  const run = async (own: Readonly<Record<string, number>>) =>
+    ends(
+      (
+        await simulate(
+          scenarioOf({
+            cluster: { nodes: [{ count: 8 }] },
+            scheduler: atOnce,
+            jobs: [
+              { ...at(0), stages: [stage(200, 1_000)] },
+              { ...at(0), stages: [stage(200, 1_000)] },
+              {
+                ...at(500),
+                ...own,
+                stages: [stage(12, 1_000), { ...stage(12, 1_000), name: 'reduce', upstream: ['map'] }],
+              },
+            ],
+          }),
+          { seed: '1' },
+        )
+      ).jobs,
+    )[2];
+  // Two or three of eight slots are its share; six are its own, so that each stage takes two waves, after a first wait.
+  expect(await run({})).toBeGreaterThan(9_000);
+  expect(await run({ guaranteedSlots: 6 })).toBeLessThanOrEqual(5_000);
+  expect(await run({ weight: 6 })).toBeLessThanOrEqual(5_000);
+});
+
 it.each([
   // The large job's forty tasks take ten waves on all four slots; the small ones wait until its last wave has ended.
   ['first-come' as const, { large: 100_000, small: [101_000, 101_000, 102_000] }],

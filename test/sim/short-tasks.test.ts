@@ -20,16 +20,17 @@ const cluster: ScenarioInput['cluster'] = {
 async function replay(
   jobs: ScenarioInput['jobs'],
   scheduler: ScenarioInput['scheduler'],
-): Promise<{ meanS: number; launches: number; events: number }> {
+): Promise<{ meanS: number; launches: number; invocations: number; coldStarts: number; events: number }> {
   const scenario = parseScenario({ name: 'short-tasks', cluster, scheduler, jobs, maxEvents: 5_000_000 });
-  const { jobs: outcomes, events } = await simulate(scenario, { seed: '1' });
+  const { jobs: outcomes, events, coldStarts } = await simulate(scenario, { seed: '1' });
   expect(outcomes.filter(({ state }) => state !== 'succeeded')).toEqual([]);
   const sumMs = outcomes.reduce(
     (sum, { completedAtMs, arrivedAtMs }) => sum + completedAtMs - arrivedAtMs,
     0,
   );
   const launches = outcomes.reduce((sum, { launches: { made } }) => sum + made, 0);
-  return { meanS: sumMs / outcomes.length / 1_000, launches, events };
+  const invocations = outcomes.reduce((sum, each) => sum + each.invocations, 0);
+  return { meanS: sumMs / outcomes.length / 1_000, launches, invocations, coldStarts, events };
 }
 
 const tpch = new URL('../../../shared/data/tpch-spark/tpch_spark_tasks.jsonl.gz', import.meta.url).pathname;
@@ -52,6 +53,14 @@ describe('jobs of short tasks', () => {
     const looking = await replay(queries, {});
     expect(looking.meanS).toBeLessThanOrEqual(1.3 * atOnce.meanS);
     expect(looking.launches).toBe(atOnce.launches);
+    // One worker takes up several short ones: every fifth invocation at least is saved.
+    expect(atOnce.invocations).toBe(atOnce.launches);
+    expect(looking.invocations).toBeLessThan(0.8 * atOnce.invocations);
+    expect(looking.coldStarts).toBeLessThanOrEqual(atOnce.coldStarts);
+    // Packs make no job longer than its attempts one by one.
+    const apart = await replay(queries, { packs: false });
+    expect(apart.invocations).toBe(apart.launches);
+    expect(looking.meanS).toBeLessThanOrEqual(apart.meanS);
     // What looking by the tick alone made of it.
     expect((await replay(queries, { looks: false })).meanS).toBeGreaterThan(2 * atOnce.meanS);
   });
@@ -59,10 +68,19 @@ describe('jobs of short tasks', () => {
   it.skipIf(traces.length === 0)('do so on a history of TPC-H', async () => {
     const jobs = await collectJobs(readTrace('tpch', traces[0] ?? ''), { maxJobs: 10, keep: () => true });
     const rng = createRng('trace/1');
-    const replayed = traceScenario(jobs, { format: 'tpch', policy: 'none', slots, load: 0.4, rng });
+    const replayed = traceScenario(jobs, {
+      format: 'tpch',
+      policy: 'none',
+      host: 'hadoop',
+      slots,
+      load: 0.4,
+      rng,
+    });
     const atOnce = await replay(replayed.jobs, { wakeOnEnd: true });
     const looking = await replay(replayed.jobs, {});
     expect(looking.meanS).toBeLessThanOrEqual(1.3 * atOnce.meanS);
+    expect(looking.invocations).toBeLessThan(0.6 * atOnce.invocations);
+    expect(looking.coldStarts).toBeLessThanOrEqual(atOnce.coldStarts);
   });
 
   it('costs jobs of long tasks no looks', async () => {

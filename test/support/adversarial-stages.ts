@@ -121,23 +121,75 @@ function stageOf(rng: Rng, name: string, tasks: number): StageInput {
   };
 }
 
-function clusterOf(rng: Rng, tasks: number): ClusterInput {
-  const slots = oneOf(rng, 1, 2, Math.max(1, Math.round(tasks / 2)), tasks, tasks + 2, 2 * tasks + 4);
-  const kind = oneOf(rng, 'even', 'even', 'even', 'all-slow', 'unlike', 'cold');
+type Host = Pick<ScenarioInput, 'cluster' | 'scheduler'>;
+
+/** Slots beside so many tasks: scarce, enough, or more than enough. */
+const slotsFor = (rng: Rng, tasks: number): number =>
+  oneOf(rng, 1, 2, Math.max(1, Math.round(tasks / 2)), tasks, tasks + 2, 2 * tasks + 4);
+
+/** Fixed nodes that may be slow, unlike, shared by several attempts, or slow for a while; kills mostly stop at once. */
+function hadoopOf(rng: Rng, tasks: number): Host {
+  const count = slotsFor(rng, tasks);
+  const scheduler = {
+    tickMs: oneOf(rng, 1_000, 1_000, 5_000),
+    wakeOnEnd: chance(rng, 0.7),
+    cancel: oneOf(rng, 'immediate', 'immediate', 'cooperative'),
+  } as const;
+  const kind = oneOf(rng, 'even', 'even', 'even', 'all-slow', 'unlike', 'shared', 'spells');
   switch (kind) {
     case 'even':
-      return { nodes: [{ count: slots }], placement: 'in-order' };
+      return { scheduler, cluster: { nodes: [{ count }], placement: 'in-order' } };
     case 'all-slow':
-      return { nodes: [{ count: slots, speed: 0.05 }], placement: 'in-order' };
+      return { scheduler, cluster: { nodes: [{ count, speed: 0.05 }], placement: 'in-order' } };
     case 'unlike':
-      return { nodes: [{ count: slots }, { count: 1, speed: oneOf(rng, 0.5, 0.1) }] };
-    case 'cold':
+      return { scheduler, cluster: { nodes: [{ count }, { count: 1, speed: oneOf(rng, 0.5, 0.1) }] } };
+    case 'shared':
       return {
-        nodes: [{ count: slots, elastic: true }],
-        placement: 'warmest',
-        cold: { startMs: 3_000, environments: 4, perMs: 2_000, keepWarmMs: 20_000 },
+        scheduler,
+        cluster: { nodes: [{ count: Math.ceil(count / 3), slots: 3, contention: oneOf(rng, 0.1, 0.5) }] },
       };
+    case 'spells': {
+      const spells = {
+        everyMs: { kind: 'exponential', mean: 120_000 },
+        lastsMs: { kind: 'exponential', mean: 40_000 },
+        slowdown: oneOf(rng, 2, 8),
+      } as const;
+      return { scheduler, cluster: { nodes: [{ count, spells }] } };
+    }
   }
+}
+
+/** Environments that start cold and are paced, often behind a queue; attempts learn with a report that they are to stop. */
+function lambdaOf(rng: Rng, tasks: number): Host {
+  const count = slotsFor(rng, tasks);
+  const cold = {
+    startMs: oneOf<NonNullable<ClusterInput['startMs']>>(rng, 3_000, {
+      kind: 'uniform',
+      min: 300,
+      max: 1_500,
+    }),
+    environments: oneOf(rng, 4, 1_000),
+    perMs: oneOf(rng, 2_000, 10_000),
+    keepWarmMs: oneOf(rng, 20_000, 300_000),
+  };
+  const fewer = Math.max(1, Math.floor(count / 2));
+  const queue = { environments: [{ fromMs: 0, count: oneOf(rng, count, fewer) }], eventAgeMs: 900_000 };
+  return {
+    scheduler: {
+      tickMs: oneOf(rng, 1_000, 1_000, 5_000),
+      wakeOnEnd: chance(rng, 0.3),
+      cancel: 'cooperative',
+      claimLeaseMs: 900_000,
+    },
+    cluster: {
+      nodes: [{ count, elastic: true }],
+      placement: 'warmest',
+      startMs: 50,
+      cold,
+      ...(chance(rng, 0.5) ? { queue } : {}),
+      ...(chance(rng, 0.25) ? { throttle: { launchesPerS: 2, burst: oneOf(rng, 1, 10) } } : {}),
+    },
+  };
 }
 
 /** Looks and reports in the life of the longest attempt, at most: finer ones cost time and find nothing more. */
@@ -146,41 +198,58 @@ const ticksOfLongest = 100;
 /** What the longest first attempt takes on the slowest node. */
 function longestMs(stages: readonly StageInput[], { nodes }: ClusterInput): number {
   const speeds = nodes.map(({ speed = 1 }) => (typeof speed === 'number' ? speed : 1));
-  const firsts = stages.flatMap(({ attemptsMs = [] }) => attemptsMs.map(([first = 0]) => first));
+  const firsts = stages.map(({ attemptsMs = [], wrapUpMs = 0 }) => {
+    const lastMs = typeof wrapUpMs === 'number' ? wrapUpMs : 0;
+    return lastMs + Math.max(...attemptsMs.map(([first = 0]) => first));
+  });
   return Math.max(...firsts) / Math.min(...speeds);
 }
+
+/** What goes wrong in a run whatever the policy: in most runs nothing. */
+const faultsOf = (
+  rng: Rng,
+): Readonly<Record<'attemptFailure' | 'lostAttempt' | 'lostLaunch' | 'doubleLaunch', number>> => {
+  const lost = oneOf(rng, 0, 0, 0, 0.1);
+  return {
+    attemptFailure: oneOf(rng, 0, 0, 0, 0.1, 0.3),
+    lostAttempt: lost,
+    lostLaunch: lost,
+    doubleLaunch: oneOf(rng, 0, 0, 0, 0.2),
+  };
+};
+
+/** Whether two runs of the same differ by their seed. */
+const isDrawn = ({ nodes, cold }: ClusterInput): boolean =>
+  nodes.length > 1 ||
+  cold !== undefined ||
+  nodes.some(({ spells, slots = 1 }) => spells !== undefined || slots > 1);
 
 /** The stage of a seed: the same for the same seed, on every machine. */
 export function adversarialStage(seed: number): AdversarialStage {
   const rng = createRng(`adversarial/${seed}`);
   const tasks = oneOf(rng, 1, 2, 3, 5, 8, 12, 20, 24);
-  const cluster = clusterOf(rng, tasks);
+  const { cluster, scheduler } = chance(rng, 0.6) ? hadoopOf(rng, tasks) : lambdaOf(rng, tasks);
   const loss = oneOf(rng, 0, 0, 0, 0.5);
-  const failure = oneOf(rng, 0, 0, 0, 0.1, 0.3);
-  const lost = oneOf(rng, 0, 0, 0, 0.1);
+  const faults = faultsOf(rng);
   const first = stageOf(rng, 'map', tasks);
   const second = stageOf(rng, 'reduce', oneOf(rng, 1, 2, tasks));
   const stages = chance(rng, 0.25) ? [first, { ...second, upstream: ['map'] }] : [first];
-  const cancel = oneOf(rng, 'immediate', 'cooperative');
   const coarseMs = Math.round(longestMs(stages, cluster) / ticksOfLongest);
   return {
-    isByLuck: loss > 0 || failure > 0 || lost > 0 || cluster.nodes.length > 1,
+    isByLuck: loss > 0 || Object.values(faults).some((share) => share > 0) || isDrawn(cluster),
     scenario: {
       name: `adversarial-${seed}`,
       cluster,
-      scheduler: {
-        tickMs: Math.max(coarseMs, oneOf(rng, 1_000, 1_000, 5_000)),
-        wakeOnEnd: chance(rng, 0.7),
-        cancel,
-      },
+      scheduler: { ...scheduler, tickMs: Math.max(coarseMs, scheduler?.tickMs ?? 0) },
       reports: {
         everyMs: Math.max(coarseMs, oneOf(rng, 500, 2_000, 10_000)),
         tenths: chance(rng, 0.7),
         loss,
-        delayMs: oneOf(rng, 0, 0, 3_000),
+        delayMs: oneOf(rng, 0, 0, 3_000, 20_000),
       },
-      faults: { attemptFailure: failure, lostAttempt: lost, lostLaunch: lost },
-      maxEvents: 200_000,
+      // Behind a queue a launch is waited for for a quarter of an hour: runs would differ by launches that were lost alone.
+      faults: scheduler?.claimLeaseMs === undefined ? faults : { ...faults, lostLaunch: 0 },
+      maxEvents: 1_000_000,
       jobs: [{ stages }],
     },
   };

@@ -30,11 +30,13 @@ import type { JobId } from '../../src/contracts/ids.ts';
 import type { JobRecord } from '../../src/contracts/records.ts';
 import type { RequestTally } from '../../src/contracts/requests.ts';
 import { durationMs, later } from '../../src/contracts/units.ts';
-import { addTallies, costsOf, prices } from '../../src/core/model/cost.ts';
+import { listPrices as prices } from '../../src/contracts/prices.ts';
+import { addTallies, costsOf } from '../../src/core/model/cost.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { LaunchRequest } from '../../src/ports/launcher.ts';
 import type { Operator } from '../../src/worker/operator.ts';
-import { type AttemptDeps, runAttempt } from '../../src/worker/run-attempt.ts';
+import { type AttemptDeps } from '../../src/worker/run-attempt.ts';
+import { runPack } from '../../src/worker/run-pack.ts';
 import { countedObjects } from './counted-objects.ts';
 import { InProcessDynamo, type ServedRequest } from './in-process-dynamo.ts';
 import { QuietClock } from './quiet-clock.ts';
@@ -257,7 +259,7 @@ class Host {
     this.meter.count({ lambda: 1 });
     const begin = async (): Promise<void> => {
       await this.clock.sleep(startMs);
-      await runAttempt(worker, payload);
+      await runPack(worker, payload);
     };
     this.workers.push(this.elsewhere(begin));
     return { attemptId: payload.attemptId, outcome: 'accepted' as const };

@@ -111,11 +111,11 @@ export class EmbeddedSystem {
     return Buffer.concat(parts);
   }
 
-  /** Objects and uploads in the bucket that are neither inputs nor the output of a job. */
+  /** Objects and uploads in the bucket that are neither inputs, nor the output of a job, nor what was learned of it. */
   async leftovers(): Promise<readonly string[]> {
     const found: string[] = [];
     for await (const { key } of this.objects.list({ bucket: this.bucket, key: '' })) {
-      if (!/^(input|output)\//.test(key)) found.push(key);
+      if (!/^(input|output|forecasts)\//.test(key)) found.push(key);
     }
     for await (const { key } of this.objects.listUploads({ bucket: this.bucket, key: '' }))
       found.push(`upload of ${key}`);

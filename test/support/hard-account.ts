@@ -32,7 +32,8 @@ import type { DecisionLog, JobStore, LeaseStore } from '../../src/ports/job-stor
 import type { LaunchRequest } from '../../src/ports/launcher.ts';
 import type { Roster } from '../../src/ports/roster.ts';
 import type { OperatorRegistry } from '../../src/worker/operator.ts';
-import { type AttemptOutcome, runAttempt } from '../../src/worker/run-attempt.ts';
+import { type AttemptOutcome } from '../../src/worker/run-attempt.ts';
+import { runPack } from '../../src/worker/run-pack.ts';
 import { HardProcess } from './hard-process.ts';
 import { QuietClock } from './quiet-clock.ts';
 import { userCodeEntry } from './user-code-entry.ts';
@@ -66,6 +67,8 @@ export interface Delivery {
 export interface HardAccountOptions {
   /** How long each attempt computes at least. */
   readonly taskMs: number;
+  /** Attempts that may run at once; 8 where nothing is said. */
+  readonly totalSlots?: number;
   /** The process of a name such as `plan 1`, `scheduler 2`, `map/0/1 1`, called once for each as it begins. */
   readonly process: (name: string, clock: Clock) => HardProcess;
   readonly delivery?: (attemptId: string, number: number) => Delivery;
@@ -223,7 +226,7 @@ export class HardAccount {
         heartbeatMs: durationMs(10_000),
         leaseMs: durationMs(15_000),
         claimLeaseMs: durationMs(900_000),
-        totalSlots: 8,
+        totalSlots: this.options.totalSlots ?? 8,
       },
     };
     return process.wrap(ports, schedulerPorts);
@@ -354,8 +357,11 @@ export class HardAccount {
       endsAt: later(process.clock.now(), durationMs(functionMs)),
       userCode: { objects, program: { entryPath: userCodeEntry } },
     };
-    const running = runAttempt(process.wrap(deps, workerPorts), payload).then((outcome) => {
-      worker.outcome = outcome;
+    const running = runPack(process.wrap(deps, workerPorts), payload).then(([outcome, ...others]) => {
+      if (outcome !== undefined) worker.outcome = outcome;
+      for (const [place, { attemptId: rider }] of (payload.next ?? []).entries())
+        if (others[place] !== undefined)
+          this.workers.push({ attemptId: rider, process, outcome: others[place] });
     });
     await Promise.race([running, process.died]);
     if (process.isDead) await this.tellDeath(payload, invocation);
@@ -365,8 +371,7 @@ export class HardAccount {
     const { deathToldMs } = this.options;
     if (deathToldMs === undefined) return;
     await this.clock.sleep(durationMs(deathToldMs));
-    const { clock } = this;
-    const { attempts } = this.stores;
+    const [{ attempts }, clock] = [this.stores, this.clock];
     const log = { info: (): void => undefined, warn: (): void => undefined };
     const words = { wordOf: () => Promise.resolve(undefined) };
     const failure = { cause: 'exited', message: `the worker ${invocation} exited` } as const;

@@ -10,6 +10,8 @@ export interface Hardship extends Partial<HardAccountOptions> {
   readonly ills?: Readonly<Record<string, readonly Ill[]>>;
   readonly offMs?: (name: string) => number;
   readonly taskMs: number;
+  /** Lines of the input, each a task of the first stage; absent: three tasks of ten bytes. */
+  readonly lines?: number;
 }
 
 /** How a job under a hardship ended, and what is wrong with that. */
@@ -23,15 +25,23 @@ export interface HardOutcome {
 }
 
 const stayMs = 13 * 60_000;
-const text = 'one two three\none two\none\n';
-const counts = 'three\t1\ntwo\t2\none\t3\n';
-const words = (): JobSpecInput =>
-  builtinJob('wordcount', { inputs: ['s3://input/a'], splitBytes: 10, partitions: 2 });
+const line = 'one two three\n';
+const textOf = (lines: number | undefined): string =>
+  lines === undefined ? 'one two three\none two\none\n' : line.repeat(lines);
+/** What the words of the text come to. */
+const countsOf = (lines: number | undefined): string =>
+  ['three', 'two', 'one'].map((word, place) => `${word}\t${String(lines ?? place + 1)}\n`).join('');
+const words = (splitBytes: number): JobSpecInput =>
+  builtinJob('wordcount', { inputs: ['s3://input/a'], splitBytes, partitions: 2 });
 
 /** A freeze leaves nothing half done; what lands late may land after all was cleaned up. */
 const isClean = ({ kind }: Ill): boolean => kind === 'freeze-before' || kind === 'freeze-after';
 
-function complaintsOf(verdict: HardVerdict, ills: Readonly<Record<string, readonly Ill[]>>): string[] {
+function complaintsOf(
+  verdict: HardVerdict,
+  ills: Readonly<Record<string, readonly Ill[]>>,
+  counts: string,
+): string[] {
   const { job, output, unexplained, failed, launched, workedTwice, launchedTooOften } = verdict;
   const { left, usedSlots, enlisted } = verdict;
   const isHit = (attemptId: string): boolean => ills[`${attemptId} 1`] !== undefined;
@@ -63,7 +73,7 @@ function complaintsOf(verdict: HardVerdict, ills: Readonly<Record<string, readon
 }
 
 /** Runs a job of two stages, three tasks and two, under a hardship. */
-export async function hardJob({ ills = {}, offMs, ...options }: Hardship): Promise<HardOutcome> {
+export async function hardJob({ ills = {}, offMs, lines, ...options }: Hardship): Promise<HardOutcome> {
   const processes = new Map<string, HardProcess>();
   const process = (name: string, clock: Clock): HardProcess => {
     const begun = new HardProcess(clock, ills[name] ?? [], offMs?.(name) ?? 0);
@@ -78,12 +88,12 @@ export async function hardJob({ ills = {}, offMs, ...options }: Hardship): Promi
       { ...options, process },
       async (account) => {
         ({ events } = account);
-        await account.objects.write({ bucket: 'input', key: 'a' }, Buffer.from(text));
-        return account.run(words());
+        await account.objects.write({ bucket: 'input', key: 'a' }, Buffer.from(textOf(lines)));
+        return account.run(words(lines === undefined ? 10 : line.length));
       },
       async (account, jobId) => {
         verdict = await verdictOf(account, jobId);
-        complaints.push(...complaintsOf(verdict, ills));
+        complaints.push(...complaintsOf(verdict, ills, countsOf(lines)));
       },
     );
   } catch (cause) {

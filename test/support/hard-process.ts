@@ -39,7 +39,7 @@ type Method = (...args: readonly unknown[]) => unknown;
 const isMethod = (value: unknown): value is Method => typeof value === 'function';
 const streams = new Set(['objects.read', 'objects.list', 'objects.listUploads', 'decisions.read']);
 /** Answers at once, and asks nobody. */
-const local = new Set(['launcher.terms']);
+const local = new Set(['launcher.terms', 'ledger.admitted']);
 const never = new Promise<never>(() => undefined);
 
 /** What a caller is told whose call did not go through, as far as it can know. */

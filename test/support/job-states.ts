@@ -1,5 +1,6 @@
 import type { AttemptId } from '../../src/contracts/ids.ts';
 import { attemptParts, taskOf } from '../../src/contracts/ids.ts';
+import { defaultPolicyConfig } from '../../src/contracts/policy-config.ts';
 import type { AttemptRecord, Failure, TaskResult } from '../../src/contracts/records.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
 import type { TickConfig } from '../../src/core/model/tick-config.ts';
@@ -13,6 +14,8 @@ export const tickConfig: TickConfig = {
   retryCeilingMs: durationMs(1_000),
   drainMs: durationMs(2_000),
   decisionsPerTick: 100,
+  policyConfig: defaultPolicyConfig,
+  killFreesSlot: false,
 };
 
 /** The id of an attempt as text. */

@@ -24,7 +24,7 @@ import type { JobRecord } from '../../src/contracts/records.ts';
 import { durationMs, later } from '../../src/contracts/units.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { LaunchRequest } from '../../src/ports/launcher.ts';
-import { runAttempt } from '../../src/worker/run-attempt.ts';
+import { runPack } from '../../src/worker/run-pack.ts';
 import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import { userCodeEntry } from './user-code-entry.ts';
 
@@ -104,7 +104,7 @@ export class MemoryHost {
       userCode: { objects, program: { entryPath: userCodeEntry } },
     };
     const launch = ({ payload }: LaunchRequest) => {
-      deliveries.push(this.deliver(() => runAttempt(worker, payload), payload));
+      deliveries.push(this.deliver(() => runPack(worker, payload), payload));
       return { attemptId: payload.attemptId, outcome: 'accepted' as const };
     };
     const scheduler: SchedulerDeps = {

@@ -4,9 +4,24 @@ import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { isSource, jobSpecSchema } from '../../src/contracts/job-spec.ts';
 import type { JobSpecInput, SourceFormat, StageSpec } from '../../src/contracts/job-spec.ts';
+import { MemoryObjectStore } from '../../src/adapters/memory/memory-object-store.ts';
 import { operators } from '../../src/operators/registry.ts';
+import type { SourceSegment } from '../../src/contracts/plan.ts';
+import { csvBlocks } from '../../src/worker/csv-blocks.ts';
+import { ndjsonCells } from '../../src/worker/ndjson-rows.ts';
+import type { SourceReading } from '../../src/worker/object-ranges.ts';
 import { plainEnvironment } from '../../src/worker/processes/child-environment.ts';
-import type { KeyValue, Operator, Row, TaskInput, TaskOutput } from '../../src/worker/operator.ts';
+import type {
+  CsvBlock,
+  EngineSize,
+  JsonCells,
+  KeyValue,
+  Operator,
+  Row,
+  TaskContext,
+  TaskInput,
+  TaskOutput,
+} from '../../src/worker/operator.ts';
 
 /** A random number in [0, 1), the same sequence for the same seed. */
 export function seeded(seed: number): () => number {
@@ -76,7 +91,37 @@ export function sourceOf(text: Buffer, random: () => number, format: SourceForma
         ),
       ),
     rows: () => stream(batches(rowsOf(text, format), random)),
+    ...(format === 'csv' ? { csv: (key, needed) => csvOf(text, key, needed) } : {}),
+    ...(format === 'ndjson' ? { cells: (columns) => cellsOf(text, columns) } : {}),
   };
+}
+
+/** The records of a CSV file as the worker finds them in its bytes. */
+async function* csvOf(
+  text: Buffer,
+  key: string | undefined,
+  needed: readonly string[] | undefined,
+): AsyncGenerator<CsvBlock> {
+  const { reading, segment } = await readingOf(text);
+  yield* csvBlocks(reading, segment, { header: true, bad: failing, key, needed });
+}
+
+/** The values of columns of NDJSON as the worker finds them in its bytes. */
+async function* cellsOf(text: Buffer, columns: readonly string[]): AsyncGenerator<JsonCells> {
+  const { reading, segment } = await readingOf(text);
+  yield* ndjsonCells(reading, segment, { bad: failing, columns });
+}
+
+const failing = { policy: 'fail', onSkip: () => undefined } as const;
+
+/** A file in memory, and how a worker reads it. */
+async function readingOf(text: Buffer): Promise<{ reading: SourceReading; segment: SourceSegment }> {
+  const objects = new MemoryObjectStore();
+  const ref = { bucket: 'bucket', key: 'file' };
+  await objects.write(ref, text);
+  const etag = (await objects.head(ref))?.etag ?? '';
+  const segment = { ...ref, etag, sizeBytes: text.length, start: 0, end: text.length, gzip: false };
+  return { reading: { objects, signal: new AbortController().signal, onBytes: () => undefined }, segment };
 }
 
 /** An input of records of a stage. */
@@ -159,6 +204,23 @@ export async function runTask(
     task = 0,
     signal = new AbortController().signal,
     environment = plainEnvironment(process.env),
+    isFinal = true,
+    printed = [],
+    engine,
+    notes = [],
+    tally,
+  }: {
+    partitions?: number;
+    task?: number;
+    signal?: AbortSignal;
+    environment?: Readonly<Record<string, string>>;
+    isFinal?: boolean;
+    /** Takes what programs print. */
+    printed?: string[];
+    engine?: EngineSize | undefined;
+    /** Takes what the task notes in the job's log. */
+    notes?: string[];
+    tally?: TaskContext['tally'];
   } = {},
 ): Promise<BenchTask & { collector: Collector }> {
   operator.check(options);
@@ -174,8 +236,17 @@ export async function runTask(
       inputs,
       output: collector,
       scratchDir,
+      isFinal,
       environment,
       signal,
+      ...(engine === undefined ? {} : { engine }),
+      ...(tally === undefined ? {} : { tally }),
+      note: (text) => {
+        notes.push(text);
+      },
+      print: (stream, text) => {
+        printed.push(`${stream}: ${text}`);
+      },
       count: (name, by) => {
         counts[name] = (counts[name] ?? 0) + by;
       },
@@ -188,8 +259,16 @@ export async function runTask(
 
 type Files = Readonly<Record<string, Buffer>>;
 
-/** Runs a job in memory, stage by stage; answers the parts of its output. Text is split, other files are not. */
-export async function runJob(input: JobSpecInput, files: Files, seed = 1): Promise<Buffer[]> {
+/**
+ * Runs a job in memory, stage by stage; answers the parts of its output. Text is split, other files are not. `engineOf` tells
+ * what relational work each stage may use.
+ */
+export async function runJob(
+  input: JobSpecInput,
+  files: Files,
+  seed = 1,
+  engineOf: (stage: string) => EngineSize | undefined = () => undefined,
+): Promise<Buffer[]> {
   const random = seeded(seed);
   const spec = jobSpecSchema.parse(input);
   const done = new Map<string, { stage: StageSpec; tasks: Collector[] }>();
@@ -208,7 +287,14 @@ export async function runJob(input: JobSpecInput, files: Files, seed = 1): Promi
     const tasks = [];
     for (let task = 0; task < count; task++) {
       const inputs = byInput.map(({ open }) => open(task));
-      tasks.push(await runTask(operator, stage.options, inputs, { partitions, task }));
+      tasks.push(
+        await runTask(operator, stage.options, inputs, {
+          partitions,
+          task,
+          isFinal: consumed === undefined,
+          engine: engineOf(stage.name),
+        }),
+      );
     }
     done.set(stage.name, { stage, tasks: tasks.map(({ collector }) => collector) });
     parts = tasks.map(({ text }) => text);

@@ -1,5 +1,5 @@
 import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
-import { z } from 'zod';
+import * as z from 'zod';
 
 const properties = z.looseObject({
   KeySchema: z.array(z.unknown()),

@@ -1,10 +1,7 @@
 import { attemptParts } from '../../src/contracts/ids.ts';
 import type { AttemptId } from '../../src/contracts/ids.ts';
-import {
-  type PolicyConfigInput,
-  policyConfigSchema,
-  type PolicySetName,
-} from '../../src/contracts/policy-config.ts';
+import { type PolicyConfigInput, policyConfigSchema } from '../../src/contracts/policy-config.ts';
+import type { PolicyName } from '../../src/contracts/policy-names.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
 import { applyDecisions, decideTick, type TickDecision } from '../../src/core/decide-tick.ts';
 import {
@@ -21,7 +18,7 @@ import type { JobState, LaunchOrder } from '../../src/core/model/job-view.ts';
 
 /** One stage on nodes with slots, in fixed steps of time: enough to follow the papers' examples by hand. */
 export interface Toy {
-  readonly policy: PolicySetName;
+  readonly policy: PolicyName;
   readonly config?: PolicyConfigInput;
   readonly launchOrder?: LaunchOrder;
   readonly inputBytes: readonly number[];

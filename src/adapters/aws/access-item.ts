@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { BrokenInvariantError, NotFoundError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { TableSchema } from '../../contracts/settings.ts';

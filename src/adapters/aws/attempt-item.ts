@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { BrokenInvariantError, InvalidInputError } from '../../contracts/errors.ts';
 import { firstProblem } from '../../contracts/invalid.ts';
 import { type AttemptId, attemptIdPattern, type TaskId, taskIdPattern, taskOf } from '../../contracts/ids.ts';
@@ -50,7 +50,8 @@ const progress = z.object({
   requests: requestTallySchema.exactOptional(),
 });
 
-const attemptRecord = z.object({
+/** An attempt as records hold it, and as the REST API answers it. */
+export const attemptRecordSchema = z.object({
   attemptId,
   state: z.enum(['launched', 'running', 'done', 'failed', 'cancelled', 'lost']),
   order: z.enum(['continue', 'cancel']),
@@ -171,7 +172,7 @@ export function decodeShardItem(item: Item): ShardRecord {
   const sortKey = String(item.sk);
   try {
     if (sortKey.startsWith(ATTEMPT)) {
-      const attempt = attemptRecord.parse(item);
+      const attempt = attemptRecordSchema.parse(item);
       return sortKey === ATTEMPT + attempt.attemptId
         ? { kind: 'attempt', attempt: attempt satisfies AttemptRecord }
         : unreadable(item, `it is of attempt ${attempt.attemptId}`);

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ConflictError } from '../../contracts/errors.ts';
 import { type JobId, jobIdPattern } from '../../contracts/ids.ts';
 import { epochMs } from '../../contracts/units.ts';

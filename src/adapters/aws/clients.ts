@@ -48,15 +48,15 @@ export const dynamoClient = (settings: AwsSettings): DynamoDBDocumentClient =>
   );
 
 /** Path style where the endpoint is an address or localhost: names such as `bucket.127.0.0.1` resolve nowhere. */
-export const s3Client = (settings: AwsSettings): S3Client =>
-  countS3(
-    new S3Client({
-      ...common(settings),
-      maxAttempts: S3_MAX_ATTEMPTS,
-      forcePathStyle: needsPathStyle(settings.env),
-    }),
-    settings.count ?? uncounted,
-  );
+export function s3Client(settings: AwsSettings): S3Client {
+  const client = new S3Client({
+    ...common(settings),
+    maxAttempts: S3_MAX_ATTEMPTS,
+    forcePathStyle: needsPathStyle(settings.env),
+  });
+  if (isOnThisMachine(settings.env)) leaveBodiesUnhashed(client);
+  return countS3(client, settings.count ?? uncounted);
+}
 
 /**
  * Makes each request once. For the reads of an `S3ObjectStore`, which tries again itself: the SDK gives up after some
@@ -111,8 +111,42 @@ function common({ region, credentials }: AwsSettings) {
 }
 
 function needsPathStyle(env: AwsSettings['env']): boolean {
-  const endpoint = env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
-  if (endpoint === undefined || !URL.canParse(endpoint)) return false;
-  const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, '');
+  const host = s3Host(env);
   return host === 'localhost' || isIP(host) !== 0;
+}
+
+/** Reached by the loopback interface, where nobody can change what is sent but who owns the machine. */
+function isOnThisMachine(env: AwsSettings['env']): boolean {
+  const host = s3Host(env);
+  return host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+/** Of the endpoint that is set for S3, without brackets; empty where none is. */
+function s3Host(env: AwsSettings['env']): string {
+  const endpoint = env.AWS_ENDPOINT_URL_S3 ?? env.AWS_ENDPOINT_URL;
+  if (endpoint === undefined || !URL.canParse(endpoint)) return '';
+  return new URL(endpoint).hostname.replace(/^\[|\]$/g, '');
+}
+
+/** The SDK says of its requests only that it does not know what they are. */
+const headersOf = (request: unknown): Record<string, string> | undefined =>
+  typeof request === 'object' && request !== null && 'headers' in request
+    ? (request.headers as Record<string, string>)
+    : undefined;
+
+/**
+ * Signs the CRC-32 of a body, which the service checks as it does a hash, and not its SHA-256 as well: over HTTP the SDK
+ * has both made of each byte, on both sides. A request without such a checksum is signed as ever.
+ */
+function leaveBodiesUnhashed(client: S3Client): void {
+  client.middlewareStack.add(
+    (next) => (args) => {
+      const headers = headersOf(args.request);
+      if (headers?.['x-amz-checksum-crc32'] !== undefined)
+        headers['x-amz-content-sha256'] = 'UNSIGNED-PAYLOAD';
+      return next(args);
+    },
+    // After the checksum, which is of this step too; before the signature.
+    { step: 'build', name: 'outriderUnhashedBody', priority: 'low', override: true },
+  );
 }

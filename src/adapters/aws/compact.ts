@@ -1,5 +1,5 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { z } from 'zod';
+import * as z from 'zod';
 import { BrokenInvariantError } from '../../contracts/errors.ts';
 import type { FinalPart, PartitionIndex } from '../../contracts/records.ts';
 

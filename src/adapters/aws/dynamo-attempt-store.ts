@@ -29,6 +29,23 @@ const isLive = {
   values: { launched: 'launched', running: 'running' },
 };
 const isRunning = { when: '#state = :running', values: { running: 'running' } };
+/** The condition under which an attempt may be the one that its worker died with. */
+function mayHaveDied(
+  invocation: string,
+  only: 'claimed' | 'unclaimed' | undefined,
+): { readonly when: string; readonly values: Item } {
+  if (only === 'claimed')
+    return {
+      when: '#state = :running AND #invocation = :invocation',
+      values: { running: 'running', invocation },
+    };
+  if (only === 'unclaimed') return { when: '#state = :launched', values: { launched: 'launched' } };
+  const isItsOwn = '(attribute_not_exists(#invocation) OR #invocation = :invocation)';
+  return {
+    when: `#state = :launched OR (#state = :running AND ${isItsOwn})`,
+    values: { launched: 'launched', running: 'running', invocation },
+  };
+}
 /** Counts a write of the worker. Whoever repeats one whose answer was lost counts it twice, and nobody minds. */
 const beat = { clauses: 'ADD #beat :one' };
 
@@ -83,18 +100,23 @@ export class DynamoAttemptStore implements AttemptStore {
     attemptId: AttemptId,
     { invocation, failure }: WorkerDeath,
     now: EpochMs,
+    only?: 'claimed',
   ): Promise<'recorded' | 'refused'> {
     // Its worker is done and has gone: a result is its attempt's end, and it writes no other.
     const result = await this.table.get(resultKey(space, taskOf(attemptId)));
     if (result?.attemptId === attemptId) return 'refused';
-    const isExpired = failure.cause === 'expired';
-    const isItsOwn = '(attribute_not_exists(#invocation) OR #invocation = :invocation)';
     const answer = await this.table.update(attemptKey(space, attemptId), {
       set: { state: 'lost', order: 'cancel', endedAt: now, failure },
-      when: isExpired ? '#state = :launched' : `#state = :launched OR (#state = :running AND ${isItsOwn})`,
-      values: { launched: 'launched', ...(isExpired ? {} : { running: 'running', invocation }) },
+      ...mayHaveDied(invocation, only ?? (failure.cause === 'expired' ? 'unclaimed' : undefined)),
     });
-    return answer === 'refused' ? 'refused' : 'recorded';
+    if (answer !== 'refused') return 'recorded';
+    // Given up for its silence before its death was told: then that is why.
+    const told = await this.table.update(attemptKey(space, attemptId), {
+      set: { failure },
+      when: '#state = :lost AND #invocation = :invocation AND attribute_not_exists(#failure)',
+      values: { lost: 'lost', invocation },
+    });
+    return told === 'refused' ? 'refused' : 'recorded';
   }
 
   /** Marked with a token, so that a claim which the SDK repeats is not taken for a duplicate delivery. */

@@ -2,7 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { ledgerPartition } from '../../contracts/settings.ts';
-import { type CapacityRule, type Holding, isMove, type Ledger, moved } from '../../core/capacity/ledger.ts';
+import {
+  admittedParts,
+  type CapacityRule,
+  type Holding,
+  isAdmittedAlike,
+  isMove,
+  type Ledger,
+  moved,
+} from '../../core/capacity/ledger.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 import type { CapacityStore, Changed } from '../../ports/capacity-store.ts';
 import { asRead } from './as-read.ts';
@@ -116,7 +124,7 @@ export class DynamoCapacityStore implements CapacityStore {
     // The SDK repeats a write whose answer was lost, and the repetition meets its own first write.
     const own = await this.own(jobId);
     const isTold = own?.beat === after.beat && own.slots === after.slots && own.held === after.held;
-    return isTold && own.backups === after.backups ? 'told' : 'stale';
+    return isTold && isAdmittedAlike(own, after) ? 'told' : 'stale';
   }
 
   async own(jobId: JobId): Promise<Holding | undefined> {
@@ -294,14 +302,15 @@ export class DynamoCapacityStore implements CapacityStore {
 }
 
 /** On condition that a job's word and grant are what they were. */
-function ifStill({ beat, slots, held, backups }: Holding): Condition {
-  const grant = '#beat = :beatBefore AND #slots = :slotsBefore AND #held = :heldBefore';
-  const values = { beatBefore: beat, slotsBefore: slots, heldBefore: held };
-  if (backups === undefined) return { when: `${grant} AND attribute_not_exists(#backups)`, values };
-  return {
-    when: `${grant} AND #backups = :backupsBefore`,
-    values: { ...values, backupsBefore: backups },
-  };
+function ifStill(before: Holding): Condition {
+  const values: Record<string, number> = {};
+  const when = (['beat', 'slots', 'held', ...admittedParts] as const).map((part) => {
+    const value = before[part];
+    if (value === undefined) return `attribute_not_exists(#${part})`;
+    values[`${part}Before`] = value;
+    return `#${part} = :${part}Before`;
+  });
+  return { when: when.join(' AND '), values };
 }
 
 /** What differs from what was read. */

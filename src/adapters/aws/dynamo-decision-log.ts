@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { decisionFormat } from '../../contracts/decision-log.ts';
 import { UnreadableRecordError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';

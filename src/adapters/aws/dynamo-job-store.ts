@@ -1,8 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { StoreUnavailableError, UnreadableRecordError } from '../../contracts/errors.ts';
 import { type JobId, parseJobId } from '../../contracts/ids.ts';
-import { type EndingJob, finalJobStates, type JobRecord, type JobState } from '../../contracts/records.ts';
+import {
+  type EndingJob,
+  finalJobStates,
+  type JobRecord,
+  type JobRecordState,
+} from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import { epochMs } from '../../contracts/units.ts';
 import type { OutputClaim } from '../../core/model/output-claims.ts';
@@ -140,7 +145,7 @@ export class DynamoJobStore implements JobStore {
 
   async update(
     jobId: JobId,
-    states: readonly JobState[],
+    states: readonly JobRecordState[],
     patch: JobPatch,
     options: { readonly unlessPublishing?: boolean } = {},
   ): Promise<'updated' | 'stale'> {
@@ -153,7 +158,7 @@ export class DynamoJobStore implements JobStore {
     patch: JobPatch,
     condition: {
       readonly not: '' | 'NOT ';
-      readonly states: readonly JobState[];
+      readonly states: readonly JobRecordState[];
       readonly unlessPublishing?: boolean;
     },
   ): Promise<'updated' | 'stale'> {
@@ -164,6 +169,7 @@ export class DynamoJobStore implements JobStore {
     await this.writeAside(aside);
     const answer = await this.table.update(jobKey(jobId), {
       set: { ...changes, writeId },
+      ...(isWithoutDeadline(patch) ? { clauses: 'REMOVE #deadlineAt' } : {}),
       when: `attribute_exists(#pk) AND ${not}#state IN (${states.map((_, index) => `:in${index}`).join(', ')})${isUnpublished}`,
       values: Object.fromEntries(states.map((state, index) => [`in${index}`, state])),
     });
@@ -217,6 +223,10 @@ export class DynamoJobStore implements JobStore {
     return answer === 'refused' ? 'stale' : 'saved';
   }
 }
+
+/** Whether a patch takes the job's deadline away. */
+const isWithoutDeadline = (patch: JobPatch): boolean =>
+  Object.hasOwn(patch, 'deadlineAt') && patch.deadlineAt === undefined;
 
 /** Takes a token that is free: never claimed, forgotten, past its time, or still held by what was read as garbage. */
 function tokenChange({ jobId, now, forgotten }: TokenClaim, garbage: Item | undefined): Change {

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type JobId } from '../../contracts/ids.ts';
 import { rosterPartition, TableSchema } from '../../contracts/settings.ts';
 import { epochMs } from '../../contracts/units.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { durationMs, type EpochMs, later } from '../../contracts/units.ts';
 import type { SweepMark } from '../../ports/sweep-mark.ts';
 import type { DynamoTable } from './dynamo-table.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type JobId, parseJobId } from '../../contracts/ids.ts';
 import { epochMs } from '../../contracts/units.ts';
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { InvalidInputError, UnreadableRecordError } from '../../contracts/errors.ts';
 import { type JobId } from '../../contracts/ids.ts';
 import { jobSpecSchema } from '../../contracts/job-spec.ts';
@@ -8,8 +8,10 @@ import { limits } from '../../contracts/limits.ts';
 import {
   type EndingJob,
   finalJobStates,
+  forecastBases,
+  type JobForecast,
   type JobRecord,
-  type JobState,
+  type JobRecordState,
   nothingYet,
   type StageSummary,
 } from '../../contracts/records.ts';
@@ -67,6 +69,15 @@ const stageSummary = z.object({
   progress: count,
 }) satisfies z.ZodType<StageSummary>;
 
+const jobForecast = z.object({
+  at: timeField,
+  basis: z.enum(forecastBases),
+  runs: count,
+  expectedEndAt: timeField.exactOptional(),
+  probability: z.number().min(0).max(1).exactOptional(),
+  slotsWanted: count.exactOptional(),
+}) satisfies z.ZodType<JobForecast>;
+
 /** Not as a record of zod's, which would leave a counter named "__proto__" out. */
 const isCounters = (value: unknown): boolean =>
   typeof value === 'object' &&
@@ -74,12 +85,19 @@ const isCounters = (value: unknown): boolean =>
   !Array.isArray(value) &&
   Object.values(value).every((each) => Number.isFinite(each));
 
-const jobRecord = z.object({
+/** A job as records hold it, and as the REST API answers it. */
+export const jobRecordSchema = z.object({
   jobId: jobIdField,
   name: z.string(),
   spec: jobSpecSchema,
   specDigest: z.string(),
-  state: z.enum(['submitted', 'running', 'succeeded', 'failed', 'cancelled']) satisfies z.ZodType<JobState>,
+  state: z.enum([
+    'submitted',
+    'running',
+    'succeeded',
+    'failed',
+    'cancelled',
+  ]) satisfies z.ZodType<JobRecordState>,
   createdAt: timeField,
   startedAt: timeField.exactOptional(),
   endedAt: timeField.exactOptional(),
@@ -93,6 +111,8 @@ const jobRecord = z.object({
   planNonce: z.string().exactOptional(),
   publishingAt: timeField.exactOptional(),
   error: z.object({ name: z.string(), message: z.string() }).exactOptional(),
+  guaranteedSlots: count.exactOptional(),
+  forecast: jobForecast.exactOptional(),
   output: z.string(),
   stages: z.array(stageSummary),
   attempts: z.object({
@@ -206,6 +226,8 @@ const decorations = {
   costs: undefined,
   coordination: undefined,
   partTotals: undefined,
+  guaranteedSlots: undefined,
+  forecast: undefined,
   error: undefined,
   seenAt: undefined,
   waitingSince: undefined,
@@ -241,12 +263,12 @@ const fieldsOf = (error: z.ZodError): readonly string[] => [
  */
 export function decodeJob(item: Item): JobRecord {
   const fields = unpacked(item);
-  const parsed = jobRecord.safeParse(fields);
+  const parsed = jobRecordSchema.safeParse(fields);
   if (parsed.success) return parsed.data;
   const unreadable = fieldsOf(parsed.error);
   const others = Object.entries(fields).filter(([name]) => !unreadable.includes(name));
   if (unreadable.every((name) => isDecoration(name, fields['state']))) {
-    const again = jobRecord.safeParse({ ...nothingYet, ...Object.fromEntries(others) });
+    const again = jobRecordSchema.safeParse({ ...nothingYet, ...Object.fromEntries(others) });
     if (again.success) return { ...again.data, unreadable };
   }
   const key = `${String(item.pk)}/${String(item.sk)}`;
@@ -260,7 +282,7 @@ export function decodeJob(item: Item): JobRecord {
 /** What is needed to end the job of an item. A state that cannot be read is one that has not ended. */
 export function salvageJob(jobId: JobId, item: Item): EndingJob {
   const fields = unpacked(item);
-  const shape = jobRecord.shape;
+  const shape = jobRecordSchema.shape;
   const read = <T>(schema: z.ZodType<T>, name: keyof EndingJob): T | undefined => {
     const parsed = schema.safeParse(fields[name]);
     return parsed.success ? parsed.data : undefined;

@@ -6,7 +6,7 @@ import { attemptParts, jobNameOf } from '../../contracts/ids.ts';
 import type { AccessDeniedError } from '../../contracts/errors.ts';
 import type { AttemptPayload } from '../../contracts/payloads.ts';
 import { Setting } from '../../contracts/settings.ts';
-import type { Launcher, LaunchOutcome, LaunchRequest, LaunchTerms } from '../../ports/launcher.ts';
+import type { Launcher, LaunchOutcome, LaunchRequest, LaunchTerms, NodeTerms } from '../../ports/launcher.ts';
 import { denialOf, isDenial } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
 import { lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
@@ -61,6 +61,11 @@ export class LambdaEcsLauncher implements Launcher {
     return kind === 'lambda'
       ? { waits: true, rate: { perS: 1_000, burst: 1_000 } }
       : { waits: false, rate: { perS: 20, burst: 100 } };
+  }
+
+  /** Neither service lets anybody choose a node; orders are read with the next report. */
+  nodes(): NodeTerms {
+    return { killsAtOnce: false, free: undefined };
   }
 
   async launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {

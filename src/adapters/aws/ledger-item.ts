@@ -1,8 +1,17 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type JobId, parseJobId } from '../../contracts/ids.ts';
+import { limits } from '../../contracts/limits.ts';
 import { ledgerPartition } from '../../contracts/settings.ts';
 import { cloneHolding } from '../../core/capacity/clone-holding.ts';
-import { type Holding, type Statement, withClones } from '../../core/capacity/ledger.ts';
+import {
+  type Admitted,
+  admittedOf,
+  admittedParts,
+  type Holding,
+  type SlotBid,
+  type Statement,
+  withClones,
+} from '../../core/capacity/ledger.ts';
 import type { Item, ItemKey } from './dynamo-table.ts';
 import { jobIdField, timeField } from './item-fields.ts';
 
@@ -26,17 +35,41 @@ const cloningText = z.string();
 const wordsSchema = z.object({
   wanted: slotCount,
   weight: z.number().positive(),
-  guaranteed: slotCount.exactOptional(),
   since: timeField,
   beat: z.int(),
   epoch: z.int(),
 });
+const bidSchema = z.object({
+  asks: slotCount,
+  left: z.array(z.tuple([slotCount, z.number()])).max(limits.bidPoints),
+  utility: z.array(z.tuple([z.number(), z.number()])).max(limits.bidPoints),
+});
+/** As JSON: a job bids anew as it goes on, and nothing else looks into it. */
+const bidText = z.string().transform(decodeBid);
+
+function decodeBid(text: string): SlotBid | undefined {
+  try {
+    return bidSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+const bidItem = ({ bid }: Holding): { readonly bid?: string } =>
+  bid === undefined ? {} : { bid: JSON.stringify(bid) };
+
+/** There from the first admission on. */
+const admittedShape = {
+  backups: slotCount.exactOptional(),
+  guaranteed: slotCount.exactOptional(),
+  tokens: slotCount.exactOptional(),
+};
 const holdingSchema = z.object({
   ...wordsSchema.shape,
   slots: slotCount,
   held: slotCount,
-  /** There from the first admission on. */
-  backups: slotCount.exactOptional(),
+  ...admittedShape,
+  bid: bidText.exactOptional(),
   cloning: cloningText,
   round: slotCount,
   entry: z.string(),
@@ -58,15 +91,16 @@ const cloningOf = (holding: Holding): string => {
 };
 
 /** What a job says of itself, as it is written. */
-export function wordsItem({ wanted, weight, guaranteed, since, beat, epoch }: Statement): Item {
-  return { wanted, weight, since, beat, epoch, ...(guaranteed === undefined ? {} : { guaranteed }) };
+export function wordsItem({ wanted, weight, since, beat, epoch }: Statement): Item {
+  return { wanted, weight, since, beat, epoch };
 }
 
 /** What a job may use, as it is written. */
-export const slotsItem = ({ slots, held, backups }: Holding): Item => ({
-  slots,
-  held,
-  ...(backups === undefined ? {} : { backups }),
+export const slotsItem = (holding: Holding): Item => ({
+  slots: holding.slots,
+  held: holding.held,
+  ...admittedOf(holding),
+  ...bidItem(holding),
 });
 
 /** A job that enters the ledger, as it is written. */
@@ -110,7 +144,8 @@ const changeSchema = z.object({
   held: slotCount,
   /** Absent: as it was. */
   wanted: slotCount.exactOptional(),
-  backups: slotCount.exactOptional(),
+  ...admittedShape,
+  bid: z.string().exactOptional(),
   cloning: cloningText.exactOptional(),
 });
 /** What a round changes of one job. */
@@ -118,7 +153,7 @@ export type StoredChange = z.infer<typeof changeSchema>;
 
 /** What has to be written where a job's grant changes. */
 export function changeOf({ jobId, entry, holding }: StoredHolding, after: Holding): StoredChange {
-  const { slots, held, wanted, backups } = after;
+  const { slots, held, wanted } = after;
   const cloning = cloningOf(after);
   return {
     jobId,
@@ -126,17 +161,29 @@ export function changeOf({ jobId, entry, holding }: StoredHolding, after: Holdin
     slots,
     held,
     ...(wanted === holding.wanted ? {} : { wanted }),
-    ...(backups === holding.backups || backups === undefined ? {} : { backups }),
+    ...admittedAnew(holding, after),
+    ...(after.bid === holding.bid ? {} : bidItem(after)),
     ...(cloning === cloningOf(holding) ? {} : { cloning }),
   };
+}
+
+/** What a job was admitted that differs from before. */
+function admittedAnew(before: Holding, after: Holding): Admitted {
+  const admitted = admittedOf(after);
+  const changes: { -readonly [Part in keyof Admitted]: Admitted[Part] } = {};
+  for (const part of admittedParts)
+    if (admitted[part] !== undefined && admitted[part] !== before[part]) changes[part] = admitted[part];
+  return changes;
 }
 
 /** A job's item as it is once a change of a round has been carried out. */
 export function changed(stored: StoredHolding, round: number, change: StoredChange): StoredHolding {
   const { holding } = stored;
-  const { slots, held, wanted = holding.wanted, backups = holding.backups, cloning } = change;
+  const { slots, held, wanted = holding.wanted, cloning } = change;
   const clones = cloning === undefined ? holding : (decodeCloning(cloning) ?? {});
-  return { ...stored, round, holding: withClones({ ...holding, wanted, slots, held, backups }, clones) };
+  const bid = change.bid === undefined ? holding.bid : decodeBid(change.bid);
+  const after = { ...holding, ...admittedOf(change), wanted, slots, held, bid };
+  return { ...stored, round, holding: withClones(after, clones) };
 }
 
 const headSchema = z.object({

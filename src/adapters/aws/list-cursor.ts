@@ -1,5 +1,5 @@
 import { NumberValue } from '@aws-sdk/lib-dynamodb';
-import { z } from 'zod';
+import * as z from 'zod';
 import { BrokenInvariantError, InvalidInputError } from '../../contracts/errors.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import type { Item } from './dynamo-table.ts';

@@ -9,6 +9,8 @@ import {
   type TaskResult,
 } from '../../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
+import { isLive } from '../../core/model/attempt-life.ts';
+import { copyPlain } from '../../lib/copy-plain.ts';
 import type {
   AttemptStore,
   ClaimPlace,
@@ -75,15 +77,32 @@ export class MemoryAttemptStore implements AttemptStore {
     attemptId: AttemptId,
     { invocation, failure }: WorkerDeath,
     now: EpochMs,
+    only?: 'claimed',
   ): Promise<'recorded' | 'refused'> {
-    const attempt = this.live(space, attemptId);
     const result = this.tasksOf(space).results.get(taskOf(attemptId));
-    if (attempt === undefined || result?.attemptId === attemptId) return Promise.resolve('refused');
+    if (result?.attemptId === attemptId) return Promise.resolve('refused');
+    const attempt = this.live(space, attemptId);
+    if (attempt === undefined)
+      return Promise.resolve(this.explainLoss(space, attemptId, { invocation, failure }));
     const isAnothers = (attempt.invocation ?? invocation) !== invocation || failure.cause === 'expired';
     if (attempt.state === 'running' && isAnothers) return Promise.resolve('refused');
+    if (only === 'claimed' && attempt.invocation !== invocation) return Promise.resolve('refused');
     const ended = { state: 'lost', order: 'cancel', endedAt: now } as const;
     this.put(space, { ...attempt, ...ended, failure: { ...failure } });
     return Promise.resolve('recorded');
+  }
+
+  /** Says why an attempt is gone that was given up for its silence. */
+  private explainLoss(
+    space: TaskSpace,
+    attemptId: AttemptId,
+    { invocation, failure }: WorkerDeath,
+  ): 'recorded' | 'refused' {
+    const attempt = this.tasksOf(space).attempts.get(attemptId);
+    if (attempt?.state !== 'lost' || attempt.invocation !== invocation || attempt.failure !== undefined)
+      return 'refused';
+    this.put(space, { ...attempt, failure: { ...failure } });
+    return 'recorded';
   }
 
   claim(
@@ -97,7 +116,7 @@ export class MemoryAttemptStore implements AttemptStore {
     if (attempt?.state !== 'launched' || attempt.order !== 'continue') return Promise.resolve('refused');
     const { node, zone, invocation } = place;
     const where = { node, zone, ...(invocation === undefined ? {} : { invocation }) };
-    this.beat(space, { ...attempt, ...where, state: 'running', claimedAt: now, ...next(nextMs) }, now);
+    this.beat(space, attempt, { ...where, state: 'running', claimedAt: now, ...next(nextMs) }, now);
     return Promise.resolve('claimed');
   }
 
@@ -110,7 +129,7 @@ export class MemoryAttemptStore implements AttemptStore {
   ): Promise<AttemptOrder> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'running') return Promise.resolve('cancel');
-    this.beat(space, { ...attempt, progress: copyOf(progress), ...next(nextMs) }, now);
+    this.beat(space, attempt, { progress: copyOf(progress), ...next(nextMs) }, now);
     return Promise.resolve(attempt.order);
   }
 
@@ -127,7 +146,7 @@ export class MemoryAttemptStore implements AttemptStore {
   ): Promise<AttemptOrder> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'running') return Promise.resolve('cancel');
-    this.beat(space, { ...attempt, upload: { ...upload } }, now);
+    this.beat(space, attempt, { upload: { ...upload } }, now);
     return Promise.resolve(attempt.order);
   }
 
@@ -135,7 +154,7 @@ export class MemoryAttemptStore implements AttemptStore {
     const { attempts, results, replicas } = this.tasksOf(space);
     const first = results.get(result.taskId);
     if (first?.attemptId === result.attemptId) return Promise.resolve('won');
-    const copy = structuredClone(result);
+    const copy = copyPlain(result);
     if (first !== undefined) {
       if (keep === undefined) return Promise.resolve('lost');
       if (replicas.has(result.attemptId)) return Promise.resolve('kept');
@@ -155,7 +174,7 @@ export class MemoryAttemptStore implements AttemptStore {
   ): Promise<void> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state === 'running')
-      this.beat(space, { ...attempt, ...end, progress: copyOf(end.progress), endedAt: now }, now);
+      this.beat(space, attempt, { ...end, progress: copyOf(end.progress), endedAt: now }, now);
     return Promise.resolve();
   }
 
@@ -219,12 +238,12 @@ export class MemoryAttemptStore implements AttemptStore {
   /** The attempt if it has not ended. */
   private live(space: TaskSpace, attemptId: AttemptId): AttemptRecord | undefined {
     const attempt = this.tasksOf(space).attempts.get(attemptId);
-    return attempt?.state === 'launched' || attempt?.state === 'running' ? attempt : undefined;
+    return attempt !== undefined && isLive(attempt) ? attempt : undefined;
   }
 
   /** A write of the attempt's worker. */
-  private beat(space: TaskSpace, attempt: AttemptRecord, now: EpochMs): void {
-    this.put(space, { ...attempt, beat: attempt.beat + 1, reportedAt: now });
+  private beat(space: TaskSpace, attempt: AttemptRecord, news: Partial<AttemptRecord>, now: EpochMs): void {
+    this.put(space, { ...attempt, ...news, beat: attempt.beat + 1, reportedAt: now });
   }
 
   private put(space: TaskSpace, attempt: AttemptRecord): void {

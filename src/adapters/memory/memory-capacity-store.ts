@@ -1,5 +1,11 @@
 import type { JobId } from '../../contracts/ids.ts';
-import { type CapacityRule, type Holding, type Ledger, occupiedBy } from '../../core/capacity/ledger.ts';
+import {
+  type CapacityRule,
+  type Holding,
+  isAdmittedAlike,
+  type Ledger,
+  occupiedBy,
+} from '../../core/capacity/ledger.ts';
 import type { CapacityStore, Changed } from '../../ports/capacity-store.ts';
 
 /** The ledger of slots in memory. */
@@ -67,4 +73,4 @@ export class MemoryCapacityStore implements CapacityStore {
 }
 
 const isSame = (a: Holding | undefined, b: Holding | undefined): boolean =>
-  a?.beat === b?.beat && a?.slots === b?.slots && a?.held === b?.held && a?.backups === b?.backups;
+  a?.beat === b?.beat && a?.slots === b?.slots && a?.held === b?.held && isAdmittedAlike(a ?? {}, b ?? {});

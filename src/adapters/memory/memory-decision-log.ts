@@ -1,5 +1,6 @@
 import type { JobId } from '../../contracts/ids.ts';
 import type { LogEntry } from '../../contracts/records.ts';
+import { copyPlain } from '../../lib/copy-plain.ts';
 import type { DecisionLog } from '../../ports/job-store.ts';
 
 /** Decision logs in memory. */
@@ -11,7 +12,7 @@ export class MemoryDecisionLog implements DecisionLog {
     this.logs.set(jobId, log);
     const there = log.get(entry.version);
     if (there === undefined) {
-      log.set(entry.version, structuredClone(entry));
+      log.set(entry.version, copyPlain(entry));
       return Promise.resolve('appended');
     }
     return Promise.resolve(isSame(there, entry) ? 'appended' : 'stale');

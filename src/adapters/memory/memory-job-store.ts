@@ -1,8 +1,9 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { limits } from '../../contracts/limits.ts';
-import type { JobRecord, JobState } from '../../contracts/records.ts';
+import type { JobRecord, JobRecordState } from '../../contracts/records.ts';
 import { durationMs, type EpochMs, later } from '../../contracts/units.ts';
+import { copyPlain } from '../../lib/copy-plain.ts';
 import type { OutputClaim } from '../../core/model/output-claims.ts';
 import type { BucketClaims, JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
 
@@ -15,7 +16,7 @@ export class MemoryJobStore implements JobStore {
   create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }> {
     const there = this.jobs.get(job.jobId);
     if (there !== undefined) return Promise.resolve({ kind: 'exists', job: there });
-    this.jobs.set(job.jobId, structuredClone(job));
+    this.jobs.set(job.jobId, copyPlain(job));
     return Promise.resolve({ kind: 'created' });
   }
 
@@ -60,14 +61,15 @@ export class MemoryJobStore implements JobStore {
 
   update(
     jobId: JobId,
-    states: readonly JobState[],
+    states: readonly JobRecordState[],
     patch: JobPatch,
     options: { readonly unlessPublishing?: boolean } = {},
   ): Promise<'updated' | 'stale'> {
     const job = this.jobs.get(jobId);
     if (job === undefined || !states.includes(job.state)) return Promise.resolve('stale');
     if (options.unlessPublishing === true && job.publishingAt !== undefined) return Promise.resolve('stale');
-    this.jobs.set(jobId, { ...job, ...structuredClone(patch) });
+    const { deadlineAt, ...changed } = { ...job, ...copyPlain(patch) };
+    this.jobs.set(jobId, deadlineAt === undefined ? changed : { ...changed, deadlineAt });
     return Promise.resolve('updated');
   }
 
@@ -77,7 +79,7 @@ export class MemoryJobStore implements JobStore {
 
   saveClaims(bucket: string, claims: readonly OutputClaim[], version: number): Promise<'saved' | 'stale'> {
     if ((this.outputs.get(bucket)?.version ?? 0) !== version) return Promise.resolve('stale');
-    this.outputs.set(bucket, { claims: structuredClone(claims), version: version + 1 });
+    this.outputs.set(bucket, { claims: copyPlain(claims), version: version + 1 });
     return Promise.resolve('saved');
   }
 }

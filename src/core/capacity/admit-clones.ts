@@ -3,6 +3,7 @@ import { ownValue } from '../../lib/own.ts';
 import type { CloneAdmission, CloneRequest, CloneTerms } from './clone-admission.ts';
 import { chargedFor, type CloneHolding, holdClones, keepClones } from './clone-holding.ts';
 import { admitWithPreemption, takenFrom } from './clone-preemption.ts';
+import { reserved } from './guarantees.ts';
 import { cloned, type Holding, type Ledger, type Move, occupied, occupiedBy, withClones } from './ledger.ts';
 
 /** For whom clones are asked, and under which terms. */
@@ -27,9 +28,11 @@ export function admitClones(
   const own = holdings.get(jobId);
   if (own === undefined) return { ...none, answer: undefined };
   const charged = chargedFor(own, request.phase);
+  const reservedSlots = reserved(holdings.values()) - reserved([own]);
   const before = {
     usedSlots: occupied(holdings.values()) - occupiedBy(own),
     cloneSlots: cloned(holdings.values()) - charged,
+    ...(reservedSlots === 0 ? {} : { reservedSlots }),
   };
   // Admitted before: by a scheduler that died before it could say so, or in an answer that was lost.
   if (charged > 0) return { ...none, answer: { ...before, units: Math.floor(charged / request.unitSlots) } };

@@ -38,7 +38,13 @@ export interface CloneCapacity {
   readonly usedSlots: number;
   /** B_U: slots that clones in use are charged with. */
   readonly cloneSlots: number;
+  /** Slots that are guaranteed to others, which do not use them now: no clone gets them. Absent: none. */
+  readonly reservedSlots?: number;
 }
+
+/** Slots that clones find taken: in use, or kept for those to whom they are guaranteed. */
+export const takenSlots = ({ usedSlots, reservedSlots = 0 }: CloneCapacity): number =>
+  usedSlots + reservedSlots;
 
 /** What clones may take and up to where, in slots. */
 export interface CloneTerms {
@@ -64,9 +70,10 @@ const wholeUnits = (slots: number, { unitSlots, mostUnits }: CloneRequest): numb
 
 /**
  * The most units of clones that keep B_U + charge ≤ β·C and U + charge ≤ τ·C, or none where fewer than `leastUnits`
- * do. With one unit for the whole phase this is all or nothing. The budget is named first where both refuse.
+ * do. With one unit for the whole phase this is all or nothing. The budget is named first where both refuse. Slots that
+ * are guaranteed to others count as used.
  *
- * Source: Dolly §3.3, Pseudocode 1.
+ * Source: Dolly §3.3, Pseudocode 1. Guarantees are not the paper's: copies must not delay what was promised.
  */
 export function admitUnits(
   capacity: CloneCapacity,
@@ -74,7 +81,7 @@ export function admitUnits(
   request: CloneRequest,
 ): CloneAdmission {
   const inBudget = wholeUnits(terms.budgetSlots - capacity.cloneSlots, request);
-  const underCeiling = wholeUnits(terms.ceilingSlots - capacity.usedSlots - request.besideSlots, request);
+  const underCeiling = wholeUnits(terms.ceilingSlots - takenSlots(capacity) - request.besideSlots, request);
   const units = Math.min(inBudget, underCeiling);
   if (units >= request.leastUnits) return { ...capacity, units };
   return { ...capacity, units: 0, reason: inBudget < request.leastUnits ? 'clone-budget' : 'utilization' };

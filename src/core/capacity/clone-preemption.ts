@@ -7,6 +7,7 @@ import {
   type CloneRequest,
   type CloneTerms,
   type CloneVictim,
+  takenSlots,
 } from './clone-admission.ts';
 import { type CloneHolding, loseClones } from './clone-holding.ts';
 
@@ -16,34 +17,55 @@ const victimLimit = 10;
 /** A job's grant, as far as preemption looks at it. */
 export interface CloneHolder extends CloneHolding {
   readonly slots: number;
+  /** Slots that are its own, which nobody gets that it has freed of them. Absent: none. */
+  readonly guaranteed?: number | undefined;
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
+/** A phase that may lose its clones, with what its whole job can give back. */
+interface Candidate {
+  readonly victim: CloneVictim;
+  readonly spareSlots: number;
+}
+
 /** Cloned phases of jobs with more tasks than `jobTasks`: the largest job first, and in it the largest charge. */
-function victimsAmong(
+function candidatesAmong(
   holders: Iterable<readonly [string, CloneHolder]>,
   jobTasks: number,
-): readonly CloneVictim[] {
-  const found: CloneVictim[] = [];
-  for (const [id, { slots: held, clones = {}, jobTasks: tasks, addedSlots = {} }] of holders) {
+): readonly Candidate[] {
+  const found: Candidate[] = [];
+  for (const [id, holder] of holders) {
+    const { slots: held, clones = {}, jobTasks: tasks, addedSlots = {}, guaranteed = 0 } = holder;
     if (tasks === undefined || tasks <= jobTasks) continue;
+    const spareSlots = Math.max(0, held - guaranteed);
     for (const [phase, slots] of Object.entries(clones)) {
-      const freedSlots = Math.min(held, ownValue(addedSlots, phase) ?? 0);
-      found.push({ jobId: id as JobId, phase, slots, jobTasks: tasks, freedSlots });
+      const freedSlots = ownValue(addedSlots, phase) ?? 0;
+      found.push({ victim: { jobId: id as JobId, phase, slots, jobTasks: tasks, freedSlots }, spareSlots });
     }
   }
   return found.sort(
-    (a, b) =>
+    ({ victim: a }, { victim: b }) =>
       b.jobTasks - a.jobTasks || b.slots - a.slots || compare(a.jobId, b.jobId) || compare(a.phase, b.phase),
   );
 }
 
+/** The victims, of whom those of one job together give back no more than it can spare. */
+function victimsOf(taken: readonly Candidate[]): readonly CloneVictim[] {
+  const spare = new Map<JobId, number>();
+  return taken.map(({ victim, spareSlots }) => {
+    const left = spare.get(victim.jobId) ?? spareSlots;
+    const freedSlots = Math.min(left, victim.freedSlots);
+    spare.set(victim.jobId, left - freedSlots);
+    return { ...victim, freedSlots };
+  });
+}
+
 /** Leaves out those without whom the others suffice, from the smallest job up. */
 function needed(
-  taken: readonly CloneVictim[],
-  suffice: (victims: readonly CloneVictim[]) => boolean,
-): readonly CloneVictim[] {
+  taken: readonly Candidate[],
+  suffice: (candidates: readonly Candidate[]) => boolean,
+): readonly Candidate[] {
   return taken.reduceRight((kept, candidate) => {
     const others = kept.filter((each) => each !== candidate);
     return suffice(others) ? others : kept;
@@ -71,19 +93,20 @@ export function admitWithPreemption(
   if (plain.units > 0 || request.jobTasks === undefined) return plain;
   const admit = (victims: readonly CloneVictim[]): number => {
     const relieved = {
+      ...capacity,
       usedSlots: capacity.usedSlots - victims.reduce((sum, { freedSlots }) => sum + freedSlots, 0),
       cloneSlots: capacity.cloneSlots - victims.reduce((sum, { slots }) => sum + slots, 0),
     };
     const { units } = admitUnits(relieved, terms, request);
-    const slots = capacity.usedSlots + request.besideSlots + units * request.unitSlots;
+    const slots = takenSlots(capacity) + request.besideSlots + units * request.unitSlots;
     return slots <= terms.totalSlots ? units : 0;
   };
-  const suffice = (victims: readonly CloneVictim[]): boolean => admit(victims) > 0;
-  const candidates = victimsAmong(holders, request.jobTasks).slice(0, victimLimit);
+  const suffice = (taken: readonly Candidate[]): boolean => admit(victimsOf(taken)) > 0;
+  const candidates = candidatesAmong(holders, request.jobTasks).slice(0, victimLimit);
   for (let count = 1; count <= candidates.length; count++) {
     const taken = candidates.slice(0, count);
     if (!suffice(taken)) continue;
-    const victims = needed(taken, suffice);
+    const victims = victimsOf(needed(taken, suffice));
     return { ...capacity, units: admit(victims), victims };
   }
   return plain;

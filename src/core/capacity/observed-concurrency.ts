@@ -1,4 +1,4 @@
-import { type DurationMs, durationMs, type EpochMs, later } from '../../contracts/units.ts';
+import { type DurationMs, durationMs, elapsedMs, type EpochMs, later } from '../../contracts/units.ts';
 
 /**
  * What a scheduler has learned of how many of its launches run at once, where a launch that finds no room waits unseen
@@ -23,8 +23,19 @@ export interface ObservedConcurrency {
   readonly pauseMs: DurationMs;
   /** How long launches took to be claimed, the newest last. */
   readonly lagsMs: readonly number[];
-  /** Until then nothing more is given up: what comes late until then was launched before. */
+  /** Until then no more is given up than those tell that were launched with what came late first. */
   readonly calmUntil: EpochMs;
+  /** What was known when launches came late first. */
+  readonly calmFrom: number;
+  /** Launches of which it is known whether they came in time, for as long as one takes to be late; the newest last. */
+  readonly fates: readonly LaunchFates[];
+}
+
+/** Launches of which it was seen at about one time whether they came in time. */
+interface LaunchFates {
+  readonly at: EpochMs;
+  readonly claimed: number;
+  readonly late: number;
 }
 
 /** What a tick sees of a job's launches. */
@@ -49,7 +60,7 @@ export interface ConcurrencyConfig {
   readonly firstTrial: number;
   readonly shortestPauseMs: DurationMs;
   readonly longestPauseMs: DurationMs;
-  /** What of the known concurrency is kept where others took some of it. */
+  /** What of the known concurrency is kept at most where others took some of it. */
   readonly keep: number;
   /** Nothing is tried while more launches are late than this share of the known concurrency, and than so many. */
   readonly lateShare: number;
@@ -94,7 +105,40 @@ export const startConcurrency = (
   pauseMs: config.shortestPauseMs,
   lagsMs: [],
   calmUntil: now,
+  calmFrom: running,
+  fates: [],
 });
+
+/** Into how many parts the time is cut in which launches are counted together. */
+const fateParts = 8;
+
+/** The fates of launches with those that are seen now, and without those of which it was known longer ago than that. */
+function withFates(
+  fates: readonly LaunchFates[],
+  { now, claimLagsMs, turnedLate }: LaunchesSeen,
+  spanMs: DurationMs,
+): readonly LaunchFates[] {
+  const recent = fates.filter(({ at }) => at <= now && elapsedMs(at, now) <= spanMs);
+  const seen = { at: now, claimed: claimLagsMs.length, late: turnedLate };
+  if (seen.claimed + seen.late === 0) return recent;
+  const last = recent.at(-1);
+  if (last === undefined || elapsedMs(last.at, now) > spanMs / fateParts) return [...recent, seen];
+  const { claimed, late } = seen;
+  return [...recent.slice(0, -1), { at: last.at, claimed: last.claimed + claimed, late: last.late + late }];
+}
+
+/**
+ * Of the launches of which it was seen lately whether they came in time, the share that did. Those that are late now
+ * were launched as long ago as a launch takes to be late, and what was claimed since then, with them or after them.
+ */
+function timelyShare(fates: readonly LaunchFates[]): number {
+  let [claimed, late] = [0, 0];
+  for (const each of fates) {
+    claimed += each.claimed;
+    late += each.late;
+  }
+  return late === 0 ? 1 : claimed / (claimed + late);
+}
 
 /** How long after its launch an attempt that was not claimed is late. */
 export function lateAfterMs(
@@ -122,14 +166,13 @@ function afterCongestion(
   const failed = { trial: 0, claimed: 0, trialAt };
   // All that was known runs: only the trial has failed.
   if (seen.running >= before.known) return { ...before, ...failed, pauseMs };
-  if (seen.now < before.calmUntil) return { ...before, ...failed };
-  return {
-    ...before,
-    ...failed,
-    known: Math.floor(before.known * config.keep),
-    pauseMs,
-    calmUntil: later(seen.now, lateAfterMs(before, config)),
-  };
+  const isCalm = seen.now < before.calmUntil;
+  const calmFrom = isCalm ? before.calmFrom : before.known;
+  const share = Math.min(config.keep, timelyShare(before.fates));
+  const known = Math.min(before.known, Math.max(seen.running, Math.floor(calmFrom * share)));
+  if (isCalm) return { ...before, ...failed, known };
+  const calmUntil = later(seen.now, lateAfterMs(before, config));
+  return { ...before, ...failed, known, calmFrom, pauseMs, calmUntil };
 }
 
 /**
@@ -153,6 +196,7 @@ export function observeConcurrency(
     lagsMs,
     trial: Math.max(0, before.trial - growth),
     claimed: before.claimed + claims,
+    fates: withFates(before.fates, seen, lateAfterMs({ lagsMs }, config)),
     ...(growth === 0 ? {} : { pauseMs: config.shortestPauseMs }),
   };
   if (seen.turnedLate > 0 || seen.throttled > 0) return afterCongestion(grown, seen, config);

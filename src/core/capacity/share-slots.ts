@@ -1,7 +1,18 @@
 import type { JobId } from '../../contracts/ids.ts';
 import { type BackupsSaid, backupsStated } from './admit-backups.ts';
 import { type GuaranteedClaim, guaranteedShares } from './fair-shares.ts';
-import { type Holding, type Ledger, type Move, occupied, occupiedBy, type Statement } from './ledger.ts';
+import { guaranteeStated } from './guarantees.ts';
+import {
+  admittedOf,
+  type Holding,
+  isBidder,
+  type Ledger,
+  type Move,
+  occupied,
+  occupiedBy,
+  type Statement,
+} from './ledger.ts';
+import { tokensStated } from './replication-tokens.ts';
 
 /** What a job's scheduler knows of it when it speaks. */
 export interface Spoken extends Statement {
@@ -9,21 +20,33 @@ export interface Spoken extends Statement {
   readonly live?: number | undefined;
   /** Its backups. Absent: as many as it was admitted. */
   readonly backups?: BackupsSaid | undefined;
+  /** Slots that it asks to have before any are shared. Absent: as many as it was guaranteed. */
+  readonly guaranteed?: number | undefined;
+  /** Bytes of the replicas that its decision log tells of. Absent: as many as it was admitted. */
+  readonly tokens?: number | undefined;
 }
 
 /**
  * A job's holding once it has said what it wants and what it still uses. Its grant falls to what it wants and never
  * grows by this; what runs counts in any case, also where the job was struck out while it ran.
  */
-export function stated(before: Holding | undefined, { live, backups, ...words }: Spoken): Holding {
+export function stated(before: Holding | undefined, spoken: Spoken): Holding {
+  const { live, backups, guaranteed, tokens, ...words } = spoken;
   const slots = Math.min(before?.slots ?? 0, words.wanted);
-  const admitted = backupsStated(before?.backups, backups);
-  const holding = { ...before, ...words, slots, held: Math.max(slots, live ?? slots) };
-  return admitted === undefined ? holding : { ...holding, backups: admitted };
+  const admitted = admittedOf({
+    backups: backupsStated(before?.backups, backups),
+    guaranteed: guaranteeStated(before?.guaranteed, guaranteed),
+    tokens: tokensStated(before?.tokens, tokens),
+  });
+  return { ...before, ...words, slots, held: Math.max(slots, live ?? slots), ...admitted };
 }
 
 /** Whether a job wants more than it has. */
 export const isShort = ({ slots, wanted }: Holding): boolean => slots < wanted;
+
+/** Whether a job with a deadline lacks slots for it: some of its own, or some that it has bid for in vain. */
+export const isOwed = ({ slots, wanted, guaranteed = 0, bid }: Holding): boolean =>
+  bid !== undefined && isBidder({ bid }) && slots < Math.min(wanted, Math.max(guaranteed, bid.asks));
 
 interface Sharing {
   readonly totalSlots: number;
@@ -32,9 +55,10 @@ interface Sharing {
 }
 
 /**
- * Shares all slots out, guarantees first and then max-min fairly by weight: grants above their share are lowered to it, those below are raised
- * from what is free, which goes to those that are owed most. A lowered grant frees its slots only when its scheduler
- * has said that what ran there has ended, so that what all may be using together never grows beyond the total.
+ * Shares all slots out, guarantees first and then max-min fairly by weight: grants above their share are lowered to it,
+ * those below are raised from what is free, which goes to those that are owed most. A lowered grant frees its slots only
+ * when its scheduler has said that what ran there has ended, so that what all may be using together never grows beyond
+ * the total.
  */
 export function shareSlots(ledger: Ledger, { totalSlots, mostChanges }: Sharing): Move<undefined> {
   const holdings = [...ledger.holdings];

@@ -73,7 +73,8 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
       ? { ms: (reachedMs(attempt.reports, bytesTotal, level) ?? workedMs) / from, error }
       : undefined;
   if (until - from >= silentStretch) {
-    const like = [byLevel, expected].flatMap((each) => each ?? []).sort((a, b) => a.error - b.error)[0];
+    const isBetter = byLevel === undefined || (expected !== undefined && expected.error < byLevel.error);
+    const like = isBetter ? expected : byLevel;
     return like && byAge(ran, like);
   }
   const bySlowness = knownMs(attempt, terms) / Math.max(leastShare, until);

@@ -1,4 +1,4 @@
-import { countBelow, countBelowIn, type SortedNumbers } from '../../lib/sorted-numbers.ts';
+import { atRankOfBoth, countBelow, countBelowIn, type SortedNumbers } from '../../lib/sorted-numbers.ts';
 import { costOf, fitCost, type TaskCost } from '../model/task-cost.ts';
 import { meanMs, workBytes } from '../model/stage-statistics.ts';
 import { recentMsPerByte } from './remaining-time.ts';
@@ -52,12 +52,17 @@ function foretoldOf(task: TaskView, attempt: AttemptView, window: number): Foret
 export function samplesOf({ statistics }: StageView, running: readonly Foretold[]): SlownessSamples {
   const isLearnt = statistics.slowness.size > 0;
   const cost = isLearnt ? statistics.cost : fitCost(running, statistics.meanBytes);
-  const slowness = Float64Array.from(running, ({ bytes, ms }) => ms / costOf(cost, bytes)).sort();
+  const slowness = new Float64Array(running.length);
+  let place = 0;
+  for (const { bytes, ms } of running) slowness[place++] = ms / costOf(cost, bytes);
+  slowness.sort();
+  let runningSum = 0;
+  for (const each of slowness) runningSum += each;
   return {
     cost,
     finished: statistics.slowness,
     running: slowness,
-    runningSum: slowness.reduce((sum, each) => sum + each, 0),
+    runningSum,
     lagMs: meanMs(statistics.lag),
   };
 }
@@ -90,6 +95,12 @@ export function newCopyMs(samples: SlownessSamples, bytes: number, locationFacto
   if (count === 0) return undefined;
   const slowness = (samples.finished.sum + samples.runningSum) / count;
   return slowness * locationFactor * costOf(samples.cost, bytes) + samples.lagMs;
+}
+
+/** What a new copy takes as likely as not, which single slow tasks do not change. Undefined without samples. */
+export function medianNewCopyMs(samples: SlownessSamples, bytes: number): number | undefined {
+  const slowness = atRankOfBoth(samples.finished, samples.running, (sampleCount(samples) - 1) >>> 1);
+  return slowness === undefined ? undefined : slowness * costOf(samples.cost, bytes) + samples.lagMs;
 }
 
 /** P(t_new < `limitMs`): the share of samples at which a new copy would take less. 0 without samples. */

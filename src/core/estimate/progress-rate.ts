@@ -1,4 +1,4 @@
-import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import { elapsedMs, type EpochMs, later } from '../../contracts/units.ts';
 import type { AttemptView, ProgressReport } from '../model/job-view.ts';
 
 /** How far an attempt is in [0, 1]: the share of its input that it has read. Undefined while its input is unknown. */
@@ -20,6 +20,16 @@ export function ranMs(attempt: AttemptView, now: EpochMs): number {
 export function reportedMs(attempt: AttemptView): number {
   const { claimedAt, reportedAt } = attempt;
   return claimedAt === undefined || reportedAt === undefined ? 0 : elapsedMs(claimedAt, reportedAt);
+}
+
+/** Time that an attempt has occupied a worker; 0 before it has claimed itself. */
+export function workerMsOf(attempt: AttemptView, now: EpochMs): number {
+  const { claimedAt, reportedAt, endedAt, seenAt, launchedAt, rodeSince = launchedAt } = attempt;
+  if (claimedAt === undefined) return 0;
+  if (endedAt === undefined) return ranMs(attempt, now);
+  // Ended by another than its worker, whose clock may differ: no longer than it was waited for.
+  const waitedUntil = endedAt === reportedAt ? seenAt : later(seenAt, elapsedMs(seenAt, endedAt));
+  return Math.min(elapsedMs(claimedAt, endedAt), elapsedMs(rodeSince, waitedUntil));
 }
 
 /**

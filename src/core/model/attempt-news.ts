@@ -1,5 +1,9 @@
 import type { AttemptRecord, AttemptState } from '../../contracts/records.ts';
-import type { AttemptView } from './job-view.ts';
+import type { AttemptId } from '../../contracts/ids.ts';
+import type { Worker } from '../../contracts/job-spec.ts';
+import type { EpochMs } from '../../contracts/units.ts';
+import type { LaunchReason } from './decision.ts';
+import type { AttemptView, TaskView } from './job-view.ts';
 
 const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
 
@@ -16,3 +20,56 @@ export function isNews(attempt: AttemptView, record: AttemptRecord): boolean {
   const isUnsure = attempt.state === 'cancelled' && attempt.claimedAt === undefined;
   return isUnsure ? record.state !== 'launched' : !ended.includes(attempt.state);
 }
+
+/** What a record does not say stays as it was known. */
+export function takeFields(attempt: AttemptView, record: AttemptRecord): void {
+  attempt.nextMs = record.nextMs ?? attempt.nextMs;
+  attempt.reportedAt = record.reportedAt ?? attempt.reportedAt;
+  attempt.claimedAt = record.claimedAt ?? attempt.claimedAt;
+  attempt.endedAt = record.endedAt ?? attempt.endedAt;
+  attempt.node = record.node ?? attempt.node;
+  attempt.zone = record.zone ?? attempt.zone;
+  attempt.progress = record.progress ?? attempt.progress;
+  attempt.failure = record.failure ?? attempt.failure;
+}
+
+/** An attempt that was decided on now. All its fields are there from the beginning, so that all attempts are alike. */
+export const newAttempt = (decided: {
+  readonly id: AttemptId;
+  readonly task: TaskView;
+  readonly number: number;
+  readonly reason: LaunchReason;
+  readonly worker: Worker | undefined;
+  readonly now: EpochMs;
+  readonly hasOwnCopies: boolean;
+}): AttemptView => ({
+  id: decided.id,
+  stage: decided.task.stage,
+  task: decided.task.index,
+  number: decided.number,
+  reason: decided.reason,
+  worker: decided.worker,
+  behind: undefined,
+  place: undefined,
+  rodeSince: undefined,
+  state: 'launched',
+  cancelOrdered: false,
+  launchedAt: decided.now,
+  isHeldBack: undefined,
+  recordedAt: undefined,
+  seenAt: decided.now,
+  readAt: undefined,
+  outputReadAt: undefined,
+  beat: 0,
+  nextMs: undefined,
+  claimedAt: undefined,
+  reportedAt: undefined,
+  endedAt: undefined,
+  node: undefined,
+  zone: undefined,
+  progress: undefined,
+  failure: undefined,
+  unreadable: undefined,
+  reports: [],
+  hasOwnCopies: decided.hasOwnCopies,
+});

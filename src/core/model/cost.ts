@@ -1,4 +1,5 @@
 import type { AttemptRecord } from '../../contracts/records.ts';
+import { listPrices, type Prices } from '../../contracts/prices.ts';
 import { fargateSizes, type Worker, workerSizes } from '../../contracts/job-spec.ts';
 import {
   type JobCosts,
@@ -8,33 +9,12 @@ import {
   type RequestTally,
 } from '../../contracts/requests.ts';
 
-/**
- * List prices, us-east-1, dollars, November 2026: the one table of them. Lambda on arm64, as it is deployed, and on
- * x86; Fargate on demand, for which arm64 is a fifth cheaper than this.
- */
-export const prices = {
-  lambdaGbSecond: 0.0000133334,
-  lambdaX86GbSecond: 0.0000166667,
-  lambdaRequest: 0.2 / 1e6,
-  fargateVcpuHour: 0.04048,
-  fargateGbHour: 0.004445,
-  dynamoWrite: 0.625 / 1e6,
-  dynamoRead: 0.125 / 1e6,
-  /** PUT, COPY, POST and LIST. */
-  s3Put: 0.005 / 1e3,
-  /** GET, HEAD and all others but deletions, which are free. */
-  s3Get: 0.0004 / 1e3,
-  stateTransition: 25 / 1e6,
-  apiCall: 3.5 / 1e6,
-  logGb: 0.5,
-} as const;
-
 /** Fargate bills at least a minute. */
 const fargateMinimumMs = 60_000;
 const bytesPerGb = 1024 ** 3;
 
-/** What the time of one attempt on its worker costs at list prices, in dollars. */
-export function computeDollars(worker: Worker, workerMs: number): number {
+/** What the time of one attempt on its worker costs in dollars; at list prices unless told. */
+export function computeDollars(worker: Worker, workerMs: number, prices: Prices = listPrices): number {
   if (worker.kind === 'lambda') {
     return (workerMs / 1000) * (workerSizes[worker.size] / 1024) * prices.lambdaGbSecond;
   }
@@ -70,8 +50,8 @@ export const requestsOf = (tally: RequestTally, uncounted: number): JobRequests 
   uncounted,
 });
 
-/** What a tally costs at list prices, beside `compute` dollars of workers' time. */
-export const costsOf = (tally: RequestTally, compute: number): JobCosts => ({
+/** What a tally costs, at list prices unless told, beside `compute` dollars of workers' time. */
+export const costsOf = (tally: RequestTally, compute: number, prices: Prices = listPrices): JobCosts => ({
   compute: dollars(compute),
   records: dollars((tally.writeUnits ?? 0) * prices.dynamoWrite + (tally.readUnits ?? 0) * prices.dynamoRead),
   storage: dollars(((tally.put ?? 0) + (tally.list ?? 0)) * prices.s3Put + (tally.get ?? 0) * prices.s3Get),
@@ -83,6 +63,18 @@ export const costsOf = (tally: RequestTally, compute: number): JobCosts => ({
       ((tally.logBytes ?? 0) / bytesPerGb) * prices.logGb,
   ),
 });
+
+/** What a tally costs in one sum, as `costsOf` adds it up: cheap enough for each attempt of each tick. */
+export const tallyDollars = (tally: RequestTally, prices: Prices = listPrices): number =>
+  (tally.writeUnits ?? 0) * prices.dynamoWrite +
+  (tally.readUnits ?? 0) * prices.dynamoRead +
+  ((tally.put ?? 0) + (tally.list ?? 0)) * prices.s3Put +
+  (tally.get ?? 0) * prices.s3Get +
+  (tally.lambda ?? 0) * prices.lambdaRequest +
+  ((tally.coordinatorMbMs ?? 0) / 1024 / 1000) * prices.lambdaGbSecond +
+  (tally.states ?? 0) * prices.stateTransition +
+  (tally.api ?? 0) * prices.apiCall +
+  ((tally.logBytes ?? 0) / bytesPerGb) * prices.logGb;
 
 /** Requests with those of a tally on top. */
 export const addRequests = (requests: JobRequests, tally: RequestTally): JobRequests =>
@@ -132,9 +124,9 @@ const tallyOf = ({ dynamodb, s3, coordinatorGbSeconds, ...others }: JobRequests)
   coordinatorMbMs: coordinatorGbSeconds * 1024 * 1000,
 });
 
-/** What requests cost at list prices, beside the compute that is known. */
-export const costsOfRequests = (requests: JobRequests, compute: number): JobCosts =>
-  costsOf(tallyOf(requests), compute);
+/** What requests cost, at list prices unless told, beside the compute that is known. */
+export const costsOfRequests = (requests: JobRequests, compute: number, prices?: Prices): JobCosts =>
+  costsOf(tallyOf(requests), compute, prices);
 
 /** The sums of costs, part by part. */
 export const addCosts = (a: JobCosts, b: JobCosts): JobCosts => ({

@@ -1,14 +1,32 @@
-import type { cancelReasons, launchReasons, lossReasons } from '../../contracts/decision-log.ts';
+import type {
+  allocationReasons,
+  cancelReasons,
+  launchReasons,
+  lossReasons,
+} from '../../contracts/decision-log.ts';
 import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import type { CloneRefusal } from '../capacity/clone-admission.ts';
 
 export type LaunchReason = (typeof launchReasons)[number];
 export type CancelReason = (typeof cancelReasons)[number];
+export type AllocationReason = (typeof allocationReasons)[number];
 export type LossReason = (typeof lossReasons)[number];
 
 /** The numbers on which a policy decided, named with their units, for the log and `explain`. Finite only. */
 export type Facts = Readonly<Record<string, number>>;
+
+/**
+ * Slots that the job asks to be its own from now on, for its deadline. `smoothed`: what its control loop has come to,
+ * of which they are the whole number. Both 0 where it goes by its fair share alone.
+ */
+export interface Allocate {
+  readonly kind: 'allocate';
+  readonly slots: number;
+  readonly smoothed: number;
+  readonly reason: AllocationReason;
+  readonly facts: Facts;
+}
 
 /** What a tick does. Each is idempotent by its ids, so that a takeover may repeat the last tick's. */
 export type Decision =
@@ -24,10 +42,16 @@ export type Decision =
     }
   /** A stage is cloned no more, since the capacity ledger has given the slots of its clones to a smaller job. */
   | { readonly kind: 'preempt-clones'; readonly stage: number; readonly by: JobId; readonly facts: Facts }
+  | Allocate
   | {
       readonly kind: 'launch';
       readonly attemptId: AttemptId;
       readonly reason: LaunchReason;
+      /**
+       * The attempt with which it rides: its worker takes this one up later, and it needs no slot. Absent: it gets a
+       * worker of its own, also where it rode before.
+       */
+      readonly behind?: AttemptId;
       /** Nodes that must not run it. Whoever launches honours it as far as it can. */
       readonly avoidNodes?: readonly string[];
       /** What it runs on, where that is not its stage's own worker. */
@@ -45,8 +69,12 @@ export type Decision =
 /**
  * Why something proposed was not done, from a closed union. `copy-limit`: copies of the task; `copy-cap`: copies of
  * the job; `slow-node`: only nodes to be avoided are free; `input-explained`: it has more to read, not a slower
- * place; `not-worth-it`: the copy would save too little; `still-starting`: it has not begun to read; `awaiting-copy`: its
- * clones wait for upstream copies of their own; `clone-budget` and
+ * place; `recent-copy`: its last copy has not shown yet what it brings; `restart-limit`: it was restarted as often as it
+ * may be; `not-worth-it`: another attempt would save too little, or too unlikely; `loss-limit`: copies and kills of its stage have cost as much slot
+ * time as they may; `still-starting`: it has not begun to read; `awaiting-copy`: its
+ * clones wait for upstream copies of their own; `budget`: the dollars that
+ * the job may cost do not suffice; `gives-way`: the job meets its deadline without copies, and another lacks
+ * slots for its own; `clone-budget` and
  * `utilization`: no clones for its stage, of which it is the first task, since they would take too many slots.
  */
 export type RefusalReason =
@@ -57,6 +85,7 @@ export type RefusalReason =
   | 'task-done'
   | 'copy-limit'
   | 'copy-cap'
+  | 'loss-limit'
   | 'restart-limit'
   | 'recent-copy'
   | 'slow-node'
@@ -64,6 +93,8 @@ export type RefusalReason =
   | 'not-worth-it'
   | 'still-starting'
   | 'awaiting-copy'
+  | 'budget'
+  | 'gives-way'
   | CloneRefusal;
 
 /** A refusal, logged beside the decisions so that `explain` can tell why nothing happened. */
@@ -78,5 +109,5 @@ export interface Refusal {
 export type TickOutcome =
   | { readonly kind: 'continue' }
   | { readonly kind: 'finish' }
-  /** `cause`: present where it fails for want of a right. */
-  | { readonly kind: 'fail'; readonly message: string; readonly cause?: 'access-denied' };
+  /** `cause`: present where it fails for want of a right, or of dollars. */
+  | { readonly kind: 'fail'; readonly message: string; readonly cause?: 'access-denied' | 'budget' };

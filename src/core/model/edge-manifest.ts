@@ -79,8 +79,10 @@ export function edgeManifest(
   });
   const outputs = results.map(indexed);
   if (input.pattern === 'broadcast') return [lineOf(() => allSegments(outputs, input.producerPartitions))];
+  // Each of many tasks would pass by what is empty for all of them.
+  const written = outputs.filter(({ index }) => index.lengths.some((length) => length > 0));
   return Array.from({ length: consumer.tasks }, (_, task) => {
-    if (input.pattern === 'all-to-all') return lineOf(() => segmentsOf(outputs, task));
+    if (input.pattern === 'all-to-all') return lineOf(() => segmentsOf(written, task));
     const { from, to } = producersOf(input, task, consumer.tasks);
     return lineOf(() => allSegments(outputs.slice(from, to), input.producerPartitions));
   });

@@ -32,6 +32,12 @@ function checkNames(spec: JobSpec): ReadonlyMap<string, number> {
   return places;
 }
 
+/** What happens at a budget says nothing without one: whoever writes it has most likely forgotten the dollars. */
+function checkBudget({ budget, onBudget }: JobSpec): void {
+  if (onBudget !== undefined && budget === undefined)
+    refuse('onBudget', 'must come with budget, the dollars at which it is to ' + onBudget);
+}
+
 function checkInputs(spec: JobSpec, places: ReadonlyMap<string, number>): void {
   for (const [index, stage] of spec.stages.entries()) {
     for (const [number, input] of stage.inputs.entries()) {
@@ -110,6 +116,7 @@ function checkReach(stages: readonly GraphStage[]): void {
  */
 export function jobGraph(spec: JobSpec): readonly GraphStage[] {
   const places = checkNames(spec);
+  checkBudget(spec);
   checkInputs(spec, places);
   const order = topologicalOrder(spec);
   const isUpstream = (input: StageInput): input is UpstreamInput => !isSource(input);

@@ -1,18 +1,13 @@
 import { invariant } from '../../contracts/errors.ts';
 import { type AttemptId, attemptParts, type TaskId } from '../../contracts/ids.ts';
-import type { AttemptRecord, AttemptState, TaskResult, UnreadableRecord } from '../../contracts/records.ts';
-import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
+import type { AttemptRecord, TaskResult, UnreadableRecord } from '../../contracts/records.ts';
+import type { EpochMs } from '../../contracts/units.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import { compactResult, sameNumbers } from './compact-index.ts';
 import type { LaunchReason } from './decision.ts';
-import {
-  createStageStatistics,
-  keepReport,
-  recordClaim,
-  recordFinish,
-  recordInputs,
-  recordNode,
-} from './stage-statistics.ts';
+import { measure, measureWinner } from './measure-attempts.ts';
+import { forgetPlace, goOn, passOn, ride, ridersOf, seatAnew, settlePlace, unseat } from './packs.ts';
+import { createStageStatistics, recordInputs } from './stage-statistics.ts';
 import {
   type AttemptView,
   isLive,
@@ -24,7 +19,7 @@ import {
   type StageView,
   type TaskView,
 } from './job-view.ts';
-import { isNews } from './attempt-news.ts';
+import { isNews, newAttempt, takeFields } from './attempt-news.ts';
 import { countFailure, explainLoss, judge } from './strikes.ts';
 import { leastCopies } from './upstream-copies.ts';
 
@@ -68,6 +63,8 @@ export function createJobState(
   return {
     stages,
     live: new Set(),
+    riding: new Set(),
+    packs: new Map(),
     unsure: new Set(),
     attempts: new Map(),
     launchOrder,
@@ -123,42 +120,48 @@ const stageIndexOf = (state: JobState, name: string): number =>
 
 /** The task of an attempt by id. Throws where the job has no such task. */
 export function taskOfAttempt(state: JobState, id: AttemptId): TaskView {
+  const known = state.attempts.get(id);
+  if (known !== undefined) return taskAt(state, known.stage, known.task);
   const { stage, task } = attemptParts(id);
   return taskAt(state, stageIndexOf(state, stage), task);
 }
 
-/** Records that an attempt was decided on. A second time (replay of the log) has no effect. */
+/**
+ * Records that an attempt was decided on, with what it runs on where that is not its stage's own worker, and behind
+ * whom it rides, if it does. A second time (replay of the log) has no effect, but that one that rode may get a place of
+ * its own, or ride behind another.
+ */
 export function addAttempt(
   state: JobState,
   id: AttemptId,
   reason: LaunchReason,
   now: EpochMs,
   worker?: Worker,
+  behind?: AttemptId,
 ): void {
-  if (state.attempts.has(id)) return;
+  const known = state.attempts.get(id);
+  if (known !== undefined) {
+    seatAnew(state, known, behind, now);
+    return;
+  }
   const task = taskOfAttempt(state, id);
   const { attempt: number } = attemptParts(id);
   invariant(number === task.attempts.length, 'attempts are numbered without gaps', {
     id,
     expected: task.attempts.length,
   });
-  const attempt: AttemptView = {
+  const attempt = newAttempt({
     id,
-    stage: task.stage,
-    task: task.index,
+    task,
     number,
     reason,
-    ...(worker === undefined ? {} : { worker }),
-    state: 'launched',
-    cancelOrdered: false,
-    launchedAt: now,
-    seenAt: now,
-    beat: 0,
-    reports: [],
+    worker,
+    now,
     hasOwnCopies: leastCopies(state, task) > number,
-  };
+  });
   task.attempts.push(attempt);
   state.attempts.set(id, attempt);
+  if (behind !== undefined) ride(state, attempt, behind, now);
   state.firstLaunchAt ??= now;
   const stage = stageAt(state, task.stage);
   if (reason === 'backup') stage.statistics.lastBackupAt = now;
@@ -169,23 +172,31 @@ export function addAttempt(
 
 /** Keeps the indexes true after any change of an attempt or its task. */
 function settle(state: JobState, task: TaskView, attempt: AttemptView): void {
-  if (isLive(attempt)) state.live.add(attempt);
-  else state.live.delete(attempt);
+  settlePlace(state, attempt);
   const stage = stageAt(state, task.stage);
   if (task.result === undefined && task.attempts.length > 0 && !task.attempts.some(isLive))
     stage.retryable.add(task);
   else stage.retryable.delete(task);
 }
 
-/** Undoes a launch for which there was no room: the attempt's id is used again after `notBefore`. */
+/**
+ * Undoes a launch for which there was no room: the attempt's id is used again after `notBefore`, and so are those of
+ * attempts that ride behind it. One that rode before rides on, since the worker that it rode with may yet take it up.
+ */
 export function withdrawAttempt(state: JobState, id: AttemptId, notBefore: EpochMs): void {
   const attempt = state.attempts.get(id);
   if (attempt === undefined || attempt.state !== 'launched') return;
   const task = taskOfAttempt(state, id);
+  if (attempt.place === 'own') {
+    unseat(state, attempt, notBefore);
+    task.notBefore = notBefore;
+    return;
+  }
   if (task.attempts.at(-1) !== attempt) return; // A later attempt was numbered after it: it times out instead.
+  for (const rider of ridersOf(state, id)) withdrawAttempt(state, rider.id, notBefore);
   task.attempts.pop();
   state.attempts.delete(id);
-  state.live.delete(attempt);
+  forgetPlace(state, attempt);
   task.notBefore = notBefore;
   const stage = stageAt(state, task.stage);
   if (task.attempts.length > 0) settle(state, task, task.attempts[0] ?? attempt);
@@ -196,45 +207,16 @@ export function withdrawAttempt(state: JobState, id: AttemptId, notBefore: Epoch
   }
 }
 
-/** Takes news of an attempt into the statistics of its stage and node. */
-function measure(
-  state: JobState,
-  task: TaskView,
-  news: { attempt: AttemptView; before: AttemptState; now: EpochMs },
-): void {
-  const { attempt, before, now } = news;
-  const { statistics } = stageAt(state, task.stage);
-  if (attempt.claimedAt === undefined) return;
-  if (before === 'launched') {
-    recordClaim(statistics, attempt, now);
-    recordNode(state.nodes, attempt);
-  }
-  if (attempt.progress !== undefined && attempt.state === 'running' && !attempt.cancelOrdered) {
-    const workedMs = elapsedMs(attempt.claimedAt, attempt.reportedAt ?? attempt.claimedAt);
-    keepReport(attempt.reports, { workedMs, bytesRead: attempt.progress.bytesRead });
-  }
-  measureWinner(state, task);
-}
-
-/** A result and the end of its attempt are told apart: whichever comes last completes the measurement. */
-function measureWinner(state: JobState, task: TaskView): void {
-  if (task.measured || task.result === undefined) return;
-  const winner = state.attempts.get(task.result.attemptId);
-  if (winner?.state !== 'done') return;
-  task.measured = true;
-  recordFinish(stageAt(state, task.stage).statistics, state.nodes, task, winner);
-}
-
 /** Takes over what the store says of an attempt. Older news and repeated news have no effect. */
 export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochMs): void {
   const attempt = state.attempts.get(record.attemptId);
   // Created for a launch that was withdrawn, or by a scheduler whose log entry never became visible to us.
   if (attempt === undefined) return;
-  delete attempt.unreadable;
+  attempt.unreadable = undefined;
   attempt.recordedAt ??= record.launchedAt;
   if (record.claimedAt !== undefined) {
     state.hasBegun = true;
-    delete attempt.isHeldBack;
+    attempt.isHeldBack = undefined;
   }
   const task = taskOfAttempt(state, record.attemptId);
   const isResumed = record.state === 'running' && resumeAttempt(state, attempt.id, now);
@@ -248,25 +230,17 @@ function takeNews(state: JobState, task: TaskView, record: AttemptRecord, now: E
   const attempt = state.attempts.get(record.attemptId);
   if (attempt === undefined) return;
   const before = attempt.state;
-  Object.assign(attempt, {
-    state: record.state,
-    seenAt: now,
-    beat: record.beat,
-    ...(record.nextMs === undefined ? {} : { nextMs: record.nextMs }),
-    ...(record.reportedAt === undefined ? {} : { reportedAt: record.reportedAt }),
-    ...(record.claimedAt === undefined ? {} : { claimedAt: record.claimedAt }),
-    ...(record.endedAt === undefined ? {} : { endedAt: record.endedAt }),
-    ...(record.node === undefined ? {} : { node: record.node }),
-    ...(record.zone === undefined ? {} : { zone: record.zone }),
-    ...(record.progress === undefined ? {} : { progress: record.progress }),
-    ...(record.failure === undefined ? {} : { failure: record.failure }),
-  } satisfies Partial<AttemptView>);
-  measure(state, task, { attempt, before, now });
+  attempt.state = record.state;
+  attempt.seenAt = now;
+  attempt.beat = record.beat;
+  takeFields(attempt, record);
+  measure(state, stageAt(state, task.stage), task, { attempt, before, now });
   if ((record.state === 'failed' || record.state === 'lost') && before !== 'failed' && before !== 'lost') {
     countFailure(stageAt(state, task.stage), task, attempt);
     judge(state, stageAt(state, task.stage), task, attempt);
   }
   settle(state, task, attempt);
+  if (before !== attempt.state) passOn(state, attempt, now);
 }
 
 /** What the failure of an attempt is whose record cannot be read, and that has none of its own. */
@@ -305,8 +279,7 @@ export function applyUnreadable(
 
 /** Takes over a committed result: the first of a task counts, repeats have no effect. */
 export function applyResult(state: JobState, result: TaskResult, now: EpochMs): void {
-  const { stage: name, task: index } = attemptParts(result.attemptId);
-  const task = taskAt(state, stageIndexOf(state, name), index);
+  const task = taskOfAttempt(state, result.attemptId);
   if (task.result !== undefined) return;
   task.result = compactResult(result);
   state.hasBegun = true;
@@ -314,7 +287,7 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
   stage.retryable.delete(task);
   stage.done += 1;
   state.justDone.push(task);
-  measureWinner(state, task);
+  measureWinner(state, stage, task);
   if (stage.done === stage.tasks.length) {
     stage.state = 'done';
     stage.doneAt = now;
@@ -348,8 +321,9 @@ export function resumeAttempt(state: JobState, id: AttemptId, now: EpochMs): boo
   attempt.state = 'running';
   attempt.cancelOrdered = false;
   attempt.seenAt = now;
-  delete attempt.endedAt;
+  attempt.endedAt = undefined;
   settle(state, taskOfAttempt(state, id), attempt);
+  goOn(state, attempt, now);
   return true;
 }
 
@@ -365,6 +339,7 @@ export function loseAttempt(state: JobState, id: AttemptId, now: EpochMs): void 
   countFailure(stageAt(state, task.stage), task, attempt);
   judge(state, stageAt(state, task.stage), task, attempt);
   settle(state, task, attempt);
+  passOn(state, attempt, now);
 }
 
 /** Has a stage cloned; what was decided first counts. */
@@ -388,4 +363,5 @@ export function cancelAttempt(state: JobState, id: AttemptId, now: EpochMs): voi
   attempt.state = 'cancelled';
   attempt.endedAt = now;
   settle(state, taskOfAttempt(state, id), attempt);
+  passOn(state, attempt, now);
 }

@@ -1,11 +1,19 @@
+import type { Prices } from '../../contracts/prices.ts';
 import type { StagePlan } from '../../contracts/plan.ts';
 import type { AttemptCounts, StageSummary } from '../../contracts/records.ts';
-import { elapsedMs, type EpochMs, later } from '../../contracts/units.ts';
-import { ranMs } from '../estimate/progress-rate.ts';
+import type { EpochMs } from '../../contracts/units.ts';
+import { workerMsOf } from '../estimate/progress-rate.ts';
 import { limits } from '../../contracts/limits.ts';
 import type { JobCosts, JobRequests, RequestTally } from '../../contracts/requests.ts';
 import { addTallies, computeDollars, costsOf, requestsOf, totalOf } from './cost.ts';
-import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from './job-view.ts';
+import {
+  type AttemptView,
+  isLive,
+  isRiding,
+  type JobState,
+  type StageView,
+  type TaskView,
+} from './job-view.ts';
 
 /** What a job has come to so far: the changing part of its record. */
 export interface JobSummary {
@@ -22,16 +30,6 @@ export interface JobSummary {
 
 /** Counter under which a job tells how many names it does not keep. */
 const countersLeftOut = 'countersLeftOut';
-
-/** Time that an attempt has occupied a worker; 0 before it has claimed itself. */
-export function workerMsOf(attempt: AttemptView, now: EpochMs): number {
-  const { launchedAt, claimedAt, reportedAt, endedAt, seenAt } = attempt;
-  if (claimedAt === undefined) return 0;
-  if (endedAt === undefined) return ranMs(attempt, now);
-  // Ended by another than its worker, whose clock may differ: no longer than it was waited for.
-  const waitedUntil = endedAt === reportedAt ? seenAt : later(seenAt, elapsedMs(seenAt, endedAt));
-  return Math.min(elapsedMs(claimedAt, endedAt), elapsedMs(launchedAt, waitedUntil));
-}
 
 /** Fraction of a task that is done: 1 with a result, else the furthest of its running attempts. */
 function taskProgress(task: TaskView): number {
@@ -51,7 +49,8 @@ function stageSummary(stage: StageView, plan: StagePlan, now: EpochMs): StageSum
     operator: plan.description.operator ?? 'code',
     tasks: stage.tasks.length,
     done: stage.done,
-    running: attempts.filter((attempt) => isLive(attempt) && !attempt.cancelOrdered).length,
+    running: attempts.filter((attempt) => isLive(attempt) && !isRiding(attempt) && !attempt.cancelOrdered)
+      .length,
     failed: attempts.filter(({ state }) => state === 'failed' || state === 'lost').length,
     bytesIn: sum(({ result }) => result?.bytesIn ?? 0),
     bytesOut: sum(({ result }) => result?.bytesOut ?? 0),
@@ -107,17 +106,18 @@ function expenses(
   plans: readonly StagePlan[],
   now: EpochMs,
   coordination: RequestTally | undefined,
+  prices: Prices | undefined,
 ): Pick<JobSummary, 'costs' | 'dollars' | 'requests' | 'coordination'> {
   let compute = 0;
   let uncounted = 0;
   let tally = coordination ?? {};
   for (const attempt of state.attempts.values()) {
     const worker = attempt.worker ?? plans[attempt.stage]?.description.worker;
-    if (worker !== undefined) compute += computeDollars(worker, workerMsOf(attempt, now));
+    if (worker !== undefined) compute += computeDollars(worker, workerMsOf(attempt, now), prices);
     if (attempt.progress?.requests !== undefined) tally = addTallies(tally, attempt.progress.requests);
     if (isUncounted(attempt)) uncounted += 1;
   }
-  const costs = costsOf(tally, compute);
+  const costs = costsOf(tally, compute, prices);
   return {
     costs,
     dollars: totalOf(costs),
@@ -127,13 +127,14 @@ function expenses(
 
 /**
  * Sums a job up. `plans` are its stages' plans, in the order of its state; `coordination` is what the coordinator has
- * counted, where somebody counts. Costs one pass over all attempts.
+ * counted, where somebody counts; `prices` are the list unless told. Costs one pass over all attempts.
  */
 export function summarizeJob(
   state: JobState,
   plans: readonly StagePlan[],
   now: EpochMs,
   coordination?: RequestTally,
+  prices?: Prices,
 ): JobSummary {
   const stages = state.stages.flatMap((stage) => {
     const plan = plans[stage.index];
@@ -144,6 +145,6 @@ export function summarizeJob(
     attempts: attemptCounts(state.attempts.values()),
     counters: summedCounters(state),
     workerMs: stages.reduce((total, { workerMs }) => total + workerMs, 0),
-    ...expenses(state, plans, now, coordination),
+    ...expenses(state, plans, now, coordination, prices),
   };
 }

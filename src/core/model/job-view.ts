@@ -4,7 +4,8 @@ import type { EdgePattern } from '../../contracts/plan.ts';
 import type { AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
-import type { LaunchReason } from './decision.ts';
+import type { SlotTime } from '../estimate/slot-time.ts';
+import type { AllocationReason, LaunchReason } from './decision.ts';
 import type { ProgressShape } from './progress-shape.ts';
 import type { TaskCost } from './task-cost.ts';
 
@@ -40,6 +41,8 @@ export interface StageStatistics {
   readonly wrapUpMs: SortedNumbers;
   /** Winners of late, at most `recentLimit`: their reports show how time spreads over a task. */
   readonly recent: AttemptView[];
+  /** Slot time of the same tasks, with that of all their attempts. */
+  slotTime: SlotTime;
   /** When the last backup was launched. */
   lastBackupAt?: EpochMs;
 }
@@ -98,7 +101,10 @@ export interface StageShape {
   readonly mayUseFargate?: boolean;
 }
 
-/** An attempt as policies see it. */
+/**
+ * An attempt as policies see it. What is absent is there as undefined: were fields added one by one, and deleted, each
+ * access of each tick would be a look-up in a table.
+ */
 export interface AttemptView {
   readonly id: AttemptId;
   readonly stage: number;
@@ -106,7 +112,16 @@ export interface AttemptView {
   readonly number: number;
   readonly reason: LaunchReason;
   /** What it runs on, where that is not its stage's own worker. */
-  readonly worker?: Worker;
+  readonly worker?: Worker | undefined;
+  /** The head of the pack in which it was launched, where it rides: the attempt that its worker was started for. */
+  behind?: AttemptId | undefined;
+  /**
+   * Of one that rides, once it rides no more: `carrier` where those before it have ended, so that their worker is about
+   * to take it up, or has; `own` where it was launched by itself after all.
+   */
+  place?: 'carrier' | 'own' | undefined;
+  /** Of one that rides or did: when its pack was launched, since when a worker may have taken it up. */
+  rodeSince?: EpochMs | undefined;
   state: AttemptState;
   cancelOrdered: boolean;
   /**
@@ -115,28 +130,28 @@ export interface AttemptView {
    */
   launchedAt: EpochMs;
   /** Whether the scheduler has decided on its launch and not made it yet: nobody can claim it. Absent: it was made. */
-  isHeldBack?: true;
+  isHeldBack?: true | undefined;
   /** When its record was made; absent where nobody has seen one. */
-  recordedAt?: EpochMs;
+  recordedAt?: EpochMs | undefined;
   /** When the scheduler last saw a change of it: silence is counted from here, whatever the worker's clock says. */
   seenAt: EpochMs;
   /** When the scheduler last read its record, and when the result of its task beside it; absent: nobody tells. */
-  readAt?: EpochMs;
-  outputReadAt?: EpochMs;
+  readAt?: EpochMs | undefined;
+  outputReadAt?: EpochMs | undefined;
   /** How often its worker had written its record. */
   beat: number;
   /** How long after that write the worker writes again at the latest; absent: it does not say. */
-  nextMs?: DurationMs;
-  claimedAt?: EpochMs;
+  nextMs?: DurationMs | undefined;
+  claimedAt?: EpochMs | undefined;
   /** When the worker last wrote its record. */
-  reportedAt?: EpochMs;
-  endedAt?: EpochMs;
-  node?: string;
-  zone?: string;
-  progress?: Progress;
-  failure?: Failure;
+  reportedAt?: EpochMs | undefined;
+  endedAt?: EpochMs | undefined;
+  node?: string | undefined;
+  zone?: string | undefined;
+  progress?: Progress | undefined;
+  failure?: Failure | undefined;
   /** Why its record cannot be read; absent where it can. */
-  unreadable?: string;
+  unreadable?: string | undefined;
   /** Its progress over time, oldest first; thinned out where it is long. */
   readonly reports: ProgressReport[];
   /** Whether every upstream output that it reads has a copy that no other attempt of its task reads. */
@@ -183,14 +198,39 @@ export interface StageView {
   doneAt?: EpochMs;
 }
 
+/** Slots that a job asks to be its own for its deadline, as its log says. */
+export interface Allocation {
+  readonly slots: number;
+  readonly smoothed: number;
+  readonly reason: AllocationReason;
+  /** When it was decided. */
+  readonly at: EpochMs;
+}
+
+/** Attempts that one worker takes up one after the other. */
+export interface Pack {
+  /** The one that the worker was started for. */
+  readonly head: AttemptId;
+  /** Those behind it, in their order. */
+  readonly riders: AttemptView[];
+  /** Whether its worker takes up no more of them, as far as is known. */
+  isOver: boolean;
+  /** Since when the attempt is awaited or at work whose turn it is, by the scheduler's clock. */
+  since: EpochMs;
+}
+
 /**
  * The state of a job. Owned and changed only by the functions of `job-state.ts`; policies read it. It is changed in
  * place, since a tick must cost what changed: copying 10,000 tasks for one heartbeat would not.
  */
 export interface JobState {
   readonly stages: readonly StageView[];
-  /** Attempts that hold a slot: launched or running. */
+  /** Attempts that hold a slot: launched or running. Those that ride do not: their worker is another's. */
   readonly live: Set<AttemptView>;
+  /** Attempts that wait for the one before them in their pack to end. */
+  readonly riding: Set<AttemptView>;
+  /** Packs of which any attempt rides, or did when it was looked last, by their heads. */
+  readonly packs: Map<AttemptId, Pack>;
   /** Told to stop before they were seen to work, which they may do all the same: to be read once more. */
   readonly unsure: Set<AttemptView>;
   readonly attempts: Map<AttemptId, AttemptView>;
@@ -203,6 +243,8 @@ export interface JobState {
   hasBegun: boolean;
   /** Tasks that got a result since the last tick: their other attempts are to be cancelled. */
   readonly justDone: TaskView[];
+  /** Absent until something was decided for its deadline. */
+  allocation?: Allocation;
   /** The first failure that no retry can mend. */
   fatal?: {
     readonly stage: string;
@@ -215,9 +257,11 @@ export interface JobState {
   doneAt?: EpochMs;
 }
 
-/** Whether an attempt occupies a slot. */
-export const isLive = (attempt: AttemptView): boolean =>
-  attempt.state === 'launched' || attempt.state === 'running';
+export { isLive } from './attempt-life.ts';
+
+/** Whether an attempt waits for others of its pack to end, and so holds no slot. */
+export const isRiding = ({ state, behind, place }: AttemptView): boolean =>
+  state === 'launched' && behind !== undefined && place === undefined;
 
 /** Whether an attempt was launched, and given up or told to stop before any worker took it up: no failure of its task. */
 export const isUnclaimed = ({ state, claimedAt, failure }: AttemptView): boolean =>

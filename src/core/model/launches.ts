@@ -1,23 +1,39 @@
 import type { AttemptId } from '../../contracts/ids.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { AttemptView, JobState } from './job-view.ts';
+import { ridersOf } from './packs.ts';
 
-/** Notes that an attempt's launch waits in the scheduler's own queue; no effect on one that was claimed. */
+/**
+ * Notes that an attempt's launch waits in the scheduler's own queue, and those that ride behind it; no effect on one that
+ * was claimed.
+ */
 export function holdLaunch(state: JobState, id: AttemptId): void {
   const attempt = state.attempts.get(id);
-  if (attempt?.state === 'launched') attempt.isHeldBack = true;
+  if (attempt?.state !== 'launched') return;
+  attempt.isHeldBack = true;
+  for (const rider of ridersOf(state, id)) rider.isHeldBack = true;
 }
 
-/** Stamps a launch with the time at which it was made: what its claim lease and its queueing are counted from. */
+/**
+ * Stamps a launch with the time at which it was made: what its claim lease and its queueing are counted from. Those that
+ * ride behind it were launched with it.
+ */
 export function stampLaunch(state: JobState, id: AttemptId, at: EpochMs): void {
   const attempt = state.attempts.get(id);
   if (attempt === undefined) return;
-  delete attempt.isHeldBack;
+  attempt.isHeldBack = undefined;
   attempt.launchedAt = at;
+  const pack = state.packs.get(id);
+  if (pack === undefined) return;
+  if (attempt.state === 'launched') pack.since = at;
+  for (const rider of pack.riders) rider.isHeldBack = undefined;
 }
 
-/** Attempts that were decided on and that nobody has claimed, the last launched first; ties by id. */
+/**
+ * Attempts that were decided on with a worker of their own and that nobody has claimed, the last launched first; ties by
+ * id.
+ */
 export const unclaimedLaunches = (state: JobState): readonly AttemptView[] =>
   [...state.live]
-    .filter((attempt) => attempt.state === 'launched')
+    .filter((attempt) => attempt.state === 'launched' && attempt.place !== 'carrier')
     .sort((a, b) => b.launchedAt - a.launchedAt || (a.id < b.id ? -1 : 1));

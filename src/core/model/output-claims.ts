@@ -1,5 +1,5 @@
 import { jobIdPattern, type JobId } from '../../contracts/ids.ts';
-import type { ObjectRef } from '../../contracts/keys.ts';
+import { forecastPrefix, type ObjectRef } from '../../contracts/keys.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 
 /** That a job's output lies under a prefix of a bucket, and nobody else's beside it. */
@@ -26,8 +26,8 @@ export const rivalClaims = (
 ): readonly OutputClaim[] =>
   claims.filter((claim) => claim.jobId !== jobId && prefixesOverlap(claim.prefix, prefix));
 
-/** Prefixes of the data bucket that are the system's: intermediate data and plans, and staged inputs. */
-const systemPrefixes = ['jobs/', 'input/'];
+/** Prefixes of the data bucket that are the system's: intermediate data and plans, staged inputs, and what it learned. */
+const systemPrefixes = ['jobs/', 'input/', forecastPrefix];
 const defaultOutputs = 'output/';
 
 /**

@@ -2,6 +2,7 @@ import { InvalidInputError } from '../../contracts/errors.ts';
 import { isSource, type JobSpec, type SourceInput } from '../../contracts/job-spec.ts';
 import { inputManifestKey, type ObjectRef, type PlanPlace } from '../../contracts/keys.ts';
 import { limits } from '../../contracts/limits.ts';
+import { defaultPolicyConfig } from '../../contracts/policy-config.ts';
 import type { Plan, PlannedInput, SourceSegment, StageDescription, StagePlan } from '../../contracts/plan.ts';
 import { type GraphStage, jobGraph } from './job-graph.ts';
 import { type Manifest, manifestOf } from './manifest.ts';
@@ -38,6 +39,7 @@ function splitsOf(stage: GraphStage, sources: ResolvedSources): SizedStage['spli
     return splitObjects(sources.get(field) ?? [], {
       format: input.format,
       splitBytes: input.splitBytes,
+      multiline: input.multiline,
       field,
     });
   });
@@ -80,8 +82,8 @@ function plannedInput(
   sized: ReadonlyMap<string, SizedStage>,
 ): PlannedInput {
   if (isSource(input)) {
-    const { format, header, onBadRecord }: SourceInput = input;
-    return { kind: 'source', format, header, onBadRecord };
+    const { format, header, onBadRecord, multiline }: SourceInput = input;
+    return { kind: 'source', format, header, onBadRecord, multiline };
   }
   const producer = sized.get(input.stage);
   return {
@@ -155,7 +157,7 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
   });
   const totalTasks = stages.reduce((sum, { description }) => sum + description.tasks, 0);
   const shards = Math.min(limits.shards, Math.max(1, Math.ceil(totalTasks / limits.tasksPerShard)));
-  const { policy, policyConfig } = spec;
+  const { policy, policyConfig = defaultPolicyConfig } = spec;
   return {
     plan: {
       version: 1,
@@ -163,7 +165,7 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
       nonce: context.nonce,
       name: spec.name,
       policy,
-      ...(policyConfig === undefined ? {} : { policyConfig }),
+      policyConfig,
       shards,
       stages,
     },

@@ -44,27 +44,29 @@ export function levelOf(bytesRead: number, bytesTotal: number): number {
   return Math.max(0, countBelowIn(levels, score + 1e-9) - 1);
 }
 
-/** After how much time a task that reported so had first reached a level: straight between two reports. */
+const start: ProgressReport = { workedMs: 0, bytesRead: 0 };
+
+/** After how much time a task that reported so, never less than before, had first reached a level: straight between two reports. */
 export function reachedMs(
   reports: readonly ProgressReport[],
   bytesTotal: number,
   level: number,
 ): number | undefined {
   const wanted = (levels[level] ?? 1) * bytesTotal;
-  let before: ProgressReport = { workedMs: 0, bytesRead: 0 };
-  for (const report of reports) {
-    if (report.bytesRead >= wanted * (1 - 1e-9)) {
-      const gained = report.bytesRead - before.bytesRead;
-      const share = gained <= 0 ? 1 : Math.min(1, Math.max(0, (wanted - before.bytesRead) / gained));
-      return before.workedMs + share * (report.workedMs - before.workedMs);
-    }
-    before = report;
-  }
-  return undefined;
+  const enough = wanted * (1 - 1e-9);
+  // From the end: who asks where a task is asks for a level that it has reached of late, at each tick.
+  let place = reports.length;
+  while (place > 0 && (reports[place - 1]?.bytesRead ?? 0) >= enough) place -= 1;
+  const report = reports[place];
+  if (report === undefined) return undefined;
+  const before = reports[place - 1] ?? start;
+  const gained = report.bytesRead - before.bytesRead;
+  const share = gained <= 0 ? 1 : Math.min(1, Math.max(0, (wanted - before.bytesRead) / gained));
+  return before.workedMs + share * (report.workedMs - before.workedMs);
 }
 
 const middleOf = (values: readonly number[]): number => {
-  const sorted = values.toSorted((a, b) => a - b);
+  const sorted = Float64Array.from(values).sort();
   return ((sorted[(sorted.length - 1) >>> 1] ?? 0) + (sorted[sorted.length >>> 1] ?? 0)) / 2;
 };
 

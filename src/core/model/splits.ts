@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
 import type { SourceFormat } from '../../contracts/job-spec.ts';
 import { limits } from '../../contracts/limits.ts';
-import type { SourceSegment } from '../../contracts/plan.ts';
+import type { Codec, SourceSegment } from '../../contracts/plan.ts';
 
 /** An object that a source input matched. */
 export interface SourceObject {
@@ -9,21 +9,56 @@ export interface SourceObject {
   readonly key: string;
   readonly sizeBytes: number;
   readonly etag: string;
+  /** About what it holds when it is unpacked, of a compressed one; absent: as much as is stored. */
+  readonly unpackedBytes?: number;
+  /** Whether it seems to be gzip of several members, at which it can be cut. */
+  readonly hasMembers?: boolean;
 }
 
-/** Gzip streams cannot be entered in the middle, and a quoted CSV field may hold a line end. */
-const isWhole = (object: SourceObject, format: SourceFormat): boolean =>
-  object.key.endsWith('.gz') || format === 'csv';
+/** Bytes of a gzip file, as it is stored, that are worth a task of their own. */
+const leastPackedPiece = 64 * 1024;
+
+const codecs: readonly (readonly [ending: RegExp, codec: Codec])[] = [
+  [/\.(gz|gzip)$/i, 'gzip'],
+  [/\.(zst|zstd)$/i, 'zstd'],
+  [/\.(bz2|bzip2)$/i, 'bzip2'],
+];
+
+/** How an object is compressed, which its key tells; undefined where it is plain. */
+export const codecOfKey = (key: string): Codec | undefined =>
+  codecs.find(([ending]) => ending.test(key))?.[1];
+
+/** A stream of one member cannot be entered in the middle, and a line end may be a quoted field's own. */
+const isWhole = ({ key, hasMembers }: SourceObject, { format, multiline }: SplitOptions): boolean =>
+  (codecOfKey(key) !== undefined && hasMembers !== true) || (format === 'csv' && multiline !== false);
+
+/** Pieces of about `splitBytes` unpacked bytes each. */
+function piecesOf(object: SourceObject, unpacked: number, options: SplitOptions): number {
+  if (isWhole(object, options)) return 1;
+  const pieces = Math.ceil(unpacked / options.splitBytes);
+  if (codecOfKey(object.key) === undefined) return pieces;
+  return Math.max(1, Math.min(pieces, Math.floor(object.sizeBytes / leastPackedPiece)));
+}
+
+export interface SplitOptions {
+  readonly format: SourceFormat;
+  /** Unpacked bytes of a task. */
+  readonly splitBytes: number;
+  /** Csv: whether quoted fields may hold line ends, as they may where it is left out. */
+  readonly multiline?: boolean;
+  /** Path of the input in the spec. */
+  readonly field: string;
+}
 
 /**
- * Cuts objects into the inputs of tasks, in order: about `splitBytes` each; small objects share a task,
+ * Cuts objects into the inputs of tasks, in order: about `splitBytes` each, unpacked; small objects share a task,
  * at most `limits.objectsPerTask` of them, since each is a request; large
- * plain ones are cut (the reader aligns cuts to line ends). Gzip and CSV objects stay whole. Empty objects cost
- * nothing. At least one task, possibly with nothing to read. Throws `InvalidInputError` beyond the task limit.
+ * plain ones are cut (the reader aligns cuts to line ends), and gzip of several members (to members). Other compressed
+ * objects and CSV of several lines a record stay whole. Empty objects cost nothing. At least one task, possibly with nothing to read. Throws `InvalidInputError` beyond the task limit.
  */
 export function splitObjects(
   objects: readonly SourceObject[],
-  options: { readonly format: SourceFormat; readonly splitBytes: number; readonly field: string },
+  options: SplitOptions,
 ): readonly (readonly SourceSegment[])[] {
   const tasks: SourceSegment[][] = [];
   let current: SourceSegment[] = [];
@@ -35,7 +70,8 @@ export function splitObjects(
   };
   for (const object of objects) {
     if (object.sizeBytes === 0) continue;
-    const gzip = object.key.endsWith('.gz');
+    const codec = codecOfKey(object.key);
+    const unpacked = Math.max(object.sizeBytes, object.unpackedBytes ?? 0);
     const segment = (start: number, end: number): SourceSegment => ({
       bucket: object.bucket,
       key: object.key,
@@ -43,18 +79,19 @@ export function splitObjects(
       end,
       sizeBytes: object.sizeBytes,
       etag: object.etag,
-      gzip,
+      gzip: codec === 'gzip',
+      ...(codec === undefined || codec === 'gzip' ? {} : { codec }),
     });
-    const isFull = currentBytes + object.sizeBytes > options.splitBytes;
+    const isFull = currentBytes + unpacked > options.splitBytes;
     if (current.length > 0 && (isFull || current.length >= limits.objectsPerTask)) close();
-    const pieces = isWhole(object, options.format) ? 1 : Math.ceil(object.sizeBytes / options.splitBytes);
+    const pieces = piecesOf(object, unpacked, options);
     checkCount(tasks.length + pieces, options);
     for (let i = 0; i < pieces; i++) {
       if (i > 0) close();
       const start = Math.floor((object.sizeBytes * i) / pieces);
       const end = Math.floor((object.sizeBytes * (i + 1)) / pieces);
       current.push(segment(start, end));
-      currentBytes += end - start;
+      currentBytes += codec === undefined ? end - start : unpacked / pieces;
     }
   }
   close();

@@ -9,7 +9,7 @@ export interface CloneAnswer {
   /** How the stage is cloned; undefined where it is not. */
   readonly clones: StageClones | undefined;
   /** Why it is not. */
-  readonly reason: CloneRefusal | undefined;
+  readonly reason: CloneRefusal | 'budget' | undefined;
   /** p, n, c, and C, U and B_U as the ledger had them. */
   readonly facts: Facts;
 }

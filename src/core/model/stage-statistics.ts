@@ -1,5 +1,6 @@
 import { durationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
+import { addSlotTimes, slotTimeOf } from '../estimate/slot-time.ts';
 import type { AttemptView, NodeView, ProgressReport, StageStatistics, Tally, TaskView } from './job-view.ts';
 import { evenShape, shapeOf } from './progress-shape.ts';
 import { costOf, fitCost, supposedCost } from './task-cost.ts';
@@ -24,6 +25,7 @@ export const createStageStatistics = (): StageStatistics => ({
   readBytes: 0,
   lag: { sumMs: 0, count: 0 },
   wrapUpMs: emptySorted(),
+  slotTime: { ownMs: 0, othersMs: 0 },
   recent: [],
 });
 
@@ -156,6 +158,7 @@ export function recordFinish(
   insertSorted(statistics.sinceLaunchMs, Math.max(runMs, elapsedMs(attempt.launchedAt, endedAt)));
   recordRate(statistics, task, runMs);
   recordCost(statistics, task, runMs);
+  statistics.slotTime = addSlotTimes(statistics.slotTime, slotTimeOf(task, attempt.seenAt));
   const total = attempt.progress?.bytesTotal ?? 0;
   const allRead = attempt.reports.find(({ bytesRead }) => total > 0 && bytesRead >= total);
   if (allRead !== undefined) {

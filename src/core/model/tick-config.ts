@@ -1,8 +1,15 @@
-import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
+import type { PolicyConfig } from '../../contracts/policy-config.ts';
+import type { PolicyName } from '../../contracts/policy-names.ts';
+import type { OnBudget } from '../../contracts/job-spec.ts';
+import type { Prices } from '../../contracts/prices.ts';
+import type { RequestTally } from '../../contracts/requests.ts';
 import type { AttemptId } from '../../contracts/ids.ts';
 import type { DurationMs } from '../../contracts/units.ts';
+import type { OwnPlaces } from '../policy/own-places.ts';
+import type { PolicySet } from '../policy/policy-set.ts';
+import type { Allocate } from './decision.ts';
 import type { CloneAnswer, ClonesTaken } from './stage-clones.ts';
-import type { LaunchOrder, TaskView } from './job-view.ts';
+import type { TaskView } from './job-view.ts';
 
 /** Times and limits by which a tick decides. */
 export interface TickConfig {
@@ -22,34 +29,45 @@ export interface TickConfig {
   /** After the last commit, how long at most until every loser was told to stop and the job is finished. */
   readonly drainMs: DurationMs;
   readonly decisionsPerTick: number;
+  /** Longest that attempts which one worker takes up one after the other are expected to take. Absent: each has its own. */
+  readonly packMs?: DurationMs;
   /** Whether there is Fargate, where tasks go that Lambda has no room or time for. Absent: there is not. */
   readonly hasFargate?: boolean;
-  /** How stragglers are treated; absent: `none`. */
-  readonly policy?: PolicySetName;
-  /** Parameters of the policies; absent: the papers'. */
-  readonly policyConfig?: PolicyConfig;
-  /** Which task of a stage is launched first; absent: the policy's own order. */
-  readonly launchOrder?: LaunchOrder;
+  /** How stragglers are treated: a policy set, or the name of one; absent: `none`. */
+  readonly policy?: PolicyName | PolicySet;
+  /** Parameters of the policies, as the job's plan has them. */
+  readonly policyConfig: PolicyConfig;
   /** Longest time between two reports of a healthy attempt; shorter silences say nothing. Absent: 0. */
   readonly reportMs?: DurationMs;
   /**
-   * Whether a cancelled attempt frees its slot at once, so that a restart needs none. Absent: false, as on Lambda,
-   * where the order reaches the attempt with its next report.
+   * Whether a cancelled attempt frees its slot at once, so that a restart needs none. Not on Lambda, where the order
+   * reaches the attempt with its next report.
    */
-  readonly killFreesSlot?: boolean;
+  readonly killFreesSlot: boolean;
 }
 
 /** How many launches of some stages, by place, may begin. */
 export interface LaunchRoom {
   readonly stages: ReadonlySet<number>;
   readonly launches: number;
-  /** Tasks of these stages whose next attempt needs none of the room, since it runs on another kind of worker; absent: none. */
+  /** Tasks of these stages whose next attempt runs on another kind of worker, and needs none of the room; absent: none. */
   readonly elsewhere?: ReadonlySet<TaskView>;
 }
 
 /** Whether the next attempt of a task needs some of the room. */
 export const takesRoom = (room: LaunchRoom | undefined, task: TaskView): boolean =>
   room?.stages.has(task.stage) === true && room.elsewhere?.has(task) !== true;
+
+/** The dollars of a job, as a tick needs them. */
+export interface BudgetTerms {
+  /** What the job may cost. */
+  readonly capDollars: number;
+  readonly onBudget: OnBudget;
+  /** What the coordinator has asked for; absent: nobody counts. */
+  readonly coordination?: RequestTally;
+  /** Absent: the list. */
+  readonly prices?: Prices;
+}
 
 /** What a tick may use. */
 export interface TickBudget {
@@ -65,12 +83,22 @@ export interface TickBudget {
   readonly renewed?: readonly AttemptId[];
   /** Slots of the whole cluster, of which caps on copies are fractions. Absent: the granted slots. */
   readonly clusterSlots?: number;
-  /** Backups that the job may run of those that all jobs may, where its policy bounds them together. Absent: its policy's cap. */
+  /** Backups that the job may run, where its policy bounds those of all jobs together. Absent: its policy's cap. */
   readonly backups?: number;
+  /** What the job may cost; absent: what it takes. */
+  readonly dollars?: BudgetTerms;
   /** Free slots of each node that has any, by its name; absent on hosts that place attempts themselves. */
-  readonly freeNodes?: ReadonlyMap<string, number>;
+  readonly freeNodes?: ReadonlyMap<string, number> | undefined;
   /** What became of the clones that the job's policy has asked for before this tick; absent: it asked for none. */
   readonly clones?: readonly CloneAnswer[];
   /** Stages that have lost their clones to smaller jobs; absent: none. */
   readonly clonesTaken?: readonly ClonesTaken[];
+  /** Slots that the job asks to be its own from now on; absent: as before. */
+  readonly allocation?: Allocate;
+  /** Why the job is not taken on, so that it fails. */
+  readonly refused?: string;
+  /** Whether the job launches no copies, for the sake of another that lacks slots. */
+  readonly givesWay?: boolean;
+  /** Riders that are to get places of their own now, where the tick has asked for them already. */
+  readonly own?: OwnPlaces;
 }

@@ -1,8 +1,13 @@
 import { type AttemptId, attemptIdOf, type TaskId, taskIdOf } from '../../contracts/ids.ts';
-import type { Decision, Facts, LaunchReason, Refusal, RefusalReason } from '../model/decision.ts';
+import type { Facts, LaunchReason, RefusalReason } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
 import type { OwedLaunch } from './owed-launches.ts';
 import type { PolicyView, Proposal } from './policy-set.ts';
+import { lossLeftMs } from './loss-limit.ts';
+import { ranked } from './rank-proposals.ts';
+import type { Account, Terms } from './account.ts';
+import { affords, affordsOwed, charge, spendingFacts } from './budget.ts';
+import { alone, joins, type OpenPack, openPack, type Packs } from './ride-together.ts';
 import { runningBackups } from './running-tasks.ts';
 import { type AttemptView, isLive, isUnclaimed, type JobState, type TaskView } from '../model/job-view.ts';
 import { type LaunchRoom, takesRoom } from '../model/tick-config.ts';
@@ -12,53 +17,8 @@ const refusalLimit = 20;
 /** Nodes that one launch names where the host does not say which are free. */
 const avoidLimit = 32;
 
-/** What a tick may spend, and on what terms. */
-export interface Terms {
-  /** Decisions that the tick may still take. */
-  readonly room: number;
-  /** Backups that may run at once. */
-  readonly copyCap: number;
-  /** Those of them that the job was admitted, of what all jobs may run together; absent: all. */
-  readonly admitted?: number | undefined;
-  readonly killFreesSlot: boolean;
-  /** Free slots of each node that has any, by its name, where the host knows. */
-  readonly freeNodes?: ReadonlyMap<string, number> | undefined;
-  /** The node of each slot that was freed by this tick already; absent: none was. */
-  readonly freedNodes?: readonly string[];
-  /** Whether a task may be launched again now. */
-  readonly isReady: (task: TaskView) => boolean;
-  /** Room of stages whose launches may wait for it unseen; absent: slots are all that launches need. */
-  readonly launchRoom?: LaunchRoom | undefined;
-}
-
-/** The account of one tick: what it has decided, and what is left to spend. */
-export interface Ledger {
-  readonly state: JobState;
-  readonly terms: Terms;
-  readonly copiesPerTask: number;
-  readonly backupsPerTask: number;
-  readonly decisions: Decision[];
-  readonly refusals: Refusal[];
-  free: number;
-  /** Launches that may begin yet in the stages of `terms.launchRoom`. */
-  launchRoom: number;
-  copies: number;
-  /** Copies that wanted for nothing but a slot. */
-  slotsShort: number;
-  /** The same by the place of their stage. */
-  readonly shortByStage: Map<number, number>;
-  /** Copies that were not admitted yet, of those that the job's own cap allows. */
-  copiesShort: number;
-  launches: number;
-  /** The node of each slot that this tick has freed. */
-  readonly freedNodes: string[];
-  readonly launched: Map<TaskView, number>;
-  readonly live: Map<TaskView, number>;
-  readonly cancelled: Set<AttemptId>;
-}
-
 /** An account with nothing spent. */
-export function openLedger(state: JobState, view: PolicyView, terms: Terms): Ledger {
+export function openAccount(state: JobState, view: PolicyView, terms: Terms): Account {
   const live = new Map<TaskView, number>();
   for (const { tasks } of view.runs) for (const { task, copies } of tasks) live.set(task, copies.length);
   return {
@@ -69,6 +29,7 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
     decisions: [],
     refusals: [],
     free: view.slots.free,
+    waiting: view.slots.waiting,
     launchRoom: terms.launchRoom?.launches ?? 0,
     copies: runningBackups(view.runs),
     slotsShort: 0,
@@ -76,98 +37,138 @@ export function openLedger(state: JobState, view: PolicyView, terms: Terms): Led
     copiesShort: 0,
     launches: 0,
     freedNodes: [...(terms.freedNodes ?? [])],
+    lossLeft: new Map(),
+    view,
     launched: new Map(),
     live,
     cancelled: new Set(),
   };
 }
 
-const roomLeft = ({ terms, decisions }: Ledger): number => terms.room - decisions.length;
+const roomLeft = ({ terms, decisions }: Account): number => terms.room - decisions.length;
 
-const needsRoom = ({ terms }: Ledger, task: TaskView): boolean => takesRoom(terms.launchRoom, task);
+const needsRoom = ({ terms }: Account, task: TaskView): boolean => takesRoom(terms.launchRoom, task);
 
 /** Slots that an attempt of a task may take: those that are free, and that have room behind them. */
-const slotsFor = (ledger: Ledger, task: TaskView): number =>
-  needsRoom(ledger, task) ? Math.min(ledger.free, ledger.launchRoom) : ledger.free;
+const slotsFor = (account: Account, task: TaskView): number =>
+  needsRoom(account, task) ? Math.min(account.free, account.launchRoom) : account.free;
 
 const idOf = (state: JobState, task: TaskView): TaskId =>
   taskIdOf(stageAt(state, task.stage).shape.name, task.index);
 
-function refuse(ledger: Ledger, task: TaskView, reason: RefusalReason, facts: Facts): void {
+function refuse(account: Account, task: TaskView, reason: RefusalReason, facts: Facts): void {
   if (reason === 'no-slot') {
-    ledger.slotsShort += 1;
-    ledger.shortByStage.set(task.stage, (ledger.shortByStage.get(task.stage) ?? 0) + 1);
+    account.slotsShort += 1;
+    account.shortByStage.set(task.stage, (account.shortByStage.get(task.stage) ?? 0) + 1);
   }
-  if (ledger.refusals.length < refusalLimit) {
-    ledger.refusals.push({ kind: 'refuse', taskId: idOf(ledger.state, task), reason, facts });
+  if (account.refusals.length < refusalLimit) {
+    account.refusals.push({ kind: 'refuse', taskId: idOf(account.state, task), reason, facts });
   }
 }
 
 interface Launch {
   readonly task: TaskView;
   readonly reason: LaunchReason;
+  /** The attempt with which it rides: it takes no slot. */
+  readonly behind?: AttemptId | undefined;
   readonly avoidNodes?: readonly string[] | undefined;
   readonly facts?: Facts;
 }
 
 /** The nodes to name with a launch: of those to be avoided, the ones that could run it. */
-function namedNodes(ledger: Ledger, avoid: readonly string[]): readonly string[] {
-  const { freeNodes } = ledger.terms;
+function namedNodes(account: Account, avoid: readonly string[]): readonly string[] {
+  const { freeNodes } = account.terms;
   if (freeNodes === undefined) return avoid.slice(0, avoidLimit);
-  const freed = new Set(ledger.freedNodes);
+  const freed = new Set(account.freedNodes);
   return avoid.filter((node) => freeNodes.has(node) || freed.has(node));
 }
 
-function launch(ledger: Ledger, { task, reason, avoidNodes, facts }: Launch): void {
-  const before = ledger.launched.get(task) ?? 0;
+/** Takes a slot for an attempt of a task. */
+function takeSlot(account: Account, task: TaskView): void {
+  account.launches += 1;
+  account.free -= 1;
+  if (needsRoom(account, task)) account.launchRoom -= 1;
+}
+
+function launch(account: Account, { task, reason, avoidNodes, facts, behind }: Launch): AttemptId {
+  const before = account.launched.get(task) ?? 0;
   const number = task.attempts.length + before;
-  const named = namedNodes(ledger, avoidNodes ?? []);
-  ledger.launched.set(task, before + 1);
-  ledger.launches += 1;
-  ledger.free -= 1;
-  if (needsRoom(ledger, task)) ledger.launchRoom -= 1;
-  ledger.decisions.push({
+  const attemptId = attemptIdOf(stageAt(account.state, task.stage).shape.name, task.index, number);
+  const named = behind === undefined ? namedNodes(account, avoidNodes ?? []) : [];
+  account.launched.set(task, before + 1);
+  const isOwed = reason === 'first' || reason === 'retry';
+  if (isOwed) account.waiting -= 1;
+  if (account.terms.spending !== undefined) charge(account.terms.spending, isOwed ? 'owed' : 'copy', task);
+  if (behind === undefined) takeSlot(account, task);
+  account.decisions.push({
     kind: 'launch',
-    attemptId: attemptIdOf(stageAt(ledger.state, task.stage).shape.name, task.index, number),
+    attemptId,
     reason,
+    ...(behind === undefined ? {} : { behind }),
     ...(named.length === 0 ? {} : { avoidNodes: named }),
     ...(facts === undefined ? {} : { facts }),
   });
+  return attemptId;
 }
 
-function cancel(ledger: Ledger, attempt: AttemptView, reason: 'restarted' | 'pruned', facts: Facts): void {
-  ledger.cancelled.add(attempt.id);
-  ledger.decisions.push({ kind: 'cancel', attemptId: attempt.id, reason, facts });
+/**
+ * Launches attempts that ride by themselves after all, each into a slot. One that its worker is about to take up, as
+ * far as is known, holds that worker's slot already.
+ */
+export function launchRiders(account: Account, riders: readonly AttemptView[]): void {
+  for (const { id, stage, task: index, reason, place } of riders) {
+    const task = stageAt(account.state, stage).tasks[index];
+    if (task === undefined || roomLeft(account) < 1) return;
+    if (place !== 'carrier') {
+      if (slotsFor(account, task) < 1) continue;
+      takeSlot(account, task);
+    }
+    account.waiting -= 1;
+    account.decisions.push({ kind: 'launch', attemptId: id, reason });
+  }
+}
+
+function cancel(account: Account, attempt: AttemptView, reason: 'restarted' | 'pruned', facts: Facts): void {
+  account.cancelled.add(attempt.id);
+  account.decisions.push({ kind: 'cancel', attemptId: attempt.id, reason, facts });
 }
 
 /** Copies of a task that will run on once this tick's decisions are carried out. */
-function copiesAfter({ live, launched }: Ledger, task: TaskView): number {
+function copiesAfter({ live, launched }: Account, task: TaskView): number {
   return (live.get(task) ?? 0) + (launched.get(task) ?? 0);
 }
 
 /** Free slots that lie on other nodes than those to be avoided. Launches of this tick may have taken any of them. */
-function slotsElsewhere(ledger: Ledger, avoid: readonly string[], freed: readonly string[] = []): number {
-  const { freeNodes } = ledger.terms;
+function slotsElsewhere(account: Account, avoid: readonly string[], freed: readonly string[] = []): number {
+  const { freeNodes } = account.terms;
   if (freeNodes === undefined || avoid.length === 0) return Infinity;
   const avoided = new Set(avoid);
-  let others = [...ledger.freedNodes, ...freed].filter((node) => !avoided.has(node)).length;
+  let others = [...account.freedNodes, ...freed].filter((node) => !avoided.has(node)).length;
   for (const [node, slots] of freeNodes) if (!avoided.has(node)) others += slots;
-  return Math.max(0, others - ledger.launches);
+  return Math.max(0, others - account.launches);
 }
 
 /** Why a task may have no other copy now, or undefined where it may. */
-function obstacle(ledger: Ledger, task: TaskView): RefusalReason | undefined {
+function obstacle(account: Account, task: TaskView): RefusalReason | undefined {
   if (task.result !== undefined) return 'task-done';
   // A task without a running attempt is owed one: that is a retry, not a copy.
-  if ((ledger.live.get(task) ?? 0) === 0) return 'last-live-copy';
+  if ((account.live.get(task) ?? 0) === 0) return 'last-live-copy';
   // None of them has begun: they wait for room, and so would another.
   if (!task.attempts.some(({ state }) => state === 'running')) return 'still-starting';
-  return ledger.terms.isReady(task) ? undefined : 'backing-off';
+  return account.terms.isReady(task) ? undefined : 'backing-off';
 }
 
-function obstacleToClone(ledger: Ledger, task: TaskView): RefusalReason | undefined {
+function obstacleToClone(account: Account, task: TaskView): RefusalReason | undefined {
   if (task.result !== undefined) return 'task-done';
-  return ledger.terms.isReady(task) ? undefined : 'backing-off';
+  return account.terms.isReady(task) ? undefined : 'backing-off';
+}
+
+/** Whether the job's dollars suffice for a copy of a task; refuses it in the log where they do not. */
+function affordsCopy(account: Account, task: TaskView): boolean {
+  const { spending } = account.terms;
+  if (spending === undefined || affords(spending, 'copy', task)) return true;
+  refuse(account, task, 'budget', spendingFacts(spending, task));
+  return false;
 }
 
 /** Backups in a task's life. One that was told to stop counts though it never began, or a policy could launch without end. */
@@ -179,96 +180,128 @@ const backupsOf = ({ attempts }: TaskView): number =>
   );
 
 /** Whether no backup more may run: by the job's cap, or since all jobs together run as many as they may. */
-function isCapped(ledger: Ledger): boolean {
-  const { copyCap, admitted = Infinity } = ledger.terms;
-  if (ledger.copies + ledger.copiesShort >= copyCap) return true;
-  if (ledger.copies < admitted) return false;
-  ledger.copiesShort += 1;
+function isCapped(account: Account): boolean {
+  const { copyCap, admitted = Infinity } = account.terms;
+  if (account.copies + account.copiesShort >= copyCap) return true;
+  if (account.copies < admitted) return false;
+  account.copiesShort += 1;
   return true;
 }
 
-function considerBackup(ledger: Ledger, proposal: Extract<Proposal, { kind: 'backup' }>): void {
-  const { task, facts } = proposal;
-  const avoidNodes = proposal.avoidNodes ?? [];
-  const reason =
-    obstacle(ledger, task) ??
-    (copiesAfter(ledger, task) >= ledger.copiesPerTask || backupsOf(task) >= ledger.backupsPerTask
-      ? 'copy-limit'
-      : undefined) ??
-    (isCapped(ledger) ? 'copy-cap' : undefined) ??
-    (slotsFor(ledger, task) < 1 ? 'no-slot' : undefined) ??
-    (slotsElsewhere(ledger, avoidNodes) < 1 ? 'slow-node' : undefined) ??
-    (roomLeft(ledger) < 1 ? 'tick-full' : undefined);
-  if (reason !== undefined) {
-    refuse(ledger, task, reason, facts);
-    return;
-  }
-  ledger.copies += 1;
-  launch(ledger, { task, reason: 'backup', avoidNodes, facts });
+/** Whether a stage can bear another loss of so much slot time. */
+const mayLose = (account: Account, { stage }: TaskView, lossMs: number): boolean =>
+  lossMs <= 0 || lossMs <= leftToLose(account, stage);
+
+/** Costs a look at all attempts of what runs: most ticks lose nothing. */
+function leftToLose({ lossLeft, view }: Account, stage: number): number {
+  const known = lossLeft.get(stage);
+  if (known !== undefined) return known;
+  const runs = view.runs.find((each) => each.stage.index === stage);
+  const leftMs = runs === undefined ? 0 : lossLeftMs(runs, view);
+  lossLeft.set(stage, leftMs);
+  return leftMs;
 }
 
-function considerRestart(ledger: Ledger, proposal: Extract<Proposal, { kind: 'restart' }>): void {
-  const { task, attempt, facts, avoidNodes } = proposal;
-  const { killFreesSlot } = ledger.terms;
-  const freed = killFreesSlot && attempt.node !== undefined ? [attempt.node] : [];
-  const isStoppable = isLive(attempt) && !attempt.cancelOrdered && !ledger.cancelled.has(attempt.id);
+function lose(account: Account, { stage }: TaskView, lossMs: number): void {
+  if (lossMs > 0) account.lossLeft.set(stage, leftToLose(account, stage) - lossMs);
+}
+
+function considerBackup(account: Account, proposal: Extract<Proposal, { kind: 'backup' }>): void {
+  const { task, facts, urgent, lossMs = 0 } = proposal;
+  const avoidNodes = proposal.avoidNodes ?? [];
+  const hindrance =
+    obstacle(account, task) ??
+    (copiesAfter(account, task) >= account.copiesPerTask || backupsOf(task) >= account.backupsPerTask
+      ? 'copy-limit'
+      : undefined) ??
+    (mayLose(account, task, lossMs) ? undefined : 'loss-limit');
+  if (hindrance === undefined && !affordsCopy(account, task)) return;
   const reason =
-    obstacle(ledger, task) ??
-    (isStoppable ? undefined : 'task-done') ??
-    (copiesAfter(ledger, task) > ledger.copiesPerTask ? 'copy-limit' : undefined) ??
-    (!killFreesSlot && slotsFor(ledger, task) < 1 ? 'no-slot' : undefined) ??
-    (slotsElsewhere(ledger, avoidNodes ?? [], freed) < 1 ? 'slow-node' : undefined) ??
-    (roomLeft(ledger) < 2 ? 'tick-full' : undefined);
+    hindrance ??
+    (isCapped(account) ? 'copy-cap' : undefined) ??
+    (slotsFor(account, task) < 1 || (!urgent && account.free <= account.waiting) ? 'no-slot' : undefined) ??
+    (slotsElsewhere(account, avoidNodes) < 1 ? 'slow-node' : undefined) ??
+    (roomLeft(account) < 1 ? 'tick-full' : undefined);
   if (reason !== undefined) {
-    refuse(ledger, task, reason, facts);
+    refuse(account, task, reason, facts);
     return;
   }
-  cancel(ledger, attempt, 'restarted', facts);
-  ledger.live.set(task, (ledger.live.get(task) ?? 0) - 1);
-  if (attempt.reason === 'backup') ledger.copies -= 1;
-  if (killFreesSlot) ledger.free += 1;
-  if (killFreesSlot && needsRoom(ledger, task)) ledger.launchRoom += 1;
-  ledger.freedNodes.push(...freed);
-  launch(ledger, { task, reason: 'restart', facts, avoidNodes });
+  account.copies += 1;
+  lose(account, task, lossMs);
+  launch(account, { task, reason: 'backup', avoidNodes, facts });
+}
+
+function considerRestart(account: Account, proposal: Extract<Proposal, { kind: 'restart' }>): void {
+  const { task, attempt, facts, avoidNodes, lossMs } = proposal;
+  const { killFreesSlot } = account.terms;
+  const freed = killFreesSlot && attempt.node !== undefined ? [attempt.node] : [];
+  const isStoppable = isLive(attempt) && !attempt.cancelOrdered && !account.cancelled.has(attempt.id);
+  const hindrance =
+    obstacle(account, task) ??
+    (isStoppable ? undefined : 'task-done') ??
+    (copiesAfter(account, task) > account.copiesPerTask ? 'copy-limit' : undefined) ??
+    (mayLose(account, task, lossMs) ? undefined : 'loss-limit');
+  if (hindrance === undefined && !affordsCopy(account, task)) return;
+  const reason =
+    hindrance ??
+    (!killFreesSlot && slotsFor(account, task) < 1 ? 'no-slot' : undefined) ??
+    (slotsElsewhere(account, avoidNodes ?? [], freed) < 1 ? 'slow-node' : undefined) ??
+    (roomLeft(account) < 2 ? 'tick-full' : undefined);
+  if (reason !== undefined) {
+    refuse(account, task, reason, facts);
+    return;
+  }
+  cancel(account, attempt, 'restarted', facts);
+  lose(account, task, lossMs);
+  account.live.set(task, (account.live.get(task) ?? 0) - 1);
+  if (attempt.reason === 'backup') account.copies -= 1;
+  if (killFreesSlot) account.free += 1;
+  if (killFreesSlot && needsRoom(account, task)) account.launchRoom += 1;
+  account.freedNodes.push(...freed);
+  launch(account, { task, reason: 'restart', facts, avoidNodes });
 }
 
 /** Clones that the budget has admitted: nothing but slots and the room of a tick stands in their way. */
-function considerClone(ledger: Ledger, { task, copies, facts }: Extract<Proposal, { kind: 'clone' }>): void {
+function considerClone(
+  account: Account,
+  { task, copies, facts }: Extract<Proposal, { kind: 'clone' }>,
+): void {
   // Without its original there is nothing to clone: it waits for a slot, or for its next retry.
-  if (copiesAfter(ledger, task) === 0 || obstacleToClone(ledger, task) !== undefined) return;
-  for (let made = task.attempts.length + (ledger.launched.get(task) ?? 0); made < copies; made++) {
-    const isFull = roomLeft(ledger) < 1;
-    if (slotsFor(ledger, task) < 1 || isFull) {
+  if (copiesAfter(account, task) === 0 || obstacleToClone(account, task) !== undefined) return;
+  for (let made = task.attempts.length + (account.launched.get(task) ?? 0); made < copies; made++) {
+    if (!affordsCopy(account, task)) return;
+    const isFull = roomLeft(account) < 1;
+    if (slotsFor(account, task) < 1 || isFull) {
       // The slots are in the job's demand already, so that they are not counted as short.
       const refusal = {
         kind: 'refuse',
-        taskId: idOf(ledger.state, task),
+        taskId: idOf(account.state, task),
         reason: isFull ? 'tick-full' : 'no-slot',
         facts,
       } as const;
-      if (ledger.refusals.length < refusalLimit) ledger.refusals.push(refusal);
+      if (account.refusals.length < refusalLimit) account.refusals.push(refusal);
       return;
     }
-    launch(ledger, { task, reason: 'clone', facts });
+    launch(account, { task, reason: 'clone', facts });
   }
 }
 
-function considerPrune(ledger: Ledger, proposal: Extract<Proposal, { kind: 'prune' }>): void {
+function considerPrune(account: Account, proposal: Extract<Proposal, { kind: 'prune' }>): void {
   const { task, attempt, facts } = proposal;
-  if (!isLive(attempt) || attempt.cancelOrdered || ledger.cancelled.has(attempt.id)) return;
-  const live = ledger.live.get(task) ?? 0;
+  if (!isLive(attempt) || attempt.cancelOrdered || account.cancelled.has(attempt.id)) return;
+  const live = account.live.get(task) ?? 0;
   if (live < 2) {
-    refuse(ledger, task, 'last-live-copy', facts);
-  } else if (roomLeft(ledger) < 1) {
-    refuse(ledger, task, 'tick-full', facts);
+    refuse(account, task, 'last-live-copy', facts);
+  } else if (roomLeft(account) < 1) {
+    refuse(account, task, 'tick-full', facts);
   } else {
-    cancel(ledger, attempt, 'pruned', facts);
-    ledger.live.set(task, live - 1);
-    if (attempt.reason === 'backup') ledger.copies -= 1;
-    if (!ledger.terms.killFreesSlot) return;
-    ledger.free += 1;
-    if (needsRoom(ledger, task)) ledger.launchRoom += 1;
-    if (attempt.node !== undefined) ledger.freedNodes.push(attempt.node);
+    cancel(account, attempt, 'pruned', facts);
+    account.live.set(task, live - 1);
+    if (attempt.reason === 'backup') account.copies -= 1;
+    if (!account.terms.killFreesSlot) return;
+    account.free += 1;
+    if (needsRoom(account, task)) account.launchRoom += 1;
+    if (attempt.node !== undefined) account.freedNodes.push(attempt.node);
   }
 }
 
@@ -277,70 +310,84 @@ function considerPrune(ledger: Ledger, proposal: Extract<Proposal, { kind: 'prun
  * is proposed, no last live copy is cancelled without a new attempt beside it, no task has more copies than the
  * limit, no backup goes beyond the cap, and nothing is launched without a slot.
  */
-export function dispose(ledger: Ledger, proposals: readonly Proposal[]): void {
+export function dispose(account: Account, proposals: readonly Proposal[]): void {
   for (const proposal of ranked(proposals)) {
     switch (proposal.kind) {
       case 'prune':
-        considerPrune(ledger, proposal);
+        considerPrune(account, proposal);
         break;
       case 'restart':
-        considerRestart(ledger, proposal);
+        considerRestart(account, proposal);
         break;
       case 'backup':
-        considerBackup(ledger, proposal);
+        considerBackup(account, proposal);
         break;
       case 'clone':
-        considerClone(ledger, proposal);
+        considerClone(account, proposal);
         break;
       case 'decline':
-        refuse(ledger, proposal.task, proposal.reason, proposal.facts);
+        refuse(account, proposal.task, proposal.reason, proposal.facts);
         break;
     }
   }
 }
 
 /**
- * Launches what is owed, in order, into what is left, off the nodes to be avoided. The first that gets no slot is
- * refused in the log. Where nothing runs, any node will do: a job must not wait for nodes that may never come.
+ * Launches what is owed, in order, into what is left, off the nodes to be avoided; short ones ride together as `packs`
+ * says. The first that gets no slot is refused in the log. Where nothing runs, any node will do: a job must not wait
+ * for nodes that may never come.
  */
 export function launchOwed(
-  ledger: Ledger,
+  account: Account,
   owedUpTo: (limit: number, room: LaunchRoom | undefined) => readonly OwedLaunch[],
   declined: readonly string[] = [],
+  packs: Packs = alone,
 ): void {
-  const avoidNodes = ledger.state.live.size === 0 ? [] : declined;
-  const room = roomLeft(ledger);
-  const elsewhere = slotsElsewhere(ledger, avoidNodes);
-  const limit = Math.max(0, Math.min(ledger.free, room, elsewhere));
-  const shared = ledger.terms.launchRoom;
+  const avoidNodes = account.state.live.size === 0 ? [] : declined;
+  const room = roomLeft(account);
+  const elsewhere = slotsElsewhere(account, avoidNodes);
+  const limit = Math.max(0, Math.min(account.free, room, elsewhere));
+  const shared = account.terms.launchRoom;
+  const each = 1 + packs.mostRiders;
   // One more than there is room for: it is told that it got none.
-  const owed = owedUpTo(limit + 1, shared && { ...shared, launches: ledger.launchRoom + 1 });
-  const isShort = ledger.free <= Math.min(room, elsewhere);
+  const owed = owedUpTo(
+    Math.min(limit * each, room) + 1,
+    shared && { ...shared, launches: account.launchRoom * each + 1 },
+  );
+  const isShort = account.free <= Math.min(room, elsewhere);
   let granted = 0;
+  let pack: OpenPack | undefined;
   let refused: { readonly task: TaskView; readonly reason: RefusalReason } | undefined;
-  for (const { task, reason } of owed) {
-    if (granted < limit && slotsFor(ledger, task) >= 1) {
+  const { spending } = account.terms;
+  for (const next of owed) {
+    const { task, reason } = next;
+    // What was launched before it in this tick counts, too.
+    if (spending !== undefined && !affordsOwed(spending, task)) continue;
+    const isFull = roomLeft(account) < 1;
+    if (!isFull && joins(packs, pack, next)) {
+      launch(account, { task, reason, behind: pack.head });
+      continue;
+    }
+    if (granted < limit && !isFull && slotsFor(account, task) >= 1) {
       granted += 1;
-      launch(ledger, { task, reason, avoidNodes });
-    } else if (granted < limit) refused ??= { task, reason: 'no-slot' };
+      pack = openPack(packs, next, launch(account, { task, reason, avoidNodes }));
+    } else if (granted < limit) refused ??= { task, reason: isFull ? 'tick-full' : 'no-slot' };
     else refused ??= { task, reason: isShort ? 'no-slot' : limit === room ? 'tick-full' : 'slow-node' };
   }
+  refuseOverBudget(account);
   if (refused === undefined) return;
-  const taskId = idOf(ledger.state, refused.task);
-  ledger.refusals.unshift({ kind: 'refuse', taskId, reason: refused.reason });
+  const taskId = idOf(account.state, refused.task);
+  account.refusals.unshift({ kind: 'refuse', taskId, reason: refused.reason });
 }
 
-const orderOfKind = { prune: 0, restart: 1, clone: 2, backup: 3, decline: 4 } as const;
-const numberOf = (proposal: Proposal): number => ('attempt' in proposal ? proposal.attempt.number : -1);
-
-function ranked(proposals: readonly Proposal[]): readonly Proposal[] {
-  return proposals.toSorted(
-    (a, b) =>
-      Number(b.kind === 'prune') - Number(a.kind === 'prune') ||
-      b.gainMs - a.gainMs ||
-      a.task.stage - b.task.stage ||
-      a.task.index - b.task.index ||
-      orderOfKind[a.kind] - orderOfKind[b.kind] ||
-      numberOf(a) - numberOf(b),
-  );
+/** The first task that is owed an attempt for which the job has no dollars left. */
+function refuseOverBudget({ state, terms: { spending }, refusals }: Account): void {
+  const [task] = spending?.refused ?? [];
+  if (task === undefined || spending === undefined) return;
+  refusals.unshift({
+    kind: 'refuse',
+    taskId: idOf(state, task),
+    reason: 'budget',
+    facts: spendingFacts(spending, task),
+  });
 }

@@ -24,6 +24,109 @@ function ordinaryRates({ state, runs }: PolicyView): ReadonlyMap<number, number>
   return rates;
 }
 
+/** Nodes that a job has met, in one order: how many tasks tell of each, and the least slowdown that they tell. */
+interface Judged {
+  readonly nodes: readonly string[];
+  readonly places: ReadonlyMap<string, number>;
+  readonly tasks: Int32Array;
+  readonly least: Float64Array;
+}
+
+/** What finished tasks tell, by how many had finished, of how many nodes, at which ordinary rates by stage. */
+interface Known extends Judged {
+  readonly finished: number;
+  readonly ordinary: readonly number[];
+}
+
+/** What a tick has worked out before: its rules ask for the same more than once. A view lasts for one tick. */
+const judgedBefore = new WeakMap<PolicyView, Judged>();
+/** What the ticks before have: it changes where a task finishes, and most ticks see none. */
+const knownBefore = new WeakMap<PolicyView['state'], Known>();
+/** Tasks that must tell of a node before it is judged. */
+const leastTold = 2;
+
+/** A node as what runs there now tells of it. */
+interface NodeLoad {
+  tasks: number;
+  least: number;
+}
+
+function loadsOf({ runs }: PolicyView, rates: ReadonlyMap<number, number>): Map<string, NodeLoad> {
+  const loads = new Map<string, NodeLoad>();
+  for (const { stage, tasks } of runs) {
+    const ordinary = rates.get(stage.index) ?? 0;
+    if (ordinary <= 0) continue;
+    for (const { task, copies } of tasks) {
+      for (const copy of copies) {
+        const msPerByte = copy.node === undefined ? undefined : msPerByteOf(copy, stage.statistics, task);
+        if (copy.node === undefined || msPerByte === undefined) continue;
+        const load = loads.get(copy.node);
+        const slowdown = msPerByte / ordinary;
+        if (load === undefined) loads.set(copy.node, { tasks: 1, least: slowdown });
+        else {
+          load.tasks += 1;
+          load.least = Math.min(load.least, slowdown);
+        }
+      }
+    }
+  }
+  return loads;
+}
+
+/** Costs a look at every node that the job has met, where a task has finished since. */
+function knownOf({ state }: PolicyView): Known {
+  const ordinary = state.stages.map(({ statistics }) => quantileOf(statistics.msPerByte, 0.5) ?? 0);
+  const finished = state.stages.reduce((sum, { statistics }) => sum + statistics.samples.length, 0);
+  const before = knownBefore.get(state);
+  const isSame =
+    before?.finished === finished &&
+    before.nodes.length === state.nodes.size &&
+    before.ordinary.every((rate, place) => rate === ordinary[place]);
+  if (isSame) return before;
+  const isGrown = before?.nodes.length !== state.nodes.size;
+  const nodes = isGrown ? [...state.nodes.keys()] : before.nodes;
+  const places = isGrown ? new Map(nodes.map((id, place) => [id, place])) : before.places;
+  const tasks = new Int32Array(nodes.length);
+  const least = new Float64Array(nodes.length).fill(Infinity);
+  let place = 0;
+  for (const { recent } of state.nodes.values()) {
+    for (const { stage, msPerByte } of recent) {
+      const usual = ordinary[stage] ?? 0;
+      if (usual <= 0) continue;
+      tasks[place] = (tasks[place] ?? 0) + 1;
+      least[place] = Math.min(least[place] ?? Infinity, msPerByte / usual);
+    }
+    place += 1;
+  }
+  const known = { nodes, places, tasks, least, finished, ordinary };
+  knownBefore.set(state, known);
+  return known;
+}
+
+/** With what runs now. */
+function judge(view: PolicyView): Judged {
+  const known = knownOf(view);
+  const loads = loadsOf(view, ordinaryRates(view));
+  if (loads.size === 0) return known;
+  const { nodes, places } = known;
+  const [tasks, least] = [known.tasks.slice(), known.least.slice()];
+  for (const [id, load] of loads) {
+    const place = places.get(id);
+    if (place === undefined) continue;
+    tasks[place] = (tasks[place] ?? 0) + load.tasks;
+    least[place] = Math.min(least[place] ?? Infinity, load.least);
+  }
+  return { nodes, places, tasks, least };
+}
+
+function judged(view: PolicyView): Judged {
+  const before = judgedBefore.get(view);
+  if (before !== undefined) return before;
+  const now = judge(view);
+  judgedBefore.set(view, now);
+  return now;
+}
+
 /**
  * How much slower each node is than the job's ordinary one: the least that its last tasks and those that run there
  * now have taken for a byte, over the stage's median; 1 is ordinary. The least, since a task may be slow by its own
@@ -32,34 +135,40 @@ function ordinaryRates({ state, runs }: PolicyView): ReadonlyMap<number, number>
  * Source: Mantri §5.5, locationFactor (persistent speed relative to others). The statistic is ours.
  */
 export function nodeSlowdowns(view: PolicyView): ReadonlyMap<string, number> {
-  const rates = ordinaryRates(view);
-  const seen = new Map<string, { tasks: number; least: number }>();
-  const add = (node: string, stage: number, msPerByte: number): void => {
-    const ordinary = rates.get(stage) ?? 0;
-    if (ordinary <= 0) return;
-    const { tasks, least } = seen.get(node) ?? { tasks: 0, least: Infinity };
-    seen.set(node, { tasks: tasks + 1, least: Math.min(least, msPerByte / ordinary) });
-  };
-  for (const { id, recent } of view.state.nodes.values()) {
-    for (const { stage, msPerByte } of recent) add(id, stage, msPerByte);
-  }
-  for (const { stage, tasks } of view.runs) {
-    for (const { task, copies } of tasks) {
-      for (const copy of copies) {
-        const msPerByte = msPerByteOf(copy, stage.statistics, task);
-        if (copy.node !== undefined && msPerByte !== undefined) add(copy.node, stage.index, msPerByte);
-      }
-    }
-  }
-  return new Map([...seen].flatMap(([id, { tasks, least }]) => (tasks >= 2 ? [[id, least] as const] : [])));
+  const { nodes, tasks, least } = judged(view);
+  const slowdowns = new Map<string, number>();
+  for (const [place, id] of nodes.entries())
+    if ((tasks[place] ?? 0) >= leastTold) slowdowns.set(id, least[place] ?? 1);
+  return slowdowns;
 }
 
 /** Nodes at least `factor` times as slow as the ordinary one, slowest first, ties by name. */
 export function slowNodesBy(view: PolicyView, factor: number): readonly string[] {
-  return [...nodeSlowdowns(view)]
-    .filter(([, slowdown]) => slowdown >= factor)
-    .sort(([a, slowA], [b, slowB]) => slowB - slowA || (a < b ? -1 : 1))
-    .map(([id]) => id);
+  const { nodes, tasks, least } = judged(view);
+  const slow: (readonly [string, number])[] = [];
+  for (let place = 0; place < nodes.length; place++) {
+    const slowdown = least[place] ?? 1;
+    if (slowdown >= factor && (tasks[place] ?? 0) >= leastTold) slow.push([nodes[place] ?? '', slowdown]);
+  }
+  return slow.sort(([a, slowA], [b, slowB]) => slowB - slowA || (a < b ? -1 : 1)).map(([id]) => id);
+}
+
+/** Nodes to be avoided: most ticks copy nothing, so that they are worked out once somebody asks. */
+export type SlowNodes = () => readonly string[];
+
+/** Works nodes out once, whoever asks how often. */
+export function onceAsked(workOut: SlowNodes): SlowNodes {
+  let known: readonly string[] | undefined;
+  return () => (known ??= workOut());
+}
+
+/** Nodes on which at least two attempts run now: on Lambda there are none. */
+function sharedNodes(runs: PolicyView['runs']): ReadonlySet<string> {
+  const [once, twice] = [new Set<string>(), new Set<string>()];
+  for (const { tasks } of runs)
+    for (const { copies } of tasks)
+      for (const { node } of copies) if (node !== undefined) (once.has(node) ? twice : once).add(node);
+  return twice;
 }
 
 /**
@@ -69,17 +178,22 @@ export function slowNodesBy(view: PolicyView, factor: number): readonly string[]
  * Source: ours; contention comes in spells, which an average over a node's life does not show.
  */
 export function nodesInSpell(view: PolicyView, factor: number, window: number): readonly string[] {
+  const shared = sharedNodes(view.runs);
+  if (shared.size === 0) return [];
   const rates = ordinaryRates(view);
   const seen = new Map<string, { attempts: number; slow: number }>();
   for (const { stage, tasks } of view.runs) {
     const limit = factor * (rates.get(stage.index) ?? Infinity);
     for (const { copies } of tasks) {
       for (const copy of copies) {
+        if (copy.node === undefined || !shared.has(copy.node)) continue;
         const recent = recentMsPerByte(copy, window);
         // Whoever has read all reads no more, on any node.
-        if (copy.node === undefined || recent === undefined || (scoreOf(copy) ?? 0) >= 1) continue;
-        const { attempts, slow } = seen.get(copy.node) ?? { attempts: 0, slow: 0 };
-        seen.set(copy.node, { attempts: attempts + 1, slow: slow + Number(recent >= limit) });
+        if (recent === undefined || (scoreOf(copy) ?? 0) >= 1) continue;
+        const there = seen.get(copy.node) ?? { attempts: 0, slow: 0 };
+        there.attempts += 1;
+        there.slow += Number(recent >= limit);
+        seen.set(copy.node, there);
       }
     }
   }

@@ -1,5 +1,6 @@
 import type { JobState, TaskView } from '../model/job-view.ts';
 import { type LaunchRoom, takesRoom } from '../model/tick-config.ts';
+import type { OwnPlaces } from './own-places.ts';
 
 /** A task that is owed an attempt. */
 export interface OwedLaunch {
@@ -46,10 +47,13 @@ export function owedLaunches(
   return owed;
 }
 
-/** Slots that the job could use now: those it holds, and one for each task that is owed an attempt. */
-export function slotDemand(state: JobState): number {
+/**
+ * Slots that the job could use now: those it holds, and one for each task that is owed an attempt; with `own` also one
+ * for each that rides and is to get a place of its own.
+ */
+export function slotDemand(state: JobState, own?: Pick<OwnPlaces, 'leaving'>): number {
   return state.stages.reduce(
     (sum, stage) => (stage.state === 'open' ? sum + stage.retryable.size + stage.unstarted : sum),
-    state.live.size,
+    state.live.size + (own?.leaving.length ?? 0),
   );
 }

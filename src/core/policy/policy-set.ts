@@ -1,4 +1,4 @@
-import type { PolicyConfig, PolicySetName } from '../../contracts/policy-config.ts';
+import type { PolicyConfig } from '../../contracts/policy-config.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { Facts, RefusalReason } from '../model/decision.ts';
 import type { CloneOutlook, CloneWish } from './dolly/clone-wishes.ts';
@@ -56,6 +56,8 @@ export type Proposal =
       readonly gainMs: number;
       /** Takes a slot before tasks that wait for one. */
       readonly urgent: boolean;
+      /** Slot time that is lost if it brings nothing: bounded for each stage. Absent: the policy bounds it itself. */
+      readonly lossMs?: number;
       readonly avoidNodes?: readonly string[];
       readonly facts: Facts;
     }
@@ -64,6 +66,8 @@ export type Proposal =
       readonly task: TaskView;
       /** The attempt that is cancelled. */
       readonly attempt: AttemptView;
+      /** Slot time that is thrown away with it, as far as a new attempt takes it again. */
+      readonly lossMs: number;
       readonly gainMs: number;
       readonly avoidNodes?: readonly string[];
       readonly facts: Facts;
@@ -93,7 +97,7 @@ export type Proposal =
 
 /** How a job treats its stragglers. */
 export interface PolicySet {
-  readonly name: PolicySetName;
+  readonly name: string;
   readonly launchOrder: LaunchOrder;
   /** Most backups that the job may have running at once; without it slots alone limit them. */
   copyCap?(view: PolicyView): number;

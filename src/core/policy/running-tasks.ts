@@ -2,12 +2,18 @@ import type { AttemptId } from '../../contracts/ids.ts';
 import type { RunningTask, StageRuns } from './policy-set.ts';
 import { type AttemptView, isLive, type JobState, type TaskView } from '../model/job-view.ts';
 
-/** Attempts of a task that run, were not told to stop, and are not among those that end now, by number. */
-function copiesOf(task: TaskView, ending: ReadonlySet<AttemptId>): RunningTask['copies'] | undefined {
-  const [first, ...others] = task.attempts.filter(
-    (each) => isLive(each) && !each.cancelOrdered && !ending.has(each.id),
-  );
-  return first === undefined ? undefined : [first, ...others];
+/** Whether an attempt runs, was not told to stop, and is not among those that end now. */
+const isRunning = (each: AttemptView, ending: ReadonlySet<AttemptId>): boolean =>
+  isLive(each) && !each.cancelOrdered && (ending.size === 0 || !ending.has(each.id));
+
+/** A task with its attempts that run, by number; undefined where none does. */
+function runningOf(task: TaskView, ending: ReadonlySet<AttemptId>): RunningTask | undefined {
+  const { attempts } = task;
+  const [only] = attempts;
+  if (attempts.length === 1 && only !== undefined)
+    return isRunning(only, ending) ? { task, copies: [only] } : undefined;
+  const [first, ...others] = attempts.filter((each) => isRunning(each, ending));
+  return first === undefined ? undefined : { task, copies: [first, ...others] };
 }
 
 /**
@@ -22,20 +28,18 @@ export function runningTasks(state: JobState, ending: ReadonlySet<AttemptId>): r
     const task = state.stages[attempt.stage]?.tasks[attempt.task];
     if (task !== undefined && task.result === undefined) seen.get(attempt.stage)?.add(task);
   }
-  return state.stages.flatMap((stage) => {
+  const runs: StageRuns[] = [];
+  for (const stage of state.stages) {
     const tasks = seen.get(stage.index);
-    if (tasks === undefined) return [];
-    const ordered = [...tasks].sort((a, b) => a.index - b.index);
-    return [
-      {
-        stage,
-        tasks: ordered.flatMap((task): RunningTask[] => {
-          const copies = copiesOf(task, ending);
-          return copies === undefined ? [] : [{ task, copies }];
-        }),
-      },
-    ];
-  });
+    if (tasks === undefined) continue;
+    const running: RunningTask[] = [];
+    for (const task of [...tasks].sort((a, b) => a.index - b.index)) {
+      const each = runningOf(task, ending);
+      if (each !== undefined) running.push(each);
+    }
+    runs.push({ stage, tasks: running });
+  }
+  return runs;
 }
 
 /** Whether no task of the job waits for a slot: when most rules begin to copy. */

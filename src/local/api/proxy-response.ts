@@ -1,5 +1,5 @@
-import { validateHeaderName, validateHeaderValue } from 'node:http';
-import { z } from 'zod';
+import { validateHeaderName, validateHeaderValue } from '../http/node-http.ts';
+import * as z from 'zod';
 
 /** An HTTP answer made from what a function returned. */
 export interface ProxyResponse {

@@ -1,4 +1,5 @@
-import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
+import type { Agent as HttpAgent, ClientRequest, IncomingMessage } from 'node:http';
+import { Agent, request } from '../http/node-http.ts';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { Socket } from 'node:net';
@@ -57,7 +58,7 @@ class Dynalite implements Engine {
   readonly pid: number;
   readonly exited: Promise<void>;
   private readonly piped: PipedProcess;
-  private readonly agent: Agent;
+  private readonly agent: HttpAgent;
   private readonly waiting = new Set<() => void>();
   private isGone = false;
 

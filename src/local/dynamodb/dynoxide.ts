@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type PipedProcess, startPiped } from './child-process.ts';
 import { answerOf, encodeCall, toolCall, type ToolCall, type ToolResult } from './dynoxide-calls.ts';
 import { readDocument } from './request-document.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { z } from 'zod';
+import * as z from 'zod';
 import { awaitFault, type FaultHook } from '../http/fault-hook.ts';
 import { listen, type Listener } from '../http/listen.ts';
 import type { Credentials, Principal, Principals } from '../http/principals.ts';

@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
 
+import { nativeModulesPath } from '../native-modules-path.ts';
 import { keyVariables } from '../http/principals.ts';
 import { openLogFile } from '../lambda/log-file.ts';
 import type { LogFile } from '../lambda/log-file.ts';
@@ -257,6 +258,7 @@ export class Task {
     const { definition, override, server, metadataUrl } = this.spec;
     return {
       PATH: process.env['PATH'] ?? '',
+      NODE_PATH: nativeModulesPath(),
       ...definition.environment,
       ...server.extraEnvironment,
       ...override?.environment,

@@ -1,6 +1,6 @@
-import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createServer } from './node-http.ts';
 import { answerRefusal, guardRequest } from './guard.ts';
 
 /** Serves one request; a rejection becomes a bare 500, or a broken connection once an answer has begun. */

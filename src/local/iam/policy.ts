@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type ConditionOperator, conditionOperators } from './conditions.ts';
 
 /** The part of IAM's policy language that the embedded stack reads; what lies beyond it is refused, never passed over. */

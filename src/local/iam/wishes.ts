@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { RequestFacts } from '../http/principals.ts';
 import type { Wish } from './evaluate.ts';
 import { conditionKey } from './policy.ts';

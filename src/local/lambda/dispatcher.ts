@@ -105,6 +105,15 @@ export class Dispatcher {
     return undefined;
   }
 
+  /** Starts an environment before there is an event for it; does nothing where there is no room. `name` must be known. */
+  warm(name: string): void {
+    const state = this.stateOf(name);
+    if (this.isClosed || this.environments.size >= this.options.maxConcurrency) return;
+    const environment = this.startEnvironment(state, undefined);
+    state.idle.push(environment);
+    this.reaper.idle(environment);
+  }
+
   /** All living environments, in the order of their start. */
   views(): EnvironmentView[] {
     return [...this.environments].map((environment) => environment.view());
@@ -183,7 +192,8 @@ export class Dispatcher {
       const [environment] = idle.splice(at, 1);
       if (environment === undefined) continue;
       this.reaper.forget(environment);
-      if (environment.state === 'idle') return environment;
+      // One that was warmed may be starting yet.
+      if (environment.state === 'idle' || environment.state === 'starting') return environment;
     }
     return undefined;
   }

@@ -36,6 +36,8 @@ export interface LambdaServer {
   invoke(nameOrArn: string, payload: string | Uint8Array): Promise<InvokeOutcome>;
   /** Queues an asynchronous event without the network, for EventBridge; answers why not where it is refused. */
   enqueue(nameOrArn: string, payload: string): Refusal | undefined;
+  /** Starts an environment of a function before there is an event for it, where there is room. */
+  warm(name: string): void;
   /** Living environments, oldest first. */
   environments(): EnvironmentView[];
   /** Stops listening and ends all processes. */
@@ -68,6 +70,9 @@ export async function startLambdaServer(options: LambdaServerOptions): Promise<L
     endpoint: listener.endpoint,
     invoke: (nameOrArn, payload) => service.invokeDirectly(nameOrArn, Buffer.from(payload)),
     enqueue: (nameOrArn, payload) => service.enqueueDirectly(nameOrArn, Buffer.from(payload)),
+    warm: (name) => {
+      service.dispatcher.warm(name);
+    },
     environments: () => service.dispatcher.views(),
     close: async () => {
       await Promise.all([service.dispatcher.close(), listener.close()]);

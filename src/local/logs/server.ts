@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { z } from 'zod';
+import * as z from 'zod';
 import { answerJson } from '../http/answer-json.ts';
 import { awaitFault, type FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';

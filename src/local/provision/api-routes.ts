@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ApiRoute, GatewayResponse } from '../api/server.ts';
 import { LOCAL_ACCOUNT } from './identities.ts';
 import { propertiesOf } from './properties.ts';

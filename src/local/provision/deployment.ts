@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { LocalTaskDefinition } from '../ecs/model.ts';
 import type { LocalRole } from '../iam/roles.ts';
 import type { LocalFunction } from '../lambda/model.ts';

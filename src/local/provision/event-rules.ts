@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { LocalRule, RuleTrigger } from '../events/event-bus.ts';
 import { patternProblem } from '../events/pattern.ts';
 import { provisionError } from './provision-error.ts';

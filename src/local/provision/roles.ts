@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type PolicyProblem, readPolicy, readTrust, type Statement } from '../iam/policy.ts';
 import type { LocalRole } from '../iam/roles.ts';
 import { provisionError } from './provision-error.ts';

@@ -9,8 +9,10 @@ import { RoleSessions } from '../iam/roles.ts';
 import type { WorkHook } from '../inject/work.ts';
 import { queuePauseMs } from '../lambda/queue-pause.ts';
 import { type LambdaServer, startLambdaServer } from '../lambda/server.ts';
+import type { Ports, ServerName } from '../kept-ports.ts';
 import { type LocalLogDirectories, type LogsServer, startLogsServer } from '../logs/server.ts';
 import { type S3Server, startS3Server } from '../s3/server.ts';
+import { ExecutionEnds } from '../sfn/execution-ends.ts';
 import type { ExecutionRecord } from '../sfn/execution-log.ts';
 import { startStepFunctionsServer, type StepFunctionsServer } from '../sfn/server.ts';
 import { startStsServer, type StsServer } from '../sts/server.ts';
@@ -56,6 +58,10 @@ export interface ServicesOptions {
   readonly ready: Promise<unknown>;
   /** Told of each service as soon as it is up, to close it in the end. */
   readonly onOpen: (service: Closable) => void;
+  /** Where servers are to listen; any free port where nothing is said. */
+  readonly ports?: Ports;
+  /** Told when a function has answered that a state machine has called. */
+  readonly onStep?: () => void;
 }
 
 /** The services behind the REST API. */
@@ -68,6 +74,7 @@ export interface Services {
   readonly sts: StsServer;
   readonly states: StepFunctionsServer;
   readonly invoke: Invoke;
+  readonly ends: ExecutionEnds;
 }
 
 /** Besides the slots: resident schedulers, and the short steps of jobs, which are tried again where there is no room. */
@@ -82,6 +89,7 @@ const IDLE_COORDINATORS = 8;
  */
 export async function startServices(options: ServicesOptions): Promise<Services> {
   const { settings, deployment, stateDir, onOpen } = options;
+  const at = (name: ServerName): { readonly port?: number } => portOf(options, name);
   const opened = async <T extends Closable>(starting: Promise<T>): Promise<T> => {
     const service = await starting;
     onOpen(service);
@@ -93,34 +101,25 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const place = { region: settings.region, accountId: LOCAL_ACCOUNT };
   const telling: { bus?: EventBus } = {};
   const [dynamodb, s3, lambda, ecs, logs, sts] = await afterAll([
-    opened(startDynamoDb({ ...settings, dir: join(stateDir, 'dynamodb') })),
-    opened(startS3Server({ ...settings, rootDir: join(stateDir, 's3') })),
+    opened(startDynamoDb({ ...settings, ...at('dynamodb'), dir: join(stateDir, 'dynamodb') })),
+    opened(startS3Server({ ...settings, ...at('s3'), rootDir: join(stateDir, 's3') })),
     opened(startLambda(options, roles)),
     opened(
       startEcs(options, roles, (detail) => {
         telling.bus?.put(taskEvent(detail, place));
       }),
     ),
-    opened(startLogsServer({ ...settings, logGroups: logDirectories(options) })),
-    opened(
-      startStsServer({
-        ...settings,
-        sessions: roles.sessions,
-        sessionsPath: join(stateDir, 'sessions.ndjson'),
-      }),
-    ),
+    opened(startLogsServer({ ...settings, ...at('logs'), logGroups: logDirectories(options) })),
+    opened(startSts(options, roles)),
   ]);
   await afterAll([
     createTables(dynamodb, deployment.tables),
     Promise.all(deployment.buckets.map((name) => s3.createBucket(name))),
   ]);
   const invoke = invokeOn(lambda);
+  const invokeLambda = stepsOf(invoke, options);
   const { stateMachines } = deployment;
   const runDir = join(stateDir, 'executions');
-  const invokeLambda: Invoke = async (name, payload) => {
-    await options.ready;
-    return invoke(name, payload);
-  };
   const bus = startEventBus({
     ...place,
     rules: deployment.rules,
@@ -130,14 +129,26 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   });
   telling.bus = bus;
   onOpen(bus);
+  const ends = new ExecutionEnds();
   const onStatus = (record: ExecutionRecord): void => {
     bus.put(executionEvent(record, place));
+    ends.put(record);
   };
   const states = await opened(
-    startStepFunctionsServer({ ...settings, stateMachines, invokeLambda, runDir, onStatus }),
+    startStepFunctionsServer({ ...settings, ...at('states'), stateMachines, invokeLambda, runDir, onStatus }),
   );
-  return { dynamodb, s3, lambda, ecs, logs, sts, states, invoke };
+  return { dynamodb, s3, lambda, ecs, logs, sts, states, invoke, ends };
 }
+
+/** How state machines call functions: once all is ready. */
+const stepsOf =
+  (invoke: Invoke, { ready, onStep }: ServicesOptions): Invoke =>
+  async (name, payload) => {
+    await ready;
+    const answer = await invoke(name, payload);
+    onStep?.();
+    return answer;
+  };
 
 /** As Promise.all, but when one fails it waits for the others first: nothing is to start after a failure. */
 async function afterAll<T extends readonly unknown[]>(
@@ -171,12 +182,17 @@ function openRoles({ settings, deployment }: ServicesOptions): OpenRoles {
   return { sessions, credentialsOf: (name) => keys.get(name) };
 }
 
-function startLambda(
-  { settings, deployment, stateDir, slots, zones, environment, concurrency }: ServicesOptions,
-  { credentialsOf }: OpenRoles,
-): Promise<LambdaServer> {
+/** Where a server is to listen; on any free port where nothing is said. */
+function portOf({ ports }: ServicesOptions, name: ServerName): { readonly port?: number } {
+  const port = ports?.[name];
+  return port === undefined ? {} : { port };
+}
+
+function startLambda(options: ServicesOptions, { credentialsOf }: OpenRoles): Promise<LambdaServer> {
+  const { settings, deployment, stateDir, slots, zones, environment, concurrency } = options;
   return startLambdaServer({
     ...settings,
+    ...portOf(options, 'lambda'),
     credentialsOf,
     mayCall: (name, called) => {
       const keys = credentialsOf(name);
@@ -195,13 +211,24 @@ function startLambda(
   });
 }
 
+function startSts(options: ServicesOptions, { sessions }: OpenRoles): Promise<StsServer> {
+  return startStsServer({
+    ...options.settings,
+    ...portOf(options, 'sts'),
+    sessions,
+    sessionsPath: join(options.stateDir, 'sessions.ndjson'),
+  });
+}
+
 function startEcs(
-  { settings, deployment, stateDir, slots, environment }: ServicesOptions,
+  options: ServicesOptions,
   { credentialsOf }: OpenRoles,
   onTaskChange: (detail: Readonly<Record<string, unknown>>) => void,
 ): Promise<EcsServer> {
+  const { settings, deployment, stateDir, slots, environment } = options;
   return startEcsServer({
     ...settings,
+    ...portOf(options, 'ecs'),
     credentialsOf,
     clusters: deployment.clusters,
     capacityProviders: deployment.capacityProviders,

@@ -11,7 +11,7 @@ const rootDir = fileURLToPath(new URL('../../../', import.meta.url));
 /** What the assembly is made from; the rest of `src` runs outside of it. */
 const INPUTS = ['cdk', 'cdk.json', 'functions', 'package-lock.json', 'src'] as const;
 const OUTSIDE = new Set(
-  ['cli', 'experiments', 'local', 'report', 'sim', 'traces'].map((name) => join('src', name)),
+  ['cli', 'experiments', 'local', 'packaging', 'report', 'sim', 'traces'].map((name) => join('src', name)),
 );
 
 const STAMP_NAME = 'outrider-inputs.sha256';
@@ -31,9 +31,17 @@ export class SynthesisError extends Error {
  *
  * @throws SynthesisError if the app fails, or if another process holds the lock for two minutes.
  */
-export async function synthesize({ outDir }: { readonly outDir: string }): Promise<void> {
+export async function synthesize({
+  outDir,
+  onWork,
+}: {
+  readonly outDir: string;
+  /** Told where there is anything to do. */
+  readonly onWork?: () => void;
+}): Promise<void> {
   const directory = resolve(outDir);
   if (await isFresh(directory, await inputsHash())) return;
+  onWork?.();
   const unlock = await lock(directory);
   try {
     // Taken before the app runs: a change made meanwhile shows the next time.

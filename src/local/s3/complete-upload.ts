@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { CHECKSUM_ALGORITHMS, startChecksum } from './checksum.ts';
 import { parseWriteCondition, unquote } from './conditions.ts';
 import { badRequest, noSuchUpload, preconditionFailed } from './errors.ts';
+import { joinedEtag } from './etag.ts';
 import { checksumElement, checksumElementName } from './meta-headers.ts';
 import { readUploadId } from './multipart-operations.ts';
 import type { ObjectMeta, StoredChecksum } from './object-file.ts';
@@ -202,13 +202,6 @@ function checkClaimedChecksum(request: S3Request, checksum: StoredChecksum | und
       `The ${claimed.algorithm} you specified did not match the calculated checksum.`,
     );
   }
-}
-
-/** S3's ETag of a multipart object: the MD5 of the parts' MD5s, and how many they are. */
-function joinedEtag(etags: readonly string[]): string {
-  const hash = createHash('md5');
-  for (const etag of etags) hash.update(Buffer.from(etag, 'hex'));
-  return `${hash.digest('hex')}-${String(etags.length)}`;
 }
 
 function completed(request: S3Request, meta: ObjectMeta): Reply {

@@ -1,6 +1,7 @@
 import { parseRange } from './conditions.ts';
 import { badRequest, noSuchUpload } from './errors.ts';
 import { keyEncoder } from './bucket-operations.ts';
+import { opaquePartEtag } from './etag.ts';
 import { compareUtf8 } from './key-index.ts';
 import { checksumElement, readStoredHeaders, xmlTime } from './meta-headers.ts';
 import {
@@ -103,7 +104,8 @@ async function finishPart(
     await file.discard();
     throw badRequest('InvalidRequest', `Checksum Type mismatch occurred, expected checksum Type: ${wanted}`);
   }
-  const meta = wholeObjectMeta(String(partNumber), digest, NO_HEADERS);
+  const etag = digest.md5Hex ?? opaquePartEtag();
+  const meta = wholeObjectMeta(String(partNumber), digest, NO_HEADERS, etag);
   await finishFile(file, meta);
   return meta;
 }

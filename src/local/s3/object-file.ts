@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { open } from 'node:fs/promises';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * A stored object is one file: its bytes, then its metadata as JSON, then a footer that tells how

@@ -10,6 +10,7 @@ import {
   readStoredHeaders,
   xmlTime,
 } from './meta-headers.ts';
+import { opaqueEtag } from './etag.ts';
 import { encodeMeta } from './object-file.ts';
 import type { ObjectMeta, OpenObject, StoredChecksum } from './object-file.ts';
 import type { Bucket, ObjectStore } from './object-store.ts';
@@ -51,13 +52,14 @@ export function wholeObjectMeta(
   key: string,
   digest: BodyDigest,
   stored: Pick<ObjectMeta, 'headers' | 'userMetadata'>,
+  etag = digest.md5Hex ?? opaqueEtag(),
 ): ObjectMeta {
   const checksum: StoredChecksum | undefined =
     digest.checksum === undefined ? undefined : { ...digest.checksum, type: 'FULL_OBJECT' };
   return {
     key,
     sizeBytes: digest.sizeBytes,
-    etag: digest.md5Hex,
+    etag,
     lastModifiedMs: Date.now(),
     ...stored,
     ...(checksum === undefined ? {} : { checksum }),

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { renameSync } from 'node:fs';
 import { link, mkdir, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { z } from 'zod';
+import { dirname, join } from 'node:path';
+import * as z from 'zod';
 import { hasErrorCode, noSuchKey, preconditionFailed, S3Error } from './errors.ts';
 import { KeyIndex } from './key-index.ts';
 import { KeyedLock } from './keyed-lock.ts';
@@ -25,8 +26,6 @@ export interface Bucket {
 }
 
 const bucketFileSchema = z.object({ createdMs: z.number() });
-
-const FAN_OUT = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
 /**
  * Buckets and objects on a directory. A key's file is named by its hash, so a key may hold anything.
@@ -64,7 +63,7 @@ export class ObjectStore {
       if (this.buckets.has(name)) return false;
       const dir = join(this.bucketsDir, name);
       await mkdir(join(dir, 'uploads'), { recursive: true });
-      for (const part of FAN_OUT) await mkdir(join(dir, 'objects', part), { recursive: true });
+      await mkdir(join(dir, 'objects'), { recursive: true });
       await writeFile(join(dir, 'bucket.json'), JSON.stringify({ createdMs }));
       this.buckets.set(name, { name, dir, createdMs, index: new KeyIndex() });
       return true;
@@ -78,10 +77,12 @@ export class ObjectStore {
       const uploads = await readdir(join(bucket.dir, 'uploads'));
       if (bucket.index.size > 0 || uploads.length > 0) throw bucketNotEmpty();
       try {
-        // rmdir, not a recursive rm: an object that another process put must stop this.
-        for (const part of FAN_OUT) await rmdir(join(bucket.dir, 'objects', part));
+        // rmdir, not a recursive rm: an object that another process put must stop this. Once the directory of all is
+        // gone, nothing can be put.
+        const objectsDir = join(bucket.dir, 'objects');
+        for (const part of await readdir(objectsDir)) await rmdir(join(objectsDir, part));
+        await rmdir(objectsDir);
       } catch (error) {
-        for (const part of FAN_OUT) await mkdir(join(bucket.dir, 'objects', part), { recursive: true });
         throw hasErrorCode(error, 'ENOTEMPTY') ? bucketNotEmpty() : error;
       }
       this.buckets.delete(name);
@@ -142,13 +143,28 @@ export class ObjectStore {
     try {
       await this.locks.run(path, async () => {
         await this.checkIfMatch(bucket, meta.key, condition);
-        if (condition.ifNoneMatchAny === true) await linkOnce(file.path, path);
-        else await rename(file.path, path);
+        await inItsDirectory(path, () =>
+          condition.ifNoneMatchAny === true ? linkOnce(file.path, path) : rename(file.path, path),
+        );
         bucket.index.set(meta.key, meta);
       });
     } finally {
       await file.discard();
     }
+  }
+
+  /**
+   * As {@link publish}, of a file in scratch space that nobody writes to any more, and whatever is there. At once, since
+   * thousands may come in a row.
+   */
+  async publishPath(bucket: Bucket, from: string, meta: ObjectMeta): Promise<void> {
+    const path = objectPath(bucket, meta.key);
+    await this.locks.run(path, async () => {
+      await inItsDirectory(path, () => {
+        renameSync(from, path);
+      });
+      bucket.index.set(meta.key, meta);
+    });
   }
 
   /** Removes an object; an absent one is no error, unless `ifMatch` asks for it. */
@@ -194,6 +210,8 @@ export class ObjectStore {
         if (hasErrorCode(error, 'ENOENT')) return undefined;
         throw error;
       }
+      // Missing where a removal of the bucket was cut short.
+      await mkdir(join(dir, 'objects'), { recursive: true });
       const bucket = {
         name,
         dir,
@@ -212,9 +230,26 @@ export function isBucketName(name: string): boolean {
   return /^[a-z0-9](?:[a-z0-9-]|\.(?!\.)){1,61}[a-z0-9]$/.test(name);
 }
 
-function objectPath(bucket: Bucket, key: string): string {
+/** The file in which an object lies, if there is one. */
+export function objectPath(bucket: Bucket, key: string): string {
   const hash = createHash('sha256').update(key).digest('hex');
   return join(bucket.dir, 'objects', hash.slice(0, 2), hash);
+}
+
+/**
+ * Makes the directory of an object's file where its first object comes: to make and to remove hundreds of them took longer
+ * than all else of a start.
+ */
+async function inItsDirectory(path: string, publish: () => Promise<void> | void): Promise<void> {
+  try {
+    await publish();
+  } catch (error) {
+    if (!hasErrorCode(error, 'ENOENT')) throw error;
+    await mkdir(dirname(path)).catch((cause: unknown) => {
+      if (!hasErrorCode(cause, 'EEXIST')) throw cause;
+    });
+    await publish();
+  }
 }
 
 async function linkOnce(from: string, to: string): Promise<void> {
@@ -227,7 +262,7 @@ async function linkOnce(from: string, to: string): Promise<void> {
 
 async function readKeys(objectsDir: string): Promise<(readonly [string, ObjectMeta])[]> {
   const found: (readonly [string, ObjectMeta])[] = [];
-  for (const part of FAN_OUT) {
+  for (const part of await readdir(objectsDir)) {
     for (const name of await readdir(join(objectsDir, part))) {
       const meta = readMetaSync(join(objectsDir, part, name));
       found.push([meta.key, meta]);

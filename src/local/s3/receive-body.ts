@@ -11,12 +11,16 @@ const MAX_BODY_BYTES = 5 * 1024 ** 3;
 
 const MAX_XML_BYTES = 8 * 1024 * 1024;
 
+/** Smaller bodies are known by their MD5 whatever was sent of them. */
+const OPAQUE_FROM_BYTES = 1024 * 1024;
+
 const CHUNKED_UNSIGNED = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
 
 /** What was measured while a body came in, all of it checked against what the client claimed. */
 export interface BodyDigest {
   readonly sizeBytes: number;
-  readonly md5Hex: string;
+  /** Undefined where the ETag need not be it. */
+  readonly md5Hex: string | undefined;
   /** Base64; there only if the client sent one or the caller asked for one. */
   readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly value: string } | undefined;
 }
@@ -65,7 +69,7 @@ export async function receiveText(
     throw badRequest('MalformedXML', 'The XML you provided is too large.');
   const chunks: Buffer[] = [];
   await measure(request, claims, (chunk) => {
-    chunks.push(chunk);
+    chunks.push(Buffer.from(chunk));
   });
   return Buffer.concat(chunks).toString('utf8');
 }
@@ -156,28 +160,37 @@ function trailerAlgorithm(request: S3Request): ChecksumAlgorithm | undefined {
   return algorithm;
 }
 
+/**
+ * Whether the ETag is to be the MD5 of the body. It takes longer than all other checks of a large one together, and
+ * who has signed another checksum of it has no need to find the MD5 there: on S3 it depends on the encryption, too.
+ */
+function isKnownByMd5({ md5, checksumValue, lengthBytes }: Claims): boolean {
+  return md5 !== undefined || checksumValue === undefined || lengthBytes < OPAQUE_FROM_BYTES;
+}
+
 async function measure(
   request: S3Request,
   claims: Claims,
   take: (chunk: Buffer) => Promise<void> | void,
 ): Promise<BodyDigest> {
   const trailers = new Map<string, string>();
-  const md5 = createHash('md5');
+  const md5 = isKnownByMd5(claims) ? createHash('md5') : undefined;
   const sha256 = claims.sha256Hex === undefined ? undefined : createHash('sha256');
   const checksum = claims.algorithm === undefined ? undefined : startChecksum(claims.algorithm);
   let sizeBytes = 0;
   for await (const chunk of claims.chunked ? decodeAwsChunked(request.body(), trailers) : request.body()) {
     sizeBytes += chunk.length;
     if (sizeBytes > claims.lengthBytes) throw incomplete();
-    md5.update(chunk);
+    md5?.update(chunk);
     sha256?.update(chunk);
     checksum?.update(chunk);
     await take(chunk);
+    free(chunk);
   }
   if (sizeBytes !== claims.lengthBytes) throw incomplete();
-  const md5Digest = md5.digest();
+  const md5Digest = md5?.digest();
   const value = checksum?.digest().toString('base64');
-  if (claims.md5 !== undefined && claims.md5 !== md5Digest.toString('base64')) {
+  if (claims.md5 !== undefined && claims.md5 !== md5Digest?.toString('base64')) {
     throw badRequest('BadDigest', 'The Content-MD5 you specified did not match what we received.');
   }
   if (claims.sha256Hex !== undefined && claims.sha256Hex !== sha256?.digest('hex')) {
@@ -189,12 +202,20 @@ async function measure(
   checkChecksum(claims, trailers, value);
   return {
     sizeBytes,
-    md5Hex: md5Digest.toString('hex'),
+    md5Hex: md5Digest?.toString('hex'),
     checksum:
       claims.algorithm === undefined || value === undefined
         ? undefined
         : { algorithm: claims.algorithm, value },
   };
+}
+
+/**
+ * Gives back at once what a chunk has for itself. Left to the collector, which counts such memory against the whole heap,
+ * each 16 MB that come in make it mark all that this process has.
+ */
+function free({ buffer, length }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
 
 function checkChecksum(

@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-
-/** Written together, so that a body of small chunks does not cost a system call for each. */
-const WRITE_BATCH_BYTES = 256 * 1024;
+import { giveBuffer, takeBuffer } from './buffers.ts';
 
 /** Scratch spaces of this process, which a second server in it must not sweep. */
 const liveTokens = new Set<string>();
@@ -12,7 +10,7 @@ const liveTokens = new Set<string>();
 /** A file under way: bytes go in until it is linked or renamed elsewhere, or removed. */
 export interface ScratchFile {
   readonly path: string;
-  /** Takes one chunk; waits where the disk is behind. */
+  /** Takes one chunk, which is the caller's again afterwards; waits where the disk is behind. */
   write(chunk: Uint8Array): Promise<void>;
   /** Writes what is left and closes the file. */
   finish(last: Uint8Array): Promise<void>;
@@ -62,7 +60,7 @@ export class ScratchSpace {
 class BatchedFile implements ScratchFile {
   readonly path: string;
   private readonly handle: FileHandle;
-  private batch: Uint8Array[] = [];
+  private batch: Buffer | undefined;
   private batchBytes = 0;
   private closed = false;
 
@@ -72,15 +70,21 @@ class BatchedFile implements ScratchFile {
   }
 
   async write(chunk: Uint8Array): Promise<void> {
-    this.batch.push(chunk);
-    this.batchBytes += chunk.length;
-    if (this.batchBytes >= WRITE_BATCH_BYTES) await this.flush();
+    for (let at = 0; at < chunk.length;) {
+      this.batch ??= takeBuffer();
+      const piece = chunk.subarray(at, at + this.batch.length - this.batchBytes);
+      this.batch.set(piece, this.batchBytes);
+      this.batchBytes += piece.length;
+      at += piece.length;
+      if (this.batchBytes === this.batch.length) await this.flush();
+    }
   }
 
   async finish(last: Uint8Array): Promise<void> {
-    this.batch.push(last);
+    await this.write(last);
     await this.flush();
     this.closed = true;
+    this.giveBack();
     await this.handle.close();
   }
 
@@ -88,18 +92,22 @@ class BatchedFile implements ScratchFile {
     if (!this.closed) {
       this.closed = true;
       await this.handle.close().catch(() => undefined);
+      this.giveBack();
     }
     await rm(this.path, { force: true }).catch(() => undefined);
   }
 
   private async flush(): Promise<void> {
-    let bytes: Uint8Array = Buffer.concat(this.batch);
-    this.batch = [];
-    this.batchBytes = 0;
-    while (bytes.length > 0) {
-      const { bytesWritten } = await this.handle.write(bytes);
-      bytes = bytes.subarray(bytesWritten);
+    for (let at = 0; at < this.batchBytes && this.batch !== undefined;) {
+      const { bytesWritten } = await this.handle.write(this.batch, at, this.batchBytes - at);
+      at += bytesWritten;
     }
+    this.batchBytes = 0;
+  }
+
+  private giveBack(): void {
+    if (this.batch !== undefined) giveBuffer(this.batch);
+    this.batch = undefined;
   }
 }
 

@@ -1,17 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { pipeline } from 'node:stream/promises';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
 import type { Principals } from '../http/principals.ts';
 import { checkSigV4 } from '../http/sigv4.ts';
 import type { Credentials } from '../http/sigv4.ts';
+import { giveBuffer, takeBuffer } from './buffers.ts';
 import * as buckets from './bucket-operations.ts';
 import { completeMultipartUpload } from './complete-upload.ts';
 import { badRequest, S3Error } from './errors.ts';
 import * as multipart from './multipart-operations.ts';
-import { readFully } from './object-file.ts';
+import { objectFilesOf } from './object-files.ts';
+import type { ObjectFiles } from './object-files.ts';
 import * as objects from './object-operations.ts';
 import { isBucketName, ObjectStore } from './object-store.ts';
 import { chooseOperation, parseTarget } from './request.ts';
@@ -38,11 +39,10 @@ export interface S3Server {
   readonly endpoint: string;
   /** Makes a bucket; one that exists is left as it is. Throws S3Error InvalidBucketName. */
   createBucket(name: string): Promise<void>;
+  /** The objects, for whoever runs this server. */
+  readonly files: ObjectFiles;
   close(): Promise<void>;
 }
-
-/** A body of at most this size is read and sent in one piece. */
-const ONE_PIECE_BYTES = 256 * 1024;
 
 type Handler = (store: ObjectStore, request: S3Request, region: string) => Promise<Reply> | Reply;
 
@@ -89,6 +89,7 @@ export async function startS3Server(options: S3ServerOptions): Promise<S3Server>
           throw badRequest('InvalidBucketName', `The specified bucket is not valid: ${name}`);
         await store.createBucket(name, Date.now());
       },
+      files: objectFilesOf(store),
       async close() {
         await listener.close();
         store.close();
@@ -195,25 +196,38 @@ async function send(response: ServerResponse, reply: Reply): Promise<void> {
 }
 
 async function sendFile(response: ServerResponse, reply: Reply, file: FileBody): Promise<void> {
+  const buffer = takeBuffer();
   try {
-    if (file.sizeBytes <= ONE_PIECE_BYTES) {
-      const body = await readFully(file.handle, file.startByte, file.sizeBytes);
-      if (body.length !== file.sizeBytes) throw new Error('an object file is shorter than its metadata says');
-      response.writeHead(reply.status, reply.headers);
-      response.end(body);
-      return;
+    const endByte = file.startByte + file.sizeBytes;
+    for (let at = file.startByte; at < endByte || !response.headersSent;) {
+      const { bytesRead } = await file.handle.read(buffer, 0, Math.min(buffer.length, endByte - at), at);
+      if (bytesRead === 0 && at < endByte)
+        throw new Error('an object file is shorter than its metadata says');
+      if (!response.headersSent) response.writeHead(reply.status, reply.headers);
+      at += bytesRead;
+      await written(response, buffer.subarray(0, bytesRead));
     }
-    response.writeHead(reply.status, reply.headers);
-    const stream = file.handle.createReadStream({
-      start: file.startByte,
-      end: file.startByte + file.sizeBytes - 1,
-      highWaterMark: ONE_PIECE_BYTES,
-      autoClose: false,
-    });
-    await pipeline(stream, response);
+    response.end();
   } finally {
     await file.handle.close();
   }
+  // Only here: of an answer that was broken off nobody knows what is still under way.
+  giveBuffer(buffer);
+}
+
+/** Resolves once the kernel has the bytes, so that the buffer may be used again. */
+function written(response: ServerResponse, bytes: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onClose = (): void => {
+      reject(new Error('the client is gone'));
+    };
+    response.once('close', onClose);
+    response.write(bytes, (error) => {
+      response.off('close', onClose);
+      if (error === null || error === undefined) resolve();
+      else reject(error);
+    });
+  });
 }
 
 function sendError(

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { hasErrorCode, noSuchUpload } from './errors.ts';
 import { openObjectFile, readMetaSync } from './object-file.ts';
 import type { ObjectMeta, OpenObject } from './object-file.ts';

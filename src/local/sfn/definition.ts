@@ -1,5 +1,5 @@
 import type { StateMachineDefinition } from 'aws-local-stepfunctions';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * Thrown for a definition that the embedded Step Functions would run otherwise than AWS:

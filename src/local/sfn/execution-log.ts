@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { MAX_HISTORY_EVENTS, placeEvent } from './history.ts';
 import type { Failure, HistoryEvent, NewEvent } from './history.ts';
 

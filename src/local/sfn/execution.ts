@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { StateMachine, type StateMachineDefinition } from 'aws-local-stepfunctions';
-import { z } from 'zod';
+import type { StateMachine, StateMachineDefinition } from 'aws-local-stepfunctions';
+import * as z from 'zod';
 import type { End, ExecutionLog, ExecutionRecord } from './execution-log.ts';
 import {
   HISTORY_FULL,
@@ -11,6 +11,7 @@ import {
   stateExited,
 } from './history.ts';
 import type { Failure, NewEvent } from './history.ts';
+import { loadInterpreter } from './interpreter.ts';
 import { definitionFrom, RESUMING, resumptionOf } from './resumption.ts';
 import { MAX_PAYLOAD_BYTES } from './payload.ts';
 import { HEARTBEAT_TIMEOUT, TIMEOUT } from './runnable.ts';
@@ -80,7 +81,7 @@ class Execution implements RunningExecution {
 
   start(): void {
     this.append(executionStarted(this.record.input, this.deps.roleArn));
-    this.run(this.deps.machine.runnable.definition);
+    void this.run(this.deps.machine.runnable.definition);
   }
 
   resume(): void {
@@ -101,29 +102,35 @@ class Execution implements RunningExecution {
       const { TimeoutSeconds: seconds } = definition;
       const leftMs = seconds === undefined ? undefined : this.record.startMs + seconds * 1_000 - nowMs;
       const { state } = resumption;
-      this.run(definitionFrom(definition, { state, input: parseJson(resumption.input) }, leftMs));
+      void this.run(definitionFrom(definition, { state, input: parseJson(resumption.input) }, leftMs));
     }
   }
 
-  private run(definition: StateMachineDefinition): void {
+  private async run(definition: StateMachineDefinition): Promise<void> {
     const { tasks } = this.deps.machine.runnable;
     const handlers = Object.fromEntries(
       [...tasks.keys()].map((name) => [name, (input: unknown) => this.call(name, input)]),
     );
-    const run = new StateMachine(definition, { validationOptions: { noValidate: true } }).run(
-      parseJson(this.record.input),
-      {
+    try {
+      const interpreter = await loadInterpreter();
+      // Stopped or suspended before it began.
+      if (this.hasEnded) return;
+      const machine = new interpreter.StateMachine(definition, { validationOptions: { noValidate: true } });
+      const run = machine.run(parseJson(this.record.input), {
         overrides: { taskResourceLocalHandlers: handlers },
         context: {
           Execution: { Id: this.record.executionArn, Name: this.record.name },
           StateMachine: { Id: this.deps.machine.arn, Name: this.deps.machine.name },
         },
         noThrowOnAbort: true,
-      },
-    );
-    this.abort = run.abort;
-    run.result.catch(() => undefined); // The event log tells the same, in order.
-    void this.follow(run.eventLogs);
+      });
+      this.abort = run.abort;
+      run.result.catch(() => undefined); // The event log tells the same, in order.
+      for await (const event of run.eventLogs) this.observe(event);
+    } catch (cause) {
+      this.fail({ error: 'States.Runtime', cause: String(cause) });
+      this.abort();
+    }
   }
 
   suspend(): void {
@@ -137,15 +144,6 @@ class Execution implements RunningExecution {
   stop(failure: Failure): void {
     this.end({ status: 'ABORTED', event: executionEndedBadly('ExecutionAborted', failure), failure });
     this.abort();
-  }
-
-  private async follow(events: AsyncIterable<LogEvent>): Promise<void> {
-    try {
-      for await (const event of events) this.observe(event);
-    } catch (cause) {
-      this.fail({ error: 'States.Runtime', cause: String(cause) });
-      this.abort();
-    }
   }
 
   private observe(event: LogEvent): void {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { z } from 'zod';
+import * as z from 'zod';
 import { answerJson } from '../http/answer-json.ts';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
@@ -9,6 +9,7 @@ import type { Principals } from '../http/principals.ts';
 import { checkSigV4 } from '../http/sigv4.ts';
 import type { Credentials } from '../http/sigv4.ts';
 import type { ExecutionRecord } from './execution-log.ts';
+import { loadInterpreter } from './interpreter.ts';
 import { StatesApi } from './states-api.ts';
 import { StatesError } from './states-error.ts';
 import { executionOfToken } from './task-tokens.ts';
@@ -35,6 +36,8 @@ export interface StepFunctionsOptions {
 export interface StepFunctionsServer {
   /** `http://127.0.0.1:PORT` */
   readonly endpoint: string;
+  /** Loads what the first execution needs, so that it need not wait for it. */
+  prepare(): void;
   /** Suspends what runs, which the next server over the same directory resumes; then stops listening. */
   close(): Promise<void>;
 }
@@ -55,6 +58,10 @@ export async function startStepFunctionsServer(options: StepFunctionsOptions): P
   });
   return {
     endpoint: listener.endpoint,
+    prepare: () => {
+      // The first execution tells what is wrong with it.
+      loadInterpreter().catch(() => undefined);
+    },
     close: async () => {
       api.suspendAll();
       await listener.close();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { runnableDefinition } from './runnable.ts';
 import { resumeExecution, runExecution } from './execution.ts';
 import type { ExecutionDeps, InvokeLambda, RunningExecution } from './execution.ts';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Failure } from './history.ts';
 import { TOKEN_MARK } from './runnable.ts';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { MAX_PAYLOAD_BYTES } from './payload.ts';
 import { parseInput, StatesError } from './states-error.ts';
 import { executionOfToken, type TaskTokens } from './task-tokens.ts';

@@ -1,5 +1,5 @@
 import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { readPolicy } from '../iam/policy.ts';
 import type { RoleSessions } from '../iam/roles.ts';
 

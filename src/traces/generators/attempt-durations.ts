@@ -13,8 +13,8 @@ export interface AttemptKey {
 
 /**
  * How long attempts take. `recorded`: the first as in the trace; a later one as a task drawn from its stage
- * (Mantri §6: "a restarted task draws from its phase's distribution"), for an input of its size. `slowed`: every attempt its task's work
- * times a slowdown of its own; for traces without stragglers.
+ * (Mantri §6: "a restarted task draws from its phase's distribution"), for an input of its size. `slowed`: every
+ * attempt its task's work times a slowdown of its own; for traces without stragglers.
  */
 export type AttemptModel =
   { readonly kind: 'recorded' } | { readonly kind: 'slowed'; readonly slowdown: Slowdown };

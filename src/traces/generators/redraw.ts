@@ -31,13 +31,33 @@ function foretoldMs(tasks: readonly TimedTask[]): number[] {
   return bytes.map((each) => Math.max(meanMs * leastShare, meanMs + slope * (each - meanBytes)));
 }
 
+function residualsOf(tasks: readonly TimedTask[]): {
+  readonly foretold: number[];
+  readonly residuals: number[];
+} {
+  const foretold = foretoldMs(tasks);
+  return {
+    foretold,
+    residuals: tasks.map(({ workMs }, index) => workMs / Math.max(1, foretold[index] ?? 0)),
+  };
+}
+
+/** What an attempt of each task takes by its input: in the mean over draws, and ordinarily (in the middle of them). */
+export function usualTimes(tasks: readonly TimedTask[]): {
+  readonly meanMs: number[];
+  readonly middleMs: number[];
+} {
+  const { foretold, residuals } = residualsOf(tasks);
+  const [average, middle] = [mean(residuals) ?? 1, median(residuals) ?? 1];
+  return { meanMs: foretold.map((ms) => ms * average), middleMs: foretold.map((ms) => ms * middle) };
+}
+
 /**
  * Draws what a later attempt of a task (by its place) takes: what its input foretells times what a task drawn from its
  * stage took over its own. Without inputs that is a draw from the stage's times, as in Mantri's simulator (§6); with
  * them no copy makes a large task small, nor a small one large.
  */
 export function redrawsOf(tasks: readonly TimedTask[]): (task: number, rng: Rng) => number {
-  const foretold = foretoldMs(tasks);
-  const residuals = tasks.map(({ workMs }, index) => workMs / Math.max(1, foretold[index] ?? 0));
+  const { foretold, residuals } = residualsOf(tasks);
   return (task, rng) => (foretold[task] ?? 0) * (residuals[Math.floor(rng.next() * residuals.length)] ?? 1);
 }

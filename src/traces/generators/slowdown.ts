@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Rng } from '../../lib/rng.ts';
 
 const pareto = z
@@ -77,4 +77,14 @@ function interpolate(points: readonly (readonly [number, number])[], u: number):
     [lowP, lowValue] = [p, value];
   }
   return lowValue;
+}
+
+/** Shares at which the mean of a distribution is taken: fine enough for a tail of one in ten thousand. */
+const meanSteps = 20_000;
+
+/** The mean slowdown of attempts. */
+export function meanSlowdown(slowdown: Slowdown): number {
+  let sum = 0;
+  for (let step = 0; step < meanSteps; step++) sum += slowdownAt(slowdown, (step + 0.5) / meanSteps);
+  return sum / meanSteps;
 }

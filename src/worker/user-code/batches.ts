@@ -1,6 +1,6 @@
 import { deserialize, serialize } from 'node:v8';
 import { frameBytes, writeFrame } from '../framing.ts';
-import type { KeyValue, LineBlock, Row } from '../operator.ts';
+import type { KeyValue, LineBlock, LocatedRows, Row } from '../operator.ts';
 import { ProtocolError } from './protocol.ts';
 
 /** Blocks: length of the file's name (4), the name, the offset (8), the lines. */
@@ -42,6 +42,10 @@ export function decodeRecords(body: Buffer): readonly KeyValue[] {
 /** Rows: as V8 writes them, which keeps what JSON would change, such as -0 and numbers beyond its range. */
 export const encodeRows = (rows: readonly Row[]): readonly Uint8Array[] => [serialize(rows)];
 export const decodeRows = (body: Buffer): readonly Row[] => deserialize(body) as readonly Row[];
+export const encodeLocated = ({ rows, file, offsets }: LocatedRows): readonly Uint8Array[] => [
+  serialize({ rows, file, offsets: Float64Array.from(offsets) }),
+];
+export const decodeLocated = (body: Buffer): LocatedRows => deserialize(body) as LocatedRows;
 
 /** Walks over frames that lie end to end. Throws `ProtocolError` where they do not end with the bytes. */
 export function forEachFrame(

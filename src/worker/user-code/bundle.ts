@@ -17,18 +17,22 @@ const largestKeptBytes = 4 * 1024 * 1024;
 const keptByStore = new WeakMap<ObjectStore, Map<string, Uint8Array>>();
 
 /**
- * The source of a bundle, checked against its digest; later calls for the same digest are served from memory. Throws
- * `BadInputError` where the object is not the bundle that was submitted.
+ * The bytes of a bundle, or of another file that travels with a job, checked against its digest; later calls for the same digest are served from memory. Throws
+ * `BadInputError`, which names it as `what`, where the object is not what was submitted.
  */
-export async function fetchBundle(objects: ObjectStore, ref: CodeRef): Promise<Uint8Array> {
+export async function fetchBundle(
+  objects: ObjectStore,
+  ref: CodeRef,
+  what = `code ${ref.s3}`,
+): Promise<Uint8Array> {
   const kept = keptByStore.get(objects) ?? new Map<string, Uint8Array>();
   keptByStore.set(objects, kept);
   const known = kept.get(ref.sha256);
   if (known !== undefined) return known;
-  const source = await read(objects, ref);
+  const source = await read(objects, ref, what);
   const digest = createHash('sha256').update(source).digest('hex');
   if (digest !== ref.sha256) {
-    throw new BadInputError(`code ${ref.s3}: its SHA-256 is ${digest}, the job says ${ref.sha256}`);
+    throw new BadInputError(`${what}: its SHA-256 is ${digest}, the job says ${ref.sha256}`);
   }
   if (source.length > largestKeptBytes) return source;
   const [oldest] = kept.keys();
@@ -37,14 +41,14 @@ export async function fetchBundle(objects: ObjectStore, ref: CodeRef): Promise<U
   return source;
 }
 
-async function read(objects: ObjectStore, ref: CodeRef): Promise<Uint8Array> {
+async function read(objects: ObjectStore, ref: CodeRef, what: string): Promise<Uint8Array> {
   const place = parseUri(ref.s3);
-  if (place === undefined) throw new BadInputError(`code ${ref.s3}: not an s3:// address`);
+  if (place === undefined) throw new BadInputError(`${what}: ${ref.s3} is not an s3:// address`);
   try {
     return await objects.readAll(place);
   } catch (cause) {
     if (cause instanceof NotFoundError)
-      throw new BadInputError(`code ${ref.s3}: there is no such object`, { cause });
+      throw new BadInputError(`${what}: there is no such object`, { cause });
     throw cause;
   }
 }

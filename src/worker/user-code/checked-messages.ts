@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { limits } from '../../contracts/limits.ts';
 import { failureCauses } from '../../contracts/records.ts';
 import {
@@ -20,6 +20,17 @@ const failedSchema = z.object({
   cause: z.enum(failureCauses),
   message: z.string().max(2 * limits.failureChars),
   stream: z.int().optional(),
+  place: z
+    .union([
+      z.object({
+        kind: z.literal('file'),
+        input: z.int(),
+        file: z.string().max(2 * limits.keyBytes),
+        offset: z.number().nonnegative(),
+      }),
+      z.object({ kind: z.literal('words'), words: z.string().max(limits.failureChars) }),
+    ])
+    .optional(),
 });
 const doneSchema = z.object({
   recordsOut: z.int().nonnegative(),

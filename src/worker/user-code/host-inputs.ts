@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
 import type { AttemptMeter } from '../attempt-meter.ts';
-import type { TaskInput } from '../operator.ts';
-import { decodeBlock, decodeRecords, decodeRows } from './batches.ts';
+import { skippedRecords, type TaskInput } from '../operator.ts';
+import { decodeBlock, decodeLocated, decodeRecords, decodeRows } from './batches.ts';
 import type { Channel, Message } from './channel.ts';
 import {
   encodePull,
@@ -36,16 +36,26 @@ export class HostInputs {
   constructor(channel: Channel, described: StartMessage['inputs'], meter: AttemptMeter) {
     this.#channel = channel;
     this.#meter = meter;
-    this.inputs = described.map(({ kind, format, stage }, input) => ({
+    this.inputs = described.map(({ kind, format, stage, skipsBadValues = false }, input) => ({
       kind,
       format,
       ...(stage === undefined ? {} : { stage }),
+      ...(skipsBadValues
+        ? {
+            onBadValue: () => {
+              meter.count(skippedRecords, 1);
+            },
+          }
+        : {}),
       blocks: () => this.#stream(input, 'blocks', (bytes) => decodeBlock(bytes)),
       records: () => this.#stream(input, 'records', (bytes) => decodeRecords(bytes)),
       rows: () => {
         if (kind === 'source') return this.#stream(input, 'rows', (bytes) => decodeRows(bytes));
         throw new InvalidInputError(`the operator reads rows, which stage ${stage ?? ''} does not give`);
       },
+      ...(kind === 'source'
+        ? { located: () => this.#stream(input, 'located', (bytes) => decodeLocated(bytes)) }
+        : {}),
     }));
   }
 

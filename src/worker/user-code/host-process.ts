@@ -1,9 +1,9 @@
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
 import { invariant } from '../../contracts/errors.ts';
 import type { ProgramEnd } from '../processes/process-group.ts';
 import { ProcessGroup } from '../processes/process-group.ts';
+import { printLines } from '../processes/printed-lines.ts';
 import { Channel } from './channel.ts';
 import { channelNumber, mostBytesFromHost } from './protocol.ts';
 
@@ -25,9 +25,19 @@ export interface HostOptions {
 
 /** What is kept of standard error, to tell why a process died. */
 const tailBytes = 8 * 1024;
-const longestLine = 4 * 1024;
-const mostLines = 1_000;
 const ranOutOfMemory = /heap out of memory|allocation failed|ENOMEM/i;
+/** What V8 adds of its own when a process dies: its collections, and frames of native code; it tells users nothing. */
+const collections = '<--- Last few GCs --->';
+const nativeLine = /^\s*(\d+: 0x[0-9a-f]+ |-+ Native stack trace -+$)/;
+
+/** The last lines that were written, but for what V8 adds; parted by bars. */
+const lastWordsOf = (text: string): string =>
+  (text.split(collections, 1)[0] ?? '')
+    .trim()
+    .split('\n')
+    .filter((line) => !nativeLine.test(line))
+    .slice(-3)
+    .join(' | ');
 
 /** A process for user code, leader of a group of its own; what it prints goes to `onLine`. */
 export class HostProcess {
@@ -75,8 +85,7 @@ export class HostProcess {
     // What it wrote last is in the pipe, which nobody can hold open for long.
     if (stderr?.closed === false) await Promise.race([closed(stderr), this.#group.endStrays()]);
     const text = this.#tail.toString();
-    const lastWords = text.trim().split('\n').slice(-3).join(' | ');
-    return { ...end, ranOutOfMemory: ranOutOfMemory.test(text), lastWords };
+    return { ...end, ranOutOfMemory: ranOutOfMemory.test(text), lastWords: lastWordsOf(text) };
   }
 
   /** Kills the process and all that it has started; resolves when they are gone. May be called again. */
@@ -98,28 +107,3 @@ const closed = (pipe: Readable): Promise<void> =>
       resolve();
     });
   });
-
-/** Cuts what comes into lines, long ones at a limit; beyond the number of lines that an attempt may print it only reads. */
-function printLines(pipe: Readable, printed: { lines: number }, onLine: (text: string) => void): void {
-  const decoder = new StringDecoder('utf8');
-  let rest = '';
-  const print = (line: string): void => {
-    printed.lines++;
-    if (printed.lines < mostLines) onLine(line);
-    else if (printed.lines === mostLines)
-      onLine(`… and more than ${String(mostLines)} lines, which are dropped`);
-  };
-  pipe.on('data', (chunk: Buffer) => {
-    if (printed.lines > mostLines) return;
-    const lines = (rest + decoder.write(chunk)).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) print(line.slice(0, longestLine));
-    if (rest.length <= longestLine) return;
-    print(rest.slice(0, longestLine));
-    rest = '';
-  });
-  pipe.on('end', () => {
-    if (rest !== '') print(rest);
-  });
-  pipe.on('error', () => undefined);
-}

@@ -1,18 +1,23 @@
+import { spawnSync } from 'node:child_process';
 import { Socket } from 'node:net';
+import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { epochMs } from '../../contracts/units.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { AttemptMeter } from '../attempt-meter.ts';
-import { failureOf } from '../failure-of.ts';
+import type { Failure } from '../../contracts/records.ts';
+import { failureOf, failureWith } from '../failure-of.ts';
 import { BadInputError, CancelledError } from '../operator.ts';
 import type { Combine, Operator, TaskContext } from '../operator.ts';
 import { guarded } from '../task-output.ts';
 import { Channel } from './channel.ts';
+import { framesOf, tellExit, tellStack } from './user-frames.ts';
 import { HostInputs } from './host-inputs.ts';
 import { hostOutput, ofBytes } from './host-output.ts';
 import {
   channelNumber,
+  doubleBody,
   FromHost,
   jsonBody,
   mostBytesToHost,
@@ -21,6 +26,7 @@ import {
   type StartMessage,
   ToHost,
 } from './protocol.ts';
+import { placeOf } from './record-place.ts';
 
 const hostClock: Clock = {
   now: () => epochMs(Date.now()),
@@ -83,6 +89,7 @@ class Host {
   }
 
   async #load(start: StartMessage): Promise<void> {
+    tellExits();
     const operator = await importOperator(start);
     operator.check(start.options);
     const combine = start.output === 'sorted' ? operator.combiner?.(start.options) : undefined;
@@ -103,10 +110,11 @@ class Host {
     const { start, operator, combine, inputs, meter } = loaded;
     const { signal } = this.#abort;
     const output = hostOutput(this.#channel, start, meter, { combine, signal });
-    const { stage, task, partitions, options } = start;
+    const { stage, task, attempt, partitions, options } = start;
     const context: TaskContext = {
       stage,
       task,
+      attempt,
       partitions,
       options,
       inputs: inputs.inputs,
@@ -116,6 +124,9 @@ class Host {
       signal,
       count: (name, by) => {
         meter.count(name, by);
+      },
+      progress: (fraction) => {
+        this.#channel.send(FromHost.progress, doubleBody(fraction));
       },
     };
     await operator.run(context);
@@ -136,7 +147,13 @@ class Host {
     this.#hasFailed = true;
     try {
       const stream = this.#loaded?.inputs.streamOf(error);
-      const failed = { ...failureOf(error, 'operator'), ...(stream === undefined ? {} : { stream }) };
+      tellStack(error);
+      const place = placeOf(error);
+      const failed = {
+        ...failureIn(error),
+        ...(stream === undefined ? {} : { stream }),
+        ...(place === undefined ? {} : { place }),
+      };
       this.#channel.send(FromHost.failed, jsonBody(failed));
     } catch {
       // User code has changed so much that nothing can be told any more: its end tells the worker enough.
@@ -145,14 +162,50 @@ class Host {
   };
 }
 
+/** What was thrown, and where in the user's files: the deepest frames, as far as they fit. */
+function failureIn(error: unknown): Failure {
+  const { cause, message } = failureOf(error, 'operator');
+  const frames = framesOf(error);
+  return frames.length === 0
+    ? { cause, message }
+    : failureWith(cause, `${message} (at ${frames.join(', ')})`);
+}
+
 async function importOperator({ codePath, codeName }: StartMessage): Promise<Operator> {
-  const loaded: unknown = await import(pathToFileURL(codePath).href);
+  // Costs nothing until somebody looks at a stack.
+  process.setSourceMapsEnabled(true);
+  const loaded: unknown = await import(pathToFileURL(codePath).href).catch((error: unknown) => {
+    throw error instanceof SyntaxError ? located(error, codePath, codeName) : error;
+  });
   const operator =
     typeof loaded === 'object' && loaded !== null && 'default' in loaded ? loaded.default : undefined;
   if (isOperator(operator)) return operator;
   throw new BadInputError(
     `code ${codeName}: its default export must be an operator: { check(options), run(context) }`,
   );
+}
+
+const checkLimitMs = 5_000;
+
+/** A syntax error with the line of the bundle at which it was found: Node tells that to nobody but whoever checks. */
+function located(error: SyntaxError, codePath: string, codeName: string): SyntaxError {
+  const { stderr } = spawnSync(process.execPath, ['--check', codePath], {
+    encoding: 'utf8',
+    timeout: checkLimitMs,
+  });
+  const line = new RegExp(String.raw`^\S*${basename(codePath)}:(\d+)$`, 'm').exec(stderr)?.[1];
+  const place = line === undefined ? codeName : `${codeName}, line ${line}`;
+  return new SyntaxError(`${error.message}; at ${place}`, { cause: error });
+}
+
+/** Has it said, with the place, that user code ends its process: the worker only sees the end. */
+function tellExits(): void {
+  const exit = process.exit.bind(process);
+  process.exit = (code) => {
+    const called = new Error(`user code called process.exit(${code === undefined ? '' : String(code)})`);
+    tellExit(called);
+    return exit(code);
+  };
 }
 
 function isOperator(value: unknown): value is Operator {

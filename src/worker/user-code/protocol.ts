@@ -1,6 +1,7 @@
 import { limits } from '../../contracts/limits.ts';
 import type { Failure } from '../../contracts/records.ts';
 import type { TaskInput } from '../operator.ts';
+import type { RecordPlace } from './record-place.ts';
 
 /*
  * What a worker and the process that runs user code say to each other, over one socket. The worker starts the process;
@@ -49,6 +50,8 @@ export const FromHost = {
   done: 70,
   /** JSON, `FailedMessage`. */
   failed: 71,
+  /** How much of the task is done, from 0 to 1: a double. */
+  progress: 72,
 } as const;
 
 /** Largest message from the process: a record, and what lies around it. */
@@ -65,7 +68,7 @@ export interface HelloMessage {
 }
 
 /** How an input is read. */
-export const streamKinds = ['blocks', 'records', 'rows'] as const;
+export const streamKinds = ['blocks', 'records', 'rows', 'located'] as const;
 export type StreamKind = (typeof streamKinds)[number];
 
 export interface StartMessage {
@@ -74,6 +77,7 @@ export interface StartMessage {
   readonly codeName: string;
   readonly stage: string;
   readonly task: number;
+  readonly attempt: number;
   readonly partitions: number;
   readonly options: Readonly<Record<string, unknown>>;
   readonly output: 'final' | 'sorted' | 'unsorted';
@@ -83,7 +87,10 @@ export interface StartMessage {
   readonly inputs: readonly DescribedInput[];
 }
 
-export type DescribedInput = Pick<TaskInput, 'kind' | 'format' | 'stage'>;
+export type DescribedInput = Pick<TaskInput, 'kind' | 'format' | 'stage'> & {
+  /** Whether records are left out for bad values; absent: they fail the task. */
+  readonly skipsBadValues?: boolean;
+};
 
 /** What reading an input threw, as far as user code needs to know. */
 export interface ThrownMessage {
@@ -95,6 +102,8 @@ export interface ThrownMessage {
 export interface FailedMessage extends Failure {
   /** It is what reading this stream threw. */
   readonly stream?: number | undefined;
+  /** The record for which it was thrown. */
+  readonly place?: RecordPlace | undefined;
 }
 
 export interface DoneMessage {
@@ -144,6 +153,20 @@ export function numberBody(value: number): Buffer {
   const body = Buffer.alloc(4);
   body.writeUInt32LE(value);
   return body;
+}
+
+/** A double, as it is. */
+export function doubleBody(value: number): Buffer {
+  const body = Buffer.alloc(8);
+  body.writeDoubleLE(value);
+  return body;
+}
+
+/** Throws `ProtocolError` where it is no share, from 0 to 1. */
+export function shareOf(body: Buffer): number {
+  const share = body.length === 8 ? body.readDoubleLE(0) : NaN;
+  if (share >= 0 && share <= 1) return share;
+  throw new ProtocolError('progress that is no share');
 }
 
 /** Throws `ProtocolError` where there is none. */

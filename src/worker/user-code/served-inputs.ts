@@ -1,6 +1,7 @@
 import type { TaskInput } from '../operator.ts';
-import { encodeBlock, encodeRecords, encodeRows } from './batches.ts';
+import { encodeBlock, encodeLocated, encodeRecords, encodeRows } from './batches.ts';
 import type { Channel } from './channel.ts';
+import type { RecordPlace } from './record-place.ts';
 import {
   jsonBody,
   mostStreams,
@@ -61,6 +62,15 @@ export class ServedInputs {
     await stream?.batches.return?.().catch(() => undefined);
   }
 
+  /** A record's place in words: `file:line` where that can be found out. */
+  async wordsOf(place: RecordPlace): Promise<string> {
+    if (place.kind === 'words') return place.words;
+    const { input, file, offset } = place;
+    // The file may have gone meanwhile; what failed is no worse known for it.
+    const found = await this.#inputs[input]?.placeAt?.(file, offset).catch(() => undefined);
+    return found ?? `${file}, byte ${String(offset)}`;
+  }
+
   async closeAll(): Promise<void> {
     for (const number of [...this.#streams.keys()]) await this.close(number);
   }
@@ -86,6 +96,10 @@ async function* encoded(input: TaskInput, kind: StreamKind): AsyncGenerator<read
       return;
     case 'rows':
       for await (const rows of input.rows()) yield encodeRows(rows);
+      return;
+    case 'located':
+      if (input.located === undefined) throw new ProtocolError('places of an input that is no file');
+      for await (const located of input.located()) yield encodeLocated(located);
   }
 }
 

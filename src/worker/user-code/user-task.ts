@@ -1,11 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { limits } from '../../contracts/limits.ts';
 import type { Failure } from '../../contracts/records.ts';
 import type { ObjectStore } from '../../ports/object-store.ts';
 import type { AttemptMeter } from '../attempt-meter.ts';
-import { failureWith, ReportedFailure } from '../failure-of.ts';
+import { failureReading, failureWith, ReportedFailure } from '../failure-of.ts';
 import type { TaskInput } from '../operator.ts';
 import type { ByteSink, FinishedOutput } from '../task-output.ts';
+import { describeInputs } from '../task-files.ts';
 import { type CodeRef, fetchBundle } from './bundle.ts';
 import type { Message } from './channel.ts';
 import { doneOf, failedOf, helloOf } from './checked-messages.ts';
@@ -15,6 +17,7 @@ import {
   FromHost,
   jsonBody,
   numberOf,
+  shareOf,
   ProtocolError,
   type StartMessage,
   type FailedMessage,
@@ -52,6 +55,8 @@ export class UserTask {
   readonly #output: ReceivedOutput;
   readonly #meter: AttemptMeter;
   readonly #signal: AbortSignal;
+  /** What the task reads, for the message of its process's death. */
+  readonly #reads: string;
   /** What serving an input threw that the process is to blame for. */
   #fault: unknown;
 
@@ -62,6 +67,7 @@ export class UserTask {
     this.#output = new ReceivedOutput(options.sink, options.meter, options.start);
     this.#meter = options.meter;
     this.#signal = options.signal;
+    this.#reads = describeInputs(options.inputs);
   }
 
   /**
@@ -90,10 +96,11 @@ export class UserTask {
     const codePath = join(codeDir, `code-${code.sha256}.mjs`);
     await writeFile(codePath, source);
     helloOf((await this.#next(FromHost.hello)).body);
-    const described = inputs.map(({ kind, format, stage }) => ({
+    const described = inputs.map(({ kind, format, stage, onBadValue }) => ({
       kind,
       format,
       ...(stage === undefined ? {} : { stage }),
+      ...(onBadValue === undefined ? {} : { skipsBadValues: true }),
     }));
     const message: StartMessage = { ...start, codePath, codeName: code.s3, inputs: described };
     this.#host.channel.send(ToHost.start, jsonBody(message));
@@ -152,11 +159,14 @@ export class UserTask {
       case FromHost.cut:
         if (!this.#signal.aborted) this.#output.cut();
         return false;
+      case FromHost.progress:
+        this.#meter.saidDone = Math.max(this.#meter.saidDone ?? 0, shareOf(body));
+        return false;
       case FromHost.done:
         this.#finish(body);
         return true;
       case FromHost.failed:
-        throw this.#failed(failedOf(body));
+        throw await this.#failedAt(failedOf(body));
       default:
         throw new ProtocolError('a message of no known type');
     }
@@ -181,6 +191,8 @@ export class UserTask {
   #finish(body: Buffer): void {
     const done = doneOf(body);
     this.#note(done);
+    // What it said on the way; it has read what it has read.
+    this.#meter.saidDone = undefined;
     for (const [name, total] of done.counters) this.#meter.count(name, total);
   }
 
@@ -189,19 +201,31 @@ export class UserTask {
     return this.#inputs.errorOf(stream) ?? new ReportedFailure({ cause, message });
   }
 
+  /** The same, with the place of the record for which it was thrown. */
+  async #failedAt(failed: FailedMessage): Promise<unknown> {
+    const thrown = this.#failed(failed);
+    const { place } = failed;
+    if (place === undefined || !(thrown instanceof ReportedFailure)) return thrown;
+    const { cause, message } = thrown.failure;
+    return failure(cause, withPlace(message, await this.#inputs.wordsOf(place)));
+  }
+
   async #death(): Promise<Error> {
     const { code, signal, ranOutOfMemory, lastWords } = await this.#host.ended();
     const said = lastWords === '' ? '' : `: ${lastWords}`;
-    if (ranOutOfMemory)
-      return failure('out-of-memory', `the process of the user code ran out of memory${said}`);
+    const dead = (cause: Failure['cause'], message: string): Error => {
+      const { cause: known, message: told } = failureReading(failureWith(cause, message), this.#reads);
+      return failure(known, told);
+    };
+    if (ranOutOfMemory) return dead('out-of-memory', `the process of the user code ran out of memory${said}`);
     if (signal === 'SIGKILL' && !this.#host.isEnded) {
-      return failure(
+      return dead(
         'out-of-memory',
         'the process of the user code was killed, as machines do that lack memory',
       );
     }
     const how = code === null ? `was ended by ${String(signal)}` : `ended with code ${String(code)}`;
-    return failure('user-code', `the process of the user code ${how} before its task was done${said}`);
+    return dead('user-code', `the process of the user code ${how} before its task was done${said}`);
   }
 
   /** The rest of the output; after `run`. */
@@ -222,6 +246,12 @@ export class UserTask {
 
 const failure = (cause: Failure['cause'], message: string): ReportedFailure =>
   new ReportedFailure(failureWith(cause, message));
+
+/** Put before what was thrown where that is long: the place tells more than the end of a message. */
+function withPlace(message: string, place: string): string {
+  const mostChars = limits.failureChars - place.length - '…; at '.length;
+  return `${message.length > mostChars ? `${message.slice(0, mostChars)}…` : message}; at ${place}`;
+}
 
 /** A broken protocol is the user code's doing: nothing else speaks on its side. */
 function reported(error: unknown): unknown {

@@ -53,12 +53,59 @@ export function describeDeaths(make: () => AttemptStore | Promise<AttemptStore>)
     expect(await store.claim(space, attempt(0), PLACE, at(3))).toBe('refused');
   });
 
+  it('ends one that rode with others only where the worker that died was at it', async () => {
+    const { store, space } = await claimed();
+    await store.create(space, attempt(1), at(2));
+    const told = (id: number, invocation: string): Promise<'recorded' | 'refused'> =>
+      store.recordDeath(space, attempt(id), deathOf(invocation), at(3), 'claimed');
+    expect(await told(1, 'request-1')).toBe('refused');
+    expect(await told(0, 'request-2')).toBe('refused');
+    expect(await store.claim(space, attempt(1), PLACE, at(4))).toBe('claimed');
+    // Who runs it does not say what of the platform does.
+    expect(await told(1, 'request-1')).toBe('refused');
+    expect(await told(0, 'request-1')).toBe('recorded');
+    const { attempts } = await store.all(space);
+    expect(attempts.map(({ attemptId, state }) => [attemptId, state]).toSorted()).toEqual([
+      [attempt(0), 'lost'],
+      [attempt(1), 'running'],
+    ]);
+  });
+
   it('leaves one alone that another worker has claimed, or that was never created', async () => {
     const { store, space } = await claimed();
     const before = await only(store, space);
     expect(await store.recordDeath(space, attempt(0), deathOf('request-2'), at(3))).toBe('refused');
     expect(await store.recordDeath(space, attempt(1), deathOf('request-1'), at(3))).toBe('refused');
     expect((await store.all(space)).attempts).toEqual([before]);
+  });
+
+  it('takes down why one has died that was given up before, from its own worker and once', async () => {
+    const { store, space } = await claimed();
+    await store.markLost(space, attempt(0), at(50));
+    const lost = await only(store, space);
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-2'), at(60))).toBe('refused');
+    expect(await only(store, space)).toEqual(lost);
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1'), at(60))).toBe('recorded');
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1', 'timeout'), at(61))).toBe(
+      'refused',
+    );
+    expect(await only(store, space)).toEqual({
+      ...lost,
+      failure: { cause: 'out-of-memory', message: 'signal: killed' },
+    });
+    // Nobody had begun what was withdrawn.
+    await store.create(space, attempt(1), at(1));
+    await store.markLost(space, attempt(1), at(50), 'unclaimed');
+    expect(await store.recordDeath(space, attempt(1), deathOf('request-3'), at(60))).toBe('refused');
+  });
+
+  it('explains none that was given up and has won its task after all', async () => {
+    const { store, space } = await claimed();
+    await store.markLost(space, attempt(0), at(50));
+    expect(await store.commit(space, { ...resultOf(attempt(0), at(51)), progress: progress(9) })).toBe('won');
+    expect(await store.recordDeath(space, attempt(0), deathOf('request-1', 'exited'), at(60))).toBe(
+      'refused',
+    );
   });
 
   it('takes a launch that expired for lost only where nobody has claimed it', async () => {

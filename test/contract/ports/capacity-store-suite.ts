@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { Holding, Ledger, Move } from '../../../src/core/capacity/ledger.ts';
+import {
+  type Holding,
+  type Ledger,
+  type Move,
+  noBid,
+  type SlotBid,
+} from '../../../src/core/capacity/ledger.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import type { CapacityStore } from '../../../src/ports/capacity-store.ts';
 import { at, freshJobId } from './builders.ts';
@@ -67,10 +73,10 @@ export function describeCapacityStore(
         const changes = new Map([...holdings].map(([id, own]) => [id, { ...own, backups: 3 }] as const));
         return { answer: undefined, totalSlots, changes };
       };
-      await store.tell(a, undefined, said({ guaranteed: 7 }));
+      await store.tell(a, undefined, said({ guaranteed: 7, tokens: 5_000_000_000 }));
       await store.tell(b, undefined, said({ backups: 1 }));
       await store.change(admitting);
-      expect(await store.own(a)).toEqual(said({ guaranteed: 7, backups: 3 }));
+      expect(await store.own(a)).toEqual(said({ guaranteed: 7, tokens: 5_000_000_000, backups: 3 }));
       expect(await store.own(b)).toEqual(said({ backups: 3 }));
       expect(await store.tell(a, said(), said({ beat: 2 }))).toBe('stale');
       expect(await store.tell(b, said({ backups: 1 }), said({ backups: 1, beat: 2 }))).toBe('stale');
@@ -78,6 +84,45 @@ export function describeCapacityStore(
       await store.change(admitting);
       const all = [...(await store.load()).holdings.values()].map(({ backups }) => backups);
       expect(all).toEqual([3, 3]);
+    });
+
+    it('keeps a bid until the job bids anew or takes it back, whatever it says and others change', async () => {
+      const open = await make();
+      const [store, other] = [open(), open()];
+      const [a, b] = [freshJobId(), freshJobId()];
+      const bidding =
+        (bid: SlotBid) =>
+        ({ holdings, totalSlots }: Ledger): Move<undefined> => {
+          const own = holdings.get(a) ?? said();
+          return { answer: undefined, totalSlots, changes: new Map([[a, { ...own, guaranteed: 3, bid }]]) };
+        };
+      const bid: SlotBid = {
+        asks: 3,
+        left: [
+          [1, 90_000.5],
+          [3, 30_000],
+        ],
+        utility: [
+          [-1_000, 1],
+          [60_000, -100.5],
+        ],
+      };
+      const another = { ...bid, asks: 5 };
+      await store.tell(a, undefined, said());
+      await store.tell(b, undefined, said());
+      await store.change(bidding(bid));
+      expect(await other.own(a)).toEqual(said({ guaranteed: 3, bid }));
+      await other.change(adding(b, 2));
+      await other.change(adding(a, 4));
+      const held = said({ guaranteed: 3, bid, slots: 4, held: 4 });
+      expect(await store.tell(a, held, { ...held, beat: 2 })).toBe('told');
+      expect((await other.load()).holdings.get(a)).toEqual({ ...held, beat: 2 });
+      await store.change(bidding(another));
+      expect((await other.own(a))?.bid).toEqual(another);
+      await store.change(bidding(noBid));
+      expect((await other.own(a))?.bid).toEqual(noBid);
+      await other.change(adding(a, 1));
+      expect((await store.load()).holdings.get(a)).toMatchObject({ slots: 5, bid: noBid });
     });
 
     it('strikes out who has said nothing since, and nobody else', async () => {

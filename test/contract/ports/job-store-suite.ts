@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../../src/contracts/errors.ts';
-import type { JobStore } from '../../../src/ports/job-store.ts';
+import type { JobPatch, JobStore } from '../../../src/ports/job-store.ts';
 import { at, freshJobId, jobRecord, tally } from './builders.ts';
 
 /** What every job store must do. `make` gives a store that holds no jobs. */
@@ -103,6 +103,22 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
         Array.from({ length: 20 }, () => store.update(job.jobId, ['submitted'], { state: 'running' })),
       );
       expect(tally(answers)).toEqual({ updated: 1, stale: 19 });
+    });
+
+    it('sets a deadline, takes it away, also where there is none, and touches no other field', async () => {
+      const store = await make();
+      const job = jobRecord(freshJobId());
+      await store.create(job);
+      const set = (patch: JobPatch) => store.update(job.jobId, ['submitted'], patch);
+      expect(await set({ deadlineAt: at(60) })).toBe('updated');
+      expect(await store.load(job.jobId)).toEqual({ ...job, deadlineAt: at(60) });
+      expect(await set({ cancelRequestedAt: at(5) })).toBe('updated');
+      expect(await store.load(job.jobId)).toEqual({ ...job, deadlineAt: at(60), cancelRequestedAt: at(5) });
+      for (let times = 0; times < 2; times++) {
+        expect(await set({ deadlineAt: undefined })).toBe('updated');
+        expect(await store.load(job.jobId)).toStrictEqual({ ...job, cancelRequestedAt: at(5) });
+      }
+      expect(await store.update(job.jobId, ['running'], { deadlineAt: at(9) })).toBe('stale');
     });
 
     it('keeps a job of 10,000 output parts and of a long spec', async () => {

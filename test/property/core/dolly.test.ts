@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cloneCount } from '../../../src/core/policy/dolly/clone-count.ts';
-import {
-  clonesInTime,
-  straggleWithCac,
-  straggleWithCc,
-} from '../../../src/core/policy/dolly/clone-groups.ts';
+import { clonesInTime, straggleWithCac, straggleWithCc } from '../../../src/experiments/clone-groups.ts';
 import {
   type AssignmentSamples,
   bestWait,
@@ -17,7 +13,7 @@ import {
   type CloneModel,
   jobLevelStraggle,
   taskLevelStraggle,
-} from '../../../src/core/policy/dolly/straggle-probability.ts';
+} from '../../../src/experiments/straggle-probability.ts';
 import { createRng, type Rng } from '../../../src/lib/rng.ts';
 
 const runs = 20_000;

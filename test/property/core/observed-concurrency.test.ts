@@ -166,16 +166,52 @@ describe('what a scheduler learns of its concurrency', () => {
     );
   });
 
-  it('gives up a fifth of what is known once for each time that a launch takes, and nothing where all of it runs', () => {
+  describe('gives up of what is known', () => {
     const known = { ...startConcurrency(100, start), trial: 0, lagsMs: [1_000] };
-    const late = { starting: 0, late: 5, turnedLate: 5, claimLagsMs: [], throttled: 0 };
     const at = (ms: number): EpochMs => later(start, durationMs(ms));
-    expect(observeConcurrency(known, { ...late, now: start, running: 100 }).known).toBe(100);
-    const once = observeConcurrency(known, { ...late, now: start, running: 60 });
-    expect(once.known).toBe(80);
-    const soon = observeConcurrency(once, { ...late, now: at(2_999), running: 60 });
-    expect(soon.known).toBe(80);
-    expect(observeConcurrency(soon, { ...late, now: at(3_000), running: 60 }).known).toBe(64);
+    const look = (claimed: number, turnedLate: number, running: number, now = start): LaunchesSeen => ({
+      ...{ now, running, starting: 0, late: turnedLate, turnedLate, throttled: 0 },
+      claimLagsMs: Array.from({ length: claimed }, () => 1_000),
+    });
+    const after = (...looks: readonly LaunchesSeen[]): number[] => {
+      const learnt = [];
+      let last: ObservedConcurrency = known;
+      for (const seen of looks) {
+        last = observeConcurrency(last, seen);
+        learnt.push(last.known);
+      }
+      return learnt;
+    };
+
+    it('nothing where all of it runs', () => {
+      expect(after(look(0, 5, 100))).toEqual([100]);
+    });
+
+    it('a fifth where most launches come in time', () => {
+      expect(after(look(95, 5, 60))).toEqual([80]);
+    });
+
+    it('as much as the share of launches that came late, and nothing of what runs', () => {
+      expect(after(look(15, 15, 40))).toEqual([50]);
+      expect(after(look(1, 29, 1))).toEqual([3]);
+      expect(after(look(0, 30, 7))).toEqual([7]);
+    });
+
+    it('once for each time that a launch takes to be late, by all that came late in it', () => {
+      // Nine of ten come in time, then one of two in all; what comes later was launched later.
+      const looks = [
+        look(9, 1, 10),
+        look(0, 8, 10, at(2_000)),
+        look(9, 1, 10, at(2_999)),
+        look(9, 1, 10, at(9_000)),
+      ];
+      expect(after(...looks)).toEqual([80, 50, 50, 40]);
+    });
+
+    it('by what was launched with what is late, and not by what was claimed before', () => {
+      expect(after(look(90, 0, 90), look(0, 9, 10, at(4_000)))).toEqual([100, 10]);
+      expect(after(look(90, 0, 90), look(0, 10, 10, at(2_000)))).toEqual([100, 80]);
+    });
   });
 
   it('takes a throttled launch as it takes a late one', () => {

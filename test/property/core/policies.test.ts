@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { attemptParts, taskOf } from '../../../src/contracts/ids.ts';
-import type { PolicyConfigInput, PolicySetName } from '../../../src/contracts/policy-config.ts';
+import type { PolicyConfigInput } from '../../../src/contracts/policy-config.ts';
+import type { PolicyName } from '../../../src/contracts/policy-names.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { decideTick } from '../../../src/core/decide-tick.ts';
 import { policySets } from '../../../src/core/policy/policy-sets.ts';
@@ -21,7 +22,7 @@ const eager: PolicyConfigInput = {
   cubed: { minTasks: 1, doneFraction: 0.3, slowdown: 1.2 },
 };
 
-const arbPolicy: fc.Arbitrary<PolicySetName> = fc.constantFrom(...policySets.keys());
+const arbPolicy: fc.Arbitrary<PolicyName> = fc.constantFrom(...policySets.keys());
 const arbNodes = fc
   .array(fc.integer({ min: 1, max: 2 }), { minLength: 2, maxLength: 5 })
   .map((slots) => slots.flatMap((count, node) => Array.from({ length: count }, () => `node${node}`)));
@@ -35,12 +36,13 @@ const arbToy: fc.Arbitrary<Toy> = fc
     speeds: fc.array(fc.constantFrom(1, 1, 1, 2, 5), { minLength: 5, maxLength: 5 }),
     slowdowns: fc.array(fc.constantFrom(1, 1, 1, 1, 3, 10), { minLength: 16, maxLength: 16 }),
     launchOrder: fc.constantFrom('largest-first' as const, 'by-index' as const),
+    waitForStarts: fc.boolean(),
   })
-  .map(({ policy, slots, sizes, speeds, slowdowns, launchOrder }) => ({
+  .map(({ policy, slots, sizes, speeds, slowdowns, launchOrder, waitForStarts }) => ({
     policy,
     slots,
     launchOrder,
-    config: eager,
+    config: { ...eager, late: { ...eager.late, waitForStarts } },
     inputBytes: sizes.map((size) => size * 1_000),
     stepMs: 250,
     maxSteps: 20_000,
@@ -131,11 +133,12 @@ describe('every policy set', () => {
 
   it('keeps the copies of LATE under its cap', () => {
     fc.assert(
-      fc.property(arbToy, fc.constantFrom('late' as const, 'early-late' as const), (toy, policy) => {
+      fc.property(arbToy, fc.boolean(), (toy, waitForStarts) => {
         const cap = Math.max(1, Math.floor(toy.slots.length * 0.5));
         runToy({
           ...toy,
-          policy,
+          policy: 'late',
+          config: { ...eager, late: { ...eager.late, waitForStarts } },
           onTick: ({ state, decided }) => {
             const live = [...state.live].filter(
               (each) =>

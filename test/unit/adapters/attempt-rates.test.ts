@@ -3,7 +3,7 @@ import { DynamoAttemptStore } from '../../../src/adapters/aws/dynamo-attempt-sto
 import { shardOf } from '../../../src/adapters/aws/attempt-item.ts';
 import { taskOf } from '../../../src/contracts/ids.ts';
 import { durationMs } from '../../../src/contracts/units.ts';
-import { firstReportMs, nextReportMs } from '../../../src/worker/report-cadence.ts';
+import { firstReportMs, nextReportMs } from '../../../src/core/model/report-cadence.ts';
 import { at, attempt, freshJobId, progress, resultOf } from '../../contract/ports/builders.ts';
 import { CountingTable } from '../../support/counting-table.ts';
 

@@ -59,7 +59,10 @@ function dyingAt(call: 'admitClones' | 'releaseClones', moment: 'before' | 'afte
     release: (...args) => system.ledger.release(...args),
     view: () => system.ledger.view(),
     forget: (...args) => system.ledger.forget(...args),
-    backupsOf: (...args) => system.ledger.backupsOf(...args),
+    admitted: (...args) => system.ledger.admitted(...args),
+    spendTokens: (...args) => system.ledger.spendTokens(...args),
+    bid: (...args) => system.ledger.bid(...args),
+    isAnyOwed: (jobId) => system.ledger.isAnyOwed(jobId),
     admitBackups: (...args) => system.ledger.admitBackups(...args),
     preemptions: (...args) => system.ledger.preemptions(...args),
     admitClones: async (...args) => {

@@ -278,7 +278,10 @@ function ledgerDyingAt(moment: 'look' | 'before release' | 'after release'): Cap
     release: (...args) => system.ledger.release(...args),
     view: () => system.ledger.view(),
     forget: (...args) => system.ledger.forget(...args),
-    backupsOf: (...args) => system.ledger.backupsOf(...args),
+    admitted: (...args) => system.ledger.admitted(...args),
+    spendTokens: (...args) => system.ledger.spendTokens(...args),
+    bid: (...args) => system.ledger.bid(...args),
+    isAnyOwed: (jobId) => system.ledger.isAnyOwed(jobId),
     admitBackups: (...args) => system.ledger.admitBackups(...args),
     admitClones: (...args) => system.ledger.admitClones(...args),
     preemptions: async (...args) => {

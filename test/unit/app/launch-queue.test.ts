@@ -72,6 +72,25 @@ class Bench {
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
 
 describe('a launch queue', () => {
+  it('is not done while a launch was refused that was not made since, also once that is known', async () => {
+    const bench = new Bench();
+    bench.answer = (id) => ({ outcome: id === idOf(1) ? 'throttled' : 'accepted' });
+    bench.add(0, 'lambda');
+    bench.add(1, 'lambda');
+    bench.queue.pump();
+    await bench.queue.settled();
+    expect(bench.queue.isDone).toBe(false);
+    expect(bench.queue.take()).toHaveLength(2);
+    // Whoever enters now finds its record, and nothing that tells it from a launch that was made.
+    expect(bench.queue.isDone).toBe(false);
+    bench.answer = () => ({ outcome: 'accepted' });
+    bench.add(1, 'lambda');
+    await bench.clock.advance(10_000); // A pause after a refusal.
+    bench.queue.pump();
+    await bench.queue.settled();
+    expect(bench.queue.isDone).toBe(true);
+  });
+
   it('makes launches in order, forty of Lambda in a call and five of Fargate, two calls of a kind at once', async () => {
     const bench = new Bench();
     bench.launchMs = 10;

@@ -200,6 +200,8 @@ describe('outputs that no job may have', () => {
     's3://data/jobs/words-0123456789ab/data/',
     's3://data/input/',
     's3://data/input/0a1b2c/',
+    's3://data/forecasts/',
+    's3://data/forecasts/words/',
     's3://data/output/',
     's3://data/output/words-0123456789ab/',
     's3://data/output/words-0123456789ab/part/',

@@ -64,6 +64,47 @@ async function replan(world: World): Promise<void> {
 const outputOf = (jobId: JobId): string[] =>
   ['_SUCCESS', 'part-00000', 'part-00001'].map((name) => `output/${jobId}/${name}`);
 
+describe('slots that a job asks to be its own', () => {
+  const plan = async (guaranteedSlots: number, system = new ScriptedSystem()) => {
+    await system.objects.write({ bucket: 'data', key: 'in/a' }, Buffer.from('one two'));
+    const stages = [
+      { name: 'map', operator: 'tokenize' as const, inputs: [{ s3: ['s3://data/in/'] }] },
+      {
+        name: 'reduce',
+        operator: 'sum-counts' as const,
+        inputs: [{ stage: 'map', pattern: 'all-to-all' as const }],
+      },
+    ];
+    const { jobId } = await submitJob(system, { spec: { name: 'words', guaranteedSlots, stages } });
+    await planJob({ ...system.deps, totalSlots: 900 }, jobId);
+    return system.jobs.load(jobId);
+  };
+
+  it('are told in its record, as far as nobody else was guaranteed them before', async () => {
+    const system = new ScriptedSystem();
+    const { store, ledger } = { store: system.deps.jobs, ledger: system.deps.ledger };
+    const context = { totalSlots: 4, now: system.clock.now(), length: durationMs(60_000), live: 0 };
+    await ledger.resize('other-000000000000' as JobId, 1, { ...context, guaranteed: 3 });
+    const job = await plan(2, system);
+    if (job === undefined) throw new Error('the job vanished');
+    await schedule({ system, jobId: job.jobId, read: new Set() });
+    expect(await store.load(job.jobId)).toMatchObject({ guaranteedSlots: 1, spec: { guaranteedSlots: 2 } });
+    expect((await ledger.view()).grants).toMatchObject({
+      'other-000000000000': { guaranteed: 3 },
+      [job.jobId]: { guaranteed: 1 },
+    });
+  });
+
+  it('are at most those of the deployment', async () => {
+    await expect(plan(901)).rejects.toMatchObject({
+      message: 'guaranteedSlots must be at most 900, the slots of this deployment, not 901',
+      details: { field: 'guaranteedSlots' },
+    });
+    expect(await plan(900)).toMatchObject({ state: 'running', spec: { guaranteedSlots: 900 } });
+    await expect(plan(0)).rejects.toThrow(/guaranteedSlots must be at least 1/);
+  });
+});
+
 describe('a Plan that froze', () => {
   it('changes nothing that a job planned meanwhile reads, wherever it froze', async () => {
     const places = await freezeEverywhere<World>({

@@ -56,7 +56,7 @@ describe('the room of Lambda, for a job of which a stage runs on Fargate', () =>
     const copies = new Map([[1, 2]]);
     const outlook = look(1_000, copies);
     expect(outlook.room.launches).toBe(0);
-    expect(usableSlots(state, copies, outlook)).toBe(4 + 2);
+    expect(usableSlots(state, outlook)).toBe(4 + 2);
   });
 
   it('is asked for copies on Lambda', () => {
@@ -65,7 +65,7 @@ describe('the room of Lambda, for a job of which a stage runs on Fargate', () =>
     const copies = new Map([[0, 1]]);
     const outlook = look(1_000, copies);
     expect(outlook.room.launches).toBe(1);
-    expect(usableSlots(state, copies, outlook)).toBe(4 + 1);
+    expect(usableSlots(state, outlook)).toBe(4 + 1);
   });
 
   it('is not learned from the minute that Fargate takes to start a worker', () => {
@@ -74,6 +74,22 @@ describe('the room of Lambda, for a job of which a stage runs on Fargate', () =>
     look(1_000);
     expect(room.patienceMs([])).toBe(durationMs(3_000));
     for (let task = 0; task < 9; task++) claim(launch(`work/${task}/0`, 1_000), 60_000);
+    look(61_000);
+    expect(room.patienceMs([])).toBe(durationMs(3_000));
+  });
+
+  it('is not learned from attempts whose own launches their pack forestalled, however late it came to them', () => {
+    const { state, room, launch, look } = mixedJob(9);
+    const heads = [0, 1, 2].map((task) => launch(`map/${task}/0`, 0));
+    for (const [index, head] of heads.entries()) claim(Object.assign(head, { node: `node-${index}` }), 900);
+    look(1_000);
+    expect(room.patienceMs([])).toBe(durationMs(3_000));
+    for (const [index, head] of heads.entries()) {
+      addAttempt(state, attempt(`map/${index + 3}/0`), 'first', epochMs(1_000), undefined, head.id);
+      const own = launch(`map/${index + 3}/0`, 1_000);
+      expect(own.place).toBe('own');
+      claim(Object.assign(own, { node: `node-${index}` }), 60_000);
+    }
     look(61_000);
     expect(room.patienceMs([])).toBe(durationMs(3_000));
   });
@@ -104,7 +120,7 @@ describe('the room of Lambda, for a job of which a stage runs on Fargate', () =>
     const outlook = look(1_000);
     // One of its own stage runs; this and the two of the other stage need no room.
     expect(outlook.room.launches).toBe(0);
-    expect(usableSlots(state, new Map(), outlook)).toBe(1 + 1 + 2);
+    expect(usableSlots(state, outlook)).toBe(1 + 1 + 2);
     const owed = owedLaunches(state, () => true, 10, outlook.room);
     expect(owed.map((each) => [each.task.stage, each.task.index, each.reason])).toEqual([
       [0, 0, 'retry'],

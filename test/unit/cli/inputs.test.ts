@@ -4,7 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { parseAggregates } from '../../../src/cli/aggregates.ts';
 import { findLocalFiles } from '../../../src/cli/local-inputs.ts';
 import { checkOutputDir } from '../../../src/cli/output-dir.ts';
-import { checkDeadline, parseBudget, parseSize, parseWhole } from '../../../src/cli/quantities.ts';
+import {
+  checkDeadline,
+  parseBudget,
+  parseWeight,
+  parseSize,
+  parseWhole,
+} from '../../../src/cli/quantities.ts';
 import { scratchDir } from './fixtures.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -164,6 +170,12 @@ describe('quantities on the command line', () => {
     expect([parseBudget('2'), parseBudget('$0.50'), parseBudget('.25')]).toEqual([2, 0.5, 0.25]);
     for (const text of ['0', '-1', 'x', '1e3', '1000001'])
       expect(() => parseBudget(text)).toThrow('must be dollars');
+  });
+
+  it('reads weights', () => {
+    expect([parseWeight('2'), parseWeight('0.5'), parseWeight(' 1000 ')]).toEqual([2, 0.5, 1_000]);
+    for (const text of ['0', '-1', 'x', '1e3', '1001', '0.001', ''])
+      expect(() => parseWeight(text)).toThrow(`--weight "${text}" must be a number from 0.01 to 1000`);
   });
 });
 

@@ -14,6 +14,18 @@ describe('outrider', () => {
       ['run', 'sort', '-o', 'x', '--polic', 'x'],
       "outrider: unknown option '--polic' (Did you mean --policy?)\n",
     ],
+    [
+      ['run', 'wordcont', '-o', 'x'],
+      'outrider: unknown job "wordcont": it must be one of wordcount, grep, sort, groupby, join, or a spec file; did you mean "wordcount"?\n',
+    ],
+    [
+      ['run', 'sort', '-o', 'x', '--worker', 'lamda'],
+      "outrider: option '--worker <kind>' argument 'lamda' is invalid. Allowed choices are lambda, fargate. (Did you mean lambda?)\n",
+    ],
+    [
+      ['attempts', 'count-0123456789ab'],
+      'outrider: no service to ask: give --endpoint URL or set OUTRIDER_ENDPOINT, or keep "outrider local" up (there is none in .outrider); nor is anything kept there of a job count-0123456789ab\n',
+    ],
     [['run'], "outrider: required option '-o, --output <dir>' not specified\n"],
     [['status'], "outrider: missing required argument 'job'\n"],
     [['run', 'wordcount', '-o', 'x'], 'outrider: wordcount needs --input: files, directories or patterns\n'],
@@ -31,6 +43,10 @@ describe('outrider', () => {
       'outrider: --inject "slow=8" must be FACTORxNODES, a factor above 1 and at most 50 and 1 to 256 nodes, such as slow=8x2\n',
     ],
     [
+      ['deadline', 'x', 'soon'],
+      'outrider: <time> "soon" must be a length of time from 1s to 7d, such as "90s", "10m" or "2h", an instant such as "2027-01-31T18:00:00Z", or "none"\n',
+    ],
+    [
       ['logs', 'x', '--task', '3'],
       'outrider: --task must be stage/index or stage/index/number, such as "tokenize/3"\n',
     ],
@@ -40,7 +56,7 @@ describe('outrider', () => {
     expect(written).toEqual({ out: '', err: line });
   });
 
-  it.each(['run', 'local', 'submit', 'status', 'watch', 'cancel', 'list', 'logs'])(
+  it.each(['run', 'local', 'submit', 'status', 'watch', 'cancel', 'deadline', 'list', 'report', 'logs'])(
     'helps with %s, with an example',
     async (command) => {
       const { console, written } = memoryConsole(await scratchDir());

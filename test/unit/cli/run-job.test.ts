@@ -37,6 +37,9 @@ async function fakeStack(states: readonly Partial<JobRecord>[], onPoll?: (poll: 
       onPoll?.(polls - 1);
       return Promise.resolve(job);
     },
+    allocations: () => Promise.reject(new Error('unused')),
+    setDeadline: () => Promise.reject(new Error('unused')),
+    plan: () => Promise.reject(new Error('unused')),
     cancel: () => {
       log.push('cancel');
       return Promise.resolve(jobRecord({ state: 'cancelled' }));
@@ -234,7 +237,7 @@ describe('outrider run', () => {
     expect(
       await runCommand(
         'jobs/spec.json',
-        options({ input: [], workerSize: 'large', deadline: '5m' }),
+        options({ input: [], workerSize: 'large', deadline: '5m', deadlineKind: 'hard' }),
         deps,
         never,
       ),
@@ -242,6 +245,7 @@ describe('outrider run', () => {
     expect(requests[0]?.spec).toMatchObject({
       name: 'mine',
       deadline: '5m',
+      deadlineKind: 'hard',
       stages: [
         {
           worker: { kind: 'lambda', size: 'large' },
@@ -286,7 +290,7 @@ describe('outrider run', () => {
     );
     await writeFile(join(cwd, 'state/stack.lock'), '999999999\n');
     expect(await runCommand('wordcount', options({ stateDir: 'state' }), deps, never)).toBe(0);
-    expect(await readdir(join(cwd, 'state'))).toEqual([]);
+    expect(await readdir(join(cwd, 'state'))).toEqual(['runs']); // What is kept of the job.
   });
 
   it('keeps the stack until the job has removed its data where these would stay, and else does not wait', async () => {
@@ -320,9 +324,34 @@ describe('outrider run', () => {
     await publish(store);
     expect(await runCommand('wordcount', options({ quiet: false, json: false }), deps, never)).toBe(0);
     expect(written.err).toBe(
-      'job running\ntokenize: 2/4 tasks, 2 running\njob succeeded\ntokenize: 4/4 tasks\n',
+      'starting\nuploading 6 B in 2 files\njob running\ntokenize: 2/4 tasks, 2 running\n' +
+        'job succeeded\ntokenize: 4/4 tasks\ndownloading 8 B in 2 files\nstopping\n',
     );
     expect(written.out).toMatch(/^wordcount-0123456789ab succeeded in 1\.0s\n/);
-    expect(written.out).toMatch(/output {4}out\n$/);
+    expect(written.out).toMatch(/\noutput {4}out\n/);
+  });
+
+  it('ends with the whole time, by what it went to, and with the command that tells more', async () => {
+    const { cwd, store, deps, written } = await fakeStack([succeeded]);
+    await writeInputs(cwd);
+    await publish(store);
+    expect(await runCommand('wordcount', options({ json: false }), deps, never)).toBe(0);
+    expect(written.out).toMatch(
+      /\ntime {6}\d+\.\ds: starting \d\.\ds, uploading \d\.\ds, running \d\.\ds, downloading \d\.\ds, stopping \d\.\ds\n/,
+    );
+    expect(written.out).toContain(
+      `\nlogs      outrider logs wordcount-0123456789ab   (kept in ${join(cwd, '.outrider')})\n`,
+    );
+    expect(await readdir(join(cwd, '.outrider/runs'))).toEqual(['wordcount-0123456789ab']);
+  });
+
+  it('says in JSON what the time went to', async () => {
+    const { cwd, store, deps, written } = await fakeStack([succeeded]);
+    await writeInputs(cwd);
+    await publish(store);
+    await runCommand('wordcount', options({}), deps, never);
+    const { phasesMs, recordIn } = JSON.parse(written.out) as { phasesMs: object; recordIn: string };
+    expect(Object.keys(phasesMs)).toEqual(['starting', 'uploading', 'running', 'downloading', 'stopping']);
+    expect(recordIn).toBe(join(cwd, '.outrider'));
   });
 });

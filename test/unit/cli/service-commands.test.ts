@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { writeConnection } from '../../../src/cli/connection.ts';
 import { objectStoreOf, type StackConnection } from '../../../src/cli/embedded-stack.ts';
 import { execute } from '../../../src/cli/main.ts';
@@ -25,6 +26,7 @@ class FakeService {
   readonly bodies: unknown[] = [];
   requests: string[] = [];
   attempts: unknown[] = [];
+  allocations: unknown[] = [];
 
   async start(): Promise<void> {
     this.cwd = await scratchDir();
@@ -70,6 +72,8 @@ class FakeService {
         ? [200, { jobs: all.slice(1) }]
         : [200, { jobs: all.slice(0, 1), cursor: 'next' }];
     }
+    if (method === 'PUT') this.bodies.push(JSON.parse(body));
+    if (url.endsWith('/allocations')) return [200, { allocations: this.allocations }];
     if (url.endsWith('/attempts')) return [200, { attempts: this.attempts }];
     const job = this.jobs.get(/^\/v1\/jobs\/([^/]+)/.exec(url)?.[1] ?? '');
     return job === undefined ? [404, { error: 'NotFound', message: 'no such job: x' }] : [200, job];
@@ -139,6 +143,52 @@ describe('commands to a service', () => {
     expect(contents).toEqual(['some words']);
   });
 
+  it('carries a job file to a deployed service by its content, anew each time, where it is told the bucket', async () => {
+    await service.start();
+    const { connection } = service;
+    if (connection === undefined) throw new Error('not started');
+    await writeFile(
+      join(service.cwd, 'words.mjs'),
+      "import { job, read } from 'outrider'; export default job('words', read.text().write.text());",
+    );
+    // No local stack: an endpoint, and AWS's own clients with what is in the environment.
+    vi.stubEnv('AWS_ENDPOINT_URL_S3', connection.environment.AWS_ENDPOINT_URL_S3 ?? '');
+    vi.stubEnv('AWS_ACCESS_KEY_ID', credentials.accessKeyId);
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', credentials.secretAccessKey);
+    vi.stubEnv('AWS_REGION', region);
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    const submit = ['submit', './words.mjs', '--input', 's3://books/en/', '--quiet'];
+    const target = ['--endpoint', connection.apiUrl, '--state-dir', 'none'];
+    const untold = await service.run(...submit, ...target);
+    expect([untold.exitCode, untold.err]).toEqual([
+      2,
+      'outrider: --data-bucket is needed for code and files that come with a job to a deployed service: its stack names it in the output DataBucketName\n',
+    ]);
+    const store = objectStoreOf(connection);
+    const stored: (readonly [key: string, bytes: Uint8Array])[] = [];
+    for (let time = 0; time < 2; time++) {
+      expect(await service.run(...submit, ...target, '--data-bucket', 'data')).toMatchObject({ exitCode: 0 });
+      for await (const { key } of store.list({ bucket: 'data', key: '' })) {
+        stored.push([key, await store.readAll({ bucket: 'data', key })]);
+        await store.write({ bucket: 'data', key }, Buffer.from('spoilt'));
+      }
+    }
+    expect(stored[1]).toEqual(stored[0]);
+    const [key, bytes] = stored[0] ?? ['', new Uint8Array()];
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    expect([key, stored.length]).toEqual([`input/files/${sha256}`, 2]);
+    expect(service.bodies).toMatchObject([
+      {
+        spec: {
+          stages: [{ code: { s3: `s3://data/${key}`, sha256 }, inputs: [{ s3: ['s3://books/en/'] }] }],
+        },
+      },
+      {},
+    ]);
+  });
+
   it('waits for the end, takes the uploaded inputs away, and tells failure by its exit code', async () => {
     await service.start();
     await writeFile(join(service.cwd, 'f.txt'), 'some words');
@@ -168,6 +218,50 @@ describe('commands to a service', () => {
       err: '',
     });
     expect(service.requests.at(-1)).toBe(`POST /v1/jobs/${jobId}/cancel`);
+  });
+
+  it('reports all of a job, and draws its slots over time', async () => {
+    await service.start();
+    service.jobs.set(jobId, { ...succeeded, deadlineAt: epochMs(1_004_000) });
+    const attempt = (task: number, from: number, to: number) => ({
+      ...{ attemptId: `tokenize/${task}/0`, state: 'done', order: 'continue', beat: 1 },
+      ...{ launchedAt: from, claimedAt: from, endedAt: to },
+    });
+    service.attempts = [attempt(0, 1_000_000, 1_002_000), attempt(1, 1_000_500, 1_001_500)];
+    service.allocations = [{ at: 1_000_100, slots: 2, smoothed: 2, reason: 'admitted', facts: {} }];
+    const plain = await service.run('report', jobId, '--plot', 'slots.svg');
+    expect(plain).toMatchObject({ exitCode: 0, err: `wrote ${join(service.cwd, 'slots.svg')}\n` });
+    expect(plain.out).toContain(`${jobId} succeeded in 2.0s`);
+    expect(plain.out).toContain('tokenize/1/0');
+    const picture = await readFile(join(service.cwd, 'slots.svg'), 'utf8');
+    for (const name of ['attempts that ran', 'asked for', 'oracle']) expect(picture).toContain(`>${name}<`);
+    const { out } = await service.run('report', jobId, '--json');
+    expect(JSON.parse(out)).toMatchObject({
+      job: { jobId },
+      attempts: service.attempts,
+      allocations: service.allocations,
+      timeline: { series: [{ name: 'attempts that ran' }, { name: 'asked for' }, { name: 'oracle' }] },
+    });
+    expect(await service.run('report', jobId, '--plot', 'no/such/dir.svg')).toMatchObject({
+      exitCode: 2,
+      err: `outrider: cannot write ${join(service.cwd, 'no/such/dir.svg')}: there is no such file or directory\n`,
+    });
+  });
+
+  it('changes the deadline of a job, and takes it away', async () => {
+    await service.start();
+    service.jobs.set(jobId, jobRecord({ deadlineAt: epochMs(1_060_000) }));
+    const out = `${jobId} is to end by 1970-01-01 00:17:40Z\n`;
+    expect(await service.run('deadline', jobId, '10m')).toEqual({ exitCode: 0, out, err: '' });
+    expect(service.requests.at(-1)).toBe(`PUT /v1/jobs/${jobId}/deadline`);
+    expect(service.bodies.at(-1)).toEqual({ deadline: '10m' });
+    const asked = await service.run('deadline', jobId, '1970-01-01T00:17:40Z', '--json');
+    expect(JSON.parse(asked.out)).toMatchObject({ jobId, deadlineAt: 1_060_000 });
+    service.jobs.set(jobId, jobRecord());
+    const none = await service.run('deadline', jobId, 'none');
+    expect(none).toEqual({ exitCode: 0, out: `${jobId} has no deadline\n`, err: '' });
+    expect(service.bodies.at(-1)).toEqual({ deadline: 'none' });
+    expect((await service.run('deadline', 'x', '1h')).err).toBe('outrider: no such job: x\n');
   });
 
   it('gets the output of a job that has succeeded, and of no other', async () => {

@@ -1,4 +1,4 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { execute } from '../../../src/cli/main.ts';
@@ -88,6 +88,10 @@ describe('outrider simulate', () => {
     [['simulate', '--trace', 's.json'], /^outrider: --trace needs --format, one of swim, .+\n$/],
     [['simulate', '--trace', 's.json', '--format', 'swim'], /^outrider: .+s\.json:1.+\n$/],
     [
+      ['simulate', '--trace', 's.json', '--format', 'swim', '--host', 'moon'],
+      'outrider: --host "moon" must be one of lambda, hadoop\n',
+    ],
+    [
       ['simulate', '--trace', 's.json', '--format', 'swim', '--load', '0'],
       /^outrider: --load "0" must be .+\n$/,
     ],
@@ -134,6 +138,16 @@ describe('outrider experiments', () => {
     const { out } = await run(['experiments', 'late-examples']);
     expect(out).toContain('ok   slow node: end with it, min: paper 4; here 4\n');
     expect(out).toMatch(/\nlate-examples: reproduced \(\d+ of \d+ checks hold\)\n/);
+  });
+
+  it('writes the results as a page of Markdown', async () => {
+    const { exitCode, err, cwd } = await run(['experiments', 'late-examples', '--markdown', '--json']);
+    expect(exitCode).toBe(0);
+    expect(err).toBe(`wrote ${join(cwd, 'RESULTS.md')}\n`);
+    const page = await readFile(join(cwd, 'RESULTS.md'), 'utf8');
+    expect(page).toMatch(/^# Results of the experiments\n/);
+    expect(page).toContain('| [late-examples](#late-examples) |');
+    expect(page).toContain('**reproduced**');
   });
 
   it('writes plots where it is told to', async () => {

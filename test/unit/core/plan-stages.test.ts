@@ -37,6 +37,17 @@ describe('splitObjects', () => {
   it('keeps gzip and CSV whole', () => {
     expect(spans([object('a.gz', 250)])).toEqual([['a.gz:0-250']]);
     expect(spans([object('a.csv', 250)], { ...text, format: 'csv' })).toEqual([['a.csv:0-250']]);
+    const multiline = { ...text, format: 'csv', multiline: true } as const;
+    expect(spans([object('a.csv', 250)], multiline)).toEqual([['a.csv:0-250']]);
+  });
+  it('cuts CSV of a line a record as it cuts text', () => {
+    const oneLine = { ...text, format: 'csv', multiline: false } as const;
+    expect(spans([object('a.csv', 250)], oneLine)).toEqual([
+      ['a.csv:0-83'],
+      ['a.csv:83-166'],
+      ['a.csv:166-250'],
+    ]);
+    expect(spans([object('a.csv.zst', 250)], oneLine)).toEqual([['a.csv.zst:0-250']]);
   });
   it('makes one idle task where there is nothing to read', () => {
     expect(spans([object('a', 0)])).toEqual([[]]);
@@ -150,6 +161,13 @@ describe('edgeManifest', () => {
       ['1/2@1+2#101'],
       ['0/0@5+7#2', '1/2@3+3#102', '2/0@0+4#202'],
     ]);
+  });
+  it('gives nothing of outputs that are empty, or of which nothing is said', () => {
+    const silent = { ...resultOf('p/1/0', 1, []) };
+    Reflect.deleteProperty(silent, 'partitions');
+    const empty = [resultOf('p/0/0', 1, [0, 0]), silent, resultOf('p/2/0', 1, [0, 3])];
+    expect(short(edgeManifest(consumer(2), edge('all-to-all', 3, 2), empty))).toEqual([[], ['2/0@0+3#201']]);
+    expect(short(edgeManifest(consumer(3), edge('one-to-one', 3, 1), empty))).toEqual([[], [], []]);
   });
   it('gives each task of a one-to-one edge its own output', () => {
     expect(

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { claim, exactly, same, within } from '../../../src/experiments/checks.ts';
 import {
+  besideOthers,
   type Check,
   intervalOf,
   intervalText,
@@ -20,6 +21,10 @@ it.each([
   ['same-shape', [shape(true)]],
   ['differs', [exactly('x', 5, 5), shape(false)]],
   ['differs', [exactly('x', 5, 6), shape(false)]],
+  // More of what counts is missed than holds: a shape alone does not make up for it.
+  ['differs', [exactly('x', 5, 6), exactly('y', 5, 7), shape(true)]],
+  ['differs', [exactly('x', 5, 6), aside(true), aside(true)]],
+  ['same-shape', [exactly('x', 5, 6), exactly('y', 5, 7), exactly('z', 5, 5), shape(true)]],
 ])('says %s', (verdict, checks) => {
   expect(verdictOf(checks)).toBe(verdict);
 });
@@ -74,9 +79,28 @@ it('lists each experiment once, under the name that scripts rely on', () => {
       'late-examples',
       'mantri-example',
       'mantri-restart',
+      'mantri-placement',
       'policies-on-traces',
       'fair-sharing',
       'slot-hand-over',
+      'jockey-prediction',
+      'jockey-indicators',
     ]),
   );
+});
+
+it('takes the worst verdict of all seeds, and says what another seed turned', () => {
+  const result = (seed: number, checks: readonly Check[]) => ({
+    ...{ name: 'x', seed, seeds: 10, rows: [], checks },
+    verdict: verdictOf(checks),
+  });
+  const first = result(1, [exactly('x', 5, 5), shape(true), aside(true)]);
+  const second = result(2, [exactly('x', 5, 6), shape(true), aside(false)]);
+  expect(besideOthers(first, [second])).toEqual({
+    ...first,
+    verdict: 'same-shape',
+    others: [{ seed: 2, verdict: 'same-shape', turned: ['x'] }],
+  });
+  expect(besideOthers(second, [first]).verdict).toBe('same-shape');
+  expect(besideOthers(first, [first])).toMatchObject({ verdict: 'reproduced', others: [{ turned: [] }] });
 });

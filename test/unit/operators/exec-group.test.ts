@@ -136,6 +136,7 @@ describe('what a program of exec sees', () => {
     expect(names.toSorted()).toEqual([
       'HOME',
       'LC_ALL',
+      'OUTRIDER_ATTEMPT',
       'OUTRIDER_PROCESS_MARK',
       'OUTRIDER_STAGE',
       'OUTRIDER_TASK',

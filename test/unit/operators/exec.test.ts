@@ -63,10 +63,23 @@ describe('exec', () => {
     },
   );
 
-  it('says that a program is not there', async () => {
+  it('says that a program is not there, and what would help', async () => {
     await expect(run(['no-such-program'], [input('x\n')])).rejects.toThrow(
-      'no-such-program cannot be started',
+      /^no-such-program cannot be started: .*ENOENT: it must be on the worker's PATH, or come with the stage's "files"/,
     );
+  });
+
+  it('says that a program may not be executed, and what would help', async () => {
+    await expect(run(['/etc/passwd'], [input('x\n')])).rejects.toThrow(
+      /^\/etc\/passwd cannot be started: .*EACCES: make it executable \(chmod \+x\)/,
+    );
+  });
+
+  it.each(['exit 0', 'exit 3'])('hands on what a program says on standard error: %s', async (end) => {
+    const printed: string[] = [];
+    const script = `echo one >&2; printf two >&2; ${end}`;
+    await runTask(exec, { command: ['sh', '-c', script] }, [input('')], { printed }).catch(() => undefined);
+    expect(printed).toEqual(['stderr: one', 'stderr: two']);
   });
 
   it('fails when its input cannot be read, though the program would be content', async () => {

@@ -148,3 +148,52 @@ describe('join', () => {
     await expect(runTask(operators['join-probe'], options, inputs)).rejects.toThrow('use the shuffle form');
   });
 });
+
+describe('rows with values that cannot be used', () => {
+  const options = {
+    key: ['k'],
+    aggregates: [
+      { op: 'sum', column: 'a' },
+      { op: 'sum', column: 'b' },
+    ],
+  };
+  const rows = Buffer.from('k,a,b\nx,1,2\nx,10,oops\ny,oops,5\nx,3,4\n');
+
+  it('are left out whole where the input skips bad records, and counted', async () => {
+    let skipped = 0;
+    const input = { ...sourceOf(rows, seeded(1), 'csv'), onBadValue: () => skipped++ };
+    const { collector } = await runTask(operators['groupby-map'], options, [input]);
+    const sums = collector.records.map(({ key, value }) => [
+      key.toString(),
+      (JSON.parse(value.toString()) as { count: number; parts: number[] }[]).map(({ count, parts }) => [
+        count,
+        parts.reduce((sum, part) => sum + part, 0),
+      ]),
+    ]);
+    // 1 + 3 and 2 + 4: nothing of the row that was left out, and no group that has no other rows.
+    expect(sums).toEqual([
+      [
+        '["x"]',
+        [
+          [2, 4],
+          [2, 6],
+        ],
+      ],
+    ]);
+    expect(skipped).toBe(2);
+  });
+
+  it('fail the task elsewhere', async () => {
+    const input = sourceOf(rows, seeded(1), 'csv');
+    await expect(runTask(operators['groupby-map'], options, [input])).rejects.toThrow(
+      'column "b" must hold numbers to be aggregated, not "oops"',
+    );
+  });
+
+  it('are no excuse for a column that is not there', async () => {
+    const input = { ...sourceOf(rows, seeded(1), 'csv'), onBadValue: () => undefined };
+    await expect(runTask(operators['groupby-map'], { ...options, key: ['z'] }, [input])).rejects.toThrow(
+      'there is no column "z"',
+    );
+  });
+});

@@ -158,3 +158,11 @@ describe('built-in jobs', () => {
     expect(Object.keys(operators).sort()).toEqual([...operatorNames].sort());
   });
 });
+
+it('says in the spec of a built-in job whatever it was given of time, dollars and slots', () => {
+  const terms: Omit<BuiltinJobOptions, 'inputs'> = {
+    ...{ deadline: '5m', deadlineKind: 'hard', admission: 'best-effort', budget: 1, onBudget: 'stop' },
+    ...{ guaranteedSlots: 2, weight: 3, policy: 'late' },
+  };
+  expect(builtinJob('wordcount', { inputs: ['s3://b/a'], ...terms })).toMatchObject(terms);
+});

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type AttemptRecord, type JobRecord, noAttempts } from '../../../src/contracts/records.ts';
+import {
+  type AttemptRecord,
+  type JobForecast,
+  type JobRecord,
+  noAttempts,
+} from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { renderAttempts } from '../../../src/report/attempt-table.ts';
 import { deadlineMet, renderJob, renderJobs } from '../../../src/report/job-table.ts';
@@ -24,6 +29,32 @@ describe('table', () => {
         ['nation', '7', 'x'],
       ]),
     ).toEqual(['WORD        N  NOTE', 'the     1,000', 'nation      7  x']);
+  });
+});
+
+describe('table on a narrow terminal', () => {
+  it('folds each row into lines that fit, and long texts between words', () => {
+    const columns = [
+      { heading: 'NAME', align: 'left' },
+      { heading: 'TIME', align: 'right' },
+      { heading: 'WHY', align: 'left' },
+    ] as const;
+    const rows = [
+      ['map/0', '1.0s', 'its worker had no more memory left'],
+      ['map/1', '12.0s', ''],
+    ];
+    expect(renderTable(columns, rows, undefined, 24)).toEqual([
+      'NAME    TIME',
+      '    WHY',
+      'map/0   1.0s',
+      '    its worker had no',
+      '    more memory left',
+      'map/1  12.0s',
+    ]);
+    for (const most of [10, 16, 17, 30, 51])
+      for (const line of renderTable(columns, rows, undefined, most))
+        expect(line.length).toBeLessThanOrEqual(most);
+    expect(renderTable(columns, rows, undefined, 49)).toEqual(renderTable(columns, rows));
   });
 });
 
@@ -70,11 +101,35 @@ describe('attempts of a job', () => {
       plain,
     );
     expect(lines).toEqual([
-      'ATTEMPT  STATE     WAITED   TIME  INIT READ COMPUTE WRITE  BYTES READ     MEMORY  NODE          ZONE      WHY',
-      'map/2/0  running     1.0s  18.1s     0.1s 1.0s 17.0s 0.0s     2.0 KiB  300.0 MiB  -             -         told to stop',
-      'map/1/0  done        0.5s   3.0s      0.1s 1.0s 1.9s 0.0s     2.0 KiB  300.0 MiB  0123456789a…  use1-az1',
-      'map/3/0  failed      0.0s   1.0s                        -           -          -  -             -         out-of-memory: its worker had no more',
-      'map/0/0  launched       -      -                        -           -          -  -             -',
+      'ATTEMPT  STATE     WAITED   TIME  INIT READ COMPUTE WRITE  BYTES READ     MEMORY  NODE          ZONE      STARTED   WHY',
+      'map/2/0  running     1.0s  18.1s     0.1s 1.0s 17.0s 0.0s     2.0 KiB  300.0 MiB  -             -         00:00:02  told to stop',
+      'map/1/0  done        0.5s   3.0s      0.1s 1.0s 1.9s 0.0s     2.0 KiB  300.0 MiB  0123456789a…  use1-az1  00:00:01',
+      'map/3/0  failed      0.0s   1.0s                        -           -          -  -             -         00:00:01  out-of-memory: its worker had no more',
+      'map/0/0  launched       -      -                        -           -          -  -             -         -',
+    ]);
+  });
+
+  it('fit a terminal of 80 columns, with all that is known of them', () => {
+    const narrow = makeStyle({ isTty: true, env: { NO_COLOR: '1' }, columns: 80 });
+    const failed = attempt('inverted-index/12/0', {
+      state: 'failed',
+      claimedAt: epochMs(1_000),
+      endedAt: epochMs(62_000),
+      node: 'Worker/2026/01/31/[$LATEST]0123456789abcdef',
+      zone: 'use1-az1',
+      progress: progress(17_000),
+      failure: { cause: 'user-code', message: `TypeError: ${'no such word '.repeat(9)}` },
+    });
+    const lines = renderAttempts([failed], epochMs(70_000), narrow);
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
+    expect(lines).toEqual([
+      'ATTEMPT              STATE   WAITED   TIME  INIT READ COMPUTE WRITE  BYTES READ',
+      '       MEMORY  NODE          ZONE      STARTED',
+      '    WHY',
+      'inverted-index/12/0  failed    0.0s  1m01s     0.1s 1.0s 17.0s 0.0s     2.0 KiB',
+      '    300.0 MiB  0123456789a…  use1-az1  00:00:01',
+      '    user-code: TypeError: no such word no such word no such word no such word no',
+      '    such word no such word no such word no such word no such word',
     ]);
   });
 });
@@ -225,6 +280,91 @@ describe('job report', () => {
     expect(deadlineMet(jobRecord({ endedAt: epochMs(1) }))).toBeUndefined();
   });
 
+  it('tells of a running job when it is expected to end, how likely in time, and what that rests on', () => {
+    const line = (forecast: Partial<JobForecast>, changes: Partial<JobRecord> = {}): string | undefined =>
+      renderJob(
+        jobRecord({
+          state: 'running',
+          deadlineAt: epochMs(1_060_000),
+          forecast: { at: epochMs(1_010_000), basis: 'profile', runs: 3, ...forecast },
+          ...changes,
+        }),
+        undefined,
+        plain,
+      ).find((each) => each.startsWith('forecast'));
+    const end = { expectedEndAt: epochMs(1_050_000) };
+    expect(line({ ...end, probability: 0.971, slotsWanted: 5 })).toBe(
+      'forecast  ends 1970-01-01 00:17:30Z, P(deadline) 97%, wants 5 slots, by 3 earlier runs of the job',
+    );
+    expect(line({ basis: 'nothing', runs: 0 })).toBe('forecast  nothing is known of the job yet');
+    expect(line({ ...end, basis: 'similar', runs: 1 })).toBe(
+      'forecast  ends 1970-01-01 00:17:30Z, by 1 earlier run of jobs like it',
+    );
+    expect(line({ ...end, basis: 'first-wave', runs: 0, probability: 0.999 })).toBe(
+      'forecast  ends 1970-01-01 00:17:30Z, P(deadline) >99%, by its own first tasks',
+    );
+    expect(line({ probability: 0.001 })).toContain('P(deadline) <1%');
+    expect(line({ probability: 0 })).toContain('P(deadline) 0%');
+    expect(line({ probability: 1 })).toContain('P(deadline) 100%');
+    expect(line(end, { state: 'succeeded' })).toBeUndefined();
+    // Of a deadline that was taken away since the scheduler looked nobody wants to know how likely it is met.
+    expect(
+      renderJob(
+        jobRecord({
+          state: 'running',
+          forecast: { at: epochMs(1), basis: 'profile', runs: 1, ...end, probability: 1 },
+        }),
+        undefined,
+        plain,
+      ).at(-1),
+    ).toBe('forecast  ends 1970-01-01 00:17:30Z, by 1 earlier run of the job');
+  });
+
+  it('lists what jobs that go on are expected to come to, where anything is known', () => {
+    const running = jobRecord({
+      state: 'running',
+      deadlineAt: epochMs(1_060_000),
+      forecast: {
+        at: epochMs(1_010_000),
+        basis: 'profile',
+        runs: 3,
+        expectedEndAt: epochMs(1_050_000),
+        probability: 0.9,
+      },
+    });
+    expect(renderJobs([running, ended], epochMs(1_010_000), plain)).toEqual([
+      'JOB                     STATE      CREATED                TIME  TASKS       COST  EXPECTED END          P(DEADLINE)',
+      'wordcount-0123456789ab  running    1970-01-01 00:16:40Z  10.0s    0/0         $0  1970-01-01 00:17:30Z          90%',
+      'wordcount-0123456789ab  succeeded  1970-01-01 00:16:40Z  12.3s    4/4  $0.000123  -                               -',
+    ]);
+  });
+
+  it('follows a forecast: on the line of the job, and by a line where it has become another', () => {
+    const at = (probability: number, changes: Partial<JobRecord> = {}): JobRecord =>
+      jobRecord({
+        state: 'running',
+        deadlineAt: epochMs(1_060_000),
+        forecast: {
+          at: epochMs(1_010_000),
+          basis: 'profile',
+          runs: 3,
+          expectedEndAt: epochMs(1_050_000),
+          probability,
+        },
+        ...changes,
+      });
+    const text = (percent: number): string =>
+      `ends 1970-01-01 00:17:30Z, P(deadline) ${percent}%, by 3 earlier runs of the job`;
+    expect(renderBars(at(0.9), 1_010_000, 120, plain)).toEqual([`running 10.0s, ${text(90)}`]);
+    expect(renderChanges(undefined, at(0.9))).toEqual(['job running', `forecast: ${text(90)}`]);
+    expect(renderChanges(at(0.9), at(0.92))).toEqual([]);
+    expect(renderChanges(at(0.9), at(0.4))).toEqual([`forecast: ${text(40)}`]);
+    expect(renderChanges(at(0.9), at(0.9, { deadlineAt: epochMs(1_090_000) }))).toEqual([
+      `forecast: ${text(90)}`,
+    ]);
+    expect(renderChanges(at(0.9), at(0.9, { state: 'succeeded' }))).toEqual(['job succeeded']);
+  });
+
   it('gives scripts the names that they rely on', () => {
     expect(runReport(ended, ['/out/part-00000'])).toEqual({
       jobId: 'wordcount-0123456789ab',
@@ -248,6 +388,7 @@ describe('job report', () => {
       },
       costs: { compute: 0.000123, records: 0, storage: 0, coordination: 0 },
       deadline: { at: '1970-01-01T00:17:40.000Z', met: true },
+      budget: null,
       counters: { skippedRecords: 3, other: 0 },
       error: null,
       injected: null,

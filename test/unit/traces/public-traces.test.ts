@@ -1,12 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { ascending, median } from '../../../src/lib/quantiles.ts';
-import { HADOOP_SLOWDOWN, SPARK_SLOWDOWN } from '../../../src/traces/generators/measured-slowdowns.ts';
+import {
+  HADOOP_LUCK,
+  HADOOP_SLOWDOWN,
+  SPARK_SLOWDOWN,
+} from '../../../src/traces/generators/measured-slowdowns.ts';
 import { recordedSlowdowns, slowdownTable } from '../../../src/traces/generators/recorded-slowdowns.ts';
+import { normalShare } from '../../../src/sim/node-luck.ts';
 import { readTrace } from '../../../src/traces/read-trace.ts';
 import type { TraceFormat } from '../../../src/traces/trace-formats.ts';
 import { summariseTrace } from '../../../src/traces/trace-summary.ts';
 import { taskCount } from '../../../src/traces/trace-job.ts';
-import type { TraceTask } from '../../../src/traces/trace-job.ts';
+import type { TraceJob, TraceTask } from '../../../src/traces/trace-job.ts';
 import { hasTraces, jobsOf, traceData } from './trace-files.ts';
 
 if (!hasTraces)
@@ -100,4 +105,69 @@ describe.skipIf(!hasTraces)('public traces', () => {
     const jobs = await jobsOf(format, traceData(name));
     expect(slowdownTable(jobs.flatMap(recordedSlowdowns))).toEqual(shipped);
   });
+
+  it('still gives what hosts have in common: attempts that start there within a minute, and further apart', async () => {
+    const { within, beyond } = hostCorrelations(await jobsOf('rumen', traceData('hadoop-rumen')));
+    expect(within).toBeCloseTo(HADOOP_LUCK.node + HADOOP_LUCK.spell, 2);
+    expect(beyond).toBeCloseTo(HADOOP_LUCK.node, 2);
+  });
 });
+
+interface Scored {
+  readonly atMs: number;
+  readonly score: number;
+}
+
+/** The standard normal number that a share of all lies below, by halving. */
+function normalAt(share: number): number {
+  let [low, high] = [-6, 6];
+  for (let step = 0; step < 40; step++) {
+    const middle = (low + high) / 2;
+    if (normalShare(middle) < share) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Successful attempts by host: how slow each was for its stage, as the normal score of its rank among all. */
+function scoresByHost(jobs: readonly TraceJob[]): Map<string, Scored[]> {
+  const all = jobs.flatMap(({ stages }) =>
+    stages.flatMap(({ tasks }) => {
+      const ended = tasks.flatMap(
+        ({ attempts }) => attempts?.find(({ outcome }) => outcome === 'succeeded') ?? [],
+      );
+      const middleMs = median(ended.flatMap(({ durationMs }) => durationMs ?? [])) ?? 0;
+      if (ended.length < 5 || middleMs === 0) return [];
+      return ended.map(({ node = '', startedAtMs = 0, durationMs = 0 }) => ({
+        node,
+        atMs: startedAtMs,
+        slowdown: durationMs / middleMs,
+      }));
+    }),
+  );
+  all.sort((a, b) => a.slowdown - b.slowdown);
+  const byHost = new Map<string, Scored[]>();
+  for (const [rank, { node, atMs }] of all.entries()) {
+    const there = byHost.get(node) ?? [];
+    byHost.set(node, there);
+    there.push({ atMs, score: normalAt((rank + 0.5) / all.length) });
+  }
+  return byHost;
+}
+
+/** By how much scores of one host correlate, over its pairs of attempts. */
+function hostCorrelations(jobs: readonly TraceJob[]): { readonly within: number; readonly beyond: number } {
+  const sums = [0, 1].map(() => ({ joint: 0, square: 0 }));
+  for (const there of scoresByHost(jobs).values()) {
+    for (const [place, a] of there.entries()) {
+      for (const b of there.slice(0, place)) {
+        const sum = sums[Math.abs(a.atMs - b.atMs) < HADOOP_LUCK.spellMs ? 0 : 1];
+        if (sum === undefined) continue;
+        sum.joint += a.score * b.score;
+        sum.square += (a.score ** 2 + b.score ** 2) / 2;
+      }
+    }
+  }
+  const [within, beyond] = sums.map(({ joint, square }) => joint / square);
+  return { within: within ?? 0, beyond: beyond ?? 0 };
+}

@@ -90,9 +90,16 @@ describe('tpch', () => {
       {
         id: 'q3-2g',
         stages: [
-          { name: 'stage-1', tasks: [{ workMs: 30 }], upstream: [] },
-          { name: 'stage-2', tasks: [{ workMs: 5 }], upstream: [] },
-          { name: 'stage-0', tasks: [{ workMs: 40 }, { workMs: 50 }], upstream: [0, 1] },
+          { name: 'stage-1', tasks: [{ workMs: 30, slotPast: 'first' }], upstream: [] },
+          { name: 'stage-2', tasks: [{ workMs: 5, slotPast: 'first' }], upstream: [] },
+          {
+            name: 'stage-0',
+            tasks: [
+              { workMs: 40, slotPast: 'first' },
+              { workMs: 50, slotPast: 'first' },
+            ],
+            upstream: [0, 1],
+          },
         ],
       },
     ]);
@@ -101,9 +108,12 @@ describe('tpch', () => {
   it('takes the largest run within the count where the query was too small for it', async () => {
     const [job] = await jobsOf('tpch', fixture('tpch_tasks.jsonl'));
     expect(job?.stages.map((stage) => stage.tasks)).toEqual([
-      [{ workMs: 31 }],
-      [{ workMs: 6 }],
-      [{ workMs: 10 }, { workMs: 20 }],
+      [{ workMs: 31, slotPast: 'first' }],
+      [{ workMs: 6, slotPast: 'first' }],
+      [
+        { workMs: 10, slotPast: 'cold' },
+        { workMs: 20, slotPast: 'later' },
+      ],
     ]);
   });
 

@@ -5,7 +5,7 @@ import type { AttemptId } from '../../../src/contracts/ids.ts';
 import { durationMs } from '../../../src/contracts/units.ts';
 import { AttemptMeter } from '../../../src/worker/attempt-meter.ts';
 import { startHeartbeat } from '../../../src/worker/heartbeat.ts';
-import { firstReportMs } from '../../../src/worker/report-cadence.ts';
+import { firstReportMs } from '../../../src/core/model/report-cadence.ts';
 import { attempt, freshJobId, resultOf } from '../../contract/ports/builders.ts';
 import { InProcessDynamo } from '../../support/in-process-dynamo.ts';
 import { QuietClock } from '../../support/quiet-clock.ts';

@@ -30,7 +30,11 @@ interface Outcome {
 }
 
 /** So many reducers that begin at the same moment, each with a client of its own, on one prefix. */
-async function reduceAtOnce(reducers: number, maps: number, perSecond = 5_500): Promise<Outcome> {
+async function reduceAtOnce(
+  reducers: number,
+  maps: number,
+  { perSecond = 5_500, patienceMs = 900_000 } = {},
+): Promise<Outcome> {
   const time = new VirtualTime();
   const s3 = new S3AtItsRate(time, { perSecond, body: () => record });
   const scratchDir = await mkdtemp(join(tmpdir(), 'outrider-rate-'));
@@ -38,7 +42,7 @@ async function reduceAtOnce(reducers: number, maps: number, perSecond = 5_500): 
   let records = 0;
   const reduce = async (): Promise<void> => {
     const client = s3.behind(new S3Client({ region: 'us-east-1', credentials, maxAttempts: 1 }));
-    const objects = new S3ObjectStore(client, { paceHost: time, patienceMs: 900_000 });
+    const objects = new S3ObjectStore(client, { paceHost: time, patienceMs });
     const reading = {
       objects,
       gate: new ReadGate(16),
@@ -67,8 +71,14 @@ describe('reducers that together ask faster than S3 serves a prefix', () => {
     expect(s3.asked.refused).toBeLessThan(3 * 4_500);
   });
 
+  it('die, most of them, where they have no more patience than the SDK with its three tries', async () => {
+    // The model has teeth: at S3's own rate 900 that asked for 20 segments each died so too, which takes minutes to show.
+    const { died } = await reduceAtOnce(200, 5, { perSecond: 200, patienceMs: 300 });
+    expect(died).toBeGreaterThan(100);
+  });
+
   it('come through where there are more of them than requests a second', async () => {
-    const { died, records } = await reduceAtOnce(200, 5, 50);
+    const { died, records } = await reduceAtOnce(200, 5, { perSecond: 50 });
     expect(died).toBe(0);
     expect(records).toBe(1_000);
   });

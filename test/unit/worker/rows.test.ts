@@ -260,3 +260,28 @@ describe('rows that an operator cannot work with', () => {
     await expect(refused(`k\n${'1\n'.repeat(2_500)}bad\n`, 'csv')).rejects.toThrow('in/a:2502: no good');
   });
 });
+
+describe('an input that is read again, since the first way did not do', () => {
+  it.each([1, 2, 3])(
+    'has its records, bytes and skipped ones counted once, where record %i was reached',
+    async (reached) => {
+      const body = 'k,v\n1,a\ntoo,many,fields\n2,b\n3,c\n';
+      const objects = new MemoryObjectStore();
+      const whole = await putSource(objects, { bucket: 'input', key: 'in/a' }, Buffer.from(body), false);
+      const meter = new AttemptMeter(new MemoryClock(), signal, () => 0);
+      const input = sourceInput({
+        format: 'csv',
+        header: true,
+        onBadRecord: 'skip',
+        segments: [whole],
+        reading: { objects, signal, onBytes: (count) => (meter.bytesRead += count) },
+        meter,
+      });
+      let read = 0;
+      for await (const { records } of input.csv?.() ?? []) if ((read += records.count) >= reached) break;
+      await forEachRow(input, () => undefined);
+      expect(meter.totals()).toEqual({ bytesRead: body.length, recordsIn: 3, recordsOut: 0 });
+      expect(meter.counters()).toEqual({ skippedRecords: 1 });
+    },
+  );
+});

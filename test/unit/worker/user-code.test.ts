@@ -75,8 +75,21 @@ describe('user code that fails', () => {
     ['export default {', 'user-code', /SyntaxError/],
     ['export default { check() { throw new Error("bad options"); }, run() {} };', 'user-code', /bad options/],
     [operator('throw new TypeError("at run");'), 'user-code', /^TypeError: at run$/],
-    [operator('process.exit(3);'), 'user-code', /ended with code 3 before its task was done/],
-    [operator('process.exit(0);'), 'user-code', /ended with code 0 before its task was done/],
+    [
+      operator('process.exit(3);'),
+      'user-code',
+      /^the process of the user code ended with code 3 before its task was done: user code called process\.exit\(3\) \(reading s3:\/\/input\/text, bytes 0 to 2\)$/,
+    ],
+    [
+      operator('process.exit();'),
+      'user-code',
+      /ended with code 0 before its task was done: user code called process\.exit\(\)/,
+    ],
+    [
+      'export default {\n  check() {},\n  run( { },\n};',
+      'user-code',
+      /^SyntaxError: .+; at s3:\/\/code\/job\.mjs, line [34]$/,
+    ],
     [operator('process.abort();'), 'user-code', /was ended by SIGABRT/],
     [operator('process.kill(process.pid, "SIGSEGV"); await new Promise(() => {});'), 'user-code', /SIGSEGV/],
     [
@@ -121,7 +134,10 @@ describe('user code that fails', () => {
     );
     const program = { ...worker.deps(stage).userCode.program, heapMb: 32 };
     expect(await worker.run(stage, 0, { userCode: { objects: worker.objects, program } })).toBe('failed');
-    expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure?.cause).toBe('out-of-memory');
+    expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure).toMatchObject({
+      cause: 'out-of-memory',
+      message: expect.stringMatching(/^the process of the user code ran out of memory( \(|$)/) as string,
+    });
   });
 
   it('fails with what reading an input threw, whatever it makes of that', async () => {
@@ -194,6 +210,9 @@ describe.runIf(process.platform === 'linux')('the process of user code', () => {
     expect(await worker.run(stage, 0, { log, environment })).toBe('done');
     const seen = JSON.parse(texts[0] ?? '') as Record<string, string | string[]>;
     expect(seen['names']).toEqual([
+      'OUTRIDER_ATTEMPT',
+      'OUTRIDER_INPUT',
+      'OUTRIDER_OFFSET',
       'OUTRIDER_PROCESS_MARK',
       'OUTRIDER_STAGE',
       'OUTRIDER_TASK',

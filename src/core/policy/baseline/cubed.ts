@@ -6,7 +6,7 @@ function slowTasks(runs: StageRuns, view: PolicyView): readonly Proposal[] {
   const { minTasks, doneFraction: enough, slowdown } = view.config.cubed;
   const tasks = runs.stage.tasks.length;
   if (tasks < minTasks || doneFraction(runs) < enough) return [];
-  const middleMs = atRank(runs.stage.statistics.sinceLaunchMs, Math.floor(tasks / 2) - 1);
+  const middleMs = atRank(runs.stage.statistics.sinceLaunchMs, Math.ceil(tasks * enough) - 1);
   if (middleMs === undefined) return [];
   return uncopied(runs, view)
     .filter(({ sinceLaunchMs }) => sinceLaunchMs > slowdown * middleMs)
@@ -14,8 +14,8 @@ function slowTasks(runs: StageRuns, view: PolicyView): readonly Proposal[] {
 }
 
 /**
- * Cubed: once half of at least ten tasks have finished, copies each that takes three times as long as the slowest of
- * the faster half. Its clock starts at the launch, so that queueing and cold starts look slow; that is kept.
+ * Cubed: once half of at least ten tasks have finished, copies each that takes three times as long as the ⌈N · fraction⌉-th
+ * of the times of finished ones, shortest first: the slowest of the faster half. Its clock starts at the launch, so that queueing and cold starts look slow; that is kept.
  *
  * Source: cubed-dev/cubed, `runtime/backup.py`.
  */

@@ -137,6 +137,7 @@ export function answerOf(wish: CloneWish, admission: CloneAdmission, outlook: Cl
       totalSlots,
       usedSlots: admission.usedSlots,
       cloneSlots: admission.cloneSlots,
+      ...(admission.reservedSlots === undefined ? {} : { reservedSlots: admission.reservedSlots }),
       ...(victims.length === 0 ? {} : preemptionFacts(victims)),
     },
   };

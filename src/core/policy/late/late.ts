@@ -1,6 +1,8 @@
+import { ranMs as ranMsOf } from '../../estimate/progress-rate.ts';
 import { allStarted } from '../running-tasks.ts';
 import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
 import { finiteMs } from '../merit.ts';
+import { onceAsked, type SlowNodes } from '../node-slowdown.ts';
 import { rankByTimeLeft } from './rank-by-time-left.ts';
 import { slowNodes } from './slow-node-threshold.ts';
 import { rateOf, slowTaskRate } from './slow-task-threshold.ts';
@@ -13,9 +15,12 @@ export const speculativeCap = ({ config, slots }: PolicyView): number =>
 function lateBackups(
   runs: StageRuns,
   view: PolicyView,
-  placement: { readonly avoidNodes: readonly string[]; readonly urgent: boolean },
+  placement: { readonly slow: SlowNodes; readonly urgent: boolean },
 ): readonly Proposal[] {
   const { slowTaskThreshold, minAgeMs } = view.config.late;
+  const mayCopy = ({ copies }: StageRuns['tasks'][number]): boolean =>
+    copies.length === 1 && ranMsOf(copies[0], view.now) >= minAgeMs;
+  if (!runs.tasks.some(mayCopy)) return [];
   const ranked = rankByTimeLeft(runs, view);
   const limit = slowTaskRate(ranked, runs.stage.statistics.runMs, slowTaskThreshold);
   if (limit === undefined) return [];
@@ -25,7 +30,8 @@ function lateBackups(
       kind: 'backup',
       task,
       gainMs: finiteMs(leftMs),
-      ...placement,
+      avoidNodes: placement.slow(),
+      urgent: placement.urgent,
       facts: {
         score,
         leftMs: finiteMs(leftMs),
@@ -36,31 +42,24 @@ function lateBackups(
     }));
 }
 
-function propose(view: PolicyView, urgent: boolean): readonly Proposal[] {
-  if (!urgent && !allStarted(view.slots)) return [];
-  const placement = { avoidNodes: slowNodes(view, view.config.late.slowNodeThreshold), urgent };
+function propose(view: PolicyView): readonly Proposal[] {
+  const { slowNodeThreshold, waitForStarts } = view.config.late;
+  if (waitForStarts && !allStarted(view.slots)) return [];
+  const slow = onceAsked(() => slowNodes(view, slowNodeThreshold));
+  const placement = { slow, urgent: !waitForStarts };
   return view.runs.flatMap((runs) => lateBackups(runs, view, placement));
 }
 
 /**
- * LATE: once no task waits, copies the slow task with the longest time left, at most one copy of each, never on slow
- * nodes, under a cap. `gainMs` is the time left.
+ * LATE: once no task waits (or before, without `waitForStarts`), copies the slow task with the longest time left, at
+ * most one copy of each, never on slow nodes, under a cap. `gainMs` is the time left.
  *
- * Source: LATE §4.
+ * Source: LATE §4; without waiting, Mantri §6.1.
  */
 export const late: PolicySet = {
   name: 'late',
   launchOrder: 'largest-first',
   copyCap: speculativeCap,
   isCapOfCluster: () => true,
-  propose: (view) => propose(view, false),
-};
-
-/** The same rule without waiting for all tasks to start. Source: Mantri §6.1. */
-export const earlyLate: PolicySet = {
-  name: 'early-late',
-  launchOrder: 'largest-first',
-  copyCap: speculativeCap,
-  isCapOfCluster: () => true,
-  propose: (view) => propose(view, true),
+  propose,
 };

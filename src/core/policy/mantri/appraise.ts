@@ -60,11 +60,16 @@ export interface StageAppraisal {
  * do not get on as before. Before the first report, what the host says.
  */
 export function cadenceMs(runs: StageRuns, view: PolicyView): number {
-  const gaps = runs.tasks.flatMap(({ copies: [{ reports }] }) => {
-    const [before, last] = [reports.at(-2), reports.at(-1)];
-    return last === undefined ? [] : [last.workedMs - (before?.workedMs ?? 0)];
-  });
-  return Math.min(view.reportMs, quantileIn(Float64Array.from(gaps).sort(), 0.5) ?? view.reportMs);
+  const gaps = new Float64Array(runs.tasks.length);
+  let count = 0;
+  for (const { copies } of runs.tasks) {
+    const { reports } = copies[0];
+    const last = reports[reports.length - 1];
+    if (last === undefined) continue;
+    gaps[count] = last.workedMs - (reports[reports.length - 2]?.workedMs ?? 0);
+    count += 1;
+  }
+  return Math.min(view.reportMs, quantileIn(gaps.subarray(0, count).sort(), 0.5) ?? view.reportMs);
 }
 
 /**
@@ -116,6 +121,7 @@ interface AppraisalTerms {
  * vain. A task that is as slow wherever it runs is not copied again and again.
  */
 export function newMsOf({ task, copies }: RunningTask, expectedMs: number, now: EpochMs): number {
+  if (task.attempts.length === 1) return expectedMs;
   const first = copies[0].number;
   return task.attempts.reduce((most, attempt) => {
     if (attempt.number === 0 || attempt.state === 'failed' || attempt.number === first) return most;
@@ -144,12 +150,24 @@ function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyV
   };
 }
 
+/**
+ * Attempts of a running task that tell what a new one may take: those that run, and those that were killed. Were the slow
+ * ones forgotten once they are killed, each kill would make new copies look faster, until all were killed.
+ */
+export function sampledOf({ task, copies }: RunningTask): readonly AttemptView[] {
+  if (task.attempts.length === copies.length) return copies;
+  return [
+    ...copies,
+    ...task.attempts.filter(({ cancelOrdered, state }) => cancelOrdered && state !== 'lost'),
+  ];
+}
+
 /** Weighs every running task of a stage. Costs a sort of what runs. */
 export function appraiseStage(runs: StageRuns, view: PolicyView): StageAppraisal {
   const { reportWindow } = view.config.mantri;
   const samples = slownessSamples(
     runs.stage,
-    runs.tasks.flatMap(({ task, copies }) => copies.map((attempt) => ({ task, attempt }))),
+    runs.tasks.flatMap((running) => sampledOf(running).map((attempt) => ({ task: running.task, attempt }))),
     reportWindow,
   );
   const deltaMs = deltaOf(runs, view);
@@ -171,6 +189,14 @@ export function appraiseStage(runs: StageRuns, view: PolicyView): StageAppraisal
 /** Whether tasks wait for slots that they will not all get this tick. Then a copy takes a waiting task's place. */
 export const isContended = ({ waiting, free }: PolicyView['slots']): boolean =>
   waiting > 0 && waiting >= free;
+
+/**
+ * Whether at least as many tasks wait as the job has slots. Then a copy may go before them: there is time to make up
+ * for it. Fewer are the stage's last wave, where each copy keeps a task back by as long as another takes, and with it
+ * the stage's end, however small its share of all slot time is.
+ */
+export const isQueueLong = (slots: PolicyView['slots']): boolean =>
+  isContended(slots) && slots.waiting >= slots.granted;
 
 /** How long an attempt is since its launch, on our clock. */
 export const ageMs = (attempt: AttemptView, view: PolicyView): number =>

@@ -1,35 +1,41 @@
-import { probabilityBelow } from '../../estimate/new-copy.ts';
+import { medianNewCopyMs, probabilityBelow } from '../../estimate/new-copy.ts';
 import { finiteMs } from '../merit.ts';
+import type { SlowNodes } from '../node-slowdown.ts';
 import type { PolicyView, Proposal } from '../policy-set.ts';
-import { type Appraisal, isContended, type StageAppraisal } from './appraise.ts';
+import { isCopiedInVain } from './restart.ts';
+import { type Appraisal, isContended, isQueueLong, type StageAppraisal } from './appraise.ts';
 
 /**
  * Duplicates a task. While tasks wait: where that likely saves slot time, P(t_rem > t_new (c + 1) / c) > δ with c
  * copies running. With slots to spare: where it saves more than a start costs, E(t_rem − t_new) > ρ Δ. Never soon
  * after another copy. Undefined where the task is not worth it.
  *
- * Source: Mantri §5.1, Pseudocode 1; the sign of its last line is a misprint. "Recently" is within Δ.
+ * Source: Mantri §5.1, Pseudocode 1; the sign of its last line is a misprint. "Recently" is within Δ. Ours: it goes before
+ * tasks that wait only while a whole wave of them does, and a task of which two pruned copies were no faster gets no
+ * other.
  */
 export function duplicate(
   task: Appraisal,
   stage: StageAppraisal,
   view: PolicyView,
-  avoidNodes: readonly string[],
+  slow: SlowNodes,
 ): Proposal | undefined {
   const { remMs, newMs, running, bytes } = task;
   if (remMs === undefined || newMs === undefined || task.sinceCopyMs < stage.deltaMs) return undefined;
+  if (isCopiedInVain(running)) return undefined;
   const { duplicateProbability, gainFactor } = view.config.mantri;
   const count = running.copies.length;
   const probability = probabilityBelow(stage.samples, bytes, (remMs * count) / (count + 1));
-  const urgent = isContended(view.slots);
-  const isWorth = urgent ? probability > duplicateProbability : remMs - newMs > gainFactor * stage.deltaMs;
+  const tasksWait = isContended(view.slots);
+  const isWorth = tasksWait ? probability > duplicateProbability : remMs - newMs > gainFactor * stage.deltaMs;
   if (!isWorth) return undefined;
   return {
     kind: 'backup',
     task: running.task,
     gainMs: finiteMs(remMs - newMs),
-    urgent,
-    avoidNodes,
+    urgent: isQueueLong(view.slots),
+    ...(tasksWait ? { lossMs: medianNewCopyMs(stage.samples, bytes) ?? newMs } : {}),
+    avoidNodes: slow(),
     facts: {
       remMs: finiteMs(remMs),
       newMs: finiteMs(newMs),

@@ -1,20 +1,24 @@
-import { slowNodesBy } from '../node-slowdown.ts';
+import { onceAsked, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
 import { appraiseStage, isContended } from './appraise.ts';
+import { decline } from './decline.ts';
 import { duplicate } from './duplicate.ts';
-import { prune } from './prune.ts';
+import { prune, pruneLosses } from './prune.ts';
 import { restart } from './restart.ts';
 
-function proposeFor(runs: StageRuns, view: PolicyView, avoidNodes: readonly string[]): readonly Proposal[] {
+function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonly Proposal[] {
   const stage = appraiseStage(runs, view);
   const contended = isContended(view.slots);
+  const dear = pruneLosses(stage.tasks, runs, view);
+  if (dear.length > 0) return dear;
   return stage.tasks.flatMap((task): readonly Proposal[] => {
     const pruned = prune(task, stage.deltaMs, view);
     if (pruned.length > 0) return pruned;
-    const again = contended ? restart(task, stage, view, avoidNodes) : undefined;
-    const beside = duplicate(task, stage, view, avoidNodes);
+    const again = contended ? restart(task, stage, view, slow) : undefined;
+    const beside = duplicate(task, stage, view, slow);
     const chosen = view.config.mantri.prefer === 'restart' ? (again ?? beside) : (beside ?? again);
-    return chosen === undefined ? [] : [chosen];
+    const told = chosen ?? decline(task, stage, view);
+    return told === undefined ? [] : [told];
   });
 }
 
@@ -30,7 +34,7 @@ export const mantri: PolicySet = {
   name: 'mantri',
   launchOrder: 'largest-first',
   propose(view) {
-    const avoidNodes = slowNodesBy(view, view.config.mantri.slowNodeFactor);
-    return view.runs.flatMap((runs) => proposeFor(runs, view, avoidNodes));
+    const slow = onceAsked(() => slowNodesBy(view, view.config.mantri.slowNodeFactor));
+    return view.runs.flatMap((runs) => proposeFor(runs, view, slow));
   },
 };

@@ -1,10 +1,10 @@
+import { invariant } from '../../../contracts/errors.ts';
 import { atRankOfBoth, quantileOf } from '../../../lib/sorted-numbers.ts';
 import { type Expected, foretell, type Foretold } from '../../estimate/foretell.ts';
 import { samplesOf, sampleCount, type SlownessSamples } from '../../estimate/new-copy.ts';
 import { ranMs } from '../../estimate/progress-rate.ts';
-import type { AttemptView } from '../../model/job-view.ts';
 import { costOf } from '../../model/task-cost.ts';
-import { type AppraisedCopy, cadenceMs, newMsOf } from '../mantri/appraise.ts';
+import { type AppraisedCopy, cadenceMs, newMsOf, sampledOf } from '../mantri/appraise.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
 
 /** A running task as `outrider` weighs it. Times are of the copy that ends first. */
@@ -18,6 +18,7 @@ export interface JudgedTask {
   readonly ranMs: number;
   /** What a new copy may take, each as likely, ascending. */
   readonly newMs: readonly number[];
+  readonly newMeanMs: number;
   readonly bytes: number;
   /** Since the last copy was launched. */
   readonly sinceCopyMs: number;
@@ -44,6 +45,12 @@ const draws = 16;
 /** Share of an ordinary task's time within which its copies are not judged again. Source: Mantri §5, Δ. */
 const deltaShare = 0.1;
 
+/** What a new copy may take, each as likely, ascending, and in the mean; 0 where nothing tells. */
+interface NewTimes {
+  readonly newMs: readonly number[];
+  readonly newMeanMs: number;
+}
+
 interface StageTerms {
   readonly view: PolicyView;
   readonly samples: SlownessSamples;
@@ -51,9 +58,12 @@ interface StageTerms {
   readonly slowness: readonly number[];
   readonly medianSlowness: number;
   readonly meanBytes: number;
-  /** Foretold of every copy that anything is foretold of. */
-  readonly foretold: ReadonlyMap<AttemptView, Foretold>;
+  /** What a new copy may take where none ran in vain, by what its task costs: tasks that read as much share it. */
+  readonly newMsByCost: Map<number, NewTimes>;
 }
+
+/** What is foretold of attempts of a task, in the order of `sampledOf`: its copies first. */
+type ForetoldTask = readonly (Foretold | undefined)[];
 
 /** What finished tasks of a stage foretell, as slowness: its median and spread; undefined of too few. */
 function usualOf({ stage }: StageRuns): Expected | undefined {
@@ -65,18 +75,30 @@ function usualOf({ stage }: StageRuns): Expected | undefined {
   return { ms: middle, error: Math.max(leastError, error) };
 }
 
-function foretellAll(runs: StageRuns, view: PolicyView): ReadonlyMap<AttemptView, Foretold> {
+/** What is foretold of each running task, in their order, and of its attempts that tell what a new one may take. */
+function foretellAll(
+  runs: StageRuns,
+  view: PolicyView,
+): { readonly byTask: readonly ForetoldTask[]; readonly samples: { bytes: number; ms: number }[] } {
   const { shape, cost } = runs.stage.statistics;
+  const { now, reportMs } = view;
   const usual = usualOf(runs);
-  const found = new Map<AttemptView, Foretold>();
-  for (const { task, copies } of runs.tasks) {
-    const expected = usual && { ...usual, ms: usual.ms * costOf(cost, task.inputBytes) };
-    for (const attempt of copies) {
-      const foretold = foretell(attempt, { now: view.now, shape, expected, reportMs: view.reportMs });
-      if (foretold !== undefined) found.set(attempt, foretold);
+  const samples: { bytes: number; ms: number }[] = [];
+  const byTask = runs.tasks.map((running): ForetoldTask => {
+    const bytes = running.task.inputBytes;
+    const expected = usual && { ms: usual.ms * costOf(cost, bytes), error: usual.error };
+    const terms = { now, shape, expected, reportMs };
+    const task: (Foretold | undefined)[] = [];
+    for (const attempt of sampledOf(running)) {
+      // One that was told to stop is taken as it was when it was seen last.
+      const foretold = foretell(attempt, attempt.cancelOrdered ? { ...terms, now: attempt.seenAt } : terms);
+      if (foretold !== undefined && (attempt.progress?.bytesRead ?? 0) > 0)
+        samples.push({ bytes, ms: foretold.totalMs });
+      task.push(foretold);
     }
-  }
-  return found;
+    return task;
+  });
+  return { byTask, samples };
 }
 
 /** As many numbers that stand for finished and running tasks together: each the middle of as large a share. */
@@ -88,14 +110,27 @@ function drawsOf({ finished, running }: SlownessSamples): number[] {
   });
 }
 
+/** What a new copy of a task may take: no less than one took that has not brought anything. */
+function newMsFor(cost: number, inVainMs: number, { slowness, samples, newMsByCost }: StageTerms): NewTimes {
+  const known = inVainMs === 0 ? newMsByCost.get(cost) : undefined;
+  if (known !== undefined) return known;
+  const newMs = slowness.map((each) => Math.max(each * cost + samples.lagMs, inVainMs));
+  let sumMs = 0;
+  for (const ms of newMs) sumMs += ms;
+  const times = { newMs, newMeanMs: sumMs / Math.max(1, newMs.length) };
+  if (inVainMs === 0) newMsByCost.set(cost, times);
+  return times;
+}
+
 /** Weighs a task. As long as nothing is learnt of costs, one that reads little is not supposed to take little. */
-function judgeTask(running: RunningTask, terms: StageTerms): JudgedTask {
-  const { view, samples, slowness, medianSlowness, foretold } = terms;
+function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTerms): JudgedTask {
+  const { view, samples, medianSlowness } = terms;
   const bytes = running.task.inputBytes;
   const cost = costOf(samples.cost, samples.cost.isLearnt ? bytes : Math.max(bytes, terms.meanBytes));
   const usualMs = medianSlowness * cost;
-  const copies = running.copies.map((attempt) => {
-    const known = foretold.get(attempt);
+  const inVainMs = newMsOf(running, 0, view.now);
+  const copies = running.copies.map((attempt, place) => {
+    const known = foretold[place];
     const ran = ranMs(attempt, view.now);
     // One of which nothing is known is taken for an ordinary one.
     const totalMs = known?.totalMs ?? Math.max(ran, usualMs);
@@ -103,15 +138,20 @@ function judgeTask(running: RunningTask, terms: StageTerms): JudgedTask {
     const leastRemMs = Math.max(0, totalMs * Math.exp(-(known?.error ?? 0)) - ran);
     return { attempt, remMs, leastRemMs, ranMs: ran, isTold: known?.isTold ?? false };
   });
-  const first = copies.reduce((best, each) => (each.leastRemMs < best.leastRemMs ? each : best));
-  const lastLaunch = Math.max(...running.copies.map(({ launchedAt }) => launchedAt));
+  let first: (typeof copies)[number] | undefined;
+  let lastLaunch = -Infinity;
+  for (const each of copies) {
+    if (first === undefined || each.leastRemMs < first.leastRemMs) first = each;
+    if (each.attempt.launchedAt > lastLaunch) lastLaunch = each.attempt.launchedAt;
+  }
+  invariant(first !== undefined, 'a running task of which nothing runs', { task: running.task.index });
   return {
     running,
     copies,
     remMs: first.remMs,
     leastRemMs: first.leastRemMs,
     ranMs: first.ranMs,
-    newMs: slowness.map((each) => newMsOf(running, each * cost + samples.lagMs, view.now)),
+    ...newMsFor(cost, inVainMs, terms),
     bytes,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
     slowness: usualMs <= 0 ? 1 : (first.ranMs + first.remMs) / usualMs,
@@ -131,23 +171,15 @@ function deltaOf(runs: StageRuns, view: PolicyView, shareMs: number): number {
 /** Weighs every running task of a stage. Costs a sort of what runs. */
 export function judgeStage(runs: StageRuns, view: PolicyView): JudgedStage {
   const foretold = foretellAll(runs, view);
-  const samples = samplesOf(
-    runs.stage,
-    runs.tasks.flatMap(({ task, copies }) =>
-      copies.flatMap((attempt) => {
-        const ms = (attempt.progress?.bytesRead ?? 0) > 0 ? foretold.get(attempt)?.totalMs : undefined;
-        return ms === undefined ? [] : [{ bytes: task.inputBytes, ms }];
-      }),
-    ),
-  );
+  const samples = samplesOf(runs.stage, foretold.samples);
   const slowness = drawsOf(samples);
   const medianSlowness = slowness[slowness.length >>> 1] ?? 0;
   const { meanBytes } = runs.stage.statistics;
   const usualMs = medianSlowness * costOf(samples.cost, meanBytes);
-  const terms = { view, samples, slowness, medianSlowness, meanBytes, foretold };
+  const terms = { view, samples, slowness, medianSlowness, meanBytes, newMsByCost: new Map() };
   return {
     samples: sampleCount(samples),
     deltaMs: deltaOf(runs, view, deltaShare * usualMs),
-    tasks: runs.tasks.map((running) => judgeTask(running, terms)),
+    tasks: runs.tasks.map((running, place) => judgeTask(running, foretold.byTask[place] ?? [], terms)),
   };
 }

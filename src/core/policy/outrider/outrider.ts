@@ -2,14 +2,14 @@ import { quantileOf } from '../../../lib/sorted-numbers.ts';
 import { ranMs, reportedMs } from '../../estimate/progress-rate.ts';
 import type { Facts } from '../../model/decision.ts';
 import { isLive } from '../../model/job-view.ts';
-import { byAdvance, isContended } from '../mantri/appraise.ts';
-import { prune } from '../mantri/prune.ts';
-import { isSlowAnywhere } from '../mantri/restart.ts';
+import { byAdvance, isContended, isQueueLong } from '../mantri/appraise.ts';
+import { prune, pruneLosses } from '../mantri/prune.ts';
+import { isCopiedInVain, isSlowAnywhere } from '../mantri/restart.ts';
 import { finiteMs } from '../merit.ts';
-import { nodeSlowdowns, nodesInSpell, slowNodesBy } from '../node-slowdown.ts';
+import { nodeSlowdowns, nodesInSpell, onceAsked, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
 import { judgeStage, type JudgedStage, type JudgedTask } from './judge.ts';
-import { type Worth, worthOf } from './worth.ts';
+import { type Candidate, type Worth, worthForEnd, worthOf } from './worth.ts';
 
 /** Most copies at once: few while each takes a waiting task's slot, all spare slots otherwise. */
 function copyCap({ config, slots }: PolicyView): number {
@@ -22,6 +22,10 @@ function readsMore({ bytes }: JudgedTask, { stage }: StageRuns): boolean {
   const { readBytes, runMs } = stage.statistics;
   return runMs.size === 0 || bytes > readBytes / runMs.size;
 }
+
+/** Whether a task takes what it does since it has more to read. */
+const isExplained = (task: JudgedTask, runs: StageRuns, view: PolicyView): boolean =>
+  task.slowness <= view.config.outrider.explainedFactor && readsMore(task, runs);
 
 /**
  * A slow task that has more to read, for the log; undefined where it is not slow beside its siblings.
@@ -64,17 +68,14 @@ function suspects(view: PolicyView): readonly string[] {
 function declinedNodes(view: PolicyView): readonly string[] {
   const { granted, waiting } = view.slots;
   if (waiting === 0 || granted === 0) return [];
-  const known = nodeSlowdowns(view).size;
-  return slowNodesBy(view, Math.max(view.config.outrider.slowNodeFactor, 1 + waiting / granted)).slice(
-    0,
-    Math.floor(known / 2),
-  );
+  const slow = slowNodesBy(view, Math.max(view.config.outrider.slowNodeFactor, 1 + waiting / granted));
+  return slow.length === 0 ? slow : slow.slice(0, Math.floor(nodeSlowdowns(view).size / 2));
 }
 
 /** Where copies of a task must not run: slow nodes, and for a second copy beside it, the nodes that run it now. */
-function elsewhere(task: JudgedTask, slow: readonly string[]): readonly string[] {
+function elsewhere(task: JudgedTask, slow: SlowNodes): readonly string[] {
   const own = task.running.copies.flatMap(({ node }) => node ?? []);
-  return [...new Set([...own, ...slow])];
+  return [...new Set([...own, ...slow()])];
 }
 
 const factsOf = (task: JudgedTask, stage: JudgedStage, worth: Worth): Facts => ({
@@ -88,31 +89,45 @@ const factsOf = (task: JudgedTask, stage: JudgedStage, worth: Worth): Facts => (
   slownessForInput: task.slowness,
 });
 
+/** Whether a copy beside those that run is worth it by itself. One more than are kept must be better than one of them. */
+function isWorthOne(task: JudgedTask, worth: Worth, { config }: PolicyView, urgent: boolean): boolean {
+  const { costShare, leastGain } = config.outrider;
+  const { savedMs, newMs, extraMs } = worth;
+  if (savedMs < leastGain * newMs || extraMs > (urgent ? 0 : savedMs / costShare)) return false;
+  const remMs = task.copies.map((copy) => copy.remMs).sort((a, b) => a - b);
+  const worstKeptMs = remMs[config.mantri.keptCopies - 1] ?? Infinity;
+  return (1 + leastGain) * newMs <= worstKeptMs;
+}
+
 /**
  * A copy beside those that run: while tasks wait, where it saves slot time; with slots to spare, where the time that it
  * saves is worth the slot time that it takes. Never soon after another copy.
  */
 function beside(
-  task: JudgedTask,
+  { task, worth }: Candidate,
   stage: JudgedStage,
   view: PolicyView,
-  slow: readonly string[],
+  slow: SlowNodes,
 ): Proposal | undefined {
-  const { costShare, leastGain } = view.config.outrider;
-  const worth = worthOf(task);
-  const urgent = isContended(view.slots);
-  const isWorth =
-    worth.savedMs >= leastGain * worth.newMs && worth.extraMs <= (urgent ? 0 : worth.savedMs / costShare);
-  if (!isWorth || task.sinceCopyMs < stage.deltaMs) return undefined;
+  const urgent = isQueueLong(view.slots);
+  if (!isWorthOne(task, worth, view, urgent) || task.sinceCopyMs < stage.deltaMs) return undefined;
+  if (isCopiedInVain(task.running)) return undefined;
   return {
     kind: 'backup',
     task: task.running.task,
     gainMs: finiteMs(worth.savedMs),
     urgent,
+    ...(urgent ? { lossMs: task.newMs[task.newMs.length >>> 1] ?? 0 } : {}),
     avoidNodes: elsewhere(task, slow),
     facts: factsOf(task, stage, worth),
   };
 }
+
+/** Whether tasks wait that get no slot even if all that are free are theirs. Else they need nobody's place. */
+const areSlotsShort = ({ slots }: PolicyView): boolean => slots.waiting > slots.free;
+
+/** A kill gains at least so much of what a new attempt takes: that one may draw badly, and what was done is gone. */
+const killGain = 0.25;
 
 /** Time that restarts of a task have thrown away. */
 const thrownAwayMs = ({ task }: RunningTask): number =>
@@ -129,56 +144,85 @@ const thrownAwayMs = ({ task }: RunningTask): number =>
  * Source: Mantri §5.1, kill and restart, at most γ times; the bound on what is thrown away is ours.
  */
 function again(
-  task: JudgedTask,
+  { task, worth }: Candidate,
   stage: JudgedStage,
   view: PolicyView,
-  slow: readonly string[],
+  slow: SlowNodes,
 ): Proposal | undefined {
+  if (!areSlotsShort(view) || task.sinceCopyMs < stage.deltaMs) return undefined;
+  const leastGainMs = Math.max(stage.deltaMs, killGain * worth.newMs);
+  if (task.leastRemMs < worth.newMs + leastGainMs) return undefined;
   const slowest = task.copies.toSorted(byAdvance).at(-1);
-  if (slowest === undefined || !isContended(view.slots) || task.sinceCopyMs < stage.deltaMs) return undefined;
-  if (!slowest.isTold) return undefined;
+  if (slowest?.isTold !== true) return undefined;
   const { attempt: victim } = slowest;
-  const worth = worthOf(task);
   const restarts = task.running.task.attempts.filter(({ reason }) => reason === 'restart').length;
   const lostMs = thrownAwayMs(task.running) + ranMs(victim, view.now);
   if (restarts >= view.config.mantri.restartsPerTask || lostMs > task.leastRemMs) return undefined;
   if (isSlowAnywhere(task.running.task, victim)) return undefined;
-  if (task.leastRemMs < worth.newMs + stage.deltaMs) return undefined;
   return {
     kind: 'restart',
     task: task.running.task,
     attempt: victim,
+    lossMs: ranMs(victim, view.now),
     gainMs: finiteMs(task.leastRemMs - worth.newMs),
-    avoidNodes: slow,
+    avoidNodes: slow(),
     facts: { ...factsOf(task, stage, worth), restarts },
   };
 }
 
 function proposeForTask(
-  task: JudgedTask,
+  candidate: Candidate,
   stage: JudgedStage,
   runs: StageRuns,
   view: PolicyView,
-  slow: readonly string[],
+  slow: SlowNodes,
 ): Proposal | undefined {
-  if (task.slowness <= view.config.outrider.explainedFactor && readsMore(task, runs))
-    return explained(task, runs, view);
-  const copy = beside(task, stage, view, slow);
+  const { task } = candidate;
+  if (isExplained(task, runs, view)) return explained(task, runs, view);
+  const copy = beside(candidate, stage, view, slow);
   // A restart off a slow node takes a good slot and leaves a bad one: it has to be worth as much as a duplicate.
-  const isNeutral = !task.running.copies.some(({ node }) => node !== undefined && slow.includes(node));
-  const other = isNeutral || copy !== undefined ? again(task, stage, view, slow) : undefined;
+  const isNeutral = (): boolean =>
+    !task.running.copies.some(({ node }) => node !== undefined && slow().includes(node));
+  const restart = again(candidate, stage, view, slow);
+  const other = restart !== undefined && (copy !== undefined || isNeutral()) ? restart : undefined;
   return view.config.mantri.prefer === 'restart' ? (other ?? copy) : (copy ?? other);
 }
 
-function proposeFor(runs: StageRuns, view: PolicyView, slow: readonly string[]): readonly Proposal[] {
+/** Tasks whose copies are worth it while no task waits: those that the stage ends with, and those that save slot time. */
+function worthwhile(
+  { tasks }: JudgedStage,
+  weighed: readonly Candidate[],
+  runs: StageRuns,
+  view: PolicyView,
+): ReadonlySet<JudgedTask> {
+  const candidates = weighed.filter(
+    ({ task, worth }) => !isExplained(task, runs, view) && isWorthOne(task, worth, view, false),
+  );
+  const thrifty = candidates.filter(({ worth }) => worth.extraMs <= 0).map(({ task }) => task);
+  return new Set([...thrifty, ...worthForEnd(candidates, tasks, view.config.outrider.costShare)]);
+}
+
+function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonly Proposal[] {
   const stage = judgeStage(runs, view);
   if (stage.samples < view.config.outrider.minSamples) return [];
-  return stage.tasks.flatMap((task): readonly Proposal[] => {
-    const pruned = prune(task, stage.deltaMs, view);
-    if (pruned.length > 0) return pruned;
-    const proposal = proposeForTask(task, stage, runs, view, slow);
-    return proposal === undefined ? [] : [proposal];
-  });
+  const dear = pruneLosses(stage.tasks, runs, view);
+  if (dear.length > 0) return dear;
+  const weighed = stage.tasks.map((task): Candidate => ({ task, worth: worthOf(task) }));
+  let known: ReadonlySet<JudgedTask> | undefined;
+  // Most ticks copy nothing: it is asked for where one would.
+  const worth = (): ReadonlySet<JudgedTask> => (known ??= worthwhile(stage, weighed, runs, view));
+  const proposals: Proposal[] = [];
+  for (const candidate of weighed) {
+    const pruned = prune(candidate.task, stage.deltaMs, view);
+    if (pruned.length > 0) {
+      proposals.push(...pruned);
+      continue;
+    }
+    const proposal = proposeForTask(candidate, stage, runs, view, slow);
+    const isWorth = proposal?.kind !== 'backup' || proposal.urgent || worth().has(candidate.task);
+    if (proposal !== undefined && isWorth) proposals.push(proposal);
+  }
+  return proposals;
 }
 
 /** Ranks by time left once no task waits: then the stage ends with the task that ends last, whatever a copy saves. */
@@ -203,7 +247,7 @@ export const outrider: PolicySet = {
   copyCap,
   declinedNodes,
   propose(view) {
-    const slow = suspects(view);
+    const slow = onceAsked(() => suspects(view));
     return rankedForEnd(
       view.runs.flatMap((runs) => proposeFor(runs, view, slow)),
       view,

@@ -154,6 +154,17 @@ describe('t_new', () => {
     expect(samples === undefined ? 0 : newCopyMs(samples, 3 * size, 2)).toBeCloseTo(150_250, 6);
   });
 
+  it('takes the rate of a running attempt from its late reports, time over data, not from its whole life', () => {
+    // A tenth of the input in 100 s, and since then a tenth each 10 s: 100 s a megabyte of late, 325 s over its life.
+    const before = [100_000, 110_000, 120_000].map((ms, place) => [ms, (place + 1) * 0.1 * size] as const);
+    const { stages, live } = jobOf([{ running: [{ ranMs: 130_000, bytesRead: 0.4 * size, before }] }]);
+    const [attempt] = live;
+    const [own] = stages;
+    const task = own?.tasks[0];
+    if (own === undefined || task === undefined || attempt === undefined) throw new Error('nothing runs');
+    expect(newCopyMs(slownessSamples(own, [{ task, attempt }], 3), size)).toBeCloseTo(100_000, 6);
+  });
+
   it('is a distribution', () => {
     expect(
       [10_250, 10_251, 20_251, 60_251].map((limit) =>

@@ -156,6 +156,22 @@ describe('Cubed', () => {
     expect(told(cubed.propose(view))).toEqual(['backup 7 6001', 'backup 8 6001']);
   });
 
+  it('takes half of an odd number of tasks to be one more than half', () => {
+    // Of eleven tasks the sixth: 2 s. Of ten it would be the fifth: 1 s.
+    const finished = [...times(5, { doneMs: 1_000 }), ...times(1, { doneMs: 2_000 })];
+    const running = (ms: number) => [...times(1, late(ms)), ...times(4, late(1_000))];
+    expect(told(cubed.propose(viewOf([...finished, ...running(5_999)])))).toEqual([]);
+    expect(told(cubed.propose(viewOf([...finished, ...running(6_001)])))).toHaveLength(1);
+  });
+
+  it('reads the share that is asked for, and not always half', () => {
+    const finished = [...times(8, { doneMs: 1_000 }), ...times(1, { doneMs: 2_000 })];
+    const view = (ms: number) =>
+      viewOf([...finished, late(ms), late(1), late(1)], { config: { cubed: { doneFraction: 0.75 } } });
+    expect(told(cubed.propose(view(5_999)))).toEqual([]);
+    expect(told(cubed.propose(view(6_001)))).toHaveLength(1);
+  });
+
   it('wants ten tasks, half of them finished', () => {
     expect(cubed.propose(viewOf([...times(8, { doneMs: 1 }), late(1_000)]))).toEqual([]);
     expect(cubed.propose(viewOf([...times(4, { doneMs: 1 }), ...times(6, late(1_000))]))).toEqual([]);

@@ -28,6 +28,13 @@ describe('LATE', () => {
     expect(late.propose(viewOf([{ running: [slow] }, ...times(6, { doneMs: 10_000 }), {}]))).toEqual([]);
   });
 
+  it('copies before tasks that wait where it is told not to wait for them, as Mantri held it against its rule', () => {
+    const tasks = [{ running: [slow] }, ...times(6, { doneMs: 10_000 }), {}];
+    const early = viewOf(tasks, { config: { late: { waitForStarts: false } } });
+    expect(late.propose(early)).toMatchObject([{ kind: 'backup', task: { index: 0 }, urgent: true }]);
+    expect(late.propose(viewOf(tasks.slice(0, -1)))).toMatchObject([{ kind: 'backup', urgent: false }]);
+  });
+
   it('leaves a task alone until it has run for a minute', () => {
     const at = (ranMs: number): string[] =>
       told(late.propose(viewOf([{ running: [{ ranMs, bytesRead: 100 }] }, ...times(6, { doneMs: 10_000 })])));

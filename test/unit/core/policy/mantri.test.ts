@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { PolicyConfigInput } from '../../../../src/contracts/policy-config.ts';
 import { mantri } from '../../../../src/core/policy/mantri/mantri.ts';
 import { outrider } from '../../../../src/core/policy/outrider/outrider.ts';
+import type { PolicyView } from '../../../../src/core/policy/policy-set.ts';
+import { runningTasks } from '../../../../src/core/policy/running-tasks.ts';
 import { type RunningSpec, type TaskSpec, times, told, viewOf } from '../../../support/policy-views.ts';
 
 const size = 1_000_000;
@@ -10,16 +12,18 @@ const done = times(999, { doneMs: 100_000 });
 const noRestart: PolicyConfigInput = { mantri: { restartsPerTask: 0 } };
 const copyAt = (share: number, ranMs = 100_000): RunningSpec => ({ ranMs, bytesRead: share * size });
 
+/** What is to be done, without what is left alone. */
+const acts = (view: PolicyView): string[] =>
+  told(mantri.propose(view).filter(({ kind }) => kind !== 'decline')).map((each) =>
+    each.replace(/ -?\d+$/, ''),
+  );
 const contended = (
   running: readonly RunningSpec[],
   config: PolicyConfigInput = noRestart,
   more: TaskSpec = {},
-): string[] =>
-  told(mantri.propose(viewOf([...done, { ...more, running }, {}], { config, free: 1 }))).map((each) =>
-    each.replace(/ -?\d+$/, ''),
-  );
+): string[] => acts(viewOf([...done, { ...more, running }, {}], { config, free: 1 }));
 const spare = (running: readonly RunningSpec[], more: TaskSpec = {}): string[] =>
-  told(mantri.propose(viewOf([...done, { ...more, running }]))).map((each) => each.replace(/ -?\d+$/, ''));
+  acts(viewOf([...done, { ...more, running }]));
 
 describe('Mantri while tasks wait', () => {
   it('duplicates a task with one copy if a new one takes less than half of its time left', () => {
@@ -50,6 +54,126 @@ describe('Mantri while tasks wait', () => {
   it('never kills a task that has read nothing: once it has run for twice a new copy it gets one beside it', () => {
     expect(contended([{ ranMs: 190_000, bytesRead: 0 }], {})).toEqual([]);
     expect(contended([{ ranMs: 210_000, bytesRead: 0 }], {})).toEqual(['backup 999']);
+  });
+});
+
+describe('what Mantri leaves alone', () => {
+  const waiting = (running: readonly RunningSpec[], config: PolicyConfigInput = {}): unknown =>
+    mantri.propose(viewOf([...done, { running }, {}], { config, free: 1 }));
+  const unhurried = (running: readonly RunningSpec[]): unknown =>
+    mantri.propose(viewOf([...done, { running }]));
+
+  it('says by which numbers another attempt of a slow task is not worth it', () => {
+    // 100 s for 48 %: 108.3 s are left; a new attempt takes 100.1 s, the mean of 999 of 100 s and this one; Δ is 10 s.
+    expect(waiting([copyAt(0.48)])).toMatchObject([
+      {
+        kind: 'decline',
+        reason: 'not-worth-it',
+        gainMs: 0,
+        facts: { remMs: 108_333, newMs: 100_108, deltaMs: 10_000, copies: 1, restarts: 0 },
+      },
+    ]);
+    // 127.3 s, which saves less than 3 Δ; how likely a copy saves slot time is not asked where slots are spare.
+    const [alone] = unhurried([copyAt(0.44)]) as { facts: object }[];
+    expect(alone).toMatchObject({ reason: 'not-worth-it', facts: { remMs: 127_273 } });
+    expect(alone?.facts).not.toHaveProperty('probability');
+  });
+
+  it('says that it waits for what the last copy brings', () => {
+    expect(waiting([copyAt(0.1), copyAt(0.01, 9_999)])).toMatchObject([
+      { kind: 'decline', reason: 'recent-copy', facts: { sinceCopyMs: 9_999, deltaMs: 10_000, copies: 2 } },
+    ]);
+  });
+
+  it('says that a task was restarted as often as it may be', () => {
+    expect(waiting([copyAt(0.47)], noRestart)).toMatchObject([
+      { kind: 'decline', reason: 'restart-limit', facts: { restarts: 0, probability: 0 } },
+    ]);
+  });
+
+  it('says nothing of a task that a new attempt would not overtake', () => {
+    expect(waiting([copyAt(0.9)])).toEqual([]);
+    expect(unhurried([copyAt(0.9)])).toEqual([]);
+  });
+});
+
+/** Whether copies of a slow task go before tasks that wait, `waiting` of them beside four slots of which none is free. */
+const goBefore = (waiting: number): unknown[] =>
+  [mantri, outrider].map((policy) =>
+    policy
+      .propose(
+        viewOf(
+          [
+            ...done,
+            ...times(3, { running: [copyAt(0.9)] }),
+            { running: [copyAt(0.2)] },
+            ...times(waiting, {}),
+          ],
+          {
+            config: noRestart,
+            free: 0,
+          },
+        ),
+      )
+      .map((each) => each.kind === 'backup' && each.urgent),
+  );
+
+describe('copies and tasks that wait', () => {
+  it('go before them while a whole wave of them waits: each of the last would keep back the end by a whole task', () => {
+    expect(goBefore(4)).toEqual([[true], [true]]);
+    expect(goBefore(3)).toEqual([[false], [false]]);
+  });
+
+  it('has outrider kill nobody where all that wait get slots as it is', () => {
+    const slow = { running: [copyAt(0.2)] };
+    const kinds = (free: number): string[] =>
+      outrider.propose(viewOf([...done, slow, {}, {}], { free })).map(({ kind }) => kind);
+    expect(kinds(1)).toEqual(['restart']);
+    expect(kinds(2)).not.toContain('restart');
+  });
+});
+
+describe('a task of which two copies were pruned', () => {
+  /** A slow task whose copies had read so much after 20 s, when they were told to stop. The original had read 10 % by then. */
+  const after = (...shares: readonly number[]): string[] =>
+    [mantri, outrider].flatMap((policy) => {
+      const slow: RunningSpec = { ranMs: 100_000, bytesRead: 0.12 * size, before: [[20_000, 0.1 * size]] };
+      const copies = shares.map((share) => copyAt(share, 20_000));
+      const view = viewOf([...done, { running: [slow, ...copies] }]);
+      for (const each of view.state.attempts.values())
+        if (each.task === 999 && each.number > 0) each.state = 'cancelled';
+      return policy
+        .propose({ ...view, runs: runningTasks(view.state, new Set()) })
+        .flatMap(({ kind }) => (kind === 'decline' ? [] : kind));
+    });
+
+  it('gets no other where both got on no faster than the one that runs', () => {
+    expect(after(0.12, 0.12)).toEqual([]);
+    expect(after(0.12)).toEqual(['backup', 'backup']);
+    expect(after(0.12, 0.13)).toEqual(['backup', 'backup']);
+  });
+});
+
+describe('copies that cost more than they bring, while tasks wait', () => {
+  const silent = (ranMs: number): RunningSpec => ({ ranMs, bytesRead: 0 });
+  const ordinary = times(4, { doneMs: 100_000 });
+  const stopped = (running: readonly RunningSpec[], waiting = true): unknown[] =>
+    [mantri, outrider].map((policy) =>
+      policy
+        .propose(viewOf([...ordinary, { running }, ...(waiting ? [{}] : [])], { free: 0 }))
+        .flatMap((each) => (each.kind === 'prune' ? [each.attempt.number] : [])),
+    );
+
+  it('are stopped once a stage has lost a quarter of its slot time, the oldest kept where nothing tells', () => {
+    // A quarter of 400 s and of 500 s: 225 s.
+    expect(stopped([silent(500_000), silent(220_000)])).toEqual([[], []]);
+    expect(stopped([silent(500_000), silent(230_000)])).toEqual([[1], [1]]);
+    expect(stopped([silent(500_000), silent(230_000)], false)).toEqual([[], []]);
+  });
+
+  it('are stopped by what they have left where both tell it', () => {
+    expect(stopped([copyAt(0.1, 500_000), copyAt(0.9, 230_000)])).toEqual([[0], [0]]);
+    expect(stopped([copyAt(0.9, 500_000), copyAt(0.1, 230_000)])).toEqual([[1], [1]]);
   });
 });
 

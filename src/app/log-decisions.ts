@@ -1,0 +1,121 @@
+import { type AttemptId, attemptParts } from '../contracts/ids.ts';
+import { limits } from '../contracts/limits.ts';
+import type { TickDecision } from '../core/decide-tick.ts';
+import type { Decision, Refusal } from '../core/model/decision.ts';
+import { stageAt } from '../core/model/job-state.ts';
+import type { Log } from '../ports/log.ts';
+import type { Session } from './scheduler-session.ts';
+
+/** First launches of one tick that are told one by one; more of a stage are told together. */
+const launchesTold = 20;
+
+type Launch = Extract<Decision, { kind: 'launch' }>;
+
+/**
+ * Tells the log, which people read, what a tick has decided and what it has refused, with the numbers that decided it. A
+ * refusal is told once for each task and reason, since most are repeated with every tick.
+ */
+export function logDecisions(
+  log: Log,
+  session: Session,
+  { decisions, refusals }: Pick<TickDecision, 'decisions' | 'refusals'>,
+): void {
+  const first = decisions.filter(isFirstLaunch);
+  for (const decision of decisions)
+    if (first.length <= launchesTold || !isFirstLaunch(decision)) logDecision(log, session, decision);
+  if (first.length > launchesTold) {
+    const again = first.filter((each) => rodeBehind(session, each) !== undefined);
+    logTogether(log, session, { event: 'launched', of: first.filter((each) => !again.includes(each)) });
+    logTogether(log, session, { event: 'launched-alone', of: again });
+  }
+  for (const refusal of refusals) logRefusal(log, session, refusal);
+}
+
+const isFirstLaunch = (decision: Decision): decision is Launch =>
+  decision.kind === 'launch' && decision.reason === 'first';
+
+/** With whom an attempt was to ride that is launched by itself now; undefined of one that was not decided on before. */
+const rodeBehind = ({ state }: Session, { attemptId, behind }: Launch): AttemptId | undefined =>
+  behind === undefined ? state.attempts.get(attemptId)?.behind : undefined;
+
+function logTogether(
+  log: Log,
+  { jobId }: Session,
+  { event, of }: { readonly event: 'launched' | 'launched-alone'; readonly of: readonly Launch[] },
+): void {
+  const byStage = Map.groupBy(of, ({ attemptId }) => attemptParts(attemptId).stage);
+  for (const [stage, launches] of byStage) {
+    const riding = launches.filter(({ behind }) => behind !== undefined).length;
+    log.info(event, {
+      jobId,
+      stage,
+      reason: 'first',
+      attempts: launches.length,
+      ...(riding === 0 ? {} : { riding }),
+      from: launches[0]?.attemptId,
+      to: launches.at(-1)?.attemptId,
+    });
+  }
+}
+
+function logLaunch(log: Log, session: Session, launch: Launch): void {
+  const { attemptId, reason, behind, worker, avoidNodes, facts } = launch;
+  const rode = rodeBehind(session, launch);
+  log.info(rode === undefined ? 'launched' : 'launched-alone', {
+    jobId: session.jobId,
+    attemptId,
+    reason,
+    ...(behind === undefined ? {} : { behind }),
+    ...(rode === undefined ? {} : { rodeBehind: rode }),
+    ...(worker === undefined ? {} : { worker: `${worker.kind} ${worker.size}` }),
+    ...(avoidNodes === undefined ? {} : { avoidNodes }),
+    ...facts,
+  });
+}
+
+function logDecision(log: Log, session: Session, decision: Decision): void {
+  const { jobId, state } = session;
+  const stageName = (place: number): string => stageAt(state, place).shape.name;
+  switch (decision.kind) {
+    case 'open-stage':
+      log.info('stage-opened', { jobId, stage: stageName(decision.stage) });
+      return;
+    case 'clone-stage':
+    case 'preempt-clones':
+      log.info(decision.kind === 'clone-stage' ? 'cloned' : 'clones-preempted', {
+        jobId,
+        stage: stageName(decision.stage),
+        ...decision.facts,
+      });
+      return;
+    case 'allocate':
+      log.info('allocated', {
+        jobId,
+        slots: decision.slots,
+        reason: decision.reason,
+        ...decision.facts,
+      });
+      return;
+    case 'launch':
+      logLaunch(log, session, decision);
+      return;
+    case 'cancel':
+      log.info('told-to-stop', {
+        jobId,
+        attemptId: decision.attemptId,
+        reason: decision.reason,
+        ...decision.facts,
+      });
+      return;
+    case 'lose':
+      log.warn('given-up', { jobId, attemptId: decision.attemptId, reason: decision.reason });
+  }
+}
+
+function logRefusal(log: Log, { jobId, toldRefusals }: Session, { taskId, reason, facts }: Refusal): void {
+  const told = toldRefusals.get(taskId) ?? new Set();
+  if (told.has(reason) || (told.size === 0 && toldRefusals.size >= limits.refusalsTold)) return;
+  toldRefusals.set(taskId, told.add(reason));
+  const isOfClones = reason === 'clone-budget' || reason === 'utilization';
+  log.info(isOfClones ? 'not-cloned' : 'refused', { jobId, task: taskId, reason, ...facts });
+}

@@ -1,0 +1,241 @@
+import { isSource, type JobSpec, parseDurationText, type Worker } from '../contracts/job-spec.ts';
+import { parseInput } from '../contracts/invalid.ts';
+import type { StoredForecast } from '../contracts/forecast.ts';
+import { type PlanBasis, planRequestSchema, type PlanResponse } from '../contracts/plans.ts';
+import { listPrices, pricesWith } from '../contracts/prices.ts';
+import { InvalidInputError } from '../contracts/errors.ts';
+import { allocationGrid } from '../core/forecast/forecast-table.ts';
+import { fingerprintOf, tellsOf } from '../core/forecast/learn-profile.ts';
+import type { JobProfile, ProfiledInput, StageProfile } from '../core/forecast/job-profile.ts';
+import { planAllocations } from '../core/forecast/plan-allocations.ts';
+import { type NewStage, type RunStage, similarProfile } from '../core/forecast/similar-jobs.ts';
+import { type GraphStage, jobGraph } from '../core/model/job-graph.ts';
+import { createRng } from '../lib/rng.ts';
+import type { ForecastStore } from '../ports/forecast-store.ts';
+import type { JobStore } from '../ports/job-store.ts';
+
+export interface PlanAheadDeps {
+  readonly jobs: Pick<JobStore, 'list'>;
+  /** What was learned of recurring jobs; absent: nothing was. */
+  readonly forecasts?: Pick<ForecastStore, 'get'>;
+}
+
+/** More slots than that are looked at only where they are asked for: what an account has at first. */
+const mostSlots = 1_000;
+/** Finished jobs that are looked through for stages like a new job's. */
+const mostJobs = 100;
+/** How much the completion of a recurring job differs from run to run, in the median (Jockey, Table 1). */
+const spreadOfRuns = 0.28;
+/** How far off a forecast by others' runs may be: nine of ten within a factor of two. */
+const spreadOfOthers = 0.4;
+
+/** What a job is told by, in its stages' order. */
+export interface Found {
+  readonly basis: PlanBasis;
+  readonly spread: number;
+  readonly profile?: JobProfile;
+}
+
+type StageSizes = Readonly<Record<string, { readonly tasks: number; readonly bytes?: number | undefined }>>;
+
+const inputsOf = (stage: GraphStage, places: ReadonlyMap<string, number>): readonly ProfiledInput[] =>
+  stage.upstream.flatMap((input) => {
+    const place = places.get(input.stage);
+    const isBarrier = input.pattern === 'all-to-all' || input.pattern === 'broadcast';
+    return place === undefined ? [] : [{ stage: place, isBarrier }];
+  });
+
+/** Whether a profile is of the same stages in the same order. */
+const fits = (profile: JobProfile, graph: readonly GraphStage[]): boolean =>
+  profile.stages.length === graph.length &&
+  profile.stages.every(({ name }, index) => name === graph[index]?.spec.name);
+
+/** A profile with other numbers of tasks, of which each takes longer as it reads more, as far as both are known. */
+export function resized(profile: JobProfile, sizes: StageSizes): JobProfile {
+  return {
+    ...profile,
+    stages: profile.stages.map((stage): StageProfile & { readonly taskBytes?: number } => {
+      const size = sizes[stage.name];
+      if (size === undefined) return stage;
+      const before = (stage as { readonly taskBytes?: number }).taskBytes ?? 0;
+      const after = (size.bytes ?? 0) / size.tasks;
+      const factor = before > 0 && after > 0 ? after / before : 1;
+      const scaled = (times: readonly number[]): readonly number[] => times.map((each) => each * factor);
+      const runs = stage.runs.map(({ slots, times }) => ({
+        slots,
+        times: { cold: scaled(times.cold), first: scaled(times.first), later: scaled(times.later) },
+      }));
+      return { ...stage, tasks: size.tasks, runs };
+    }),
+  };
+}
+
+/** What tells a job from those that a profile is of, in words; undefined where it is the same again. */
+function differences(
+  forecast: StoredForecast,
+  graph: readonly GraphStage[],
+  sizes: StageSizes,
+): string | undefined {
+  const stages = graph.map(({ spec }) => ({
+    description: {
+      ...{ name: spec.name, operator: spec.operator, worker: spec.worker },
+      inputs: spec.inputs.map((input) =>
+        isSource(input)
+          ? ({ kind: 'source', format: input.format } as const)
+          : ({ kind: 'stage', stage: input.stage, pattern: input.pattern } as const),
+      ),
+    },
+  }));
+  const fingerprint = fingerprintOf({ stages });
+  if (fingerprint !== forecast.fingerprint) return 'under another plan';
+  const bytes = Object.values(sizes).map((size) => size.bytes);
+  const inputBytes = bytes.reduce<number>((sum, each) => sum + (each ?? 0), 0);
+  // Where nobody says how much it reads, it is taken to read as much as ever.
+  if (inputBytes === 0 || tellsOf(forecast, { fingerprint, inputBytes })) return undefined;
+  return inputBytes > forecast.inputBytes ? 'on less than half the input' : 'on more than twice the input';
+}
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+/** By the job's own runs, or by those of the job that it is said to be like. */
+async function byStored(
+  { forecasts }: PlanAheadDeps,
+  name: string,
+  { graph, sizes, isOwn }: { graph: readonly GraphStage[]; sizes: StageSizes; isOwn: boolean },
+): Promise<Found | { readonly why: string }> {
+  const found = await forecasts?.get(name);
+  if (found === undefined) return { why: `no finished run of ${name} is known` };
+  const { forecast } = found;
+  if (forecast === undefined)
+    return { why: `what was learned of ${name} cannot be read (${found.unreadable ?? 'it is empty'})` };
+  const { profile, runs } = forecast as StoredForecast & { readonly profile: JobProfile };
+  if (!fits(profile, graph))
+    return {
+      why: `runs of ${name} had other stages (${profile.stages.map((each) => each.name).join(', ')})`,
+    };
+  const others = differences(forecast, graph, sizes);
+  const isSame = isOwn && others === undefined;
+  const whose = isOwn ? 'its own' : `those of ${name}`;
+  const rests = `${plural(runs, 'finished run')}, ${whose}`;
+  return {
+    profile: resized(profile, sizes),
+    spread: isSame ? spreadOfRuns / Math.sqrt(runs) : spreadOfOthers,
+    basis: {
+      kind: isSame ? 'own' : 'like',
+      runs,
+      says: others === undefined ? rests : `${rests}, ${others}: it may take half as long or twice`,
+    },
+  };
+}
+
+/** By finished jobs that ran the same operators. */
+async function byOperators(
+  { jobs }: PlanAheadDeps,
+  graph: readonly GraphStage[],
+  sizes: StageSizes,
+): Promise<Found | { readonly why: string }> {
+  const places = new Map(graph.map(({ spec }, place) => [spec.name, place]));
+  const unsized = graph.find(({ spec }) => sizes[spec.name] === undefined);
+  if (unsized !== undefined)
+    return { why: `nobody says into how many tasks stage ${unsized.spec.name} falls ("stages")` };
+  const stages = graph.map((stage): NewStage => {
+    const { name, operator = 'code' } = stage.spec;
+    const isRead = stage.spec.inputs.some(isSource);
+    const { tasks = 1, bytes } = sizes[name] ?? {};
+    return { name, operator, tasks, sourceBytes: isRead ? bytes : 0, inputs: inputsOf(stage, places) };
+  });
+  const { jobs: records } = await jobs.list({ limit: mostJobs });
+  const done = records.filter(({ state }) => state === 'succeeded');
+  const finished = done.flatMap((job): readonly RunStage[] => job.stages);
+  const similar = similarProfile(stages, finished);
+  if ('unknown' in similar)
+    return {
+      why: `no finished job has run ${similar.unknown.map((each) => (each === 'code' ? 'its code' : each)).join(', ')}`,
+    };
+  const says = `jobs like it: ${plural(similar.samples, 'finished stage')} with the same operators; it may take half as long or twice`;
+  return {
+    profile: similar.profile,
+    spread: spreadOfOthers,
+    basis: { kind: 'like', runs: done.length, says },
+  };
+}
+
+async function findBasis(
+  deps: PlanAheadDeps,
+  spec: JobSpec,
+  like: string | undefined,
+  sizes: StageSizes,
+): Promise<Found> {
+  const graph = jobGraph(spec);
+  const whys: string[] = [];
+  for (const name of like === undefined ? [spec.name] : [spec.name, like]) {
+    const found = await byStored(deps, name, { graph, sizes, isOwn: name === spec.name });
+    if ('basis' in found) return found;
+    whys.push(found.why);
+  }
+  const found = await byOperators(deps, graph, sizes);
+  if ('basis' in found) return found;
+  const says = `nothing: ${[...whys, found.why].join('; ')}. Run it once, or name a job that it is like`;
+  return { basis: { kind: 'none', runs: 0, says }, spread: 0 };
+}
+
+/**
+ * What a job would take and cost on each number of slots, and on what that rests: its own finished runs, those of a job
+ * that it is said to be like, or of jobs with the same operators. Where nothing is known it says so, and foretells
+ * nothing. Starts nothing. Throws `InvalidInputError` that names the field at fault.
+ */
+export async function planAhead(deps: PlanAheadDeps, body: unknown): Promise<PlanResponse> {
+  const request = parseInput(planRequestSchema, body);
+  const { spec, stages: sizes = {}, like } = request;
+  const strange = Object.keys(sizes).find((name) => !spec.stages.some((stage) => stage.name === name));
+  if (strange !== undefined) {
+    const field = `stages.${strange}`;
+    throw new InvalidInputError(`${field} is no stage of the spec`, { field });
+  }
+  const found = await findBasis(deps, spec, like, sizes);
+  return answerOf(found, { ...subjectOf(spec), slots: request.slots, prices: request.prices });
+}
+
+/** Of a job what its plan needs besides a profile. */
+export interface PlannedSubject {
+  readonly name: string;
+  /** What each of its stages runs on, in the profile's order. */
+  readonly workers: readonly Worker[];
+  readonly deadlineMs: number | undefined;
+  readonly budgetDollars: number | undefined;
+}
+
+/** The subject that a spec describes. */
+export const subjectOf = (spec: JobSpec): PlannedSubject => ({
+  name: spec.name,
+  workers: jobGraph(spec).map(({ spec: stage }) => stage.worker),
+  deadlineMs: spec.deadline === undefined ? undefined : parseDurationText(spec.deadline),
+  budgetDollars: spec.budget,
+});
+
+/** The plan of a job by a profile that was found or given. */
+export function answerOf(
+  { basis, spread, profile }: Found,
+  subject: PlannedSubject & {
+    readonly slots?: readonly number[] | undefined;
+    readonly prices?: object | undefined;
+  },
+): PlanResponse {
+  const { name, workers, deadlineMs, budgetDollars, slots } = subject;
+  const overrides = subject.prices ?? {};
+  const prices = pricesWith(overrides);
+  const overridden = Object.keys(overrides).filter((each) => each in listPrices);
+  const told = {
+    ...{ name, basis, deadlineMs: deadlineMs ?? null, budgetDollars: budgetDollars ?? null },
+    prices: { asOf: prices.asOf, region: prices.region, overridden },
+  };
+  if (profile === undefined) return { ...told, tasks: 0, simulatedRuns: 0, allocations: [], cheapest: null };
+  const widest = Math.max(...profile.stages.map(({ tasks }) => tasks));
+  const { allocations, runs, cheapest } = planAllocations(profile, {
+    slots: slots ?? allocationGrid(Math.min(mostSlots, widest)),
+    ...{ workers, spread, deadlineMs, budgetDollars, prices },
+    rng: createRng(`plan/${name}`),
+  });
+  const tasks = profile.stages.reduce((sum, stage) => sum + stage.tasks, 0);
+  return { ...told, tasks, simulatedRuns: runs, allocations: [...allocations], cheapest: cheapest ?? null };
+}

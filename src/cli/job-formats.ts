@@ -1,0 +1,70 @@
+import type { BuiltinJobName, BuiltinJobOptions } from '../operators/builtin-jobs.ts';
+import { parseAggregates } from './aggregates.ts';
+import { checkFormats, formatOf, type InputFile } from './input-formats.ts';
+import type { JobOptions } from './job-options.ts';
+
+/** Files of the inputs of a built-in job that can be looked into. */
+export interface InputSides {
+  readonly left: readonly InputFile[];
+  readonly right: readonly InputFile[];
+}
+
+type Formats = Pick<BuiltinJobOptions, 'format' | 'rightFormat'>;
+
+const readsRows = (name: BuiltinJobName, { format }: JobOptions): boolean =>
+  (name === 'groupby' || name === 'join') && format !== 'text';
+
+/** Formats of what is read as rows: as the user says, or as files show. */
+export async function formatsOf(
+  name: BuiltinJobName,
+  options: JobOptions,
+  { left, right }: InputSides,
+): Promise<Formats> {
+  if (!readsRows(name, options)) return {};
+  const format = options.format ?? (await formatOf('--input', left));
+  const found = options.rightFormat ?? (await formatOf('--right', right));
+  const rightFormat = found !== undefined && found !== (format ?? 'csv') ? found : options.rightFormat;
+  return {
+    ...(format === undefined ? {} : { format }),
+    ...(rightFormat === undefined ? {} : { rightFormat }),
+  };
+}
+
+/** Looks into files, whether they are what they are to be read as and have the columns that are needed. */
+export async function checkSides(
+  name: BuiltinJobName,
+  options: JobOptions,
+  { left, right }: InputSides,
+  formats: Formats,
+): Promise<void> {
+  const { header } = options;
+  const side = { option: '--input', formatOption: '--format', header };
+  if (!readsRows(name, options)) {
+    await checkFormats([...left, ...right], { ...side, format: 'text', columns: [] });
+    return;
+  }
+  const { format = 'csv', rightFormat = format } = formats;
+  await checkFormats(left, { ...side, format, columns: neededColumns(name, options) });
+  const rightKey = options.rightKey ?? options.leftKey;
+  const columns = rightKey === undefined ? [] : [{ name: rightKey, option: '--right-key' }];
+  await checkFormats(right, {
+    option: '--right',
+    formatOption: '--right-format',
+    header,
+    format: rightFormat,
+    columns,
+  });
+}
+
+/** Columns of the (left-hand) input that a job names, with the options that name them. */
+function neededColumns(
+  name: BuiltinJobName,
+  { key = [], agg = [], leftKey }: JobOptions,
+): readonly { readonly name: string; readonly option: string }[] {
+  if (name === 'join') return leftKey === undefined ? [] : [{ name: leftKey, option: '--left-key' }];
+  const aggregated = agg.flatMap((list) => parseAggregates(list)).flatMap(({ column }) => column ?? []);
+  return [
+    ...key.map((column) => ({ name: column, option: '--key' })),
+    ...aggregated.map((column) => ({ name: column, option: '--agg' })),
+  ];
+}

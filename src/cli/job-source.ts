@@ -1,0 +1,131 @@
+import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
+import { resolve } from 'node:path';
+import { CloudWatchLogReader } from '../adapters/aws/cloudwatch-log-reader.ts';
+import type { AllocationsResponse, AttemptsResponse } from '../contracts/api.ts';
+import { parseJobId, type JobId } from '../contracts/ids.ts';
+import type { JobRecord } from '../contracts/records.ts';
+import { OutputName } from '../contracts/settings.ts';
+import { epochMs, type EpochMs } from '../contracts/units.ts';
+import type { LogLine, LogReader } from '../ports/log-reader.ts';
+import { oneLine } from '../report/format.ts';
+import { makeApiClient } from './api-client.ts';
+import { defaultStateDir, findTarget, NoServiceError, type Target } from './connection.ts';
+import type { Console } from './console.ts';
+import { badInput } from './failures.ts';
+import { localLines } from './local-lines.ts';
+import { readRun, type RunRecord } from './run-records.ts';
+
+type Attempts = Omit<AttemptsResponse, 'cursor'>;
+
+/** Where one learns of a job: a service that is up, or what is kept of it where none is. */
+export interface JobSource {
+  /** Before its first line. */
+  readonly since: EpochMs;
+  /** Whether nothing but its log can be read. */
+  readonly isLogAlone: boolean;
+  job(signal?: AbortSignal): Promise<JobRecord>;
+  attempts(): Promise<Attempts>;
+  /** None where a job is kept without its log of decisions. */
+  allocations(): Promise<AllocationsResponse>;
+  /** @param logGroup - Of a deployed service. Throws `InvalidInputError` where it is needed and absent. */
+  logs(logGroup?: string): LogReader;
+}
+
+/** Lines may be a little older by their own clock than the job is by the service's. */
+const lateMs = 15_000;
+
+/**
+ * Asks the service for a job; where there is none, or it does not know the job, looks into the state directory, which
+ * keeps what is known of jobs of `outrider run`, and the database and the logs of a local stack that has ended.
+ *
+ * @throws what finding the service or asking it throws, where nothing is kept of the job.
+ */
+export async function findJobSource(
+  jobText: string,
+  options: { readonly endpoint?: string | undefined; readonly stateDir?: string | undefined },
+  console: Console,
+  signal?: AbortSignal,
+): Promise<JobSource> {
+  const stateDir = resolve(console.cwd, options.stateDir ?? defaultStateDir);
+  try {
+    const target = await findTarget(options, console);
+    const client = makeApiClient(target.api);
+    const { createdAt } = await client.job(jobText, signal);
+    return {
+      since: epochMs(createdAt - lateMs),
+      isLogAlone: false,
+      job: (each) => client.job(jobText, each),
+      attempts: () => client.attempts(jobText),
+      allocations: () => client.allocations(jobText),
+      logs: (logGroup) => readerOf(target, logGroup),
+    };
+  } catch (error) {
+    const kept = signal?.aborted === true ? undefined : await keptSource(stateDir, jobText);
+    if (kept !== undefined) return kept;
+    if (!(error instanceof NoServiceError)) throw error;
+    throw badInput(`${error.message}; nor is anything kept there of a job ${oneLine(jobText)}`, error);
+  }
+}
+
+async function keptSource(stateDir: string, jobText: string): Promise<JobSource | undefined> {
+  const jobId = parseJobId(jobText);
+  if (jobId === undefined) return undefined;
+  const run = await readRun(stateDir, jobId);
+  return run === undefined ? sourceOfEnded(stateDir, jobId) : sourceOf(run);
+}
+
+const sourceOf = ({ job, attempts, lines }: RunRecord): JobSource => ({
+  since: epochMs(0),
+  isLogAlone: false,
+  job: () => Promise.resolve(job),
+  attempts: () => Promise.resolve(attempts),
+  allocations: () => Promise.resolve({ allocations: [] }),
+  logs: () => readerOfLines(lines),
+});
+
+const readerOfLines = (lines: readonly LogLine[]): LogReader => ({
+  read: (_jobId, { since, limit }) => Promise.resolve(lines.filter(({ at }) => at >= since).slice(0, limit)),
+});
+
+/** A local stack that is not up: its logs lie in files, all else of its jobs in its database. */
+async function sourceOfEnded(stateDir: string, jobId: JobId): Promise<JobSource | undefined> {
+  // The database and all that it needs: most commands do not.
+  const { readEndedJob } = await import('./ended-stack.ts');
+  // Without it there are the logs.
+  const ended = await readEndedJob(stateDir, jobId).catch(() => undefined);
+  const lines = await localLines(stateDir, jobId);
+  if (ended !== undefined) {
+    return sourceOf({ ...ended, lines });
+  }
+  if (lines.length === 0) return undefined;
+  const closed = (): Promise<never> =>
+    Promise.reject(
+      badInput(
+        `of job ${jobId} only logs can be read while its stack is down: "outrider local" with the same --state-dir starts it again`,
+      ),
+    );
+  return {
+    since: epochMs(0),
+    isLogAlone: true,
+    job: closed,
+    attempts: closed,
+    allocations: closed,
+    logs: () => readerOfLines(lines),
+  };
+}
+
+function readerOf({ stack, api }: Target, named: string | undefined): LogReader {
+  const logGroup = named ?? stack?.outputs[OutputName.logGroup];
+  if (logGroup === undefined) {
+    throw badInput(
+      `--log-group is needed with a deployed service: its stack names it in the output ${OutputName.logGroup}`,
+    );
+  }
+  const endpoint = stack?.environment.AWS_ENDPOINT_URL_CLOUDWATCH_LOGS ?? stack?.environment.AWS_ENDPOINT_URL;
+  const client = new CloudWatchLogsClient({
+    region: api.region,
+    credentials: api.credentials,
+    ...(endpoint === undefined ? {} : { endpoint }),
+  });
+  return new CloudWatchLogReader(client, logGroup);
+}

@@ -1,0 +1,71 @@
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { AttemptsResponse } from '../contracts/api.ts';
+import { parseJobId } from '../contracts/ids.ts';
+import type { JobRecord } from '../contracts/records.ts';
+import type { LogLine } from '../ports/log-reader.ts';
+import { makePrivateDirectory, readOwnFile } from '../local/private-files.ts';
+
+type Attempts = Omit<AttemptsResponse, 'cursor'>;
+
+/** What is kept of a job that has run on a stack of its own: enough to see later what happened. */
+export interface RunRecord {
+  readonly job: JobRecord;
+  readonly attempts: Attempts;
+  readonly lines: readonly LogLine[];
+}
+
+/** Records that a state directory keeps; the oldest go. */
+const keptRuns = 20;
+const directoryName = 'runs';
+
+const runsIn = (stateDir: string): string => join(stateDir, directoryName);
+
+/** Keeps what is known of a job in a state directory, which is made if missing. Returns that directory. */
+export async function keepRun(stateDir: string, { job, attempts, lines }: RunRecord): Promise<string> {
+  await makePrivateDirectory(stateDir);
+  const directory = join(runsIn(stateDir), job.jobId);
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const write = (name: string, text: string): Promise<void> =>
+    writeFile(join(directory, name), text, { mode: 0o600 });
+  await write('log.ndjson', lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  await write('attempts.json', JSON.stringify(attempts));
+  await write('job.json', JSON.stringify(job)); // The last: who has it has all.
+  await dropOldest(stateDir);
+  return stateDir;
+}
+
+async function dropOldest(stateDir: string): Promise<void> {
+  const runs = runsIn(stateDir);
+  const names = (await readdir(runs)).filter((name) => parseJobId(name) !== undefined);
+  const aged = await Promise.all(
+    names.map(async (name) => ({ name, ms: (await stat(join(runs, name))).mtimeMs })),
+  );
+  for (const { name } of aged.toSorted((a, b) => b.ms - a.ms).slice(keptRuns))
+    await rm(join(runs, name), { recursive: true, force: true });
+}
+
+/** What was kept of a job; undefined where nothing was, or it cannot be read. Throws `NotPrivateError`. */
+export async function readRun(stateDir: string, jobId: string): Promise<RunRecord | undefined> {
+  if (parseJobId(jobId) === undefined) return undefined;
+  const read = (name: string): Promise<string | undefined> =>
+    readOwnFile(join(runsIn(stateDir), jobId, name));
+  const [job, attempts, log] = await Promise.all([
+    read('job.json'),
+    read('attempts.json'),
+    read('log.ndjson'),
+  ]);
+  if (job === undefined || attempts === undefined || log === undefined) return undefined;
+  try {
+    return {
+      job: JSON.parse(job) as JobRecord,
+      attempts: JSON.parse(attempts) as Attempts,
+      lines: log
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as LogLine),
+    };
+  } catch {
+    return undefined;
+  }
+}

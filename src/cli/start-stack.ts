@@ -1,0 +1,62 @@
+import { OutputName } from '../contracts/settings.ts';
+import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
+import type { ObjectFiles } from '../local/s3/object-files.ts';
+import type { ApiCredentials } from './api-client.ts';
+
+/** What a client needs to reach an embedded stack; also what `connection.json` holds. */
+export interface StackConnection {
+  readonly apiUrl: string;
+  readonly region: string;
+  readonly credentials: ApiCredentials;
+  /** Variables by which AWS clients find it. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** CloudFormation outputs by name. */
+  readonly outputs: Readonly<Record<string, string>>;
+}
+
+/** The embedded stack, as far as the command uses it. */
+export interface EmbeddedStack extends StackConnection {
+  /** Its objects as files, where the stack lives in this process. */
+  readonly objectFiles?: ObjectFiles;
+  /** Resolves when a job may have ended, or the signal fires; for a stack in this process. */
+  executionEnded?(signal: AbortSignal): Promise<void>;
+  /** What has been injected so far; undefined where nothing was to be. */
+  injected(): InjectedCounts | undefined;
+  stop(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly stateDir: string;
+  readonly slots?: number;
+  /** Concurrent executions of its Lambda; absent: as many as it needs. */
+  readonly concurrency?: number;
+  /** Port of the API; any free one where it is absent. */
+  readonly apiPort?: number;
+  /** Whether a job is about to be submitted: what it needs first is started at once. */
+  readonly expectsJob?: boolean;
+  /** What is to go wrong; nothing where it is absent. */
+  readonly injection?: Injection;
+  /** Told what is being done, where that takes its time. */
+  readonly onPhase?: (phase: 'synthesizing' | 'starting') => void;
+}
+
+/** Starts the embedded stack; its code is loaded only here, since most commands do not need it. */
+export async function startEmbeddedStack(options: StartOptions): Promise<EmbeddedStack> {
+  const { startLocalStack } = await import('../local/stack.ts');
+  return startLocalStack({
+    stateDir: options.stateDir,
+    ...(options.slots === undefined ? {} : { slots: options.slots }),
+    ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
+    ...(options.expectsJob === undefined ? {} : { expectsJob: options.expectsJob }),
+    ...(options.injection === undefined ? {} : { injection: options.injection }),
+    ...(options.onPhase === undefined ? {} : { onPhase: options.onPhase }),
+    ...(options.apiPort === undefined ? {} : { ports: { api: options.apiPort } }),
+  });
+}
+
+/** The bucket in which a stack keeps data of jobs. */
+export function dataBucketOf(connection: StackConnection): string {
+  const bucket = connection.outputs[OutputName.dataBucket];
+  if (bucket === undefined) throw new Error(`the stack has no output ${OutputName.dataBucket}`);
+  return bucket;
+}

@@ -1,0 +1,62 @@
+import * as z from 'zod';
+import { parseInput } from './invalid.ts';
+
+/**
+ * List prices in dollars: the one table of them, with the day on which they were looked up and the region that they hold
+ * for. Lambda on arm64, as it is deployed, and on x86; Fargate on demand, for which arm64 is a fifth cheaper than this.
+ */
+export const listPrices = {
+  asOf: '2026-11-01',
+  region: 'us-east-1',
+  lambdaGbSecond: 0.0000133334,
+  lambdaX86GbSecond: 0.0000166667,
+  lambdaRequest: 0.2 / 1e6,
+  fargateVcpuHour: 0.04048,
+  fargateGbHour: 0.004445,
+  dynamoWrite: 0.625 / 1e6,
+  dynamoRead: 0.125 / 1e6,
+  /** PUT, COPY, POST and LIST. */
+  s3Put: 0.005 / 1e3,
+  /** GET, HEAD and all others but deletions, which are free. */
+  s3Get: 0.0004 / 1e3,
+  stateTransition: 25 / 1e6,
+  apiCall: 3.5 / 1e6,
+  logGb: 0.5,
+} as const;
+
+const price = z
+  .number('must be dollars')
+  .min(0, 'must be dollars, 0 or more')
+  .max(1e6, 'must be at most 1000000 dollars');
+
+/** Prices that differ from the list: any of them, and the day and region of whoever says so. */
+export const priceOverridesSchema = z.strictObject({
+  asOf: z.iso.date('must be a day such as "2026-11-01"').optional(),
+  region: z.string().min(1).max(64).optional(),
+  lambdaGbSecond: price.optional(),
+  lambdaX86GbSecond: price.optional(),
+  lambdaRequest: price.optional(),
+  fargateVcpuHour: price.optional(),
+  fargateGbHour: price.optional(),
+  dynamoWrite: price.optional(),
+  dynamoRead: price.optional(),
+  s3Put: price.optional(),
+  s3Get: price.optional(),
+  stateTransition: price.optional(),
+  apiCall: price.optional(),
+  logGb: price.optional(),
+});
+
+type PriceName = Exclude<keyof typeof listPrices, 'asOf' | 'region'>;
+
+/** A table of prices: the list, or what it was replaced by. */
+export type Prices = Readonly<Record<PriceName, number>> & {
+  readonly asOf: string;
+  readonly region: string;
+};
+
+/** The list with what differs from it. Throws `InvalidInputError` that names the field and says what would be right. */
+export function pricesWith(overrides: unknown): Prices {
+  const given = parseInput(priceOverridesSchema, overrides);
+  return { ...listPrices, ...given } as Prices;
+}

@@ -1,0 +1,34 @@
+import type { EpochMs } from '../../contracts/units.ts';
+import { type AttemptView, isLive, type TaskView } from '../model/job-view.ts';
+import { workerMsOf } from './progress-rate.ts';
+
+/** Slot time of tasks: what each takes at the least, and what it took beyond that. */
+export interface SlotTime {
+  /** Of the longest attempt of each. */
+  readonly ownMs: number;
+  /** Of all its other attempts: so much more, at the most, than had nobody copied or killed any. */
+  readonly othersMs: number;
+}
+
+/**
+ * Slot time of a task until now. What has failed was nobody's choice, and is in neither. While it runs, what was killed
+ * counts as lost at once, and not only as far as the attempt in its place has come.
+ */
+export function slotTimeOf({ attempts, result }: TaskView, now: EpochMs): SlotTime {
+  let [ownMs, allMs] = [0, 0];
+  for (const attempt of attempts) {
+    if (attempt.state === 'failed' || attempt.state === 'lost') continue;
+    const ms = workerMsOf(attempt, now);
+    if (result !== undefined || isWanted(attempt)) ownMs = Math.max(ownMs, ms);
+    allMs += ms;
+  }
+  return { ownMs, othersMs: allMs - ownMs };
+}
+
+const isWanted = (attempt: AttemptView): boolean => isLive(attempt) && !attempt.cancelOrdered;
+
+/** Slot time of two sets of tasks together. */
+export const addSlotTimes = (a: SlotTime, b: SlotTime): SlotTime => ({
+  ownMs: a.ownMs + b.ownMs,
+  othersMs: a.othersMs + b.othersMs,
+});

@@ -1,0 +1,111 @@
+import { attemptParts } from '../../contracts/ids.ts';
+import type { AttemptRecord } from '../../contracts/records.ts';
+import { elapsedMs } from '../../contracts/units.ts';
+import { ascending } from '../../lib/quantiles.ts';
+import type { RunTimes, SlotPast } from './job-profile.ts';
+
+/** What the attempts of a stage tell of it. */
+export interface StageTimes {
+  /** How long tasks took from their begin to their result, one number a task, all told. */
+  readonly times: RunTimes;
+  readonly queueMs: readonly number[];
+  readonly failureShare: number;
+  /** Bytes that a task read in the mean; undefined where nobody knows. */
+  readonly taskBytes: number | undefined;
+}
+
+type Begun = AttemptRecord & Required<Pick<AttemptRecord, 'claimedAt'>>;
+type Ended = Begun & Required<Pick<AttemptRecord, 'endedAt'>>;
+
+/** A stage whose attempts nearly all failed can be forecast no better than this. */
+const mostFailures = 0.9;
+
+const hasBegun = (attempt: AttemptRecord): attempt is Begun => attempt.claimedAt !== undefined;
+const hasEnded = (attempt: AttemptRecord): attempt is Ended =>
+  attempt.claimedAt !== undefined && attempt.endedAt !== undefined;
+
+/** Most attempts of a job that ran at once: the slots that it had. At least 1. */
+export function mostAtOnce(attempts: readonly AttemptRecord[]): number {
+  const ended = attempts.filter(hasEnded);
+  const begins = ascending(ended.map(({ claimedAt }) => claimedAt));
+  const ends = ascending(ended.map(({ endedAt }) => endedAt));
+  let most = 1;
+  let over = 0;
+  for (const [place, begin] of begins.entries()) {
+    while (over < ends.length && (ends[over] ?? 0) <= begin) over++;
+    most = Math.max(most, place + 1 - over);
+  }
+  return most;
+}
+
+/** What each attempt's environment had run before it, by id: of the job, and of its stage. */
+function pastsOf(attempts: readonly AttemptRecord[]): ReadonlyMap<string, SlotPast> {
+  const pasts = new Map<string, SlotPast>();
+  const ran = new Set<string>();
+  for (const { attemptId, node } of attempts.filter(hasBegun).toSorted((a, b) => a.claimedAt - b.claimedAt)) {
+    if (node === undefined) continue;
+    const inStage = JSON.stringify([node, attemptParts(attemptId).stage]);
+    pasts.set(attemptId, ran.has(inStage) ? 'later' : ran.has(node) ? 'first' : 'cold');
+    ran.add(node).add(inStage);
+  }
+  return pasts;
+}
+
+/** Attempts that another of their invocation came before: those rode behind it, and their wait was its run. */
+function ridersOf(attempts: readonly AttemptRecord[]): ReadonlySet<string> {
+  const riders = new Set<string>();
+  const begun = new Set<string>();
+  for (const { attemptId, invocation } of attempts
+    .filter(hasBegun)
+    .toSorted((a, b) => a.claimedAt - b.claimedAt)) {
+    if (invocation === undefined) continue;
+    if (begun.has(invocation)) riders.add(attemptId);
+    begun.add(invocation);
+  }
+  return riders;
+}
+
+/**
+ * How long a task took: its winner, or the copy that straggled for as long until the winner came. A loser may take until
+ * its next report to stop, which nobody waits for.
+ */
+function taskMs(winner: Ended, copies: readonly AttemptRecord[]): number {
+  const untilWon = copies
+    .filter((copy): copy is Ended => copy.state === 'cancelled' && hasEnded(copy))
+    .map(({ claimedAt, endedAt }) => Math.min(endedAt, winner.endedAt) - claimedAt);
+  return Math.max(elapsedMs(winner.claimedAt, winner.endedAt), ...untilWon);
+}
+
+/** What the attempts of a finished job tell of each of its stages, by name. Stages without a result are missing. */
+export function timesOfStages(attempts: readonly AttemptRecord[]): ReadonlyMap<string, StageTimes> {
+  const pasts = pastsOf(attempts);
+  const riders = ridersOf(attempts);
+  const byStage = Map.groupBy(attempts, ({ attemptId }) => attemptParts(attemptId).stage);
+  const told = new Map<string, StageTimes>();
+  for (const [stage, own] of byStage) {
+    const byTask = Map.groupBy(own, ({ attemptId }) => attemptParts(attemptId).task);
+    const samples: Record<SlotPast, number[]> = { cold: [], first: [], later: [] };
+    const bytes: number[] = [];
+    for (const copies of byTask.values()) {
+      const winner = copies.find((copy): copy is Ended => copy.state === 'done' && hasEnded(copy));
+      if (winner === undefined) continue;
+      samples[pasts.get(winner.attemptId) ?? 'later'].push(taskMs(winner, copies));
+      if (winner.progress !== undefined) bytes.push(winner.progress.bytesRead);
+    }
+    const times = {
+      cold: ascending(samples.cold),
+      first: ascending(samples.first),
+      later: ascending(samples.later),
+    };
+    if (times.cold.length + times.first.length + times.later.length === 0) continue;
+    const failed = own.filter(({ state }) => state === 'failed' || state === 'lost').length;
+    const queued = own.filter(hasBegun).filter(({ attemptId }) => !riders.has(attemptId));
+    told.set(stage, {
+      times,
+      queueMs: ascending(queued.map(({ launchedAt, claimedAt }) => elapsedMs(launchedAt, claimedAt))),
+      failureShare: Math.min(mostFailures, failed / own.length),
+      taskBytes: bytes.length === 0 ? undefined : bytes.reduce((sum, each) => sum + each, 0) / bytes.length,
+    });
+  }
+  return told;
+}

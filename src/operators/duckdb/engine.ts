@@ -1,0 +1,162 @@
+import { createRequire } from 'node:module';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type * as duckdb from '@duckdb/node-api';
+import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { BadInputError } from '../../worker/operator.ts';
+import type { EngineSize } from '../../worker/operator.ts';
+
+type DuckDb = typeof duckdb;
+
+const require = createRequire(import.meta.url);
+let loaded: DuckDb | undefined;
+
+/**
+ * DuckDB's module, loaded by the first stage that needs it; undefined where this machine has none for its kind. Not by
+ * `import`: bundles leave it out, and on Lambda it lies in a layer, through which only `require` looks.
+ */
+export function duckDb(): DuckDb | undefined {
+  try {
+    loaded ??= require(require.resolve('@duckdb/node-api')) as DuckDb;
+  } catch {
+    return undefined;
+  }
+  return loaded;
+}
+
+let isThere: boolean | undefined;
+
+/**
+ * Whether DuckDB can be had here, without loading it: whether the package and its binary for this machine are installed. Where
+ * `size` says that there is to be none, there is none.
+ */
+export function hasDuckDb(size: EngineSize | undefined): boolean {
+  isThere ??= loaded !== undefined || isInstalled();
+  return isThere && size?.memoryBytes !== 0;
+}
+
+function isInstalled(): boolean {
+  try {
+    const fromApi = createRequire(require.resolve('@duckdb/node-api'));
+    const fromBindings = createRequire(fromApi.resolve('@duckdb/node-bindings'));
+    const machine = `@duckdb/node-bindings-${process.platform}-${process.arch}`;
+    return ['', '-musl'].some((libc) => {
+      try {
+        return fromBindings.resolve(`${machine}${libc}/duckdb.node`) !== '';
+      } catch {
+        return false;
+      }
+    });
+  } catch {
+    return false;
+  }
+}
+
+/** A text as SQL writes it. */
+export const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+/** A name as SQL writes it. */
+export const sqlName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** One thread for what is small: each has buffers of its own. */
+const defaultSize: EngineSize = { memoryBytes: 160 * 1024 * 1024, threads: 1 };
+
+/** Where an engine may work. */
+export interface EnginePlace {
+  /** The only directory that it reads and writes; also takes what does not fit in memory. */
+  readonly scratchDir: string;
+  readonly size?: EngineSize | undefined;
+  /** Ends what runs. */
+  readonly signal: AbortSignal;
+  /** Whether results that no ORDER BY orders come in the order of what is read; true where it is left out. */
+  readonly keepsOrder?: boolean;
+}
+
+/**
+ * A database in memory for one task. It reads and writes below its scratch directory and nowhere else, has no network, fetches and loads no
+ * extension, and none of that can be changed by a statement: the settings are locked.
+ */
+export class Engine {
+  readonly #instance: DuckDBInstance;
+  readonly #connection: DuckDBConnection;
+  readonly #signal: AbortSignal;
+  readonly #interrupt: () => void;
+
+  private constructor(instance: DuckDBInstance, connection: DuckDBConnection, signal: AbortSignal) {
+    this.#instance = instance;
+    this.#connection = connection;
+    this.#signal = signal;
+    this.#interrupt = () => {
+      connection.interrupt();
+    };
+    signal.addEventListener('abort', this.#interrupt, { once: true });
+  }
+
+  static async open({
+    scratchDir,
+    size = defaultSize,
+    signal,
+    keepsOrder = true,
+  }: EnginePlace): Promise<Engine> {
+    signal.throwIfAborted();
+    const spillDir = join(scratchDir, 'spill');
+    await mkdir(spillDir, { recursive: true });
+    const module = duckDb();
+    if (module === undefined)
+      throw new BadInputError('this deployment has no DuckDB: deploy it with the setting duckdb');
+    const instance = await module.DuckDBInstance.create(':memory:', {
+      threads: String(size.threads),
+      memory_limit: `${String(Math.floor(size.memoryBytes / 1024))}KiB`,
+      temp_directory: spillDir,
+      autoinstall_known_extensions: 'false',
+      autoload_known_extensions: 'false',
+      allow_community_extensions: 'false',
+      allow_unsigned_extensions: 'false',
+      allow_persistent_secrets: 'false',
+      // What a cluster computes must not hang on where a worker stands.
+      default_null_order: 'nulls_last_on_asc_first_on_desc',
+      preserve_insertion_order: String(keepsOrder),
+    });
+    const connection = await instance.connect();
+    await connection.run("SET TimeZone = 'UTC'");
+    await connection.run(`SET allowed_directories = [${sqlText(scratchDir)}]`);
+    await connection.run('SET enable_external_access = false');
+    await connection.run('SET lock_configuration = true');
+    return new Engine(instance, connection, signal);
+  }
+
+  /** Runs a statement; what it answers is thrown away. */
+  async run(sql: string): Promise<void> {
+    this.#signal.throwIfAborted();
+    await this.#connection.run(sql);
+    this.#signal.throwIfAborted();
+  }
+
+  /** The rows of a query as JavaScript's values, some thousand at a time; big integers are `bigint`. */
+  async *rows(sql: string): AsyncGenerator<readonly (readonly unknown[])[]> {
+    this.#signal.throwIfAborted();
+    const result = await this.#connection.stream(sql);
+    for (;;) {
+      const chunk = await result.fetchChunk();
+      this.#signal.throwIfAborted();
+      if (chunk === null || chunk.rowCount === 0) return;
+      yield chunk.getRows();
+    }
+  }
+
+  /** How many statements a text holds, and whether the first one is a query; throws where it is no SQL. */
+  async statementsOf(sql: string): Promise<{ readonly count: number; readonly isSelect: boolean }> {
+    const statements = await this.#connection.extractStatements(sql);
+    if (statements.count !== 1) return { count: statements.count, isSelect: false };
+    const prepared = await statements.prepare(0);
+    const isSelect = prepared.statementType === duckDb()?.StatementType.SELECT;
+    prepared.destroySync();
+    return { count: 1, isSelect };
+  }
+
+  /** Gives memory and files back. */
+  close(): void {
+    this.#signal.removeEventListener('abort', this.#interrupt);
+    this.#connection.closeSync();
+    this.#instance.closeSync();
+  }
+}

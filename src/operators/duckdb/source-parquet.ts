@@ -1,0 +1,126 @@
+import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BadInputError } from '../../worker/operator.ts';
+import type { SourceFile, TaskContext } from '../../worker/operator.ts';
+import { sqlText } from './engine.ts';
+import type { Engine } from './engine.ts';
+
+const magic = 'PAR1';
+/** Behind the footer: its length, and the magic. */
+const tailBytes = 8;
+/** Most footers fit into what is read first. */
+const firstBytes = 64 * 1024;
+
+/**
+ * The rows of a task's pieces of Parquet files, as a query. A row group is of the piece in which it begins. Files are laid into
+ * scratch space with holes: the footer and the task's row groups at their places, so that nothing else is fetched.
+ */
+export async function parquetRows(
+  engine: Engine,
+  files: readonly SourceFile[],
+  { name, dir, tally }: { readonly name: string; readonly dir: string; readonly tally: TaskContext['tally'] },
+): Promise<string> {
+  const queries: string[] = [];
+  for (const [index, file] of files.entries()) {
+    const path = join(dir, `${name}-${String(index)}.parquet`);
+    const { from, until } = await layRowGroups(engine, file, path);
+    tally?.({ in: until - from });
+    const rows = `SELECT * EXCLUDE (file_row_number) FROM read_parquet(${sqlText(path)}, file_row_number = true, hive_partitioning = false)`;
+    // Row groups whose rows are all of other numbers are not looked at.
+    queries.push(
+      until > from
+        ? `${rows} WHERE file_row_number >= ${String(from)} AND file_row_number < ${String(until)}`
+        : `${rows} WHERE false`,
+    );
+  }
+  return queries.join(' UNION ALL BY NAME ');
+}
+
+/** Answers the numbers of the rows that are the task's: [from, until). */
+async function layRowGroups(
+  engine: Engine,
+  file: SourceFile,
+  path: string,
+): Promise<{ readonly from: number; readonly until: number }> {
+  const handle = await open(path, 'w');
+  try {
+    const footer = await layFooter(file, handle);
+    const groups = await rowGroupsOf(engine, file, path);
+    const own = groups.filter(({ start }) => start >= file.start && start < file.end);
+    for (const { start, end } of own) await lay(file, handle, start, end);
+    // What filters look at may lie behind all row groups.
+    await lay(file, handle, groups.at(-1)?.end ?? footer, footer);
+    const before = groups.filter(({ start }) => start < file.start);
+    const rowsOf = (some: typeof groups): number => some.reduce((sum, { rows }) => sum + rows, 0);
+    return { from: rowsOf(before), until: rowsOf(before) + rowsOf(own) };
+  } finally {
+    await handle.close();
+  }
+}
+
+const notParquet = ({ uri }: SourceFile, why: string): BadInputError =>
+  new BadInputError(`${uri} is not a Parquet file that can be read: ${why}`);
+
+/** Answers where the footer begins. */
+async function layFooter(file: SourceFile, handle: FileHandle): Promise<number> {
+  const { sizeBytes } = file;
+  if (file.isPacked) throw notParquet(file, 'its name says that it is compressed as a whole');
+  if (sizeBytes < magic.length + tailBytes) throw notParquet(file, 'it is too short');
+  await lay(file, handle, 0, magic.length);
+  const first = Math.max(0, sizeBytes - firstBytes);
+  const tail = await lay(file, handle, first, sizeBytes);
+  const end = tail.subarray(-tailBytes);
+  if (end.toString('latin1', 4) !== magic) throw notParquet(file, `it does not end with ${magic}`);
+  const start = sizeBytes - tailBytes - end.readUInt32LE(0);
+  if (start < magic.length) throw notParquet(file, 'its footer is longer than the file');
+  if (start < first) await lay(file, handle, start, first);
+  return start;
+}
+
+/** Fetches bytes [start, end) of the file into their place; answers the last of them, as many as came last. */
+async function lay(file: SourceFile, handle: FileHandle, start: number, end: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let held = 0;
+  let at = start;
+  for await (const chunk of file.read(start, end)) {
+    await handle.write(chunk, 0, chunk.length, at);
+    at += chunk.length;
+    chunks.push(Buffer.from(chunk));
+    held += chunk.length;
+    // Row groups are large: what is asked for is the end alone.
+    for (let first = chunks[0]; first !== undefined && held - first.length >= firstBytes; first = chunks[0]) {
+      held -= first.length;
+      chunks.shift();
+    }
+  }
+  return Buffer.concat(chunks);
+}
+
+/** A row group, and the bytes of its file from its begin to that of the next, or to the end of its own data. */
+interface RowGroup {
+  readonly rows: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The row groups of a file, in order of rows. */
+async function rowGroupsOf(engine: Engine, file: SourceFile, path: string): Promise<readonly RowGroup[]> {
+  const first = 'min(least(data_page_offset, coalesce(nullif(dictionary_page_offset, 0), data_page_offset)))';
+  const groups: { rows: number; start: number; bytes: number }[] = [];
+  try {
+    const query = `SELECT any_value(row_group_num_rows)::DOUBLE, ${first}::DOUBLE, sum(total_compressed_size)::DOUBLE FROM parquet_metadata(${sqlText(path)}) GROUP BY row_group_id ORDER BY row_group_id`;
+    for await (const rows of engine.rows(query))
+      for (const [count, start, bytes] of rows)
+        groups.push({ rows: Number(count), start: Number(start), bytes: Number(bytes) });
+  } catch (cause) {
+    const why = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
+    throw new BadInputError(`${file.uri} is not a Parquet file that can be read: ${why}`, { cause });
+  }
+  const ends = groups.map(({ start, bytes }, at) => groups[at + 1]?.start ?? start + bytes);
+  const isInOrder = groups.every(
+    ({ start, bytes }, at) => start + bytes <= (groups[at + 1]?.start ?? file.sizeBytes),
+  );
+  if (!isInOrder) throw notParquet(file, 'its row groups lie across one another');
+  return groups.map(({ rows, start }, at) => ({ rows, start, end: ends[at] ?? start }));
+}

@@ -1,0 +1,55 @@
+import type { Distribution } from './distribution.ts';
+import type { ScenarioInput } from './scenario.ts';
+
+/**
+ * The hosts that jobs of a trace run on. `lambda`: the environments of a function, as production has them. `hadoop`: the
+ * clusters of the papers, fixed nodes of equal speed, of which the scheduler knows at once what happens, and whose kills
+ * act at once.
+ */
+export const hostProfileNames = ['lambda', 'hadoop'] as const;
+export type HostProfileName = (typeof hostProfileNames)[number];
+
+/** The part of a scenario that its host decides. */
+export interface Host extends Required<Pick<ScenarioInput, 'cluster' | 'scheduler' | 'reports'>> {
+  /** What it takes an attempt to write its output, once it has worked. */
+  readonly wrapUpMs: Distribution;
+}
+
+/** Finer ticks than a twentieth of a task decide nothing more where the scheduler is told at once, and cost as much. */
+const hadoopTickMs = (typicalMs: number): number =>
+  Math.round(Math.min(10_000, Math.max(1_000, typicalMs / 20)));
+
+/**
+ * As production is deployed: an attempt takes an environment, which nobody chooses; a launch is an event in Lambda's
+ * queue, and waits there unseen while all environments are busy; environments come at Lambda's pace, begin cold and stay
+ * warm for five minutes; nobody stops an invocation, which reads its orders when it is time to; workers report as
+ * production's do, and the scheduler looks for ends between its ticks.
+ *
+ * Source: AWS's limits. What a start and a write to S3 take is assumed, since nothing was measured on AWS: 30 to 80 ms
+ * where an environment is warm, 0.3 to 1.5 s where it is not, and about 70 ms for the object that an attempt writes.
+ */
+const lambda = (slots: number): Host => ({
+  cluster: {
+    nodes: [{ count: slots, elastic: true }],
+    placement: 'warmest',
+    choosesNodes: false,
+    startMs: { kind: 'uniform', min: 30, max: 80 },
+    cold: { startMs: { kind: 'uniform', min: 300, max: 1_500 } },
+    queue: { eventAgeMs: 900_000 },
+    throttle: { launchesPerS: 1_000, burst: 1_000 },
+  },
+  scheduler: { tickMs: 1_000, cancel: 'cooperative', claimLeaseMs: 900_000 },
+  reports: { everyMs: 10_000, cadence: 'worker' },
+  wrapUpMs: { kind: 'lognormal', median: 70, sigma: 0.5 },
+});
+
+const hadoop = (slots: number, typicalMs: number): Host => ({
+  cluster: { nodes: [{ count: slots }] },
+  scheduler: { tickMs: hadoopTickMs(typicalMs), wakeOnEnd: true, cancel: 'immediate' },
+  reports: { everyMs: 10_000, tenths: true },
+  wrapUpMs: 0,
+});
+
+/** A host with so many slots; `typicalMs`: what an ordinary task takes. */
+export const hostOf = (name: HostProfileName, slots: number, typicalMs: number): Host =>
+  name === 'lambda' ? lambda(slots) : hadoop(slots, typicalMs);

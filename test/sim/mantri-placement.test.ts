@@ -1,0 +1,111 @@
+import { expect, it } from 'vitest';
+import { runExperiment } from '../../src/experiments/experiment.ts';
+import { SharedLinks } from '../../src/experiments/link-sharing.ts';
+import { mantriPlacement } from '../../src/experiments/mantri-placement.ts';
+import { runTransfers } from '../../src/experiments/reduce-transfers.ts';
+import { shufflePhases } from '../../src/experiments/shuffle-phases.ts';
+import type { TraceJob } from '../../src/traces/trace-job.ts';
+
+const MIB = 1024 * 1024;
+
+/** A shuffle as the trace has it: from racks, to racks with what each receives in MiB. */
+const shuffle = (
+  submittedAtMs: number,
+  from: readonly number[],
+  to: Readonly<Record<number, number>>,
+): TraceJob => ({
+  id: `${submittedAtMs}`,
+  submittedAtMs,
+  stages: [
+    { name: 'map', upstream: [], tasks: from.map((rack) => ({ zone: `R${rack}` })) },
+    {
+      name: 'reduce',
+      upstream: [0],
+      tasks: Object.entries(to).map(([rack, mib]) => ({ zone: `R${rack}`, inputBytes: mib * MIB })),
+    },
+  ],
+});
+
+it('divides what a rack received into tasks, as many as a rack holds at most', () => {
+  const [small, large, ...more] = shufflePhases(
+    [
+      shuffle(0, [0, 2], { 1: 300, 2: 10 }),
+      shuffle(5, [0], { 1: 256 * 40, 2: 256 * 4 }),
+      shuffle(9, [0], { 1: 0 }),
+    ],
+    3,
+    20,
+  );
+  expect(more).toEqual([]);
+  expect(small).toEqual({
+    inputs: [
+      [75 * MIB, 0, 75 * MIB],
+      [75 * MIB, 0, 75 * MIB],
+      [5 * MIB, 0, 5 * MIB],
+    ],
+    recorded: [1, 1, 2],
+    bytes: 310 * MIB,
+    submittedAtMs: 0,
+    sources: [0, 2],
+  });
+  expect(large?.recorded).toEqual([...Array.from({ length: 20 }, () => 1), 2, 2]);
+});
+
+it('shares links evenly among the phases that use them, the own one left out, the hour repeated', () => {
+  const phases = shufflePhases(
+    [shuffle(10_000, [0], { 1: 100 }), shuffle(10_000, [0], { 2: 100 }), shuffle(3_599_000, [0], { 1: 200 })],
+    3,
+    20,
+  );
+  // 100 MiB a second. The first two share the uplink of rack 0 from second 10 to 12; the third has it for two seconds
+  // around the end of the hour.
+  const links = new SharedLinks(phases, 3, (100 * MIB) / 1_000);
+  const upAt = (phase: number, second: number): number =>
+    (links.leftTo(phase, second, second + 1).up[0] ?? 0) / ((100 * MIB) / 1_000);
+  expect([9, 10, 11, 12, 3_599, 3_600].map((second) => upAt(0, second).toFixed(6))).toEqual(
+    [1, 0.5, 0.5, 1, 0.5, 0.5].map((share) => share.toFixed(6)),
+  );
+  expect(upAt(2, 10)).toBeCloseTo(1 / 3, 9);
+  expect(upAt(2, 3_600)).toBeCloseTo(1, 9);
+  expect(links.leftTo(0, 8, 12).up[0]).toBeCloseTo(((100 * MIB) / 1_000) * 0.75, 6);
+  // Each of the first two has a downlink to itself, but is held up by nobody else there.
+  expect(links.leftTo(2, 10, 11).down[1]).toBeCloseTo(((100 * MIB) / 1_000) * 0.5, 6);
+});
+
+it('ends a phase when its slowest task has all its input', async () => {
+  const links = { up: [10, 10, 10], down: [10, 5, 10] };
+  const inputs = [
+    [1_000_000, 0, 0],
+    [1_000_000, 0, 0],
+  ];
+  const around = { leftTo: () => links, machineBytesPerMs: 1_000, expectedMs: 200_000 };
+  const { endMs, throughputs } = await runTransfers({ inputs, sources: [0] }, [1, 2], around);
+  // Both at 5 of the uplink's 10.
+  expect(endMs).toBeCloseTo(200_000, -4);
+  expect(throughputs.map((rate) => Math.round(rate))).toEqual([5, 5]);
+  const local = await runTransfers({ inputs, sources: [0] }, [0, 0], { ...around, expectedMs: 1_000 });
+  expect(local.endMs).toBeCloseTo(1_000, -2);
+});
+
+it('follows links that change while it runs', async () => {
+  const leftTo = (fromMs: number) => ({ up: [10, 10], down: [10, fromMs < 50_000 ? 10 : 5] });
+  const around = { leftTo, machineBytesPerMs: 1_000, expectedMs: 100_000 };
+  const { endMs } = await runTransfers({ inputs: [[1_000_000, 0]], sources: [0] }, [1], around);
+  // Half by 50 s, but the links are read every four ticks of a second; the other half at 5.
+  expect(endMs).toBeGreaterThan(140_000);
+  expect(endMs).toBeLessThan(153_000);
+});
+
+it('places three crowded reducers apart, which ends their phase sooner', async () => {
+  // Racks 0 to 2 hold the input; all reducers were put into rack 3.
+  const jobs = [shuffle(0, [0, 1, 2], { 3: 3 * 256 }), shuffle(600_000, [5, 6], { 7: 100, 8: 100 })];
+  const { result } = await runExperiment(mantriPlacement, {
+    seed: 1,
+    count: 2,
+    traces: new Map([['coflow', jobs]]),
+  });
+  const of = (scheme: string) =>
+    result.rows.find((row) => row['phases'] === 'all' && row['scheme'] === scheme) ?? {};
+  expect(Number(of('mantri')['seconds'])).toBeLessThan(Number(of('first free slot')['seconds']));
+  expect(of('mantri')).toEqual({ ...of('ideal reduce'), scheme: 'mantri' });
+});

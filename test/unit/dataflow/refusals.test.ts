@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import { job, read } from '../../../src/dataflow/index.ts';
+import { runJob } from '../../../src/dataflow/testing.ts';
+
+/** A job that reduces so many times, one after the other. */
+function reducedTimes(times: number): unknown {
+  let all = read.text();
+  for (let round = 0; round < times; round++)
+    all = all
+      .keyBy((line) => line)
+      .reduce((line) => line)
+      .map(([line]) => line);
+  return job('x', all.write.text());
+}
+
+/** What a program without types may give. */
+const untyped: () => unknown = () => Promise.resolve(1);
+
+class Point {
+  readonly x = 1;
+}
+
+describe('what is refused', () => {
+  const source = read.text();
+  const run = (build: () => ReturnType<typeof job>) => async () => runJob(build(), ['a']);
+  it.each<[string, () => Promise<unknown>, RegExp]>([
+    [
+      'a key that is none',
+      run(() =>
+        job(
+          'x',
+          source
+            .keyBy(() => new Date() as never)
+            .reduce((a) => a)
+            .write.ndjson(),
+        ),
+      ),
+      /keyBy gave a Date as a key/,
+    ],
+    [
+      'half a character',
+      run(() => job('x', source.sortBy(() => '\ud800').write.ndjson())),
+      /half a character/,
+    ],
+    [
+      'a class of its own',
+      run(() =>
+        job(
+          'x',
+          source
+            .map(() => new Point())
+            .sortBy(() => 1)
+            .write.ndjson(),
+        ),
+      ),
+      /holds a Point, which cannot go to another stage/,
+    ],
+    [
+      'a function',
+      run(() =>
+        job(
+          'x',
+          source
+            .map(() => ({ f: () => 1 }))
+            .sortBy(() => 1)
+            .write.ndjson(),
+        ),
+      ),
+      /holds a function/,
+    ],
+    ['a promise', run(() => job('x', source.map(untyped).write.ndjson())), /must not be async/],
+    [
+      'a text of flatMap',
+      run(() => job('x', source.flatMap((() => 'abc') as never).write.ndjson())),
+      /flatMap gave a string/,
+    ],
+    [
+      'a number as text',
+      run(() => job('x', source.map(() => 1 as unknown as string).write.text())),
+      /write.text got a number/,
+    ],
+    [
+      'an object as a cell',
+      run(() => job('x', source.map(() => ({ a: {} })).write.csv(['a']))),
+      /column a holds an object/,
+    ],
+    [
+      'a column that is not there',
+      async () =>
+        runJob(
+          job(
+            'x',
+            read
+              .csv({ columns: ['a', 'b'] })
+              .map(({ b }) => b)
+              .write.text(),
+          ),
+          [{ a: '1', c: '2' }],
+        ),
+      /has no column "b": its columns are a, c/,
+    ],
+    [
+      'an input that is missing',
+      async () => runJob(job('x', read.text({ input: 'other' }).write.text()), ['a']),
+      /no records were given for "other"/,
+    ],
+    [
+      'an input that nothing reads',
+      async () => runJob(job('x', source.write.text()), { input: ['a'], more: [] }),
+      /nothing reads "more"/,
+    ],
+  ])('%s', async (_, act, message) => {
+    await expect(act()).rejects.toThrow(message);
+  });
+
+  it.each<[string, () => unknown, RegExp]>([
+    ['a name', () => job('Not A Name', source.write.text()), /name of a job/],
+    ['no output', () => job('x', source as never), /end its graph with write/],
+    ['a setting', () => job('x', source.write.text(), { dedline: '1m' } as never), /no setting dedline/],
+    ['no function', () => source.map(undefined as never), /map must be given a function/],
+    ['no columns', () => source.map(() => ({ a: 1 })).write.csv([]), /at least one/],
+    ['too many stages', () => reducedTimes(25), /may have 20/],
+    ['a size of top', () => source.top(0, (a) => a), /whole number from 1/],
+    ['paths and an input', () => read.text('a.txt', { input: 'b' }), /not both/],
+  ])('%s', (_, act, message) => {
+    expect(act).toThrow(message);
+  });
+});

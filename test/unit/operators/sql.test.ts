@@ -1,0 +1,139 @@
+import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { operators } from '../../../src/operators/registry.ts';
+import { recordsOf, runJob, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
+
+const { sql } = operators;
+const orders = Buffer.from('id,customer,amount\n1,a,10.50\n2,b,3\n3,a,0.25\n4,"c,""d",\n');
+const source = () => sourceOf(orders, seeded(1), 'csv');
+const run = async (query: string, options = {}) =>
+  (await runTask(sql, { query, output: 'ndjson', ...options }, [source()])).text.toString();
+
+describe('sql', { timeout: 60_000 }, () => {
+  it('selects from the files of its input, whose columns are texts', async () => {
+    const query = `SELECT customer, sum(nullif(amount, '')::DECIMAL(9, 2)) AS total FROM input GROUP BY ALL ORDER BY 1`;
+    expect(await run(query)).toBe(
+      '{"customer":"a","total":10.75}\n{"customer":"b","total":3.00}\n{"customer":"c,\\"d","total":null}\n',
+    );
+    expect(await run(`${query};`, { output: 'csv' })).toBe('customer,total\na,10.75\nb,3.00\n"c,""d",\n');
+  });
+
+  it('names tables as it is told, and knows the columns of a file without rows', async () => {
+    const inputs = [source(), sourceOf(Buffer.from('id,name\n'), seeded(1), 'csv')];
+    const query = 'SELECT count(*) AS n, count(p.name) AS named FROM o LEFT JOIN p ON o.customer = p.id';
+    const { text } = await runTask(sql, { query, tables: ['o', 'p'] }, inputs);
+    expect(text.toString()).toBe('{"n":4,"named":0}\n');
+  });
+
+  it('keeps a byte order mark that the first value begins with', async () => {
+    const rows = sourceOf(Buffer.from('\uFEFFa\n\uFEFFx\ny\n'), seeded(1), 'csv');
+    const { text } = await runTask(sql, { query: 'SELECT a, length(a) AS n FROM input' }, [rows]);
+    expect(text.toString()).toBe('{"a":"\uFEFFx","n":2}\n{"a":"y","n":1}\n');
+  });
+
+  it('reads NDJSON by what its values are', async () => {
+    const rows = sourceOf(Buffer.from('{"a":1,"b":[1,2]}\n{"a":2.5,"c":"x"}\n'), seeded(1), 'ndjson');
+    const { text } = await runTask(sql, { query: 'SELECT sum(a) AS s, max(c) AS c FROM input' }, [rows]);
+    expect(text.toString()).toBe('{"s":3.5,"c":"x"}\n');
+  });
+
+  it('sends rows to the next stage by partitionBy, all of a key to one task, with the columns where there are none', async () => {
+    const rows = Array.from({ length: 5_000 }, (_, at) => `k${String(at % 7)},${String(at)}\n`).join('');
+    const input = sourceOf(Buffer.from(`k,v\n${rows}`), seeded(1), 'csv');
+    const options = { query: 'SELECT k, v::BIGINT AS v FROM input', partitionBy: ['k'] };
+    const { collector } = await runTask(sql, options, [input], { partitions: 16, isFinal: false });
+    const sums: unknown[] = [];
+    for (let partition = 0; partition < 16; partition++) {
+      const records = collector.sorted(partition, sql, {});
+      const query = 'SELECT k, sum(v)::BIGINT AS v, count(*) AS n FROM map GROUP BY k';
+      const { text } = await runTask(sql, { query }, [recordsOf('map', records, seeded(1))]);
+      sums.push(
+        ...text
+          .toString()
+          .split('\n')
+          .filter(Boolean)
+          .map((line): unknown => JSON.parse(line)),
+      );
+    }
+    const expected = Array.from({ length: 7 }, (_, key) => {
+      const own = Array.from({ length: 5_000 }, (_, at) => at).filter((at) => at % 7 === key);
+      return { k: `k${String(key)}`, v: own.reduce((sum, at) => sum + at, 0), n: own.length };
+    });
+    expect(sums).toHaveLength(7);
+    expect(sums).toEqual(expect.arrayContaining(expected));
+  });
+
+  it('runs as stages of a job', async () => {
+    const files = { 's3://bucket/a.csv': orders };
+    const stages = [
+      {
+        name: 'first',
+        operator: 'sql',
+        options: { query: 'SELECT customer, amount FROM input', partitionBy: ['customer'] },
+        partitions: 3,
+        inputs: [{ s3: Object.keys(files), format: 'csv' }],
+      },
+      {
+        name: 'second',
+        operator: 'sql',
+        options: { query: 'SELECT customer, count(*) AS n FROM first GROUP BY ALL' },
+        inputs: [{ stage: 'first', pattern: 'all-to-all' }],
+      },
+    ] as const;
+    const parts = await runJob({ name: 'two', stages: JSON.parse(JSON.stringify(stages)) }, files);
+    const lines = Buffer.concat(parts).toString().split('\n').filter(Boolean).sort();
+    expect(lines).toEqual([
+      '{"customer":"a","n":2}',
+      '{"customer":"b","n":1}',
+      '{"customer":"c,\\"d","n":1}',
+    ]);
+  });
+
+  it.each([
+    ['', 'options.query'],
+    ['DROP TABLE input', 'options.query must be one SELECT'],
+    ["ATTACH '/tmp/x.db'", 'options.query must be one SELECT'],
+    ["COPY input TO '/tmp/x'", 'options.query must be one SELECT'],
+    ['INSTALL httpfs', 'options.query must be one SELECT'],
+    ['LOAD httpfs', 'options.query must be one SELECT'],
+    ['SET enable_external_access = true', 'options.query must be one SELECT'],
+    ['PRAGMA database_list', 'options.query must be one SELECT'],
+    ['/* SELECT */ CALL pragma_version()', 'options.query must be one SELECT'],
+  ])('refuses %j where a job is submitted', (query, words) => {
+    expect(() => {
+      sql.check({ query });
+    }).toThrow(words);
+  });
+
+  it.each([
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM '/etc/passwd'",
+    "SELECT * FROM read_text('/proc/self/environ')",
+    "SELECT * FROM read_blob('../../../../etc/passwd')",
+    "SELECT * FROM read_csv('https://example.com/x.csv')",
+    "SELECT * FROM read_parquet('s3://bucket/key')",
+    "SELECT * FROM glob('/etc/*')",
+    "SELECT getenv('HOME')",
+    "SELECT 1; ATTACH '/tmp/x.db'",
+    "SELECT 1; COPY (SELECT 1) TO '/tmp/outrider-escaped'",
+    'SELECT 1; SET enable_external_access = true',
+    "SELECT 1) TO '/tmp/outrider-escaped'; --",
+    'WITH a AS (SELECT 1) INSERT INTO input SELECT * FROM a',
+    "SELECT * FROM sniff_csv('/etc/passwd')",
+    "SELECT * FROM parquet_metadata('/etc/passwd')",
+    "SELECT * FROM query('SELECT * FROM read_text(''/etc/passwd'')')",
+    'SELECT * FROM elsewhere',
+  ])('refuses %j with one clear error', async (query) => {
+    await expect(run(query)).rejects.toThrow(/^options\.query(:| must be one SELECT)/);
+  });
+
+  it('writes no log where a query would have one', async () => {
+    const path = join(tmpdir(), `outrider-sql-log-${String(process.pid)}`);
+    await run(`SELECT * FROM enable_logging(storage = 'file', storage_path = '${path}')`).catch(
+      () => undefined,
+    );
+    expect(existsSync(path)).toBe(false);
+  });
+});
