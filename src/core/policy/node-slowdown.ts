@@ -2,6 +2,7 @@ import { quantileIn, quantileOf } from '../../lib/sorted-numbers.ts';
 import { recentMsPerByte } from '../estimate/remaining-time.ts';
 import { scoreOf } from '../estimate/progress-rate.ts';
 import { msPerByteOf } from '../estimate/new-copy.ts';
+import type { NodeView } from '../model/job-view.ts';
 import type { PolicyView } from './policy-set.ts';
 
 /** Ordinary milliseconds per byte of each stage: the median of finished attempts, else of running ones. */
@@ -32,10 +33,26 @@ interface Judged {
   readonly least: Float64Array;
 }
 
+/** What the last winners of each node tell, in the order of the nodes. It changes where one more finishes there. */
+interface Winners {
+  readonly nodes: readonly NodeView[];
+  /** Winners of each when it was looked at last. */
+  readonly seen: Int32Array;
+  /** The stage of all its last winners, or one of the two below. */
+  readonly stage: Int32Array;
+  /** The least time for a byte, where they are of one stage. */
+  readonly leastMsPerByte: Float64Array;
+}
+
+/** Its last winners are of several stages; it has none. */
+const ofSeveral = -1;
+const ofNone = -2;
+
 /** What finished tasks tell, by how many had finished, of how many nodes, at which ordinary rates by stage. */
 interface Known extends Judged {
   readonly finished: number;
   readonly ordinary: readonly number[];
+  readonly winners: Winners;
 }
 
 /** What a tick has worked out before: its rules ask for the same more than once. A view lasts for one tick. */
@@ -73,6 +90,63 @@ function loadsOf({ runs }: PolicyView, rates: ReadonlyMap<number, number>): Map<
   return loads;
 }
 
+/** Looks again at nodes where a task has finished since, and at those that are new. */
+function winnersOf(state: PolicyView['state'], before: Winners | undefined): Winners {
+  const isGrown = before?.nodes.length !== state.nodes.size;
+  const winners = isGrown ? emptyWinners([...state.nodes.values()]) : before;
+  for (const [place, { finished, recent }] of winners.nodes.entries()) {
+    if (winners.seen[place] === finished) continue;
+    winners.seen[place] = finished;
+    const [first] = recent;
+    const isOfOne = recent.every(({ stage }) => stage === first?.stage);
+    winners.stage[place] = first === undefined ? ofNone : isOfOne ? first.stage : ofSeveral;
+    winners.leastMsPerByte[place] = Math.min(...recent.map(({ msPerByte }) => msPerByte));
+  }
+  return winners;
+}
+
+const emptyWinners = (nodes: readonly NodeView[]): Winners => ({
+  nodes,
+  seen: new Int32Array(nodes.length),
+  stage: new Int32Array(nodes.length).fill(ofNone),
+  leastMsPerByte: new Float64Array(nodes.length).fill(Infinity),
+});
+
+/** How many of a node's last winners tell of it, and the least slowdown that they tell. */
+function toldBy({ recent }: NodeView, ordinary: readonly number[]): NodeLoad {
+  const load = { tasks: 0, least: Infinity };
+  for (const { stage, msPerByte } of recent) {
+    const usual = ordinary[stage] ?? 0;
+    if (usual <= 0) continue;
+    load.tasks += 1;
+    load.least = Math.min(load.least, msPerByte / usual);
+  }
+  return load;
+}
+
+/** Every node at other ordinary rates: two looks at numbers for a node whose winners are of one stage. */
+function judgeWinners(
+  { nodes, stage, leastMsPerByte }: Winners,
+  ordinary: readonly number[],
+): Pick<Judged, 'tasks' | 'least'> {
+  const tasks = new Int32Array(nodes.length);
+  const least = new Float64Array(nodes.length).fill(Infinity);
+  for (const [place, node] of nodes.entries()) {
+    const own = stage[place] ?? ofNone;
+    if (own === ofNone) continue;
+    const usual = own === ofSeveral ? 0 : (ordinary[own] ?? 0);
+    if (usual > 0) {
+      tasks[place] = node.recent.length;
+      least[place] = (leastMsPerByte[place] ?? Infinity) / usual;
+    } else if (own === ofSeveral) {
+      const told = toldBy(node, ordinary);
+      tasks[place] = told.tasks;
+      least[place] = told.least;
+    }
+  }
+  return { tasks, least };
+}
+
 /** Costs a look at every node that the job has met, where a task has finished since. */
 function knownOf({ state }: PolicyView): Known {
   const ordinary = state.stages.map(({ statistics }) => quantileOf(statistics.msPerByte, 0.5) ?? 0);
@@ -86,19 +160,8 @@ function knownOf({ state }: PolicyView): Known {
   const isGrown = before?.nodes.length !== state.nodes.size;
   const nodes = isGrown ? [...state.nodes.keys()] : before.nodes;
   const places = isGrown ? new Map(nodes.map((id, place) => [id, place])) : before.places;
-  const tasks = new Int32Array(nodes.length);
-  const least = new Float64Array(nodes.length).fill(Infinity);
-  let place = 0;
-  for (const { recent } of state.nodes.values()) {
-    for (const { stage, msPerByte } of recent) {
-      const usual = ordinary[stage] ?? 0;
-      if (usual <= 0) continue;
-      tasks[place] = (tasks[place] ?? 0) + 1;
-      least[place] = Math.min(least[place] ?? Infinity, msPerByte / usual);
-    }
-    place += 1;
-  }
-  const known = { nodes, places, tasks, least, finished, ordinary };
+  const winners = winnersOf(state, before?.winners);
+  const known = { nodes, places, ...judgeWinners(winners, ordinary), finished, ordinary, winners };
   knownBefore.set(state, known);
   return known;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { nodesInSpell, nodeSlowdowns, slowNodesBy } from '../../../../src/core/policy/node-slowdown.ts';
+import { recordFinish } from '../../../../src/core/model/stage-statistics.ts';
 import { outrider } from '../../../../src/core/policy/outrider/outrider.ts';
 import { type RunningSpec, times, viewOf } from '../../../support/policy-views.ts';
 
@@ -33,6 +34,21 @@ describe('slowness of nodes', () => {
       ...times(3, { doneMs: 100_000, node: 'mended' }),
     ];
     expect(slowNodesBy(viewOf([...done, ...tasks]), 2)).toEqual([]);
+  });
+
+  it('is the same from tick to tick as it is from all that has finished, whoever finishes where', () => {
+    const nodes = ['a', 'b', 'c', 'd', 'b', 'a', 'c', 'c', 'c', 'a', 'd', 'b', 'd'];
+    const specs = nodes.map((node, task) => ({ doneMs: 100_000 + 7_000 * ((task * 5) % 11), node }));
+    const all = viewOf(specs);
+    const { state } = viewOf(specs.slice(0, 1));
+    for (const [place, task] of (all.state.stages[0]?.tasks ?? []).entries()) {
+      const [stage] = state.stages;
+      const [winner] = task.attempts;
+      if (place > 0 && stage !== undefined && winner !== undefined)
+        recordFinish(stage.statistics, state.nodes, task, winner);
+      expect(nodeSlowdowns({ ...all, state })).toEqual(nodeSlowdowns(viewOf(specs.slice(0, place + 1))));
+    }
+    expect(nodeSlowdowns({ ...all, state }).size).toBe(4);
   });
 
   it('measures bytes, not tasks', () => {
