@@ -7,7 +7,7 @@ import { policySetOf } from '../core/policy/policy-sets.ts';
 import { completionMsOf } from '../sim/metrics.ts';
 import { parseScenario } from '../sim/scenario.ts';
 import { simulate } from '../sim/simulate.ts';
-import { exactly, same } from './checks.ts';
+import { derived, exactly, same } from './checks.ts';
 import { type Check, type Experiment, type Findings, type Row, rounded } from './experiment.ts';
 import { snapshotOf, type TaskMoment } from './stage-snapshot.ts';
 
@@ -49,7 +49,7 @@ function nativeChecks(): Check[] {
     .propose(snapshotOf(atSeventy, { freeSlots: 10 }))
     .map(({ task, gainMs }) => `${task.index}:${gainMs}`);
   return [
-    exactly('native: of 100 reducers with 30 done, flagged in copy', 0, nativeFlags(30)),
+    derived(exactly('native: of 100 reducers with 30 done, flagged in copy', 0, nativeFlags(30))),
     exactly('native: of 100 reducers with 31 done, flagged in copy', 69, nativeFlags(31)),
     exactly('native: flagged at a score of 0.8, all others done', 0, late(0.8)),
     exactly('native: flagged at a score of 0.75, all others done', 1, late(0.75)),
@@ -79,8 +79,8 @@ function estimates(): { readonly checks: Check[]; readonly rows: Row[] } {
     checks: [
       exactly("two phases: LATE's estimate of T1, s", 40 / 3, plain[0]),
       exactly("two phases: LATE's estimate of T2, s", 10, plain[1]),
-      exactly('two phases: phase-aware estimate of T1, s', 40, phased[0]),
-      exactly('two phases: phase-aware estimate of T2, s', 50, phased[1]),
+      derived(exactly('two phases: phase-aware estimate of T1, s', 40, phased[0])),
+      derived(exactly('two phases: phase-aware estimate of T2, s', 50, phased[1])),
     ],
     rows: truth.map((truthS, index) => ({
       example: `two phases, T${index + 1}`,
@@ -146,7 +146,7 @@ function nodeChecks(): Check[] {
   return [
     exactly('progress of a fast node at 2.9 min', 2.9, progress.get('node-0')),
     exactly('of X', 1, progress.get('node-10')),
-    exactly('of Y', 0.29, progress.get('node-11')),
+    derived(exactly('of Y', 0.29, progress.get('node-11'))),
     same(
       'nodes refused at the 25th percentile',
       'Y X',

@@ -216,6 +216,7 @@ function valueChecks({ none, native, none80, native80 }: Sweeps): Check[] {
         tolerance: 2,
         mostNoise: 40,
         why: 'two ticks',
+        kind: 'side',
       },
     ),
     within(
@@ -225,6 +226,7 @@ function valueChecks({ none, native, none80, native80 }: Sweeps): Check[] {
       {
         tolerance: 0.03 * 243.6,
         why: "3 %: some copies of the slowest machine's tasks end later",
+        kind: 'side',
       },
     ),
     within('wasted by native, s a node', 35, native.wastedS, {
@@ -269,6 +271,7 @@ function shapeChecks(sweeps: Sweeps): Check[] {
       paper: 'the score of a reducer counts copy and sort as two thirds',
       got: `weighted ${native80.seconds.mean.toFixed(0)} s, plain ${plain80.seconds.mean.toFixed(0)} s`,
       rule: 'native with a plain score within a tenth of LATE',
+      kind: 'side',
       ok: plain80.seconds.mean <= 1.1 * lateS,
     }),
   ];

@@ -9,7 +9,7 @@ import type { AttemptOutcome, JobOutcome } from '../sim/outcome.ts';
 import { completionMsOf, copyCountsOf, slotTimeOf } from '../sim/metrics.ts';
 import { parseScenario, type ScenarioInput } from '../sim/scenario.ts';
 import { simulate } from '../sim/simulate.ts';
-import { claim, exactly } from './checks.ts';
+import { claim, derived, exactly } from './checks.ts';
 import {
   type Check,
   type Experiment,
@@ -90,6 +90,8 @@ async function sevenTasksFound(): Promise<Findings> {
   const rows: Row[] = [];
   const checks: Check[] = [];
   for (const variant of variants) {
+    // The paper tells the end of 7t alone; the others follow from our list of tasks.
+    const told = variant.finish === 7 ? (check: Check): Check => check : derived;
     const job = await jobOf(sevenTasks(variant));
     const [finish, slots] =
       job === undefined ? [0, 0] : [completionMsOf(job) / tMs, slotTimeOf(job).usedMs / tMs];
@@ -101,9 +103,9 @@ async function sevenTasksFound(): Promise<Findings> {
       paperSlotT: variant.slots ?? null,
     });
     if (variant.finish !== undefined)
-      checks.push(exactly(`seven tasks: finish by ${variant.label}, t`, variant.finish, finish));
+      checks.push(told(exactly(`seven tasks: finish by ${variant.label}, t`, variant.finish, finish)));
     if (variant.slots !== undefined)
-      checks.push(exactly(`seven tasks: slot time by ${variant.label}, t`, variant.slots, slots));
+      checks.push(derived(exactly(`seven tasks: slot time by ${variant.label}, t`, variant.slots, slots)));
   }
   return { rows, checks };
 }
@@ -273,8 +275,8 @@ async function longestFirst(slots: number): Promise<Check[]> {
   const took = job === undefined ? 0 : completionMsOf(job) / tMs;
   const bound = 4 / 3 - 1 / (3 * slots);
   return [
-    exactly(`longest first on ${slots} slots, where ${3 * slots} can be had`, 4 * slots - 1, took),
-    exactly(`its bound on ${slots} slots`, bound, took / (3 * slots)),
+    derived(exactly(`longest first on ${slots} slots, where ${3 * slots} can be had`, 4 * slots - 1, took)),
+    derived(exactly(`its bound on ${slots} slots`, bound, took / (3 * slots))),
   ];
 }
 
@@ -313,7 +315,7 @@ async function run({ seeds }: ExperimentInput): Promise<Findings> {
       exactly('duplicated while others wait, 2 copies: from t_rem over t_new', 1.5, duplicatedFrom(2)),
       ...(await limitChecks(seeds)),
       await bigTask('mantri'),
-      await bigTask('outrider'),
+      derived(await bigTask('outrider')),
       ...orders,
       await boundsCheck(seeds),
     ],

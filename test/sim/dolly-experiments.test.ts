@@ -26,11 +26,13 @@ const failedShapes = ({ checks }: ExperimentResult): string[] =>
   checks.filter(({ kind, ok }) => kind === 'shape' && !ok).map(({ what }) => what);
 
 it(
-  "reproduces Dolly's closed forms",
+  "has Dolly's closed forms, and jobs that straggle as they say",
   async () => {
     const result = await resultOf(dollyClosedForms);
     expect(result.checks.filter(({ ok }) => !ok)).toEqual([]);
-    expect(result.verdict).toBe('reproduced');
+    // Values worked out by hand from the paper's formulas are no figures of the paper.
+    expect(result.checks.filter(({ kind }) => kind === 'value')).toEqual([]);
+    expect(result.verdict).toBe('same-shape');
   },
   timeoutMs,
 );
