@@ -2,7 +2,6 @@ import { type Command, Option } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import { parseJobId, type JobId } from '../contracts/ids.ts';
-import { nearMiss } from '../contracts/known-fields.ts';
 import { finalJobStates } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
 import { epochMs, type EpochMs } from '../contracts/units.ts';
@@ -18,6 +17,7 @@ import {
   renderLogEvent,
 } from '../report/log-lines.ts';
 import { attemptsOf } from './attempts-of.ts';
+import { checkTask } from './check-task.ts';
 import { writeJson, type Console } from './console.ts';
 import { badInput } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
@@ -100,7 +100,7 @@ async function showLogs(
   const source = await findJobSource(jobId, options, console, signal);
   const reader = source.logs(options.logGroup);
   const wanted = { task: options.task, level: options.level };
-  if (options.task !== undefined && !source.isLogAlone) await checkTask(options.task, source);
+  if (options.task !== undefined && !source.isLogAlone) await checkAttempt(options.task, source);
   const lines = await readLines(reader, { jobId, ...wanted }, source.since, limit);
   if (options.task !== undefined && source.isLogAlone && lines.length === 0)
     throw badInput(`the logs of job ${jobId} do not name ${options.task}`);
@@ -116,21 +116,10 @@ async function showLogs(
 }
 
 /** Throws where a job has no such stage, task or attempt. */
-async function checkTask(wanted: string, source: JobSource): Promise<void> {
-  const { jobId, stages } = await source.job();
-  const [name = '', index, number] = wanted.split('/');
-  const stage = stages.find((each) => each.name === name);
-  if (stages.length > 0 && stage === undefined) {
-    const names = stages.map((each) => each.name);
-    const meant = nearMiss(name, names);
-    const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
-    throw badInput(`job ${jobId} has no stage "${name}": its stages are ${names.join(', ')}${hint}`);
-  }
-  if (stage !== undefined && index !== undefined && Number(index) >= stage.tasks)
-    throw badInput(
-      `job ${jobId} has no task "${name}/${index}": stage ${name} has tasks 0 to ${String(stage.tasks - 1)}`,
-    );
-  if (stage === undefined || number !== undefined) attemptsOf(await source.attempts(), wanted, jobId);
+async function checkAttempt(wanted: string, source: JobSource): Promise<void> {
+  const job = await source.job();
+  const isTold = checkTask(wanted, job);
+  if (!isTold || wanted.split('/').length > 2) attemptsOf(await source.attempts(), wanted, job.jobId);
 }
 
 /** A line as it was logged, and what it says. */

@@ -67,6 +67,7 @@ const groups: readonly { readonly names: readonly string[]; readonly load: () =>
   { names: ['report'], load: async () => (await import('./report-command.ts')).addReportCommand },
   { names: ['plan'], load: async () => (await import('./plan-command.ts')).addPlanCommand },
   { names: ['get'], load: async () => (await import('./get-command.ts')).addGetCommand },
+  { names: ['explain'], load: async () => (await import('./explain-command.ts')).addExplainCommand },
   { names: ['logs'], load: async () => (await import('./logs-command.ts')).addLogsCommand },
   { names: ['simulate'], load: async () => (await import('./simulate-command.ts')).addSimulateCommand },
   {

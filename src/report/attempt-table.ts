@@ -1,6 +1,6 @@
 import type { AttemptRecord } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
-import { formatBytes, formatDuration, oneLine } from './format.ts';
+import { formatBytes, formatDuration, oneLine, shortNode } from './format.ts';
 import type { Style } from './style.ts';
 import { renderTable } from './table.ts';
 
@@ -21,14 +21,6 @@ const startText = ({ claimedAt }: AttemptRecord): string =>
 /** From launch to claim: the wait in the host's queue and the start of its environment. */
 const waitedMs = ({ launchedAt, claimedAt }: AttemptRecord): number | undefined =>
   claimedAt === undefined ? undefined : Math.max(0, claimedAt - launchedAt);
-
-const shownNodeChars = 12;
-
-/** What tells environments apart: the end of a log stream's name or of a task's ARN. */
-const shortNode = (node: string | undefined): string =>
-  node === undefined
-    ? '-'
-    : oneLine(node.slice(Math.max(node.lastIndexOf('/'), node.lastIndexOf(']')) + 1), shownNodeChars);
 
 const phases = ['init', 'read', 'compute', 'write'] as const;
 

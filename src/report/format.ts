@@ -45,9 +45,9 @@ export function formatTime(epochMs: number | undefined): string {
   return `${new Date(epochMs).toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-/** `1 task`, `2 tasks`. */
-export const plural = (count: number, noun: string): string =>
-  `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+/** `1 task`, `2 tasks`; `many` where that is not the noun with an "s". */
+export const plural = (count: number, noun: string, many = `${noun}s`): string =>
+  `${formatCount(count)} ${count === 1 ? noun : many}`;
 
 // What moves a terminal's cursor or breaks a line must not come from data: C0, DEL and C1.
 const controlCharacters = /\p{Cc}+/gu;
@@ -57,3 +57,11 @@ export function oneLine(text: string, limit = 2_000): string {
   const clean = text.replace(controlCharacters, ' ').trim();
   return clean.length > limit ? `${clean.slice(0, limit - 1)}…` : clean;
 }
+
+const shownNodeChars = 12;
+
+/** What tells execution environments apart: the end of a log stream's name or of a task's ARN; `-` where it is unknown. */
+export const shortNode = (node: string | undefined): string =>
+  node === undefined
+    ? '-'
+    : oneLine(node.slice(Math.max(node.lastIndexOf('/'), node.lastIndexOf(']')) + 1), shownNodeChars);

@@ -49,6 +49,8 @@ describe('a local stack that has ended', () => {
       const { console, written } = memoryConsole(stateDir);
       expect(await execute(['attempts', jobId, '--state-dir', stateDir], console)).toBe(0);
       expect(written.out).toMatch(/^map\/3\/0 +running +1\.0s .* 400 B +47\.7 MiB +stream-1 +use1-az1 /m);
+      expect(await execute(['explain', jobId, '--state-dir', stateDir], console)).toBe(0);
+      expect(written.out).toMatch(/^count-0123456789ab has been running for .*\nIts log holds none of its/m);
       expect(await execute(['status', jobId, '--state-dir', stateDir, '--json'], console)).toBe(0);
       expect(written.out).toMatch(/"state": "running"/);
     }

@@ -36,7 +36,12 @@ function stateOf(pid: number): string {
 const expectStopped = (pid: number) => expect.poll(() => stateOf(pid), patience).toBe('T');
 const expectFree = (pid: number) => expect.poll(() => stateOf(pid), patience).toBe('S');
 
-const workOf = (pid: number, isUnderWay = () => true): Work => ({ name: 'worker', pid, isUnderWay });
+const workOf = (pid: number, isUnderWay = () => true): Work => ({
+  name: 'worker',
+  place: `place-${pid}`,
+  pid,
+  isUnderWay,
+});
 
 function injector(text: string): Injector {
   const made = new Injector(parseInjection(text));
@@ -137,7 +142,12 @@ describe('an injector', () => {
     await expectStopped(first);
     await expectStopped(second);
     expect(stateOf(third)).toBe('S');
-    expect(harm.counts()).toEqual({ slow: 2, killed: 0, throttled: 0 });
+    expect(harm.counts()).toEqual({
+      slow: 2,
+      killed: 0,
+      throttled: 0,
+      places: { slow: [`place-${first}`, `place-${second}`], killed: [] },
+    });
     await harm.close();
     expect(nodes.map(stateOf)).toEqual(['S', 'S', 'S']);
   });
@@ -168,7 +178,12 @@ describe('an injector', () => {
     await once(victim, 'exit');
     expect(victim.signalCode).toBe('SIGKILL');
     expect(child.signalCode).toBeNull();
-    expect(harm.counts()).toEqual({ slow: 0, killed: 1, throttled: 0 });
+    expect(harm.counts()).toEqual({
+      slow: 0,
+      killed: 1,
+      throttled: 0,
+      places: { slow: [], killed: [`place-${busy}`] },
+    });
   });
 
   it('harms nobody once it is closed', async () => {
@@ -186,7 +201,7 @@ describe('an injector', () => {
     await harm.close();
     expect(stateOf(pid)).toBe('S');
     expect(asked).toBe(0);
-    expect(harm.counts()).toEqual({ slow: 1, killed: 0, throttled: 0 });
+    expect(harm.counts()).toMatchObject({ slow: 1, killed: 0, throttled: 0 });
   });
 });
 

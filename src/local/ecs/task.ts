@@ -201,6 +201,7 @@ export class Task {
     this.isAtWork = true;
     this.spec.server.onWork?.({
       name: this.spec.definition.family,
+      place: this.arn,
       pid,
       isUnderWay: () => this.status === 'RUNNING',
       lose: () => {

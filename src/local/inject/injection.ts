@@ -19,6 +19,8 @@ export interface InjectedCounts {
   readonly killed: number;
   /** Launch requests that were refused. */
   readonly throttled: number;
+  /** Which they were, in the order in which it befell them: what the nodes of attempts end with. */
+  readonly places: { readonly slow: readonly string[]; readonly killed: readonly string[] };
 }
 
 const mostNodes = 256;

@@ -19,7 +19,8 @@ export class Injector {
   private readonly refusals: Rng;
   private readonly slowed = new Set<number>();
   private readonly doomed = new Set<NodeJS.Timeout>();
-  private killed = 0;
+  private readonly slowPlaces: string[] = [];
+  private readonly killedPlaces: string[] = [];
   private throttled = 0;
   private isClosed = false;
 
@@ -44,12 +45,18 @@ export class Injector {
   readonly onWork: WorkHook = (work) => {
     if (this.isClosed) return;
     this.slow(work);
-    if (this.killed < this.injection.kills) this.doom(work);
+    if (this.killedPlaces.length < this.injection.kills) this.doom(work);
   };
 
   /** What has been done so far. */
   counts(): InjectedCounts {
-    return { slow: this.slowed.size, killed: this.killed, throttled: this.throttled };
+    const { slowPlaces, killedPlaces, throttled } = this;
+    return {
+      slow: slowPlaces.length,
+      killed: killedPlaces.length,
+      throttled,
+      places: { slow: [...slowPlaces], killed: [...killedPlaces] },
+    };
   }
 
   /** Harms nobody from here on; resolves once slowed processes run freely. May be called again. */
@@ -60,10 +67,11 @@ export class Injector {
     await this.brake?.close();
   }
 
-  private slow({ pid }: Work): void {
+  private slow({ pid, place }: Work): void {
     const { slow } = this.injection;
     if (slow === undefined || this.slowed.size >= slow.nodes || this.slowed.has(pid)) return;
     this.slowed.add(pid);
+    this.slowPlaces.push(place);
     this.brake?.slow(pid, slow.factor);
   }
 
@@ -75,9 +83,9 @@ export class Injector {
     const lifeMs = SHORTEST_LIFE_MS * (LONGEST_LIFE_MS / SHORTEST_LIFE_MS) ** this.lives.next();
     const timer = setTimeout(() => {
       this.doomed.delete(timer);
-      if (this.killed >= this.injection.kills || !work.isUnderWay()) return;
+      if (this.killedPlaces.length >= this.injection.kills || !work.isUnderWay()) return;
       work.lose?.();
-      if (signalGroup(work.pid, 'SIGKILL')) this.killed++;
+      if (signalGroup(work.pid, 'SIGKILL')) this.killedPlaces.push(work.place);
     }, lifeMs);
     this.doomed.add(timer);
   }

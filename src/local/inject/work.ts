@@ -2,6 +2,8 @@
 export interface Work {
   /** Of the function or the task family. */
   readonly name: string;
+  /** What its execution environment is called: the end of its log stream's name, or its task's ARN. */
+  readonly place: string;
   /** Leads a process group of its own. */
   readonly pid: number;
   /** Whether it is still at this very work: a warm environment outlives its events. */

@@ -271,6 +271,7 @@ export class Environment implements RuntimeHost {
     if (pid === undefined || !running.invocation.isAsynchronous) return;
     this.spec.server.onWork?.({
       name: this.fn.name,
+      place: this.id,
       pid,
       isUnderWay: () => this.running === running && !running.isFinished,
       lose: () => {

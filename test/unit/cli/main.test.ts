@@ -56,16 +56,25 @@ describe('outrider', () => {
     expect(written).toEqual({ out: '', err: line });
   });
 
-  it.each(['run', 'local', 'submit', 'status', 'watch', 'cancel', 'deadline', 'list', 'report', 'logs'])(
-    'helps with %s, with an example',
-    async (command) => {
-      const { console, written } = memoryConsole(await scratchDir());
-      expect(await execute([command, '--help'], console)).toBe(0);
-      expect(written.out).toContain(`$ outrider ${command}`);
-      expect(written.out).toContain('--json');
-      expect(written.err).toBe('');
-    },
-  );
+  it.each([
+    'run',
+    'local',
+    'submit',
+    'status',
+    'watch',
+    'cancel',
+    'deadline',
+    'list',
+    'report',
+    'explain',
+    'logs',
+  ])('helps with %s, with an example', async (command) => {
+    const { console, written } = memoryConsole(await scratchDir());
+    expect(await execute([command, '--help'], console)).toBe(0);
+    expect(written.out).toContain(`$ outrider ${command}`);
+    expect(written.out).toContain('--json');
+    expect(written.err).toBe('');
+  });
 });
 
 describe('failures', () => {

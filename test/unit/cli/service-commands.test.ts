@@ -1,84 +1,11 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { writeConnection } from '../../../src/cli/connection.ts';
-import { objectStoreOf, type StackConnection } from '../../../src/cli/embedded-stack.ts';
-import { execute } from '../../../src/cli/main.ts';
-import { submitRequestSchema } from '../../../src/contracts/api.ts';
-import type { JobRecord } from '../../../src/contracts/records.ts';
+import { objectStoreOf } from '../../../src/cli/embedded-stack.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
-import { listen } from '../../../src/local/http/listen.ts';
-import { readBody } from '../../../src/local/http/read-body.ts';
-import { startS3Server } from '../../../src/local/s3/server.ts';
 import { jobRecord } from '../report/report-records.ts';
-import { memoryConsole, scratchDir } from './fixtures.ts';
-
-const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret' };
-const region = 'us-east-1';
-const jobId = 'wordcount-0123456789ab';
-
-/** A directory in which `outrider local` seems to run: an API of canned jobs and a real local S3. */
-class FakeService {
-  cwd = '';
-  connection: StackConnection | undefined;
-  readonly jobs = new Map<string, JobRecord>();
-  readonly bodies: unknown[] = [];
-  requests: string[] = [];
-  attempts: unknown[] = [];
-  allocations: unknown[] = [];
-
-  async start(): Promise<void> {
-    this.cwd = await scratchDir();
-    const s3 = await startS3Server({ rootDir: join(this.cwd, 's3'), credentials, region });
-    await s3.createBucket('data');
-    const api = await listen(async (request, response) => {
-      const body = await readBody(request, 1_000_000);
-      this.requests.push(`${request.method ?? ''} ${request.url ?? ''}`);
-      const [status, answer] = this.answer(request.method ?? '', request.url ?? '', body.toString());
-      response.writeHead(status, { 'content-type': 'application/json' });
-      response.end(JSON.stringify(answer));
-    });
-    onTestFinished(async () => {
-      await api.close();
-      await s3.close();
-    });
-    this.connection = {
-      apiUrl: `${api.endpoint}/v1`,
-      region,
-      credentials,
-      environment: { AWS_ENDPOINT_URL_S3: s3.endpoint },
-      outputs: { DataBucketName: 'data' },
-    };
-    await mkdir(join(this.cwd, '.outrider'));
-    await writeConnection(join(this.cwd, '.outrider'), this.connection);
-  }
-
-  async run(...args: readonly string[]) {
-    const { console, written } = memoryConsole(this.cwd);
-    const exitCode = await execute(args, console);
-    return { exitCode, ...written };
-  }
-
-  private answer(method: string, url: string, body: string): [number, unknown] {
-    if (method === 'POST' && url === '/v1/jobs') {
-      const request = submitRequestSchema.parse(JSON.parse(body));
-      this.bodies.push(request);
-      return [201, { jobId, started: true }];
-    }
-    if (url.startsWith('/v1/jobs?')) {
-      const all = [...this.jobs.values()];
-      return url.includes('cursor=')
-        ? [200, { jobs: all.slice(1) }]
-        : [200, { jobs: all.slice(0, 1), cursor: 'next' }];
-    }
-    if (method === 'PUT') this.bodies.push(JSON.parse(body));
-    if (url.endsWith('/allocations')) return [200, { allocations: this.allocations }];
-    if (url.endsWith('/attempts')) return [200, { attempts: this.attempts }];
-    const job = this.jobs.get(/^\/v1\/jobs\/([^/]+)/.exec(url)?.[1] ?? '');
-    return job === undefined ? [404, { error: 'NotFound', message: 'no such job: x' }] : [200, job];
-  }
-}
+import { credentials, FakeService, jobId, region } from './fake-service.ts';
 
 const succeeded = jobRecord({ state: 'succeeded', endedAt: epochMs(1_002_000) });
 const failed = jobRecord({

@@ -1,0 +1,215 @@
+import * as z from 'zod';
+import { cancelReasons, launchReasons } from './decision-log.ts';
+import { failureCauses } from './records.ts';
+
+/** Whole milliseconds since the Unix epoch, by the clock of whoever wrote it. */
+const instant = z.int();
+/** Milliseconds. */
+const length = z.number().min(0);
+const numbers = z.record(z.string(), z.number());
+
+/**
+ * What took time, from a closed union. `before-launch`: from the opening of its stage to its first launch, for want of a
+ * slot or of dollars; `earlier-failed`: attempts before the one that won had failed or were lost; `copied`: an attempt
+ * before it lagged, and a copy was made; `ride`: it waited in its worker behind other tasks; `host-wait`: in the host's
+ * queue, or for its environment to start; `more-input`: more to read than its siblings; `slow-start`, `slow-read`,
+ * `slow-compute`, `slow-write`: one phase, by no fault of its node that could be shown; `slow-node`: its node, by
+ * evidence; `own-work`: as slow elsewhere; `unexplained`: slow, and nothing in the records tells why.
+ */
+export const explainedCauses = [
+  'before-launch',
+  'earlier-failed',
+  'copied',
+  'ride',
+  'host-wait',
+  'more-input',
+  'slow-start',
+  'slow-read',
+  'slow-compute',
+  'slow-write',
+  'slow-node',
+  'own-work',
+  'unexplained',
+] as const;
+
+/**
+ * What shows that a node is slow. `every-phase`: also its start, which reads nothing, took as many times longer;
+ * `other-tasks`: other tasks were slow there, too; `same-task`: the same task took its usual time on another node.
+ */
+export const nodeEvidence = ['every-phase', 'other-tasks', 'same-task'] as const;
+
+const causeSchema = z.strictObject({
+  kind: z.enum(explainedCauses),
+  /** Time that it cost; absent where the records do not tell how much. */
+  ms: length.exactOptional(),
+  /** The attempt that it befell. */
+  attemptId: z.string(),
+  node: z.string().exactOptional(),
+  evidence: z.array(z.enum(nodeEvidence)).exactOptional(),
+  /** The numbers by which it was told from the other causes, with their units in their names. */
+  facts: numbers,
+});
+
+/**
+ * `won`: the task has its result; `second`: it was done after another; `stopped`: it was told to, or lost the race;
+ * `open`: it runs, waits to begin, or had not answered to an order to stop when it was seen last.
+ */
+const attemptEnd = z.enum(['won', 'second', 'stopped', 'failed', 'lost', 'open']);
+
+const attemptSchema = z.strictObject({
+  attemptId: z.string(),
+  /** Why it was launched; null where the log does not say. */
+  reason: z.enum(launchReasons).nullable(),
+  end: attemptEnd,
+  /** Why it was told to stop; absent where it was not, or the log does not say. */
+  stopReason: z.enum(cancelReasons).exactOptional(),
+  failure: z.strictObject({ cause: z.enum(failureCauses), message: z.string() }).exactOptional(),
+  /** Why it was given up where no failure is recorded. */
+  givenUp: z.string().exactOptional(),
+  launchedAt: instant,
+  claimedAt: instant.exactOptional(),
+  endedAt: instant.exactOptional(),
+  /** From launch to claim; `rideMs` of it behind other attempts in the same worker. Absent: it never began. */
+  waitMs: length.exactOptional(),
+  rideMs: length.exactOptional(),
+  /** From claim to end, or to its last report. */
+  runMs: length.exactOptional(),
+  phaseMs: z.strictObject({ init: length, read: length, compute: length, write: length }).exactOptional(),
+  bytesRead: z.number().exactOptional(),
+  bytesTotal: z.number().exactOptional(),
+  node: z.string().exactOptional(),
+  zone: z.string().exactOptional(),
+  /** Its run time over what is usual in its stage for its input; foretold by what it had read where it did not end. */
+  slowness: z.number().exactOptional(),
+  /** The numbers by which its launch was decided. */
+  facts: numbers,
+});
+
+const taskSchema = z.strictObject({
+  taskId: z.string(),
+  /** The attempt whose result counts; null where there is none. */
+  winner: z.string().nullable(),
+  /** Whether an attempt of it took, or was to take, more than 1.5 times the usual. */
+  straggler: z.boolean(),
+  /** From the opening of its stage to its end, or to what was seen last. */
+  totalMs: length,
+  /** Where its time went beyond what is usual, in the order in which it did. */
+  causes: z.array(causeSchema),
+  attempts: z.array(attemptSchema),
+});
+
+const stageSchema = z.strictObject({
+  stage: z.string(),
+  tasks: z.int(),
+  done: z.int(),
+  /** Medians over attempts that won; null of fewer than three: what is usual cannot be said. */
+  usual: z
+    .strictObject({
+      tasks: z.int(),
+      runMs: length,
+      waitMs: length,
+      bytes: z.number(),
+      phaseMs: z.strictObject({ init: length, read: length, compute: length, write: length }),
+    })
+    .nullable(),
+  /** The task that ended last; null where none has. */
+  last: z.string().nullable(),
+  /** How many stragglers it has. */
+  stragglers: z.int(),
+  /** The tasks that are told of: the one asked for, else the last one and the worst stragglers. */
+  told: z.array(taskSchema),
+});
+
+/** What takes time on the way of a job from its submission to its end, one after the other. */
+export const spanKinds = [
+  'plan',
+  'before-launch',
+  'earlier-attempts',
+  'ride',
+  'host-wait',
+  'run',
+  'end',
+] as const;
+
+/**
+ * What `outrider explain --json` prints. `outrider` and its version may add fields; those that are here keep their names
+ * and meanings.
+ */
+export const explanationSchema = z.strictObject({
+  jobId: z.string(),
+  state: z.string(),
+  policy: z.string(),
+  /** The stage or task that was asked about; null: the job. */
+  about: z.string().nullable(),
+  /** What the job's log holds of its decisions. `part`: its beginning is gone; `none`: all is; `unread`: see `why`. */
+  log: z.strictObject({
+    state: z.enum(['whole', 'part', 'none', 'unread']),
+    why: z.string().exactOptional(),
+  }),
+  /** From submission to end, or until now. */
+  wallMs: length,
+  /** The critical path, whose times add up to `wallMs`; empty where a stage or task was asked about. */
+  path: z.array(
+    z.strictObject({
+      kind: z.enum(spanKinds),
+      ms: length,
+      stage: z.string().exactOptional(),
+      attemptId: z.string().exactOptional(),
+    }),
+  ),
+  stages: z.array(stageSchema),
+  /** Nodes shown to be slow, the slowest first. */
+  slowNodes: z.array(
+    z.strictObject({
+      node: z.string(),
+      evidence: z.array(z.enum(nodeEvidence)),
+      slowness: z.number(),
+      attempts: z.array(z.string()),
+    }),
+  ),
+  /** What was done beyond first attempts, by time. */
+  actions: z.array(
+    z.strictObject({
+      at: instant,
+      kind: z.enum([
+        'retry',
+        'restart',
+        'backup',
+        'clone',
+        'stop',
+        'give-up',
+        'clone-stage',
+        'take-clones',
+        'slots',
+      ]),
+      /** Attempt, or stage. */
+      of: z.string().exactOptional(),
+      reason: z.string().exactOptional(),
+      /** How the attempt ended. */
+      end: attemptEnd.exactOptional(),
+      facts: numbers,
+    }),
+  ),
+  /** What was considered and refused, by time: each task and reason once. */
+  declined: z.array(z.strictObject({ at: instant, task: z.string(), reason: z.string(), facts: numbers })),
+  /** Attempts that failed or were lost. */
+  failures: z.array(z.strictObject({ attemptId: z.string(), cause: z.string(), message: z.string() })),
+  cost: z.strictObject({
+    dollars: z.number(),
+    /** What the dollars are made of. */
+    costs: numbers,
+    /** Of the job; of attempts that won; of all others. The last two are of what was asked about. */
+    workerMs: length,
+    wonMs: length,
+    otherMs: length,
+  }),
+});
+
+export type Explanation = z.output<typeof explanationSchema>;
+export type ExplainedStage = z.output<typeof stageSchema>;
+export type ExplainedTask = z.output<typeof taskSchema>;
+export type ExplainedAttempt = z.output<typeof attemptSchema>;
+export type ExplainedCause = z.output<typeof causeSchema>;
+export type PathSpan = Explanation['path'][number];
+export type ToldAction = Explanation['actions'][number];
+export type ToldRefusal = Explanation['declined'][number];

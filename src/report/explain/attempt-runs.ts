@@ -1,0 +1,114 @@
+import { attemptParts } from '../../contracts/ids.ts';
+import type { AttemptRecord, Phase } from '../../contracts/records.ts';
+
+/** An attempt as its record and its like tell of it. Times are in milliseconds; those that are unknown are absent. */
+export interface AttemptRun {
+  readonly attempt: AttemptRecord;
+  readonly stage: string;
+  readonly task: number;
+  readonly number: number;
+  /** From launch to claim; `rideMs` of it while its worker was at attempts before it. */
+  readonly waitMs?: number;
+  readonly rideMs?: number;
+  /** Whether an earlier attempt of the job had run on its node: then nothing had to be started. */
+  readonly isWarm?: boolean;
+  /** From claim to end; to what was seen last where it did not end. */
+  readonly runMs?: number;
+  /** Whether it has read all and ended, so that `runMs` is all that it takes. */
+  readonly isFinished: boolean;
+  readonly bytes: number;
+  /** How much of its input it has read, in [0, 1]; absent where that is unknown. */
+  readonly readShare?: number;
+  readonly phaseMs?: Readonly<Record<Phase, number>>;
+}
+
+/** Until when an attempt has worked, as far as anybody saw: by its worker's clock but for one that runs. */
+function untilOf(
+  { endedAt, reportedAt, state, order }: AttemptRecord,
+  now: number | undefined,
+): number | undefined {
+  if (endedAt !== undefined) return endedAt;
+  // One that was told to stop may have ended long ago: its record is written no more.
+  return state === 'running' && order === 'continue' ? (now ?? reportedAt) : reportedAt;
+}
+
+/** Attempts of one invocation or Fargate task, which ran one after the other, by the end of the one before each. */
+function endsBefore(attempts: readonly AttemptRecord[]): ReadonlyMap<AttemptRecord, number> {
+  const claimed = attempts
+    .filter(({ claimedAt, invocation }) => claimedAt !== undefined && invocation !== undefined)
+    .toSorted((a, b) => (a.claimedAt ?? 0) - (b.claimedAt ?? 0));
+  const ends = new Map<AttemptRecord, number>();
+  const last = new Map<string, number>();
+  for (const attempt of claimed) {
+    const { invocation = '' } = attempt;
+    const before = last.get(invocation);
+    if (before !== undefined) ends.set(attempt, before);
+    last.set(invocation, untilOf(attempt, undefined) ?? attempt.claimedAt ?? 0);
+  }
+  return ends;
+}
+
+/** Attempts on whose node another had run before they began. */
+function warmOf(attempts: readonly AttemptRecord[]): ReadonlySet<AttemptRecord> {
+  const first = new Map<string, number>();
+  for (const { node, claimedAt } of attempts) {
+    if (node !== undefined && claimedAt !== undefined)
+      first.set(node, Math.min(first.get(node) ?? Infinity, claimedAt));
+  }
+  return new Set(
+    attempts.filter(
+      ({ node, claimedAt = 0 }) => node !== undefined && (first.get(node) ?? Infinity) < claimedAt,
+    ),
+  );
+}
+
+/**
+ * The attempts of a job, by launch. Clocks of different machines are compared for waits alone, which are never below 0.
+ *
+ * @param now - until when an attempt runs that has not ended; absent where the job has.
+ */
+export function attemptRuns(
+  attempts: readonly AttemptRecord[],
+  now: number | undefined,
+): readonly AttemptRun[] {
+  const before = endsBefore(attempts);
+  const warm = warmOf(attempts);
+  return attempts
+    .map((attempt): AttemptRun => {
+      const { stage, task, attempt: number } = attemptParts(attempt.attemptId);
+      const { claimedAt, launchedAt, progress } = attempt;
+      const waitMs = claimedAt === undefined ? undefined : Math.max(0, claimedAt - launchedAt);
+      const until = untilOf(attempt, now);
+      const isFinished = attempt.state === 'done';
+      const bytes = Math.max(progress?.bytesTotal ?? 0, isFinished ? (progress?.bytesRead ?? 0) : 0);
+      return {
+        attempt,
+        stage,
+        task,
+        number,
+        isFinished,
+        bytes,
+        ...(waitMs === undefined
+          ? {}
+          : {
+              waitMs,
+              rideMs: Math.min(waitMs, Math.max(0, (before.get(attempt) ?? launchedAt) - launchedAt)),
+              isWarm: warm.has(attempt),
+            }),
+        ...(claimedAt === undefined || until === undefined ? {} : { runMs: Math.max(0, until - claimedAt) }),
+        ...(progress === undefined ? {} : { phaseMs: progress.phaseMs }),
+        ...shareOf(attempt, bytes, isFinished),
+      };
+    })
+    .toSorted((a, b) => a.attempt.launchedAt - b.attempt.launchedAt || a.number - b.number);
+}
+
+function shareOf(
+  { progress }: AttemptRecord,
+  bytes: number,
+  isFinished: boolean,
+): Pick<AttemptRun, 'readShare'> {
+  if (isFinished) return { readShare: 1 };
+  if (progress === undefined || bytes <= 0) return {};
+  return { readShare: Math.min(1, progress.bytesRead / bytes) };
+}

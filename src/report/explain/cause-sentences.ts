@@ -1,0 +1,113 @@
+import type { ExplainedCause, ExplainedTask } from '../../contracts/explanation.ts';
+import { formatBytes, formatDuration, oneLine, plural, shortNode } from '../format.ts';
+import { factorText } from './facts-text.ts';
+import type { NodeEvidence } from './node-evidence.ts';
+
+/** Of a task's time, a cause is worth a sentence from this share on. */
+const worthTelling = 0.1;
+
+/** What a task's time went to, in sentences; empty where it took no more than the usual. */
+export function causeSentences({ causes, totalMs, attempts }: ExplainedTask): readonly string[] {
+  return causes
+    .filter(({ ms }) => ms === undefined || ms >= worthTelling * totalMs)
+    .map((cause) => sentenceOf(cause, attempts));
+}
+
+function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']): string {
+  const { kind, attemptId, facts } = cause;
+  const took = formatDuration(cause.ms);
+  switch (kind) {
+    case 'before-launch':
+      return `${took} went by from the opening of its stage to the launch of ${attemptId}${reasonBeforeLaunch(facts)}.`;
+    case 'earlier-failed':
+      return `${took} went by before ${attemptId} was launched, since ${failuresText(attempts, attemptId)}.`;
+    case 'copied':
+      return `${took} went by before its copy ${attemptId} was launched; the attempts before it lagged.`;
+    case 'ride':
+      return `${attemptId} waited ${took} in its worker for other tasks that rode with it.`;
+    case 'host-wait':
+      return `${attemptId} waited ${took} ${waitedFor(facts)}.`;
+    case 'more-input':
+      return `${attemptId} had more to read than its siblings: ${formatBytes(facts['bytes'] ?? 0)} against ${formatBytes(facts['usualBytes'] ?? 0)}. That explains ${took} of ${formatDuration(facts['runMs'])}.`;
+    case 'slow-node':
+      return `${attemptId} ran on a slow node (${shortNode(cause.node)}): ${slowText(facts)}; ${evidenceText(cause)}.`;
+    case 'own-work':
+      return `${attemptId} took long by its own work: ${slowText(facts)}, and ${factorText(facts['elsewhereSlowness'] ?? 0)} times on another node, too.`;
+    case 'unexplained':
+      return `${attemptId} was slow, and nothing in its records tells why: ${slowText(facts)}, spread over its phases.`;
+    case 'slow-start':
+    case 'slow-read':
+    case 'slow-compute':
+    case 'slow-write':
+      return `${attemptId} ${phaseText[kind]}: ${formatDuration(facts['phaseMs'])} against ${formatDuration(facts['usualPhaseMs'])}; in all, ${slowText(facts)}.${kind === 'slow-compute' ? computeDoubt(facts) : ''}`;
+  }
+}
+
+type Facts = ExplainedCause['facts'];
+
+function reasonBeforeLaunch({ noSlot = 0, overBudget = 0, throttled = 0 }: Facts): string {
+  if (overBudget > 0) return ', while the job lacked the dollars for it';
+  if (throttled > 0) return `; its launch was refused ${plural(throttled, 'time')} by the host's limits`;
+  return noSlot > 0 ? ', while the job had no slot free' : '';
+}
+
+/** A host that had started its node before had nothing to start: then it waited in the queue alone. */
+function waitedFor({ warm = 0, throttled = 0 }: Facts): string {
+  const why =
+    throttled > 0 ? `; its launch was refused ${plural(throttled, 'time')} by the host's limits` : '';
+  return warm > 0
+    ? `for its worker, which had run before: in the host's queue, not for a start${why}`
+    : `for its worker, in the host's queue or for its start: the job had not used it before${why}`;
+}
+
+function failuresText(attempts: ExplainedTask['attempts'], before: string): string {
+  const failed = attempts
+    .slice(
+      0,
+      attempts.findIndex(({ attemptId }) => attemptId === before),
+    )
+    .filter(({ end }) => end === 'failed' || end === 'lost');
+  if (failed.length === 0) return 'those before it came to nothing';
+  return failed.map((each) => `${each.attemptId} ${failureText(each)}`).join(', and ');
+}
+
+/** How an attempt came to nothing: `failed (user-code: …)`. */
+export function failureText({
+  end,
+  failure,
+  givenUp,
+}: Pick<ExplainedTask['attempts'][number], 'end' | 'failure' | 'givenUp'>): string {
+  const verb = end === 'lost' ? 'was lost' : 'failed';
+  if (failure !== undefined) return `${verb} (${failure.cause}: ${oneLine(failure.message)})`;
+  return givenUp === undefined ? verb : `${verb} (given up as ${givenUp})`;
+}
+
+const slowText = ({ slowness = 0, runMs, usualMs, readShare }: Facts): string =>
+  readShare === undefined
+    ? `it took ${factorText(slowness)} times what is usual for its input (${formatDuration(runMs)} against ${formatDuration(usualMs)})`
+    : `after ${formatDuration(runMs)} it had read ${String(Math.round(readShare * 100))} % of its input, and was to take ${factorText(slowness)} times what is usual`;
+
+const evidenceWords: Readonly<Record<NodeEvidence, (facts: Facts) => string>> = {
+  'every-phase': ({ startFactor = 0, restFactor = 0 }) =>
+    `its start, which reads nothing, took ${factorText(startFactor)} times the usual, and the rest ${factorText(restFactor)} times`,
+  'other-tasks': ({ otherTasks = 0, otherTasksSlowness = 0 }) =>
+    `${plural(otherTasks, 'other attempt')} there took ${factorText(otherTasksSlowness)} times the usual in the median`,
+  'same-task': ({ elsewhereSlowness = 0 }) =>
+    `the same task took ${factorText(elsewhereSlowness)} times the usual on another node`,
+};
+
+const evidenceText = ({ evidence = [], facts }: ExplainedCause): string =>
+  evidence.map((each) => evidenceWords[each](facts)).join('; ');
+
+const phaseText = {
+  'slow-start': 'took long to start',
+  'slow-read': 'read slowly',
+  'slow-compute': 'computed for long',
+  'slow-write': 'wrote slowly',
+} as const;
+
+/** Nothing but another run of the task, or of others on its node, tells dear records from a slow processor. */
+const computeDoubt = ({ otherTasks = 0, otherTasksSlowness }: Facts): string =>
+  otherTasks > 0 && otherTasksSlowness !== undefined
+    ? ` ${plural(otherTasks, 'other attempt')} on its node took ${factorText(otherTasksSlowness)} times the usual: its records seem to be dearer.`
+    : ' Whether its records are dearer or its node was slow, the records do not tell.';

@@ -1,0 +1,133 @@
+import { cancelReasons, launchReasons } from '../../contracts/decision-log.ts';
+import type { ToldAction, ToldRefusal } from '../../contracts/explanation.ts';
+import type { LogEvent } from '../log-lines.ts';
+
+type Numbers = Readonly<Record<string, number>>;
+type LaunchReason = (typeof launchReasons)[number];
+type CancelReason = (typeof cancelReasons)[number];
+
+/** What a job's log tells of its decisions. Ids are attempts', tasks' or stages', as they were logged. */
+export interface ToldDecisions {
+  /** By attempt: why it was launched, and by which numbers. */
+  readonly launches: ReadonlyMap<string, { readonly reason: LaunchReason; readonly facts: Numbers }>;
+  readonly stops: ReadonlyMap<string, CancelReason>;
+  readonly givenUp: ReadonlyMap<string, string>;
+  /** How often the launch of an attempt was throttled. */
+  readonly throttled: ReadonlyMap<string, number>;
+  /** Attempts that were done after another of their task, and whose output was kept all the same. */
+  readonly seconds: ReadonlySet<string>;
+  /** When a stage was opened. */
+  readonly opened: ReadonlyMap<string, number>;
+  readonly actions: readonly ToldAction[];
+  readonly declined: readonly ToldRefusal[];
+  readonly state: 'whole' | 'part' | 'none';
+}
+
+const numbersOf = (facts: LogEvent['facts']): Numbers =>
+  Object.fromEntries(
+    Object.entries(facts).filter((each): each is [string, number] => typeof each[1] === 'number'),
+  );
+
+const textOf = ({ facts }: LogEvent, name: string): string | undefined => {
+  const value = facts[name];
+  return typeof value === 'string' ? value : undefined;
+};
+
+/** Events that only decisions leave. */
+const decisive = new Set(['stage-opened', 'launched', 'refused', 'told-to-stop', 'given-up', 'entered']);
+
+/** Reads the decisions of a job out of its log, in any order of lines. Lines of other kinds tell nothing. */
+export function readDecisions(events: readonly LogEvent[]): ToldDecisions {
+  const sorted = events.toSorted((a, b) => a.at - b.at);
+  const about = (name: string): readonly (LogEvent & { readonly about: string })[] =>
+    sorted.filter(
+      (each): each is LogEvent & { readonly about: string } =>
+        each.event === name && each.about !== undefined,
+    );
+  const launched = [...about('launched'), ...about('launched-alone')];
+  return {
+    launches: new Map(
+      launched.flatMap((event) => {
+        const reason = launchReasons.find((each) => each === event.facts['reason']);
+        return reason === undefined ? [] : [[event.about, { reason, facts: numbersOf(event.facts) }]];
+      }),
+    ),
+    stops: new Map(
+      about('told-to-stop').flatMap((event) => {
+        const reason = cancelReasons.find((each) => each === event.facts['reason']);
+        return reason === undefined ? [] : [[event.about, reason]];
+      }),
+    ),
+    givenUp: new Map(about('given-up').map((event) => [event.about, textOf(event, 'reason') ?? 'unknown'])),
+    throttled: countBy(about('throttled').map((event) => event.about)),
+    seconds: new Set(
+      about('attempt-ended').flatMap(({ about: id, facts }) => (facts['outcome'] === 'replica' ? [id] : [])),
+    ),
+    opened: firstOf(about('stage-opened').map(({ about: id, at }) => [id, at])),
+    actions: sorted.flatMap(actionOf),
+    declined: sorted.flatMap(refusalOf),
+    state: stateOf(sorted),
+  };
+}
+
+/** A log that begins with the planning of its job holds all; one without any decision holds none. */
+function stateOf(sorted: readonly LogEvent[]): ToldDecisions['state'] {
+  if (!sorted.some(({ event }) => event !== undefined && decisive.has(event))) return 'none';
+  return sorted.some(({ event }) => event === 'planned') ? 'whole' : 'part';
+}
+
+function countBy(ids: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1);
+  return counts;
+}
+
+/** The first of each name: a scheduler that takes a job over opens its stages again. */
+function firstOf(entries: readonly (readonly [string, number])[]): ReadonlyMap<string, number> {
+  const first = new Map<string, number>();
+  for (const [name, at] of entries) if (!first.has(name)) first.set(name, at);
+  return first;
+}
+
+const kinds: Readonly<Record<string, ToldAction['kind']>> = {
+  'told-to-stop': 'stop',
+  'given-up': 'give-up',
+  cloned: 'clone-stage',
+  'clones-preempted': 'take-clones',
+  allocated: 'slots',
+};
+
+function actionOf(event: LogEvent): readonly ToldAction[] {
+  const reason = textOf(event, 'reason');
+  const kind = kindOf(event, reason);
+  if (kind === undefined) return [];
+  return [
+    {
+      at: event.at,
+      kind,
+      ...(event.about === undefined || kind === 'slots' ? {} : { of: event.about }),
+      ...(reason === undefined ? {} : { reason }),
+      facts: numbersOf(event.facts),
+    },
+  ];
+}
+
+function kindOf({ event = '' }: LogEvent, reason: string | undefined): ToldAction['kind'] | undefined {
+  if (event !== 'launched') return kinds[event];
+  switch (reason) {
+    case 'retry':
+    case 'restart':
+    case 'backup':
+    case 'clone':
+      return reason;
+    default:
+      return undefined;
+  }
+}
+
+function refusalOf(event: LogEvent): readonly ToldRefusal[] {
+  const isRefusal = event.event === 'refused' || event.event === 'not-cloned';
+  const reason = textOf(event, 'reason');
+  if (!isRefusal || event.about === undefined || reason === undefined) return [];
+  return [{ at: event.at, task: event.about, reason, facts: numbersOf(event.facts) }];
+}

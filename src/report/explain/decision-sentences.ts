@@ -1,0 +1,125 @@
+import type { ExplainedAttempt, ToldAction, ToldRefusal } from '../../contracts/explanation.ts';
+import { plural } from '../format.ts';
+import { factsText } from './facts-text.ts';
+
+/** The time of day, UTC. */
+export const timeText = (at: number): string => new Date(at).toISOString().slice(11, 19);
+
+/** Why an attempt was launched, as a part of a sentence. */
+export const launchWords: Readonly<Record<NonNullable<ExplainedAttempt['reason']>, string>> = {
+  first: 'the first attempt',
+  retry: 'launched again after one that came to nothing',
+  restart: 'launched in place of one that was stopped for being slow',
+  backup: 'a backup beside one that lagged',
+  clone: 'a clone, launched from the start',
+};
+
+/** Why an attempt was told to stop. */
+export const stopWords: Readonly<Record<NonNullable<ExplainedAttempt['stopReason']>, string>> = {
+  'sibling-won': 'another attempt of its task had won',
+  'job-cancelled': 'the job was cancelled',
+  'job-failed': 'the job had failed',
+  restarted: 'a new attempt was to end sooner',
+  pruned: 'others of its task were ahead',
+  preempted: 'a smaller job was given its slot',
+};
+
+/** Why something was not done. Reasons that are not here are told by their name. */
+const refusalWords: Readonly<Record<string, string>> = {
+  'no-slot': 'no slot was free',
+  'tick-full': 'the tick had enough to do',
+  'backing-off': 'its next try was not due yet',
+  'last-live-copy': 'it was the last attempt at work',
+  'task-done': 'it was done by then',
+  'copy-limit': 'it had as many copies as a task may have',
+  'copy-cap': 'as many copies ran as may',
+  'loss-limit': 'copies and kills had cost its stage as much as they may',
+  'restart-limit': 'it was restarted as often as a task may be',
+  'recent-copy': 'its last copy had not shown yet what it brings',
+  'slow-node': 'none but slow nodes were free',
+  'input-explained': 'it has more to read, which no copy mends',
+  'not-worth-it': 'another attempt would save too little, or too unlikely',
+  'still-starting': 'it had not begun yet',
+  'awaiting-copy': 'its clones wait for those of the stage that they read',
+  budget: "the job's dollars did not suffice",
+  'gives-way': 'the job meets its deadline without, and another lacks slots',
+  'clone-budget': 'clones take as many slots as they may',
+  utilization: 'too many slots were in use for clones',
+};
+
+const withFacts = (facts: ToldAction['facts']): string => {
+  const text = factsText(facts);
+  return text === '' ? '' : `: ${text}`;
+};
+
+const actionWords = {
+  retry: 'was launched again, after an attempt that came to nothing',
+  restart: 'was launched in place of a slow attempt',
+  backup: 'was launched as a backup',
+  clone: 'was launched as a clone',
+  'give-up': 'was given up',
+  'clone-stage': 'was to be cloned',
+  'take-clones': 'lost its clones to a smaller job',
+} as const;
+
+const endWords: Readonly<Record<ExplainedAttempt['end'], string>> = {
+  won: 'It won.',
+  second: 'It came second, and its output was kept.',
+  stopped: 'It came second, or was stopped.',
+  failed: 'It failed.',
+  lost: 'It was lost.',
+  open: 'It was open when it was seen last.',
+};
+
+/** What was done, one sentence each; stops of attempts whose sibling had won go without saying. */
+export function actionSentences(actions: readonly ToldAction[]): readonly string[] {
+  return actions.flatMap(({ at, kind, of = '', reason = '', facts, end }) => {
+    const head = `${timeText(at)} `;
+    if (kind === 'slots')
+      return [`${head}the job asked for slots of its own for its deadline (${reason})${withFacts(facts)}.`];
+    if (kind === 'stop') {
+      if (reason === 'sibling-won') return [];
+      const why = Object.entries(stopWords).find(([name]) => name === reason)?.[1] ?? reason;
+      return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
+    }
+    const because = kind === 'give-up' ? ` as ${reason}` : '';
+    const after = end === undefined || kind === 'give-up' ? '' : ` ${endWords[end]}`;
+    return [`${head}${of} ${actionWords[kind]}${because}${withFacts(facts)}.${after}`];
+  });
+}
+
+/** Refusals of one reason that are told with their numbers; more are counted. */
+const toldOfReason = 3;
+
+/** What was declined, by reason, the most frequent first: how often, and of some the numbers. */
+export function refusalSentences(declined: readonly ToldRefusal[]): readonly string[] {
+  return [...Map.groupBy(declined, ({ reason }) => reason)]
+    .toSorted(([, a], [, b]) => b.length - a.length)
+    .flatMap(([reason, all]) => {
+      const why = refusalWords[reason] ?? reason;
+      // What has no numbers was owed and not proposed: it waited, and nobody weighed it.
+      const waited = all.filter(({ facts }) => Object.keys(facts).length === 0);
+      const weighed = all.filter(({ facts }) => Object.keys(facts).length > 0);
+      return [
+        ...(weighed.length === 0
+          ? []
+          : [
+              `${plural(weighed.length, 'proposal')}, since ${why} (${reason}):`,
+              ...weighed
+                .slice(0, toldOfReason)
+                .map(({ at, task, facts }) => `  ${timeText(at)} ${task}${withFacts(facts)}.`),
+              ...(weighed.length > toldOfReason
+                ? [`  and ${String(weighed.length - toldOfReason)} more.`]
+                : []),
+            ]),
+        ...(waited.length === 0
+          ? []
+          : [
+              `${plural(waited.length, 'launch', 'launches')} that had to wait, since ${why} (${reason}): ${waited
+                .slice(0, toldOfReason)
+                .map(({ at, task }) => `${task} at ${timeText(at)}`)
+                .join(', ')}${waited.length > toldOfReason ? ', …' : ''}.`,
+            ]),
+      ];
+    });
+}

@@ -1,0 +1,280 @@
+import type {
+  Explanation,
+  ExplainedAttempt,
+  ExplainedCause,
+  ExplainedStage,
+  ExplainedTask,
+} from '../../contracts/explanation.ts';
+import { type AttemptRecord, finalJobStates, type JobRecord } from '../../contracts/records.ts';
+import { type AttemptRun, attemptRuns } from './attempt-runs.ts';
+import { criticalPath, lastTasks } from './critical-path.ts';
+import type { ToldDecisions } from './decision-events.ts';
+import { type RunIndex, slowFactor, taskIdOf, witnessesOf } from './node-evidence.ts';
+import { slowNodesOf } from './slow-nodes.ts';
+import { causesOfSlowness } from './slowness-causes.ts';
+import { causesOfTask, decidingRun, endOf, hasFailed, type TaskRuns, totalMsOf } from './task-causes.ts';
+import { latenessOf, slownessOf, usualOf } from './usual-run.ts';
+
+/** What is known of a job. */
+export interface JobFacts {
+  readonly job: JobRecord;
+  readonly attempts: readonly AttemptRecord[];
+  readonly decisions: ToldDecisions;
+  /** Why the log was not read, or not all of it; absent where it was. */
+  readonly unread?: string;
+  readonly now: number;
+}
+
+/** A stage, or a task of it. Absent: the job. */
+export interface About {
+  readonly stage: string;
+  readonly task?: number;
+}
+
+/** Stragglers of a stage that are told of: of a job, and of a stage that was asked about. */
+const toldOfJob = 3;
+const toldOfStage = 20;
+
+interface Known extends JobFacts {
+  readonly runs: readonly AttemptRun[];
+  readonly index: RunIndex;
+  readonly tasks: ReadonlyMap<string, TaskRuns>;
+  readonly causes: (run: AttemptRun) => readonly ExplainedCause[];
+}
+
+/** Explains a job, a stage or a task from its records and its log. Takes nothing for known that they do not tell. */
+export function explainJob(facts: JobFacts, about?: About): Explanation {
+  const known = knownOf(facts);
+  const { job, decisions, runs, now } = known;
+  const isWanted = (id: string): boolean => {
+    if (about === undefined) return true;
+    const wanted = about.task === undefined ? about.stage : `${about.stage}/${about.task}`;
+    return `${id}/`.startsWith(`${wanted}/`) || (about.task === undefined ? false : id === about.stage);
+  };
+  const stages = job.stages.filter(({ name }) => about === undefined || name === about.stage);
+  const wanted = runs.filter(({ attempt }) => isWanted(attempt.attemptId));
+  const endedAt = job.endedAt ?? now;
+  return {
+    jobId: job.jobId,
+    state: job.state,
+    policy: job.spec.policy,
+    about:
+      about === undefined ? null : about.task === undefined ? about.stage : `${about.stage}/${about.task}`,
+    log: logOf(facts),
+    wallMs: Math.max(0, endedAt - job.createdAt),
+    path: about === undefined ? [...pathOf(known, endedAt)] : [],
+    stages: stages.map((stage) => explainStage(stage, known, about)),
+    slowNodes: [...slowNodesOf(wanted, known.causes)],
+    actions: decisions.actions
+      .filter(({ of }) => (of === undefined ? about === undefined : isWanted(of)))
+      .map((action) => ({ ...action, ...endOfAction(action.of, known) })),
+    declined: decisions.declined.filter(({ task }) => isWanted(task)),
+    failures: wanted.flatMap(failureOf(decisions)),
+    cost: costOf(known, wanted),
+  };
+}
+
+function logOf({ decisions, unread }: JobFacts): Explanation['log'] {
+  if (unread === undefined) return { state: decisions.state };
+  return { state: decisions.state === 'none' ? 'unread' : 'part', why: unread };
+}
+
+function knownOf(facts: JobFacts): Known {
+  const { job, attempts, decisions, now } = facts;
+  const runs = attemptRuns(attempts, finalJobStates.includes(job.state) ? undefined : now);
+  const byTask = Map.groupBy(runs, taskIdOf);
+  const tasks = new Map(
+    [...byTask].map(([taskId, all]): [string, TaskRuns] => [
+      taskId,
+      { taskId, runs: all, winner: winnerOf(all, decisions) },
+    ]),
+  );
+  const winners = Map.groupBy(
+    [...tasks.values()].flatMap(({ winner }) => winner ?? []),
+    ({ stage }) => stage,
+  );
+  const usual = new Map(
+    [...winners].flatMap(([stage, all]) => {
+      const found = usualOf(all);
+      return found === undefined ? [] : [[stage, found] as const];
+    }),
+  );
+  const byNode = Map.groupBy(
+    runs.filter(({ attempt }) => attempt.node !== undefined),
+    ({ attempt }) => attempt.node ?? '',
+  );
+  const index: RunIndex = { byNode, byTask, usual };
+  const causes = (run: AttemptRun): readonly ExplainedCause[] =>
+    causesOfSlowness(run, usual.get(run.stage), witnessesOf(run, index));
+  return { ...facts, runs, index, tasks, causes };
+}
+
+/** Of those that were done, the one whose result counts: the others were told that they came second, or ended later. */
+function winnerOf(runs: readonly AttemptRun[], { seconds }: ToldDecisions): AttemptRun | undefined {
+  const done = runs.filter(({ attempt }) => attempt.state === 'done').toSorted((a, b) => endOf(a) - endOf(b));
+  return done.find(({ attempt }) => !seconds.has(attempt.attemptId)) ?? done[0];
+}
+
+/** The task of a stage that ended last; where one has not ended, that one. */
+function lastOf(tasks: readonly TaskRuns[]): TaskRuns | undefined {
+  const end = (task: TaskRuns): number => {
+    const run = decidingRun(task);
+    return run === undefined ? 0 : endOf(run);
+  };
+  const open = tasks.filter(({ winner }) => winner === undefined);
+  return (open.length > 0 ? open : tasks).toSorted((a, b) => end(b) - end(a))[0];
+}
+
+const tasksOf = ({ tasks }: Known, stage: string): readonly TaskRuns[] =>
+  [...tasks.values()].filter(({ runs }) => runs[0]?.stage === stage);
+
+function pathOf(known: Known, endedAt: number): Explanation['path'] {
+  const { job, decisions } = known;
+  const last = new Map(
+    job.stages.flatMap(({ name }) => {
+      const task = lastOf(tasksOf(known, name));
+      return task === undefined ? [] : [[name, task] as const];
+    }),
+  );
+  return [
+    ...criticalPath(lastTasks(job, last), { createdAt: job.createdAt, endedAt, opened: decisions.opened }),
+  ];
+}
+
+/** How late the worst of its attempts is; 0 where that is not known. */
+const worstLateness = ({ runs }: TaskRuns, { usual }: RunIndex): number =>
+  Math.max(0, ...runs.map((run) => latenessOf(run, usual.get(run.stage)) ?? 0));
+
+const isStraggler = (task: TaskRuns, index: RunIndex): boolean => worstLateness(task, index) > slowFactor;
+
+function explainStage(
+  { name, tasks, done }: JobRecord['stages'][number],
+  known: Known,
+  about: About | undefined,
+): ExplainedStage {
+  const all = tasksOf(known, name);
+  const usual = known.index.usual.get(name);
+  const last = lastOf(all);
+  const stragglers = all
+    .filter((task) => isStraggler(task, known.index))
+    .map((task) => ({ task, lateness: worstLateness(task, known.index) }))
+    .toSorted((a, b) => b.lateness - a.lateness)
+    .map(({ task }) => task);
+  const asked = about?.task === undefined ? undefined : known.tasks.get(`${name}/${about.task}`);
+  const limit = about === undefined ? toldOfJob : toldOfStage;
+  const told =
+    about?.task === undefined
+      ? [...new Set([...(last === undefined ? [] : [last]), ...stragglers.slice(0, limit)])]
+      : asked === undefined
+        ? []
+        : [asked];
+  return {
+    stage: name,
+    tasks,
+    done,
+    usual:
+      usual === undefined
+        ? null
+        : {
+            tasks: usual.tasks,
+            runMs: usual.runMs,
+            waitMs: usual.waitMs,
+            bytes: usual.bytes,
+            phaseMs: { ...usual.phaseMs },
+          },
+    last: last?.taskId ?? null,
+    stragglers: stragglers.length,
+    told: told.map((task) => explainTask(task, known)),
+  };
+}
+
+function explainTask(task: TaskRuns, known: Known): ExplainedTask {
+  const { decisions, causes } = known;
+  const openedAt = decisions.opened.get(task.runs[0]?.stage ?? '');
+  return {
+    taskId: task.taskId,
+    winner: task.winner?.attempt.attemptId ?? null,
+    straggler: isStraggler(task, known.index),
+    totalMs: totalMsOf(task, openedAt),
+    causes: [...causesOfTask(task, { openedAt, decisions, slownessOf: causes })],
+    attempts: task.runs.map((run) => explainAttempt(run, task, known)),
+  };
+}
+
+function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: Known): ExplainedAttempt {
+  const { attempt, waitMs, rideMs, runMs, phaseMs } = run;
+  const { attemptId, launchedAt, claimedAt, endedAt, failure, node, zone, progress } = attempt;
+  const launch = decisions.launches.get(attemptId);
+  const stopReason = decisions.stops.get(attemptId);
+  const givenUp = decisions.givenUp.get(attemptId);
+  const slowness = slownessOf(run, index.usual.get(run.stage));
+  return {
+    attemptId,
+    // The first attempt of a task is owed, whatever is left of the log.
+    reason: launch?.reason ?? (run.number === 0 ? 'first' : null),
+    end: endingOf(run, task),
+    launchedAt,
+    facts: { ...launch?.facts },
+    ...(stopReason === undefined ? {} : { stopReason }),
+    ...(failure === undefined ? {} : { failure }),
+    ...(givenUp === undefined || failure !== undefined ? {} : { givenUp }),
+    ...(claimedAt === undefined ? {} : { claimedAt }),
+    ...(endedAt === undefined ? {} : { endedAt }),
+    ...(waitMs === undefined ? {} : { waitMs }),
+    ...(rideMs === undefined ? {} : { rideMs }),
+    ...(runMs === undefined ? {} : { runMs }),
+    ...(phaseMs === undefined ? {} : { phaseMs: { ...phaseMs } }),
+    ...(progress === undefined ? {} : { bytesRead: progress.bytesRead, bytesTotal: progress.bytesTotal }),
+    ...(node === undefined ? {} : { node }),
+    ...(zone === undefined ? {} : { zone }),
+    ...(slowness === undefined ? {} : { slowness }),
+  };
+}
+
+function endingOf(run: AttemptRun, { winner }: TaskRuns): ExplainedAttempt['end'] {
+  switch (run.attempt.state) {
+    case 'done':
+      return run === winner ? 'won' : 'second';
+    case 'failed':
+      return 'failed';
+    case 'lost':
+      return 'lost';
+    case 'cancelled':
+      return 'stopped';
+    case 'launched':
+    case 'running':
+      return 'open';
+  }
+}
+
+function endOfAction(
+  id: string | undefined,
+  { runs, tasks }: Known,
+): { readonly end?: ExplainedAttempt['end'] } {
+  const run = runs.find(({ attempt }) => attempt.attemptId === id);
+  if (run === undefined) return {};
+  const task = tasks.get(taskIdOf(run));
+  return task === undefined ? {} : { end: endingOf(run, task) };
+}
+
+const failureOf =
+  ({ givenUp }: ToldDecisions) =>
+  (run: AttemptRun): Explanation['failures'] => {
+    if (!hasFailed(run)) return [];
+    const { attemptId, failure } = run.attempt;
+    const { cause = givenUp.get(attemptId) ?? 'unknown', message = '' } = failure ?? {};
+    return [{ attemptId, cause, message }];
+  };
+
+function costOf({ job, tasks }: Known, wanted: readonly AttemptRun[]): Explanation['cost'] {
+  const isWinner = (run: AttemptRun): boolean => tasks.get(taskIdOf(run))?.winner === run;
+  const sum = (runs: readonly AttemptRun[]): number =>
+    runs.reduce((total, { runMs = 0 }) => total + runMs, 0);
+  return {
+    dollars: job.dollars,
+    costs: { ...job.costs },
+    workerMs: job.workerMs,
+    wonMs: sum(wanted.filter(isWinner)),
+    otherMs: sum(wanted.filter((run) => !isWinner(run))),
+  };
+}

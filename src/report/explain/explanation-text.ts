@@ -1,0 +1,208 @@
+import type { ExplainedAttempt, ExplainedStage, Explanation, PathSpan } from '../../contracts/explanation.ts';
+import { formatBytes, formatDollars, formatDuration, oneLine, plural, shortNode } from '../format.ts';
+import type { Style } from '../style.ts';
+import { causeSentences, failureText } from './cause-sentences.ts';
+import { actionSentences, launchWords, refusalSentences, stopWords, timeText } from './decision-sentences.ts';
+import { factorText, factsText } from './facts-text.ts';
+
+/** An explanation in sentences, line by line. */
+export function renderExplanation(explanation: Explanation, style: Style): readonly string[] {
+  const { about, stages, failures, actions, declined, cost } = explanation;
+  const isTask = about?.includes('/') === true;
+  const section = (title: string, lines: readonly string[]): readonly string[] =>
+    lines.length === 0 ? [] : ['', style.heading(title), ...lines.map((line) => `  ${line}`)];
+  return [
+    headLine(explanation),
+    ...logLines(explanation),
+    ...section('Where the time went', explanation.path.filter(isShown).map(spanLine)),
+    ...stages.flatMap((stage) =>
+      section(`Stage ${stage.stage}`, isTask ? taskLines(stage) : stageLines(stage)),
+    ),
+    ...(isTask
+      ? stages.flatMap(({ told }) =>
+          told.flatMap(({ attempts }) => section('Its attempts', attempts.flatMap(attemptLines))),
+        )
+      : []),
+    ...section('Slow nodes', explanation.slowNodes.map(nodeLine)),
+    ...section('What failed', failures.map(failureLine)),
+    ...section('What was done', actionSentences(actions)),
+    ...section('What was declined', refusalSentences(declined)),
+    ...section('What it cost', [costLine(cost, about)]),
+  ];
+}
+
+function headLine({ jobId, state, policy, about, wallMs }: Explanation): string {
+  const head = about === null ? jobId : `${about} of ${jobId}, which`;
+  return `${head} ${stateText(state, formatDuration(wallMs))} (policy ${policy}).`;
+}
+
+function stateText(state: string, time: string): string {
+  switch (state) {
+    case 'submitted':
+      return `was submitted ${time} ago`;
+    case 'running':
+      return `has been running for ${time}`;
+    case 'cancelled':
+      return `was cancelled after ${time}`;
+    default:
+      return `${state} after ${time}`;
+  }
+}
+
+const logWords = {
+  part: 'The beginning of its log is gone: what was decided then, and why, is not told here.',
+  none: 'Its log holds none of its decisions: lines that are not there yet, or have expired. What was decided, and why, is not told here.',
+} as const;
+
+function logLines({ log: { state, why } }: Explanation): readonly string[] {
+  if (why !== undefined)
+    return [`What was decided, and why, is ${state === 'unread' ? 'not' : 'only partly'} told here: ${why}`];
+  return state === 'part' || state === 'none' ? [logWords[state]] : [];
+}
+
+const spanWords: Readonly<Record<PathSpan['kind'], (span: PathSpan) => string>> = {
+  plan: () => 'to take the job up and plan it',
+  'before-launch': ({ attemptId = '' }) => `before ${attemptId} was launched`,
+  'earlier-attempts': ({ attemptId = '' }) =>
+    `from the launch of ${attemptId} to that of the attempt that won`,
+  ride: ({ attemptId = '' }) => `of ${attemptId}, which waited for tasks that rode with it`,
+  'host-wait': ({ attemptId = '' }) => `of ${attemptId}, which waited for its worker`,
+  run: ({ attemptId = '' }) => `of ${attemptId}, which ran`,
+  end: () => 'to publish the output and end',
+};
+
+/** Less would be shown as 0.0s. */
+const isShown = ({ ms }: PathSpan): boolean => ms >= 50;
+
+const msColumn = 7;
+
+const spanLine = (span: PathSpan): string =>
+  `${formatDuration(span.ms).padStart(msColumn)}  ${spanWords[span.kind](span)}`;
+
+function usualLines({ usual, tasks }: ExplainedStage): readonly string[] {
+  if (usual === null) return [`${plural(tasks, 'task')}: too few have won to say what is usual.`];
+  const { runMs, bytes, phaseMs } = usual;
+  return [
+    `A task usually runs for ${formatDuration(runMs)} (${phasesText(phaseMs)}) and reads ${formatBytes(bytes)}: medians of ${plural(usual.tasks, 'task')}.`,
+  ];
+}
+
+/** Of one task, what held it up; its attempts come apart. */
+function taskLines(stage: ExplainedStage): readonly string[] {
+  const [task] = stage.told;
+  if (task === undefined) return [...usualLines(stage), 'No attempt of the task is known.'];
+  const causes = causeSentences(task);
+  const known = stage.usual === null ? [] : ['Nothing held the task up.'];
+  return [...usualLines(stage), ...(causes.length === 0 ? known : causes)];
+}
+
+function stageLines(stage: ExplainedStage): readonly string[] {
+  const { last, told, stragglers, tasks, done } = stage;
+  const others = told.filter(({ taskId }) => taskId !== last);
+  const lastTask = told.find(({ taskId }) => taskId === last);
+  const lastCauses = lastTask === undefined ? [] : causeSentences(lastTask);
+  const untold = stragglers - told.filter(({ straggler }) => straggler).length;
+  return [
+    ...(done < tasks ? [`${String(done)} of ${plural(tasks, 'task')} are done.`] : []),
+    ...usualLines(stage),
+    ...(lastTask === undefined
+      ? ['No attempt of it is known.']
+      : [
+          lastTask.winner === null
+            ? `${lastTask.taskId} is not done ${formatDuration(lastTask.totalMs)} after the stage began.`
+            : `It ended with ${lastTask.taskId}, ${formatDuration(lastTask.totalMs)} after the stage began.`,
+        ]),
+    ...(lastCauses.length === 0 && lastTask !== undefined && stage.usual !== null
+      ? ['Nothing held that task up.']
+      : lastCauses),
+    ...others.flatMap(causeSentences),
+    ...(untold > 0 ? [`${plural(untold, 'task')} more took over 1.5 times the usual.`] : []),
+  ];
+}
+
+const phasesText = ({ init, read, compute, write }: NonNullable<ExplainedAttempt['phaseMs']>): string =>
+  `start ${formatDuration(init)}, read ${formatDuration(read)}, compute ${formatDuration(compute)}, write ${formatDuration(write)}`;
+
+/** How an attempt ended, after "it". */
+function endText(attempt: ExplainedAttempt): string {
+  const { end, stopReason } = attempt;
+  const why = stopReason === undefined ? '' : `, since ${stopWords[stopReason]}`;
+  switch (end) {
+    case 'won':
+      return 'won';
+    case 'second':
+      return 'was done after another, and its output was kept';
+    case 'stopped':
+      return stopReason === undefined ? 'came second, or was stopped' : `was stopped${why}`;
+    case 'failed':
+    case 'lost':
+      return failureText(attempt);
+    case 'open':
+      return stopReason === undefined
+        ? attempt.claimedAt === undefined
+          ? 'had not begun when it was seen last'
+          : 'was at work when it was seen last'
+        : `was told to stop${why}, and had not answered when it was seen last`;
+  }
+}
+
+function attemptLines(attempt: ExplainedAttempt): readonly string[] {
+  const {
+    attemptId,
+    reason,
+    launchedAt,
+    waitMs,
+    rideMs = 0,
+    runMs,
+    phaseMs,
+    bytesRead,
+    bytesTotal = 0,
+  } = attempt;
+  const why = reason === null ? 'why it was launched, the log does not say' : launchWords[reason];
+  const facts = factsText(attempt.facts);
+  const waited =
+    waitMs === undefined
+      ? 'no worker took it up'
+      : `waited ${formatDuration(waitMs)}${rideMs > 0 ? ` (${formatDuration(rideMs)} for tasks that rode with it)` : ''}`;
+  const ran =
+    runMs === undefined
+      ? ''
+      : `, ran for ${formatDuration(runMs)}${phaseMs === undefined ? '' : ` (${phasesText(phaseMs)})`}`;
+  const read =
+    bytesRead === undefined
+      ? ''
+      : `, read ${formatBytes(bytesRead)} of ${formatBytes(Math.max(bytesRead, bytesTotal))}`;
+  const where =
+    attempt.node === undefined
+      ? ''
+      : `, on ${shortNode(attempt.node)} in ${attempt.zone ?? 'an unknown zone'}`;
+  const slow =
+    attempt.slowness === undefined
+      ? ''
+      : ` That is ${factorText(attempt.slowness)} times the usual for its input.`;
+  return [
+    `${attemptId}, ${why}${facts === '' ? '' : ` (${facts})`}:`,
+    `  launched at ${timeText(launchedAt)}, ${waited}${ran}${read}${where}.${slow}`,
+    `  It ${endText(attempt)}.`,
+  ];
+}
+
+const nodeLine = ({ node, slowness, attempts }: Explanation['slowNodes'][number]): string =>
+  `${node}: up to ${factorText(slowness)} times slower than usual, shown by ${attempts.slice(0, 5).join(', ')}${attempts.length > 5 ? ', …' : ''}.`;
+
+const failureLine = ({ attemptId, cause, message }: Explanation['failures'][number]): string =>
+  `${attemptId}: ${cause}${message === '' ? '' : `, ${oneLine(message)}`}.`;
+
+function costLine(
+  { dollars, costs, workerMs, wonMs, otherMs }: Explanation['cost'],
+  about: string | null,
+): string {
+  const parts = Object.entries(costs).map(([name, each]) => `${name} ${formatDollars(each)}`);
+  const job =
+    about === null
+      ? `${formatDollars(dollars)}${parts.length === 0 ? '' : ` (${parts.join(', ')})`} and ${formatDuration(workerMs)} of workers. `
+      : '';
+  const known = wonMs + otherMs;
+  const share = known === 0 ? '' : ` (${String(Math.round((100 * otherMs) / known))} %)`;
+  return `${job}Attempts that won ran for ${formatDuration(wonMs)}, all others for ${formatDuration(otherMs)}${share}.`;
+}

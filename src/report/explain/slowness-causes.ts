@@ -1,0 +1,141 @@
+import type { ExplainedCause } from '../../contracts/explanation.ts';
+import { type Phase, phases } from '../../contracts/records.ts';
+import type { AttemptRun } from './attempt-runs.ts';
+import { evidenceOf, isOwnWork, type PhaseRatios, slowFactor, type Witnesses } from './node-evidence.ts';
+import { expectedMs, mapPhases, slownessOf, type Usual } from './usual-run.ts';
+
+/** Slowness up to this factor over what its input explains is explained by it. As `explainedFactor` of policies. */
+const explainedFactor = 1.2;
+/** One phase is at fault where so much of the time beyond the usual went to it. */
+const phaseShare = 0.6;
+
+const phaseCauses = {
+  init: 'slow-start',
+  read: 'slow-read',
+  compute: 'slow-compute',
+  write: 'slow-write',
+} as const satisfies Record<Phase, ExplainedCause['kind']>;
+
+/** What the phases of an attempt took beyond the usual for as much as it read. */
+interface Excess {
+  readonly ms: Readonly<Record<Phase, number>>;
+  readonly sumMs: number;
+  readonly ratios: PhaseRatios | undefined;
+}
+
+function excessOf({ phaseMs, readShare = 1 }: AttemptRun, usual: Usual, inputFactor: number): Excess {
+  const nothing = { ms: mapPhases(() => 0), sumMs: 0, ratios: undefined };
+  if (phaseMs === undefined) return nothing;
+  // Its start does not depend on what it reads.
+  const share = (phase: Phase): number => (phase === 'init' ? 1 : inputFactor * readShare);
+  const usualMs = mapPhases((phase) => usual.phaseMs[phase] * share(phase));
+  const ms = mapPhases((phase) => Math.max(0, phaseMs[phase] - usualMs[phase]));
+  const sum = (of: Readonly<Record<Phase, number>>, from: readonly Phase[]): number =>
+    from.reduce((total, phase) => total + of[phase], 0);
+  const rest = ['read', 'compute', 'write'] as const;
+  const usualRestMs = sum(usualMs, rest);
+  return {
+    ms,
+    sumMs: sum(ms, phases),
+    ratios:
+      usualMs.init <= 0 || usualRestMs <= 0
+        ? undefined
+        : { start: phaseMs.init / usualMs.init, rest: sum(phaseMs, rest) / usualRestMs },
+  };
+}
+
+/** The phase that most of the time beyond the usual went to; undefined where it is spread. */
+function phaseAtFault({ ms, sumMs }: Excess): Phase | undefined {
+  return phases.find((phase) => sumMs > 0 && ms[phase] >= phaseShare * sumMs);
+}
+
+const finite = (facts: Readonly<Record<string, number | undefined>>): Record<string, number> =>
+  Object.fromEntries(
+    Object.entries(facts).filter(
+      (each): each is [string, number] => each[1] !== undefined && Number.isFinite(each[1]),
+    ),
+  );
+
+/**
+ * Why an attempt took longer than is usual in its stage; empty where it did not, or nobody can say what is usual. More
+ * input comes first, with what it explains; one other cause for what is left.
+ *
+ * The order of the rules: input explains what it can. What the same task took elsewhere tells the task from its place.
+ * Then comes what shows the node; then the one phase that the time went to; and where nothing does, it says so.
+ *
+ * Source: Mantri §4 for input and place; the phases are ours.
+ */
+export function causesOfSlowness(
+  run: AttemptRun,
+  usual: Usual | undefined,
+  witnesses: Witnesses,
+): readonly ExplainedCause[] {
+  const { runMs, bytes, attempt } = run;
+  const slowness = slownessOf(run, usual);
+  if (usual === undefined || runMs === undefined || slowness === undefined) return [];
+  const inputMs = expectedMs(usual, bytes);
+  const inputFactor = usual.runMs <= 0 ? 1 : inputMs / usual.runMs;
+  if (slowness * inputFactor <= slowFactor) return [];
+  const { attemptId } = attempt;
+  const isExplained = slowness <= explainedFactor;
+  const more: readonly ExplainedCause[] =
+    inputFactor <= 1
+      ? []
+      : [
+          {
+            kind: 'more-input',
+            ms: Math.max(0, (isExplained ? runMs : Math.min(runMs, inputMs)) - usual.runMs),
+            attemptId,
+            facts: finite({
+              bytes,
+              usualBytes: usual.bytes,
+              runMs,
+              usualMs: usual.runMs,
+              expectedMs: inputMs,
+            }),
+          },
+        ];
+  if (isExplained) return more;
+  return [...more, restOf(run, usual, { witnesses, slowness, inputFactor })];
+}
+
+interface Judged {
+  readonly witnesses: Witnesses;
+  readonly slowness: number;
+  readonly inputFactor: number;
+}
+
+/** The cause of what its input does not explain. */
+function restOf(run: AttemptRun, usual: Usual, { witnesses, slowness, inputFactor }: Judged): ExplainedCause {
+  const { attempt, runMs = 0, isFinished, readShare } = run;
+  const excess = excessOf(run, usual, inputFactor);
+  const evidence = evidenceOf(excess.ratios, witnesses);
+  const phase = phaseAtFault(excess);
+  const head = {
+    ms: Math.max(0, runMs - usual.runMs * inputFactor * (isFinished ? 1 : (readShare ?? 1))),
+    attemptId: attempt.attemptId,
+    ...(attempt.node === undefined ? {} : { node: attempt.node }),
+  };
+  const facts = finite({
+    slowness,
+    runMs,
+    usualMs: usual.runMs,
+    startFactor: excess.ratios?.start,
+    restFactor: excess.ratios?.rest,
+    otherTasks: witnesses.othersCount,
+    otherTasksSlowness: witnesses.others,
+    elsewhereSlowness: witnesses.elsewhere,
+    ...(isFinished ? {} : { readShare }),
+  });
+  if (isOwnWork(witnesses, slowness)) return { kind: 'own-work', ...head, facts };
+  // One phase alone that only the same task elsewhere speaks against is told by its name: storage can be slow for a while.
+  const isStorage = phase === 'read' || phase === 'write';
+  const isPlace = evidence.some((each) => each !== 'same-task') || (evidence.length > 0 && !isStorage);
+  if (isPlace) return { kind: 'slow-node', ...head, evidence: [...evidence], facts };
+  if (phase === undefined) return { kind: 'unexplained', ...head, facts };
+  return {
+    kind: phaseCauses[phase],
+    ...head,
+    facts: { ...facts, phaseMs: attempt.progress?.phaseMs[phase] ?? 0, usualPhaseMs: usual.phaseMs[phase] },
+  };
+}

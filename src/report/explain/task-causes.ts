@@ -1,0 +1,137 @@
+import type { ExplainedCause } from '../../contracts/explanation.ts';
+import type { AttemptRun } from './attempt-runs.ts';
+import type { ToldDecisions } from './decision-events.ts';
+
+/** A task, as far as it has come. */
+export interface TaskRuns {
+  readonly taskId: string;
+  /** By launch; at least one. */
+  readonly runs: readonly AttemptRun[];
+  /** The one whose result counts. */
+  readonly winner: AttemptRun | undefined;
+}
+
+/** When an attempt ended, or was seen last; its launch where it never began. */
+export const endOf = ({ attempt: { claimedAt, launchedAt }, runMs }: AttemptRun): number =>
+  claimedAt === undefined ? launchedAt : claimedAt + (runMs ?? 0);
+
+/** Whether an attempt came to nothing, so that another was owed. */
+export const hasFailed = ({ attempt: { state } }: AttemptRun): boolean =>
+  state === 'failed' || state === 'lost';
+
+/** The attempt that a task's time is told of: the one that won, else the one launched last. */
+export const decidingRun = ({ winner, runs }: TaskRuns): AttemptRun | undefined => winner ?? runs.at(-1);
+
+/** From the opening of its stage, or its first launch where that is not known, to its end or what was seen last. */
+export function totalMsOf(task: TaskRuns, openedAt: number | undefined): number {
+  const from = Math.min(openedAt ?? Infinity, task.runs[0]?.attempt.launchedAt ?? Infinity);
+  const deciding = decidingRun(task);
+  return deciding === undefined ? 0 : Math.max(0, endOf(deciding) - from);
+}
+
+interface Told {
+  readonly openedAt: number | undefined;
+  readonly decisions: ToldDecisions;
+  /** Why an attempt was slow. */
+  readonly slownessOf: (run: AttemptRun) => readonly ExplainedCause[];
+}
+
+/**
+ * Where the time of a task went beyond what is usual, in the order in which it did: the wait for its first launch, the
+ * attempts before the one that won, that one's waits, and why it was slow where it was.
+ */
+export function causesOfTask(task: TaskRuns, told: Told): readonly ExplainedCause[] {
+  const [first] = task.runs;
+  const deciding = decidingRun(task);
+  if (first === undefined || deciding === undefined) return [];
+  return [
+    ...causesBeforeLaunch(first, told),
+    ...causesBefore(task, first, deciding, told),
+    ...causesOfWait(deciding, told.decisions),
+    ...told.slownessOf(deciding),
+  ];
+}
+
+function causesBeforeLaunch(
+  { attempt: { attemptId, launchedAt }, stage }: AttemptRun,
+  { openedAt, decisions }: Told,
+): readonly ExplainedCause[] {
+  const ms = openedAt === undefined ? 0 : Math.max(0, launchedAt - openedAt);
+  if (ms === 0) return [];
+  // Of the tasks of a stage that wait, the first alone is told of.
+  const of = (reason: string): number =>
+    decisions.declined.filter(
+      (each) => each.reason === reason && each.at <= launchedAt && each.task.startsWith(`${stage}/`),
+    ).length;
+  return [
+    {
+      kind: 'before-launch',
+      ms,
+      attemptId,
+      facts: {
+        noSlot: of('no-slot'),
+        overBudget: of('budget'),
+        throttled: decisions.throttled.get(attemptId) ?? 0,
+      },
+    },
+  ];
+}
+
+/** What came before the attempt that decides: failures where all before it had failed, else attempts that lagged. */
+function causesBefore(
+  { runs }: TaskRuns,
+  first: AttemptRun,
+  deciding: AttemptRun,
+  { decisions, slownessOf }: Told,
+): readonly ExplainedCause[] {
+  if (deciding === first) return [];
+  const before = runs.filter(({ attempt }) => attempt.launchedAt <= deciding.attempt.launchedAt);
+  const ms = Math.max(0, deciding.attempt.launchedAt - first.attempt.launchedAt);
+  const failed = before.filter((run) => run !== deciding && hasFailed(run));
+  const others = before.filter((run) => run !== deciding && !hasFailed(run));
+  const { attemptId } = deciding.attempt;
+  if (decisions.launches.get(attemptId)?.reason === 'clone') return [];
+  const isRetry = others.length === 0;
+  return [
+    {
+      kind: isRetry ? 'earlier-failed' : 'copied',
+      ms,
+      attemptId,
+      facts: { failedAttempts: failed.length, otherAttempts: others.length },
+    },
+    // Why they lagged, without its time: that is in the time until the copy was made.
+    ...others.flatMap(slownessOf).map(withoutTime),
+  ];
+}
+
+function withoutTime(cause: ExplainedCause): ExplainedCause {
+  const { kind, attemptId, node, evidence, facts } = cause;
+  return {
+    kind,
+    attemptId,
+    ...(node === undefined ? {} : { node }),
+    ...(evidence === undefined ? {} : { evidence }),
+    facts,
+  };
+}
+
+function causesOfWait(
+  { attempt: { attemptId, node }, waitMs = 0, rideMs = 0, isWarm }: AttemptRun,
+  decisions: ToldDecisions,
+): readonly ExplainedCause[] {
+  const hostMs = waitMs - rideMs;
+  const where = { attemptId, ...(node === undefined ? {} : { node }) };
+  return [
+    ...(rideMs === 0 ? [] : [{ kind: 'ride', ms: rideMs, ...where, facts: {} } as const]),
+    ...(hostMs === 0
+      ? []
+      : [
+          {
+            kind: 'host-wait',
+            ms: hostMs,
+            ...where,
+            facts: { warm: isWarm === true ? 1 : 0, throttled: decisions.throttled.get(attemptId) ?? 0 },
+          } as const,
+        ]),
+  ];
+}

@@ -1,0 +1,119 @@
+import { writeFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { explanationSchema, type Explanation } from '../../src/contracts/explanation.ts';
+import { Workplace } from './command.ts';
+
+const tasks = 8;
+const taskBytes = 1024 * 1024;
+const line = `${'x'.repeat(63)}\n`;
+
+/** Passes its input on bit by bit, with pauses: about three seconds a task, whatever else the machine does. */
+const program = `
+  for await (const chunk of process.stdin) {
+    for (let at = 0; at < chunk.length; at += 4096) {
+      process.stdout.write(chunk.subarray(at, at + 4096));
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }`;
+
+const job = {
+  name: 'unhurried',
+  stages: [
+    {
+      name: 'slow',
+      operator: 'exec',
+      options: { command: [process.execPath, '--input-type=module', '--eval', program] },
+      inputs: [{ s3: ['lines.txt'], splitBytes: taskBytes }],
+      partitions: 2,
+    },
+    { name: 'merge', operator: 'merge-lines', inputs: [{ stage: 'slow', pattern: 'all-to-all' }] },
+  ],
+};
+
+/** What `run --json` tells, as far as it is looked at here. */
+interface Told {
+  readonly jobId: string;
+  readonly injected: { readonly places: { readonly slow: string[]; readonly killed: string[] } } | null;
+}
+
+/** Runs the job with nothing left up, and has it explained. */
+async function explained(
+  ...options: readonly string[]
+): Promise<{ place: Workplace; told: Told; explanation: Explanation; text: string }> {
+  const place = await Workplace.make();
+  await writeFile(place.path('lines.txt'), line.repeat((tasks * taskBytes) / line.length));
+  await writeFile(place.path('job.json'), JSON.stringify(job));
+  const ran = await place.run('run', 'job.json', '--output', 'out', '--slots', '8', '--json', ...options);
+  expect(ran.exitCode, ran.err).toBe(0);
+  const told = JSON.parse(ran.out) as Told;
+  const json = await place.run('explain', told.jobId, '--json');
+  expect(json.err).toBe('');
+  const explanation = explanationSchema.parse(JSON.parse(json.out));
+  const text = (await place.run('explain', told.jobId)).out;
+  return { place, told, explanation, text };
+}
+
+const sumOf = ({ path }: Explanation): number => path.reduce((sum, { ms }) => sum + ms, 0);
+
+describe('outrider explain', () => {
+  it('names the nodes that were made slow, and the worker that was killed, and no others', async () => {
+    const { place, told, explanation, text } = await explained(
+      '--policy',
+      'outrider',
+      '--inject',
+      'slow=8x2,kill=1',
+    );
+    const { slow, killed } = told.injected?.places ?? { slow: [], killed: [] };
+    expect([slow.length, killed.length]).toEqual([2, 1]);
+    // One that was killed had perhaps no time to be slow.
+    const named = explanation.slowNodes.map(({ node }) => slow.find((each) => node.endsWith(each)) ?? node);
+    expect(named.filter((each) => !slow.includes(each))).toEqual([]);
+    expect(slow.filter((each) => !named.includes(each) && !killed.includes(each))).toEqual([]);
+    for (const { node } of explanation.slowNodes) expect(text).toContain(`${node}: up to `);
+
+    expect(explanation.failures).toMatchObject([{ cause: 'exited' }]);
+    const attemptId = explanation.failures[0]?.attemptId ?? '';
+    expect(text).toContain(`${attemptId}: exited, `);
+    const task = attemptId.slice(0, attemptId.lastIndexOf('/'));
+    const one = await place.run('explain', told.jobId, task, '--json');
+    const attempts = explanationSchema.parse(JSON.parse(one.out)).stages[0]?.told[0]?.attempts ?? [];
+    const struck = attempts.find((each) => each.attemptId === attemptId);
+    expect(struck?.end).toBe('lost');
+    // It was perhaps killed before it took the attempt up.
+    if (struck?.node !== undefined) expect(struck.node.endsWith(killed[0] ?? '?')).toBe(true);
+    expect(attempts.filter(({ end }) => end === 'won')).toHaveLength(1);
+
+    expect(explanation.log.state).toBe('whole');
+    expect(sumOf(explanation)).toBe(explanation.wallMs);
+    expect(explanation.actions.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['retry', 'backup']));
+  }, 180_000);
+
+  it('names no fault of a quiet job, and refuses what the job has not', async () => {
+    const { place, told, explanation, text } = await explained();
+    expect(explanation).toMatchObject({ slowNodes: [], failures: [], actions: [] });
+    const kinds = explanation.stages.flatMap(({ told: all }) =>
+      all.flatMap(({ causes }) => causes.map(({ kind }) => kind)),
+    );
+    expect(kinds.filter((kind) => !['before-launch', 'host-wait', 'ride'].includes(kind))).toEqual([]);
+    expect(sumOf(explanation)).toBe(explanation.wallMs);
+    expect(text).not.toMatch(/slow node|failed|lost/);
+
+    const refused = async (...args: readonly string[]) => place.run('explain', ...args);
+    expect(await refused('nothing')).toMatchObject({
+      exitCode: 2,
+      err: 'outrider: no such job: nothing; "outrider list" names them\n',
+    });
+    expect(await refused(told.jobId, 'slw')).toMatchObject({
+      exitCode: 2,
+      err: `outrider: job ${told.jobId} has no stage "slw": its stages are slow, merge; did you mean "slow"?\n`,
+    });
+    expect(await refused(told.jobId, 'slow/8')).toMatchObject({
+      exitCode: 2,
+      err: `outrider: job ${told.jobId} has no task "slow/8": stage slow has tasks 0 to 7\n`,
+    });
+    expect(await refused(told.jobId, 'slow/x')).toMatchObject({
+      exitCode: 2,
+      err: 'outrider: "slow/x" must be a stage or stage/index, such as "tokenize" or "tokenize/3"\n',
+    });
+  }, 180_000);
+});

@@ -1,0 +1,199 @@
+import { describe, expect, it } from 'vitest';
+import type { ExplainedTask } from '../../../../src/contracts/explanation.ts';
+import type { AttemptRecord } from '../../../../src/contracts/records.ts';
+import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
+import { causeSentences } from '../../../../src/report/explain/cause-sentences.ts';
+import { explainJob } from '../../../../src/report/explain/explain-job.ts';
+import type { LogEvent } from '../../../../src/report/log-lines.ts';
+import { jobRecord, stageSummary } from '../report-records.ts';
+import { attempt, submittedAt, usualTasks } from './explained-attempts.ts';
+
+/** How a task of stage `map` is explained, beside others of its job. */
+function explained(
+  task: number,
+  attempts: readonly AttemptRecord[],
+  events: readonly LogEvent[] = [],
+): ExplainedTask {
+  const job = jobRecord({ state: 'succeeded', stages: [stageSummary({ name: 'map', tasks: 9, done: 9 })] });
+  const decisions = readDecisions(events);
+  const { stages } = explainJob({ job, attempts, decisions, now: submittedAt }, { stage: 'map', task });
+  const told = stages[0]?.told[0];
+  if (told === undefined) throw new Error('nothing is told of the task');
+  return told;
+}
+
+/** Kinds of causes, and the time of each; waits of 100 ms, which every attempt has, are left out. */
+const causesOf = (...of: Parameters<typeof explained>) =>
+  explained(...of)
+    .causes.filter(({ kind, ms }) => kind !== 'host-wait' || ms !== 100)
+    .map(({ kind, ms }) => [kind, ms]);
+
+const siblings = usualTasks(8);
+const slow = { ended: 16_100 };
+
+describe('the cause of a slow attempt', () => {
+  it('is none where it took as long as others, and where too few have won to say', () => {
+    expect(causesOf(8, [...siblings, attempt('map/8/0', { ended: 3_000 })])).toEqual([]);
+    expect(causesOf(8, [...siblings.slice(0, 1), attempt('map/8/0', slow)])).toEqual([]);
+  });
+
+  it('is more input where it read and took eight times as much', () => {
+    const big = attempt('map/8/0', { ...slow, read: 8_000, total: 8_000, phases: { compute: 15_400 } });
+    const all = [...siblings, big];
+    expect(causesOf(8, all)).toEqual([['more-input', 14_000]]);
+    expect(causeSentences(explained(8, all))).toEqual([
+      'map/8/0 had more to read than its siblings: 7.8 KiB against 1000 B. That explains 14.0s of 16.0s.',
+    ]);
+  });
+
+  it('is more input in part where it took far longer than that explains', () => {
+    const big = attempt('map/8/0', { ...slow, read: 2_000, total: 2_000, phases: { read: 14_000 } });
+    expect(causesOf(8, [...siblings, big])).toEqual([
+      ['more-input', 2_000],
+      ['slow-read', 12_000],
+    ]);
+  });
+
+  it('is not more input where it read more and took as long as others', () => {
+    expect(causesOf(8, [...siblings, attempt('map/8/0', { read: 8_000, total: 8_000 })])).toEqual([]);
+  });
+
+  it('is its node where its start, which reads nothing, was slowed down as all else', () => {
+    const everywhere = { init: 1_600, read: 2_400, compute: 11_200, write: 800 };
+    const all = [
+      ...siblings,
+      attempt('map/8/0', { ...slow, phases: everywhere, node: 'x/[$LATEST]0123456789abcdef' }),
+    ];
+    expect(causesOf(8, all)).toEqual([['slow-node', 14_000]]);
+    expect(explained(8, all).causes.at(-1)).toMatchObject({ evidence: ['every-phase'] });
+    expect(causeSentences(explained(8, all))).toEqual([
+      'map/8/0 ran on a slow node (0123456789a…): it took 8.0 times what is usual for its input (16.0s against 2.0s); its start, which reads nothing, took 8.0 times the usual, and the rest 8.0 times.',
+    ]);
+  });
+
+  it('is its node where other tasks were slow there, and not where they were not', () => {
+    const compute = { compute: 15_400 };
+    const victim = attempt('map/8/0', { ...slow, phases: compute, node: 'n' });
+    const slowToo = attempt('map/7/0', { ended: 12_100, node: 'n', phases: compute });
+    const all = [...siblings.slice(0, 7), slowToo, victim];
+    expect(causesOf(8, all)).toEqual([['slow-node', 14_000]]);
+    expect(explained(8, all).causes.at(-1)).toMatchObject({
+      evidence: ['other-tasks'],
+      facts: { otherTasks: 1, otherTasksSlowness: 6 },
+    });
+    const ordinary = attempt('map/7/0', { node: 'n' });
+    expect(causesOf(8, [...siblings.slice(0, 7), ordinary, victim])).toEqual([['slow-compute', 14_000]]);
+  });
+
+  it('is one phase where nothing shows the node', () => {
+    const of = (phases: object) => causesOf(8, [...siblings, attempt('map/8/0', { ...slow, phases })]);
+    expect(of({ read: 14_300 })).toEqual([['slow-read', 14_000]]);
+    expect(of({ write: 14_100 })).toEqual([['slow-write', 14_000]]);
+    expect(of({ init: 14_200 })).toEqual([['slow-start', 14_000]]);
+    expect(of({ compute: 15_400 })).toEqual([['slow-compute', 14_000]]);
+    expect(of({ read: 7_300, compute: 8_400 })).toEqual([['unexplained', 14_000]]);
+  });
+
+  it('says of slow computing that it may be the records or the node', () => {
+    const all = [...siblings, attempt('map/8/0', { ...slow, phases: { compute: 15_400 } })];
+    expect(causeSentences(explained(8, all))).toEqual([
+      'map/8/0 computed for long: 15.4s against 1.4s; in all, it took 8.0 times what is usual for its input (16.0s against 2.0s). Whether its records are dearer or its node was slow, the records do not tell.',
+    ]);
+  });
+
+  it('is its own work where it was as slow on another node', () => {
+    const phases = { compute: 15_400 };
+    const all = [
+      ...siblings,
+      attempt('map/8/0', { ...slow, phases }),
+      attempt('map/8/1', { launched: 4_000, ended: 19_000, state: 'done', phases }),
+    ];
+    expect(causesOf(8, all)).toEqual([['own-work', 14_000]]);
+  });
+});
+
+describe('what held a task up', () => {
+  const at = (ms: number, event: string, about: string, facts: object = {}): LogEvent => ({
+    at: submittedAt + ms,
+    source: 's',
+    level: 'info',
+    event,
+    about,
+    facts: { ...facts },
+  });
+
+  it('is the wait for its first launch, by what the log says of it', () => {
+    const late = [...siblings, attempt('map/8/0', { launched: 5_000 })];
+    const opened = at(0, 'stage-opened', 'map');
+    expect(causesOf(8, late)).toEqual([]);
+    expect(causesOf(8, late, [opened])).toEqual([['before-launch', 5_000]]);
+    expect(causeSentences(explained(8, late, [opened]))[0]).toBe(
+      '5.0s went by from the opening of its stage to the launch of map/8/0.',
+    );
+    const short = [opened, at(10, 'refused', 'map/6', { reason: 'no-slot' })];
+    expect(causeSentences(explained(8, late, short))[0]).toBe(
+      '5.0s went by from the opening of its stage to the launch of map/8/0, while the job had no slot free.',
+    );
+  });
+
+  it('is an attempt before that was lost, whose failure it tells', () => {
+    const failure = { cause: 'exited', message: 'its worker exited: killed' } as const;
+    const all = [
+      ...siblings,
+      attempt('map/8/0', { state: 'lost', claimed: undefined, failure }),
+      attempt('map/8/1', { launched: 6_000 }),
+    ];
+    expect(causesOf(8, all)).toEqual([['earlier-failed', 6_000]]);
+    expect(causeSentences(explained(8, all))).toEqual([
+      '6.0s went by before map/8/1 was launched, since map/8/0 was lost (exited: its worker exited: killed).',
+    ]);
+  });
+
+  it('is an attempt that lagged, and why it did, where its copy won', () => {
+    const stopped = {
+      state: 'cancelled',
+      order: 'cancel',
+      ended: 6_100,
+      read: 500,
+      phases: { init: 1_600, read: 600, compute: 3_800, write: 0 },
+    } as const;
+    const all = [...siblings, attempt('map/8/0', stopped), attempt('map/8/1', { launched: 4_000 })];
+    expect(causesOf(8, all)).toEqual([
+      ['copied', 4_000],
+      ['slow-node', undefined],
+    ]);
+    const [, node] = explained(8, all).causes;
+    expect(node).toMatchObject({
+      attemptId: 'map/8/0',
+      evidence: ['every-phase', 'same-task'],
+      facts: { slowness: 6, readShare: 0.5, startFactor: 8, elsewhereSlowness: 1 },
+    });
+    expect(explained(8, all).attempts.map(({ end }) => end)).toEqual(['stopped', 'won']);
+  });
+
+  it('is its wait for the host, which a node that ran before does not spend on a start', () => {
+    const waited = (node: string) => [
+      ...siblings,
+      attempt('map/8/0', { launched: 2_200, claimed: 9_200, node }),
+    ];
+    expect(causesOf(8, waited('fresh'))).toEqual([['host-wait', 7_000]]);
+    expect(causeSentences(explained(8, waited('fresh')))).toEqual([
+      "map/8/0 waited 7.0s for its worker, in the host's queue or for its start: the job had not used it before.",
+    ]);
+    expect(causeSentences(explained(8, waited('node-map/0/0')))).toEqual([
+      "map/8/0 waited 7.0s for its worker, which had run before: in the host's queue, not for a start.",
+    ]);
+  });
+
+  it('is the tasks that rode before it in the same worker', () => {
+    const all = [
+      ...siblings.slice(0, 7),
+      attempt('map/7/0', { invocation: 'pack', node: 'n' }),
+      attempt('map/8/0', { invocation: 'pack', node: 'n', claimed: 2_150 }),
+    ];
+    expect(explained(8, all).causes.map(({ kind, ms }) => [kind, ms])).toEqual([
+      ['ride', 2_100],
+      ['host-wait', 50],
+    ]);
+  });
+});

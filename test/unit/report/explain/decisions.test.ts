@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
+import { actionSentences, refusalSentences } from '../../../../src/report/explain/decision-sentences.ts';
+import { factsText } from '../../../../src/report/explain/facts-text.ts';
+import { readLogLine } from '../../../../src/report/log-lines.ts';
+import { epochMs } from '../../../../src/contracts/units.ts';
+
+const told = (...lines: readonly (readonly [string, object])[]) =>
+  readDecisions(
+    lines.map(([event, facts], second) => {
+      const at = epochMs(Date.UTC(2026, 0, 2, 3, 4, second));
+      const text = JSON.stringify({
+        at: new Date(at).toISOString(),
+        level: 'info',
+        event,
+        jobId: 'j',
+        ...facts,
+      });
+      return readLogLine({ at, source: 's', text });
+    }),
+  );
+
+describe('decisions in a log', () => {
+  it('are told in sentences, with the numbers by which they were taken', () => {
+    const { actions } = told(
+      ['cloned', { stage: 'map', copies: 2, tasks: 3, stragglerProbability: 0.1 }],
+      ['launched', { attemptId: 'map/1/1', reason: 'clone', copies: 2 }],
+      ['launched', { attemptId: 'map/1/0', reason: 'first' }],
+      ['given-up', { attemptId: 'map/2/0', reason: 'silent' }],
+      ['launched', { attemptId: 'map/2/1', reason: 'retry' }],
+      ['told-to-stop', { attemptId: 'map/3/0', reason: 'restarted', remMs: 60_000, newMs: 20_000 }],
+      ['told-to-stop', { attemptId: 'map/1/1', reason: 'sibling-won' }],
+      ['clones-preempted', { stage: 'map', jobTasks: 9 }],
+      ['allocated', { slots: 7, reason: 'adjusted', raw: 6.25 }],
+    );
+    expect(actionSentences(actions)).toEqual([
+      '03:04:00 map was to be cloned: copies 2, tasks 3, stragglerProbability 0.1.',
+      '03:04:01 map/1/1 was launched as a clone: copies 2.',
+      '03:04:03 map/2/0 was given up as silent.',
+      '03:04:04 map/2/1 was launched again, after an attempt that came to nothing.',
+      '03:04:05 map/3/0 was told to stop, since a new attempt was to end sooner: 1m00s left to run, 20.0s for a new attempt.',
+      '03:04:07 map lost its clones to a smaller job: jobTasks 9.',
+      '03:04:08 the job asked for slots of its own for its deadline (adjusted): slots 7, raw 6.25.',
+    ]);
+  });
+
+  it('are grouped by reason where they were refusals, those without numbers as waits', () => {
+    const refusals = [0, 1, 2, 3].map((task): [string, object] => [
+      'refused',
+      { task: `map/${String(task)}`, reason: 'not-worth-it', remMs: 1_000 * task },
+    ]);
+    const { declined } = told(['refused', { task: 'map/9', reason: 'no-slot' }], ...refusals, [
+      'not-cloned',
+      { task: 'sum/0', reason: 'clone-budget', tasks: 4 },
+    ]);
+    expect(refusalSentences(declined)).toEqual([
+      '4 proposals, since another attempt would save too little, or too unlikely (not-worth-it):',
+      '  03:04:01 map/0: 0.0s left to run.',
+      '  03:04:02 map/1: 1.0s left to run.',
+      '  03:04:03 map/2: 2.0s left to run.',
+      '  and 1 more.',
+      '1 launch that had to wait, since no slot was free (no-slot): map/9 at 03:04:00.',
+      '1 proposal, since clones take as many slots as they may (clone-budget):',
+      '  03:04:05 sum/0: tasks 4.',
+    ]);
+  });
+
+  it('are none in what user code prints, though it looks like them', () => {
+    const text = JSON.stringify({ event: 'launched', attemptId: 'map/0/1', reason: 'backup' });
+    const { actions, launches, state } = told([
+      'user-output',
+      { attemptId: 'map/0/0', stream: 'stdout', text },
+    ]);
+    expect([actions, launches.size, state]).toEqual([[], 0, 'none']);
+  });
+
+  it('tell numbers by their units where they have no words of their own', () => {
+    expect(
+      factsText({ ranMs: 61_000, budgetDollars: 1.5, oddBytes: 2_048, oddMs: 90, score: 0.333333 }),
+    ).toBe('1m01s run so far, a budget of $1.50, oddBytes 2.0 KiB, oddMs 0.1s, score 0.33');
+  });
+});

@@ -1,0 +1,63 @@
+import type { AttemptId } from '../../../../src/contracts/ids.ts';
+import type { AttemptRecord, Phase } from '../../../../src/contracts/records.ts';
+import { epochMs } from '../../../../src/contracts/units.ts';
+
+/** What a test says of an attempt; times in milliseconds since the job's submission. */
+export interface Written {
+  readonly launched?: number;
+  /** Absent: it never began. */
+  readonly claimed?: number | undefined;
+  /** Absent: it did not end. */
+  readonly ended?: number;
+  readonly reported?: number;
+  readonly state?: AttemptRecord['state'];
+  readonly order?: AttemptRecord['order'];
+  readonly node?: string;
+  readonly invocation?: string;
+  readonly phases?: Partial<Readonly<Record<Phase, number>>>;
+  readonly read?: number;
+  readonly total?: number;
+  readonly failure?: AttemptRecord['failure'];
+}
+
+export const submittedAt = 1_000_000;
+
+const usual = { init: 200, read: 300, compute: 1_400, write: 100 };
+
+/** An attempt that took its usual two seconds, was launched at 0 and waited for 100 ms, but for what is written. */
+export function attempt(attemptId: string, written: Written = {}): AttemptRecord {
+  const { launched = 0, claimed = launched + 100, state = 'done', read = 1_000, total = 1_000 } = written;
+  const ended = written.ended ?? (state === 'running' || state === 'launched' ? undefined : claimed + 2_000);
+  const hasBegun = state !== 'launched' && !('claimed' in written && written.claimed === undefined);
+  return {
+    attemptId: attemptId as AttemptId,
+    state,
+    order: written.order ?? 'continue',
+    launchedAt: epochMs(submittedAt + launched),
+    beat: 1,
+    ...(written.failure === undefined ? {} : { failure: written.failure }),
+    ...(ended === undefined || !hasBegun ? {} : { endedAt: epochMs(submittedAt + ended) }),
+    ...(hasBegun
+      ? {
+          claimedAt: epochMs(submittedAt + claimed),
+          reportedAt: epochMs(submittedAt + (written.reported ?? ended ?? claimed)),
+          node: written.node ?? `node-${attemptId}`,
+          zone: 'use1-az1',
+          invocation: written.invocation ?? `invocation-${attemptId}`,
+          progress: {
+            bytesRead: read,
+            bytesTotal: total,
+            recordsIn: 1,
+            recordsOut: 1,
+            phase: 'compute',
+            phaseMs: { ...usual, ...written.phases },
+            peakMemoryBytes: 0,
+          },
+        }
+      : {}),
+  };
+}
+
+/** So many tasks of a stage, from 0, each with one usual attempt. */
+export const usualTasks = (count: number, stage = 'map'): readonly AttemptRecord[] =>
+  Array.from({ length: count }, (_, index) => attempt(`${stage}/${String(index)}/0`));

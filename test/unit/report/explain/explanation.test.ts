@@ -1,0 +1,233 @@
+import { describe, expect, it } from 'vitest';
+import { explanationSchema } from '../../../../src/contracts/explanation.ts';
+import { jobSpecSchema } from '../../../../src/contracts/job-spec.ts';
+import type { AttemptRecord, JobRecord } from '../../../../src/contracts/records.ts';
+import { epochMs } from '../../../../src/contracts/units.ts';
+import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
+import { type About, explainJob } from '../../../../src/report/explain/explain-job.ts';
+import { renderExplanation } from '../../../../src/report/explain/explanation-text.ts';
+import { readLogLine } from '../../../../src/report/log-lines.ts';
+import { makeStyle } from '../../../../src/report/style.ts';
+import { jobRecord, stageSummary } from '../report-records.ts';
+import { attempt, submittedAt, usualTasks } from './explained-attempts.ts';
+
+const at = (ms: number) => epochMs(submittedAt + ms);
+
+const twoStages = jobSpecSchema.parse({
+  name: 'wordcount',
+  policy: 'outrider',
+  stages: [
+    { name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'] }] },
+    { name: 'sum', operator: 'merge-lines', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },
+  ],
+});
+
+/** Submitted at 0, planned and opened at 500, ended at 12,000 ms. */
+const job = (changes: Partial<JobRecord> = {}): JobRecord =>
+  jobRecord({
+    spec: twoStages,
+    state: 'succeeded',
+    endedAt: at(12_000),
+    dollars: 0.0123,
+    workerMs: 20_000,
+    stages: [
+      stageSummary({ name: 'map', tasks: 4, done: 4 }),
+      stageSummary({ name: 'sum', tasks: 1, done: 1 }),
+    ],
+    ...changes,
+  });
+
+/** A job whose task map/3 lags on a slow node, and is overtaken by a backup. */
+const attempts: readonly AttemptRecord[] = [
+  ...usualTasks(3).map((each) => ({ ...each, launchedAt: at(700), claimedAt: at(800), endedAt: at(2_800) })),
+  attempt('map/3/0', {
+    launched: 700,
+    claimed: 800,
+    state: 'running',
+    order: 'cancel',
+    reported: 5_800,
+    node: 'slow-one',
+    read: 400,
+    phases: { init: 1_000, read: 600, compute: 3_400, write: 0 },
+  }),
+  attempt('map/3/1', { launched: 4_000, claimed: 4_300, ended: 6_300, node: 'other' }),
+  attempt('sum/0/0', { launched: 7_000, claimed: 7_500, ended: 11_000 }),
+];
+
+const line = (ms: number, event: string, facts: object = {}) => ({
+  at: at(ms),
+  source: 's',
+  text: JSON.stringify({ at: new Date(at(ms)).toISOString(), level: 'info', event, jobId: 'j', ...facts }),
+});
+const numbers = { remMs: 9_000, newMs: 2_100, savedMs: 6_900, extraMs: -4_000 };
+const lines = [
+  line(400, 'planned', { stages: [] }),
+  line(500, 'stage-opened', { stage: 'map' }),
+  line(690, 'launched', { stage: 'map', reason: 'first', attempts: 4, from: 'map/0/0', to: 'map/3/0' }),
+  line(2_000, 'refused', { task: 'map/3', reason: 'no-slot', ...numbers }),
+  line(2_000, 'refused', { task: 'map/1', reason: 'not-worth-it', remMs: 900, newMs: 2_100 }),
+  line(4_000, 'launched', { attemptId: 'map/3/1', reason: 'backup', avoidNodes: ['slow-one'], ...numbers }),
+  line(6_350, 'told-to-stop', { attemptId: 'map/3/0', reason: 'sibling-won' }),
+  line(6_400, 'stage-opened', { stage: 'sum' }),
+  line(7_000, 'launched', { attemptId: 'sum/0/0', reason: 'first' }),
+];
+
+function explain(
+  { given = lines, of = job(), unread }: { given?: typeof lines; of?: JobRecord; unread?: string } = {},
+  about?: About,
+) {
+  const decisions = readDecisions(given.map(readLogLine));
+  const facts = { job: of, attempts, decisions, now: at(12_000) };
+  return explainJob(unread === undefined ? facts : { ...facts, unread }, about);
+}
+
+const text = (...of: Parameters<typeof explain>): string =>
+  renderExplanation(explain(...of), makeStyle({ isTty: false, env: {} })).join('\n');
+
+describe('an explanation', () => {
+  it('follows the job through the tasks that ended last, without a gap', () => {
+    const { path, wallMs } = explain();
+    expect(path.map(({ kind, attemptId = '', ms }) => `${kind} ${attemptId} ${String(ms)}`)).toEqual([
+      'plan  500',
+      'before-launch map/3/0 200',
+      'earlier-attempts map/3/0 3300',
+      'host-wait map/3/1 300',
+      'run map/3/1 2000',
+      'before-launch sum/0/0 700',
+      'host-wait sum/0/0 500',
+      'run sum/0/0 3500',
+      'end  1000',
+    ]);
+    expect(wallMs).toBe(12_000);
+  });
+
+  it('keeps to the shape that it promises', () => {
+    for (const about of [undefined, { stage: 'map' }, { stage: 'map', task: 3 }])
+      expect(explanationSchema.parse(JSON.parse(JSON.stringify(explain({}, about))))).toEqual(
+        explain({}, about),
+      );
+  });
+
+  it('names the slow node, what was done, what was declined and what it cost', () => {
+    expect(explain()).toMatchObject({
+      log: { state: 'whole' },
+      slowNodes: [{ node: 'slow-one', evidence: ['every-phase', 'same-task'], attempts: ['map/3/0'] }],
+      actions: [
+        { kind: 'backup', of: 'map/3/1', end: 'won', facts: numbers },
+        { kind: 'stop', of: 'map/3/0', reason: 'sibling-won' },
+      ],
+      declined: [
+        { task: 'map/3', reason: 'no-slot' },
+        { task: 'map/1', reason: 'not-worth-it' },
+      ],
+      failures: [],
+      cost: { dollars: 0.0123, wonMs: 11_500, otherMs: 5_000 },
+    });
+  });
+
+  it('tells of a stage or a task what is about it, and of nothing else', () => {
+    const { stages, declined, path, cost } = explain({}, { stage: 'map', task: 1 });
+    expect(path).toEqual([]);
+    expect(stages.map(({ stage, told }) => [stage, told.map(({ taskId }) => taskId)])).toEqual([
+      ['map', ['map/1']],
+    ]);
+    expect(declined.map(({ task }) => task)).toEqual(['map/1']);
+    expect(cost).toMatchObject({ wonMs: 2_000, otherMs: 0 });
+    expect(explain({}, { stage: 'map' }).declined).toHaveLength(2);
+  });
+
+  it('says it in sentences', () => {
+    expect(text().split('\n')).toEqual([
+      'wordcount-0123456789ab succeeded after 12.0s (policy outrider).',
+      '',
+      'Where the time went',
+      '     0.5s  to take the job up and plan it',
+      '     0.2s  before map/3/0 was launched',
+      '     3.3s  from the launch of map/3/0 to that of the attempt that won',
+      '     0.3s  of map/3/1, which waited for its worker',
+      '     2.0s  of map/3/1, which ran',
+      '     0.7s  before sum/0/0 was launched',
+      '     0.5s  of sum/0/0, which waited for its worker',
+      '     3.5s  of sum/0/0, which ran',
+      '     1.0s  to publish the output and end',
+      '',
+      'Stage map',
+      '  A task usually runs for 2.0s (start 0.2s, read 0.3s, compute 1.4s, write 0.1s) and reads 1000 B: medians of 4 tasks.',
+      '  It ended with map/3, 5.8s after the stage began.',
+      '  3.3s went by before its copy map/3/1 was launched; the attempts before it lagged.',
+      '  map/3/0 ran on a slow node (slow-one): after 5.0s it had read 40 % of its input, and was to take 6.3 times what is usual; its start, which reads nothing, took 5.0 times the usual, and the rest 5.6 times; the same task took 1.0 times the usual on another node.',
+      '',
+      'Stage sum',
+      '  1 task: too few have won to say what is usual.',
+      '  It ended with sum/0, 4.6s after the stage began.',
+      '  0.6s went by from the opening of its stage to the launch of sum/0/0.',
+      "  sum/0/0 waited 0.5s for its worker, in the host's queue or for its start: the job had not used it before.",
+      '',
+      'Slow nodes',
+      '  slow-one: up to 6.3 times slower than usual, shown by map/3/0.',
+      '',
+      'What was done',
+      '  00:16:44 map/3/1 was launched as a backup: 9.0s left to run, 2.1s for a new attempt, 6.9s to be saved, 4.0s of slot time gained. It won.',
+      '',
+      'What was declined',
+      '  1 proposal, since no slot was free (no-slot):',
+      '    00:16:42 map/3: 9.0s left to run, 2.1s for a new attempt, 6.9s to be saved, 4.0s of slot time gained.',
+      '  1 proposal, since another attempt would save too little, or too unlikely (not-worth-it):',
+      '    00:16:42 map/1: 0.9s left to run, 2.1s for a new attempt.',
+      '',
+      'What it cost',
+      '  $0.0123 and 20.0s of workers. Attempts that won ran for 11.5s, all others for 5.0s (30 %).',
+    ]);
+  });
+
+  it('tells a task attempt by attempt', () => {
+    expect(text({}, { stage: 'map', task: 3 })).toContain(
+      [
+        'Its attempts',
+        '  map/3/0, the first attempt:',
+        '    launched at 00:16:40, waited 0.1s, ran for 5.0s (start 1.0s, read 0.6s, compute 3.4s, write 0.0s), read 400 B of 1000 B, on slow-one in use1-az1. That is 6.3 times the usual for its input.',
+        '    It was told to stop, since another attempt of its task had won, and had not answered when it was seen last.',
+        '  map/3/1, a backup beside one that lagged (9.0s left to run, 2.1s for a new attempt, 6.9s to be saved, 4.0s of slot time gained):',
+        '    launched at 00:16:44, waited 0.3s, ran for 2.0s (start 0.2s, read 0.3s, compute 1.4s, write 0.1s), read 1000 B of 1000 B, on other in use1-az1. That is 1.0 times the usual for its input.',
+        '    It won.',
+      ].join('\n'),
+    );
+  });
+
+  it('says so where the log is gone, and does not guess why a copy was launched', () => {
+    const gone = explain({ given: [] }, { stage: 'map', task: 3 });
+    expect(gone.log).toEqual({ state: 'none' });
+    expect(gone.stages[0]?.told[0]?.attempts.map(({ reason }) => reason)).toEqual(['first', null]);
+    expect(text({ given: [] })).toContain('\nIts log holds none of its decisions: ');
+    expect(text({ given: [] }, { stage: 'map', task: 3 })).toContain(
+      'map/3/1, why it was launched, the log does not say:',
+    );
+    expect(explain({ given: lines.slice(3) }).log).toEqual({ state: 'part' });
+    expect(text({ given: [], unread: '--log-group is needed' })).toContain(
+      '\nWhat was decided, and why, is not told here: --log-group is needed\n',
+    );
+  });
+
+  it('tells of a job that goes on, as far as it has come', () => {
+    const running = jobRecord({
+      spec: twoStages,
+      state: 'running',
+      stages: [stageSummary({ name: 'map', tasks: 4, done: 4 }), stageSummary({ name: 'sum', tasks: 1 })],
+    });
+    const { wallMs, path } = explain({ of: running });
+    expect(wallMs).toBe(12_000);
+    expect(path.reduce((sum, { ms }) => sum + ms, 0)).toBe(12_000);
+    expect(text({ of: running })).toMatch(/^wordcount-0123456789ab has been running for 12\.0s/);
+  });
+
+  it('has nothing to tell of a job that nothing has begun of', () => {
+    const waiting = jobRecord({ state: 'submitted' });
+    const facts = { job: waiting, attempts: [], decisions: readDecisions([]), now: at(3_000) };
+    expect(explainJob(facts)).toMatchObject({
+      state: 'submitted',
+      path: [{ kind: 'plan', ms: 3_000 }],
+      stages: [],
+      log: { state: 'none' },
+    });
+  });
+});
