@@ -6,12 +6,16 @@ import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { AsyncRequestMeter } from '../../src/adapters/node/async-request-meter.ts';
+import { HandedObjects } from '../../src/adapters/node/handed-objects.ts';
+import { HandingClient } from '../../src/adapters/node/handing-client.ts';
 import { JsonLog } from '../../src/adapters/node/json-log.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
+import { handedFilesSetting } from '../../src/contracts/handed-files.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
 import type { RequestTally } from '../../src/contracts/requests.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import { operators } from '../../src/operators/registry.ts';
+import type { ObjectStore } from '../../src/ports/object-store.ts';
 import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
 import { credentialEnvironment, plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import type { HostProgram } from '../../src/worker/user-code/host-process.ts';
@@ -40,7 +44,7 @@ export function buildWorkerDeps(
   const tableName = textSetting(env, Setting.table);
   const session = access === undefined ? undefined : sessionOf(own, tableName, access);
   const aws = session === undefined ? own : { ...own, credentials: session };
-  const objects = new S3ObjectStore(s3Client(aws), { reads: s3ReadClient(aws), patienceMs });
+  const objects = buildObjects(aws, count);
   return {
     objects,
     attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), tableName)),
@@ -62,6 +66,18 @@ export function buildWorkerDeps(
     peakMemoryBytes: () => process.resourceUsage().maxRSS * 1024,
     userCode: { objects, program: hostProgram(env) },
   };
+}
+
+/** Objects in S3; those of the embedded S3 by files, where it hands them. */
+function buildObjects(aws: AwsSettings, count: (tally: RequestTally) => void): ObjectStore {
+  const { env, region } = aws;
+  const client = s3Client(aws);
+  const objects = new S3ObjectStore(client, { reads: s3ReadClient(aws), patienceMs });
+  const endpoint = env['AWS_ENDPOINT_URL_S3'];
+  if (endpoint === undefined || env[handedFilesSetting] !== 'true') return objects;
+  // The client keeps them until they run out.
+  const credentials = (): ReturnType<typeof client.config.credentials> => client.config.credentials();
+  return new HandedObjects(objects, new HandingClient({ endpoint, region, credentials }), count);
 }
 
 /** The second module of the bundle, with the part of the memory for its heap that this process leaves. */

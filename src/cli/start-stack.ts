@@ -45,6 +45,7 @@ export async function startEmbeddedStack(options: StartOptions): Promise<Embedde
   const { startLocalStack } = await import('../local/stack.ts');
   return startLocalStack({
     stateDir: options.stateDir,
+    handsFiles: true,
     ...(options.slots === undefined ? {} : { slots: options.slots }),
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     ...(options.expectsJob === undefined ? {} : { expectsJob: options.expectsJob }),

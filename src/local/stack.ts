@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { handedFilesSetting } from '../contracts/handed-files.ts';
 import { OutputName, ParameterName } from '../contracts/settings.ts';
 import { startApiServer } from './api/server.ts';
 import type { FaultHook } from './http/fault-hook.ts';
@@ -41,6 +42,8 @@ export interface LocalStackOptions {
   readonly parameters?: Readonly<Record<string, string>>;
   /** Availability zones over which workers are spread, 2 to 6; 3 by default. */
   readonly zones?: number;
+  /** Whether workers may move bytes of objects by files, and not through S3's socket; they may not by default. */
+  readonly handsFiles?: boolean;
   /** Makes requests to the services fail at will. */
   readonly onRequest?: FaultHook;
   /** `host:port` of proxies before the services that pass requests on as they were signed; may be added to while it runs. */
@@ -178,7 +181,8 @@ async function startServers(
     ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
     ...hooks(options, injector),
   };
-  const environment: Record<string, string> = sdkIdentity(credentials);
+  const { handsFiles = false } = options;
+  const environment: Record<string, string> = { ...sdkIdentity(credentials), ...handing(handsFiles) };
   const ready = Promise.withResolvers<undefined>();
   const warmUp = options.expectsJob === true ? new WarmUp(deployment, slotsOf(options)) : undefined;
   const kept = await keptPorts(stateDir);
@@ -189,8 +193,7 @@ async function startServers(
     stateDir,
     slots: slotsOf(options),
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
-    zones: zonesOf(options),
-    environment,
+    ...{ zones: zonesOf(options), handsFiles, environment },
     ready: ready.promise,
     onOpen,
     onStep: () => warmUp?.beginsToRun(),
@@ -254,6 +257,8 @@ function endpointsOf({ dynamodb, s3, lambda, ecs, logs, sts, states }: Services)
     AWS_ENDPOINT_URL_STS: sts.endpoint,
   };
 }
+
+const handing = (isOn: boolean): Record<string, string> => (isOn ? { [handedFilesSetting]: 'true' } : {});
 
 function sdkIdentity({ accessKeyId, secretAccessKey }: Credentials): Record<string, string> {
   return {

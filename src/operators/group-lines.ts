@@ -157,8 +157,7 @@ export async function* wholeLines(paths: readonly string[]): AsyncGenerator<Buff
     const cutter = new LineCutter(path, limits.recordBytes, 0);
     const chunks = createReadStream(path, { highWaterMark: readBytes }) as AsyncIterable<Buffer>;
     for await (const chunk of chunks) {
-      const block = cutter.push(chunk);
-      if (block !== undefined) yield block.bytes;
+      for (const { bytes } of cutter.push(chunk)) yield bytes;
     }
     const rest = cutter.rest();
     if (rest !== undefined) yield rest.bytes;

@@ -1,10 +1,12 @@
 import { limits } from '../contracts/limits.ts';
 import { StoreUnavailableError } from '../contracts/errors.ts';
+import { viewOf } from './copy-short.ts';
 
 /** Where a cursor gets its bytes: the next chunk, or undefined at the end. Chunks are never changed afterwards. */
 export type NextChunk = () => Promise<Buffer | undefined>;
 
 const nothing = Buffer.alloc(0);
+const noView = viewOf(nothing);
 
 /**
  * Walks over the frames of a byte stream. After `advance` answered true the current record is
@@ -14,6 +16,8 @@ export class FrameCursor {
   /** Ties of a merge are in this order. */
   readonly order: number;
   bytes: Buffer = nothing;
+  /** Of the same memory. */
+  view: DataView = noView;
   start = 0;
   keyStart = 0;
   keyEnd = 0;
@@ -100,6 +104,7 @@ export class FrameCursor {
       if (tail.length > 0 && needed === 0) return true;
       const next = needed === 0 ? await this.#take(Infinity) : await this.#gather(tail, needed);
       this.bytes = next ?? nothing;
+      this.view = next === undefined ? noView : viewOf(next);
       this.end = 0;
       if (next === undefined) {
         this.start = this.keyStart = this.keyEnd = 0;

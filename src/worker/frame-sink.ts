@@ -1,9 +1,12 @@
 import type { Combine } from './operator.ts';
+import { copyShort, isShort, viewOf } from './copy-short.ts';
 import { frameOf, writeVarint } from './framing.ts';
 
 /** A record within a buffer: its key is `bytes[keyStart, keyEnd)`, its value `bytes[keyEnd, end)`. */
 export interface FrameView {
   readonly bytes: Buffer;
+  /** Of the same memory. */
+  readonly view: DataView;
   readonly keyStart: number;
   readonly keyEnd: number;
   readonly end: number;
@@ -28,6 +31,7 @@ const mostHeaderBytes = 10;
 export class FrameBatch {
   readonly #sink: FrameSink;
   readonly #buffer: Buffer = Buffer.allocUnsafeSlow(batchBytes);
+  readonly #view = viewOf(this.#buffer);
   #used = 0;
   #partition = -1;
 
@@ -42,10 +46,13 @@ export class FrameBatch {
     return undefined;
   }
 
-  #append({ bytes, keyStart, keyEnd, end }: FrameView): void {
+  #append({ bytes, view, keyStart, keyEnd, end }: FrameView): void {
     const buffer = this.#buffer;
     const at = writeVarint(buffer, writeVarint(buffer, this.#used, keyEnd - keyStart), end - keyEnd);
-    this.#used = at + bytes.copy(buffer, at, keyStart, end);
+    const size = end - keyStart;
+    if (isShort(size)) copyShort(this.#view, at, view, keyStart, size);
+    else bytes.copy(buffer, at, keyStart, end);
+    this.#used = at + size;
   }
 
   /** The first record of a batch. */
@@ -75,12 +82,17 @@ export class FrameBatch {
   }
 }
 
+function memoryOf(sizeBytes: number): Pick<FrameView, 'bytes' | 'view'> {
+  const bytes = Buffer.allocUnsafeSlow(sizeBytes);
+  return { bytes, view: viewOf(bytes) };
+}
+
 /** Combines the values of equal keys that come one after the other, and passes the results on. */
 export class CombiningSink {
   readonly #output: FrameBatch;
   readonly #combine: Combine | undefined;
   /** The pending record, in memory of its own; partition −1 where there is none. */
-  readonly #pending = { bytes: Buffer.allocUnsafe(256), keyStart: 0, keyEnd: 0, end: 0, partition: -1 };
+  readonly #pending = { ...memoryOf(256), keyStart: 0, keyEnd: 0, end: 0, partition: -1 };
 
   /** Without `combine` everything is passed on as it is. */
   constructor(sink: FrameSink, combine: Combine | undefined) {
@@ -132,7 +144,7 @@ export class CombiningSink {
   #keep({ bytes, keyStart, keyEnd, end, partition }: FrameView): void {
     const pending = this.#pending;
     const size = end - keyStart;
-    if (size > pending.bytes.length) pending.bytes = Buffer.allocUnsafeSlow(2 * size);
+    if (size > pending.bytes.length) Object.assign(pending, memoryOf(2 * size));
     bytes.copy(pending.bytes, 0, keyStart, end);
     pending.keyEnd = keyEnd - keyStart;
     pending.end = size;
@@ -144,10 +156,10 @@ export class CombiningSink {
     const pending = this.#pending;
     const end = pending.keyEnd + value.length;
     if (end > pending.bytes.length) {
-      const larger = Buffer.allocUnsafeSlow(2 * end);
-      pending.bytes.copy(larger, 0, 0, pending.keyEnd);
-      larger.set(value, pending.keyEnd);
-      pending.bytes = larger;
+      const larger = memoryOf(2 * end);
+      pending.bytes.copy(larger.bytes, 0, 0, pending.keyEnd);
+      larger.bytes.set(value, pending.keyEnd);
+      Object.assign(pending, larger);
     } else pending.bytes.set(value, pending.keyEnd);
     pending.end = end;
   }

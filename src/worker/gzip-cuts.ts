@@ -52,13 +52,11 @@ export async function* memberBlocks(
     for (const piece of pieces(bytes)) {
       const line = isSkipping || isPast ? piece.indexOf(newline) : -1;
       const cut = line < 0 ? piece.length : line + 1;
-      const block = isSkipping ? undefined : cutter.push(isPast ? piece.subarray(0, cut) : piece);
-      if (block !== undefined) yield block;
+      if (!isSkipping) yield* cutter.push(isPast ? piece.subarray(0, cut) : piece);
       if (isSkipping && line >= 0) {
         isSkipping = false;
         cutter.begin(offset + cut);
-        const more = cutter.push(piece.subarray(cut));
-        if (more !== undefined) yield more;
+        yield* cutter.push(piece.subarray(cut));
       } else if (isPast && line >= 0) {
         const rest = cutter.rest();
         if (rest !== undefined) yield rest;

@@ -6,6 +6,9 @@ const newline = 10;
 const blockBytes = 256 * 1024;
 /** Longer pieces of a stream are cut, so that a block never grows far beyond its size. */
 const pieceBytes = 512 * 1024;
+/** From this size on a piece is cut as it is, and not joined with those before it. */
+const largeBytes = 64 * 1024;
+const none: readonly LineBlock[] = [];
 
 /** A chunk in pieces of at most half a megabyte. */
 export function* pieces(chunk: Uint8Array): Generator<Buffer> {
@@ -37,9 +40,9 @@ export class LineCutter {
     this.#offset = offset;
   }
 
-  /** A block, if there is enough for one. */
-  push(piece: Buffer): LineBlock | undefined {
-    if (piece.length === 0) return undefined;
+  /** Blocks, once there is enough for one: of a large piece only the line that it ends is copied. */
+  push(piece: Buffer): readonly LineBlock[] {
+    if (piece.length === 0) return none;
     const first = piece.indexOf(newline);
     if (this.#openBytes + (first < 0 ? piece.length : first) > this.#lineBytes) {
       const offset = this.#offset + this.#size - this.#openBytes;
@@ -47,14 +50,31 @@ export class LineCutter {
         `${this.#file}: the line at byte ${String(offset)} is longer than ${String(this.#lineBytes)} bytes`,
       );
     }
-    this.#pieces.push(piece);
-    this.#size += piece.length;
     if (first < 0) {
+      this.#gather(piece);
       this.#openBytes += piece.length;
-      return undefined;
+      return none;
     }
     this.#openBytes = piece.length - 1 - piece.lastIndexOf(newline);
-    return this.#size < blockBytes ? undefined : this.#cut(this.#size - this.#openBytes);
+    if (piece.length < largeBytes) {
+      this.#gather(piece);
+      return this.#size < blockBytes ? none : [this.#cut(this.#size - this.#openBytes)];
+    }
+    const blocks: LineBlock[] = [];
+    let rest = piece;
+    if (this.#size > 0) {
+      this.#gather(piece.subarray(0, first + 1));
+      blocks.push(this.#cut(this.#size));
+      rest = piece.subarray(first + 1);
+    }
+    if (rest.length > 0) this.#gather(rest);
+    if (rest.length > this.#openBytes) blocks.push(this.#cut(rest.length - this.#openBytes));
+    return blocks;
+  }
+
+  #gather(piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.#size += piece.length;
   }
 
   /** What is left at the end. */

@@ -4,8 +4,10 @@ import type { ObjectStore } from '../ports/object-store.ts';
 /** Objects up to this size are fetched before it is their turn: larger ones stream well by themselves. */
 const smallBytes = 1024 * 1024;
 /** How many are fetched or held at once, and their bytes together. */
-const mostAhead = 16;
+const mostAhead = 32;
 const mostAheadBytes = 8 * 1024 * 1024;
+/** More are begun once so few are left, and so several in one turn, which some stores answer together. */
+const fewAhead = 16;
 
 /**
  * Fetches small objects of a task before they are read, several at once: one after the other each would cost a
@@ -30,6 +32,7 @@ export class ReadAhead {
   /** Call when it is the turn of segment number `index`: begins those that follow as far as there is room. */
   reach(index: number): void {
     this.#next = Math.max(this.#next, index);
+    if (this.#next - index > fewAhead) return;
     for (; this.#next < Math.min(this.#segments.length, index + mostAhead); this.#next++) {
       const segment = this.#segments[this.#next];
       if (segment === undefined || !isSmall(segment)) continue;

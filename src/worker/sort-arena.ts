@@ -45,7 +45,8 @@ export class SortArena implements FrameView {
   partition = 0;
   #used = 0;
   readonly #partitions: number;
-  readonly #view: DataView;
+  /** Of the same memory. */
+  readonly view: DataView;
   /** All of the memory as words. The index of record i begins at word `#top - indexWords * (i + 1)`. */
   readonly #words: Uint32Array;
   readonly #top: number;
@@ -58,7 +59,7 @@ export class SortArena implements FrameView {
     const sizeBytes = Math.floor(Math.max(256, memoryBytes) / alignBytes) * alignBytes;
     const memory = new ArrayBuffer(sizeBytes);
     this.bytes = Buffer.from(memory);
-    this.#view = new DataView(memory);
+    this.view = new DataView(memory);
     this.#words = new Uint32Array(memory);
     this.#top = this.#words.length;
   }
@@ -109,11 +110,11 @@ export class SortArena implements FrameView {
     let head = 0;
     let fifth = 0;
     if (keyBytes > 4) {
-      head = this.#view.getUint32(at);
+      head = this.view.getUint32(at);
       fifth = this.bytes[at + 4] ?? 0;
     } else if (keyBytes > 0) {
       // Zeros after the key's end. There are always four bytes: the index lies behind.
-      head = this.#view.getUint32(at) & (-1 << (8 * (4 - keyBytes)));
+      head = this.view.getUint32(at) & (-1 << (8 * (4 - keyBytes)));
     }
     words[entry] = head;
     words[entry + 1] = (fifth << 16) | partition;

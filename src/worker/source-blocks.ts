@@ -48,8 +48,7 @@ async function* plainBlocks(reading: SourceReading, segment: SourceSegment): Asy
     }
     const lastEnd = piece.indexOf(newline, Math.max(from, end - 1 - offset));
     const isLast = lastEnd >= 0;
-    const block = cutter.push(piece.subarray(from, isLast ? lastEnd + 1 : piece.length));
-    if (block !== undefined) yield block;
+    yield* cutter.push(piece.subarray(from, isLast ? lastEnd + 1 : piece.length));
     if (isLast) break;
     offset += piece.length;
   }
@@ -75,8 +74,7 @@ async function* packedBlocks(
   const cutter = new LineCutter(segment.key, reading.lineBytes ?? limits.recordBytes, 0);
   for await (const chunk of inflated(reading, segment, codec)) {
     for (const piece of pieces(chunk)) {
-      const block = cutter.push(piece);
-      if (block !== undefined) yield block;
+      yield* cutter.push(piece);
     }
   }
   const rest = cutter.rest();

@@ -1,4 +1,5 @@
 import { FrameCursor, heapOf } from './frame-cursor.ts';
+import { copyShort, isShort, viewOf } from './copy-short.ts';
 import { chunkBytesFor } from './merge-runs.ts';
 import type { KeyLines, KeyValue } from './operator.ts';
 import { RunReader } from './run-file.ts';
@@ -160,19 +161,23 @@ async function* mergedLines(cursors: readonly FrameCursor[]): AsyncGenerator<Key
   const heap = await heapOf(cursors);
   let spare: Buffer = Buffer.allocUnsafeSlow(batchBytes);
   let block: Buffer = Buffer.allocUnsafeSlow(batchBytes);
+  let blockView = viewOf(block);
   let used = 0;
   let records = 0;
   for (let top = heap.top(); top !== undefined; top = heap.top()) {
-    const { bytes, keyStart, keyEnd } = top;
+    const { bytes, view, keyStart, keyEnd } = top;
     const size = keyEnd - keyStart + 1;
     if (used + size > block.length) {
       if (records > 0) yield { bytes: block.subarray(0, used), records };
       [block, spare] = [size > spare.length ? Buffer.allocUnsafeSlow(size) : spare, block];
+      blockView = viewOf(block);
       used = 0;
       records = 0;
     }
-    used += bytes.copy(block, used, keyStart, keyEnd);
-    block[used++] = newline;
+    if (isShort(size - 1)) copyShort(blockView, used, view, keyStart, size - 1);
+    else bytes.copy(block, used, keyStart, keyEnd);
+    used += size;
+    block[used - 1] = newline;
     records++;
     const more = top.advance();
     heap.settle(typeof more === 'boolean' ? more : await more);

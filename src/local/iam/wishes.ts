@@ -53,13 +53,15 @@ const s3Actions: Readonly<Record<string, string>> = {
   UploadPart: 'PutObject',
   UploadPartCopy: 'PutObject',
   CompleteMultipartUpload: 'PutObject',
+  HandRoom: 'PutObject',
+  HandPart: 'PutObject',
   ListParts: 'ListMultipartUploadParts',
 };
 
 const readS3: Reader = (facts) => {
   const { operation, resource, query, headers } = facts;
-  // Each of its keys is asked for by itself, as a deletion of that object.
-  if (operation === 'DeleteObjects') return { wishes: [], context: new Map() };
+  // Each of its keys is asked for by itself, as a deletion or a reading of that object.
+  if (operation === 'DeleteObjects' || operation === 'HandFiles') return { wishes: [], context: new Map() };
   const prefix = query?.get('prefix');
   const context = operation.startsWith('List') ? { 's3:prefix': [prefix ?? ''] } : {};
   const found = wish(

@@ -54,6 +54,8 @@ export interface ServicesOptions {
   readonly concurrency?: number;
   /** Of functions and tasks: read whenever a process starts, so it may be completed until `ready`. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Whether S3 hands files of objects to workers. */
+  readonly handsFiles: boolean;
   /** Resolves once functions may be called. Executions that an earlier stack left running wait for it. */
   readonly ready: Promise<unknown>;
   /** Told of each service as soon as it is up, to close it in the end. */
@@ -88,7 +90,7 @@ const IDLE_COORDINATORS = 8;
  * Throws what the services throw. All that were started have been told to `onOpen` by then.
  */
 export async function startServices(options: ServicesOptions): Promise<Services> {
-  const { settings, deployment, stateDir, onOpen } = options;
+  const { settings, deployment, stateDir, handsFiles, onOpen } = options;
   const at = (name: ServerName): { readonly port?: number } => portOf(options, name);
   const opened = async <T extends Closable>(starting: Promise<T>): Promise<T> => {
     const service = await starting;
@@ -102,7 +104,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const telling: { bus?: EventBus } = {};
   const [dynamodb, s3, lambda, ecs, logs, sts] = await afterAll([
     opened(startDynamoDb({ ...settings, ...at('dynamodb'), dir: join(stateDir, 'dynamodb') })),
-    opened(startS3Server({ ...settings, ...at('s3'), rootDir: join(stateDir, 's3') })),
+    opened(startS3Server({ ...settings, ...at('s3'), rootDir: join(stateDir, 's3'), handsFiles })),
     opened(startLambda(options, roles)),
     opened(
       startEcs(options, roles, (detail) => {

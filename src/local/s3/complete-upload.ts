@@ -9,6 +9,7 @@ import { finishFile, readRange } from './object-operations.ts';
 import type { Bucket, ObjectStore, WriteCondition } from './object-store.ts';
 import { claimedChecksum, receiveText } from './receive-body.ts';
 import type { Reply, S3Request } from './request.ts';
+import { wholeRoom } from './room-file.ts';
 import type { ScratchFile } from './scratch-space.ts';
 import { findUpload, openPart, removeUpload } from './upload-store.ts';
 import type { Upload } from './upload-store.ts';
@@ -126,9 +127,10 @@ async function assemble(
   request: S3Request,
   condition: WriteCondition,
 ): Promise<ObjectMeta> {
-  const file = await store.scratch.create();
+  const room = await wholeRoom(bucket, upload, parts);
+  const file = room ?? (await store.scratch.create());
   try {
-    const fullChecksum = await concatenate(bucket, upload, parts, file);
+    const fullChecksum = room === undefined ? await concatenate(bucket, upload, parts, file) : undefined;
     const checksum = fullChecksum ?? compositeChecksum(upload, parts);
     checkClaimedChecksum(request, checksum);
     const meta: ObjectMeta = {
@@ -166,7 +168,8 @@ async function concatenate(
       // A part uploaded anew since it was checked is not the part that the client listed.
       if (opened.meta.etag !== part.meta.etag)
         throw badRequest('InvalidPart', 'A part was replaced meanwhile.');
-      for await (const chunk of readRange(opened, { startByte: 0, sizeBytes: opened.meta.sizeBytes })) {
+      const { startByte = 0, meta } = opened;
+      for await (const chunk of readRange(opened, { startByte, sizeBytes: meta.sizeBytes })) {
         checksum?.update(chunk);
         await file.write(chunk);
       }
@@ -182,7 +185,11 @@ function compositeChecksum(upload: Upload, parts: readonly CheckedPart[]): Store
   if (upload.checksum === undefined) return undefined;
   const { algorithm } = upload.checksum;
   const checksum = startChecksum(algorithm);
-  for (const part of parts) checksum.update(Buffer.from(part.meta.checksum?.value ?? '', 'base64'));
+  for (const { meta } of parts) {
+    // Of those whose bytes were written into a room nobody made one.
+    if (meta.checksum === undefined) return undefined;
+    checksum.update(Buffer.from(meta.checksum.value, 'base64'));
+  }
   const value = `${checksum.digest().toString('base64')}-${String(parts.length)}`;
   return { algorithm, value, type: 'COMPOSITE' };
 }

@@ -258,7 +258,8 @@ export function readUploadId(request: S3Request): string {
   return uploadId;
 }
 
-function readPartNumber(request: S3Request): number {
+/** The number of the part that a request is about. */
+export function readPartNumber(request: S3Request): number {
   const partNumber = Number(request.query.get('partNumber'));
   if (!Number.isInteger(partNumber) || partNumber < 1 || partNumber > MAX_PARTS) {
     throw badRequest('InvalidArgument', 'Part number must be an integer between 1 and 10000, inclusive');

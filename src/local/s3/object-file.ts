@@ -31,6 +31,8 @@ const objectMetaSchema = z.object({
   checksum: checksumSchema.optional(),
   /** The multipart upload that made the object. */
   uploadId: z.string().optional(),
+  /** Of a part whose bytes lie in its upload's room, and not before this: where they begin there. */
+  inRoomAt: z.number().optional(),
 });
 
 /** A checksum as sent and as answered: base64, with `-N` if composed of N parts. */
@@ -43,6 +45,8 @@ export type ObjectMeta = z.infer<typeof objectMetaSchema>;
 export interface OpenObject {
   readonly meta: ObjectMeta;
   readonly handle: FileHandle;
+  /** Where its bytes begin in the file; 0 where nothing is said. */
+  readonly startByte?: number;
 }
 
 /** The bytes that follow an object's data in its file. */
@@ -77,10 +81,18 @@ export async function openObjectFile(path: string): Promise<OpenObject> {
 }
 
 /** As {@link openObjectFile}, but only the metadata, and blocking: a start reads thousands of them. */
-export function readMetaSync(path: string): ObjectMeta {
+export const readMetaSync = (path: string): ObjectMeta => identifyObjectSync(path).meta;
+
+/** The metadata of an object, and what tells its file from any other that comes into its place later. */
+export function identifyObjectSync(path: string): {
+  readonly meta: ObjectMeta;
+  readonly ino: bigint;
+  readonly mtimeNs: bigint;
+} {
   const descriptor = openSync(path, 'r');
   try {
-    const { size } = fstatSync(descriptor);
+    const { size: sizeBytes, ino, mtimeNs } = fstatSync(descriptor, { bigint: true });
+    const size = Number(sizeBytes);
     const readAt = (position: number, lengthBytes: number): Buffer => {
       const bytes = Buffer.alloc(lengthBytes);
       return bytes.subarray(0, readSync(descriptor, bytes, 0, lengthBytes, position));
@@ -88,7 +100,7 @@ export function readMetaSync(path: string): ObjectMeta {
     const tail = readAt(Math.max(0, size - TAIL_BYTES), Math.min(size, TAIL_BYTES));
     const held = metaLength(tail, path) + FOOTER_BYTES;
     const whole = held <= tail.length ? tail.subarray(tail.length - held) : readAt(size - held, held);
-    return decodeMeta(whole.subarray(0, whole.length - FOOTER_BYTES));
+    return { meta: decodeMeta(whole.subarray(0, whole.length - FOOTER_BYTES)), ino, mtimeNs };
   } finally {
     closeSync(descriptor);
   }

@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
+import { HandedQuery } from '../../contracts/handed-files.ts';
 import { parseQuery, splitUrl } from '../http/canonical-request.ts';
 import type { Principal } from '../http/principals.ts';
 import { badRequest, notImplemented, S3Error } from './errors.ts';
@@ -24,7 +25,11 @@ export type Operation =
   | 'CompleteMultipartUpload'
   | 'AbortMultipartUpload'
   | 'ListParts'
-  | 'ListMultipartUploads';
+  | 'ListMultipartUploads'
+  | HandingOperation;
+
+/** What no S3 has: bytes by files, for workers of this machine. */
+export type HandingOperation = 'HandFiles' | 'HandRoom' | 'HandPart';
 
 /** What a request is addressed to; `bucket` and `key` are empty where there is none. */
 export interface Target {
@@ -52,11 +57,12 @@ export interface FileBody {
   readonly sizeBytes: number;
 }
 
-/** An answer: at most one of `xml` and `file`; neither means no body. */
+/** An answer: at most one of `xml`, `json` and `file`; none of them means no body. */
 export interface Reply {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly xml?: string;
+  readonly json?: string;
   readonly file?: FileBody;
 }
 
@@ -163,6 +169,14 @@ const RULES: readonly Rule[] = [
     scope: 'object',
     needs: ['uploadId'],
     allows: ['max-parts', 'part-number-marker', 'encoding-type'],
+  },
+  { operation: 'HandFiles', method: 'POST', scope: 'bucket', needs: [HandedQuery.files] },
+  { operation: 'HandRoom', method: 'POST', scope: 'object', needs: [HandedQuery.room, 'uploadId'] },
+  {
+    operation: 'HandPart',
+    method: 'POST',
+    scope: 'object',
+    needs: [HandedQuery.part, 'partNumber', 'uploadId'],
   },
 ];
 

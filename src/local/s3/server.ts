@@ -9,8 +9,9 @@ import type { Credentials } from '../http/sigv4.ts';
 import { giveBuffer, takeBuffer } from './buffers.ts';
 import * as buckets from './bucket-operations.ts';
 import { completeMultipartUpload } from './complete-upload.ts';
-import { badRequest, S3Error } from './errors.ts';
+import { badRequest, notImplemented, S3Error } from './errors.ts';
 import * as multipart from './multipart-operations.ts';
+import * as handed from './handed-files.ts';
 import { objectFilesOf } from './object-files.ts';
 import type { ObjectFiles } from './object-files.ts';
 import * as objects from './object-operations.ts';
@@ -30,6 +31,8 @@ export interface S3ServerOptions {
   readonly principals?: Principals;
   readonly region: string;
   readonly onRequest?: FaultHook;
+  /** Whether callers on this machine may move bytes by files: see `handed-files.ts`. They may not by default. */
+  readonly handsFiles?: boolean;
   /** `host:port` of proxies before it that pass requests on as they were signed. */
   readonly hosts?: ReadonlySet<string>;
 }
@@ -66,6 +69,9 @@ const HANDLERS: Readonly<Record<Operation, Handler>> = {
   AbortMultipartUpload: multipart.abortMultipartUpload,
   ListParts: multipart.listParts,
   ListMultipartUploads: multipart.listMultipartUploads,
+  HandFiles: handed.handFiles,
+  HandRoom: handed.handRoom,
+  HandPart: handed.takePartInRoom,
 };
 
 /**
@@ -149,6 +155,7 @@ async function answer(
   });
   if (!signature.ok) throw new S3Error(signature.status, signature.code, signature.message);
   const operation = chooseOperation(request.method ?? '', target);
+  if (operation.startsWith('Hand') && options.handsFiles !== true) throw notImplemented(operation);
   const resource = target.key === '' ? target.bucket : `${target.bucket}/${target.key}`;
   const { query, headers } = target;
   const denial = signature.principal.authorize?.({ service: 's3', operation, resource, query, headers });
@@ -178,7 +185,8 @@ async function send(response: ServerResponse, reply: Reply): Promise<void> {
     await sendFile(response, reply, reply.file);
     return;
   }
-  if (reply.xml === undefined) {
+  const text = reply.xml ?? reply.json;
+  if (text === undefined) {
     // HEAD answers and 304 may tell the length of a body that they do not have.
     const bodiless =
       reply.status === 204 || reply.status === 304 || reply.headers?.['content-length'] !== undefined;
@@ -186,9 +194,9 @@ async function send(response: ServerResponse, reply: Reply): Promise<void> {
     response.end();
     return;
   }
-  const body = Buffer.from(reply.xml);
+  const body = Buffer.from(text);
   response.writeHead(reply.status, {
-    'content-type': 'application/xml',
+    'content-type': reply.json === undefined ? 'application/xml' : 'application/json',
     'content-length': String(body.length),
     ...reply.headers,
   });

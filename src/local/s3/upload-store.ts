@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { hasErrorCode, noSuchUpload } from './errors.ts';
+import { hasErrorCode, noSuchUpload, notImplemented, S3Error } from './errors.ts';
 import { openObjectFile, readMetaSync } from './object-file.ts';
 import type { ObjectMeta, OpenObject } from './object-file.ts';
 import type { Bucket } from './object-store.ts';
@@ -33,6 +33,7 @@ export interface StoredPart {
 
 const UPLOAD_FILE = 'upload.json';
 const PART_SUFFIX = '.part';
+const ROOM_FILE = 'room';
 
 /** Notes down a new upload; it exists once this resolves. */
 export async function createUpload(
@@ -83,9 +84,45 @@ export async function openPart(
   partNumber: number,
 ): Promise<OpenObject | undefined> {
   try {
-    return await openObjectFile(partPath(bucket, upload, partNumber));
+    const opened = await openObjectFile(partPath(bucket, upload, partNumber));
+    const { meta } = opened;
+    if (meta.inRoomAt === undefined) return opened;
+    await opened.handle.close();
+    return { meta, handle: await open(roomPath(bucket, upload), 'r'), startByte: meta.inRoomAt };
   } catch (error) {
     if (hasErrorCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Makes the room of an upload, an empty file in which whoever uploads writes parts himself, and answers its path.
+ *
+ * @throws {S3Error} 409 where it has one already; NotImplemented where the object needs a checksum of all its bytes.
+ */
+export async function makeRoom(bucket: Bucket, upload: Upload): Promise<string> {
+  if (upload.checksum?.type === 'FULL_OBJECT') throw notImplemented('A room with a checksum of the whole');
+  const path = roomPath(bucket, upload);
+  try {
+    await writeFile(path, '', { flag: 'wx' });
+  } catch (error) {
+    if (hasErrorCode(error, 'EEXIST'))
+      throw new S3Error(409, 'OperationAborted', 'The upload has a room already.');
+    throw hasErrorCode(error, 'ENOENT') ? noSuchUpload() : error;
+  }
+  return path;
+}
+
+/** Where parts lie that are in an upload's room. */
+export const roomPath = (bucket: Bucket, { uploadId }: Upload): string =>
+  join(uploadDir(bucket, uploadId), ROOM_FILE);
+
+/** How large the room of an upload is by now; 0 where there is none. */
+export async function roomBytes(bucket: Bucket, upload: Upload): Promise<number> {
+  try {
+    return (await stat(roomPath(bucket, upload))).size;
+  } catch (error) {
+    if (hasErrorCode(error, 'ENOENT')) return 0;
     throw error;
   }
 }
