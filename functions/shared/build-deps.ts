@@ -107,8 +107,11 @@ export function buildFinishDeps(env: Environment, requests = meterOf(env)): Fini
 export function buildFinishStepDeps(env: Environment): FinishDeps & Metered {
   const requests = meterOf(env);
   const { aws, dataBucket } = buildCommon(env, requests);
+  const finish = buildFinishDeps(env, requests);
+  // Empty where the stack goes with its job, and nobody could use what it has learned.
+  if (env[Setting.forecastFunction] === '') return finish;
   return {
-    ...buildFinishDeps(env, requests),
+    ...finish,
     forecasts: new S3ForecastStore(s3Client(aws), dataBucket),
     forecaster: new LambdaForecaster(lambdaClient(aws), textSetting(env, Setting.forecastFunction)),
   };

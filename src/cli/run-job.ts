@@ -96,6 +96,7 @@ export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSi
         phases.enter(phase);
       },
       expectsJob: true,
+      learns: isKept,
       ...(request.slots === undefined ? {} : { slots: request.slots }),
       ...(request.injection === undefined ? {} : { injection: request.injection }),
     });

@@ -32,6 +32,8 @@ export interface StartOptions {
   readonly concurrency?: number;
   /** Port of the API; any free one where it is absent. */
   readonly apiPort?: number;
+  /** Whether finished jobs are learned from, as they are by default. */
+  readonly learns?: boolean;
   /** Whether a job is about to be submitted: what it needs first is started at once. */
   readonly expectsJob?: boolean;
   /** What is to go wrong; nothing where it is absent. */
@@ -50,6 +52,7 @@ export async function startEmbeddedStack(options: StartOptions): Promise<Embedde
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     ...(options.expectsJob === undefined ? {} : { expectsJob: options.expectsJob }),
     ...(options.injection === undefined ? {} : { injection: options.injection }),
+    ...(options.learns === undefined ? {} : { learns: options.learns }),
     ...(options.onPhase === undefined ? {} : { onPhase: options.onPhase }),
     ...(options.apiPort === undefined ? {} : { ports: { api: options.apiPort } }),
   });

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { handedFilesSetting } from '../contracts/handed-files.ts';
-import { OutputName, ParameterName } from '../contracts/settings.ts';
+import { OutputName, ParameterName, Setting } from '../contracts/settings.ts';
 import { startApiServer } from './api/server.ts';
 import type { FaultHook } from './http/fault-hook.ts';
 import { type Credentials, ownerOf, PrincipalRegistry } from './http/principals.ts';
@@ -44,6 +44,8 @@ export interface LocalStackOptions {
   readonly zones?: number;
   /** Whether workers may move bytes of objects by files, and not through S3's socket; they may not by default. */
   readonly handsFiles?: boolean;
+  /** Whether finished jobs are learned from, as they are by default: in vain where the stack goes with its job. */
+  readonly learns?: boolean;
   /** Makes requests to the services fail at will. */
   readonly onRequest?: FaultHook;
   /** `host:port` of proxies before the services that pass requests on as they were signed; may be added to while it runs. */
@@ -182,7 +184,7 @@ async function startServers(
     ...hooks(options, injector),
   };
   const { handsFiles = false } = options;
-  const environment: Record<string, string> = { ...sdkIdentity(credentials), ...handing(handsFiles) };
+  const environment: Record<string, string> = { ...sdkIdentity(credentials), ...choicesOf(options) };
   const ready = Promise.withResolvers<undefined>();
   const warmUp = options.expectsJob === true ? new WarmUp(deployment, slotsOf(options)) : undefined;
   const kept = await keptPorts(stateDir);
@@ -258,7 +260,11 @@ function endpointsOf({ dynamodb, s3, lambda, ecs, logs, sts, states }: Services)
   };
 }
 
-const handing = (isOn: boolean): Record<string, string> => (isOn ? { [handedFilesSetting]: 'true' } : {});
+/** Variables of functions that this stack has, whatever the templates say. */
+const choicesOf = ({ handsFiles, learns }: LocalStackOptions): Record<string, string> => ({
+  ...(handsFiles === true ? { [handedFilesSetting]: 'true' } : {}),
+  ...(learns === false ? { [Setting.forecastFunction]: '' } : {}),
+});
 
 function sdkIdentity({ accessKeyId, secretAccessKey }: Credentials): Record<string, string> {
   return {
