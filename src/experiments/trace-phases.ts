@@ -2,7 +2,7 @@ import { median } from '../lib/quantiles.ts';
 import type { Rng } from '../lib/rng.ts';
 import { attemptDurations } from '../traces/generators/attempt-durations.ts';
 import { HADOOP_SLOWDOWN } from '../traces/generators/measured-slowdowns.ts';
-import { redrawsOf } from '../traces/generators/redraw.ts';
+import { inputsOf, redrawsOf } from '../traces/generators/redraw.ts';
 import {
   HADOOP_2009_RATES,
   SPARK_2014_RATES,
@@ -25,6 +25,7 @@ export interface PhaseLimits {
 /** Tasks over slots of a phase: the median of Mantri's cluster. */
 const waves = 2.11;
 const attemptsPerTask = 7;
+/** Of tasks of a stage of which the trace tells no input. */
 const evenBytes = 64e6;
 /** Rules with a minimum age of a minute have nothing to do on shorter tasks: a trace of such is stretched to it. */
 const typicalMs = 60_000;
@@ -58,9 +59,6 @@ function drawn<T>(all: readonly T[], count: number, rng: Rng): readonly T[] {
     .map(({ value }) => value);
 }
 
-const hasBytes = (tasks: readonly TimedTask[]): boolean =>
-  tasks.every(({ inputBytes }) => inputBytes !== undefined && inputBytes > 0);
-
 /**
  * Stages of a trace as phases: times as recorded, or work by bytes with measured slowdowns of Hadoop's attempts where
  * a trace has no stragglers of its own; all times stretched alike so that the median task takes a minute at least.
@@ -86,9 +84,8 @@ export function tracePhases(
     name: `${format}-${index}`,
     slots: Math.max(2, Math.round(tasks.length / waves)),
     attemptsMs: attemptsMs.map((attempts) => attempts.map((ms) => Math.max(1, Math.round(ms * stretch)))),
-    inputBytes: hasBytes(tasks)
-      ? tasks.map(({ inputBytes }) => inputBytes ?? evenBytes)
-      : tasks.map(() => evenBytes),
+    // As they are, empty ones too: a policy has to bear them.
+    inputBytes: inputsOf(tasks, evenBytes),
   }));
   return { phases, stretch };
 }

@@ -48,6 +48,16 @@ it('makes no large task small by copying it', () => {
     for (const ms of attempts) expect(ms).toBeCloseTo((index + 1) * 60_000, -1);
 });
 
+it('leaves sizes as they are where a task of a phase reads nothing, and takes what is not told for one like its siblings', () => {
+  const sizes = [{ inputBytes: 134e6 }, { inputBytes: 0 }, {}, { inputBytes: 10e6 }];
+  const tasks = sizes.map((size) => ({ workMs: 60_000, ...size }));
+  const unlike: TraceJob = { id: 'a', stages: [{ name: 'map', upstream: [], tasks }] };
+  const phasesOf = (jobs: TraceJob[]): unknown =>
+    tracePhases('rumen', jobs, { limits, rng: createRng('x') }).phases.map(({ inputBytes }) => inputBytes);
+  expect(phasesOf([unlike])).toEqual([[134e6, 0, 10e6, 10e6]]);
+  expect(phasesOf([job('b', [60_000, 60_000, 60_000])])).toEqual([[64e6, 64e6, 64e6]]);
+});
+
 it('takes a task of unknown input for one like its siblings', () => {
   const tasks = [{ inputBytes: 134e6 }, {}, { inputBytes: 134e6 }, { inputBytes: 10e6 }];
   const killed: TraceJob = {
