@@ -2,6 +2,7 @@ import { median } from '../lib/quantiles.ts';
 import type { Rng } from '../lib/rng.ts';
 import { attemptDurations } from '../traces/generators/attempt-durations.ts';
 import { HADOOP_SLOWDOWN } from '../traces/generators/measured-slowdowns.ts';
+import { drawProgress } from '../traces/generators/progress-shapes.ts';
 import { inputsOf, redrawsOf } from '../traces/generators/redraw.ts';
 import {
   HADOOP_2009_RATES,
@@ -61,7 +62,8 @@ function drawn<T>(all: readonly T[], count: number, rng: Rng): readonly T[] {
 
 /**
  * Stages of a trace as phases: times as recorded, or work by bytes with measured slowdowns of Hadoop's attempts where
- * a trace has no stragglers of its own; all times stretched alike so that the median task takes a minute at least.
+ * a trace has no stragglers of its own; all times stretched alike so that the median task takes a minute at least. Each
+ * gets through its input by a shape of its own.
  */
 export function tracePhases(
   format: TraceFormat,
@@ -86,6 +88,7 @@ export function tracePhases(
     attemptsMs: attemptsMs.map((attempts) => attempts.map((ms) => Math.max(1, Math.round(ms * stretch)))),
     // As they are, empty ones too: a policy has to bear them.
     inputBytes: inputsOf(tasks, evenBytes),
+    progress: drawProgress(rng.fork('shapes').fork(String(index))),
   }));
   return { phases, stretch };
 }

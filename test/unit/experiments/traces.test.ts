@@ -30,6 +30,18 @@ it('takes stages of the right size, with first attempts as recorded and later on
   for (const [, ...later] of phase?.attemptsMs ?? []) for (const ms of later) expect(works).toContain(ms);
 });
 
+it('draws how each phase gets through its input, the same for the same seed', () => {
+  const jobs = Array.from({ length: 20 }, (_, index) => job(String(index), [60_000, 60_000, 60_000]));
+  const shapes = (seed: string): readonly string[] =>
+    tracePhases('tpch', jobs, { limits: { ...limits, phases: 20 }, rng: createRng(seed) }).phases.map(
+      ({ progress }) => JSON.stringify(progress),
+    );
+  expect(new Set(shapes('x'))).toEqual(
+    new Set(['[[0,0],[1,1]]', '[[0,0],[0.3,1],[1,1]]', '[[0,0],[0.4,0.05],[1,1]]']),
+  );
+  expect(shapes('x')).toEqual(shapes('x'));
+});
+
 it('stretches short tasks to a minute', () => {
   const { phases, stretch } = tracePhases('tpch', [job('a', [10_000, 20_000, 30_000])], {
     limits,
