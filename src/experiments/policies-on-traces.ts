@@ -187,5 +187,6 @@ export const policiesOnTraces: Experiment = {
   source: 'as Mantri §6.1, on public traces',
   defaultSeeds: 10,
   traces: formats,
+  host: 'hadoop',
   run,
 };
