@@ -17,6 +17,7 @@ import {
 } from 'aws-cdk-lib/aws-stepfunctions';
 import { LambdaInvoke } from 'aws-cdk-lib/aws-stepfunctions-tasks';
 import type { Construct } from 'constructs';
+import { ErrorName } from '../../src/contracts/errors.ts';
 import { limits } from '../../src/contracts/limits.ts';
 import { acknowledgeWildcards } from './acknowledge.ts';
 import { scheduleRetries, stepRetries, type StepRetry } from './step-retries.ts';
@@ -33,8 +34,8 @@ export interface JobMachineProps {
 const TASK_MINUTES = 16;
 
 /**
- * Plan, then Schedule, which waits until its scheduler answers to its token, then Finish; Fail records whatever else
- * ends a job. A job that waits, for a scheduler or for its end, costs nothing here.
+ * Plan, then Schedule, which waits until its scheduler answers to its token, then Finish, which goes back to Schedule
+ * where parts of the output are gone; Fail records whatever else ends a job. A job that waits, for a scheduler or for its end, costs nothing here.
  *
  * An execution holds 25,000 events. Schedule is entered once; it is tried again for each of the hand-overs that this
  * job happens to be told of, at most one in 13 minutes and so 900 in the longest job, with 5 events each. Retries of a
@@ -78,6 +79,8 @@ function jobSteps(scope: Construct, props: JobMachineProps): LambdaInvoke {
 
   const plan = step(scope, 'Plan', props.plan, { resultPath: JsonPath.DISCARD });
   plan.next(schedule);
+  // Its scheduler finds noted which parts are to be made again; how often it may is its own rule.
+  finish.addCatch(schedule, { errors: [ErrorName.OutputLost], resultPath: JsonPath.DISCARD });
   for (const caught of [plan, schedule, finish]) {
     caught.addCatch(fail, { errors: ['States.ALL'], resultPath: '$.error' });
   }

@@ -1,8 +1,9 @@
-import { type AttemptId, attemptParts } from '../contracts/ids.ts';
+import { type AttemptId, attemptParts, taskOf } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
-import type { Decision, Refusal } from '../core/model/decision.ts';
+import type { Decision, LoseOutput, Refusal } from '../core/model/decision.ts';
 import { stageAt } from '../core/model/job-state.ts';
+import { taskWithOutput } from '../core/model/lost-outputs.ts';
 import type { Log } from '../ports/log.ts';
 import type { Session } from './scheduler-session.ts';
 
@@ -78,7 +79,12 @@ function logDecision(log: Log, session: Session, decision: Decision): void {
   const stageName = (place: number): string => stageAt(state, place).shape.name;
   switch (decision.kind) {
     case 'open-stage':
-      log.info('stage-opened', { jobId, stage: stageName(decision.stage) });
+      if (decision.revision === undefined)
+        log.info('stage-opened', { jobId, stage: stageName(decision.stage) });
+      else log.info('inputs-renewed', { jobId, stage: stageName(decision.stage), times: decision.revision });
+      return;
+    case 'lose-output':
+      logLoss(log, session, decision);
       return;
     case 'clone-stage':
     case 'preempt-clones':
@@ -110,6 +116,18 @@ function logDecision(log: Log, session: Session, decision: Decision): void {
     case 'lose':
       log.warn('given-up', { jobId, attemptId: decision.attemptId, reason: decision.reason });
   }
+}
+
+/** Whose output is gone, who found that, and what is done about it: another copy is read, or the task is done again. */
+function logLoss(log: Log, { jobId, state }: Session, { attemptId, how, by, use }: LoseOutput): void {
+  const isRead = taskWithOutput(state, attemptId)?.result?.attemptId === attemptId;
+  log.warn('output-lost', {
+    jobId,
+    attemptId,
+    how,
+    ...(by === undefined ? {} : { foundBy: by }),
+    ...(use === undefined ? { recomputed: isRead } : { readInstead: `${taskOf(attemptId)}/${use}` }),
+  });
 }
 
 function logRefusal(log: Log, { jobId, toldRefusals }: Session, { taskId, reason, facts }: Refusal): void {

@@ -3,7 +3,7 @@ import type { AttemptId } from '../contracts/ids.ts';
 import { durationMs, elapsedMs, epochMs, type EpochMs, later } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
 import type { AttemptView } from '../core/model/job-view.ts';
-import { stageAt, withdrawAttempt } from '../core/model/job-state.ts';
+import { stageAt, taskOfAttempt, withdrawAttempt } from '../core/model/job-state.ts';
 import { holdLaunch, stampLaunch, unclaimedLaunches } from '../core/model/launches.ts';
 import { ridersOf } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
@@ -18,6 +18,7 @@ const repeatedLaunches = 500;
 
 /** Lets the launches among the decisions take their turn. They are made beside this tick and later ones. */
 export function queueLaunches(session: Session, decisions: readonly Decision[]): void {
+  if (session.heldLaunches.length > 0) queueHeldLaunches(session);
   for (const decision of decisions) if (decision.kind === 'launch') queueLaunch(session, decision);
   session.launches.pump();
 }
@@ -87,7 +88,24 @@ export function queueUnmadeLaunches(
     .slice(0, repeatedLaunches);
   for (const { id } of [...again, ...unmade.toReversed()]) {
     const decision = decided.get(id);
-    if (decision !== undefined) queueLaunch(session, decision);
+    if (decision === undefined) continue;
+    if (isOutdated(session, id)) {
+      holdLaunch(session.state, id);
+      session.heldLaunches.push(decision);
+    } else queueLaunch(session, decision);
   }
   session.launches.pump();
+}
+
+/** Whether the lists of what an attempt reads are of outputs that are gone: nobody knows any more where its line lies. */
+const isOutdated = ({ state }: Session, id: AttemptId): boolean =>
+  stageAt(state, taskOfAttempt(state, id).stage).outdated.size > 0;
+
+/** Has launches made that have waited for lists of inputs which are written now. */
+function queueHeldLaunches(session: Session): void {
+  const ready = session.heldLaunches.filter(({ attemptId }) => !isOutdated(session, attemptId));
+  for (const decision of ready) {
+    session.heldLaunches.splice(session.heldLaunches.indexOf(decision), 1);
+    queueLaunch(session, decision);
+  }
 }

@@ -47,7 +47,8 @@ function sourceInput(plan: Plan, stage: StagePlan, number: number): OpenStage['i
 
 /**
  * Opens a stage in the state and works out what its tasks read. Derived from committed results alone, so that
- * whoever opens the stage again (a takeover) writes the same bytes.
+ * whoever opens the stage again (a takeover) writes the same bytes, unless outputs were lost since: then nothing is
+ * launched by these lists, and the next ones are of another revision.
  */
 export function prepareStage(state: JobState, plan: Plan, index: number, now: EpochMs): OpenStage {
   const stage = plan.stages[index];
@@ -63,7 +64,9 @@ export function prepareStage(state: JobState, plan: Plan, index: number, now: Ep
     for (const task of inputBytes.keys()) {
       inputBytes[task] = (inputBytes[task] ?? 0) + (bytes[shared ? 0 : task] ?? 0);
     }
-    const { manifest, offsets } = manifestOf(inputManifestKey(plan, description.name, number), lines);
+    const { revision } = stageAt(state, index);
+    const key = inputManifestKey(plan, description.name, number, revision);
+    const { manifest, offsets } = manifestOf(key, lines);
     manifests.push(manifest);
     return { key: manifest.key, offsets, shared };
   });

@@ -60,6 +60,7 @@ export function launchRequest(
   const open = job.openStages.get(index);
   invariant(plan !== undefined && open !== undefined, 'a launch for a stage that is not open', { attemptId });
   const { jobId, shards } = job.plan;
+  const own = taskAt(job.state, index, attemptParts(attemptId).task);
   const readBy = (id: AttemptId): Pick<AttemptPayload, 'attemptId' | 'inputs' | 'copies'> => {
     const { task, attempt } = attemptParts(id);
     const copies = copiesToRead(job.state, taskAt(job.state, index, task), attempt);
@@ -83,6 +84,7 @@ export function launchRequest(
             nextTakesMs: nearlyAllEndMs(stageAt(job.state, index)),
           }),
       ...(isCloned && plan.description.output !== 'final' ? { keepOutput: true } : {}),
+      ...(own.since === 0 || own.recorded === undefined ? {} : { replaces: own.recorded }),
     },
     kind,
     size,
@@ -114,6 +116,9 @@ async function performOne(
       for (const manifest of job.openStages.get(decision.stage)?.manifests ?? [])
         await writeManifest(deps.objects, deps.dataBucket, manifest);
       return;
+    case 'lose-output':
+      await closeWinner(deps, job, decision.attemptId, now);
+      return;
     case 'clone-stage':
     case 'preempt-clones':
       return;
@@ -126,6 +131,21 @@ async function performOne(
       await lose(deps, job, decision, now);
       return;
   }
+}
+
+/**
+ * A winner writes no end of its own, since its result tells of it: before another result takes that place its record
+ * gets one, or it would seem to run for ever.
+ */
+async function closeWinner(
+  deps: PerformDeps,
+  job: RunningJob,
+  attemptId: AttemptId,
+  now: EpochMs,
+): Promise<void> {
+  const progress = job.state.attempts.get(attemptId)?.progress;
+  if (progress !== undefined)
+    await deps.attempts.end(spaceOf(job), attemptId, { state: 'done', progress }, now);
 }
 
 /** A cancelled Fargate worker gets the order with its next report and ends by itself, data removed. */

@@ -4,9 +4,10 @@ import {
   invariant,
   JobFailedError,
   NotFoundError,
+  OutputLostError,
   UnreadableRecordError,
 } from '../contracts/errors.ts';
-import { attemptParts, type JobId } from '../contracts/ids.ts';
+import { type AttemptId, attemptParts, type JobId } from '../contracts/ids.ts';
 import {
   attemptMetadata,
   type ObjectRef,
@@ -27,7 +28,7 @@ import {
   type TaskResult,
 } from '../contracts/records.ts';
 import { forEachBounded } from '../lib/bounded.ts';
-import type { AttemptStore } from '../ports/attempt-store.ts';
+import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
@@ -75,7 +76,7 @@ async function publishPart(
   jobId: JobId,
   ref: ObjectRef,
   result: TaskResult,
-): Promise<OutputPart> {
+): Promise<OutputPart | 'lost'> {
   const { final } = result;
   invariant(final !== undefined, 'a task of the final stage committed no output', {
     attemptId: result.attemptId,
@@ -90,6 +91,8 @@ async function publishPart(
         });
   if (outcome === 'exists' || outcome === 'gone') {
     const there = await objects.head(ref);
+    // Neither an upload nor what came of it: somebody, or a rule of the bucket, has removed it.
+    if (there === undefined && outcome === 'gone') return 'lost';
     if (there?.metadata[attemptMetadata] !== writer) throw taken(jobId, ref);
   }
   return { key: ref.key, sizeBytes: finalSizeBytes(final) };
@@ -116,11 +119,29 @@ async function publishParts(deps: PublishDeps, job: JobRecord): Promise<OutputPa
     done: finals.length,
   });
   const parts: OutputPart[] = [];
+  const gone: AttemptId[] = [];
   await forEachBounded(finals, publishParallelism, async (result) => {
     const { task } = attemptParts(result.attemptId);
-    parts[task] = await publishPart(deps.objects, job.jobId, partRef(output, task), result);
+    const part = await publishPart(deps.objects, job.jobId, partRef(output, task), result);
+    if (part === 'lost') gone.push(result.attemptId);
+    else parts[task] = part;
   });
+  if (gone.length > 0) await tellLost(deps, { jobId: job.jobId, shards: plan.shards }, gone);
   return parts;
+}
+
+/** Notes which parts are gone, for the scheduler that is to have them made again, and throws `OutputLostError`. */
+async function tellLost(deps: PublishDeps, space: TaskSpace, lost: readonly AttemptId[]): Promise<never> {
+  const { jobId } = space;
+  const now = deps.clock.now();
+  await forEachBounded(lost, publishParallelism, async (attemptId) => {
+    deps.log.warn('part-lost', { jobId, attemptId });
+    await deps.attempts.noteOutputLost(space, attemptId, now);
+  });
+  throw new OutputLostError('parts of the output are gone before they were published', {
+    jobId,
+    parts: lost.length,
+  });
 }
 
 /**
@@ -197,7 +218,7 @@ async function publish(deps: PublishDeps, job: JobRecord): Promise<void> {
  * between this and whoever would fail the job, and only then `_SUCCESS`. Whoever comes too late, since it slept while
  * the job was failed, takes back what it has made visible. Answers the job as it has ended. May be repeated from any
  * point, and by several at once. Throws `ConflictError` where another writer took the output, `JobFailedError` where
- * the job was failed or cancelled.
+ * the job was failed or cancelled, `OutputLostError` where parts are gone, so that the job is to be scheduled again.
  */
 export async function publishOutput(deps: PublishDeps, job: JobRecord): Promise<JobRecord> {
   const { jobId } = job;

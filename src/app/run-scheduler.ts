@@ -36,7 +36,8 @@ async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<
     if (outcome.kind === 'fail') {
       throw failureOf(outcome, { jobId: session.jobId });
     }
-    if (decisions.some(({ kind }) => kind === 'open-stage')) continue; // Its tasks are owed at once.
+    // Tasks of what was opened are owed at once, and so are those whose output is gone.
+    if (decisions.some(({ kind }) => kind === 'open-stage' || kind === 'lose-output')) continue;
     const { until, signal } = session.residency;
     if (later(deps.clock.now(), deps.config.tickMs) >= until) return 'continue';
     await untilNextTick(deps, session);

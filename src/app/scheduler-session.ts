@@ -9,7 +9,7 @@ import type { Rng } from '../lib/rng.ts';
 import type { GrantContext } from './ledger-words.ts';
 import type { LaunchQueue } from './launch-queue.ts';
 import type { LaunchWatch } from './observe-launches.ts';
-import type { RunningJob } from './perform-decisions.ts';
+import type { LaunchDecision, RunningJob } from './perform-decisions.ts';
 
 /** Who runs the scheduler, and until when: an invocation and the end of its time. */
 export interface Residency {
@@ -76,6 +76,8 @@ export interface Session extends RunningJob {
   /** What the job may cost, and what happens then; absent: what it takes. */
   readonly budget?: Pick<BudgetTerms, 'capDollars' | 'onBudget'>;
   readonly launches: LaunchQueue;
+  /** Launches of an earlier scheduler that wait until the lists of what their stages read are written anew. */
+  readonly heldLaunches: LaunchDecision[];
   /** What it has learned of the room for its launches. */
   readonly watch: LaunchWatch;
   readonly rng: Rng;

@@ -10,6 +10,7 @@ import { append, apply, perform } from './commit-decisions.ts';
 import { budgetTerms } from './job-budget.ts';
 import { keepAccess, keepLease } from './keep-lease.ts';
 import { controlDeadline, type DeadlineTurn } from './control-deadline.ts';
+import { lookForLosses } from './look-for-losses.ts';
 import { logDecisions } from './log-decisions.ts';
 import { takeLaunches } from './make-launches.ts';
 import { watchLaunches } from './observe-launches.ts';
@@ -62,6 +63,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   await keepLease(deps, session, now);
   await keepAccess(deps, session, job, now);
   const inbox = await readChanges(deps, session, now);
+  const losses = await lookForLosses(deps, session);
   await releaseEndedClones(deps, session);
   const taken = await clonesTaken(deps, session);
   const isCancelled = job.cancelRequestedAt !== undefined;
@@ -86,6 +88,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     freeNodes: deps.launcher.nodes?.().free,
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
+    ...(losses.length === 0 ? {} : { losses }),
   };
   const decide = (): TickDecision =>
     decideTick(

@@ -3,7 +3,7 @@ import { UnreadableRecordError } from './errors.ts';
 import { type AttemptId, attemptIdPattern, type JobId } from './ids.ts';
 import { workerKinds } from './job-spec.ts';
 import { firstProblem } from './invalid.ts';
-import type { LogEntry } from './records.ts';
+import { lossKinds, type LogEntry } from './records.ts';
 
 /** Version of what an entry's decisions look like. A log in another one is not followed. */
 export const decisionFormat = 1;
@@ -22,8 +22,11 @@ function finiteOnly(given: Readonly<Record<string, number | null>>): Readonly<Re
   );
 }
 
-/** Why an attempt is launched. `first` and `retry` are owed; the others are copies that compete with one running. */
-export const launchReasons = ['first', 'retry', 'restart', 'backup', 'clone'] as const;
+/**
+ * Why an attempt is launched. `first`, `retry` and `recompute` (the output of its task is gone) are owed; the others are
+ * copies that compete with one running.
+ */
+export const launchReasons = ['first', 'retry', 'recompute', 'restart', 'backup', 'clone'] as const;
 /** Why an attempt is told to stop. `preempted`: its stage has lost its clones to a smaller job's. */
 export const cancelReasons = [
   'sibling-won',
@@ -51,7 +54,14 @@ export const allocationReasons = [
 ] as const;
 
 const decisionSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('open-stage'), stage: place }),
+  z.object({ kind: z.literal('open-stage'), stage: place, revision: z.int().min(1).exactOptional() }),
+  z.object({
+    kind: z.literal('lose-output'),
+    attemptId,
+    how: z.enum(lossKinds),
+    by: attemptId.exactOptional(),
+    use: place.exactOptional(),
+  }),
   z.object({
     kind: z.literal('clone-stage'),
     stage: place,

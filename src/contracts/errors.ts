@@ -22,6 +22,8 @@ export const ErrorName = {
   OutOfMemory: 'OutOfMemory',
   TimedOut: 'TimedOut',
   FunctionExited: 'FunctionExited',
+  /** No failure: parts of the output are gone before they were published, and their tasks are to be done again. */
+  OutputLost: 'OutputLost',
   AccessDenied: 'AccessDenied',
   UnreadableRecord: 'UnreadableRecord',
   BrokenInvariant: 'BrokenInvariant',
@@ -96,6 +98,11 @@ export class AccessDeniedError extends OutriderError {
 /** A stored record that cannot be read. Not retried: it stays as it is. The message names it and what is wrong. */
 export class UnreadableRecordError extends OutriderError {
   override readonly name = ErrorName.UnreadableRecord;
+}
+
+/** Parts of a job's output are gone before they could be published: the job is to be scheduled once more. */
+export class OutputLostError extends OutriderError {
+  override readonly name = ErrorName.OutputLost;
 }
 
 /** Our own bug: stop, alarm, do not retry. */

@@ -173,6 +173,8 @@ export const explanationSchema = z.strictObject({
       at: instant,
       kind: z.enum([
         'retry',
+        'recompute',
+        'lose-output',
         'restart',
         'backup',
         'clone',

@@ -32,9 +32,12 @@ const planPrefix = ({ jobId, nonce }: PlanPlace): string => `${jobPrefix(jobId)}
 export const planKey = (place: PlanPlace): string => `${planPrefix(place)}plan.json`;
 /** Whether a key of a job is that of a plan, which goes last: while it is there, so may be other things. */
 export const isPlanKey = (key: string): boolean => key.endsWith('/plan.json');
-/** What the tasks of a stage read through its input number `input`: one JSON line per task. */
-export const inputManifestKey = (place: PlanPlace, stage: string, input: number): string =>
-  `${planPrefix(place)}inputs/${stage}/${input}.ndjson`;
+/**
+ * What the tasks of a stage read through its input number `input`: one JSON line per task. Each time that outputs were
+ * lost and made again it is written anew, as another `revision`.
+ */
+export const inputManifestKey = (place: PlanPlace, stage: string, input: number, revision = 0): string =>
+  `${planPrefix(place)}inputs/${stage}/${input}${revision === 0 ? '' : `.${revision}`}.ndjson`;
 /** What attempts of a job write for each other, and all that they may remove. */
 export const jobDataPrefix = (jobId: JobId): string => `jobs/${jobId}/data/`;
 /**
@@ -44,6 +47,9 @@ export const jobDataPrefix = (jobId: JobId): string => `jobs/${jobId}/data/`;
  */
 export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string =>
   `${jobDataPrefix(jobId)}${spread(attemptId)}/${attemptId}`;
+
+/** Whether an object of the data bucket is what an attempt has written for others. */
+export const isAttemptData = (key: string): boolean => /^jobs\/[^/]+\/data\//.test(key);
 
 /** Two hex digits that are even over ids, the same in every run: FNV-1a, folded into a byte. */
 function spread(id: AttemptId): string {

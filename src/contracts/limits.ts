@@ -35,6 +35,13 @@ export const limits = {
   objectsPerTask: 256,
   /** Attempts of one task that failed or were lost before the job fails. */
   attemptsPerTask: 4,
+  /** Times that the output of one task may be lost before the job fails. */
+  lossesPerTask: 4,
+  /** Outputs that one attempt reports as lost, and objects that a look for others asks for at most. */
+  lostPerReport: 16,
+  lossProbes: 2_000,
+  /** Bytes of a reported range that are read again to see whether it is damaged; of more the reader is believed. */
+  lossCheckBytes: 64 * 1024 * 1024,
   /** A job of which no worker has ever begun anything fails so long after its first launch: what Lambda keeps events. */
   nothingBeginsMs: 6 * 3_600_000,
   /** Launches of one task that are given up unclaimed before their lease has run out. */

@@ -75,6 +75,8 @@ export const attemptPayloadSchema = z.object({
   copies,
   /** Whether its output is kept as a replica where another attempt of its task has won. */
   keepOutput: z.boolean().optional(),
+  /** The attempt whose result its own replaces, since its output is gone. Absent: the first result of its task counts. */
+  replaces: attemptId.optional(),
   /** Attempts of the same stage that the worker takes up after this one, in turn, each by a claim of its own. */
   next: z.array(z.object({ attemptId, inputs, copies })).max(limits.ridersPerLaunch).optional(),
   /** Time of its environment that a worker must have left to take up another. */

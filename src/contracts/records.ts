@@ -11,7 +11,8 @@ export type Phase = (typeof phases)[number];
  * Why an attempt failed. `bad-record`, `bad-input` and `access-denied` fail the job at once: a second attempt meets
  * the same. `unreadable`: its record cannot be read, so that nobody knows. `exited`: its worker's process ended before
  * it was done. No failures of the task, and not counted against it: `expired`, a launch that grew too old before any
- * worker took it up, and `interrupted`, whose place was taken away under it (Spot, an operator).
+ * worker took it up, `interrupted`, whose place was taken away under it (Spot, an operator), and `input-lost`, which
+ * has found an output of another stage gone or damaged: see `Failure.lost`.
  */
 export const failureCauses = [
   'user-code',
@@ -26,6 +27,7 @@ export const failureCauses = [
   'exited',
   'expired',
   'interrupted',
+  'input-lost',
 ] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
@@ -33,6 +35,24 @@ export interface Failure {
   readonly cause: FailureCause;
   /** One line for people; names file and line where there is one. */
   readonly message: string;
+  /** Of `input-lost`: the outputs that are gone or damaged, at most `limits.lostPerReport`. */
+  readonly lost?: readonly LostOutput[];
+}
+
+/**
+ * How an output is lost: there is no such object, it is shorter than its index says, it has other bytes, or S3 refuses
+ * to give it, as it does also where there is none for who may not list.
+ */
+export const lossKinds = ['missing', 'short', 'damaged', 'denied'] as const;
+export type LossKind = (typeof lossKinds)[number];
+
+/** An output of another stage as a reader has found it: which attempt wrote it, and the bytes that were asked for. */
+export interface LostOutput {
+  readonly attemptId: AttemptId;
+  readonly how: LossKind;
+  readonly offset: number;
+  readonly length: number;
+  readonly crc: number;
 }
 
 /** What an attempt has done so far. */
@@ -96,6 +116,8 @@ export interface AttemptRecord {
   readonly failure?: Failure;
   /** The upload of its part of the job's output, where it has begun one. */
   readonly upload?: NotedUpload;
+  /** When it was found that its part of the job's output is gone, though its task has a result; absent: it was not. */
+  readonly outputLostAt?: EpochMs;
   /** How often its worker has written it, 0 before its claim: whether there is news is told by this and by no clock. */
   readonly beat: number;
   /** When its worker last wrote it, by the worker's own clock, so that only that clock's other times compare with it. */
@@ -215,6 +237,8 @@ export interface AttemptCounts {
   readonly restarts: number;
   readonly cancelled: number;
   readonly lost: number;
+  /** Launched since the output of an earlier attempt of their task was gone. */
+  readonly recomputed: number;
 }
 
 export interface JobError {
@@ -311,6 +335,7 @@ export const noAttempts: AttemptCounts = {
   restarts: 0,
   cancelled: 0,
   lost: 0,
+  recomputed: 0,
 };
 
 /** What must be known of a job in order to end it. */

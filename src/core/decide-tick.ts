@@ -11,6 +11,7 @@ import {
   stageAt,
   taskOfAttempt,
 } from './model/job-state.ts';
+import { loseOutput, renewInputs } from './model/lost-outputs.ts';
 import type { CloneAnswer, ClonesTaken } from './model/stage-clones.ts';
 import { workerOf } from './model/stage-worker.ts';
 import type { LaunchRoom, TickBudget, TickConfig } from './model/tick-config.ts';
@@ -18,6 +19,7 @@ import { affordsOwed, budgetEnd, type Spending, spendingOf } from './policy/budg
 import { dispose, launchOwed, launchRiders, openAccount } from './policy/arbitrate.ts';
 import { preemptedCopies } from './policy/dolly/preempted-copies.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
+import { lossDecisions, lostTooOften } from './policy/lost-outputs.ts';
 import { hopeless, nextWorker } from './policy/next-worker.ts';
 import { type OwedLaunch, owedLaunches, slotDemand } from './policy/owed-launches.ts';
 import type { PolicySet, PolicyView, Proposal } from './policy/policy-set.ts';
@@ -27,6 +29,7 @@ import { type OwnPlaces, ownPlaces } from './policy/own-places.ts';
 import { packsOf } from './policy/ride-together.ts';
 import { readyAt } from './policy/retry-backoff.ts';
 import { runningTasks } from './policy/running-tasks.ts';
+import { stagesToOpen } from './policy/stages-to-open.ts';
 import {
   type AttemptView,
   isLive,
@@ -66,8 +69,8 @@ function cancelAll(state: JobState, reason: CancelReason): Decision[] {
 }
 
 /** Whether an attempt works on although another has won its task, and was not told yet. */
-const isUntoldLoser = (task: TaskView, each: AttemptView): boolean =>
-  !each.cancelOrdered && isLive(each) && each.id !== task.result?.attemptId;
+const isUntoldLoser = ({ result }: TaskView, each: AttemptView): boolean =>
+  result !== undefined && !each.cancelOrdered && isLive(each) && each.id !== result.attemptId;
 
 function cancelsOfLosers(
   state: JobState,
@@ -130,16 +133,6 @@ function clonedStages(state: JobState, owed: readonly Decision[]): ReadonlyMap<n
       all.set(each.stage, { ...clones, preempted: true });
   }
   return all;
-}
-
-/** Waiting stages whose inputs are all complete, in order. */
-function stagesToOpen(state: JobState): Decision[] {
-  return state.stages
-    .filter(
-      (stage) =>
-        stage.state === 'waiting' && stage.shape.upstream.every((up) => stageAt(state, up).state === 'done'),
-    )
-    .map((stage) => ({ kind: 'open-stage', stage: stage.index }));
 }
 
 /** That nothing of a job ever begins, however often it is launched; undefined while it may. */
@@ -233,15 +226,19 @@ function onFitWorkers(state: JobState, decisions: readonly Decision[], hasFargat
   });
 }
 
-/** A tick that ends the job. */
-const failing = (state: JobState, reason: CancelReason, message: string): TickDecision => ({
-  decisions: cancelAll(state, reason),
+/** A tick that launches nothing. */
+const only = (decisions: readonly Decision[], outcome: TickOutcome): TickDecision => ({
+  decisions,
   refusals: nothing,
-  outcome: { kind: 'fail', message },
+  outcome,
   slotsShort: 0,
   shortByStage: new Map(),
   overBudget: 0,
 });
+
+/** A tick that ends the job. */
+const failing = (state: JobState, reason: CancelReason, message: string): TickDecision =>
+  only(cancelAll(state, reason), { kind: 'fail', message });
 
 const isUrgent = (proposal: Proposal): boolean =>
   proposal.kind !== 'decline' && proposal.kind !== 'clone' && (proposal.kind !== 'backup' || proposal.urgent);
@@ -272,10 +269,11 @@ function endingOf(
     cancelRequested,
     refused,
     spending,
-  }: Pick<TickBudget, 'cancelRequested' | 'refused'> & { readonly spending: Spending | undefined },
+    losses,
+  }: Pick<TickBudget, 'cancelRequested' | 'refused' | 'losses'> & { readonly spending: Spending | undefined },
 ): TickDecision | undefined {
   if (cancelRequested) return failing(state, 'job-cancelled', 'cancelled on request');
-  const fatal = refused ?? fatalMessage(state, now, config);
+  const fatal = refused ?? fatalMessage(state, now, config) ?? lostTooOften(state, losses ?? [], config);
   if (fatal !== undefined) {
     // Whoever ends the job tells people of a missing right as what it is.
     const cause = state.fatal?.failure.cause;
@@ -307,6 +305,9 @@ export function decideTick(
   const spending = spendingOf(state, now, config, budget);
   const ending = endingOf(state, now, config, { ...budget, spending });
   if (ending !== undefined) return ending;
+  const losses = lossDecisions(state, budget.losses ?? [], config.decisionsPerTick);
+  // Nothing is launched beside them: the next tick, which is due at once, knows who waits for what is made again.
+  if (losses.length > 0) return only(losses, { kind: 'continue' });
   const answers = budget.clones ?? [];
   const policy = policySetOf(config.policy);
   const owed = owedDecisions(state, now, config, budget).slice(0, config.decisionsPerTick);
@@ -367,7 +368,11 @@ export function applyDecisions(
   for (const decision of decisions) {
     switch (decision.kind) {
       case 'open-stage':
+        if (decision.revision !== undefined) renewInputs(stageAt(state, decision.stage), decision.revision);
         context.openStage(decision.stage);
+        break;
+      case 'lose-output':
+        loseOutput(state, decision.attemptId, decision.use);
         break;
       case 'clone-stage':
         cloneStage(state, decision.stage, clonesIn(decision));

@@ -226,11 +226,12 @@ async function startServers(
 function hooks(
   { onRequest }: LocalStackOptions,
   injector: Injector | undefined,
-): Pick<ServiceSettings, 'onRequest' | 'onWork'> {
+): Pick<ServiceSettings, 'onRequest' | 'onWork' | 'onWritten'> {
   if (injector === undefined) return onRequest === undefined ? {} : { onRequest };
   return {
     onRequest: (subject) => onRequest?.(subject) ?? injector.onRequest(subject),
     onWork: injector.onWork,
+    onWritten: injector.onWritten,
   };
 }
 

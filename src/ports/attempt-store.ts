@@ -121,9 +121,17 @@ export interface AttemptStore {
    * By the worker: `won` if this result is the first of its task (or this very attempt's). Else `lost`, or where
    * `keep` is said `kept`: it is recorded as a replica, once per attempt however often this is called. An attempt
    * that was told to stop or given up before is never kept: its job may have ended and been cleaned up. With a result
-   * that holds its progress a running attempt that won has ended.
+   * that holds its progress a running attempt that won has ended. With `replaces` it also wins where the task's result
+   * is that attempt's, whose output is gone, and takes its place.
    */
-  commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'>;
+  commit(
+    space: TaskSpace,
+    result: TaskResult,
+    keep?: 'replica',
+    replaces?: AttemptId,
+  ): Promise<'won' | 'kept' | 'lost'>;
+  /** By whoever publishes: notes on an attempt that its part of the output is gone. No effect on one that never was. */
+  noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void>;
   /** By the worker, last: running becomes `done`, `failed` or `cancelled`. No effect if it ended before. */
   end(
     space: TaskSpace,

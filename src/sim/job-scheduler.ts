@@ -222,7 +222,7 @@ export class JobScheduler {
   private planNext(run: JobRun, decided: TickDecision): void {
     const { scheduler } = this.parts.scenario;
     const now = this.parts.deps.clock.now();
-    const opened = decided.decisions.some(({ kind }) => kind === 'open-stage');
+    const opened = decided.decisions.some(({ kind }) => kind === 'open-stage' || kind === 'lose-output');
     // A copy asks the ledger for a slot in one tick and is launched in the next. Where that launches none, as behind a
     // full queue of Lambda, another at the same instant would not either.
     const isVain = run.grewAtMs === now && decided.decisions.every(({ kind }) => kind !== 'launch');
@@ -345,7 +345,7 @@ export class JobScheduler {
         decision.kind === 'allocate'
           ? `${decision.slots} ${decision.reason}`
           : 'attemptId' in decision
-            ? `${decision.attemptId} ${decision.reason}`
+            ? `${decision.attemptId} ${decision.kind === 'lose-output' ? decision.how : decision.reason}`
             : String(decision.stage);
       this.parts.note(decision.kind, `${run.job.id} ${what}`);
     }

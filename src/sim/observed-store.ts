@@ -140,11 +140,16 @@ export class ObservedStore implements AttemptStore {
     return this.inner.noteUpload(space, attemptId, upload, now);
   }
 
-  async commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
-    const outcome = await this.inner.commit(space, result, keep);
+  async commit(
+    space: TaskSpace,
+    result: TaskResult,
+    keep?: 'replica',
+    replaces?: AttemptId,
+  ): Promise<'won' | 'kept' | 'lost'> {
+    const outcome = await this.inner.commit(space, result, keep, replaces);
     const { winners, kept, stopped } = this.ledgerOf(space.jobId);
     const winner = winners.get(result.taskId);
-    const isFirst = winner === undefined || winner === result.attemptId;
+    const isFirst = winner === undefined || winner === result.attemptId || winner === replaces;
     const mayKeep = kept.has(result.attemptId) || !stopped.has(result.attemptId);
     const expected = isFirst ? 'won' : keep !== undefined && mayKeep ? 'kept' : 'lost';
     invariant(outcome === expected, 'a task has two results or none', {
@@ -152,7 +157,7 @@ export class ObservedStore implements AttemptStore {
       winner,
       outcome,
     });
-    if (winner === undefined) {
+    if (winner === undefined || (winner === replaces && winner !== result.attemptId)) {
       winners.set(result.taskId, result.attemptId);
       if (
         result.progress !== undefined &&
@@ -165,6 +170,10 @@ export class ObservedStore implements AttemptStore {
       this.watcher.onKept(space.jobId, result);
     }
     return outcome;
+  }
+
+  noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+    return this.inner.noteOutputLost(space, attemptId, now);
   }
 
   async end(

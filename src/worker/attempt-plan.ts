@@ -11,7 +11,7 @@ import {
 import type { PlannedInput, SourceSegment, StageDescription } from '../contracts/plan.ts';
 import { ownValue } from '../lib/own.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
-import type { UpstreamSegment } from './segment-chunks.ts';
+import type { UpstreamSegment } from './upstream-segment.ts';
 
 /** Descriptions that a warm environment keeps: attempts of a stage come one after the other. */
 const keptDescriptions = 16;

@@ -5,7 +5,7 @@ import { AccessDeniedError, StoreUnavailableError } from '../contracts/errors.ts
 import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { AttemptState, Failure, FinalPart, Progress, TaskResult } from '../contracts/records.ts';
-import { durationMs, type EpochMs } from '../contracts/units.ts';
+import { type DurationMs, durationMs, type EpochMs } from '../contracts/units.ts';
 import { addTallies } from '../core/model/cost.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -22,14 +22,8 @@ import type { EngineSize, OperatorRegistry } from './operator.ts';
 import { prepareTask, runOperator, writerOf } from './run-task.ts';
 import type { PreparedTask, TaskEnvironment } from './run-task.ts';
 import type { FinishedOutput } from './task-output.ts';
-import {
-  type Grace,
-  graceOf,
-  OutOfTimeError,
-  startTimeLimit,
-  timeLimitOf,
-  usualGrace,
-} from './time-limit.ts';
+import { OutOfTimeError, startTimeLimit, timeLimitOf, usualGrace } from './time-limit.ts';
+import { InputCheck } from './lost-inputs.ts';
 import type { ObjectWriter, WrittenObject } from './object-writer.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
 
@@ -85,7 +79,8 @@ interface Run {
   readonly space: TaskSpace;
   readonly meter: AttemptMeter;
   readonly signal: AbortSignal;
-  readonly grace: Grace;
+  /** How long its operator may take to stop. */
+  readonly grace: DurationMs;
   /** Ends the attempt as one that was told to stop. */
   readonly cancel: () => void;
 }
@@ -150,8 +145,7 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
   const timer = startTimeLimit(clock, limit, (error) => {
     abort.abort(error);
   });
-  const grace = graceOf(limit?.grace ?? usualGrace, payload.heartbeatMs);
-  const run: Run = { deps, payload, space, meter, signal, cancel, grace };
+  const run: Run = { deps, payload, space, meter, signal, cancel, grace: limit?.grace ?? usualGrace };
   const ending = await inScratch(run).finally(() => {
     timer.stop();
     return heartbeat.stop();
@@ -185,17 +179,19 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
   let writer: ObjectWriter | undefined;
   let task: PreparedTask | undefined;
   let where: 'runtime' | 'operator' = 'runtime';
+  const check = new InputCheck();
   try {
     const plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
     meter.bytesTotal = plan.bytesTotal;
     meter.readsStages = plan.inputs.some(({ planned }) => planned.kind === 'stage');
     writer = writerOf(deps.objects, plan.description, payload.attemptId, uploadNote(run));
     const { attemptId } = payload;
-    const attempt = { plan, writer, meter, log: deps.log, signal, scratchDir, attemptId };
+    const attempt = { plan, writer, meter, log: deps.log, signal, check, scratchDir, attemptId };
     const prepared = await prepareTask(deps, attempt);
     task = prepared;
     where = 'operator';
     await runOperator(deps.clock, prepared, run.grace);
+    check.throwIfLost(); // Whatever user code made of that.
     where = 'runtime';
     // Nothing of the user's runs while the result is recorded.
     await prepared.close();
@@ -205,7 +201,9 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
     await task?.close();
     await discard(run, writer);
     if (signal.aborted) return endOfAborted(signal, deps.isUsed === true);
-    return { outcome: 'failed', failure: failureReading(failureOf(error, where), task?.reads ?? '') };
+    await check.recheck(deps.objects, signal);
+    const failure = check.failure() ?? failureReading(failureOf(error, where), task?.reads ?? '');
+    return { outcome: 'failed', failure };
   }
 }
 
@@ -256,7 +254,7 @@ async function commit(run: Run, finished: FinishedOutput, writer: ObjectWriter):
   const outcome = await persistently(
     run,
     'commit-failed',
-    () => deps.attempts.commit(space, result, keep),
+    () => deps.attempts.commit(space, result, keep, payload.replaces),
     (error) => (denial = error),
   );
   if (denial !== undefined) return { outcome: 'failed', failure: failureOf(denial, 'runtime') };

@@ -7,6 +7,7 @@ import { attemptDataKey, attemptMetadata, partName } from '../contracts/keys.ts'
 import { limits } from '../contracts/limits.ts';
 import type { StageDescription } from '../contracts/plan.ts';
 import { taskFilesOf } from '../contracts/task-files.ts';
+import type { DurationMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -14,14 +15,15 @@ import type { AttemptMeter } from './attempt-meter.ts';
 import type { AttemptInput, AttemptPlan } from './attempt-plan.ts';
 import { ExternalSort } from './external-sort.ts';
 import { ObjectWriter, type ObjectWriterOptions } from './object-writer.ts';
-import { BadInputError, CancelledError } from './operator.ts';
+import { BadInputError } from './operator.ts';
 import type { EngineSize, Operator, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
+import type { InputCheck } from './lost-inputs.ts';
 import { ReadGate } from './segment-chunks.ts';
 import { FinalOutput, guarded, SortedOutput, UnsortedOutput } from './task-output.ts';
 import type { ClosableOutput, FinishedOutput } from './task-output.ts';
 import { describeInputs, layFiles, taskVariables } from './task-files.ts';
 import { sourceInput, stageInput } from './task-input.ts';
-import { type Grace, usualGrace } from './time-limit.ts';
+import { usualGrace } from './time-limit.ts';
 import type { CodeRef } from './user-code/bundle.ts';
 import { UserTask } from './user-code/user-task.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
@@ -59,6 +61,8 @@ export interface TaskAttempt {
   readonly meter: AttemptMeter;
   readonly log: Log;
   readonly signal: AbortSignal;
+  /** Is told which inputs are lost; absent: nobody asks. */
+  readonly check?: InputCheck;
   /** A directory of its own. */
   readonly scratchDir: string;
 }
@@ -74,8 +78,6 @@ export interface PreparedTask {
   finish(): Promise<FinishedOutput>;
   /** Ends what still runs of the task; however it ended, and at least once. */
   close(): Promise<void>;
-  /** Whether that ends it whatever it is at, since it runs in a process of its own. */
-  readonly isKillable: boolean;
 }
 
 /**
@@ -170,7 +172,6 @@ async function prepareOperator(
     run: () => operator.run(context),
     finish: () => output.finish(),
     close: () => Promise.resolve(),
-    isKillable: false,
   };
 }
 
@@ -235,7 +236,6 @@ async function prepareUserCode(
     run: () => user.run(),
     finish: () => user.finish(),
     close: () => user.close(),
-    isKillable: true,
   };
 }
 
@@ -257,7 +257,7 @@ async function directory(parent: string, name: string): Promise<string> {
 
 function openInput(
   host: TaskHost,
-  { plan, meter, signal }: TaskAttempt,
+  { plan, meter, signal, check }: TaskAttempt,
   input: AttemptInput,
   gate: ReadGate,
   scratchDir: string,
@@ -276,7 +276,8 @@ function openInput(
   }
   const { stage, pattern } = input.planned;
   const fetching = (request: () => Promise<Uint8Array>): Promise<Uint8Array> => meter.fetching(request);
-  const reading = { objects, gate, onBytes, fetching, memoryBytes, scratchDir, signal };
+  const checked = check === undefined ? {} : { check };
+  const reading = { objects, gate, onBytes, fetching, memoryBytes, scratchDir, signal, ...checked };
   return stageInput({ stage, isMerged: pattern === 'all-to-all', segments: input.segments, reading, meter });
 }
 
@@ -317,7 +318,7 @@ function openOutput(
 export async function runOperator(
   clock: Clock,
   task: PreparedTask,
-  grace: Grace = { usual: usualGrace, ordered: usualGrace },
+  grace: DurationMs = usualGrace,
 ): Promise<void> {
   const { signal } = task;
   const aborted = new Promise<'aborted'>((resolve) => {
@@ -334,9 +335,7 @@ export async function runOperator(
   if ((await Promise.race([work, aborted])) === 'aborted') {
     const stopped = new AbortController();
     const settled = work.catch(() => undefined);
-    const isOrdered = task.isKillable && signal.reason instanceof CancelledError;
-    const length = isOrdered ? grace.ordered : grace.usual;
-    await Promise.race([settled, clock.sleep(length, stopped.signal)]);
+    await Promise.race([settled, clock.sleep(grace, stopped.signal)]);
     stopped.abort();
     signal.throwIfAborted();
   }

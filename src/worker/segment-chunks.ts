@@ -1,17 +1,7 @@
 import { crc32 } from 'node:zlib';
-import { NotFoundError, StoreUnavailableError } from '../contracts/errors.ts';
-import type { ObjectRef } from '../contracts/keys.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
-
-/** A piece of the output of an upstream attempt. */
-export interface UpstreamSegment {
-  readonly ref: ObjectRef;
-  readonly offset: number;
-  readonly length: number;
-  readonly crc: number;
-  /** Who wrote it, for messages: `map/3/0`. */
-  readonly producer: string;
-}
+import { howLost, type InputCheck, LostInputError, noting } from './lost-inputs.ts';
+import type { UpstreamSegment } from './upstream-segment.ts';
 
 export interface SegmentReading {
   readonly objects: ObjectStore;
@@ -20,6 +10,8 @@ export interface SegmentReading {
   onBytes(count: number): void;
   /** Makes a request once it has its turn, and measures it. */
   fetching(request: () => Promise<Uint8Array>): Promise<Uint8Array>;
+  /** Is told what is gone, and what is read before it was checked; absent: nobody asks. */
+  readonly check?: InputCheck;
 }
 
 /** Lets a limited number of reads run at once; the others wait their turn in order. */
@@ -48,7 +40,7 @@ export class ReadGate {
 
 /**
  * Reads a segment in chunks and checks its CRC-32: what arrives damaged is asked for once more, and then the
- * attempt fails with `StoreUnavailableError`. A segment of several chunks is checked at its end, hence its records
+ * attempt fails with `LostInputError`. A segment of several chunks is checked at its end, hence its records
  * are good only once it has ended without a throw.
  */
 export class SegmentChunks {
@@ -80,12 +72,18 @@ export class SegmentChunks {
     this.prefetch();
     const ahead = this.#ahead;
     if (ahead === undefined) return undefined;
-    const chunk = await ahead;
+    const { check } = this.#reading;
+    const chunk = await noting(check, () => ahead);
     this.#ahead = undefined;
     this.#reading.onBytes(chunk.length);
     if (chunk.length < this.#segment.length) {
+      check?.begin(this.#segment);
       this.#crc = crc32(chunk, this.#crc);
-      if (this.#position >= this.#segment.length && this.#crc !== this.#segment.crc) throw this.#damaged();
+      if (this.#position >= this.#segment.length) {
+        if (this.#crc !== this.#segment.crc)
+          await noting(check, () => Promise.reject(damaged(this.#segment)));
+        check?.end(this.#segment);
+      }
       this.prefetch();
     }
     return chunk;
@@ -95,42 +93,35 @@ export class SegmentChunks {
     const chunk = await this.#readOnce(from, size);
     if (size < this.#segment.length || crc32(chunk) === this.#segment.crc) return chunk;
     const again = await this.#readOnce(from, size);
-    if (crc32(again) !== this.#segment.crc) throw this.#damaged();
+    if (crc32(again) !== this.#segment.crc) throw damaged(this.#segment);
     return again;
   }
 
   async #readOnce(from: number, size: number): Promise<Buffer> {
-    const { ref, offset, producer } = this.#segment;
+    const { ref, offset } = this.#segment;
     const start = offset + from;
-    return fromProducer(producer, async () => {
+    return fromProducer(this.#segment, async () => {
       const { gate, objects, signal } = this.#reading;
       const request = (): Promise<Uint8Array> => objects.readAll(ref, { start, end: start + size }, signal);
       const bytes = await gate.run(() => this.#reading.fetching(request));
-      if (bytes.length !== size)
-        throw new StoreUnavailableError(`output of ${producer} is shorter than what was written`);
+      if (bytes.length !== size) throw new LostInputError(this.#segment, 'short');
       return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     });
-  }
-
-  #damaged(): StoreUnavailableError {
-    return damaged(this.#segment);
   }
 }
 
 /** Says of missing data whose output it was. */
-async function fromProducer<T>(producer: string, read: () => Promise<T>): Promise<T> {
+async function fromProducer<T>(segment: UpstreamSegment, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (cause) {
-    if (cause instanceof NotFoundError)
-      throw new StoreUnavailableError(`output of ${producer} is gone`, {}, { cause });
-    throw cause;
+    const how = howLost(cause);
+    throw how === undefined ? cause : new LostInputError(segment, how, cause);
   }
 }
 
 /** The error of a segment whose bytes do not have its CRC-32. */
-export const damaged = ({ producer }: UpstreamSegment): StoreUnavailableError =>
-  new StoreUnavailableError(`output of ${producer} is not what was written (CRC-32)`);
+export const damaged = (segment: UpstreamSegment): LostInputError => new LostInputError(segment, 'damaged');
 
 /** Streams a segment that memory cannot hold, in one request; answers the CRC-32 of what came. */
 export function streamSegment(
@@ -139,7 +130,7 @@ export function streamSegment(
   take: (chunk: Buffer) => Promise<void> | undefined,
 ): Promise<number> {
   const { objects, gate, signal } = reading;
-  const { ref, offset: start, length, producer } = segment;
+  const { ref, offset: start, length } = segment;
   const read = async (): Promise<number> => {
     let crc = 0;
     let size = 0;
@@ -151,7 +142,7 @@ export function streamSegment(
       if (taken !== undefined) await taken;
     }
     if (size === length) return crc;
-    throw new StoreUnavailableError(`output of ${producer} is shorter than what was written`);
+    throw new LostInputError(segment, 'short');
   };
-  return fromProducer(producer, () => gate.run(read));
+  return noting(reading.check, () => fromProducer(segment, () => gate.run(read)));
 }

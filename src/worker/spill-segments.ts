@@ -1,10 +1,12 @@
 import { join } from 'node:path';
+import { noting } from './lost-inputs.ts';
 import { FrameCursor } from './frame-cursor.ts';
 import { fewRuns, mergeFrames } from './merge-runs.ts';
 import { RunWriter } from './run-file.ts';
 import type { Run } from './run-file.ts';
 import { damaged, SegmentChunks, streamSegment } from './segment-chunks.ts';
-import type { SegmentReading, UpstreamSegment } from './segment-chunks.ts';
+import type { SegmentReading } from './segment-chunks.ts';
+import type { UpstreamSegment } from './upstream-segment.ts';
 
 /** What a segment in memory takes beside its bytes. */
 const segmentOverheadBytes = 512;
@@ -102,7 +104,7 @@ async function streamedRun(reading: SpillReading, segment: UpstreamSegment, path
         return writer.put(0, chunk, 0, chunk.length);
       });
       if (crc === segment.crc) return await writer.finish();
-      if (tries > 1) throw damaged(segment);
+      if (tries > 1) await noting(reading.check, () => Promise.reject(damaged(segment)));
     } catch (error) {
       await writer.discard();
       throw error;

@@ -7,7 +7,8 @@ import type { Run } from './run-file.ts';
 import { scratchSpaceOf, scratchTooSmall } from './scratch-space.ts';
 import type { ScratchSpace } from './scratch-space.ts';
 import { SegmentChunks } from './segment-chunks.ts';
-import type { SegmentReading, UpstreamSegment } from './segment-chunks.ts';
+import type { SegmentReading } from './segment-chunks.ts';
+import type { UpstreamSegment } from './upstream-segment.ts';
 import { heldBytes, spilledRuns } from './spill-segments.ts';
 import type { SpillReading } from './spill-segments.ts';
 

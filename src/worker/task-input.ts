@@ -11,7 +11,7 @@ import { ndjsonCells, ndjsonRows } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
 import { skippedRecords } from './operator.ts';
 import type { CsvBlock, JsonCells, KeyValue, LineBlock, Row, SourceFile, TaskInput } from './operator.ts';
-import type { UpstreamSegment } from './segment-chunks.ts';
+import type { UpstreamSegment } from './upstream-segment.ts';
 import { ReadAhead } from './read-ahead.ts';
 import { locatedRows } from './row-places.ts';
 import { sourceBlocks } from './source-blocks.ts';

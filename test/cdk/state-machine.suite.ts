@@ -78,6 +78,7 @@ describe('the state machine', () => {
     'records the error when %s fails for good, and fails with it',
     (name) => {
       expect(machine.States[name]?.Catch).toEqual([
+        ...(name === 'Finish' ? [{ ErrorEquals: ['OutputLost'], ResultPath: null, Next: 'Schedule' }] : []),
         { ErrorEquals: ['States.ALL'], ResultPath: '$.error', Next: 'Fail' },
       ]);
       expect(machine.States['Fail']).toMatchObject({ Next: 'JobFailed', ResultPath: null });

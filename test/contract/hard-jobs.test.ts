@@ -9,7 +9,7 @@ import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
 import type { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { epochMs } from '../../src/contracts/units.ts';
-import type { RecordStores } from '../support/hard-account.ts';
+import type { RecordStores } from '../support/record-stores.ts';
 import { hardJob } from '../support/hard-jobs.ts';
 import { illKinds } from '../support/hard-process.ts';
 import { startTables, type TableServer } from './ports/servers.ts';

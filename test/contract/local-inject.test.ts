@@ -146,6 +146,8 @@ describe('an injector', () => {
       slow: 2,
       killed: 0,
       throttled: 0,
+      lostObjects: 0,
+      corruptObjects: 0,
       places: { slow: [`place-${first}`, `place-${second}`], killed: [] },
     });
     await harm.close();
@@ -182,6 +184,8 @@ describe('an injector', () => {
       slow: 0,
       killed: 1,
       throttled: 0,
+      lostObjects: 0,
+      corruptObjects: 0,
       places: { slow: [], killed: [`place-${busy}`] },
     });
   });
@@ -238,5 +242,26 @@ describe('refused launches', () => {
     expect(told({ service: 'ecs', operation: 'StopTask' })).toEqual(new Set([undefined]));
     expect(told({ service: 's3', operation: 'PutObject' })).toEqual(new Set([undefined]));
     expect(told({ service: 'dynamodb', operation: 'UpdateItem' })).toEqual(new Set([undefined]));
+  });
+
+  it('loses and corrupts objects that workers write for each other alone, few between, the same for one seed', () => {
+    const harmsOf = (seed: number): string => {
+      const harm = new Injector(parseInjection(`lose-object=2,corrupt-object=3,seed=${seed}`));
+      const keys = Array.from({ length: 20 }, (_, task) => `jobs/a-1/data/7f/map/${task}/0`);
+      return keys
+        .map((key) => {
+          expect(harm.onWritten({ bucket: 'data', key: 'jobs/a-1/plans/x/plan.json' })).toBeUndefined();
+          expect(harm.onWritten({ bucket: 'data', key: 'output/a-1/part-00000' })).toBeUndefined();
+          return { lose: 'L', corrupt: 'C', none: '.' }[harm.onWritten({ bucket: 'data', key }) ?? 'none'];
+        })
+        .join('');
+    };
+    for (const seed of [1, 2, 3]) {
+      const harms = harmsOf(seed);
+      expect(harmsOf(seed)).toBe(harms);
+      expect(harms.replaceAll('.', '').split('').sort().join('')).toBe('CCCLL');
+      expect(harms).not.toMatch(/[CL]\.\.\.+[CL]/);
+    }
+    expect(new Set([1, 2, 3, 4, 5, 6].map(harmsOf)).size).toBeGreaterThan(2);
   });
 });

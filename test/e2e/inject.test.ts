@@ -112,7 +112,7 @@ describe('a job with a slow node', () => {
         const job = await system.ended(await system.submit({ ...spec, policy }));
         expect(job.error).toBeUndefined();
         expect(coreutils('sort', [], await system.output(job)).equals(expected)).toBe(true);
-        expect(system.stack.injected()).toMatchObject({ slow: 1, killed: 0, throttled: 0 });
+        expect(system.stack.injected()).toMatchObject({ slow: 1, killed: 0, throttled: 0, lostObjects: 0 });
         const copies = job.attempts.backups + job.attempts.restarts;
         if (policy === 'none') expect(copies).toBe(0);
         else expect(copies).toBeGreaterThan(0);

@@ -2,14 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { scheduleRetries, stepRetries, type StepRetry } from '../../cdk/constructs/step-retries.ts';
-import { MemoryAttemptStore } from '../../src/adapters/memory/memory-attempt-store.ts';
-import { MemoryCapacityStore } from '../../src/adapters/memory/memory-capacity-store.ts';
 import { MemoryCoordinator } from '../../src/adapters/memory/memory-coordinator.ts';
-import { MemoryDecisionLog } from '../../src/adapters/memory/memory-decision-log.ts';
-import { MemoryJobStore } from '../../src/adapters/memory/memory-job-store.ts';
-import { MemoryLeaseStore } from '../../src/adapters/memory/memory-lease-store.ts';
 import { MemoryObjectStore } from '../../src/adapters/memory/memory-object-store.ts';
-import { MemoryRoster } from '../../src/adapters/memory/memory-roster.ts';
 import { MemoryTaskAnswers } from '../../src/adapters/memory/memory-task-answers.ts';
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
 import { enlistJob } from '../../src/app/enlist-job.ts';
@@ -19,43 +13,23 @@ import { planJob } from '../../src/app/plan-job.ts';
 import { recordWorkerEnd } from '../../src/app/record-worker-end.ts';
 import { reside } from '../../src/app/reside.ts';
 import { submitJob } from '../../src/app/submit-job.ts';
+import { OutputLostError } from '../../src/contracts/errors.ts';
 import type { JobId } from '../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { limits } from '../../src/contracts/limits.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
-import { durationMs, type EpochMs, later } from '../../src/contracts/units.ts';
+import { type DurationMs, durationMs, type EpochMs, later } from '../../src/contracts/units.ts';
 import { operators } from '../../src/operators/registry.ts';
-import type { AttemptStore } from '../../src/ports/attempt-store.ts';
-import { type CapacityLedger, RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import type { Clock } from '../../src/ports/clock.ts';
-import type { DecisionLog, JobStore, LeaseStore } from '../../src/ports/job-store.ts';
 import type { LaunchRequest } from '../../src/ports/launcher.ts';
-import type { Roster } from '../../src/ports/roster.ts';
+import type { UploadRef } from '../../src/ports/object-store.ts';
 import type { OperatorRegistry } from '../../src/worker/operator.ts';
 import { type AttemptOutcome } from '../../src/worker/run-attempt.ts';
 import { runPack } from '../../src/worker/run-pack.ts';
 import { HardProcess } from './hard-process.ts';
+import { type RecordStores, storesInMemory } from './record-stores.ts';
 import { QuietClock } from './quiet-clock.ts';
 import { userCodeEntry } from './user-code-entry.ts';
-
-/** Where the records of an account lie. */
-export interface RecordStores {
-  readonly jobs: JobStore;
-  readonly attempts: AttemptStore;
-  readonly leases: LeaseStore;
-  readonly decisions: DecisionLog;
-  readonly ledger: CapacityLedger;
-  readonly roster: Roster;
-}
-
-export const storesInMemory = (): RecordStores => ({
-  jobs: new MemoryJobStore(),
-  attempts: new MemoryAttemptStore(),
-  leases: new MemoryLeaseStore(),
-  decisions: new MemoryDecisionLog(),
-  ledger: new RuledCapacityLedger(new MemoryCapacityStore()),
-  roster: new MemoryRoster(),
-});
 
 /** What becomes of a launch on its way to its worker: it comes after `afterMs`, twice where `againMs` is said, or never. */
 export interface Delivery {
@@ -79,6 +53,8 @@ export interface HardAccountOptions {
   readonly isBusy?: () => boolean;
   /** When it begins. */
   readonly startAt?: EpochMs;
+  /** Told of each worker and step before it begins, which waits for it. */
+  readonly onBegin?: (name: string, account: HardAccount) => Promise<void>;
 }
 
 const workerPorts = ['objects', 'attempts'] as const;
@@ -177,6 +153,13 @@ export class HardAccount {
     return jobId;
   }
 
+  /** Uploads that nobody has completed yet. */
+  async uploads(): Promise<readonly UploadRef[]> {
+    const all: UploadRef[] = [];
+    for await (const upload of this.objects.listUploads({ bucket: 'data', key: '' })) all.push(upload);
+    return all;
+  }
+
   /** Resolves once nothing goes on but what is dead. */
   private async settled(): Promise<void> {
     while (this.underWay.size > 0) await Promise.all(this.underWay);
@@ -237,15 +220,29 @@ export class HardAccount {
     try {
       await this.step('plan', (deps) => planJob(deps, jobId));
       await this.retried(scheduleRetries, () => this.schedule(jobId));
-      await this.step('finish', (deps) => finishJob(deps, jobId, patience));
+      await this.finish(jobId, patience);
     } catch (cause) {
       const error = cause instanceof Error ? cause : new Error(String(cause));
       await this.step('fail', (deps) => failJob(deps, jobId, error, patience));
     }
   }
 
+  /** Goes back to the scheduler where parts of the output are gone, as the template does. */
+  private async finish(jobId: JobId, patience: DurationMs): Promise<void> {
+    for (;;) {
+      try {
+        await this.step('finish', (deps) => finishJob(deps, jobId, patience));
+        return;
+      } catch (cause) {
+        if (!(cause instanceof OutputLostError)) throw cause;
+        await this.retried(scheduleRetries, () => this.schedule(jobId));
+      }
+    }
+  }
+
   private step(name: string, work: (deps: ReturnType<HardAccount['deps']>) => Promise<void>): Promise<void> {
-    return this.retried(stepRetries, () => {
+    return this.retried(stepRetries, async () => {
+      await this.options.onBegin?.(name, this);
       const process = this.begin(name);
       return this.invoke(process, work(this.deps(process)));
     });
@@ -341,6 +338,7 @@ export class HardAccount {
   /** One invocation of a worker. */
   private async work(payload: AttemptPayload): Promise<void> {
     const { attemptId } = payload;
+    await this.options.onBegin?.(attemptId, this);
     const process = this.begin(attemptId);
     const invocation = `${attemptId} ${String(this.names.get(attemptId))}`;
     const worker: RunWorker = { attemptId, process };

@@ -47,6 +47,7 @@ export function spoiltStore(store: AttemptStore, spoilt: Spoilt): AttemptStore {
     report: (...args) => store.report(...args),
     noteUpload: (...args) => store.noteUpload(...args),
     commit: (...args) => store.commit(...args),
+    noteOutputLost: (...args) => store.noteOutputLost(...args),
     end: (...args) => store.end(...args),
     orders: (...args) => store.orders(...args),
     tell: (...args) => store.tell(...args),

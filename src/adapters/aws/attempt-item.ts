@@ -5,6 +5,7 @@ import { type AttemptId, attemptIdPattern, type TaskId, taskIdPattern, taskOf } 
 import {
   type AttemptRecord,
   failureCauses,
+  lossKinds,
   phases,
   type TaskResult,
   type UnreadableRecord,
@@ -50,6 +51,20 @@ const progress = z.object({
   requests: requestTallySchema.exactOptional(),
 });
 
+const lostOutput = z.object({
+  attemptId,
+  how: z.enum(lossKinds),
+  offset: count,
+  length: count,
+  crc: count,
+});
+
+const failureSchema = z.object({
+  cause: z.enum(failureCauses),
+  message: z.string(),
+  lost: z.array(lostOutput).exactOptional(),
+});
+
 /** An attempt as records hold it, and as the REST API answers it. */
 export const attemptRecordSchema = z.object({
   attemptId,
@@ -62,8 +77,9 @@ export const attemptRecordSchema = z.object({
   zone: z.string().exactOptional(),
   invocation: z.string().exactOptional(),
   progress: progress.exactOptional(),
-  failure: z.object({ cause: z.enum(failureCauses), message: z.string() }).exactOptional(),
+  failure: failureSchema.exactOptional(),
   upload: z.object({ since: timeField, uploadId: z.string().exactOptional() }).exactOptional(),
+  outputLostAt: timeField.exactOptional(),
   beat: count.default(0),
   reportedAt: timeField.exactOptional(),
   nextMs: count.transform(durationMs).exactOptional(),

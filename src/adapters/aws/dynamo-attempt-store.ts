@@ -165,8 +165,15 @@ export class DynamoAttemptStore implements AttemptStore {
     return orderIn(await this.beat(space, attemptId, { upload, reportedAt: now }));
   }
 
-  async commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
-    if ((await this.table.putNew(encodeResult(space, result))) === 'written') return 'won';
+  async commit(
+    space: TaskSpace,
+    result: TaskResult,
+    keep?: 'replica',
+    replaces?: AttemptId,
+  ): Promise<'won' | 'kept' | 'lost'> {
+    const inPlaceOf =
+      replaces === undefined ? undefined : { when: '#attemptId = :replaced', values: { replaced: replaces } };
+    if ((await this.table.putNew(encodeResult(space, result), inPlaceOf)) === 'written') return 'won';
     const first = await this.table.get(resultKey(space, result.taskId));
     if (first?.attemptId === result.attemptId) return 'won';
     if (keep === undefined) return 'lost';
@@ -178,6 +185,13 @@ export class DynamoAttemptStore implements AttemptStore {
     // Refused where it is there from an earlier call, which comes to the same.
     await this.table.putNew(encodeReplica(space, result));
     return 'kept';
+  }
+
+  async noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+    await this.table.update(attemptKey(space, attemptId), {
+      set: { outputLostAt: now },
+      when: 'attribute_exists(#state)',
+    });
   }
 
   async end(

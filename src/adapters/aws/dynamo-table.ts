@@ -82,16 +82,19 @@ export class DynamoTable {
     return answer.Item;
   }
 
-  /** Writes a whole item if nothing has its key. */
-  async putNew(item: ItemKey & Item): Promise<'written' | 'refused'> {
+  /** Writes a whole item if nothing has its key, or where a condition is said, also in the place of one that meets it. */
+  async putNew(item: ItemKey & Item, inPlaceOf?: Condition): Promise<'written' | 'refused'> {
     const { pk, sk } = item;
+    const isNew = 'attribute_not_exists(#pk)';
+    const when = inPlaceOf === undefined ? isNew : `${isNew} OR ${inPlaceOf.when}`;
     const answer = await this.conditional('write', { pk, sk }, () =>
       this.client.send(
         new PutCommand({
           TableName: this.tableName,
           Item: item,
-          ConditionExpression: 'attribute_not_exists(#pk)',
-          ExpressionAttributeNames: { '#pk': TableSchema.partitionKey },
+          ConditionExpression: when,
+          ExpressionAttributeNames: namesIn(when, { pk: TableSchema.partitionKey, ...inPlaceOf?.names }),
+          ...(inPlaceOf === undefined ? {} : { ExpressionAttributeValues: valuesOf(inPlaceOf.values ?? {}) }),
         }),
       ),
     );

@@ -150,12 +150,17 @@ export class MemoryAttemptStore implements AttemptStore {
     return Promise.resolve(attempt.order);
   }
 
-  commit(space: TaskSpace, result: TaskResult, keep?: 'replica'): Promise<'won' | 'kept' | 'lost'> {
+  commit(
+    space: TaskSpace,
+    result: TaskResult,
+    keep?: 'replica',
+    replaces?: AttemptId,
+  ): Promise<'won' | 'kept' | 'lost'> {
     const { attempts, results, replicas } = this.tasksOf(space);
     const first = results.get(result.taskId);
     if (first?.attemptId === result.attemptId) return Promise.resolve('won');
     const copy = copyPlain(result);
-    if (first !== undefined) {
+    if (first !== undefined && first.attemptId !== replaces) {
       if (keep === undefined) return Promise.resolve('lost');
       if (replicas.has(result.attemptId)) return Promise.resolve('kept');
       if (attempts.get(result.attemptId)?.order === 'cancel') return Promise.resolve('lost');
@@ -164,6 +169,12 @@ export class MemoryAttemptStore implements AttemptStore {
     }
     results.set(result.taskId, copy);
     return Promise.resolve('won');
+  }
+
+  noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+    const attempt = this.tasksOf(space).attempts.get(attemptId);
+    if (attempt !== undefined) this.put(space, { ...attempt, outputLostAt: now });
+    return Promise.resolve();
   }
 
   end(

@@ -5,6 +5,7 @@ import type {
   lossReasons,
 } from '../../contracts/decision-log.ts';
 import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
+import type { LossKind } from '../../contracts/records.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import type { CloneRefusal } from '../capacity/clone-admission.ts';
 
@@ -28,9 +29,23 @@ export interface Allocate {
   readonly facts: Facts;
 }
 
+/**
+ * The output of an attempt is gone, as `by` was the first to find; absent: whoever publishes, or a look at what was to be
+ * read next. Readers go by the replica of attempt `use`; without one the task is done again.
+ */
+export interface LoseOutput {
+  readonly kind: 'lose-output';
+  readonly attemptId: AttemptId;
+  readonly how: LossKind;
+  readonly by?: AttemptId;
+  readonly use?: number;
+}
+
 /** What a tick does. Each is idempotent by its ids, so that a takeover may repeat the last tick's. */
 export type Decision =
-  | { readonly kind: 'open-stage'; readonly stage: number }
+  /** `revision`: the lists of what its tasks read are written anew, for outputs that were made again; absent: the first. */
+  | { readonly kind: 'open-stage'; readonly stage: number; readonly revision?: number }
+  | LoseOutput
   /** The first `tasks` tasks of a stage are to have `copies` copies each, as the capacity ledger has admitted. */
   | {
       readonly kind: 'clone-stage';
@@ -72,7 +87,8 @@ export type Decision =
  * place; `recent-copy`: its last copy has not shown yet what it brings; `restart-limit`: it was restarted as often as it
  * may be; `not-worth-it`: another attempt would save too little, or too unlikely; `loss-limit`: copies and kills of its stage have cost as much slot
  * time as they may; `still-starting`: it has not begun to read; `awaiting-copy`: its
- * clones wait for upstream copies of their own; `budget`: the dollars that
+ * clones wait for upstream copies of their own; `input-lost`: what
+ * it reads is gone and is made again; `budget`: the dollars that
  * the job may cost do not suffice; `gives-way`: the job meets its deadline without copies, and another lacks
  * slots for its own; `clone-budget` and
  * `utilization`: no clones for its stage, of which it is the first task, since they would take too many slots.
@@ -93,6 +109,7 @@ export type RefusalReason =
   | 'not-worth-it'
   | 'still-starting'
   | 'awaiting-copy'
+  | 'input-lost'
   | 'budget'
   | 'gives-way'
   | CloneRefusal;

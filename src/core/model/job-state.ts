@@ -20,6 +20,7 @@ import {
   type TaskView,
 } from './job-view.ts';
 import { isNews, newAttempt, takeFields } from './attempt-news.ts';
+import { settleRetry, suspectInputs, suspectPart } from './lost-outputs.ts';
 import { countFailure, explainLoss, judge } from './strikes.ts';
 import { leastCopies } from './upstream-copies.ts';
 
@@ -43,6 +44,8 @@ export function createJobState(
       attempts: [],
       failures: 0,
       notBefore: never,
+      lostOutputs: [],
+      since: 0,
       replicas: [],
       measured: false,
     }));
@@ -58,6 +61,8 @@ export function createJobState(
       unstarted: 0,
       retryable: new Set(),
       replicated: [],
+      revision: 0,
+      outdated: new Set(),
     };
   });
   return {
@@ -71,6 +76,7 @@ export function createJobState(
     nodes: new Map(),
     hasBegun: false,
     justDone: [],
+    suspects: new Map(),
   };
 }
 
@@ -173,10 +179,7 @@ export function addAttempt(
 /** Keeps the indexes true after any change of an attempt or its task. */
 function settle(state: JobState, task: TaskView, attempt: AttemptView): void {
   settlePlace(state, attempt);
-  const stage = stageAt(state, task.stage);
-  if (task.result === undefined && task.attempts.length > 0 && !task.attempts.some(isLive))
-    stage.retryable.add(task);
-  else stage.retryable.delete(task);
+  settleRetry(stageAt(state, task.stage), task);
 }
 
 /**
@@ -219,6 +222,7 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
     attempt.isHeldBack = undefined;
   }
   const task = taskOfAttempt(state, record.attemptId);
+  if (record.outputLostAt !== undefined) suspectPart(state, task, attempt);
   const isResumed = record.state === 'running' && resumeAttempt(state, attempt.id, now);
   // Given up; only a success is still welcome.
   if (attempt.state === 'lost' && record.state !== 'done')
@@ -238,6 +242,7 @@ function takeNews(state: JobState, task: TaskView, record: AttemptRecord, now: E
   if ((record.state === 'failed' || record.state === 'lost') && before !== 'failed' && before !== 'lost') {
     countFailure(stageAt(state, task.stage), task, attempt);
     judge(state, stageAt(state, task.stage), task, attempt);
+    suspectInputs(state, task, attempt);
   }
   settle(state, task, attempt);
   if (before !== attempt.state) passOn(state, attempt, now);
@@ -277,10 +282,11 @@ export function applyUnreadable(
   state.fatal ??= { stage, task, failure: { cause: 'unreadable', message } };
 }
 
-/** Takes over a committed result: the first of a task counts, repeats have no effect. */
+/** Takes over a committed result: the first of a task counts whose output is not lost, repeats have no effect. */
 export function applyResult(state: JobState, result: TaskResult, now: EpochMs): void {
   const task = taskOfAttempt(state, result.attemptId);
-  if (task.result !== undefined) return;
+  task.recorded = result.attemptId;
+  if (task.result !== undefined || task.lostOutputs.includes(attemptParts(result.attemptId).attempt)) return;
   task.result = compactResult(result);
   state.hasBegun = true;
   const stage = stageAt(state, task.stage);

@@ -64,11 +64,12 @@ function stageSummary(stage: StageView, plan: StagePlan, now: EpochMs): StageSum
 }
 
 function attemptCounts(attempts: Iterable<AttemptView>): AttemptCounts {
-  const counts = { launched: 0, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 0 };
+  const counts = { launched: 0, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 0, recomputed: 0 };
   for (const { reason, state, cancelOrdered } of attempts) {
     counts.launched += 1;
     if (reason === 'backup') counts.backups += 1;
     if (reason === 'clone') counts.clones += 1;
+    if (reason === 'recompute') counts.recomputed += 1;
     if (reason === 'restart') counts.restarts += 1;
     if (state === 'lost') counts.lost += 1;
     else if (state === 'cancelled' || (cancelOrdered && state !== 'done')) counts.cancelled += 1;

@@ -1,7 +1,7 @@
 import type { AttemptId } from '../../contracts/ids.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import type { EdgePattern } from '../../contracts/plan.ts';
-import type { AttemptState, Failure, Progress, TaskResult } from '../../contracts/records.ts';
+import type { AttemptState, Failure, LostOutput, Progress, TaskResult } from '../../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
 import type { SlotTime } from '../estimate/slot-time.ts';
@@ -168,6 +168,12 @@ export interface TaskView {
   /** Not launched again before this time. */
   notBefore: EpochMs;
   result?: TaskResult;
+  /** Of which attempt the store has the result: the one that the next result takes the place of. */
+  recorded?: AttemptId;
+  /** Attempts whose output is gone, by number, in the order in which that was decided. */
+  readonly lostOutputs: number[];
+  /** The first attempt since the task's output was lost last: earlier ones have nothing to say any more. 0: never. */
+  since: number;
   /** Other attempts that wrote the very same output, by number, in order of arrival. */
   readonly replicas: number[];
   /** Whether the winning attempt has been taken into the statistics. */
@@ -192,6 +198,10 @@ export interface StageView {
   readonly retryable: Set<TaskView>;
   /** How it is cloned; absent where it is not. */
   clones?: StageClones;
+  /** How often the lists of what its tasks read were written anew. */
+  revision: number;
+  /** Tasks of other stages whose output is another, or none, since those lists were written: nothing is launched. */
+  readonly outdated: Set<TaskView>;
   /** How many of its tasks have more than k replicas, by k; as long as the most that any task has. */
   readonly replicated: number[];
   openedAt?: EpochMs;
@@ -205,6 +215,14 @@ export interface Allocation {
   readonly reason: AllocationReason;
   /** When it was decided. */
   readonly at: EpochMs;
+}
+
+/** An output that is said to be gone, as it was said first. */
+export interface Suspicion extends Omit<LostOutput, 'how'> {
+  /** `unpublished`: its part of the job's output cannot be made visible. */
+  readonly how: LostOutput['how'] | 'unpublished';
+  /** Attempts that have failed for want of it; empty where it was whoever publishes. */
+  readonly by: AttemptView[];
 }
 
 /** Attempts that one worker takes up one after the other. */
@@ -255,6 +273,8 @@ export interface JobState {
   };
   /** When the last task was committed. */
   doneAt?: EpochMs;
+  /** Outputs that readers did not find, by the attempt that wrote them, until somebody has looked. */
+  readonly suspects: Map<AttemptId, Suspicion>;
 }
 
 export { isLive } from './attempt-life.ts';

@@ -4,11 +4,17 @@ import { type AttemptView, isUnclaimed, type JobState, type StageView, type Task
 import { workerOf } from './stage-worker.ts';
 
 /**
- * Causes that are no strikes against a task. `expired` and `interrupted` are no failures of it. For `out-of-memory`,
+ * Causes that are no strikes against a task. `expired` and `interrupted` are no failures of it, nor is `input-lost`, unless
+ * its input is found to be there. For `out-of-memory`,
  * and `timeout` on Lambda, its next attempt gets a worker that has more, of which there are few; where there is none the
  * job fails at once.
  */
-const uncounted: ReadonlySet<FailureCause> = new Set(['expired', 'interrupted', 'out-of-memory']);
+const uncounted: ReadonlySet<FailureCause> = new Set([
+  'expired',
+  'interrupted',
+  'out-of-memory',
+  'input-lost',
+]);
 
 /**
  * Whether a failed attempt counts against its task. A clone does not: those run beside the original, so that what
@@ -22,9 +28,9 @@ function isStrike(stage: StageView, attempt: AttemptView): boolean {
   return failure === undefined || !uncounted.has(failure.cause);
 }
 
-/** Counts a failed or lost attempt against its task, where it is a strike. */
+/** Counts a failed or lost attempt against its task, where it is a strike, and of its present life. */
 export function countFailure(stage: StageView, task: TaskView, attempt: AttemptView): void {
-  if (isStrike(stage, attempt)) task.failures += 1;
+  if (attempt.number >= task.since && isStrike(stage, attempt)) task.failures += 1;
 }
 
 /**
@@ -40,7 +46,7 @@ export function explainLoss(
   if (failure === undefined || attempt.failure !== undefined) return;
   const before = isStrike(stage, attempt);
   attempt.failure = failure;
-  if (before && !isStrike(stage, attempt)) task.failures -= 1;
+  if (attempt.number >= task.since && before && !isStrike(stage, attempt)) task.failures -= 1;
 }
 
 const isFatal = (failure: Failure): boolean =>

@@ -1,6 +1,7 @@
 import type { PolicyConfig } from '../../contracts/policy-config.ts';
 import type { PolicyName } from '../../contracts/policy-names.ts';
 import type { OnBudget } from '../../contracts/job-spec.ts';
+import type { LossKind } from '../../contracts/records.ts';
 import type { Prices } from '../../contracts/prices.ts';
 import type { RequestTally } from '../../contracts/requests.ts';
 import type { AttemptId } from '../../contracts/ids.ts';
@@ -23,6 +24,8 @@ export interface TickConfig {
   readonly silenceMs: DurationMs;
   /** Failed and lost attempts of a task before the job fails. */
   readonly attemptsPerTask: number;
+  /** Times that the output of a task may be lost before the job fails. Absent: any. */
+  readonly lossesPerTask?: number;
   /** First wait before a retry; doubles with each failure, up to the ceiling; full jitter. */
   readonly retryBaseMs: DurationMs;
   readonly retryCeilingMs: DurationMs;
@@ -69,6 +72,13 @@ export interface BudgetTerms {
   readonly prices?: Prices;
 }
 
+/** An output that is gone, and which attempt told of it, if one did. */
+export interface FoundLoss {
+  readonly attemptId: AttemptId;
+  readonly how: LossKind;
+  readonly by?: AttemptId;
+}
+
 /** What a tick may use. */
 export interface TickBudget {
   /** Slots that the capacity ledger has granted to the job. */
@@ -93,6 +103,8 @@ export interface TickBudget {
   readonly clones?: readonly CloneAnswer[];
   /** Stages that have lost their clones to smaller jobs; absent: none. */
   readonly clonesTaken?: readonly ClonesTaken[];
+  /** Outputs that were looked at and are gone, which readers need; absent: none. */
+  readonly losses?: readonly FoundLoss[];
   /** Slots that the job asks to be its own from now on; absent: as before. */
   readonly allocation?: Allocate;
   /** Why the job is not taken on, so that it fails. */

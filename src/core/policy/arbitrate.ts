@@ -1,6 +1,7 @@
 import { type AttemptId, attemptIdOf, type TaskId, taskIdOf } from '../../contracts/ids.ts';
 import type { Facts, LaunchReason, RefusalReason } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
+import { awaitsInputs } from '../model/lost-outputs.ts';
 import type { OwedLaunch } from './owed-launches.ts';
 import type { PolicyView, Proposal } from './policy-set.ts';
 import { lossLeftMs } from './loss-limit.ts';
@@ -96,7 +97,7 @@ function launch(account: Account, { task, reason, avoidNodes, facts, behind }: L
   const attemptId = attemptIdOf(stageAt(account.state, task.stage).shape.name, task.index, number);
   const named = behind === undefined ? namedNodes(account, avoidNodes ?? []) : [];
   account.launched.set(task, before + 1);
-  const isOwed = reason === 'first' || reason === 'retry';
+  const isOwed = reason === 'first' || reason === 'retry' || reason === 'recompute';
   if (isOwed) account.waiting -= 1;
   if (account.terms.spending !== undefined) charge(account.terms.spending, isOwed ? 'owed' : 'copy', task);
   if (behind === undefined) takeSlot(account, task);
@@ -119,6 +120,7 @@ export function launchRiders(account: Account, riders: readonly AttemptView[]): 
   for (const { id, stage, task: index, reason, place } of riders) {
     const task = stageAt(account.state, stage).tasks[index];
     if (task === undefined || roomLeft(account) < 1) return;
+    if (awaitsInputs(account.state, stageAt(account.state, stage))) continue;
     if (place !== 'carrier') {
       if (slotsFor(account, task) < 1) continue;
       takeSlot(account, task);
@@ -155,11 +157,13 @@ function obstacle(account: Account, task: TaskView): RefusalReason | undefined {
   if ((account.live.get(task) ?? 0) === 0) return 'last-live-copy';
   // None of them has begun: they wait for room, and so would another.
   if (!task.attempts.some(({ state }) => state === 'running')) return 'still-starting';
+  if (awaitsInputs(account.state, stageAt(account.state, task.stage))) return 'input-lost';
   return account.terms.isReady(task) ? undefined : 'backing-off';
 }
 
 function obstacleToClone(account: Account, task: TaskView): RefusalReason | undefined {
   if (task.result !== undefined) return 'task-done';
+  if (awaitsInputs(account.state, stageAt(account.state, task.stage))) return 'input-lost';
   return account.terms.isReady(task) ? undefined : 'backing-off';
 }
 

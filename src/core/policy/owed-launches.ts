@@ -1,3 +1,4 @@
+import { awaitsInputs } from '../model/lost-outputs.ts';
 import type { JobState, TaskView } from '../model/job-view.ts';
 import { type LaunchRoom, takesRoom } from '../model/tick-config.ts';
 import type { OwnPlaces } from './own-places.ts';
@@ -5,14 +6,15 @@ import type { OwnPlaces } from './own-places.ts';
 /** A task that is owed an attempt. */
 export interface OwedLaunch {
   readonly task: TaskView;
-  readonly reason: 'first' | 'retry';
+  readonly reason: 'first' | 'retry' | 'recompute';
 }
 
 /**
  * Tasks that are owed an attempt now, most urgent first, at most `limit`: retries before first attempts (their
  * stage waits for them), earlier stages before later ones, and within a stage the largest input first, so that
  * no long task starts last. Tasks that
- * are not ready (backing off) are left out, and of the stages of `room` those beyond what it has room for.
+ * are not ready (backing off) are left out, and stages of which inputs are made again, and of the stages of `room` those
+ * beyond what it has room for.
  *
  * Source: Mantri §5.4 ("task order": descending input, at most 33 % worse than the optimum).
  */
@@ -25,14 +27,14 @@ export function owedLaunches(
   const owed: OwedLaunch[] = [];
   let roomLeft = room?.launches ?? 0;
   for (const stage of state.stages) {
-    if (stage.state !== 'open' || owed.length >= limit) continue;
+    if (stage.state !== 'open' || owed.length >= limit || awaitsInputs(state, stage)) continue;
     const retries = [...stage.retryable]
       .filter(isReady)
       .sort((a, b) => b.inputBytes - a.inputBytes || a.index - b.index);
     for (const task of retries) {
       if (owed.length >= limit) break;
       if (takesRoom(room, task) && roomLeft-- <= 0) continue;
-      owed.push({ task, reason: 'retry' });
+      owed.push({ task, reason: isRedone(task) ? 'recompute' : 'retry' });
     }
     const isShared = room?.stages.has(stage.index) === true;
     for (let place = stage.nextFirst; place < stage.order.length && owed.length < limit; place++) {
@@ -47,13 +49,19 @@ export function owedLaunches(
   return owed;
 }
 
+/** Whether a task is to be done again since its output is gone, and was not launched since. */
+const isRedone = ({ since, attempts }: TaskView): boolean => since > 0 && attempts.length === since;
+
 /**
  * Slots that the job could use now: those it holds, and one for each task that is owed an attempt; with `own` also one
  * for each that rides and is to get a place of its own.
  */
 export function slotDemand(state: JobState, own?: Pick<OwnPlaces, 'leaving'>): number {
   return state.stages.reduce(
-    (sum, stage) => (stage.state === 'open' ? sum + stage.retryable.size + stage.unstarted : sum),
+    (sum, stage) =>
+      stage.state === 'open' && !awaitsInputs(state, stage)
+        ? sum + stage.retryable.size + stage.unstarted
+        : sum,
     state.live.size + (own?.leaving.length ?? 0),
   );
 }

@@ -8,6 +8,10 @@ export interface Injection {
   readonly kills: number;
   /** Share of the launch requests that are refused, in [0, 1). */
   readonly throttle: number;
+  /** So many objects that workers have written for each other are removed once they are written. */
+  readonly lostObjects: number;
+  /** So many of them get a bit flipped. */
+  readonly corruptObjects: number;
   /** Same seed, same draws; which process meets which draw is for the machine to say. */
   readonly seed: number;
 }
@@ -19,44 +23,53 @@ export interface InjectedCounts {
   readonly killed: number;
   /** Launch requests that were refused. */
   readonly throttled: number;
+  /** Objects that were removed, and that were changed. */
+  readonly lostObjects: number;
+  readonly corruptObjects: number;
   /** Which they were, in the order in which it befell them: what the nodes of attempts end with. */
   readonly places: { readonly slow: readonly string[]; readonly killed: readonly string[] };
 }
 
 const mostNodes = 256;
 const mostKills = 1_000;
+const mostObjects = 1_000;
 /** Beyond it the stops would be as long as heartbeats, and a slow worker be taken for a lost one. */
 const highestFactor = 50;
 const highestThrottle = 0.95;
 const highestSeed = 4_294_967_295;
 const defaultSeed = 1;
 
-const names = ['slow', 'kill', 'throttle', 'seed'] as const;
+const names = ['slow', 'kill', 'throttle', 'lose-object', 'corrupt-object', 'seed'] as const;
 type Name = (typeof names)[number];
+const usage = 'slow=FACTORxNODES, kill=N, throttle=SHARE, lose-object=N, corrupt-object=N';
 
 /**
- * Reads `slow=8x2,kill=1,throttle=0.2,seed=7`: any of them, in any order, each once, and not the seed alone.
+ * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,seed=7`: any of them, in any order, each once, and not the seed alone.
  *
  * @throws InvalidInputError with one line that says what is wrong and what would be right.
  */
 export function parseInjection(text: string): Injection {
   const given = new Map<Name, string>();
   for (const part of text.split(',')) {
-    const [, key = '', value = ''] = /^\s*([a-z]+)\s*=\s*(.*?)\s*$/.exec(part) ?? [];
+    const [, key = '', value = ''] = /^\s*([a-z-]+)\s*=\s*(.*?)\s*$/.exec(part) ?? [];
     const name = names.find((known) => known === key);
     if (name === undefined) {
-      throw wrong(part, 'must be one of slow=FACTORxNODES, kill=N, throttle=SHARE and seed=N');
+      throw wrong(part, `must be one of ${usage} and seed=N`);
     }
     if (given.has(name)) throw wrong(part, `is given twice: ${name} may stand there once`);
     given.set(name, value);
   }
   if (given.size === 1 && given.has('seed')) {
-    throw wrong(text, 'injects nothing: add slow=FACTORxNODES, kill=N or throttle=SHARE');
+    throw wrong(text, `injects nothing: add one of ${usage}`);
   }
+  const countOf = (name: 'lose-object' | 'corrupt-object'): number =>
+    parseCount(name, given.get(name), { least: 1, most: mostObjects, otherwise: 0 });
   return {
     slow: parseSlow(given.get('slow')),
     kills: parseCount('kill', given.get('kill'), { least: 1, most: mostKills, otherwise: 0 }),
     throttle: parseThrottle(given.get('throttle')),
+    lostObjects: countOf('lose-object'),
+    corruptObjects: countOf('corrupt-object'),
     seed: parseCount('seed', given.get('seed'), { least: 0, most: highestSeed, otherwise: defaultSeed }),
   };
 }
@@ -91,7 +104,7 @@ function parseThrottle(value: string | undefined): number {
 }
 
 function parseCount(
-  name: 'kill' | 'seed',
+  name: Exclude<Name, 'slow' | 'throttle'>,
   value: string | undefined,
   { least, most, otherwise }: { readonly least: number; readonly most: number; readonly otherwise: number },
 ): number {
@@ -104,11 +117,14 @@ function parseCount(
 }
 
 /** The same injection in its own notation, with its seed. */
-export function describeInjection({ slow, kills, throttle, seed }: Injection): string {
+export function describeInjection(injection: Injection): string {
+  const { slow, kills, throttle, lostObjects, corruptObjects, seed } = injection;
   return [
     ...(slow === undefined ? [] : [`slow=${slow.factor}x${slow.nodes}`]),
     ...(kills === 0 ? [] : [`kill=${kills}`]),
     ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
+    ...(lostObjects === 0 ? [] : [`lose-object=${lostObjects}`]),
+    ...(corruptObjects === 0 ? [] : [`corrupt-object=${corruptObjects}`]),
     `seed=${seed}`,
   ].join(',');
 }

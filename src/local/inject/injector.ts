@@ -1,17 +1,24 @@
+import { isAttemptData } from '../../contracts/keys.ts';
 import { createRng, type Rng } from '../../lib/rng.ts';
 import type { Fault, FaultHook, FaultSubject } from '../http/fault-hook.ts';
 import { type Brake, startBrake } from './brake.ts';
 import type { InjectedCounts, Injection } from './injection.ts';
+import type { HarmHook } from '../s3/harm-object.ts';
 import { signalGroup } from '../lambda/signal-group.ts';
 import type { Work, WorkHook } from './work.ts';
 
 const SHORTEST_LIFE_MS = 50;
 const LONGEST_LIFE_MS = 1_000;
+/** Few, so that small jobs lose something too. */
+const mostSpared = 2;
 
 const lambdaThrottle: Fault = { error: { status: 429, code: 'TooManyRequestsException' } };
 const ecsThrottle: Fault = { error: { status: 400, code: 'ThrottlingException' } };
 
-/** Makes workers slow, lets them die, and refuses launches, as an injection says. Knows processes, not jobs. */
+/**
+ * Makes workers slow, lets them die, refuses launches and harms what workers write for each other, as an injection says.
+ * Knows processes and keys, not jobs.
+ */
 export class Injector {
   private readonly injection: Injection;
   private readonly brake: Brake | undefined;
@@ -21,7 +28,12 @@ export class Injector {
   private readonly doomed = new Set<NodeJS.Timeout>();
   private readonly slowPlaces: string[] = [];
   private readonly killedPlaces: string[] = [];
+  private readonly objects: Rng;
   private throttled = 0;
+  private lostObjects = 0;
+  private corruptObjects = 0;
+  /** Objects that are left as they are before the next one is harmed. */
+  private spared: number;
   private isClosed = false;
 
   constructor(injection: Injection) {
@@ -29,6 +41,8 @@ export class Injector {
     this.injection = injection;
     this.lives = rng.fork('kill');
     this.refusals = rng.fork('throttle');
+    this.objects = rng.fork('objects');
+    this.spared = this.drawSpared();
     this.brake = injection.slow === undefined ? undefined : startBrake();
   }
 
@@ -48,13 +62,28 @@ export class Injector {
     if (this.killedPlaces.length < this.injection.kills) this.doom(work);
   };
 
+  /** Loses or corrupts some of the objects that workers write for each other, of which it leaves a few between. */
+  readonly onWritten: HarmHook = ({ key }) => {
+    const { lostObjects, corruptObjects } = this.injection;
+    const [losses, corruptions] = [lostObjects - this.lostObjects, corruptObjects - this.corruptObjects];
+    if (this.isClosed || losses + corruptions === 0 || !isAttemptData(key) || this.spared-- > 0)
+      return undefined;
+    this.spared = this.drawSpared();
+    const isLost = this.objects.next() * (losses + corruptions) < losses;
+    if (isLost) this.lostObjects++;
+    else this.corruptObjects++;
+    return isLost ? 'lose' : 'corrupt';
+  };
+
   /** What has been done so far. */
   counts(): InjectedCounts {
-    const { slowPlaces, killedPlaces, throttled } = this;
+    const { slowPlaces, killedPlaces, throttled, lostObjects, corruptObjects } = this;
     return {
       slow: slowPlaces.length,
       killed: killedPlaces.length,
       throttled,
+      lostObjects,
+      corruptObjects,
       places: { slow: [...slowPlaces], killed: [...killedPlaces] },
     };
   }
@@ -65,6 +94,10 @@ export class Injector {
     for (const timer of this.doomed) clearTimeout(timer);
     this.doomed.clear();
     await this.brake?.close();
+  }
+
+  private drawSpared(): number {
+    return Math.floor(this.objects.next() * (mostSpared + 1));
   }
 
   private slow({ pid, place }: Work): void {

@@ -11,6 +11,7 @@ import { queuePauseMs } from '../lambda/queue-pause.ts';
 import { type LambdaServer, startLambdaServer } from '../lambda/server.ts';
 import type { Ports, ServerName } from '../kept-ports.ts';
 import { type LocalLogDirectories, type LogsServer, startLogsServer } from '../logs/server.ts';
+import type { HarmHook } from '../s3/harm-object.ts';
 import { type S3Server, startS3Server } from '../s3/server.ts';
 import { ExecutionEnds } from '../sfn/execution-ends.ts';
 import type { ExecutionRecord } from '../sfn/execution-log.ts';
@@ -38,6 +39,8 @@ export interface ServiceSettings {
   readonly hosts?: ReadonlySet<string>;
   /** Told of work that functions and tasks begin; see the servers of Lambda and ECS. */
   readonly onWork?: WorkHook;
+  /** Says what becomes of objects once they are written. */
+  readonly onWritten?: HarmHook;
 }
 
 export interface ServicesOptions {

@@ -12,6 +12,7 @@ import { completeMultipartUpload } from './complete-upload.ts';
 import { badRequest, notImplemented, S3Error } from './errors.ts';
 import * as multipart from './multipart-operations.ts';
 import * as handed from './handed-files.ts';
+import { type HarmHook, harmObject } from './harm-object.ts';
 import { objectFilesOf } from './object-files.ts';
 import type { ObjectFiles } from './object-files.ts';
 import * as objects from './object-operations.ts';
@@ -33,6 +34,8 @@ export interface S3ServerOptions {
   readonly onRequest?: FaultHook;
   /** Whether callers on this machine may move bytes by files: see `handed-files.ts`. They may not by default. */
   readonly handsFiles?: boolean;
+  /** Says what becomes of objects that were written. */
+  readonly onWritten?: HarmHook;
   /** `host:port` of proxies before it that pass requests on as they were signed. */
   readonly hosts?: ReadonlySet<string>;
 }
@@ -73,6 +76,8 @@ const HANDLERS: Readonly<Record<Operation, Handler>> = {
   HandRoom: handed.handRoom,
   HandPart: handed.takePartInRoom,
 };
+
+const writing: ReadonlySet<Operation> = new Set(['PutObject', 'CompleteMultipartUpload']);
 
 /**
  * Serves the part of S3 that jobs use, from a directory, on the loopback interface.
@@ -165,7 +170,13 @@ async function answer(
   if (fault.kind === 'error') throw new S3Error(fault.status, fault.code, 'This failure was asked for.');
   const { payloadHash, principal } = signature;
   const s3Request: S3Request = { ...target, payloadHash, principal, body };
-  return await HANDLERS[operation](store, s3Request, options.region);
+  const reply = await HANDLERS[operation](store, s3Request, options.region);
+  if (writing.has(operation) && reply.status === 200) {
+    const { bucket, key } = target;
+    const harm = options.onWritten?.({ bucket, key });
+    if (harm !== undefined) await harmObject(store, { bucket, key }, harm);
+  }
+  return reply;
 }
 
 function waitsToBeAsked(request: IncomingMessage): boolean {

@@ -92,6 +92,7 @@ function firstOf(entries: readonly (readonly [string, number])[]): ReadonlyMap<s
 const kinds: Readonly<Record<string, ToldAction['kind']>> = {
   'told-to-stop': 'stop',
   'given-up': 'give-up',
+  'output-lost': 'lose-output',
   cloned: 'clone-stage',
   'clones-preempted': 'take-clones',
   allocated: 'slots',
@@ -116,6 +117,7 @@ function kindOf({ event = '' }: LogEvent, reason: string | undefined): ToldActio
   if (event !== 'launched') return kinds[event];
   switch (reason) {
     case 'retry':
+    case 'recompute':
     case 'restart':
     case 'backup':
     case 'clone':

@@ -9,6 +9,7 @@ export const timeText = (at: number): string => new Date(at).toISOString().slice
 export const launchWords: Readonly<Record<NonNullable<ExplainedAttempt['reason']>, string>> = {
   first: 'the first attempt',
   retry: 'launched again after one that came to nothing',
+  recompute: 'launched since the output of its task was gone',
   restart: 'launched in place of one that was stopped for being slow',
   backup: 'a backup beside one that lagged',
   clone: 'a clone, launched from the start',
@@ -41,6 +42,7 @@ const refusalWords: Readonly<Record<string, string>> = {
   'not-worth-it': 'another attempt would save too little, or too unlikely',
   'still-starting': 'it had not begun yet',
   'awaiting-copy': 'its clones wait for those of the stage that they read',
+  'input-lost': 'what it reads was gone and was made again',
   budget: "the job's dollars did not suffice",
   'gives-way': 'the job meets its deadline without, and another lacks slots',
   'clone-budget': 'clones take as many slots as they may',
@@ -54,6 +56,8 @@ const withFacts = (facts: ToldAction['facts']): string => {
 
 const actionWords = {
   retry: 'was launched again, after an attempt that came to nothing',
+  recompute: 'was launched since the output of its task was gone',
+  'lose-output': 'had left an output that was found gone, cut short or changed',
   restart: 'was launched in place of a slow attempt',
   backup: 'was launched as a backup',
   clone: 'was launched as a clone',
@@ -83,7 +87,8 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
       return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
     }
     const because = kind === 'give-up' ? ` as ${reason}` : '';
-    const after = end === undefined || kind === 'give-up' ? '' : ` ${endWords[end]}`;
+    const after =
+      end === undefined || kind === 'give-up' || kind === 'lose-output' ? '' : ` ${endWords[end]}`;
     return [`${head}${of} ${actionWords[kind]}${because}${withFacts(facts)}.${after}`];
   });
 }

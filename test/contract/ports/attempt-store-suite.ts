@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { describeInbox } from './inbox-suite.ts';
+import { describeLosses } from './losses-suite.ts';
 import { describeReading } from './reading-suite.ts';
 import { attemptParts } from '../../../src/contracts/ids.ts';
 import type { AttemptRecord, TaskResult } from '../../../src/contracts/records.ts';
@@ -26,6 +27,7 @@ export function describeAttemptStore(name: string, make: () => AttemptStore | Pr
     describeResults(make);
     describeReplicas(make);
     describeReading(make);
+    describeLosses(make);
     describeInbox(name, make);
   });
 }

@@ -36,7 +36,7 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
             progress: 0.5,
           },
         ],
-        attempts: { launched: 4, backups: 0, clones: 0, restarts: 1, cancelled: 0, lost: 1 },
+        attempts: { launched: 4, backups: 0, clones: 0, restarts: 1, cancelled: 0, lost: 1, recomputed: 0 },
         counters: { skippedRecords: 2 },
         workerMs: 1234,
         dollars: 0.000123,

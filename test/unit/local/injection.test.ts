@@ -2,24 +2,34 @@ import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../../src/contracts/errors.ts';
 import { describeInjection, parseInjection } from '../../../src/local/inject/injection.ts';
 
+/** Nothing happens to objects. */
+const whole = { lostObjects: 0, corruptObjects: 0 };
+
 describe('an injection', () => {
   it.each([
-    ['slow=8x2', { slow: { factor: 8, nodes: 2 }, kills: 0, throttle: 0, seed: 1 }],
-    ['slow=1.5x256', { slow: { factor: 1.5, nodes: 256 }, kills: 0, throttle: 0, seed: 1 }],
-    ['kill=1', { slow: undefined, kills: 1, throttle: 0, seed: 1 }],
-    ['throttle=0.2', { slow: undefined, kills: 0, throttle: 0.2, seed: 1 }],
-    ['throttle=.95', { slow: undefined, kills: 0, throttle: 0.95, seed: 1 }],
+    ['slow=8x2', { slow: { factor: 8, nodes: 2 }, kills: 0, throttle: 0, ...whole, seed: 1 }],
+    ['slow=1.5x256', { slow: { factor: 1.5, nodes: 256 }, kills: 0, throttle: 0, ...whole, seed: 1 }],
+    ['kill=1', { slow: undefined, kills: 1, throttle: 0, ...whole, seed: 1 }],
+    ['throttle=0.2', { slow: undefined, kills: 0, throttle: 0.2, ...whole, seed: 1 }],
+    ['throttle=.95', { slow: undefined, kills: 0, throttle: 0.95, ...whole, seed: 1 }],
     [
       'slow=8x2,kill=1,throttle=0.2,seed=7',
-      { slow: { factor: 8, nodes: 2 }, kills: 1, throttle: 0.2, seed: 7 },
+      { slow: { factor: 8, nodes: 2 }, kills: 1, throttle: 0.2, ...whole, seed: 7 },
     ],
-    [' seed = 0 , kill = 1000 ', { slow: undefined, kills: 1_000, throttle: 0, seed: 0 }],
+    [
+      'lose-object=2,corrupt-object=1000',
+      { slow: undefined, kills: 0, throttle: 0, lostObjects: 2, corruptObjects: 1_000, seed: 1 },
+    ],
+    [' seed = 0 , kill = 1000 ', { slow: undefined, kills: 1_000, throttle: 0, ...whole, seed: 0 }],
   ])('is read from %j', (text, expected) => {
     expect(parseInjection(text)).toEqual(expected);
   });
 
   it.each([
-    ['', /^"" must be one of slow=FACTORxNODES, kill=N, throttle=SHARE and seed=N$/],
+    [
+      '',
+      /^"" must be one of slow=FACTORxNODES, kill=N, throttle=SHARE, lose-object=N, corrupt-object=N and seed=N$/,
+    ],
     ['kill=1,', /^"" must be one of/],
     ['kill', /^"kill" must be one of/],
     ['lose=1', /^"lose=1" must be one of/],
@@ -28,6 +38,8 @@ describe('an injection', () => {
     ['seed=7', /^"seed=7" injects nothing/],
     ['seed=,kill=1', /^"seed=" must be a whole number from 0 to 4294967295$/],
     ['seed=4294967296,kill=1', /^"seed=4294967296" must be a whole number/],
+    ['lose-object=0', /^"lose-object=0" must be a whole number from 1 to 1000$/],
+    ['corrupt-object=x', /^"corrupt-object=x" must be a whole number from 1 to 1000$/],
     ['kill=0', /^"kill=0" must be a whole number from 1 to 1000$/],
     ['kill=1001', /^"kill=1001" must be/],
     ['kill=1.5', /^"kill=1.5" must be/],
@@ -53,6 +65,8 @@ describe('an injection', () => {
   it('is told in its own notation, which reads back as the same', () => {
     const text = 'slow=2.5x2,kill=1,throttle=0.2,seed=7';
     expect(describeInjection(parseInjection(text))).toBe(text);
+    const objects = 'lose-object=3,corrupt-object=1,seed=7';
+    expect(describeInjection(parseInjection(objects))).toBe(objects);
     expect(describeInjection(parseInjection('kill=3'))).toBe('kill=3,seed=1');
   });
 });

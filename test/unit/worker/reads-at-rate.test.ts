@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
 import { frameOf } from '../../../src/worker/framing.ts';
 import { ReadGate } from '../../../src/worker/segment-chunks.ts';
-import type { UpstreamSegment } from '../../../src/worker/segment-chunks.ts';
+import type { UpstreamSegment } from '../../../src/worker/upstream-segment.ts';
 import { recordsInOrder } from '../../../src/worker/stage-records.ts';
 import { S3AtItsRate, VirtualTime } from '../../support/s3-at-its-rate.ts';
 

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import { attemptIdOf } from '../../../src/contracts/ids.ts';
@@ -140,8 +141,9 @@ describe('a launch that names copies', () => {
     await worker.objects.remove(worker.dataBucket, [dataOf('map/0/0')]);
     expect(await worker.run(stage, 0)).toBe('failed');
     expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure).toEqual({
-      cause: 'storage',
+      cause: 'input-lost',
       message: 'output of map/0/0 is gone',
+      lost: [{ attemptId: 'map/0/0', how: 'missing', offset: 0, length: frames.length, crc: crc32(frames) }],
     });
     const payload = await worker.prepare(stage, 1);
     expect(await runAttempt(worker.deps(stage), { ...payload, copies: { map: { 0: 2 } } })).toBe('done');
@@ -181,8 +183,9 @@ describe('a launch that names copies', () => {
     const payload = await worker.prepare(stage);
     expect(await runAttempt(worker.deps(stage), { ...payload, copies: { map: { 0: 1 } } })).toBe('failed');
     expect((await worker.attempt(payload.attemptId))?.failure).toEqual({
-      cause: 'storage',
+      cause: 'input-lost',
       message: 'output of map/0/1 is not what was written (CRC-32)',
+      lost: [{ attemptId: 'map/0/1', how: 'damaged', offset: 0, length: frames.length, crc: crc32(frames) }],
     });
   });
 

@@ -253,6 +253,7 @@ describe('runAttempt', () => {
       recordDeath: attempts.recordDeath.bind(attempts),
       end: attempts.end.bind(attempts),
       noteUpload: attempts.noteUpload.bind(attempts),
+      noteOutputLost: attempts.noteOutputLost.bind(attempts),
       orders: attempts.orders.bind(attempts),
       tell: attempts.tell.bind(attempts),
       told: attempts.told.bind(attempts),

@@ -8,7 +8,7 @@ import { createRng } from '../../../src/lib/rng.ts';
 import type { ByteRange, ObjectStore } from '../../../src/ports/object-store.ts';
 import { frameOf } from '../../../src/worker/framing.ts';
 import { ReadGate } from '../../../src/worker/segment-chunks.ts';
-import type { UpstreamSegment } from '../../../src/worker/segment-chunks.ts';
+import type { UpstreamSegment } from '../../../src/worker/upstream-segment.ts';
 import { recordsInOrder } from '../../../src/worker/stage-records.ts';
 import type { MergeReading } from '../../../src/worker/stage-records.ts';
 

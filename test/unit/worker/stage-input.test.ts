@@ -108,7 +108,7 @@ describe('an input from another stage', () => {
     expect(lines.join('')).toBe('a\t1\nb\n');
   });
 
-  it('reads damaged bytes once more, and then fails the attempt for the storage', async () => {
+  it('reads damaged bytes once more, and then fails the attempt, naming whose output is lost', async () => {
     const worker = new WorkerOfTest();
     const segments = [await worker.putData('map', 7, framesOf('7', ['a', 'b']))];
     const stage = { run: keeping([]), inputs: [{ planned: upstream('all-to-all'), segments }] };
@@ -117,18 +117,20 @@ describe('an input from another stage', () => {
       'failed',
     );
     expect((await worker.attempt(attemptIdOf('next', 0, 0)))?.failure).toEqual({
-      cause: 'storage',
+      cause: 'input-lost',
       message: 'output of map/7/0 is not what was written (CRC-32)',
+      lost: [{ attemptId: 'map/7/0', how: 'damaged', offset: 0, length: 8, crc: 2_304_691_538 }],
     });
   });
 
-  it('fails for the storage where the data is gone', async () => {
+  it('fails where the data is gone, naming whose output that was', async () => {
     const worker = new WorkerOfTest();
     const segments = [{ task: 3, attempt: 1, offset: 0, length: 5, crc: 1 }];
     await worker.run({ run: keeping([]), inputs: [{ planned: upstream('all-to-all'), segments }] });
     expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure).toEqual({
-      cause: 'storage',
+      cause: 'input-lost',
       message: 'output of map/3/1 is gone',
+      lost: [{ attemptId: 'map/3/1', how: 'missing', offset: 0, length: 5, crc: 1 }],
     });
   });
 });

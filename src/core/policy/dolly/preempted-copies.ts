@@ -4,7 +4,7 @@ import { clonedTasks } from '../../model/stage-clones.ts';
 import { type AttemptView, isLive, type JobState, type TaskView } from '../../model/job-view.ts';
 
 /** Copies of a cloned task itself. Backups are another policy's, and a restart stands for what it has cancelled. */
-const ownReasons: readonly LaunchReason[] = ['first', 'retry', 'clone'];
+const ownReasons: readonly LaunchReason[] = ['first', 'retry', 'recompute', 'clone'];
 
 /** Bytes read; a copy that has only claimed itself is ahead of one that has not. */
 const advance = ({ claimedAt, progress }: AttemptView): number =>

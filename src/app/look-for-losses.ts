@@ -1,0 +1,178 @@
+import { NotFoundError } from '../contracts/errors.ts';
+import { type AttemptId, attemptIdOf, attemptParts } from '../contracts/ids.ts';
+import { attemptDataKey, type ObjectRef } from '../contracts/keys.ts';
+import { limits } from '../contracts/limits.ts';
+import type { LossKind } from '../contracts/records.ts';
+import type { JobState, Suspicion, TaskView } from '../core/model/job-view.ts';
+import { isNeeded, openSuspicions, refute, taskWithOutput } from '../core/model/lost-outputs.ts';
+import type { FoundLoss } from '../core/model/tick-config.ts';
+import { sourceTasks } from '../core/model/upstream-copies.ts';
+import { forEachBounded } from '../lib/bounded.ts';
+import { crc32 } from '../lib/crc32.ts';
+import type { Log } from '../ports/log.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+import type { Session } from './scheduler-session.ts';
+
+const looksAtOnce = 32;
+/** Ranges that are read again at once. */
+const checksAtOnce = 4;
+
+interface LookDeps {
+  readonly objects: ObjectStore;
+  readonly dataBucket: string;
+  readonly log: Log;
+}
+
+/**
+ * Looks at the outputs that readers did not find, so that none is made again for a reader's own fault, and says which
+ * are gone. Where one is, it looks also at what else is likely to be gone and would be missed next: the other copies of
+ * that output, other outputs of its stage that are still needed, and what a task that is to be done again reads itself,
+ * and so on. Of those it sees whether they are there and as long as they were. An output that is there is suspected no
+ * more, and whoever has told of it has failed by itself. Without a suspicion nothing is asked for; else at most
+ * `limits.lossProbes` objects, and what is suspected beyond that is looked at by the next tick.
+ */
+export async function lookForLosses(
+  deps: LookDeps,
+  { jobId, state }: Pick<Session, 'jobId' | 'state'>,
+): Promise<readonly FoundLoss[]> {
+  const suspicions = openSuspicions(state);
+  if (suspicions.length === 0) return [];
+  const look = new Look(deps, jobId, state);
+  await forEachBounded(suspicions.slice(0, limits.lossProbes), checksAtOnce, (each) => look.check(each));
+  await look.goOn();
+  return [...look.found.values()];
+}
+
+/** One look at a job's outputs. */
+class Look {
+  readonly found = new Map<AttemptId, FoundLoss>();
+  private readonly deps: LookDeps;
+  private readonly jobId: Session['jobId'];
+  private readonly state: JobState;
+  private readonly seen = new Set<AttemptId>();
+  private readonly reopening = new Set<TaskView>();
+  private readonly stages = new Set<number>();
+
+  constructor(deps: LookDeps, jobId: Session['jobId'], state: JobState) {
+    this.deps = deps;
+    this.jobId = jobId;
+    this.state = state;
+  }
+
+  /** Sees whether a suspicion is right. */
+  async check(suspicion: Suspicion): Promise<void> {
+    const { attemptId, by } = suspicion;
+    this.seen.add(attemptId);
+    const how = await this.howLost(suspicion);
+    if (how !== undefined) {
+      const reader = by[0]?.id;
+      this.found.set(attemptId, { attemptId, how, ...(reader === undefined ? {} : { by: reader }) });
+      return;
+    }
+    const { jobId } = this;
+    this.deps.log.warn('output-is-there', {
+      jobId,
+      attemptId,
+      told: suspicion.how,
+      by: by.map(({ id }) => id),
+    });
+    refute(this.state, attemptId);
+  }
+
+  /** Looks from what is gone at what is next to it, in rounds: each goes at least one stage back, or is the last. */
+  async goOn(): Promise<void> {
+    let lost = [...this.found.keys()];
+    for (let round = 0; lost.length > 0 && round <= 2 * this.state.stages.length; round++) {
+      const before = new Set(this.found.keys());
+      const tasks = lost.flatMap((id) => taskWithOutput(this.state, id) ?? []);
+      await this.probe(tasks.flatMap((task) => this.replicasOf(task)));
+      for (const task of tasks) if (this.isGone(task)) this.reopening.add(task);
+      await this.probe([...this.siblingsOf(tasks), ...this.inputsOf(tasks)]);
+      lost = [...this.found.keys()].filter((id) => !before.has(id));
+    }
+  }
+
+  private async howLost({ attemptId, how, offset, length, crc }: Suspicion): Promise<LossKind | undefined> {
+    if (how === 'unpublished') return 'missing';
+    const ref = this.refOf(attemptId);
+    const there = await this.deps.objects.head(ref);
+    if (there === undefined) return 'missing';
+    if (there.sizeBytes < offset + length) return 'short';
+    if (how === 'missing' || how === 'denied') return undefined;
+    // Whoever reads has asked twice; of so much he is believed.
+    if (length > limits.lossCheckBytes) return 'damaged';
+    return (await this.crcOf(ref, offset, offset + length)) === crc ? undefined : 'damaged';
+  }
+
+  private async crcOf(ref: ObjectRef, start: number, end: number): Promise<number | undefined> {
+    let crc = 0;
+    try {
+      for await (const chunk of this.deps.objects.read(ref, { range: { start, end } }))
+        crc = crc32(chunk, crc);
+    } catch (cause) {
+      if (cause instanceof NotFoundError) return undefined;
+      throw cause;
+    }
+    return crc;
+  }
+
+  private refOf(attemptId: AttemptId): ObjectRef {
+    return { bucket: this.deps.dataBucket, key: attemptDataKey(this.jobId, attemptId) };
+  }
+
+  /** Sees whether outputs are there, and as long as they were, as far as objects may still be asked for. */
+  private async probe(ids: readonly AttemptId[]): Promise<void> {
+    const left = Math.max(0, limits.lossProbes - this.seen.size);
+    const fresh = [...new Set(ids)].filter((id) => !this.seen.has(id)).slice(0, left);
+    for (const id of fresh) this.seen.add(id);
+    await forEachBounded(fresh, looksAtOnce, async (attemptId) => {
+      const sizeBytes = bytesOf(taskWithOutput(this.state, attemptId));
+      if (sizeBytes === 0) return;
+      const there = await this.deps.objects.head(this.refOf(attemptId));
+      if (there !== undefined && there.sizeBytes >= sizeBytes) return;
+      this.found.set(attemptId, { attemptId, how: there === undefined ? 'missing' : 'short' });
+    });
+  }
+
+  private stageName({ stage }: TaskView): string {
+    return this.state.stages[stage]?.shape.name ?? '';
+  }
+
+  private replicasOf(task: TaskView): AttemptId[] {
+    return task.replicas.map((number) => attemptIdOf(this.stageName(task), task.index, number));
+  }
+
+  /** Whether no copy of a task's output is left, so that it is to be done again. */
+  private isGone(task: TaskView): boolean {
+    const winner = task.result?.attemptId;
+    if (winner === undefined || !this.found.has(winner)) return false;
+    const { stage } = attemptParts(winner);
+    return task.replicas.every((number) => this.found.has(attemptIdOf(stage, task.index, number)));
+  }
+
+  /** What other tasks of the same stages have left that is needed still. */
+  private siblingsOf(tasks: readonly TaskView[]): AttemptId[] {
+    const fresh = new Set(tasks.map(({ stage }) => stage).filter((stage) => !this.stages.has(stage)));
+    for (const stage of fresh) this.stages.add(stage);
+    return [...fresh].flatMap((stage) =>
+      (this.state.stages[stage]?.tasks ?? [])
+        .filter((task) => isNeeded(this.state, task, this.reopening))
+        .flatMap(({ result }) => result?.attemptId ?? []),
+    );
+  }
+
+  /** What tasks read that are to be done again. */
+  private inputsOf(tasks: readonly TaskView[]): AttemptId[] {
+    return tasks
+      .filter((task) => this.reopening.has(task))
+      .flatMap((task) => sourceTasks(this.state, task))
+      .flatMap(({ result }) => result?.attemptId ?? []);
+  }
+}
+
+/** Bytes of a task's output that other stages read. */
+function bytesOf(task: TaskView | undefined): number {
+  let sum = 0;
+  for (const length of task?.result?.partitions?.lengths ?? []) sum += length;
+  return sum;
+}

@@ -1,0 +1,183 @@
+import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.ts';
+import { producersOf } from './edge-manifest.ts';
+import {
+  type AttemptView,
+  isLive,
+  type JobState,
+  type StageView,
+  type Suspicion,
+  type TaskView,
+} from './job-view.ts';
+
+/**
+ * Outputs that are gone. A reader that does not find one fails, and says which: it is suspected. Whoever schedules looks
+ * at the object, and either decides that it is lost, or the reader has failed by its own fault. An output is named by the
+ * attempt that wrote it, so that a report which comes late, when the task was done again, is about nothing any more.
+ */
+
+/** Keeps true which tasks are owed another attempt: those without a result, of whose present life nothing works. */
+export function settleRetry(stage: StageView, task: TaskView): void {
+  const works = task.attempts.some((each) => each.number >= task.since && isLive(each));
+  if (task.result === undefined && task.attempts.length > 0 && !works) stage.retryable.add(task);
+  else stage.retryable.delete(task);
+}
+
+const stageNamed = (state: JobState, name: string): StageView | undefined =>
+  state.stages.find(({ shape }) => shape.name === name);
+
+/** The task whose output an attempt has left, if that is one which is read now: its winner's, or a replica. */
+export function taskWithOutput(state: JobState, id: AttemptId): TaskView | undefined {
+  const { stage, task: index, attempt } = attemptParts(id);
+  const task = stageNamed(state, stage)?.tasks[index];
+  if (task === undefined || task.result === undefined) return undefined;
+  return task.result.attemptId === id || task.replicas.includes(attempt) ? task : undefined;
+}
+
+/** Whether an output is known to be lost. */
+function isKnownLost(state: JobState, id: AttemptId): boolean {
+  const { stage, task, attempt } = attemptParts(id);
+  return stageNamed(state, stage)?.tasks[task]?.lostOutputs.includes(attempt) === true;
+}
+
+/**
+ * Takes over which outputs a failed attempt did not find. What is not read any more is nobody's loss; one that names
+ * neither what is read nor what was lost has failed by its own fault.
+ */
+export function suspectInputs(state: JobState, task: TaskView, reader: AttemptView): void {
+  if (reader.failure?.cause !== 'input-lost') return;
+  const { lost = [] } = reader.failure;
+  for (const each of lost) {
+    if (taskWithOutput(state, each.attemptId) === undefined) continue;
+    const known = state.suspects.get(each.attemptId);
+    if (known === undefined) state.suspects.set(each.attemptId, { ...each, by: [reader] });
+    else if (!known.by.includes(reader)) known.by.push(reader);
+  }
+  const isAbout = lost.some(({ attemptId: id }) => state.suspects.has(id) || isKnownLost(state, id));
+  if (!isAbout && reader.number >= task.since) task.failures += 1;
+}
+
+/** Takes over that the part of the output that an attempt has left cannot be made visible. */
+export function suspectPart(state: JobState, task: TaskView, { id }: AttemptView): void {
+  if (task.lostOutputs.includes(attemptParts(id).attempt) || state.suspects.has(id)) return;
+  state.suspects.set(id, { attemptId: id, how: 'unpublished', offset: 0, length: 0, crc: 0, by: [] });
+}
+
+/** Stages that read another, with the place of their input. */
+function* consumersOf(state: JobState, producer: number): Generator<{ consumer: StageView; input: number }> {
+  for (const consumer of state.stages)
+    for (const [input, place] of consumer.shape.upstream.entries())
+      if (place === producer) yield { consumer, input };
+}
+
+/**
+ * Whether anybody needs the output of a task still: a task that reads it and has no result, or is about to lose it
+ * (`reopening`); of the last stage, whoever publishes.
+ */
+export function isNeeded(
+  state: JobState,
+  task: TaskView,
+  reopening: ReadonlySet<TaskView> = new Set(),
+): boolean {
+  if (task.stage === state.stages.length - 1) return true;
+  for (const { consumer, input } of consumersOf(state, task.stage)) {
+    if (consumer.state === 'done' && reopening.size === 0) continue;
+    const { shape, tasks } = consumer;
+    const pattern = shape.patterns?.[input] ?? 'all-to-all';
+    const producerTasks = state.stages[task.stage]?.tasks.length ?? 0;
+    const reads = (index: number): boolean => {
+      const { from, to } = producersOf({ pattern, producerTasks }, index, shape.tasks);
+      return from <= task.index && task.index < to;
+    };
+    const isMissing = (each: TaskView): boolean => each.result === undefined || reopening.has(each);
+    if (tasks.some((each) => isMissing(each) && reads(each.index))) return true;
+  }
+  return false;
+}
+
+/** Whether the tasks of a stage wait until what they read was made again, or was looked at. */
+export function awaitsInputs(state: JobState, { outdated, shape }: StageView): boolean {
+  if (outdated.size > 0) return true;
+  for (const id of state.suspects.keys()) {
+    const producer = stageNamed(state, attemptParts(id).stage);
+    if (producer !== undefined && shape.upstream.includes(producer.index)) return true;
+  }
+  return false;
+}
+
+/**
+ * A suspected output is there: whoever has failed for want of it has done so by its own fault, which counts against its
+ * task. One that S3 refuses to give though it is there fails the job.
+ */
+export function refute(state: JobState, id: AttemptId): void {
+  const suspicion = state.suspects.get(id);
+  if (!state.suspects.delete(id) || suspicion === undefined) return;
+  for (const reader of suspicion.by) {
+    const task = state.stages[reader.stage]?.tasks[reader.task];
+    if (task === undefined || task.result !== undefined || reader.number < task.since) continue;
+    task.failures += 1;
+    if (suspicion.how !== 'denied') continue;
+    const failure = { cause: 'access-denied', message: reader.failure?.message ?? '' } as const;
+    state.fatal ??= { stage: attemptParts(reader.id).stage, task: task.index, failure };
+  }
+}
+
+/** Drops suspicions of outputs that nobody needs, or that are not read any more. Answers the others. */
+export function openSuspicions(state: JobState): readonly Suspicion[] {
+  for (const id of state.suspects.keys()) {
+    const task = taskWithOutput(state, id);
+    if (task === undefined || !isNeeded(state, task)) state.suspects.delete(id);
+  }
+  return [...state.suspects.values()];
+}
+
+/**
+ * An output is gone, as was decided; a second time (replay of the log) has no effect. Readers go by the replica `use`, if
+ * one is named; else the task is to be done again. Whoever reads it needs other lists of inputs.
+ */
+export function loseOutput(state: JobState, id: AttemptId, use?: number): void {
+  state.suspects.delete(id);
+  const { stage: name, task: index, attempt: number } = attemptParts(id);
+  const stage = stageNamed(state, name);
+  const task = stage?.tasks[index];
+  if (stage === undefined || task === undefined || task.lostOutputs.includes(number)) return;
+  task.lostOutputs.push(number);
+  if (task.replicas.includes(number)) {
+    dropReplica(stage, task, number);
+    return;
+  }
+  if (use !== undefined) dropReplica(stage, task, use);
+  for (const { consumer } of consumersOf(state, stage.index))
+    if (consumer.openedAt !== undefined) consumer.outdated.add(task);
+  // Whoever takes a job over may know the result already that was made in its place.
+  if (task.result?.attemptId !== id) return;
+  if (use === undefined) reopen(state, stage, task);
+  else task.result = { ...task.result, attemptId: attemptIdOf(name, index, use) };
+}
+
+function dropReplica({ replicated }: StageView, { replicas }: TaskView, number: number): void {
+  const place = replicas.indexOf(number);
+  if (place < 0) return;
+  replicas.splice(place, 1);
+  replicated[replicas.length] = (replicated[replicas.length] ?? 1) - 1;
+}
+
+function reopen(state: JobState, stage: StageView, task: TaskView): void {
+  for (const number of [...task.replicas]) dropReplica(stage, task, number);
+  delete task.result;
+  task.since = task.attempts.length;
+  task.failures = 0;
+  stage.done -= 1;
+  if (stage.state === 'done') stage.state = 'open';
+  delete stage.doneAt;
+  delete state.doneAt;
+  const place = state.justDone.indexOf(task);
+  if (place >= 0) state.justDone.splice(place, 1);
+  settleRetry(stage, task);
+}
+
+/** The lists of what a stage's tasks read were written anew, as `revision`; an older one has no effect. */
+export function renewInputs(stage: StageView, revision: number): void {
+  if (revision <= stage.revision) return;
+  stage.revision = revision;
+  stage.outdated.clear();
+}

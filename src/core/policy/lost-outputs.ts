@@ -1,0 +1,76 @@
+import { attemptParts, type TaskId, taskOf } from '../../contracts/ids.ts';
+import type { Decision, LoseOutput } from '../model/decision.ts';
+import type { FoundLoss, TickConfig } from '../model/tick-config.ts';
+import { isLive, type JobState, type TaskView } from '../model/job-view.ts';
+import { isNeeded, taskWithOutput } from '../model/lost-outputs.ts';
+
+/** Outputs that are gone, those of later stages first: whether an input is needed hangs on what is done again. */
+function byLaterStage(
+  state: JobState,
+  found: readonly FoundLoss[],
+): readonly (readonly [FoundLoss, TaskView])[] {
+  return found
+    .flatMap((each) => {
+      const task = taskWithOutput(state, each.attemptId);
+      return task === undefined ? [] : [[each, task] as const];
+    })
+    .toSorted(([, a], [, b]) => b.stage - a.stage || a.index - b.index);
+}
+
+/** The first copy of a task's output that is not among the lost, by the number of its attempt. */
+const copyLeft = ({ replicas }: TaskView, lost: ReadonlySet<number>): number | undefined =>
+  replicas.find((number) => !lost.has(number));
+
+/**
+ * What is done about outputs that are gone: readers go by a replica where there is one; else the task is done again, if
+ * anybody needs its output, also for a task that is itself done again here. So exactly those tasks are reopened whose
+ * output is gone and needed, each once for each loss: an output that is not read any more is nobody's loss. Attempts
+ * that still work on a reopened task are told to stop, since their result came too late for its last life. At most
+ * `limit` decisions.
+ *
+ * Source: Mantri §5.3 (a lost output is made again from its inputs, those too where they are gone).
+ */
+export function lossDecisions(
+  state: JobState,
+  found: readonly FoundLoss[],
+  limit: number,
+): readonly Decision[] {
+  const lost = Map.groupBy(found, ({ attemptId }): TaskId => taskOf(attemptId));
+  const reopening = new Set<TaskView>();
+  const decisions: Decision[] = [];
+  const seen = new Set<string>();
+  for (const [{ attemptId, how, by }, task] of byLaterStage(state, found)) {
+    if (decisions.length >= limit) break;
+    if (seen.has(attemptId) || !isNeeded(state, task, reopening)) continue;
+    seen.add(attemptId);
+    const decision: LoseOutput = { kind: 'lose-output', attemptId, how, ...(by === undefined ? {} : { by }) };
+    if (task.result?.attemptId !== attemptId) {
+      decisions.push(decision); // A replica: nobody is sent there any more.
+      continue;
+    }
+    const gone = new Set(lost.get(taskOf(attemptId))?.map((each) => attemptParts(each.attemptId).attempt));
+    const use = copyLeft(task, gone);
+    decisions.push(use === undefined ? decision : { ...decision, use });
+    if (use !== undefined) continue;
+    reopening.add(task);
+    for (const { id, cancelOrdered, ...attempt } of task.attempts)
+      if (isLive(attempt) && !cancelOrdered)
+        decisions.push({ kind: 'cancel', attemptId: id, reason: 'sibling-won' });
+  }
+  return decisions;
+}
+
+/** Why a job fails whose outputs are lost over and over, or undefined while it does not. */
+export function lostTooOften(
+  state: JobState,
+  found: readonly FoundLoss[],
+  { lossesPerTask = Infinity }: TickConfig,
+): string | undefined {
+  for (const { attemptId, how } of found) {
+    const task = taskWithOutput(state, attemptId);
+    if (task === undefined || task.lostOutputs.length < lossesPerTask) continue;
+    const times = task.lostOutputs.length + 1;
+    return `the output of task ${taskOf(attemptId)} was lost ${times} times, at last that of attempt ${attemptId} (${how})`;
+  }
+  return undefined;
+}

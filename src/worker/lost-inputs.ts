@@ -1,0 +1,128 @@
+import { crc32 } from 'node:zlib';
+import {
+  AccessDeniedError,
+  ConflictError,
+  NotFoundError,
+  StoreUnavailableError,
+} from '../contracts/errors.ts';
+import type { AttemptId } from '../contracts/ids.ts';
+import { limits } from '../contracts/limits.ts';
+import type { Failure, LossKind, LostOutput } from '../contracts/records.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+import type { UpstreamSegment } from './upstream-segment.ts';
+
+const said = {
+  missing: 'is gone',
+  short: 'is shorter than what was written',
+  damaged: 'is not what was written (CRC-32)',
+  denied: 'may not be read',
+} as const satisfies Record<LossKind, string>;
+
+/** Thrown by whoever reads a piece of another stage's output that is not there as it was written. */
+export class LostInputError extends StoreUnavailableError {
+  readonly segment: UpstreamSegment;
+  readonly how: LossKind;
+
+  constructor(segment: UpstreamSegment, how: LossKind, cause?: unknown) {
+    const why = how === 'denied' && cause instanceof Error ? `: ${cause.message}` : '';
+    super(`output of ${segment.producer} ${said[how]}${why}`, {}, cause === undefined ? {} : { cause });
+    this.segment = segment;
+    this.how = how;
+  }
+}
+
+/** How an object is lost of which a read has thrown this; undefined where that says nothing of the object. */
+export function howLost(cause: unknown): LossKind | undefined {
+  if (cause instanceof NotFoundError) return 'missing';
+  // Whoever may not list gets the same answer for an object that is not there.
+  if (cause instanceof AccessDeniedError) return 'denied';
+  // It was written anew while it was read.
+  return cause instanceof ConflictError ? 'damaged' : undefined;
+}
+
+/** Passes on what `read` gives or throws, and tells of input that it has found lost. */
+export async function noting<T>(check: InputCheck | undefined, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof LostInputError) check?.lose(error);
+    throw error;
+  }
+}
+
+/**
+ * What an attempt knows of its input from other stages: what it has found lost, whatever its operator made of that, and
+ * which pieces it has taken in before their checksum was known. Records of those may be nonsense, so that an operator
+ * fails of them in any way: before it is blamed they are looked at.
+ */
+export class InputCheck {
+  readonly #lost = new Map<string, LostInputError>();
+  readonly #unchecked = new Set<UpstreamSegment>();
+
+  /** An output was found lost; the first word of it counts. */
+  lose(error: LostInputError): void {
+    const { producer } = error.segment;
+    if (!this.#lost.has(producer)) this.#lost.set(producer, error);
+  }
+
+  /** Some of a piece is taken in. */
+  begin(segment: UpstreamSegment): void {
+    this.#unchecked.add(segment);
+  }
+
+  /** All of it was, and is as it was written. */
+  end(segment: UpstreamSegment): void {
+    this.#unchecked.delete(segment);
+  }
+
+  /** Throws the first loss, if there was one: a result that was made without that input is none. */
+  throwIfLost(): void {
+    const [first] = this.#lost.values();
+    if (first !== undefined) throw first;
+  }
+
+  /** Reads once more, to their ends, the pieces that were not checked. Never throws. */
+  async recheck(objects: ObjectStore, signal: AbortSignal): Promise<void> {
+    for (const segment of this.#unchecked) {
+      if (signal.aborted || this.#lost.size >= limits.lostPerReport) return;
+      const how = await howDamaged(objects, segment, signal);
+      if (how !== undefined) this.lose(new LostInputError(segment, how));
+    }
+  }
+
+  /** As what an attempt has failed that did not find its input; undefined where it found all that it asked for. */
+  failure(): Failure | undefined {
+    const [first] = this.#lost.values();
+    if (first === undefined) return undefined;
+    const others = this.#lost.size === 1 ? '' : `, and ${this.#lost.size - 1} more`;
+    const lost = [...this.#lost.values()].slice(0, limits.lostPerReport).map(lostOutput);
+    return { cause: 'input-lost', message: `${first.message}${others}`.slice(0, limits.failureChars), lost };
+  }
+}
+
+const lostOutput = ({ segment, how }: LostInputError): LostOutput => ({
+  attemptId: segment.producer as AttemptId,
+  how,
+  offset: segment.offset,
+  length: segment.length,
+  crc: segment.crc,
+});
+
+/** How a piece differs from what was written; undefined where it does not, or where nobody can tell. */
+async function howDamaged(
+  objects: ObjectStore,
+  { ref, offset, length, crc }: UpstreamSegment,
+  signal: AbortSignal,
+): Promise<LossKind | undefined> {
+  let [sum, size] = [0, 0];
+  try {
+    for await (const chunk of objects.read(ref, { range: { start: offset, end: offset + length }, signal })) {
+      sum = crc32(chunk, sum);
+      size += chunk.length;
+    }
+  } catch (cause) {
+    return howLost(cause);
+  }
+  if (size < length) return 'short';
+  return sum === crc ? undefined : 'damaged';
+}

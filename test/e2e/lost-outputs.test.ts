@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeConnection } from '../../src/cli/connection.ts';
+import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
+import { jobDataPrefix } from '../../src/contracts/keys.ts';
+import type { JobId } from '../../src/contracts/ids.ts';
+import type { JobRecord } from '../../src/contracts/records.ts';
+import { ParameterName } from '../../src/contracts/settings.ts';
+import { createRng } from '../../src/lib/rng.ts';
+import { parseInjection } from '../../src/local/inject/injection.ts';
+import { coreutils } from '../support/coreutils.ts';
+import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { Workplace } from './command.ts';
+
+/** Jobs for each way in which outputs are harmed. */
+const runs = Number(process.env['OUTRIDER_LOSS_RUNS'] ?? '2');
+const parameters = { [ParameterName.heartbeatMs]: '300', [ParameterName.tickMs]: '100' };
+
+const rng = createRng('lost outputs');
+const text = Buffer.from(
+  Array.from({ length: 60_000 }, (_, line) => `${rng.next().toString(36)} ${line}\n`).join(''),
+);
+const expected = coreutils('sort', [], text);
+
+/** Sorts in four stages, of which three write for others. Four pieces, so that each stage takes its time. */
+const sortOf = (input: string): JobSpecInput => ({
+  name: 'sort',
+  stages: [
+    {
+      name: 'pass',
+      operator: 'exec',
+      options: { command: ['sh', '-c', 'sleep 0.3; cat'] },
+      inputs: [{ s3: [input], splitBytes: Math.ceil(text.length / 4) }],
+      partitions: 3,
+    },
+    {
+      name: 'again',
+      operator: 'exec',
+      options: { command: ['sh', '-c', 'sleep 0.3; cat'] },
+      inputs: [{ stage: 'pass', pattern: 'all-to-all' }],
+      partitions: 3,
+    },
+    { name: 'merge', operator: 'merge-lines', inputs: [{ stage: 'again', pattern: 'all-to-all' }] },
+  ],
+});
+
+const harms = ['removed', 'truncated', 'flipped'] as const;
+
+/** Harms one output that workers have left for each other, if there is one; answers whether it did. */
+async function harmOne(
+  system: EmbeddedSystem,
+  jobId: string,
+  harm: (typeof harms)[number],
+  which: number,
+): Promise<boolean> {
+  const there: string[] = [];
+  for await (const { key, sizeBytes } of system.objects.list({
+    bucket: system.bucket,
+    key: jobDataPrefix(jobId as JobId),
+  }))
+    if (sizeBytes > 0) there.push(key);
+  const key = there[Math.floor(which * there.length)];
+  if (key === undefined) return false;
+  const ref = { bucket: system.bucket, key };
+  if (harm === 'removed') {
+    await system.objects.remove(system.bucket, [key]);
+    return true;
+  }
+  const bytes = Buffer.from(await system.objects.readAll(ref));
+  const middle = bytes.length >> 1;
+  bytes[middle] = (bytes[middle] ?? 0) ^ 0x20;
+  await system.objects.write(ref, harm === 'flipped' ? bytes : bytes.subarray(0, middle));
+  return true;
+}
+
+async function expectExact(system: EmbeddedSystem, job: JobRecord, seed: string): Promise<void> {
+  expect(job.error, seed).toBeUndefined();
+  expect(job.state, seed).toBe('succeeded');
+  const output = await system.output(job);
+  expect(coreutils('sort', [], output).equals(expected), seed).toBe(true);
+}
+
+let system: EmbeddedSystem;
+let input: string;
+
+beforeAll(async () => {
+  system = await EmbeddedSystem.start({ slots: 4, parameters });
+  await writeConnection(system.dir, system.stack);
+  input = await system.put('lines', text);
+}, 400_000);
+
+afterAll(() => system.stop());
+
+describe('a job whose intermediate objects are harmed under it', () => {
+  it.each(harms)(
+    'gives exactly the right lines where some are %s',
+    async (harm) => {
+      let recomputed = 0;
+      for (let run = 0; run < runs; run++) {
+        const seed = `${harm} ${run}`;
+        const draws = createRng(seed);
+        const jobId = await system.submit(sortOf(input));
+        for (let strikes = 0; strikes < 2; strikes++) {
+          const which = draws.next();
+          await system.until(
+            'an output',
+            async () => (await harmOne(system, jobId, harm, which)) || undefined,
+          );
+          await new Promise((resolve) => setTimeout(resolve, 1_500 * draws.next()));
+        }
+        const job = await system.ended(jobId);
+        await expectExact(system, job, seed);
+        const lost = (await system.decisions(jobId)).filter(({ kind }) => kind === 'lose-output');
+        expect(job.attempts.recomputed, seed).toBe(lost.length);
+        recomputed += lost.length;
+        await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+      }
+      if (runs > 1) expect(recomputed).toBeGreaterThan(0);
+    },
+    600_000,
+  );
+
+  it('is told of in its log, and counted in its report', async () => {
+    const jobId = await system.submit(sortOf(input));
+    await system.until('an output', async () => (await harmOne(system, jobId, 'removed', 0)) || undefined);
+    const job = await system.ended(jobId);
+    const place = await Workplace.make();
+    const { out } = await place.run('logs', jobId, '--state-dir', system.dir);
+    const lost = (await system.decisions(jobId)).find((each) => each.kind === 'lose-output');
+    if (lost?.kind !== 'lose-output') throw new Error('nothing was lost');
+    expect(out).toMatch(
+      new RegExp(`${lost.attemptId} output lost {2}how missing, foundBy \\S+, recomputed true`),
+    );
+    const report = await place.run('report', jobId, '--state-dir', system.dir);
+    expect(report.out).toContain(`${job.attempts.recomputed} recomputed`);
+  }, 120_000);
+});
+
+describe('--inject lose-object, corrupt-object', () => {
+  it('harms objects of the embedded stack, and the output is exact', async () => {
+    for (let seed = 1; seed <= runs; seed++) {
+      const own = await EmbeddedSystem.start({
+        ...{ slots: 4, parameters },
+        injection: parseInjection(`lose-object=2,corrupt-object=2,seed=${seed}`),
+      });
+      try {
+        const job = await own.ended(await own.submit(sortOf(await own.put('lines', text))));
+        await expectExact(own, job, `seed ${seed}`);
+        expect(own.stack.injected()).toMatchObject({ lostObjects: 2, corruptObjects: 2 });
+        expect(job.attempts.recomputed).toBeGreaterThan(0);
+      } finally {
+        await own.stop();
+      }
+    }
+  }, 600_000);
+});

@@ -1,0 +1,95 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
+import { builtinJob } from '../../src/operators/builtin-jobs.ts';
+import { type Ill, illKinds } from '../support/hard-process.ts';
+import { complaintsOf, harms, type Loss, lossyJob } from '../support/lossy-jobs.ts';
+
+/** Lines that all differ, of about ten bytes, in no order. */
+const lines = Array.from({ length: 400 }, (_, line) => `${(line * 7919) % 10_007} ${line}`);
+const input = `${lines.join('\n')}\n`;
+const sorted = `${lines.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))).join('\n')}\n`;
+const sort: JobSpecInput = builtinJob('sort', { inputs: ['s3://input/a'], splitBytes: 1_200, partitions: 3 });
+
+const arbLoss: fc.Arbitrary<Loss> = fc.record({
+  before: fc.integer({ min: 2, max: 14 }),
+  which: fc.nat({ max: 30 }),
+  harm: fc.constantFrom(...harms),
+});
+/** No task may be lost as often as fails a job: so many losses can hit one. */
+const arbLosses = fc.array(arbLoss, { minLength: 1, maxLength: 4 });
+const illsOf = (kinds: readonly Ill['kind'][], calls: number): fc.Arbitrary<Ill[]> =>
+  fc
+    .array(
+      fc.record({
+        kind: fc.constantFrom(...kinds),
+        call: fc.integer({ min: 1, max: calls }),
+        ms: fc.constantFrom(6_000, 60_000, 20 * 60_000),
+      }),
+      { minLength: 1, maxLength: 2 },
+    )
+    .map((ills) => ills.toSorted((a, b) => a.call - b.call));
+const coordinators = ['scheduler 1', 'scheduler 2', 'finish 1'];
+/** One that is frozen for long reports late what it did not find: its task, and that output's, were done again. */
+const workers = ['sample/0/0 1', 'partition/1/0 1', 'merge/0/0 1', 'merge/1/0 1', 'merge/1/1 1'];
+const arbIlls = fc
+  .tuple(
+    fc.dictionary(fc.constantFrom(...coordinators), illsOf(illKinds, 80), { maxKeys: 2 }),
+    fc.dictionary(fc.constantFrom(...workers), illsOf(['freeze-before', 'freeze-after', 'dies'], 8), {
+      maxKeys: 2,
+    }),
+  )
+  .map(([steps, attempts]) => ({ ...steps, ...attempts }));
+
+describe('a job whose outputs are removed, cut and changed while it runs', () => {
+  it('ends exact, makes again what was harmed and needed alone, and once for each loss', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbLosses, async (losses) => {
+        const outcome = await lossyJob({ spec: sort, input, losses });
+        expect(complaintsOf(outcome)).toEqual([]);
+        expect(outcome.output).toBe(sorted);
+      }),
+      { numRuns: 40 },
+    );
+  }, 600_000);
+
+  it('does so also where parts are gone before they are published', async () => {
+    const long = lines.map((line) => `${line} ${'x'.repeat(60)}`);
+    const outcome = await lossyJob({
+      ...{ spec: sort, input: `${long.join('\n')}\n`, uploads: [2, 1], losses: [] },
+    });
+    expect(complaintsOf(outcome)).toEqual([]);
+    expect(outcome.harmed.size).toBeGreaterThan(1);
+    expect(outcome.job.attempts.recomputed).toBe(3);
+    expect(outcome.output).toBe(`${long.toSorted().join('\n')}\n`);
+  }, 60_000);
+
+  it('fails at once where its own input is gone, and names it', async () => {
+    const { job } = await lossyJob({ spec: sort, input, losses: [{ before: 1, which: 0, harm: 'source' }] });
+    expect(job.state).toBe('failed');
+    expect(job.error?.message).toContain('a: gone since the job was planned');
+    expect(job.attempts.launched).toBe(1);
+  }, 60_000);
+
+  it('fails where the output of one task is lost over and over, and says so', async () => {
+    const losses = Array.from({ length: 40 }, (_, place): Loss => ({
+      ...{ before: place + 2, which: 0, harm: 'removed' },
+    }));
+    const { job } = await lossyJob({ spec: sort, input, losses });
+    expect(job.state).toBe('failed');
+    expect(job.error?.message).toContain(
+      'the output of task sample/0 was lost 5 times, at last that of attempt sample/0/4 (missing)',
+    );
+  }, 60_000);
+
+  it('does so also where schedulers and workers freeze, die and err', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbLosses, arbIlls, async (losses, ills) => {
+        const outcome = await lossyJob({ spec: sort, input, losses, ills });
+        expect(complaintsOf(outcome)).toEqual([]);
+        expect(outcome.output).toBe(sorted);
+      }),
+      { numRuns: 40 },
+    );
+  }, 600_000);
+});

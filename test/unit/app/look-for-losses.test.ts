@@ -1,0 +1,132 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
+import { lookForLosses } from '../../../src/app/look-for-losses.ts';
+import type { AttemptId, JobId } from '../../../src/contracts/ids.ts';
+import { attemptDataKey } from '../../../src/contracts/keys.ts';
+import type { LossKind } from '../../../src/contracts/records.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import { applyDecisions } from '../../../src/core/decide-tick.ts';
+import {
+  applyAttempt,
+  applyReplica,
+  applyResult,
+  createJobState,
+  openStage,
+  taskAt,
+} from '../../../src/core/model/job-state.ts';
+import type { JobState } from '../../../src/core/model/job-view.ts';
+import type { FoundLoss } from '../../../src/core/model/tick-config.ts';
+import { attempt, attemptRecord, failure, resultOf } from '../../support/job-states.ts';
+
+const jobId = 'words-0123456789ab' as JobId;
+const at = epochMs;
+const bytes = Buffer.from('0123456789');
+/** CRC-32 of "3456". */
+const crcOfRange = 0x8d339230;
+
+let objects: MemoryObjectStore;
+let state: JobState;
+let asked: string[];
+let warned: string[];
+
+const refOf = (id: string): { bucket: string; key: string } => ({
+  bucket: 'data',
+  key: attemptDataKey(jobId, id as AttemptId),
+});
+const put = (id: string, body: Uint8Array = bytes): Promise<unknown> => objects.write(refOf(id), body);
+const remove = (id: string): Promise<void> => objects.remove('data', [refOf(id).key]);
+
+async function look(): Promise<readonly FoundLoss[]> {
+  const log = { info: (): void => undefined, warn: (event: string) => void warned.push(event) };
+  const seen = new Proxy(objects, {
+    get: (target, property: keyof MemoryObjectStore) => {
+      const method = (...args: readonly unknown[]): unknown =>
+        (Reflect.get(target, property) as (...all: readonly unknown[]) => unknown).apply(target, [...args]);
+      return (...args: readonly unknown[]) => {
+        asked.push(`${property} ${(args[0] as { key: string }).key.split('/').slice(-3).join('/')}`);
+        return method(...args);
+      };
+    },
+  });
+  return lookForLosses({ objects: seen, dataBucket: 'data', log }, { jobId, state });
+}
+
+function missed(reader: string, id: string, how: LossKind): void {
+  const lost = [{ attemptId: attempt(id), how, offset: 3, length: 4, crc: crcOfRange }];
+  const why = { ...failure('input-lost'), lost };
+  applyAttempt(state, attemptRecord(reader, 'failed', 9, { failure: why }), at(9));
+}
+
+/** Three maps, three that read all of them, and one that reads those. */
+beforeEach(async () => {
+  objects = new MemoryObjectStore();
+  asked = [];
+  warned = [];
+  const shape = (name: string, tasks: number, upstream: readonly number[]) => ({
+    ...{ name, tasks, upstream, sourceBytes: Array.from({ length: tasks }, () => 1) },
+  });
+  state = createJobState([shape('map', 3, []), shape('mid', 3, [0]), shape('end', 1, [1])]);
+  const launch = (id: string) => ({
+    ...{ kind: 'launch' as const, attemptId: attempt(id), reason: 'first' as const },
+  });
+  const ids = ['map/0/0', 'map/1/0', 'map/2/0', 'mid/0/0', 'mid/1/0', 'mid/2/0', 'end/0/0'];
+  const openAll = (stage: number): void => {
+    openStage(state, stage, [], at(1));
+  };
+  const opens = [0, 1, 2].map((stage) => ({ kind: 'open-stage' as const, stage }));
+  applyDecisions(state, [...opens, ...ids.map(launch)], { now: at(1), openStage: openAll });
+  for (const id of ids.slice(0, 6)) {
+    applyResult(state, resultOf(id, 5), at(5));
+    await put(id);
+  }
+});
+
+describe('a look at what readers did not find', () => {
+  it('asks for nothing where nobody has missed anything', async () => {
+    expect(await look()).toEqual([]);
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    ['missing', 'missing', (): Promise<void> => remove('mid/1/0')],
+    ['denied', 'missing', (): Promise<void> => remove('mid/1/0')],
+    ['short', 'short', (): Promise<unknown> => put('mid/1/0', bytes.subarray(0, 6))],
+    ['damaged', 'damaged', (): Promise<unknown> => put('mid/1/0', Buffer.from('0123x56789'))],
+  ] as const)('finds what was %s to be %s', async (how, found, harm) => {
+    await harm();
+    missed('end/0/0', 'mid/1/0', how);
+    expect(await look()).toEqual([{ attemptId: 'mid/1/0', how: found, by: 'end/0/0' }]);
+  });
+
+  it.each(['missing', 'short', 'damaged'] as const)(
+    'finds what was said to be %s where it is there, and lets nothing be made again',
+    async (how) => {
+      missed('end/0/0', 'mid/1/0', how);
+      expect(await look()).toEqual([]);
+      expect(taskAt(state, 2, 0).failures).toBe(1);
+      expect(state.suspects.size).toBe(0);
+      expect(warned).toEqual(['output-is-there']);
+    },
+  );
+
+  it('looks at the rest of the stage, and at what is to be read once more for what is gone', async () => {
+    for (const id of ['mid/1/0', 'mid/2/0', 'map/0/0']) await remove(id);
+    missed('end/0/0', 'mid/1/0', 'missing');
+    expect((await look()).map(({ attemptId, by }) => [attemptId, by])).toEqual([
+      ['mid/1/0', 'end/0/0'],
+      ['mid/2/0', undefined],
+      ['map/0/0', undefined],
+    ]);
+    expect(asked.filter((each) => each.startsWith('head'))).toHaveLength(6);
+  });
+
+  it('looks at no input where another copy of what is gone is left, and finds which copies are', async () => {
+    applyReplica(state, resultOf('mid/1/2', 6));
+    applyReplica(state, resultOf('mid/1/3', 6));
+    for (const id of ['mid/1/0', 'map/0/0']) await remove(id);
+    await put('mid/1/3');
+    missed('end/0/0', 'mid/1/0', 'missing');
+    expect((await look()).map(({ attemptId }) => attemptId)).toEqual(['mid/1/0', 'mid/1/2']);
+    expect(asked.join()).not.toContain('map');
+  });
+});
