@@ -277,5 +277,6 @@ export const dollyAssignment: Experiment = {
   source: 'Dolly §4, §5.3, Fig. 11 to 13',
   defaultSeeds: 10,
   traces: ['swim'],
+  host: 'hadoop',
   run,
 };

@@ -191,5 +191,6 @@ export const dollyClosedForms: Experiment = {
   source: 'Dolly §3.1, §3.2, §4.2, Fig. 3, 5',
   defaultSeeds: 10,
   traces: [],
+  host: 'hadoop',
   run,
 };

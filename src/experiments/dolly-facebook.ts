@@ -186,5 +186,6 @@ export const dollyFacebook: Experiment = {
   source: 'Dolly §5.2 to §5.5, Fig. 7, 8, 9, 15, 16',
   defaultSeeds: 10,
   traces: ['swim'],
+  host: 'hadoop',
   run,
 };

@@ -1,4 +1,5 @@
 import { meanInterval, type MeanInterval } from '../lib/quantiles.ts';
+import type { HostProfileName } from '../sim/host-profiles.ts';
 import type { TraceJob } from '../traces/trace-job.ts';
 import type { TraceName } from './trace-names.ts';
 
@@ -66,6 +67,8 @@ export interface Experiment {
   readonly defaultSeeds: number;
   /** Traces that it replays; it cannot run without them. */
   readonly traces: readonly TraceName[];
+  /** What its jobs run on: the papers' clusters, or Lambda. Absent where it is of its own. */
+  readonly host?: HostProfileName;
   run(input: ExperimentInput): Promise<Findings>;
 }
 

@@ -131,5 +131,6 @@ export const fairSharing: Experiment = {
   source: "as Hadoop's fair scheduler, on a public trace",
   defaultSeeds: 10,
   traces: ['alibaba'],
+  host: 'hadoop',
   run,
 };

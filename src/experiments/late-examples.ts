@@ -199,5 +199,6 @@ export const lateExamples: Experiment = {
   source: 'LATE §2 to §4, §5.4.3',
   defaultSeeds: 1,
   traces: [],
+  host: 'hadoop',
   run,
 };

@@ -289,5 +289,6 @@ export const lateMixes: Experiment = {
   source: 'LATE §5.2 and §5.3, Fig. 3, 4, 7',
   defaultSeeds: 10,
   traces: [],
+  host: 'hadoop',
   run,
 };

@@ -374,5 +374,6 @@ export const lateSleep: Experiment = {
   source: 'LATE §5.4, Fig. 10 to 12',
   defaultSeeds: 20,
   traces: [],
+  host: 'hadoop',
   run,
 };

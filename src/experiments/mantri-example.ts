@@ -334,5 +334,6 @@ export const mantriExample: Experiment = {
   source: 'Mantri §3.1, §5.1, §5.4, Fig. 8',
   defaultSeeds: 10,
   traces: [],
+  host: 'hadoop',
   run,
 };

@@ -287,5 +287,6 @@ export const mantriRestart: Experiment = {
   source: 'Mantri §6.1, Fig. 13 to 15',
   defaultSeeds: 10,
   traces: [],
+  host: 'hadoop',
   run,
 };

@@ -3,6 +3,7 @@ import { clairvoyantTimesOf, idealTimes } from '../sim/bounds.ts';
 import { completionMsOf, copyCountsOf, slotTimeOf } from '../sim/metrics.ts';
 import { parseScenario, type Scenario } from '../sim/scenario.ts';
 import { simulate } from '../sim/simulate.ts';
+import type { ProgressPoints } from '../traces/generators/progress-shapes.ts';
 import { intervalOf, rounded, type Row } from './experiment.ts';
 
 /** A phase alone on its slots. */
@@ -13,6 +14,8 @@ export interface Phase {
   /** For each task, what its first, second, … attempt takes; the last holds for later ones. At least one task. */
   readonly attemptsMs: readonly (readonly number[])[];
   readonly inputBytes: readonly number[];
+  /** How it gets through its input; evenly unless told. */
+  readonly progress?: ProgressPoints;
 }
 
 /** What a scheme made of a phase. */
@@ -60,6 +63,7 @@ function phaseScenario(phase: Phase, policy: Compared): Scenario {
             workMs: phase.attemptsMs.map(([first]) => first ?? 0),
             attemptsMs: phase.attemptsMs.map((attempts) => [...attempts]),
             inputBytes: [...phase.inputBytes],
+            ...(phase.progress && { progress: phase.progress.map(([done, read]) => [done, read]) }),
           },
         ],
       },

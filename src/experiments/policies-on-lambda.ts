@@ -187,5 +187,6 @@ export const policiesOnLambda: Experiment = {
   source: 'a check of its own, on public traces',
   defaultSeeds: 10,
   traces: traceNames,
+  host: 'lambda',
   run,
 };

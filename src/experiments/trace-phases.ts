@@ -2,7 +2,8 @@ import { median } from '../lib/quantiles.ts';
 import type { Rng } from '../lib/rng.ts';
 import { attemptDurations } from '../traces/generators/attempt-durations.ts';
 import { HADOOP_SLOWDOWN } from '../traces/generators/measured-slowdowns.ts';
-import { redrawsOf } from '../traces/generators/redraw.ts';
+import { drawProgress } from '../traces/generators/progress-shapes.ts';
+import { inputsOf, redrawsOf } from '../traces/generators/redraw.ts';
 import {
   HADOOP_2009_RATES,
   SPARK_2014_RATES,
@@ -25,6 +26,7 @@ export interface PhaseLimits {
 /** Tasks over slots of a phase: the median of Mantri's cluster. */
 const waves = 2.11;
 const attemptsPerTask = 7;
+/** Of tasks of a stage of which the trace tells no input. */
 const evenBytes = 64e6;
 /** Rules with a minimum age of a minute have nothing to do on shorter tasks: a trace of such is stretched to it. */
 const typicalMs = 60_000;
@@ -58,12 +60,10 @@ function drawn<T>(all: readonly T[], count: number, rng: Rng): readonly T[] {
     .map(({ value }) => value);
 }
 
-const hasBytes = (tasks: readonly TimedTask[]): boolean =>
-  tasks.every(({ inputBytes }) => inputBytes !== undefined && inputBytes > 0);
-
 /**
  * Stages of a trace as phases: times as recorded, or work by bytes with measured slowdowns of Hadoop's attempts where
- * a trace has no stragglers of its own; all times stretched alike so that the median task takes a minute at least.
+ * a trace has no stragglers of its own; all times stretched alike so that the median task takes a minute at least. Each
+ * gets through its input by a shape of its own.
  */
 export function tracePhases(
   format: TraceFormat,
@@ -86,9 +86,9 @@ export function tracePhases(
     name: `${format}-${index}`,
     slots: Math.max(2, Math.round(tasks.length / waves)),
     attemptsMs: attemptsMs.map((attempts) => attempts.map((ms) => Math.max(1, Math.round(ms * stretch)))),
-    inputBytes: hasBytes(tasks)
-      ? tasks.map(({ inputBytes }) => inputBytes ?? evenBytes)
-      : tasks.map(() => evenBytes),
+    // As they are, empty ones too: a policy has to bear them.
+    inputBytes: inputsOf(tasks, evenBytes),
+    progress: drawProgress(rng.fork('shapes').fork(String(index))),
   }));
   return { phases, stretch };
 }

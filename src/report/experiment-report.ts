@@ -9,6 +9,14 @@ export const verdictText: Readonly<Record<Verdict, string>> = {
   differs: 'differs',
 };
 
+/** What jobs ran on, as people read it; nothing of a cluster of the experiment's own. */
+export function hostText({ host }: Pick<Experiment, 'host'>): string {
+  if (host === undefined) return '';
+  return host === 'lambda'
+    ? '; on simulated Lambda (host lambda)'
+    : "; on the papers' clusters (host hadoop: fixed nodes, kills at once)";
+}
+
 /** A field as people read it. */
 export const cellText = (value: Row[string] | undefined): string => {
   if (value === null || value === undefined) return '-';
@@ -73,7 +81,7 @@ export function renderExperiment(
   return [
     style.heading(`${experiment.name}: ${experiment.title}`),
     style.dim(
-      `${experiment.source}; seed ${result.seed}, ${result.seeds} ${result.seeds === 1 ? 'run' : 'runs'} of each setting; intervals are of 95 %`,
+      `${experiment.source}; seed ${result.seed}, ${result.seeds} ${result.seeds === 1 ? 'run' : 'runs'} of each setting; intervals are of 95 %${hostText(experiment)}`,
     ),
     '',
     ...renderTables(result.rows, style),

@@ -1,9 +1,9 @@
 import type { Check, Experiment, ExperimentResult, Row } from '../experiments/experiment.ts';
-import { columnsOf, cellText, verdictText } from './experiment-report.ts';
+import { columnsOf, cellText, hostText, verdictText } from './experiment-report.ts';
 
 /** An experiment and what it found. */
 export interface ShownResult {
-  readonly experiment: Pick<Experiment, 'name' | 'title' | 'source'>;
+  readonly experiment: Pick<Experiment, 'name' | 'title' | 'source' | 'host'>;
   readonly result: ExperimentResult;
 }
 
@@ -61,7 +61,7 @@ function sectionOf({ experiment, result }: ShownResult): string[] {
   return [
     `## ${name}`,
     '',
-    `${title} (${source}). Seed ${result.seed}, ${result.seeds} ${result.seeds === 1 ? 'run' : 'runs'} of each setting; intervals are of 95 %. **${verdictText[result.verdict]}**.${againText(result)}`,
+    `${title} (${source}). Seed ${result.seed}, ${result.seeds} ${result.seeds === 1 ? 'run' : 'runs'} of each setting; intervals are of 95 %${hostText(experiment)}. **${verdictText[result.verdict]}**.${againText(result)}`,
     '',
     ...tables(result.rows),
     ...checkTable(result.checks),

@@ -5,7 +5,7 @@ import { AccessDeniedError, StoreUnavailableError } from '../contracts/errors.ts
 import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { AttemptState, Failure, FinalPart, Progress, TaskResult } from '../contracts/records.ts';
-import { type DurationMs, durationMs, type EpochMs } from '../contracts/units.ts';
+import { durationMs, type EpochMs } from '../contracts/units.ts';
 import { addTallies } from '../core/model/cost.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -22,7 +22,14 @@ import type { EngineSize, OperatorRegistry } from './operator.ts';
 import { prepareTask, runOperator, writerOf } from './run-task.ts';
 import type { PreparedTask, TaskEnvironment } from './run-task.ts';
 import type { FinishedOutput } from './task-output.ts';
-import { OutOfTimeError, startTimeLimit, timeLimitOf, usualGrace } from './time-limit.ts';
+import {
+  type Grace,
+  graceOf,
+  OutOfTimeError,
+  startTimeLimit,
+  timeLimitOf,
+  usualGrace,
+} from './time-limit.ts';
 import { InputCheck } from './lost-inputs.ts';
 import type { ObjectWriter, WrittenObject } from './object-writer.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
@@ -79,8 +86,7 @@ interface Run {
   readonly space: TaskSpace;
   readonly meter: AttemptMeter;
   readonly signal: AbortSignal;
-  /** How long its operator may take to stop. */
-  readonly grace: DurationMs;
+  readonly grace: Grace;
   /** Ends the attempt as one that was told to stop. */
   readonly cancel: () => void;
 }
@@ -145,7 +151,8 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
   const timer = startTimeLimit(clock, limit, (error) => {
     abort.abort(error);
   });
-  const run: Run = { deps, payload, space, meter, signal, cancel, grace: limit?.grace ?? usualGrace };
+  const grace = graceOf(limit?.grace ?? usualGrace, payload.heartbeatMs);
+  const run: Run = { deps, payload, space, meter, signal, cancel, grace };
   const ending = await inScratch(run).finally(() => {
     timer.stop();
     return heartbeat.stop();

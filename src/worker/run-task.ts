@@ -7,7 +7,6 @@ import { attemptDataKey, attemptMetadata, partName } from '../contracts/keys.ts'
 import { limits } from '../contracts/limits.ts';
 import type { StageDescription } from '../contracts/plan.ts';
 import { taskFilesOf } from '../contracts/task-files.ts';
-import type { DurationMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -15,7 +14,7 @@ import type { AttemptMeter } from './attempt-meter.ts';
 import type { AttemptInput, AttemptPlan } from './attempt-plan.ts';
 import { ExternalSort } from './external-sort.ts';
 import { ObjectWriter, type ObjectWriterOptions } from './object-writer.ts';
-import { BadInputError } from './operator.ts';
+import { BadInputError, CancelledError } from './operator.ts';
 import type { EngineSize, Operator, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
 import type { InputCheck } from './lost-inputs.ts';
 import { ReadGate } from './segment-chunks.ts';
@@ -23,7 +22,7 @@ import { FinalOutput, guarded, SortedOutput, UnsortedOutput } from './task-outpu
 import type { ClosableOutput, FinishedOutput } from './task-output.ts';
 import { describeInputs, layFiles, taskVariables } from './task-files.ts';
 import { sourceInput, stageInput } from './task-input.ts';
-import { usualGrace } from './time-limit.ts';
+import { type Grace, usualGrace } from './time-limit.ts';
 import type { CodeRef } from './user-code/bundle.ts';
 import { UserTask } from './user-code/user-task.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
@@ -78,6 +77,8 @@ export interface PreparedTask {
   finish(): Promise<FinishedOutput>;
   /** Ends what still runs of the task; however it ended, and at least once. */
   close(): Promise<void>;
+  /** Whether that ends it whatever it is at, since it runs in a process of its own. */
+  readonly isKillable: boolean;
 }
 
 /**
@@ -172,6 +173,7 @@ async function prepareOperator(
     run: () => operator.run(context),
     finish: () => output.finish(),
     close: () => Promise.resolve(),
+    isKillable: false,
   };
 }
 
@@ -236,6 +238,7 @@ async function prepareUserCode(
     run: () => user.run(),
     finish: () => user.finish(),
     close: () => user.close(),
+    isKillable: true,
   };
 }
 
@@ -318,7 +321,7 @@ function openOutput(
 export async function runOperator(
   clock: Clock,
   task: PreparedTask,
-  grace: DurationMs = usualGrace,
+  grace: Grace = { usual: usualGrace, ordered: usualGrace },
 ): Promise<void> {
   const { signal } = task;
   const aborted = new Promise<'aborted'>((resolve) => {
@@ -335,7 +338,9 @@ export async function runOperator(
   if ((await Promise.race([work, aborted])) === 'aborted') {
     const stopped = new AbortController();
     const settled = work.catch(() => undefined);
-    await Promise.race([settled, clock.sleep(grace, stopped.signal)]);
+    const isOrdered = task.isKillable && signal.reason instanceof CancelledError;
+    const length = isOrdered ? grace.ordered : grace.usual;
+    await Promise.race([settled, clock.sleep(length, stopped.signal)]);
     stopped.abort();
     signal.throwIfAborted();
   }

@@ -32,6 +32,26 @@ export function timeLimitOf(endsAt: EpochMs | undefined, now: EpochMs): TimeLimi
 /** Of an attempt without a limit. */
 export const usualGrace = durationMs(graceMs);
 
+/** How long an operator may take to stop. */
+export interface Grace {
+  readonly usual: DurationMs;
+  /** Of user code that was ordered to stop: it can be ended by force, whatever it is at. */
+  readonly ordered: DurationMs;
+}
+
+/** Of the longest time between two reports, what user code has to stop once it is told to. */
+const orderedShare = 0.1;
+
+/**
+ * The grace of an attempt. Orders are heard up to a report interval after they were given; somebody else has won then, or
+ * nobody wants the result, and code that does not listen must not use a processor for much longer. Operators of ours
+ * stop as soon as they can, and nothing ends them sooner.
+ */
+export const graceOf = (usual: DurationMs, reportMs: number): Grace => ({
+  usual,
+  ordered: durationMs(Math.min(usual, reportMs * orderedShare)),
+});
+
 /** Calls `onEnd` once, when only the spare time is left, unless `stop` was called before. */
 export function startTimeLimit(
   clock: Clock,

@@ -14,18 +14,17 @@ if (missing.length > 0)
   console.warn(`no traces ${missing.join(', ')} in ${data}: experiments on traces are skipped`);
 
 describe.skipIf(missing.length > 0)('policies on traces', () => {
-  it('are in the order of the papers: Mantri before LATE, LATE about as fast and as lean as Hadoop', async () => {
+  it('help in time for little slot time under outrider, whatever the course of progress, and Mantri takes most', async () => {
     const traces = await loadTraces(data, policiesOnTraces.traces);
     const { result } = await runExperiment(policiesOnTraces, { seed: 1, count: 1, traces });
-    expect(result.checks.filter(({ what, ok }) => what.includes('Mantri against LATE') && !ok)).toEqual([]);
     const percents = (name: string, of: 'timePct' | 'resourcesPct'): number[] =>
       result.rows.filter(({ policy }) => policy === name).map((row) => Number(row[of]));
-    for (const of of ['timePct', 'resourcesPct'] as const) {
-      const hadoop = percents('hadoop', of);
-      percents('late', of).forEach((late, trace) => {
-        expect(late).toBeGreaterThanOrEqual((hadoop[trace] ?? NaN) - 1); // A point at worst.
-      });
-    }
+    // Where stragglers are (Rumen's, SWIM's, Alibaba's jobs) a tenth and more; nowhere much longer than without copies.
+    expect(percents('outrider', 'timePct').filter((gain) => gain >= 10)).toHaveLength(3);
+    expect(Math.min(...percents('outrider', 'timePct'))).toBeGreaterThan(-2);
+    expect(Math.min(...percents('outrider', 'resourcesPct'))).toBeGreaterThan(-5);
+    // Mantri takes progress to be even, which a third of the phases are.
+    expect(Math.min(...percents('mantri', 'resourcesPct'))).toBeLessThan(-5);
     const none = result.rows.filter(({ policy }) => policy === 'none');
     expect(none).toHaveLength(6);
     expect(none.every(({ p50, timePct }) => p50 === 0 && timePct === 0)).toBe(true);

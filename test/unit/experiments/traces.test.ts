@@ -30,6 +30,18 @@ it('takes stages of the right size, with first attempts as recorded and later on
   for (const [, ...later] of phase?.attemptsMs ?? []) for (const ms of later) expect(works).toContain(ms);
 });
 
+it('draws how each phase gets through its input, the same for the same seed', () => {
+  const jobs = Array.from({ length: 20 }, (_, index) => job(String(index), [60_000, 60_000, 60_000]));
+  const shapes = (seed: string): readonly string[] =>
+    tracePhases('tpch', jobs, { limits: { ...limits, phases: 20 }, rng: createRng(seed) }).phases.map(
+      ({ progress }) => JSON.stringify(progress),
+    );
+  expect(new Set(shapes('x'))).toEqual(
+    new Set(['[[0,0],[1,1]]', '[[0,0],[0.3,1],[1,1]]', '[[0,0],[0.4,0.05],[1,1]]']),
+  );
+  expect(shapes('x')).toEqual(shapes('x'));
+});
+
 it('stretches short tasks to a minute', () => {
   const { phases, stretch } = tracePhases('tpch', [job('a', [10_000, 20_000, 30_000])], {
     limits,
@@ -46,6 +58,16 @@ it('makes no large task small by copying it', () => {
   // Input explains all of it, so that every attempt of a task takes the same.
   for (const [index, attempts] of (phases[0]?.attemptsMs ?? []).entries())
     for (const ms of attempts) expect(ms).toBeCloseTo((index + 1) * 60_000, -1);
+});
+
+it('leaves sizes as they are where a task of a phase reads nothing, and takes what is not told for one like its siblings', () => {
+  const sizes = [{ inputBytes: 134e6 }, { inputBytes: 0 }, {}, { inputBytes: 10e6 }];
+  const tasks = sizes.map((size) => ({ workMs: 60_000, ...size }));
+  const unlike: TraceJob = { id: 'a', stages: [{ name: 'map', upstream: [], tasks }] };
+  const phasesOf = (jobs: TraceJob[]): unknown =>
+    tracePhases('rumen', jobs, { limits, rng: createRng('x') }).phases.map(({ inputBytes }) => inputBytes);
+  expect(phasesOf([unlike])).toEqual([[134e6, 0, 10e6, 10e6]]);
+  expect(phasesOf([job('b', [60_000, 60_000, 60_000])])).toEqual([[64e6, 64e6, 64e6]]);
 });
 
 it('takes a task of unknown input for one like its siblings', () => {

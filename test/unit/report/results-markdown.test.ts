@@ -40,6 +40,16 @@ it('says the verdict of each, its tables under their names, its checks, and what
   expect(page).not.toContain('- aside: more');
 });
 
+it('names what the jobs ran on, where that is a host of the simulator', () => {
+  const pageOn = (host?: 'lambda' | 'hadoop'): string =>
+    resultsMarkdown([{ experiment: { ...experiment, ...(host && { host }) }, result }], []);
+  expect(pageOn()).toContain('intervals are of 95 %. **differs**');
+  expect(pageOn('lambda')).toContain('of 95 %; on simulated Lambda (host lambda). **differs**');
+  expect(pageOn('hadoop')).toContain(
+    "of 95 %; on the papers' clusters (host hadoop: fixed nodes, kills at once). **differs**",
+  );
+});
+
 it('names nothing that differs where all holds', () => {
   const held = { ...result, checks: [exactly('end, s', 5, 5)], verdict: 'reproduced' as const };
   const page = resultsMarkdown([{ experiment, result: held }], []);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attemptIdOf } from '../../../src/contracts/ids.ts';
 import { durationMs, epochMs, later } from '../../../src/contracts/units.ts';
-import { timeLimitOf } from '../../../src/worker/time-limit.ts';
+import { graceOf, timeLimitOf } from '../../../src/worker/time-limit.ts';
 import { latin1 } from '../../support/worker-fixtures.ts';
 import { WorkerOfTest } from '../../support/worker-stage.ts';
 
@@ -21,6 +21,16 @@ describe('the time that an attempt keeps to stop in order', () => {
 
   it('is none where its environment lasts as long as it needs', () => {
     expect(timeLimitOf(undefined, at)).toBeUndefined();
+  });
+});
+
+describe('the grace of user code that is ordered to stop', () => {
+  it.each([
+    [5_000, 10_000, 1_000],
+    [5_000, 2_000, 200],
+    [150, 10_000, 150],
+  ])('is, of %d ms and with reports every %d ms, %d', (usual, reportMs, ordered) => {
+    expect(graceOf(durationMs(usual), reportMs)).toEqual({ usual, ordered });
   });
 });
 
