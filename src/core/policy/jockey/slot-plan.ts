@@ -23,7 +23,7 @@ export interface Precedence {
 export interface PlannedEnds {
   /** Utility of all ends together. */
   readonly worth: number;
-  /** Slots that each has now. */
+  /** Slots that each has of its own now. */
   readonly now: readonly number[];
 }
 
@@ -39,8 +39,45 @@ export function paceOn({ left }: Pick<PlannedJob, 'left'>, slots: number): numbe
   return paceFrom;
 }
 
-/** Most slots that bring a job anything. */
-const mostFor = ({ left }: PlannedJob): number => left.at(-1)?.[0] ?? 0;
+/** The fewest slots on which a job ends as soon as on any: more bring it nothing. */
+const mostFor = ({ left }: PlannedJob): number => {
+  const soonest = left.at(-1)?.[1] ?? 0;
+  return left.find(([, ms]) => ms <= soonest)?.[0] ?? 0;
+};
+
+/** Slots that a job keeps busy in the mean where it goes on at a pace: on one slot it would take all its slot time. */
+const busyAt = ({ left }: PlannedJob, pace: number): number =>
+  (left[0]?.[0] ?? 0) * (left[0]?.[1] ?? 0) * pace;
+
+/**
+ * Paces of jobs that have slots of their own. What they leave idle at their barriers is shared by weight, as production
+ * shares it: it raises those with the fewest slots to a level, of which all together keep no more busy than there are.
+ */
+function pacesOn(
+  totalSlots: number,
+  jobs: readonly PlannedJob[],
+  given: readonly number[],
+): readonly number[] {
+  const paceAt = (job: PlannedJob, place: number, level: number): number =>
+    paceOn(job, Math.max(given[place] ?? 0, level * job.weight));
+  const isRoomAt = (level: number): boolean => {
+    let busy = 0;
+    for (const [place, job] of jobs.entries()) {
+      busy += busyAt(job, paceAt(job, place, level));
+      if (busy > totalSlots) return false;
+    }
+    return true;
+  };
+  let [low, high] = [0, Math.floor(totalSlots)];
+  while (low < high) {
+    const level = Math.ceil((low + high) / 2);
+    if (isRoomAt(level)) low = level;
+    else high = level - 1;
+  }
+  return jobs.map((job, place) => paceAt(job, place, low));
+}
+
+const mostNow = (job: PlannedJob): number => Math.min(job.asks, mostFor(job));
 
 /**
  * Gives slots to jobs in their order: one to each, that none starves, then to each its share, then to each what is left,
@@ -66,19 +103,24 @@ function fill(
 
 /**
  * What it comes to where jobs have slots in an order, and those of each that ends go to the others in the same order,
- * until all have ended. A job goes on from where it stands at the pace of the slots that it has.
+ * until all have ended. A job goes on from where it stands at the pace of the slots that it has, its own and those that
+ * others leave idle.
  */
 export function followPlan(
   totalSlots: number,
   jobs: readonly PlannedJob[],
   precedence: Precedence,
 ): PlannedEnds {
-  const now = fill(totalSlots, precedence, (place) => jobs[place]?.asks ?? 0);
+  const now = fill(totalSlots, precedence, (place) => mostNow(jobs[place] ?? idle));
   const rest = jobs.map(() => 1);
   let order = precedence.order.filter((place) => mostFor(jobs[place] ?? idle) > 0);
   let [given, atMs, worth] = [now, 0, 0];
   while (order.length > 0) {
-    const paces = order.map((place) => paceOn(jobs[place] ?? idle, given[place] ?? 0));
+    const paces = pacesOn(
+      totalSlots,
+      order.map((place) => jobs[place] ?? idle),
+      order.map((place) => given[place] ?? 0),
+    );
     const lastsMs = order.reduce(
       (least, place, index) => Math.min(least, (rest[place] ?? 0) / (paces[index] ?? 0)),
       Infinity,

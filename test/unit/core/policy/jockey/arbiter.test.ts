@@ -55,6 +55,27 @@ describe('a plan of slots', () => {
     ).toEqual([4, 3]);
   });
 
+  it('shares what a job leaves idle of its own with those that have the fewest', () => {
+    // On nine slots it goes on at 0.0375 of its way a ms, and has 3.75 of them busy: six of the others are left whole.
+    const lumpy = jobOf({
+      asks: 10,
+      left: [
+        [1, 100],
+        [2, 50],
+        [10, 25],
+      ],
+      utility: dueAt(0, 1),
+    });
+    const [even] = jobs as [PlannedJob];
+    const plan = followPlan(10, [lumpy, even], { order: [0, 1], shares: [9, 1] });
+    expect(plan.now).toEqual([9, 1]);
+    // The other ends on six slots; the first has done 0.625 by then, and the rest on ten.
+    expect(plan.worth).toBeCloseTo(2 - 100 / 6 - (100 / 6 + 0.375 * 25), 6);
+    // Twice its weight is twice its share, up to all that it can use.
+    const heavy = followPlan(10, [lumpy, { ...even, weight: 2 }], { order: [0, 1], shares: [9, 1] });
+    expect(heavy.worth).toBeCloseTo(3 - 2 * (100 / 6) - (100 / 6 + 0.375 * 25), 6);
+  });
+
   it('is straight between points of a bid, and no faster beyond the last', () => {
     const job = {
       left: [
