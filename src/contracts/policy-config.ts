@@ -162,6 +162,8 @@ const jockey = z.strictObject({
   /** D, and the period of the loop, for a deadline of an hour and longer; shorter ones have as large a share of theirs. */
   deadZoneMs: ms.exactOptional(),
   periodMs: ms.exactOptional(),
+  /** Whether slots are added only to a job that is foretold to end a dead zone later than it is steered to. */
+  holdsInDeadZone: z.boolean().exactOptional(),
   /** Whether predictions are corrected by how long attempts of the run have taken so far. */
   correct: z.boolean().exactOptional(),
   /** Most slots that a job asks to be its own; those of the deployment where nothing is said. */

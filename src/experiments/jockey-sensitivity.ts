@@ -23,6 +23,7 @@ const variants = new Map<string, Variant>([
   ['baseline', variant({})],
   ['no hysteresis, no dead zone', variant({ hysteresis: 1, deadZoneMs: 0 })],
   ['no dead zone', variant({ deadZoneMs: 0 })],
+  ['raises held in the dead zone', variant({ holdsInDeadZone: true })],
   ['no slack, less hysteresis', variant({ slack: 1, hysteresis: 0.4 })],
   ['5-min period', variant({ periodMs: 300_000 })],
   ['minstage', variant({}, { indicator: 'minstage' })],

@@ -3,14 +3,22 @@ import { mean, quantile } from '../lib/quantiles.ts';
 import { createRng } from '../lib/rng.ts';
 import { jockeyJobNames } from '../traces/generators/jockey-jobs.ts';
 import { claim } from './checks.ts';
-import { type Check, type Experiment, type ExperimentInput, type Findings, rounded } from './experiment.ts';
-import { drawNoise, judge, type JudgedRun, prepare } from './jockey-runs.ts';
+import {
+  type Check,
+  type Experiment,
+  type ExperimentInput,
+  type Findings,
+  type Row,
+  rounded,
+} from './experiment.ts';
+import { drawNoise, type InputNoise, judge, type JudgedRun, prepare, workSigmas } from './jockey-runs.ts';
 
 type Setting = NonNullable<PolicyConfigInput['jockey']>;
 
 /** The policies of Fig. 4, and ours. */
 const policies = {
   jockey: { preset: 'paper' },
+  'jockey, raises held in its dead zone': { preset: 'paper', holdsInDeadZone: true },
   'without adaptation': { preset: 'paper', control: 'once' },
   'without simulator': { preset: 'paper', predictor: 'amdahl' },
   'max allocation': { preset: 'paper', control: 'most' },
@@ -24,8 +32,13 @@ const paperMissed = 1 / 94;
 const mostAbove = 35;
 /** And ours. */
 const ourMostAbove = 25;
-/** Training runs of ours, which learns as it goes on. */
-const trainingRuns = 1;
+/** Each job has a deadline, and one that is twice as long (§5.2). */
+const deadlineFactors = [1, 2] as const;
+const noises = Object.keys(workSigmas) as InputNoise[];
+const inputsText = { alike: 'inputs alike', any: 'inputs of any size' } as const satisfies Record<
+  InputNoise,
+  string
+>;
 
 interface Told {
   readonly missed: number;
@@ -33,6 +46,7 @@ interface Told {
   readonly latency: number;
   readonly lateBy: number;
   readonly above: number;
+  readonly aboveOfRunTime: number;
   readonly medianSlots: number;
 }
 
@@ -52,11 +66,28 @@ function told(runs: readonly JudgedRun[]): Told {
         0.5,
       ) ?? 0,
     above: mean(runs.map(({ above }) => above)) ?? 0,
+    aboveOfRunTime: mean(runs.map(({ aboveOfRunTime }) => aboveOfRunTime)) ?? 0,
     medianSlots: mean(runs.map(({ medianSlots }) => medianSlots)) ?? 0,
   };
 }
 
-function checksOf(found: ReadonlyMap<PolicyName, Told>): Check[] {
+type Found = ReadonlyMap<PolicyName, Told>;
+
+/** What Jockey asks for above the oracle, by slots that are held and by run time alone. */
+const aboveOracle = (jockey: Told, ours: Told, what: (text: string) => string): Check[] => [
+  claim(what('what Jockey asks for above the oracle'), {
+    ...{ paper: '25 %', got: `jockey ${jockey.above.toFixed(1)} %`, rule: `at most ${mostAbove} %` },
+    ...{ kind: 'value', ok: jockey.above <= mostAbove },
+  }),
+  claim(what('what Jockey asks for above the oracle of run time alone'), {
+    paper: '25 %',
+    got: `${jockey.aboveOfRunTime.toFixed(1)} %, outrider ${ours.aboveOfRunTime.toFixed(1)} %`,
+    ...{ rule: `at most ${mostAbove} %`, kind: 'value', ok: jockey.aboveOfRunTime <= mostAbove },
+  }),
+];
+
+/** What is claimed of runs under one noise. */
+function checksOf(found: Found, inputs: InputNoise): Check[] {
   const of = (name: PolicyName): Told => found.get(name) ?? told([]);
   const share = (name: PolicyName): number => of(name).missed / Math.max(1, of(name).runs);
   const missed = (name: PolicyName): string => `${name} ${of(name).missed} of ${of(name).runs}`;
@@ -67,22 +98,20 @@ function checksOf(found: ReadonlyMap<PolicyName, Told>): Check[] {
     'without simulator',
     'max allocation',
   ] as const;
+  const what = (text: string): string => `${text}, ${inputsText[inputs]}`;
   return [
-    claim('deadlines that Jockey missed', {
+    claim(what('deadlines that Jockey missed'), {
       ...{ paper: '1 of 94', got: missed(jockey), rule: 'at most 1 of 94', kind: 'value' },
       ok: share(jockey) <= paperMissed,
     }),
-    claim('what Jockey asks for above the oracle', {
-      ...{ paper: '25 %', got: above(jockey), rule: `at most ${mostAbove} %`, kind: 'value' },
-      ok: of(jockey).above <= mostAbove,
-    }),
-    claim('deadlines missed without adaptation and without the simulator', {
+    ...aboveOracle(of(jockey), of('outrider'), what),
+    claim(what('deadlines missed without adaptation and without the simulator'), {
       paper: '18 % and 16 %',
       got: [jockey, once, amdahl].map(missed).join(', '),
       rule: 'each misses more than Jockey',
       ok: share(once) > share(jockey) && share(amdahl) > share(jockey),
     }),
-    claim('max allocation', {
+    claim(what('max allocation'), {
       paper: 'misses none, ends 70 % early, asks for about three times as much above the oracle',
       got: `${missed(most)}, ${of(most).latency.toFixed(0)} %, ${above(most)} against ${above(jockey)}`,
       rule: 'misses none, ends earliest, and asks for at least twice as much above the oracle',
@@ -91,7 +120,7 @@ function checksOf(found: ReadonlyMap<PolicyName, Told>): Check[] {
         names.every((name) => of(name).latency >= of(most).latency) &&
         of(most).above >= 2 * of(jockey).above,
     }),
-    claim('what policies ask for above the oracle', {
+    claim(what('what policies ask for above the oracle'), {
       paper: 'without simulator < Jockey < without adaptation < max allocation',
       got: [amdahl, jockey, once, most].map(above).join(', '),
       rule: 'in that order',
@@ -101,7 +130,7 @@ function checksOf(found: ReadonlyMap<PolicyName, Told>): Check[] {
         of(once).above < of(most).above,
       kind: 'side',
     }),
-    claim("Outrider's own setting against Jockey's", {
+    claim(what("Outrider's own setting"), {
       paper: 'none of its own: no miss, at most 25 % above the oracle, is the aim',
       got: `${missed('outrider')}, ${above('outrider')}`,
       rule: `misses none, at most ${ourMostAbove} % above`,
@@ -111,36 +140,59 @@ function checksOf(found: ReadonlyMap<PolicyName, Told>): Check[] {
   ];
 }
 
-async function run({ seeds }: ExperimentInput): Promise<Findings> {
-  const found = new Map<PolicyName, JudgedRun[]>(names.map((name) => [name, []]));
+/** Each policy in the same runs of every job under both deadlines, by noise. */
+async function runsOf(seeds: readonly string[]): Promise<ReadonlyMap<InputNoise, Found>> {
+  const found = new Map(
+    noises.map((inputs) => [inputs, new Map<PolicyName, JudgedRun[]>(names.map((name) => [name, []]))]),
+  );
   for (const seed of seeds) {
     for (const name of jockeyJobNames) {
       const rng = createRng(`jockey-slo/${seed}/${name}`);
-      const job = await prepare(name, rng, trainingRuns);
-      const noise = drawNoise(rng.fork('noise'));
-      // Each policy meets the same run.
-      for (const policy of names)
-        found.get(policy)?.push(await judge(job, policies[policy], { rng: rng.fork('judged'), noise }));
+      const job = await prepare(name, rng);
+      for (const [inputs, runs] of found) {
+        for (const factor of deadlineFactors) {
+          const own = rng.fork(`run of ${factor}`);
+          const noise = drawNoise(own.fork('noise'), inputs);
+          const judged = { ...job, deadlineMs: factor * job.deadlineMs };
+          // Each policy meets the same run.
+          for (const policy of names)
+            runs.get(policy)?.push(await judge(judged, policies[policy], { rng: own.fork('judged'), noise }));
+        }
+      }
     }
   }
-  const summed = new Map(names.map((name) => [name, told(found.get(name) ?? [])]));
-  const rows = [...summed].map(([policy, each]) => ({
-    policy,
-    runs: each.runs,
-    missed: each.missed,
-    missedPercent: rounded((100 * each.missed) / Math.max(1, each.runs)),
-    medianLatencyPercent: rounded(each.latency),
-    medianLateByPercent: each.missed === 0 ? null : rounded(each.lateBy),
-    aboveOraclePercent: rounded(each.above),
-    meanMedianSlots: rounded(each.medianSlots),
-  }));
-  return { rows, checks: checksOf(summed) };
+  return new Map(
+    [...found].map(([inputs, runs]) => [
+      inputs,
+      new Map([...runs].map(([policy, each]) => [policy, told(each)])),
+    ]),
+  );
+}
+
+async function run({ seeds }: ExperimentInput): Promise<Findings> {
+  const rows: Row[] = [];
+  const checks: Check[] = [];
+  for (const [inputs, found] of await runsOf(seeds)) {
+    checks.push(...checksOf(found, inputs));
+    for (const [policy, each] of found)
+      rows.push({
+        ...{ policy, inputs, runs: each.runs, missed: each.missed },
+        missedPercent: rounded((100 * each.missed) / Math.max(1, each.runs)),
+        medianLatencyPercent: rounded(each.latency),
+        medianLateByPercent: each.missed === 0 ? null : rounded(each.lateBy),
+        aboveOraclePercent: rounded(each.above),
+        aboveOracleOfRunTimePercent: rounded(each.aboveOfRunTime),
+        meanMedianSlots: rounded(each.medianSlots),
+      });
+  }
+  return { rows, checks };
 }
 
 /**
  * Whether jobs meet their deadlines, and on how many slots: the seven jobs, each learned from a training run of its own,
- * in runs with up to twice the work and longer queueing, under Jockey's control, its variants, and ours; by production's
- * scheduler and ledger.
+ * under a deadline and one twice as long, in runs with up to twice the work and longer queueing, under Jockey's control,
+ * its variants, and ours; by production's scheduler and ledger. Work varies as Table 1 has it for runs on inputs alike,
+ * which is what the paper's experiments were, and for those on inputs of any size.
  *
  * Source: Jockey, §5.2 and Fig. 4.
  */
@@ -148,7 +200,7 @@ export const jockeySlo: Experiment = {
   name: 'jockey-slo',
   title: 'deadlines met by control of slots, and what is asked for above the oracle',
   source: 'Jockey, §5.2, Fig. 4',
-  defaultSeeds: 15,
+  defaultSeeds: 8,
   traces: [],
   run,
 };

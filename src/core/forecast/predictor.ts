@@ -45,13 +45,18 @@ const quantiles = [
 /** How far from it an end by Amdahl's law may well be: it knows nothing of stragglers. */
 const amdahlSpread = 0.25;
 
-/** Makes a predictor of what was learned of a job; `wanted`: by which law, where there is a choice. */
+/**
+ * Makes a predictor of what was learned of a job; `wanted`: by which law, where there is a choice. Amdahl's law that is
+ * asked for is the paper's, whose T_s is the time that tasks run (§4.1); where it stands in for a table that is missing,
+ * what they take to start is work too, as it holds slots.
+ */
 export function predictorOf(
   { profile, table }: Pick<StoredForecast, 'profile' | 'table'>,
   wanted: 'simulator' | 'amdahl',
 ): Predictor {
   const facts = factsOf(profile);
-  if (table === undefined || wanted === 'amdahl') return byAmdahl(profile, facts);
+  if (table === undefined) return byAmdahl(profile, facts, true);
+  if (wanted === 'amdahl') return byAmdahl(profile, facts, false);
   const indicator = indicatorOf(profile, table);
   const at = (fractions: readonly number[], slots: number, statistic: RemainingStatistic): number =>
     fractions.every((share) => share >= 1)
@@ -97,13 +102,16 @@ function factsOf(
 function byAmdahl(
   profile: JobProfile,
   facts: Pick<Predictor, 'stages' | 'partsLeft' | 'workFactors'>,
+  countsStarts: boolean,
 ): Predictor {
   const totals = new Map<number, ReturnType<typeof stageTotals>>();
   const totalsAt = (slots: number): ReturnType<typeof stageTotals> => {
-    // A slot is held while an attempt starts: that is work for it, too.
     const known =
       totals.get(slots) ??
-      stageTotals(profile, slots).map((stage) => ({ ...stage, workMs: stage.workMs + stage.queueMs }));
+      stageTotals(profile, slots).map((stage) => ({
+        ...stage,
+        workMs: stage.workMs + (countsStarts ? stage.queueMs : 0),
+      }));
     totals.set(slots, known);
     return known;
   };

@@ -10,7 +10,7 @@ export interface ControlRules {
   readonly release: number;
   /** D */
   readonly deadZoneMs: number;
-  /** How much later than D before its deadline the job may be foretold to end until slots are added; D in the paper. */
+  /** How much later than D before its deadline the job may be foretold to end until slots are added. */
   readonly toleranceMs: number;
   /** Latest end that is not late. */
   readonly deadlineMs: number;
@@ -63,10 +63,10 @@ export function rawAllocation(
 
 /**
  * One step of the control loop: the fewest slots of the largest utility, of which a share of the way is gone. With a
- * tolerance slots are added only where the job on those that it has is later than that: with the paper's, where it would
- * miss its deadline itself, and not only the dead zone before it. They are given back freely.
+ * tolerance slots are added only where the job on those that it has is later than that: with one of a dead zone, where it
+ * would miss its deadline itself, and not only the dead zone before it. They are given back freely.
  *
- * Source: Jockey (EuroSys 2012), §4.3; the dead zone as read in the ground truth, 5.4.
+ * Source: Jockey (EuroSys 2012), §4.3.
  */
 export function controlStep(rules: ControlRules, view: ControlView): ControlStep {
   const { allocations, hysteresis, release, deadZoneMs, toleranceMs, deadlineMs, slack } = rules;

@@ -13,8 +13,8 @@ interface Preset {
   readonly hysteresis: number;
   readonly release: number;
   readonly deadZoneMs: number;
-  /** Whether slots are added only to a job that is foretold to be later than its dead zone allows for. */
-  readonly tolerant: boolean;
+  /** Whether slots are added only to a job that is foretold to end a dead zone later than it is steered to. */
+  readonly holdsInDeadZone: boolean;
   readonly periodMs: number;
   readonly correct: boolean;
   /** Standard deviations by which work is taken for more than it seems to be, as far as it is not known still. */
@@ -23,14 +23,19 @@ interface Preset {
   readonly frugal: boolean;
 }
 
-/** Jockey (EuroSys 2012), §4.3 and §5.1; the statistic is our reading. */
+/**
+ * Jockey (EuroSys 2012), §4.3 and §5.1. Two things are our reading: the statistic, and that the dead zone only shifts the
+ * utility. "Change allocations only if the job is at least D behind schedule" would forbid releases as well, of which
+ * Fig. 6 and 7 are full; held for raises alone it steers a late job to the deadline itself, with nothing left for its
+ * last tasks (`holdsInDeadZone`; `jockey-slo` shows both).
+ */
 const paper: Preset = {
   statistic: 'worst',
   slack: 1.2,
   hysteresis: 0.2,
   release: 0.2,
   deadZoneMs: 180_000,
-  tolerant: true,
+  holdsInDeadZone: false,
   periodMs: 60_000,
   correct: false,
   caution: 0,
@@ -48,7 +53,7 @@ const ours: Preset = {
   hysteresis: 1,
   release: 0.5,
   deadZoneMs: 180_000,
-  tolerant: false,
+  holdsInDeadZone: false,
   periodMs: 60_000,
   correct: true,
   caution: 1,
@@ -56,7 +61,7 @@ const ours: Preset = {
 };
 
 /** How slots are controlled under one deadline. */
-export interface ControlTerms extends Omit<Preset, 'tolerant'> {
+export interface ControlTerms extends Omit<Preset, 'holdsInDeadZone'> {
   /** How much later than a dead zone before its deadline a job may be foretold to end until slots are added. */
   readonly toleranceMs: number;
   /** How late a job may be until its utility has fallen from 1 to −1. */
@@ -80,6 +85,7 @@ export function controlTerms(config: PolicyConfig['jockey'], deadlineMs: number)
     deadZoneMs = preset.deadZoneMs,
     periodMs = preset.periodMs,
     correct = preset.correct,
+    holdsInDeadZone = preset.holdsInDeadZone,
   } = config;
   const scale = Math.min(1, Math.max(0, deadlineMs) / hourMs);
   const scaledMs = periodMs * scale;
@@ -93,7 +99,7 @@ export function controlTerms(config: PolicyConfig['jockey'], deadlineMs: number)
     hysteresis: faster(hysteresis),
     release: faster(release),
     deadZoneMs: deadZoneMs * scale,
-    toleranceMs: preset.tolerant ? deadZoneMs * scale : 0,
+    toleranceMs: holdsInDeadZone ? deadZoneMs * scale : 0,
     periodMs: period,
     lateMs: Math.max(1, (hourMs / 6) * scale),
   };

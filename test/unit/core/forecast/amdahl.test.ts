@@ -4,6 +4,10 @@ import {
   progressIndicator,
   progressIndicatorNames,
 } from '../../../../src/core/forecast/progress-indicators.ts';
+import { forecastTable } from '../../../../src/core/forecast/forecast-table.ts';
+import { predictorOf } from '../../../../src/core/forecast/predictor.ts';
+import { createRng } from '../../../../src/lib/rng.ts';
+import { storedProfile } from '../../../../src/core/forecast/stored-profile.ts';
 import { stageTotals } from '../../../../src/core/forecast/stage-totals.ts';
 import { meanAndLongest, timesAt } from '../../../../src/core/forecast/run-times.ts';
 import { barrier, profile, steady, times } from './profiles.ts';
@@ -27,6 +31,18 @@ it('tells of each stage its work, its longest task and the longest path behind i
 });
 
 describe('Amdahl’s law', () => {
+  it('counts what tasks take to start where it stands in for a table, and is the paper’s where it is asked for', () => {
+    const left = (table: ReturnType<typeof forecastTable> | undefined): number =>
+      predictorOf(
+        { profile: storedProfile('diamond', diamond).profile, ...(table === undefined ? {} : { table }) },
+        'amdahl',
+      ).remainingMs([0, 0, 0, 0], 5, 'worst');
+    // 55 + (325 + 4) / 5, and 55 + 325 / 5.
+    expect(left(undefined)).toBeCloseTo(120.8, 9);
+    const terms = { totalSlots: 5, rng: createRng('table') };
+    expect(left(forecastTable({ profile: diamond, runs: 1 }, terms))).toBeCloseTo(120, 9);
+  });
+
   it.each([
     // S = 10 + 45 = 55, P = 325.
     [[0, 0, 0, 0], 1, 380],

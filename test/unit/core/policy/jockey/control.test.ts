@@ -71,10 +71,11 @@ describe('the control loop', () => {
     expect(smoothed).toEqual([36, 48.8, 59.04, 67.232].map((each) => expect.closeTo(each, 9) as number));
   });
 
-  it('adds nothing while the job is behind by less than the dead zone, and gives back freely', () => {
+  it('adds nothing while the job is behind by less than it tolerates, and gives back freely', () => {
     // On 21 slots it ends after 57.1 min: late for 57, not for 60.
     const behind = { elapsedMs: 0, remainingMs: work(1_000), before: 21 };
     expect(controlStep(rules, behind)).toEqual({ raw: 22, smoothed: 21, slots: 21 });
+    expect(controlStep({ ...rules, toleranceMs: 0 }, behind)).toEqual({ raw: 22, smoothed: 21.2, slots: 22 });
     const without = { ...rules, deadZoneMs: 0, toleranceMs: 0 };
     expect(controlStep(without, { ...behind, before: 19 }).smoothed).toBeGreaterThan(19);
     expect(controlStep(rules, { ...behind, before: 30 })).toEqual({ raw: 22, smoothed: 28.4, slots: 29 });
@@ -112,11 +113,18 @@ describe('times of the loop', () => {
     for (const ms of [hour, 4 * hour])
       expect(controlTerms(paper, ms)).toEqual({
         ...{ statistic: 'worst', slack: 1.2, correct: false, caution: 0, frugal: false },
-        ...{ deadZoneMs: 180_000, toleranceMs: 180_000, periodMs: 60_000 },
+        ...{ deadZoneMs: 180_000, toleranceMs: 0, periodMs: 60_000 },
         hysteresis: expect.closeTo(0.2, 12) as number,
         release: expect.closeTo(0.2, 12) as number,
         lateMs: 600_000,
       });
+  });
+
+  it('tolerate a dead zone where somebody wants slots held back in it', () => {
+    for (const preset of ['paper', 'outrider'] as const) {
+      const held = controlTerms({ ...jockey, preset, holdsInDeadZone: true }, hour / 2);
+      expect(held).toMatchObject({ deadZoneMs: 90_000, toleranceMs: 90_000 });
+    }
   });
 
   it('are as large a share of a shorter deadline, with a period of a second at least', () => {
