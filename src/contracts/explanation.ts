@@ -138,6 +138,8 @@ export const spanKinds = [
 export const explanationSchema = z.strictObject({
   jobId: z.string(),
   state: z.string(),
+  /** Why the job failed; null where it did not. */
+  error: z.string().nullable(),
   policy: z.string(),
   /** The stage or task that was asked about; null: the job. */
   about: z.string().nullable(),

@@ -17,6 +17,8 @@ export interface AttemptRun {
   /** Whether it has read all and ended, so that `runMs` is all that it takes. */
   readonly isFinished: boolean;
   readonly bytes: number;
+  /** Records that it has read, of one that has read all: packed inputs have few bytes for many. Else 0. */
+  readonly records: number;
   /** How much of its input it has read, in [0, 1]; absent where that is unknown. */
   readonly readShare?: number;
   readonly phaseMs?: Readonly<Record<Phase, number>>;
@@ -88,6 +90,7 @@ export function attemptRuns(
         number,
         isFinished,
         bytes,
+        records: isFinished ? (progress?.recordsIn ?? 0) : 0,
         ...(waitMs === undefined
           ? {}
           : {

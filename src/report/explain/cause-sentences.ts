@@ -1,5 +1,5 @@
 import type { ExplainedCause, ExplainedTask } from '../../contracts/explanation.ts';
-import { formatBytes, formatDuration, oneLine, plural, shortNode } from '../format.ts';
+import { formatBytes, formatCount, formatDuration, oneLine, plural, shortNode } from '../format.ts';
 import { factorText } from './facts-text.ts';
 import type { NodeEvidence } from './node-evidence.ts';
 
@@ -28,7 +28,7 @@ function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']):
     case 'host-wait':
       return `${attemptId} waited ${took} ${waitedFor(facts)}.`;
     case 'more-input':
-      return `${attemptId} had more to read than its siblings: ${formatBytes(facts['bytes'] ?? 0)} against ${formatBytes(facts['usualBytes'] ?? 0)}. That explains ${took} of ${formatDuration(facts['runMs'])}.`;
+      return `${attemptId} had more to read than its siblings: ${inputText(facts)}.${cause.ms === undefined ? '' : ` That explains ${took} of ${formatDuration(facts['runMs'])}.`}`;
     case 'slow-node':
       return `${attemptId} ran on a slow node (${shortNode(cause.node)}): ${slowText(facts)}; ${evidenceText(cause)}.`;
     case 'own-work':
@@ -44,6 +44,11 @@ function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']):
 }
 
 type Facts = ExplainedCause['facts'];
+
+const inputText = ({ bytes = 0, usualBytes = 0, records, usualRecords = 0 }: Facts): string =>
+  records === undefined
+    ? `${formatBytes(bytes)} against ${formatBytes(usualBytes)}`
+    : `${formatCount(Math.round(records))} records against ${formatCount(Math.round(usualRecords))}`;
 
 function reasonBeforeLaunch({ noSlot = 0, overBudget = 0, throttled = 0 }: Facts): string {
   if (overBudget > 0) return ', while the job lacked the dollars for it';

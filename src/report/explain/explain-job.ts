@@ -57,6 +57,7 @@ export function explainJob(facts: JobFacts, about?: About): Explanation {
   return {
     jobId: job.jobId,
     state: job.state,
+    error: job.error?.message ?? null,
     policy: job.spec.policy,
     about:
       about === undefined ? null : about.task === undefined ? about.stage : `${about.stage}/${about.task}`,

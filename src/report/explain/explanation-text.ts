@@ -1,4 +1,10 @@
-import type { ExplainedAttempt, ExplainedStage, Explanation, PathSpan } from '../../contracts/explanation.ts';
+import type {
+  ExplainedAttempt,
+  ExplainedStage,
+  ExplainedTask,
+  Explanation,
+  PathSpan,
+} from '../../contracts/explanation.ts';
 import { formatBytes, formatDollars, formatDuration, oneLine, plural, shortNode } from '../format.ts';
 import type { Style } from '../style.ts';
 import { causeSentences, failureText } from './cause-sentences.ts';
@@ -7,14 +13,18 @@ import { factorText, factsText } from './facts-text.ts';
 
 /** An explanation in sentences, line by line. */
 export function renderExplanation(explanation: Explanation, style: Style): readonly string[] {
-  const { about, stages, failures, actions, declined, cost } = explanation;
+  const { about, stages, failures, actions, declined, cost, state, error } = explanation;
   const isTask = about?.includes('/') === true;
   const section = (title: string, lines: readonly string[]): readonly string[] =>
     lines.length === 0 ? [] : ['', style.heading(title), ...lines.map((line) => `  ${line}`)];
   return [
     headLine(explanation),
+    ...(error === null ? [] : [`Why: ${oneLine(error)}`]),
     ...logLines(explanation),
-    ...section('Where the time went', explanation.path.filter(isShown).map(spanLine)),
+    ...section(
+      'Where the time went',
+      explanation.path.filter(isShown).map((span) => spanLine(span, state)),
+    ),
     ...stages.flatMap((stage) =>
       section(`Stage ${stage.stage}`, isTask ? taskLines(stage) : stageLines(stage)),
     ),
@@ -24,7 +34,7 @@ export function renderExplanation(explanation: Explanation, style: Style): reado
         )
       : []),
     ...section('Slow nodes', explanation.slowNodes.map(nodeLine)),
-    ...section('What failed', failures.map(failureLine)),
+    ...section('What failed', failureLines(failures)),
     ...section('What was done', actionSentences(actions)),
     ...section('What was declined', refusalSentences(declined)),
     ...section('What it cost', [costLine(cost, about)]),
@@ -60,15 +70,15 @@ function logLines({ log: { state, why } }: Explanation): readonly string[] {
   return state === 'part' || state === 'none' ? [logWords[state]] : [];
 }
 
-const spanWords: Readonly<Record<PathSpan['kind'], (span: PathSpan) => string>> = {
+const spanWords: Readonly<Record<PathSpan['kind'], (span: PathSpan, state: string) => string>> = {
   plan: () => 'to take the job up and plan it',
   'before-launch': ({ attemptId = '' }) => `before ${attemptId} was launched`,
   'earlier-attempts': ({ attemptId = '' }) =>
-    `from the launch of ${attemptId} to that of the attempt that won`,
+    `from the launch of ${attemptId} to that of the attempt that counted`,
   ride: ({ attemptId = '' }) => `of ${attemptId}, which waited for tasks that rode with it`,
   'host-wait': ({ attemptId = '' }) => `of ${attemptId}, which waited for its worker`,
   run: ({ attemptId = '' }) => `of ${attemptId}, which ran`,
-  end: () => 'to publish the output and end',
+  end: (_span, state) => (state === 'succeeded' ? 'to publish the output and end' : 'to end'),
 };
 
 /** Less would be shown as 0.0s. */
@@ -76,11 +86,14 @@ const isShown = ({ ms }: PathSpan): boolean => ms >= 50;
 
 const msColumn = 7;
 
-const spanLine = (span: PathSpan): string =>
-  `${formatDuration(span.ms).padStart(msColumn)}  ${spanWords[span.kind](span)}`;
+const spanLine = (span: PathSpan, state: string): string =>
+  `${formatDuration(span.ms).padStart(msColumn)}  ${spanWords[span.kind](span, state)}`;
 
 function usualLines({ usual, tasks }: ExplainedStage): readonly string[] {
-  if (usual === null) return [`${plural(tasks, 'task')}: too few have won to say what is usual.`];
+  if (usual === null) {
+    const why = tasks < 3 ? 'too few to say' : 'too few have won yet to say';
+    return [`It has ${plural(tasks, 'task')}, ${why} what is usual.`];
+  }
   const { runMs, bytes, phaseMs } = usual;
   return [
     `A task usually runs for ${formatDuration(runMs)} (${phasesText(phaseMs)}) and reads ${formatBytes(bytes)}: medians of ${plural(usual.tasks, 'task')}.`,
@@ -115,9 +128,17 @@ function stageLines(stage: ExplainedStage): readonly string[] {
     ...(lastCauses.length === 0 && lastTask !== undefined && stage.usual !== null
       ? ['Nothing held that task up.']
       : lastCauses),
+    ...(stage.usual === null ? ranLines(lastTask) : []),
     ...others.flatMap(causeSentences),
     ...(untold > 0 ? [`${plural(untold, 'task')} more took over 1.5 times the usual.`] : []),
   ];
+}
+
+/** Where nobody can say what is usual, what the one that won spent its time on. */
+function ranLines(task: ExplainedTask | undefined): readonly string[] {
+  const won = task?.attempts.find(({ attemptId }) => attemptId === task.winner);
+  if (won?.phaseMs === undefined) return [];
+  return [`${won.attemptId} ran for ${formatDuration(won.runMs)} (${phasesText(won.phaseMs)}).`];
 }
 
 const phasesText = ({ init, read, compute, write }: NonNullable<ExplainedAttempt['phaseMs']>): string =>
@@ -189,6 +210,14 @@ function attemptLines(attempt: ExplainedAttempt): readonly string[] {
 
 const nodeLine = ({ node, slowness, attempts }: Explanation['slowNodes'][number]): string =>
   `${node}: up to ${factorText(slowness)} times slower than usual, shown by ${attempts.slice(0, 5).join(', ')}${attempts.length > 5 ? ', …' : ''}.`;
+
+/** Failures that are told one by one. */
+const mostFailures = 10;
+
+const failureLines = (failures: Explanation['failures']): readonly string[] => [
+  ...failures.slice(0, mostFailures).map(failureLine),
+  ...(failures.length > mostFailures ? [`and ${String(failures.length - mostFailures)} more.`] : []),
+];
 
 const failureLine = ({ attemptId, cause, message }: Explanation['failures'][number]): string =>
   `${attemptId}: ${cause}${message === '' ? '' : `, ${oneLine(message)}`}.`;

@@ -2,7 +2,7 @@ import type { ExplainedCause } from '../../contracts/explanation.ts';
 import { type Phase, phases } from '../../contracts/records.ts';
 import type { AttemptRun } from './attempt-runs.ts';
 import { evidenceOf, isOwnWork, type PhaseRatios, slowFactor, type Witnesses } from './node-evidence.ts';
-import { expectedMs, mapPhases, slownessOf, type Usual } from './usual-run.ts';
+import { expectedMs, isMoreByRecords, mapPhases, slownessOf, type Usual } from './usual-run.ts';
 
 /** Slowness up to this factor over what its input explains is explained by it. As `explainedFactor` of policies. */
 const explainedFactor = 1.2;
@@ -73,7 +73,7 @@ export function causesOfSlowness(
   const { runMs, bytes, attempt } = run;
   const slowness = slownessOf(run, usual);
   if (usual === undefined || runMs === undefined || slowness === undefined) return [];
-  const inputMs = expectedMs(usual, bytes);
+  const inputMs = expectedMs(usual, run);
   const inputFactor = usual.runMs <= 0 ? 1 : inputMs / usual.runMs;
   if (slowness * inputFactor <= slowFactor) return [];
   const { attemptId } = attempt;
@@ -89,6 +89,7 @@ export function causesOfSlowness(
             facts: finite({
               bytes,
               usualBytes: usual.bytes,
+              ...(isMoreByRecords(run, usual) ? { records: run.records, usualRecords: usual.records } : {}),
               runMs,
               usualMs: usual.runMs,
               expectedMs: inputMs,

@@ -9,6 +9,7 @@ export interface Usual {
   readonly runMs: number;
   readonly waitMs: number;
   readonly bytes: number;
+  readonly records: number;
   readonly phaseMs: Readonly<Record<Phase, number>>;
   /** How run time follows from input, where the tasks tell it. */
   readonly cost: TaskCost;
@@ -32,6 +33,7 @@ export function usualOf(winners: readonly AttemptRun[]): Usual | undefined {
     runMs: middle(({ runMs }) => runMs),
     waitMs: middle(({ waitMs = 0 }) => waitMs),
     bytes: middle(({ bytes }) => bytes),
+    records: middle(({ records }) => records),
     phaseMs: mapPhases((phase) => middle(({ phaseMs }) => phaseMs[phase])),
     cost: fitCost(samples, mean(samples.map(({ bytes }) => bytes)) ?? 0),
   };
@@ -44,17 +46,32 @@ export const mapPhases = (of: (phase: Phase) => number): Record<Phase, number> =
 /** Beyond it, in shares of the median, a task has more to read than its siblings. */
 const moreInput = 1.2;
 
+/** How many times more than is usual, where that is more at all; else 1. */
+const factorOver = (much: number, usual: number): number =>
+  usual <= 0 || much <= moreInput * usual ? 1 : much / usual;
+
+type Input = Pick<AttemptRun, 'bytes' | 'records'>;
+
+/** Whether a task has more to do by its records than by its bytes, as where its input is packed. */
+export const isMoreByRecords = ({ bytes, records }: Input, usual: Usual): boolean =>
+  factorOver(records, usual.records) > factorOver(bytes, usual.bytes);
+
 /**
  * The run time that its input explains: by the line through the stage's tasks where they tell one, else in proportion to
- * what it reads, which is the most that input can explain. Never less than the usual: a task is held against what is
- * usual, not against what it might have been for having little to do.
+ * what it reads, in bytes or in records, which is the most that input can explain. Never less than the usual: a task is
+ * held against what is usual, not against what it might have been for having little to do.
  */
-export function expectedMs({ runMs, bytes: usualBytes, cost }: Usual, bytes: number): number {
-  if (usualBytes <= 0 || bytes <= moreInput * usualBytes) return runMs;
-  return Math.max(runMs, cost.isLearnt ? costOf(cost, bytes) : (runMs * bytes) / usualBytes);
+export function expectedMs(usual: Usual, input: Input): number {
+  const { runMs, cost } = usual;
+  const { bytes, records } = input;
+  const byRecords = runMs * factorOver(records, usual.records);
+  const factor = factorOver(bytes, usual.bytes);
+  if (factor <= 1) return byRecords;
+  const byBytes = cost.isLearnt ? costOf(cost, bytes) : runMs * factor;
+  return Math.max(runMs, byBytes, isMoreByRecords(input, usual) ? byRecords : 0);
 }
 
-type Timed = Pick<AttemptRun, 'runMs' | 'bytes' | 'readShare' | 'isFinished'>;
+type Timed = Pick<AttemptRun, 'runMs' | 'bytes' | 'records' | 'readShare' | 'isFinished'>;
 
 /** What an attempt takes in all: foretold by what it had read where it did not end. */
 const wholeMs = ({ runMs = 0, readShare, isFinished }: Timed): number =>
@@ -70,5 +87,5 @@ export function latenessOf(run: Timed, usual: Usual | undefined): number | undef
 export function slownessOf(run: Timed, usual: Usual | undefined): number | undefined {
   const lateness = latenessOf(run, usual);
   if (usual === undefined || lateness === undefined) return undefined;
-  return (lateness * usual.runMs) / expectedMs(usual, run.bytes);
+  return (lateness * usual.runMs) / expectedMs(usual, run);
 }

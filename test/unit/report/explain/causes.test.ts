@@ -46,6 +46,14 @@ describe('the cause of a slow attempt', () => {
     ]);
   });
 
+  it('is more records where its input is packed, and has no more bytes than others', () => {
+    const packed = attempt('map/8/0', { ...slow, records: 8, phases: { compute: 15_400 } });
+    expect(causesOf(8, [...siblings, packed])).toEqual([['more-input', 14_000]]);
+    expect(causeSentences(explained(8, [...siblings, packed]))).toEqual([
+      'map/8/0 had more to read than its siblings: 8 records against 1. That explains 14.0s of 16.0s.',
+    ]);
+  });
+
   it('is more input in part where it took far longer than that explains', () => {
     const big = attempt('map/8/0', { ...slow, read: 2_000, total: 2_000, phases: { read: 14_000 } });
     expect(causesOf(8, [...siblings, big])).toEqual([

@@ -17,6 +17,7 @@ export interface Written {
   readonly phases?: Partial<Readonly<Record<Phase, number>>>;
   readonly read?: number;
   readonly total?: number;
+  readonly records?: number;
   readonly failure?: AttemptRecord['failure'];
 }
 
@@ -47,7 +48,7 @@ export function attempt(attemptId: string, written: Written = {}): AttemptRecord
           progress: {
             bytesRead: read,
             bytesTotal: total,
-            recordsIn: 1,
+            recordsIn: written.records ?? 1,
             recordsOut: 1,
             phase: 'compute',
             phaseMs: { ...usual, ...written.phases },

@@ -143,7 +143,7 @@ describe('an explanation', () => {
       'Where the time went',
       '     0.5s  to take the job up and plan it',
       '     0.2s  before map/3/0 was launched',
-      '     3.3s  from the launch of map/3/0 to that of the attempt that won',
+      '     3.3s  from the launch of map/3/0 to that of the attempt that counted',
       '     0.3s  of map/3/1, which waited for its worker',
       '     2.0s  of map/3/1, which ran',
       '     0.7s  before sum/0/0 was launched',
@@ -158,10 +158,11 @@ describe('an explanation', () => {
       '  map/3/0 ran on a slow node (slow-one): after 5.0s it had read 40 % of its input, and was to take 6.3 times what is usual; its start, which reads nothing, took 5.0 times the usual, and the rest 5.6 times; the same task took 1.0 times the usual on another node.',
       '',
       'Stage sum',
-      '  1 task: too few have won to say what is usual.',
+      '  It has 1 task, too few to say what is usual.',
       '  It ended with sum/0, 4.6s after the stage began.',
       '  0.6s went by from the opening of its stage to the launch of sum/0/0.',
       "  sum/0/0 waited 0.5s for its worker, in the host's queue or for its start: the job had not used it before.",
+      '  sum/0/0 ran for 3.5s (start 0.2s, read 0.3s, compute 1.4s, write 0.1s).',
       '',
       'Slow nodes',
       '  slow-one: up to 6.3 times slower than usual, shown by map/3/0.',
@@ -206,6 +207,28 @@ describe('an explanation', () => {
     expect(text({ given: [], unread: '--log-group is needed' })).toContain(
       '\nWhat was decided, and why, is not told here: --log-group is needed\n',
     );
+  });
+
+  it('tells why a job failed, and not more failures than can be read', () => {
+    const failure = { cause: 'user-code', message: 'no such colour' } as const;
+    const error = { name: 'JobFailed', message: 'task 3 failed alike twice' };
+    const facts = {
+      job: job({ state: 'failed', error }),
+      attempts: Array.from({ length: 12 }, (_, number) =>
+        attempt(`map/3/${String(number)}`, { launched: number, state: 'failed', failure }),
+      ),
+      decisions: readDecisions([]),
+      now: at(12_000),
+    };
+    const lines = renderExplanation(explainJob(facts), makeStyle({ isTty: false, env: {} }));
+    expect(lines.slice(0, 2)).toEqual([
+      'wordcount-0123456789ab failed after 12.0s (policy outrider).',
+      'Why: task 3 failed alike twice',
+    ]);
+    expect(lines).toContain('  map/3/9: user-code, no such colour.');
+    expect(lines).not.toContain('  map/3/10: user-code, no such colour.');
+    expect(lines).toContain('  and 2 more.');
+    expect(lines).toContain('     9.9s  to end');
   });
 
   it('tells of a job that goes on, as far as it has come', () => {
