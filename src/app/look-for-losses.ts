@@ -52,6 +52,8 @@ class Look {
   private readonly seen = new Set<AttemptId>();
   private readonly reopening = new Set<TaskView>();
   private readonly stages = new Set<number>();
+  /** Bytes that may still be read again. */
+  private checkBytes: number = limits.lossCheckBytes;
 
   constructor(deps: LookDeps, jobId: Session['jobId'], state: JobState) {
     this.deps = deps;
@@ -100,7 +102,7 @@ class Look {
     if (there.sizeBytes < offset + length) return 'short';
     if (how === 'missing' || how === 'denied') return undefined;
     // Whoever reads has asked twice; of so much he is believed.
-    if (length > limits.lossCheckBytes) return 'damaged';
+    if ((this.checkBytes -= length) < 0) return 'damaged';
     return (await this.crcOf(ref, offset, offset + length)) === crc ? undefined : 'damaged';
   }
 

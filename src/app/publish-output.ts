@@ -136,7 +136,12 @@ async function tellLost(deps: PublishDeps, space: TaskSpace, lost: readonly Atte
   const now = deps.clock.now();
   await forEachBounded(lost, publishParallelism, async (attemptId) => {
     deps.log.warn('part-lost', { jobId, attemptId });
-    await deps.attempts.noteOutputLost(space, attemptId, now);
+    const times = await deps.attempts.noteOutputLost(space, attemptId, now);
+    // Noted nowhere, or over and over in vain: to go back once more would be to do so for ever.
+    invariant(times > 0 && times <= limits.notesPerPart, 'a part of the output is gone and not made again', {
+      attemptId,
+      times,
+    });
   });
   throw new OutputLostError('parts of the output are gone before they were published', {
     jobId,

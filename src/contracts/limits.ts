@@ -40,7 +40,9 @@ export const limits = {
   /** Outputs that one attempt reports as lost, and objects that a look for others asks for at most. */
   lostPerReport: 16,
   lossProbes: 2_000,
-  /** Bytes of a reported range that are read again to see whether it is damaged; of more the reader is believed. */
+  /** Times that one part may be noted as gone: beyond that nobody has made it again, and Finish goes back no more. */
+  notesPerPart: 10,
+  /** Bytes of reported ranges that one look reads again to see whether they are damaged; of more readers are believed. */
   lossCheckBytes: 64 * 1024 * 1024,
   /** A job of which no worker has ever begun anything fails so long after its first launch: what Lambda keeps events. */
   nothingBeginsMs: 6 * 3_600_000,

@@ -130,8 +130,11 @@ export interface AttemptStore {
     keep?: 'replica',
     replaces?: AttemptId,
   ): Promise<'won' | 'kept' | 'lost'>;
-  /** By whoever publishes: notes on an attempt that its part of the output is gone. No effect on one that never was. */
-  noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void>;
+  /**
+   * By whoever publishes: notes on an attempt that its part of the output is gone, and answers how often that was noted. No
+   * effect on one that never was: 0.
+   */
+  noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<number>;
   /** By the worker, last: running becomes `done`, `failed` or `cancelled`. No effect if it ended before. */
   end(
     space: TaskSpace,

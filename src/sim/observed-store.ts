@@ -172,7 +172,7 @@ export class ObservedStore implements AttemptStore {
     return outcome;
   }
 
-  noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
+  noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<number> {
     return this.inner.noteOutputLost(space, attemptId, now);
   }
 

@@ -135,6 +135,33 @@ describe('a job whose intermediate objects are harmed under it', () => {
   }, 120_000);
 });
 
+describe('a part of the output that is gone before it is published', () => {
+  it('is made again, and the output is exact', async () => {
+    const command = ['sh', '-c', 'if [ "$OUTRIDER_TASK$OUTRIDER_ATTEMPT" = 10 ]; then sleep 4; fi; cat'];
+    const jobId = await system.submit({
+      name: 'parts',
+      stages: [
+        {
+          name: 'pass',
+          operator: 'exec',
+          options: { command },
+          inputs: [{ s3: [input], splitBytes: Math.ceil(text.length / 2) }],
+        },
+      ],
+    });
+    await system.until('the first part', async () => {
+      const { results } = await system.outcomes(jobId);
+      return results.some(({ attemptId }) => attemptId === 'pass/0/0') || undefined;
+    });
+    for await (const upload of system.objects.listUploads({ bucket: system.bucket, key: 'output/' }))
+      if (upload.key.endsWith('part-00000')) await system.objects.abortUpload(upload);
+    const job = await system.ended(jobId);
+    expect(job.error).toBeUndefined();
+    expect(job.attempts).toMatchObject({ launched: 3, recomputed: 1 });
+    expect((await system.output(job)).equals(text)).toBe(true);
+  }, 120_000);
+});
+
 describe('--inject lose-object, corrupt-object', () => {
   it('harms objects of the embedded stack, and the output is exact', async () => {
     for (let seed = 1; seed <= runs; seed++) {

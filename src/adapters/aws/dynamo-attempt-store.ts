@@ -187,11 +187,14 @@ export class DynamoAttemptStore implements AttemptStore {
     return 'kept';
   }
 
-  async noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
-    await this.table.update(attemptKey(space, attemptId), {
+  async noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<number> {
+    const answer = await this.table.update(attemptKey(space, attemptId), {
       set: { outputLostAt: now },
+      clauses: 'ADD #outputLosses :one',
       when: 'attribute_exists(#state)',
+      values: { one: 1 },
     });
+    return answer === 'refused' ? 0 : Number(answer.outputLosses);
   }
 
   async end(

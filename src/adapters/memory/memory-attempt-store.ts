@@ -27,6 +27,8 @@ interface JobTasks {
   readonly results: Map<TaskId, TaskResult>;
   /** Results kept beside those of their tasks. */
   readonly replicas: Map<AttemptId, TaskResult>;
+  /** How often parts of the output were noted as gone. */
+  readonly notes: Map<AttemptId, number>;
   /** Notes that wait, by what they say. */
   readonly inbox: Map<string, Note>;
 }
@@ -171,10 +173,14 @@ export class MemoryAttemptStore implements AttemptStore {
     return Promise.resolve('won');
   }
 
-  noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<void> {
-    const attempt = this.tasksOf(space).attempts.get(attemptId);
-    if (attempt !== undefined) this.put(space, { ...attempt, outputLostAt: now });
-    return Promise.resolve();
+  noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<number> {
+    const { attempts, notes } = this.tasksOf(space);
+    const attempt = attempts.get(attemptId);
+    if (attempt === undefined) return Promise.resolve(0);
+    this.put(space, { ...attempt, outputLostAt: now });
+    const count = (notes.get(attemptId) ?? 0) + 1;
+    notes.set(attemptId, count);
+    return Promise.resolve(count);
   }
 
   end(
@@ -235,6 +241,7 @@ export class MemoryAttemptStore implements AttemptStore {
       attempts: new Map(),
       results: new Map(),
       replicas: new Map(),
+      notes: new Map(),
       inbox: new Map(),
     };
     this.jobs.set(jobId, tasks);

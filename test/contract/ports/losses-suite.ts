@@ -60,8 +60,9 @@ export function describeLosses(make: () => AttemptStore | Promise<AttemptStore>)
     await store.create(space, attempt(0), at(1));
     await store.claim(space, attempt(0), place, at(2));
     await store.end(space, attempt(0), { state: 'done', progress: progress(1) }, at(3));
-    await store.noteOutputLost(space, attempt(0), at(4));
-    await store.noteOutputLost(space, attempt(1), at(4)); // Never created: nothing is made of it.
+    expect(await store.noteOutputLost(space, attempt(0), at(4))).toBe(1);
+    expect(await store.noteOutputLost(space, attempt(0), at(4))).toBe(2);
+    expect(await store.noteOutputLost(space, attempt(1), at(4))).toBe(0); // Never created: nothing is made of it.
     const { attempts, unreadable } = await store.all(space);
     expect(unreadable ?? []).toEqual([]);
     expect(attempts).toEqual([expect.objectContaining({ state: 'done', outputLostAt: at(4) })]);
