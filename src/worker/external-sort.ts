@@ -126,6 +126,7 @@ export class ExternalSort {
     }
     if (this.#runs.length === 0) {
       if (this.#arena !== undefined) await this.#drainArena(this.#arena, sink);
+      this.#arena?.release();
       this.#arena = undefined;
       return;
     }

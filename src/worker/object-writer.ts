@@ -7,6 +7,10 @@ import { BadInputError } from './operator.ts';
 /** Size of the parts of an upload; objects up to this size are written in one request. */
 export const partBytes = 8 * 1024 * 1024;
 const mostPartsInFlight = 2;
+/** Buffers of parts that nobody uses, kept for the next object of this process: see `kept-memory.ts`. */
+const spareBuffers: Buffer[] = [];
+const mostSpareBuffers = mostPartsInFlight + 1;
+const nothing = Buffer.alloc(0);
 const mostParts = 10_000;
 
 /**
@@ -34,6 +38,12 @@ export interface ObjectWriterOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
+const takeBuffer = (): Buffer => spareBuffers.pop() ?? Buffer.allocUnsafeSlow(partBytes);
+
+function giveBuffer(buffer: Buffer): void {
+  if (spareBuffers.length < mostSpareBuffers) spareBuffers.push(buffer);
+}
+
 /** Streams bytes into one object. Holds at most three parts in memory; `discard` leaves nothing behind. */
 export class ObjectWriter {
   readonly #objects: ObjectStore;
@@ -42,7 +52,6 @@ export class ObjectWriter {
   #buffer: Buffer;
   #used = 0;
   #sentBytes = 0;
-  readonly #spareBuffers: Buffer[] = [];
   #upload: Promise<UploadRef> | undefined;
   /** As `#upload`, also where it could not be noted. */
   #begun: UploadRef | undefined;
@@ -61,7 +70,7 @@ export class ObjectWriter {
     this.#objects = objects;
     this.#ref = ref;
     this.#options = options;
-    this.#buffer = Buffer.allocUnsafeSlow(partBytes);
+    this.#buffer = takeBuffer();
   }
 
   /** Bytes appended so far. */
@@ -120,7 +129,7 @@ export class ObjectWriter {
     );
     this.#inFlight.add(sent);
     this.#sentBytes += this.#used;
-    this.#buffer = this.#spareBuffers.pop() ?? Buffer.allocUnsafeSlow(partBytes);
+    this.#buffer = takeBuffer();
     this.#used = 0;
     this.#crcFrom = 0;
   }
@@ -137,7 +146,7 @@ export class ObjectWriter {
   async #send(begun: Promise<UploadRef>, number: number, buffer: Buffer, size: number): Promise<void> {
     try {
       this.#parts.push(await this.#objects.uploadPart(await begun, number, buffer.subarray(0, size)));
-      this.#spareBuffers.push(buffer);
+      giveBuffer(buffer);
     } catch (error) {
       this.#failure ??= error instanceof Error ? error : new Error(String(error));
     }
@@ -160,6 +169,8 @@ export class ObjectWriter {
     if (this.#used > 0) await this.#sendPart();
     while (this.#inFlight.size > 0) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;
+    giveBuffer(this.#buffer);
+    this.#buffer = nothing;
     const upload = await this.#upload;
     invariant(upload !== undefined, 'parts without an upload');
     const parts = this.#parts.toSorted((left, right) => left.number - right.number);

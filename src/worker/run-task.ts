@@ -14,6 +14,7 @@ import type { AttemptMeter } from './attempt-meter.ts';
 import type { AttemptInput, AttemptPlan } from './attempt-plan.ts';
 import { ExternalSort } from './external-sort.ts';
 import { ObjectWriter, type ObjectWriterOptions } from './object-writer.ts';
+import { dropMemory } from './kept-memory.ts';
 import { BadInputError, CancelledError } from './operator.ts';
 import type { EngineSize, Operator, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
 import type { InputCheck } from './lost-inputs.ts';
@@ -295,6 +296,7 @@ function openOutput(
   scratchDir: string,
 ): ClosableOutput {
   const { output, partitions, options } = plan.description;
+  if (output !== 'sorted') dropMemory();
   switch (output) {
     case 'final':
       return new FinalOutput(writer, meter);

@@ -1,4 +1,5 @@
 import type { FrameView } from './frame-sink.ts';
+import { keepMemory, takeMemory } from './kept-memory.ts';
 import type { KeyBatch } from './operator.ts';
 
 /*
@@ -48,7 +49,7 @@ export class SortArena implements FrameView {
   /** Of the same memory. */
   readonly view: DataView;
   /** All of the memory as words. The index of record i begins at word `#top - indexWords * (i + 1)`. */
-  readonly #words: Uint32Array;
+  readonly #words: Uint32Array<ArrayBuffer>;
   readonly #top: number;
   /** First word of the order while it is there: low and high word of each entry (little-endian, as all of Node). */
   #orderAt = 0;
@@ -57,7 +58,7 @@ export class SortArena implements FrameView {
   constructor(memoryBytes: number, partitions: number) {
     this.#partitions = partitions;
     const sizeBytes = Math.floor(Math.max(256, memoryBytes) / alignBytes) * alignBytes;
-    const memory = new ArrayBuffer(sizeBytes);
+    const memory = takeMemory(sizeBytes);
     this.bytes = Buffer.from(memory);
     this.view = new DataView(memory);
     this.#words = new Uint32Array(memory);
@@ -121,6 +122,12 @@ export class SortArena implements FrameView {
     words[entry + 2] = at;
     words[entry + 3] = keyBytes;
     words[entry + 4] = sizeBytes;
+  }
+
+  /** Ends the use of its memory, which another may have then. */
+  release(): void {
+    this.clear();
+    keepMemory(this.#words.buffer);
   }
 
   clear(): void {
