@@ -116,6 +116,7 @@ function rowOf(trace: TraceRuns, scheme: Scheme): Row {
   const whole = (values: readonly number[]): number => Math.round(mean(values) ?? 0);
   return {
     trace: trace.name,
+    runs: runs.length,
     jobs: whole(trace.samples.map(({ jobs }) => jobs.length)),
     ofJobs: trace.samples[0]?.all ?? 0,
     tooLarge: trace.samples[0]?.tooLarge ?? 0,
