@@ -85,7 +85,9 @@ describe('outrider explain', () => {
 
     expect(explanation.log.state).toBe('whole');
     expect(sumOf(explanation)).toBe(explanation.wallMs);
-    expect(explanation.actions.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['retry', 'backup']));
+    // A copy beside the slow attempt, or another in its place, by how many slots were free.
+    const kinds = new Set(explanation.actions.map(({ kind }) => kind));
+    expect(kinds.has('retry') && (kinds.has('backup') || kinds.has('restart'))).toBe(true);
   }, 180_000);
 
   it('names no fault of a quiet job, and refuses what the job has not', async () => {
