@@ -53,6 +53,8 @@ export interface KeyEntry {
   readonly principal: Principal;
   /** Epoch milliseconds from which on the keys are refused; absent: never. */
   readonly expiresAtMs?: number;
+  /** Where requests carry the session token; absent: `x-amz-security-token`. */
+  readonly tokenHeader?: string;
 }
 
 /** Where the check of signatures looks keys up. */

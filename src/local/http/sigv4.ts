@@ -38,7 +38,10 @@ export interface SigV4Settings {
   /** Whose keys are accepted. */
   readonly principals?: Principals | undefined;
   readonly region: string;
-  /** The signing name: `s3`, `lambda`, `states`, `ecs`, `execute-api`. Only `s3` takes presigned queries and unsigned bodies. */
+  /**
+   * The signing name: `s3`, `s3express`, `lambda`, `states`, `ecs`, `execute-api`. Only the two of S3 take unsigned bodies,
+   * and only `s3` presigned queries.
+   */
   readonly service: string;
   /**
    * The body, or its SHA-256 in hex, where it is at hand. Needed for clients that send no
@@ -68,6 +71,9 @@ const UNSIGNED = 'UNSIGNED-PAYLOAD';
 const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 /** As on AWS: S3 allows for clocks that are further off. */
 const MAX_SKEW_MS = { s3: 15 * 60 * 1000, others: 5 * 60 * 1000 } as const;
+
+/** Under either name S3 reads paths and bodies alike. */
+const isS3 = (service: string): boolean => service === 's3' || service === 's3express';
 
 /**
  * Checks a header-signed or presigned Signature Version 4 by making it anew.
@@ -145,7 +151,7 @@ function signatureOf(request: WireRequest, signed: Signed): Buffer {
   const [rawPath] = splitUrl(request.url ?? '/');
   const canonicalRequest = [
     request.method ?? 'GET',
-    settings.service === 's3' ? rawPath : canonicalPath(rawPath),
+    isS3(settings.service) ? rawPath : canonicalPath(rawPath),
     canonicalQuery(query.filter(([key]) => claim.expiresS === undefined || key !== 'X-Amz-Signature')),
     ...claim.signedHeaders.map((name) => `${name}:${canonicalHeader(request.headers[name])}`),
     '',
@@ -175,14 +181,14 @@ function cachedKey(credentials: Credentials, { scope, scopeParts }: Claim): Buff
 
 /** A token with keys that have none is let through: shells often hold one of other keys. */
 function checkToken(
-  { credentials, expiresAtMs }: KeyEntry,
+  { credentials, expiresAtMs, tokenHeader = 'x-amz-security-token' }: KeyEntry,
   headers: IncomingHttpHeaders,
   query: readonly QueryPair[],
   nowMs: number,
 ): SigV4Refusal | undefined {
   if (credentials.sessionToken !== undefined) {
     const inQuery = query.find(([key]) => key === 'X-Amz-Security-Token')?.[1];
-    const token = headers['x-amz-security-token'] ?? inQuery;
+    const token = headers[tokenHeader] ?? inQuery;
     if (typeof token !== 'string' || !isSameSecret(token, credentials.sessionToken)) {
       return refuse('InvalidToken', 'The provided token is malformed or otherwise invalid.');
     }
@@ -225,7 +231,7 @@ function unsignedHeader(claim: Claim, headers: IncomingHttpHeaders): string | un
 }
 
 function checkTime(claim: Claim, service: string, nowMs: number): SigV4Refusal | undefined {
-  const maxSkewMs = service === 's3' ? MAX_SKEW_MS.s3 : MAX_SKEW_MS.others;
+  const maxSkewMs = isS3(service) ? MAX_SKEW_MS.s3 : MAX_SKEW_MS.others;
   const signedMs = Date.parse(
     claim.amzDate.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'),
   );
@@ -263,7 +269,7 @@ function signedPayloadHash(
     return actual ?? EMPTY_SHA256;
   }
   const isHash = /^[0-9a-f]{64}$/.test(declared);
-  if (!isHash && settings.service !== 's3') {
+  if (!isHash && !isS3(settings.service)) {
     return refuse(
       'XAmzContentSHA256Mismatch',
       'The body must be signed: x-amz-content-sha256 must be its hash.',

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import type { RequestFacts } from '../http/principals.ts';
 import type { Wish } from './evaluate.ts';
 import { conditionKey } from './policy.ts';
@@ -58,21 +59,37 @@ const s3Actions: Readonly<Record<string, string>> = {
   ListParts: 'ListMultipartUploadParts',
 };
 
-const readS3: Reader = (facts) => {
+/** On a directory bucket all that is not done in a session is allowed by the right to make one. */
+function readDirectory({ operation, headers }: RequestFacts, bucket: string, around: Surroundings): Wishes {
+  const isBucket = operation === 'CreateBucket' || operation === 'DeleteBucket';
+  return wish(
+    `s3express:${isBucket ? operation : 'CreateSession'}`,
+    arnOf(around, 's3express', `bucket/${bucket}`),
+    isBucket ? {} : { 's3express:SessionMode': [headers?.get('x-amz-create-session-mode') ?? 'ReadWrite'] },
+  );
+}
+
+/** What copying from an object wants besides. */
+function readSource(source: string, around: Surroundings): Wish {
+  const [bucket = ''] = source.split('/', 1);
+  return isDirectoryBucket(bucket)
+    ? { action: 's3express:CreateSession', resource: arnOf(around, 's3express', `bucket/${bucket}`) }
+    : { action: 's3:GetObject', resource: s3Arn(source) };
+}
+
+const readS3: Reader = (facts, around) => {
   const { operation, resource, query, headers } = facts;
+  const [bucket = ''] = resource.split('/', 1);
   // Each of its keys is asked for by itself, as a deletion or a reading of that object.
   if (operation === 'DeleteObjects' || operation === 'HandFiles') return { wishes: [], context: new Map() };
   const prefix = query?.get('prefix');
   const context = operation.startsWith('List') ? { 's3:prefix': [prefix ?? ''] } : {};
-  const found = wish(
-    `s3:${s3Actions[operation] ?? operation}`,
-    resource === '' ? '*' : s3Arn(resource),
-    context,
-  );
+  const found = isDirectoryBucket(bucket)
+    ? readDirectory(facts, bucket, around)
+    : wish(`s3:${s3Actions[operation] ?? operation}`, resource === '' ? '*' : s3Arn(resource), context);
   const source = headers?.get('x-amz-copy-source');
   if (source === undefined) return found;
-  const read = { action: 's3:GetObject', resource: s3Arn(sourceOf(source)) };
-  return { ...found, wishes: [...found.wishes, read] };
+  return { ...found, wishes: [...found.wishes, readSource(sourceOf(source), around)] };
 };
 
 /** What is not well encoded names no object that a policy could mean. */

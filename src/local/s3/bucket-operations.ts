@@ -1,4 +1,5 @@
 import { claimsDigest, receiveText } from './receive-body.ts';
+import { inListedOrder } from './directory-buckets.ts';
 import { badRequest, notImplemented, S3Error } from './errors.ts';
 import type { ListEntry } from './key-index.ts';
 import { xmlTime } from './meta-headers.ts';
@@ -97,10 +98,14 @@ export async function listObjects(store: ObjectStore, request: S3Request): Promi
     delimiter === '' ? '' : textElement('Delimiter', encode(delimiter)),
     textElement('EncodingType', request.query.get('encoding-type')),
     textElement('IsTruncated', page.next !== undefined),
-    ...page.entries.map((entry) => entryElement(entry, encode, withOwner)),
+    ...inListedOrder(bucket.name, page.entries, nameOf).map((entry) =>
+      entryElement(entry, encode, withOwner),
+    ),
   );
   return { status: 200, xml };
 }
+
+const nameOf = (entry: ListEntry): string => (entry.kind === 'prefix' ? entry.prefix : entry.key);
 
 function entryElement(entry: ListEntry, encode: (text: string) => string, withOwner: boolean): string {
   if (entry.kind === 'prefix')

@@ -1,3 +1,4 @@
+import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import { CHECKSUM_ALGORITHMS, startChecksum } from './checksum.ts';
 import { parseWriteCondition, unquote } from './conditions.ts';
 import { badRequest, noSuchUpload, preconditionFailed } from './errors.ts';
@@ -45,6 +46,7 @@ export async function completeMultipartUpload(store: ObjectStore, request: S3Req
   const condition = parseWriteCondition(request);
   const uploadId = readUploadId(request);
   const claimed = readClaimedParts(await receiveText(request, 'of-object'));
+  if (isDirectoryBucket(request.bucket)) refuseGaps(claimed);
   return await store.uploadLocks.run(uploadId, async () => {
     const present = await store.findMeta(bucket, request.key);
     // Asked early to spare the copying; the link decides.
@@ -79,6 +81,11 @@ function readClaimedParts(text: string): readonly ClaimedPart[] {
   const ascending = parts.every((part, at) => at === 0 || part.partNumber > (parts[at - 1]?.partNumber ?? 0));
   if (!ascending) throw badRequest('InvalidPartOrder', 'The list of parts was not in ascending order.');
   return parts;
+}
+
+function refuseGaps(parts: readonly ClaimedPart[]): void {
+  if (parts.every(({ partNumber }, at) => partNumber === at + 1)) return;
+  throw badRequest('InvalidPartOrder', 'Parts in a directory bucket are numbered from 1 without a gap.');
 }
 
 async function checkParts(

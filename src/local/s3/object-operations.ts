@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import { startChecksum } from './checksum.ts';
 import type { ChecksumAlgorithm } from './checksum.ts';
 import { checkCopyConditions, checkReadConditions, parseRange, parseWriteCondition } from './conditions.ts';
@@ -10,7 +11,7 @@ import {
   readStoredHeaders,
   xmlTime,
 } from './meta-headers.ts';
-import { opaqueEtag } from './etag.ts';
+import { opaqueEtag, opaquePartEtag } from './etag.ts';
 import { encodeMeta } from './object-file.ts';
 import type { ObjectMeta, OpenObject, StoredChecksum } from './object-file.ts';
 import type { Bucket, ObjectStore } from './object-store.ts';
@@ -31,7 +32,8 @@ export async function putObject(store: ObjectStore, request: S3Request): Promise
   const condition = parseWriteCondition(request);
   const stored = readStoredHeaders(request);
   const received = await receiveFile(request, store.scratch);
-  const meta = wholeObjectMeta(request.key, received, stored);
+  const etag = isDirectoryBucket(request.bucket) ? opaquePartEtag() : undefined;
+  const meta = wholeObjectMeta(request.key, received, stored, etag);
   await finishFile(received.file, meta);
   await store.publish(bucket, received.file, meta, condition);
   return { status: 200, headers: { etag: `"${meta.etag}"`, ...checksumHeaders(meta.checksum) } };

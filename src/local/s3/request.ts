@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
+import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import { HandedQuery } from '../../contracts/handed-files.ts';
 import { parseQuery, splitUrl } from '../http/canonical-request.ts';
 import type { Principal } from '../http/principals.ts';
@@ -12,6 +13,7 @@ export type Operation =
   | 'HeadBucket'
   | 'DeleteBucket'
   | 'GetBucketLocation'
+  | 'CreateSession'
   | 'ListObjectsV2'
   | 'DeleteObjects'
   | 'PutObject'
@@ -75,7 +77,10 @@ export function parseTarget(url: string, headers: IncomingHttpHeaders): Target {
   const path = rawPath.replace(/^\//, '');
   const slash = path.indexOf('/');
   const bucket = decode(slash < 0 ? path : path.slice(0, slash));
-  const key = decode(slash < 0 ? '' : path.slice(slash + 1));
+  const rest = decode(slash < 0 ? '' : path.slice(slash + 1));
+  // Behind the name of a directory bucket the SDK writes two slashes where the endpoint is an address.
+  const isDouble = bucket !== undefined && isDirectoryBucket(bucket) && rest?.startsWith('/') === true;
+  const key = isDouble ? rest.slice(1) : rest;
   if (pairs === undefined || bucket === undefined || key === undefined) {
     throw badRequest('InvalidURI', "Couldn't parse the specified URI.");
   }
@@ -126,6 +131,7 @@ const RULES: readonly Rule[] = [
   { operation: 'HeadBucket', method: 'HEAD', scope: 'bucket' },
   { operation: 'DeleteBucket', method: 'DELETE', scope: 'bucket' },
   { operation: 'GetBucketLocation', method: 'GET', scope: 'bucket', needs: ['location'] },
+  { operation: 'CreateSession', method: 'GET', scope: 'bucket', needs: ['session'] },
   {
     operation: 'ListObjectsV2',
     method: 'GET',
@@ -210,7 +216,7 @@ const REFUSED_HEADER =
 
 const HARMLESS_VALUES: ReadonlyMap<string, readonly string[]> = new Map([
   ['x-amz-acl', ['private', 'bucket-owner-full-control']],
-  ['x-amz-storage-class', ['STANDARD']],
+  ['x-amz-storage-class', ['STANDARD', 'EXPRESS_ONEZONE']],
   ['x-amz-server-side-encryption', ['AES256']],
 ]);
 

@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
-import type { Principals } from '../http/principals.ts';
+import { type Principals, principalsOf } from '../http/principals.ts';
 import { checkSigV4 } from '../http/sigv4.ts';
 import type { Credentials } from '../http/sigv4.ts';
 import { giveBuffer, takeBuffer } from './buffers.ts';
 import * as buckets from './bucket-operations.ts';
 import { completeMultipartUpload } from './complete-upload.ts';
+import { BucketSessions, grantedMode, refuseForDirectory } from './directory-buckets.ts';
 import { badRequest, notImplemented, S3Error } from './errors.ts';
 import * as multipart from './multipart-operations.ts';
 import * as handed from './handed-files.ts';
@@ -40,6 +42,11 @@ export interface S3ServerOptions {
   readonly hosts?: ReadonlySet<string>;
 }
 
+/** What a running server goes by. */
+interface Serving extends S3ServerOptions {
+  readonly sessions: BucketSessions;
+}
+
 /** A running S3 server; buckets are addressed by path (`forcePathStyle`). */
 export interface S3Server {
   readonly endpoint: string;
@@ -52,7 +59,7 @@ export interface S3Server {
 
 type Handler = (store: ObjectStore, request: S3Request, region: string) => Promise<Reply> | Reply;
 
-const HANDLERS: Readonly<Record<Operation, Handler>> = {
+const HANDLERS: Readonly<Record<Exclude<Operation, 'CreateSession'>, Handler>> = {
   ListBuckets: buckets.listBuckets,
   CreateBucket: buckets.createBucket,
   HeadBucket: buckets.headBucket,
@@ -87,8 +94,9 @@ const writing: ReadonlySet<Operation> = new Set(['PutObject', 'CompleteMultipart
  */
 export async function startS3Server(options: S3ServerOptions): Promise<S3Server> {
   const store = await ObjectStore.open(options.rootDir);
+  const serving = { ...options, sessions: new BucketSessions(principalsOf(options)) };
   try {
-    const listener = await listen((request, response) => serve(store, options, request, response), {
+    const listener = await listen((request, response) => serve(store, serving, request, response), {
       ...(options.port === undefined ? {} : { port: options.port }),
       deferContinue: true,
       ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
@@ -114,7 +122,7 @@ export async function startS3Server(options: S3ServerOptions): Promise<S3Server>
 
 async function serve(
   store: ObjectStore,
-  options: S3ServerOptions,
+  options: Serving,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -147,32 +155,42 @@ async function serve(
 
 async function answer(
   store: ObjectStore,
-  options: S3ServerOptions,
+  options: Serving,
   request: IncomingMessage,
   body: () => AsyncIterable<Buffer>,
 ): Promise<Reply | 'drop'> {
   const target = parseTarget(request.url ?? '/', request.headers);
+  const isDirectory = isDirectoryBucket(target.bucket);
   const signature = checkSigV4(request, {
     credentials: options.credentials,
-    principals: options.principals,
+    principals: isDirectory ? options.sessions : options.principals,
     region: options.region,
-    service: 's3',
+    service: isDirectory ? 's3express' : 's3',
   });
   if (!signature.ok) throw new S3Error(signature.status, signature.code, signature.message);
   const operation = chooseOperation(request.method ?? '', target);
   if (operation.startsWith('Hand') && options.handsFiles !== true) throw notImplemented(operation);
-  const resource = target.key === '' ? target.bucket : `${target.bucket}/${target.key}`;
-  const { query, headers } = target;
-  const denial = signature.principal.authorize?.({ service: 's3', operation, resource, query, headers });
+  if (isDirectory) {
+    options.sessions.checkKeys(signature.accessKeyId, operation);
+    refuseForDirectory(target);
+  }
+  const { bucket, key, query, headers } = target;
+  const resource = key === '' ? bucket : `${bucket}/${key}`;
+  const facts = { service: 's3', operation, resource, query, headers } as const;
+  const { payloadHash, principal } = signature;
+  const mode = operation === 'CreateSession' ? grantedMode(principal, facts) : undefined;
+  const denial = mode === undefined ? principal.authorize?.(facts) : undefined;
   if (denial !== undefined) throw new S3Error(403, 'AccessDenied', denial);
   const fault = await awaitFault(options.onRequest, { service: 's3', operation, resource });
   if (fault.kind === 'drop') return 'drop';
   if (fault.kind === 'error') throw new S3Error(fault.status, fault.code, 'This failure was asked for.');
-  const { payloadHash, principal } = signature;
+  if (operation === 'CreateSession') {
+    await store.bucket(bucket);
+    return options.sessions.open(principal, bucket, mode ?? 'ReadOnly');
+  }
   const s3Request: S3Request = { ...target, payloadHash, principal, body };
   const reply = await HANDLERS[operation](store, s3Request, options.region);
   if (writing.has(operation) && reply.status === 200) {
-    const { bucket, key } = target;
     const harm = options.onWritten?.({ bucket, key });
     if (harm !== undefined) await harmObject(store, { bucket, key }, harm);
   }
