@@ -18,9 +18,9 @@ async function write(path: string, sizeBytes: number, line: () => string, head =
   await pipeline(Readable.from(blocks()), createWriteStream(path));
 }
 
-/** Words as a text has them: of 200,000, by Zipf's law, of 2 to 10 letters, twelve or so a line. */
-export async function writeText(path: string, sizeBytes: number): Promise<void> {
-  const rng = createRng('text');
+/** Words as a text has them: of 200,000, by Zipf's law, of 2 to 10 letters, twelve or so a line. Same seed, same text. */
+export async function writeText(path: string, sizeBytes: number, seed = 'text'): Promise<void> {
+  const rng = createRng(seed);
   const letters = 'etaoinshrdlcumwfgypbvk';
   const words = Array.from({ length: 200_000 }, (_, index) => {
     let word = '';
