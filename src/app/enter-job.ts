@@ -30,13 +30,14 @@ const longestPackMs = durationMs(2_000);
 const named = ({ policy }: Pick<Plan, 'policy'>): PolicySet => policySetOf(policy);
 
 function tickConfigOf({ config, launcher, policyOf = named }: SchedulerDeps, plan: Plan): TickConfig {
-  const { heartbeatMs, claimLeaseMs, fargateClaimLeaseMs, hasFargate } = config;
+  const { tickMs, heartbeatMs, claimLeaseMs, fargateClaimLeaseMs, hasFargate } = config;
   const takesPacks = launcher.terms?.('lambda').takesPacks ?? true;
   return {
     policy: policyOf(plan),
     policyConfig: plan.policyConfig,
     killFreesSlot: launcher.nodes?.().killsAtOnce ?? false,
     reportMs: heartbeatMs,
+    tickMs,
     claimLeaseMs,
     ...(fargateClaimLeaseMs === undefined ? {} : { fargateClaimLeaseMs }),
     nothingBeginsMs: durationMs(limits.nothingBeginsMs),
@@ -85,6 +86,7 @@ async function openSession(
     heldLaunches: [],
     openStages: new Map(),
     heartbeatMs: deps.config.heartbeatMs,
+    tickMs: deps.config.tickMs,
     rng: createRng(jobId),
     tickConfig: tickConfigOf(deps, plan),
     version: 0,

@@ -4,7 +4,13 @@ import { limits } from '../contracts/limits.ts';
 import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import { isWorking } from '../core/model/attempt-life.ts';
 import { stageAt } from '../core/model/job-state.ts';
-import { type AttemptView, isUnclaimed, type JobState, type TaskView } from '../core/model/job-view.ts';
+import {
+  type AttemptView,
+  isDeclined,
+  isUnclaimed,
+  type JobState,
+  type TaskView,
+} from '../core/model/job-view.ts';
 import { wasPickedUp } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import type { LaunchRoom, TickConfig } from '../core/model/tick-config.ts';
@@ -184,6 +190,9 @@ function look(
   return { now, running, starting, held, late: watch.late.size, turnedLate, claimLagsMs, throttled, owed };
 }
 
+/** Whether a launch came to nothing in the queue: one that was declined had room. */
+const isRenewed = (attempt: AttemptView): boolean => isUnclaimed(attempt) && !isDeclined(attempt);
+
 /**
  * Late launches to make anew: where nothing else is owed and less runs than is known to have room, their environments
  * stand idle while they wait out a pause of Lambda's queue, which may last five minutes. Oldest first, each task a few
@@ -203,7 +212,7 @@ function launchesToRenew(
     const attempts = stageAt(state, stage).tasks[task]?.attempts ?? [];
     return (
       elapsedMs(launchedAt, seen.now) > afterMs &&
-      attempts.filter(isUnclaimed).length < limits.renewedLaunchesPerTask
+      attempts.filter(isRenewed).length < limits.renewedLaunchesPerTask
     );
   };
   const oldest = [...watch.late]
@@ -211,7 +220,7 @@ function launchesToRenew(
     .sort((a, b) => a.launchedAt - b.launchedAt || (a.id < b.id ? -1 : 1));
   if (oldest.length === 0) return [];
   const waited = oldest.filter(({ launchedAt }) => elapsedMs(launchedAt, seen.now) > longWaitMs).length;
-  const renewed = [...state.attempts.values()].filter(isUnclaimed).length;
+  const renewed = [...state.attempts.values()].filter(isRenewed).length;
   const left = Math.floor(state.attempts.size * renewedShare) - renewed;
   return oldest.slice(0, Math.min(idle, Math.max(waited, left))).map(({ id }) => id);
 }

@@ -9,6 +9,7 @@ import type { Decision } from '../core/model/decision.ts';
 import { resumeAttempt, stageAt, taskAt } from '../core/model/job-state.ts';
 import { ridersOf } from '../core/model/packs.ts';
 import { copiesToRead } from '../core/model/upstream-copies.ts';
+import { holdMsOf } from '../core/policy/elsewhere.ts';
 import { nearlyAllEndMs } from '../core/policy/expected-run.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
@@ -32,6 +33,8 @@ export interface RunningJob {
   readonly state: JobState;
   readonly openStages: Map<number, OpenStage>;
   readonly heartbeatMs: DurationMs;
+  /** Longest time between two ticks of its scheduler; absent: 0. */
+  readonly tickMs?: DurationMs;
   /** The word by which attempts find the job's session; undefined on hosts that have no sessions. */
   access?: string | undefined;
   /** The launches that were decided on and not made yet; absent: none can be under way. */
@@ -52,7 +55,7 @@ export type LaunchDecision = Extract<Decision, { kind: 'launch' }>;
 /** What the host is asked for. */
 export function launchRequest(
   job: RunningJob,
-  { attemptId, avoidNodes, worker }: LaunchDecision,
+  { attemptId, avoidNodes = [], worker }: LaunchDecision,
 ): LaunchRequest {
   const { stage } = attemptParts(attemptId);
   const index = stageIndexOf(job, stage);
@@ -68,7 +71,8 @@ export function launchRequest(
   };
   const next = ridersOf(job.state, attemptId).slice(0, limits.ridersPerLaunch);
   const { kind, size } = worker ?? plan.description.worker;
-  const isCloned = stageAt(job.state, index).clones !== undefined;
+  const view = stageAt(job.state, index);
+  const isCloned = view.clones !== undefined;
   return {
     payload: {
       jobId,
@@ -81,14 +85,23 @@ export function launchRequest(
         ? {}
         : {
             next: next.map(({ id }) => readBy(id)),
-            nextTakesMs: nearlyAllEndMs(stageAt(job.state, index)),
+            nextTakesMs: nearlyAllEndMs(view),
           }),
       ...(isCloned && plan.description.output !== 'final' ? { keepOutput: true } : {}),
       ...(own.since === 0 || own.recorded === undefined ? {} : { replaces: own.recorded }),
+      // A Fargate task is a node of its own, which nobody has met.
+      ...(avoidNodes.length === 0 || kind === 'fargate'
+        ? {}
+        : {
+            avoid: {
+              nodes: [...avoidNodes].slice(0, limits.avoidedNodes),
+              holdMs: holdMsOf(view, job.tickMs),
+            },
+          }),
     },
     kind,
     size,
-    ...(avoidNodes === undefined ? {} : { avoidNodes }),
+    ...(avoidNodes.length === 0 ? {} : { avoidNodes }),
   };
 }
 

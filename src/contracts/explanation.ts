@@ -182,6 +182,7 @@ export const explanationSchema = z.strictObject({
         'clone',
         'stop',
         'give-up',
+        'decline',
         'clone-stage',
         'take-clones',
         'slots',
@@ -196,7 +197,7 @@ export const explanationSchema = z.strictObject({
   ),
   /** What was considered and refused, by time: each task and reason once. */
   declined: z.array(z.strictObject({ at: instant, task: z.string(), reason: z.string(), facts: numbers })),
-  /** Attempts that failed or were lost. */
+  /** Attempts that failed or were lost, but for those that were declined. */
   failures: z.array(z.strictObject({ attemptId: z.string(), cause: z.string(), message: z.string() })),
   cost: z.strictObject({
     dollars: z.number(),

@@ -132,6 +132,13 @@ export const limits = {
   bidPoints: 12,
   /** Tasks of a job of which a scheduler tells the log why something proposed was refused. */
   refusalsTold: 2_000,
+  /**
+   * Nodes to be avoided that one launch names, how often the attempts of a task are declined by such, and how long one
+   * that has declined keeps itself busy, so that it is not handed the same again.
+   */
+  avoidedNodes: 32,
+  declinesPerTask: 2,
+  declineHoldMs: 5_000,
   /** Decisions that one tick commits. */
   decisionsPerTick: 500,
   /** Source bytes per task where the spec says nothing, and the bounds of what it may say. */

@@ -81,6 +81,16 @@ export const attemptPayloadSchema = z.object({
   next: z.array(z.object({ attemptId, inputs, copies })).max(limits.ridersPerLaunch).optional(),
   /** Time of its environment that a worker must have left to take up another. */
   nextTakesMs: z.number().min(0).optional(),
+  /**
+   * Nodes that are not to run it. A worker on one of them declines, and keeps its node busy for so long, since whoever
+   * is idle is handed the next launch. Absent: any node will do.
+   */
+  avoid: z
+    .object({
+      nodes: z.array(z.string().max(limits.nodeChars)).max(limits.avoidedNodes),
+      holdMs: z.number().min(0).max(limits.declineHoldMs),
+    })
+    .optional(),
 });
 
 export type AttemptPayload = z.output<typeof attemptPayloadSchema>;

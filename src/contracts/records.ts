@@ -11,8 +11,9 @@ export type Phase = (typeof phases)[number];
  * Why an attempt failed. `bad-record`, `bad-input` and `access-denied` fail the job at once: a second attempt meets
  * the same. `unreadable`: its record cannot be read, so that nobody knows. `exited`: its worker's process ended before
  * it was done. No failures of the task, and not counted against it: `expired`, a launch that grew too old before any
- * worker took it up, `interrupted`, whose place was taken away under it (Spot, an operator), and `input-lost`, which
- * has found an output of another stage gone or damaged: see `Failure.lost`.
+ * worker took it up, `interrupted`, whose place was taken away under it (Spot, an operator), `input-lost`, which
+ * has found an output of another stage gone or damaged: see `Failure.lost`, and `declined`, which was handed to a node
+ * that its launch says to avoid: nothing of it ran.
  */
 export const failureCauses = [
   'user-code',
@@ -28,6 +29,7 @@ export const failureCauses = [
   'expired',
   'interrupted',
   'input-lost',
+  'declined',
 ] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
@@ -38,6 +40,9 @@ export interface Failure {
   /** Of `input-lost`: the outputs that are gone or damaged, at most `limits.lostPerReport`. */
   readonly lost?: readonly LostOutput[];
 }
+
+/** Whether a failure is of a launch that no worker has taken up. */
+export const neverBegan = ({ cause }: Failure): boolean => cause === 'expired' || cause === 'declined';
 
 /**
  * How an output is lost: there is no such object, it is shorter than its index says, it has other bytes, or S3 refuses
@@ -237,6 +242,8 @@ export interface AttemptCounts {
   readonly restarts: number;
   readonly cancelled: number;
   readonly lost: number;
+  /** Handed to a node that is to be avoided, whose worker did not take them up. They are not among the lost. */
+  readonly declined: number;
   /** Launched since the output of an earlier attempt of their task was gone. */
   readonly recomputed: number;
 }
@@ -335,6 +342,7 @@ export const noAttempts: AttemptCounts = {
   restarts: 0,
   cancelled: 0,
   lost: 0,
+  declined: 0,
   recomputed: 0,
 };
 

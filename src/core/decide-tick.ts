@@ -323,7 +323,7 @@ export function decideTick(
     launchRoom: budget.room,
     copyCap,
     admitted: isShared ? budget.backups : undefined,
-    killFreesSlot: config.killFreesSlot,
+    ...{ killFreesSlot: config.killFreesSlot, tickMs: config.tickMs },
     freeNodes: budget.freeNodes,
     freedNodes: freedNodesOf(state, config, owed),
     spending,

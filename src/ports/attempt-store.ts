@@ -71,11 +71,11 @@ export interface AttemptStore {
     only?: 'unclaimed',
   ): Promise<'lost' | 'begun'>;
   /**
-   * By whoever the platform tells that a worker is gone: as `markLost`, with why. Of one that was given up before for its
+   * By whoever the platform tells that a worker is gone, and by one that declines: as `markLost`, with why. Of one that was given up before for its
    * silence, and that this worker had claimed, it takes down why, once. `refused`, and no effect, where the attempt has
    * ended otherwise, by its task's result too, or never was; where it was claimed by another worker than the one that
-   * died; and where it was claimed at all, for a launch that has merely `expired`. Where
-   * `only` is said, it was claimed by the worker that died.
+   * died; and where it was claimed at all, for a launch that has merely `expired`, or that the worker has `declined` which
+   * it was handed to. Where `only` is said, it was claimed by the worker that died.
    */
   recordDeath(
     space: TaskSpace,

@@ -5,7 +5,7 @@ import type { ApiRate } from '../core/capacity/api-pace.ts';
 
 export interface LaunchRequest extends Worker {
   readonly payload: AttemptPayload;
-  /** Nodes that must not run it, as far as the host can choose. */
+  /** Nodes that must not run it, for a host that can choose. Of others a worker declines, as its payload says. */
   readonly avoidNodes?: readonly string[];
 }
 

@@ -227,7 +227,7 @@ export class Cluster implements WorkerHost {
   }
 
   private startWorker(request: LaunchRequest, { node, isCold }: TakenSlot, isRider = false): void {
-    const { jobId, attemptId, copies, keepOutput = false } = request.payload;
+    const { jobId, attemptId, copies, keepOutput = false, avoid } = request.payload;
     const job = this.parts.jobs.get(jobId);
     invariant(job !== undefined, 'a launch for no job', { jobId });
     const { stage: name, task: index, attempt: number } = attemptParts(attemptId);
@@ -238,7 +238,7 @@ export class Cluster implements WorkerHost {
     const draw = drawAttempt(stage, task, number, faults, this.pool.luckOf(node, this.now()));
     const rng = this.rng.fork(`${jobId}/${attemptId}/${this.deliveries++}`);
     const { kind } = request;
-    const assignment: Assignment = { job, stage, task, attemptId, kind, draw, copies, keepOutput };
+    const assignment: Assignment = { job, stage, task, attemptId, kind, draw, avoid, copies, keepOutput };
     const worker = new SimWorker(this, assignment, node, rng);
     const key = keyOf(jobId, attemptId);
     this.workers.set(key, [...(this.workers.get(key) ?? []), worker]);

@@ -68,7 +68,9 @@ export function slotTimeOf({ attempts }: JobOutcome): { usedMs: number; wastedMs
 
 /** Copies that a job started (backups, clones, restarts), how many won and how many came early. */
 export function copyCountsOf({ attempts, stages }: JobOutcome): CopyCounts {
-  const copies = attempts.filter((attempt) => isCopy(attempt) && attempt.ending !== 'refused');
+  const copies = attempts.filter(
+    (attempt) => isCopy(attempt) && attempt.ending !== 'refused' && attempt.ending !== 'declined',
+  );
   const halves = stages.map((stage, index) => {
     const commits = attempts
       .filter((each) => each.stage === index && each.ending === 'won')

@@ -1,5 +1,6 @@
 import { attemptParts, type AttemptId, taskOf } from '../contracts/ids.ts';
 import type { Worker } from '../contracts/job-spec.ts';
+import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Failure, Phase, Progress, TaskResult } from '../contracts/records.ts';
 import { type DurationMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
@@ -12,15 +13,16 @@ import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
 import type { FluidNetwork } from './fluid-network.ts';
 import { interpolate } from './interpolate.ts';
 import type { NodeLoad, NodePool, SimNode } from './node-pool.ts';
+import { recordDecline } from './record-decline.ts';
 import type { Scenario } from './scenario.ts';
 import { type AttemptDraw, otherHome, type SimJob, type SimStage, type SimTask } from './sim-job.ts';
 import { endpointReads, type NamedCopies } from './upstream-reads.ts';
 
 /**
  * How an attempt left its slot. `kept`: another had won, and its output stays as a replica; `late`: without that;
- * `refused`: its claim was; `died`: without a word.
+ * `refused`: its claim was; `declined`: its node is one to avoid; `died`: without a word.
  */
-export type Ending = 'won' | 'kept' | 'late' | 'cancelled' | 'failed' | 'died' | 'refused';
+export type Ending = 'won' | 'kept' | 'late' | 'cancelled' | 'failed' | 'died' | 'refused' | 'declined';
 
 /** What a worker needs of the world around it. */
 export interface WorkerHost {
@@ -45,6 +47,8 @@ export interface Assignment {
   /** What it runs on. */
   readonly kind: Worker['kind'];
   readonly draw: AttemptDraw;
+  /** The nodes on which it is to be declined, as its launch says. */
+  readonly avoid: AttemptPayload['avoid'];
   /** What it reads in place of winners' outputs, as its launch says. */
   readonly copies: NamedCopies | undefined;
   /** Whether its output is kept where another attempt of its task has won. */
@@ -159,6 +163,8 @@ export class SimWorker implements NodeLoad {
   private async claim(): Promise<void> {
     const zone = this.host.scenario.cluster.zones[this.node.zone]?.name ?? '';
     const place = { node: this.node.name, zone };
+    const { avoid } = this.assignment;
+    if (avoid?.nodes.includes(place.node) === true) return this.decline(place.node, avoid.holdMs);
     const now = this.host.now();
     if (
       (await this.host.store.claim(
@@ -176,6 +182,16 @@ export class SimWorker implements NodeLoad {
     this.reports.begin();
     this.enter('read');
     this.waitForRedo();
+  }
+
+  /** As production's worker does: it keeps its node busy for a while, so that it is not handed the same again. */
+  private async decline(node: string, holdMs: number): Promise<void> {
+    const told = await recordDecline(this.host, this.space, this.assignment.attemptId, node);
+    if (told === 'refused') this.leave('refused');
+    else
+      this.next = this.plan(holdMs, 'declined', () => {
+        this.leave('declined');
+      });
   }
 
   /** Lost inputs are made again before anybody can read them. */

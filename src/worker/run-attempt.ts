@@ -14,6 +14,7 @@ import type { ObjectStore } from '../ports/object-store.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
 import { AttemptMeter } from './attempt-meter.ts';
 import { loadAttemptPlan } from './attempt-plan.ts';
+import { decline, isAvoided } from './decline.ts';
 import { boundedLine, failureOf, failureReading, failureWith } from './failure-of.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { firstReportMs } from '../core/model/report-cadence.ts';
@@ -68,10 +69,12 @@ export interface AttemptDeps {
 }
 
 /**
- * How an attempt ended. `refused`: it was claimed before, cancelled or lost, and did nothing. `lost-race`: another
- * attempt of the task committed first. `replica`: so too, but its data is kept for others to read.
+ * How an attempt ended. `refused`: it was claimed before, cancelled or lost, and did nothing. `declined`: its launch says
+ * to avoid this node, and it did nothing. `lost-race`: another attempt of the task committed first. `replica`: so too, but
+ * its data is kept for others to read.
  */
-export type AttemptOutcome = 'done' | 'replica' | 'lost-race' | 'cancelled' | 'failed' | 'refused';
+export type AttemptOutcome =
+  'done' | 'replica' | 'lost-race' | 'cancelled' | 'failed' | 'refused' | 'declined';
 
 /** What Lambda itself logs of an invocation, and the attempt at its end. */
 const platformLogBytes = 700;
@@ -92,7 +95,7 @@ interface Run {
 }
 
 interface Ending {
-  readonly outcome: Exclude<AttemptOutcome, 'refused'>;
+  readonly outcome: Exclude<AttemptOutcome, 'refused' | 'declined'>;
   readonly failure?: Failure;
 }
 
@@ -124,6 +127,7 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
     zone: boundedLine(deps.place.zone, limits.nodeChars),
     ...(deps.invocation === undefined ? {} : { invocation: boundedLine(deps.invocation, limits.nodeChars) }),
   };
+  if (isAvoided(payload, place)) return decline(deps, payload, space, place);
   const limit = timeLimitOf(deps.endsAt, clock.now());
   const firstMs = firstReportMs(attemptId, payload.heartbeatMs);
   if ((await attempts.claim(space, attemptId, place, clock.now(), firstMs)) === 'refused') {

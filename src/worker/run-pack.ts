@@ -21,7 +21,7 @@ function hasTimeFor(deps: AttemptDeps, takesMs: number): boolean {
 /**
  * Executes the attempt that a worker was started for, and then those that ride with it, each claimed by itself once the
  * one before has ended, with its result recorded and nothing of it left running. One that somebody else has claimed, or
- * that was taken back, is passed over. Takes up no more where the first was refused (a second delivery), where one did
+ * that was taken back, is passed over. Takes up no more where the first was refused (a second delivery) or declined, where one did
  * not end well, since the environment may be to blame, where the process is to stop, and where the time that is left may
  * not suffice: what is left is its scheduler's to launch again. Throws what a claim throws.
  */

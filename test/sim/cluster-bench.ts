@@ -56,7 +56,10 @@ export function clusterBench(input: ScenarioInput) {
   const launchAt = (
     atMs: number,
     attemptId: AttemptId,
-    { node, ...more }: Pick<AttemptPayload, 'copies' | 'keepOutput'> & { readonly node?: number } = {},
+    {
+      node,
+      ...more
+    }: Pick<AttemptPayload, 'avoid' | 'copies' | 'keepOutput'> & { readonly node?: number } = {},
   ): void => {
     const avoidNodes = node === undefined ? [] : nodes.filter((name) => name !== `node-${node}`);
     const payload = {

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { type AttemptId, taskOf } from '../../contracts/ids.ts';
 import { limits } from '../../contracts/limits.ts';
-import type { AttemptOrder, Failure, NotedUpload, Progress, TaskResult } from '../../contracts/records.ts';
+import {
+  type AttemptOrder,
+  type Failure,
+  neverBegan,
+  type NotedUpload,
+  type Progress,
+  type TaskResult,
+} from '../../contracts/records.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
@@ -107,7 +114,7 @@ export class DynamoAttemptStore implements AttemptStore {
     if (result?.attemptId === attemptId) return 'refused';
     const answer = await this.table.update(attemptKey(space, attemptId), {
       set: { state: 'lost', order: 'cancel', endedAt: now, failure },
-      ...mayHaveDied(invocation, only ?? (failure.cause === 'expired' ? 'unclaimed' : undefined)),
+      ...mayHaveDied(invocation, only ?? (neverBegan(failure) ? 'unclaimed' : undefined)),
     });
     if (answer !== 'refused') return 'recorded';
     // Given up for its silence before its death was told: then that is why.

@@ -122,6 +122,7 @@ export const jobRecordSchema = z.object({
     restarts: count,
     cancelled: count,
     lost: count,
+    declined: count.default(0),
     recomputed: count.default(0),
   }),
   counters: z.custom<Readonly<Record<string, number>>>(isCounters, 'must be finite numbers by name'),

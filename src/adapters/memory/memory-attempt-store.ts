@@ -4,6 +4,7 @@ import {
   type AttemptRecord,
   endedByResult,
   type Failure,
+  neverBegan,
   type NotedUpload,
   type Progress,
   type TaskResult,
@@ -86,7 +87,7 @@ export class MemoryAttemptStore implements AttemptStore {
     const attempt = this.live(space, attemptId);
     if (attempt === undefined)
       return Promise.resolve(this.explainLoss(space, attemptId, { invocation, failure }));
-    const isAnothers = (attempt.invocation ?? invocation) !== invocation || failure.cause === 'expired';
+    const isAnothers = (attempt.invocation ?? invocation) !== invocation || neverBegan(failure);
     if (attempt.state === 'running' && isAnothers) return Promise.resolve('refused');
     if (only === 'claimed' && attempt.invocation !== invocation) return Promise.resolve('refused');
     const ended = { state: 'lost', order: 'cancel', endedAt: now } as const;

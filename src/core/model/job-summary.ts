@@ -1,6 +1,6 @@
 import type { Prices } from '../../contracts/prices.ts';
 import type { StagePlan } from '../../contracts/plan.ts';
-import type { AttemptCounts, StageSummary } from '../../contracts/records.ts';
+import { type AttemptCounts, noAttempts, type StageSummary } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import { workerMsOf } from '../estimate/progress-rate.ts';
 import { limits } from '../../contracts/limits.ts';
@@ -8,6 +8,7 @@ import type { JobCosts, JobRequests, RequestTally } from '../../contracts/reques
 import { addTallies, computeDollars, costsOf, requestsOf, totalOf } from './cost.ts';
 import {
   type AttemptView,
+  isDeclined,
   isLive,
   isRiding,
   type JobState,
@@ -51,7 +52,9 @@ function stageSummary(stage: StageView, plan: StagePlan, now: EpochMs): StageSum
     done: stage.done,
     running: attempts.filter((attempt) => isLive(attempt) && !isRiding(attempt) && !attempt.cancelOrdered)
       .length,
-    failed: attempts.filter(({ state }) => state === 'failed' || state === 'lost').length,
+    failed: attempts.filter(
+      (attempt) => attempt.state === 'failed' || (attempt.state === 'lost' && !isDeclined(attempt)),
+    ).length,
     bytesIn: sum(({ result }) => result?.bytesIn ?? 0),
     bytesOut: sum(({ result }) => result?.bytesOut ?? 0),
     recordsIn: sum(({ result }) => result?.recordsIn ?? 0),
@@ -64,14 +67,16 @@ function stageSummary(stage: StageView, plan: StagePlan, now: EpochMs): StageSum
 }
 
 function attemptCounts(attempts: Iterable<AttemptView>): AttemptCounts {
-  const counts = { launched: 0, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 0, recomputed: 0 };
-  for (const { reason, state, cancelOrdered } of attempts) {
+  const counts: { -readonly [Name in keyof AttemptCounts]: number } = { ...noAttempts };
+  for (const attempt of attempts) {
+    const { reason, state, cancelOrdered } = attempt;
     counts.launched += 1;
     if (reason === 'backup') counts.backups += 1;
     if (reason === 'clone') counts.clones += 1;
     if (reason === 'recompute') counts.recomputed += 1;
     if (reason === 'restart') counts.restarts += 1;
-    if (state === 'lost') counts.lost += 1;
+    if (isDeclined(attempt)) counts.declined += 1;
+    else if (state === 'lost') counts.lost += 1;
     else if (state === 'cancelled' || (cancelOrdered && state !== 'done')) counts.cancelled += 1;
   }
   return counts;

@@ -283,11 +283,18 @@ export { isLive } from './attempt-life.ts';
 export const isRiding = ({ state, behind, place }: AttemptView): boolean =>
   state === 'launched' && behind !== undefined && place === undefined;
 
-/** Whether an attempt was launched, and given up or told to stop before any worker took it up: no failure of its task. */
+/**
+ * Whether an attempt was launched, and given up, declined or told to stop before any worker took it up: no failure of its
+ * task.
+ */
 export const isUnclaimed = ({ state, claimedAt, failure }: AttemptView): boolean =>
   (state === 'lost' || state === 'cancelled') &&
   claimedAt === undefined &&
-  (failure === undefined || failure.cause === 'expired');
+  (failure === undefined || failure.cause === 'expired' || failure.cause === 'declined');
+
+/** Whether an attempt was handed to a node that its launch says to avoid, whose worker did not take it up. */
+export const isDeclined = ({ state, failure }: Pick<AttemptView, 'state' | 'failure'>): boolean =>
+  state === 'lost' && failure?.cause === 'declined';
 
 /** Tasks of all stages of a job. */
 export const taskCountOf = ({ stages }: Pick<JobState, 'stages'>): number =>

@@ -20,6 +20,8 @@ export interface TickConfig {
   readonly fargateClaimLeaseMs?: DurationMs;
   /** A job fails of which no worker has ever begun anything for so long after its first launch. Absent: none does. */
   readonly nothingBeginsMs?: DurationMs;
+  /** Longest time between two ticks. Absent: 0. */
+  readonly tickMs?: DurationMs;
   /** A running attempt that has not reported for so long is lost. */
   readonly silenceMs: DurationMs;
   /** Failed and lost attempts of a task before the job fails. */

@@ -16,6 +16,8 @@ export interface Terms {
   readonly killFreesSlot: boolean;
   /** Free slots of each node that has any, by its name, where the host knows. */
   readonly freeNodes?: ReadonlyMap<string, number> | undefined;
+  /** How long until the next tick at most; absent: 0. */
+  readonly tickMs?: number | undefined;
   /** The node of each slot that was freed by this tick already; absent: none was. */
   readonly freedNodes?: readonly string[];
   /** The job's dollars; absent where it may cost what it takes. */

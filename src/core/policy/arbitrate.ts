@@ -2,6 +2,7 @@ import { type AttemptId, attemptIdOf, type TaskId, taskIdOf } from '../../contra
 import type { Facts, LaunchReason, RefusalReason } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
 import { awaitsInputs } from '../model/lost-outputs.ts';
+import { namedNodes, slotsElsewhere } from './elsewhere.ts';
 import type { OwedLaunch } from './owed-launches.ts';
 import type { PolicyView, Proposal } from './policy-set.ts';
 import { lossLeftMs } from './loss-limit.ts';
@@ -15,8 +16,6 @@ import { type LaunchRoom, takesRoom } from '../model/tick-config.ts';
 
 /** Proposals refused that one tick logs. */
 const refusalLimit = 20;
-/** Nodes that one launch names where the host does not say which are free. */
-const avoidLimit = 32;
 
 /** An account with nothing spent. */
 export function openAccount(state: JobState, view: PolicyView, terms: Terms): Account {
@@ -76,14 +75,6 @@ interface Launch {
   readonly facts?: Facts;
 }
 
-/** The nodes to name with a launch: of those to be avoided, the ones that could run it. */
-function namedNodes(account: Account, avoid: readonly string[]): readonly string[] {
-  const { freeNodes } = account.terms;
-  if (freeNodes === undefined) return avoid.slice(0, avoidLimit);
-  const freed = new Set(account.freedNodes);
-  return avoid.filter((node) => freeNodes.has(node) || freed.has(node));
-}
-
 /** Takes a slot for an attempt of a task. */
 function takeSlot(account: Account, task: TaskView): void {
   account.launches += 1;
@@ -95,7 +86,7 @@ function launch(account: Account, { task, reason, avoidNodes, facts, behind }: L
   const before = account.launched.get(task) ?? 0;
   const number = task.attempts.length + before;
   const attemptId = attemptIdOf(stageAt(account.state, task.stage).shape.name, task.index, number);
-  const named = behind === undefined ? namedNodes(account, avoidNodes ?? []) : [];
+  const named = behind === undefined ? namedNodes(account, task, avoidNodes ?? []) : [];
   account.launched.set(task, before + 1);
   const isOwed = reason === 'first' || reason === 'retry' || reason === 'recompute';
   if (isOwed) account.waiting -= 1;
@@ -138,16 +129,6 @@ function cancel(account: Account, attempt: AttemptView, reason: 'restarted' | 'p
 /** Copies of a task that will run on once this tick's decisions are carried out. */
 function copiesAfter({ live, launched }: Account, task: TaskView): number {
   return (live.get(task) ?? 0) + (launched.get(task) ?? 0);
-}
-
-/** Free slots that lie on other nodes than those to be avoided. Launches of this tick may have taken any of them. */
-function slotsElsewhere(account: Account, avoid: readonly string[], freed: readonly string[] = []): number {
-  const { freeNodes } = account.terms;
-  if (freeNodes === undefined || avoid.length === 0) return Infinity;
-  const avoided = new Set(avoid);
-  let others = [...account.freedNodes, ...freed].filter((node) => !avoided.has(node)).length;
-  for (const [node, slots] of freeNodes) if (!avoided.has(node)) others += slots;
-  return Math.max(0, others - account.launches);
 }
 
 /** Why a task may have no other copy now, or undefined where it may. */

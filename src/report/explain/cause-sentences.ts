@@ -82,6 +82,7 @@ export function failureText({
   failure,
   givenUp,
 }: Pick<ExplainedTask['attempts'][number], 'end' | 'failure' | 'givenUp'>): string {
+  if (failure?.cause === 'declined') return `was declined (${oneLine(failure.message)})`;
   const verb = end === 'lost' ? 'was lost' : 'failed';
   if (failure !== undefined) return `${verb} (${failure.cause}: ${oneLine(failure.message)})`;
   return givenUp === undefined ? verb : `${verb} (given up as ${givenUp})`;

@@ -92,6 +92,7 @@ function firstOf(entries: readonly (readonly [string, number])[]): ReadonlyMap<s
 const kinds: Readonly<Record<string, ToldAction['kind']>> = {
   'told-to-stop': 'stop',
   'given-up': 'give-up',
+  'attempt-declined': 'decline',
   'output-lost': 'lose-output',
   cloned: 'clone-stage',
   'clones-preempted': 'take-clones',
@@ -99,7 +100,7 @@ const kinds: Readonly<Record<string, ToldAction['kind']>> = {
 };
 
 function actionOf(event: LogEvent): readonly ToldAction[] {
-  const reason = textOf(event, 'reason');
+  const reason = textOf(event, event.event === 'attempt-declined' ? 'node' : 'reason');
   const kind = kindOf(event, reason);
   if (kind === undefined) return [];
   return [

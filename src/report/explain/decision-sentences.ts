@@ -62,6 +62,7 @@ const actionWords = {
   backup: 'was launched as a backup',
   clone: 'was launched as a clone',
   'give-up': 'was given up',
+  decline: 'was declined by its worker, whose node its launch says to avoid',
   'clone-stage': 'was to be cloned',
   'take-clones': 'lost its clones to a smaller job',
 } as const;
@@ -86,9 +87,11 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
       const why = Object.entries(stopWords).find(([name]) => name === reason)?.[1] ?? reason;
       return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
     }
-    const because = kind === 'give-up' ? ` as ${reason}` : '';
+    const because = kind === 'give-up' ? ` as ${reason}` : kind === 'decline' ? ` (${reason})` : '';
     const after =
-      end === undefined || kind === 'give-up' || kind === 'lose-output' ? '' : ` ${endWords[end]}`;
+      end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'lose-output'
+        ? ''
+        : ` ${endWords[end]}`;
     return [`${head}${of} ${actionWords[kind]}${because}${withFacts(facts)}.${after}`];
   });
 }

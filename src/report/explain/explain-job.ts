@@ -261,7 +261,7 @@ function endOfAction(
 const failureOf =
   ({ givenUp }: ToldDecisions) =>
   (run: AttemptRun): Explanation['failures'] => {
-    if (!hasFailed(run)) return [];
+    if (!hasFailed(run) || run.attempt.failure?.cause === 'declined') return [];
     const { attemptId, failure } = run.attempt;
     const { cause = givenUp.get(attemptId) ?? 'unknown', message = '' } = failure ?? {};
     return [{ attemptId, cause, message }];

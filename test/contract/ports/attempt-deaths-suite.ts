@@ -108,16 +108,15 @@ export function describeDeaths(make: () => AttemptStore | Promise<AttemptStore>)
     );
   });
 
-  it('takes a launch that expired for lost only where nobody has claimed it', async () => {
-    const { store, space } = await claimed();
-    expect(await store.recordDeath(space, attempt(0), deathOf('request-1', 'expired'), at(3))).toBe(
-      'refused',
-    );
-    await store.create(space, attempt(1), at(1));
-    expect(await store.recordDeath(space, attempt(1), deathOf('request-2', 'expired'), at(3))).toBe(
-      'recorded',
-    );
-  });
+  it.each(['expired', 'declined'] as const)(
+    'takes a launch that %s for lost only where nobody has claimed it',
+    async (cause) => {
+      const { store, space } = await claimed();
+      expect(await store.recordDeath(space, attempt(0), deathOf('request-1', cause), at(3))).toBe('refused');
+      await store.create(space, attempt(1), at(1));
+      expect(await store.recordDeath(space, attempt(1), deathOf('request-2', cause), at(3))).toBe('recorded');
+    },
+  );
 
   it.each(['done', 'failed', 'cancelled'] as const)('changes nothing of one that is %s', async (state) => {
     const { store, space } = await claimed();

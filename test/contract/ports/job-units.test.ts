@@ -41,7 +41,16 @@ const stage = (place: number): StageSummary => ({
 
 const summary = (stages: number, done: number) => ({
   stages: Array.from({ length: stages }, (_, place) => stage(place)),
-  attempts: { launched: done, backups: 3, clones: 0, restarts: 1, cancelled: 4, lost: 1, recomputed: 2 },
+  attempts: {
+    launched: done,
+    backups: 3,
+    clones: 0,
+    restarts: 1,
+    cancelled: 4,
+    lost: 1,
+    declined: 0,
+    recomputed: 2,
+  },
   counters: { skippedRecords: done },
   workerMs: done * 60_000,
   dollars: done / 1_000,

@@ -373,7 +373,7 @@ describe('job report', () => {
       wallMs: 12_300,
       stages: ended.stages,
       output: ['/out/part-00000'],
-      attempts: { launched: 5, backups: 0, clones: 0, restarts: 0, cancelled: 0, lost: 1, recomputed: 0 },
+      attempts: { ...noAttempts, launched: 5, lost: 1 },
       workerSeconds: 15,
       dollars: 0.000123,
       requests: {

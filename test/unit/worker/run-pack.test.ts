@@ -49,6 +49,31 @@ class PackOfTest {
 }
 
 describe('a worker with attempts that ride together', () => {
+  it('declines all of them on a node that their launch says to avoid, and keeps it busy for a while', async () => {
+    const pack = new PackOfTest();
+    const { worker } = pack;
+    const payload = await pack.payload(2);
+    const on = async (node: string, avoid: AttemptPayload['avoid']): Promise<readonly string[]> =>
+      runPack(pack.deps({ place: { node, zone: 'z' } }), { ...payload, avoid });
+    let isFree = false;
+    const declined = on('slow', { nodes: ['other', 'slow'], holdMs: 700 }).finally(() => (isFree = true));
+    await worker.clock.advance(699);
+    expect(isFree).toBe(false);
+    await worker.clock.advance(1);
+    expect(await declined).toEqual(['declined']);
+    expect(pack.ran).toEqual([]);
+    expect(await worker.attempt(idOf(0))).toMatchObject({
+      state: 'lost',
+      beat: 0,
+      failure: { cause: 'declined', message: 'its node is to be avoided: slow' },
+    });
+    expect(await pack.states()).toEqual(['lost', 'launched']);
+    expect((await worker.attempts.told(worker.space)).notes).toEqual([{ attemptId: idOf(0), kind: 'end' }]);
+    // A second delivery, wherever it comes.
+    expect(await on('slow', { nodes: ['slow'], holdMs: 0 })).toEqual(['refused']);
+    expect(await on('good', { nodes: ['slow'], holdMs: 0 })).toEqual(['refused']);
+  });
+
   it('claims one after the other, each once the one before has left its result and nothing else', async () => {
     const seen: string[][] = [];
     const dirs: string[] = [];

@@ -31,6 +31,7 @@ describe('decisions in a log', () => {
       ['told-to-stop', { attemptId: 'map/3/0', reason: 'restarted', remMs: 60_000, newMs: 20_000 }],
       ['told-to-stop', { attemptId: 'map/1/1', reason: 'sibling-won' }],
       ['clones-preempted', { stage: 'map', jobTasks: 9 }],
+      ['attempt-declined', { attemptId: 'map/4/1', node: 'worker/slow' }],
       ['allocated', { slots: 7, reason: 'adjusted', raw: 6.25 }],
     );
     expect(actionSentences(actions)).toEqual([
@@ -40,7 +41,8 @@ describe('decisions in a log', () => {
       '03:04:04 map/2/1 was launched again, after an attempt that came to nothing.',
       '03:04:05 map/3/0 was told to stop, since a new attempt was to end sooner: 1m00s left to run, 20.0s for a new attempt.',
       '03:04:07 map lost its clones to a smaller job: jobTasks 9.',
-      '03:04:08 the job asked for slots of its own for its deadline (adjusted): slots 7, raw 6.25.',
+      '03:04:08 map/4/1 was declined by its worker, whose node its launch says to avoid (worker/slow).',
+      '03:04:09 the job asked for slots of its own for its deadline (adjusted): slots 7, raw 6.25.',
     ]);
   });
 

@@ -1,0 +1,56 @@
+import { limits } from '../../contracts/limits.ts';
+import { quantileOf } from '../../lib/sorted-numbers.ts';
+import { isDeclined, type StageView, type TaskView } from '../model/job-view.ts';
+import { meanMs } from '../model/stage-statistics.ts';
+import type { Account } from './account.ts';
+
+/**
+ * Launches away from slow nodes. A host that lets nodes be chosen gets names of those that are free; on one that places
+ * attempts itself, as Lambda does, a worker on a node that is named declines, and its task is launched again.
+ */
+
+/** Launches take longer than their mean: twice as long covers nearly all. */
+const lagFactor = 2;
+
+/** What it takes a task that is declined until it is launched again, in milliseconds: a tick, and a launch. */
+const declineMs = ({ statistics }: StageView, tickMs: number): number =>
+  tickMs + lagFactor * meanMs(statistics.lag);
+
+/** How long a worker that declines keeps its node busy: until its task was launched again, which comes to a new node. */
+export const holdMsOf = (stage: StageView, tickMs = 0): number =>
+  Math.min(limits.declineHoldMs, declineMs(stage, tickMs));
+
+/**
+ * Whether a task is to be declined by slow nodes: not where it was as often as it may be, nor where its like are over
+ * sooner than it would be launched again.
+ */
+function mayBeDeclined(stage: StageView | undefined, { attempts }: TaskView, tickMs = 0): boolean {
+  if (stage === undefined || attempts.filter(isDeclined).length >= limits.declinesPerTask) return false;
+  const usualMs = quantileOf(stage.statistics.runMs, 0.5);
+  return usualMs === undefined || usualMs >= declineMs(stage, tickMs);
+}
+
+/** The nodes to name with a launch: of those to be avoided, the ones that could run it. */
+export function namedNodes(account: Account, task: TaskView, avoid: readonly string[]): readonly string[] {
+  const { freeNodes, tickMs } = account.terms;
+  if (freeNodes !== undefined) {
+    const freed = new Set(account.freedNodes);
+    return avoid.filter((node) => freeNodes.has(node) || freed.has(node));
+  }
+  if (avoid.length === 0 || !mayBeDeclined(account.state.stages[task.stage], task, tickMs)) return [];
+  return avoid.slice(0, limits.avoidedNodes);
+}
+
+/** Free slots that lie on other nodes than those to be avoided. Launches of this tick may have taken any of them. */
+export function slotsElsewhere(
+  account: Account,
+  avoid: readonly string[],
+  freed: readonly string[] = [],
+): number {
+  const { freeNodes } = account.terms;
+  if (freeNodes === undefined || avoid.length === 0) return Infinity;
+  const avoided = new Set(avoid);
+  let others = [...account.freedNodes, ...freed].filter((node) => !avoided.has(node)).length;
+  for (const [node, slots] of freeNodes) if (!avoided.has(node)) others += slots;
+  return Math.max(0, others - account.launches);
+}

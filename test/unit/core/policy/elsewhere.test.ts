@@ -1,0 +1,86 @@
+import { describe, expect, it } from 'vitest';
+import { launchOwed, openAccount } from '../../../../src/core/policy/arbitrate.ts';
+import { holdMsOf } from '../../../../src/core/policy/elsewhere.ts';
+import { addAttempt, applyAttempt } from '../../../../src/core/model/job-state.ts';
+import { summarizeJob } from '../../../../src/core/model/job-summary.ts';
+import type { JobState } from '../../../../src/core/model/job-view.ts';
+import { epochMs } from '../../../../src/contracts/units.ts';
+import { attempt, attemptRecord, failure } from '../../../support/job-states.ts';
+import { nowMs, type TaskSpec, viewOf } from '../../../support/policy-views.ts';
+
+const running: TaskSpec = { running: [{ ranMs: 10, bytesRead: 1, node: 'a' }] };
+const done = (doneMs: number): TaskSpec => ({ doneMs, node: 'b' });
+
+/** Launches what a job owes off node `slow`, and answers what is launched with the nodes that it names. */
+function launched(view: ReturnType<typeof viewOf>, state: JobState): unknown[] {
+  const account = openAccount(state, view, {
+    room: 100,
+    copyCap: 100,
+    killFreesSlot: false,
+    isReady: () => true,
+    tickMs: 100,
+  });
+  const [task] = state.stages[0]?.retryable ?? [];
+  const first = state.stages[0]?.tasks.find(({ attempts }) => attempts.length === 0);
+  const owed =
+    task === undefined
+      ? first && { task: first, reason: 'first' as const }
+      : { task, reason: 'retry' as const };
+  launchOwed(account, () => (owed === undefined ? [] : [owed]), ['slow']);
+  return account.decisions.map((each) =>
+    each.kind === 'launch' ? [each.attemptId, each.reason, each.avoidNodes ?? []] : each,
+  );
+}
+
+/** A worker has declined an attempt. */
+function decline(state: JobState, id: string): void {
+  const { node, claimedAt, ...record } = attemptRecord(id, 'lost', nowMs, {
+    beat: 0,
+    failure: failure('declined'),
+  });
+  expect([node, claimedAt]).toEqual(['node', epochMs(1)]);
+  applyAttempt(state, record, epochMs(nowMs));
+}
+
+describe('launches away from slow nodes', () => {
+  it('are made again at once where a worker has declined, twice at most, and are no failures', () => {
+    const view = viewOf([running, done(1_000), {}]);
+    const { state } = view;
+    for (const number of [0, 1, 2]) {
+      const reason = number === 0 ? 'first' : 'retry';
+      expect(launched(view, state)).toEqual([[`map/2/${number}`, reason, number < 2 ? ['slow'] : []]]);
+      addAttempt(state, attempt(`map/2/${number}`), reason, epochMs(nowMs));
+      if (number < 2) decline(state, `map/2/${number}`);
+    }
+    expect(state.stages[0]?.tasks[2]).toMatchObject({ failures: 0, notBefore: 0 });
+    expect(state.fatal).toBeUndefined();
+    expect(summarizeJob(state, [], epochMs(nowMs)).attempts).toMatchObject({
+      launched: 5,
+      declined: 2,
+      lost: 0,
+    });
+  });
+
+  it('go anywhere where tasks are over before they would be launched again', () => {
+    const after = (doneMs: number, lagMs: number): unknown[] => {
+      const view = viewOf([running, done(doneMs), {}]);
+      const { lag } = view.state.stages[0]?.statistics ?? { lag: { sumMs: 0, count: 0 } };
+      lag.sumMs = lagMs;
+      lag.count = 1;
+      return launched(view, view.state);
+    };
+    expect(after(1_000, 450)).toEqual([['map/2/0', 'first', ['slow']]]);
+    expect(after(1_000, 451)).toEqual([['map/2/0', 'first', []]]);
+  });
+
+  it('keep a node busy that has declined for a tick and about two launches, and for five seconds at most', () => {
+    const held = (lagMs: number): number | undefined => {
+      const stage = viewOf([running]).state.stages[0];
+      if (stage === undefined) return undefined;
+      stage.statistics.lag.sumMs = lagMs;
+      stage.statistics.lag.count = 1;
+      return holdMsOf(stage, 1_000);
+    };
+    expect([held(100), held(1_000), held(60_000)]).toEqual([1_200, 3_000, 5_000]);
+  });
+});
