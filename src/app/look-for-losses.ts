@@ -128,7 +128,7 @@ class Look {
     const fresh = [...new Set(ids)].filter((id) => !this.seen.has(id)).slice(0, left);
     for (const id of fresh) this.seen.add(id);
     await forEachBounded(fresh, looksAtOnce, async (attemptId) => {
-      const sizeBytes = bytesOf(taskWithOutput(this.state, attemptId));
+      const sizeBytes = bytesRead(this.state, taskWithOutput(this.state, attemptId));
       if (sizeBytes === 0) return;
       const there = await this.deps.objects.head(this.refOf(attemptId));
       if (there !== undefined && there.sizeBytes >= sizeBytes) return;
@@ -172,9 +172,6 @@ class Look {
   }
 }
 
-/** Bytes of a task's output that other stages read. */
-function bytesOf(task: TaskView | undefined): number {
-  let sum = 0;
-  for (const length of task?.result?.partitions?.lengths ?? []) sum += length;
-  return sum;
-}
+/** Bytes of a task's output that other stages read; none of the last stage's, which is published. */
+const bytesRead = ({ stages }: JobState, task: TaskView | undefined): number =>
+  task === undefined || task.stage === stages.length - 1 ? 0 : (task.result?.bytesOut ?? 0);

@@ -20,16 +20,21 @@ export class AttemptTransfers {
   }
 
   /** Fetches its input, `sizeBytes` in all, of which `reads` come from elsewhere; calls `onEnd` when all is there. */
-  fetch(reads: readonly EndpointRead[], here: number, sizeBytes: number, onEnd: () => void): void {
+  fetch(
+    reads: readonly EndpointRead[],
+    here: number,
+    sizeBytes: number,
+    onEnd: Flow['onEnd'],
+  ): ReturnType<Flow['onEnd']> {
     this.remoteBytes = sizeBytes;
     this.beganAt = this.now();
-    const endOne = (): void => {
-      if (this.input.some(({ isOver }) => !isOver)) return;
+    const endOne: Flow['onEnd'] = () => {
+      if (this.input.some(({ isOver }) => !isOver)) return undefined;
       this.endedAt = this.now();
-      onEnd();
+      return onEnd();
     };
     this.input = reads.map((read) => this.network.start(read.endpoint, here, read.sizeBytes, endOne));
-    if (reads.length === 0) endOne();
+    return reads.length === 0 ? endOne() : undefined;
   }
 
   /** Writes its output here and there at once. */

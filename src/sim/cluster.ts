@@ -13,7 +13,8 @@ import { LambdaQueue, type LambdaQueueCounts } from './lambda-queue.ts';
 import { NodePool, type SimNode, type TakenSlot } from './node-pool.ts';
 import { Pacer } from './pacer.ts';
 import type { ClusterScenario, Scenario } from './scenario.ts';
-import { drawAttempt, endpointCount, type SimJob, taskOfJob } from './sim-job.ts';
+import { loseCopy, OutputLosses } from './output-losses.ts';
+import { drawAttempt, endpointCount, listsRead, type OutputCopy, type SimJob, taskOfJob } from './sim-job.ts';
 import { type Assignment, type Ending, SimWorker, type WorkerHost } from './sim-worker.ts';
 
 export interface ClusterParts {
@@ -57,6 +58,7 @@ export class Cluster implements WorkerHost {
   readonly pool: NodePool;
   private readonly parts: ClusterParts;
   private readonly rng: Rng;
+  private readonly losses: OutputLosses;
   private readonly coldStarts: Pacer | undefined;
   private readonly events: LambdaQueue<LaunchRequest> | undefined;
   private readonly workers = new Map<string, SimWorker[]>();
@@ -95,6 +97,8 @@ export class Cluster implements WorkerHost {
         begin: (request) => this.hasEnvironment() && this.deliverNow(request) === 'delivered',
       });
     }
+    const goOn = (): boolean => this.faultsGoOn();
+    this.losses = new OutputLosses({ ...parts, pool: this.pool, goOn });
     for (const node of this.pool.nodes) this.planTroubles(node);
   }
 
@@ -167,15 +171,22 @@ export class Cluster implements WorkerHost {
     return lefts.length === 0 ? undefined : lefts.reduce((least, each) => Math.min(least, each));
   }
 
-  /** Notes where a committed output lies, and whether it will be there when it is read. */
+  /** Notes where a committed output lies. One that is to be gone when it is first read is gone at once. */
   keepOutput(jobId: JobId, { attemptId }: TaskResult): void {
-    const { stage, task } = this.noteCopy(jobId, attemptId);
-    if (task.outputIsLost) stage.redoMs = Math.max(stage.redoMs, task.workMs);
+    const { stage, task, copy } = this.noteCopy(jobId, attemptId);
+    const isFirst = stage.winners[task.index] === undefined;
+    stage.winners[task.index] = copy.attempt;
+    if (isFirst && task.outputIsLost && this.faultsGoOn()) loseCopy(stage, copy);
   }
 
   /** Notes where a further copy of a committed output lies. */
   keepReplica(jobId: JobId, { attemptId }: TaskResult): void {
     this.noteCopy(jobId, attemptId);
+  }
+
+  /** A job has ended: its outputs are removed. */
+  forget(jobId: JobId): void {
+    this.losses.forget(jobId);
   }
 
   endpointOf({ index, zone, host }: SimNode): number {
@@ -184,15 +195,20 @@ export class Cluster implements WorkerHost {
     return nodeLinks === undefined ? zone : index;
   }
 
-  private noteCopy(jobId: JobId, attemptId: AttemptId): Assignment {
+  private noteCopy(
+    jobId: JobId,
+    attemptId: AttemptId,
+  ): Pick<Assignment, 'stage' | 'task'> & { readonly copy: OutputCopy } {
     const worker = this.workers
       .get(keyOf(jobId, attemptId))
       ?.find(({ claimedAt }) => claimedAt !== undefined);
     invariant(worker !== undefined, 'a result of an attempt that does not run', { attemptId });
-    const { stage, task } = worker.assignment;
+    const { job, stage, task } = worker.assignment;
     const { attempt } = attemptParts(attemptId);
-    stage.outputs[task.index]?.push({ attempt, endpoint: this.endpointOf(worker.node) });
-    return worker.assignment;
+    const copy = { attempt, endpoint: this.endpointOf(worker.node), isGone: false };
+    stage.outputs[task.index]?.push(copy);
+    this.losses.add(job, stage, copy, worker.node);
+    return { stage, task, copy };
   }
 
   leave(worker: SimWorker, ending: Ending): void {
@@ -227,7 +243,7 @@ export class Cluster implements WorkerHost {
   }
 
   private startWorker(request: LaunchRequest, { node, isCold }: TakenSlot, isRider = false): void {
-    const { jobId, attemptId, copies, keepOutput = false, avoid } = request.payload;
+    const { jobId, attemptId, copies, inputs, replaces, keepOutput = false, avoid } = request.payload;
     const job = this.parts.jobs.get(jobId);
     invariant(job !== undefined, 'a launch for no job', { jobId });
     const { stage: name, task: index, attempt: number } = attemptParts(attemptId);
@@ -238,7 +254,19 @@ export class Cluster implements WorkerHost {
     const draw = drawAttempt(stage, task, number, faults, this.pool.luckOf(node, this.now()));
     const rng = this.rng.fork(`${jobId}/${attemptId}/${this.deliveries++}`);
     const { kind } = request;
-    const assignment: Assignment = { job, stage, task, attemptId, kind, draw, avoid, copies, keepOutput };
+    const reads = { lists: listsRead(job, stage, inputs), named: copies };
+    const assignment: Assignment = {
+      job,
+      stage,
+      task,
+      attemptId,
+      kind,
+      draw,
+      avoid,
+      reads,
+      keepOutput,
+      replaces,
+    };
     const worker = new SimWorker(this, assignment, node, rng);
     const key = keyOf(jobId, attemptId);
     this.workers.set(key, [...(this.workers.get(key) ?? []), worker]);

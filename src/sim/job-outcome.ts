@@ -82,6 +82,7 @@ export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[], invo
     asked: run.asked,
     stages: session.state.stages.map(stageOutcome),
     attempts,
+    lostOutputs: run.lostOutputs,
     launches: launchesOf(session.state),
     invocations,
     dollars: dollarsOf(run, attempts),

@@ -19,8 +19,9 @@ import type { LaunchOrder } from '../core/model/job-view.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { ownPlaces } from '../core/policy/own-places.ts';
 import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
+import type { LostOutputOutcome } from './outcome.ts';
 import type { Scenario } from './scenario.ts';
-import { planOf, type SimJob } from './sim-job.ts';
+import { planOf, readInPlace, type SimJob } from './sim-job.ts';
 import { isLive } from '../core/model/job-view.ts';
 
 /** A job in the hands of its scheduler. */
@@ -39,6 +40,7 @@ export interface JobRun {
   endedAtMs: number;
   /** Slots that it has asked to be its own for its deadline, and since when. */
   readonly asked: { readonly atMs: number; readonly slots: number }[];
+  readonly lostOutputs: LostOutputOutcome[];
 }
 
 /** What the schedulers need besides the ports of production. */
@@ -87,6 +89,7 @@ export class JobScheduler {
       error: undefined,
       endedAtMs: 0,
       asked: [],
+      lostOutputs: [],
     }));
     for (const run of this.runs) {
       this.byId.set(run.job.id, run);
@@ -341,6 +344,11 @@ export class JobScheduler {
     for (const decision of decisions) {
       if (decision.kind === 'allocate')
         run.asked.push({ atMs: this.parts.deps.clock.now(), slots: decision.slots });
+      if (decision.kind === 'lose-output') {
+        const { attemptId, use } = decision;
+        run.lostOutputs.push({ attemptId, atMs: this.parts.deps.clock.now(), use });
+        if (use !== undefined) readInPlace(run.job, attemptId, use);
+      }
       const what =
         decision.kind === 'allocate'
           ? `${decision.slots} ${decision.reason}`

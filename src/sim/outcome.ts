@@ -34,6 +34,13 @@ export interface StageOutcome {
   readonly taskMs: readonly number[];
 }
 
+/** An output that its scheduler found gone. `use`: the attempt whose copy took its place; undefined where none did. */
+export interface LostOutputOutcome {
+  readonly attemptId: AttemptId;
+  readonly atMs: number;
+  readonly use: number | undefined;
+}
+
 /** A job that ended. */
 export interface JobOutcome {
   readonly jobId: JobId;
@@ -54,6 +61,8 @@ export interface JobOutcome {
   readonly asked: readonly { readonly atMs: number; readonly slots: number }[];
   readonly stages: readonly StageOutcome[];
   readonly attempts: readonly AttemptOutcome[];
+  /** Outputs that were found gone, and decided upon, in that order. */
+  readonly lostOutputs: readonly LostOutputOutcome[];
   /** Attempts that were launched, and those of them that were given up before any worker took them up. */
   readonly launches: { readonly made: number; readonly unclaimed: number };
   /** Workers that were started for them: one may do several, one after the other. */

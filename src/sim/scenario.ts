@@ -12,8 +12,21 @@ const name = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,31}$/, 'must be 1 to 32 of a-z, 0-9 and "-", and begin with a letter');
 
+/**
+ * Spells in which outputs of tasks that lie in a place are lost, each place its own: `share` of those that lie there when
+ * a spell begins, or are written there while it lasts, at even moments of it.
+ */
+const lossSchema = z.strictObject({
+  everyMs: distributionSchema,
+  lastsMs: distributionSchema,
+  share: probability.default(1),
+});
+export type LossScenario = z.output<typeof lossSchema>;
+
 const zoneSchema = z.strictObject({
   name,
+  /** Of all outputs that were written in the zone. */
+  losses: lossSchema.exactOptional(),
   /** Bytes per second that leave and enter the zone in all; without limit where nothing is said. */
   upBytesPerS: z.number().positive().optional(),
   downBytesPerS: z.number().positive().optional(),
@@ -55,6 +68,8 @@ const nodeGroupSchema = z.strictObject({
   spells: z
     .strictObject({ everyMs: distributionSchema, lastsMs: distributionSchema, slowdown: distributionSchema })
     .optional(),
+  /** Of outputs that were written on a machine of the group: losses cluster by machine. */
+  losses: lossSchema.exactOptional(),
 });
 
 const clusterSchema = z.strictObject({
@@ -131,7 +146,7 @@ const faultsSchema = z.strictObject({
   doubleLaunch: probability.default(0),
   /** Attempts that die silently at a random point of their work. */
   lostAttempt: probability.default(0),
-  /** Outputs of tasks that are gone when first read: their readers wait for as long as the task took. */
+  /** Tasks whose first output is gone when it is first read. */
   lostOutput: probability.default(0),
   /** Crashes of whole nodes and how long until they are back. */
   crashes: z.strictObject({ everyMs: distributionSchema, repairMs: distributionSchema }).optional(),

@@ -1,5 +1,5 @@
 import { invariant } from '../contracts/errors.ts';
-import { type JobId, taskIdOf } from '../contracts/ids.ts';
+import { type AttemptId, attemptParts, type JobId, taskIdOf } from '../contracts/ids.ts';
 import type { Plan, StagePlan } from '../contracts/plan.ts';
 import { type EpochMs, epochMs } from '../contracts/units.ts';
 import { fnv1a } from '../contracts/fnv1a.ts';
@@ -18,7 +18,7 @@ export interface SimTask {
   readonly outputBytes: number;
   /** The endpoints where its source lies: none until its first reader is there, where that decides. */
   readonly homes: number[];
-  /** The output is gone when it is first read. */
+  /** Its first output is gone when it is first read. */
   readonly outputIsLost: boolean;
 }
 
@@ -26,6 +26,7 @@ export interface SimTask {
 export interface OutputCopy {
   readonly attempt: number;
   readonly endpoint: number;
+  isGone: boolean;
 }
 
 export interface SimStage {
@@ -33,12 +34,14 @@ export interface SimStage {
   readonly scenario: StageScenario;
   readonly upstream: readonly number[];
   readonly tasks: readonly SimTask[];
-  /** Of each task, the copies of its output: the winner's, and then replicas by arrival. None before it is done. */
+  /** Of each task, the copies of its output by arrival, also those that are gone. None before it is done. */
   readonly outputs: readonly OutputCopy[][];
-  /** The longest redo among its lost outputs, which its readers wait for. */
-  redoMs: number;
-  /** When the redo is over; undefined until a reader has found an output gone. */
-  redoneAt: number | undefined;
+  /** Of each task, the attempt whose output lists of inputs name. */
+  readonly winners: (number | undefined)[];
+  /** Copies that are gone. */
+  copiesGone: number;
+  /** What each list of inputs that was written for its readers names: the winners of that time, by the list's key. */
+  readonly lists: Map<string, readonly (number | undefined)[]>;
   readonly attemptRng: Rng;
   /** Endpoints where outputs' second copies are written. */
   readonly homes: readonly number[];
@@ -122,8 +125,9 @@ function buildStage(
     tasks,
     upstream: scenario.upstream.map((name) => places.get(name) ?? -1),
     outputs: tasks.map(() => []),
-    redoMs: 0,
-    redoneAt: undefined,
+    winners: tasks.map(() => undefined),
+    copiesGone: 0,
+    lists: new Map(),
     attemptRng: rng.fork('attempts'),
     homes,
   };
@@ -238,6 +242,38 @@ export const planOf = (job: SimJob, launchOrder?: LaunchOrder): Plan => ({
   shards: 1,
   stages: job.stages.map((stage) => stagePlan(job, stage)),
 });
+
+/** The copy of a task's output that an attempt has written, also if it is gone; undefined where it has written none. */
+export const outputCopy = (
+  stage: SimStage,
+  task: number,
+  number: number | undefined,
+): OutputCopy | undefined => stage.outputs[task]?.find(({ attempt }) => attempt === number);
+
+/** Lists of inputs that are written from now on name another copy of an output, since the first is gone. */
+export function readInPlace(job: SimJob, lost: AttemptId, use: number): void {
+  const { stage: name, task: index } = attemptParts(lost);
+  const { stage, task } = taskOfJob(job, name, index);
+  stage.winners[task.index] = use;
+}
+
+/** What the lists of inputs name that a launch comes with; each is of the time when it was first used. */
+export function listsRead(
+  job: SimJob,
+  stage: SimStage,
+  inputs: readonly { readonly key: string }[],
+): readonly (readonly (number | undefined)[])[] {
+  return stage.upstream.map((place, input) => {
+    const producer = job.stages[place];
+    const key = inputs[input]?.key;
+    invariant(producer !== undefined && key !== undefined, 'a launch without a list of inputs', { place });
+    const known = producer.lists.get(key);
+    if (known !== undefined) return known;
+    const list = [...producer.winners];
+    producer.lists.set(key, list);
+    return list;
+  });
+}
 
 /** The stage of a job by name, and the task by place; wrong ones are our bug. */
 export function taskOfJob(job: SimJob, stageName: string, index: number): { stage: SimStage; task: SimTask } {

@@ -16,7 +16,7 @@ import type { NodeLoad, NodePool, SimNode } from './node-pool.ts';
 import { recordDecline } from './record-decline.ts';
 import type { Scenario } from './scenario.ts';
 import { type AttemptDraw, otherHome, type SimJob, type SimStage, type SimTask } from './sim-job.ts';
-import { endpointReads, type NamedCopies } from './upstream-reads.ts';
+import { endpointReads, goneInputs, type InputNames } from './upstream-reads.ts';
 
 /**
  * How an attempt left its slot. `kept`: another had won, and its output stays as a replica; `late`: without that;
@@ -49,10 +49,12 @@ export interface Assignment {
   readonly draw: AttemptDraw;
   /** The nodes on which it is to be declined, as its launch says. */
   readonly avoid: AttemptPayload['avoid'];
-  /** What it reads in place of winners' outputs, as its launch says. */
-  readonly copies: NamedCopies | undefined;
+  /** The outputs of other stages that it reads, as its launch says. */
+  readonly reads: InputNames;
   /** Whether its output is kept where another attempt of its task has won. */
   readonly keepOutput: boolean;
+  /** The attempt whose output is gone, in whose place its own becomes the result. */
+  readonly replaces: AttemptId | undefined;
 }
 
 /** One delivery of an attempt to a slot of a node: claim, read, work, wrap up, commit; reports in between. */
@@ -181,7 +183,7 @@ export class SimWorker implements NodeLoad {
     this.claimedAt = now;
     this.reports.begin();
     this.enter('read');
-    this.waitForRedo();
+    await this.read();
   }
 
   /** As production's worker does: it keeps its node busy for a while, so that it is not handed the same again. */
@@ -194,38 +196,33 @@ export class SimWorker implements NodeLoad {
       });
   }
 
-  /** Lost inputs are made again before anybody can read them. */
-  private waitForRedo(): void {
-    const { job, stage } = this.assignment;
-    const now = this.host.now();
-    let readyAt: number = now;
-    for (const place of stage.upstream) {
-      const producer = job.stages[place];
-      if (producer === undefined || producer.redoMs === 0) continue;
-      producer.redoneAt ??= now + producer.redoMs;
-      readyAt = Math.max(readyAt, producer.redoneAt);
-    }
-    if (readyAt === now) this.read();
-    else
-      this.next = this.plan(readyAt - now, 'redone', () => {
-        this.read();
-      });
-  }
-
-  private read(): void {
-    const { stage, task, job, copies } = this.assignment;
+  /** Fetches its input; fails where some of that is gone, or goes while it reads. */
+  private async read(): Promise<void> {
+    const { stage, task, job, reads } = this.assignment;
+    if (await this.failsForInput()) return;
     if (!stage.scenario.network || task.inputBytes === 0) {
       this.work();
       return;
     }
     const here = this.host.endpointOf(this.node);
     const hasOwnLinks = this.host.scenario.cluster.nodeLinks !== undefined;
-    const away = endpointReads(job, stage, task, { named: copies, here, rng: this.rng }).filter(
+    const away = endpointReads(job, stage, task, { ...reads, here, rng: this.rng }).filter(
       (each) => !hasOwnLinks || each.endpoint !== here,
     );
-    this.transfers.fetch(away, here, task.inputBytes, () => {
-      if (!this.isOver) this.work();
+    await this.transfers.fetch(away, here, task.inputBytes, async () => {
+      if (!this.isOver && !(await this.failsForInput())) this.work();
     });
+  }
+
+  /** Reports what it does not find of other stages' outputs, as production's workers do. */
+  private async failsForInput(): Promise<boolean> {
+    const { stage, task, job, reads } = this.assignment;
+    const lost = goneInputs(job, stage, task, reads);
+    const [first] = lost;
+    if (first === undefined) return false;
+    await this.end('failed', { cause: 'input-lost', message: `output of ${first.attemptId} is gone`, lost });
+    this.leave('failed');
+    return true;
   }
 
   /** Works up to the end, or to where fate has it fail or die. */
@@ -268,8 +265,9 @@ export class SimWorker implements NodeLoad {
   }
 
   private async commit(): Promise<void> {
-    const keep = this.assignment.keepOutput ? 'replica' : undefined;
-    const outcome = await this.host.store.commit(this.space, this.result(), keep);
+    const { keepOutput, replaces } = this.assignment;
+    const keep = keepOutput ? 'replica' : undefined;
+    const outcome = await this.host.store.commit(this.space, this.result(), keep, replaces);
     if (outcome === 'won') await this.tell();
     else await this.end(outcome === 'lost' ? 'cancelled' : 'done');
     this.leave(outcome === 'lost' ? 'late' : outcome);

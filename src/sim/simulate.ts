@@ -6,7 +6,6 @@ import { MemoryDecisionLog } from '../adapters/memory/memory-decision-log.ts';
 import { MemoryForecastStore } from '../adapters/memory/memory-forecast-store.ts';
 import { MemoryJobStore } from '../adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
-import { MemoryObjectStore } from '../adapters/memory/memory-object-store.ts';
 import { MemoryStragglerStatistics } from '../adapters/memory/memory-straggler-statistics.ts';
 import type { SchedulerDeps } from '../app/scheduler-deps.ts';
 import { SharedRoom } from '../app/shared-room.ts';
@@ -29,6 +28,7 @@ import type { Scenario } from './scenario.ts';
 import { perfectDetector } from './perfect-detector.ts';
 import { buildJobs, type SimJob } from './sim-job.ts';
 import { SimLauncher } from './sim-launcher.ts';
+import { SimObjects } from './sim-objects.ts';
 import type { Ending, SimWorker } from './sim-worker.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -92,6 +92,7 @@ function schedulerDeps(
     /** What decides in place of jobs' own policies; undefined: they do. */
     readonly policyOf: SchedulerDeps['policyOf'] | undefined;
     readonly forecasts: ForecastStore | undefined;
+    readonly jobs: ReadonlyMap<JobId, SimJob>;
   },
 ): SchedulerDeps {
   const { cluster, clock } = parts;
@@ -99,7 +100,7 @@ function schedulerDeps(
     jobs: new MemoryJobStore(),
     leases: new MemoryLeaseStore(),
     decisions: parts.decisions,
-    objects: new MemoryObjectStore(),
+    objects: new SimObjects(parts.jobs),
     ledger: parts.ledger,
     stragglers: new MemoryStragglerStatistics(),
     assignments: new MemoryAssignmentStatistics(),
@@ -203,7 +204,7 @@ function buildWorld(scenario: Scenario, options: SimulateOptions): World {
   });
   const launcher = launcherOf(scenario, nowOf(clock), cluster);
   const policyOf = perfect ? detectorIn(cluster, byId) : undefined;
-  const parts = { cluster, clock, ledger, launcher, store, decisions, policyOf };
+  const parts = { cluster, clock, ledger, launcher, store, decisions, policyOf, jobs: byId };
   const note = (kind: string, subject: string): void => {
     if (isTraced) trace.push(`${clock.now()} ${kind} ${subject}`);
   };
@@ -222,7 +223,7 @@ function buildWorld(scenario: Scenario, options: SimulateOptions): World {
     ...{ scenario, queue, clock, cluster, launcher, scheduler, store, ledger },
     ...{ attempts, settled, trace },
     forget: (jobId) => {
-      for (const kept of [records, decisions]) kept.forget(jobId);
+      for (const kept of [records, decisions, cluster]) kept.forget(jobId);
       attempts.delete(jobId);
     },
   };

@@ -1,15 +1,33 @@
 import { invariant } from '../contracts/errors.ts';
+import { attemptIdOf } from '../contracts/ids.ts';
+import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
+import type { LostOutput } from '../contracts/records.ts';
 import { producersOf } from '../core/model/edge-manifest.ts';
 import type { Rng } from '../lib/rng.ts';
-import { type OutputCopy, otherHome, type SimJob, type SimStage, type SimTask } from './sim-job.ts';
+import {
+  type OutputCopy,
+  outputCopy,
+  otherHome,
+  type SimJob,
+  type SimStage,
+  type SimTask,
+} from './sim-job.ts';
 
 /** Copies that a launch names in place of winners' outputs: by stage and task, the number of the attempt. */
 export type NamedCopies = NonNullable<AttemptPayload['copies']>;
 
-/** Who reads: at which endpoint, which copies by order, and what it draws from. */
-export interface Reader {
+/** Of each stage that is read, by place among them, the attempts whose outputs its tasks are read from. */
+export type InputLists = readonly (readonly (number | undefined)[])[];
+
+/** What an attempt reads: the outputs that its lists name, but for copies that its launch names in their place. */
+export interface InputNames {
+  readonly lists: InputLists;
   readonly named?: NamedCopies | undefined;
+}
+
+/** Who reads: at which endpoint, and what it draws from. */
+export interface Reader extends InputNames {
   readonly here: number;
   readonly rng: Rng;
 }
@@ -20,16 +38,50 @@ export interface EndpointRead {
   readonly sizeBytes: number;
 }
 
-/** The winner's copy of a task's output, or the one that `number` names. */
-function copyToRead(stage: SimStage, task: SimTask, number: number | undefined): OutputCopy {
-  const copies = stage.outputs[task.index] ?? [];
-  const copy = number === undefined ? copies[0] : copies.find(({ attempt }) => attempt === number);
-  invariant(copy !== undefined, 'an output is read that is not there', {
-    stage: stage.scenario.name,
-    task: task.index,
-    attempt: number,
-  });
-  return copy;
+/** An output that a task reads. */
+interface InputCopy {
+  readonly producer: SimStage;
+  readonly upstream: SimTask;
+  readonly copy: OutputCopy;
+}
+
+/** The outputs that a task reads of one of the stages that its stage reads, by place. */
+function* copiesOf(
+  { stages }: SimJob,
+  { upstream, scenario: { pattern, tasks } }: SimStage,
+  { index }: SimTask,
+  { lists, named = {} }: InputNames,
+  input: number,
+): Generator<InputCopy> {
+  const producer = stages[upstream[input] ?? -1];
+  invariant(producer !== undefined, 'a stage reads one that is not there', { input });
+  const { from, to } = producersOf({ pattern, producerTasks: producer.tasks.length }, index, tasks);
+  const numbers = named[producer.scenario.name] ?? {};
+  for (const task of producer.tasks.slice(from, to)) {
+    const number = numbers[task.index] ?? lists[input]?.[task.index];
+    const copy = outputCopy(producer, task.index, number);
+    invariant(copy !== undefined, 'an output is read that is not there', {
+      stage: producer.scenario.name,
+      task: task.index,
+      attempt: number,
+    });
+    yield { producer, upstream: task, copy };
+  }
+}
+
+/** Of the outputs that a task reads, those that are gone, as its worker reports them: `limits.lostPerReport` at most. */
+export function goneInputs(job: SimJob, stage: SimStage, task: SimTask, names: InputNames): LostOutput[] {
+  const gone: LostOutput[] = [];
+  for (const [input, place] of stage.upstream.entries()) {
+    if (job.stages[place]?.copiesGone === 0) continue;
+    for (const { producer, upstream, copy } of copiesOf(job, stage, task, names, input)) {
+      if (!copy.isGone) continue;
+      if (gone.length === limits.lostPerReport) return gone;
+      const attemptId = attemptIdOf(producer.scenario.name, upstream.index, copy.attempt);
+      gone.push({ attemptId, how: 'missing', offset: 0, length: upstream.outputBytes, crc: 0 });
+    }
+  }
+  return gone;
 }
 
 /** Where a reader takes a task's source from: the place where it is, else any of those where that lies. */
@@ -49,23 +101,18 @@ export function endpointReads(
   job: SimJob,
   stage: SimStage,
   task: SimTask,
-  { named = {}, here, rng }: Reader,
+  { here, rng, ...names }: Reader,
 ): readonly EndpointRead[] {
   if (stage.upstream.length === 0) {
     if (task.homes.length === 0) task.homes.push(here, otherHome(stage, here, rng));
     return [{ endpoint: sourceFor(task, here, rng), sizeBytes: task.inputBytes }];
   }
-  const { pattern, tasks } = stage.scenario;
-  const sources = stage.upstream.flatMap((place) => {
-    const producer = job.stages[place];
-    invariant(producer !== undefined, 'a stage reads one that is not there', { place });
-    const { from, to } = producersOf({ pattern, producerTasks: producer.tasks.length }, task.index, tasks);
-    const numbers = named[producer.scenario.name] ?? {};
-    return producer.tasks.slice(from, to).map((upstream) => ({
-      endpoint: copyToRead(producer, upstream, numbers[upstream.index]).endpoint,
+  const sources = stage.upstream.flatMap((_, input) =>
+    [...copiesOf(job, stage, task, names, input)].map(({ upstream, copy }) => ({
+      endpoint: copy.endpoint,
       weight: upstream.outputBytes,
-    }));
-  });
+    })),
+  );
   const outputBytes = sources.reduce((sum, { weight }) => sum + weight, 0);
   const weights = new Map<number, number>();
   for (const { endpoint, weight } of sources) {

@@ -1,5 +1,5 @@
 import { MemoryAttemptStore } from '../../src/adapters/memory/memory-attempt-store.ts';
-import type { AttemptId } from '../../src/contracts/ids.ts';
+import { type AttemptId, attemptParts } from '../../src/contracts/ids.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
 import type { AttemptRecord } from '../../src/contracts/records.ts';
 import { epochMs } from '../../src/contracts/units.ts';
@@ -8,7 +8,7 @@ import { Cluster } from '../../src/sim/cluster.ts';
 import { EventQueue } from '../../src/sim/event-queue.ts';
 import { ObservedStore } from '../../src/sim/observed-store.ts';
 import type { ScenarioInput } from '../../src/sim/scenario.ts';
-import { buildJobs } from '../../src/sim/sim-job.ts';
+import { buildJobs, taskOfJob } from '../../src/sim/sim-job.ts';
 import type { Ending } from '../../src/sim/sim-worker.ts';
 import { VirtualClock } from '../../src/sim/virtual-clock.ts';
 import { scenarioOf } from './scenarios.ts';
@@ -62,12 +62,14 @@ export function clusterBench(input: ScenarioInput) {
     }: Pick<AttemptPayload, 'avoid' | 'copies' | 'keepOutput'> & { readonly node?: number } = {},
   ): void => {
     const avoidNodes = node === undefined ? [] : nodes.filter((name) => name !== `node-${node}`);
+    const { stage: name, task } = attemptParts(attemptId);
+    const { upstream } = taskOfJob(job, name, task).stage.scenario;
     const payload = {
       jobId: job.id,
       attemptId,
       shards: 1,
       stageKey: '',
-      inputs: [],
+      inputs: upstream.map((name) => ({ key: name, start: 0, end: 0 })),
       heartbeatMs: 1_000,
       ...more,
     };

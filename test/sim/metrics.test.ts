@@ -41,6 +41,7 @@ function job(index: number, more: Partial<JobOutcome> = {}): JobOutcome {
     asked: [],
     stages: [],
     attempts: [],
+    lostOutputs: [],
     launches: { made: 0, unclaimed: 0 },
     invocations: 0,
     dollars: 0,
