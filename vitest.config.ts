@@ -14,6 +14,7 @@ const long = [
 const broad = [
   'test/contract/{hard-jobs,local-stack,local-stack-synthesize}.test.ts',
   'test/contract/ports/stores-in-dynamodb.test.ts',
+  'test/property/replay.test.ts',
   'test/sim/{adversarial-stages,faults,job-cost,lambda-queue,short-tasks}.test.ts',
   'test/unit/app/{bursts,capacity-units,finish-once,names-as-keys,residents,scheduler-memory}.test.ts',
   'test/unit/cli/job-file.test.ts',

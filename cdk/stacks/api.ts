@@ -151,10 +151,8 @@ export class ApiStack extends Stack {
       validateRequestBody: true,
       validateRequestParameters: true,
     });
-    const listParameters = {
-      'method.request.querystring.limit': false,
-      'method.request.querystring.cursor': false,
-    };
+    const cursorParameter = { 'method.request.querystring.cursor': false };
+    const listParameters = { 'method.request.querystring.limit': false, ...cursorParameter };
 
     add(jobs, 'POST', { requestModels: this.submitModel() });
     add(plans, 'POST', { requestModels: this.planModel() });
@@ -162,6 +160,7 @@ export class ApiStack extends Stack {
     add(job, 'GET');
     add(job.addResource('attempts'), 'GET', { requestParameters: listParameters });
     add(job.addResource('allocations'), 'GET');
+    add(job.addResource('journal'), 'GET', { requestParameters: cursorParameter });
     add(job.addResource('cancel'), 'POST');
     add(job.addResource('deadline'), 'PUT', { requestModels: this.deadlineModel() });
   }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { cancelJob, setDeadline } from '../../src/app/change-job.ts';
 import { reconcileJob } from '../../src/app/end-orphans.ts';
 import { listAllocations } from '../../src/app/list-allocations.ts';
+import { listJournal } from '../../src/app/list-journal.ts';
 import { planAhead } from '../../src/app/plan-ahead.ts';
 import { findJob, listAttempts, listJobs, type PageQuery } from '../../src/app/query-jobs.ts';
 import { submitJob, type SubmitDeps } from '../../src/app/submit-job.ts';
@@ -17,6 +18,7 @@ import {
 import { parseDocument } from '../../src/contracts/json-text.ts';
 import { limits } from '../../src/contracts/limits.ts';
 import type { AttemptStore } from '../../src/ports/attempt-store.ts';
+import type { JournalStore } from '../../src/ports/journal-store.ts';
 import type { DecisionLog } from '../../src/ports/job-store.ts';
 import type { ForecastStore } from '../../src/ports/forecast-store.ts';
 import type { Log } from '../../src/ports/log.ts';
@@ -26,6 +28,7 @@ import type { RequestMeter } from '../../src/ports/request-meter.ts';
 export interface ApiDeps extends SubmitDeps {
   readonly attempts: AttemptStore;
   readonly decisions: DecisionLog;
+  readonly journals: JournalStore;
   readonly log: Log;
   /** What was learned of recurring jobs; absent: nothing was. */
   readonly forecasts?: ForecastStore;
@@ -109,6 +112,8 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>(
     'GET /jobs/{id}/attempts': async (deps, request) =>
       ok(await listAttempts(deps, idOf(request), pageOf(request.queryStringParameters))),
     'GET /jobs/{id}/allocations': async (deps, request) => ok(await listAllocations(deps, idOf(request))),
+    'GET /jobs/{id}/journal': async (deps, request) =>
+      ok(await listJournal(deps, idOf(request), pageOf(request.queryStringParameters))),
     'POST /jobs/{id}/cancel': async (deps, request) => ok(await cancelJob(deps, idOf(request))),
     'PUT /jobs/{id}/deadline': async (deps, request) =>
       ok(await setDeadline(deps, idOf(request), bodyOf(request))),

@@ -14,6 +14,7 @@ import { ledgerWrites, RuledCapacityLedger } from '../../src/app/capacity-ledger
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobWords } from '../../src/adapters/aws/dynamo-job-words.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
+import { DynamoJournalStore } from '../../src/adapters/aws/dynamo-journal-store.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
@@ -161,6 +162,7 @@ export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): S
     forecasts: new S3ForecastStore(s3Client(aws), common.dataBucket),
     leases: new DynamoLeaseStore(table),
     decisions: new DynamoDecisionLog(table),
+    journals: new DynamoJournalStore(table),
     assignments: new DynamoAssignmentStatistics(table, reportTo(common.log)),
     access: new StsJobAccess({
       assume: assumeRoleBy(aws),
@@ -217,6 +219,7 @@ export function buildApiDeps(env: Environment): ApiDeps {
     jobs,
     dataBucket,
     decisions: new DynamoDecisionLog(table),
+    journals: new DynamoJournalStore(table),
     attempts: new DynamoAttemptStore(table),
     forecasts: new S3ForecastStore(s3Client(aws), dataBucket),
     ids: new RandomIdSource(),

@@ -2,6 +2,9 @@ import { LeaseHeldError } from '../contracts/errors.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { type TickDecision, applyDecisions } from '../core/decide-tick.ts';
 import type { Decision } from '../core/model/decision.ts';
+import type { JobState } from '../core/model/job-view.ts';
+import { stageAt } from '../core/model/job-state.ts';
+import type { OpenedStage } from '../core/replay/journal-lines.ts';
 import { prepareStage } from './open-stage.ts';
 import { queueLaunches } from './make-launches.ts';
 import { performDecisions } from './perform-decisions.ts';
@@ -15,6 +18,19 @@ export function apply(session: Session, decisions: readonly Decision[], now: Epo
     openStage: (stage) =>
       session.openStages.set(stage, prepareStage(session.state, session.plan, stage, now)),
   });
+}
+
+/** What the tasks of the stages read from stages that these decisions have opened, which follows from no decision. */
+export function opened(
+  state: JobState,
+  decisions: readonly Decision[],
+): { readonly opened?: readonly OpenedStage[] } {
+  const stages = decisions.flatMap((each): OpenedStage[] => {
+    if (each.kind !== 'open-stage') return [];
+    const { tasks, shape } = stageAt(state, each.stage);
+    return [[each.stage, tasks.map(({ inputBytes, index }) => inputBytes - (shape.sourceBytes[index] ?? 0))]];
+  });
+  return stages.length === 0 ? {} : { opened: stages };
 }
 
 /** Does what was decided and committed. Launches are made in their turn, beside this tick and later ones. */

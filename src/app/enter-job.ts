@@ -11,10 +11,12 @@ import type { TickConfig } from '../core/model/tick-config.ts';
 import type { PolicySet } from '../core/policy/policy-set.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng } from '../lib/rng.ts';
-import { append, apply } from './commit-decisions.ts';
+import { append, apply, opened } from './commit-decisions.ts';
 import { budgetOf } from './job-budget.ts';
 import { keepAccess, lease } from './keep-lease.ts';
 import { LaunchQueue } from './launch-queue.ts';
+import { observe } from './journal.ts';
+import { openJournal } from './open-journal.ts';
 import { loadPlan, shapesOf } from './load-plan.ts';
 import { queueUnmadeLaunches } from './make-launches.ts';
 import { runningOf, startWatch } from './observe-launches.ts';
@@ -64,9 +66,12 @@ async function openSession(
   const { jobId } = job;
   const plan = await loadPlan(deps.objects, deps.dataBucket, job);
   const order = plan.policyConfig.launchOrder ?? (deps.policyOf ?? named)(plan).launchOrder;
-  const state = createJobState(shapesOf(plan), order);
+  const shapes = shapesOf(plan);
+  const state = createJobState(shapes, order);
   await deps.ledger.forget(jobId); // Others may have served it since.
   const budget = budgetOf(job);
+  const tickConfig = tickConfigOf(deps, plan);
+  const journal = openJournal(deps, { jobId, epoch, at: now, shapes, launchOrder: order, tickConfig });
   const mayBegin = (): boolean => deps.clock.now() < session.leaseUntil;
   const session: Session = {
     jobId,
@@ -88,7 +93,8 @@ async function openSession(
     heartbeatMs: deps.config.heartbeatMs,
     tickMs: deps.config.tickMs,
     rng: createRng(jobId),
-    tickConfig: tickConfigOf(deps, plan),
+    tickConfig,
+    journal,
     version: 0,
     leaseUntil: lease(deps, now),
     grant: 0,
@@ -120,7 +126,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const session = await openSession(deps, job, residency, { epoch: held.epoch, now });
   const { plan, state } = session;
   const space = { jobId, shards: plan.shards };
-  takeOutputs(state, await deps.attempts.all(space), now);
+  takeOutputs(session, await deps.attempts.all(space), now);
   let last: readonly Decision[] = [];
   const launches = new Map<AttemptId, LaunchDecision>();
   for await (const entry of deps.decisions.read(jobId)) {
@@ -132,6 +138,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   // Fences off whoever held the lease before. The entry repeats the last one's decisions, for it is the last one now:
   // should this scheduler die before it has performed them, the next one finds them there.
   await append(deps, session, { decisions: last, refusals: [] }, now);
+  session.journal?.add({ kind: 'fence', version: session.version });
   await keepAccess(deps, session, job, now);
   await performDecisions(deps, session, last, now);
   // After the fence: of what whoever was before has taken out of the inbox nothing is missed.
@@ -140,8 +147,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const seenAt = deps.clock.now();
   takeRecords(deps, session, records, seenAt);
   // Patience with those that live begins anew, by this scheduler's clock.
-  for (const attempt of state.live) attempt.seenAt = seenAt;
-  for (const pack of state.packs.values()) pack.since = seenAt;
+  observe(session, { kind: 'taken-over', at: seenAt });
   queueUnmadeLaunches(session, launches, held.inOrder ?? false);
   session.watch.room.enter(jobId, runningOf(state), now);
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
@@ -149,9 +155,12 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
 }
 
 /** Applies an entry of the log. One that does not fit the job is as good as one that cannot be read. */
-function follow(session: Session, decisions: readonly Decision[], { version, at }: LogEntry): void {
+function follow(session: Session, decisions: readonly Decision[], entry: LogEntry): void {
+  const { version, at } = entry;
+  const decided = JSON.stringify(entry.decisions);
   try {
     apply(session, decisions, at);
+    session.journal?.add({ kind: 'entry', version, at, decided, ...opened(session.state, decisions) });
   } catch (cause) {
     if (!(cause instanceof BrokenInvariantError)) throw cause;
     const name = `entry ${version} of the decision log of job ${session.jobId}`;
@@ -165,9 +174,9 @@ function follow(session: Session, decisions: readonly Decision[], { version, at 
  */
 export async function leaveJob(
   deps: SchedulerDeps,
-  { jobId, residency, epoch, launches, watch }: Session,
+  { jobId, residency, epoch, launches, watch, journal }: Session,
 ): Promise<void> {
-  await launches.close();
+  await Promise.all([launches.close(), journal?.close()]);
   watch.room.leave(jobId);
   await deps.ledger.forget(jobId).catch(() => undefined);
   const inOrder = launches.isDone ? 'in-order' : undefined;

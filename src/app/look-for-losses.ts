@@ -4,13 +4,14 @@ import { attemptDataKey, type ObjectRef } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import type { LossKind } from '../contracts/records.ts';
 import type { JobState, Suspicion, TaskView } from '../core/model/job-view.ts';
-import { isNeeded, openSuspicions, refute, taskWithOutput } from '../core/model/lost-outputs.ts';
+import { isNeeded, taskWithOutput } from '../core/model/lost-outputs.ts';
 import type { FoundLoss } from '../core/model/tick-config.ts';
 import { sourceTasks } from '../core/model/upstream-copies.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import { crc32 } from '../lib/crc32.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import { observe, type Observed } from './journal.ts';
 import type { Session } from './scheduler-session.ts';
 
 const looksAtOnce = 32;
@@ -33,11 +34,13 @@ interface LookDeps {
  */
 export async function lookForLosses(
   deps: LookDeps,
-  { jobId, state }: Pick<Session, 'jobId' | 'state'>,
+  job: Pick<Session, 'jobId'> & Observed,
 ): Promise<readonly FoundLoss[]> {
-  const suspicions = openSuspicions(state);
+  if (job.state.suspects.size === 0) return [];
+  observe(job, { kind: 'suspects-sorted' });
+  const suspicions = [...job.state.suspects.values()];
   if (suspicions.length === 0) return [];
-  const look = new Look(deps, jobId, state);
+  const look = new Look(deps, job);
   await forEachBounded(suspicions.slice(0, limits.lossProbes), checksAtOnce, (each) => look.check(each));
   await look.goOn();
   return [...look.found.values()];
@@ -47,6 +50,7 @@ export async function lookForLosses(
 class Look {
   readonly found = new Map<AttemptId, FoundLoss>();
   private readonly deps: LookDeps;
+  private readonly job: Pick<Session, 'jobId'> & Observed;
   private readonly jobId: Session['jobId'];
   private readonly state: JobState;
   private readonly seen = new Set<AttemptId>();
@@ -55,10 +59,11 @@ class Look {
   /** Bytes that may still be read again. */
   private checkBytes: number = limits.lossCheckBytes;
 
-  constructor(deps: LookDeps, jobId: Session['jobId'], state: JobState) {
+  constructor(deps: LookDeps, job: Pick<Session, 'jobId'> & Observed) {
     this.deps = deps;
-    this.jobId = jobId;
-    this.state = state;
+    this.job = job;
+    this.jobId = job.jobId;
+    this.state = job.state;
   }
 
   /** Sees whether a suspicion is right. */
@@ -78,7 +83,7 @@ class Look {
       told: suspicion.how,
       by: by.map(({ id }) => id),
     });
-    refute(this.state, attemptId);
+    observe(this.job, { kind: 'output-there', attemptId });
   }
 
   /** Looks from what is gone at what is next to it, in rounds: each goes at least one stage back, or is the last. */

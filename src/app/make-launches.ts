@@ -3,11 +3,12 @@ import type { AttemptId } from '../contracts/ids.ts';
 import { durationMs, elapsedMs, epochMs, type EpochMs, later } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
 import type { AttemptView } from '../core/model/job-view.ts';
-import { stageAt, taskOfAttempt, withdrawAttempt } from '../core/model/job-state.ts';
-import { holdLaunch, stampLaunch, unclaimedLaunches } from '../core/model/launches.ts';
+import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
+import { unclaimedLaunches } from '../core/model/launches.ts';
 import { ridersOf } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import type { Log } from '../ports/log.ts';
+import { observe } from './journal.ts';
 import { type LaunchDecision, launchRequest } from './perform-decisions.ts';
 import type { Session } from './scheduler-session.ts';
 
@@ -29,7 +30,7 @@ function queueLaunch(session: Session, decision: LaunchDecision): void {
   const attempt = state.attempts.get(attemptId);
   // One that rides is launched with the head of its pack.
   if (attempt?.state !== 'launched' || behind !== undefined) return;
-  holdLaunch(state, attemptId);
+  observe(session, { kind: 'held', attemptId });
   session.watch.waiting.add(attempt);
   launches.add(attemptId, {
     kind: workerOf(stageAt(state, attempt.stage), attempt).kind,
@@ -49,7 +50,7 @@ export function takeLaunches(deps: { readonly log: Log }, session: Session, now:
   // The last first: an attempt can be withdrawn only while none of its task is numbered after it.
   for (const { attemptId, outcome, message, denied, at } of session.launches.take().toReversed()) {
     if (outcome === 'accepted') {
-      stampLaunch(state, attemptId, at);
+      observe(session, { kind: 'launched', attemptId, at });
       continue;
     }
     if (denied === true) throw new AccessDeniedError(message ?? 'access denied', { attemptId });
@@ -58,8 +59,9 @@ export function takeLaunches(deps: { readonly log: Log }, session: Session, now:
     deps.log.warn('throttled', { jobId: session.jobId, attemptId, message });
     const attempt = state.attempts.get(attemptId);
     if (attempt !== undefined) watch.throttled[workerOf(stageAt(state, attempt.stage), attempt).kind] += 1;
-    stampLaunch(state, attemptId, at); // Where it cannot be withdrawn, it is given up for want of a claim.
-    withdrawAttempt(state, attemptId, later(now, throttleDelayMs));
+    // Where it cannot be withdrawn, it is given up for want of a claim.
+    observe(session, { kind: 'launched', attemptId, at });
+    observe(session, { kind: 'withdrawn', attemptId, notBefore: later(now, throttleDelayMs) });
   }
 }
 
@@ -77,7 +79,7 @@ export function queueUnmadeLaunches(
   const unclaimed = unclaimedLaunches(session.state);
   const recorded = unclaimed.filter(({ recordedAt }) => recordedAt !== undefined);
   // Patience begins anew, by this scheduler's clock.
-  for (const { id } of recorded) stampLaunch(session.state, id, session.enteredAt);
+  for (const { id } of recorded) observe(session, { kind: 'launched', attemptId: id, at: session.enteredAt });
   const unmade = unclaimed.filter(({ recordedAt }) => recordedAt === undefined);
   const { claimLeaseMs } = session.tickConfig;
   const mayBeUnmade = ({ recordedAt = epochMs(0) }: AttemptView): boolean =>
@@ -90,7 +92,7 @@ export function queueUnmadeLaunches(
     const decision = decided.get(id);
     if (decision === undefined) continue;
     if (isOutdated(session, id)) {
-      holdLaunch(session.state, id);
+      observe(session, { kind: 'held', attemptId: id });
       session.heldLaunches.push(decision);
     } else queueLaunch(session, decision);
   }

@@ -6,7 +6,7 @@ import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Plan } from '../contracts/plan.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
-import { resumeAttempt, stageAt, taskAt } from '../core/model/job-state.ts';
+import { stageAt, taskAt } from '../core/model/job-state.ts';
 import { ridersOf } from '../core/model/packs.ts';
 import { copiesToRead } from '../core/model/upstream-copies.ts';
 import { holdMsOf } from '../core/policy/elsewhere.ts';
@@ -15,6 +15,7 @@ import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Launcher, LaunchRequest } from '../ports/launcher.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import { type Journal, observe } from './journal.ts';
 import type { LaunchQueue } from './launch-queue.ts';
 import { type OpenStage, spansOf } from './open-stage.ts';
 import { writeManifest } from './write-manifest.ts';
@@ -39,6 +40,8 @@ export interface RunningJob {
   access?: string | undefined;
   /** The launches that were decided on and not made yet; absent: none can be under way. */
   readonly launches?: Pick<LaunchQueue, 'recorded'>;
+  /** Where it is written down what it learns and decides; absent: nowhere. */
+  readonly journal?: Journal | undefined;
 }
 
 /** Parallel writes to the store of one tick. */
@@ -178,7 +181,7 @@ async function lose(
 ): Promise<void> {
   if (reason === 'unclaimed') {
     const outcome = await deps.attempts.markLost(spaceOf(job), attemptId, now, 'unclaimed');
-    if (outcome === 'begun') resumeAttempt(job.state, attemptId, now);
+    if (outcome === 'begun') observe(job, { kind: 'resumed', attemptId, at: now });
     return;
   }
   await deps.attempts.markLost(spaceOf(job), attemptId, now);

@@ -2,20 +2,13 @@ import type { AttemptId } from '../contracts/ids.ts';
 import { taskOf } from '../contracts/ids.ts';
 import type { TaskResult } from '../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
-import {
-  applyAttempt,
-  applyReplica,
-  applyResult,
-  applyUnreadable,
-  hasTask,
-  stageAt,
-  taskOfAttempt,
-} from '../core/model/job-state.ts';
+import { hasTask, stageAt, taskOfAttempt } from '../core/model/job-state.ts';
 import { isLive, type JobState } from '../core/model/job-view.ts';
-import { dueReads, noteReads } from '../core/policy/due-reads.ts';
+import { dueReads } from '../core/policy/due-reads.ts';
 import type { AttemptStore, Inbox, TaskRecords, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
+import { observe, type Observed } from './journal.ts';
 import type { Session } from './scheduler-session.ts';
 
 interface ChangesDeps {
@@ -29,19 +22,19 @@ const spaceOf = ({ jobId, plan }: Session): TaskSpace => ({ jobId, shards: plan.
 
 /** Takes outputs over: results first, since replicas are compared with them. */
 export function takeOutputs(
-  state: JobState,
+  job: Observed,
   { results, replicas }: Pick<TaskRecords, 'results' | 'replicas'>,
-  now: EpochMs,
+  at: EpochMs,
 ): void {
-  const isOfJob = ({ taskId }: TaskResult): boolean => hasTask(state, taskId);
-  for (const result of results.filter(isOfJob)) applyResult(state, result, now);
-  for (const replica of replicas.filter(isOfJob)) applyReplica(state, replica);
+  const isOfJob = ({ taskId }: TaskResult): boolean => hasTask(job.state, taskId);
+  for (const result of results.filter(isOfJob)) observe(job, { kind: 'result', result, at });
+  for (const result of replicas.filter(isOfJob)) observe(job, { kind: 'replica', result });
 }
 
 /** Takes over which records cannot be read, and logs each the first time. */
 function setAside(deps: ChangesDeps, session: Session, { unreadable = [] }: TaskRecords): void {
   for (const record of unreadable) {
-    applyUnreadable(session.state, record);
+    observe(session, { kind: 'unreadable', record });
     if (session.unreadable.has(record.key)) continue;
     session.unreadable.add(record.key);
     const { key, kind, why } = record;
@@ -57,8 +50,8 @@ function setAside(deps: ChangesDeps, session: Session, { unreadable = [] }: Task
 
 /** Takes over what was read of a job's tasks, and seen at `now`. */
 export function takeRecords(deps: ChangesDeps, session: Session, records: TaskRecords, now: EpochMs): void {
-  takeOutputs(session.state, records, now);
-  for (const attempt of records.attempts) applyAttempt(session.state, attempt, now);
+  takeOutputs(session, records, now);
+  for (const record of records.attempts) observe(session, { kind: 'attempt', record, at: now });
   setAside(deps, session, records);
 }
 
@@ -74,7 +67,8 @@ async function readAttempts(
 ): Promise<void> {
   const records = await deps.attempts.read(spaceOf(session), ids, what);
   takeRecords(deps, session, records, deps.clock.now());
-  noteReads(session.state, ids, now, what === 'records' ? 'records' : 'outputs');
+  const seen = what === 'records' ? 'records' : 'outputs';
+  observe(session, { kind: 'read', ids, at: now, what: seen });
 }
 
 async function readOutputs(

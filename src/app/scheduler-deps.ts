@@ -5,6 +5,7 @@ import type { PolicySet } from '../core/policy/policy-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ForecastStore } from '../ports/forecast-store.ts';
 import type { JobAccess } from '../ports/job-access.ts';
+import type { JournalStore } from '../ports/journal-store.ts';
 import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
@@ -35,6 +36,8 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   readonly jobs: JobStore;
   readonly leases: LeaseStore;
   readonly decisions: DecisionLog;
+  /** Where it is written down what ticks go by, so that they can be gone through again; absent: nowhere. */
+  readonly journals?: JournalStore;
   readonly clock: Clock;
   readonly log: Log;
   /** Counts what the scheduler asks for, on hosts where that costs something. */

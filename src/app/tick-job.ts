@@ -14,7 +14,9 @@ import { lookForLosses } from './look-for-losses.ts';
 import { logDecisions } from './log-decisions.ts';
 import { takeLaunches } from './make-launches.ts';
 import { watchLaunches } from './observe-launches.ts';
+import type { TickBudget } from '../core/model/tick-config.ts';
 import { ownPlaces } from '../core/policy/own-places.ts';
+import { tellTick } from './open-journal.ts';
 import { findJob } from './query-jobs.ts';
 import { clearInbox, readChanges } from './read-changes.ts';
 import { takeCounts } from './tell-costs.ts';
@@ -90,25 +92,25 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
     ...(losses.length === 0 ? {} : { losses }),
   };
-  const decide = (): TickDecision =>
-    decideTick(
-      session.state,
-      now,
-      session.tickConfig,
-      { ...budget, ...admittedBackups(deps, session) },
-      session.rng,
-    );
-  let decided = decide();
+  const terms = (): TickBudget => ({ ...budget, ...admittedBackups(deps, session) });
+  const decide = (used: TickBudget): TickDecision =>
+    decideTick(session.state, now, session.tickConfig, used, session.rng);
+  let used = terms();
+  let decided = decide(used);
   // Backups that were admitted just now are launched now.
-  if (await admitBackups(deps, session, now, decided)) decided = decide();
+  if (await admitBackups(deps, session, now, decided)) decided = decide((used = terms()));
   session.shortByStage = decided.shortByStage;
   session.overBudget = decided.overBudget;
   if (decided.decisions.length > 0) await append(deps, session, decided, now);
   logDecisions(deps.log, session, decided);
   if (decided.decisions.length > 0) {
     apply(session, decided.decisions, now);
+    tellTick(session, now, used, decided);
     await perform(deps, session, decided.decisions, now);
-  } else session.launches.pump(); // What the services' rates held back.
+  } else {
+    tellTick(session, now, used, decided);
+    session.launches.pump(); // What the services' rates held back.
+  }
   await clearInbox(deps, session, inbox);
   const isOver = decided.outcome.kind !== 'continue';
   if (isOver) await keepAssignments(deps, session, now);

@@ -5,6 +5,7 @@ import type {
   AllocationsResponse,
   AttemptsResponse,
   ErrorResponse,
+  JournalResponse,
   ListResponse,
   SubmitRequest,
   SubmitResponse,
@@ -62,6 +63,8 @@ export interface ApiClient {
   attempts(jobId: string): Promise<Omit<AttemptsResponse, 'cursor'>>;
   /** What it has asked for on its way, for its deadline. */
   allocations(jobId: string): Promise<AllocationsResponse>;
+  /** A page of what its schedulers have written down; all of them together, in order, are its journal. */
+  journal(jobId: string, cursor?: string): Promise<JournalResponse>;
   /** One page, newest first. */
   list(page: { readonly limit?: number; readonly cursor?: string }): Promise<ListResponse>;
   /** The job as it is when the wish is recorded: it ends soon after. */
@@ -90,6 +93,8 @@ export function makeApiClient(settings: ApiSettings): ApiClient {
     job: async (jobId, signal) => call('GET', jobPath(jobId), signal === undefined ? {} : { signal }),
     attempts: async (jobId) => allAttempts((query) => call('GET', `${jobPath(jobId)}/attempts`, { query })),
     allocations: async (jobId) => call('GET', `${jobPath(jobId)}/allocations`),
+    journal: async (jobId, cursor) =>
+      call('GET', `${jobPath(jobId)}/journal`, cursor === undefined ? {} : { query: { cursor } }),
     list: ({ limit, cursor }) =>
       call('GET', '/jobs', {
         query: {

@@ -4,19 +4,23 @@ import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DynamoAttemptStore } from '../adapters/aws/dynamo-attempt-store.ts';
 import { DynamoJobStore } from '../adapters/aws/dynamo-job-store.ts';
+import { DynamoJournalStore } from '../adapters/aws/dynamo-journal-store.ts';
 import { DynamoTable } from '../adapters/aws/dynamo-table.ts';
-import type { AttemptsResponse } from '../contracts/api.ts';
+import { listJournal } from '../app/list-journal.ts';
+import type { AttemptsResponse, JournalResponse } from '../contracts/api.ts';
 import type { JobId } from '../contracts/ids.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import { startDynamoDb } from '../local/dynamodb/process.ts';
 import { stackCredentials } from '../local/stack-credentials.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
+import { wholeJournal } from './whole-journal.ts';
 import { openStateDir } from './state-dir.ts';
 
 /** What the database of a local stack holds of a job. */
 export interface EndedJob {
   readonly job: JobRecord;
   readonly attempts: Omit<AttemptsResponse, 'cursor'>;
+  readonly journal: JournalResponse['pieces'];
 }
 
 const region = 'us-east-1';
@@ -53,9 +57,15 @@ async function readJob(client: DynamoDBClient, jobId: JobId): Promise<EndedJob |
   const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
   for (const name of names) {
     const table = new DynamoTable(documents, name);
-    const job = await new DynamoJobStore(table, () => undefined).load(jobId);
+    const jobs = new DynamoJobStore(table, () => undefined);
+    const job = await jobs.load(jobId);
     if (job === undefined) continue;
-    return { job, attempts: await attemptsOf(new DynamoAttemptStore(table), job) };
+    const journals = new DynamoJournalStore(table);
+    // What else is known of the job is known without it.
+    const journal = await wholeJournal((cursor) => listJournal({ jobs, journals }, jobId, { cursor })).catch(
+      () => [],
+    );
+    return { job, journal, attempts: await attemptsOf(new DynamoAttemptStore(table), job) };
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { resolve } from 'node:path';
 import { CloudWatchLogReader } from '../adapters/aws/cloudwatch-log-reader.ts';
-import type { AllocationsResponse, AttemptsResponse } from '../contracts/api.ts';
+import type { AllocationsResponse, AttemptsResponse, JournalResponse } from '../contracts/api.ts';
 import { parseJobId, type JobId } from '../contracts/ids.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
@@ -27,6 +27,8 @@ export interface JobSource {
   attempts(): Promise<Attempts>;
   /** None where a job is kept without its log of decisions. */
   allocations(): Promise<AllocationsResponse>;
+  /** What its schedulers have written down, page by page. None where a job is kept without it. */
+  journal(cursor?: string): Promise<JournalResponse>;
   /** @param logGroup - Of a deployed service. Throws `InvalidInputError` where it is needed and absent. */
   logs(logGroup?: string): LogReader;
 }
@@ -57,6 +59,7 @@ export async function findJobSource(
       job: (each) => client.job(jobText, each),
       attempts: () => client.attempts(jobText),
       allocations: () => client.allocations(jobText),
+      journal: (cursor) => client.journal(jobText, cursor),
       logs: (logGroup) => readerOf(target, logGroup),
     };
   } catch (error) {
@@ -74,12 +77,13 @@ async function keptSource(stateDir: string, jobText: string): Promise<JobSource 
   return run === undefined ? sourceOfEnded(stateDir, jobId) : sourceOf(run);
 }
 
-const sourceOf = ({ job, attempts, lines }: RunRecord): JobSource => ({
+const sourceOf = ({ job, attempts, lines, journal = [] }: RunRecord): JobSource => ({
   since: epochMs(0),
   isLogAlone: false,
   job: () => Promise.resolve(job),
   attempts: () => Promise.resolve(attempts),
   allocations: () => Promise.resolve({ allocations: [] }),
+  journal: () => Promise.resolve({ pieces: journal }),
   logs: () => readerOfLines(lines),
 });
 
@@ -110,6 +114,7 @@ async function sourceOfEnded(stateDir: string, jobId: JobId): Promise<JobSource 
     job: closed,
     attempts: closed,
     allocations: closed,
+    journal: closed,
     logs: () => readerOfLines(lines),
   };
 }

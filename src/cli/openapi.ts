@@ -55,6 +55,16 @@ const schemas: Readonly<Record<string, z.ZodType>> = {
       }),
     ),
   }),
+  JournalResponse: z.object({
+    pieces: z.array(
+      z.object({
+        epoch: z.int().describe("Which of the job's schedulers has written it."),
+        number: z.int().describe('Which of its pieces it is, from 0.'),
+        text: z.string().describe('In ASCII. The pieces of an epoch laid end to end are lines of JSON.'),
+      }),
+    ),
+    cursor,
+  }),
   Error: z.object({
     error: z.enum([...Object.values(ErrorName), 'InternalError', 'TooManyRequests', 'ServiceUnavailable']),
     message: z.string(),
@@ -128,6 +138,10 @@ const jobId = {
   description: 'The id of a job, as its submission was answered.',
   schema: { type: 'string' },
 };
+const pageAfter: Document = {
+  ...{ name: 'cursor', in: 'query', description: 'Of the page before.', schema: { type: 'string' } },
+};
+
 const pagesOf = (most: number): readonly Document[] => [
   {
     name: 'limit',
@@ -135,7 +149,7 @@ const pagesOf = (most: number): readonly Document[] => [
     description: 'Items of a page at most.',
     schema: { type: 'integer', minimum: 1, maximum: most },
   },
-  { name: 'cursor', in: 'query', description: 'Of the page before.', schema: { type: 'string' } },
+  pageAfter,
 ];
 
 const bodyOf = (name: string): Document => ({ required: true, content: jsonOf(name) });
@@ -192,6 +206,17 @@ export const operations: Readonly<Record<string, Document>> = {
     parameters: [jobId],
     responses: {
       200: answered('What the job has asked for.', 'AllocationsResponse'),
+      ...noJob,
+      ...unreadable,
+    },
+  },
+  'GET /jobs/{id}/journal': {
+    operationId: 'readJournal',
+    summary: 'Reads what the schedulers of a job have learned and decided, tick by tick.',
+    parameters: [jobId, pageAfter],
+    responses: {
+      200: answered('A page of the journal.', 'JournalResponse'),
+      ...badPage,
       ...noJob,
       ...unreadable,
     },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { JournalResponse } from '../contracts/api.ts';
 import type { JobId } from '../contracts/ids.ts';
 import type { JobSpecInput } from '../contracts/job-spec.ts';
 import { jobPrefix, type ObjectRef } from '../contracts/keys.ts';
@@ -18,6 +19,7 @@ import { localLines } from './local-lines.ts';
 import { type PhaseTimes, Phases } from './phases.ts';
 import type { PreparedJob } from './prepare-inputs.ts';
 import { keepRun } from './run-records.ts';
+import { wholeJournal } from './whole-journal.ts';
 import {
   adoptStaged,
   planStaging,
@@ -107,11 +109,11 @@ export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSi
       phases.enter('stopping');
       await stack.stop();
     }
-    const { job, output, attempts } = ran;
+    const { job, output, attempts, journal } = ran;
     const keptIn = isKept ? state.path : resolve(deps.console.cwd, defaultStateDir);
     const lines = inLocalLines(await localLines(state.path, job.jobId), ran.sets);
     // Whoever may not write here has the output all the same.
-    const recordIn = await keepRun(keptIn, { job, attempts, lines }).catch(() => undefined);
+    const recordIn = await keepRun(keptIn, { job, attempts, lines, journal }).catch(() => undefined);
     phases.end();
     return {
       job,
@@ -132,6 +134,7 @@ interface Ran {
   readonly job: JobRecord;
   readonly output: readonly string[];
   readonly attempts: Awaited<ReturnType<ApiClient['attempts']>>;
+  readonly journal: JournalResponse['pieces'];
   readonly sets: readonly StagedSet[];
 }
 
@@ -167,13 +170,14 @@ async function runOnStack(
     const news = stack.executionEnded?.bind(stack);
     const job = await submitAndWatch(request, { client, spec, news }, deps.console, signal);
     const attempts = await client.attempts(job.jobId).catch(() => ({ attempts: [] }));
+    const journal = await wholeJournal((cursor) => client.journal(job.jobId, cursor)).catch(() => []);
     const output =
       job.state === 'succeeded'
         ? await bringOutput(request, { stack, store, isKept }, job, { signal, phases })
         : [];
     // The output is home: what is left behind is no reason to fail.
     if (isKept) await awaitCleanUp(await store(), bucket, job.jobId, signal).catch(() => undefined);
-    return { job: inLocalWords(job, sets), output, attempts, sets };
+    return { job: inLocalWords(job, sets), output, attempts, journal, sets };
   } finally {
     // Data that go with the state directory need no removal of their own.
     if (isKept) for (const set of sets) await removeStaged(await store(), set).catch(() => undefined);

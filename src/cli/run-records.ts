@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { AttemptsResponse } from '../contracts/api.ts';
+import type { AttemptsResponse, JournalResponse } from '../contracts/api.ts';
 import { parseJobId } from '../contracts/ids.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import type { LogLine } from '../ports/log-reader.ts';
@@ -13,6 +13,8 @@ export interface RunRecord {
   readonly job: JobRecord;
   readonly attempts: Attempts;
   readonly lines: readonly LogLine[];
+  /** What its schedulers have written down; absent where that is not kept. */
+  readonly journal?: JournalResponse['pieces'];
 }
 
 /** Records that a state directory keeps; the oldest go. */
@@ -22,7 +24,8 @@ const directoryName = 'runs';
 const runsIn = (stateDir: string): string => join(stateDir, directoryName);
 
 /** Keeps what is known of a job in a state directory, which is made if missing. Returns that directory. */
-export async function keepRun(stateDir: string, { job, attempts, lines }: RunRecord): Promise<string> {
+export async function keepRun(stateDir: string, run: RunRecord): Promise<string> {
+  const { job, attempts, lines, journal = [] } = run;
   await makePrivateDirectory(stateDir);
   const directory = join(runsIn(stateDir), job.jobId);
   await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -30,6 +33,7 @@ export async function keepRun(stateDir: string, { job, attempts, lines }: RunRec
     writeFile(join(directory, name), text, { mode: 0o600 });
   await write('log.ndjson', lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   await write('attempts.json', JSON.stringify(attempts));
+  await write('journal.json', JSON.stringify(journal));
   await write('job.json', JSON.stringify(job)); // The last: who has it has all.
   await dropOldest(stateDir);
   return stateDir;
@@ -50,10 +54,11 @@ export async function readRun(stateDir: string, jobId: string): Promise<RunRecor
   if (parseJobId(jobId) === undefined) return undefined;
   const read = (name: string): Promise<string | undefined> =>
     readOwnFile(join(runsIn(stateDir), jobId, name));
-  const [job, attempts, log] = await Promise.all([
+  const [job, attempts, log, journal = '[]'] = await Promise.all([
     read('job.json'),
     read('attempts.json'),
     read('log.ndjson'),
+    read('journal.json'),
   ]);
   if (job === undefined || attempts === undefined || log === undefined) return undefined;
   try {
@@ -64,6 +69,7 @@ export async function readRun(stateDir: string, jobId: string): Promise<RunRecor
         .split('\n')
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line) as LogLine),
+      journal: JSON.parse(journal) as NonNullable<RunRecord['journal']>,
     };
   } catch {
     return undefined;

@@ -19,12 +19,14 @@ import { taskCount, type TraceJob } from '../traces/trace-job.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { badInput, systemReason } from './failures.ts';
 import { parseWhole } from './quantities.ts';
+import { addTargetOptions, targetOptions } from './target-options.ts';
 
 const examples = `
 Examples:
   $ outrider simulate cluster.json --seed 7
   $ outrider simulate --trace FB-2009_samples_24_times_1hr_0.tsv --format swim --policy late --jobs 200
   $ outrider simulate --trace tpch_spark_tasks.jsonl.gz --format tpch --policy outrider --slots 50 --json
+  $ outrider simulate --replay wordcount-0123456789ab      decides each tick of a job again that has run, and compares
 
 A scenario is JSON: a cluster, what goes wrong in it, and jobs; "outrider simulate --schema" prints its schema.
 Production's own scheduler decides; only machines, stores and time are simulated. Same seed, same bytes.
@@ -41,9 +43,11 @@ as Hadoop's hosts had it (shares of the variance of normal scores). How a stage 
 Not simulated: what readers do to each other's bandwidth, failures, and where times are recorded, what nodes make of
 later attempts.
 
-Exit codes: 0 done, 1 failed, 2 bad usage or input.`;
+Exit codes: 0 done, 1 failed or came out otherwise, 2 bad usage or input, 3 service unavailable.`;
 
 const optionsSchema = z.object({
+  ...targetOptions,
+  replay: z.string().optional(),
   trace: z.string().optional(),
   format: z.string().optional(),
   policy: z.string().optional(),
@@ -65,12 +69,20 @@ const mostTasksOfJob = 20_000;
 const mostScenarioBytes = 256 * 1024 * 1024;
 
 /** `outrider simulate`: runs a scenario, or jobs of a trace, in the simulator. */
-export function addSimulateCommand(program: Command, console: Console): void {
-  program
+export function addSimulateCommand(
+  program: Command,
+  console: Console,
+  done: (exitCode: number) => void,
+): void {
+  const command = program
     .command('simulate')
     .description('run a scenario, or jobs of a trace, on a simulated cluster')
     .argument('[scenario]', 'JSON file')
     .option('--trace <file>', 'replay a trace instead')
+    .option(
+      '--replay <job>',
+      'go through a job again that has run, from what its schedulers have written down',
+    )
     .option('--format <name>', `format of the trace: ${TRACE_FORMATS.join(', ')}`)
     .option(
       '--policy <name>',
@@ -90,13 +102,28 @@ export function addSimulateCommand(program: Command, console: Console): void {
     .action(async (path: string | undefined, _options: unknown, self: Command) => {
       const options = optionsSchema.parse(self.opts());
       if (options.schema) writeJson(console, scenarioJsonSchema());
+      else if (options.replay !== undefined) done(await replayed(path, options.replay, options, console));
       else await runSimulation(path, options, console);
     });
+  addTargetOptions(command);
+}
+
+async function replayed(
+  path: string | undefined,
+  job: string,
+  options: Options,
+  console: Console,
+): Promise<number> {
+  if (path !== undefined || options.trace !== undefined)
+    throw badInput('give only one of a scenario file, --trace and --replay');
+  // With it come the service's clients: most simulations need none.
+  const { runReplay } = await import('./replay-command.ts');
+  return runReplay(job, options, console);
 }
 
 async function runSimulation(path: string | undefined, options: Options, console: Console): Promise<void> {
   if ((path === undefined) === (options.trace === undefined))
-    throw badInput('give either a scenario file or --trace');
+    throw badInput('give either a scenario file, --trace or --replay');
   const policy = options.policy === undefined ? undefined : policyOf(options.policy);
   const seed = String(parseWhole('--seed', options.seed, 0, largestSeed));
   const scenario =

@@ -76,6 +76,18 @@ export interface ToldAllocation {
 export interface AllocationsResponse {
   readonly allocations: readonly ToldAllocation[];
 }
+/** Answer of `GET /jobs/{id}/journal`: a page of what its schedulers have written down, in order. */
+export interface JournalResponse {
+  /** Pieces of text in ASCII; those of one epoch, laid end to end, are lines of JSON. */
+  readonly pieces: readonly {
+    /** Which of the job's schedulers has written it, and which of its pieces it is, from 0. */
+    readonly epoch: number;
+    readonly number: number;
+    readonly text: string;
+  }[];
+  /** Ask again with `?cursor=` for more. */
+  readonly cursor?: string;
+}
 /** Answer with any 4xx or 5xx. */
 export interface ErrorResponse {
   readonly error: string;

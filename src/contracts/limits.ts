@@ -139,6 +139,13 @@ export const limits = {
   avoidedNodes: 32,
   declinesPerTask: 2,
   declineHoldMs: 5_000,
+  /**
+   * Of what a scheduler writes down of its ticks: characters of one piece, which is stored deflated, pieces of one
+   * scheduler, and characters that wait for their turn.
+   */
+  journalPieceChars: 192 * 1024,
+  journalPieces: 500,
+  journalWaitingChars: 16 * 1024 * 1024,
   /** Decisions that one tick commits. */
   decisionsPerTick: 500,
   /** Source bytes per task where the spec says nothing, and the bounds of what it may say. */

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { explanationSchema, type Explanation } from '../../src/contracts/explanation.ts';
+import type { ReplayReport } from '../../src/core/replay/replay-journal.ts';
 import { Workplace } from './command.ts';
 
 const tasks = 8;
@@ -56,13 +57,20 @@ async function explained(
 const sumOf = ({ path }: Explanation): number => path.reduce((sum, { ms }) => sum + ms, 0);
 
 describe('outrider explain', () => {
-  it('names the nodes that were made slow, and the worker that was killed, and no others', async () => {
+  it('names the nodes that were made slow, and the worker that was killed, and no others; each tick comes out alike again', async () => {
     const { place, told, explanation, text } = await explained(
       '--policy',
       'outrider',
       '--inject',
       'slow=8x2,kill=1',
     );
+    const again = await place.run('simulate', '--replay', told.jobId, '--json');
+    expect([again.exitCode, again.err]).toEqual([0, '']);
+    const { ticks, reproduced, decisions, unseen } = JSON.parse(again.out) as ReplayReport;
+    expect([reproduced, unseen]).toEqual([ticks, []]);
+    // Each task was launched, and both stages opened.
+    expect(decisions).toBeGreaterThanOrEqual(tasks + 2);
+
     const { slow, killed } = told.injected?.places ?? { slow: [], killed: [] };
     expect([slow.length, killed.length]).toEqual([2, 1]);
     // One that was killed had perhaps no time to be slow.

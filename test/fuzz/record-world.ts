@@ -8,6 +8,7 @@ import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assign
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
 import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
+import { DynamoJournalStore } from '../../src/adapters/aws/dynamo-journal-store.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
@@ -111,6 +112,7 @@ export class RecordWorld {
       jobs: new DynamoJobStore(table),
       leases: new DynamoLeaseStore(table),
       decisions: new DynamoDecisionLog(table),
+      journals: new DynamoJournalStore(table),
       ledger: new RuledCapacityLedger(new DynamoCapacityStore(table)),
       assignments: new DynamoAssignmentStatistics(table),
       stragglers: new DynamoStragglerStatistics(table),

@@ -8,6 +8,7 @@ import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.
 import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
 import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
+import { DynamoJournalStore } from '../../src/adapters/aws/dynamo-journal-store.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
 import { MemoryTaskAnswers } from '../../src/adapters/memory/memory-task-answers.ts';
@@ -236,6 +237,7 @@ class Host {
       answers: new MemoryTaskAnswers(),
       residents: 4,
       decisions: new DynamoDecisionLog(table),
+      journals: new DynamoJournalStore(table),
       ledger: new RuledCapacityLedger(new DynamoCapacityStore(table)),
       stragglers: new DynamoStragglerStatistics(table),
       coordinator: new MemoryCoordinator(),

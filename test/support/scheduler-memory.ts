@@ -66,7 +66,7 @@ const results = Array.from({ length: maps }, (_, task) => {
   if (decoded.kind !== 'result') throw new Error(`result ${String(task)} cannot be read`);
   return decoded.result;
 });
-takeOutputs(state, { results: results.splice(0), replicas: [] }, now);
+takeOutputs({ state }, { results: results.splice(0), replicas: [] }, now);
 
 let bytes = 0;
 let requests = 0;

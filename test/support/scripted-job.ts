@@ -5,6 +5,7 @@ import { MemoryClock } from '../../src/adapters/memory/memory-clock.ts';
 import { MemoryCoordinator } from '../../src/adapters/memory/memory-coordinator.ts';
 import { MemoryDecisionLog } from '../../src/adapters/memory/memory-decision-log.ts';
 import { MemoryJobStore } from '../../src/adapters/memory/memory-job-store.ts';
+import { MemoryJournalStore } from '../../src/adapters/memory/memory-journal-store.ts';
 import { MemoryLeaseStore } from '../../src/adapters/memory/memory-lease-store.ts';
 import { MemoryObjectStore } from '../../src/adapters/memory/memory-object-store.ts';
 import { RandomIdSource } from '../../src/adapters/node/random-id-source.ts';
@@ -37,6 +38,7 @@ export class ScriptedSystem {
   readonly attempts = new MemoryAttemptStore();
   readonly leases = new MemoryLeaseStore();
   readonly decisions = new MemoryDecisionLog();
+  readonly journals = new MemoryJournalStore();
   readonly ledger = new RuledCapacityLedger(new MemoryCapacityStore());
   readonly coordinator = new MemoryCoordinator();
   readonly ids = new RandomIdSource();

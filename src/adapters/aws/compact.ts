@@ -23,6 +23,15 @@ export function unpackJson(packed: unknown): unknown {
   return JSON.parse(inflateRawSync(packed, { maxOutputLength: INFLATED_LIMIT_BYTES }).toString('utf8'));
 }
 
+/** A text, deflated. */
+export const packText = (text: string): Uint8Array => new Uint8Array(deflateRawSync(text));
+
+/** What `packText` packed. Throws `BrokenInvariantError` on anything else. */
+export function unpackText(packed: unknown): string {
+  if (!(packed instanceof Uint8Array)) throw new BrokenInvariantError('a stored text is not binary');
+  return inflateRawSync(packed, { maxOutputLength: INFLATED_LIMIT_BYTES }).toString('utf8');
+}
+
 /**
  * A partition index in 8 bytes a partition (12 where a length exceeds 4 GiB): one byte of width, then lengths,
  * then CRCs, little-endian. A thousand partitions as JSON would take 20 KB and so 20 write units.

@@ -5,6 +5,7 @@ import { DynamoCapacityStore } from '../../../src/adapters/aws/dynamo-capacity-s
 import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { DynamoDecisionLog } from '../../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
+import { DynamoJournalStore } from '../../../src/adapters/aws/dynamo-journal-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoRoster } from '../../../src/adapters/aws/dynamo-roster.ts';
 import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
@@ -18,6 +19,7 @@ import { describeCloneAdmission } from './clone-admission-suite.ts';
 import { describeClonePreemption } from './clone-preemption-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
+import { describeJournalStore } from './journal-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
 import { describeRoster } from './roster-suite.ts';
 import { describeSweepMark } from './sweep-mark-suite.ts';
@@ -39,6 +41,7 @@ export function describeDynamoStores(start: () => Promise<TableServer>): void {
   describeJobStore('DynamoDB', async () => new DynamoJobStore(await server.freshTable()));
   describeLeaseStore('DynamoDB', () => new DynamoLeaseStore(shared));
   describeDecisionLog('DynamoDB', () => new DynamoDecisionLog(shared));
+  describeJournalStore('DynamoDB', () => new DynamoJournalStore(shared));
   describeAttemptStore('DynamoDB', () => new DynamoAttemptStore(shared));
   describeCapacityStore('DynamoDB', async () => {
     const table = await server.freshTable();

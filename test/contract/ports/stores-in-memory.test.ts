@@ -5,6 +5,7 @@ import { MemoryCapacityStore } from '../../../src/adapters/memory/memory-capacit
 import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { MemoryDecisionLog } from '../../../src/adapters/memory/memory-decision-log.ts';
 import { MemoryJobStore } from '../../../src/adapters/memory/memory-job-store.ts';
+import { MemoryJournalStore } from '../../../src/adapters/memory/memory-journal-store.ts';
 import { MemoryRoster } from '../../../src/adapters/memory/memory-roster.ts';
 import { MemorySweepMark } from '../../../src/adapters/memory/memory-sweep-mark.ts';
 import { MemoryLeaseStore } from '../../../src/adapters/memory/memory-lease-store.ts';
@@ -16,6 +17,7 @@ import { describeCloneAdmission } from './clone-admission-suite.ts';
 import { describeClonePreemption } from './clone-preemption-suite.ts';
 import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
+import { describeJournalStore } from './journal-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
 import { describeRoster } from './roster-suite.ts';
 import { describeSweepMark } from './sweep-mark-suite.ts';
@@ -24,6 +26,7 @@ import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
 describeJobStore('memory', () => new MemoryJobStore());
 describeLeaseStore('memory', () => new MemoryLeaseStore());
 describeDecisionLog('memory', () => new MemoryDecisionLog());
+describeJournalStore('memory', () => new MemoryJournalStore());
 describeAttemptStore('memory', () => new MemoryAttemptStore());
 describeCapacityStore('memory', () => {
   const store = new MemoryCapacityStore();

@@ -38,6 +38,7 @@ async function fakeStack(states: readonly Partial<JobRecord>[], onPoll?: (poll: 
       return Promise.resolve(job);
     },
     allocations: () => Promise.reject(new Error('unused')),
+    journal: () => Promise.resolve({ pieces: [] }),
     setDeadline: () => Promise.reject(new Error('unused')),
     plan: () => Promise.reject(new Error('unused')),
     cancel: () => {

@@ -19,6 +19,7 @@ function clientOf(asked: { count: number }): ApiClient {
     cancel: unused,
     setDeadline: unused,
     allocations: unused,
+    journal: unused,
     list: unused,
     attempts: unused,
     job: () => {
