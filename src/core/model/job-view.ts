@@ -58,9 +58,9 @@ export interface NodeSample {
 export interface NodeView {
   readonly id: string;
   zone?: string;
-  /** Winning attempts that ran here. */
+  /** How often something was told of it: a winning attempt that ran here once, one that another outran twice. */
   finished: number;
-  /** Its last winners, at most `nodeSampleLimit`, the newest last. */
+  /** What was told last, at most `nodeSampleLimit`, the newest last. */
   readonly recent: NodeSample[];
 }
 

@@ -1,5 +1,6 @@
 import { durationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
+import { reportedMs } from '../estimate/progress-rate.ts';
 import { addSlotTimes, slotTimeOf } from '../estimate/slot-time.ts';
 import type { AttemptView, NodeView, ProgressReport, StageStatistics, Tally, TaskView } from './job-view.ts';
 import { evenShape, shapeOf } from './progress-shape.ts';
@@ -11,6 +12,12 @@ const recentLimit = 32;
 const nodeSampleLimit = 3;
 /** Logarithm of the growth of samples after which costs and shapes are learnt anew. */
 const learnStep = Math.log(4 / 3);
+
+/**
+ * An attempt that was told to stop tells of its node as much as two that finished there, once it had run for a good part
+ * of what its task takes elsewhere: it is slow beside its stage, and beside another attempt of the very task.
+ */
+export const outrunTells = 2;
 
 /** A stage of which nothing has finished. */
 export const createStageStatistics = (): StageStatistics => ({
@@ -117,6 +124,22 @@ export function keepReport(reports: ProgressReport[], report: ProgressReport): v
   if (reports.length > reportLimit) reports.splice(leastTelling(reports), 1);
 }
 
+/** Of a run: an attempt that was told to stop earlier may merely have begun slowly. */
+const leastOutrun = 0.5;
+
+/** Whether an attempt was told to stop when it had run for a good part of what its task, or its like, takes in all. */
+export const wasOutrun = (attempt: AttemptView, usualMs: number): boolean =>
+  (attempt.cancelOrdered || attempt.state === 'cancelled') &&
+  attempt.claimedAt !== undefined &&
+  reportedMs(attempt) >= leastOutrun * usualMs;
+
+/** What an attempt that did not end by itself would have taken at the rate at which it read, and no less than it ran. */
+export function wholeMs(attempt: AttemptView): number {
+  const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
+  const ms = reportedMs(attempt);
+  return bytesRead <= 0 ? ms : (ms * Math.max(bytesRead, bytesTotal)) / bytesRead;
+}
+
 /** Counts how long a launch took to become a claim. Clocks differ, so that it is never beyond the time we waited. */
 export function recordClaim(statistics: StageStatistics, attempt: AttemptView, now: EpochMs): void {
   if (attempt.claimedAt === undefined) return;
@@ -165,9 +188,23 @@ export function recordFinish(
     insertSorted(statistics.wrapUpMs, durationMs(runMs - allRead.workedMs));
   }
   learnShape(statistics, attempt);
-  if (attempt.node === undefined) return;
-  const node = nodeOf(nodes, attempt.node);
+  recordPlace(nodes, attempt, runMs / workBytes(statistics, task));
+  for (const each of task.attempts) {
+    if (each === attempt || !wasOutrun(each, runMs)) continue;
+    const msPerByte = wholeMs(each) / workBytes(statistics, task);
+    for (let told = 0; told < outrunTells; told++) recordPlace(nodes, each, msPerByte);
+  }
+}
+
+/** Takes note of how fast a task went where an attempt of it ran. */
+function recordPlace(
+  nodes: Map<string, NodeView>,
+  { node: id, stage }: AttemptView,
+  msPerByte: number,
+): void {
+  if (id === undefined) return;
+  const node = nodeOf(nodes, id);
   node.finished += 1;
-  node.recent.push({ stage: attempt.stage, msPerByte: runMs / workBytes(statistics, task) });
+  node.recent.push({ stage, msPerByte });
   if (node.recent.length > nodeSampleLimit) node.recent.shift();
 }

@@ -319,8 +319,8 @@ export function dispose(account: Account, proposals: readonly Proposal[]): void 
 
 /**
  * Launches what is owed, in order, into what is left, off the nodes to be avoided; short ones ride together as `packs`
- * says. The first that gets no slot is refused in the log. Where nothing runs, any node will do: a job must not wait
- * for nodes that may never come.
+ * says. The first that gets no slot is refused in the log. Where nothing runs and no other node is free, any will do:
+ * a job must not wait for nodes that may never come.
  */
 export function launchOwed(
   account: Account,
@@ -328,8 +328,9 @@ export function launchOwed(
   declined: readonly string[] = [],
   packs: Packs = alone,
 ): void {
-  const avoidNodes = account.state.live.size === 0 ? [] : declined;
   const room = roomLeft(account);
+  const isNoneElsewhere = account.state.live.size === 0 && slotsElsewhere(account, declined) < 1;
+  const avoidNodes = isNoneElsewhere ? [] : declined;
   const elsewhere = slotsElsewhere(account, avoidNodes);
   const limit = Math.max(0, Math.min(account.free, room, elsewhere));
   const shared = account.terms.launchRoom;

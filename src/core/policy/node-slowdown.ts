@@ -3,6 +3,7 @@ import { recentMsPerByte } from '../estimate/remaining-time.ts';
 import { scoreOf } from '../estimate/progress-rate.ts';
 import { msPerByteOf } from '../estimate/new-copy.ts';
 import type { NodeView } from '../model/job-view.ts';
+import { outrunTells, wasOutrun, wholeMs, workBytes } from '../model/stage-statistics.ts';
 import type { PolicyView } from './policy-set.ts';
 
 /** Ordinary milliseconds per byte of each stage: the median of finished attempts, else of running ones. */
@@ -73,21 +74,36 @@ function loadsOf({ runs }: PolicyView, rates: ReadonlyMap<number, number>): Map<
   for (const { stage, tasks } of runs) {
     const ordinary = rates.get(stage.index) ?? 0;
     if (ordinary <= 0) continue;
+    const usualMs = quantileOf(stage.statistics.runMs, 0.5) ?? Infinity;
     for (const { task, copies } of tasks) {
       for (const copy of copies) {
-        const msPerByte = copy.node === undefined ? undefined : msPerByteOf(copy, stage.statistics, task);
-        if (copy.node === undefined || msPerByte === undefined) continue;
-        const load = loads.get(copy.node);
-        const slowdown = msPerByte / ordinary;
-        if (load === undefined) loads.set(copy.node, { tasks: 1, least: slowdown });
-        else {
-          load.tasks += 1;
-          load.least = Math.min(load.least, slowdown);
-        }
+        const msPerByte = msPerByteOf(copy, stage.statistics, task);
+        if (msPerByte !== undefined) addLoad(loads, copy.node, 1, msPerByte / ordinary);
+      }
+      if (task.attempts.length === copies.length) continue;
+      for (const each of task.attempts) {
+        if (!wasOutrun(each, usualMs)) continue;
+        const msPerByte = wholeMs(each) / workBytes(stage.statistics, task);
+        addLoad(loads, each.node, outrunTells, msPerByte / ordinary);
       }
     }
   }
   return loads;
+}
+
+function addLoad(
+  loads: Map<string, NodeLoad>,
+  node: string | undefined,
+  tasks: number,
+  slowdown: number,
+): void {
+  if (node === undefined) return;
+  const load = loads.get(node);
+  if (load === undefined) loads.set(node, { tasks, least: slowdown });
+  else {
+    load.tasks += tasks;
+    load.least = Math.min(load.least, slowdown);
+  }
 }
 
 /** Looks again at nodes where a task has finished since, and at those that are new. */

@@ -3,10 +3,11 @@ import { ranMs, reportedMs } from '../../estimate/progress-rate.ts';
 import type { Facts } from '../../model/decision.ts';
 import { isLive } from '../../model/job-view.ts';
 import { byAdvance, isContended, isQueueLong } from '../mantri/appraise.ts';
+import { lossLeftMs } from '../loss-limit.ts';
 import { prune, pruneLosses } from '../mantri/prune.ts';
 import { isCopiedInVain, isSlowAnywhere } from '../mantri/restart.ts';
 import { finiteMs } from '../merit.ts';
-import { nodeSlowdowns, nodesInSpell, onceAsked, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
+import { nodesInSpell, onceAsked, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
 import { judgeStage, type JudgedStage, type JudgedTask } from './judge.ts';
 import { type Candidate, type Worth, worthForEnd, worthOf } from './worth.ts';
@@ -69,7 +70,7 @@ function declinedNodes(view: PolicyView): readonly string[] {
   const { granted, waiting } = view.slots;
   if (waiting === 0 || granted === 0) return [];
   const slow = slowNodesBy(view, Math.max(view.config.outrider.slowNodeFactor, 1 + waiting / granted));
-  return slow.length === 0 ? slow : slow.slice(0, Math.floor(nodeSlowdowns(view).size / 2));
+  return slow.length === 0 ? slow : slow.slice(0, Math.floor(view.state.nodes.size / 2));
 }
 
 /** Where copies of a task must not run: slow nodes, and for a second copy beside it, the nodes that run it now. */
@@ -100,6 +101,16 @@ function isWorthOne(task: JudgedTask, worth: Worth, { config }: PolicyView, urge
 }
 
 /**
+ * Whether tasks wait, and a task would still run when all that wait are through and a copy launched after them is, too.
+ * Then the stage ends with it, and each task that goes before its copy keeps that end back.
+ */
+function outlastsQueue({ leastRemMs, newMs }: JudgedTask, { slots }: PolicyView): boolean {
+  const usualMs = newMs[newMs.length >>> 1];
+  if (usualMs === undefined || slots.granted === 0 || !isContended(slots)) return false;
+  return leastRemMs > usualMs * (1 + Math.ceil(slots.waiting / slots.granted));
+}
+
+/**
  * A copy beside those that run: while tasks wait, where it saves slot time; with slots to spare, where the time that it
  * saves is worth the slot time that it takes. Never soon after another copy.
  */
@@ -109,7 +120,7 @@ function beside(
   view: PolicyView,
   slow: SlowNodes,
 ): Proposal | undefined {
-  const urgent = isQueueLong(view.slots);
+  const urgent = isQueueLong(view.slots) || outlastsQueue(task, view);
   if (!isWorthOne(task, worth, view, urgent) || task.sinceCopyMs < stage.deltaMs) return undefined;
   if (isCopiedInVain(task.running)) return undefined;
   return {
@@ -146,6 +157,7 @@ const thrownAwayMs = ({ task }: RunningTask): number =>
 function again(
   { task, worth }: Candidate,
   stage: JudgedStage,
+  runs: StageRuns,
   view: PolicyView,
   slow: SlowNodes,
 ): Proposal | undefined {
@@ -159,6 +171,8 @@ function again(
   const lostMs = thrownAwayMs(task.running) + ranMs(victim, view.now);
   if (restarts >= view.config.mantri.restartsPerTask || lostMs > task.leastRemMs) return undefined;
   if (isSlowAnywhere(task.running.task, victim)) return undefined;
+  // Where the stage cannot bear the loss of what it has done, a copy beside it loses nothing of that.
+  if (ranMs(victim, view.now) > lossLeftMs(runs, view)) return undefined;
   return {
     kind: 'restart',
     task: task.running.task,
@@ -183,7 +197,7 @@ function proposeForTask(
   // A restart off a slow node takes a good slot and leaves a bad one: it has to be worth as much as a duplicate.
   const isNeutral = (): boolean =>
     !task.running.copies.some(({ node }) => node !== undefined && slow().includes(node));
-  const restart = again(candidate, stage, view, slow);
+  const restart = again(candidate, stage, runs, view, slow);
   const other = restart !== undefined && (copy !== undefined || isNeutral()) ? restart : undefined;
   return view.config.mantri.prefer === 'restart' ? (other ?? copy) : (copy ?? other);
 }

@@ -2,7 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { nodesInSpell, nodeSlowdowns, slowNodesBy } from '../../../../src/core/policy/node-slowdown.ts';
 import { recordFinish } from '../../../../src/core/model/stage-statistics.ts';
 import { outrider } from '../../../../src/core/policy/outrider/outrider.ts';
-import { type RunningSpec, times, viewOf } from '../../../support/policy-views.ts';
+import { applyAttempt, applyResult } from '../../../../src/core/model/job-state.ts';
+import { runningTasks } from '../../../../src/core/policy/running-tasks.ts';
+import { epochMs } from '../../../../src/contracts/units.ts';
+import { attemptRecord, resultOf } from '../../../support/job-states.ts';
+import { nowMs, type RunningSpec, times, viewOf } from '../../../support/policy-views.ts';
 
 const size = 1_000_000;
 const done = times(20, { doneMs: 100_000, node: 'ordinary' });
@@ -26,6 +30,39 @@ describe('slowness of nodes', () => {
     expect([...nodeSlowdowns(viewOf([...done, { doneMs: 900_000, node: 'new' }])).keys()]).toEqual([
       'ordinary',
     ]);
+  });
+
+  /** A task of which one attempt was told to stop on a node that nothing else tells of, and another runs, or has won. */
+  const outrun = (stopped: RunningSpec, isWon: boolean): readonly string[] => {
+    const view = viewOf([
+      ...done,
+      { running: [stopped, { ranMs: 90_000, bytesRead: 0.9 * size, node: 'other' }] },
+    ]);
+    const task = view.state.stages[0]?.tasks.at(-1);
+    const [first, second] = task?.attempts ?? [];
+    if (first !== undefined) first.cancelOrdered = true;
+    if (isWon && second !== undefined) {
+      const at = epochMs(nowMs + 10_000);
+      applyAttempt(
+        view.state,
+        attemptRecord(second.id, 'done', at, { claimedAt: epochMs(nowMs - 90_000) }),
+        at,
+      );
+      applyResult(view.state, resultOf(second.id, at), at);
+    }
+    return slowNodesBy({ ...view, runs: runningTasks(view.state, new Set()) }, 2);
+  };
+
+  it('is known from one attempt that was told to stop where another of its task got on, from then on', () => {
+    const slow: RunningSpec = { ranMs: 120_000, bytesRead: 0.2 * size, node: 'slow' };
+    expect([outrun(slow, false), outrun(slow, true)]).toEqual([['slow'], ['slow']]);
+  });
+
+  it('is not known from one that had merely begun, or was about as fast', () => {
+    const young: RunningSpec = { ranMs: 20_000, bytesRead: 0.02 * size, node: 'slow' };
+    expect([outrun(young, false), outrun(young, true)]).toEqual([[], []]);
+    const even: RunningSpec = { ranMs: 90_000, bytesRead: 0.8 * size, node: 'slow' };
+    expect([outrun(even, false), outrun(even, true)]).toEqual([[], []]);
   });
 
   it('goes by the last three tasks, whatever was before', () => {
