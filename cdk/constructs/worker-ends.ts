@@ -25,7 +25,13 @@ export function workerEnded(
   }: { readonly table: Table; readonly logs: ILogGroup; readonly concurrency: number | undefined },
 ): LambdaFunction {
   const role = functionRole(scope, 'EndedWorkerRole', logs);
-  role.addToPolicy(itemsOf(table, ['dynamodb:GetItem', 'dynamodb:UpdateItem', 'dynamodb:PutItem'], 'J#*'));
+  role.addToPolicy(
+    itemsOf(
+      table,
+      ['dynamodb:GetItem', 'dynamodb:BatchGetItem', 'dynamodb:UpdateItem', 'dynamodb:PutItem'],
+      'J#*',
+    ),
+  );
   role.addToPolicy(itemsOf(table, ['dynamodb:GetItem'], 'JOB#*'));
   return jobFunction(scope, 'EndedWorker', {
     description: 'Outrider: records why a worker is gone',

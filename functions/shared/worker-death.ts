@@ -70,13 +70,14 @@ function endOfTask(task: TaskChange): WorkerEnd | undefined {
   const text = variables.find(({ name }) => name === Setting.attemptPayload)?.value;
   const payload = text === undefined ? undefined : payloadOf(documentOf(text));
   if (payload === undefined) return undefined;
-  return { payload, death: { invocation: task.taskArn, failure: failureOfTask(task) } };
+  const isByItself = task.stopCode === 'EssentialContainerExited' && exitCodeOf(task) === 0;
+  return { payload, isByItself, death: { invocation: task.taskArn, failure: failureOfTask(task) } };
 }
 
 /** What a worker was launched with; undefined for what names no attempt. */
 function payloadOf(given: unknown): AttemptPayload | undefined {
   const payload = attemptPayloadSchema.safeParse(given).data;
-  const named = payload === undefined ? [] : [payload, ...(payload.next ?? [])];
+  const named = payload === undefined ? [] : [payload, ...(payload.next ?? []), ...(payload.batch ?? [])];
   return named.every(({ attemptId }) => attemptIdPattern.test(attemptId)) ? payload : undefined;
 }
 
@@ -93,9 +94,13 @@ function documentOf(text: string): unknown {
 const taken =
   /^(SpotInterruption|TerminationNotice|UserInitiated|ServiceSchedulerInitiated|SpotInterrupted|MaintenanceInitiated)$/;
 
-function failureOfTask({ stopCode, stoppedReason, containers }: TaskChange): Failure {
+const exitCodeOf = ({ containers }: TaskChange): number | undefined =>
+  containers.find((each) => typeof each.exitCode === 'number')?.exitCode ?? undefined;
+
+function failureOfTask(task: TaskChange): Failure {
+  const { stopCode, stoppedReason, containers } = task;
   const reasons = containers.flatMap(({ reason }) => reason ?? []);
-  const exitCode = containers.find((each) => typeof each.exitCode === 'number')?.exitCode ?? undefined;
+  const exitCode = exitCodeOf(task);
   const said = [stoppedReason ?? '', ...reasons, exitCode === undefined ? '' : `exit code ${exitCode}`];
   const message = said.filter((each) => each !== '').join('; ');
   if (reasons.some((reason) => /OutOfMemory/i.test(reason)) || /OutOfMemory/i.test(stoppedReason ?? ''))

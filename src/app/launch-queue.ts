@@ -1,5 +1,6 @@
 import type { AttemptId } from '../contracts/ids.ts';
 import { type Worker, workerKinds } from '../contracts/job-spec.ts';
+import { limits } from '../contracts/limits.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { afterCall, afterRefusal, type ApiPace, startPace, takeCall } from '../core/capacity/api-pace.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
@@ -31,7 +32,7 @@ export interface LaunchNews extends LaunchOutcome {
 }
 
 /** Launches that the host is asked for at once, by kind, and how many such calls may be under way. */
-const batchSize: Readonly<Record<Worker['kind'], number>> = { lambda: 40, fargate: 5 };
+const batchSize: Readonly<Record<Worker['kind'], number>> = { lambda: 40, fargate: limits.launchesPerCall };
 const lanes = 2;
 
 type Entry = readonly [AttemptId, QueuedLaunch];

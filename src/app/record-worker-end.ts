@@ -1,13 +1,14 @@
 import type { AttemptId } from '../contracts/ids.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Failure } from '../contracts/records.ts';
-import type { AttemptStore, WorkerDeath } from '../ports/attempt-store.ts';
+import type { AttemptStore, TaskSpace, WorkerDeath } from '../ports/attempt-store.ts';
+import type { EpochMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { JobWords } from '../ports/job-words.ts';
 import type { Log } from '../ports/log.ts';
 
 export interface WorkerEndDeps {
-  readonly attempts: Pick<AttemptStore, 'recordDeath' | 'tell'>;
+  readonly attempts: Pick<AttemptStore, 'recordDeath' | 'read' | 'tell'>;
   readonly words: JobWords;
   readonly clock: Clock;
   readonly log: Log;
@@ -15,8 +16,10 @@ export interface WorkerEndDeps {
 
 /** The end of a worker, with what it was launched for. */
 export interface WorkerEnd {
-  readonly payload: Pick<AttemptPayload, 'jobId' | 'attemptId' | 'shards' | 'access' | 'next'>;
+  readonly payload: Pick<AttemptPayload, 'jobId' | 'attemptId' | 'shards' | 'access' | 'next' | 'batch'>;
   readonly death: WorkerDeath;
+  /** Whether its process ended well, and nobody ended it; absent: it did not. */
+  readonly isByItself?: boolean;
 }
 
 /**
@@ -37,14 +40,18 @@ const asRider = ({ cause, message }: Failure): Failure =>
  */
 export async function recordWorkerEnd(
   { attempts, words, clock, log }: WorkerEndDeps,
-  { payload, death }: WorkerEnd,
+  end: WorkerEnd,
 ): Promise<'recorded' | 'refused'> {
+  const { payload, death } = end;
   const { jobId, attemptId: first, shards, access, next = [] } = payload;
   const { cause, message } = death.failure;
   const word = await words.wordOf(jobId);
   const space = { jobId, shards };
   let [attemptId, outcome]: [AttemptId, 'recorded' | 'refused'] = [first, 'refused'];
-  if (word === undefined || word === access) {
+  const isBelieved = word === undefined || word === access;
+  if (isBelieved && payload.batch !== undefined) {
+    [attemptId, outcome] = await recordEndInBatch(attempts, space, end, clock.now());
+  } else if (isBelieved) {
     outcome = await attempts.recordDeath(space, first, death, clock.now());
     const ofRider = { ...death, failure: asRider(death.failure) };
     for (const rider of next) {
@@ -58,4 +65,38 @@ export async function recordWorkerEnd(
   }
   log.info('worker-ended', { jobId, attemptId, cause, message, outcome });
   return outcome;
+}
+
+/**
+ * Ends the attempt that the worker had claimed of those that it might have taken. Where it had claimed none it ends
+ * one that nobody has: there is one worker fewer for them, and those at the end are claimed last. Not where the worker
+ * ended by itself, for then all had theirs.
+ */
+async function recordEndInBatch(
+  attempts: WorkerEndDeps['attempts'],
+  space: TaskSpace,
+  { payload, death, isByItself = false }: WorkerEnd,
+  now: EpochMs,
+): Promise<[AttemptId, 'recorded' | 'refused']> {
+  const ids = [payload, ...(payload.batch ?? [])].map(({ attemptId }) => attemptId);
+  const { attempts: records } = await attempts.read(space, ids, 'records');
+  const own = records.find(({ invocation }) => invocation === death.invocation)?.attemptId;
+  const tell = (attemptId: AttemptId): Promise<void> => attempts.tell(space, { attemptId, kind: 'end' }, now);
+  const tryAll = async (
+    candidates: readonly AttemptId[],
+    only?: 'claimed',
+  ): Promise<AttemptId | undefined> => {
+    for (const each of candidates)
+      if ((await attempts.recordDeath(space, each, death, now, only)) === 'recorded') return each;
+    return undefined;
+  };
+  if (own === undefined && isByItself) return [payload.attemptId, 'refused'];
+  // What is read may be older than its claim; what is written is not.
+  const ended =
+    (await tryAll(own === undefined ? ids : [own], 'claimed')) ??
+    (own === undefined ? await tryAll(ids.toReversed()) : undefined);
+  // Also where it was recorded before: whoever did that may have come no further.
+  const told = ended ?? own ?? payload.attemptId;
+  await tell(told);
+  return [told, ended === undefined ? 'refused' : 'recorded'];
 }

@@ -50,6 +50,8 @@ export const limits = {
   renewedLaunchesPerTask: 3,
   /** Attempts that one worker takes up after the first of its launch. */
   ridersPerLaunch: 31,
+  /** Tasks that one RunTask may start: ECS's own limit. */
+  launchesPerCall: 10,
   /** Names under which one task may count, characters of such a name, and the largest sum either way. */
   countersPerTask: 100,
   counterNameChars: 100,

@@ -79,6 +79,14 @@ export const attemptPayloadSchema = z.object({
   replaces: attemptId.optional(),
   /** Attempts of the same stage that the worker takes up after this one, in turn, each by a claim of its own. */
   next: z.array(z.object({ attemptId, inputs, copies })).max(limits.ridersPerLaunch).optional(),
+  /**
+   * Attempts of the same stage that are launched by the same call, one task for each: every task gets all of them, and
+   * takes the first that nobody has claimed, `attemptId` before these.
+   */
+  batch: z
+    .array(z.object({ attemptId, inputs, copies }))
+    .max(limits.launchesPerCall - 1)
+    .optional(),
   /** Time of its environment that a worker must have left to take up another. */
   nextTakesMs: z.number().min(0).optional(),
   /**

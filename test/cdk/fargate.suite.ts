@@ -159,7 +159,7 @@ describe('the end of a worker', () => {
     const onTable = Statement.filter(({ Action }) => JSON.stringify(Action).includes('dynamodb:'));
     expect(onTable.map(({ Action, Condition }) => [Action, Condition])).toEqual([
       [
-        ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem'],
+        ['dynamodb:BatchGetItem', 'dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem'],
         {
           'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': ['J#*'] },
           Null: { 'dynamodb:LeadingKeys': 'false' },

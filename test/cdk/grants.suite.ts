@@ -111,7 +111,11 @@ describe('grants', () => {
     ['settlerole', ['dynamodb', 's3'], ['dynamodb:DeleteItem']],
     ['sweeprole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', 'states:DescribeExecution']],
     ['WorkerRole', [], ['dynamodb:GetItem', 'lambda:InvokeFunction']],
-    ['EndedWorkerRole', [], ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem']],
+    [
+      'EndedWorkerRole',
+      [],
+      ['dynamodb:BatchGetItem', 'dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem'],
+    ],
     ['TaskTaskRole', [], ['dynamodb:GetItem']],
     ['JobAccessRole', [], workerActions],
     ['HandlerRole', ['dynamodb', 'states'], ['s3:GetObject', 's3:ListBucket']],

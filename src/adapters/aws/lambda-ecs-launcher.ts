@@ -1,5 +1,11 @@
 import { createHash } from 'node:crypto';
-import { type ECSClient, RunTaskCommand, StopTaskCommand, type TaskOverride } from '@aws-sdk/client-ecs';
+import {
+  type ECSClient,
+  RunTaskCommand,
+  type RunTaskCommandOutput,
+  StopTaskCommand,
+  type TaskOverride,
+} from '@aws-sdk/client-ecs';
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import { fargateSizes, type Worker, type WorkerSize } from '../../contracts/job-spec.ts';
 import { attemptParts, jobNameOf } from '../../contracts/ids.ts';
@@ -10,6 +16,7 @@ import type { Launcher, LaunchOutcome, LaunchRequest, LaunchTerms, NodeTerms } f
 import { denialOf, isDenial } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
 import { lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
+import { batchesOf, halvesOf, type LaunchBatch, payloadOf, withoutCopies } from './launch-batches.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 
 /** Where workers run. */
@@ -40,8 +47,8 @@ const ECS_CONCURRENCY = 5;
 const ECS_OVERRIDES_CHARS = 8_192;
 
 /**
- * Starts workers by asynchronous invocation or as Fargate tasks. One RunTask call per attempt: the payload
- * travels in the task's overrides, which all tasks of a call would share.
+ * Starts workers by asynchronous invocation or as Fargate tasks. One RunTask starts up to ten tasks of a stage: their
+ * payload travels in overrides, which they share, and so names all attempts, of which each task claims one.
  *
  * Give it clients that retry little: the scheduler paces its launches by `terms`, and makes what was refused again.
  */
@@ -70,16 +77,24 @@ export class LambdaEcsLauncher implements Launcher {
 
   async launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {
     const outcomes = new Map<LaunchRequest, LaunchOutcome>();
-    const launchAll = async (kind: LaunchRequest['kind'], concurrency: number): Promise<void> => {
-      await forEachBounded(
-        requests.filter((request) => request.kind === kind),
-        concurrency,
-        async (request) => {
-          outcomes.set(request, await this.launchOne(request));
-        },
-      );
+    const launchAll = async (batches: readonly LaunchBatch[], concurrency: number): Promise<void> => {
+      await forEachBounded(batches, concurrency, async (batch) => {
+        const failed = await this.launchBatch(batch);
+        batch.forEach((request, index) => {
+          const { attemptId } = request.payload;
+          outcomes.set(request, { attemptId, ...(failed[index] ?? { outcome: 'accepted' }) });
+        });
+      });
     };
-    await Promise.all([launchAll('lambda', LAMBDA_CONCURRENCY), launchAll('fargate', ECS_CONCURRENCY)]);
+    const of = (kind: LaunchRequest['kind']): LaunchRequest[] =>
+      requests.filter((request) => request.kind === kind);
+    await Promise.all([
+      launchAll(
+        of('lambda').map((request): LaunchBatch => [request]),
+        LAMBDA_CONCURRENCY,
+      ),
+      launchAll(this.batchesOnFargate(of('fargate')), ECS_CONCURRENCY),
+    ]);
     return requests.map(
       (request) => outcomes.get(request) ?? { attemptId: request.payload.attemptId, outcome: 'throttled' },
     );
@@ -100,24 +115,24 @@ export class LambdaEcsLauncher implements Launcher {
     }
   }
 
-  private async launchOne(request: LaunchRequest): Promise<LaunchOutcome> {
-    const { attemptId } = request.payload;
+  /** What has failed of a batch, in its order; undefined for what was accepted. */
+  private async launchBatch(batch: LaunchBatch): Promise<readonly (Failed | undefined)[]> {
+    const [request] = batch;
     try {
-      const failed = request.kind === 'lambda' ? await this.invoke(request) : await this.runTask(request);
-      return { attemptId, ...(failed ?? { outcome: 'accepted' }) };
+      return request.kind === 'lambda' ? [await this.invoke(request)] : await this.runTasks(batch);
     } catch (cause) {
-      const fault = faultOf(cause);
-      const denial = this.denialOf(request, cause);
-      if (denial !== undefined)
-        return { attemptId, outcome: 'refused', denied: true, message: denial.message };
-      // A function that is being created or updated is in conflict for some seconds.
-      const isLater = isPassing(fault) || fault.name === 'ResourceConflictException';
-      return {
-        attemptId,
-        outcome: isLater ? 'throttled' : 'refused',
-        message: `${fault.name}: ${fault.message}`,
-      };
+      const failed = this.failureOf(request, cause);
+      return batch.map(() => failed);
     }
+  }
+
+  private failureOf(request: LaunchRequest, cause: unknown): Failed {
+    const fault = faultOf(cause);
+    const denial = this.denialOf(request, cause);
+    if (denial !== undefined) return { outcome: 'refused', denied: true, message: denial.message };
+    // A function that is being created or updated is in conflict for some seconds.
+    const isLater = isPassing(fault) || fault.name === 'ResourceConflictException';
+    return { outcome: isLater ? 'throttled' : 'refused', message: `${fault.name}: ${fault.message}` };
   }
 
   private denialOf(request: LaunchRequest, cause: unknown): AccessDeniedError | undefined {
@@ -146,38 +161,59 @@ export class LambdaEcsLauncher implements Launcher {
     return undefined;
   }
 
-  /** Of an attempt that Spot has no room for, the same on demand. */
-  private async runTask({ payload, size }: LaunchRequest): Promise<Failed | undefined> {
-    if (this.places.cluster === undefined)
-      return { outcome: 'refused', message: 'this deployment has no Fargate' };
-    const onSpot = this.places.isSpot === true && attemptParts(payload.attemptId).attempt === 0;
-    const failed = onSpot ? await this.runTaskOn('FARGATE_SPOT', payload, size) : undefined;
-    if (onSpot && !(failed?.outcome === 'throttled' && lacksRoom(failed.message ?? ''))) return failed;
-    return this.runTaskOn('FARGATE', payload, size);
+  /** Launches of Fargate by calls, each within what ECS takes as overrides, where that can be. */
+  private batchesOnFargate(requests: readonly LaunchRequest[]): LaunchBatch[] {
+    const cut = (batch: LaunchBatch): readonly LaunchBatch[] =>
+      batch.length === 1 || isShort(this.overridesOf(batch[0], payloadOf(batch)))
+        ? [batch]
+        : halvesOf(batch).flatMap(cut);
+    return batchesOf(requests, (request) => this.providerOf(request)).flatMap(cut);
   }
 
-  private async runTaskOn(
-    provider: 'FARGATE' | 'FARGATE_SPOT',
-    payload: AttemptPayload,
-    size: WorkerSize,
-  ): Promise<Failed | undefined> {
+  private providerOf({ payload }: LaunchRequest): Provider {
+    const isFirst = attemptParts(payload.attemptId).attempt === 0;
+    return this.places.isSpot === true && isFirst ? 'FARGATE_SPOT' : 'FARGATE';
+  }
+
+  /** What has failed; of attempts that Spot has no room for, what has failed on demand. */
+  private async runTasks(batch: LaunchBatch): Promise<readonly (Failed | undefined)[]> {
+    if (this.places.cluster === undefined)
+      return batch.map(() => ({ outcome: 'refused', message: 'this deployment has no Fargate' }));
+    const provider = this.providerOf(batch[0]);
+    const failed = await this.runTasksOn(provider, batch);
+    if (provider === 'FARGATE') return failed;
+    const [first, ...others] = batch.filter((_, index) => {
+      const { outcome, message = '' } = failed[index] ?? {};
+      return outcome === 'throttled' && lacksRoom(message);
+    });
+    if (first === undefined) return failed;
+    const homeless: LaunchBatch = [first, ...others];
+    const onDemand = await this.runTasksOn('FARGATE', homeless);
+    return batch.map((request, index) => {
+      const place = homeless.indexOf(request);
+      return place === -1 ? failed[index] : onDemand[place];
+    });
+  }
+
+  private async runTasksOn(provider: Provider, batch: LaunchBatch): Promise<readonly (Failed | undefined)[]> {
     const { cluster, taskDefinition, subnets = [], securityGroups = [], hasPublicIps, isSpot } = this.places;
-    const attempt = `${payload.jobId}/${payload.attemptId}`;
+    const { jobId } = batch[0].payload;
+    const attempts = `${jobId}/${batch.map(({ payload }) => payload.attemptId).join()}`;
     try {
       const answer = await this.ecs.send(
         new RunTaskCommand({
           cluster,
           taskDefinition,
-          // One task a call, so that a strategy of several providers would have nothing to share out among them.
+          // A strategy of several providers would share the tasks of a call out by weight, room or not.
           ...(isSpot === true
             ? { capacityProviderStrategy: [{ capacityProvider: provider, weight: 1 }] }
             : { launchType: 'FARGATE' }),
-          count: 1,
+          count: batch.length,
           // A call that the SDK repeats starts no second task.
           clientToken: createHash('sha256')
-            .update(provider === 'FARGATE' ? attempt : `${attempt}/spot`)
+            .update(provider === 'FARGATE' ? attempts : `${attempts}/spot`)
             .digest('hex'),
-          startedBy: payload.jobId,
+          startedBy: jobId,
           networkConfiguration: {
             awsvpcConfiguration: {
               subnets: [...subnets],
@@ -186,24 +222,29 @@ export class LambdaEcsLauncher implements Launcher {
               assignPublicIp: hasPublicIps === false ? 'DISABLED' : 'ENABLED',
             },
           },
-          overrides: this.overridesOf(payload, size),
+          overrides: this.shortOverridesOf(batch),
         }),
       );
-      const failure = answer.failures?.[0];
-      return failure === undefined ? undefined : refusalOfFailure(failure);
+      return failuresOf(batch, answer);
     } catch (cause) {
       const fault = faultOf(cause);
-      // ECS has run this attempt before, from a payload that named other copies: a scheduler that takes a job over may
-      // find more of them. The first launch stands; had it come to nothing, the attempt is lost for want of a claim.
-      if (fault.name === 'ConflictException') return undefined;
+      // ECS has run these attempts before, from a payload that named other copies: a scheduler that takes a job over may
+      // find more of them. The first launch stands; had it come to nothing, an attempt is lost for want of a claim.
+      if (fault.name === 'ConflictException') return [];
       if (isDenial(fault)) throw cause;
-      return refusalOfFault(fault);
+      const refusal = refusalOfFault(fault);
+      return batch.map(() => refusal);
     }
   }
 
-  /** Where the copies that the attempt is to read make them too long, it reads winners' outputs, which are named elsewhere. */
-  private overridesOf(payload: AttemptPayload, size: WorkerSize): TaskOverride {
-    const overrides = {
+  /** Where the copies that an attempt is to read make them too long, it reads winners' outputs, which are named elsewhere. */
+  private shortOverridesOf(batch: LaunchBatch): TaskOverride {
+    const overrides = this.overridesOf(batch[0], payloadOf(batch));
+    return isShort(overrides) ? overrides : this.overridesOf(batch[0], withoutCopies(payloadOf(batch)));
+  }
+
+  private overridesOf({ size }: Pick<LaunchRequest, 'size'>, payload: AttemptPayload): TaskOverride {
+    return {
       cpu: String(fargateSizes[size].vcpu * 1024),
       memory: String(fargateSizes[size].memoryMb),
       containerOverrides: [
@@ -213,11 +254,25 @@ export class LambdaEcsLauncher implements Launcher {
         },
       ],
     };
-    const isTooLong = JSON.stringify(overrides).length > ECS_OVERRIDES_CHARS;
-    return isTooLong && payload.copies !== undefined
-      ? this.overridesOf({ ...payload, copies: undefined }, size)
-      : overrides;
   }
 }
 
-type Failed = Pick<LaunchOutcome, 'message'> & { readonly outcome: 'throttled' | 'refused' };
+type Provider = 'FARGATE' | 'FARGATE_SPOT';
+type Failed = Pick<LaunchOutcome, 'message' | 'denied'> & { readonly outcome: 'throttled' | 'refused' };
+
+const isShort = (overrides: TaskOverride): boolean => JSON.stringify(overrides).length <= ECS_OVERRIDES_CHARS;
+
+/**
+ * What a call has not started. Its tasks take the attempts from the first on, so that where there are fewer tasks those
+ * at the end are left.
+ */
+function failuresOf(
+  batch: LaunchBatch,
+  { tasks = [], failures = [] }: RunTaskCommandOutput,
+): readonly (Failed | undefined)[] {
+  return batch.map((_, index) => {
+    if (index < tasks.length) return undefined;
+    const failure = failures[Math.min(index - tasks.length, failures.length - 1)];
+    return refusalOfFailure(failure ?? { reason: 'fewer tasks were started than were asked for, capacity' });
+  });
+}

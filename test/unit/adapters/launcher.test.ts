@@ -69,7 +69,7 @@ describe('launching', () => {
   it('runs one Fargate task with the payload in its environment and a token against repeats', async () => {
     ecs.on(RunTaskCommand).resolves({ tasks: [{}] });
     const one = request('fargate');
-    await launcher.launch([one, one]);
+    for (const each of [one, one]) await launcher.launch([each]);
     const [first, second] = ecs.commandCalls(RunTaskCommand).map(({ args }) => args[0].input);
     expect(first).toMatchObject({
       cluster: 'cluster',
@@ -121,7 +121,7 @@ describe('launching', () => {
     ecs.on(RunTaskCommand).resolves({ tasks: [{}] });
     const one = request('fargate');
     const other = { ...one, payload: { ...one.payload, copies: { map: { 3: 1 } } } };
-    await launcher.launch([one, other]);
+    for (const each of [one, other]) await launcher.launch([each]);
     const [first, second] = ecs.commandCalls(RunTaskCommand).map(({ args }) => args[0].input);
     expect(second?.clientToken).toBe(first?.clientToken);
     expect(second?.overrides).not.toEqual(first?.overrides);

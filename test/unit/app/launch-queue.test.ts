@@ -91,7 +91,7 @@ describe('a launch queue', () => {
     expect(bench.queue.isDone).toBe(true);
   });
 
-  it('makes launches in order, forty of Lambda in a call and five of Fargate, two calls of a kind at once', async () => {
+  it('makes launches in order, forty of Lambda in a call and ten of Fargate, two calls of a kind at once', async () => {
     const bench = new Bench();
     bench.launchMs = 10;
     for (const task of upTo(200)) bench.add(task, task < 100 ? 'lambda' : 'fargate');
