@@ -32,6 +32,9 @@ const scratchMb: Readonly<Record<WorkerSize, number>> = {
   xlarge: 10_240,
 };
 
+/** How long a worker may work on Lambda: as long as Lambda allows. */
+export const workerTime = Duration.minutes(15);
+
 /** Environment variables of workers. */
 type Environment = Record<string, string>;
 
@@ -92,7 +95,7 @@ export class ComputeStack extends Stack {
         code,
         layers,
         memoryMb: workerSizes[size],
-        timeout: Duration.minutes(15),
+        timeout: workerTime,
         environment,
         logs: storage.jobLogs,
         role,

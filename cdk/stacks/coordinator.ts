@@ -32,7 +32,7 @@ import { grantAnswering, jobMachine } from '../constructs/job-machine.ts';
 import { grantDescribing, settleOnEnds, sweepEachHour } from '../constructs/job-watch.ts';
 import { exportName } from '../names.ts';
 import { type FargateWorkers, workerContainer } from '../constructs/fargate-workers.ts';
-import type { ComputeStack } from './compute.ts';
+import { type ComputeStack, workerTime } from './compute.ts';
 import type { StorageStack } from './storage.ts';
 
 export interface CoordinatorStackProps extends StackProps {
@@ -286,6 +286,7 @@ function stepEnvironment(
       : {
           ...fargateEnvironment(fargate, config),
           [Setting.fargateClaimLeaseMs]: tuning.fargateClaimLeaseMs.valueAsString,
+          [Setting.lambdaMs]: String(workerTime.toMilliseconds()),
         }),
     ...(config.tenantIsolation ? { [Setting.tenantIsolation]: 'true' } : {}),
     [Setting.totalSlots]: tuning.totalSlots.valueAsString,

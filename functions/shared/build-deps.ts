@@ -178,7 +178,12 @@ export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): S
       heartbeatMs: durationSetting(env, Setting.heartbeatMs),
       leaseMs: durationSetting(env, Setting.leaseMs),
       claimLeaseMs: durationSetting(env, Setting.claimLeaseMs),
-      ...(hasFargate ? { fargateClaimLeaseMs: durationSetting(env, Setting.fargateClaimLeaseMs) } : {}),
+      ...(hasFargate
+        ? {
+            fargateClaimLeaseMs: durationSetting(env, Setting.fargateClaimLeaseMs),
+            lambdaMs: durationSetting(env, Setting.lambdaMs),
+          }
+        : {}),
       totalSlots: numberSetting(env, Setting.totalSlots),
       hasFargate,
     },

@@ -32,7 +32,7 @@ const longestPackMs = durationMs(2_000);
 const named = ({ policy }: Pick<Plan, 'policy'>): PolicySet => policySetOf(policy);
 
 function tickConfigOf({ config, launcher, policyOf = named }: SchedulerDeps, plan: Plan): TickConfig {
-  const { tickMs, heartbeatMs, claimLeaseMs, fargateClaimLeaseMs, hasFargate } = config;
+  const { tickMs, heartbeatMs, claimLeaseMs, fargateClaimLeaseMs, hasFargate, lambdaMs } = config;
   const takesPacks = launcher.terms?.('lambda').takesPacks ?? true;
   return {
     policy: policyOf(plan),
@@ -52,6 +52,7 @@ function tickConfigOf({ config, launcher, policyOf = named }: SchedulerDeps, pla
     decisionsPerTick: limits.decisionsPerTick,
     ...(takesPacks ? { packMs: longestPackMs } : {}),
     hasFargate: hasFargate ?? false,
+    ...(lambdaMs === undefined ? {} : { lambdaMs }),
   };
 }
 

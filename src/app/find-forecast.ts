@@ -1,11 +1,17 @@
 import type { Plan } from '../contracts/plan.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { firstWave, tasksTold } from '../core/forecast/first-wave.ts';
-import type { JobProfile, ProfiledInput } from '../core/forecast/job-profile.ts';
+import {
+  type JobProfile,
+  type ProfiledInput,
+  slotPasts,
+  type StageProfile,
+} from '../core/forecast/job-profile.ts';
 import { matterOf, tellsOf } from '../core/forecast/learn-profile.ts';
 import { predictorOf } from '../core/forecast/predictor.ts';
 import { type NewStage, similarProfile } from '../core/forecast/similar-jobs.ts';
 import { storedProfile } from '../core/forecast/stored-profile.ts';
+import { ascending } from '../lib/quantiles.ts';
 import type { JobState } from '../core/model/job-view.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { FoundForecast, Session } from './scheduler-session.ts';
@@ -36,6 +42,12 @@ const guessed = (
   return { basis, predictor, slackFactor };
 };
 
+/** The time below which one of four tasks of a stage stayed, on any number of slots. */
+function quarterOf({ runs }: StageProfile): number | undefined {
+  const all = ascending(runs.flatMap(({ times }) => slotPasts.flatMap((past) => times[past])));
+  return all[Math.floor(all.length / 4)];
+}
+
 /** What the job's own finished runs tell, or undefined. Says in the log why they tell nothing. */
 async function byOwnRuns(
   { forecasts, log }: SchedulerDeps,
@@ -51,7 +63,7 @@ async function byOwnRuns(
     return undefined;
   }
   const predictor = predictorOf(forecast, plan.policyConfig.jockey.predictor);
-  return { ...nothing, basis: 'profile', runs, predictor };
+  return { ...nothing, basis: 'profile', runs, predictor, earlierMs: profile.stages.map(quarterOf) };
 }
 
 function stagesOf(plan: Plan): readonly NewStage[] {

@@ -39,22 +39,33 @@ const isFirstLaunch = (decision: Decision): decision is Launch =>
 const rodeBehind = ({ state }: Session, { attemptId, behind }: Launch): AttemptId | undefined =>
   behind === undefined ? state.attempts.get(attemptId)?.behind : undefined;
 
+const workerText = (worker: Launch['worker']): string =>
+  worker === undefined ? '' : `${worker.kind} ${worker.size}`;
+
 function logTogether(
   log: Log,
   { jobId }: Session,
   { event, of }: { readonly event: 'launched' | 'launched-alone'; readonly of: readonly Launch[] },
 ): void {
-  const byStage = Map.groupBy(of, ({ attemptId }) => attemptParts(attemptId).stage);
-  for (const [stage, launches] of byStage) {
+  const alike = Map.groupBy(of, ({ attemptId, worker }) =>
+    JSON.stringify([attemptParts(attemptId).stage, workerText(worker)]),
+  );
+  for (const launches of alike.values()) {
+    const [first] = launches;
+    if (first === undefined) continue;
+    const { attemptId: from, worker, facts } = first;
     const riding = launches.filter(({ behind }) => behind !== undefined).length;
     log.info(event, {
       jobId,
-      stage,
+      stage: attemptParts(from).stage,
       reason: 'first',
       attempts: launches.length,
       ...(riding === 0 ? {} : { riding }),
-      from: launches[0]?.attemptId,
+      ...(worker === undefined ? {} : { worker: workerText(worker) }),
+      from,
       to: launches.at(-1)?.attemptId,
+      // Those of the first: where workers are chosen, they tell why.
+      ...facts,
     });
   }
 }
@@ -68,7 +79,7 @@ function logLaunch(log: Log, session: Session, launch: Launch): void {
     reason,
     ...(behind === undefined ? {} : { behind }),
     ...(rode === undefined ? {} : { rodeBehind: rode }),
-    ...(worker === undefined ? {} : { worker: `${worker.kind} ${worker.size}` }),
+    ...(worker === undefined ? {} : { worker: workerText(worker) }),
     ...(avoidNodes === undefined ? {} : { avoidNodes }),
     ...facts,
   });

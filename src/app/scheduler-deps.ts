@@ -26,6 +26,8 @@ export interface SchedulerConfig {
   readonly totalSlots: number;
   /** Whether there is Fargate; there is not where nothing is said. */
   readonly hasFargate?: boolean;
+  /** For how long an attempt may work on Lambda; where nothing is said, as long as it takes. */
+  readonly lambdaMs?: DurationMs;
   /** How often at most the job's record is brought up to date; each second where nothing is said. */
   readonly summaryEveryMs?: DurationMs;
 }

@@ -37,6 +37,8 @@ export interface FoundForecast {
   readonly slackFactor: number;
   /** Tasks of the job itself that it rests on. */
   readonly tasks: number;
+  /** Of each stage, the time below which one of four tasks stayed in the job's own runs, in ms; absent: there are none. */
+  readonly earlierMs?: readonly (number | undefined)[];
   /** What jobs like it tell, where its own runs tell nothing. */
   readonly others?: JobProfile;
 }

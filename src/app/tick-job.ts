@@ -79,6 +79,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const outlook = watchLaunches(deps, session, { now, copies, own });
   const granted = await slotsOf(deps, session, now, { copies, outlook, own });
   const { isHeldBack = false, ...forDeadline } = turn;
+  const { earlierMs } = session.deadlineControl?.forecast ?? {};
   const budget = {
     slots: isHeldBack ? 0 : granted,
     ...forDeadline,
@@ -87,6 +88,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     clusterSlots: deps.config.totalSlots,
     ...(outlook === undefined ? {} : { room: outlook.room, renewed: outlook.renewed }),
     ...(dollars === undefined ? {} : { dollars }),
+    ...(earlierMs === undefined ? {} : { earlierMs }),
     freeNodes: deps.launcher.nodes?.().free,
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),

@@ -30,6 +30,8 @@ export const Setting = {
   /** How long a launched attempt may take to claim itself, on Lambda and on Fargate. */
   claimLeaseMs: 'OUTRIDER_CLAIM_LEASE_MS',
   fargateClaimLeaseMs: 'OUTRIDER_FARGATE_CLAIM_LEASE_MS',
+  /** Only where there is Fargate: the time of a worker function, beyond which tasks are better off there. */
+  lambdaMs: 'OUTRIDER_LAMBDA_MS',
   /** Name of the function that computes forecasts; empty: nothing is learned. */
   forecastFunction: 'OUTRIDER_FORECAST_FUNCTION',
   /** `true` where stages may ask for credentials for their user code and programs. */

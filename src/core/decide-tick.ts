@@ -9,18 +9,17 @@ import {
   loseAttempt,
   preemptClones,
   stageAt,
-  taskOfAttempt,
 } from './model/job-state.ts';
 import { loseOutput, renewInputs } from './model/lost-outputs.ts';
 import type { CloneAnswer, ClonesTaken } from './model/stage-clones.ts';
-import { workerOf } from './model/stage-worker.ts';
 import type { LaunchRoom, TickBudget, TickConfig } from './model/tick-config.ts';
 import { affordsOwed, budgetEnd, type Spending, spendingOf } from './policy/budget.ts';
 import { dispose, launchOwed, launchRiders, openAccount } from './policy/arbitrate.ts';
 import { preemptedCopies } from './policy/dolly/preempted-copies.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
 import { lossDecisions, lostTooOften } from './policy/lost-outputs.ts';
-import { hopeless, nextWorker } from './policy/next-worker.ts';
+import { onFitWorkers } from './policy/fit-workers.ts';
+import { hopeless } from './policy/next-worker.ts';
 import { type OwedLaunch, owedLaunches, slotDemand } from './policy/owed-launches.ts';
 import type { PolicySet, PolicyView, Proposal } from './policy/policy-set.ts';
 import { proposalsOf } from './policy/give-way.ts';
@@ -215,17 +214,6 @@ function outcomeOf(
   return isDrained ? { kind: 'finish' } : { kind: 'continue' };
 }
 
-/** Launches of tasks that have failed for want of memory or time, on workers that have more of it. */
-function onFitWorkers(state: JobState, decisions: readonly Decision[], hasFargate: boolean): Decision[] {
-  return decisions.map((each) => {
-    if (each.kind !== 'launch') return each;
-    const task = taskOfAttempt(state, each.attemptId);
-    const stage = stageAt(state, task.stage);
-    const [worker, usual] = [nextWorker(stage, task, hasFargate), workerOf(stage)];
-    return worker.kind === usual.kind && worker.size === usual.size ? each : { ...each, worker };
-  });
-}
-
 /** A tick that launches nothing. */
 const only = (decisions: readonly Decision[], outcome: TickOutcome): TickDecision => ({
   decisions,
@@ -344,7 +332,7 @@ export function decideTick(
     proposals.filter((each) => !isUrgent(each)),
   );
   return {
-    decisions: [...owed, ...onFitWorkers(state, account.decisions, config.hasFargate ?? false)],
+    decisions: [...owed, ...onFitWorkers(state, account.decisions, config, budget.earlierMs)],
     refusals: [...clonesRefused(state, answers), ...givenUp, ...account.refusals],
     outcome: outcomeOf(state, now, config, owed),
     slotsShort: account.slotsShort,

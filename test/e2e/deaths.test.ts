@@ -47,10 +47,10 @@ const holding = (megabytes: number): readonly string[] => [
 type Worker = NonNullable<JobSpecInput['stages'][number]['worker']>;
 
 /** What a job of one task on such a worker comes to, submitted and waited for by the command. */
-async function submit(name: string, command: readonly string[], worker: Worker) {
+async function submit(name: string, command: readonly string[], worker: Worker, splitBytes?: number) {
   const place = await Workplace.make();
   const stages = [
-    { name: 'only', operator: 'exec', options: { command }, worker, inputs: [{ s3: [input] }] },
+    { name: 'only', operator: 'exec', options: { command }, worker, inputs: [{ s3: [input], splitBytes }] },
   ];
   await writeFile(place.path('job.json'), JSON.stringify({ name, stages }));
   const { exitCode, out } = await place.run(
@@ -73,6 +73,11 @@ async function submit(name: string, command: readonly string[], worker: Worker) 
     output: (await system.output(job)).toString(),
   };
 }
+
+const explained = async (jobId: string, task: string): Promise<string> => {
+  const place = await Workplace.make();
+  return (await place.run('explain', jobId, task, '--state-dir', system.dir)).out;
+};
 
 describe('a worker that runs out of memory', () => {
   it('is ended at once, and its task goes to the next size on Lambda', async () => {
@@ -110,6 +115,20 @@ describe('a worker whose time is over', () => {
     expect(done).toMatchObject({ exitCode: 0, state: 'succeeded', output: lines });
     expect(done.causes).toEqual(['timeout', 'done']);
     expect(done.on).toEqual(['its own', 'fargate medium']);
+  });
+
+  it('is followed by tasks that go to Fargate at once, since they read as much', async () => {
+    // Three tasks on two slots: the third is launched when one has run out of time.
+    const done = await submit('slow-all', slow, { kind: 'lambda' }, Math.ceil(lines.length / 3));
+    expect(done).toMatchObject({ exitCode: 0, state: 'succeeded' });
+    expect(done.output.split('\n').toSorted()).toEqual(lines.split('\n').toSorted());
+    const launches = (await system.decisions(done.job.jobId)).flatMap((each) =>
+      each.kind === 'launch' && each.reason === 'first' ? [each] : [],
+    );
+    expect(launches.map(({ worker }) => worker?.kind)).toEqual([undefined, undefined, 'fargate']);
+    expect(launches[2]?.facts).toMatchObject({ lambdaMs: timeoutS * 1_000 });
+    const told = await explained(done.job.jobId, launches[2]?.attemptId.replace(/\/\d+$/, '') ?? '');
+    expect(told).toMatch(/the first attempt \(one with .* to read ran out of time, at most 15\.0s on Lambda/);
   });
 
   it('fails its job at once where it may not go there, and says why', async () => {

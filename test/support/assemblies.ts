@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { Setting } from '../../src/contracts/settings.ts';
 import { synthesize } from '../../src/local/provision/synthesize.ts';
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url));
@@ -33,6 +34,8 @@ export async function withWorkersOf(timeoutS: number): Promise<string> {
   for (const name of names) {
     const template = JSON.parse(await readFile(join(directory, name), 'utf8')) as Template;
     for (const { Properties = {} } of Object.values(template.Resources ?? {})) {
+      const { Variables = {} } = (Properties['Environment'] ?? {}) as { Variables?: Record<string, unknown> };
+      if (Setting.lambdaMs in Variables) Variables[Setting.lambdaMs] = String(timeoutS * 1_000);
       if (!String(Properties['Description']).startsWith('Outrider: runs one attempt')) continue;
       Properties['Timeout'] = timeoutS;
       changed += 1;

@@ -43,6 +43,8 @@ export interface StageStatistics {
   readonly recent: AttemptView[];
   /** Slot time of the same tasks, with that of all their attempts. */
   slotTime: SlotTime;
+  /** The least input of a task that ran out of Lambda's time; absent: none has. */
+  leastTimedOutBytes?: number;
   /** When the last backup was launched. */
   lastBackupAt?: EpochMs;
 }

@@ -29,8 +29,16 @@ function isStrike(stage: StageView, attempt: AttemptView): boolean {
   return failure === undefined || !uncounted.has(failure.cause);
 }
 
+/** Takes note of the smallest task that Lambda's time did not suffice for. */
+function noteTimeout({ shape, statistics }: StageView, task: TaskView, attempt: AttemptView): void {
+  if (attempt.failure?.cause !== 'timeout' || workerOf({ shape }, attempt).kind !== 'lambda') return;
+  const { leastTimedOutBytes = Infinity } = statistics;
+  statistics.leastTimedOutBytes = Math.min(leastTimedOutBytes, task.inputBytes);
+}
+
 /** Counts a failed or lost attempt against its task, where it is a strike, and of its present life. */
 export function countFailure(stage: StageView, task: TaskView, attempt: AttemptView): void {
+  noteTimeout(stage, task, attempt);
   if (attempt.number >= task.since && isStrike(stage, attempt)) task.failures += 1;
 }
 
@@ -47,6 +55,7 @@ export function explainLoss(
   if (failure === undefined || attempt.failure !== undefined) return;
   const before = isStrike(stage, attempt);
   attempt.failure = failure;
+  noteTimeout(stage, task, attempt);
   if (attempt.number >= task.since && before && !isStrike(stage, attempt)) task.failures -= 1;
 }
 

@@ -38,6 +38,8 @@ export interface TickConfig {
   readonly packMs?: DurationMs;
   /** Whether there is Fargate, where tasks go that Lambda has no room or time for. Absent: there is not. */
   readonly hasFargate?: boolean;
+  /** For how long an attempt may work on Lambda. Absent: nobody foretells which tasks would take longer. */
+  readonly lambdaMs?: DurationMs;
   /** How stragglers are treated: a policy set, or the name of one; absent: `none`. */
   readonly policy?: PolicyName | PolicySet;
   /** Parameters of the policies, as the job's plan has them. */
@@ -113,6 +115,8 @@ export interface TickBudget {
   readonly refused?: string;
   /** Whether the job launches no copies, for the sake of another that lacks slots. */
   readonly givesWay?: boolean;
+  /** Time below which one of four tasks of each stage stayed in earlier runs of the job, in ms; absent: none are known. */
+  readonly earlierMs?: readonly (number | undefined)[];
   /** Riders that are to get places of their own now, where the tick has asked for them already. */
   readonly own?: OwnPlaces;
 }

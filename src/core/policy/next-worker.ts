@@ -13,16 +13,17 @@ const memoryOf = ({ kind, size }: Worker): string =>
   kind === 'lambda' ? `${workerSizes[size]} MB on Lambda` : `${fargateSizes[size].memoryMb} MB on Fargate`;
 
 /** The worker that would do what this one could not; undefined where its failure asks for no other, or there is none. */
-function remedy(worker: Worker, cause: string | undefined, mayUseFargate: boolean): Worker | undefined {
+function remedy(worker: Worker, cause: string | undefined, mayLeaveLambda: boolean): Worker | undefined {
   const isOnLambda = worker.kind === 'lambda';
-  if (cause === 'timeout' && isOnLambda && mayUseFargate) return { ...worker, kind: 'fargate' };
+  if (cause === 'timeout' && isOnLambda && mayLeaveLambda) return { ...worker, kind: 'fargate' };
   if (cause !== 'out-of-memory') return undefined;
   const size = largerThan(worker);
   if (size !== undefined) return { ...worker, size };
-  return isOnLambda && mayUseFargate ? { kind: 'fargate', size: largest } : undefined;
+  return isOnLambda && mayLeaveLambda ? { kind: 'fargate', size: largest } : undefined;
 }
 
-const mayUse = ({ shape }: StageView, hasFargate: boolean): boolean =>
+/** Whether tasks of a stage may go to Fargate. */
+export const mayUseFargate = ({ shape }: StageView, hasFargate: boolean): boolean =>
   hasFargate && shape.mayUseFargate !== false;
 
 /**
@@ -31,7 +32,7 @@ const mayUse = ({ shape }: StageView, hasFargate: boolean): boolean =>
  */
 export function nextWorker(stage: StageView, task: TaskView, hasFargate: boolean): Worker {
   return task.attempts.reduce((worker, attempt): Worker => {
-    const other = remedy(workerOf(stage, attempt), attempt.failure?.cause, mayUse(stage, hasFargate));
+    const other = remedy(workerOf(stage, attempt), attempt.failure?.cause, mayUseFargate(stage, hasFargate));
     if (other === undefined) return worker;
     return {
       kind: worker.kind === 'fargate' ? 'fargate' : other.kind,
@@ -56,7 +57,7 @@ export function hopeless(stage: StageView, task: TaskView, hasFargate: boolean):
   for (const attempt of task.attempts) {
     const worker = workerOf(stage, attempt);
     const { cause, message } = attempt.failure ?? {};
-    if (remedy(worker, cause, mayUse(stage, hasFargate)) !== undefined) continue;
+    if (remedy(worker, cause, mayUseFargate(stage, hasFargate)) !== undefined) continue;
     const told = message === undefined || message === '' ? '' : `: ${message}`;
     if (cause === 'out-of-memory') {
       const what = `ran out of memory on the largest worker (${worker.size}, ${memoryOf(worker)})${told}`;

@@ -1,0 +1,46 @@
+import type { DurationMs } from '../../contracts/units.ts';
+import { quantileOf } from '../../lib/sorted-numbers.ts';
+import type { Facts } from '../model/decision.ts';
+import type { StageView, TaskView } from '../model/job-view.ts';
+import { foretoldMs } from './expected-run.ts';
+
+/** Tasks of a stage that must have ended before they tell what the others take. */
+const telling = 4;
+
+/** What is known of how long tasks take, beside what the tasks of the job itself tell. */
+export interface LambdaTime {
+  /** For how long an attempt may work on Lambda. */
+  readonly lambdaMs: DurationMs;
+  /** Time below which only one of four tasks of each stage stayed in earlier runs of the job; absent: none are known. */
+  readonly earlierMs?: readonly (number | undefined)[];
+}
+
+/**
+ * The numbers by which a task will clearly take longer than Lambda lets it work; undefined where nothing says so. What
+ * the stage's own tasks took counts first, by what each reads (`forecastMs`); where too few have ended, or none that reads as much
+ * in time, one that reads no more and ran out of time (`timedOutBytes`); then earlier runs of the job, if three of four of their tasks
+ * took longer (`earlierMs`).
+ */
+export function outlastsLambda(
+  stage: StageView,
+  task: TaskView,
+  { lambdaMs, earlierMs = [] }: LambdaTime,
+): Facts | undefined {
+  const { runMs, samples, leastTimedOutBytes } = stage.statistics;
+  const medianMs = quantileOf(runMs, 0.5);
+  const facts = { lambdaMs, inputBytes: task.inputBytes };
+  if (medianMs !== undefined && runMs.size >= telling) {
+    const forecastMs = Math.round(foretoldMs(stage, medianMs, task));
+    if (forecastMs > lambdaMs) return { forecastMs, ended: runMs.size, ...facts };
+  }
+  if (leastTimedOutBytes !== undefined && leastTimedOutBytes <= task.inputBytes) {
+    const hasEndedInTime = samples.some(
+      ({ task: { inputBytes }, ms }) => inputBytes >= task.inputBytes && ms <= lambdaMs,
+    );
+    if (!hasEndedInTime) return { timedOutBytes: leastTimedOutBytes, ...facts };
+  }
+  const earlier = runMs.size >= telling ? undefined : earlierMs[stage.index];
+  return earlier !== undefined && earlier > lambdaMs
+    ? { earlierMs: Math.round(earlier), ...facts }
+    : undefined;
+}
