@@ -70,6 +70,7 @@ async function openSession(
   const shapes = shapesOf(plan);
   const state = createJobState(shapes, order);
   await deps.ledger.forget(jobId); // Others may have served it since.
+  await deps.nodes?.open(now);
   const budget = budgetOf(job);
   const tickConfig = tickConfigOf(deps, plan);
   const journal = openJournal(deps, { jobId, epoch, at: now, shapes, launchOrder: order, tickConfig });

@@ -10,6 +10,7 @@ import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
 import type { CloneDeps } from './admit-clones.ts';
+import type { NodeBookKeeper } from './node-book-keeper.ts';
 import type { PerformDeps } from './perform-decisions.ts';
 import type { SharedRoom } from './shared-room.ts';
 
@@ -51,6 +52,8 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   /** Sessions of attempts, on hosts where attempts have rights of their own. */
   readonly access?: JobAccess;
   readonly config: SchedulerConfig;
+  /** What is known of slow nodes; absent: what a job meets itself. */
+  readonly nodes?: Pick<NodeBookKeeper, 'open' | 'learn' | 'keep'>;
   /** What is learned of the room for launches by all jobs that this process serves; each for itself where absent. */
   readonly room?: SharedRoom;
 }

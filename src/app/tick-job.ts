@@ -59,6 +59,19 @@ async function writeSummary(
   session.lastSummary = text;
 }
 
+/** Has others know what the job has learned; answers whether it is over. */
+async function keepKnowledge(
+  deps: SchedulerDeps,
+  session: Session,
+  now: EpochMs,
+  { outcome }: Pick<TickDecision, 'outcome'>,
+): Promise<boolean> {
+  const isOver = outcome.kind !== 'continue';
+  if (isOver) await keepAssignments(deps, session, now);
+  await deps.nodes?.keep(session.jobId, session.state, now, isOver);
+  return isOver;
+}
+
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
   takeLaunches(deps, session, now);
@@ -93,6 +106,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
     ...(losses.length === 0 ? {} : { losses }),
+    slowNodes: deps.nodes?.learn(session.jobId, session.state, now) ?? [],
   };
   const terms = (): TickBudget => ({ ...budget, ...admittedBackups(deps, session) });
   const decide = (used: TickBudget): TickDecision =>
@@ -114,8 +128,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     session.launches.pump(); // What the services' rates held back.
   }
   await clearInbox(deps, session, inbox);
-  const isOver = decided.outcome.kind !== 'continue';
-  if (isOver) await keepAssignments(deps, session, now);
+  const isOver = await keepKnowledge(deps, session, now, decided);
   await writeSummary(deps, session, now, isOver);
   return decided;
 }

@@ -15,6 +15,7 @@ import type { CloneAnswer, ClonesTaken } from './model/stage-clones.ts';
 import type { LaunchRoom, TickBudget, TickConfig } from './model/tick-config.ts';
 import { affordsOwed, budgetEnd, type Spending, spendingOf } from './policy/budget.ts';
 import { dispose, launchOwed, launchRiders, openAccount } from './policy/arbitrate.ts';
+import { nodesDeclined } from './policy/elsewhere.ts';
 import { preemptedCopies } from './policy/dolly/preempted-copies.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
 import { lossDecisions, lostTooOften } from './policy/lost-outputs.ts';
@@ -187,6 +188,7 @@ function viewOf(
     },
     cloned: clonedStages(state, owed),
     reportMs: config.reportMs ?? durationMs(0),
+    slowNodes: budget.slowNodes ?? nothing,
   };
 }
 
@@ -195,10 +197,6 @@ const freedNodesOf = (state: JobState, config: TickConfig, owed: readonly Decisi
   config.killFreesSlot
     ? endedBy(owed, 'cancel').flatMap((id) => state.attempts.get(id)?.node ?? [])
     : nothing;
-
-/** Nodes off which owed tasks are kept. Without a slot nothing is launched anywhere, and they need not be looked for. */
-const nodesDeclined = (policy: PolicySet, view: PolicyView, free: number): readonly string[] =>
-  free < 1 ? nothing : (policy.declinedNodes?.(view) ?? nothing);
 
 /** A job that has all results is finished once every attempt that is left was told to stop: it is not waited for. */
 function outcomeOf(

@@ -6,7 +6,9 @@ import { MemoryDecisionLog } from '../adapters/memory/memory-decision-log.ts';
 import { MemoryForecastStore } from '../adapters/memory/memory-forecast-store.ts';
 import { MemoryJobStore } from '../adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
+import { MemoryNodeBookStore } from '../adapters/memory/memory-node-book-store.ts';
 import { MemoryStragglerStatistics } from '../adapters/memory/memory-straggler-statistics.ts';
+import { NodeBookKeeper } from '../app/node-book-keeper.ts';
 import type { SchedulerDeps } from '../app/scheduler-deps.ts';
 import { SharedRoom } from '../app/shared-room.ts';
 import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
@@ -104,6 +106,7 @@ function schedulerDeps(
     ledger: parts.ledger,
     stragglers: new MemoryStragglerStatistics(),
     assignments: new MemoryAssignmentStatistics(),
+    nodes: new NodeBookKeeper(new MemoryNodeBookStore(), silent),
     attempts: parts.store,
     clock,
     log: silent,

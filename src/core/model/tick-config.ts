@@ -9,6 +9,7 @@ import type { DurationMs } from '../../contracts/units.ts';
 import type { OwnPlaces } from '../policy/own-places.ts';
 import type { PolicySet } from '../policy/policy-set.ts';
 import type { Allocate } from './decision.ts';
+import type { SlowNode } from './node-book.ts';
 import type { CloneAnswer, ClonesTaken } from './stage-clones.ts';
 import type { TaskView } from './job-view.ts';
 
@@ -103,6 +104,8 @@ export interface TickBudget {
   readonly dollars?: BudgetTerms;
   /** Free slots of each node that has any, by its name; absent on hosts that place attempts themselves. */
   readonly freeNodes?: ReadonlyMap<string, number> | undefined;
+  /** Nodes that the node book says to avoid, slowest first; absent: none. */
+  readonly slowNodes?: readonly SlowNode[];
   /** What became of the clones that the job's policy has asked for before this tick; absent: it asked for none. */
   readonly clones?: readonly CloneAnswer[];
   /** Stages that have lost their clones to smaller jobs; absent: none. */

@@ -3,6 +3,7 @@ import { quantileOf } from '../../lib/sorted-numbers.ts';
 import { isDeclined, type StageView, type TaskView } from '../model/job-view.ts';
 import { meanMs } from '../model/stage-statistics.ts';
 import type { Account } from './account.ts';
+import type { PolicySet, PolicyView } from './policy-set.ts';
 
 /**
  * Launches away from slow nodes. A host that lets nodes be chosen gets names of those that are free; on one that places
@@ -29,6 +30,10 @@ function mayBeDeclined(stage: StageView | undefined, { attempts }: TaskView, tic
   const usualMs = quantileOf(stage.statistics.runMs, 0.5);
   return usualMs === undefined || usualMs >= declineMs(stage, tickMs);
 }
+
+/** Nodes off which owed tasks are kept. Without a slot nothing is launched anywhere, and they need not be looked for. */
+export const nodesDeclined = (policy: PolicySet, view: PolicyView, free: number): readonly string[] =>
+  free < 1 ? [] : (policy.declinedNodes?.(view) ?? []);
 
 /** The nodes to name with a launch: of those to be avoided, the ones that could run it. */
 export function namedNodes(account: Account, task: TaskView, avoid: readonly string[]): readonly string[] {

@@ -1,6 +1,7 @@
 import type { PolicyConfig } from '../../contracts/policy-config.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { Facts, RefusalReason } from '../model/decision.ts';
+import type { SlowNode } from '../model/node-book.ts';
 import type { CloneOutlook, CloneWish } from './dolly/clone-wishes.ts';
 import type {
   AttemptView,
@@ -41,6 +42,8 @@ export interface PolicyView {
   };
   /** Stages that are cloned, by place; those that are from this tick on too. Absent: none. */
   readonly cloned?: ReadonlyMap<number, StageClones>;
+  /** Nodes that the node book says to avoid, slowest first, by what this job and others met there. Absent: none. */
+  readonly slowNodes?: readonly SlowNode[];
   /** Shorter silences than this say nothing of an attempt. */
   readonly reportMs: DurationMs;
 }

@@ -8,6 +8,7 @@ import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoJournalStore } from '../../../src/adapters/aws/dynamo-journal-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoRoster } from '../../../src/adapters/aws/dynamo-roster.ts';
+import { DynamoNodeBookStore } from '../../../src/adapters/aws/dynamo-node-book-store.ts';
 import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoSweepMark } from '../../../src/adapters/aws/dynamo-sweep-mark.ts';
 import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
@@ -23,6 +24,7 @@ import { describeJournalStore } from './journal-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
 import { describeRoster } from './roster-suite.ts';
 import { describeSweepMark } from './sweep-mark-suite.ts';
+import { describeNodeBookStore } from './node-book-suite.ts';
 import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
 import type { TableServer } from './servers.ts';
 
@@ -61,6 +63,7 @@ export function describeDynamoStores(start: () => Promise<TableServer>): void {
   );
   describeRoster('DynamoDB', async () => new DynamoRoster(await server.freshTable()));
   describeSweepMark('DynamoDB', async () => new DynamoSweepMark(await server.freshTable()));
+  describeNodeBookStore('DynamoDB', async () => new DynamoNodeBookStore(await server.freshTable()));
   describeStragglerStatistics(
     'DynamoDB',
     async () => new DynamoStragglerStatistics(await server.freshTable()),

@@ -4,6 +4,7 @@ import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-
 import { MemoryCapacityStore } from '../../../src/adapters/memory/memory-capacity-store.ts';
 import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { MemoryDecisionLog } from '../../../src/adapters/memory/memory-decision-log.ts';
+import { MemoryNodeBookStore } from '../../../src/adapters/memory/memory-node-book-store.ts';
 import { MemoryJobStore } from '../../../src/adapters/memory/memory-job-store.ts';
 import { MemoryJournalStore } from '../../../src/adapters/memory/memory-journal-store.ts';
 import { MemoryRoster } from '../../../src/adapters/memory/memory-roster.ts';
@@ -19,6 +20,7 @@ import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
 import { describeJournalStore } from './journal-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
+import { describeNodeBookStore } from './node-book-suite.ts';
 import { describeRoster } from './roster-suite.ts';
 import { describeSweepMark } from './sweep-mark-suite.ts';
 import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
@@ -37,5 +39,6 @@ describeCloneAdmission('memory', () => new RuledCapacityLedger(new MemoryCapacit
 describeClonePreemption('memory', () => new RuledCapacityLedger(new MemoryCapacityStore()));
 describeStragglerStatistics('memory', () => new MemoryStragglerStatistics());
 describeAssignmentStatistics('memory', () => new MemoryAssignmentStatistics());
+describeNodeBookStore('memory', () => new MemoryNodeBookStore());
 describeRoster('memory', () => new MemoryRoster());
 describeSweepMark('memory', () => Promise.resolve(new MemorySweepMark()));

@@ -51,11 +51,12 @@ function explained(task: JudgedTask, runs: StageRuns, view: PolicyView): Proposa
   };
 }
 
-/** Nodes that are slow on the whole, slowest first, and then those that are slow now. */
+/** Nodes that the node book knows to be slow, those that are slow on the whole, and then those that are slow now. */
 function suspects(view: PolicyView): readonly string[] {
   const { slowNodeFactor } = view.config.outrider;
   return [
     ...new Set([
+      ...(view.slowNodes ?? []).map(({ node }) => node),
       ...slowNodesBy(view, slowNodeFactor),
       ...nodesInSpell(view, slowNodeFactor, view.config.mantri.reportWindow),
     ]),
@@ -64,13 +65,16 @@ function suspects(view: PolicyView): readonly string[] {
 
 /**
  * Nodes so slow that a task which starts there now would still run when the others are through with all that waits:
- * slower than by the waves that are left. No more than half of the nodes known.
+ * slower than by the waves that are left. Of those that only this job knows no more than half of the nodes known.
  */
 function declinedNodes(view: PolicyView): readonly string[] {
   const { granted, waiting } = view.slots;
   if (waiting === 0 || granted === 0) return [];
-  const slow = slowNodesBy(view, Math.max(view.config.outrider.slowNodeFactor, 1 + waiting / granted));
-  return slow.length === 0 ? slow : slow.slice(0, Math.floor(view.state.nodes.size / 2));
+  const factor = Math.max(view.config.outrider.slowNodeFactor, 1 + waiting / granted);
+  const known = (view.slowNodes ?? []).flatMap(({ node, slowdown }) => (slowdown >= factor ? [node] : []));
+  const slow = slowNodesBy(view, factor);
+  if (slow.length === 0) return known;
+  return [...new Set([...known, ...slow.slice(0, Math.floor(view.state.nodes.size / 2))])];
 }
 
 /** Where copies of a task must not run: slow nodes, and for a second copy beside it, the nodes that run it now. */

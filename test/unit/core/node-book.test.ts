@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import { type JobId } from '../../../src/contracts/ids.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import { blockedNodes, mergeBooks, type NodeBook, saysMore } from '../../../src/core/model/node-book.ts';
+import { addAttempt, applyAttempt } from '../../../src/core/model/job-state.ts';
+import { nodeSigns } from '../../../src/core/policy/node-signs.ts';
+import { attempt, attemptRecord, failure } from '../../support/job-states.ts';
+import { jobOf, type TaskSpec } from '../../support/policy-views.ts';
+
+const jobId = 'words-0123456789ab' as JobId;
+const now = epochMs(10_000_000);
+const minute = 60_000;
+
+/** A node with attempts that took so many times the usual, one a minute, the last of them now; 0: one that died. */
+const entry = (node: string, ...slowdowns: readonly number[]): NodeBook[number] => ({
+  node,
+  zone: 'z',
+  signs: slowdowns.map((slowdown, place) => ({
+    of: `${node}/${String(place)}`,
+    at: epochMs(now - minute * (slowdowns.length - 1 - place)),
+    ...(slowdown === 0 ? {} : { slowdown }),
+  })),
+});
+
+const blocked = (book: NodeBook, at = now): unknown[] =>
+  blockedNodes(book, at).map(({ node, reason, slowdown, attempts }) => [node, reason, slowdown, attempts]);
+
+describe('the book of nodes', () => {
+  it('blocks a node on which nothing was fast, and one where nothing ended well, with why', () => {
+    const book = [
+      entry('slow', 3, 2.5),
+      entry('once', 9),
+      entry('unlucky', 9, 1.1),
+      entry('failing', 0, 0),
+      entry('failed-once', 0, 1),
+    ];
+    expect(blocked(book)).toEqual([
+      ['failing', 'failing', 1_000, 2],
+      ['slow', 'slow', 2.5, 2],
+    ]);
+    const [sign] = entry('once', 9).signs;
+    if (sign === undefined) throw new Error('no sign');
+    const shown = { node: 'once', zone: 'z', signs: [{ ...sign, contrasted: true as const }] };
+    expect(blocked([shown])).toEqual([['once', 'slow', 9, 1]]);
+  });
+
+  it('forgets in a quarter of an hour', () => {
+    const book = [entry('slow', 3, 3)];
+    expect(blocked(book, epochMs(now + 14 * minute))).toEqual([['slow', 'slow', 3, 2]]);
+    expect(blocked(book, epochMs(now + 15 * minute))).toEqual([]);
+    expect(mergeBooks(book, [], epochMs(now + 16 * minute))).toEqual([]);
+  });
+
+  it('comes to the same in any order and however often it is put together, and keeps little', () => {
+    const slow = entry('slow', 3, 3, 1, 1, 4);
+    const early = { ...slow, signs: slow.signs.slice(0, 2) };
+    const [a, b] = [
+      [early, entry('fast', 1, 1)],
+      [slow, entry('bad', 5)],
+    ];
+    const both = mergeBooks(a, b, now);
+    expect(both.map(({ node, signs }) => [node, signs.length])).toEqual([
+      ['bad', 1],
+      ['slow', 4],
+    ]);
+    expect(mergeBooks(b, mergeBooks(both, a, now), now)).toEqual(both);
+    expect(blocked(both)).toEqual([]);
+    expect([saysMore(both, a), saysMore(both, both)]).toEqual([true, false]);
+    const many = Array.from({ length: 100 }, (_, place) => entry(`node-${String(place)}`, 3, 3));
+    expect(mergeBooks(many, many, now)).toHaveLength(32);
+  });
+});
+
+describe('what a job tells of its nodes', () => {
+  const done = (doneMs: number, node: string, bytes = 1_000_000): TaskSpec => ({ doneMs, node, bytes });
+  const told = (tasks: readonly TaskSpec[]): unknown[] =>
+    blocked(nodeSigns(jobId, jobOf(tasks), now), epochMs(20_000));
+
+  it('is of those that are slow for their input, and not of those that read more', () => {
+    const usual = [1, 2, 3, 4].flatMap((node) => [
+      done(1_000, `n${String(node)}`),
+      done(1_000, `n${String(node)}`),
+    ]);
+    expect(told([...usual, done(4_000, 'slow'), done(5_000, 'slow')])).toEqual([['slow', 'slow', 4, 2]]);
+    const larger = [done(4_000, 'n5', 4_000_000), done(4_000, 'n5', 4_000_000)];
+    expect(told([...usual, ...usual, ...larger])).toEqual([]);
+  });
+
+  it('is of the job, and of no node, where many are as slow', () => {
+    const tasks = ['a', 'b', 'c', 'd', 'e'].flatMap((node) => [done(1_000, node), done(1_000, node)]);
+    const slow = ['x', 'y', 'z'].flatMap((node) => [done(5_000, node), done(5_000, node)]);
+    expect(told([...tasks, ...slow])).toEqual([]);
+  });
+
+  it('is of a node whose attempt was overtaken by a copy elsewhere, once; not where that was as slow', () => {
+    const after = (copyMs: number): unknown[] => {
+      const state = jobOf([
+        done(1_000, 'a'),
+        done(1_000, 'b'),
+        done(1_000, 'c'),
+        done(1_000, 'd'),
+        done(copyMs, 'e'),
+      ]);
+      const id = attempt('map/4/1');
+      addAttempt(state, id, 'backup', epochMs(1_000));
+      const progress = {
+        bytesRead: 100_000,
+        bytesTotal: 1_000_000,
+        recordsIn: 0,
+        recordsOut: 0,
+        phase: 'compute' as const,
+        phaseMs: { init: 0, read: 0, compute: 0, write: 0 },
+        peakMemoryBytes: 0,
+      };
+      const stopped = attemptRecord(id, 'cancelled', 1_500, {
+        claimedAt: epochMs(1_000),
+        node: 'slow',
+        progress,
+      });
+      applyAttempt(state, stopped, epochMs(1_500));
+      return blocked(nodeSigns(jobId, state, epochMs(9_000)), epochMs(9_000));
+    };
+    expect(after(1_000)).toEqual([['slow', 'slow', 5, 1]]);
+    expect(after(4_000)).toEqual([]);
+  });
+
+  it('is nothing where launches were declined or code failed', () => {
+    const state = jobOf([done(1_000, 'a'), done(1_000, 'b'), done(1_000, 'c'), {}]);
+    for (const [number, cause] of (['declined', 'user-code', 'user-code'] as const).entries()) {
+      const id = `map/3/${String(number)}`;
+      addAttempt(state, attempt(id), 'first', epochMs(1_000));
+      const record = attemptRecord(id, cause === 'declined' ? 'lost' : 'failed', 2_000, {
+        failure: failure(cause),
+        node: 'n',
+      });
+      applyAttempt(state, record, epochMs(2_000));
+    }
+    expect(nodeSigns(jobId, state, epochMs(9_000)).map(({ node }) => node)).toEqual(['a', 'b', 'c']);
+  });
+});
