@@ -96,7 +96,8 @@ function workerTask(
     }),
     environment,
     logging: LogDriver.awsLogs({ logGroup: logs, streamPrefix: 'fargate' }),
-    stopTimeout: Duration.seconds(30),
+    // Spot gives two minutes, which is what ECS allows at most.
+    stopTimeout: config.fargate === 'spot' ? Duration.minutes(2) : Duration.seconds(30),
   });
   acknowledge(definition, {
     'AwsSolutions-IAM5[Resource::*]': 'The token of the image registry has no resource to name.',

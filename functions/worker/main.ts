@@ -1,5 +1,6 @@
 import { attemptPayloadSchema } from '../../src/contracts/payloads.ts';
 import { Setting } from '../../src/contracts/settings.ts';
+import { PlaceTakenError } from '../../src/worker/time-limit.ts';
 import { runBatch } from '../../src/worker/run-batch.ts';
 import { buildWorkerDeps } from '../shared/build-worker-deps.ts';
 import { fargatePlace } from '../shared/place.ts';
@@ -9,7 +10,10 @@ import { textSetting } from '../shared/settings.ts';
 const payload = attemptPayloadSchema.parse(JSON.parse(textSetting(process.env, Setting.attemptPayload)));
 const stop = new AbortController();
 process.once('SIGTERM', () => {
-  stop.abort(); // StopTask, or two minutes' notice of Spot: remove what was written, and end.
+  // Remove what was written, say so and end: the notice is two minutes, and the task is launched anew meanwhile.
+  const isOnSpot = process.env[Setting.onSpot] === 'true';
+  const why = isOnSpot ? 'Spot needs its place, or somebody stopped it' : 'somebody stopped it';
+  stop.abort(new PlaceTakenError(`its task was told to end: ${why}`));
 });
 const place = await fargatePlace(process.env);
 const deps = buildWorkerDeps(process.env, place, payload);

@@ -40,6 +40,8 @@ export const Setting = {
   residents: 'OUTRIDER_RESIDENTS',
   /** Fargate only: the attempt's payload as JSON. */
   attemptPayload: 'OUTRIDER_ATTEMPT',
+  /** Fargate only: `true` where the task runs on Spot; absent otherwise. */
+  onSpot: 'OUTRIDER_ON_SPOT',
 } as const;
 
 /** Tags of a session, by which the policy of its role tells whose it is. */

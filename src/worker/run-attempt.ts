@@ -27,6 +27,7 @@ import {
   type Grace,
   graceOf,
   OutOfTimeError,
+  PlaceTakenError,
   startTimeLimit,
   timeLimitOf,
   usualGrace,
@@ -64,7 +65,10 @@ export interface AttemptDeps {
   readonly peakMemoryBytes?: () => number;
   /** Counts what the attempt asks for, where that costs something. */
   readonly requests?: RequestMeter;
-  /** Fires when the process is being stopped (SIGTERM): the attempt ends as if it were told to cancel. */
+  /**
+   * Fires when the process is being stopped (SIGTERM): the attempt ends at once, as interrupted where the reason is a
+   * `PlaceTakenError`, else as if it were told to cancel.
+   */
   readonly stopSignal?: AbortSignal;
 }
 
@@ -219,10 +223,12 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
 }
 
 /**
- * An attempt that was stopped: by order, or by itself when its time was nearly up. Where others had used some of that
+ * An attempt that was stopped: by order, with its place, or by itself when its time was nearly up. Where others had used some of that
  * time, it might have had enough in a worker of its own.
  */
 function endOfAborted({ reason }: AbortSignal, isUsed: boolean): Ending {
+  if (reason instanceof PlaceTakenError)
+    return { outcome: 'failed', failure: failureWith('interrupted', reason.message) };
   if (!(reason instanceof OutOfTimeError)) return { outcome: 'cancelled' };
   const failure = isUsed
     ? failureWith('interrupted', `${reason.message}, of which attempts before it had taken some`)

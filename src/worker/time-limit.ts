@@ -6,6 +6,11 @@ export class OutOfTimeError extends Error {
   override readonly name = 'OutOfTime';
 }
 
+/** What an attempt is aborted with when its place is taken away under it: it did nothing wrong, and is done again. */
+export class PlaceTakenError extends Error {
+  override readonly name = 'PlaceTaken';
+}
+
 /** What an attempt keeps of its environment's time to stop in order: to remove what it wrote, and to say so. */
 const spareMs = 20_000;
 /** At most this share of it, where the time is short. */

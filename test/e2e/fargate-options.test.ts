@@ -1,6 +1,7 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DescribeTasksCommand, ECSClient } from '@aws-sdk/client-ecs';
+import { DescribeTasksCommand, ECSClient, StopTaskCommand } from '@aws-sdk/client-ecs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeConnection } from '../../src/cli/connection.ts';
 import type { FaultHook } from '../../src/local/http/fault-hook.ts';
@@ -37,9 +38,13 @@ async function deployed(
 }
 
 /** Submits a job of one stage with the command, and waits for it. */
-async function submit({ system, input }: Deployment, kind: 'lambda' | 'fargate') {
+async function submit(
+  { system, input }: Deployment,
+  kind: 'lambda' | 'fargate',
+  command: readonly string[] = ['cat'],
+) {
   const place = await Workplace.make();
-  const stage = { name: 'only', operator: 'exec', options: { command: ['cat'] }, worker: { kind } };
+  const stage = { name: 'only', operator: 'exec', options: { command }, worker: { kind } };
   const spec = { name: `on-${kind}`, stages: [{ ...stage, inputs: [{ s3: [input] }] }] };
   await writeFile(place.path('job.json'), JSON.stringify(spec));
   return place.run('submit', 'job.json', '--wait', '--json', '--state-dir', system.dir);
@@ -89,16 +94,15 @@ describe('a deployment whose Fargate is on Spot', () => {
   }, startMs);
   afterAll(() => deployment.stop());
 
+  const ecsOf = ({ stack: { region, credentials, environment } }: EmbeddedSystem): ECSClient =>
+    new ECSClient({ region, credentials, endpoint: environment['AWS_ENDPOINT_URL_ECS'] ?? '' });
+
   /** What the tasks of a job ran on, in the order of their attempts. */
   async function providersOf(jobId: string): Promise<unknown[]> {
-    const { stack, api } = deployment.system;
-    const { region, credentials, environment } = stack;
-    const endpoint = environment['AWS_ENDPOINT_URL_ECS'] ?? '';
-    const ecs = new ECSClient({ region, credentials, endpoint });
-    const { attempts } = await api.attempts(jobId);
+    const { attempts } = await deployment.system.api.attempts(jobId);
     const tasks = attempts.map(({ node = '' }) => node);
     const cluster = tasks[0]?.split('/')[1];
-    const described = await ecs.send(new DescribeTasksCommand({ cluster, tasks }));
+    const described = await ecsOf(deployment.system).send(new DescribeTasksCommand({ cluster, tasks }));
     return (described.tasks ?? []).map(({ capacityProviderName }) => capacityProviderName);
   }
 
@@ -109,5 +113,32 @@ describe('a deployment whose Fargate is on Spot', () => {
     expect([exitCode, job]).toMatchObject([0, { state: 'succeeded', attempts: { launched: 1, lost: 0 } }]);
     expect(asked).toBeGreaterThanOrEqual(2);
     expect(await providersOf(job.jobId)).toEqual(['FARGATE_SPOT']);
+  });
+
+  it('loses its place there with an attempt that says so, and does the task again on demand at once', async () => {
+    const { system } = deployment;
+    const before = new Set((await system.api.list({ limit: 10 })).jobs.map(({ jobId }) => jobId));
+    // The first attempt waits to be interrupted; the next finds that there was one.
+    const script = 'if mkdir "$0" 2>/dev/null; then sleep 600; fi; cat';
+    const submitted = submit(deployment, 'fargate', ['sh', '-c', script, join(system.dir, 'first')]);
+    const node = await system.until('an attempt at work', async () => {
+      const job = (await system.api.list({ limit: 10 })).jobs.find(({ jobId }) => !before.has(jobId));
+      if (job === undefined || !existsSync(join(system.dir, 'first'))) return undefined;
+      return (await system.api.attempts(job.jobId)).attempts[0]?.node;
+    });
+    // What Spot does with its notice, SIGTERM, ECS does for whoever asks.
+    await ecsOf(system).send(new StopTaskCommand({ cluster: node.split('/')[1], task: node }));
+    const { exitCode, out } = await submitted;
+    const job = JSON.parse(out) as { jobId: string };
+    expect([exitCode, job]).toMatchObject([0, { state: 'succeeded', attempts: { launched: 2 } }]);
+    const { attempts } = await system.api.attempts(job.jobId);
+    expect(attempts.map(({ failure, state }) => failure?.cause ?? state)).toEqual(['interrupted', 'done']);
+    expect(attempts[0]?.failure?.message).toMatch(/Spot/);
+    expect(await providersOf(job.jobId)).toEqual(['FARGATE_SPOT', 'FARGATE']);
+    expect((await system.output(await system.api.job(job.jobId))).toString()).toBe(lines);
+    const place = await Workplace.make();
+    const told = (await place.run('explain', job.jobId, '--state-dir', system.dir)).out;
+    expect(told).toMatch(/only\/0\/0: interrupted, .*Spot/);
+    expect(told).not.toMatch(/slow node/);
   });
 });

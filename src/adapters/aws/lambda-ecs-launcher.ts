@@ -164,7 +164,7 @@ export class LambdaEcsLauncher implements Launcher {
   /** Launches of Fargate by calls, each within what ECS takes as overrides, where that can be. */
   private batchesOnFargate(requests: readonly LaunchRequest[]): LaunchBatch[] {
     const cut = (batch: LaunchBatch): readonly LaunchBatch[] =>
-      batch.length === 1 || isShort(this.overridesOf(batch[0], payloadOf(batch)))
+      batch.length === 1 || isShort(this.overridesOf(batch, this.providerOf(batch[0])))
         ? [batch]
         : halvesOf(batch).flatMap(cut);
     return batchesOf(requests, (request) => this.providerOf(request)).flatMap(cut);
@@ -222,7 +222,7 @@ export class LambdaEcsLauncher implements Launcher {
               assignPublicIp: hasPublicIps === false ? 'DISABLED' : 'ENABLED',
             },
           },
-          overrides: this.shortOverridesOf(batch),
+          overrides: this.shortOverridesOf(batch, provider),
         }),
       );
       return failuresOf(batch, answer);
@@ -238,19 +238,27 @@ export class LambdaEcsLauncher implements Launcher {
   }
 
   /** Where the copies that an attempt is to read make them too long, it reads winners' outputs, which are named elsewhere. */
-  private shortOverridesOf(batch: LaunchBatch): TaskOverride {
-    const overrides = this.overridesOf(batch[0], payloadOf(batch));
-    return isShort(overrides) ? overrides : this.overridesOf(batch[0], withoutCopies(payloadOf(batch)));
+  private shortOverridesOf(batch: LaunchBatch, provider: Provider): TaskOverride {
+    const overrides = this.overridesOf(batch, provider);
+    return isShort(overrides)
+      ? overrides
+      : this.overridesOf(batch, provider, withoutCopies(payloadOf(batch)));
   }
 
-  private overridesOf({ size }: Pick<LaunchRequest, 'size'>, payload: AttemptPayload): TaskOverride {
+  private overridesOf(
+    batch: LaunchBatch,
+    provider: Provider,
+    payload: AttemptPayload = payloadOf(batch),
+  ): TaskOverride {
+    const { size } = batch[0];
+    const onSpot = provider === 'FARGATE_SPOT' ? [{ name: Setting.onSpot, value: 'true' }] : [];
     return {
       cpu: String(fargateSizes[size].vcpu * 1024),
       memory: String(fargateSizes[size].memoryMb),
       containerOverrides: [
         {
           name: this.places.taskContainer,
-          environment: [{ name: Setting.attemptPayload, value: JSON.stringify(payload) }],
+          environment: [{ name: Setting.attemptPayload, value: JSON.stringify(payload) }, ...onSpot],
         },
       ],
     };

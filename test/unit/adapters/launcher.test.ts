@@ -217,6 +217,10 @@ describe('launching on Spot', () => {
       [undefined, 'FARGATE_SPOT'],
       [undefined, 'FARGATE'],
     ]);
+    const names = asked().map(({ overrides }) =>
+      overrides?.containerOverrides?.[0]?.environment?.map(({ name }) => name),
+    );
+    expect(names).toEqual([['OUTRIDER_ATTEMPT', 'OUTRIDER_ON_SPOT'], ['OUTRIDER_ATTEMPT']]);
   });
 
   it.each([

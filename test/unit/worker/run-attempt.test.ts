@@ -6,6 +6,7 @@ import type { ErrorDetails } from '../../../src/contracts/errors.ts';
 import { BadRecordError } from '../../../src/worker/operator.ts';
 import type { TaskContext } from '../../../src/worker/operator.ts';
 import { runAttempt } from '../../../src/worker/run-attempt.ts';
+import { PlaceTakenError } from '../../../src/worker/time-limit.ts';
 import { latin1, namesIn, putSource, recordsOf } from '../../support/worker-fixtures.ts';
 import { WorkerOfTest } from '../../support/worker-stage.ts';
 
@@ -192,6 +193,22 @@ describe('runAttempt', () => {
       await output.write(latin1('more'));
     };
     expect(await worker.run({ run }, 0, { stopSignal: stop.signal })).toBe('cancelled');
+    expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+  });
+
+  it('ends as interrupted, and leaves nothing, when its place is taken away', async () => {
+    const worker = new WorkerOfTest();
+    const stop = new AbortController();
+    const run = async ({ output }: TaskContext): Promise<void> => {
+      await output.write(Buffer.alloc(9_000_000, 'x'));
+      stop.abort(new PlaceTakenError('Spot needs its place'));
+      await output.write(latin1('more'));
+    };
+    expect(await worker.run({ run }, 0, { stopSignal: stop.signal })).toBe('failed');
+    expect((await worker.attempts.all(worker.space)).attempts[0]).toMatchObject({
+      state: 'failed',
+      failure: { cause: 'interrupted', message: 'Spot needs its place' },
+    });
     expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
   });
 
