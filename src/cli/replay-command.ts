@@ -1,8 +1,13 @@
 import { replayJob } from '../app/replay-job.ts';
+import type { PolicyName } from '../contracts/policy-names.ts';
+import { OtherPolicy } from '../core/replay/compare-policy.ts';
+import type { ReplayedTick } from '../core/replay/replay-journal.ts';
+import { type SimulatedOutcome, simulateRecorded, traceOfRecorded } from '../experiments/recorded-job.ts';
+import { taskCount } from '../traces/trace-job.ts';
 import { UnreadableRecordError } from '../contracts/errors.ts';
 import { parseJobId } from '../contracts/ids.ts';
 import { oneLine } from '../report/format.ts';
-import { renderReplay } from '../report/replay-report.ts';
+import { renderOtherPolicy, renderReplay } from '../report/replay-report.ts';
 import { type Console, writeJson, writeLines } from './console.ts';
 import { badInput, ExitCode } from './failures.ts';
 import { findJobSource } from './job-source.ts';
@@ -11,7 +16,13 @@ interface ReplayOptions {
   readonly endpoint?: string | undefined;
   readonly stateDir?: string | undefined;
   readonly json: boolean;
+  /** Another policy that decides beside the recorded one. */
+  readonly policy?: PolicyName | undefined;
 }
+
+/** The seeds of each simulation, and the most tasks of a job that is simulated. */
+const seeds = 5;
+const mostTasks = 20_000;
 
 /**
  * Goes through a recorded job again, and prints whether it came out alike; answers the exit code. Throws
@@ -21,7 +32,13 @@ export async function runReplay(jobText: string, options: ReplayOptions, console
   const jobId = parseJobId(jobText);
   if (jobId === undefined) throw badInput(`no such job: ${oneLine(jobText)}; "outrider list" names them`);
   const source = await findJobSource(jobId, options, console);
-  const report = await replayJob((cursor) => source.journal(cursor)).catch((cause: unknown) => {
+  const other = options.policy === undefined ? undefined : new OtherPolicy(options.policy);
+  let last: ReplayedTick | undefined;
+  const onTick = (tick: ReplayedTick): void => {
+    last = tick;
+    other?.onTick(tick);
+  };
+  const report = await replayJob((cursor) => source.journal(cursor), onTick).catch((cause: unknown) => {
     if (!(cause instanceof UnreadableRecordError)) throw cause;
     throw new UnreadableRecordError(
       `job ${jobId} cannot be gone through again: ${cause.message}`,
@@ -30,7 +47,30 @@ export async function runReplay(jobText: string, options: ReplayOptions, console
     );
   });
   const isAlike = report.reproduced === report.ticks;
-  if (options.json) writeJson(console, report);
-  else writeLines(console.out, renderReplay(report, console.outStyle));
+  const told =
+    other === undefined || last === undefined
+      ? undefined
+      : { ...other.comparison(), simulated: await simulated(jobId, last, other.comparison().policy) };
+  if (options.json) writeJson(console, { ...report, ...(told === undefined ? {} : { other: told }) });
+  else {
+    writeLines(console.out, renderReplay(report, console.outStyle));
+    if (told !== undefined) writeLines(console.out, ['', ...renderOtherPolicy(told, console.outStyle)]);
+  }
   return isAlike ? ExitCode.done : ExitCode.jobFailed;
+}
+
+/** The recorded policy and the other in the simulator, on the work that the job was seen to have; none of too little or too much. */
+async function simulated(
+  jobId: string,
+  { state, at, config, budget }: ReplayedTick,
+  policy: PolicyName,
+): Promise<readonly SimulatedOutcome[]> {
+  const trace = traceOfRecorded(jobId, state, at);
+  const { policy: recorded = 'none' } = config;
+  if (trace === undefined || typeof recorded !== 'string' || taskCount(trace) > mostTasks) return [];
+  const slots = budget.clusterSlots ?? budget.slots;
+  const outcomes: SimulatedOutcome[] = [];
+  for (const each of new Set([recorded, policy]))
+    outcomes.push(await simulateRecorded(trace, { policy: each, slots, seeds }));
+  return outcomes;
 }

@@ -27,6 +27,7 @@ Examples:
   $ outrider simulate --trace FB-2009_samples_24_times_1hr_0.tsv --format swim --policy late --jobs 200
   $ outrider simulate --trace tpch_spark_tasks.jsonl.gz --format tpch --policy outrider --slots 50 --json
   $ outrider simulate --replay wordcount-0123456789ab      decides each tick of a job again that has run, and compares
+  $ outrider simulate --replay wordcount-0123456789ab --policy mantri    and what Mantri would have done
 
 A scenario is JSON: a cluster, what goes wrong in it, and jobs; "outrider simulate --schema" prints its schema.
 Production's own scheduler decides; only machines, stores and time are simulated. Same seed, same bytes.
@@ -86,7 +87,7 @@ export function addSimulateCommand(
     .option('--format <name>', `format of the trace: ${TRACE_FORMATS.join(', ')}`)
     .option(
       '--policy <name>',
-      `how stragglers are treated (default: as in the scenario; outrider for a trace)`,
+      `how stragglers are treated (default: as in the scenario; outrider for a trace); with --replay, what is compared`,
     )
     .option('--seed <n>', 'seed of all that is drawn', '1')
     .option('--jobs <n>', 'jobs of the trace, from its beginning', '100')
@@ -118,7 +119,8 @@ async function replayed(
     throw badInput('give only one of a scenario file, --trace and --replay');
   // With it come the service's clients: most simulations need none.
   const { runReplay } = await import('./replay-command.ts');
-  return runReplay(job, options, console);
+  const policy = options.policy === undefined ? undefined : policyOf(options.policy);
+  return runReplay(job, { ...options, policy }, console);
 }
 
 async function runSimulation(path: string | undefined, options: Options, console: Console): Promise<void> {

@@ -1,6 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { explanationSchema, type Explanation } from '../../src/contracts/explanation.ts';
+import type { SimulatedOutcome } from '../../src/experiments/recorded-job.ts';
+import type { PolicyComparison } from '../../src/core/replay/compare-policy.ts';
 import type { ReplayReport } from '../../src/core/replay/replay-journal.ts';
 import { Workplace } from './command.ts';
 
@@ -37,6 +39,11 @@ interface Told {
   readonly injected: { readonly places: { readonly slow: string[]; readonly killed: string[] } } | null;
 }
 
+/** What `simulate --replay --policy` tells. */
+type Replayed = ReplayReport & {
+  readonly other: PolicyComparison & { readonly simulated: readonly SimulatedOutcome[] };
+};
+
 /** Runs the job with nothing left up, and has it explained. */
 async function explained(
   ...options: readonly string[]
@@ -64,12 +71,17 @@ describe('outrider explain', () => {
       '--inject',
       'slow=8x2,kill=1',
     );
-    const again = await place.run('simulate', '--replay', told.jobId, '--json');
+    const again = await place.run('simulate', '--replay', told.jobId, '--policy', 'none', '--json');
     expect([again.exitCode, again.err]).toEqual([0, '']);
-    const { ticks, reproduced, decisions, unseen } = JSON.parse(again.out) as ReplayReport;
+    const { ticks, reproduced, decisions, unseen, other } = JSON.parse(again.out) as Replayed;
     expect([reproduced, unseen]).toEqual([ticks, []]);
     // Each task was launched, and both stages opened.
     expect(decisions).toBeGreaterThanOrEqual(tasks + 2);
+
+    expect(other.wouldNot.some(({ reason }) => reason === 'backup' || reason === 'restart')).toBe(true);
+    expect(other.simulated.map(({ policy }) => policy)).toEqual(['outrider', 'none']);
+    for (const { completionS, slotSeconds } of other.simulated)
+      expect(Math.min(completionS, slotSeconds)).toBeGreaterThan(0);
 
     const { slow, killed } = told.injected?.places ?? { slow: [], killed: [] };
     expect([slow.length, killed.length]).toEqual([2, 1]);

@@ -7,6 +7,7 @@ import type { PolicyName } from '../../src/contracts/policy-names.ts';
 import type { LogEntry } from '../../src/contracts/records.ts';
 import { builtinJob } from '../../src/operators/builtin-jobs.ts';
 import { listJournal } from '../../src/app/list-journal.ts';
+import { OtherPolicy } from '../../src/core/replay/compare-policy.ts';
 import { replayJob } from '../../src/app/replay-job.ts';
 import { HardAccount } from '../support/hard-account.ts';
 import { HardProcess, type Ill } from '../support/hard-process.ts';
@@ -36,6 +37,14 @@ const arbDrawn: fc.Arbitrary<Drawn> = fc.record({
   tasks: fc.integer({ min: 1, max: 12 }),
   totalSlots: fc.constantFrom(2, 8, 30),
 });
+
+interface Logged {
+  readonly kind: string;
+  readonly attemptId?: string;
+  readonly reason?: string;
+}
+
+const copyReasons = ['backup', 'restart', 'clone'];
 
 interface Recorded {
   readonly jobId: JobId;
@@ -83,7 +92,15 @@ describe('the journal of a job', () => {
     await fc.assert(
       fc.asyncProperty(arbDrawn, async (drawn) => {
         const { jobId, jobs, journals, log } = await recorded(drawn);
-        const report = await replayJob((cursor) => listJournal({ jobs, journals }, jobId, { cursor }));
+        const none = new OtherPolicy('none');
+        const report = await replayJob(
+          (cursor) => listJournal({ jobs, journals }, jobId, { cursor }),
+          none.onTick,
+        );
+        const { would, wouldNot } = none.comparison();
+        const isCopy = ({ reason }: { readonly reason: string }): boolean => copyReasons.includes(reason);
+        expect(would.filter(isCopy)).toEqual([]);
+        if (drawn.policy === 'none') expect([would, wouldNot]).toEqual([[], []]);
         expect(report.firstDifference).toBeUndefined();
         expect(report.reproduced).toBe(report.ticks);
         expect(report.ticks).toBeGreaterThan(0);
@@ -92,7 +109,11 @@ describe('the journal of a job', () => {
         if (Object.keys(drawn.ills).some((name) => name.startsWith('scheduler'))) return;
         expect(report.sessions.map(({ end }) => end)).toEqual(report.sessions.map(() => 'left'));
         expect(report.unseen).toEqual([]);
-        const decided = log.flatMap(({ decisions }) => decisions as readonly { readonly kind: string }[]);
+        const decided = log.flatMap(({ decisions }) => decisions as readonly Logged[]);
+        const copied = decided.filter(({ reason }) => copyReasons.includes(reason ?? ''));
+        const tasks = (all: readonly { readonly attemptId?: string }[]): string[] =>
+          [...new Set(all.map(({ attemptId = '' }) => attemptId.replace(/\d+$/, '')))].toSorted();
+        expect(tasks(wouldNot.filter(isCopy))).toEqual(tasks(copied));
         expect(report.decisions).toBe(decided.filter(({ kind }) => kind !== 'refuse').length);
       }),
       { numRuns: 12 },
