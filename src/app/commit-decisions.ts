@@ -8,6 +8,7 @@ import type { OpenedStage } from '../core/replay/journal-lines.ts';
 import { prepareStage } from './open-stage.ts';
 import { queueLaunches } from './make-launches.ts';
 import { performDecisions } from './perform-decisions.ts';
+import { queueCopy } from './protect-outputs.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
 
@@ -41,6 +42,7 @@ export async function perform(
   now: EpochMs,
 ): Promise<void> {
   await performDecisions(deps, session, decisions, now);
+  for (const each of decisions) if (each.kind === 'copy-output') queueCopy(deps, session, each.attemptId);
   queueLaunches(session, decisions);
 }
 

@@ -12,6 +12,7 @@ import type { PolicySet } from '../core/policy/policy-set.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng } from '../lib/rng.ts';
 import { append, apply, opened } from './commit-decisions.ts';
+import { CopyQueue } from './copy-queue.ts';
 import { budgetOf } from './job-budget.ts';
 import { keepAccess, lease } from './keep-lease.ts';
 import { LaunchQueue } from './launch-queue.ts';
@@ -21,6 +22,7 @@ import { loadPlan, shapesOf } from './load-plan.ts';
 import { queueUnmadeLaunches } from './make-launches.ts';
 import { runningOf, startWatch } from './observe-launches.ts';
 import { type LaunchDecision, performDecisions } from './perform-decisions.ts';
+import { noProtection, queueUnmadeCopies } from './protect-outputs.ts';
 import { findJob } from './query-jobs.ts';
 import { takeOutputs, takeRecords } from './read-changes.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
@@ -89,6 +91,8 @@ async function openSession(
     ...(budget === undefined ? {} : { budget }),
     state,
     launches: new LaunchQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
+    copies: new CopyQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
+    protection: noProtection(),
     watch: startWatch(deps.room),
     heldLaunches: [],
     openStages: new Map(),
@@ -150,6 +154,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   takeRecords(deps, session, records, seenAt);
   // Patience with those that live begins anew, by this scheduler's clock.
   observe(session, { kind: 'taken-over', at: seenAt });
+  queueUnmadeCopies(deps, session);
   queueUnmadeLaunches(session, launches, held.inOrder ?? false);
   session.watch.room.enter(jobId, runningOf(state), now);
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
@@ -176,9 +181,9 @@ function follow(session: Session, decisions: readonly Decision[], entry: LogEntr
  */
 export async function leaveJob(
   deps: SchedulerDeps,
-  { jobId, residency, epoch, launches, watch, journal }: Session,
+  { jobId, residency, epoch, launches, copies, watch, journal }: Session,
 ): Promise<void> {
-  await Promise.all([launches.close(), journal?.close()]);
+  await Promise.all([launches.close(), copies.close(), journal?.close()]);
   watch.room.leave(jobId);
   await deps.ledger.forget(jobId).catch(() => undefined);
   const inOrder = launches.isDone ? 'in-order' : undefined;

@@ -97,6 +97,14 @@ function logDecision(log: Log, session: Session, decision: Decision): void {
     case 'lose-output':
       logLoss(log, session, decision);
       return;
+    case 'copy-output':
+      log.info('copied', {
+        jobId,
+        attemptId: decision.attemptId,
+        reason: decision.reason,
+        ...decision.facts,
+      });
+      return;
     case 'clone-stage':
     case 'preempt-clones':
       log.info(decision.kind === 'clone-stage' ? 'cloned' : 'clones-preempted', {
@@ -145,6 +153,20 @@ function logRefusal(log: Log, { jobId, toldRefusals }: Session, { taskId, reason
   const told = toldRefusals.get(taskId) ?? new Set();
   if (told.has(reason) || (told.size === 0 && toldRefusals.size >= limits.refusalsTold)) return;
   toldRefusals.set(taskId, told.add(reason));
-  const isOfClones = reason === 'clone-budget' || reason === 'utilization';
-  log.info(isOfClones ? 'not-cloned' : 'refused', { jobId, task: taskId, reason, ...facts });
+  log.info(refusedAs(reason), { jobId, task: taskId, reason, ...facts });
+}
+
+/** What a refusal is called that is of a whole stage. */
+function refusedAs(reason: Refusal['reason']): 'refused' | 'not-cloned' | 'not-copied' {
+  switch (reason) {
+    case 'clone-budget':
+    case 'utilization':
+      return 'not-cloned';
+    case 'replica-not-worth-it':
+    case 'too-few-tokens':
+    case 'precompute-budget':
+      return 'not-copied';
+    default:
+      return 'refused';
+  }
 }

@@ -135,6 +135,7 @@ async function performOne(
     case 'lose-output':
       await closeWinner(deps, job, decision.attemptId, now);
       return;
+    case 'copy-output': // It takes its turn beside the ticks, as launches do.
     case 'clone-stage':
     case 'preempt-clones':
       return;

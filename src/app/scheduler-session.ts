@@ -6,9 +6,11 @@ import type { JobProfile } from '../core/forecast/job-profile.ts';
 import type { Predictor } from '../core/forecast/predictor.ts';
 import type { BudgetTerms, TickConfig } from '../core/model/tick-config.ts';
 import type { Rng } from '../lib/rng.ts';
+import type { CopyQueue } from './copy-queue.ts';
 import type { GrantContext } from './ledger-words.ts';
 import type { LaunchQueue } from './launch-queue.ts';
 import type { LaunchWatch } from './observe-launches.ts';
+import type { Protection } from './protect-outputs.ts';
 import type { LaunchDecision, RunningJob } from './perform-decisions.ts';
 
 /** Who runs the scheduler, and until when: an invocation and the end of its time. */
@@ -78,6 +80,10 @@ export interface Session extends RunningJob {
   /** What the job may cost, and what happens then; absent: what it takes. */
   readonly budget?: Pick<BudgetTerms, 'capDollars' | 'onBudget'>;
   readonly launches: LaunchQueue;
+  /** Outputs that were decided to be copied, and were not yet. */
+  readonly copies: CopyQueue;
+  /** What it knows of losses, and of what it has judged. */
+  readonly protection: Protection;
   /** Launches of an earlier scheduler that wait until the lists of what their stages read are written anew. */
   readonly heldLaunches: LaunchDecision[];
   /** What it has learned of the room for its launches. */

@@ -14,9 +14,10 @@ import { lookForLosses } from './look-for-losses.ts';
 import { logDecisions } from './log-decisions.ts';
 import { takeLaunches } from './make-launches.ts';
 import { watchLaunches } from './observe-launches.ts';
-import type { TickBudget } from '../core/model/tick-config.ts';
+import type { FoundLoss, TickBudget } from '../core/model/tick-config.ts';
 import { ownPlaces } from '../core/policy/own-places.ts';
 import { tellTick } from './open-journal.ts';
+import { copiesMade, learnLosses, protectOutputs, takeCopies } from './protect-outputs.ts';
 import { findJob } from './query-jobs.ts';
 import { clearInbox, readChanges } from './read-changes.ts';
 import { takeCounts } from './tell-costs.ts';
@@ -47,6 +48,7 @@ async function writeSummary(
   const summary = {
     ...summarizeJob(session.state, session.plan.stages, now, coordination, deps.prices),
     ...guaranteedSlots(deps, session),
+    ...copiesMade(session.state),
     ...(session.deadlineControl?.told === undefined ? {} : { forecast: session.deadlineControl.told }),
   };
   // Counts and costs grow with each look; what they are looked at for has not changed where nothing else has.
@@ -72,13 +74,24 @@ async function keepKnowledge(
   return isOver;
 }
 
+/** Outputs that are gone, as those find who copy them, and whoever looks for what readers have missed. */
+async function lossesFound(
+  deps: SchedulerDeps,
+  session: Session,
+  now: EpochMs,
+): Promise<readonly FoundLoss[]> {
+  const losses = [...takeCopies(deps, session), ...(await lookForLosses(deps, session))];
+  learnLosses(deps, session, losses, now);
+  return losses;
+}
+
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
   takeLaunches(deps, session, now);
   await keepLease(deps, session, now);
   await keepAccess(deps, session, job, now);
   const inbox = await readChanges(deps, session, now);
-  const losses = await lookForLosses(deps, session);
+  const losses = await lossesFound(deps, session, now);
   await releaseEndedClones(deps, session);
   const taken = await clonesTaken(deps, session);
   const isCancelled = job.cancelRequestedAt !== undefined;
@@ -107,6 +120,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
     ...(losses.length === 0 ? {} : { losses }),
     slowNodes: deps.nodes?.learn(session.jobId, session.state, now) ?? [],
+    ...(await protectOutputs(deps, session, context, mayClone && losses.length === 0)),
   };
   const terms = (): TickBudget => ({ ...budget, ...admittedBackups(deps, session) });
   const decide = (used: TickBudget): TickDecision =>
@@ -119,14 +133,10 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   session.overBudget = decided.overBudget;
   if (decided.decisions.length > 0) await append(deps, session, decided, now);
   logDecisions(deps.log, session, decided);
-  if (decided.decisions.length > 0) {
-    apply(session, decided.decisions, now);
-    tellTick(session, now, used, decided);
-    await perform(deps, session, decided.decisions, now);
-  } else {
-    tellTick(session, now, used, decided);
-    session.launches.pump(); // What the services' rates held back.
-  }
+  if (decided.decisions.length > 0) apply(session, decided.decisions, now);
+  tellTick(session, now, used, decided);
+  if (decided.decisions.length > 0) await perform(deps, session, decided.decisions, now);
+  else session.launches.pump(); // What the services' rates held back.
   await clearInbox(deps, session, inbox);
   const isOver = await keepKnowledge(deps, session, now, decided);
   await writeSummary(deps, session, now, isOver);

@@ -53,6 +53,9 @@ export const allocationReasons = [
   'wrong-forecast',
 ] as const;
 
+/** Why an output is copied: its loss would cost more than the copy, or others were just lost where it lies. */
+export const copyReasons = ['worth', 'spell'] as const;
+
 const decisionSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('open-stage'), stage: place, revision: z.int().min(1).exactOptional() }),
   z.object({
@@ -99,6 +102,13 @@ const decisionSchema = z.discriminatedUnion('kind', [
     attemptId,
     reason: z.enum(cancelReasons),
     facts: facts.exactOptional(),
+  }),
+  z.object({
+    kind: z.literal('copy-output'),
+    attemptId,
+    bytes: z.number().min(0),
+    reason: z.enum(copyReasons),
+    facts,
   }),
   z.object({ kind: z.literal('lose'), attemptId, reason: z.enum(lossReasons) }),
 ]);

@@ -39,6 +39,18 @@ export function attemptParts(id: AttemptId): { stage: string; task: number; atte
   };
 }
 
+/** Numbers from here on are no executions but copies of what attempts have left: that of attempt 3 is 1,000,003. */
+const firstCopy = 1_000_000;
+/** Numbers of attempts, and so of copies of copies, have at most nine digits. */
+const lastNumber = 999_999_999;
+
+/** Whose name a copy of an attempt's output has, or of a copy's; undefined where there are no more names. */
+export function copyIdOf(id: AttemptId): AttemptId | undefined {
+  const { stage, task, attempt } = attemptParts(id);
+  const number = attempt + firstCopy;
+  return number > lastNumber ? undefined : attemptIdOf(stage, task, number);
+}
+
 /** The task that an attempt executes. */
 export function taskOf(id: AttemptId): TaskId {
   return id.slice(0, id.lastIndexOf('/')) as TaskId;

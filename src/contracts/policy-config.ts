@@ -45,6 +45,27 @@ const mantri = z.strictObject({
   reportWindow: z.int().min(1).max(16).default(3),
   /** Nodes this much slower than the stage are declined. */
   slowNodeFactor: factor.default(2),
+  /** §5.3: whether outputs that are dear to make again are copied, and whether those beside lost ones are. */
+  replicates: z.boolean().default(true),
+  precomputes: z.boolean().default(true),
+  /** t_rep: what a copy takes whatever its size, and bytes that are copied in a second. */
+  copyLatencyMs: ms.default(100),
+  copyBytesPerSecond: z.number().positive().default(100_000_000),
+  /**
+   * How likely an output is lost before anything was seen, and after how many outputs what was seen counts as much; in
+   * place of what is known of the tier of storage, where more is known of the bucket.
+   */
+  lossPrior: z
+    .strictObject({
+      probability: z.number().gt(0).lt(1),
+      outputs: z.number().positive().max(1e15),
+    })
+    .exactOptional(),
+  /** Losses that begin a spell at a location, and how close they follow each other, and how long it goes on. */
+  spellLosses: z.int().min(1).max(2).default(1),
+  spellMs: ms.default(60_000),
+  /** Time that copies in spells may take, as a share of the time that the job's tasks have taken. */
+  precomputeShare: fraction.default(0.05),
 });
 
 const hadoop = z.strictObject({ scoreLag: fraction.default(0.2), minAgeMs: ms.default(60_000) });

@@ -272,6 +272,13 @@ export interface JobForecast {
   readonly slotsWanted?: number;
 }
 
+/** Outputs that a job has copied, lest they be lost: their number and bytes, and the bytes that it may copy by its tokens. */
+export interface JobCopies {
+  readonly outputs: number;
+  readonly bytes: number;
+  readonly tokens: number;
+}
+
 /** A job as the store holds it. */
 export interface JobRecord {
   readonly jobId: JobId;
@@ -301,6 +308,8 @@ export interface JobRecord {
   readonly error?: JobError;
   /** Of the slots that its spec asks to be its own, those that are; absent where it asks for none. */
   readonly guaranteedSlots?: number;
+  /** Absent where it has copied none. */
+  readonly copies?: JobCopies;
   /** Absent until its scheduler has looked. */
   readonly forecast?: JobForecast;
   /** URI of the output prefix, once submitted. */

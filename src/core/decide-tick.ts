@@ -104,11 +104,13 @@ const clonesPreempted = (state: JobState, taken: readonly ClonesTaken[]): Decisi
     return isNews ? [{ kind: 'preempt-clones', stage, by, facts }] : [];
   });
 
-function clonesRefused(state: JobState, answers: readonly CloneAnswer[]): Refusal[] {
-  return answers.flatMap(({ stage, reason, facts }): Refusal[] => {
+/** Why stages are not cloned, and outputs not copied: both were asked for before the tick. */
+function refusedBefore(state: JobState, { clones = [], notCopied = [] }: TickBudget): readonly Refusal[] {
+  const notCloned = clones.flatMap(({ stage, reason, facts }): Refusal[] => {
     if (reason === undefined) return [];
     return [{ kind: 'refuse', taskId: taskIdOf(stageAt(state, stage).shape.name, 0), reason, facts }];
   });
+  return [...notCloned, ...notCopied];
 }
 
 /** How a stage is cloned by a decision. */
@@ -242,6 +244,7 @@ function owedDecisions(state: JobState, now: EpochMs, config: TickConfig, budget
     ...stagesToOpen(state),
     ...lost,
     ...cancelsOfLosers(state, now, policySetOf(config.policy), stages),
+    ...(budget.copies ?? []),
     ...surplus.map(({ id }): Decision => ({ kind: 'cancel', attemptId: id, reason: 'preempted' })),
   ];
 }
@@ -294,7 +297,6 @@ export function decideTick(
   const losses = lossDecisions(state, budget.losses ?? [], config.decisionsPerTick);
   // Nothing is launched beside them: the next tick, which is due at once, knows who waits for what is made again.
   if (losses.length > 0) return only(losses, { kind: 'continue' });
-  const answers = budget.clones ?? [];
   const policy = policySetOf(config.policy);
   const owed = owedDecisions(state, now, config, budget).slice(0, config.decisionsPerTick);
   const own = budget.own ?? ownPlaces(state, now);
@@ -331,7 +333,7 @@ export function decideTick(
   );
   return {
     decisions: [...owed, ...onFitWorkers(state, account.decisions, config, budget.earlierMs)],
-    refusals: [...clonesRefused(state, answers), ...givenUp, ...account.refusals],
+    refusals: [...refusedBefore(state, budget), ...givenUp, ...account.refusals],
     outcome: outcomeOf(state, now, config, owed),
     slotsShort: account.slotsShort,
     shortByStage: account.shortByStage,
@@ -356,6 +358,9 @@ export function applyDecisions(
       case 'open-stage':
         if (decision.revision !== undefined) renewInputs(stageAt(state, decision.stage), decision.revision);
         context.openStage(decision.stage);
+        break;
+      case 'copy-output':
+        state.copied.set(decision.attemptId, { bytes: decision.bytes, reason: decision.reason });
         break;
       case 'lose-output':
         loseOutput(state, decision.attemptId, decision.use);

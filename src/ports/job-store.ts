@@ -28,6 +28,7 @@ export type JobPatch = { readonly deadlineAt?: EpochMs | undefined } & Partial<
     | 'costs'
     | 'coordination'
     | 'guaranteedSlots'
+    | 'copies'
     | 'forecast'
     | 'parts'
     | 'partTotals'

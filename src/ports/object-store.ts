@@ -6,6 +6,9 @@ export interface ObjectInfo {
   readonly etag: string;
 }
 
+/** What S3 copies in one request. */
+export const mostCopyBytes = 5 * 1024 ** 3;
+
 /** Bytes [start, end); `end` past the object's end is cut. */
 export interface ByteRange {
   readonly start: number;
@@ -49,6 +52,11 @@ export interface ObjectStore {
     body: Uint8Array,
     options?: { ifAbsent?: boolean; metadata?: Readonly<Record<string, string>> },
   ): Promise<'written' | 'exists'>;
+  /**
+   * Copies an object of at most `mostCopyBytes`, metadata too, without its bytes coming here; what was there under that name
+   * is replaced. `gone`: there is no object to copy.
+   */
+  copy(from: ObjectRef, to: ObjectRef): Promise<'copied' | 'gone'>;
   /** Removes objects; those that are not there are no error. Any number of keys. */
   remove(bucket: string, keys: readonly string[]): Promise<void>;
 

@@ -51,6 +51,7 @@ export function renderJob(job: JobRecord, output: string | undefined, style: Sty
     ...(job.stages.length === 0 ? ['not planned yet'] : renderStages(job, style)),
     '',
     `attempts  ${describeAttempts(job)}`,
+    ...describeCopies(job),
     `cost      ${describeCost(job)}`,
     ...describeRequests(job),
   ];
@@ -124,6 +125,15 @@ function describeAttempts(job: JobRecord): string {
     .filter(([, count]) => count > 0)
     .map(([name, count]) => `${formatCount(count)} ${name}`);
   return [plural(launched, 'attempt').replace(/ attempts?$/, ' launched'), ...extra].join(', ');
+}
+
+/** What was copied lest it be lost; `outrider logs` tells of each why. */
+function describeCopies({ copies }: JobRecord): readonly string[] {
+  if (copies === undefined) return [];
+  const { outputs, bytes, tokens } = copies;
+  return [
+    `copies    ${plural(outputs, 'output')} copied lest they be lost: ${formatBytes(bytes)}, of ${formatBytes(tokens)} that may be`,
+  ];
 }
 
 function describeCost({ dollars, costs, workerMs }: JobRecord): string {

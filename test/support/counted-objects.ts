@@ -30,6 +30,7 @@ export function countedObjects(store: ObjectStore, count: Count): ObjectStore {
     head: (ref) => noted('get', store.head(ref)),
     list: (ref) => listed(store.list(ref)),
     write: (ref, body, options) => noted('put', store.write(ref, body, options)),
+    copy: (from, to) => noted('put', store.copy(from, to)),
     remove: (bucket, keys) => {
       count('other', Math.ceil(keys.length / KEYS_PER_REQUEST));
       return store.remove(bucket, keys);

@@ -13,6 +13,7 @@ const refused = (): never => {
 export class DirectoryObjects implements ObjectStore {
   readonly #dir: string;
   readonly list = refused;
+  readonly copy = refused;
   readonly remove = refused;
   readonly listUploads = refused;
   readonly head = refused;

@@ -122,6 +122,10 @@ export class DirectoryStore implements ObjectStore {
     );
   }
 
+  copy(): Promise<'copied' | 'gone'> {
+    throw new Error('a worker copies nothing');
+  }
+
   remove(bucket: string, keys: readonly string[]): Promise<void> {
     for (const key of keys) rmSync(this.pathOf({ bucket, key }), { force: true });
     return Promise.resolve();

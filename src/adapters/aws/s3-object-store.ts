@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
+  CopyObjectCommand,
   CreateMultipartUploadCommand,
   DeleteObjectsCommand,
   HeadObjectCommand,
@@ -136,6 +137,18 @@ export class S3ObjectStore implements ObjectStore {
     if (outcome !== 'exists') return 'written';
     const there = await this.headRaw(ref);
     return there?.metadata[writeIdMetadata] === writeId ? 'written' : 'exists';
+  }
+
+  async copy(from: ObjectRef, to: ObjectRef): Promise<'copied' | 'gone'> {
+    const source = [from.bucket, ...from.key.split('/')].map(encodeURIComponent).join('/');
+    const command = new CopyObjectCommand({ Bucket: to.bucket, Key: to.key, CopySource: source });
+    try {
+      await this.client.send(command);
+      return 'copied';
+    } catch (cause) {
+      if (faultOf(cause).name === 'NoSuchKey') return 'gone';
+      throw translate('copy', to, cause);
+    }
   }
 
   async remove(bucket: string, keys: readonly string[]): Promise<void> {
@@ -286,6 +299,7 @@ const actionOf = new Map([
   ['list uploads', 's3:ListBucketMultipartUploads'],
   ['head', 's3:GetObject'],
   ['write', 's3:PutObject'],
+  ['copy', 's3:PutObject'],
   ['begin upload', 's3:PutObject'],
   ['upload part', 's3:PutObject'],
   ['complete upload', 's3:PutObject'],

@@ -91,6 +91,13 @@ export class MemoryObjectStore implements ObjectStore {
     return Promise.resolve('written');
   }
 
+  copy(from: ObjectRef, to: ObjectRef): Promise<'copied' | 'gone'> {
+    const object = this.objects.get(uriOf(from));
+    if (object === undefined) return Promise.resolve('gone');
+    this.objects.set(uriOf(to), object);
+    return Promise.resolve('copied');
+  }
+
   remove(bucket: string, keys: readonly string[]): Promise<void> {
     for (const key of keys) this.objects.delete(uriOf({ bucket, key }));
     return Promise.resolve();

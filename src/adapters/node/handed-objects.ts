@@ -169,6 +169,10 @@ export class HandedObjects implements ObjectStore {
     return this.inner.write(ref, body, options);
   }
 
+  copy(from: ObjectRef, to: ObjectRef): Promise<'copied' | 'gone'> {
+    return this.inner.copy(from, to);
+  }
+
   remove(bucket: string, keys: readonly string[]): Promise<void> {
     return this.inner.remove(bucket, keys);
   }

@@ -1,6 +1,7 @@
 import type {
   allocationReasons,
   cancelReasons,
+  copyReasons,
   launchReasons,
   lossReasons,
 } from '../../contracts/decision-log.ts';
@@ -41,11 +42,24 @@ export interface LoseOutput {
   readonly use?: number;
 }
 
+/**
+ * The output of an attempt is copied, so that its readers have another if it is lost. `facts` hold r (`lossProbability`),
+ * t_redo, t_rep and the tokens that were left before it.
+ */
+export interface CopyOutput {
+  readonly kind: 'copy-output';
+  readonly attemptId: AttemptId;
+  readonly bytes: number;
+  readonly reason: (typeof copyReasons)[number];
+  readonly facts: Facts;
+}
+
 /** What a tick does. Each is idempotent by its ids, so that a takeover may repeat the last tick's. */
 export type Decision =
   /** `revision`: the lists of what its tasks read are written anew, for outputs that were made again; absent: the first. */
   | { readonly kind: 'open-stage'; readonly stage: number; readonly revision?: number }
   | LoseOutput
+  | CopyOutput
   /** The first `tasks` tasks of a stage are to have `copies` copies each, as the capacity ledger has admitted. */
   | {
       readonly kind: 'clone-stage';
@@ -90,7 +104,9 @@ export type Decision =
  * clones wait for upstream copies of their own; `input-lost`: what
  * it reads is gone and is made again; `budget`: the dollars that
  * the job may cost do not suffice; `gives-way`: the job meets its deadline without copies, and another lacks
- * slots for its own; `clone-budget` and
+ * slots for its own; `replica-not-worth-it`, `too-few-tokens` and `precompute-budget`: outputs of its stage, of which it is
+ * the first task, are not copied, since their loss is expected to cost less, the bytes that may be copied do not suffice, or
+ * the time that a spell of losses may cost; `clone-budget` and
  * `utilization`: no clones for its stage, of which it is the first task, since they would take too many slots.
  */
 export type RefusalReason =
@@ -112,6 +128,9 @@ export type RefusalReason =
   | 'input-lost'
   | 'budget'
   | 'gives-way'
+  | 'replica-not-worth-it'
+  | 'too-few-tokens'
+  | 'precompute-budget'
   | CloneRefusal;
 
 /** A refusal, logged beside the decisions so that `explain` can tell why nothing happened. */

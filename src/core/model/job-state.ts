@@ -76,6 +76,7 @@ export function createJobState(
     nodes: new Map(),
     hasBegun: false,
     justDone: [],
+    copied: new Map(),
     suspects: new Map(),
   };
 }
@@ -311,6 +312,8 @@ export function applyReplica(state: JobState, { attemptId, partitions }: TaskRes
   const { attempt } = attemptParts(attemptId);
   const { result } = task;
   if (result === undefined || result.attemptId === attemptId || task.replicas.includes(attempt)) return;
+  // Whoever takes a job over finds its record still.
+  if (task.lostOutputs.includes(attempt)) return;
   const isSame =
     sameNumbers(partitions?.lengths, result.partitions?.lengths) &&
     sameNumbers(partitions?.crcs, result.partitions?.crcs);

@@ -5,7 +5,7 @@ import type { AttemptState, Failure, LostOutput, Progress, TaskResult } from '..
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
 import type { SlotTime } from '../estimate/slot-time.ts';
-import type { AllocationReason, LaunchReason } from './decision.ts';
+import type { AllocationReason, CopyOutput, LaunchReason } from './decision.ts';
 import type { ProgressShape } from './progress-shape.ts';
 import type { TaskCost } from './task-cost.ts';
 
@@ -275,6 +275,8 @@ export interface JobState {
   };
   /** When the last task was committed. */
   doneAt?: EpochMs;
+  /** Outputs that were decided to be copied, with their bytes and why. */
+  readonly copied: Map<AttemptId, Pick<CopyOutput, 'bytes' | 'reason'>>;
   /** Outputs that readers did not find, by the attempt that wrote them, until somebody has looked. */
   readonly suspects: Map<AttemptId, Suspicion>;
 }

@@ -8,7 +8,7 @@ import type { AttemptId } from '../../contracts/ids.ts';
 import type { DurationMs } from '../../contracts/units.ts';
 import type { OwnPlaces } from '../policy/own-places.ts';
 import type { PolicySet } from '../policy/policy-set.ts';
-import type { Allocate } from './decision.ts';
+import type { Allocate, CopyOutput, Refusal } from './decision.ts';
 import type { SlowNode } from './node-book.ts';
 import type { CloneAnswer, ClonesTaken } from './stage-clones.ts';
 import type { TaskView } from './job-view.ts';
@@ -112,6 +112,9 @@ export interface TickBudget {
   readonly clonesTaken?: readonly ClonesTaken[];
   /** Outputs that were looked at and are gone, which readers need; absent: none. */
   readonly losses?: readonly FoundLoss[];
+  /** Outputs that are copied from now on, for which there are tokens, and why others are not; absent: none. */
+  readonly copies?: readonly CopyOutput[];
+  readonly notCopied?: readonly Refusal[];
   /** Slots that the job asks to be its own from now on; absent: as before. */
   readonly allocation?: Allocate;
   /** Why the job is not taken on, so that it fails. */

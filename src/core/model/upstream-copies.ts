@@ -3,13 +3,14 @@ import { producersOf } from './edge-manifest.ts';
 import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from './job-view.ts';
 
 /** Tasks [from, to) of a stage that a task reads. */
-interface Sources {
+export interface Sources {
   readonly producer: StageView;
   readonly from: number;
   readonly to: number;
 }
 
-function sourcesOf(state: JobState, task: TaskView): readonly Sources[] {
+/** What a task reads of each stage that it reads. */
+export function sourcesOf(state: JobState, task: TaskView): readonly Sources[] {
   const shape = state.stages[task.stage]?.shape;
   return (shape?.upstream ?? []).flatMap((place, input): readonly Sources[] => {
     const producer = state.stages[place];
@@ -21,7 +22,7 @@ function sourcesOf(state: JobState, task: TaskView): readonly Sources[] {
 }
 
 /** Attempts whose outputs are copies of a task's, by number: the winner's, and then replicas by arrival. */
-const copiesOf = ({ result, replicas }: TaskView): readonly number[] =>
+export const copiesOf = ({ result, replicas }: TaskView): readonly number[] =>
   result === undefined ? [] : [attemptParts(result.attemptId).attempt, ...replicas];
 
 /** Whether an attempt of a task that is done works on, so that it may yet become a replica. */

@@ -108,6 +108,8 @@ export interface PolicySet {
   isCapOfCluster?(config: PolicyConfig): boolean;
   /** Nodes that must not run tasks that wait, either; a task waits longer where no other node is free. */
   declinedNodes?(view: PolicyView): readonly string[];
+  /** Whether outputs that are dear to make again are copied (Mantri §5.3). */
+  readonly protectsOutputs?: boolean;
   /** Stages to be cloned if the capacity ledger admits it. It is asked before the tick; without it nothing is. */
   wishes?(state: JobState, outlook: CloneOutlook): readonly CloneWish[];
   /** Whether copies of tasks of this stage that have a result work on for others to read; else they are cancelled. */

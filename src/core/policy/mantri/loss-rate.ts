@@ -53,13 +53,16 @@ export type LossRates = (location: string) => number;
 
 /**
  * r of the locations of a tier, by what was seen at each over a long window. A location of which little is known is taken
- * for one like the others: its prior is what all of them together have come to.
+ * for one like the others: its prior is what all of them together have come to, from the tier's, unless another is given.
  *
  * Source: Mantri §5.3 (the probability is estimated for a machine over a long time). Ours: the prior, since the paper has
  * seen each of its machines for months.
  */
-export function lossRates(tier: StorageTier, seen: ReadonlyMap<string, LossCounts>): LossRates {
-  const prior = lossPriors[tier];
+export function lossRates(
+  tier: StorageTier,
+  seen: ReadonlyMap<string, LossCounts>,
+  prior: Pick<LossPrior, 'probability' | 'outputs'> = lossPriors[tier],
+): LossRates {
   let [outputs, lost] = [0, 0];
   for (const each of seen.values()) {
     outputs += each.outputs;

@@ -33,6 +33,7 @@ function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonl
 export const mantri: PolicySet = {
   name: 'mantri',
   launchOrder: 'largest-first',
+  protectsOutputs: true,
   propose(view) {
     const slow = onceAsked(() => slowNodesBy(view, view.config.mantri.slowNodeFactor));
     return view.runs.flatMap((runs) => proposeFor(runs, view, slow));

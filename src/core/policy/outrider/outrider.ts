@@ -262,6 +262,7 @@ function rankedForEnd(proposals: readonly Proposal[], view: PolicyView): readonl
 export const outrider: PolicySet = {
   name: 'outrider',
   launchOrder: 'largest-first',
+  protectsOutputs: true,
   copyCap,
   declinedNodes,
   propose(view) {

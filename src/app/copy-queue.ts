@@ -1,0 +1,110 @@
+import type { AttemptId } from '../contracts/ids.ts';
+import type { ObjectRef } from '../contracts/keys.ts';
+import type { TaskResult } from '../contracts/records.ts';
+import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
+import type { Log } from '../ports/log.ts';
+import type { ObjectStore } from '../ports/object-store.ts';
+
+export interface CopyQueueDeps {
+  readonly attempts: AttemptStore;
+  readonly objects: ObjectStore;
+  readonly log: Log;
+  /** Whether the job is still this scheduler's: one that slept begins nothing when it wakes. */
+  readonly mayBegin: () => boolean;
+}
+
+/** An output that is to be copied. */
+export interface QueuedCopy {
+  /** Whose output. */
+  readonly of: AttemptId;
+  readonly from: ObjectRef;
+  readonly to: ObjectRef;
+  /** The result of that attempt, under the copy's name. */
+  readonly result: TaskResult;
+}
+
+/** What became of a copy. `failed`: nobody knows whether it is there, and nobody reads it. */
+export interface CopyNews extends QueuedCopy {
+  readonly outcome: 'kept' | 'gone' | 'failed';
+}
+
+/** Copies under way at once, and copies that wait at most: more are not decided on before these are made. */
+const lanes = 8;
+export const mostCopiesWaiting = 64;
+
+/**
+ * The copies that a scheduler has decided on and not made yet. They are made beside its ticks, a few at once; each tick
+ * takes what became of them. First the object is copied and then it is recorded, so that whoever reads the record finds the
+ * object; both may happen twice, and come to the same. One that fails is left: the output is where it was.
+ *
+ * One scheduler's alone. What it holds is lost with it, and follows from the decision log.
+ */
+export class CopyQueue {
+  private readonly deps: CopyQueueDeps;
+  private readonly space: TaskSpace;
+  private readonly waiting: QueuedCopy[] = [];
+  private readonly known = new Set<AttemptId>();
+  private readonly underWay = new Set<Promise<void>>();
+  private news: CopyNews[] = [];
+  private isClosed = false;
+
+  constructor(deps: CopyQueueDeps, space: TaskSpace) {
+    this.deps = deps;
+    this.space = space;
+  }
+
+  /** Copies that are not made yet. */
+  get size(): number {
+    return this.waiting.length + this.underWay.size;
+  }
+
+  /** Adds a copy at the end, once, and begins as many as may be under way. Waits for none. */
+  add(copy: QueuedCopy): void {
+    if (this.known.has(copy.of)) return;
+    this.known.add(copy.of);
+    this.waiting.push(copy);
+    this.pump();
+  }
+
+  /** What became of copies since the last call. */
+  take(): readonly CopyNews[] {
+    return this.news.splice(0);
+  }
+
+  /** Begins no more copies, and resolves once none is under way. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    this.waiting.length = 0;
+    await Promise.all(this.underWay);
+  }
+
+  private pump(): void {
+    while (this.underWay.size < lanes && !this.isClosed && this.deps.mayBegin()) {
+      const copy = this.waiting.shift();
+      if (copy === undefined) return;
+      const done = this.make(copy)
+        .catch((cause: unknown): CopyNews['outcome'] => {
+          this.deps.log.warn('not-copied', {
+            jobId: this.space.jobId,
+            attemptId: copy.of,
+            cause: String(cause),
+          });
+          return 'failed';
+        })
+        .then((outcome) => {
+          this.underWay.delete(done);
+          this.news.push({ ...copy, outcome });
+          this.pump();
+        });
+      this.underWay.add(done);
+    }
+  }
+
+  private async make({ from, to, result }: QueuedCopy): Promise<CopyNews['outcome']> {
+    const { objects, attempts, mayBegin } = this.deps;
+    if ((await objects.copy(from, to)) === 'gone') return 'gone';
+    // One that slept leaves nothing that nobody knows of: its job's data is removed by the job's name.
+    if (!mayBegin()) return 'failed';
+    return (await attempts.commit(this.space, result, 'replica')) === 'kept' ? 'kept' : 'failed';
+  }
+}

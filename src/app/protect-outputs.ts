@@ -1,0 +1,272 @@
+import { attemptParts, copyIdOf, type AttemptId } from '../contracts/ids.ts';
+import { attemptDataKey } from '../contracts/keys.ts';
+import type { JobCopies } from '../contracts/records.ts';
+import { tierOfBucket } from '../contracts/storage-tiers.ts';
+import type { EpochMs } from '../contracts/units.ts';
+import { earnedTokens } from '../core/capacity/replication-tokens.ts';
+import type { CopyOutput, Refusal } from '../core/model/decision.ts';
+import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
+import type { JobState, StageView, TaskView } from '../core/model/job-view.ts';
+import type { FoundLoss } from '../core/model/tick-config.ts';
+import { lossPriors, lossRates, type LossCounts } from '../core/policy/mantri/loss-rate.ts';
+import { isUnprotected, type OutputAtRisk, OutputValues } from '../core/policy/mantri/outputs-at-risk.ts';
+import { isSpell, precomputeBudgetMs } from '../core/policy/mantri/precompute.ts';
+import { protect } from '../core/policy/mantri/protect.ts';
+import { lossCostMs } from '../core/policy/mantri/replicate.ts';
+import { policySetOf } from '../core/policy/policy-sets.ts';
+import { mostCopyBytes, type ObjectStore } from '../ports/object-store.ts';
+import type { Log } from '../ports/log.ts';
+import type { CapacityLedger, GrantContext } from './capacity-ledger.ts';
+import { mostCopiesWaiting } from './copy-queue.ts';
+import { observe } from './journal.ts';
+import type { Session } from './scheduler-session.ts';
+
+/** What a scheduler keeps of what it knows of losses, and of what it has judged. */
+export interface Protection {
+  /** Whether every output is to be judged: at first, and when losses have changed what is known. */
+  isAll: boolean;
+  /** When outputs were found lost, by where they lay. */
+  readonly lostAt: Map<string, EpochMs[]>;
+  /** Outputs that are worth a copy and have none, for want of tokens. */
+  readonly waiting: Set<TaskView>;
+  /** Of each stage's outputs that are not worth a copy that which nearly is, by the place of the stage. */
+  readonly nearest: Map<number, { readonly output: OutputAtRisk; readonly refusal: Refusal }>;
+  /** Whether the log was told that nothing is copied where the job's data lie, and why. */
+  isToldWhy: boolean;
+}
+
+export const noProtection = (): Protection => ({
+  isAll: true,
+  lostAt: new Map(),
+  waiting: new Set(),
+  nearest: new Map(),
+  isToldWhy: false,
+});
+
+export interface ProtectDeps {
+  readonly ledger: CapacityLedger;
+  readonly objects: ObjectStore;
+  readonly dataBucket: string;
+  readonly log: Log;
+}
+
+const configOf = ({ tickConfig }: Session) => tickConfig.policyConfig.mantri;
+
+/** Whether the job's policy copies outputs at all. */
+const protects = ({ tickConfig }: Session): boolean =>
+  policySetOf(tickConfig.policy).protectsOutputs === true;
+
+/** Where the output of an attempt lies. */
+const locationOf = ({ dataBucket }: Pick<ProtectDeps, 'dataBucket'>): string => dataBucket;
+
+/** Stages whose outputs others read. */
+const readStages = ({ stages }: JobState): readonly StageView[] =>
+  stages.filter(({ index }) => stages.some(({ shape }) => shape.upstream.includes(index)));
+
+/** Queues the copy of an output, as was decided; nothing where the output is not read any more. */
+export function queueCopy(
+  { dataBucket }: Pick<ProtectDeps, 'dataBucket'>,
+  { jobId, state, copies }: Pick<Session, 'jobId' | 'state' | 'copies'>,
+  of: AttemptId,
+): void {
+  const { result, replicas, lostOutputs } = taskOfAttempt(state, of);
+  const copyId = copyIdOf(of);
+  if (result?.attemptId !== of || copyId === undefined) return;
+  const { attempt } = attemptParts(copyId);
+  if (replicas.includes(attempt) || lostOutputs.includes(attempt)) return;
+  const refOf = (id: AttemptId) => ({ bucket: dataBucket, key: attemptDataKey(jobId, id) });
+  copies.add({ of, from: refOf(of), to: refOf(copyId), result: { ...result, attemptId: copyId } });
+}
+
+/** Has a scheduler that took the job over make the copies that were decided on and of which there is no record. */
+export function queueUnmadeCopies(deps: Pick<ProtectDeps, 'dataBucket'>, session: Session): void {
+  for (const id of session.state.copied.keys()) queueCopy(deps, session, id);
+}
+
+/**
+ * Takes in what became of copies: those that were recorded are replicas from now on. Answers the outputs that were gone
+ * when they were to be copied: whoever would have read them need not find out.
+ */
+export function takeCopies({ log }: Pick<ProtectDeps, 'log'>, session: Session): readonly FoundLoss[] {
+  const { jobId, state } = session;
+  return session.copies.take().flatMap(({ of, result, outcome }): readonly FoundLoss[] => {
+    if (outcome === 'kept') observe(session, { kind: 'replica', result });
+    if (outcome !== 'gone' || taskOfAttempt(state, of).result?.attemptId !== of) return [];
+    log.warn('gone-before-copy', { jobId, attemptId: of });
+    return [{ attemptId: of, how: 'missing' }];
+  });
+}
+
+/** What a job has copied, for its record. */
+export function copiesMade(state: JobState): { readonly copies?: JobCopies } {
+  if (state.copied.size === 0) return {};
+  let bytes = 0;
+  for (const each of state.copied.values()) bytes += each.bytes;
+  return { copies: { outputs: state.copied.size, bytes, tokens: earnedTokens(state) } };
+}
+
+/** Learns from losses that were found at `now`. */
+export function learnLosses(
+  deps: Pick<ProtectDeps, 'dataBucket'>,
+  { protection }: Session,
+  losses: readonly FoundLoss[],
+  now: EpochMs,
+): void {
+  if (losses.length === 0) return;
+  const at = protection.lostAt.get(locationOf(deps)) ?? [];
+  at.push(...losses.map(() => now));
+  protection.lostAt.set(locationOf(deps), at);
+  protection.isAll = true;
+}
+
+/**
+ * Outputs that the job has seen to be there, or not, where they lay: those that were read, or looked at since one of their
+ * stage was lost.
+ */
+function countsOf(deps: Pick<ProtectDeps, 'dataBucket'>, state: JobState): ReadonlyMap<string, LossCounts> {
+  let [outputs, lost] = [0, 0];
+  for (const { index, tasks } of readStages(state)) {
+    const ofStage = tasks.reduce((sum, { lostOutputs }) => sum + lostOutputs.length, 0);
+    const isRead = state.stages.some(({ shape, done }) => done > 0 && shape.upstream.includes(index));
+    lost += ofStage;
+    outputs += ofStage + (isRead || ofStage > 0 ? tasks.length : 0);
+  }
+  return new Map([[locationOf(deps), { outputs, lost }]]);
+}
+
+function valuesOf(deps: Pick<ProtectDeps, 'dataBucket'>, session: Session): OutputValues {
+  const { lossPrior, copyLatencyMs, copyBytesPerSecond } = configOf(session);
+  const tier = tierOfBucket(deps.dataBucket);
+  const rates = lossRates(tier, countsOf(deps, session.state), lossPrior);
+  const here = rates(locationOf(deps));
+  return new OutputValues(session.state, {
+    lossOf: () => here,
+    copyLoss: here,
+    copyLatencyMs,
+    copyBytesPerSecond,
+  });
+}
+
+/** Tells once why nothing is copied where nothing is lost, with the numbers of the output that is dearest to lose. */
+function tellWhy({ log, dataBucket }: ProtectDeps, session: Session, prior = lossPriors.standard): void {
+  const { jobId, state, protection } = session;
+  const done = protection.isToldWhy ? undefined : readStages(state).find((stage) => stage.state === 'done');
+  if (done === undefined) return;
+  protection.isToldWhy = true;
+  const values = valuesOf({ dataBucket }, session);
+  const dearest = done.tasks
+    .filter(({ result }) => result !== undefined)
+    .map((task) => values.valueOf(task))
+    .toSorted((a, b) => lossCostMs(b) / b.copyMs - lossCostMs(a) / a.copyMs)[0];
+  if (dearest === undefined) return;
+  log.info('nothing-copied', {
+    jobId,
+    storage: tierOfBucket(dataBucket),
+    why: prior.why,
+    lossProbability: dearest.lossProbability,
+    redoMs: Math.round(dearest.redoMs),
+    lossCostMs: lossCostMs(dearest),
+    copyMs: Math.round(dearest.copyMs),
+    tokens: earnedTokens(state),
+  });
+}
+
+/** Outputs that a tick has to judge: what has ended since the last, what waits for tokens, or all. */
+function toBeJudged({ state, protection }: Session): readonly TaskView[] {
+  const all = protection.isAll
+    ? readStages(state).flatMap(({ tasks }) => tasks)
+    : [...state.justDone, ...protection.waiting];
+  return [...new Set(all)].filter((task) => isUnprotected(state, task));
+}
+
+/** What copies for their worth have cost so far, and what those in spells have. */
+function spentOf(session: Session): { readonly tokens: number; readonly spellMs: number } {
+  const { copyLatencyMs, copyBytesPerSecond } = configOf(session);
+  let [tokens, spellMs] = [0, 0];
+  for (const { bytes, reason } of session.state.copied.values())
+    if (reason === 'worth') tokens += bytes;
+    else spellMs += copyLatencyMs + (bytes * 1_000) / copyBytesPerSecond;
+  return { tokens, spellMs };
+}
+
+/** Slot time that the job's finished tasks have taken. */
+const workedMs = ({ stages }: JobState): number =>
+  stages.reduce((sum, { statistics }) => sum + statistics.slotTime.ownMs, 0);
+
+/** Refusals that the log is to be told: of outputs that are not worth it that which nearly is, once its stage is done. */
+function refusalsOf(
+  { state, protection: { nearest } }: Session,
+  declined: ReturnType<typeof protect>['declined'],
+): readonly Refusal[] {
+  const others: Refusal[] = [];
+  for (const each of declined) {
+    const { output, refusal } = each;
+    if (refusal.reason !== 'replica-not-worth-it') others.push(refusal);
+    else {
+      const known = nearest.get(output.task.stage)?.output;
+      if (known === undefined || lossCostMs(known) / known.copyMs < lossCostMs(output) / output.copyMs)
+        nearest.set(output.task.stage, each);
+    }
+  }
+  for (const [place, { refusal }] of nearest) {
+    if (stageAt(state, place).state !== 'done') continue;
+    nearest.delete(place);
+    others.push(refusal);
+  }
+  return others;
+}
+
+/**
+ * Judges the outputs that have come since the last tick, and decides which are copied, so that their loss costs nobody a
+ * wait. The capacity ledger is asked for the tokens of what is copied for its worth. Nothing is asked for where the
+ * storage loses nothing: that is told once. While a job may not copy, what ends is left to be judged later.
+ *
+ * Source: Mantri §5.3.
+ */
+export async function protectOutputs(
+  deps: ProtectDeps,
+  session: Session,
+  context: GrantContext,
+  mayCopy: boolean,
+): Promise<{ readonly copies?: readonly CopyOutput[]; readonly notCopied?: readonly Refusal[] }> {
+  const { state, protection, jobId } = session;
+  const config = configOf(session);
+  if (!protects(session) || state.stages.length < 2) return {};
+  if (config.lossPrior === undefined && tierOfBucket(deps.dataBucket) === 'standard') {
+    tellWhy(deps, session);
+    return {};
+  }
+  if (!config.replicates && !config.precomputes) return {};
+  if (!mayCopy || session.overBudget > 0) {
+    protection.isAll = true;
+    return {};
+  }
+  const judged = toBeJudged(session);
+  protection.isAll = false;
+  protection.waiting.clear();
+  if (judged.length === 0) return {};
+  const values = valuesOf(deps, session);
+  const outputs = judged.map((task) => values.valueOf(task)).filter(({ bytes }) => bytes <= mostCopyBytes);
+  const { spellLosses, spellMs, precomputeShare } = config;
+  const terms = { losses: spellLosses, withinMs: spellMs };
+  const isHere =
+    config.precomputes && isSpell(protection.lostAt.get(locationOf(deps)) ?? [], context.now, terms);
+  const spent = spentOf(session);
+  const earned = earnedTokens(state);
+  const choice = protect(state, {
+    outputs: config.replicates ? outputs : [],
+    tokens: earned - spent.tokens,
+    inSpell: isHere ? outputs : [],
+    spellLeftMs: precomputeBudgetMs(precomputeShare, workedMs(state), spent.spellMs),
+    most: mostCopiesWaiting - session.copies.size,
+  });
+  for (const task of choice.waiting) protection.waiting.add(task);
+  const worth = choice.copies.filter(({ reason }) => reason === 'worth');
+  const wanted = spent.tokens + worth.reduce((sum, { bytes }) => sum + bytes, 0);
+  const isAdmitted =
+    worth.length === 0 ||
+    (await deps.ledger.spendTokens(jobId, { earned, spent: wanted }, context)) >= wanted;
+  if (!isAdmitted) for (const { attemptId } of worth) protection.waiting.add(taskOfAttempt(state, attemptId));
+  const copies = isAdmitted ? choice.copies : choice.copies.filter(({ reason }) => reason === 'spell');
+  return { copies, notCopied: refusalsOf(session, choice.declined) };
+}

@@ -1,0 +1,104 @@
+import { elapsedMs } from '../../../contracts/units.ts';
+import { stageAt } from '../../model/job-state.ts';
+import type { JobState, TaskView } from '../../model/job-view.ts';
+import { meanMs } from '../../model/stage-statistics.ts';
+import { copiesOf, type Sources, sourcesOf } from '../../model/upstream-copies.ts';
+import { lossOfAll } from './loss-rate.ts';
+import { type RedoInput, stallMs } from './redo-time.ts';
+import type { ReplicaCandidate } from './replicate.ts';
+
+/** What is known of storage when outputs are valued. */
+export interface RiskTerms {
+  /** r of what an attempt has left, by its task and number: of a copy, that of where copies lie. */
+  readonly lossOf: (task: TaskView, attempt: number) => number;
+  /** r of where the next copy would lie. */
+  readonly copyLoss: number;
+  readonly copyLatencyMs: number;
+  readonly copyBytesPerSecond: number;
+}
+
+/** An output of which there might be another copy. */
+export interface OutputAtRisk extends ReplicaCandidate {
+  readonly task: TaskView;
+}
+
+/** t_v: what a task's own execution took from its launch on; of one that was not seen to run, what its stage's do. */
+function takesMs(state: JobState, task: TaskView): number {
+  const { statistics } = stageAt(state, task.stage);
+  const { result } = task;
+  const winner = result === undefined ? undefined : state.attempts.get(result.attemptId);
+  const { runMs, lag } = statistics;
+  const own =
+    winner?.claimedAt === undefined || winner.endedAt === undefined
+      ? undefined
+      : elapsedMs(winner.claimedAt, winner.endedAt);
+  return (own ?? (runMs.size === 0 ? 0 : runMs.sum / runMs.size)) + meanMs(lag);
+}
+
+/**
+ * What outputs of a job are worth, by its tasks as they stand and r as it is known now: made anew when either has
+ * changed. t_redo is worked out for the tasks that are asked for and what they read; the stall of those that read the same,
+ * once.
+ *
+ * Source: Mantri §5.3.
+ */
+export class OutputValues {
+  private readonly state: JobState;
+  private readonly terms: RiskTerms;
+  private readonly redo = new Map<TaskView, number>();
+  private readonly stalls = new Map<string, number>();
+
+  constructor(state: JobState, terms: RiskTerms) {
+    this.state = state;
+    this.terms = terms;
+  }
+
+  /** What a finished task's output is worth, and what another copy of it would cost. */
+  valueOf(task: TaskView): OutputAtRisk {
+    const bytes = task.result?.bytesOut ?? 0;
+    const { copyLoss, copyLatencyMs, copyBytesPerSecond } = this.terms;
+    return {
+      task,
+      lossProbability: this.lossOf(task),
+      copyLossProbability: copyLoss,
+      redoMs: this.redoMsOf(task),
+      copyMs: copyLatencyMs + (bytes * 1_000) / copyBytesPerSecond,
+      bytes,
+    };
+  }
+
+  /** r over all copies of an output that are left; 1 where there are none. */
+  private lossOf(task: TaskView): number {
+    return lossOfAll(copiesOf(task).map((number) => this.terms.lossOf(task, number)));
+  }
+
+  private redoMsOf(task: TaskView): number {
+    const known = this.redo.get(task);
+    if (known !== undefined) return known;
+    // Each goes at least one stage back: no deeper than a job has stages.
+    const redo = takesMs(this.state, task) + this.stallOf(task);
+    this.redo.set(task, redo);
+    return redo;
+  }
+
+  private stallOf(task: TaskView): number {
+    const sources = sourcesOf(this.state, task);
+    const key = sources.map(({ producer, from, to }) => `${producer.index}/${from}/${to}`).join();
+    const stall = this.stalls.get(key) ?? stallMs(sources.flatMap((each) => this.inputsAmong(each)));
+    this.stalls.set(key, stall);
+    return stall;
+  }
+
+  private inputsAmong({ producer: { tasks }, from, to }: Sources): readonly RedoInput[] {
+    return tasks
+      .slice(from, to)
+      .map((task) => ({ redoMs: this.redoMsOf(task), lossProbability: this.lossOf(task) }));
+  }
+}
+
+/** Whether a task's output lies where other tasks read it that are not done, and is not copied or about to be. */
+export function isUnprotected({ stages, copied }: JobState, { result, replicas, stage }: TaskView): boolean {
+  if (result === undefined || result.bytesOut === 0 || replicas.length > 0) return false;
+  if (copied.has(result.attemptId)) return false;
+  return stages.some(({ state, shape }) => state !== 'done' && shape.upstream.includes(stage));
+}
