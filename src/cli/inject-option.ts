@@ -8,7 +8,7 @@ export const injectOption = (): Option =>
   new Option(
     '--inject <faults>',
     'let things go wrong, such as slow=8x2,kill=1,throttle=0.2,seed=7: the first 2 workers run 8 times slower, ' +
-      '1 is killed at work, a fifth of the launch requests is refused; with lose-object=1,corrupt-object=1 an ' +
+      '1 is killed at work, a fifth of the launch requests is refused; with spot=1 a Fargate task loses its place; with lose-object=1,corrupt-object=1 an ' +
       'intermediate object is removed, and a bit of another is flipped',
   );
 

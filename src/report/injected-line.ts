@@ -3,10 +3,11 @@ import { formatCount, plural } from './format.ts';
 
 /** What went wrong on purpose, in one line: "1 slow node, 2 killed workers, 0 throttled launches". */
 export function renderInjected(injected: InjectedCounts): string {
-  const { slow, killed, throttled, lostObjects, corruptObjects } = injected;
+  const { slow, killed, interrupted, throttled, lostObjects, corruptObjects } = injected;
   return [
     plural(slow, 'slow node'),
     plural(killed, 'killed worker'),
+    ...(interrupted === 0 ? [] : [plural(interrupted, 'interrupted task')]),
     `${formatCount(throttled)} throttled launch${throttled === 1 ? '' : 'es'}`,
     ...(lostObjects === 0 ? [] : [plural(lostObjects, 'lost object')]),
     ...(corruptObjects === 0 ? [] : [plural(corruptObjects, 'corrupt object')]),

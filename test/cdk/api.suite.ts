@@ -19,12 +19,13 @@ const routeOf = ({ properties }: FoundResource): string =>
   `${String(properties['HttpMethod'])} ${pathOf(reference.parse(properties['ResourceId']).Ref)}`;
 
 describe('the REST API', () => {
-  it('has the eight routes and no others', () => {
+  it('has the nine routes and no others', () => {
     expect(methods.map(routeOf).toSorted()).toEqual([
       'GET /jobs',
       'GET /jobs/{id}',
       'GET /jobs/{id}/allocations',
       'GET /jobs/{id}/attempts',
+      'GET /jobs/{id}/journal',
       'POST /jobs',
       'POST /jobs/{id}/cancel',
       'POST /plans',

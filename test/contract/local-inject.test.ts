@@ -49,6 +49,20 @@ function injector(text: string): Injector {
   return made;
 }
 
+describe('an injection of interruptions', () => {
+  it('takes the places of tasks away with a notice, as many as it says, and lets Lambda alone', async () => {
+    const harm = injector('spot=1');
+    const told: number[] = [];
+    const { pid } = idler();
+    harm.onWork(workOf(pid));
+    for (const place of ['a', 'b'])
+      harm.onWork({ ...workOf(pid), place, interrupt: (noticeMs) => void told.push(noticeMs) });
+    await expect.poll(() => told, patience).toEqual([5_000]);
+    expect(harm.counts()).toMatchObject({ killed: 0, interrupted: 1 });
+    expect(stateOf(pid)).toBe('S');
+  });
+});
+
 describe('a brake', () => {
   it('stops and continues a process by turns, and lets it go when it is closed', async () => {
     const { pid } = idler();
@@ -145,10 +159,11 @@ describe('an injector', () => {
     expect(harm.counts()).toEqual({
       slow: 2,
       killed: 0,
+      interrupted: 0,
       throttled: 0,
       lostObjects: 0,
       corruptObjects: 0,
-      places: { slow: [`place-${first}`, `place-${second}`], killed: [] },
+      places: { slow: [`place-${first}`, `place-${second}`], killed: [], interrupted: [] },
     });
     await harm.close();
     expect(nodes.map(stateOf)).toEqual(['S', 'S', 'S']);
@@ -183,10 +198,11 @@ describe('an injector', () => {
     expect(harm.counts()).toEqual({
       slow: 0,
       killed: 1,
+      interrupted: 0,
       throttled: 0,
       lostObjects: 0,
       corruptObjects: 0,
-      places: { slow: [], killed: [`place-${busy}`] },
+      places: { slow: [], killed: [`place-${busy}`], interrupted: [] },
     });
   });
 

@@ -65,7 +65,8 @@ export interface EcsServerOptions {
 }
 
 export type TaskStatus = 'PROVISIONING' | 'RUNNING' | 'STOPPED';
-export type StopCode = 'UserInitiated' | 'EssentialContainerExited' | 'TaskFailedToStart';
+export type StopCode =
+  'UserInitiated' | 'SpotInterruption' | 'EssentialContainerExited' | 'TaskFailedToStart';
 
 /** A task, for those who watch or harm it. */
 export interface TaskView {

@@ -86,11 +86,12 @@ export class Task {
 
   /** SIGTERM, then SIGKILL; a task that has stopped keeps its first reason. */
   stop(reason: string, timeoutMs = this.spec.server.stopTimeoutMs ?? DEFAULT_STOP_TIMEOUT_MS): void {
-    if (this.isStopWanted || this.isStopped) return;
-    this.isStopWanted = true;
-    this.stopCode = 'UserInitiated';
-    this.stoppedReason = reason;
-    void this.child?.stop(timeoutMs);
+    this.stopAs('UserInitiated', reason, timeoutMs);
+  }
+
+  /** As `stop`, for want of its place on Spot, of which the notice is so long. */
+  interrupt(noticeMs: number): void {
+    this.stopAs('SpotInterruption', 'Your Spot Task was interrupted.', noticeMs);
   }
 
   /** Ends the process soon, whatever was asked before; resolves when it is gone. */
@@ -204,10 +205,21 @@ export class Task {
       place: this.arn,
       pid,
       isUnderWay: () => this.status === 'RUNNING',
+      interrupt: (noticeMs) => {
+        this.interrupt(noticeMs);
+      },
       lose: () => {
         this.wasLost = true;
       },
     });
+  }
+
+  private stopAs(code: StopCode, reason: string, timeoutMs: number): void {
+    if (this.isStopWanted || this.isStopped) return;
+    this.isStopWanted = true;
+    this.stopCode = code;
+    this.stoppedReason = reason;
+    void this.child?.stop(timeoutMs);
   }
 
   private async live(): Promise<void> {

@@ -6,6 +6,8 @@ export interface Injection {
   readonly slow: { readonly factor: number; readonly nodes: number } | undefined;
   /** So many processes are killed while they work. */
   readonly kills: number;
+  /** So many tasks of Fargate lose their place while they work, with a notice, as on Spot. */
+  readonly interruptions: number;
   /** Share of the launch requests that are refused, in [0, 1). */
   readonly throttle: number;
   /** So many objects that workers have written for each other are removed once they are written. */
@@ -21,13 +23,19 @@ export interface InjectedCounts {
   /** Processes that run, or ran, slower. */
   readonly slow: number;
   readonly killed: number;
+  /** Tasks that lost their place with a notice. */
+  readonly interrupted: number;
   /** Launch requests that were refused. */
   readonly throttled: number;
   /** Objects that were removed, and that were changed. */
   readonly lostObjects: number;
   readonly corruptObjects: number;
   /** Which they were, in the order in which it befell them: what the nodes of attempts end with. */
-  readonly places: { readonly slow: readonly string[]; readonly killed: readonly string[] };
+  readonly places: {
+    readonly slow: readonly string[];
+    readonly killed: readonly string[];
+    readonly interrupted: readonly string[];
+  };
 }
 
 const mostNodes = 256;
@@ -39,9 +47,9 @@ const highestThrottle = 0.95;
 const highestSeed = 4_294_967_295;
 const defaultSeed = 1;
 
-const names = ['slow', 'kill', 'throttle', 'lose-object', 'corrupt-object', 'seed'] as const;
+const names = ['slow', 'kill', 'spot', 'throttle', 'lose-object', 'corrupt-object', 'seed'] as const;
 type Name = (typeof names)[number];
-const usage = 'slow=FACTORxNODES, kill=N, throttle=SHARE, lose-object=N, corrupt-object=N';
+const usage = 'slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N';
 
 /**
  * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,seed=7`: any of them, in any order, each once, and not the seed alone.
@@ -67,6 +75,7 @@ export function parseInjection(text: string): Injection {
   return {
     slow: parseSlow(given.get('slow')),
     kills: parseCount('kill', given.get('kill'), { least: 1, most: mostKills, otherwise: 0 }),
+    interruptions: parseCount('spot', given.get('spot'), { least: 1, most: mostKills, otherwise: 0 }),
     throttle: parseThrottle(given.get('throttle')),
     lostObjects: countOf('lose-object'),
     corruptObjects: countOf('corrupt-object'),
@@ -118,10 +127,11 @@ function parseCount(
 
 /** The same injection in its own notation, with its seed. */
 export function describeInjection(injection: Injection): string {
-  const { slow, kills, throttle, lostObjects, corruptObjects, seed } = injection;
+  const { slow, kills, interruptions, throttle, lostObjects, corruptObjects, seed } = injection;
   return [
     ...(slow === undefined ? [] : [`slow=${slow.factor}x${slow.nodes}`]),
     ...(kills === 0 ? [] : [`kill=${kills}`]),
+    ...(interruptions === 0 ? [] : [`spot=${interruptions}`]),
     ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
     ...(lostObjects === 0 ? [] : [`lose-object=${lostObjects}`]),
     ...(corruptObjects === 0 ? [] : [`corrupt-object=${corruptObjects}`]),

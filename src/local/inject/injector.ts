@@ -9,6 +9,8 @@ import type { Work, WorkHook } from './work.ts';
 
 const SHORTEST_LIFE_MS = 50;
 const LONGEST_LIFE_MS = 1_000;
+/** Spot's two minutes, as much shorter as jobs on one machine are. */
+const NOTICE_MS = 5_000;
 /** Few, so that small jobs lose something too. */
 const mostSpared = 2;
 
@@ -28,6 +30,7 @@ export class Injector {
   private readonly doomed = new Set<NodeJS.Timeout>();
   private readonly slowPlaces: string[] = [];
   private readonly killedPlaces: string[] = [];
+  private readonly interruptedPlaces: string[] = [];
   private readonly objects: Rng;
   private throttled = 0;
   private lostObjects = 0;
@@ -55,11 +58,13 @@ export class Injector {
     return fault;
   };
 
-  /** Slows the first nodes that take work, for good, and kills others, or the same, while they work. */
+  /** Slows the first nodes that take work, for good, and kills or interrupts others, or the same, while they work. */
   readonly onWork: WorkHook = (work) => {
     if (this.isClosed) return;
     this.slow(work);
-    if (this.killedPlaces.length < this.injection.kills) this.doom(work);
+    if (this.killedPlaces.length < this.injection.kills) this.doom(work, 'kill');
+    if (work.interrupt !== undefined && this.interruptedPlaces.length < this.injection.interruptions)
+      this.doom(work, 'interrupt');
   };
 
   /** Loses or corrupts some of the objects that workers write for each other, of which it leaves a few between. */
@@ -77,14 +82,19 @@ export class Injector {
 
   /** What has been done so far. */
   counts(): InjectedCounts {
-    const { slowPlaces, killedPlaces, throttled, lostObjects, corruptObjects } = this;
+    const { slowPlaces, killedPlaces, interruptedPlaces, throttled, lostObjects, corruptObjects } = this;
     return {
       slow: slowPlaces.length,
       killed: killedPlaces.length,
+      interrupted: interruptedPlaces.length,
       throttled,
       lostObjects,
       corruptObjects,
-      places: { slow: [...slowPlaces], killed: [...killedPlaces] },
+      places: {
+        slow: [...slowPlaces],
+        killed: [...killedPlaces],
+        interrupted: [...interruptedPlaces],
+      },
     };
   }
 
@@ -112,11 +122,18 @@ export class Injector {
    * Each work is struck after a time of its own, unless it or the killing is over by then. Times are spread
    * evenly over their magnitudes, so that short and long attempts are both hit at any point.
    */
-  private doom(work: Work): void {
+  private doom(work: Work, how: 'kill' | 'interrupt'): void {
     const lifeMs = SHORTEST_LIFE_MS * (LONGEST_LIFE_MS / SHORTEST_LIFE_MS) ** this.lives.next();
     const timer = setTimeout(() => {
       this.doomed.delete(timer);
-      if (this.killedPlaces.length >= this.injection.kills || !work.isUnderWay()) return;
+      if (!work.isUnderWay()) return;
+      if (how === 'interrupt') {
+        if (this.interruptedPlaces.length >= this.injection.interruptions) return;
+        work.interrupt?.(NOTICE_MS);
+        this.interruptedPlaces.push(work.place);
+        return;
+      }
+      if (this.killedPlaces.length >= this.injection.kills) return;
       work.lose?.();
       if (signalGroup(work.pid, 'SIGKILL')) this.killedPlaces.push(work.place);
     }, lifeMs);

@@ -8,6 +8,8 @@ export interface Work {
   readonly pid: number;
   /** Whether it is still at this very work: a warm environment outlives its events. */
   isUnderWay(): boolean;
+  /** Takes its place away with a notice of so long, as Spot does: SIGTERM now, SIGKILL then. Tasks alone have it. */
+  interrupt?(noticeMs: number): void;
   /** Says before it is killed that it is lost with its place, and did not end by itself. */
   lose?(): void;
 }

@@ -3,13 +3,14 @@ import { InvalidInputError } from '../../../src/contracts/errors.ts';
 import { describeInjection, parseInjection } from '../../../src/local/inject/injection.ts';
 
 /** Nothing happens to objects. */
-const whole = { lostObjects: 0, corruptObjects: 0 };
+const whole = { interruptions: 0, lostObjects: 0, corruptObjects: 0 };
 
 describe('an injection', () => {
   it.each([
     ['slow=8x2', { slow: { factor: 8, nodes: 2 }, kills: 0, throttle: 0, ...whole, seed: 1 }],
     ['slow=1.5x256', { slow: { factor: 1.5, nodes: 256 }, kills: 0, throttle: 0, ...whole, seed: 1 }],
     ['kill=1', { slow: undefined, kills: 1, throttle: 0, ...whole, seed: 1 }],
+    ['spot=2', { slow: undefined, kills: 0, throttle: 0, ...whole, interruptions: 2, seed: 1 }],
     ['throttle=0.2', { slow: undefined, kills: 0, throttle: 0.2, ...whole, seed: 1 }],
     ['throttle=.95', { slow: undefined, kills: 0, throttle: 0.95, ...whole, seed: 1 }],
     [
@@ -18,7 +19,15 @@ describe('an injection', () => {
     ],
     [
       'lose-object=2,corrupt-object=1000',
-      { slow: undefined, kills: 0, throttle: 0, lostObjects: 2, corruptObjects: 1_000, seed: 1 },
+      {
+        slow: undefined,
+        kills: 0,
+        throttle: 0,
+        interruptions: 0,
+        lostObjects: 2,
+        corruptObjects: 1_000,
+        seed: 1,
+      },
     ],
     [' seed = 0 , kill = 1000 ', { slow: undefined, kills: 1_000, throttle: 0, ...whole, seed: 0 }],
   ])('is read from %j', (text, expected) => {
@@ -28,7 +37,7 @@ describe('an injection', () => {
   it.each([
     [
       '',
-      /^"" must be one of slow=FACTORxNODES, kill=N, throttle=SHARE, lose-object=N, corrupt-object=N and seed=N$/,
+      /^"" must be one of slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N and seed=N$/,
     ],
     ['kill=1,', /^"" must be one of/],
     ['kill', /^"kill" must be one of/],
@@ -63,7 +72,7 @@ describe('an injection', () => {
   });
 
   it('is told in its own notation, which reads back as the same', () => {
-    const text = 'slow=2.5x2,kill=1,throttle=0.2,seed=7';
+    const text = 'slow=2.5x2,kill=1,spot=2,throttle=0.2,seed=7';
     expect(describeInjection(parseInjection(text))).toBe(text);
     const objects = 'lose-object=3,corrupt-object=1,seed=7';
     expect(describeInjection(parseInjection(objects))).toBe(objects);
