@@ -108,7 +108,7 @@ describe('outrider explain', () => {
     // A copy beside the slow attempt, or another in its place, by how many slots were free.
     const kinds = new Set(explanation.actions.map(({ kind }) => kind));
     expect(kinds.has('retry') && (kinds.has('backup') || kinds.has('restart'))).toBe(true);
-  }, 180_000);
+  }, 300_000);
 
   it('names no fault of a quiet job, and refuses what the job has not', async () => {
     const { place, told, explanation, text } = await explained();
