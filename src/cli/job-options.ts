@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { Option } from 'commander';
 import * as z from 'zod';
 import { admissionChoices, deadlineKinds, onBudgetChoices, workerSizes } from '../contracts/job-spec.ts';
-import { policyNames } from '../contracts/policy-names.ts';
+import { defaultPolicy, policyNames } from '../contracts/policy-names.ts';
 
 /** Options that say what a job is to do, as commander gives them: text, not checked beyond their shape. */
 export const jobOptionsSchema = z.object({
@@ -72,6 +72,9 @@ export const optionOfField: Readonly<Record<string, string>> = {
   output: '--output',
 };
 
+const policyOption = (): Option =>
+  new Option('--policy <name>', `how stragglers are treated (default ${defaultPolicy})`).choices(policyNames);
+
 /** Adds the options of a job to a command. `inputHelp` says what inputs may be there. */
 export function addJobOptions(command: Command, inputHelp: string): Command {
   const size = Object.entries(workerSizes)
@@ -121,7 +124,7 @@ export function addJobOptions(command: Command, inputHelp: string): Command {
     .option('--split-size <size>', 'bytes that one task reads, such as 32m')
     .option('--guaranteed-slots <n>', "slots that are the job's own before any are shared (default none)")
     .option('--weight <w>', 'its share of slots that are short, beside 1 of other jobs (default 1)')
-    .addOption(new Option('--policy <name>', 'how stragglers are treated').choices(policyNames))
+    .addOption(policyOption())
     .addOption(
       new Option('--worker <kind>', 'what tasks run on (default lambda)').choices(['lambda', 'fargate']),
     )

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import * as z from 'zod';
-import type { PolicyName } from '../contracts/policy-names.ts';
+import { defaultPolicy, type PolicyName } from '../contracts/policy-names.ts';
 import { policySets } from '../core/policy/policy-sets.ts';
 import { traceScenario } from '../experiments/trace-scenario.ts';
 import { createRng } from '../lib/rng.ts';
@@ -87,7 +87,7 @@ export function addSimulateCommand(
     .option('--format <name>', `format of the trace: ${TRACE_FORMATS.join(', ')}`)
     .option(
       '--policy <name>',
-      `how stragglers are treated (default: as in the scenario; outrider for a trace); with --replay, what is compared`,
+      `how stragglers are treated (default: as in the scenario; ${defaultPolicy} for a trace); with --replay, what is compared`,
     )
     .option('--seed <n>', 'seed of all that is drawn', '1')
     .option('--jobs <n>', 'jobs of the trace, from its beginning', '100')
@@ -130,7 +130,7 @@ async function runSimulation(path: string | undefined, options: Options, console
   const seed = String(parseWhole('--seed', options.seed, 0, largestSeed));
   const scenario =
     path === undefined
-      ? await replayOf(options, policy ?? 'outrider', seed, console)
+      ? await replayOf(options, policy ?? defaultPolicy, seed, console)
       : await scenarioFrom(resolve(console.cwd, path), policy);
   const metrics = metricsOf(await simulate(scenario, { seed }));
   if (options.json) writeJson(console, { ...metrics, seed: Number(seed) });

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { parseUri } from './keys.ts';
 import { limits } from './limits.ts';
 import { policyConfigSchema } from './policy-config.ts';
-import { policyNames } from './policy-names.ts';
+import { defaultPolicy, policyNames } from './policy-names.ts';
 
 /** Names of the operators that ship with the worker. */
 export const operatorNames = [
@@ -210,7 +210,7 @@ export const jobSpecSchema = z.strictObject({
     .min(limits.leastWeight, `must be at least ${limits.leastWeight}`)
     .max(limits.weight)
     .optional(),
-  policy: z.enum(policyNames).default('none'),
+  policy: z.enum(policyNames).default(defaultPolicy),
   /** Parameters of the policy set; those left out have the papers' values. */
   policyConfig: policyConfigSchema.optional(),
   /** Where the parts and `_SUCCESS` go; a prefix that ends in "/" and holds nothing yet. */

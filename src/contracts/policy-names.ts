@@ -14,3 +14,6 @@ export const policyNames = [
   'outrider',
 ] as const;
 export type PolicyName = (typeof policyNames)[number];
+
+/** How stragglers are treated where nothing is said. */
+export const defaultPolicy = 'outrider' satisfies PolicyName;

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { parseInput } from '../contracts/invalid.ts';
 import { onBudgetChoices, workerKinds } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
-import { policyNames } from '../contracts/policy-names.ts';
+import { defaultPolicy, policyNames } from '../contracts/policy-names.ts';
 import { policyConfigSchema } from '../contracts/policy-config.ts';
 import { distributionSchema } from './distribution.ts';
 
@@ -264,7 +264,7 @@ const arrivalsSchema = z.union([
 const jobsSchema = z.strictObject({
   name: name.default('job'),
   arrivals: arrivalsSchema.default({ kind: 'list', atMs: [0] }),
-  policy: z.enum(policyNames).default('none'),
+  policy: z.enum(policyNames).default(defaultPolicy),
   /** Which task of a stage starts first; without it the policy's own order. */
   launchOrder: z.enum(['largest-first', 'by-index']).optional(),
   /** Parameters of the policy that differ from its defaults. */

@@ -13,6 +13,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { spawn } from 'node:child_process';
+import { type PolicyName, policyNames } from '../../src/contracts/policy-names.ts';
+import { type MeasuredStage, predictedSeconds } from './effect-prediction.ts';
 import { writeText } from './inputs.ts';
 import { commandOfSources } from './measured-command.ts';
 
@@ -35,6 +37,9 @@ const whole = (name: 'seeds' | 'first' | 'blocks' | 'slots'): number => {
   return value;
 };
 const [seeds, first, blocks, slots] = [whole('seeds'), whole('first'), whole('blocks'), whole('slots')];
+const policies = policyNames.filter((name) => flags.policies.split(',').includes(name));
+if (policies.length !== flags.policies.split(',').length)
+  throw new Error(`--policies must be some of ${policyNames.join(', ')}`);
 /** Of text, which is as many tasks' input as it is written behind itself. */
 const blockBytes = 32 << 20;
 
@@ -43,6 +48,7 @@ interface Report {
   readonly state: string;
   readonly wallMs: number;
   readonly workerSeconds: number;
+  readonly stages: readonly MeasuredStage[];
   readonly output: readonly string[];
   readonly attempts: Readonly<Record<string, number>>;
 }
@@ -50,13 +56,14 @@ interface Report {
 /** One run of the job. */
 interface Run {
   readonly seed: number;
-  readonly policy: string;
+  readonly policy: PolicyName;
   readonly isInjected: boolean;
   /** From submission to published output. */
   readonly seconds: number;
   readonly workerSeconds: number;
   /** Attempts beyond one of each task. */
   readonly copies: number;
+  readonly stages: readonly MeasuredStage[];
 }
 
 /** Runs the command to its end, and gives its report. Throws with what it wrote to standard error where it fails. */
@@ -106,7 +113,7 @@ const runs: Run[] = [];
 
 async function run(
   seed: number,
-  policy: string,
+  policy: PolicyName,
   isInjected: boolean,
   expected: ReadonlyMap<string, number>,
 ): Promise<void> {
@@ -134,7 +141,7 @@ async function run(
   await rm(output, { recursive: true });
   const done = { seed, policy, isInjected, seconds: told.wallMs / 1_000, workerSeconds: told.workerSeconds };
   const { backups = 0, restarts = 0, clones = 0 } = told.attempts;
-  runs.push({ ...done, copies: backups + restarts + clones });
+  runs.push({ ...done, copies: backups + restarts + clones, stages: told.stages });
   console.error(JSON.stringify({ ...done, attempts: told.attempts, load: loadavg()[0] }));
 }
 
@@ -143,7 +150,12 @@ const mean = (values: readonly number[]): number =>
 const rounded = (value: number): number => Math.round(value * 1_000) / 1_000;
 
 /** A row of the table: what runs of one kind took, and how that compares with the runs left alone, seed by seed. */
-function rowOf(name: string, some: readonly Run[], alone: (seed: number) => readonly Run[]): object {
+function rowOf(
+  name: string,
+  some: readonly Run[],
+  alone: (seed: number) => readonly Run[],
+  foretold: number,
+): object {
   const over = (of: (run: Run) => number): number =>
     rounded(mean(some.map((each) => of(each) / mean(alone(each.seed).map(of)))));
   return {
@@ -151,20 +163,37 @@ function rowOf(name: string, some: readonly Run[], alone: (seed: number) => read
     runs: some.length,
     s: rounded(mean(some.map(({ seconds }) => seconds))),
     'of the time left alone': over(({ seconds }) => seconds),
+    'as the simulator foretells': rounded(foretold),
     'worker s': rounded(mean(some.map(({ workerSeconds }) => workerSeconds))),
     'of those left alone': over(({ workerSeconds }) => workerSeconds),
     'copies and kills': rounded(mean(some.map(({ copies }) => copies))),
   };
 }
 
-function table(): object[] {
+/** The job's stages in the mean of runs. */
+const meanStages = (some: readonly Run[]): readonly MeasuredStage[] =>
+  (some[0]?.stages ?? []).map(({ name, tasks }, place) => ({
+    name,
+    tasks,
+    workerMs: mean(some.map(({ stages }) => stages[place]?.workerMs ?? 0)),
+  }));
+
+async function table(): Promise<object[]> {
   const alone = runs.filter(({ policy, isInjected }) => policy === 'none' && !isInjected);
   const ofSeed = (seed: number): readonly Run[] => alone.filter((each) => each.seed === seed);
+  const stages = meanStages(alone);
+  const aloneSeconds = await predictedSeconds(stages, { policy: 'none', slots, factor: 1 });
   const kinds = Map.groupBy(
     runs,
     ({ policy, isInjected }) => `${policy}${isInjected ? ', one slow worker' : ''}`,
   );
-  return Array.from(kinds, ([name, some]) => rowOf(name, some, ofSeed));
+  const rows: object[] = [];
+  for (const [name, some] of kinds) {
+    const [{ policy, isInjected } = { policy: 'none' as const, isInjected: false }] = some;
+    const terms = { policy, slots, factor: isInjected ? Number(flags.factor) : 1 };
+    rows.push(rowOf(name, some, ofSeed, (await predictedSeconds(stages, terms)) / aloneSeconds));
+  }
+  return rows;
 }
 
 try {
@@ -177,19 +206,19 @@ try {
     }
     // Those that all others are held against come first and last, since what else the machine does changes.
     await run(seed, 'none', false, expected);
-    for (const policy of flags.policies.split(',')) await run(seed, policy, true, expected);
+    for (const policy of policies) await run(seed, policy, true, expected);
     await run(seed, 'outrider', false, expected);
     await run(seed, 'none', false, expected);
   }
   const machine = `${cpus()[0]?.model ?? 'unknown'}, ${String(cpus().length)} cores, Node ${process.version}`;
-  if (flags.json) console.log(JSON.stringify({ machine, load: loadavg(), runs, table: table() }));
+  if (flags.json) console.log(JSON.stringify({ machine, load: loadavg(), runs, table: await table() }));
   else {
     console.log(
       `${machine}, load ${loadavg()
         .map((each) => each.toFixed(1))
         .join(' ')}`,
     );
-    console.table(table());
+    console.table(await table());
   }
 } finally {
   await rm(root, { recursive: true });

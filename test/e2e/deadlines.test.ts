@@ -44,6 +44,7 @@ afterAll(() => system.stop());
 /** A sort whose tasks take a second each. */
 const job = (name: string, changes: Partial<JobSpecInput> = {}): JobSpecInput => ({
   name,
+  policy: 'none',
   stages: [
     {
       name: 'slow',

@@ -35,6 +35,7 @@ afterAll(async () => {
 /** Every task of the first stage takes a while, so that it can be struck while it works. */
 const slowSort = (name: string, kind: 'lambda' | 'fargate' = 'lambda'): JobSpecInput => ({
   name,
+  policy: 'none',
   stages: [
     {
       name: 'slow',

@@ -34,6 +34,7 @@ const program = `
 
 const unhurried = (input: string, kind: 'lambda' | 'fargate' = 'lambda'): JobSpecInput => ({
   name: 'unhurried',
+  policy: 'none',
   stages: [
     {
       name: 'slow',

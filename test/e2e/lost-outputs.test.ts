@@ -24,6 +24,7 @@ const expected = coreutils('sort', [], text);
 /** Sorts in four stages, of which three write for others. Four pieces, so that each stage takes its time. */
 const sortOf = (input: string): JobSpecInput => ({
   name: 'sort',
+  policy: 'none',
   stages: [
     {
       name: 'pass',
@@ -140,6 +141,7 @@ describe('a part of the output that is gone before it is published', () => {
     const command = ['sh', '-c', 'if [ "$OUTRIDER_TASK$OUTRIDER_ATTEMPT" = 10 ]; then sleep 4; fi; cat'];
     const jobId = await system.submit({
       name: 'parts',
+      policy: 'none',
       stages: [
         {
           name: 'pass',

@@ -56,7 +56,7 @@ describe('outrider run', () => {
     expect(sortedLines(await latin1(place, 'out'))).toBe(sortedLines(expected));
     expect(JSON.parse(result.out)).toMatchObject({
       state: 'succeeded',
-      policy: 'none',
+      policy: 'outrider',
       deadline: null,
       error: null,
       stages: [{ name: 'tokenize' }, { name: 'count' }],

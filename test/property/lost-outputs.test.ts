@@ -9,7 +9,10 @@ import { complaintsOf, harms, type Loss, lossyJob } from '../support/lossy-jobs.
 const lines = Array.from({ length: 400 }, (_, line) => `${(line * 7919) % 10_007} ${line}`);
 const input = `${lines.join('\n')}\n`;
 const sorted = `${lines.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))).join('\n')}\n`;
-const sort: JobSpecInput = builtinJob('sort', { inputs: ['s3://input/a'], splitBytes: 1_200, partitions: 3 });
+const sort: JobSpecInput = {
+  ...builtinJob('sort', { inputs: ['s3://input/a'], splitBytes: 1_200, partitions: 3 }),
+  policy: 'none',
+};
 
 const arbLoss: fc.Arbitrary<Loss> = fc.record({
   before: fc.integer({ min: 2, max: 14 }),

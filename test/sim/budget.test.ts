@@ -17,7 +17,7 @@ const requestsMost = 0.0001;
 const job = (more: Partial<JobInput> = {}): ScenarioInput => ({
   cluster: { nodes: [{ count: 10, elastic: true }], placement: 'warmest' },
   reports: { cadence: 'worker' },
-  jobs: [{ stages: [{ name: 'map', tasks: 100, workMs: 60_000 }], ...more }],
+  jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 100, workMs: 60_000 }], ...more }],
 });
 
 const copiesOf = ({ attempts }: JobOutcome): number =>

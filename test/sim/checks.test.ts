@@ -92,7 +92,7 @@ it('breaks the run where a slot is given back twice', () => {
   const pool = new NodePool(
     scenarioOf({
       cluster: { nodes: [{ count: 1, slots: 2 }] },
-      jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
+      jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
     }).cluster,
     createRng('test'),
   );
@@ -111,7 +111,7 @@ it('tells the free slots of nodes that are up, by the names that they have now',
   const pool = new NodePool(
     scenarioOf({
       cluster: { nodes: [{ count: 2, slots: 2, elastic: true }], placement: 'warmest' },
-      jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
+      jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
     }).cluster,
     createRng('test'),
   );

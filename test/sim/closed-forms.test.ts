@@ -20,7 +20,7 @@ it.each([
   const job = await runOne({
     cluster: { nodes: [{ count: slots }] },
     scheduler: atOnce,
-    jobs: [{ stages: [stageOf(tasks, 7_000)] }],
+    jobs: [{ policy: 'none', stages: [stageOf(tasks, 7_000)] }],
   });
   expect(job.completedAtMs).toBe(expectedMs);
 });
@@ -31,6 +31,7 @@ it('opens a stage when the last task of those before it is done', async () => {
     scheduler: atOnce,
     jobs: [
       {
+        policy: 'none',
         stages: [
           { name: 'left', tasks: 4, workMs: 5_000 },
           { name: 'right', tasks: 3, workMs: 2_000 },
@@ -56,7 +57,7 @@ it.each([
   const job = await runOne({
     cluster: { nodes: [{ count: 1, slots }] },
     scheduler: atOnce,
-    jobs: [{ stages: [stageOf(lengths.length, worksMs)] }],
+    jobs: [{ policy: 'none', stages: [stageOf(lengths.length, worksMs)] }],
   });
   expect(job.completedAtMs).toBe(expected * 1_000);
 });
@@ -70,6 +71,7 @@ it.each(['1', '2', '3', '4', '5'])(
         scheduler: atOnce,
         jobs: [
           {
+            policy: 'none',
             stages: [
               { name: 'map', tasks: 60, workMs: { kind: 'pareto', scale: 1_000, shape: 1.3, max: 60_000 } },
             ],
@@ -97,6 +99,7 @@ async function waitsMs(slots: number, meanBetweenMs: number): Promise<number[]> 
       jobs: [
         {
           arrivals: { kind: 'poisson', jobs: 20_000, meanMs: meanBetweenMs },
+          policy: 'none',
           stages: [{ name: 'only', tasks: 1, workMs: { kind: 'exponential', mean: 10_000 } }],
         },
       ],

@@ -20,7 +20,7 @@ const onNodes = (count: number, ...stages: StageInput[]): ScenarioInput => ({
   cluster: { nodes: [{ count }], placement: 'in-order', nodeLinks },
   scheduler: atOnce,
   reports: quiet,
-  jobs: [{ stages }],
+  jobs: [{ policy: 'none', stages }],
 });
 
 const map = (more: Partial<StageInput> = {}): StageInput => ({

@@ -8,7 +8,7 @@ it('is declined by a worker on a node that its launch says to avoid, which stays
   if (first === undefined || second === undefined || third === undefined) throw new Error('no ids');
   const { launchAt, run } = clusterBench({
     cluster: { placement: 'warmest', choosesNodes: false, nodes: [{ count: 2, elastic: true }], startMs: 50 },
-    jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 10_000 }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 10_000 }] }],
   });
   const avoid = { nodes: ['node-0-1'], holdMs: 2_000 };
   launchAt(0, first, { avoid });

@@ -48,7 +48,7 @@ const oneStage = (stage: object, faults: object = {}, cluster: object = {}) =>
     cluster: { nodes: [{ count: 4 }], ...cluster },
     scheduler: atOnce,
     faults,
-    jobs: [{ stages: [{ name: 'map', tasks: 4, workMs: 10_000, ...stage }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 4, workMs: 10_000, ...stage }] }],
   });
 
 it('fails a job whose task fails four times', async () => {
@@ -62,7 +62,7 @@ it('launches again what was never delivered, after the claim lease', async () =>
     cluster: { nodes: [{ count: 1 }] },
     scheduler: { ...atOnce, claimLeaseMs: 5_000 },
     faults: { lostLaunch: 1, untilMs: 0 },
-    jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 10_000 }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 10_000 }] }],
   });
   expect(job.state).toBe('succeeded');
   expect(job.attempts.map(({ attemptId, ending }) => [attemptId, ending])).toEqual([['map/0/1', 'won']]);
@@ -80,7 +80,7 @@ it('gives up an attempt that has gone silent', async () => {
     scheduler: atOnce,
     reports: { everyMs: 1_000 },
     faults: { lostAttempt: 1, untilMs: 0 },
-    jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 10_000 }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 10_000 }] }],
   });
   expect(job.attempts.map(({ ending }) => ending)).toEqual(['died', 'won']);
 });
@@ -92,6 +92,7 @@ it('makes lost outputs again, once a reader has found one of them gone', async (
     faults: { lostOutput: 1 },
     jobs: [
       {
+        policy: 'none',
         stages: [
           { name: 'map', tasks: 4, workMs: [4_000, 5_000, 6_000, 9_000], outputBytes: 100 },
           { name: 'reduce', tasks: 2, upstream: ['map'], workMs: 1_000 },
@@ -119,6 +120,7 @@ it('makes again, stage by stage, what a machine has lost, and that alone', async
     faults: { untilMs: 8_000 },
     jobs: [
       {
+        policy: 'none',
         stages: [
           { name: 'read', tasks: 4, workMs: 2_000, outputBytes: 100 },
           {
@@ -160,6 +162,7 @@ it('loses what lies in a zone', async () => {
     faults: { untilMs: 3_000 },
     jobs: [
       {
+        policy: 'none',
         stages: [
           { name: 'map', tasks: 4, workMs: [1_000, 1_000, 3_000, 3_000], outputBytes: 100 },
           { name: 'reduce', tasks: 1, upstream: ['map'], workMs: 1_000 },
@@ -190,7 +193,7 @@ it('stretches work by a spell of slowness', async () => {
   const job = await runOne({
     cluster: { nodes: [{ count: 1, spells: { everyMs: 4_000, lastsMs: 5_000, slowdown: 5 } }] },
     scheduler: atOnce,
-    jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 8_000 }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 8_000 }] }],
   });
   // 4 s done by 4 s, 1 s more by 9 s, 3 s at full speed until 12 s.
   expect(job.completedAtMs).toBe(12_000);
@@ -207,6 +210,7 @@ it('starts environments cold, no faster than their pace, and finds them warm aft
     scheduler: atOnce,
     jobs: [
       {
+        policy: 'none',
         stages: [
           { name: 'map', tasks: 4, workMs: 10_000 },
           { name: 'reduce', tasks: 2, upstream: ['map'], workMs: 1_000 },
@@ -242,6 +246,7 @@ it('reads over the network what lies in another zone, at the rate of the links',
     scheduler: atOnce,
     jobs: [
       {
+        policy: 'none',
         stages: [
           { name: 'map', tasks: 1, workMs: 1_000, outputBytes: 100 }, // In zone a.
           { name: 'reduce', tasks: 3, upstream: ['map'], workMs: 1_000, network: true, inputBytes: 3e6 },

@@ -27,7 +27,7 @@ const run = (
     {
       cluster: behindQueue(slots, environments),
       scheduler: { claimLeaseMs: 900_000 },
-      jobs: [{ stages: [{ name: 'map', tasks, workMs }] }],
+      jobs: [{ policy: 'none', stages: [{ name: 'map', tasks, workMs }] }],
     },
     seed,
   );
@@ -107,7 +107,7 @@ describe('a job behind a full queue of Lambda', () => {
         cold: { startMs: 800, environments: 1_000, perMs: 10_000 },
       },
       scheduler: { claimLeaseMs: 900_000 },
-      jobs: [{ stages: [{ name: 'map', tasks: 6_000, workMs: 60_000 }] }],
+      jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 6_000, workMs: 60_000 }] }],
     });
     expect(job).toMatchObject({ state: 'succeeded', error: undefined });
     expect(wastedShare(job)).toBeLessThanOrEqual(0.05);

@@ -66,6 +66,7 @@ it('makes all attempts on a node slow alike where all luck is the node’s', asy
     scheduler: { wakeOnEnd: true },
     jobs: [
       {
+        policy: 'none',
         stages: [
           {
             name: 'map',
@@ -94,6 +95,6 @@ it('makes all attempts on a node slow alike where all luck is the node’s', asy
 
 it('refuses shares of more than all', () => {
   const nodes = [{ count: 1, luck: { node: 0.8, spell: 0.3, spellMs: 60_000 } }];
-  const jobs = [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }];
+  const jobs = [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 1 }] }];
   expect(() => parseScenario({ cluster: { nodes }, jobs })).toThrow(/luck/);
 });

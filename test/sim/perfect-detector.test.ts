@@ -12,7 +12,7 @@ type StageInput = ScenarioInput['jobs'][number]['stages'][number];
 const scenarioOf = (stage: Partial<StageInput>, slots: number): ScenarioInput => ({
   cluster: { nodes: [{ count: slots }] },
   scheduler: { wakeOnEnd: true, cancel: 'immediate', tickMs: 100 },
-  jobs: [{ stages: [{ name: 'map', tasks: 4, workMs: 10_000, ...stage }] }],
+  jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 4, workMs: 10_000, ...stage }] }],
 });
 
 async function run(stage: Partial<StageInput>, slots: number, perfect = true): Promise<JobOutcome> {

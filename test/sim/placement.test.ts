@@ -5,7 +5,7 @@ it('spreads attempts over nodes before any node gets a second', async () => {
   const job = await runOne({
     cluster: { placement: 'spread', nodes: [{ count: 4, slots: 2 }] },
     scheduler: atOnce,
-    jobs: [{ stages: [{ name: 'map', tasks: 6, workMs: 5_000 }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 6, workMs: 5_000 }] }],
   });
   const perNode = ['node-0', 'node-1', 'node-2', 'node-3'].map(
     (name) => job.attempts.filter(({ node }) => node === name).length,
@@ -21,7 +21,7 @@ it.each([
   const job = await runOne({
     cluster: { placement: 'spread', contention: 1, nodes: [{ count: 2, perHost }] },
     scheduler: atOnce,
-    jobs: [{ stages: [{ name: 'map', tasks: 2, workMs: 10_000 }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 2, workMs: 10_000 }] }],
   });
   expect(job.completedAtMs).toBe(expectedMs);
 });
@@ -30,7 +30,7 @@ it('speeds a node up when its neighbour falls idle', async () => {
   const job = await runOne({
     cluster: { placement: 'spread', nodes: [{ count: 2, perHost: 2, contention: 1 }] },
     scheduler: atOnce,
-    jobs: [{ stages: [{ name: 'map', tasks: 2, workMs: [4_000, 10_000] }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 2, workMs: [4_000, 10_000] }] }],
   });
   // Both at half speed for 8 s; then 6 s of work are left for one alone.
   expect(job.completedAtMs).toBe(14_000);

@@ -24,7 +24,7 @@ async function run(
       {
         cluster,
         scheduler: { claimLeaseMs: 900_000 },
-        jobs: [{ stages: [{ name: 'map', tasks, workMs }] }],
+        jobs: [{ policy: 'none', stages: [{ name: 'map', tasks, workMs }] }],
       },
       seed,
     );

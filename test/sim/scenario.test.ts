@@ -3,7 +3,7 @@ import { parseScenario, scenarioJsonSchema } from '../../src/sim/scenario.ts';
 
 const smallest = {
   cluster: { nodes: [{ count: 1 }] },
-  jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
+  jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
 };
 
 it('needs no more than nodes and stages', () => {
@@ -29,7 +29,7 @@ it('means the same after a way through JSON', () => {
   expect(parseScenario(JSON.parse(JSON.stringify(scenario)))).toEqual(scenario);
 });
 
-const job = (...stages: object[]) => ({ ...smallest, jobs: [{ stages }] });
+const job = (...stages: object[]) => ({ ...smallest, jobs: [{ policy: 'none', stages }] });
 const stage = (name: string, more: object = {}) => ({ name, tasks: 1, workMs: 1, ...more });
 
 it.each([

@@ -65,6 +65,7 @@ export const everythingFails: ScenarioInput = {
   jobs: [
     {
       arrivals: { kind: 'poisson', jobs: 4, meanMs: 20_000 },
+      policy: 'none',
       deadlineMs: 300_000,
       stages: [
         {

@@ -20,7 +20,7 @@ describe('attempts that read from the disks of their hosts', () => {
       nodes: [{ count: 2, perHost: 2, disk: { bytesPerS: 40e6, shares: [0.5] } }],
     },
     scheduler: atOnce,
-    jobs: [{ stages: [{ name: 'map', tasks, workMs: 0, inputBytes: 10e6, network: true }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks, workMs: 0, inputBytes: 10e6, network: true }] }],
   });
 
   it('take as long as the disk does to read and to write', async () => {
@@ -39,6 +39,7 @@ describe('attempts that read from the disks of their hosts', () => {
       scheduler: atOnce,
       jobs: [
         {
+          policy: 'none',
           stages: [
             { name: 'map', tasks: 1, workMs: 10_000, outputBytes: 4e6 },
             { name: 'reduce', tasks: 2, upstream: ['map'], workMs: 0, inputBytes: 4e6, network: true },
@@ -92,7 +93,10 @@ describe('attempts that read from the disks of their hosts', () => {
       nodes: [{ count: 2, disk: { bytesPerS: 10e6 } }],
     };
     const took = async (replicates: boolean) =>
-      tookMs(await runOne({ cluster, scheduler: atOnce, jobs: [{ stages: stages(replicates) }] }), 0);
+      tookMs(
+        await runOne({ cluster, scheduler: atOnce, jobs: [{ policy: 'none', stages: stages(replicates) }] }),
+        0,
+      );
     expect(await took(false)).toEqual([1_000]);
     expect(await took(true)).toEqual([3_000]); // A second of work, and 10 MB at the 5 MB/s of the link.
   });
@@ -103,6 +107,7 @@ describe('attempts that read from the disks of their hosts', () => {
       scheduler: atOnce,
       jobs: [
         {
+          policy: 'none',
           stages: [
             { name: 'map', tasks: 2, workMs: 0, inputBytes: 10e6, network: true, source: 'at-first-reader' },
           ],
@@ -121,7 +126,7 @@ describe('nodes whose speed does not last', () => {
       nodes: [{ count: 1, speed: { kind: 'uniform', min: 0.1, max: 2 }, speedLastsMs: 10_000 }],
     },
     scheduler: atOnce,
-    jobs: [{ stages: [{ name: 'map', tasks: 40, workMs: 20_000 }] }],
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 40, workMs: 20_000 }] }],
   });
 
   it('are slow and fast by turns, the same for the same seed', async () => {
@@ -136,7 +141,7 @@ describe('nodes whose speed does not last', () => {
 describe('a cluster that says of disks what cannot be', () => {
   const refusal = (cluster: ScenarioInput['cluster']): string => {
     try {
-      parseScenario({ cluster, jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }] });
+      parseScenario({ cluster, jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 1 }] }] });
     } catch (error) {
       if (error instanceof InvalidInputError) return error.message;
       throw error;

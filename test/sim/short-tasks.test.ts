@@ -39,6 +39,7 @@ const traces = [tpch].filter((path) => existsSync(path));
 /** Queries of three stages of short tasks that arrive one after the other. */
 const queries: ScenarioInput['jobs'] = Array.from({ length: 12 }, (_, job) => ({
   arrivals: { kind: 'list', atMs: [job * 2_500] },
+  policy: 'none',
   stages: ['scan', 'join', 'sum'].map((name, stage, names) => ({
     name,
     tasks: [300, 100, 20][stage] ?? 1,
@@ -84,7 +85,9 @@ describe('jobs of short tasks', () => {
   });
 
   it('costs jobs of long tasks no looks', async () => {
-    const long: ScenarioInput['jobs'] = [{ stages: [{ name: 'map', tasks: 200, workMs: 60_000 }] }];
+    const long: ScenarioInput['jobs'] = [
+      { policy: 'none', stages: [{ name: 'map', tasks: 200, workMs: 60_000 }] },
+    ];
     const looking = await replay(long, {});
     const ticking = await replay(long, { looks: false });
     // Some while nothing had ended yet, ever more rarely.

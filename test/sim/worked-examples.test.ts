@@ -50,6 +50,7 @@ it('takes 7t and 14t of slot time for seven tasks on two slots without copies', 
     reports,
     jobs: [
       {
+        policy: 'none',
         stages: [
           {
             name: 'map',

@@ -16,7 +16,7 @@ const oneTask = (
 ): ScenarioInput => ({
   cluster: { nodes: [{ count: 1 }] },
   reports: { cadence: 'worker', everyMs: 10_000 },
-  jobs: [{ stages: [{ name: 'map', tasks: 1, workMs, ...stage }] }],
+  jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs, ...stage }] }],
 });
 
 async function timesOf(scenario: ScenarioInput, ...kinds: string[]): Promise<number[]> {
@@ -78,7 +78,10 @@ it('has a worker learn that it was told to stop within a quarter of its age', as
 it.each(hostProfileNames)('runs jobs on the host %s', async (name) => {
   const { wrapUpMs, ...host } = hostOf(name, 4, 10_000);
   const stages = [{ name: 'map', tasks: 8, workMs: 10_000, wrapUpMs }];
-  const { jobs, coldStarts } = await simulate(parseScenario({ ...host, jobs: [{ stages }] }), { seed: '1' });
+  const { jobs, coldStarts } = await simulate(
+    parseScenario({ ...host, jobs: [{ policy: 'none', stages }] }),
+    { seed: '1' },
+  );
   const [job] = jobs;
   expect(job?.state).toBe('succeeded');
   // Two waves, and what Lambda takes to begin, to write, and to show how much of it there is.
@@ -90,7 +93,11 @@ it.each(hostProfileNames)('runs jobs on the host %s', async (name) => {
 it('lets nobody choose among the environments of Lambda', async () => {
   const { cluster, scheduler } = hostOf('lambda', 4, 1_000);
   expect(
-    parseScenario({ cluster, scheduler, jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }] }),
+    parseScenario({
+      cluster,
+      scheduler,
+      jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 1, workMs: 1 }] }],
+    }),
   ).toMatchObject({
     cluster: { choosesNodes: false, nodes: [{ elastic: true, slots: 1 }] },
     scheduler: { cancel: 'cooperative', wakeOnEnd: false },

@@ -69,6 +69,7 @@ async function planned(): Promise<{
   const { jobId } = await submitJob(system, {
     spec: {
       name: 'words',
+      policy: 'none',
       stages: [
         { name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'], splitBytes: 4 }] },
         { name: 'reduce', operator: 'sum-counts', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },

@@ -17,6 +17,7 @@ it('a takeover of 10,000 running tasks reads each of their 626 keys twice, 16 at
   const { jobId } = await submitJob(system, {
     spec: {
       name: 'words',
+      policy: 'none',
       stages: [
         { name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'], splitBytes: 1_000 }] },
         { name: 'reduce', operator: 'sum-counts', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },

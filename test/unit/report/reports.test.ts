@@ -369,7 +369,7 @@ describe('job report', () => {
     expect(runReport(ended, ['/out/part-00000'])).toEqual({
       jobId: 'wordcount-0123456789ab',
       state: 'succeeded',
-      policy: 'none',
+      policy: 'outrider',
       wallMs: 12_300,
       stages: ended.stages,
       output: ['/out/part-00000'],
