@@ -11,6 +11,7 @@ import type { Construct } from 'constructs';
 import { forecastPrefix } from '../../src/contracts/keys.ts';
 import { SessionTag } from '../../src/contracts/settings.ts';
 import { acknowledgeWildcards } from './acknowledge.ts';
+import { grantZonal, type ZonalStorage } from './zonal-storage.ts';
 import { acknowledgeObjects, type BucketArns, dataBucketExport, itemsOf } from './grants.ts';
 
 export interface JobAccessRoleProps {
@@ -21,6 +22,8 @@ export interface JobAccessRoleProps {
   /** Buckets of other owners that jobs may read, and those that they may write to. */
   readonly inputs: readonly BucketArns[];
   readonly outputs: readonly BucketArns[];
+  /** Where jobs may have intermediate data besides the data bucket. */
+  readonly zonal: ZonalStorage;
   /** Names of all those buckets. */
   readonly bucketNames: readonly string[];
 }
@@ -34,8 +37,9 @@ const writes = ['s3:PutObject', 's3:AbortMultipartUpload'];
  * The role whose sessions attempts work with. Each session carries its job as a tag, which it must have to be made,
  * and the policy bounds it to that job: records of its tasks, reading what lies under its prefix, writing and
  * removing its data. Besides it may read inputs and upload to outputs, in the system's own bucket wherever no job's
- * data lie, and remove nothing there. A session's own policy narrows that to the buckets of its job and the one
- * prefix of its output.
+ * data lie, and remove nothing there. In directory buckets, which know no rights to single objects,
+ * it may do all. A session's own policy narrows that to the buckets of its job and the one prefix of its output, and keeps
+ * jobs out of directory buckets whose data is not there.
  */
 export function jobAccessRole(scope: Construct, id: string, props: JobAccessRoleProps): Role {
   const { dataBucket } = props;
@@ -67,6 +71,7 @@ export function jobAccessRole(scope: Construct, id: string, props: JobAccessRole
     deny(writes, inAll(props.outputs)),
   ];
   for (const statement of statements) role.addToPolicy(statement);
+  grantZonal(role, props.zonal, 'ReadWrite');
   acknowledgeWildcards(
     role,
     ['*', 'data/*'].map(

@@ -25,6 +25,7 @@ import { handlerCode } from '../constructs/bundle.ts';
 import { acknowledgeObjects, grantItems, grantObjectReads } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
 import { userCredentials } from '../constructs/user-credentials.ts';
+import { zonalStorage } from '../constructs/zonal-storage.ts';
 import { exportName, physicalName } from '../names.ts';
 import type { ComputeStack } from './compute.ts';
 import type { CoordinatorStack } from './coordinator.ts';
@@ -92,6 +93,7 @@ export class ApiStack extends Stack {
         [Setting.dataBucket]: storage.dataBucket.bucketName,
         [Setting.stateMachineArn]: stateMachine.stateMachineArn,
         [Setting.userCredentials]: userCredentials(this),
+        [Setting.zonalBuckets]: zonalStorage(this, config).names,
         ...(compute.fargate === undefined ? {} : { [Setting.fargate]: 'true' }),
       },
       logs: storage.jobLogs,

@@ -32,6 +32,7 @@ import { grantAnswering, jobMachine } from '../constructs/job-machine.ts';
 import { grantDescribing, settleOnEnds, sweepEachHour } from '../constructs/job-watch.ts';
 import { exportName } from '../names.ts';
 import { type FargateWorkers, workerContainer } from '../constructs/fargate-workers.ts';
+import { grantZonal, type ZonalStorage, zonalStorage } from '../constructs/zonal-storage.ts';
 import { type ComputeStack, workerTime } from './compute.ts';
 import type { StorageStack } from './storage.ts';
 
@@ -59,11 +60,16 @@ export class CoordinatorStack extends Stack {
   readonly watch: Readonly<Record<WatchName, LambdaFunction>>;
   /** Computes forecasts of recurring jobs after they have ended. */
   readonly forecast: LambdaFunction;
+  private readonly zonal: ZonalStorage;
 
   constructor(scope: Construct, id: string, props: CoordinatorStackProps) {
     super(scope, id, { description: 'Outrider: planning, scheduling and ending of jobs', ...props });
     const tuning = this.addTuning(props.config);
-    const environment = stepEnvironment(props, tuning);
+    this.zonal = zonalStorage(this, props.config);
+    const environment = {
+      ...stepEnvironment(props, tuning),
+      [Setting.zonalBuckets]: this.zonal.names,
+    };
     const step = (name: StepName | WatchName, memoryMb: number, minutes: number): LambdaFunction =>
       this.addStep(name, { memoryMb, minutes, environment, props });
     this.steps = {
@@ -231,6 +237,7 @@ export class CoordinatorStack extends Stack {
       dataBucket: storage.dataBucket,
       inputs: namedBuckets(this, config.inputBuckets),
       outputs: namedBuckets(this, config.outputBuckets),
+      zonal: this.zonal,
       bucketNames: [...config.inputBuckets, ...config.outputBuckets],
     });
     schedule.addToRolePolicy(
@@ -250,7 +257,9 @@ export class CoordinatorStack extends Stack {
     grantObjectWrites(schedule, storage.dataBucket, 'jobs/');
     grantObjectRemoval(schedule, storage.dataBucket, 'jobs/');
     grantUploadListing(schedule, storage.dataBucket);
+    grantZonal(schedule, this.zonal, 'ReadOnly');
     for (const step of [finish, fail, settle, sweep]) {
+      grantZonal(step, this.zonal, 'ReadWrite');
       for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.outputBuckets)]) {
         grantObjectReads(step, bucket);
         grantObjectWrites(step, bucket);

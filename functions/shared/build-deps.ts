@@ -5,6 +5,7 @@ import {
   lambdaClient,
   s3Client,
   s3ReadClient,
+  s3ZonalClients,
   sfnClient,
 } from '../../src/adapters/aws/clients.ts';
 import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assignment-statistics.ts';
@@ -56,6 +57,7 @@ import {
   numberSetting,
   textSetting,
   workerFunctionsSetting,
+  zonalBucketsSetting,
 } from './settings.ts';
 
 /** The meter of a function of the coordinator, whose time counts as well as its requests. */
@@ -80,8 +82,9 @@ function buildCommon(env: Environment, requests = meterOf(env)) {
     clock: new SystemClock(),
     log,
     jobs: new DynamoJobStore(table, reportTo(log)),
-    objects: new S3ObjectStore(s3Client(aws), { reads: s3ReadClient(aws) }),
+    objects: new S3ObjectStore(s3Client(aws), { reads: s3ReadClient(aws), zonal: s3ZonalClients(aws) }),
     dataBucket: textSetting(env, Setting.dataBucket),
+    zonalBuckets: zonalBucketsSetting(env),
   };
 }
 
@@ -234,6 +237,7 @@ export function buildApiDeps(env: Environment): ApiDeps {
     coordinator: new SfnCoordinator(sfnClient(aws), textSetting(env, Setting.stateMachineArn)),
     givesCredentials: flagSetting(env, Setting.userCredentials),
     hasFargate: flagSetting(env, Setting.fargate),
+    hasZonal: zonalBucketsSetting(env).length > 0,
     checkOperator: (name, options) => {
       operators[name].check(options);
     },

@@ -1,7 +1,13 @@
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { readSession, type WorkerCredentials } from '../../src/adapters/aws/access-item.ts';
-import { type AwsSettings, dynamoClient, s3Client, s3ReadClient } from '../../src/adapters/aws/clients.ts';
+import {
+  type AwsSettings,
+  dynamoClient,
+  s3Client,
+  s3ReadClient,
+  s3ZonalClients,
+} from '../../src/adapters/aws/clients.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
@@ -72,7 +78,8 @@ export function buildWorkerDeps(
 function buildObjects(aws: AwsSettings, count: (tally: RequestTally) => void): ObjectStore {
   const { env, region } = aws;
   const client = s3Client(aws);
-  const objects = new S3ObjectStore(client, { reads: s3ReadClient(aws), patienceMs });
+  const clients = { reads: s3ReadClient(aws), zonal: s3ZonalClients(aws) };
+  const objects = new S3ObjectStore(client, { ...clients, patienceMs });
   const endpoint = env['AWS_ENDPOINT_URL_S3'];
   if (endpoint === undefined || env[handedFilesSetting] !== 'true') return objects;
   // The client keeps them until they run out.

@@ -1,3 +1,4 @@
+import { zoneOfBucket } from '../../src/contracts/directory-buckets.ts';
 import { BrokenInvariantError } from '../../src/contracts/errors.ts';
 import { type WorkerSize, workerSizes } from '../../src/contracts/job-spec.ts';
 import { Setting } from '../../src/contracts/settings.ts';
@@ -38,6 +39,10 @@ export const listSetting = (env: Environment, name: SettingName): readonly strin
   textSetting(env, name)
     .split(',')
     .filter((part) => part !== '');
+
+/** The directory buckets of the tier `zonal`, one per zone; none where the deployment has none. */
+export const zonalBucketsSetting = (env: Environment): readonly string[] =>
+  (env[Setting.zonalBuckets] ?? '').split(',').filter((bucket) => zoneOfBucket(bucket) !== undefined);
 
 /** The name of the worker function of each size. */
 export function workerFunctionsSetting(env: Environment): Readonly<Record<WorkerSize, string>> {

@@ -1,4 +1,4 @@
-import { invariant } from '../contracts/errors.ts';
+import { invariant, StoreUnavailableError } from '../contracts/errors.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
 import { isPlanKey, jobPrefix, type ObjectRef, parseUri } from '../contracts/keys.ts';
 import { type EndingJob, finalJobStates } from '../contracts/records.ts';
@@ -15,6 +15,8 @@ export interface CleanUpDeps extends ClaimDeps {
   readonly attempts: AttemptStore;
   readonly objects: ObjectStore;
   readonly ledger: CapacityLedger;
+  /** Directory buckets of the tier `zonal`; absent: there is none. */
+  readonly zonalBuckets?: readonly string[];
 }
 
 const removeBatch = 1_000;
@@ -76,6 +78,22 @@ async function shutOut(deps: CleanUpDeps, { jobId, shards }: EndingJob): Promise
 }
 
 /**
+ * Removes what a job on the tier `zonal` has left there. What is in a zone that does not answer is gone with it, or goes by the
+ * bucket's lifecycle rule: no job waits for that.
+ */
+async function removeZonal(
+  { objects, zonalBuckets = [] }: CleanUpDeps,
+  { jobId, storage }: EndingJob,
+): Promise<void> {
+  if (storage !== 'zonal') return;
+  await forEachBounded(zonalBuckets, zonalBuckets.length, async (bucket) => {
+    await removePrefix(objects, { bucket, key: jobPrefix(jobId) }).catch((cause: unknown) => {
+      if (!(cause instanceof StoreUnavailableError)) throw cause;
+    });
+  });
+}
+
+/**
  * Removes what a job that has ended leaves besides its output and its records: uploads that nobody completed and, where
  * it did not end well, the parts that were published, its claim on its output, its slots, and last intermediate data
  * and plans, so that where these are gone all is. Where it did not end well what tasks read goes first, and the plan
@@ -97,6 +115,7 @@ export async function cleanUp(deps: CleanUpDeps, job: EndingJob): Promise<void> 
     () => unpublish(deps.objects, job),
     () => releaseOutput(deps, job),
     () => deps.ledger.release(jobId),
+    () => removeZonal(deps, job),
     () => removePrefix(deps.objects, { bucket: deps.dataBucket, key: jobPrefix(jobId) }),
   ];
   const failures: unknown[] = [];

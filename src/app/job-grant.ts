@@ -15,5 +15,6 @@ export function grantOf(job: Pick<JobRecord, 'jobId' | 'spec' | 'output'>): JobG
     ...(operator === 'exec' ? taskFilesOf(options).map(({ s3 }) => s3) : []),
   ]);
   const buckets = uris.flatMap((uri) => parseUri(uri)?.bucket ?? []);
-  return { jobId: job.jobId, output, sourceBuckets: [...new Set(buckets)].toSorted() };
+  const zonal = job.spec.storage === 'zonal' ? { isZonal: true } : {};
+  return { jobId: job.jobId, output, sourceBuckets: [...new Set(buckets)].toSorted(), ...zonal };
 }

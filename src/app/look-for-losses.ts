@@ -1,10 +1,11 @@
-import { NotFoundError } from '../contracts/errors.ts';
+import { bucketOfZone } from '../contracts/directory-buckets.ts';
+import { NotFoundError, StoreUnavailableError } from '../contracts/errors.ts';
 import { type AttemptId, attemptIdOf, attemptParts } from '../contracts/ids.ts';
 import { attemptDataKey, type ObjectRef } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import type { LossKind } from '../contracts/records.ts';
 import type { JobState, Suspicion, TaskView } from '../core/model/job-view.ts';
-import { isNeeded, taskWithOutput } from '../core/model/lost-outputs.ts';
+import { isNeeded, taskWithOutput, zoneOfOutput } from '../core/model/lost-outputs.ts';
 import type { FoundLoss } from '../core/model/tick-config.ts';
 import { sourceTasks } from '../core/model/upstream-copies.ts';
 import { forEachBounded } from '../lib/bounded.ts';
@@ -34,13 +35,14 @@ interface LookDeps {
  */
 export async function lookForLosses(
   deps: LookDeps,
-  job: Pick<Session, 'jobId'> & Observed,
+  job: Pick<Session, 'jobId'> & Observed & Partial<Pick<Session, 'plan'>>,
 ): Promise<readonly FoundLoss[]> {
   if (job.state.suspects.size === 0) return [];
   observe(job, { kind: 'suspects-sorted' });
   const suspicions = [...job.state.suspects.values()];
   if (suspicions.length === 0) return [];
-  const look = new Look(deps, job);
+  const zonalBuckets = job.plan?.stages[0]?.description.zonalBuckets ?? [];
+  const look = new Look({ ...deps, zonalBuckets }, job);
   await forEachBounded(suspicions.slice(0, limits.lossProbes), checksAtOnce, (each) => look.check(each));
   await look.goOn();
   return [...look.found.values()];
@@ -49,17 +51,19 @@ export async function lookForLosses(
 /** One look at a job's outputs. */
 class Look {
   readonly found = new Map<AttemptId, FoundLoss>();
-  private readonly deps: LookDeps;
+  private readonly deps: LookDeps & { readonly zonalBuckets: readonly string[] };
   private readonly job: Pick<Session, 'jobId'> & Observed;
   private readonly jobId: Session['jobId'];
   private readonly state: JobState;
   private readonly seen = new Set<AttemptId>();
   private readonly reopening = new Set<TaskView>();
   private readonly stages = new Set<number>();
+  /** Directory buckets that did not answer: none of their objects is asked for by itself. */
+  private readonly unreachable = new Set<string>();
   /** Bytes that may still be read again. */
   private checkBytes: number = limits.lossCheckBytes;
 
-  constructor(deps: LookDeps, job: Pick<Session, 'jobId'> & Observed) {
+  constructor(deps: Look['deps'], job: Pick<Session, 'jobId'> & Observed) {
     this.deps = deps;
     this.job = job;
     this.jobId = job.jobId;
@@ -102,10 +106,11 @@ class Look {
   private async howLost({ attemptId, how, offset, length, crc }: Suspicion): Promise<LossKind | undefined> {
     if (how === 'unpublished') return 'missing';
     const ref = this.refOf(attemptId);
-    const there = await this.deps.objects.head(ref);
+    const there = await this.head(ref);
+    if (there === 'unreachable') return there;
     if (there === undefined) return 'missing';
     if (there.sizeBytes < offset + length) return 'short';
-    if (how === 'missing' || how === 'denied') return undefined;
+    if (how !== 'short' && how !== 'damaged') return undefined;
     // Whoever reads has asked twice; of so much he is believed.
     if ((this.checkBytes -= length) < 0) return 'damaged';
     return (await this.crcOf(ref, offset, offset + length)) === crc ? undefined : 'damaged';
@@ -124,7 +129,21 @@ class Look {
   }
 
   private refOf(attemptId: AttemptId): ObjectRef {
-    return { bucket: this.deps.dataBucket, key: attemptDataKey(this.jobId, attemptId) };
+    const zone = zoneOfOutput(this.state, attemptId);
+    const bucket = bucketOfZone(this.deps.zonalBuckets, zone) ?? this.deps.dataBucket;
+    return { bucket, key: attemptDataKey(this.jobId, attemptId) };
+  }
+
+  /** What is in one zone is as good as gone where that does not answer. */
+  private async head(ref: ObjectRef): Promise<{ readonly sizeBytes: number } | undefined | 'unreachable'> {
+    if (this.unreachable.has(ref.bucket)) return 'unreachable';
+    try {
+      return await this.deps.objects.head(ref);
+    } catch (cause) {
+      if (!(cause instanceof StoreUnavailableError) || ref.bucket === this.deps.dataBucket) throw cause;
+      this.unreachable.add(ref.bucket);
+      return 'unreachable';
+    }
   }
 
   /** Sees whether outputs are there, and as long as they were, as far as objects may still be asked for. */
@@ -135,9 +154,10 @@ class Look {
     await forEachBounded(fresh, looksAtOnce, async (attemptId) => {
       const sizeBytes = bytesRead(this.state, taskWithOutput(this.state, attemptId));
       if (sizeBytes === 0) return;
-      const there = await this.deps.objects.head(this.refOf(attemptId));
-      if (there !== undefined && there.sizeBytes >= sizeBytes) return;
-      this.found.set(attemptId, { attemptId, how: there === undefined ? 'missing' : 'short' });
+      const there = await this.head(this.refOf(attemptId));
+      if (there === 'unreachable') this.found.set(attemptId, { attemptId, how: there });
+      else if (there === undefined) this.found.set(attemptId, { attemptId, how: 'missing' });
+      else if (there.sizeBytes < sizeBytes) this.found.set(attemptId, { attemptId, how: 'short' });
     });
   }
 

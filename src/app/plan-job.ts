@@ -32,6 +32,8 @@ export interface PlanDeps extends CountingDeps {
   readonly ids: IdSource;
   readonly log: Log;
   readonly dataBucket: string;
+  /** Directory buckets of the tier `zonal`, one per zone; absent: there is none. */
+  readonly zonalBuckets?: readonly string[];
   /** Slots of all jobs together; where nothing is said any number may be guaranteed. */
   readonly totalSlots?: number;
 }
@@ -222,6 +224,7 @@ export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
   await checkOutputIsFree(deps.objects, output);
   checkInputsApart(job, inputUris(job));
   const sources = await resolveSources(deps.objects, job);
-  const context = { jobId, nonce: deps.ids.token(), dataBucket: deps.dataBucket, output };
+  const { dataBucket, zonalBuckets = [] } = deps;
+  const context = { jobId, nonce: deps.ids.token(), dataBucket, zonalBuckets, output };
   await takePlan(deps, job, planStages(job.spec, sources, context));
 }

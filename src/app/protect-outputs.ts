@@ -232,6 +232,8 @@ export async function protectOutputs(
   const { state, protection, jobId } = session;
   const config = configOf(session);
   if (!protects(session) || state.stages.length < 2) return {};
+  // Copies are made within the data bucket: outputs in single zones get none yet.
+  if (session.plan.stages[0]?.description.zonalBuckets !== undefined) return {};
   if (config.lossPrior === undefined && tierOfBucket(deps.dataBucket) === 'standard') {
     tellWhy(deps, session);
     return {};

@@ -9,6 +9,7 @@ import { policyNames } from '../contracts/policy-names.ts';
 import { finalJobStates, type JobRecord, nothingYet } from '../contracts/records.ts';
 import { durationMs, type EpochMs, later } from '../contracts/units.ts';
 import { jobGraph } from '../core/model/job-graph.ts';
+import { noZonalTier } from '../core/model/plan-stages.ts';
 import { policySets } from '../core/policy/policy-sets.ts';
 import { checkOutput, claimOutput, releaseOutput } from './claim-output.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -27,6 +28,8 @@ export interface SubmitDeps extends CountingDeps {
   readonly givesCredentials?: boolean;
   /** Whether this deployment has Fargate; absent means yes. */
   readonly hasFargate?: boolean;
+  /** Whether this deployment has zones for the tier `zonal`; absent means no. */
+  readonly hasZonal?: boolean;
   /** Throws `InvalidInputError` where an operator's options are wrong. */
   readonly checkOperator: (operator: OperatorName, options: Readonly<Record<string, unknown>>) => void;
 }
@@ -38,9 +41,11 @@ export function checkSpec(
     checkOperator,
     givesCredentials,
     hasFargate,
-  }: Pick<SubmitDeps, 'checkOperator' | 'givesCredentials' | 'hasFargate'>,
+    hasZonal,
+  }: Pick<SubmitDeps, 'checkOperator' | 'givesCredentials' | 'hasFargate' | 'hasZonal'>,
 ): void {
   jobGraph(spec);
+  if (spec.storage === 'zonal' && hasZonal !== true) throw noZonalTier();
   if (!policySets.has(spec.policy)) {
     const known = policyNames.filter((name) => policySets.has(name)).join(', ');
     throw new InvalidInputError(`policy must be one of those built so far (${known}), not "${spec.policy}"`, {
@@ -89,6 +94,7 @@ function newJob(
     state: 'submitted',
     createdAt: now,
     ...(deadlineMs === undefined ? {} : { deadlineAt: later(now, durationMs(deadlineMs)) }),
+    ...(spec.storage === 'zonal' ? { storage: spec.storage } : {}),
     output: spec.output ?? uriOf({ bucket: dataBucket, key: defaultOutputKey(jobId) }),
     ...nothingYet,
   };

@@ -9,12 +9,13 @@ export * from './start-stack.ts';
 /** The objects of a stack, over its S3. */
 export function objectStoreOf(connection: StackConnection): ObjectStore {
   const endpoint = connection.environment.AWS_ENDPOINT_URL_S3 ?? connection.environment.AWS_ENDPOINT_URL;
-  return new S3ObjectStore(
+  const client = (): S3Client =>
     new S3Client({
       region: connection.region,
       credentials: connection.credentials,
       // Buckets of the embedded stack have no host names of their own.
       ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
-    }),
-  );
+    });
+  const zonal = client();
+  return new S3ObjectStore(client(), { zonal: { client: zonal, reads: zonal } });
 }

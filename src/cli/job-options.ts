@@ -1,7 +1,13 @@
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import * as z from 'zod';
-import { admissionChoices, deadlineKinds, onBudgetChoices, workerSizes } from '../contracts/job-spec.ts';
+import {
+  admissionChoices,
+  deadlineKinds,
+  onBudgetChoices,
+  storageChoices,
+  workerSizes,
+} from '../contracts/job-spec.ts';
 import { defaultPolicy, policyNames } from '../contracts/policy-names.ts';
 
 /** Options that say what a job is to do, as commander gives them: text, not checked beyond their shape. */
@@ -33,6 +39,7 @@ export const jobOptionsSchema = z.object({
   guaranteedSlots: z.string().optional(),
   weight: z.string().optional(),
   policy: z.enum(policyNames).optional(),
+  storage: z.enum(storageChoices).optional(),
   worker: z.enum(['lambda', 'fargate']).optional(),
   workerSize: z.enum(['small', 'medium', 'large', 'xlarge']).optional(),
 });
@@ -68,6 +75,7 @@ export const optionOfField: Readonly<Record<string, string>> = {
   guaranteedSlots: '--guaranteed-slots',
   weight: '--weight',
   policy: '--policy',
+  storage: '--storage',
   worker: '--worker',
   output: '--output',
 };
@@ -134,9 +142,15 @@ export function addJobOptions(command: Command, inputHelp: string): Command {
   return addLimitOptions(command);
 }
 
-/** Adds what bounds a job in time and dollars. */
+/** Adds what bounds a job in time and dollars, and where its intermediate data is. */
 const addLimitOptions = (command: Command): Command =>
   command
+    .addOption(
+      new Option(
+        '--storage <tier>',
+        'where intermediate data is: standard, or zonal (S3 Express One Zone, in the zone of each worker; default standard)',
+      ).choices(storageChoices),
+    )
     .option('--deadline <time>', 'such as 90s, 10m or 2h; exit code 1 if the job misses it')
     .addOption(
       new Option(

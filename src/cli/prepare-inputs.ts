@@ -92,10 +92,11 @@ export function limitsOf(options: JobOptions): DeadlineTerms & {
   onBudget?: OnBudget;
   guaranteedSlots?: number;
   weight?: number;
+  storage?: JobOptions['storage'];
 } {
-  const { guaranteedSlots, weight, deadlineKind, admission } = options;
+  const { guaranteedSlots, weight, deadlineKind, admission, storage } = options;
   return {
-    ...definedOf({ deadlineKind, admission }),
+    ...definedOf({ deadlineKind, admission, storage }),
     ...(options.deadline === undefined ? {} : { deadline: checkDeadline(options.deadline) }),
     ...(options.budget === undefined ? {} : { budget: parseBudget(options.budget) }),
     ...(options.onBudget === undefined ? {} : { onBudget: options.onBudget }),
@@ -158,6 +159,7 @@ export const commonOptions: ReadonlySet<string> = new Set([
   'guaranteedSlots',
   'weight',
   'policy',
+  'storage',
   'worker',
   'workerSize',
 ]);

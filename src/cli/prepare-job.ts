@@ -73,6 +73,7 @@ function check(input: JobSpecInput): void {
     },
     // The service knows, and says so when the job is submitted.
     givesCredentials: true,
+    hasZonal: true,
   });
 }
 

@@ -8,10 +8,13 @@ import { runReport } from '../report/run-report.ts';
 import { quote } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { withInterrupts } from './interrupts.ts';
+import type { Injection } from '../local/inject/injection.ts';
+import { badInput } from './failures.ts';
 import { injectOption, parseInject } from './inject-option.ts';
 import { addJobOptions, jobOptionsSchema, type JobOptions } from './job-options.ts';
 import { checkOutputDir } from './output-dir.ts';
 import { renderPhases } from './phases.ts';
+import { type PreparedJob, standIn } from './prepare-inputs.ts';
 import { prepareJob } from './prepare-job.ts';
 import { parseWhole } from './quantities.ts';
 import { runDeps, runJob, type RunDeps, type RunOutcome } from './run-job.ts';
@@ -74,6 +77,15 @@ export function addRunCommand(program: Command, console: Console, done: (exitCod
     });
 }
 
+/** A job that has nothing in single zones is not harmed by what becomes of one. */
+function refuseIdleZones({ lostZone, slowZone }: Injection, job: PreparedJob): void {
+  if (lostZone === undefined && slowZone === undefined) return;
+  if (job.specWith(job.sets.map((_, place) => standIn(place))).storage === 'zonal') return;
+  throw badInput(
+    `--inject ${lostZone === undefined ? 'slow-zone' : 'lose-zone'} harms jobs with --storage zonal alone: this one has its intermediate data on "standard"`,
+  );
+}
+
 export type RunOptions = z.output<typeof runOptionsSchema>;
 
 /** Checks everything, runs the job, prints its report. Returns the exit code. */
@@ -114,6 +126,7 @@ export async function checkAndRun(
       deps.console.err(`${text}\n`);
     },
   });
+  if (injection !== undefined) refuseIdleZones(injection, prepared);
   const outputDir = await checkOutputDir(options.output, cwd, { force });
   return runJob(
     {

@@ -3,6 +3,7 @@ import { parseUri } from './keys.ts';
 import { limits } from './limits.ts';
 import { policyConfigSchema } from './policy-config.ts';
 import { defaultPolicy, policyNames } from './policy-names.ts';
+import type { StorageTier } from './storage-tiers.ts';
 
 /** Names of the operators that ship with the worker. */
 export const operatorNames = [
@@ -57,6 +58,9 @@ export interface DeadlineTerms {
   readonly deadlineKind?: (typeof deadlineKinds)[number];
   readonly admission?: (typeof admissionChoices)[number];
 }
+
+/** Where a job may have its intermediate data. */
+export const storageChoices = ['standard', 'zonal'] as const satisfies readonly StorageTier[];
 
 const stageName = z
   .string()
@@ -210,6 +214,11 @@ export const jobSpecSchema = z.strictObject({
     .min(limits.leastWeight, `must be at least ${limits.leastWeight}`)
     .max(limits.weight)
     .optional(),
+  /**
+   * Where stages leave what other stages read: `standard`, as where nothing is said, or `zonal`, in S3 Express One Zone,
+   * each in the zone of its worker: quick and cheap to ask, and made again where a zone is lost. The output is on `standard`.
+   */
+  storage: z.enum(storageChoices).optional(),
   policy: z.enum(policyNames).default(defaultPolicy),
   /** Parameters of the policy set; those left out have the papers' values. */
   policyConfig: policyConfigSchema.optional(),

@@ -54,7 +54,16 @@ const attemptId = z.string().transform((id) => id as AttemptId);
 /** For each input of the stage: the bytes of its manifest that hold a task's line. */
 const inputs = z.array(z.object({ key: z.string(), start: z.number(), end: z.number() }));
 /** Replicas that an attempt reads in place of winners' outputs: by stage and task, the number of the attempt that wrote it. */
-const copies = z.record(z.string(), z.record(z.string(), z.int().min(0))).optional();
+const copies = z
+  .record(
+    z.string(),
+    z.record(
+      z.string(),
+      // With the zone in whose directory bucket it is, where it is in one.
+      z.union([z.int().min(0), z.object({ attempt: z.int().min(0), zone: z.string() })]),
+    ),
+  )
+  .optional();
 
 /** What a worker gets: ids and S3 keys only, well under the 1 MB of an asynchronous invocation. */
 export const attemptPayloadSchema = z.object({

@@ -53,6 +53,8 @@ export const stageDescriptionSchema = z.object({
   output: z.enum(['final', 'sorted', 'unsorted']),
   /** Bucket of intermediate data. */
   dataBucket: z.string(),
+  /** Of a job on the tier `zonal`: the directory buckets, one per zone, in which workers of those zones leave it. */
+  zonalBuckets: z.array(z.string()).optional(),
   /** Prefix of the job's output. */
   outputPrefix: objectRef,
 });
@@ -113,6 +115,8 @@ export const stageSegmentSchema = z.object({
   offset: z.number(),
   length: z.number(),
   crc: z.number(),
+  /** The zone in whose directory bucket it is; absent: it is in the data bucket. */
+  zone: z.string().optional(),
 });
 
 /** One line of an input manifest: what one task reads through one input, in order. */

@@ -45,10 +45,10 @@ export interface Failure {
 export const neverBegan = ({ cause }: Failure): boolean => cause === 'expired' || cause === 'declined';
 
 /**
- * How an output is lost: there is no such object, it is shorter than its index says, it has other bytes, or S3 refuses
- * to give it, as it does also where there is none for who may not list.
+ * How an output is lost: there is no such object, it is shorter than its index says, it has other bytes, S3 refuses
+ * to give it, as it does also where there is none for who may not list, or the zone that it is in does not answer.
  */
-export const lossKinds = ['missing', 'short', 'damaged', 'denied'] as const;
+export const lossKinds = ['missing', 'short', 'damaged', 'denied', 'unreachable'] as const;
 export type LossKind = (typeof lossKinds)[number];
 
 /** An output of another stage as a reader has found it: which attempt wrote it, and the bytes that were asked for. */
@@ -182,6 +182,8 @@ export interface TaskResult {
   readonly committedAt: EpochMs;
   /** Present for stages that other stages read. */
   readonly partitions?: PartitionIndex;
+  /** The zone in whose directory bucket its output is; absent: it is in the data bucket. */
+  readonly zone?: string;
   /** Present for the final stage. */
   readonly final?: FinalPart;
   readonly bytesIn: number;
@@ -314,6 +316,8 @@ export interface JobRecord {
   readonly forecast?: JobForecast;
   /** URI of the output prefix, once submitted. */
   readonly output: string;
+  /** Where its intermediate data is; absent: on `standard`. */
+  readonly storage?: JobSpec['storage'];
   readonly stages: readonly StageSummary[];
   readonly attempts: AttemptCounts;
   readonly counters: Readonly<Record<string, number>>;
@@ -358,7 +362,15 @@ export const noAttempts: AttemptCounts = {
 /** What must be known of a job in order to end it. */
 export type EndingJob = Pick<
   JobRecord,
-  'jobId' | 'state' | 'output' | 'shards' | 'planNonce' | 'publishingAt' | 'startedAt' | 'cancelRequestedAt'
+  | 'jobId'
+  | 'state'
+  | 'output'
+  | 'storage'
+  | 'shards'
+  | 'planNonce'
+  | 'publishingAt'
+  | 'startedAt'
+  | 'cancelRequestedAt'
 >;
 
 /** What a job has come to before anything of it has run. */

@@ -2,6 +2,8 @@
 export const Setting = {
   table: 'OUTRIDER_TABLE',
   dataBucket: 'OUTRIDER_DATA_BUCKET',
+  /** Comma-separated names of the directory buckets of the tier `zonal`, one per zone; empty where there is none. */
+  zonalBuckets: 'OUTRIDER_ZONAL_BUCKETS',
   stateMachineArn: 'OUTRIDER_STATE_MACHINE_ARN',
   /** JSON: worker size → function name. */
   workerFunctions: 'OUTRIDER_WORKER_FUNCTIONS',
@@ -86,3 +88,6 @@ export const ParameterName = {
   /** `true` or `false`: whether stages may ask for credentials for their user code and programs. */
   userCredentials: 'UserCredentials',
 } as const;
+
+/** CloudFormation parameters with the ids of the zones of the tier `zonal`, each with a directory bucket; empty: none. */
+export const zonalZoneParameters = ['ZonalZone1', 'ZonalZone2', 'ZonalZone3'] as const;

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { handedFilesSetting } from '../contracts/handed-files.ts';
-import { OutputName, ParameterName, Setting } from '../contracts/settings.ts';
+import { OutputName, ParameterName, Setting, zonalZoneParameters } from '../contracts/settings.ts';
 import { startApiServer } from './api/server.ts';
 import type { FaultHook } from './http/fault-hook.ts';
 import { type Credentials, ownerOf, PrincipalRegistry } from './http/principals.ts';
@@ -12,6 +12,7 @@ import { keepPorts, keptPorts, type ServerName } from './kept-ports.ts';
 import { readAssembly } from './provision/assembly.ts';
 import { type LocalDeployment, planDeployment } from './provision/deployment.ts';
 import { ProvisionError } from './provision/provision-error.ts';
+import { zoneIdOf } from './provision/zone-ids.ts';
 import {
   type Closable,
   type Services,
@@ -145,6 +146,7 @@ async function loadDeployment(options: LocalStackOptions): Promise<LocalDeployme
       ...(options.expectsJob === true ? ONE_JOB_TUNING : {}),
       [ParameterName.totalSlots]: String(slotsOf(options)),
       [ParameterName.userCredentials]: String(options.userCredentials ?? false),
+      ...zonalZones(options),
       ...options.parameters,
     },
   });
@@ -156,6 +158,12 @@ function zonesOf({ zones = DEFAULT_ZONES }: LocalStackOptions): number {
   // Templates name two zones at least, since AWS has no region with fewer.
   return Math.min(ZONE_LETTERS.length, Math.max(2, zones));
 }
+
+/** The zones that have a directory bucket: as many of the stack's as there are parameters. */
+const zonalZones = (options: LocalStackOptions): Record<string, string> =>
+  Object.fromEntries(
+    zonalZoneParameters.map((name, place) => [name, place < zonesOf(options) ? zoneIdOf(place) : '']),
+  );
 
 /** Last started, first closed. */
 async function closeAll(closers: readonly (() => Promise<void>)[]): Promise<void> {
@@ -174,8 +182,8 @@ async function startServers(
   const principals = new PrincipalRegistry();
   principals.add({ credentials, principal: ownerOf(credentials) });
   const onOpen = (service: Closable): void => void closers.push(() => service.close());
-  const injector = options.injection && new Injector(options.injection);
-  if (injector) onOpen(injector);
+  const running: { services?: Services } = {};
+  const injector = injectorFor(options, deployment, { running, onOpen });
   const settings: ServiceSettings = {
     credentials,
     principals,
@@ -183,7 +191,6 @@ async function startServers(
     ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
     ...hooks(options, injector),
   };
-  const { handsFiles = false } = options;
   const environment: Record<string, string> = { ...sdkIdentity(credentials), ...choicesOf(options) };
   const ready = Promise.withResolvers<undefined>();
   const warmUp = options.expectsJob === true ? new WarmUp(deployment, slotsOf(options)) : undefined;
@@ -195,11 +202,12 @@ async function startServers(
     stateDir,
     slots: slotsOf(options),
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
-    ...{ zones: zonesOf(options), handsFiles, environment },
+    ...{ zones: zonesOf(options), handsFiles: options.handsFiles ?? false, environment },
     ready: ready.promise,
     onOpen,
     onStep: () => warmUp?.beginsToRun(),
   });
+  Object.assign(running, { services });
   Object.assign(environment, endpointsOf(services));
   warmUp?.isExpected(services);
 
@@ -221,6 +229,23 @@ async function startServers(
     injected: () => injector?.counts(),
     stop: stopOnce(closers),
   };
+}
+
+/** Throws `InvalidInputError` where the stack has no storage in a zone that is to be harmed. */
+function injectorFor(
+  { injection }: LocalStackOptions,
+  { buckets }: LocalDeployment,
+  {
+    running,
+    onOpen,
+  }: { readonly running: { readonly services?: Services }; readonly onOpen: (service: Closable) => void },
+): Injector | undefined {
+  if (injection === undefined) return undefined;
+  const injector = new Injector(injection);
+  onOpen(injector);
+  const empty = async (bucket: string): Promise<void> => running.services?.s3.emptyBucket(bucket);
+  injector.harmsZones({ buckets, empty });
+  return injector;
 }
 
 function hooks(

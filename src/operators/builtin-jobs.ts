@@ -53,6 +53,7 @@ export interface BuiltinJobOptions extends DeadlineTerms {
   readonly guaranteedSlots?: number;
   readonly weight?: number;
   readonly policy?: PolicyName;
+  readonly storage?: JobSpecInput['storage'];
   readonly worker?: { readonly kind?: 'lambda' | 'fargate'; readonly size?: WorkerSize };
 }
 
@@ -83,6 +84,7 @@ export function builtinJob(name: BuiltinJobName, options: BuiltinJobOptions): Jo
     ...given('guaranteedSlots', options.guaranteedSlots),
     ...given('weight', options.weight),
     ...given('policy', options.policy),
+    ...given('storage', options.storage),
     ...given('output', options.output),
   };
 }
@@ -345,7 +347,16 @@ const partitionsOf = (options: BuiltinJobOptions): number => options.partitions 
 
 const common = [
   ...(['inputs', 'splitBytes', 'output', 'policy', 'worker'] as const),
-  ...(['deadline', 'deadlineKind', 'admission', 'budget', 'onBudget', 'guaranteedSlots', 'weight'] as const),
+  ...([
+    'deadline',
+    'deadlineKind',
+    'admission',
+    'budget',
+    'onBudget',
+    'guaranteedSlots',
+    'weight',
+    'storage',
+  ] as const),
 ] as const;
 const ofRows = ['format', 'header', 'multiline', 'onBadRecord', 'rows', 'partitions'] as const;
 

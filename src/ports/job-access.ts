@@ -9,6 +9,8 @@ export interface JobGrant {
   readonly output: ObjectRef;
   /** Buckets of the job's sources and of its code, each once. */
   readonly sourceBuckets: readonly string[];
+  /** Whether its intermediate data is on the tier `zonal`; absent: it is not. */
+  readonly isZonal?: boolean;
 }
 
 /** Sessions by which the attempts of a job, and of no other, reach records and objects. */

@@ -3,7 +3,7 @@ import { formatCount, plural } from './format.ts';
 
 /** What went wrong on purpose, in one line: "1 slow node, 2 killed workers, 0 throttled launches". */
 export function renderInjected(injected: InjectedCounts): string {
-  const { slow, killed, interrupted, throttled, lostObjects, corruptObjects } = injected;
+  const { slow, killed, interrupted, throttled, lostObjects, corruptObjects, lostZone, slowZone } = injected;
   return [
     plural(slow, 'slow node'),
     plural(killed, 'killed worker'),
@@ -11,5 +11,7 @@ export function renderInjected(injected: InjectedCounts): string {
     `${formatCount(throttled)} throttled launch${throttled === 1 ? '' : 'es'}`,
     ...(lostObjects === 0 ? [] : [plural(lostObjects, 'lost object')]),
     ...(corruptObjects === 0 ? [] : [plural(corruptObjects, 'corrupt object')]),
+    ...(lostZone === undefined ? [] : [`storage of ${lostZone} lost`]),
+    ...(slowZone === undefined ? [] : [`storage of ${slowZone} slow`]),
   ].join(', ');
 }

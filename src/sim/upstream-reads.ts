@@ -58,7 +58,7 @@ function* copiesOf(
   const { from, to } = producersOf({ pattern, producerTasks: producer.tasks.length }, index, tasks);
   const numbers = named[producer.scenario.name] ?? {};
   for (const task of producer.tasks.slice(from, to)) {
-    const number = numbers[task.index] ?? lists[input]?.[task.index];
+    const number = numberOf(numbers[task.index]) ?? lists[input]?.[task.index];
     const copy = outputCopy(producer, task.index, number);
     invariant(copy !== undefined, 'an output is read that is not there', {
       stage: producer.scenario.name,
@@ -124,3 +124,6 @@ export function endpointReads(
     .map(([endpoint, weight]) => ({ endpoint, sizeBytes: (weight / total) * task.inputBytes }))
     .sort((a, b) => a.endpoint - b.endpoint);
 }
+
+const numberOf = (copy: NamedCopies[string][string] | undefined): number | undefined =>
+  typeof copy === 'object' ? copy.attempt : copy;

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
 import { attemptIdOf } from '../contracts/ids.ts';
+import { bucketOfZone } from '../contracts/directory-buckets.ts';
 import { attemptDataKey } from '../contracts/keys.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import {
@@ -120,13 +121,23 @@ function inputOf(
   const named = ownValue(copies, planned.stage);
   return {
     planned,
-    segments: segments.map(({ task, attempt, offset, length, crc }) => {
+    segments: segments.map(({ task, offset, length, crc, ...winner }) => {
       // A replica has the very bytes of the winner's output: only the object is another.
-      const producer = attemptIdOf(planned.stage, task, ownValue(named, String(task)) ?? attempt);
-      const ref = { bucket: description.dataBucket, key: attemptDataKey(description.jobId, producer) };
+      const copy = ownValue(named, String(task));
+      const held = copy === undefined ? winner : typeof copy === 'number' ? { attempt: copy } : copy;
+      const producer = attemptIdOf(planned.stage, task, held.attempt);
+      const bucket = bucketOf(description, 'zone' in held ? held.zone : undefined);
+      const ref = { bucket, key: attemptDataKey(description.jobId, producer) };
       return { ref, offset, length, crc, producer };
     }),
   };
+}
+
+function bucketOf({ dataBucket, zonalBuckets = [] }: StageDescription, zone: string | undefined): string {
+  if (zone === undefined) return dataBucket;
+  const bucket = bucketOfZone(zonalBuckets, zone);
+  invariant(bucket !== undefined, 'an output is in a zone that the plan does not know', { zone });
+  return bucket;
 }
 
 function bytesOf(input: AttemptInput): number {

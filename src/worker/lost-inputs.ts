@@ -5,7 +5,9 @@ import {
   NotFoundError,
   StoreUnavailableError,
 } from '../contracts/errors.ts';
+import { isDirectoryBucket } from '../contracts/directory-buckets.ts';
 import type { AttemptId } from '../contracts/ids.ts';
+import type { ObjectRef } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import type { Failure, LossKind, LostOutput } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -16,6 +18,7 @@ const said = {
   short: 'is shorter than what was written',
   damaged: 'is not what was written (CRC-32)',
   denied: 'may not be read',
+  unreachable: 'is in a zone that does not answer',
 } as const satisfies Record<LossKind, string>;
 
 /** Thrown by whoever reads a piece of another stage's output that is not there as it was written. */
@@ -31,8 +34,13 @@ export class LostInputError extends StoreUnavailableError {
   }
 }
 
-/** How an object is lost of which a read has thrown this; undefined where that says nothing of the object. */
-export function howLost(cause: unknown): LossKind | undefined {
+/**
+ * How an object is lost of which a read has thrown this; undefined where that says nothing of the object. What is in one
+ * zone alone and was asked for in vain, again and again, is taken for lost with it.
+ */
+export function howLost(cause: unknown, { bucket }: ObjectRef): LossKind | undefined {
+  if (cause instanceof LostInputError) return undefined;
+  if (cause instanceof StoreUnavailableError && isDirectoryBucket(bucket)) return 'unreachable';
   if (cause instanceof NotFoundError) return 'missing';
   // Whoever may not list gets the same answer for an object that is not there.
   if (cause instanceof AccessDeniedError) return 'denied';
@@ -121,7 +129,7 @@ async function howDamaged(
       size += chunk.length;
     }
   } catch (cause) {
-    return howLost(cause);
+    return howLost(cause, ref);
   }
   if (size < length) return 'short';
   return sum === crc ? undefined : 'damaged';

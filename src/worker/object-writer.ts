@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { invariant } from '../contracts/errors.ts';
+import { invariant, StoreUnavailableError } from '../contracts/errors.ts';
 import type { ObjectRef } from '../contracts/keys.ts';
 import type { ObjectStore, UploadedPart, UploadRef } from '../ports/object-store.ts';
 import { BadInputError } from './operator.ts';
@@ -36,7 +36,21 @@ export interface ObjectWriterOptions {
   /** Called before an upload is begun, and with its id before a part is sent. Where it throws, none is. */
   readonly noteUpload?: (upload: { readonly uploadId?: string }) => Promise<void>;
   readonly metadata?: Readonly<Record<string, string>>;
+  /**
+   * Where the object goes if its bucket, which is in one zone, does not answer. That is asked no more by this process for
+   * objects of the same store, since each such try takes its time.
+   */
+  readonly fallback?: ObjectRef;
 }
+
+/** Directory buckets that did not answer. */
+const unreachable = new WeakMap<ObjectStore, Set<string>>();
+
+/**
+ * The zone of an object was lost while the object was written, so that its bytes cannot be sent elsewhere: a fault of the
+ * place, and nobody's own.
+ */
+export class LostZoneError extends StoreUnavailableError {}
 
 const takeBuffer = (): Buffer => spareBuffers.pop() ?? Buffer.allocUnsafeSlow(partBytes);
 
@@ -47,7 +61,7 @@ function giveBuffer(buffer: Buffer): void {
 /** Streams bytes into one object. Holds at most three parts in memory; `discard` leaves nothing behind. */
 export class ObjectWriter {
   readonly #objects: ObjectStore;
-  readonly #ref: ObjectRef;
+  #ref: ObjectRef;
   readonly #options: ObjectWriterOptions;
   #buffer: Buffer;
   #used = 0;
@@ -67,10 +81,49 @@ export class ObjectWriter {
   #markBytes = 0;
 
   constructor(objects: ObjectStore, ref: ObjectRef, options: ObjectWriterOptions) {
+    const { fallback } = options;
+    const isDown = fallback !== undefined && unreachable.get(objects)?.has(ref.bucket) === true;
     this.#objects = objects;
-    this.#ref = ref;
+    this.#ref = isDown ? fallback : ref;
     this.#options = options;
     this.#buffer = takeBuffer();
+  }
+
+  /** Of the object, as far as is known yet. */
+  get bucket(): string {
+    return this.#ref.bucket;
+  }
+
+  /** Makes the first request for the object, elsewhere where its bucket does not answer. */
+  async #first<T>(request: (ref: ObjectRef) => Promise<T>): Promise<T> {
+    const { fallback } = this.#options;
+    try {
+      return await request(this.#ref);
+    } catch (error) {
+      if (fallback === undefined || this.bucket === fallback.bucket) throw error;
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      this.#giveUpZone();
+      this.#ref = fallback;
+      return await request(fallback);
+    }
+  }
+
+  #giveUpZone(): void {
+    const known = unreachable.get(this.#objects) ?? new Set();
+    unreachable.set(this.#objects, known.add(this.bucket));
+  }
+
+  /** Makes a later request, of which the bytes before cannot be had again. */
+  async #later<T>(request: () => Promise<T>): Promise<T> {
+    try {
+      return await request();
+    } catch (cause) {
+      const { fallback } = this.#options;
+      if (fallback === undefined || this.bucket === fallback.bucket) throw cause;
+      if (!(cause instanceof StoreUnavailableError)) throw cause;
+      this.#giveUpZone();
+      throw new LostZoneError(`${this.bucket} does not answer`, {}, { cause });
+    }
   }
 
   /** Bytes appended so far. */
@@ -137,7 +190,7 @@ export class ObjectWriter {
   async #begin(): Promise<UploadRef> {
     const { metadata, noteUpload } = this.#options;
     await noteUpload?.({});
-    this.#begun = await this.#objects.beginUpload(this.#ref, metadata);
+    this.#begun = await this.#first((ref) => this.#objects.beginUpload(ref, metadata));
     await noteUpload?.({ uploadId: this.#begun.uploadId });
     return this.#begun;
   }
@@ -145,7 +198,9 @@ export class ObjectWriter {
   /** Never rejects: the failure is thrown by the next call that waits. */
   async #send(begun: Promise<UploadRef>, number: number, buffer: Buffer, size: number): Promise<void> {
     try {
-      this.#parts.push(await this.#objects.uploadPart(await begun, number, buffer.subarray(0, size)));
+      const upload = await begun;
+      const part = buffer.subarray(0, size);
+      this.#parts.push(await this.#later(() => this.#objects.uploadPart(upload, number, part)));
       giveBuffer(buffer);
     } catch (error) {
       this.#failure ??= error instanceof Error ? error : new Error(String(error));
@@ -161,7 +216,7 @@ export class ObjectWriter {
       this.#isWritten = true;
       const { metadata } = this.#options;
       const body = this.#buffer.subarray(0, this.#used);
-      await this.#objects.write(this.#ref, body, metadata === undefined ? {} : { metadata });
+      await this.#first((ref) => this.#objects.write(ref, body, metadata === undefined ? {} : { metadata }));
       return { kind: 'object', sizeBytes };
     }
     if (this.#partsBegun === 0 && sizeBytes <= (this.#options.inlineBytes ?? 0))
@@ -176,7 +231,7 @@ export class ObjectWriter {
     const parts = this.#parts.toSorted((left, right) => left.number - right.number);
     if (this.#options.leaveUpload) return { kind: 'upload', upload, parts, sizeBytes };
     this.#isWritten = true;
-    await this.#objects.completeUpload(upload, parts);
+    await this.#later(() => this.#objects.completeUpload(upload, parts));
     return { kind: 'object', sizeBytes };
   }
 

@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { zoneOfBucket } from '../contracts/directory-buckets.ts';
 import { attemptParts, taskOf } from '../contracts/ids.ts';
 import { AccessDeniedError, StoreUnavailableError } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
@@ -33,7 +34,7 @@ import {
   usualGrace,
 } from './time-limit.ts';
 import { InputCheck } from './lost-inputs.ts';
-import type { ObjectWriter, WrittenObject } from './object-writer.ts';
+import { LostZoneError, type ObjectWriter, type WrittenObject } from './object-writer.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
 
 /** What an attempt needs from its host. */
@@ -199,7 +200,11 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
     const plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
     meter.bytesTotal = plan.bytesTotal;
     meter.readsStages = plan.inputs.some(({ planned }) => planned.kind === 'stage');
-    writer = writerOf(deps.objects, plan.description, payload.attemptId, uploadNote(run));
+    const { zone } = deps.place;
+    writer = writerOf(deps.objects, plan.description, payload.attemptId, {
+      noteUpload: uploadNote(run),
+      zone,
+    });
     const { attemptId } = payload;
     const attempt = { plan, writer, meter, log: deps.log, signal, check, scratchDir, attemptId };
     const prepared = await prepareTask(deps, attempt);
@@ -217,6 +222,8 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
     await discard(run, writer);
     if (signal.aborted) return endOfAborted(signal, deps.isUsed === true);
     await check.recheck(deps.objects, signal);
+    if (error instanceof LostZoneError)
+      return { outcome: 'failed', failure: failureWith('interrupted', error.message) };
     const failure = check.failure() ?? failureReading(failureOf(error, where), task?.reads ?? '');
     return { outcome: 'failed', failure };
   }
@@ -264,7 +271,8 @@ async function discard({ deps, payload }: Run, writer: ObjectWriter | undefined)
 /** Never throws: from here on a cancellation comes too late, and the store alone knows who won. */
 async function commit(run: Run, finished: FinishedOutput, writer: ObjectWriter): Promise<Ending> {
   const { deps, payload, space } = run;
-  const result = resultOf(run, finished);
+  const zone = zoneOfBucket(writer.bucket);
+  const result = { ...resultOf(run, finished), ...(zone === undefined ? {} : { zone }) };
   // Nobody reads what a final stage leaves, so a second copy of it would be an upload that nobody ends.
   const keep = payload.keepOutput === true && result.final === undefined ? 'replica' : undefined;
   let denial: unknown;

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { invariant } from '../contracts/errors.ts';
+import { bucketOfZone } from '../contracts/directory-buckets.ts';
 import { attemptParts } from '../contracts/ids.ts';
 import type { AttemptId } from '../contracts/ids.ts';
 import { attemptDataKey, attemptMetadata, partName } from '../contracts/keys.ts';
@@ -83,22 +84,22 @@ export interface PreparedTask {
 }
 
 /**
- * Where the attempt's output goes: an object of its own, or an upload of its part that only Finish completes and that
+ * Where the attempt's output goes: an object of its own, on the tier `zonal` in the bucket of its worker's zone, or an upload of its part that only Finish completes and that
  * is noted, since it lies where others write too. A part that is small goes with the result, and Finish writes it.
  */
 export function writerOf(
   objects: ObjectStore,
   description: StageDescription,
   attemptId: AttemptId,
-  noteUpload: NonNullable<ObjectWriterOptions['noteUpload']>,
+  { noteUpload, zone }: Required<Pick<ObjectWriterOptions, 'noteUpload'>> & { readonly zone: string },
 ): ObjectWriter {
-  const { jobId, dataBucket, outputPrefix, output } = description;
+  const { jobId, dataBucket, zonalBuckets = [], outputPrefix, output } = description;
   if (output !== 'final') {
-    return new ObjectWriter(
-      objects,
-      { bucket: dataBucket, key: attemptDataKey(jobId, attemptId) },
-      { leaveUpload: false },
-    );
+    const standard = { bucket: dataBucket, key: attemptDataKey(jobId, attemptId) };
+    const bucket = bucketOfZone(zonalBuckets, zone);
+    return bucket === undefined
+      ? new ObjectWriter(objects, standard, { leaveUpload: false })
+      : new ObjectWriter(objects, { ...standard, bucket }, { leaveUpload: false, fallback: standard });
   }
   const key = outputPrefix.key + partName(attemptParts(attemptId).task);
   const metadata = { [attemptMetadata]: `${jobId}/${attemptId}` };

@@ -115,7 +115,7 @@ async function fromProducer<T>(segment: UpstreamSegment, read: () => Promise<T>)
   try {
     return await read();
   } catch (cause) {
-    const how = howLost(cause);
+    const how = howLost(cause, segment.ref);
     throw how === undefined ? cause : new LostInputError(segment, how, cause);
   }
 }

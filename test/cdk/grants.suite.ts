@@ -98,18 +98,23 @@ function neededActions(services: readonly string[]): string[] {
   return [...new Set(needed.filter(isWanted))].toSorted();
 }
 
+const session = 's3express:CreateSession';
+
 describe('grants', () => {
   it.each([
     [
       'schedulerole',
       ['dynamodb', 'lambda', 'ecs'],
-      ['dynamodb:DeleteItem', 'iam:PassRole', ...schedulerObjectActions, 'sts:AssumeRole', 'sts:TagSession'],
+      [
+        ...['dynamodb:DeleteItem', 'iam:PassRole', ...schedulerObjectActions, session],
+        ...['sts:AssumeRole', 'sts:TagSession'],
+      ],
     ],
-    ['finishrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', 'lambda:InvokeFunction']],
+    ['finishrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', 'lambda:InvokeFunction', session]],
     ['ForecastRole', [], ['s3:GetObject', 's3:ListBucket', 's3:PutObject']],
-    ['failrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem']],
-    ['settlerole', ['dynamodb', 's3'], ['dynamodb:DeleteItem']],
-    ['sweeprole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', 'states:DescribeExecution']],
+    ['failrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', session]],
+    ['settlerole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', session]],
+    ['sweeprole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', session, 'states:DescribeExecution']],
     ['WorkerRole', [], ['dynamodb:GetItem', 'lambda:InvokeFunction']],
     [
       'EndedWorkerRole',
@@ -117,11 +122,20 @@ describe('grants', () => {
       ['dynamodb:BatchGetItem', 'dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:UpdateItem'],
     ],
     ['TaskTaskRole', [], ['dynamodb:GetItem']],
-    ['JobAccessRole', [], workerActions],
+    ['JobAccessRole', [], [...workerActions, session]],
     ['HandlerRole', ['dynamodb', 'states'], ['s3:GetObject', 's3:ListBucket']],
   ])('let %s do what the adapters do with %s, and no more', (prefix, services, besides) => {
     const granted = new Set(actions(statements(prefix)).filter((action) => !action.startsWith('logs:')));
     expect([...granted].toSorted()).toEqual([...neededActions(services), ...besides].toSorted());
+  });
+
+  it('let the scheduler look into the directory buckets of the deployment, and change nothing there', () => {
+    const found = (prefix: string): readonly Statement[] =>
+      statements(prefix).filter(({ Action }) => Action.includes(session));
+    const readOnly = { StringEquals: { 's3express:SessionMode': 'ReadOnly' } };
+    expect(found('schedulerole').map(({ Condition }) => Condition)).toEqual([readOnly]);
+    for (const { Resource } of ['finishrole', 'JobAccessRole'].flatMap(found))
+      expect(JSON.stringify(Resource)).toMatch(/bucket\/outrider-.*AccountId.*ZonalZone1.*--x-s3/);
   });
 
   it('let the scheduler alone answer the tasks of the one state machine', () => {

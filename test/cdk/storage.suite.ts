@@ -118,3 +118,27 @@ describe('the storage stack', () => {
     expect(groups.map(({ properties }) => properties['RetentionInDays'])).toEqual(groups.map(() => 30));
   });
 });
+
+describe('the zones of the tier zonal', () => {
+  it('have a directory bucket each where a parameter names one, in which what jobs leave goes by itself', () => {
+    const buckets = system.resources('AWS::S3Express::DirectoryBucket');
+    expect(buckets.map(({ template }) => template['Condition'])).toEqual([
+      'HasZonalZone1',
+      'HasZonalZone2',
+      'HasZonalZone3',
+    ]);
+    for (const { properties } of buckets) {
+      expect(properties).toMatchObject({
+        DataRedundancy: 'SingleAvailabilityZone',
+        LifecycleConfiguration: {
+          Rules: [
+            { Prefix: 'jobs/', ExpirationInDays: 10, Status: 'Enabled' },
+            { AbortIncompleteMultipartUpload: { DaysAfterInitiation: 10 }, Status: 'Enabled' },
+          ],
+        },
+      });
+    }
+    for (const [name, template] of system.stacks)
+      if (name !== 'OutriderCompute') template.hasParameter('ZonalZone1', { Default: '' });
+  });
+});

@@ -113,7 +113,10 @@ export class OneWorker {
     await rm(scratchDir, { recursive: true, force: true });
     await mkdir(scratchDir, { recursive: true });
     const { signal } = new AbortController();
-    const writer = writerOf(this.#objects, description, attemptId, () => Promise.resolve());
+    const writer = writerOf(this.#objects, description, attemptId, {
+      noteUpload: () => Promise.resolve(),
+      zone: 'unknown',
+    });
     const log = (_: string, facts?: Readonly<Record<string, unknown>>): void => {
       if (typeof facts?.['why'] === 'string') this.notes.push(facts['why']);
     };

@@ -103,7 +103,10 @@ async function runOne(one: OneTask): Promise<TaskResult> {
   const { signal } = new AbortController();
   const clock = new SystemClock();
   const meter = new AttemptMeter(clock, signal, () => 0);
-  const writer = writerOf(objects, description, attemptId, () => Promise.resolve());
+  const writer = writerOf(objects, description, attemptId, {
+    noteUpload: () => Promise.resolve(),
+    zone: 'unknown',
+  });
   const inputs = description.inputs.map((planned, number) => inputOf(one, planned, number));
   const prepared = await prepareTask(
     {

@@ -92,6 +92,7 @@ const resultFields = z.object({
     .transform((id) => id as TaskId),
   attemptId,
   committedAt: timeField,
+  zone: z.string().exactOptional(),
   bytesIn: count,
   bytesOut: count,
   recordsIn: count,

@@ -35,6 +35,7 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const MAX_ATTEMPTS = 5;
 /** Writes to S3: some ten seconds of patience on average where it refuses them for their rate. */
 const S3_MAX_ATTEMPTS = 8;
+const ZONAL_MAX_ATTEMPTS = 3;
 /** The scheduler tries a throttled launch again in a later tick; waiting inside would hold the tick. */
 const LAUNCH_MAX_ATTEMPTS = 2;
 
@@ -48,10 +49,10 @@ export const dynamoClient = (settings: AwsSettings): DynamoDBDocumentClient =>
   );
 
 /** Path style where the endpoint is an address or localhost: names such as `bucket.127.0.0.1` resolve nowhere. */
-export function s3Client(settings: AwsSettings): S3Client {
+export function s3Client(settings: AwsSettings, maxAttempts = S3_MAX_ATTEMPTS): S3Client {
   const client = new S3Client({
     ...common(settings),
-    maxAttempts: S3_MAX_ATTEMPTS,
+    maxAttempts,
     forcePathStyle: needsPathStyle(settings.env),
   });
   if (isOnThisMachine(settings.env)) leaveBodiesUnhashed(client);
@@ -67,6 +68,12 @@ export const s3ReadClient = (settings: AwsSettings): S3Client =>
     new S3Client({ ...common(settings), maxAttempts: 1, forcePathStyle: needsPathStyle(settings.env) }),
     settings.count ?? uncounted,
   );
+
+/** Clients of directory buckets, which give up soon: where a zone is lost others are to hear of it. */
+export const s3ZonalClients = (settings: AwsSettings): { client: S3Client; reads: S3Client } => ({
+  client: s3Client(settings, ZONAL_MAX_ATTEMPTS),
+  reads: s3ReadClient(settings),
+});
 
 /** Client of asynchronous invocations; gives up early, see `LambdaEcsLauncher`. */
 export const lambdaClient = (settings: AwsSettings): LambdaClient =>

@@ -115,6 +115,7 @@ export const jobRecordSchema = z.object({
   copies: z.object({ outputs: count, bytes: count, tokens: count }).exactOptional(),
   forecast: jobForecast.exactOptional(),
   output: z.string(),
+  storage: jobSpecSchema.shape.storage.unwrap().exactOptional(),
   stages: z.array(stageSummary),
   attempts: z.object({
     launched: count,
@@ -295,6 +296,7 @@ export function salvageJob(jobId: JobId, item: Item): EndingJob {
     read(shape.startedAt, 'startedAt') ?? (fields['startedAt'] === undefined ? undefined : epochMs(0));
   const shards = read(shape.shards, 'shards') ?? (fields['shards'] === undefined ? undefined : limits.shards);
   const planNonce = read(shape.planNonce, 'planNonce');
+  const storage = read(shape.storage, 'storage');
   const publishingAt =
     read(shape.publishingAt, 'publishingAt') ??
     (fields['publishingAt'] === undefined ? undefined : epochMs(0));
@@ -309,6 +311,7 @@ export function salvageJob(jobId: JobId, item: Item): EndingJob {
     ...(startedAt === undefined ? {} : { startedAt }),
     ...(shards === undefined ? {} : { shards }),
     ...(planNonce === undefined ? {} : { planNonce }),
+    ...(storage === undefined ? {} : { storage }),
     ...(publishingAt === undefined ? {} : { publishingAt }),
     ...(cancelRequestedAt === undefined ? {} : { cancelRequestedAt }),
   };

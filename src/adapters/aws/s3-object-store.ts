@@ -12,6 +12,7 @@ import {
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
+import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import { InvalidInputError, NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import type {
@@ -48,23 +49,45 @@ export interface S3StoreOptions {
   readonly patienceMs?: number;
   /** Time and chance of tests. */
   readonly paceHost?: PaceHost;
+  /**
+   * Make the requests to directory buckets, giving up soon: no others, since the SDK signs all that a client asks as what it
+   * asks first, for one kind of bucket. The same clients where nothing is said: then all buckets must be of one kind.
+   */
+  readonly zonal?: { readonly client: S3Client; readonly reads: S3Client };
 }
+
+/** How long a read of a directory bucket goes on that refuses it: where its zone is lost others are to hear of it soon. */
+const ZONAL_PATIENCE_MS = 5_000;
 
 /** Objects in S3. */
 export class S3ObjectStore implements ObjectStore {
   private readonly client: S3Client;
+  private readonly zonalClient: S3Client;
   private readonly reading: Reading;
+  private readonly zonalReading: Reading;
 
-  constructor(client: S3Client, { reads = client, patienceMs = PATIENCE_MS, paceHost }: S3StoreOptions = {}) {
+  constructor(client: S3Client, options: S3StoreOptions = {}) {
+    const { reads = client, patienceMs = PATIENCE_MS, paceHost, zonal = { client, reads } } = options;
     this.client = client;
+    this.zonalClient = zonal.client;
     this.reading = { client: reads, pace: new ReadPace(paceHost), patienceMs };
+    // Of their own pace: what a zone refuses slows no read of another place.
+    this.zonalReading = {
+      client: zonal.reads,
+      pace: new ReadPace(paceHost),
+      patienceMs: Math.min(patienceMs, ZONAL_PATIENCE_MS),
+    };
+  }
+
+  private clientOf({ bucket }: Pick<ObjectRef, 'bucket'>): S3Client {
+    return isDirectoryBucket(bucket) ? this.zonalClient : this.client;
   }
 
   read(
     ref: ObjectRef,
     options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
   ): AsyncIterable<Uint8Array> {
-    return readObject(this.reading, ref, options);
+    return readObject(isDirectoryBucket(ref.bucket) ? this.zonalReading : this.reading, ref, options);
   }
 
   async readAll(ref: ObjectRef, range?: ByteRange, signal?: AbortSignal): Promise<Uint8Array> {
@@ -108,7 +131,7 @@ export class S3ObjectStore implements ObjectStore {
         // Keys may hold characters that XML cannot.
         EncodingType: 'url',
       });
-      const answer = await this.call('list', ref, () => this.client.send(command));
+      const answer = await this.call('list', ref, () => this.clientOf(ref).send(command));
       const decode = decoderOf(answer.EncodingType);
       for (const { Key: key, Size: sizeBytes = 0, ETag: etag = '' } of answer.Contents ?? []) {
         if (key !== undefined) yield { key: decode(key), sizeBytes, etag };
@@ -133,7 +156,7 @@ export class S3ObjectStore implements ObjectStore {
       Metadata: { ...options.metadata, ...(ifAbsent ? { [writeIdMetadata]: writeId } : {}) },
       IfNoneMatch: ifAbsent ? '*' : undefined,
     });
-    const outcome = await this.conditional('write', ref, () => this.client.send(command));
+    const outcome = await this.conditional('write', ref, () => this.clientOf(ref).send(command));
     if (outcome !== 'exists') return 'written';
     const there = await this.headRaw(ref);
     return there?.metadata[writeIdMetadata] === writeId ? 'written' : 'exists';
@@ -161,14 +184,16 @@ export class S3ObjectStore implements ObjectStore {
   async beginUpload(ref: ObjectRef, metadata: Metadata = {}): Promise<UploadRef> {
     const { bucket, key } = ref;
     const command = new CreateMultipartUploadCommand({ Bucket: bucket, Key: key, Metadata: { ...metadata } });
-    const { UploadId: uploadId } = await this.call('begin upload', ref, () => this.client.send(command));
+    const { UploadId: uploadId } = await this.call('begin upload', ref, () =>
+      this.clientOf(ref).send(command),
+    );
     if (uploadId === undefined) throw new StoreUnavailableError('S3 named no upload', { uri: uriOf(ref) });
     return { bucket, key, uploadId };
   }
 
   async uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart> {
     const command = new UploadPartCommand({ ...idOf(upload), PartNumber: number, Body: body });
-    const { ETag: etag } = await this.call('upload part', upload, () => this.client.send(command));
+    const { ETag: etag } = await this.call('upload part', upload, () => this.clientOf(upload).send(command));
     if (etag === undefined)
       throw new StoreUnavailableError('S3 gave no etag', { uri: uriOf(upload), number });
     return { number, etag };
@@ -184,13 +209,15 @@ export class S3ObjectStore implements ObjectStore {
       MultipartUpload: { Parts: parts.map(({ number, etag }) => ({ PartNumber: number, ETag: etag })) },
       IfNoneMatch: options.ifAbsent === true ? '*' : undefined,
     });
-    const outcome = await this.conditional('complete upload', upload, () => this.client.send(command));
+    const outcome = await this.conditional('complete upload', upload, () =>
+      this.clientOf(upload).send(command),
+    );
     return outcome === 'done' ? 'completed' : outcome;
   }
 
   async abortUpload(upload: UploadRef): Promise<void> {
     await this.conditional('abort upload', upload, () =>
-      this.client.send(new AbortMultipartUploadCommand(idOf(upload))),
+      this.clientOf(upload).send(new AbortMultipartUploadCommand(idOf(upload))),
     );
   }
 
@@ -203,7 +230,7 @@ export class S3ObjectStore implements ObjectStore {
         EncodingType: 'url',
         ...marker,
       });
-      const answer = await this.call('list uploads', ref, () => this.client.send(command));
+      const answer = await this.call('list uploads', ref, () => this.clientOf(ref).send(command));
       const decode = decoderOf(answer.EncodingType);
       for (const { Key: key, UploadId: uploadId } of answer.Uploads ?? []) {
         if (key !== undefined && uploadId !== undefined)
@@ -220,7 +247,9 @@ export class S3ObjectStore implements ObjectStore {
 
   private async headRaw(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Metadata }) | undefined> {
     try {
-      const answer = await this.client.send(new HeadObjectCommand({ Bucket: ref.bucket, Key: ref.key }));
+      const answer = await this.clientOf(ref).send(
+        new HeadObjectCommand({ Bucket: ref.bucket, Key: ref.key }),
+      );
       const { ContentLength: sizeBytes = 0, ETag: etag = '', Metadata: metadata = {} } = answer;
       return { key: ref.key, sizeBytes, etag, metadata };
     } catch (cause) {
@@ -237,7 +266,7 @@ export class S3ObjectStore implements ObjectStore {
         Delete: { Quiet: true, Objects: rest.map((key) => ({ Key: key })) },
       });
       const answer = await this.call('remove', { bucket, key: rest[0] ?? '' }, () =>
-        this.client.send(command),
+        this.clientOf({ bucket }).send(command),
       );
       const refused = (answer.Errors ?? []).find(({ Code: code }) => isDenialCode(code ?? ''));
       if (refused !== undefined) {

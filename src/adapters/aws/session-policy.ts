@@ -7,13 +7,13 @@ const POLICY_CHARS = 2_048;
 
 /**
  * The policy of a job's session. The role bounds all jobs alike and keeps each to its own records and data; this
- * narrows it to the buckets that the job reads and the one prefix that it writes to. It denies what lies outside of
- * them and so can never widen what the role allows.
+ * narrows it to the buckets that the job reads and the one prefix that it writes to, and to directory buckets those jobs
+ * whose data is there. It denies what lies outside of them and so can never widen what the role allows.
  *
  * Throws `InvalidInputError` where the names do not fit: a session without them would reach further.
  */
 export function sessionPolicy(
-  { jobId, output, sourceBuckets }: JobGrant,
+  { jobId, output, sourceBuckets, isZonal = false }: JobGrant,
   { dataBucket, partition }: { readonly dataBucket: string; readonly partition: string },
 ): string {
   const objects = (bucket: string, prefix: string): string =>
@@ -34,6 +34,7 @@ export function sessionPolicy(
         Action: ['s3:PutObject', 's3:AbortMultipartUpload', 's3:DeleteObject'],
         NotResource: [ownData, objects(output.bucket, output.key)],
       },
+      ...(isZonal ? [] : [{ Effect: 'Deny', Action: 's3express:*', Resource: '*' }]),
     ],
   };
   const text = inLatin1(JSON.stringify(policy));

@@ -2,6 +2,7 @@ import { close, closeSync, fstatSync, openSync, read as readFd, readSync } from 
 import { open } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import type { HandedFile } from '../../contracts/handed-files.ts';
 import type { ObjectRef } from '../../contracts/keys.ts';
 import type { RequestTally } from '../../contracts/requests.ts';
@@ -101,6 +102,8 @@ export class HandedObjects implements ObjectStore {
     mostBytes = Infinity,
   ): Promise<OpenFile | undefined> {
     signal?.throwIfAborted();
+    // The requests of a zone are made of it, where they can fail with it.
+    if (isDirectoryBucket(ref.bucket)) return undefined;
     const handed = await this.client.fileOf(ref);
     signal?.throwIfAborted();
     if (handed === undefined || (etag !== undefined && etag !== handed.etag)) return undefined;
@@ -114,7 +117,8 @@ export class HandedObjects implements ObjectStore {
   }
 
   async uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart> {
-    const part = body.length < leastPartBytes ? undefined : await this.partInRoom(upload, number, body);
+    const isSent = body.length < leastPartBytes || isDirectoryBucket(upload.bucket);
+    const part = isSent ? undefined : await this.partInRoom(upload, number, body);
     return part ?? this.inner.uploadPart(upload, number, body);
   }
 

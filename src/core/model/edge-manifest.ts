@@ -21,23 +21,26 @@ interface IndexedOutput {
   readonly attempt: number;
   readonly index: PartitionIndex;
   readonly offsets: Float64Array;
+  /** The zone in whose directory bucket it is; empty of one in the data bucket. */
+  readonly place: Pick<StageSegment, 'zone'>;
 }
 
-function indexed({ attemptId, partitions = { lengths: [], crcs: [] } }: TaskResult): IndexedOutput {
+function indexed({ attemptId, zone, partitions = { lengths: [], crcs: [] } }: TaskResult): IndexedOutput {
   const { task, attempt } = attemptParts(attemptId);
   const offsets = new Float64Array(partitions.lengths.length);
   for (let partition = 1; partition < offsets.length; partition++) {
     offsets[partition] = (offsets[partition - 1] ?? 0) + (partitions.lengths[partition - 1] ?? 0);
   }
-  return { task, attempt, index: partitions, offsets };
+  return { task, attempt, index: partitions, offsets, place: zone === undefined ? {} : { zone } };
 }
 
 /** The segments of one partition of these outputs, in their order; empty ones are left out. */
 function* segmentsOf(outputs: readonly IndexedOutput[], partition: number): Generator<StageSegment> {
-  for (const { task, attempt, index, offsets } of outputs) {
+  for (const { task, attempt, index, offsets, place } of outputs) {
     const length = index.lengths[partition] ?? 0;
     if (length === 0) continue;
-    yield { task, attempt, offset: offsets[partition] ?? 0, length, crc: index.crcs[partition] ?? 0 };
+    const crc = index.crcs[partition] ?? 0;
+    yield { task, attempt, offset: offsets[partition] ?? 0, length, crc, ...place };
   }
 }
 

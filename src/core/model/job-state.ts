@@ -307,7 +307,7 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
  * length and CRC of every partition: readers of one stage may then read different copies, even of a task whose
  * attempts do not all write the same.
  */
-export function applyReplica(state: JobState, { attemptId, partitions }: TaskResult): void {
+export function applyReplica(state: JobState, { attemptId, partitions, zone }: TaskResult): void {
   const task = taskOfAttempt(state, attemptId);
   const { attempt } = attemptParts(attemptId);
   const { result } = task;
@@ -321,6 +321,7 @@ export function applyReplica(state: JobState, { attemptId, partitions }: TaskRes
   const { replicated } = stageAt(state, task.stage);
   replicated[task.replicas.length] = (replicated[task.replicas.length] ?? 0) + 1;
   task.replicas.push(attempt);
+  if (zone !== undefined) task.replicaZones = new Map([...(task.replicaZones ?? []), [attempt, zone]]);
 }
 
 /** Takes back that a launch was given up, if it was: a worker had taken it up just before. Answers whether it did. */

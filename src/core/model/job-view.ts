@@ -178,6 +178,8 @@ export interface TaskView {
   since: number;
   /** Other attempts that wrote the very same output, by number, in order of arrival. */
   readonly replicas: number[];
+  /** The zones of those that are in the directory bucket of one, by number; absent: none is. */
+  replicaZones?: ReadonlyMap<number, string>;
   /** Whether the winning attempt has been taken into the statistics. */
   measured: boolean;
 }

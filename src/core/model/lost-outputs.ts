@@ -33,6 +33,14 @@ export function taskWithOutput(state: JobState, id: AttemptId): TaskView | undef
   return task.result.attemptId === id || task.replicas.includes(attempt) ? task : undefined;
 }
 
+/** The zone in whose directory bucket an output is that is read now; undefined: it is in the data bucket. */
+export function zoneOfOutput(state: JobState, id: AttemptId): string | undefined {
+  const task = taskWithOutput(state, id);
+  return task?.result?.attemptId === id
+    ? task.result.zone
+    : task?.replicaZones?.get(attemptParts(id).attempt);
+}
+
 /** Whether an output is known to be lost. */
 function isKnownLost(state: JobState, id: AttemptId): boolean {
   const { stage, task, attempt } = attemptParts(id);
@@ -145,13 +153,19 @@ export function loseOutput(state: JobState, id: AttemptId, use?: number): void {
     dropReplica(stage, task, number);
     return;
   }
+  const zone = use === undefined ? undefined : task.replicaZones?.get(use);
   if (use !== undefined) dropReplica(stage, task, use);
   for (const { consumer } of consumersOf(state, stage.index))
     if (consumer.openedAt !== undefined) consumer.outdated.add(task);
   // Whoever takes a job over may know the result already that was made in its place.
   if (task.result?.attemptId !== id) return;
-  if (use === undefined) reopen(state, stage, task);
-  else task.result = { ...task.result, attemptId: attemptIdOf(name, index, use) };
+  if (use === undefined) {
+    reopen(state, stage, task);
+    return;
+  }
+  const kept = { ...task.result, attemptId: attemptIdOf(name, index, use) };
+  delete kept.zone;
+  task.result = zone === undefined ? kept : { ...kept, zone };
 }
 
 function dropReplica({ replicated }: StageView, { replicas }: TaskView, number: number): void {

@@ -23,6 +23,8 @@ export interface PlannedJob {
 
 export interface PlanContext extends PlanPlace {
   readonly dataBucket: string;
+  /** Directory buckets, one per zone, for jobs on the tier `zonal`; absent: none. */
+  readonly zonalBuckets?: readonly string[];
   readonly output: ObjectRef;
 }
 
@@ -44,6 +46,13 @@ function splitsOf(stage: GraphStage, sources: ResolvedSources): SizedStage['spli
     });
   });
 }
+
+/** What a job is told that asks for the tier `zonal` where there is none. */
+export const noZonalTier = (): InvalidInputError =>
+  new InvalidInputError(
+    'storage must be "standard": this deployment has no zone of the tier "zonal" (deploy it with the parameter ZonalZone1)',
+    { field: 'storage' },
+  );
 
 /** The number of tasks is that of the inputs which are not broadcast; all of them must agree. */
 function tasksOf(
@@ -95,10 +104,20 @@ function plannedInput(
   };
 }
 
+/** Where the stages of a job leave what others read. Throws `InvalidInputError` where the deployment has not that tier. */
+function placesOf(
+  { storage }: JobSpec,
+  { dataBucket, zonalBuckets = [] }: PlanContext,
+): Pick<StageDescription, 'dataBucket' | 'zonalBuckets'> {
+  if (storage !== 'zonal') return { dataBucket };
+  if (zonalBuckets.length > 0) return { dataBucket, zonalBuckets: [...zonalBuckets] };
+  throw noZonalTier();
+}
+
 function describe(
   { stage, tasks }: SizedStage,
   sized: ReadonlyMap<string, SizedStage>,
-  context: PlanContext,
+  context: PlanContext & { readonly places: ReturnType<typeof placesOf> },
 ): StageDescription {
   const partitions = partitionsOf(stage);
   if (tasks * partitions > limits.shuffleSegments) {
@@ -121,7 +140,7 @@ function describe(
     tasks,
     partitions,
     output: stage.consumers.length === 0 ? 'final' : isShuffled(stage) ? 'sorted' : 'unsorted',
-    dataBucket: context.dataBucket,
+    ...context.places,
     outputPrefix: context.output,
   };
 }
@@ -132,6 +151,7 @@ function describe(
  */
 export function planStages(spec: JobSpec, sources: ResolvedSources, context: PlanContext): PlannedJob {
   const sized = new Map<string, SizedStage>();
+  const places = placesOf(spec, context);
   const manifests: Manifest[] = [];
   const stages = jobGraph(spec).map((stage): StagePlan => {
     const splits = splitsOf(stage, sources);
@@ -153,7 +173,7 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
       manifests.push(manifest);
       return [...offsets];
     });
-    return { description: describe(entry, sized, context), sourceBytes, manifestOffsets };
+    return { description: describe(entry, sized, { ...context, places }), sourceBytes, manifestOffsets };
   });
   const totalTasks = stages.reduce((sum, { description }) => sum + description.tasks, 0);
   const shards = Math.min(limits.shards, Math.max(1, Math.ceil(totalTasks / limits.tasksPerShard)));

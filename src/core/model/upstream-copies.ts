@@ -71,8 +71,11 @@ export function awaitedCopies(state: JobState): AwaitedCopies {
   return (task) => leastOf(sourcesOf(state, task).map(among));
 }
 
-/** Copies that an attempt reads in place of winners' outputs: by stage and task, the number of the attempt. */
-export type NamedCopies = Readonly<Record<string, Readonly<Record<string, number>>>>;
+/** The number of an attempt that has left a copy, with the zone in whose directory bucket that is, where it is in one. */
+export type NamedCopy = number | { readonly attempt: number; readonly zone: string };
+
+/** Copies that an attempt reads in place of winners' outputs: by stage and task. */
+export type NamedCopies = Readonly<Record<string, Readonly<Record<string, NamedCopy>>>>;
 
 /**
  * Which copies attempt `number` of a task reads: the `number`-th of each upstream output, round and round. So every
@@ -83,15 +86,17 @@ export type NamedCopies = Readonly<Record<string, Readonly<Record<string, number
  */
 export function copiesToRead(state: JobState, task: TaskView, number: number): NamedCopies | undefined {
   if (number === 0) return undefined;
-  const named: Record<string, Record<string, number>> = {};
+  const named: Record<string, Record<string, NamedCopy>> = {};
   for (const { producer, from, to } of sourcesOf(state, task)) {
     if (producer.replicated.length === 0) continue;
-    const ofStage: Record<string, number> = {};
+    const ofStage: Record<string, NamedCopy> = {};
     for (const upstream of producer.tasks.slice(from, to)) {
       const copies = copiesOf(upstream);
       const place = number % Math.max(1, copies.length);
       const copy = copies[place];
-      if (place > 0 && copy !== undefined) ofStage[upstream.index] = copy;
+      if (place === 0 || copy === undefined) continue;
+      const zone = upstream.replicaZones?.get(copy);
+      ofStage[upstream.index] = zone === undefined ? copy : { attempt: copy, zone };
     }
     if (Object.keys(ofStage).length > 0) named[producer.shape.name] = ofStage;
   }

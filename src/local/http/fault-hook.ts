@@ -15,6 +15,8 @@ export interface FaultSubject {
 /** What happens to the request; a delay comes first, then a drop, then an error. */
 export interface Fault {
   readonly delayMs?: number;
+  /** Of S3: how many times as long it takes to be served, bodies included. */
+  readonly slowdown?: number;
   readonly error?: { readonly status: number; readonly code: string };
   readonly drop?: boolean;
 }
@@ -24,7 +26,7 @@ export type FaultHook = (subject: FaultSubject) => Fault | undefined;
 
 /** What is left to do after the delay has passed. */
 export type FaultOutcome =
-  | { readonly kind: 'serve' }
+  | { readonly kind: 'serve'; readonly slowdown?: number }
   | { readonly kind: 'drop' }
   | { readonly kind: 'error'; readonly status: number; readonly code: string };
 
@@ -45,5 +47,5 @@ export async function awaitFault(hook: FaultHook | undefined, subject: FaultSubj
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   if (fault.drop === true) return { kind: 'drop' };
   if (fault.error !== undefined) return { kind: 'error', ...fault.error };
-  return SERVE;
+  return fault.slowdown === undefined ? SERVE : { kind: 'serve', slowdown: fault.slowdown };
 }

@@ -14,6 +14,10 @@ export interface Injection {
   readonly lostObjects: number;
   /** So many of them get a bit flipped. */
   readonly corruptObjects: number;
+  /** The storage of this zone is lost, so many seconds after the first work of a worker; absent: of none. */
+  readonly lostZone?: { readonly zone: string; readonly afterMs: number };
+  /** Requests to the storage of this zone take `factor` times as long; absent: of none. */
+  readonly slowZone?: { readonly zone: string; readonly factor: number };
   /** Same seed, same draws; which process meets which draw is for the machine to say. */
   readonly seed: number;
 }
@@ -30,6 +34,9 @@ export interface InjectedCounts {
   /** Objects that were removed, and that were changed. */
   readonly lostObjects: number;
   readonly corruptObjects: number;
+  /** The zones whose storage was lost, and that whose storage is slow; absent: none. */
+  readonly lostZone?: string;
+  readonly slowZone?: string;
   /** Which they were, in the order in which it befell them: what the nodes of attempts end with. */
   readonly places: {
     readonly slow: readonly string[];
@@ -43,16 +50,28 @@ const mostKills = 1_000;
 const mostObjects = 1_000;
 /** Beyond it the stops would be as long as heartbeats, and a slow worker be taken for a lost one. */
 const highestFactor = 50;
+const mostZoneSeconds = 3_600;
 const highestThrottle = 0.95;
 const highestSeed = 4_294_967_295;
 const defaultSeed = 1;
 
-const names = ['slow', 'kill', 'spot', 'throttle', 'lose-object', 'corrupt-object', 'seed'] as const;
+const names = [
+  'slow',
+  'kill',
+  'spot',
+  'throttle',
+  'lose-object',
+  'corrupt-object',
+  'lose-zone',
+  'slow-zone',
+  'seed',
+] as const;
 type Name = (typeof names)[number];
-const usage = 'slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N';
+const usage =
+  'slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
 
 /**
- * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,seed=7`: any of them, in any order, each once, and not the seed alone.
+ * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,lose-zone=use1-az2@3,slow-zone=use1-az1@5,seed=7`: any of them, in any order, each once, and not the seed alone.
  *
  * @throws InvalidInputError with one line that says what is wrong and what would be right.
  */
@@ -79,6 +98,7 @@ export function parseInjection(text: string): Injection {
     throttle: parseThrottle(given.get('throttle')),
     lostObjects: countOf('lose-object'),
     corruptObjects: countOf('corrupt-object'),
+    ...parseZones(given),
     seed: parseCount('seed', given.get('seed'), { least: 0, most: highestSeed, otherwise: defaultSeed }),
   };
 }
@@ -100,6 +120,32 @@ function parseSlow(value: string | undefined): Injection['slow'] {
   return { factor, nodes };
 }
 
+/** A zone and a number behind it; undefined where that is not so. */
+function atZone(value: string): { readonly zone: string; readonly amount: number } | undefined {
+  const [, zone = '', amount = ''] = /^([a-z0-9-]+-az\d+)@(\d{1,4}(?:\.\d{1,3})?)$/.exec(value) ?? [];
+  return zone === '' ? undefined : { zone, amount: Number(amount) };
+}
+
+function parseZones(given: ReadonlyMap<Name, string>): Pick<Injection, 'lostZone' | 'slowZone'> {
+  const [lose, slow] = [given.get('lose-zone'), given.get('slow-zone')];
+  const lost = lose === undefined ? undefined : atZone(lose);
+  const slowed = slow === undefined ? undefined : atZone(slow);
+  if (lose !== undefined && (lost === undefined || lost.amount > mostZoneSeconds))
+    throw wrong(
+      `lose-zone=${lose}`,
+      `must be ZONE@SECONDS, the id of a zone and at most ${mostZoneSeconds} seconds, such as lose-zone=use1-az2@3`,
+    );
+  if (slow !== undefined && (slowed === undefined || slowed.amount <= 1 || slowed.amount > highestFactor))
+    throw wrong(
+      `slow-zone=${slow}`,
+      `must be ZONE@FACTOR, the id of a zone and a factor above 1 and at most ${highestFactor}, such as slow-zone=use1-az1@5`,
+    );
+  return {
+    ...(lost === undefined ? {} : { lostZone: { zone: lost.zone, afterMs: lost.amount * 1_000 } }),
+    ...(slowed === undefined ? {} : { slowZone: { zone: slowed.zone, factor: slowed.amount } }),
+  };
+}
+
 function parseThrottle(value: string | undefined): number {
   if (value === undefined) return 0;
   const share = /^\d?(?:\.\d{1,9})?$/.test(value) ? Number.parseFloat(value) : Number.NaN;
@@ -113,7 +159,7 @@ function parseThrottle(value: string | undefined): number {
 }
 
 function parseCount(
-  name: Exclude<Name, 'slow' | 'throttle'>,
+  name: Exclude<Name, 'slow' | 'throttle' | 'lose-zone' | 'slow-zone'>,
   value: string | undefined,
   { least, most, otherwise }: { readonly least: number; readonly most: number; readonly otherwise: number },
 ): number {
@@ -127,7 +173,8 @@ function parseCount(
 
 /** The same injection in its own notation, with its seed. */
 export function describeInjection(injection: Injection): string {
-  const { slow, kills, interruptions, throttle, lostObjects, corruptObjects, seed } = injection;
+  const { slow, kills, interruptions, throttle, lostObjects, corruptObjects, lostZone, slowZone, seed } =
+    injection;
   return [
     ...(slow === undefined ? [] : [`slow=${slow.factor}x${slow.nodes}`]),
     ...(kills === 0 ? [] : [`kill=${kills}`]),
@@ -135,6 +182,8 @@ export function describeInjection(injection: Injection): string {
     ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
     ...(lostObjects === 0 ? [] : [`lose-object=${lostObjects}`]),
     ...(corruptObjects === 0 ? [] : [`corrupt-object=${corruptObjects}`]),
+    ...(lostZone === undefined ? [] : [`lose-zone=${lostZone.zone}@${lostZone.afterMs / 1_000}`]),
+    ...(slowZone === undefined ? [] : [`slow-zone=${slowZone.zone}@${slowZone.factor}`]),
     `seed=${seed}`,
   ].join(',');
 }

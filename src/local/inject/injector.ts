@@ -6,6 +6,7 @@ import type { InjectedCounts, Injection } from './injection.ts';
 import type { HarmHook } from '../s3/harm-object.ts';
 import { signalGroup } from '../lambda/signal-group.ts';
 import type { Work, WorkHook } from './work.ts';
+import { type EmptyBucket, ZoneFaults } from './zone-faults.ts';
 
 const SHORTEST_LIFE_MS = 50;
 const LONGEST_LIFE_MS = 1_000;
@@ -37,6 +38,8 @@ export class Injector {
   private corruptObjects = 0;
   /** Objects that are left as they are before the next one is harmed. */
   private spared: number;
+  private readonly zoneDraws: Rng;
+  private zones: ZoneFaults | undefined;
   private isClosed = false;
 
   constructor(injection: Injection) {
@@ -45,12 +48,22 @@ export class Injector {
     this.lives = rng.fork('kill');
     this.refusals = rng.fork('throttle');
     this.objects = rng.fork('objects');
+    this.zoneDraws = rng.fork('zones');
     this.spared = this.drawSpared();
     this.brake = injection.slow === undefined ? undefined : startBrake();
   }
 
-  /** Refuses its share of launches: asynchronous invocations and RunTask. */
+  /** Says where the storage of zones is. Throws `InvalidInputError` where there is none in a zone that is to be harmed. */
+  harmsZones(places: { readonly buckets: readonly string[]; readonly empty: EmptyBucket }): void {
+    const { lostZone, slowZone } = this.injection;
+    if (lostZone === undefined && slowZone === undefined) return;
+    this.zones = new ZoneFaults(this.injection, this.zoneDraws, places);
+  }
+
+  /** Refuses its share of launches: asynchronous invocations and RunTask; and what is asked of zones that are lost. */
   readonly onRequest: FaultHook = (subject) => {
+    const zonal = this.zones?.faultOf(subject);
+    if (zonal !== undefined) return zonal;
     const fault = throttleOf(subject);
     if (this.isClosed || fault === undefined || this.injection.throttle === 0) return undefined;
     if (this.refusals.next() >= this.injection.throttle) return undefined;
@@ -61,6 +74,7 @@ export class Injector {
   /** Slows the first nodes that take work, for good, and kills or interrupts others, or the same, while they work. */
   readonly onWork: WorkHook = (work) => {
     if (this.isClosed) return;
+    this.zones?.onWork();
     this.slow(work);
     if (this.killedPlaces.length < this.injection.kills) this.doom(work, 'kill');
     if (work.interrupt !== undefined && this.interruptedPlaces.length < this.injection.interruptions)
@@ -90,6 +104,7 @@ export class Injector {
       throttled,
       lostObjects,
       corruptObjects,
+      ...this.zones?.done(),
       places: {
         slow: [...slowPlaces],
         killed: [...killedPlaces],
@@ -103,6 +118,7 @@ export class Injector {
     this.isClosed = true;
     for (const timer of this.doomed) clearTimeout(timer);
     this.doomed.clear();
+    this.zones?.close();
     await this.brake?.close();
   }
 

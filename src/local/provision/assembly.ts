@@ -11,6 +11,8 @@ const parameterSchema = z.looseObject({
 const resourceSchema = z.looseObject({
   Type: z.string(),
   Properties: z.record(z.string(), z.unknown()).default({}),
+  /** Name of the condition under which it is there; absent: it always is. */
+  Condition: z.string().optional(),
   DependsOn: z.union([z.string().transform((id) => [id]), z.array(z.string())]).default([]),
 });
 

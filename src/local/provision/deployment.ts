@@ -77,7 +77,9 @@ export function planDeployment(assembly: Assembly, options: ResolveOptions): Loc
   );
   return {
     tables: of('AWS::DynamoDB::Table').map(readTable),
-    buckets: of('AWS::S3::Bucket').map(({ identity }) => identity.ref),
+    buckets: [...of('AWS::S3::Bucket'), ...of('AWS::S3Express::DirectoryBucket')].map(
+      ({ identity }) => identity.ref,
+    ),
     functions: functions.map(({ fn }) => fn),
     stateMachines: of('AWS::StepFunctions::StateMachine').map(readStateMachine),
     clusters: of('AWS::ECS::Cluster').map(({ identity }) => identity.ref),

@@ -56,6 +56,10 @@ const identifiers: Readonly<Record<string, Identify>> = {
       },
     };
   },
+  'AWS::S3Express::DirectoryBucket': (source) => {
+    const ref = source.property('BucketName') ?? `${lettersOnly(source)}--use1-az1--x-s3`;
+    return { ref, attributes: { Arn: arnOf(source, 's3express', `bucket/${ref}`) } };
+  },
   'AWS::Lambda::Function': (source) => {
     const ref = source.property('FunctionName') ?? generated(source);
     return { ref, attributes: { Arn: arnOf(source, 'lambda', `function:${ref}`) } };

@@ -78,8 +78,9 @@ class StackScope implements ReferenceScope {
 
   resources(): ResolvedResource[] {
     const all = this.stack.template.Resources;
-    return Object.entries(all).map(([logicalId, resource]) => {
+    return Object.entries(all).flatMap(([logicalId, resource]) => {
       const where = this.where(logicalId, resource);
+      if (resource.Condition !== undefined && !this.isThere(resource.Condition, where)) return [];
       const missing = resource.DependsOn.find((id) => !Object.hasOwn(all, id));
       if (missing !== undefined) throw provisionError(where, `DependsOn: there is no resource "${missing}"`);
       const properties = Object.fromEntries(
@@ -88,8 +89,14 @@ class StackScope implements ReferenceScope {
           resolveValue(value, this, `${where} Properties.${name}`),
         ]),
       );
-      return { type: resource.Type, where, identity: this.identity(logicalId, resource), properties };
+      return [{ type: resource.Type, where, identity: this.identity(logicalId, resource), properties }];
     });
+  }
+
+  private isThere(name: string, where: string): boolean {
+    const condition = this.condition(name);
+    if (typeof condition === 'boolean') return condition;
+    throw provisionError(where, `Condition: there is no condition "${name}"`);
   }
 
   ref(name: string): unknown {

@@ -7,6 +7,7 @@ import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, PrincipalRegistry } from '../http/principals.ts';
 import { RoleSessions } from '../iam/roles.ts';
 import type { WorkHook } from '../inject/work.ts';
+import { zoneIdOf } from './zone-ids.ts';
 import { queuePauseMs } from '../lambda/queue-pause.ts';
 import { type LambdaServer, startLambdaServer } from '../lambda/server.ts';
 import type { Ports, ServerName } from '../kept-ports.ts';
@@ -212,7 +213,7 @@ function startLambda(options: ServicesOptions, { credentialsOf }: OpenRoles): Pr
     scratchDir: join(stateDir, 'scratch'),
     nodePath: process.execPath,
     extraEnvironment: environment,
-    zoneOf: (index) => `use1-az${String(1 + (index % zones))}`,
+    zoneOf: (index) => zoneIdOf(index % zones),
   });
 }
 

@@ -57,6 +57,8 @@ export interface FileBody {
   readonly handle: FileHandle;
   readonly startByte: number;
   readonly sizeBytes: number;
+  /** How many times as long it is to take to be sent; absent: once. */
+  readonly slowdown?: number;
 }
 
 /** An answer: at most one of `xml`, `json` and `file`; none of them means no body. */

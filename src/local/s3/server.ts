@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
@@ -54,6 +55,8 @@ export interface S3Server {
   createBucket(name: string): Promise<void>;
   /** The objects, for whoever runs this server. */
   readonly files: ObjectFiles;
+  /** Removes all objects of a bucket, as they are gone with a zone. Throws S3Error NoSuchBucket. */
+  emptyBucket(name: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -109,6 +112,12 @@ export async function startS3Server(options: S3ServerOptions): Promise<S3Server>
         await store.createBucket(name, Date.now());
       },
       files: objectFilesOf(store),
+      async emptyBucket(name) {
+        const bucket = await store.bucket(name);
+        const all = bucket.index.list({ prefix: '', delimiter: '', after: '', maxKeys: bucket.index.size });
+        for (const entry of all.entries)
+          if (entry.kind === 'object') await store.deleteObject(bucket, entry.key, {});
+      },
       async close() {
         await listener.close();
         store.close();
@@ -189,12 +198,26 @@ async function answer(
     return options.sessions.open(principal, bucket, mode ?? 'ReadOnly');
   }
   const s3Request: S3Request = { ...target, payloadHash, principal, body };
-  const reply = await HANDLERS[operation](store, s3Request, options.region);
+  const served = (): Promise<Reply> | Reply => HANDLERS[operation](store, s3Request, options.region);
+  const { slowdown } = fault;
+  const reply = slowdown === undefined ? await served() : await slowed(slowdown, served);
   if (writing.has(operation) && reply.status === 200) {
     const harm = options.onWritten?.({ bucket, key });
     if (harm !== undefined) await harmObject(store, { bucket, key }, harm);
   }
   return reply;
+}
+
+/** The least that a request is taken to last, of those that are to last longer: with its connection, about a millisecond. */
+const leastMs = 1;
+
+/** Serves a request, and waits as many times as long; its body, if it has one, is sent as slowly. */
+async function slowed(factor: number, serve: () => Promise<Reply> | Reply): Promise<Reply> {
+  const began = performance.now();
+  const reply = await serve();
+  const tookMs = Math.max(leastMs, performance.now() - began);
+  await sleep((factor - 1) * tookMs);
+  return reply.file === undefined ? reply : { ...reply, file: { ...reply.file, slowdown: factor } };
 }
 
 function waitsToBeAsked(request: IncomingMessage): boolean {
@@ -242,7 +265,9 @@ async function sendFile(response: ServerResponse, reply: Reply, file: FileBody):
         throw new Error('an object file is shorter than its metadata says');
       if (!response.headersSent) response.writeHead(reply.status, reply.headers);
       at += bytesRead;
+      const began = performance.now();
       await written(response, buffer.subarray(0, bytesRead));
+      if (file.slowdown !== undefined) await sleep((file.slowdown - 1) * (performance.now() - began));
     }
     response.end();
   } finally {

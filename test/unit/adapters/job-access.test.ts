@@ -35,6 +35,17 @@ describe('the policy of a session', () => {
     expect(allows('GetObject', 'secrets/any')).toBe(false);
   });
 
+  it('keeps jobs out of directory buckets, but those whose data is there', () => {
+    const session = (isZonal: boolean): string => {
+      const found = readPolicy(JSON.parse(sessionPolicy({ ...grant, isZonal }, places)));
+      if ('problem' in found) throw new Error(found.problem);
+      const resource = 'arn:aws:s3express:us-east-1:000000000000:bucket/a--use1-az4--x-s3';
+      return evaluate(found, { action: 's3express:CreateSession', resource }, new Map());
+    };
+    expect(session(false)).toBe('denied');
+    expect(session(true)).toBe('allowed');
+  });
+
   it('lets a job write its own data and below the one prefix of its output', () => {
     expect(allows('PutObject', 'results/out/part-00000')).toBe(true);
     expect(allows('PutObject', `data/jobs/${jobId}/data/map/0/0`)).toBe(true);

@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
 import { lookForLosses } from '../../../src/app/look-for-losses.ts';
+import type { Session } from '../../../src/app/scheduler-session.ts';
+import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import type { AttemptId, JobId } from '../../../src/contracts/ids.ts';
 import { attemptDataKey } from '../../../src/contracts/keys.ts';
 import type { LossKind } from '../../../src/contracts/records.ts';
@@ -128,5 +130,49 @@ describe('a look at what readers did not find', () => {
     missed('end/0/0', 'mid/1/0', 'missing');
     expect((await look()).map(({ attemptId }) => attemptId)).toEqual(['mid/1/0', 'mid/1/2']);
     expect(asked.join()).not.toContain('map');
+  });
+});
+
+describe('a look at outputs in zones', () => {
+  const zonalBuckets = ['data--use1-az1--x-s3', 'data--use1-az2--x-s3'];
+  const plan = { stages: [{ description: { zonalBuckets } }] } as unknown as Session['plan'];
+  const log = { info: (): void => undefined, warn: (): void => undefined };
+
+  /** Objects of which those of one bucket are asked for in vain. */
+  class LostZone extends MemoryObjectStore {
+    asked: string[] = [];
+
+    override head(ref: { bucket: string; key: string }) {
+      this.asked.push(ref.bucket);
+      if (ref.bucket === zonalBuckets[0]) return Promise.reject(new StoreUnavailableError('no answer'));
+      return super.head(ref);
+    }
+  }
+
+  it('finds all that a zone holds to be lost which does not answer, and asks it once', async () => {
+    const zoned = new LostZone();
+    const place = (index: number): string => `use1-az${String(1 + (index % 2))}`;
+    for (const index of [0, 1, 2]) {
+      const task = taskAt(state, 1, index);
+      if (task.result !== undefined) task.result = { ...task.result, zone: place(index) };
+      const key = attemptDataKey(jobId, attempt(`mid/${String(index)}/0`));
+      await zoned.write({ bucket: zonalBuckets[index % 2] ?? '', key }, bytes);
+    }
+    for (const index of [0, 1, 2]) await zoned.write(refOf(`map/${String(index)}/0`), bytes);
+    missed('end/0/0', 'mid/0/0', 'unreachable');
+    const found = await lookForLosses({ objects: zoned, dataBucket: 'data', log }, { jobId, state, plan });
+    expect(found).toEqual([
+      { attemptId: 'mid/0/0', how: 'unreachable', by: 'end/0/0' },
+      { attemptId: 'mid/2/0', how: 'unreachable' },
+    ]);
+    expect(zoned.asked.filter((bucket) => bucket === zonalBuckets[0])).toHaveLength(1);
+  });
+
+  it('fails where the data bucket does not answer: that is no loss', async () => {
+    const away = new MemoryObjectStore();
+    away.head = () => Promise.reject(new StoreUnavailableError('no answer'));
+    missed('end/0/0', 'mid/0/0', 'missing');
+    const looking = lookForLosses({ objects: away, dataBucket: 'data', log }, { jobId, state, plan });
+    await expect(looking).rejects.toThrow(StoreUnavailableError);
   });
 });

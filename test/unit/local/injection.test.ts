@@ -29,6 +29,14 @@ describe('an injection', () => {
         seed: 1,
       },
     ],
+    [
+      'lose-zone=use1-az2@3,slow-zone=use1-az1@2.5',
+      {
+        ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
+        lostZone: { zone: 'use1-az2', afterMs: 3_000 },
+        slowZone: { zone: 'use1-az1', factor: 2.5 },
+      },
+    ],
     [' seed = 0 , kill = 1000 ', { slow: undefined, kills: 1_000, throttle: 0, ...whole, seed: 0 }],
   ])('is read from %j', (text, expected) => {
     expect(parseInjection(text)).toEqual(expected);
@@ -37,7 +45,7 @@ describe('an injection', () => {
   it.each([
     [
       '',
-      /^"" must be one of slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N and seed=N$/,
+      /^"" must be one of slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N$/,
     ],
     ['kill=1,', /^"" must be one of/],
     ['kill', /^"kill" must be one of/],
@@ -49,6 +57,17 @@ describe('an injection', () => {
     ['seed=4294967296,kill=1', /^"seed=4294967296" must be a whole number/],
     ['lose-object=0', /^"lose-object=0" must be a whole number from 1 to 1000$/],
     ['corrupt-object=x', /^"corrupt-object=x" must be a whole number from 1 to 1000$/],
+    [
+      'lose-zone=use1-az2',
+      /^"lose-zone=use1-az2" must be ZONE@SECONDS, the id of a zone and at most 3600 seconds/,
+    ],
+    ['lose-zone=a@1', /^"lose-zone=a@1" must be ZONE@SECONDS/],
+    ['lose-zone=use1-az2@3601', /^"lose-zone=use1-az2@3601" must be/],
+    [
+      'slow-zone=use1-az2@1',
+      /^"slow-zone=use1-az2@1" must be ZONE@FACTOR, the id of a zone and a factor above 1/,
+    ],
+    ['slow-zone=use1-az2@51', /^"slow-zone=use1-az2@51" must be/],
     ['kill=0', /^"kill=0" must be a whole number from 1 to 1000$/],
     ['kill=1001', /^"kill=1001" must be/],
     ['kill=1.5', /^"kill=1.5" must be/],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
 import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import type { UploadRef, UploadedPart } from '../../../src/ports/object-store.ts';
-import { ObjectWriter } from '../../../src/worker/object-writer.ts';
+import { LostZoneError, ObjectWriter } from '../../../src/worker/object-writer.ts';
 import { collect } from '../../support/worker-fixtures.ts';
 
 const ref = { bucket: 'data', key: 'object' };
@@ -92,5 +92,63 @@ describe('ObjectWriter', () => {
     await writer.finish();
     await writer.discard();
     expect(await objects.head(ref)).toBeUndefined();
+  });
+});
+
+describe('ObjectWriter in a zone that does not answer', () => {
+  const zonal = { bucket: 'data--use1-az4--x-s3', key: 'object' };
+  const options = { leaveUpload: false, fallback: ref };
+
+  /** Answers nothing of the zone from the call on that is told; counts what was asked of it. */
+  class LostZone extends WatchedStore {
+    asked = 0;
+    lostFrom = 1;
+
+    private ask(bucket: string): void {
+      if (bucket !== zonal.bucket) return;
+      if (++this.asked >= this.lostFrom) throw new StoreUnavailableError('no answer');
+    }
+
+    override async write(...[place, ...rest]: Parameters<MemoryObjectStore['write']>) {
+      this.ask(place.bucket);
+      return super.write(place, ...rest);
+    }
+
+    override async beginUpload(...[place, ...rest]: Parameters<MemoryObjectStore['beginUpload']>) {
+      this.ask(place.bucket);
+      return super.beginUpload(place, ...rest);
+    }
+
+    override async uploadPart(...[upload, ...rest]: Parameters<MemoryObjectStore['uploadPart']>) {
+      this.ask(upload.bucket);
+      return super.uploadPart(upload, ...rest);
+    }
+  }
+
+  it.each([
+    ['one request', 13],
+    ['parts', part + 13],
+  ])('writes an object of %s elsewhere, says so, and asks that zone no more', async (_, sizeBytes) => {
+    const objects = new LostZone();
+    const bytes = pattern(sizeBytes);
+    for (let round = 0; round < 2; round++) {
+      const writer = new ObjectWriter(objects, zonal, options);
+      await writer.append(bytes, 0, bytes.length);
+      await writer.finish();
+      expect(writer.bucket).toBe('data');
+      expect(bytes.equals(await objects.readAll(ref))).toBe(true);
+      expect(objects.asked).toBe(1);
+    }
+  });
+
+  it('gives up an object of which parts are lost with the zone, by no fault of its own', async () => {
+    const objects = new LostZone();
+    objects.lostFrom = 2;
+    const writer = new ObjectWriter(objects, zonal, options);
+    const bytes = pattern(part + 13);
+    await writer.append(bytes, 0, bytes.length);
+    await expect(writer.finish()).rejects.toThrow(LostZoneError);
+    const next = new ObjectWriter(objects, zonal, options);
+    expect(next.bucket).toBe('data');
   });
 });

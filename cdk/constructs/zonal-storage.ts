@@ -1,0 +1,103 @@
+import { Aws, CfnCondition, CfnParameter, Fn, type Stack } from 'aws-cdk-lib';
+import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { CfnDirectoryBucket } from 'aws-cdk-lib/aws-s3express';
+import { zonalZoneParameters } from '../../src/contracts/settings.ts';
+import { leftoverDays, type OutriderConfig } from '../config.ts';
+import { physicalName } from '../names.ts';
+
+/** The directory bucket of a zone, as a stack is told of it. */
+interface ZonalBucket {
+  readonly zone: string;
+  readonly name: string;
+  /** Holds where the deployment has that zone. */
+  readonly isThere: CfnCondition;
+}
+
+/** The directory buckets of a deployment, as one of its stacks is told of them. */
+export interface ZonalStorage {
+  readonly buckets: readonly ZonalBucket[];
+  /** Their names, comma-separated; of zones that the deployment has not, nothing between the commas. */
+  readonly names: string;
+  /** Of zones that the deployment has not, an ARN that no bucket can have. */
+  readonly arns: readonly string[];
+}
+
+/**
+ * The zones of the tier `zonal`, as a stack is told: each stack that must know has the parameters itself, as with
+ * `userCredentials`. Names follow from account and zone, so that no stack exports any. Zones are chosen by parameters and not
+ * at synthesis, since which zones have S3 Express One Zone differs between regions.
+ */
+export function zonalStorage(stack: Stack, config: OutriderConfig): ZonalStorage {
+  const buckets = zonalZoneParameters.map((parameterName): ZonalBucket => {
+    const parameter = new CfnParameter(stack, parameterName, {
+      default: '',
+      allowedPattern: '([a-z0-9-]+-az[0-9]+)?',
+      constraintDescription: 'must be the id of a zone, such as use1-az4, or empty',
+      description:
+        'Id of a zone with S3 Express One Zone in which jobs may have intermediate data (tier zonal), such as use1-az4; empty: none',
+    });
+    const zone = parameter.valueAsString;
+    return {
+      zone,
+      name: Fn.join('', [physicalName(config), '-', Aws.ACCOUNT_ID, '--', zone, '--x-s3']),
+      isThere: new CfnCondition(stack, `Has${parameterName}`, {
+        expression: Fn.conditionNot(Fn.conditionEquals(zone, '')),
+      }),
+    };
+  });
+  const arnOf = ({ name }: ZonalBucket): string =>
+    stack.formatArn({ service: 's3express', resource: 'bucket', resourceName: name });
+  return {
+    buckets,
+    names: Fn.join(
+      ',',
+      buckets.map(({ name, isThere }) => Fn.conditionIf(isThere.logicalId, name, '').toString()),
+    ),
+    arns: buckets.map(arnOf),
+  };
+}
+
+/** Makes the directory buckets. What jobs leave goes by itself, as in the data bucket. */
+export function addZonalBuckets(stack: Stack, config: OutriderConfig): void {
+  zonalStorage(stack, config).buckets.forEach(({ zone, name, isThere }, place) => {
+    const bucket = new CfnDirectoryBucket(stack, `Zonal${String(place + 1)}`, {
+      bucketName: name,
+      dataRedundancy: 'SingleAvailabilityZone',
+      locationName: zone,
+      bucketEncryption: {
+        serverSideEncryptionConfiguration: [{ serverSideEncryptionByDefault: { sseAlgorithm: 'AES256' } }],
+      },
+      lifecycleConfiguration: {
+        rules: [
+          {
+            id: 'expire-intermediate-data',
+            status: 'Enabled',
+            prefix: 'jobs/',
+            expirationInDays: config.intermediateDays,
+          },
+          {
+            id: 'abort-dead-uploads',
+            status: 'Enabled',
+            abortIncompleteMultipartUpload: { daysAfterInitiation: leftoverDays },
+          },
+        ],
+      },
+    });
+    bucket.cfnOptions.condition = isThere;
+  });
+}
+
+/** The right to sessions of the directory buckets: to all that is in them, since they know no rights to single objects. */
+export function grantZonal(
+  grantee: IGrantable,
+  { arns }: ZonalStorage,
+  mode: 'ReadOnly' | 'ReadWrite',
+): void {
+  grantee.grantPrincipal.addToPrincipalPolicy(
+    new PolicyStatement({
+      actions: ['s3express:CreateSession'],
+      resources: [...arns],
+      ...(mode === 'ReadOnly' ? { conditions: { StringEquals: { 's3express:SessionMode': mode } } } : {}),
+    }),
+  );
+}
