@@ -129,15 +129,6 @@ describe('grants', () => {
     expect([...granted].toSorted()).toEqual([...neededActions(services), ...besides].toSorted());
   });
 
-  it('let the scheduler look into the directory buckets of the deployment, and change nothing there', () => {
-    const found = (prefix: string): readonly Statement[] =>
-      statements(prefix).filter(({ Action }) => Action.includes(session));
-    const readOnly = { StringEquals: { 's3express:SessionMode': 'ReadOnly' } };
-    expect(found('schedulerole').map(({ Condition }) => Condition)).toEqual([readOnly]);
-    for (const { Resource } of ['finishrole', 'JobAccessRole'].flatMap(found))
-      expect(JSON.stringify(Resource)).toMatch(/bucket\/outrider-.*AccountId.*ZonalZone1.*--x-s3/);
-  });
-
   it('let the scheduler alone answer the tasks of the one state machine', () => {
     const found = system
       .resources('AWS::IAM::Policy')
