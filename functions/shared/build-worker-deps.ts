@@ -18,9 +18,11 @@ import { JsonLog } from '../../src/adapters/node/json-log.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
 import { handedFilesSetting } from '../../src/contracts/handed-files.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
+import { type ObjectRef, uriOf } from '../../src/contracts/keys.ts';
 import type { RequestTally } from '../../src/contracts/requests.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import { operators } from '../../src/operators/registry.ts';
+import type { Log } from '../../src/ports/log.ts';
 import type { ObjectStore } from '../../src/ports/object-store.ts';
 import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
 import { credentialEnvironment, plainEnvironment } from '../../src/worker/processes/child-environment.ts';
@@ -46,16 +48,17 @@ export function buildWorkerDeps(
   const count = (tally: RequestTally): void => {
     requests.count(tally);
   };
+  const log = new CountedLog(new JsonLog(), requests);
   const own = { region: env['AWS_REGION'] ?? 'us-east-1', env, count };
   const tableName = textSetting(env, Setting.table);
   const session = access === undefined ? undefined : sessionOf(own, tableName, access);
   const aws = session === undefined ? own : { ...own, credentials: session };
-  const objects = buildObjects(aws, count);
+  const objects = buildObjects(aws, count, log);
   return {
     objects,
     attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), tableName)),
     clock: new SystemClock(),
-    log: new CountedLog(new JsonLog(), requests),
+    log,
     requests,
     operators,
     dataBucket: textSetting(env, Setting.dataBucket),
@@ -75,11 +78,15 @@ export function buildWorkerDeps(
 }
 
 /** Objects in S3; those of the embedded S3 by files, where it hands them. */
-function buildObjects(aws: AwsSettings, count: (tally: RequestTally) => void): ObjectStore {
+function buildObjects(aws: AwsSettings, count: (tally: RequestTally) => void, log: Log): ObjectStore {
   const { env, region } = aws;
   const client = s3Client(aws);
   const clients = { reads: s3ReadClient(aws), zonal: s3ZonalClients(aws) };
-  const objects = new S3ObjectStore(client, { ...clients, patienceMs });
+  const onHedge = (ref: ObjectRef): void => {
+    count({ hedged: 1 });
+    log.info('read-hedged', { uri: uriOf(ref) });
+  };
+  const objects = new S3ObjectStore(client, { ...clients, patienceMs, onHedge });
   const endpoint = env['AWS_ENDPOINT_URL_S3'];
   if (endpoint === undefined || env[handedFilesSetting] !== 'true') return objects;
   // The client keeps them until they run out.

@@ -3,7 +3,8 @@ import * as z from 'zod';
 /**
  * What is counted where it is made: each try over HTTP, those that the SDK repeats as well. Of DynamoDB calls and the
  * units that they consumed; of S3 requests by the class that they are billed by (`put`: PUT, POST, COPY and parts of
- * uploads; `get`: GET and HEAD; `list`: listings; `other`: deletions and uploads given up, which are free); `lambda`:
+ * uploads; `get`: GET and HEAD; `list`: listings; `other`: deletions and uploads given up, which are free); `hedged`: of the GETs
+ * those that were made since another was late; `lambda`:
  * invocations; `states`: transitions of the state machine; `api`: calls of the REST API; `logBytes`: bytes of logs;
  * `coordinatorMbMs`: megabytes of the coordinator's functions times milliseconds.
  */
@@ -15,6 +16,7 @@ export const requestNames = [
   'get',
   'list',
   'other',
+  'hedged',
   'lambda',
   'states',
   'api',
@@ -38,6 +40,8 @@ export const requestTallySchema = z.partialRecord(
 export interface JobRequests {
   readonly dynamodb: { readonly writeUnits: number; readonly readUnits: number; readonly calls: number };
   readonly s3: { readonly put: number; readonly get: number; readonly list: number; readonly other: number };
+  /** Of the GETs, those that were made since another was late; absent: none. */
+  readonly hedgedReads?: number;
   /** Invocations of Lambda functions, workers' and the coordinator's. */
   readonly lambda: number;
   /** State transitions. */
@@ -77,6 +81,7 @@ export const noCosts: JobCosts = { compute: 0, records: 0, storage: 0, coordinat
 export const jobRequestsSchema = z.object({
   dynamodb: z.object({ writeUnits: count, readUnits: count, calls: count }),
   s3: z.object({ put: count, get: count, list: count, other: count }),
+  hedgedReads: count.exactOptional(),
   lambda: count,
   states: count,
   api: count,

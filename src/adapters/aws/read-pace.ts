@@ -48,6 +48,11 @@ export class ReadPace {
     this.#host = host;
   }
 
+  /** Whether one request more would take nobody's place: S3 refuses nobody, as far as is known, and few are under way. */
+  get hasRoom(): boolean {
+    return this.#window >= mostAtOnce && this.#running < mostAtOnce;
+  }
+
   /** How many requests may be under way, in [0.1, 64]. */
   get window(): number {
     return this.#window;

@@ -26,6 +26,7 @@ import { backoff } from './backoff.ts';
 import { denialOf, isDenialCode, missingOrDenied } from './denials.ts';
 import { faultOf } from './faults.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
+import { ReadHedge } from './read-hedge.ts';
 import { type PaceHost, ReadPace } from './read-pace.ts';
 import { type Reading, readObject } from './s3-read.ts';
 
@@ -47,6 +48,8 @@ export interface S3StoreOptions {
   readonly reads?: S3Client;
   /** How long a read goes on that S3 refuses for its rate. */
   readonly patienceMs?: number;
+  /** Is told of each read that is asked for a second time, since it is late. */
+  readonly onHedge?: (ref: ObjectRef) => void;
   /** Time and chance of tests. */
   readonly paceHost?: PaceHost;
   /**
@@ -67,15 +70,24 @@ export class S3ObjectStore implements ObjectStore {
   private readonly zonalReading: Reading;
 
   constructor(client: S3Client, options: S3StoreOptions = {}) {
-    const { reads = client, patienceMs = PATIENCE_MS, paceHost, zonal = { client, reads } } = options;
+    const {
+      reads = client,
+      patienceMs = PATIENCE_MS,
+      paceHost,
+      onHedge,
+      zonal = { client, reads },
+    } = options;
     this.client = client;
     this.zonalClient = zonal.client;
-    this.reading = { client: reads, pace: new ReadPace(paceHost), patienceMs };
-    // Of their own pace: what a zone refuses slows no read of another place.
+    const [pace, hedge] = [new ReadPace(paceHost), new ReadHedge(paceHost)];
+    this.reading = { client: reads, pace, patienceMs, hedge, onHedge };
+    // Of their own pace: what a zone refuses slows no read of another place, and it is slow by itself.
     this.zonalReading = {
       client: zonal.reads,
       pace: new ReadPace(paceHost),
       patienceMs: Math.min(patienceMs, ZONAL_PATIENCE_MS),
+      hedge: new ReadHedge(paceHost),
+      onHedge,
     };
   }
 

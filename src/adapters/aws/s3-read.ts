@@ -6,6 +6,8 @@ import type { ByteRange } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
 import { denialOf, missingOrDenied } from './denials.ts';
 import { type Fault, faultOf, isPassing } from './faults.ts';
+import { type ByteStream, hedgedStream } from './hedged-stream.ts';
+import type { ReadHedge } from './read-hedge.ts';
 import type { ReadPace } from './read-pace.ts';
 
 /** Broken streams in a row without a byte between them. */
@@ -22,6 +24,9 @@ export interface Reading {
   readonly pace: ReadPace;
   /** How long a read that S3 refuses for its rate goes on trying; its signal ends it before. */
   readonly patienceMs: number;
+  /** When a read is slow enough to be asked for again, and who is told of it. */
+  readonly hedge: ReadHedge;
+  readonly onHedge?: ((ref: ObjectRef) => void) | undefined;
 }
 
 interface ReadOptions {
@@ -39,7 +44,7 @@ interface Cursor {
 
 /**
  * Streams an object or a range of it. A stream that breaks goes on with a request for the rest of the range, of
- * the same version of the object. A consumer that stops early ends the transfer at once.
+ * the same version of the object, and beside one that is late such a request is made. A consumer that stops early ends the transfer at once.
  */
 export async function* readObject(
   reading: Reading,
@@ -49,11 +54,12 @@ export async function* readObject(
   const { range, signal } = options;
   if (range !== undefined && range.end <= range.start) return;
   const cursor: Cursor = { position: range?.start ?? 0, end: range?.end, etag: options.etag };
+  const hedges = { made: 0 };
   let fruitless = 0;
   for (let breaks = 0; ; breaks++) {
     signal?.throwIfAborted();
     const before = cursor.position;
-    const fault = yield* readOnce(reading, ref, cursor, signal);
+    const fault = yield* readLate(reading, { ref, cursor, hedges, signal });
     if (fault === undefined) return;
     signal?.throwIfAborted();
     fruitless = cursor.position > before ? 1 : fruitless + 1;
@@ -68,14 +74,54 @@ export async function* readObject(
 
 const isRead = ({ position, end }: Cursor): boolean => end !== undefined && position >= end;
 
+interface Asked {
+  readonly ref: ObjectRef;
+  readonly cursor: Cursor;
+  readonly hedges: { made: number };
+  readonly signal: AbortSignal | undefined;
+}
+
+/** As `readOnce`, with a second request for the rest where the first is slow and S3 refuses nobody. */
+async function* readLate(
+  reading: Reading,
+  { ref, cursor, hedges, signal }: Asked,
+): AsyncGenerator<Uint8Array, { readonly cause: unknown } | undefined> {
+  const { hedge, pace } = reading;
+  const begin = (): ByteStream => {
+    const own = { ...cursor };
+    const abort = new AbortController();
+    const steps = readOnce(reading, ref, own, signal, abort);
+    hedge.began();
+    return {
+      next: () => steps.next(),
+      accept: () => {
+        Object.assign(cursor, own);
+      },
+      stop() {
+        abort.abort();
+        void steps.return(undefined).catch(() => undefined);
+      },
+    };
+  };
+  return yield* hedgedStream(begin(), {
+    hedge,
+    hedgesBefore: hedges.made,
+    beginAnother: () => (pace.hasRoom ? begin() : undefined),
+    onHedge: () => {
+      hedges.made += 1;
+      reading.onHedge?.(ref);
+    },
+  });
+}
+
 /** One request's stream; answers what broke it, or undefined at its end. Request faults are thrown, translated. */
 async function* readOnce(
   reading: Reading,
   ref: ObjectRef,
   cursor: Cursor,
   signal: AbortSignal | undefined,
+  abort: AbortController,
 ): AsyncGenerator<Uint8Array, { cause: unknown } | undefined> {
-  const abort = new AbortController();
   const onAbort = (): void => {
     abort.abort();
   };

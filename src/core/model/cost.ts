@@ -42,6 +42,7 @@ export const requestsOf = (tally: RequestTally, uncounted: number): JobRequests 
     calls: tally.calls ?? 0,
   },
   s3: { put: tally.put ?? 0, get: tally.get ?? 0, list: tally.list ?? 0, other: tally.other ?? 0 },
+  ...(tally.hedged === undefined ? {} : { hedgedReads: tally.hedged }),
   lambda: tally.lambda ?? 0,
   states: tally.states ?? 0,
   api: tally.api ?? 0,
@@ -117,6 +118,7 @@ export function lastRequests(
 const tallyOf = ({ dynamodb, s3, coordinatorGbSeconds, ...others }: JobRequests): RequestTally => ({
   ...dynamodb,
   ...s3,
+  ...(others.hedgedReads === undefined ? {} : { hedged: others.hedgedReads }),
   lambda: others.lambda,
   states: others.states,
   api: others.api,

@@ -1,0 +1,164 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
+import { S3Client } from '@aws-sdk/client-s3';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { ReadHedge } from '../../../src/adapters/aws/read-hedge.ts';
+import type { PaceHost } from '../../../src/adapters/aws/read-pace.ts';
+import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
+
+const body = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 251));
+const place = { bucket: 'books', key: 'a' };
+
+/** A clock that goes as tests say, and wakes whoever sleeps. */
+class HandClock implements PaceHost {
+  private time = 0;
+  private readonly sleepers = new Set<{ readonly at: number; readonly wake: () => void }>();
+
+  now(): number {
+    return this.time;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const sleeper = { at: this.time + ms, wake: resolve };
+      this.sleepers.add(sleeper);
+      signal?.addEventListener('abort', () => {
+        resolve();
+      });
+    });
+  }
+
+  random(): number {
+    return 0;
+  }
+
+  pass(ms: number): void {
+    this.time += ms;
+    for (const sleeper of this.sleepers) {
+      if (sleeper.at > this.time) continue;
+      this.sleepers.delete(sleeper);
+      sleeper.wake();
+    }
+  }
+}
+
+type Respond = (response: ServerResponse, from: number) => void;
+
+const whole: Respond = (response, from) => {
+  response.writeHead(from === 0 ? 200 : 206, { 'content-length': body.length - from, etag: '"one"' });
+  response.end(body.subarray(from));
+};
+const some =
+  (bytes: number): Respond =>
+  (response, from) => {
+    response.writeHead(200, { 'content-length': body.length - from, etag: '"one"' });
+    response.write(body.subarray(from, from + bytes));
+  };
+const nothing: Respond = () => undefined;
+
+/** An S3 of one object, whose answers come in turn; the last one again and again. */
+async function fake(...answers: readonly Respond[]) {
+  const clock = new HandClock();
+  const ranges: (string | undefined)[] = [];
+  const ended: number[] = [];
+  const hedged: string[] = [];
+  const server = createServer((request, response) => {
+    const number = ranges.length;
+    ranges.push(request.headers.range);
+    response.once('close', () => {
+      if (!response.writableFinished) ended.push(number);
+    });
+    const from = Number(/^bytes=(\d+)-/.exec(request.headers.range ?? '')?.[1] ?? 0);
+    (answers[number] ?? answers.at(-1) ?? whole)(response, from);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  const client = new S3Client({
+    region: 'us-east-1',
+    endpoint: `http://127.0.0.1:${String(address.port)}`,
+    forcePathStyle: true,
+    maxAttempts: 1,
+    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+  });
+  onTestFinished(() => {
+    client.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+  const store = new S3ObjectStore(client, {
+    paceHost: clock,
+    onHedge: ({ key }) => hedged.push(key),
+  });
+  /** Lets time pass, a second at a time, until a read has ended. */
+  const readPassing = async (): Promise<Buffer> => {
+    const state = { isOver: false };
+    const isOver = (): boolean => state.isOver;
+    const read = store.readAll(place).finally(() => (state.isOver = true));
+    for (let before = 0; !isOver();) {
+      await turn();
+      // Time passes once what was asked for has come to the server.
+      if (ranges.length === before) continue;
+      before = ranges.length;
+      for (let turns = 0; turns < 50; turns++) await turn();
+      clock.pass(1_000);
+    }
+    return Buffer.from(await read);
+  };
+  return { store, clock, ranges, ended, hedged, readPassing };
+}
+
+describe('a read that is late', () => {
+  it.each([
+    ['whose answer does not come', nothing, [undefined, undefined]],
+    ['that stands still', some(20_000), [undefined, 'bytes=20000-99999']],
+  ])('%s is asked for again, and what comes first is given, each byte once', async (_, slow, asked) => {
+    const { readPassing, ranges, ended, hedged } = await fake(slow, whole);
+    expect((await readPassing()).equals(body)).toBe(true);
+    expect(ranges).toEqual(asked);
+    expect(hedged).toEqual(['a']);
+    await expect.poll(() => ended).toEqual([0]);
+  });
+
+  it('is not asked for again where it comes in time', async () => {
+    const { store, clock, ranges, hedged } = await fake(whole);
+    for (let read = 0; read < 20; read++) {
+      clock.pass(999);
+      expect((await store.readAll(place)).length).toBe(body.length);
+    }
+    expect([ranges.length, hedged]).toEqual([20, []]);
+  });
+
+  it('goes on with the first request where the second fails', async () => {
+    let first: ServerResponse | undefined;
+    const { readPassing, hedged } = await fake(
+      (response) => (first = response),
+      (response) => {
+        response.writeHead(404).end(() => {
+          if (first !== undefined) whole(first, 0);
+        });
+      },
+    );
+    expect((await readPassing()).equals(body)).toBe(true);
+    expect(hedged).toEqual(['a']);
+  });
+});
+
+describe('how late is late', () => {
+  it('follows from what answers and bytes have taken, and is never under a second', () => {
+    const hedge = new ReadHedge(new HandClock());
+    expect([hedge.lateAfterMs(0), hedge.lateAfterMs(10 * 1024 * 1024)]).toEqual([1_000, 3_300]);
+    for (let reads = 0; reads < 64; reads++) hedge.ended(500, 1_000_000, 1_000);
+    expect([hedge.lateAfterMs(0), hedge.lateAfterMs(1_000_000)]).toEqual([1_500, 4_500]);
+  });
+
+  it('lets no more be asked for twice than three times a read, and a twentieth of all', () => {
+    const hedge = new ReadHedge(new HandClock());
+    expect([0, 1, 2, 3].map((before) => hedge.take(before))).toEqual([true, true, true, false]);
+    expect([hedge.take(0), hedge.take(0)]).toEqual([true, false]);
+    for (let reads = 0; reads < 20; reads++) hedge.began();
+    expect([hedge.take(0), hedge.take(0)]).toEqual([true, false]);
+  });
+});
