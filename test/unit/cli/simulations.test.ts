@@ -73,7 +73,7 @@ describe('outrider simulate', () => {
   });
 
   it.each([
-    [['simulate'], 'outrider: give either a scenario file or --trace\n'],
+    [['simulate'], 'outrider: give either a scenario file, --trace or --replay\n'],
     [
       ['simulate', 'none.json'],
       /^outrider: cannot read \S+none\.json: there is no such file or directory\n$/,
