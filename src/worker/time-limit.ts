@@ -57,17 +57,27 @@ export const graceOf = (usual: DurationMs, reportMs: number): Grace => ({
   ordered: durationMs(Math.min(usual, reportMs * orderedShare)),
 });
 
-/** Calls `onEnd` once, when only the spare time is left, unless `stop` was called before. */
+/** Of the spare time, how much later than it asked for an attempt may be woken and count as having run until then. */
+const lateShare = 0.5;
+
+/**
+ * Calls `onEnd` once, when only the spare time is left, unless `stop` was called before. An environment that stood still
+ * until well past that moment has taken the time itself, and its task did not use it.
+ */
 export function startTimeLimit(
   clock: Clock,
   limit: TimeLimit | undefined,
-  onEnd: (error: OutOfTimeError) => void,
+  onEnd: (error: OutOfTimeError | PlaceTakenError) => void,
 ): { stop(): void } {
   const stopped = new AbortController();
   if (limit === undefined) return { stop: () => undefined };
   const workMs = durationMs(elapsedMs(clock.now(), limit.endsAt) - limit.spare);
   void clock.sleep(workMs, stopped.signal).then(() => {
     if (stopped.signal.aborted) return;
+    if (elapsedMs(clock.now(), limit.endsAt) < (1 - lateShare) * limit.spare) {
+      onEnd(new PlaceTakenError('its environment stood still until its time was up'));
+      return;
+    }
     const inSeconds = `${String(Math.round(limit.spare / 100) / 10)} s`;
     onEnd(new OutOfTimeError(`it stopped itself ${inSeconds} before its environment's time was up`));
   });

@@ -92,7 +92,21 @@ describe('a job whose outputs are removed, cut and changed while it runs', () =>
         expect(complaintsOf(outcome)).toEqual([]);
         expect(outcome.output).toBe(sorted);
       }),
-      { numRuns: 40 },
+      {
+        numRuns: 40,
+        examples: [
+          // Two freezes that overlap, the second until long after its environment's time is up: its task has not used that.
+          [
+            [{ before: 2, which: 0, harm: 'removed' }],
+            {
+              'merge/1/0 1': [
+                { kind: 'freeze-after', call: 4, ms: 6_000 },
+                { kind: 'freeze-before', call: 5, ms: 1_200_000 },
+              ],
+            },
+          ],
+        ],
+      },
     );
   }, 600_000);
 });

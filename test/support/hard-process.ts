@@ -65,7 +65,8 @@ export class HardProcess {
   private readonly base: Clock;
   private readonly ills: ReadonlyMap<number, Ill>;
   private thawed: Promise<unknown> = Promise.resolve();
-  private isFrozen = false;
+  /** Freezes that go on: one may begin while another does. */
+  private freezes = 0;
   private onDeath: () => void = () => undefined;
 
   constructor(base: Clock, ills: readonly Ill[] = [], offMs = 0) {
@@ -170,15 +171,16 @@ export class HardProcess {
   }
 
   private freeze(ms: number): void {
-    this.isFrozen = true;
+    this.freezes += 1;
     this.frozenMs += ms;
-    this.thawed = this.base.sleep(durationMs(ms)).then(() => {
-      this.isFrozen = false;
+    const ended = this.base.sleep(durationMs(ms)).then(() => {
+      this.freezes -= 1;
     });
+    this.thawed = Promise.all([this.thawed, ended]);
   }
 
   private async awake(): Promise<void> {
     if (this.isDead) await never;
-    while (this.isFrozen) await this.thawed;
+    while (this.freezes > 0) await this.thawed;
   }
 }

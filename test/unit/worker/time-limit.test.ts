@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attemptIdOf } from '../../../src/contracts/ids.ts';
 import { durationMs, epochMs, later } from '../../../src/contracts/units.ts';
-import { graceOf, timeLimitOf } from '../../../src/worker/time-limit.ts';
+import { graceOf, startTimeLimit, timeLimitOf } from '../../../src/worker/time-limit.ts';
 import { latin1 } from '../../support/worker-fixtures.ts';
 import { WorkerOfTest } from '../../support/worker-stage.ts';
 
@@ -21,6 +21,29 @@ describe('the time that an attempt keeps to stop in order', () => {
 
   it('is none where its environment lasts as long as it needs', () => {
     expect(timeLimitOf(undefined, at)).toBeUndefined();
+  });
+});
+
+describe('an environment that is woken when its time is nearly up', () => {
+  // 900 s, of which 20 are spare.
+  it.each([
+    [880_000, 'OutOfTime'],
+    [889_000, 'OutOfTime'],
+    [891_000, 'PlaceTaken'],
+    [1_200_000, 'PlaceTaken'],
+  ])('after %d ms is told: %s', async (wokenMs, name) => {
+    let now = at;
+    const clock = {
+      now: () => now,
+      sleep: () => {
+        now = later(at, durationMs(wokenMs));
+        return Promise.resolve();
+      },
+    };
+    const told = await new Promise<Error>((resolve) => {
+      startTimeLimit(clock, timeLimitOf(later(at, durationMs(900_000)), at), resolve);
+    });
+    expect(told.name).toBe(name);
   });
 });
 
