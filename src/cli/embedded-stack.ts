@@ -1,4 +1,5 @@
 import { S3Client } from '@aws-sdk/client-s3';
+import { keepExpressSessions } from '../adapters/aws/express-sessions.ts';
 import { S3ObjectStore } from '../adapters/aws/s3-object-store.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { StackConnection } from './start-stack.ts';
@@ -16,6 +17,6 @@ export function objectStoreOf(connection: StackConnection): ObjectStore {
       // Buckets of the embedded stack have no host names of their own.
       ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
     });
-  const zonal = client();
+  const zonal = keepExpressSessions(client());
   return new S3ObjectStore(client(), { zonal: { client: zonal, reads: zonal } });
 }

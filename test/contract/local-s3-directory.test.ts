@@ -12,6 +12,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { keepExpressSessions } from '../../src/adapters/aws/express-sessions.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { readPolicy } from '../../src/local/iam/policy.ts';
 import type { Statement } from '../../src/local/iam/policy.ts';
@@ -92,6 +93,32 @@ describe('a directory bucket', () => {
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 301_000 });
     expect(await outcome(get('a'))).toBe('ok');
     expect(asked.filter((operation) => operation === 'CreateSession')).toHaveLength(2);
+  });
+
+  it('is reached again by a client that could not make a session, which makes one anew', async () => {
+    let isAway = true;
+    await bench.close();
+    await start({
+      onRequest: ({ operation }) => {
+        asked.push(operation);
+        if (operation !== 'CreateSession' || !isAway) return undefined;
+        return { error: { code: 'ServiceUnavailable', message: 'away', status: 503 } };
+      },
+    });
+    const client = keepExpressSessions(clientWith(CREDENTIALS));
+    expect(await outcome(put('a', client))).toMatch(/^503/);
+    isAway = false;
+    expect(await outcome(put('a', client))).toBe('ok');
+    expect(await outcome(get('a', client))).toBe('ok');
+    expect(asked).toEqual(['CreateSession', 'CreateSession', 'PutObject', 'GetObject']);
+    // A minute before a session of five runs out; what cannot be made then is made at the next request.
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 245_000 });
+    isAway = true;
+    expect(await outcome(get('a', client))).toMatch(/^503/);
+    isAway = false;
+    const both = await Promise.all([outcome(get('a', client)), outcome(get('a', client))]);
+    expect(both).toEqual(['ok', 'ok']);
+    expect(asked.filter((operation) => operation === 'CreateSession')).toHaveLength(4);
   });
 
   it('has conditional writes and copies, and ETags that are no MD5', async () => {

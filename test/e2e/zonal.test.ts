@@ -139,6 +139,20 @@ describe('a zone that is lost while a job reads what it holds', () => {
 });
 
 describe('--inject lose-zone', () => {
+  it('loses the storage of a zone, and the output is exact', async () => {
+    const [zone = ''] = zones;
+    const injection = parseInjection(`lose-zone=${zone}@1.5,seed=3`);
+    const system = await EmbeddedSystem.start({ slots: 4, parameters, injection });
+    try {
+      const job = await system.ended(await system.submit(sortOf(await system.put('lines', text), 'zonal')));
+      expect(job.error).toBeUndefined();
+      expect(await sorted(system, job)).toBe(true);
+      expect(system.stack.injected()?.lostZone).toBe(zone);
+    } finally {
+      await system.stop();
+    }
+  }, 120_000);
+
   it('is refused for a zone that the stack has not', async () => {
     const injection = parseInjection('lose-zone=use1-az9@1');
     await expect(EmbeddedSystem.start({ injection })).rejects.toThrow(

@@ -15,6 +15,7 @@ import { epochMs } from '../../contracts/units.ts';
 import type { WorkerCredentials } from './access-item.ts';
 import { countDynamo, countLambda, type CountRequests, countS3 } from './count-requests.ts';
 import type { AssumeRole } from './sts-job-access.ts';
+import { keepExpressSessions } from './express-sessions.ts';
 
 /** What all clients share. Credentials and `AWS_ENDPOINT_URL*` are read by the SDK itself. */
 export interface AwsSettings {
@@ -71,8 +72,8 @@ export const s3ReadClient = (settings: AwsSettings): S3Client =>
 
 /** Clients of directory buckets, which give up soon: where a zone is lost others are to hear of it. */
 export const s3ZonalClients = (settings: AwsSettings): { client: S3Client; reads: S3Client } => ({
-  client: s3Client(settings, ZONAL_MAX_ATTEMPTS),
-  reads: s3ReadClient(settings),
+  client: keepExpressSessions(s3Client(settings, ZONAL_MAX_ATTEMPTS)),
+  reads: keepExpressSessions(s3ReadClient(settings)),
 });
 
 /** Client of asynchronous invocations; gives up early, see `LambdaEcsLauncher`. */
