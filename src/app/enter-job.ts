@@ -22,7 +22,7 @@ import { loadPlan, shapesOf } from './load-plan.ts';
 import { queueUnmadeLaunches } from './make-launches.ts';
 import { runningOf, startWatch } from './observe-launches.ts';
 import { type LaunchDecision, performDecisions } from './perform-decisions.ts';
-import { noProtection, queueUnmadeCopies } from './protect-outputs.ts';
+import { keepCounts, noProtection, queueUnmadeCopies } from './protect-outputs.ts';
 import { findJob } from './query-jobs.ts';
 import { takeOutputs, takeRecords } from './read-changes.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
@@ -92,7 +92,7 @@ async function openSession(
     state,
     launches: new LaunchQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
     copies: new CopyQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
-    protection: noProtection(),
+    protection: noProtection(deps.losses),
     watch: startWatch(deps.room),
     heldLaunches: [],
     openStages: new Map(),
@@ -179,10 +179,9 @@ function follow(session: Session, decisions: readonly Decision[], entry: LogEntr
  * Ends the launches that are under way, and gives the lease back, so that whoever enters next need not wait for it, nor
  * make launches again that were made. No effect if it was lost; never throws.
  */
-export async function leaveJob(
-  deps: SchedulerDeps,
-  { jobId, residency, epoch, launches, copies, watch, journal }: Session,
-): Promise<void> {
+export async function leaveJob(deps: SchedulerDeps, session: Session): Promise<void> {
+  const { jobId, residency, epoch, launches, copies, watch, journal } = session;
+  if (session.state.doneAt !== undefined) keepCounts(deps, session);
   await Promise.all([launches.close(), copies.close(), journal?.close()]);
   watch.room.leave(jobId);
   await deps.ledger.forget(jobId).catch(() => undefined);

@@ -1,7 +1,7 @@
-import { attemptParts, copyIdOf, type AttemptId } from '../contracts/ids.ts';
+import { type AttemptId, attemptIdOf, attemptParts, copyIdOf, isCopy } from '../contracts/ids.ts';
 import { attemptDataKey } from '../contracts/keys.ts';
 import type { JobCopies } from '../contracts/records.ts';
-import { tierOfBucket } from '../contracts/storage-tiers.ts';
+import { type StorageTier, tierOfBucket } from '../contracts/storage-tiers.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { earnedTokens } from '../core/capacity/replication-tokens.ts';
 import type { CopyOutput, Refusal } from '../core/model/decision.ts';
@@ -19,14 +19,18 @@ import type { Log } from '../ports/log.ts';
 import type { CapacityLedger, GrantContext } from './capacity-ledger.ts';
 import { mostCopiesWaiting } from './copy-queue.ts';
 import { observe } from './journal.ts';
+import type { SchedulerConfig } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
+import { SharedLosses } from './shared-losses.ts';
 
 /** What a scheduler keeps of what it knows of losses, and of what it has judged. */
 export interface Protection {
   /** Whether every output is to be judged: at first, and when losses have changed what is known. */
   isAll: boolean;
-  /** When outputs were found lost, by where they lay. */
-  readonly lostAt: Map<string, EpochMs[]>;
+  /** What was seen of losses, by the jobs of this process or by this job alone. */
+  readonly seen: SharedLosses;
+  /** How much of that was known when outputs were judged last. */
+  seenUpTo: number;
   /** Outputs that are worth a copy and have none, for want of tokens. */
   readonly waiting: Set<TaskView>;
   /** Of each stage's outputs that are not worth a copy that which nearly is, by the place of the stage. */
@@ -35,9 +39,10 @@ export interface Protection {
   isToldWhy: boolean;
 }
 
-export const noProtection = (): Protection => ({
+export const noProtection = (seen = new SharedLosses()): Protection => ({
   isAll: true,
-  lostAt: new Map(),
+  seen,
+  seenUpTo: 0,
   waiting: new Set(),
   nearest: new Map(),
   isToldWhy: false,
@@ -48,7 +53,10 @@ export interface ProtectDeps {
   readonly objects: ObjectStore;
   readonly dataBucket: string;
   readonly log: Log;
+  readonly config: Pick<SchedulerConfig, 'storage'>;
 }
+
+type Storage = Pick<ProtectDeps, 'dataBucket' | 'config'>;
 
 const configOf = ({ tickConfig }: Session) => tickConfig.policyConfig.mantri;
 
@@ -56,8 +64,13 @@ const configOf = ({ tickConfig }: Session) => tickConfig.policyConfig.mantri;
 const protects = ({ tickConfig }: Session): boolean =>
   policySetOf(tickConfig.policy).protectsOutputs === true;
 
-/** Where the output of an attempt lies. */
-const locationOf = ({ dataBucket }: Pick<ProtectDeps, 'dataBucket'>): string => dataBucket;
+const tierOf = ({ dataBucket, config }: Storage): StorageTier => config.storage ?? tierOfBucket(dataBucket);
+
+/** Where the output of an attempt lies: with its worker, where workers keep them; of a copy, somewhere. */
+function locationOf(deps: Storage, state: JobState, id: AttemptId | undefined): string {
+  if (tierOf(deps) !== 'worker-local' || id === undefined) return deps.dataBucket;
+  return state.attempts.get(id)?.node ?? deps.dataBucket;
+}
 
 /** Stages whose outputs others read. */
 const readStages = ({ stages }: JobState): readonly StageView[] =>
@@ -107,53 +120,65 @@ export function copiesMade(state: JobState): { readonly copies?: JobCopies } {
 
 /** Learns from losses that were found at `now`. */
 export function learnLosses(
-  deps: Pick<ProtectDeps, 'dataBucket'>,
-  { protection }: Session,
+  deps: Storage,
+  { protection, state }: Session,
   losses: readonly FoundLoss[],
   now: EpochMs,
 ): void {
-  if (losses.length === 0) return;
-  const at = protection.lostAt.get(locationOf(deps)) ?? [];
-  at.push(...losses.map(() => now));
-  protection.lostAt.set(locationOf(deps), at);
-  protection.isAll = true;
+  for (const { attemptId } of losses) protection.seen.lose(locationOf(deps, state, attemptId), now);
 }
 
 /**
- * Outputs that the job has seen to be there, or not, where they lay: those that were read, or looked at since one of their
- * stage was lost.
+ * Outputs that the job has seen to be there, or not, by where they lay: those that were read, or looked at since one of
+ * their stage was lost.
  */
-function countsOf(deps: Pick<ProtectDeps, 'dataBucket'>, state: JobState): ReadonlyMap<string, LossCounts> {
-  let [outputs, lost] = [0, 0];
-  for (const { index, tasks } of readStages(state)) {
-    const ofStage = tasks.reduce((sum, { lostOutputs }) => sum + lostOutputs.length, 0);
-    const isRead = state.stages.some(({ shape, done }) => done > 0 && shape.upstream.includes(index));
-    lost += ofStage;
-    outputs += ofStage + (isRead || ofStage > 0 ? tasks.length : 0);
+function countsOf(deps: Storage, state: JobState): ReadonlyMap<string, LossCounts> {
+  const counts = new Map<string, LossCounts>();
+  const count = (id: AttemptId | undefined, lost: number): void => {
+    const location = locationOf(deps, state, id);
+    const before = counts.get(location) ?? { outputs: 0, lost: 0 };
+    counts.set(location, { outputs: before.outputs + 1, lost: before.lost + lost });
+  };
+  for (const { index, tasks, shape } of readStages(state)) {
+    const isRead = state.stages.some((each) => each.done > 0 && each.shape.upstream.includes(index));
+    const isLost = tasks.some(({ lostOutputs }) => lostOutputs.length > 0);
+    for (const task of tasks) {
+      for (const number of task.lostOutputs) count(attemptIdOf(shape.name, task.index, number), 1);
+      if (isRead || isLost) count(task.result?.attemptId, 0);
+    }
   }
-  return new Map([[locationOf(deps), { outputs, lost }]]);
+  return counts;
 }
 
-function valuesOf(deps: Pick<ProtectDeps, 'dataBucket'>, session: Session): OutputValues {
+/** Has later jobs know what this one, which has ended, has seen of its outputs. */
+export const keepCounts = (deps: Storage, { state, protection }: Session): void => {
+  protection.seen.keep(countsOf(deps, state));
+};
+
+function valuesOf(deps: Storage, session: Session): OutputValues {
   const { lossPrior, copyLatencyMs, copyBytesPerSecond } = configOf(session);
-  const tier = tierOfBucket(deps.dataBucket);
-  const rates = lossRates(tier, countsOf(deps, session.state), lossPrior);
-  const here = rates(locationOf(deps));
-  return new OutputValues(session.state, {
-    lossOf: () => here,
-    copyLoss: here,
+  const { state, protection } = session;
+  const rates = lossRates(tierOf(deps), protection.seen.with(countsOf(deps, state)), lossPrior);
+  const nowhere = rates('');
+  return new OutputValues(state, {
+    lossOf: ({ stage, index }, attempt) =>
+      isCopy(attempt)
+        ? nowhere
+        : rates(locationOf(deps, state, attemptIdOf(stageAt(state, stage).shape.name, index, attempt))),
+    copyLoss: nowhere,
     copyLatencyMs,
     copyBytesPerSecond,
   });
 }
 
 /** Tells once why nothing is copied where nothing is lost, with the numbers of the output that is dearest to lose. */
-function tellWhy({ log, dataBucket }: ProtectDeps, session: Session, prior = lossPriors.standard): void {
+function tellWhy(deps: ProtectDeps, session: Session, prior = lossPriors.standard): void {
   const { jobId, state, protection } = session;
   const done = protection.isToldWhy ? undefined : readStages(state).find((stage) => stage.state === 'done');
   if (done === undefined) return;
   protection.isToldWhy = true;
-  const values = valuesOf({ dataBucket }, session);
+  const { log } = deps;
+  const values = valuesOf(deps, session);
   const dearest = done.tasks
     .filter(({ result }) => result !== undefined)
     .map((task) => values.valueOf(task))
@@ -161,7 +186,7 @@ function tellWhy({ log, dataBucket }: ProtectDeps, session: Session, prior = los
   if (dearest === undefined) return;
   log.info('nothing-copied', {
     jobId,
-    storage: tierOfBucket(dataBucket),
+    storage: tierOf(deps),
     why: prior.why,
     lossProbability: dearest.lossProbability,
     redoMs: Math.round(dearest.redoMs),
@@ -234,7 +259,7 @@ export async function protectOutputs(
   if (!protects(session) || state.stages.length < 2) return {};
   // Copies are made within the data bucket: outputs in single zones get none yet.
   if (session.plan.stages[0]?.description.zonalBuckets !== undefined) return {};
-  if (config.lossPrior === undefined && tierOfBucket(deps.dataBucket) === 'standard') {
+  if (config.lossPrior === undefined && tierOf(deps) === 'standard') {
     tellWhy(deps, session);
     return {};
   }
@@ -243,22 +268,27 @@ export async function protectOutputs(
     protection.isAll = true;
     return {};
   }
+  if (protection.seenUpTo !== protection.seen.losses) protection.isAll = true;
   const judged = toBeJudged(session);
   protection.isAll = false;
+  protection.seenUpTo = protection.seen.losses;
   protection.waiting.clear();
   if (judged.length === 0) return {};
   const values = valuesOf(deps, session);
   const outputs = judged.map((task) => values.valueOf(task)).filter(({ bytes }) => bytes <= mostCopyBytes);
   const { spellLosses, spellMs, precomputeShare } = config;
   const terms = { losses: spellLosses, withinMs: spellMs };
-  const isHere =
-    config.precomputes && isSpell(protection.lostAt.get(locationOf(deps)) ?? [], context.now, terms);
+  const isInSpell = (location: string): boolean =>
+    isSpell(protection.seen.lostAt(location), context.now, terms);
+  const inSpell = config.precomputes
+    ? outputs.filter(({ task }) => isInSpell(locationOf(deps, state, task.result?.attemptId)))
+    : [];
   const spent = spentOf(session);
   const earned = earnedTokens(state);
   const choice = protect(state, {
     outputs: config.replicates ? outputs : [],
     tokens: earned - spent.tokens,
-    inSpell: isHere ? outputs : [],
+    inSpell,
     spellLeftMs: precomputeBudgetMs(precomputeShare, workedMs(state), spent.spellMs),
     most: mostCopiesWaiting - session.copies.size,
   });

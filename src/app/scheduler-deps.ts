@@ -1,5 +1,6 @@
 import type { Plan } from '../contracts/plan.ts';
 import type { Prices } from '../contracts/prices.ts';
+import type { StorageTier } from '../contracts/storage-tiers.ts';
 import type { DurationMs } from '../contracts/units.ts';
 import type { PolicySet } from '../core/policy/policy-set.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -12,6 +13,7 @@ import type { RequestMeter } from '../ports/request-meter.ts';
 import type { CloneDeps } from './admit-clones.ts';
 import type { NodeBookKeeper } from './node-book-keeper.ts';
 import type { PerformDeps } from './perform-decisions.ts';
+import type { SharedLosses } from './shared-losses.ts';
 import type { SharedRoom } from './shared-room.ts';
 
 /** Times of the resident scheduler. */
@@ -29,6 +31,8 @@ export interface SchedulerConfig {
   readonly hasFargate?: boolean;
   /** For how long an attempt may work on Lambda; where nothing is said, as long as it takes. */
   readonly lambdaMs?: DurationMs;
+  /** What the data bucket is kept on; what its name says where nothing is said. */
+  readonly storage?: StorageTier;
   /** How often at most the job's record is brought up to date; each second where nothing is said. */
   readonly summaryEveryMs?: DurationMs;
 }
@@ -56,4 +60,6 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   readonly nodes?: Pick<NodeBookKeeper, 'open' | 'learn' | 'keep'>;
   /** What is learned of the room for launches by all jobs that this process serves; each for itself where absent. */
   readonly room?: SharedRoom;
+  /** What all jobs that this process serves have seen of lost outputs; each for itself where absent. */
+  readonly losses?: SharedLosses;
 }

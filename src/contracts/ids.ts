@@ -44,6 +44,9 @@ const firstCopy = 1_000_000;
 /** Numbers of attempts, and so of copies of copies, have at most nine digits. */
 const lastNumber = 999_999_999;
 
+/** Whether an attempt's number is that of a copy. */
+export const isCopy = (attempt: number): boolean => attempt >= firstCopy;
+
 /** Whose name a copy of an attempt's output has, or of a copy's; undefined where there are no more names. */
 export function copyIdOf(id: AttemptId): AttemptId | undefined {
   const { stage, task, attempt } = attemptParts(id);

@@ -13,6 +13,7 @@ import { lateMixes } from './late-mixes.ts';
 import { lateSleep } from './late-sleep.ts';
 import { mantriExample } from './mantri-example.ts';
 import { mantriPlacement } from './mantri-placement.ts';
+import { mantriRecompute } from './mantri-recompute.ts';
 import { mantriRestart } from './mantri-restart.ts';
 import { policiesOnLambda } from './policies-on-lambda.ts';
 import { policiesOnTraces } from './policies-on-traces.ts';
@@ -26,6 +27,7 @@ export const experiments: readonly Experiment[] = [
   mantriExample,
   mantriRestart,
   mantriPlacement,
+  mantriRecompute,
   policiesOnTraces,
   policiesOnLambda,
   fairSharing,

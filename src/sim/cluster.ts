@@ -1,5 +1,5 @@
 import { invariant } from '../contracts/errors.ts';
-import { type AttemptId, attemptParts, type JobId } from '../contracts/ids.ts';
+import { type AttemptId, attemptParts, isCopy, type JobId } from '../contracts/ids.ts';
 import type { Worker } from '../contracts/job-spec.ts';
 import type { TaskResult } from '../contracts/records.ts';
 import { type EpochMs, epochMs } from '../contracts/units.ts';
@@ -8,13 +8,23 @@ import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { LaunchRequest } from '../ports/launcher.ts';
 import { type Distribution, sample, sampleMs } from './distribution.ts';
 import type { EventQueue } from './event-queue.ts';
-import { type EndpointLinks, FluidNetwork } from './fluid-network.ts';
+import { linksOf, perMs } from './endpoint-links.ts';
+import { FluidNetwork } from './fluid-network.ts';
 import { LambdaQueue, type LambdaQueueCounts } from './lambda-queue.ts';
 import { NodePool, type SimNode, type TakenSlot } from './node-pool.ts';
 import { Pacer } from './pacer.ts';
-import type { ClusterScenario, Scenario } from './scenario.ts';
+import type { Scenario } from './scenario.ts';
 import { loseCopy, OutputLosses } from './output-losses.ts';
-import { drawAttempt, endpointCount, listsRead, type OutputCopy, type SimJob, taskOfJob } from './sim-job.ts';
+import type { LyingOutput } from './sim-objects.ts';
+import {
+  drawAttempt,
+  listsRead,
+  type OutputCopy,
+  outputCopy,
+  type SimJob,
+  type SimStage,
+  taskOfJob,
+} from './sim-job.ts';
 import { type Assignment, type Ending, SimWorker, type WorkerHost } from './sim-worker.ts';
 
 export interface ClusterParts {
@@ -30,23 +40,6 @@ export interface ClusterParts {
 
 /** No node's speed changes faster: each change costs an event for each of its attempts. */
 const shortestSpellMs = 1_000;
-
-const perMs = (bytesPerS: number | undefined): number =>
-  bytesPerS === undefined ? Infinity : bytesPerS / 1_000;
-
-/** The links of every endpoint: the hosts' or the nodes' where they have their own, else the zones'. */
-function linksOf(cluster: ClusterScenario, { hosts }: NodePool): EndpointLinks[] {
-  const { nodeLinks, zones } = cluster;
-  return Array.from({ length: endpointCount(cluster) }, (_, place) => {
-    const links = cluster.hosts ?? nodeLinks ?? zones[place];
-    const disk = cluster.hosts === undefined ? undefined : hosts[place]?.diskBytesPerS;
-    return {
-      upBytesPerMs: perMs(links?.upBytesPerS),
-      downBytesPerMs: perMs(links?.downBytesPerS),
-      diskBytesPerMs: disk?.map((bytesPerS) => bytesPerS / 1_000),
-    };
-  });
-}
 
 /** The machines: takes attempts in, runs them on nodes at their speeds, and lets things go wrong. */
 export class Cluster implements WorkerHost {
@@ -181,7 +174,24 @@ export class Cluster implements WorkerHost {
 
   /** Notes where a further copy of a committed output lies. */
   keepReplica(jobId: JobId, { attemptId }: TaskResult): void {
-    this.noteCopy(jobId, attemptId);
+    // Copies that no attempt has written are there before they are recorded.
+    if (!isCopy(attemptParts(attemptId).attempt)) this.noteCopy(jobId, attemptId);
+  }
+
+  /** Copies an output to any other machine, once. */
+  copyOutput({ job, stage, task, copy }: LyingOutput, number: number): void {
+    if (outputCopy(stage, task, number) !== undefined) return;
+    const others = this.pool.nodes.filter(({ host }) => host.index !== copy.host);
+    const rng = this.rng.fork(`copy/${job.id}/${stage.index}/${task}/${number}`);
+    const node = others[Math.floor(rng.next() * others.length)] ?? this.pool.nodes[0];
+    if (node !== undefined) this.put(job, stage, task, number, node);
+  }
+
+  private put(job: SimJob, stage: SimStage, task: number, attempt: number, node: SimNode): OutputCopy {
+    const copy = { attempt, endpoint: this.endpointOf(node), host: node.host.index, isGone: false };
+    stage.outputs[task]?.push(copy);
+    this.losses.add(job, stage, copy, node);
+    return copy;
   }
 
   /** A job has ended: its outputs are removed. */
@@ -205,9 +215,7 @@ export class Cluster implements WorkerHost {
     invariant(worker !== undefined, 'a result of an attempt that does not run', { attemptId });
     const { job, stage, task } = worker.assignment;
     const { attempt } = attemptParts(attemptId);
-    const copy = { attempt, endpoint: this.endpointOf(worker.node), isGone: false };
-    stage.outputs[task.index]?.push(copy);
-    this.losses.add(job, stage, copy, worker.node);
+    const copy = this.put(job, stage, task.index, attempt, worker.node);
     return { stage, task, copy };
   }
 

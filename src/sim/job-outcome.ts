@@ -83,6 +83,7 @@ export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[], invo
     stages: session.state.stages.map(stageOutcome),
     attempts,
     lostOutputs: run.lostOutputs,
+    copiedOutputs: run.copiedOutputs,
     launches: launchesOf(session.state),
     invocations,
     dollars: dollarsOf(run, attempts),

@@ -15,6 +15,7 @@ import { runTick } from '../app/tick-job.ts';
 import type { Session } from '../app/scheduler-session.ts';
 import { takeLaunches } from '../app/make-launches.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
+import type { CopyOutput } from '../core/model/decision.ts';
 import type { LaunchOrder } from '../core/model/job-view.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { ownPlaces } from '../core/policy/own-places.ts';
@@ -41,6 +42,7 @@ export interface JobRun {
   /** Slots that it has asked to be its own for its deadline, and since when. */
   readonly asked: { readonly atMs: number; readonly slots: number }[];
   readonly lostOutputs: LostOutputOutcome[];
+  readonly copiedOutputs: CopyOutput[];
 }
 
 /** What the schedulers need besides the ports of production. */
@@ -90,6 +92,7 @@ export class JobScheduler {
       endedAtMs: 0,
       asked: [],
       lostOutputs: [],
+      copiedOutputs: [],
     }));
     for (const run of this.runs) {
       this.byId.set(run.job.id, run);
@@ -344,6 +347,7 @@ export class JobScheduler {
     for (const decision of decisions) {
       if (decision.kind === 'allocate')
         run.asked.push({ atMs: this.parts.deps.clock.now(), slots: decision.slots });
+      if (decision.kind === 'copy-output') run.copiedOutputs.push(decision);
       if (decision.kind === 'lose-output') {
         const { attemptId, use } = decision;
         run.lostOutputs.push({ attemptId, atMs: this.parts.deps.clock.now(), use });

@@ -1,6 +1,6 @@
 import type { AttemptId, JobId } from '../contracts/ids.ts';
 import type { PolicyName } from '../contracts/policy-names.ts';
-import type { LaunchReason } from '../core/model/decision.ts';
+import type { CopyOutput, LaunchReason } from '../core/model/decision.ts';
 import type { StageClones } from '../core/model/job-view.ts';
 import type { Ending } from './sim-worker.ts';
 
@@ -63,6 +63,8 @@ export interface JobOutcome {
   readonly attempts: readonly AttemptOutcome[];
   /** Outputs that were found gone, and decided upon, in that order. */
   readonly lostOutputs: readonly LostOutputOutcome[];
+  /** Outputs that were copied, for their worth or in a spell of losses. */
+  readonly copiedOutputs: readonly Pick<CopyOutput, 'attemptId' | 'bytes' | 'reason'>[];
   /** Attempts that were launched, and those of them that were given up before any worker took them up. */
   readonly launches: { readonly made: number; readonly unclaimed: number };
   /** Workers that were started for them: one may do several, one after the other. */

@@ -26,6 +26,8 @@ export interface SimTask {
 export interface OutputCopy {
   readonly attempt: number;
   readonly endpoint: number;
+  /** The machine that it lies on. */
+  readonly host: number;
   isGone: boolean;
 }
 

@@ -10,10 +10,12 @@ import { MemoryNodeBookStore } from '../adapters/memory/memory-node-book-store.t
 import { MemoryStragglerStatistics } from '../adapters/memory/memory-straggler-statistics.ts';
 import { NodeBookKeeper } from '../app/node-book-keeper.ts';
 import type { SchedulerDeps } from '../app/scheduler-deps.ts';
+import { SharedLosses } from '../app/shared-losses.ts';
 import { SharedRoom } from '../app/shared-room.ts';
 import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
 import type { StoredForecast } from '../contracts/forecast.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
+import type { StorageTier } from '../contracts/storage-tiers.ts';
 import { durationMs, type EpochMs } from '../contracts/units.ts';
 import type { PolicySet } from '../core/policy/policy-set.ts';
 import { createRng } from '../lib/rng.ts';
@@ -86,6 +88,12 @@ function attemptOutcome(
   };
 }
 
+/** Where outputs lie, by what they are lost with; where nothing loses any, in S3 Standard. */
+function storageOf({ cluster: { nodes, zones } }: Scenario): StorageTier {
+  if (nodes.some(({ losses }) => losses !== undefined)) return 'worker-local';
+  return zones.some(({ losses }) => losses !== undefined) ? 'zonal' : 'standard';
+}
+
 /** The settings by which production's scheduler runs in the scenario. */
 function schedulerDeps(
   { scheduler, reports }: Scenario,
@@ -102,7 +110,9 @@ function schedulerDeps(
     jobs: new MemoryJobStore(),
     leases: new MemoryLeaseStore(),
     decisions: parts.decisions,
-    objects: new SimObjects(parts.jobs),
+    objects: new SimObjects(parts.jobs, (output, number) => {
+      cluster.copyOutput(output, number);
+    }),
     ledger: parts.ledger,
     stragglers: new MemoryStragglerStatistics(),
     assignments: new MemoryAssignmentStatistics(),
@@ -113,6 +123,7 @@ function schedulerDeps(
     ...(parts.forecasts === undefined ? {} : { forecasts: parts.forecasts }),
     dataBucket: 'simulated',
     room: new SharedRoom(),
+    losses: new SharedLosses(),
     launcher: parts.launcher,
     ...(parts.policyOf === undefined ? {} : { policyOf: parts.policyOf }),
     config: {
@@ -121,6 +132,7 @@ function schedulerDeps(
       leaseMs: durationMs(scheduler.leaseMs),
       claimLeaseMs: durationMs(scheduler.claimLeaseMs),
       totalSlots: cluster.pool.totalSlots,
+      storage: storageOf(cluster.scenario),
       summaryEveryMs: neverMs,
     },
   };

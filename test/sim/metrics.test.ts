@@ -42,6 +42,7 @@ function job(index: number, more: Partial<JobOutcome> = {}): JobOutcome {
     stages: [],
     attempts: [],
     lostOutputs: [],
+    copiedOutputs: [],
     launches: { made: 0, unclaimed: 0 },
     invocations: 0,
     dollars: 0,
