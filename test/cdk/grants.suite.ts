@@ -33,12 +33,16 @@ const actions = (found: readonly Statement[]): string[] => found.flatMap(({ Acti
 const resourcesOf = (found: readonly Statement[], action: string): string =>
   JSON.stringify(found.filter(({ Action }) => Action.includes(action)).flatMap(({ Resource }) => Resource));
 
+const session = 's3express:CreateSession';
+
 /** What each SDK command asks for, where its name alone does not tell. */
 const actionsOfCommands: Readonly<Record<string, string>> = {
   AbortMultipartUploadCommand: 's3:AbortMultipartUpload',
   BatchGetCommand: 'dynamodb:BatchGetItem',
   CompleteMultipartUploadCommand: 's3:PutObject',
+  CopyObjectCommand: 's3:PutObject',
   CreateMultipartUploadCommand: 's3:PutObject',
+  CreateSessionCommand: session,
   // Jobs on the list of those that want a scheduler, and in the ledger of slots: nothing else is ever removed.
   DeleteCommand: 'roster:DeleteItem',
   DeleteObjectsCommand: 's3:DeleteObject',
@@ -97,8 +101,6 @@ function neededActions(services: readonly string[]): string[] {
   const isWanted = (action: string): boolean => [...services, 'unknown'].includes(action.split(':')[0] ?? '');
   return [...new Set(needed.filter(isWanted))].toSorted();
 }
-
-const session = 's3express:CreateSession';
 
 describe('grants', () => {
   it.each([
