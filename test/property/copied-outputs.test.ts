@@ -69,7 +69,19 @@ describe('a job that copies what is dear to lose', () => {
         expect([...complaintsOf(outcome), ...complaintsOfCopies(outcome)]).toEqual([]);
         expect(outcome.output).toBe(sorted);
       }),
-      { numRuns: 20 },
+      {
+        numRuns: 20,
+        examples: [
+          // Copied after it was harmed: its copies are harmed as well, and so are theirs.
+          [
+            [
+              { before: 4, which: 13, harm: 'flipped' },
+              { before: 4, which: 14, harm: 'flipped' },
+            ],
+            {},
+          ],
+        ],
+      },
     );
   }, 600_000);
 

@@ -1,4 +1,5 @@
-import { attemptParts, type TaskId, taskOf } from '../../contracts/ids.ts';
+import { attemptParts, isCopy, type TaskId, taskOf } from '../../contracts/ids.ts';
+import type { LossKind } from '../../contracts/records.ts';
 import type { Decision, LoseOutput } from '../model/decision.ts';
 import type { FoundLoss, TickConfig } from '../model/tick-config.ts';
 import { isLive, type JobState, type TaskView } from '../model/job-view.ts';
@@ -17,9 +18,15 @@ function byLaterStage(
     .toSorted(([, a], [, b]) => b.stage - a.stage || a.index - b.index);
 }
 
-/** The first copy of a task's output that is not among the lost, by the number of its attempt. */
-const copyLeft = ({ replicas }: TaskView, lost: ReadonlySet<number>): number | undefined =>
-  replicas.find((number) => !lost.has(number));
+/** Losses after which what was copied from the lost output has to be doubted: it may have been harmed before. */
+const isCopiedToo = (how: LossKind): boolean => how === 'damaged' || how === 'short';
+
+/**
+ * The first copy of a task's output that is neither among the lost nor copied from what was harmed, by the number of its
+ * attempt. One that another attempt has made by itself is good.
+ */
+const copyLeft = ({ replicas }: TaskView, lost: ReadonlySet<number>, how: LossKind): number | undefined =>
+  replicas.find((number) => !lost.has(number) && !(isCopiedToo(how) && isCopy(number)));
 
 /**
  * What is done about outputs that are gone: readers go by a replica where there is one; else the task is done again, if
@@ -49,7 +56,7 @@ export function lossDecisions(
       continue;
     }
     const gone = new Set(lost.get(taskOf(attemptId))?.map((each) => attemptParts(each.attemptId).attempt));
-    const use = copyLeft(task, gone);
+    const use = copyLeft(task, gone, how);
     decisions.push(use === undefined ? decision : { ...decision, use });
     if (use !== undefined) continue;
     reopening.add(task);

@@ -203,6 +203,23 @@ describe('an output that is gone', () => {
     expect(tick(12).decisions).toContainEqual({ kind: 'open-stage', stage: 1, revision: 1 });
   });
 
+  it.each([
+    ['damaged' as const, undefined],
+    ['short' as const, undefined],
+    ['unreachable' as const, 1_000_000],
+  ])('where it is %s, goes by a copy that was made of it only if that is good: %s', (how, use) => {
+    applyReplica(state, resultOf('map/0/1000000', 8));
+    missed(10, 'mid/0/0', 'map/0/0');
+    const decision = {
+      kind: 'lose-output',
+      attemptId: 'map/0/0',
+      how,
+      ...(use === undefined ? {} : { use }),
+    };
+    expect(tick(11, [gone('map/0/0', undefined, how)]).decisions).toEqual([decision]);
+    expect(launched(tick(12))).toEqual(use === undefined ? ['map/0/1 recompute'] : []);
+  });
+
   it('stops who still worked on its task, since what that leaves comes too late', () => {
     state = createJobState(shapes);
     tick(0);
