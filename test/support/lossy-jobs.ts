@@ -1,5 +1,5 @@
 import { decisionsOf } from '../../src/contracts/decision-log.ts';
-import { type AttemptId, attemptParts, type JobId, taskOf } from '../../src/contracts/ids.ts';
+import { type AttemptId, attemptParts, isCopy, type JobId, taskOf } from '../../src/contracts/ids.ts';
 import { partName } from '../../src/contracts/keys.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import type { JobRecord } from '../../src/contracts/records.ts';
@@ -129,7 +129,11 @@ async function outputOf({ objects }: HardAccount, job: JobRecord): Promise<strin
 /** What is wrong with how a job has dealt with losses: none of these may ever be. */
 export function complaintsOf({ job, harmed, decisions }: LossyOutcome): readonly string[] {
   const lost = decisions.filter((each) => each.kind === 'lose-output');
-  const isHarmed = (id: AttemptId): boolean => harmed.has(id) || [...harmed].some((key) => isPartOf(key, id));
+  // What is copied from a harmed output is as harmed.
+  const isCopyOf = (key: string, id: AttemptId): boolean =>
+    isCopy(attemptParts(id).attempt) && key.startsWith(`${taskOf(id)}/`);
+  const isHarmed = (id: AttemptId): boolean =>
+    harmed.has(id) || [...harmed].some((key) => isPartOf(key, id) || isCopyOf(key, id));
   const redone = decisions.filter((each) => each.kind === 'launch' && each.reason === 'recompute');
   const times = Map.groupBy(redone, (each) => ('attemptId' in each ? taskOf(each.attemptId) : ''));
   const lossesOf = (task: string): number =>
