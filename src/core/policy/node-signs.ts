@@ -19,6 +19,7 @@ import {
   type NodeEntry,
   type NodeSign,
 } from '../model/node-book.ts';
+import { wholeMs } from '../model/stage-statistics.ts';
 import { costOf } from '../model/task-cost.ts';
 
 /** Failures that say as much of a node as of a task: its process died. So does silence, which has no cause. */
@@ -31,14 +32,13 @@ const slowShare = 0.25;
 /** How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells. */
 function slowdownOf({ statistics }: StageView, task: TaskView, attempt: AttemptView): number | undefined {
   const usual = quantileOf(statistics.slowness, 0.5);
-  const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
   const ranMs = reportedMs(attempt);
   if (usual === undefined || usual <= 0 || statistics.slowness.size < leastFinished || ranMs <= 0)
     return undefined;
   const isDone = attempt.state === 'done';
   const isStopped = attempt.state === 'cancelled' || isLive(attempt);
-  if (!isDone && (!isStopped || bytesRead <= 0)) return undefined;
-  const totalMs = isDone ? ranMs : ranMs * Math.max(1, bytesTotal / bytesRead);
+  if (!isDone && (!isStopped || (attempt.progress?.bytesRead ?? 0) <= 0)) return undefined;
+  const totalMs = isDone ? ranMs : wholeMs(attempt);
   return totalMs / (usual * costOf(statistics.cost, task.inputBytes));
 }
 
