@@ -18,6 +18,13 @@ const mostSpared = 2;
 const lambdaThrottle: Fault = { error: { status: 429, code: 'TooManyRequestsException' } };
 const ecsThrottle: Fault = { error: { status: 400, code: 'ThrottlingException' } };
 
+/** What is to befall works: the places of those that it has befallen, how many it may, and how; whether it did. */
+interface Doom {
+  readonly struck: string[];
+  readonly most: number;
+  readonly strike: () => boolean;
+}
+
 /**
  * Makes workers slow, lets them die, refuses launches and harms what workers write for each other, as an injection says.
  * Knows processes and keys, not jobs.
@@ -76,9 +83,23 @@ export class Injector {
     if (this.isClosed) return;
     this.zones?.onWork();
     this.slow(work);
-    if (this.killedPlaces.length < this.injection.kills) this.doom(work, 'kill');
-    if (work.interrupt !== undefined && this.interruptedPlaces.length < this.injection.interruptions)
-      this.doom(work, 'interrupt');
+    this.doom(work, {
+      struck: this.killedPlaces,
+      most: this.injection.kills,
+      strike: () => {
+        work.lose?.();
+        return signalGroup(work.pid, 'SIGKILL');
+      },
+    });
+    if (work.interrupt === undefined) return;
+    this.doom(work, {
+      struck: this.interruptedPlaces,
+      most: this.injection.interruptions,
+      strike: () => {
+        work.interrupt?.(NOTICE_MS);
+        return true;
+      },
+    });
   };
 
   /** Loses or corrupts some of the objects that workers write for each other, of which it leaves a few between. */
@@ -135,23 +156,15 @@ export class Injector {
   }
 
   /**
-   * Each work is struck after a time of its own, unless it or the killing is over by then. Times are spread
-   * evenly over their magnitudes, so that short and long attempts are both hit at any point.
+   * Each work is struck after a time of its own, unless it is over by then or as many were struck as may be. Times are
+   * spread evenly over their magnitudes, so that short and long attempts are both hit at any point.
    */
-  private doom(work: Work, how: 'kill' | 'interrupt'): void {
+  private doom(work: Work, { struck, most, strike }: Doom): void {
+    if (struck.length >= most) return;
     const lifeMs = SHORTEST_LIFE_MS * (LONGEST_LIFE_MS / SHORTEST_LIFE_MS) ** this.lives.next();
     const timer = setTimeout(() => {
       this.doomed.delete(timer);
-      if (!work.isUnderWay()) return;
-      if (how === 'interrupt') {
-        if (this.interruptedPlaces.length >= this.injection.interruptions) return;
-        work.interrupt?.(NOTICE_MS);
-        this.interruptedPlaces.push(work.place);
-        return;
-      }
-      if (this.killedPlaces.length >= this.injection.kills) return;
-      work.lose?.();
-      if (signalGroup(work.pid, 'SIGKILL')) this.killedPlaces.push(work.place);
+      if (work.isUnderWay() && struck.length < most && strike()) struck.push(work.place);
     }, lifeMs);
     this.doomed.add(timer);
   }
