@@ -96,21 +96,22 @@ export class ObjectWriter {
 
   /** Makes the first request for the object, elsewhere where its bucket does not answer. */
   async #first<T>(request: (ref: ObjectRef) => Promise<T>): Promise<T> {
-    const { fallback } = this.#options;
     try {
       return await request(this.#ref);
     } catch (error) {
-      if (fallback === undefined || this.bucket === fallback.bucket) throw error;
-      if (!(error instanceof StoreUnavailableError)) throw error;
-      this.#giveUpZone();
-      this.#ref = fallback;
-      return await request(fallback);
+      this.#ref = this.#giveUpZone(error);
+      return await request(this.#ref);
     }
   }
 
-  #giveUpZone(): void {
+  /** Where to go on after a fault of the object's zone. Throws any other. */
+  #giveUpZone(cause: unknown): ObjectRef {
+    const { fallback } = this.#options;
+    if (fallback === undefined || this.bucket === fallback.bucket) throw cause;
+    if (!(cause instanceof StoreUnavailableError)) throw cause;
     const known = unreachable.get(this.#objects) ?? new Set();
     unreachable.set(this.#objects, known.add(this.bucket));
+    return fallback;
   }
 
   /** Makes a later request, of which the bytes before cannot be had again. */
@@ -118,10 +119,7 @@ export class ObjectWriter {
     try {
       return await request();
     } catch (cause) {
-      const { fallback } = this.#options;
-      if (fallback === undefined || this.bucket === fallback.bucket) throw cause;
-      if (!(cause instanceof StoreUnavailableError)) throw cause;
-      this.#giveUpZone();
+      this.#giveUpZone(cause);
       throw new LostZoneError(`${this.bucket} does not answer`, {}, { cause });
     }
   }
