@@ -13,14 +13,14 @@ const WIDE = 1;
 /** A value as JSON text, deflated where it is longer than `plainChars`. */
 export function packJson(value: unknown, plainChars = PLAIN_CHARS): string | Uint8Array {
   const text = JSON.stringify(value);
-  return text.length <= plainChars ? text : new Uint8Array(deflateRawSync(text));
+  return text.length <= plainChars ? text : packText(text);
 }
 
 /** What `packJson` packed. Throws `BrokenInvariantError` on anything else. */
 export function unpackJson(packed: unknown): unknown {
   if (typeof packed === 'string') return JSON.parse(packed);
   if (!(packed instanceof Uint8Array)) throw new BrokenInvariantError('a stored value is no JSON');
-  return JSON.parse(inflateRawSync(packed, { maxOutputLength: INFLATED_LIMIT_BYTES }).toString('utf8'));
+  return JSON.parse(unpackText(packed));
 }
 
 /** A text, deflated. */
