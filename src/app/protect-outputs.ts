@@ -8,11 +8,16 @@ import type { CopyOutput, Refusal } from '../core/model/decision.ts';
 import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
 import type { JobState, StageView, TaskView } from '../core/model/job-view.ts';
 import type { FoundLoss } from '../core/model/tick-config.ts';
-import { lossPriors, lossRates, type LossCounts } from '../core/policy/mantri/loss-rate.ts';
-import { isUnprotected, type OutputAtRisk, OutputValues } from '../core/policy/mantri/outputs-at-risk.ts';
+import { addLosses, lossPriors, lossRates, type LossCounts } from '../core/policy/mantri/loss-rate.ts';
+import {
+  copyMsOf,
+  isUnprotected,
+  type OutputAtRisk,
+  OutputValues,
+} from '../core/policy/mantri/outputs-at-risk.ts';
 import { isSpell, precomputeBudgetMs } from '../core/policy/mantri/precompute.ts';
 import { protect } from '../core/policy/mantri/protect.ts';
-import { lossCostMs } from '../core/policy/mantri/replicate.ts';
+import { lossCostMs, worthOfCopy } from '../core/policy/mantri/replicate.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { mostCopyBytes, type ObjectStore } from '../ports/object-store.ts';
 import type { Log } from '../ports/log.ts';
@@ -135,9 +140,7 @@ export function learnLosses(
 function countsOf(deps: Storage, state: JobState): ReadonlyMap<string, LossCounts> {
   const counts = new Map<string, LossCounts>();
   const count = (id: AttemptId | undefined, lost: number): void => {
-    const location = locationOf(deps, state, id);
-    const before = counts.get(location) ?? { outputs: 0, lost: 0 };
-    counts.set(location, { outputs: before.outputs + 1, lost: before.lost + lost });
+    addLosses(counts, locationOf(deps, state, id), { outputs: 1, lost });
   };
   for (const { index, tasks, shape } of readStages(state)) {
     const isRead = state.stages.some((each) => each.done > 0 && each.shape.upstream.includes(index));
@@ -156,9 +159,9 @@ export const keepCounts = (deps: Storage, { state, protection }: Session): void 
 };
 
 function valuesOf(deps: Storage, session: Session): OutputValues {
-  const { lossPrior, copyLatencyMs, copyBytesPerSecond } = configOf(session);
+  const config = configOf(session);
   const { state, protection } = session;
-  const rates = lossRates(tierOf(deps), protection.seen.with(countsOf(deps, state)), lossPrior);
+  const rates = lossRates(tierOf(deps), protection.seen.with(countsOf(deps, state)), config.lossPrior);
   const nowhere = rates('');
   return new OutputValues(state, {
     lossOf: ({ stage, index }, attempt) =>
@@ -166,8 +169,7 @@ function valuesOf(deps: Storage, session: Session): OutputValues {
         ? nowhere
         : rates(locationOf(deps, state, attemptIdOf(stageAt(state, stage).shape.name, index, attempt))),
     copyLoss: nowhere,
-    copyLatencyMs,
-    copyBytesPerSecond,
+    copying: config,
   });
 }
 
@@ -182,7 +184,7 @@ function tellWhy(deps: ProtectDeps, session: Session, prior = lossPriors.standar
   const dearest = done.tasks
     .filter(({ result }) => result !== undefined)
     .map((task) => values.valueOf(task))
-    .toSorted((a, b) => lossCostMs(b) / b.copyMs - lossCostMs(a) / a.copyMs)[0];
+    .toSorted((a, b) => worthOfCopy(b) - worthOfCopy(a))[0];
   if (dearest === undefined) return;
   log.info('nothing-copied', {
     jobId,
@@ -206,11 +208,11 @@ function toBeJudged({ state, protection }: Session): readonly TaskView[] {
 
 /** What copies for their worth have cost so far, and what those in spells have. */
 function spentOf(session: Session): { readonly tokens: number; readonly spellMs: number } {
-  const { copyLatencyMs, copyBytesPerSecond } = configOf(session);
+  const config = configOf(session);
   let [tokens, spellMs] = [0, 0];
   for (const { bytes, reason } of session.state.copied.values())
     if (reason === 'worth') tokens += bytes;
-    else spellMs += copyLatencyMs + (bytes * 1_000) / copyBytesPerSecond;
+    else spellMs += copyMsOf(bytes, config);
   return { tokens, spellMs };
 }
 
@@ -229,7 +231,7 @@ function refusalsOf(
     if (refusal.reason !== 'replica-not-worth-it') others.push(refusal);
     else {
       const known = nearest.get(output.task.stage)?.output;
-      if (known === undefined || lossCostMs(known) / known.copyMs < lossCostMs(output) / output.copyMs)
+      if (known === undefined || worthOfCopy(known) < worthOfCopy(output))
         nearest.set(output.task.stage, each);
     }
   }

@@ -1,5 +1,5 @@
 import type { EpochMs } from '../contracts/units.ts';
-import type { LossCounts } from '../core/policy/mantri/loss-rate.ts';
+import { addLosses, type LossCounts } from '../core/policy/mantri/loss-rate.ts';
 
 /** Times of losses that are kept of a location, and locations of which anything is kept. */
 const timesKept = 16;
@@ -39,10 +39,7 @@ export class SharedLosses {
   /** What was seen with what a running job has seen. */
   with(counts: ReadonlyMap<string, LossCounts>): ReadonlyMap<string, LossCounts> {
     const all = new Map(this.counts);
-    for (const [location, { outputs, lost }] of counts) {
-      const before = all.get(location) ?? { outputs: 0, lost: 0 };
-      all.set(location, { outputs: before.outputs + outputs, lost: before.lost + lost });
-    }
+    for (const [location, each] of counts) addLosses(all, location, each);
     return all;
   }
 }

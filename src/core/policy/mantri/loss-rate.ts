@@ -39,6 +39,12 @@ export const lossPriors: Readonly<Record<StorageTier, LossPrior>> = {
 
 const nothing: LossCounts = { outputs: 0, lost: 0 };
 
+/** Adds what was seen at a location to what is known of it. */
+export function addLosses(seen: Map<string, LossCounts>, location: string, more: LossCounts): void {
+  const { outputs, lost } = seen.get(location) ?? nothing;
+  seen.set(location, { outputs: outputs + more.outputs, lost: lost + more.lost });
+}
+
 /**
  * r: the probability that an output at a location is lost while it is needed, from what was seen there: the mean of a
  * Beta posterior, which neither no loss nor nothing but losses brings to 0 or 1.

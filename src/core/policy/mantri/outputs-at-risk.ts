@@ -13,9 +13,18 @@ export interface RiskTerms {
   readonly lossOf: (task: TaskView, attempt: number) => number;
   /** r of where the next copy would lie. */
   readonly copyLoss: number;
+  readonly copying: CopyTerms;
+}
+
+/** What copying takes. */
+export interface CopyTerms {
   readonly copyLatencyMs: number;
   readonly copyBytesPerSecond: number;
 }
+
+/** t_rep: what it takes to copy so many bytes. */
+export const copyMsOf = (bytes: number, { copyLatencyMs, copyBytesPerSecond }: CopyTerms): number =>
+  copyLatencyMs + (bytes * 1_000) / copyBytesPerSecond;
 
 /** An output of which there might be another copy. */
 export interface OutputAtRisk extends ReplicaCandidate {
@@ -56,13 +65,13 @@ export class OutputValues {
   /** What a finished task's output is worth, and what another copy of it would cost. */
   valueOf(task: TaskView): OutputAtRisk {
     const bytes = task.result?.bytesOut ?? 0;
-    const { copyLoss, copyLatencyMs, copyBytesPerSecond } = this.terms;
+    const { copyLoss, copying } = this.terms;
     return {
       task,
       lossProbability: this.lossOf(task),
       copyLossProbability: copyLoss,
       redoMs: this.redoMsOf(task),
-      copyMs: copyLatencyMs + (bytes * 1_000) / copyBytesPerSecond,
+      copyMs: copyMsOf(bytes, copying),
       bytes,
     };
   }

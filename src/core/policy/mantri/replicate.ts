@@ -34,6 +34,11 @@ export const lossCostMs = ({
   redoMs,
 }: Pick<ReplicaCandidate, 'lossProbability' | 'redoMs'>): number => lossProbability * redoMs;
 
+/** What leaving an output alone is expected to cost, for each unit of what its copy would: above 1 it is worth that. */
+export const worthOfCopy = (
+  candidate: Pick<ReplicaCandidate, 'lossProbability' | 'redoMs' | 'copyMs'>,
+): number => lossCostMs(candidate) / candidate.copyMs;
+
 /** Whether an output is worth a copy: r · t_redo > t_rep. */
 export const isWorthReplica = (candidate: ReplicaCandidate): boolean =>
   lossCostMs(candidate) > candidate.copyMs;
