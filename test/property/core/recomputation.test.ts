@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { storageTiers } from '../../../src/contracts/storage-tiers.ts';
 import { lossRates } from '../../../src/core/policy/mantri/loss-rate.ts';
 import { choosePrecomputed } from '../../../src/core/policy/mantri/precompute.ts';
-import { type RedoTask, redoTimes } from '../../../src/core/policy/mantri/redo-time.ts';
 import { chooseReplicas } from '../../../src/core/policy/mantri/replicate.ts';
+import { type RedoTask, redoTimes } from '../../support/redo-times.ts';
 
 const arbProbability = fc.double({ min: 0, max: 1, noNaN: true });
 const arbTime = fc.integer({ min: 1, max: 1_000 });

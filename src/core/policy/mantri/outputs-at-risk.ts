@@ -2,9 +2,9 @@ import { elapsedMs } from '../../../contracts/units.ts';
 import { stageAt } from '../../model/job-state.ts';
 import type { JobState, TaskView } from '../../model/job-view.ts';
 import { meanMs } from '../../model/stage-statistics.ts';
-import { copiesOf, type Sources, sourcesOf } from '../../model/upstream-copies.ts';
+import { copiesOf, sourcesOf } from '../../model/upstream-copies.ts';
 import { lossOfAll } from './loss-rate.ts';
-import { type RedoInput, stallMs } from './redo-time.ts';
+import { RedoTimes } from './redo-time.ts';
 import type { ReplicaCandidate } from './replicate.ts';
 
 /** What is known of storage when outputs are valued. */
@@ -46,20 +46,27 @@ function takesMs(state: JobState, task: TaskView): number {
 
 /**
  * What outputs of a job are worth, by its tasks as they stand and r as it is known now: made anew when either has
- * changed. t_redo is worked out for the tasks that are asked for and what they read; the stall of those that read the same,
- * once.
+ * changed.
  *
  * Source: Mantri §5.3.
  */
 export class OutputValues {
-  private readonly state: JobState;
   private readonly terms: RiskTerms;
-  private readonly redo = new Map<TaskView, number>();
-  private readonly stalls = new Map<string, number>();
+  private readonly redo: RedoTimes<TaskView>;
 
   constructor(state: JobState, terms: RiskTerms) {
-    this.state = state;
     this.terms = terms;
+    this.redo = new RedoTimes({
+      takesMs: (task) => takesMs(state, task),
+      lossProbability: (task) => this.lossOf(task),
+      inputsOf(task) {
+        const sources = sourcesOf(state, task);
+        return {
+          key: sources.map(({ producer, from, to }) => `${producer.index}/${from}/${to}`).join(),
+          tasks: () => sources.flatMap(({ producer, from, to }) => producer.tasks.slice(from, to)),
+        };
+      },
+    });
   }
 
   /** What a finished task's output is worth, and what another copy of it would cost. */
@@ -70,7 +77,7 @@ export class OutputValues {
       task,
       lossProbability: this.lossOf(task),
       copyLossProbability: copyLoss,
-      redoMs: this.redoMsOf(task),
+      redoMs: this.redo.of(task),
       copyMs: copyMsOf(bytes, copying),
       bytes,
     };
@@ -79,29 +86,6 @@ export class OutputValues {
   /** r over all copies of an output that are left; 1 where there are none. */
   private lossOf(task: TaskView): number {
     return lossOfAll(copiesOf(task).map((number) => this.terms.lossOf(task, number)));
-  }
-
-  private redoMsOf(task: TaskView): number {
-    const known = this.redo.get(task);
-    if (known !== undefined) return known;
-    // Each goes at least one stage back: no deeper than a job has stages.
-    const redo = takesMs(this.state, task) + this.stallOf(task);
-    this.redo.set(task, redo);
-    return redo;
-  }
-
-  private stallOf(task: TaskView): number {
-    const sources = sourcesOf(this.state, task);
-    const key = sources.map(({ producer, from, to }) => `${producer.index}/${from}/${to}`).join();
-    const stall = this.stalls.get(key) ?? stallMs(sources.flatMap((each) => this.inputsAmong(each)));
-    this.stalls.set(key, stall);
-    return stall;
-  }
-
-  private inputsAmong({ producer: { tasks }, from, to }: Sources): readonly RedoInput[] {
-    return tasks
-      .slice(from, to)
-      .map((task) => ({ redoMs: this.redoMsOf(task), lossProbability: this.lossOf(task) }));
   }
 }
 

@@ -1,5 +1,3 @@
-import { invariant } from '../../../contracts/errors.ts';
-
 /** One input of a task that would be done again. */
 export interface RedoInput {
   /** t_redo of the task that made it. */
@@ -27,39 +25,48 @@ export function stallMs(inputs: readonly RedoInput[]): number {
   return sum;
 }
 
-/** t_redo of a task that takes `takesMs` by itself: that, and how long it is expected to wait for lost inputs. */
-export const redoMs = (takesMs: number, inputs: readonly RedoInput[]): number => takesMs + stallMs(inputs);
-
-/** A task of a job whose output would have to be made again. */
-export interface RedoTask {
-  /** How long it takes with all its inputs there. */
-  readonly takesMs: number;
+/** What t_redo of tasks is worked out from. */
+export interface RedoTerms<Task> {
+  /** How long a task takes with all its inputs there. */
+  takesMs(task: Task): number;
   /** That none of the copies of its output is left; with replicas the product over all. 0: they cannot be lost. */
-  readonly lossProbability: number;
-  /**
-   * Places of the tasks that it reads, each earlier than its own; none of one that reads sources, which are not made
-   * again. Tasks that read the same may name the same list: its stall is worked out once.
-   */
-  readonly inputs: readonly number[];
+  lossProbability(task: Task): number;
+  /** What it reads, without sources, which are not made again. Tasks with the same key read the same. */
+  inputsOf(task: Task): { readonly key: unknown; readonly tasks: () => readonly Task[] };
 }
 
 /**
- * t_redo of every task, in their order, which must have each behind those that it reads.
+ * t_redo of tasks, worked out for those that are asked for and what they read; the stall of those that read the same,
+ * once. No task may read what reads it.
  *
  * Source: Mantri §5.3, Fig. 7.
  */
-export function redoTimes(tasks: readonly RedoTask[]): readonly number[] {
-  const stalls = new Map<readonly number[], number>();
-  const times: number[] = [];
-  const inputAt = (place: number): RedoInput => {
-    const [redo, task] = [times[place], tasks[place]];
-    invariant(redo !== undefined && task !== undefined, 'a task comes before one that it reads', { place });
-    return { redoMs: redo, lossProbability: task.lossProbability };
-  };
-  for (const { takesMs, inputs } of tasks) {
-    const stall = stalls.get(inputs) ?? stallMs(inputs.map(inputAt));
-    stalls.set(inputs, stall);
-    times.push(takesMs + stall);
+export class RedoTimes<Task> {
+  private readonly terms: RedoTerms<Task>;
+  private readonly times = new Map<Task, number>();
+  private readonly stalls = new Map<unknown, number>();
+
+  constructor(terms: RedoTerms<Task>) {
+    this.terms = terms;
   }
-  return times;
+
+  of(task: Task): number {
+    const known = this.times.get(task);
+    if (known !== undefined) return known;
+    // Each goes at least one stage back: no deeper than a job has stages.
+    const time = this.terms.takesMs(task) + this.stallOf(task);
+    this.times.set(task, time);
+    return time;
+  }
+
+  private stallOf(task: Task): number {
+    const { key, tasks } = this.terms.inputsOf(task);
+    const inputOf = (each: Task): RedoInput => ({
+      redoMs: this.of(each),
+      lossProbability: this.terms.lossProbability(each),
+    });
+    const stall = this.stalls.get(key) ?? stallMs(tasks().map(inputOf));
+    this.stalls.set(key, stall);
+    return stall;
+  }
 }

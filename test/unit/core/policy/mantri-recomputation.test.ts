@@ -11,12 +11,13 @@ import {
   isSpell,
   precomputeBudgetMs,
 } from '../../../../src/core/policy/mantri/precompute.ts';
-import { redoMs, redoTimes, stallMs } from '../../../../src/core/policy/mantri/redo-time.ts';
+import { stallMs } from '../../../../src/core/policy/mantri/redo-time.ts';
 import {
   chooseReplicas,
   lossCostMs,
   type ReplicaCandidate,
 } from '../../../../src/core/policy/mantri/replicate.ts';
+import { redoMs, redoTimes } from '../../../support/redo-times.ts';
 
 /** What a standard output would be worth that takes a week to make again. */
 const weekMs = 7 * 24 * 3_600_000;
