@@ -1,5 +1,6 @@
 import { JournalReplay, type ReplayedTick, type ReplayReport } from '../core/replay/replay-journal.ts';
 import type { JournalResponse } from '../contracts/api.ts';
+import { eachPage } from '../lib/pages.ts';
 import type { JournalPiece } from '../ports/journal-store.ts';
 
 /** Gives the pieces of one job's journal, page by page. */
@@ -14,11 +15,9 @@ const mostPages = 1_000_000;
  */
 async function* linesOf(pages: JournalPages): AsyncGenerator<string> {
   let after: JournalPiece | undefined;
-  let next: string | undefined;
   let rest = '';
   let isBroken = false;
-  for (let page = 0; page < mostPages; page++) {
-    const { pieces, cursor } = await pages(next);
+  for await (const { pieces } of eachPage(pages, mostPages)) {
     for (const piece of pieces) {
       const before = after?.epoch === piece.epoch ? after : undefined;
       if (before === undefined) rest = '';
@@ -29,8 +28,6 @@ async function* linesOf(pages: JournalPages): AsyncGenerator<string> {
       rest = lines.pop() ?? '';
       yield* lines;
     }
-    if (cursor === undefined) return;
-    next = cursor;
   }
 }
 

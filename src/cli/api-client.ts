@@ -19,6 +19,7 @@ import {
 } from '../contracts/errors.ts';
 import type { PlanRequest, PlanResponse } from '../contracts/plans.ts';
 import type { JobRecord } from '../contracts/records.ts';
+import { eachPage } from '../lib/pages.ts';
 import { ServiceUnavailableError } from './failures.ts';
 import { exchange, type HttpAnswer } from './http-exchange.ts';
 
@@ -114,13 +115,10 @@ async function allAttempts(
   ask: (query: Readonly<Record<string, string>>) => Promise<AttemptsResponse>,
 ): Promise<Omit<AttemptsResponse, 'cursor'>> {
   const attempts: AttemptsResponse['attempts'][number][] = [];
-  let cursor: string | undefined;
-  for (let page = 0; page < mostPages; page++) {
-    const answer = await ask(cursor === undefined ? {} : { cursor });
-    attempts.push(...answer.attempts);
-    const { unreadable } = answer;
-    if (answer.cursor === undefined) return { attempts, ...(unreadable === undefined ? {} : { unreadable }) };
-    cursor = answer.cursor;
+  const askFrom = (cursor?: string): Promise<AttemptsResponse> => ask(cursor === undefined ? {} : { cursor });
+  for await (const { attempts: some, unreadable, cursor } of eachPage(askFrom, mostPages)) {
+    attempts.push(...some);
+    if (cursor === undefined) return { attempts, ...(unreadable === undefined ? {} : { unreadable }) };
   }
   throw new ServiceUnavailableError('the list of attempts did not end', { pages: mostPages });
 }

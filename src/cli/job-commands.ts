@@ -5,6 +5,7 @@ import * as z from 'zod';
 import { epochMs } from '../contracts/units.ts';
 import { renderAttempts } from '../report/attempt-table.ts';
 import { renderJob, renderJobs } from '../report/job-table.ts';
+import { eachPage } from '../lib/pages.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
 import { attemptsOf } from './attempts-of.ts';
 import { findTarget } from './connection.ts';
@@ -130,14 +131,14 @@ async function listJobs(
 ): Promise<Required<Pick<ListResponse, 'jobs' | 'unreadable'>>> {
   const jobs: Awaited<ReturnType<ApiClient['job']>>[] = [];
   const unreadable: NonNullable<ListResponse['unreadable']>[number][] = [];
-  let cursor: string | undefined;
-  for (let page = 0; page <= mostJobs && jobs.length < limit; page++) {
+  const ask = (cursor?: string): ReturnType<ApiClient['list']> => {
     const wanted = Math.min(pageJobs, limit - jobs.length);
-    const answer = await client.list({ limit: wanted, ...(cursor === undefined ? {} : { cursor }) });
-    jobs.push(...answer.jobs);
-    unreadable.push(...(answer.unreadable ?? []));
-    if (answer.cursor === undefined) break;
-    cursor = answer.cursor;
+    return client.list({ limit: wanted, ...(cursor === undefined ? {} : { cursor }) });
+  };
+  for await (const page of eachPage(ask, mostJobs + 1)) {
+    jobs.push(...page.jobs);
+    unreadable.push(...(page.unreadable ?? []));
+    if (jobs.length >= limit) break;
   }
   return { jobs: jobs.slice(0, limit), unreadable };
 }

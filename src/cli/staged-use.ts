@@ -6,6 +6,7 @@ import { parseUri } from '../contracts/keys.ts';
 import { finalJobStates } from '../contracts/records.ts';
 import { carriedPrefix, taskFilesOf } from '../contracts/task-files.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import { eachPage } from '../lib/pages.ts';
 import type { ApiClient } from './api-client.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import type { LocalFile } from './local-inputs.ts';
@@ -87,13 +88,12 @@ function placesOf({ stages }: JobSpec, bucket: string): readonly string[] {
 /** Places that unfinished jobs read; undefined where not all jobs are known. */
 async function placesInUse(client: ApiClient, bucket: string): Promise<Set<string> | undefined> {
   const places = new Set<string>();
-  let cursor: string | undefined;
-  for (let page = 0; page < mostPages; page++) {
-    const answer = await client.list({ limit: pageJobs, ...(cursor === undefined ? {} : { cursor }) });
-    if ((answer.unreadable ?? []).length > 0) return undefined;
-    for (const { state, spec } of answer.jobs)
+  const ask = (cursor?: string): ReturnType<ApiClient['list']> =>
+    client.list({ limit: pageJobs, ...(cursor === undefined ? {} : { cursor }) });
+  for await (const { jobs, unreadable = [], cursor } of eachPage(ask, mostPages)) {
+    if (unreadable.length > 0) return undefined;
+    for (const { state, spec } of jobs)
       if (!finalJobStates.includes(state)) for (const place of placesOf(spec, bucket)) places.add(place);
-    cursor = answer.cursor;
     if (cursor === undefined) return places;
   }
   return undefined;

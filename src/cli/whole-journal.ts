@@ -1,4 +1,5 @@
 import type { JournalResponse } from '../contracts/api.ts';
+import { eachPage } from '../lib/pages.ts';
 import { ServiceUnavailableError } from './failures.ts';
 
 /** More than the schedulers of any job write: each stays 13 minutes at most, and bounds what it writes. */
@@ -9,12 +10,9 @@ export async function wholeJournal(
   ask: (cursor?: string) => Promise<JournalResponse>,
 ): Promise<JournalResponse['pieces']> {
   const pieces: JournalResponse['pieces'][number][] = [];
-  let cursor: string | undefined;
-  for (let page = 0; page < mostPages; page++) {
-    const answer = await ask(cursor);
-    pieces.push(...answer.pieces);
-    if (answer.cursor === undefined) return pieces;
-    cursor = answer.cursor;
+  for await (const page of eachPage(ask, mostPages)) {
+    pieces.push(...page.pieces);
+    if (page.cursor === undefined) return pieces;
   }
   throw new ServiceUnavailableError('the journal of the job did not end', { pages: mostPages });
 }
