@@ -14,16 +14,12 @@ export function batchesOf(
   requests: readonly LaunchRequest[],
   placeOf: (request: LaunchRequest) => string,
 ): LaunchBatch[] {
-  const alike = new Map<string, LaunchRequest[]>();
-  for (const request of requests) {
+  const alike = Map.groupBy(requests, (request) => {
     const { payload, size } = request;
     const isAlone = payload.next !== undefined || payload.replaces !== undefined;
     const own = isAlone ? {} : { attemptId: undefined, inputs: undefined, copies: undefined };
-    const key = JSON.stringify([size, placeOf(request), { ...payload, ...own }]);
-    const group = alike.get(key);
-    if (group === undefined) alike.set(key, [request]);
-    else group.push(request);
-  }
+    return JSON.stringify([size, placeOf(request), { ...payload, ...own }]);
+  });
   return [...alike.values()].flatMap((group) => {
     const calls = Math.ceil(group.length / limits.launchesPerCall);
     return Array.from({ length: calls }, (_, call) =>
