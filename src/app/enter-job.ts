@@ -164,10 +164,13 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
 /** Applies an entry of the log. One that does not fit the job is as good as one that cannot be read. */
 function follow(session: Session, decisions: readonly Decision[], entry: LogEntry): void {
   const { version, at } = entry;
-  const decided = JSON.stringify(entry.decisions);
   try {
     apply(session, decisions, at);
-    session.journal?.add({ kind: 'entry', version, at, decided, ...opened(session.state, decisions) });
+    // Hosts that keep no journal are spared the text.
+    session.journal?.add({
+      ...{ kind: 'entry', version, at, decided: JSON.stringify(entry.decisions) },
+      ...opened(session.state, decisions),
+    });
   } catch (cause) {
     if (!(cause instanceof BrokenInvariantError)) throw cause;
     const name = `entry ${version} of the decision log of job ${session.jobId}`;

@@ -47,10 +47,11 @@ export async function runReplay(jobText: string, options: ReplayOptions, console
     );
   });
   const isAlike = report.reproduced === report.ticks;
+  const compared = other?.comparison();
   const told =
-    other === undefined || last === undefined
+    compared === undefined || last === undefined
       ? undefined
-      : { ...other.comparison(), simulated: await simulated(jobId, last, other.comparison().policy) };
+      : { ...compared, simulated: await simulated(jobId, last, compared.policy) };
   if (options.json) writeJson(console, { ...report, ...(told === undefined ? {} : { other: told }) });
   else {
     writeLines(console.out, renderReplay(report, console.outStyle));

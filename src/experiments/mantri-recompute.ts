@@ -6,7 +6,7 @@ import type { Scenario } from '../sim/scenario.ts';
 import { simulate } from '../sim/simulate.ts';
 import type { Experiment, ExperimentInput, Findings } from './experiment.ts';
 import { lossMachines, lossScenario } from './loss-workload.ts';
-import { type Protected, type ProtectionName, recomputeFindings } from './recompute-findings.ts';
+import { type Protected, type ProtectionName, recomputeFindings, sum } from './recompute-findings.ts';
 
 type Mantri = NonNullable<PolicyConfigInput['mantri']>;
 
@@ -18,8 +18,6 @@ const settings: Readonly<Record<ProtectionName, Mantri>> = {
   'both, two losses': { spellLosses: 2 },
   'ideal recompute': { replicates: false, precomputes: false },
 };
-
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** Tasks that a job has done again after a loss. */
 function recomputedOf({ attempts, tasks }: JobOutcome): number {

@@ -36,7 +36,7 @@ export interface Protected {
 
 type Runs = Readonly<Record<ProtectionName, readonly Protected[]>>;
 
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+export const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 const share = (part: number, whole: number): number => (whole === 0 ? 0 : (100 * part) / whole);
 const total = (jobs: readonly Protected[], of: (job: Protected) => number): number => sum(jobs.map(of));
 
