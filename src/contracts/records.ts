@@ -41,6 +41,12 @@ export interface Failure {
   readonly lost?: readonly LostOutput[];
 }
 
+/** Why an attempt comes to nothing whose worker is on a node that its launch says to avoid. */
+export const declinedOn = (node: string): Failure => ({
+  cause: 'declined',
+  message: `its node is to be avoided: ${node}`,
+});
+
 /** Whether a failure is of a launch that no worker has taken up. */
 export const neverBegan = ({ cause }: Failure): boolean => cause === 'expired' || cause === 'declined';
 

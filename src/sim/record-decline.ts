@@ -1,4 +1,5 @@
 import type { AttemptId } from '../contracts/ids.ts';
+import { declinedOn } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 
@@ -9,8 +10,8 @@ export async function recordDecline(
   attemptId: AttemptId,
   node: string,
 ): Promise<'recorded' | 'refused'> {
-  const failure = { cause: 'declined', message: `its node is to be avoided: ${node}` } as const;
-  const outcome = await store.recordDeath(space, attemptId, { invocation: node, failure }, now());
+  const death = { invocation: node, failure: declinedOn(node) };
+  const outcome = await store.recordDeath(space, attemptId, death, now());
   if (outcome === 'recorded') await store.tell(space, { attemptId, kind: 'end' }, now());
   return outcome;
 }

@@ -1,7 +1,7 @@
 import type { AttemptPayload } from '../contracts/payloads.ts';
+import { declinedOn } from '../contracts/records.ts';
 import { durationMs } from '../contracts/units.ts';
 import type { ClaimPlace, TaskSpace } from '../ports/attempt-store.ts';
-import { failureWith } from './failure-of.ts';
 import type { AttemptDeps } from './run-attempt.ts';
 
 /** Whether the launch of an attempt says that its worker's node is to be avoided. */
@@ -21,8 +21,7 @@ export async function decline(
   place: ClaimPlace,
 ): Promise<'declined' | 'refused'> {
   const { node } = place;
-  const failure = failureWith('declined', `its node is to be avoided: ${node}`);
-  const death = { invocation: invocation ?? node, failure };
+  const death = { invocation: invocation ?? node, failure: declinedOn(node) };
   if ((await attempts.recordDeath(space, attemptId, death, clock.now())) === 'refused') return 'refused';
   log.info('attempt-declined', { jobId, attemptId, node });
   await attempts.tell(space, { attemptId, kind: 'end' }, clock.now());
