@@ -251,10 +251,11 @@ function injectorFor(
 function hooks(
   { onRequest }: LocalStackOptions,
   injector: Injector | undefined,
-): Pick<ServiceSettings, 'onRequest' | 'onWork' | 'onWritten'> {
+): Pick<ServiceSettings, 'onRequest' | 'onAccepted' | 'onWork' | 'onWritten'> {
   if (injector === undefined) return onRequest === undefined ? {} : { onRequest };
   return {
     onRequest: (subject) => onRequest?.(subject) ?? injector.onRequest(subject),
+    onAccepted: injector.onAccepted,
     onWork: injector.onWork,
     onWritten: injector.onWritten,
   };

@@ -4,6 +4,7 @@ import { formatCount, plural } from './format.ts';
 /** What went wrong on purpose, in one line: "1 slow node, 2 killed workers, 0 throttled launches". */
 export function renderInjected(injected: InjectedCounts): string {
   const { slow, killed, interrupted, throttled, lostObjects, corruptObjects, lostZone, slowZone } = injected;
+  const { lostInvocations, duplicateInvocations } = injected;
   return [
     plural(slow, 'slow node'),
     plural(killed, 'killed worker'),
@@ -11,6 +12,8 @@ export function renderInjected(injected: InjectedCounts): string {
     `${formatCount(throttled)} throttled launch${throttled === 1 ? '' : 'es'}`,
     ...(lostObjects === 0 ? [] : [plural(lostObjects, 'lost object')]),
     ...(corruptObjects === 0 ? [] : [plural(corruptObjects, 'corrupt object')]),
+    ...(lostInvocations === 0 ? [] : [plural(lostInvocations, 'lost invocation')]),
+    ...(duplicateInvocations === 0 ? [] : [plural(duplicateInvocations, 'duplicate invocation')]),
     ...(lostZone === undefined ? [] : [`storage of ${lostZone} lost`]),
     ...(slowZone === undefined ? [] : [`storage of ${slowZone} slow`]),
   ].join(', ');

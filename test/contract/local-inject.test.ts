@@ -43,6 +43,12 @@ const workOf = (pid: number, isUnderWay = () => true): Work => ({
   isUnderWay,
 });
 
+const noInvocations = {
+  lostInvocations: 0,
+  duplicateInvocations: 0,
+  attempts: { lostInvocations: [], duplicateInvocations: [] },
+};
+
 function injector(text: string): Injector {
   const made = new Injector(parseInjection(text));
   onTestFinished(() => made.close());
@@ -163,6 +169,7 @@ describe('an injector', () => {
       throttled: 0,
       lostObjects: 0,
       corruptObjects: 0,
+      ...noInvocations,
       places: { slow: [`place-${first}`, `place-${second}`], killed: [], interrupted: [] },
     });
     await harm.close();
@@ -202,6 +209,7 @@ describe('an injector', () => {
       throttled: 0,
       lostObjects: 0,
       corruptObjects: 0,
+      ...noInvocations,
       places: { slow: [], killed: [`place-${busy}`], interrupted: [] },
     });
   });
@@ -279,5 +287,46 @@ describe('refused launches', () => {
       expect(harms).not.toMatch(/[CL]\.\.\.+[CL]/);
     }
     expect(new Set([1, 2, 3, 4, 5, 6].map(harmsOf)).size).toBeGreaterThan(2);
+  });
+});
+
+describe('launches that Lambda has accepted', () => {
+  const launchOf = (attemptId: string): Buffer =>
+    Buffer.from(
+      JSON.stringify({
+        jobId: 'a-0123456789ab',
+        attemptId,
+        shards: 1,
+        stageKey: 's',
+        inputs: [],
+        heartbeatMs: 1,
+      }),
+    );
+
+  it('are lost or repeated, few between, the same for one seed; other events are let alone', () => {
+    const faultsOf = (seed: number) => {
+      const harm = injector(`lose-invocation=2,duplicate-invocation=3,seed=${seed}`);
+      const faults = Array.from({ length: 20 }, (_, task) => {
+        expect(harm.onAccepted(Buffer.from('{"name":"recurring"}'))).toBeUndefined();
+        return harm.onAccepted(launchOf(`map/${task}/0`));
+      });
+      const struck = (kind: string) =>
+        faults.flatMap((fault, task) => (fault === kind ? [`map/${task}/0`] : []));
+      expect(harm.counts()).toMatchObject({
+        lostInvocations: 2,
+        duplicateInvocations: 3,
+        attempts: { lostInvocations: struck('lose'), duplicateInvocations: struck('repeat') },
+      });
+      return faults;
+    };
+    for (const seed of [1, 2, 3]) expect(faultsOf(seed)).toEqual(faultsOf(seed));
+    expect(faultsOf(1)).not.toEqual(faultsOf(2));
+  });
+
+  it('are let alone where nothing is to be lost, and once the injection is closed', async () => {
+    expect(injector('kill=1').onAccepted(launchOf('map/0/0'))).toBeUndefined();
+    const harm = injector('lose-invocation=1000');
+    await harm.close();
+    expect(Array.from({ length: 9 }, () => harm.onAccepted(launchOf('map/0/0'))).join('')).toBe('');
   });
 });

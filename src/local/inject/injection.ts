@@ -14,6 +14,10 @@ export interface Injection {
   readonly lostObjects: number;
   /** So many of them get a bit flipped. */
   readonly corruptObjects: number;
+  /** So many launches that Lambda has accepted reach no worker. */
+  readonly lostInvocations: number;
+  /** So many of them reach two. */
+  readonly duplicateInvocations: number;
   /** The storage of this zone is lost, so many seconds after the first work of a worker; absent: of none. */
   readonly lostZone?: { readonly zone: string; readonly afterMs: number };
   /** Requests to the storage of this zone take `factor` times as long; absent: of none. */
@@ -34,6 +38,9 @@ export interface InjectedCounts {
   /** Objects that were removed, and that were changed. */
   readonly lostObjects: number;
   readonly corruptObjects: number;
+  /** Launches that Lambda has accepted, and delivered to nobody, and twice. */
+  readonly lostInvocations: number;
+  readonly duplicateInvocations: number;
   /** The zones whose storage was lost, and that whose storage is slow; absent: none. */
   readonly lostZone?: string;
   readonly slowZone?: string;
@@ -43,11 +50,17 @@ export interface InjectedCounts {
     readonly killed: readonly string[];
     readonly interrupted: readonly string[];
   };
+  /** Of which attempts those launches were, in the same order; of several in one launch the first. */
+  readonly attempts: {
+    readonly lostInvocations: readonly string[];
+    readonly duplicateInvocations: readonly string[];
+  };
 }
 
 const mostNodes = 256;
 const mostKills = 1_000;
 const mostObjects = 1_000;
+const mostInvocations = 1_000;
 /** Beyond it the stops would be as long as heartbeats, and a slow worker be taken for a lost one. */
 const highestFactor = 50;
 const mostZoneSeconds = 3_600;
@@ -62,13 +75,16 @@ const names = [
   'throttle',
   'lose-object',
   'corrupt-object',
+  'lose-invocation',
+  'duplicate-invocation',
   'lose-zone',
   'slow-zone',
   'seed',
 ] as const;
 type Name = (typeof names)[number];
+type CountName = Exclude<Name, 'slow' | 'throttle' | 'lose-zone' | 'slow-zone' | 'seed'>;
 const usage =
-  'slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
+  'slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
 
 /**
  * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,lose-zone=use1-az2@3,slow-zone=use1-az1@5,seed=7`: any of them, in any order, each once, and not the seed alone.
@@ -89,15 +105,17 @@ export function parseInjection(text: string): Injection {
   if (given.size === 1 && given.has('seed')) {
     throw wrong(text, `injects nothing: add one of ${usage}`);
   }
-  const countOf = (name: 'lose-object' | 'corrupt-object'): number =>
-    parseCount(name, given.get(name), { least: 1, most: mostObjects, otherwise: 0 });
+  const countOf = (name: CountName, most: number): number =>
+    parseCount(name, given.get(name), { least: 1, most, otherwise: 0 });
   return {
     slow: parseSlow(given.get('slow')),
-    kills: parseCount('kill', given.get('kill'), { least: 1, most: mostKills, otherwise: 0 }),
-    interruptions: parseCount('spot', given.get('spot'), { least: 1, most: mostKills, otherwise: 0 }),
+    kills: countOf('kill', mostKills),
+    interruptions: countOf('spot', mostKills),
     throttle: parseThrottle(given.get('throttle')),
-    lostObjects: countOf('lose-object'),
-    corruptObjects: countOf('corrupt-object'),
+    lostObjects: countOf('lose-object', mostObjects),
+    corruptObjects: countOf('corrupt-object', mostObjects),
+    lostInvocations: countOf('lose-invocation', mostInvocations),
+    duplicateInvocations: countOf('duplicate-invocation', mostInvocations),
     ...parseZones(given),
     seed: parseCount('seed', given.get('seed'), { least: 0, most: highestSeed, otherwise: defaultSeed }),
   };
@@ -159,7 +177,7 @@ function parseThrottle(value: string | undefined): number {
 }
 
 function parseCount(
-  name: Exclude<Name, 'slow' | 'throttle' | 'lose-zone' | 'slow-zone'>,
+  name: CountName | 'seed',
   value: string | undefined,
   { least, most, otherwise }: { readonly least: number; readonly most: number; readonly otherwise: number },
 ): number {
@@ -173,15 +191,18 @@ function parseCount(
 
 /** The same injection in its own notation, with its seed. */
 export function describeInjection(injection: Injection): string {
-  const { slow, kills, interruptions, throttle, lostObjects, corruptObjects, lostZone, slowZone, seed } =
-    injection;
+  const { slow, throttle, lostZone, slowZone, seed } = injection;
+  const counted = (name: CountName, count: number): readonly string[] =>
+    count === 0 ? [] : [`${name}=${count}`];
   return [
     ...(slow === undefined ? [] : [`slow=${slow.factor}x${slow.nodes}`]),
-    ...(kills === 0 ? [] : [`kill=${kills}`]),
-    ...(interruptions === 0 ? [] : [`spot=${interruptions}`]),
+    ...counted('kill', injection.kills),
+    ...counted('spot', injection.interruptions),
     ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
-    ...(lostObjects === 0 ? [] : [`lose-object=${lostObjects}`]),
-    ...(corruptObjects === 0 ? [] : [`corrupt-object=${corruptObjects}`]),
+    ...counted('lose-object', injection.lostObjects),
+    ...counted('corrupt-object', injection.corruptObjects),
+    ...counted('lose-invocation', injection.lostInvocations),
+    ...counted('duplicate-invocation', injection.duplicateInvocations),
     ...(lostZone === undefined ? [] : [`lose-zone=${lostZone.zone}@${lostZone.afterMs / 1_000}`]),
     ...(slowZone === undefined ? [] : [`slow-zone=${slowZone.zone}@${slowZone.factor}`]),
     `seed=${seed}`,

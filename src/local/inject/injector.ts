@@ -2,6 +2,7 @@ import { isAttemptData } from '../../contracts/keys.ts';
 import { createRng, type Rng } from '../../lib/rng.ts';
 import type { Fault, FaultHook, FaultSubject } from '../http/fault-hook.ts';
 import { type Brake, startBrake } from './brake.ts';
+import { DeliveryFaults, type DeliveryHook } from './delivery.ts';
 import type { InjectedCounts, Injection } from './injection.ts';
 import type { HarmHook } from '../s3/harm-object.ts';
 import { signalGroup } from '../lambda/signal-group.ts';
@@ -45,6 +46,7 @@ export class Injector {
   private corruptObjects = 0;
   /** Objects that are left as they are before the next one is harmed. */
   private spared: number;
+  private readonly deliveries: DeliveryFaults;
   private readonly zoneDraws: Rng;
   private zones: ZoneFaults | undefined;
   private isClosed = false;
@@ -55,6 +57,7 @@ export class Injector {
     this.lives = rng.fork('kill');
     this.refusals = rng.fork('throttle');
     this.objects = rng.fork('objects');
+    this.deliveries = new DeliveryFaults(injection, rng.fork('deliveries'));
     this.zoneDraws = rng.fork('zones');
     this.spared = this.drawSpared();
     this.brake = injection.slow === undefined ? undefined : startBrake();
@@ -115,9 +118,21 @@ export class Injector {
     return isLost ? 'lose' : 'corrupt';
   };
 
+  /** Loses some of the launches that Lambda has accepted, and has others delivered twice. */
+  readonly onAccepted: DeliveryHook = (payload) =>
+    this.isClosed ? undefined : this.deliveries.faultOf(payload);
+
   /** What has been done so far. */
   counts(): InjectedCounts {
-    const { slowPlaces, killedPlaces, interruptedPlaces, throttled, lostObjects, corruptObjects } = this;
+    const {
+      slowPlaces,
+      killedPlaces,
+      interruptedPlaces,
+      throttled,
+      lostObjects,
+      corruptObjects,
+      deliveries,
+    } = this;
     return {
       slow: slowPlaces.length,
       killed: killedPlaces.length,
@@ -125,11 +140,17 @@ export class Injector {
       throttled,
       lostObjects,
       corruptObjects,
+      lostInvocations: deliveries.lost.length,
+      duplicateInvocations: deliveries.repeated.length,
       ...this.zones?.done(),
       places: {
         slow: [...slowPlaces],
         killed: [...killedPlaces],
         interrupted: [...interruptedPlaces],
+      },
+      attempts: {
+        lostInvocations: [...deliveries.lost],
+        duplicateInvocations: [...deliveries.repeated],
       },
     };
   }

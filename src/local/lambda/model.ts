@@ -1,5 +1,6 @@
 import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, Principals } from '../http/principals.ts';
+import type { DeliveryHook } from '../inject/delivery.ts';
 import type { WorkHook } from '../inject/work.ts';
 
 /** A function as the template describes it. */
@@ -75,6 +76,8 @@ export interface LambdaServerOptions {
   readonly onRequest?: FaultHook;
   /** `host:port` of proxies before it that pass requests on as they were signed. */
   readonly hosts?: ReadonlySet<string>;
+  /** Says what becomes of asynchronous events of the Invoke API once they are accepted. */
+  readonly onAccepted?: DeliveryHook;
   /** Told of each asynchronous event as a process takes it. */
   readonly onWork?: WorkHook;
   /** Waiting asynchronous events of all functions; 10,000 by default. */

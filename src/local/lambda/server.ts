@@ -216,13 +216,7 @@ class InvokeService {
     } else if (type === 'DryRun') {
       response.writeHead(204).end();
     } else if (type === 'Event') {
-      const refusal =
-        body.length > MAX_ASYNC_BYTES
-          ? requestTooLarge(MAX_ASYNC_BYTES)
-          : this.dispatcher.enqueue(target.name, {
-              ...this.newInvocation(target, body, wire.requestId),
-              isAsynchronous: true,
-            });
+      const refusal = this.accept(target, body, wire.requestId);
       if (refusal === undefined) response.writeHead(202, { 'Content-Length': '0' }).end();
       else refuse(response, refusal);
     } else if (type === 'RequestResponse') {
@@ -236,6 +230,17 @@ class InvokeService {
     } else {
       refuse(response, badParameter(`Unknown invocation type: ${type}`));
     }
+  }
+
+  /** Queues an asynchronous event, unless it is to get lost; twice, where it is to be repeated. */
+  private accept(target: Target, body: Buffer, requestId: string): Refusal | undefined {
+    if (body.length > MAX_ASYNC_BYTES) return requestTooLarge(MAX_ASYNC_BYTES);
+    const invocation = { ...this.newInvocation(target, body, requestId), isAsynchronous: true };
+    const fault = this.options.onAccepted?.(invocation.payload);
+    if (fault === 'lose') return undefined;
+    // As on AWS both have the one request id.
+    if (fault === 'repeat') this.dispatcher.enqueue(target.name, invocation);
+    return this.dispatcher.enqueue(target.name, invocation);
   }
 
   private newInvocation(target: Target, payload: Buffer, requestId: string = randomUUID()): Invocation {

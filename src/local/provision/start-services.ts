@@ -6,6 +6,7 @@ import { type EventBus, executionEvent, startEventBus, taskEvent } from '../even
 import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, PrincipalRegistry } from '../http/principals.ts';
 import { RoleSessions } from '../iam/roles.ts';
+import type { DeliveryHook } from '../inject/delivery.ts';
 import type { WorkHook } from '../inject/work.ts';
 import { zoneIdOf } from './zone-ids.ts';
 import { queuePauseMs } from '../lambda/queue-pause.ts';
@@ -38,6 +39,8 @@ export interface ServiceSettings {
   readonly onRequest?: FaultHook;
   /** `host:port` of proxies before the services that pass requests on as they were signed. */
   readonly hosts?: ReadonlySet<string>;
+  /** Says what becomes of launches once Lambda has accepted them. */
+  readonly onAccepted?: DeliveryHook;
   /** Told of work that functions and tasks begin; see the servers of Lambda and ECS. */
   readonly onWork?: WorkHook;
   /** Says what becomes of objects once they are written. */

@@ -3,7 +3,13 @@ import { InvalidInputError } from '../../../src/contracts/errors.ts';
 import { describeInjection, parseInjection } from '../../../src/local/inject/injection.ts';
 
 /** Nothing happens to objects. */
-const whole = { interruptions: 0, lostObjects: 0, corruptObjects: 0 };
+const whole = {
+  interruptions: 0,
+  lostObjects: 0,
+  corruptObjects: 0,
+  lostInvocations: 0,
+  duplicateInvocations: 0,
+};
 
 describe('an injection', () => {
   it.each([
@@ -20,13 +26,17 @@ describe('an injection', () => {
     [
       'lose-object=2,corrupt-object=1000',
       {
-        slow: undefined,
-        kills: 0,
-        throttle: 0,
-        interruptions: 0,
+        ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
         lostObjects: 2,
         corruptObjects: 1_000,
-        seed: 1,
+      },
+    ],
+    [
+      'lose-invocation=1000,duplicate-invocation=3',
+      {
+        ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
+        lostInvocations: 1_000,
+        duplicateInvocations: 3,
       },
     ],
     [
@@ -45,7 +55,7 @@ describe('an injection', () => {
   it.each([
     [
       '',
-      /^"" must be one of slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N$/,
+      /^"" must be one of slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N$/,
     ],
     ['kill=1,', /^"" must be one of/],
     ['kill', /^"kill" must be one of/],
@@ -57,6 +67,8 @@ describe('an injection', () => {
     ['seed=4294967296,kill=1', /^"seed=4294967296" must be a whole number/],
     ['lose-object=0', /^"lose-object=0" must be a whole number from 1 to 1000$/],
     ['corrupt-object=x', /^"corrupt-object=x" must be a whole number from 1 to 1000$/],
+    ['lose-invocation=0', /^"lose-invocation=0" must be a whole number from 1 to 1000$/],
+    ['duplicate-invocation=1001', /^"duplicate-invocation=1001" must be a whole number from 1 to 1000$/],
     [
       'lose-zone=use1-az2',
       /^"lose-zone=use1-az2" must be ZONE@SECONDS, the id of a zone and at most 3600 seconds/,
@@ -95,6 +107,8 @@ describe('an injection', () => {
     expect(describeInjection(parseInjection(text))).toBe(text);
     const objects = 'lose-object=3,corrupt-object=1,seed=7';
     expect(describeInjection(parseInjection(objects))).toBe(objects);
+    const invocations = 'lose-invocation=3,duplicate-invocation=1,seed=7';
+    expect(describeInjection(parseInjection(invocations))).toBe(invocations);
     expect(describeInjection(parseInjection('kill=3'))).toBe('kill=3,seed=1');
   });
 });
