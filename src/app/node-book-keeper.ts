@@ -61,7 +61,7 @@ export class NodeBookKeeper {
         before.attempts !== endedOf(state));
     if (isDue) {
       this.looked.set(jobId, { at: now, attempts: endedOf(state) });
-      this.book = mergeBooks(this.book, nodeSigns(jobId, state, now), now);
+      this.take(jobId, state, now);
     }
     return blockedNodes(this.book, now);
   }
@@ -70,7 +70,7 @@ export class NodeBookKeeper {
   async keep(jobId: JobId, state: JobState, now: EpochMs, isOver: boolean): Promise<void> {
     if (isOver) {
       this.looked.delete(jobId);
-      this.book = mergeBooks(this.book, nodeSigns(jobId, state, now), now);
+      this.take(jobId, state, now);
     }
     const isDue = isOver || this.writtenAt === undefined || elapsedMs(this.writtenAt, now) >= periodMs;
     if (!isDue || this.isWriting || !saysMore(this.book, this.known.book)) return;
@@ -90,6 +90,11 @@ export class NodeBookKeeper {
     } finally {
       this.isWriting = false;
     }
+  }
+
+  private take(jobId: JobId, state: JobState, now: EpochMs): void {
+    const known = new Set(this.book.map(({ node }) => node));
+    this.book = mergeBooks(this.book, nodeSigns(jobId, state, now, known), now);
   }
 
   private async takeStored(now: EpochMs): Promise<void> {

@@ -29,12 +29,21 @@ const leastFinished = 3;
 /** A node is not slow for being slower than some: nor where more than so many of those that ran are as slow. */
 const slowShare = 0.25;
 
+/** What an ordinary task of a stage takes beside what its input costs; undefined where nothing tells. */
+function usualOf({ statistics: { slowness } }: StageView): number | undefined {
+  const usual = slowness.size < leastFinished ? undefined : quantileOf(slowness, 0.5);
+  return usual === undefined || usual <= 0 ? undefined : usual;
+}
+
 /** How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells. */
-function slowdownOf({ statistics }: StageView, task: TaskView, attempt: AttemptView): number | undefined {
-  const usual = quantileOf(statistics.slowness, 0.5);
+function slowdownOf(
+  { statistics }: StageView,
+  task: TaskView,
+  attempt: AttemptView,
+  usual: number | undefined,
+): number | undefined {
   const ranMs = reportedMs(attempt);
-  if (usual === undefined || usual <= 0 || statistics.slowness.size < leastFinished || ranMs <= 0)
-    return undefined;
+  if (usual === undefined || ranMs <= 0) return undefined;
   const isDone = attempt.state === 'done';
   const isStopped = attempt.state === 'cancelled' || isLive(attempt);
   if (!isDone && (!isStopped || (attempt.progress?.bytesRead ?? 0) <= 0)) return undefined;
@@ -53,33 +62,88 @@ const isFault = (attempt: AttemptView): boolean =>
   (attempt.failure === undefined || ofNode.has(attempt.failure.cause));
 
 interface Told {
-  readonly attempt: AttemptView & { readonly node: string };
+  readonly attempt: AttemptView;
+  readonly node: string;
   readonly slowdown: number | undefined;
 }
 
-/** What attempts of a task tell of their nodes. One that was slow everywhere tells of itself. */
-function toldBy(
+/** Takes what an attempt tells of its node. */
+type Listener = (told: Told, contrasted: boolean) => void;
+
+/** What an attempt tells of its node; undefined of one that tells nothing. */
+function toldOf(
   stage: StageView,
   task: TaskView,
-  { factor }: NodeBookConfig,
-): readonly (Told & { readonly contrasted: boolean })[] {
-  const told = task.attempts.flatMap((attempt): Told[] => {
-    const { node } = attempt;
-    if (node === undefined || isOpen(task, attempt)) return [];
-    const slowdown = slowdownOf(stage, task, attempt);
-    return slowdown === undefined && !isFault(attempt) ? [] : [{ attempt: { ...attempt, node }, slowdown }];
-  });
-  return told.flatMap((each) => {
-    const others = told.filter(({ attempt }) => attempt.node !== each.attempt.node);
+  attempt: AttemptView,
+  usual: number | undefined,
+): Told | undefined {
+  const { node } = attempt;
+  if (node === undefined || isOpen(task, attempt)) return undefined;
+  const slowdown = slowdownOf(stage, task, attempt, usual);
+  return slowdown === undefined && !isFault(attempt) ? undefined : { attempt, node, slowdown };
+}
+
+/** What attempts of a task tell of their nodes. One that was slow everywhere tells of itself. */
+function tellOfTask(told: readonly Told[], factor: number, tell: Listener): void {
+  for (const each of told) {
     const isSlow = (each.slowdown ?? 0) >= factor;
-    if (isSlow && others.some(({ slowdown = 0 }) => slowdown >= factor)) return [];
-    return [{ ...each, contrasted: isSlow && others.some(({ slowdown = Infinity }) => slowdown < factor) }];
+    const others = isSlow ? told.filter(({ node }) => node !== each.node) : [];
+    if (others.some(({ slowdown = 0 }) => slowdown >= factor)) continue;
+    tell(
+      each,
+      others.some(({ slowdown = Infinity }) => slowdown < factor),
+    );
+  }
+}
+
+/** What the attempts of a job tell of their nodes, in the order of its tasks. */
+function tellAll({ stages }: JobState, factor: number, tell: Listener): void {
+  for (const stage of stages) {
+    const usual = usualOf(stage);
+    for (const task of stage.tasks) {
+      const { attempts } = task;
+      const [first] = attempts;
+      if (first === undefined) continue;
+      if (attempts.length > 1)
+        tellOfTask(
+          attempts.flatMap((attempt) => toldOf(stage, task, attempt, usual) ?? []),
+          factor,
+          tell,
+        );
+      else {
+        const told = toldOf(stage, task, first, usual);
+        if (told !== undefined) tell(told, false);
+      }
+    }
+  }
+}
+
+/** The least and the most that attempts tell of a node; a failure is as slow as can be. */
+interface Range {
+  least: number;
+  most: number;
+}
+
+const signedAs = (slowdown: number): number => Math.round(slowdown * 100) / 100;
+
+function rangesOf(state: JobState, factor: number): ReadonlyMap<string, Range> {
+  const ranges = new Map<string, Range>();
+  tellAll(state, factor, ({ node, slowdown }) => {
+    const told = slowdown === undefined ? Infinity : signedAs(slowdown);
+    const range = ranges.get(node);
+    if (range === undefined) ranges.set(node, { least: told, most: told });
+    else {
+      range.least = Math.min(range.least, told);
+      range.most = Math.max(range.most, told);
+    }
   });
+  return ranges;
 }
 
 /**
- * What a job's ended attempts tell of nodes that may be slow or failing. Slow beside what is usual for the input in the
- * stage, whether they won or were stopped; not where more than a quarter of the nodes is: then it is the job.
+ * What a job's ended attempts tell of nodes that may be slow or failing, and of those in `known`, whatever it is: of all
+ * others nothing is to be kept. Slow beside what is usual for the input in the stage, whether they won or were stopped;
+ * not where more than a quarter of the nodes is: then it is the job. Costs a look at every task.
  *
  * Source: Mantri §5.5, locationFactor; LATE §4, SlowNodeThreshold; the statistic is ours.
  */
@@ -87,28 +151,28 @@ export function nodeSigns(
   jobId: JobId,
   state: JobState,
   now: EpochMs,
-  config: NodeBookConfig = defaultNodeBook,
+  known: ReadonlySet<string>,
+  { factor }: NodeBookConfig = defaultNodeBook,
 ): NodeBook {
-  const byNode = new Map<string, { readonly zone: string; readonly signs: NodeSign[] }>();
-  for (const stage of state.stages) {
-    for (const task of stage.tasks) {
-      if (task.attempts.every((attempt) => isOpen(task, attempt))) continue;
-      for (const { attempt, slowdown, contrasted } of toldBy(stage, task, config)) {
-        const { node, zone = '', id, seenAt } = attempt;
-        const entry = byNode.get(node) ?? { zone, signs: [] };
-        byNode.set(node, entry);
-        entry.signs.push({
-          of: fnv1a(`${jobId}/${id}`).toString(36),
-          at: seenAt > now ? now : seenAt,
-          ...(slowdown === undefined ? {} : { slowdown: Math.round(slowdown * 100) / 100 }),
-          ...(contrasted ? { contrasted } : {}),
-        });
-      }
-    }
+  const ranges = rangesOf(state, factor);
+  let slow = 0;
+  const byNode = new Map<string, { zone: string; readonly signs: NodeSign[] }>();
+  for (const [node, { least, most }] of ranges) {
+    if (least >= factor) slow += 1;
+    if (most >= factor || known.has(node)) byNode.set(node, { zone: '', signs: [] });
   }
-  const entries = [...byNode].map(([node, { zone, signs }]): NodeEntry => ({ node, zone, signs }));
-  const isSlow = ({ signs }: NodeEntry): boolean =>
-    signs.every(({ slowdown = Infinity }) => slowdown >= config.factor);
-  const mostSlow = Math.max(1, slowShare * entries.length);
-  return entries.filter(isSlow).length > mostSlow ? [] : entries;
+  if (byNode.size === 0 || slow > Math.max(1, slowShare * ranges.size)) return [];
+  tellAll(state, factor, ({ attempt, node, slowdown }, contrasted) => {
+    const entry = byNode.get(node);
+    if (entry === undefined) return;
+    if (entry.signs.length === 0) entry.zone = attempt.zone ?? '';
+    const { id, seenAt } = attempt;
+    entry.signs.push({
+      of: fnv1a(`${jobId}/${id}`).toString(36),
+      at: seenAt > now ? now : seenAt,
+      ...(slowdown === undefined ? {} : { slowdown: signedAs(slowdown) }),
+      ...(contrasted ? { contrasted } : {}),
+    });
+  });
+  return [...byNode].map(([node, { zone, signs }]): NodeEntry => ({ node, zone, signs }));
 }

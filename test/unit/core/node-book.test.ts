@@ -74,7 +74,7 @@ describe('the book of nodes', () => {
 describe('what a job tells of its nodes', () => {
   const done = (doneMs: number, node: string, bytes = 1_000_000): TaskSpec => ({ doneMs, node, bytes });
   const told = (tasks: readonly TaskSpec[]): unknown[] =>
-    blocked(nodeSigns(jobId, jobOf(tasks), now), epochMs(20_000));
+    blocked(nodeSigns(jobId, jobOf(tasks), now, new Set()), epochMs(20_000));
 
   it('is of those that are slow for their input, and not of those that read more', () => {
     const usual = [1, 2, 3, 4].flatMap((node) => [
@@ -118,10 +118,25 @@ describe('what a job tells of its nodes', () => {
         progress,
       });
       applyAttempt(state, stopped, epochMs(1_500));
-      return blocked(nodeSigns(jobId, state, epochMs(9_000)), epochMs(9_000));
+      return blocked(nodeSigns(jobId, state, epochMs(9_000), new Set()), epochMs(9_000));
     };
     expect(after(1_000)).toEqual([['slow', 'slow', 5, 1]]);
     expect(after(4_000)).toEqual([]);
+  });
+
+  it('leaves out nodes of which nothing suspicious is told, unless they are known', () => {
+    const tasks = ['a', 'b', 'c', 'd'].map((node) => done(1_000, node));
+    const state = jobOf([...tasks, done(1_000, 'e'), done(4_000, 'e')]);
+    const told = (known: readonly string[]): unknown[] =>
+      nodeSigns(jobId, state, now, new Set(known)).map(({ node, signs }) => [
+        node,
+        signs.map(({ slowdown }) => slowdown),
+      ]);
+    expect(told([])).toEqual([['e', [1, 4]]]);
+    expect(told(['b', 'never-met'])).toEqual([
+      ['b', [1]],
+      ['e', [1, 4]],
+    ]);
   });
 
   it('is nothing where launches were declined or code failed', () => {
@@ -135,6 +150,8 @@ describe('what a job tells of its nodes', () => {
       });
       applyAttempt(state, record, epochMs(2_000));
     }
-    expect(nodeSigns(jobId, state, epochMs(9_000)).map(({ node }) => node)).toEqual(['a', 'b', 'c']);
+    expect(
+      nodeSigns(jobId, state, epochMs(9_000), new Set(['a', 'b', 'c', 'n'])).map(({ node }) => node),
+    ).toEqual(['a', 'b', 'c']);
   });
 });
