@@ -69,6 +69,19 @@ describe('an injection of interruptions', () => {
   });
 });
 
+describe('an injection of want of memory', () => {
+  it('ends as many works as it says, in the way of their host', async () => {
+    const harm = injector('memory-hog=1');
+    const ended: string[] = [];
+    const { pid } = idler();
+    for (const place of ['a', 'b'])
+      harm.onWork({ ...workOf(pid), place, exhaust: () => void ended.push(place) });
+    await expect.poll(() => ended, patience).toHaveLength(1);
+    expect(harm.counts()).toMatchObject({ killed: 0, memoryHogs: 1, places: { memoryHogs: ended } });
+    expect(stateOf(pid)).toBe('S');
+  });
+});
+
 describe('a brake', () => {
   it('stops and continues a process by turns, and lets it go when it is closed', async () => {
     const { pid } = idler();
@@ -165,12 +178,13 @@ describe('an injector', () => {
     expect(harm.counts()).toEqual({
       slow: 2,
       killed: 0,
+      memoryHogs: 0,
       interrupted: 0,
       throttled: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
-      places: { slow: [`place-${first}`, `place-${second}`], killed: [], interrupted: [] },
+      places: { slow: [`place-${first}`, `place-${second}`], killed: [], memoryHogs: [], interrupted: [] },
     });
     await harm.close();
     expect(nodes.map(stateOf)).toEqual(['S', 'S', 'S']);
@@ -205,12 +219,13 @@ describe('an injector', () => {
     expect(harm.counts()).toEqual({
       slow: 0,
       killed: 1,
+      memoryHogs: 0,
       interrupted: 0,
       throttled: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
-      places: { slow: [], killed: [`place-${busy}`], interrupted: [] },
+      places: { slow: [], killed: [`place-${busy}`], memoryHogs: [], interrupted: [] },
     });
   });
 

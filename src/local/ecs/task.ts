@@ -7,7 +7,7 @@ import { openLogFile } from '../lambda/log-file.ts';
 import type { LogFile } from '../lambda/log-file.ts';
 import { startLoggedProcess } from '../lambda/logged-process.ts';
 import type { LoggedProcess, ProcessExit } from '../lambda/logged-process.ts';
-import { exitWithin } from '../lambda/memory-watch.ts';
+import { endForMemory, exitWithin } from '../lambda/memory-watch.ts';
 import { makeScratchFolder } from '../lambda/scratch-folder.ts';
 import type { ScratchFolder } from '../lambda/scratch-folder.ts';
 import type { EcsServerOptions, LocalTaskDefinition, StopCode, TaskStatus, TaskView } from './model.ts';
@@ -210,6 +210,10 @@ export class Task {
       },
       lose: () => {
         this.wasLost = true;
+      },
+      exhaust: () => {
+        this.ranOutOfMemory = true;
+        if (this.child !== undefined) endForMemory(this.child);
       },
     });
   }

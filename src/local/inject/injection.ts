@@ -6,6 +6,8 @@ export interface Injection {
   readonly slow: { readonly factor: number; readonly nodes: number } | undefined;
   /** So many processes are killed while they work. */
   readonly kills: number;
+  /** So many processes are ended while they work, as if they took more memory than they have. */
+  readonly memoryHogs: number;
   /** So many tasks of Fargate lose their place while they work, with a notice, as on Spot. */
   readonly interruptions: number;
   /** Share of the launch requests that are refused, in [0, 1). */
@@ -31,6 +33,8 @@ export interface InjectedCounts {
   /** Processes that run, or ran, slower. */
   readonly slow: number;
   readonly killed: number;
+  /** Processes that were ended for want of memory. */
+  readonly memoryHogs: number;
   /** Tasks that lost their place with a notice. */
   readonly interrupted: number;
   /** Launch requests that were refused. */
@@ -48,6 +52,7 @@ export interface InjectedCounts {
   readonly places: {
     readonly slow: readonly string[];
     readonly killed: readonly string[];
+    readonly memoryHogs: readonly string[];
     readonly interrupted: readonly string[];
   };
   /** Of which attempts those launches were, in the same order; of several in one launch the first. */
@@ -71,6 +76,7 @@ const defaultSeed = 1;
 const names = [
   'slow',
   'kill',
+  'memory-hog',
   'spot',
   'throttle',
   'lose-object',
@@ -84,7 +90,7 @@ const names = [
 type Name = (typeof names)[number];
 type CountName = Exclude<Name, 'slow' | 'throttle' | 'lose-zone' | 'slow-zone' | 'seed'>;
 const usage =
-  'slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
+  'slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
 
 /**
  * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,lose-zone=use1-az2@3,slow-zone=use1-az1@5,seed=7`: any of them, in any order, each once, and not the seed alone.
@@ -110,6 +116,7 @@ export function parseInjection(text: string): Injection {
   return {
     slow: parseSlow(given.get('slow')),
     kills: countOf('kill', mostKills),
+    memoryHogs: countOf('memory-hog', mostKills),
     interruptions: countOf('spot', mostKills),
     throttle: parseThrottle(given.get('throttle')),
     lostObjects: countOf('lose-object', mostObjects),
@@ -197,6 +204,7 @@ export function describeInjection(injection: Injection): string {
   return [
     ...(slow === undefined ? [] : [`slow=${slow.factor}x${slow.nodes}`]),
     ...counted('kill', injection.kills),
+    ...counted('memory-hog', injection.memoryHogs),
     ...counted('spot', injection.interruptions),
     ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
     ...counted('lose-object', injection.lostObjects),

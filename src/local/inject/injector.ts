@@ -39,6 +39,7 @@ export class Injector {
   private readonly doomed = new Set<NodeJS.Timeout>();
   private readonly slowPlaces: string[] = [];
   private readonly killedPlaces: string[] = [];
+  private readonly hogPlaces: string[] = [];
   private readonly interruptedPlaces: string[] = [];
   private readonly objects: Rng;
   private throttled = 0;
@@ -81,7 +82,7 @@ export class Injector {
     return fault;
   };
 
-  /** Slows the first nodes that take work, for good, and kills or interrupts others, or the same, while they work. */
+  /** Slows the first nodes that take work, for good, and kills, starves or interrupts others, or the same, while they work. */
   readonly onWork: WorkHook = (work) => {
     if (this.isClosed) return;
     this.zones?.onWork();
@@ -94,15 +95,24 @@ export class Injector {
         return signalGroup(work.pid, 'SIGKILL');
       },
     });
-    if (work.interrupt === undefined) return;
-    this.doom(work, {
-      struck: this.interruptedPlaces,
-      most: this.injection.interruptions,
-      strike: () => {
-        work.interrupt?.(NOTICE_MS);
-        return true;
-      },
-    });
+    if (work.exhaust !== undefined)
+      this.doom(work, {
+        struck: this.hogPlaces,
+        most: this.injection.memoryHogs,
+        strike: () => {
+          work.exhaust?.();
+          return true;
+        },
+      });
+    if (work.interrupt !== undefined)
+      this.doom(work, {
+        struck: this.interruptedPlaces,
+        most: this.injection.interruptions,
+        strike: () => {
+          work.interrupt?.(NOTICE_MS);
+          return true;
+        },
+      });
   };
 
   /** Loses or corrupts some of the objects that workers write for each other, of which it leaves a few between. */
@@ -127,6 +137,7 @@ export class Injector {
     const {
       slowPlaces,
       killedPlaces,
+      hogPlaces,
       interruptedPlaces,
       throttled,
       lostObjects,
@@ -136,6 +147,7 @@ export class Injector {
     return {
       slow: slowPlaces.length,
       killed: killedPlaces.length,
+      memoryHogs: hogPlaces.length,
       interrupted: interruptedPlaces.length,
       throttled,
       lostObjects,
@@ -146,6 +158,7 @@ export class Injector {
       places: {
         slow: [...slowPlaces],
         killed: [...killedPlaces],
+        memoryHogs: [...hogPlaces],
         interrupted: [...interruptedPlaces],
       },
       attempts: {

@@ -12,6 +12,8 @@ export interface Work {
   interrupt?(noticeMs: number): void;
   /** Says before it is killed that it is lost with its place, and did not end by itself. */
   lose?(): void;
+  /** Ends it as its host ends one that takes more memory than it has. */
+  exhaust?(): void;
 }
 
 /** Told of each work as it begins. */

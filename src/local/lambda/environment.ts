@@ -19,7 +19,7 @@ import { startLoggedProcess } from './logged-process.ts';
 import type { LoggedProcess, ProcessExit } from './logged-process.ts';
 import { DEFAULT_ZONE_ID, MAX_RESPONSE_BYTES } from './model.ts';
 import type { EnvironmentState, EnvironmentView, LambdaServerOptions, LocalFunction } from './model.ts';
-import { exitWithin } from './memory-watch.ts';
+import { endForMemory, exitWithin } from './memory-watch.ts';
 import { makeScratchFolder } from './scratch-folder.ts';
 import type { ScratchFolder } from './scratch-folder.ts';
 import { startRuntimeApi } from './runtime-api.ts';
@@ -276,6 +276,10 @@ export class Environment implements RuntimeHost {
       isUnderWay: () => this.running === running && !running.isFinished,
       lose: () => {
         this.wasLost = true;
+      },
+      exhaust: () => {
+        this.ranOutOfMemory = true;
+        if (this.child !== undefined) endForMemory(this.child);
       },
     });
   }

@@ -49,10 +49,15 @@ function killAll(pids: readonly number[]): void {
   }
 }
 
-/**
- * The exit of a process that is killed, with all that it has started, where they take more than `limitMb` together, as
- * AWS kills all of a sandbox. `onExceeded` is called before.
- */
+/** Ends a process and all that it has started, as AWS ends all of a sandbox that takes more memory than it has. */
+export function endForMemory(child: LoggedProcess): void {
+  const { pid } = child;
+  const others = pid === undefined ? [] : treeOf(pid).slice(1); // Once it is gone nothing tells what it had started.
+  child.signal('SIGKILL');
+  killAll(others);
+}
+
+/** The exit of a process that is ended where it takes, with all that it has started, more than `limitMb`. `onExceeded` is called before. */
 export async function exitWithin(
   child: LoggedProcess,
   limitMb: number,
@@ -62,9 +67,7 @@ export async function exitWithin(
   if (pid === undefined) return child.exited;
   const watch = watchMemory(pid, limitMb * 1_024 ** 2, () => {
     onExceeded();
-    const others = treeOf(pid).slice(1); // Once it is gone nothing tells what it had started.
-    child.signal('SIGKILL');
-    killAll(others);
+    endForMemory(child);
   });
   return child.exited.finally(() => {
     watch.stop();

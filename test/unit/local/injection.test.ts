@@ -4,6 +4,7 @@ import { describeInjection, parseInjection } from '../../../src/local/inject/inj
 
 /** Nothing happens to objects. */
 const whole = {
+  memoryHogs: 0,
   interruptions: 0,
   lostObjects: 0,
   corruptObjects: 0,
@@ -16,6 +17,7 @@ describe('an injection', () => {
     ['slow=8x2', { slow: { factor: 8, nodes: 2 }, kills: 0, throttle: 0, ...whole, seed: 1 }],
     ['slow=1.5x256', { slow: { factor: 1.5, nodes: 256 }, kills: 0, throttle: 0, ...whole, seed: 1 }],
     ['kill=1', { slow: undefined, kills: 1, throttle: 0, ...whole, seed: 1 }],
+    ['memory-hog=2', { slow: undefined, kills: 0, throttle: 0, ...whole, memoryHogs: 2, seed: 1 }],
     ['spot=2', { slow: undefined, kills: 0, throttle: 0, ...whole, interruptions: 2, seed: 1 }],
     ['throttle=0.2', { slow: undefined, kills: 0, throttle: 0.2, ...whole, seed: 1 }],
     ['throttle=.95', { slow: undefined, kills: 0, throttle: 0.95, ...whole, seed: 1 }],
@@ -55,7 +57,7 @@ describe('an injection', () => {
   it.each([
     [
       '',
-      /^"" must be one of slow=FACTORxNODES, kill=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N$/,
+      /^"" must be one of slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N$/,
     ],
     ['kill=1,', /^"" must be one of/],
     ['kill', /^"kill" must be one of/],
@@ -81,6 +83,7 @@ describe('an injection', () => {
     ],
     ['slow-zone=use1-az2@51', /^"slow-zone=use1-az2@51" must be/],
     ['kill=0', /^"kill=0" must be a whole number from 1 to 1000$/],
+    ['memory-hog=0', /^"memory-hog=0" must be a whole number from 1 to 1000$/],
     ['kill=1001', /^"kill=1001" must be/],
     ['kill=1.5', /^"kill=1.5" must be/],
     ['kill=-1', /^"kill=-1" must be/],
@@ -103,7 +106,7 @@ describe('an injection', () => {
   });
 
   it('is told in its own notation, which reads back as the same', () => {
-    const text = 'slow=2.5x2,kill=1,spot=2,throttle=0.2,seed=7';
+    const text = 'slow=2.5x2,kill=1,memory-hog=3,spot=2,throttle=0.2,seed=7';
     expect(describeInjection(parseInjection(text))).toBe(text);
     const objects = 'lose-object=3,corrupt-object=1,seed=7';
     expect(describeInjection(parseInjection(objects))).toBe(objects);
