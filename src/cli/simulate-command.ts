@@ -96,7 +96,7 @@ export function addSimulateCommand(
       '--load <share>',
       'share of the slots that the trace keeps busy (default: 0.7; with --slots as recorded, if it is)',
     )
-    .option('--host <name>', `what a trace is replayed on: ${hostProfileNames.join(' or ')}`, 'lambda')
+    .option('--host <name>', `what a trace is replayed on: ${hostProfileNames.join(', ')}`, 'lambda')
     .option('--schema', 'print the JSON schema of scenarios, and nothing else')
     .option('--json', 'print one JSON document, and nothing else, on standard output')
     .addHelpText('after', examples)

@@ -4,9 +4,9 @@ import type { ScenarioInput } from './scenario.ts';
 /**
  * The hosts that jobs of a trace run on. `lambda`: the environments of a function, as production has them. `hadoop`: the
  * clusters of the papers, fixed nodes of equal speed, of which the scheduler knows at once what happens, and whose kills
- * act at once.
+ * act at once. `local`: the embedded stack of `outrider run`, with a core for each slot.
  */
-export const hostProfileNames = ['lambda', 'hadoop'] as const;
+export const hostProfileNames = ['lambda', 'hadoop', 'local'] as const;
 export type HostProfileName = (typeof hostProfileNames)[number];
 
 /** The part of a scenario that its host decides. */
@@ -50,6 +50,28 @@ const hadoop = (slots: number, typicalMs: number): Host => ({
   wrapUpMs: 0,
 });
 
+/**
+ * As `outrider run` has it on one machine: workers that it has warmed, whose slots share so many cores; launches that
+ * wait in its queue of events; ticks, reports and leases of its own (`src/local/stack.ts`), and no cold starts.
+ *
+ * What a launch takes to begin and an output to be written was seen in jobs of small tasks, on a machine of two cores.
+ */
+export const localHost = (slots: number, cores: number): Host => ({
+  cluster: {
+    nodes: [{ count: slots, elastic: true }],
+    placement: 'in-order',
+    choosesNodes: false,
+    cores,
+    startMs: { kind: 'uniform', min: 30, max: 150 },
+    queue: { eventAgeMs: 15_000 },
+  },
+  scheduler: { tickMs: 500, cancel: 'cooperative', claimLeaseMs: 15_000 },
+  reports: { everyMs: 2_000, cadence: 'worker' },
+  wrapUpMs: { kind: 'lognormal', median: 70, sigma: 0.5 },
+});
+
 /** A host with so many slots; `typicalMs`: what an ordinary task takes. */
-export const hostOf = (name: HostProfileName, slots: number, typicalMs: number): Host =>
-  name === 'lambda' ? lambda(slots) : hadoop(slots, typicalMs);
+export function hostOf(name: HostProfileName, slots: number, typicalMs: number): Host {
+  if (name === 'hadoop') return hadoop(slots, typicalMs);
+  return name === 'lambda' ? lambda(slots) : localHost(slots, slots);
+}

@@ -131,16 +131,29 @@ export class NodePool {
 
   /** Changes what slows a node; its loads go on at the new speed. */
   setSpell(node: SimNode, slowdown: number): void {
-    for (const load of node.loads) load.settle();
-    node.spellSlowdown = slowdown;
-    for (const load of node.loads) load.resume();
+    this.changeSpeed(node, () => {
+      node.spellSlowdown = slowdown;
+    });
   }
 
   /** Draws a node another speed, at which its loads go on. */
   redrawSpeed(node: SimNode): void {
-    for (const load of node.loads) load.settle();
-    node.baseSpeed = speedOf(node.group, node.rng);
-    for (const load of node.loads) load.resume();
+    this.changeSpeed(node, () => {
+      node.baseSpeed = speedOf(node.group, node.rng);
+    });
+  }
+
+  private changeSpeed(node: SimNode, change: () => void): void {
+    const sharers = this.cluster.cores === undefined ? [node] : this.nodes;
+    for (const { loads } of sharers) for (const load of loads) load.settle();
+    change();
+    for (const { loads } of sharers) for (const load of loads) load.resume();
+  }
+
+  /** Nodes that are slower or faster as soon as one more slot, or one less, of a node is busy. */
+  private sharersOf(node: SimNode): readonly SimNode[] {
+    if (this.cluster.cores !== undefined) return this.nodes;
+    return this.contentionOf(node) > 0 ? node.host.nodes : [];
   }
 
   /** Takes a node out of service or puts it back. A slot counts as down once nothing runs in it. */
@@ -158,7 +171,17 @@ export class NodePool {
   speedOf(node: SimNode): number {
     const others = Math.max(0, node.host.busy - 1);
     const slowdown = (1 + this.contentionOf(node) * others) * node.spellSlowdown;
-    return Math.max(leastSpeed, node.baseSpeed / slowdown);
+    return Math.max(leastSpeed, node.baseSpeed / slowdown / this.coreShortage());
+  }
+
+  /** How many times as many cores busy slots would use as there are; 1 where they have enough. */
+  private coreShortage(): number {
+    const { cores } = this.cluster;
+    if (cores === undefined) return 1;
+    let wanted = 0;
+    for (const { busy, baseSpeed, spellSlowdown } of this.nodes)
+      wanted += busy * Math.min(1, baseSpeed / spellSlowdown);
+    return Math.max(1, wanted / cores);
   }
 
   /** A node's part in the slowdown of an attempt that starts there now; undefined where it has none. */
@@ -178,7 +201,7 @@ export class NodePool {
   }
 
   private changeLoad(node: SimNode, by: 1 | -1): void {
-    const sharers = this.contentionOf(node) > 0 ? node.host.nodes : [];
+    const sharers = this.sharersOf(node);
     for (const { loads } of sharers) for (const load of loads) load.settle();
     node.busy += by;
     node.host.busy += by;

@@ -104,6 +104,11 @@ const clusterSchema = z.strictObject({
   flowBytesPerS: z.number().positive().optional(),
   /** Each other busy slot of its host makes a slot slower by so much: speed / (1 + contention × others). */
   contention: atLeastZero.default(0),
+  /**
+   * Cores that all busy slots share, each by its speed: a slot of speed 1 uses a core, a slower one as much less of it.
+   * Where they would use more than there are, all are slower in the same proportion. Without limit if not said.
+   */
+  cores: z.number().positive().exactOptional(),
   startMs: distributionSchema.default(0),
   cold: z
     .strictObject({

@@ -22,31 +22,63 @@ export interface Measured {
   readonly processes: readonly MeasuredProcess[];
 }
 
-/** Runs a program to its end. Throws with what it wrote to standard error where it fails. */
-export async function measured(
-  command: readonly string[],
-  options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
-): Promise<Measured> {
-  const began = performance.now();
+/** A program under way. */
+interface Started {
+  readonly pid: number | undefined;
+  /** Rejects with what it wrote to standard error where it fails. */
+  readonly ended: Promise<{ readonly cpuSeconds: number; readonly output: string }>;
+}
+
+interface ProgramOptions {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+function start(command: readonly string[], options: ProgramOptions, stdout: 'pipe' | 'ignore'): Started {
   // `times` tells in its second line what the children took, theirs included.
-  const child = spawn('sh', ['-c', '"$@" >/dev/null; status=$?; times >&3; exit $status', 'sh', ...command], {
+  const child = spawn('sh', ['-c', '"$@"; status=$?; times >&3; exit $status', 'sh', ...command], {
     ...options,
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', stdout, 'pipe', 'pipe'],
   });
-  let [errors, times] = ['', ''];
+  let [output, errors, times] = ['', '', ''];
+  child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
   child.stderr?.on('data', (chunk: Buffer) => (errors = (errors + chunk.toString()).slice(-4_000)));
-  const told = child.stdio[3];
-  told?.on('data', (chunk: Buffer) => (times += chunk.toString()));
+  child.stdio[3]?.on('data', (chunk: Buffer) => (times += chunk.toString()));
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve)).then((status) => {
+    if (status !== 0) throw new Error(`${command.join(' ')} failed: ${errors}`);
+    return { cpuSeconds: secondsOf(times.split('\n')[1] ?? ''), output };
+  });
+  return { pid: child.pid, ended };
+}
+
+/** Runs a program to its end, for what it took and put out. Throws with what it wrote to standard error where it fails. */
+export const timed = (command: readonly string[], options: ProgramOptions = {}): Started['ended'] =>
+  start(command, options, 'pipe').ended;
+
+/** Runs a program to its end, and looks at its processes. Throws with what it wrote to standard error where it fails. */
+export async function measured(command: readonly string[], options: ProgramOptions = {}): Promise<Measured> {
+  const began = performance.now();
+  const { pid, ended } = start(command, options, 'ignore');
   const seen = new Map<string, MeasuredProcess>();
-  let status: number | null | undefined;
-  child.on('close', (code) => (status = code));
-  while (status === undefined) {
-    if (child.pid !== undefined) look(child.pid, seen);
+  const watching = new AbortController();
+  const watched = watch(pid, seen, watching.signal);
+  const { cpuSeconds } = await ended.finally(() => {
+    watching.abort();
+  });
+  await watched;
+  return { wallSeconds: (performance.now() - began) / 1_000, cpuSeconds, processes: [...seen.values()] };
+}
+
+/** Looks at a program's processes until the signal. */
+async function watch(
+  pid: number | undefined,
+  seen: Map<string, MeasuredProcess>,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    if (pid !== undefined) look(pid, seen);
     await delay(sampleMs);
   }
-  if (status !== 0) throw new Error(`${command.join(' ')} failed: ${errors}`);
-  const wallSeconds = (performance.now() - began) / 1_000;
-  return { wallSeconds, cpuSeconds: secondsOf(times.split('\n')[1] ?? ''), processes: [...seen.values()] };
 }
 
 /** Sum of the two times of a line such as `0m1.200s 0m0.310s`. */

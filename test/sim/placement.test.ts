@@ -48,3 +48,45 @@ it.each([
   });
   expect(job.completedAtMs).toBe(expectedMs);
 });
+
+// Processor sharing: what all slots would use together, over the cores that there are, is how much slower each is.
+it.each([
+  ['4 tasks on 2 cores, all of them twice as long', 4, [10_000, 10_000, 10_000, 10_000], 20_000],
+  ['2 tasks on 2 cores, as if alone', 4, [10_000, 10_000], 10_000],
+  ['4 tasks, of which 2 are alone once the others have ended', 4, [2_000, 2_000, 6_000, 6_000], 8_000],
+  ['3 tasks on 2 cores, half as long again', 4, [10_000, 10_000, 10_000], 15_000],
+])('shares cores among %s', async (_, slots, workMs, expectedMs) => {
+  const job = await runOne({
+    cluster: { nodes: [{ count: slots }], cores: 2 },
+    scheduler: atOnce,
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: workMs.length, workMs }] }],
+  });
+  expect(job.completedAtMs).toBe(expectedMs);
+});
+
+// 1/4 + 3 cores wanted on 2: until the three end, after 8 s × 3.25 / 2 = 13 s, the slow one has done 2 s of its 8 s.
+it('leaves others the cores that a slow node does not use', async () => {
+  const job = await runOne({
+    cluster: { nodes: [{ count: 1, speed: 0.25 }, { count: 3 }], placement: 'in-order', cores: 2 },
+    scheduler: atOnce,
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 4, workMs: 8_000 }] }],
+  });
+  expect(job.attempts.map(({ leftAtMs }) => leftAtMs).toSorted((a, b) => a - b)).toEqual([
+    13_000, 13_000, 13_000, 37_000,
+  ]);
+});
+
+it('gives others what a spell keeps a node from using', async () => {
+  const job = await runOne({
+    cluster: {
+      nodes: [{ count: 1, spells: { everyMs: 4_000, lastsMs: 1_000_000, slowdown: 2 } }, { count: 1 }],
+      placement: 'in-order',
+      cores: 1,
+    },
+    scheduler: atOnce,
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 2, workMs: 6_000 }] }],
+  });
+  // Each at 1/2 for 4 s; then at 1/3 and 2/3: the 4 s that the fast one has left take it 6 s, in which the slow one does 2
+  // of its own 4. It does the others at 1/2: it uses no more of a core that it has alone.
+  expect(job.attempts.map(({ leftAtMs }) => leftAtMs).toSorted((a, b) => a - b)).toEqual([10_000, 14_000]);
+});
