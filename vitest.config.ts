@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 const long = [
   'test/big/**',
   'test/fuzz/**',
-  'test/e2e/{causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,inject,invocations,isolation,job-access,local,lost-outputs,many-objects,orphans,package,packs,resume,rows,zonal}.test.ts',
+  'test/e2e/{causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,inject,invocations,isolation,job-access,local,lost-outputs,many-objects,orphans,package,packs,resume,rows,slow-writes,zonal}.test.ts',
   'test/property/operators/{patterns,text-jobs}.test.ts',
   'test/property/{core/dolly,frozen-anywhere,hard-jobs,whole-jobs,worker/user-code}.test.ts',
   'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces,job-costs}.test.ts',

@@ -86,9 +86,16 @@ function buildObjects(aws: AwsSettings, count: (tally: RequestTally) => void, lo
     count({ hedged: 1 });
     log.info('read-hedged', { uri: uriOf(ref) });
   };
-  const objects = new S3ObjectStore(client, { ...clients, patienceMs, onHedge });
+  const onHedgedPart = (ref: ObjectRef): void => {
+    count({ hedgedParts: 1 });
+    log.info('part-hedged', { uri: uriOf(ref) });
+  };
   const endpoint = env['AWS_ENDPOINT_URL_S3'];
-  if (endpoint === undefined || env[handedFilesSetting] !== 'true') return objects;
+  const isHanded = endpoint !== undefined && env[handedFilesSetting] === 'true';
+  // Parts that are files are numbered by whoever writes them, and those beside them have to be as well.
+  const hedges = isHanded ? { onHedge } : { onHedge, onHedgedPart };
+  const objects = new S3ObjectStore(client, { ...clients, patienceMs, ...hedges });
+  if (!isHanded) return objects;
   // The client keeps them until they run out.
   const credentials = (): ReturnType<typeof client.config.credentials> => client.config.credentials();
   return new HandedObjects(objects, new HandingClient({ endpoint, region, credentials }), count);

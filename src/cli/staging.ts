@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import type { ObjectRef } from '../contracts/keys.ts';
 import { uriOf } from '../contracts/keys.ts';
 import type { ObjectFiles } from '../local/s3/object-files.ts';
-import type { ObjectStore, UploadedPart } from '../ports/object-store.ts';
+import { mostParts, type ObjectStore, type UploadedPart } from '../ports/object-store.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import type { LocalFile } from './local-inputs.ts';
 import { forEachBounded } from '../lib/bounded.ts';
@@ -23,7 +23,6 @@ export interface StagedSet {
 const parallelUploads = 4;
 /** Up to this size an object is written in one request. */
 const partBytes = 8 * 1024 * 1024;
-const mostParts = 10_000;
 const longestName = 100;
 
 /**

@@ -3,9 +3,8 @@ import * as z from 'zod';
 /**
  * What is counted where it is made: each try over HTTP, those that the SDK repeats as well. Of DynamoDB calls and the
  * units that they consumed; of S3 requests by the class that they are billed by (`put`: PUT, POST, COPY and parts of
- * uploads; `get`: GET and HEAD; `list`: listings; `other`: deletions and uploads given up, which are free); `hedged`: of the GETs
- * those that were made since another was late; `lambda`:
- * invocations; `states`: transitions of the state machine; `api`: calls of the REST API; `logBytes`: bytes of logs;
+ * uploads; `get`: GET and HEAD; `list`: listings; `other`: deletions and uploads given up, which are free); `hedged`: of the GETs,
+ * and `hedgedParts`: of the PUTs, those that were made since another was late; `lambda`: invocations; `states`: transitions of the state machine; `api`: calls of the REST API; `logBytes`: bytes of logs;
  * `coordinatorMbMs`: megabytes of the coordinator's functions times milliseconds.
  */
 export const requestNames = [
@@ -22,6 +21,7 @@ export const requestNames = [
   'api',
   'logBytes',
   'coordinatorMbMs',
+  'hedgedParts',
 ] as const;
 export type RequestName = (typeof requestNames)[number];
 
@@ -36,12 +36,14 @@ export const requestTallySchema = z.partialRecord(
   count,
 ) satisfies z.ZodType<RequestTally>;
 
-/** Requests of a job as `--json` tells them (design §8, which the last four extend). */
+/** Requests of a job as `--json` tells them (design §8, which the last four and both kinds of second requests extend). */
 export interface JobRequests {
   readonly dynamodb: { readonly writeUnits: number; readonly readUnits: number; readonly calls: number };
   readonly s3: { readonly put: number; readonly get: number; readonly list: number; readonly other: number };
   /** Of the GETs, those that were made since another was late; absent: none. */
   readonly hedgedReads?: number;
+  /** Of the PUTs, parts that were sent again since they were late; absent: none. */
+  readonly hedgedParts?: number;
   /** Invocations of Lambda functions, workers' and the coordinator's. */
   readonly lambda: number;
   /** State transitions. */
@@ -82,6 +84,7 @@ export const jobRequestsSchema = z.object({
   dynamodb: z.object({ writeUnits: count, readUnits: count, calls: count }),
   s3: z.object({ put: count, get: count, list: count, other: count }),
   hedgedReads: count.exactOptional(),
+  hedgedParts: count.exactOptional(),
   lambda: count,
   states: count,
   api: count,

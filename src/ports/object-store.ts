@@ -6,6 +6,9 @@ export interface ObjectInfo {
   readonly etag: string;
 }
 
+/** Parts of one upload at most: a tenth of S3's 10,000 numbers is left for parts that are sent twice. */
+export const mostParts = 9_000;
+
 /** What S3 copies in one request. */
 export const mostCopyBytes = 5 * 1024 ** 3;
 
@@ -60,8 +63,9 @@ export interface ObjectStore {
   /** Removes objects; those that are not there are no error. Any number of keys. */
   remove(bucket: string, keys: readonly string[]): Promise<void>;
 
-  /** Begins an upload in parts of at least 5 MiB but the last; part numbers from 1 to 10,000. */
+  /** Begins an upload in parts of at least 5 MiB but the last; part numbers from 1 to `mostParts`. */
   beginUpload(ref: ObjectRef, metadata?: Readonly<Record<string, string>>): Promise<UploadRef>;
+  /** What `completeUpload` is to be given: its number may be another, in the order of those that were said. */
   uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart>;
   /**
    * Makes the object visible. `exists`: with `ifAbsent`, an object of that name was there; `gone`: no such

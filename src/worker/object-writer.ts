@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { invariant, StoreUnavailableError } from '../contracts/errors.ts';
 import type { ObjectRef } from '../contracts/keys.ts';
-import type { ObjectStore, UploadedPart, UploadRef } from '../ports/object-store.ts';
+import { mostParts, type ObjectStore, type UploadedPart, type UploadRef } from '../ports/object-store.ts';
 import { BadInputError } from './operator.ts';
 
 /** Size of the parts of an upload; objects up to this size are written in one request. */
@@ -11,7 +11,6 @@ const mostPartsInFlight = 2;
 const spareBuffers: Buffer[] = [];
 const mostSpareBuffers = mostPartsInFlight + 1;
 const nothing = Buffer.alloc(0);
-const mostParts = 10_000;
 
 /**
  * What came of the bytes. `none`: there was no byte, nothing was written. `inline`: so few that nothing was written
@@ -170,7 +169,7 @@ export class ObjectWriter {
     while (this.#inFlight.size >= mostPartsInFlight) await Promise.race(this.#inFlight);
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#partsBegun === mostParts)
-      throw new BadInputError('the output of one task is larger than 80 GB');
+      throw new BadInputError('the output of one task is larger than 75 GB');
     this.#foldCrc();
     const buffer = this.#buffer;
     const number = ++this.#partsBegun;

@@ -1,4 +1,4 @@
-import type { ReadHedge } from './read-hedge.ts';
+import type { RequestHedge } from './request-hedge.ts';
 
 /** One request's bytes, from where it was begun. */
 export interface ByteStream {
@@ -30,7 +30,7 @@ const stepBytes = 64 * 1024;
 const longestNapMs = 1_000;
 
 export interface HedgeOptions {
-  readonly hedge: ReadHedge;
+  readonly hedge: RequestHedge;
   /** Second requests that the read has made before. */
   readonly hedgesBefore: number;
   /** Begins a request for what has not come yet; undefined where another would do harm. */
@@ -89,11 +89,11 @@ export async function* hedgedStream(
 
 /** Tells that what is waited for is late. One timer serves many waits, since most bytes are there at once. */
 class Alarm {
-  private readonly hedge: ReadHedge;
+  private readonly hedge: RequestHedge;
   private readonly stopped = new AbortController();
   private rings: Promise<undefined> | undefined;
 
-  constructor(hedge: ReadHedge) {
+  constructor(hedge: RequestHedge) {
     this.hedge = hedge;
   }
 

@@ -26,7 +26,8 @@ import { backoff } from './backoff.ts';
 import { denialOf, isDenialCode, missingOrDenied } from './denials.ts';
 import { faultOf } from './faults.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
-import { ReadHedge } from './read-hedge.ts';
+import { sendHedged } from './hedged-part.ts';
+import { RequestHedge } from './request-hedge.ts';
 import { type PaceHost, ReadPace } from './read-pace.ts';
 import { type Reading, readObject } from './s3-read.ts';
 
@@ -50,6 +51,11 @@ export interface S3StoreOptions {
   readonly patienceMs?: number;
   /** Is told of each read that is asked for a second time, since it is late. */
   readonly onHedge?: (ref: ObjectRef) => void;
+  /**
+   * Is told of each part that is sent a second time, since it is late. Absent: none is. Parts of directory buckets, which bear no
+   * gaps between numbers, never are.
+   */
+  readonly onHedgedPart?: (ref: ObjectRef) => void;
   /** Time and chance of tests. */
   readonly paceHost?: PaceHost;
   /**
@@ -68,6 +74,8 @@ export class S3ObjectStore implements ObjectStore {
   private readonly zonalClient: S3Client;
   private readonly reading: Reading;
   private readonly zonalReading: Reading;
+  private readonly writeHedge: RequestHedge;
+  private readonly onHedgedPart: S3StoreOptions['onHedgedPart'];
 
   constructor(client: S3Client, options: S3StoreOptions = {}) {
     const {
@@ -75,18 +83,21 @@ export class S3ObjectStore implements ObjectStore {
       patienceMs = PATIENCE_MS,
       paceHost,
       onHedge,
+      onHedgedPart,
       zonal = { client, reads },
     } = options;
     this.client = client;
     this.zonalClient = zonal.client;
-    const [pace, hedge] = [new ReadPace(paceHost), new ReadHedge(paceHost)];
+    this.writeHedge = new RequestHedge(paceHost);
+    this.onHedgedPart = onHedgedPart;
+    const [pace, hedge] = [new ReadPace(paceHost), new RequestHedge(paceHost)];
     this.reading = { client: reads, pace, patienceMs, hedge, onHedge };
     // Of their own pace: what a zone refuses slows no read of another place, and it is slow by itself.
     this.zonalReading = {
       client: zonal.reads,
       pace: new ReadPace(paceHost),
       patienceMs: Math.min(patienceMs, ZONAL_PATIENCE_MS),
-      hedge: new ReadHedge(paceHost),
+      hedge: new RequestHedge(paceHost),
       onHedge,
     };
   }
@@ -204,8 +215,26 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart> {
+    const { onHedgedPart } = this;
+    const send = (as: number, signal?: AbortSignal): Promise<UploadedPart> =>
+      this.sendPart(upload, as, body, signal);
+    if (onHedgedPart === undefined || isDirectoryBucket(upload.bucket)) return send(number);
+    const onHedge = (): void => {
+      onHedgedPart(upload);
+    };
+    return sendHedged(number, send, { hedge: this.writeHedge, sizeBytes: body.length, onHedge });
+  }
+
+  private async sendPart(
+    upload: UploadRef,
+    number: number,
+    body: Uint8Array,
+    signal?: AbortSignal,
+  ): Promise<UploadedPart> {
     const command = new UploadPartCommand({ ...idOf(upload), PartNumber: number, Body: body });
-    const { ETag: etag } = await this.call('upload part', upload, () => this.clientOf(upload).send(command));
+    const { ETag: etag } = await this.call('upload part', upload, () =>
+      this.clientOf(upload).send(command, signal === undefined ? {} : { abortSignal: signal }),
+    );
     if (etag === undefined)
       throw new StoreUnavailableError('S3 gave no etag', { uri: uriOf(upload), number });
     return { number, etag };

@@ -7,7 +7,7 @@ import { backoff } from './backoff.ts';
 import { denialOf, missingOrDenied } from './denials.ts';
 import { type Fault, faultOf, isPassing } from './faults.ts';
 import { type ByteStream, hedgedStream } from './hedged-stream.ts';
-import type { ReadHedge } from './read-hedge.ts';
+import type { RequestHedge } from './request-hedge.ts';
 import type { ReadPace } from './read-pace.ts';
 
 /** Broken streams in a row without a byte between them. */
@@ -25,7 +25,7 @@ export interface Reading {
   /** How long a read that S3 refuses for its rate goes on trying; its signal ends it before. */
   readonly patienceMs: number;
   /** When a read is slow enough to be asked for again, and who is told of it. */
-  readonly hedge: ReadHedge;
+  readonly hedge: RequestHedge;
   readonly onHedge?: ((ref: ObjectRef) => void) | undefined;
 }
 

@@ -13,4 +13,8 @@ describe('over the local S3', () => {
   });
 
   describeObjectStore('S3', () => new S3ObjectStore(server.client));
+  describeObjectStore(
+    'S3, late parts sent twice',
+    () => new S3ObjectStore(server.client, { onHedgedPart: () => undefined }),
+  );
 });

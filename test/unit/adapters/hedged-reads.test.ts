@@ -3,45 +3,12 @@ import { createServer, type ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { S3Client } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ReadHedge } from '../../../src/adapters/aws/read-hedge.ts';
-import type { PaceHost } from '../../../src/adapters/aws/read-pace.ts';
+import { RequestHedge } from '../../../src/adapters/aws/request-hedge.ts';
 import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
+import { HandClock } from '../../support/hand-clock.ts';
 
 const body = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 251));
 const place = { bucket: 'books', key: 'a' };
-
-/** A clock that goes as tests say, and wakes whoever sleeps. */
-class HandClock implements PaceHost {
-  private time = 0;
-  private readonly sleepers = new Set<{ readonly at: number; readonly wake: () => void }>();
-
-  now(): number {
-    return this.time;
-  }
-
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const sleeper = { at: this.time + ms, wake: resolve };
-      this.sleepers.add(sleeper);
-      signal?.addEventListener('abort', () => {
-        resolve();
-      });
-    });
-  }
-
-  random(): number {
-    return 0;
-  }
-
-  pass(ms: number): void {
-    this.time += ms;
-    for (const sleeper of this.sleepers) {
-      if (sleeper.at > this.time) continue;
-      this.sleepers.delete(sleeper);
-      sleeper.wake();
-    }
-  }
-}
 
 type Respond = (response: ServerResponse, from: number) => void;
 
@@ -148,14 +115,14 @@ describe('a read that is late', () => {
 
 describe('how late is late', () => {
   it('follows from what answers and bytes have taken, and is never under a second', () => {
-    const hedge = new ReadHedge(new HandClock());
+    const hedge = new RequestHedge(new HandClock());
     expect([hedge.lateAfterMs(0), hedge.lateAfterMs(10 * 1024 * 1024)]).toEqual([1_000, 3_300]);
     for (let reads = 0; reads < 64; reads++) hedge.ended(500, 1_000_000, 1_000);
     expect([hedge.lateAfterMs(0), hedge.lateAfterMs(1_000_000)]).toEqual([1_500, 4_500]);
   });
 
   it('lets no more be asked for twice than three times a read, and a twentieth of all', () => {
-    const hedge = new ReadHedge(new HandClock());
+    const hedge = new RequestHedge(new HandClock());
     expect([0, 1, 2, 3].map((before) => hedge.take(before))).toEqual([true, true, true, false]);
     expect([hedge.take(0), hedge.take(0)]).toEqual([true, false]);
     for (let reads = 0; reads < 20; reads++) hedge.began();

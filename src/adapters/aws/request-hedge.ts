@@ -1,18 +1,18 @@
 import { ascending, quantile } from '../../lib/quantiles.ts';
 import { type PaceHost, systemPaceHost } from './read-pace.ts';
 
-/** No read is slow that takes less, so that where all is well nothing is asked for twice. */
+/** No request is slow that takes less, so that where all is well nothing is asked for twice. */
 const leastLateMs = 1_000;
-/** A read is late after so many times what it should take. */
+/** A request is late after so many times what it should take. */
 const lateFactor = 3;
 /** What S3 takes to answer, and for a byte, at least: what is taken for usual until enough has been seen. */
 const usualLatencyMs = 100;
 const usualMsPerByte = 1_000 / (10 * 1024 * 1024);
-/** Samples that are kept, and bytes of a read that tells anything of throughput. */
+/** Samples that are kept, and bytes of a request that tells anything of throughput. */
 const samplesKept = 64;
 const leastBytes = 256 * 1024;
-/** Second requests of one object's read, and of all: so many, and a twentieth of the first ones. */
-const hedgesPerRead = 3;
+/** Second requests of one read or part, and of all: so many, and a twentieth of the first ones. */
+const hedgesOfOne = 3;
 const firstHedges = 4;
 const hedgedShare = 1 / 20;
 
@@ -22,13 +22,13 @@ function keep(samples: number[], sample: number): void {
 }
 
 /**
- * When a read is slow enough to be asked for a second time: after what its kind usually takes, latency + bytes over
- * throughput as this process has seen them, some times over. All second requests together are bounded, since a service
- * that is slow for all is not made faster by being asked twice.
+ * When a request is slow enough to be made a second time: after what its kind, a read or a part that is sent, usually takes,
+ * latency + bytes over throughput as this process has seen them, some times over. All second requests together are bounded,
+ * since a service that is slow for all is not made faster by being asked twice.
  *
- * Source: Starling (SIGMOD 2020) §4.3, read straggler mitigation. The bound is ours.
+ * Source: Starling (SIGMOD 2020) §4.3, read straggler mitigation and double writes. The bound is ours.
  */
-export class ReadHedge {
+export class RequestHedge {
   private readonly host: PaceHost;
   private readonly latenciesMs: number[] = [];
   private readonly rates: number[] = [];
@@ -69,9 +69,9 @@ export class ReadHedge {
     this.msPerByte = Math.max(usualMsPerByte, quantile(ascending(this.rates), 0.5) ?? 0);
   }
 
-  /** Whether a read that has made so many second requests may make another; counts it where it may. */
+  /** Whether a read or part that has had so many second requests may have another; counts it where it may. */
   take(before: number): boolean {
-    if (before >= hedgesPerRead || this.hedges >= firstHedges + hedgedShare * this.requests) return false;
+    if (before >= hedgesOfOne || this.hedges >= firstHedges + hedgedShare * this.requests) return false;
     this.hedges += 1;
     return true;
   }
