@@ -65,16 +65,21 @@ export function blockOf(
   now: EpochMs,
   config: NodeBookConfig,
 ): BlockedNode | undefined {
-  // By the clocks of several schedulers: what seems to come is as good as new.
-  const told = signs.filter(({ at }) => elapsedMs(at, now) <= config.keptMs);
-  const ran = told.flatMap(({ slowdown }) => slowdown ?? []);
-  const failed = told.length - ran.length;
-  if (failed >= leastFailed && ran.length === 0)
+  let [ran, failed, weight, least] = [0, 0, 0, Infinity];
+  for (const sign of signs) {
+    // By the clocks of several schedulers: what seems to come is as good as new.
+    if (elapsedMs(sign.at, now) > config.keptMs) continue;
+    if (sign.slowdown === undefined) failed += 1;
+    else {
+      ran += 1;
+      weight += weightOf(sign);
+      least = Math.min(least, sign.slowdown);
+    }
+  }
+  if (failed >= leastFailed && ran === 0)
     return { node, zone, reason: 'failing', slowdown: slowdownOfFailing, attempts: failed };
-  const least = ran.reduce((least, each) => Math.min(least, each), Infinity);
-  const weight = told.reduce((sum, sign) => sum + (sign.slowdown === undefined ? 0 : weightOf(sign)), 0);
-  if (ran.length === 0 || weight < leastTold || least < config.factor) return undefined;
-  return { node, zone, reason: 'slow', slowdown: least, attempts: ran.length };
+  if (ran === 0 || weight < leastTold || least < config.factor) return undefined;
+  return { node, zone, reason: 'slow', slowdown: least, attempts: ran };
 }
 
 /** Nodes to be avoided, the slowest first, ties by name. */

@@ -67,21 +67,13 @@ interface Told {
   readonly slowdown: number | undefined;
 }
 
-/** Takes what an attempt tells of its node. */
-type Listener = (told: Told, contrasted: boolean) => void;
-
-/** What an attempt tells of its node; undefined of one that tells nothing. */
-function toldOf(
-  stage: StageView,
-  task: TaskView,
+/** Takes what an attempt tells of its node; `slowdown` is undefined of a fault. */
+type Listener = (
   attempt: AttemptView,
-  usual: number | undefined,
-): Told | undefined {
-  const { node } = attempt;
-  if (node === undefined || isOpen(task, attempt)) return undefined;
-  const slowdown = slowdownOf(stage, task, attempt, usual);
-  return slowdown === undefined && !isFault(attempt) ? undefined : { attempt, node, slowdown };
-}
+  node: string,
+  slowdown: number | undefined,
+  contrasted: boolean,
+) => void;
 
 /** What attempts of a task tell of their nodes. One that was slow everywhere tells of itself. */
 function tellOfTask(told: readonly Told[], factor: number, tell: Listener): void {
@@ -89,30 +81,32 @@ function tellOfTask(told: readonly Told[], factor: number, tell: Listener): void
     const isSlow = (each.slowdown ?? 0) >= factor;
     const others = isSlow ? told.filter(({ node }) => node !== each.node) : [];
     if (others.some(({ slowdown = 0 }) => slowdown >= factor)) continue;
-    tell(
-      each,
-      others.some(({ slowdown = Infinity }) => slowdown < factor),
-    );
+    const isContrasted = others.some(({ slowdown = Infinity }) => slowdown < factor);
+    tell(each.attempt, each.node, each.slowdown, isContrasted);
   }
 }
 
-/** What the attempts of a job tell of their nodes, in the order of its tasks. */
+/** What attempts of a task tell of their nodes, where it has had several. */
+function toldOf(stage: StageView, task: TaskView, usual: number | undefined): readonly Told[] {
+  return task.attempts.flatMap((attempt): Told[] => {
+    const { node } = attempt;
+    if (node === undefined || isOpen(task, attempt)) return [];
+    const slowdown = slowdownOf(stage, task, attempt, usual);
+    return slowdown === undefined && !isFault(attempt) ? [] : [{ attempt, node, slowdown }];
+  });
+}
+
+/** What the attempts of a job tell of their nodes, in the order of its tasks. Most tasks have one: nothing is made of those. */
 function tellAll({ stages }: JobState, factor: number, tell: Listener): void {
   for (const stage of stages) {
     const usual = usualOf(stage);
     for (const task of stage.tasks) {
       const { attempts } = task;
       const [first] = attempts;
-      if (first === undefined) continue;
-      if (attempts.length > 1)
-        tellOfTask(
-          attempts.flatMap((attempt) => toldOf(stage, task, attempt, usual) ?? []),
-          factor,
-          tell,
-        );
-      else {
-        const told = toldOf(stage, task, first, usual);
-        if (told !== undefined) tell(told, false);
+      if (attempts.length > 1) tellOfTask(toldOf(stage, task, usual), factor, tell);
+      else if (first?.node !== undefined && !isOpen(task, first)) {
+        const slowdown = slowdownOf(stage, task, first, usual);
+        if (slowdown !== undefined || isFault(first)) tell(first, first.node, slowdown, false);
       }
     }
   }
@@ -128,7 +122,7 @@ const signedAs = (slowdown: number): number => Math.round(slowdown * 100) / 100;
 
 function rangesOf(state: JobState, factor: number): ReadonlyMap<string, Range> {
   const ranges = new Map<string, Range>();
-  tellAll(state, factor, ({ node, slowdown }) => {
+  tellAll(state, factor, (_attempt, node, slowdown) => {
     const told = slowdown === undefined ? Infinity : signedAs(slowdown);
     const range = ranges.get(node);
     if (range === undefined) ranges.set(node, { least: told, most: told });
@@ -162,7 +156,7 @@ export function nodeSigns(
     if (most >= factor || known.has(node)) byNode.set(node, { zone: '', signs: [] });
   }
   if (byNode.size === 0 || slow > Math.max(1, slowShare * ranges.size)) return [];
-  tellAll(state, factor, ({ attempt, node, slowdown }, contrasted) => {
+  tellAll(state, factor, (attempt, node, slowdown, contrasted) => {
     const entry = byNode.get(node);
     if (entry === undefined) return;
     if (entry.signs.length === 0) entry.zone = attempt.zone ?? '';
