@@ -1,79 +1,83 @@
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-/** Minutes each: campaigns, whole experiments, jobs that are killed, frozen, resumed, and sorts of a gigabyte. */
+/** Minutes each: jobs that are killed, frozen, resumed, and sorts of a gigabyte. */
 const long = [
   'test/big/**',
-  'test/fuzz/**',
   'test/e2e/{causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,inject,invocations,isolation,job-access,local,lost-outputs,many-objects,orphans,package,packs,resume,rows,slow-writes,zonal}.test.ts',
+  'test/property/worker/user-code.test.ts',
+];
+
+/** Minutes each, too, but in one process: two at a time. */
+const campaigns = [
+  'test/fuzz/**',
   'test/property/operators/{patterns,text-jobs}.test.ts',
-  'test/property/{core/dolly,frozen-anywhere,hard-jobs,whole-jobs,worker/user-code}.test.ts',
+  'test/property/{core/dolly,frozen-anywhere,hard-jobs,whole-jobs}.test.ts',
   'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces,job-costs}.test.ts',
 ];
 
-/** Half a minute each, and nothing that two at once could disturb: what every change need not wait for. */
+/** Seconds to a minute each, and nothing that two at once could disturb: what every change need not wait for. */
 const broad = [
-  'test/contract/{hard-jobs,local-stack,local-stack-synthesize}.test.ts',
-  'test/contract/ports/stores-in-dynamodb.test.ts',
-  'test/property/replay.test.ts',
-  'test/sim/{adversarial-stages,faults,job-cost,lambda-queue,short-tasks}.test.ts',
-  'test/unit/app/{bursts,capacity-units,finish-once,names-as-keys,residents,scheduler-memory}.test.ts',
-  'test/unit/cli/job-file.test.ts',
-  'test/unit/worker/{reads-at-rate,user-code}.test.ts',
+  'test/cdk/app.test.ts',
+  'test/contract/{ended-stack,hard-jobs,local-ecs-orphans,local-lambda-destinations,local-lambda-failures,local-lambda-idle,local-lambda-orphans,local-s3-buffers,local-s3-handed,local-sfn-execution,local-sfn-tokens,local-stack,local-stack-start,local-stack-synthesize}.test.ts',
+  'test/contract/ports/{job-units,lost-answers,spoilt-places,stores-in-dynamodb,unreadable-records}.test.ts',
+  'test/e2e/{copied-outputs,deadlines,plan,programs,slow-nodes,slow-reads}.test.ts',
+  'test/property/{capacity-freezes,clone-preemption,copied-outputs,replay}.test.ts',
+  'test/sim/{adversarial-stages,copies,copies-beside-fargate,determinism,dolly,faults,found-stages,hard-stages,jockey-control,job-cost,lambda-queue,mixed-features,room-that-falls,short-tasks,silent-copies,worker-reports}.test.ts',
+  'test/unit/app/{bursts,capacity-units,errors-by-kind,finish-once,hard-writes,names-as-keys,packs,residents,scheduler-memory}.test.ts',
+  'test/unit/cli/{job-file,kept-checks}.test.ts',
+  'test/unit/operators/{ere,exec-group,groupby-engine}.test.ts',
+  'test/unit/traces/public-traces.test.ts',
+  'test/unit/worker/{attempt-units,job-bundles,many-objects,reads-at-rate,sampled-blocks,user-code}.test.ts',
 ];
+
+/** Without processes, servers and clocks, and with nothing that one file could leave to the next: they share what they load. */
+const pure = ['test/unit/{contracts,core,lib,report}/**/*.test.ts'];
 
 /** Whole jobs through the command: what has to work before anything else does. */
 const essential = ['test/e2e/{reader,run,user-code}.test.ts'];
 
-const common = {
-  // Generous: a test waits for events, never for a time, and a busy machine is slow.
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
-};
+/** A folder's tests, where a pattern names no files. */
+const filesOf = (patterns: readonly string[]): string[] =>
+  patterns.map((pattern) => (pattern.endsWith('.ts') ? pattern : `${pattern}/*.test.ts`));
 
-export default defineConfig({
+/** Files that run together, so many at a time, once those of the places before have ended. */
+function project(
+  name: string,
+  include: readonly string[],
+  { workers, place, ...others }: TestProjectInlineConfiguration['test'] & { workers: number; place: number },
+): TestProjectInlineConfiguration {
+  return {
+    extends: true,
+    test: {
+      name,
+      include: filesOf(include),
+      // Generous: a test waits for events, never for a time, and a busy machine is slow.
+      testTimeout: 60_000,
+      hookTimeout: 120_000,
+      maxWorkers: workers,
+      sequence: { groupOrder: place },
+      ...others,
+    },
+  };
+}
+
+const elsewhere = filesOf([...long, ...campaigns, ...broad, ...pure, ...essential]);
+/** Of whole jobs and campaigns. */
+const testTimeout = 180_000;
+
+export default defineConfig(({ mode }) => ({
   test: {
     reporters: ['default'],
+    // `npm test` runs in this mode, and makes a tenth of the random draws of `npm run test:all`.
+    env: mode === 'quick' ? { OUTRIDER_TEST_DRAWS: '0.1' } : {},
     projects: [
-      {
-        test: {
-          ...common,
-          name: 'short',
-          include: ['test/**/*.test.ts'],
-          exclude: [...long, ...broad, ...essential],
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        // One at a time: each starts processes of its own, which want the machine.
-        test: {
-          ...common,
-          testTimeout: 180_000,
-          name: 'essential',
-          include: essential,
-          maxWorkers: 1,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        test: {
-          ...common,
-          name: 'broad',
-          include: broad,
-          maxWorkers: 2,
-          sequence: { groupOrder: 2 },
-        },
-      },
-      {
-        test: {
-          ...common,
-          testTimeout: 180_000,
-          name: 'long',
-          include: long.map((pattern) => (pattern.endsWith('.ts') ? pattern : `${pattern}/*.test.ts`)),
-          maxWorkers: 1,
-          sequence: { groupOrder: 3 },
-        },
-      },
+      project('short', ['test/**'], { exclude: elsewhere, workers: 2, place: 0 }),
+      project('pure', pure, { isolate: false, workers: 2, place: 0 }),
+      // One at a time: each starts processes of its own, which want the machine.
+      project('essential', essential, { testTimeout, workers: 1, place: 1 }),
+      project('broad', broad, { workers: 2, place: 2 }),
+      project('campaigns', campaigns, { testTimeout, workers: 2, place: 3 }),
+      project('long', long, { testTimeout, workers: 1, place: 4 }),
     ],
   },
-});
+}));

@@ -5,6 +5,7 @@ import type { PolicyConfigInput } from '../../src/contracts/policy-config.ts';
 import { builtinJob } from '../../src/operators/builtin-jobs.ts';
 import { type Ill, illKinds } from '../support/hard-process.ts';
 import { complaintsOf, harms, type Loss, lossyJob, type LossyOutcome } from '../support/lossy-jobs.ts';
+import { draws } from '../support/draws.ts';
 
 /** Lines that all differ, of about ten bytes, in no order. */
 const lines = Array.from({ length: 400 }, (_, line) => `${(line * 7919) % 10_007} ${line}`);
@@ -70,7 +71,7 @@ describe('a job that copies what is dear to lose', () => {
         expect(outcome.output).toBe(sorted);
       }),
       {
-        numRuns: 20,
+        numRuns: draws(20),
         examples: [
           // Copied after it was harmed: its copies are harmed as well, and so are theirs.
           [

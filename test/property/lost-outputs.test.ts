@@ -4,6 +4,7 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { builtinJob } from '../../src/operators/builtin-jobs.ts';
 import { type Ill, illKinds } from '../support/hard-process.ts';
 import { complaintsOf, harms, type Loss, lossyJob } from '../support/lossy-jobs.ts';
+import { draws } from '../support/draws.ts';
 
 /** Lines that all differ, of about ten bytes, in no order. */
 const lines = Array.from({ length: 400 }, (_, line) => `${(line * 7919) % 10_007} ${line}`);
@@ -52,7 +53,7 @@ describe('a job whose outputs are removed, cut and changed while it runs', () =>
         expect(complaintsOf(outcome)).toEqual([]);
         expect(outcome.output).toBe(sorted);
       }),
-      { numRuns: 40 },
+      { numRuns: draws(40) },
     );
   }, 600_000);
 
@@ -93,7 +94,7 @@ describe('a job whose outputs are removed, cut and changed while it runs', () =>
         expect(outcome.output).toBe(sorted);
       }),
       {
-        numRuns: 40,
+        numRuns: draws(40),
         examples: [
           // Two freezes that overlap, the second until long after its environment's time is up: its task has not used that.
           [

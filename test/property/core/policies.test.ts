@@ -9,6 +9,7 @@ import { policySets } from '../../../src/core/policy/policy-sets.ts';
 import { createRng } from '../../../src/lib/rng.ts';
 import { runToy, type Toy } from '../../support/toy-cluster.ts';
 import { isLive, type JobState } from '../../../src/core/model/job-view.ts';
+import { draws } from '../../support/draws.ts';
 
 /** Thresholds that let every rule act within seconds, since the jobs here are short. */
 const eager: PolicyConfigInput = {
@@ -111,7 +112,7 @@ describe('every policy set', () => {
         expect(outcome.endMs).toBeDefined();
         expect(Math.max(0, ...restarts.values())).toBeLessThanOrEqual(3);
       }),
-      { numRuns: 200 },
+      { numRuns: draws(200) },
     );
   });
 
@@ -127,7 +128,7 @@ describe('every policy set', () => {
           },
         });
       }),
-      { numRuns: 60 },
+      { numRuns: draws(60) },
     );
   });
 
@@ -154,7 +155,7 @@ describe('every policy set', () => {
           },
         });
       }),
-      { numRuns: 60 },
+      { numRuns: draws(60) },
     );
   });
 });
@@ -170,7 +171,7 @@ describe('the policy set outrider', () => {
         };
         expect(runToy(even).copies).toEqual([]);
       }),
-      { numRuns: 100 },
+      { numRuns: draws(100) },
     );
   });
 });

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { groupbyMap, groupbyReduce } from '../../../src/operators/groupby.ts';
 import { builtinJob } from '../../../src/operators/builtin-jobs.ts';
 import { linesOf, recordsOf, runJob, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
+import { draws } from '../../support/draws.ts';
 
 const arbNumber = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
@@ -84,7 +85,7 @@ describe('aggregates by DuckDB and as bytes', { timeout: 120_000 }, () => {
         const text = csv(rows);
         expect(await grouped(text, false, maxHeldGroups)).toBe(await grouped(text, true));
       }),
-      { numRuns: 150 },
+      { numRuns: draws(150) },
     );
   });
 
@@ -103,7 +104,7 @@ describe('aggregates by DuckDB and as bytes', { timeout: 120_000 }, () => {
         await expect(grouped(text, false)).rejects.toThrow('column "v" must hold numbers to be aggregated');
         await expect(grouped(text, true)).rejects.toThrow('column "v" must hold numbers to be aggregated');
       }),
-      { numRuns: 30 },
+      { numRuns: draws(30) },
     );
   });
 
@@ -184,7 +185,7 @@ describe('a group-by of many groups', { timeout: 300_000 }, () => {
         const [part = Buffer.alloc(0)] = await runJob(job, files);
         expect(linesOf(part).map(String)).toEqual(expected.map(({ line }) => line));
       }),
-      { numRuns: 12 },
+      { numRuns: draws(12) },
     );
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { builtinJob } from '../../../src/operators/builtin-jobs.ts';
 import type { EngineSize } from '../../../src/worker/operator.ts';
 import { linesOf, runJob } from '../../support/operator-bench.ts';
+import { draws } from '../../support/draws.ts';
 
 const none: EngineSize = { memoryBytes: 0, threads: 1 };
 
@@ -208,7 +209,7 @@ describe('joins by DuckDB', { timeout: 300_000 }, () => {
         // Whoever joins has none, though those who sent the rows had.
         expect(await outcome(job, (stage) => (stage === 'join' ? none : undefined))).toEqual(expected);
       }),
-      { numRuns: 120 },
+      { numRuns: draws(120) },
     );
   });
 

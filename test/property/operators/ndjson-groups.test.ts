@@ -4,6 +4,7 @@ import { groupbyMap, groupbyReduce } from '../../../src/operators/groupby.ts';
 import { JsonScanner } from '../../../src/worker/json-scan.ts';
 import type { EngineSize } from '../../../src/worker/operator.ts';
 import { recordsOf, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
+import { draws } from '../../support/draws.ts';
 
 const none: EngineSize = { memoryBytes: 0, threads: 1 };
 
@@ -152,7 +153,7 @@ describe('a group-by of NDJSON by DuckDB', { timeout: 120_000 }, () => {
       fc.asyncProperty(arbText(arbSummed), async (text) => {
         expect(await grouped(text, false)).toBe(await grouped(text, true));
       }),
-      { numRuns: 200 },
+      { numRuns: draws(200) },
     );
   });
 
@@ -161,7 +162,7 @@ describe('a group-by of NDJSON by DuckDB', { timeout: 120_000 }, () => {
       fc.asyncProperty(arbText(fc.oneof(arbSummed, arbKeyValue)), async (text) => {
         expect(await grouped(text, false)).toBe(await grouped(text, true));
       }),
-      { numRuns: 100 },
+      { numRuns: draws(100) },
     );
   });
 });

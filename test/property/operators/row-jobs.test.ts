@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { builtinJob } from '../../../src/operators/builtin-jobs.ts';
 import { linesOf, runJob } from '../../support/operator-bench.ts';
+import { draws } from '../../support/draws.ts';
 
 type Value = string | number | null;
 type Table = readonly Readonly<Record<string, Value>>[];
@@ -150,7 +151,7 @@ describe('groupby against SQLite', { timeout: 120_000 }, () => {
         );
         db.close();
       }),
-      { numRuns: 100 },
+      { numRuns: draws(100) },
     );
   });
 });
@@ -199,7 +200,7 @@ describe('join against SQLite', { timeout: 120_000 }, () => {
             : rowsOfParts(parts);
         expect(inOrder(got)).toEqual(inOrder(expected));
       }),
-      { numRuns: 100 },
+      { numRuns: draws(100) },
     );
   });
 });

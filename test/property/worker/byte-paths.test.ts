@@ -19,6 +19,7 @@ import {
 } from '../../../src/operators/builtin-jobs.ts';
 import { DirectoryStore } from '../../support/directory-store.ts';
 import { partsOf, runInWorker } from '../../support/run-in-worker.ts';
+import { draws } from '../../support/draws.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'byte-paths-'));
 afterAll(() => {
@@ -91,7 +92,7 @@ describe('jobs on bytes through a worker, against coreutils', { timeout: 300_000
         const expected = execFileSync('sort', paths, { env });
         expect(output.toString('latin1')).toBe(expected.toString('latin1'));
       }),
-      { numRuns: 25 },
+      { numRuns: draws(25) },
     );
   });
 
@@ -106,7 +107,7 @@ describe('jobs on bytes through a worker, against coreutils', { timeout: 300_000
         );
         expect(output.toString('latin1').split('\n').slice(0, -1).sort()).toEqual(counted.sort());
       }),
-      { numRuns: 25 },
+      { numRuns: draws(25) },
     );
   });
 
@@ -118,7 +119,7 @@ describe('jobs on bytes through a worker, against coreutils', { timeout: 300_000
         const found = spawnSync('grep', ['-ahE', ...(invert ? ['-v'] : []), '-e', regex, ...paths], { env });
         expect(output.toString('latin1')).toBe(found.stdout.toString('latin1'));
       }),
-      { numRuns: 25 },
+      { numRuns: draws(25) },
     );
   });
 });
