@@ -247,8 +247,9 @@ export class CoordinatorStack extends Stack {
   }
 
   /**
-   * The scheduler reads the plan, writes manifests, launches and stops attempts: it touches no output. Where its job
-   * ended while it slept it removes what it wrote since. Those that end a job publish its output, or take back what was published of it, and remove its data.
+   * The scheduler reads the plan, writes manifests, launches and stops attempts, and copies what is dear to lose, from zones
+   * to the data bucket, for which it may read them: it touches no output. Where its job ended while it slept it removes
+   * what it wrote since. Those that end a job publish its output, or take back what was published of it, and remove its data.
    */
   private grantRunning({ config, storage, compute }: CoordinatorStackProps): void {
     const { schedule, finish, fail } = this.steps;

@@ -23,9 +23,12 @@ export interface QueuedCopy {
   readonly result: TaskResult;
 }
 
-/** What became of a copy. `failed`: nobody knows whether it is there, and nobody reads it. */
+/**
+ * What became of a copy. `gone`, `short`: there was no output to copy, or less than was written; `failed`: nobody knows
+ * whether the copy is there, and nobody reads it.
+ */
 export interface CopyNews extends QueuedCopy {
-  readonly outcome: 'kept' | 'gone' | 'failed';
+  readonly outcome: 'kept' | 'gone' | 'short' | 'failed';
 }
 
 /** Copies under way at once, and copies that wait at most: more are not decided on before these are made. */
@@ -34,8 +37,9 @@ export const mostCopiesWaiting = 64;
 
 /**
  * The copies that a scheduler has decided on and not made yet. They are made beside its ticks, a few at once; each tick
- * takes what became of them. First the object is copied and then it is recorded, so that whoever reads the record finds the
- * object; both may happen twice, and come to the same. One that fails is left: the output is where it was.
+ * takes what became of them. First the output is seen to be whole, then that very object is copied, and then the copy is
+ * recorded, so that whoever reads the record finds the object; all may happen twice, and come to the same. A copy that fails
+ * is left: the output is where it was.
  *
  * One scheduler's alone. What it holds is lost with it, and follows from the decision log.
  */
@@ -102,7 +106,13 @@ export class CopyQueue {
 
   private async make({ from, to, result }: QueuedCopy): Promise<CopyNews['outcome']> {
     const { objects, attempts, mayBegin } = this.deps;
-    if ((await objects.copy(from, to)) === 'gone') return 'gone';
+    const there = await objects.head(from);
+    if (there === undefined) return 'gone';
+    if (there.sizeBytes < result.bytesOut) return 'short';
+    const made = await objects.copy({ ...from, etag: there.etag }, to);
+    if (made === 'gone') return 'gone';
+    // Made by whoever was before: it stays, since what it was made of may have been harmed since.
+    if (made === 'exists' && (await objects.head(to))?.sizeBytes !== there.sizeBytes) return 'failed';
     // One that slept leaves nothing that nobody knows of: its job's data is removed by the job's name.
     if (!mayBegin()) return 'failed';
     return (await attempts.commit(this.space, result, 'replica')) === 'kept' ? 'kept' : 'failed';

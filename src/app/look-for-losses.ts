@@ -13,6 +13,7 @@ import { crc32 } from '../lib/crc32.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { observe, type Observed } from './journal.ts';
+import { zonalBucketsOf } from './output-places.ts';
 import type { Session } from './scheduler-session.ts';
 
 const looksAtOnce = 32;
@@ -41,7 +42,7 @@ export async function lookForLosses(
   observe(job, { kind: 'suspects-sorted' });
   const suspicions = [...job.state.suspects.values()];
   if (suspicions.length === 0) return [];
-  const zonalBuckets = job.plan?.stages[0]?.description.zonalBuckets ?? [];
+  const zonalBuckets = zonalBucketsOf(job.plan);
   const look = new Look({ ...deps, zonalBuckets }, job);
   await forEachBounded(suspicions.slice(0, limits.lossProbes), checksAtOnce, (each) => look.check(each));
   await look.goOn();

@@ -1,14 +1,14 @@
+import { bucketOfZone } from '../contracts/directory-buckets.ts';
 import { type AttemptId, attemptIdOf, attemptParts, copyIdOf, isCopy } from '../contracts/ids.ts';
 import { attemptDataKey } from '../contracts/keys.ts';
 import type { JobCopies } from '../contracts/records.ts';
-import { type StorageTier, tierOfBucket } from '../contracts/storage-tiers.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { earnedTokens } from '../core/capacity/replication-tokens.ts';
 import type { CopyOutput, Refusal } from '../core/model/decision.ts';
 import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
 import type { JobState, StageView, TaskView } from '../core/model/job-view.ts';
 import type { FoundLoss } from '../core/model/tick-config.ts';
-import { addLosses, lossPriors, lossRates, type LossCounts } from '../core/policy/mantri/loss-rate.ts';
+import { addLosses, lossPriors, type LossCounts } from '../core/policy/mantri/loss-rate.ts';
 import {
   copyMsOf,
   isUnprotected,
@@ -24,7 +24,7 @@ import type { Log } from '../ports/log.ts';
 import type { CapacityLedger, GrantContext } from './capacity-ledger.ts';
 import { mostCopiesWaiting } from './copy-queue.ts';
 import { observe } from './journal.ts';
-import type { SchedulerConfig } from './scheduler-deps.ts';
+import { OutputPlaces, type PlacesDeps, zonalBucketsOf } from './output-places.ts';
 import type { Session } from './scheduler-session.ts';
 import { SharedLosses } from './shared-losses.ts';
 
@@ -53,15 +53,11 @@ export const noProtection = (seen = new SharedLosses()): Protection => ({
   isToldWhy: false,
 });
 
-export interface ProtectDeps {
+export interface ProtectDeps extends PlacesDeps {
   readonly ledger: CapacityLedger;
   readonly objects: ObjectStore;
-  readonly dataBucket: string;
   readonly log: Log;
-  readonly config: Pick<SchedulerConfig, 'storage'>;
 }
-
-type Storage = Pick<ProtectDeps, 'dataBucket' | 'config'>;
 
 const configOf = ({ tickConfig }: Session) => tickConfig.policyConfig.mantri;
 
@@ -69,22 +65,17 @@ const configOf = ({ tickConfig }: Session) => tickConfig.policyConfig.mantri;
 const protects = ({ tickConfig }: Session): boolean =>
   policySetOf(tickConfig.policy).protectsOutputs === true;
 
-const tierOf = ({ dataBucket, config }: Storage): StorageTier => config.storage ?? tierOfBucket(dataBucket);
-
-/** Where the output of an attempt lies: with its worker, where workers keep them; of a copy, somewhere. */
-function locationOf(deps: Storage, state: JobState, id: AttemptId | undefined): string {
-  if (tierOf(deps) !== 'worker-local' || id === undefined) return deps.dataBucket;
-  return state.attempts.get(id)?.node ?? deps.dataBucket;
-}
-
 /** Stages whose outputs others read. */
 const readStages = ({ stages }: JobState): readonly StageView[] =>
   stages.filter(({ index }) => stages.some(({ shape }) => shape.upstream.includes(index)));
 
-/** Queues the copy of an output, as was decided; nothing where the output is not read any more. */
+/**
+ * Queues the copy of an output, as was decided; nothing where the output is not read any more. Wherever that is, its copy
+ * goes to the data bucket: copying takes as long to each place, and of those this one is lost least (`costPerSaved`).
+ */
 export function queueCopy(
   { dataBucket }: Pick<ProtectDeps, 'dataBucket'>,
-  { jobId, state, copies }: Pick<Session, 'jobId' | 'state' | 'copies'>,
+  { jobId, plan, state, copies }: Pick<Session, 'jobId' | 'plan' | 'state' | 'copies'>,
   of: AttemptId,
 ): void {
   const { result, replicas, lostOutputs } = taskOfAttempt(state, of);
@@ -92,8 +83,13 @@ export function queueCopy(
   if (result?.attemptId !== of || copyId === undefined) return;
   const { attempt } = attemptParts(copyId);
   if (replicas.includes(attempt) || lostOutputs.includes(attempt)) return;
-  const refOf = (id: AttemptId) => ({ bucket: dataBucket, key: attemptDataKey(jobId, id) });
-  copies.add({ of, from: refOf(of), to: refOf(copyId), result: { ...result, attemptId: copyId } });
+  const { zone, ...copied } = result;
+  copies.add({
+    of,
+    from: { bucket: bucketOfZone(zonalBucketsOf(plan), zone) ?? dataBucket, key: attemptDataKey(jobId, of) },
+    to: { bucket: dataBucket, key: attemptDataKey(jobId, copyId) },
+    result: { ...copied, attemptId: copyId },
+  });
 }
 
 /** Has a scheduler that took the job over make the copies that were decided on and of which there is no record. */
@@ -109,9 +105,11 @@ export function takeCopies({ log }: Pick<ProtectDeps, 'log'>, session: Session):
   const { jobId, state } = session;
   return session.copies.take().flatMap(({ of, result, outcome }): readonly FoundLoss[] => {
     if (outcome === 'kept') observe(session, { kind: 'replica', result });
-    if (outcome !== 'gone' || taskOfAttempt(state, of).result?.attemptId !== of) return [];
-    log.warn('gone-before-copy', { jobId, attemptId: of });
-    return [{ attemptId: of, how: 'missing' }];
+    const isLost = outcome === 'gone' || outcome === 'short';
+    if (!isLost || taskOfAttempt(state, of).result?.attemptId !== of) return [];
+    const how = outcome === 'gone' ? 'missing' : outcome;
+    log.warn('gone-before-copy', { jobId, attemptId: of, how });
+    return [{ attemptId: of, how }];
   });
 }
 
@@ -125,22 +123,23 @@ export function copiesMade(state: JobState): { readonly copies?: JobCopies } {
 
 /** Learns from losses that were found at `now`. */
 export function learnLosses(
-  deps: Storage,
-  { protection, state }: Session,
+  deps: PlacesDeps,
+  session: Session,
   losses: readonly FoundLoss[],
   now: EpochMs,
 ): void {
-  for (const { attemptId } of losses) protection.seen.lose(locationOf(deps, state, attemptId), now);
+  const places = new OutputPlaces(deps, session);
+  for (const { attemptId } of losses) session.protection.seen.lose(places.of(attemptId), now);
 }
 
 /**
  * Outputs that the job has seen to be there, or not, by where they lay: those that were read, or looked at since one of
  * their stage was lost.
  */
-function countsOf(deps: Storage, state: JobState): ReadonlyMap<string, LossCounts> {
+function countsOf(places: OutputPlaces, state: JobState): ReadonlyMap<string, LossCounts> {
   const counts = new Map<string, LossCounts>();
   const count = (id: AttemptId | undefined, lost: number): void => {
-    addLosses(counts, locationOf(deps, state, id), { outputs: 1, lost });
+    addLosses(counts, places.of(id), { outputs: 1, lost });
   };
   for (const { index, tasks, shape } of readStages(state)) {
     const isRead = state.stages.some((each) => each.done > 0 && each.shape.upstream.includes(index));
@@ -154,33 +153,37 @@ function countsOf(deps: Storage, state: JobState): ReadonlyMap<string, LossCount
 }
 
 /** Has later jobs know what this one, which has ended, has seen of its outputs. */
-export const keepCounts = (deps: Storage, { state, protection }: Session): void => {
-  protection.seen.keep(countsOf(deps, state));
+export const keepCounts = (deps: PlacesDeps, session: Session): void => {
+  session.protection.seen.keep(countsOf(new OutputPlaces(deps, session), session.state));
 };
 
-function valuesOf(deps: Storage, session: Session): OutputValues {
+function valuesOf(places: OutputPlaces, session: Session): OutputValues {
   const config = configOf(session);
   const { state, protection } = session;
-  const rates = lossRates(tierOf(deps), protection.seen.with(countsOf(deps, state)), config.lossPrior);
-  const nowhere = rates('');
+  const rates = places.rates(protection.seen.with(countsOf(places, state)), config.lossPrior);
+  const copyLoss = rates(places.copies);
   return new OutputValues(state, {
     lossOf: ({ stage, index }, attempt) =>
       isCopy(attempt)
-        ? nowhere
-        : rates(locationOf(deps, state, attemptIdOf(stageAt(state, stage).shape.name, index, attempt))),
-    copyLoss: nowhere,
+        ? copyLoss
+        : rates(places.of(attemptIdOf(stageAt(state, stage).shape.name, index, attempt))),
+    copyLoss,
     copying: config,
   });
 }
 
 /** Tells once why nothing is copied where nothing is lost, with the numbers of the output that is dearest to lose. */
-function tellWhy(deps: ProtectDeps, session: Session, prior = lossPriors.standard): void {
+function tellWhy(
+  { log }: Pick<ProtectDeps, 'log'>,
+  session: Session,
+  places: OutputPlaces,
+  prior = lossPriors.standard,
+): void {
   const { jobId, state, protection } = session;
   const done = protection.isToldWhy ? undefined : readStages(state).find((stage) => stage.state === 'done');
   if (done === undefined) return;
   protection.isToldWhy = true;
-  const { log } = deps;
-  const values = valuesOf(deps, session);
+  const values = valuesOf(places, session);
   const dearest = done.tasks
     .filter(({ result }) => result !== undefined)
     .map((task) => values.valueOf(task))
@@ -188,7 +191,7 @@ function tellWhy(deps: ProtectDeps, session: Session, prior = lossPriors.standar
   if (dearest === undefined) return;
   log.info('nothing-copied', {
     jobId,
-    storage: tierOf(deps),
+    storage: places.tier,
     why: prior.why,
     lossProbability: dearest.lossProbability,
     redoMs: Math.round(dearest.redoMs),
@@ -259,10 +262,9 @@ export async function protectOutputs(
   const { state, protection, jobId } = session;
   const config = configOf(session);
   if (!protects(session) || state.stages.length < 2) return {};
-  // Copies are made within the data bucket: outputs in single zones get none yet.
-  if (session.plan.stages[0]?.description.zonalBuckets !== undefined) return {};
-  if (config.lossPrior === undefined && tierOf(deps) === 'standard') {
-    tellWhy(deps, session);
+  const places = new OutputPlaces(deps, session);
+  if (config.lossPrior === undefined && places.tier === 'standard') {
+    tellWhy(deps, session, places);
     return {};
   }
   if (!config.replicates && !config.precomputes) return {};
@@ -276,14 +278,14 @@ export async function protectOutputs(
   protection.seenUpTo = protection.seen.losses;
   protection.waiting.clear();
   if (judged.length === 0) return {};
-  const values = valuesOf(deps, session);
+  const values = valuesOf(places, session);
   const outputs = judged.map((task) => values.valueOf(task)).filter(({ bytes }) => bytes <= mostCopyBytes);
   const { spellLosses, spellMs, precomputeShare } = config;
   const terms = { losses: spellLosses, withinMs: spellMs };
   const isInSpell = (location: string): boolean =>
     isSpell(protection.seen.lostAt(location), context.now, terms);
   const inSpell = config.precomputes
-    ? outputs.filter(({ task }) => isInSpell(locationOf(deps, state, task.result?.attemptId)))
+    ? outputs.filter(({ task }) => isInSpell(places.of(task.result?.attemptId)))
     : [];
   const spent = spentOf(session);
   const earned = earnedTokens(state);

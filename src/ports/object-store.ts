@@ -56,10 +56,11 @@ export interface ObjectStore {
     options?: { ifAbsent?: boolean; metadata?: Readonly<Record<string, string>> },
   ): Promise<'written' | 'exists'>;
   /**
-   * Copies an object of at most `mostCopyBytes`, metadata too, without its bytes coming here; what was there under that name
-   * is replaced. `gone`: there is no object to copy.
+   * Copies an object of at most `mostCopyBytes`, metadata too, without its bytes coming here. `exists`: there was one under
+   * that name, which is left as it is; `gone`: there is none to copy. Throws `ConflictError` where that is another by now
+   * than `etag` says.
    */
-  copy(from: ObjectRef, to: ObjectRef): Promise<'copied' | 'gone'>;
+  copy(from: ObjectRef & Pick<ObjectInfo, 'etag'>, to: ObjectRef): Promise<'copied' | 'exists' | 'gone'>;
   /** Removes objects; those that are not there are no error. Any number of keys. */
   remove(bucket: string, keys: readonly string[]): Promise<void>;
 

@@ -36,7 +36,7 @@ export class SimObjects extends MemoryObjectStore {
   }
 
   /** The copy is there at once. */
-  override copy(from: ObjectRef, to: ObjectRef): ReturnType<ObjectStore['copy']> {
+  override copy(from: Parameters<ObjectStore['copy']>[0], to: ObjectRef): ReturnType<ObjectStore['copy']> {
     if (!isAttemptData(from.key)) return super.copy(from, to);
     const found = this.find(from.key);
     if (found === undefined) return Promise.resolve('gone');

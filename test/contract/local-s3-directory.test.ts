@@ -230,6 +230,24 @@ describe('the right to a session', () => {
     expect(await outcome(get('a', client))).toBe('ok');
     expect(await outcome(put('b', client))).toMatch(/^403/);
   });
+
+  it('is enough, to read, for a copy to another kind of bucket, and for none into it', async () => {
+    const client = await clientOfRole(
+      {
+        ...{ Effect: 'Allow', Action: 's3express:CreateSession', Resource: arn },
+        Condition: { StringEquals: { 's3express:SessionMode': 'ReadOnly' } },
+      },
+      { Effect: 'Allow', Action: 's3:PutObject', Resource: `arn:aws:s3:::${BUCKET}/jobs/*` },
+    );
+    await put('a');
+    await put('a', bench.client, other);
+    const copy = (CopySource: string, Key: string, Bucket = BUCKET): Promise<string> =>
+      outcome(client.send(new CopyObjectCommand({ CopySource, Bucket, Key })));
+    expect(await copy(`${zonal}/a`, 'jobs/a')).toBe('ok');
+    expect(await copy(`${zonal}/a`, 'a')).toMatch(/^403/);
+    expect(await copy(`${other}/a`, 'jobs/a')).toMatch(/^403/);
+    expect(await copy(`${zonal}/a`, 'b', zonal)).toMatch(/^403/);
+  });
 });
 
 describe('the store of objects on a directory bucket', () => {

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeConnection } from '../../src/cli/connection.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { ParameterName } from '../../src/contracts/settings.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { parseInjection } from '../../src/local/inject/injection.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { Workplace } from './command.ts';
 
 const parameters = { [ParameterName.heartbeatMs]: '300', [ParameterName.tickMs]: '100' };
 const zones = ['use1-az1', 'use1-az2', 'use1-az3'];
@@ -135,6 +137,115 @@ describe('a zone that is lost while a job reads what it holds', () => {
       }
     }
     if (runs > 5) console.log(`${recomputed} outputs made again in ${runs} runs`);
+  }, 3_000_000);
+});
+
+describe('a zone that is lost in the middle of a reduce stage', () => {
+  /** Three reducers, one a slot, read what eight searches have left, which is little. The lists of two wait for slots. */
+  const searchOf = (lines: string, copies: boolean): JobSpecInput => ({
+    name: 'search',
+    storage: 'zonal',
+    policy: 'outrider',
+    policyConfig: {
+      mantri: {
+        ...{ lossPrior: { probability: 0.5, outputs: 20 }, copyLatencyMs: 10 },
+        ...{ replicates: copies, precomputes: copies },
+      },
+    },
+    stages: [
+      {
+        name: 'find',
+        operator: 'exec',
+        options: {
+          command: ['sh', '-c', 'if [ "$OUTRIDER_TASK" = 0 ]; then sleep 3; fi; sleep 0.2; grep "77$"'],
+        },
+        inputs: [{ s3: [lines], splitBytes: Math.ceil(text.length / 8) }],
+        partitions: 6,
+      },
+      {
+        name: 'reduce',
+        operator: 'exec',
+        options: { command: ['sh', '-c', 'cat; sleep 1'] },
+        inputs: [{ stage: 'find', pattern: 'all-to-all' }],
+        partitions: 1,
+      },
+      { name: 'merge', operator: 'merge-lines', inputs: [{ stage: 'reduce', pattern: 'all-to-all' }] },
+    ],
+  });
+  const found = coreutils('sort', [], coreutils('grep', ['77$'], text));
+
+  /** Runs a search whose first reducers have read when the zone that holds most is lost. */
+  async function runLossy(copies: boolean) {
+    let zone = '';
+    let isOut = false;
+    const isThere = (place = ''): boolean => !isOut || !place.startsWith(bucketOf(zone));
+    const system = await EmbeddedSystem.start({
+      ...{ slots: 4, parameters },
+      onRequest: ({ resource, source }) =>
+        isThere(resource) && isThere(source)
+          ? undefined
+          : { error: { status: 503, code: 'ServiceUnavailable' } },
+    });
+    try {
+      await writeConnection(system.dir, system.stack);
+      const jobId = await system.submit(searchOf(await system.put('lines', text), copies));
+      await system.until('the reduce stage at work', async () => {
+        const { attempts } = await system.outcomes(jobId);
+        return (
+          attempts.some(({ attemptId, state }) => /^reduce/.test(attemptId) && state === 'running') ||
+          undefined
+        );
+      });
+      const held = [...(await inZones(system))].toSorted(([, a], [, b]) => b.length - a.length);
+      zone = held[0]?.[0] ?? '';
+      isOut = true;
+      const job = await system.ended(jobId);
+      isOut = false;
+      expect(job.error).toBeUndefined();
+      expect(coreutils('sort', [], await system.output(job)).equals(found)).toBe(true);
+      const decisions = await system.decisions(jobId);
+      const lost = decisions.flatMap((each) => (each.kind === 'lose-output' ? [each] : []));
+      const copied = decisions.flatMap((each) => (each.kind === 'copy-output' ? [each] : []));
+      expect(job.attempts.recomputed).toBe(lost.filter(({ use }) => use === undefined).length);
+      await expect
+        .poll(async () => [...(await inZones(system)).values()].flat(), { timeout: 15_000 })
+        .toEqual([]);
+      await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+      const place = await Workplace.make();
+      const logs = await place.run('logs', jobId, '--state-dir', system.dir);
+      const report = await place.run('report', jobId, '--state-dir', system.dir);
+      return { job, lost, copied, logs: logs.out, report: report.out };
+    } finally {
+      await system.stop();
+    }
+  }
+
+  it('makes less again with copies in the data bucket than without, and tells what was copied, and why', async () => {
+    const remade = { on: 0, off: 0 };
+    let used = 0;
+    for (let run = 0; run < runs; run++) {
+      const off = await runLossy(false);
+      expect(off.copied).toEqual([]);
+      remade.off += off.job.attempts.recomputed;
+      const on = await runLossy(true);
+      remade.on += on.job.attempts.recomputed;
+      used += on.lost.filter(({ use }) => use !== undefined).length;
+      const worth = on.copied.filter(({ reason }) => reason === 'worth');
+      const read = on.job.stages.reduce((sum, { bytesIn }) => sum + bytesIn, 0);
+      expect(worth.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThanOrEqual(read / 10);
+      for (const { attemptId, bytes } of worth)
+        expect(on.logs).toMatch(
+          new RegExp(
+            `${attemptId} copied {2}reason worth, lossProbability \\S+, redoMs \\d+, lossCostMs \\S+, copyMs \\d+, bytes ${bytes}, tokens \\d+`,
+          ),
+        );
+      expect(on.report).toMatch(/copies {4}\d+ outputs? copied lest they be lost: .* that may be/);
+    }
+    console.log(
+      `${JSON.stringify(remade)} outputs made again, ${used} copies read instead, in ${runs} runs each`,
+    );
+    expect(used).toBeGreaterThan(0);
+    expect(remade.on).toBeLessThan(remade.off);
   }, 3_000_000);
 });
 

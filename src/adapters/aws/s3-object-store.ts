@@ -13,7 +13,12 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
-import { InvalidInputError, NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
+import {
+  ConflictError,
+  InvalidInputError,
+  NotFoundError,
+  StoreUnavailableError,
+} from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import type {
   ByteRange,
@@ -185,16 +190,18 @@ export class S3ObjectStore implements ObjectStore {
     return there?.metadata[writeIdMetadata] === writeId ? 'written' : 'exists';
   }
 
-  async copy(from: ObjectRef, to: ObjectRef): Promise<'copied' | 'gone'> {
-    const source = [from.bucket, ...from.key.split('/')].map(encodeURIComponent).join('/');
-    const command = new CopyObjectCommand({ Bucket: to.bucket, Key: to.key, CopySource: source });
-    try {
-      await this.client.send(command);
-      return 'copied';
-    } catch (cause) {
-      if (faultOf(cause).name === 'NoSuchKey') return 'gone';
-      throw translate('copy', to, cause);
-    }
+  async copy(from: ObjectRef & Pick<ObjectInfo, 'etag'>, to: ObjectRef): ReturnType<ObjectStore['copy']> {
+    const command = new CopyObjectCommand({
+      ...{ Bucket: to.bucket, Key: to.key, IfNoneMatch: '*' },
+      CopySource: [from.bucket, ...from.key.split('/')].map(encodeURIComponent).join('/'),
+      CopySourceIfMatch: from.etag,
+    });
+    // From a directory bucket, too, with the caller's own keys: a copy takes no session.
+    const outcome = await this.conditional('copy', to, () => this.clientOf(to).send(command));
+    if (outcome !== 'exists') return outcome === 'done' ? 'copied' : 'gone';
+    if ((await this.headRaw(to)) !== undefined) return 'exists';
+    // A source that is another by now is refused as a copy is that is there.
+    throw new ConflictError('the object is another by now', { uri: uriOf(from) });
   }
 
   async remove(bucket: string, keys: readonly string[]): Promise<void> {
@@ -340,7 +347,7 @@ export class S3ObjectStore implements ObjectStore {
       } catch (cause) {
         const { name, status } = faultOf(cause);
         if (status === 412) return 'exists';
-        if (name === 'NoSuchUpload') return 'gone';
+        if (name === 'NoSuchUpload' || name === 'NoSuchKey') return 'gone';
         if (status !== 409 || attempt === ATTEMPTS) throw translate(operation, ref, cause);
         await backoff(attempt);
       }

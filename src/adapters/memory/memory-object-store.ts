@@ -91,9 +91,12 @@ export class MemoryObjectStore implements ObjectStore {
     return Promise.resolve('written');
   }
 
-  copy(from: ObjectRef, to: ObjectRef): Promise<'copied' | 'gone'> {
+  copy(from: ObjectRef & { readonly etag: string }, to: ObjectRef): ReturnType<ObjectStore['copy']> {
     const object = this.objects.get(uriOf(from));
     if (object === undefined) return Promise.resolve('gone');
+    if (this.objects.has(uriOf(to))) return Promise.resolve('exists');
+    if (object.etag !== from.etag)
+      return Promise.reject(new ConflictError('the object is another by now', { uri: uriOf(from) }));
     this.objects.set(uriOf(to), object);
     return Promise.resolve('copied');
   }

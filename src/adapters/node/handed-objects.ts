@@ -173,8 +173,8 @@ export class HandedObjects implements ObjectStore {
     return this.inner.write(ref, body, options);
   }
 
-  copy(from: ObjectRef, to: ObjectRef): Promise<'copied' | 'gone'> {
-    return this.inner.copy(from, to);
+  copy(...args: Parameters<ObjectStore['copy']>): ReturnType<ObjectStore['copy']> {
+    return this.inner.copy(...args);
   }
 
   remove(bucket: string, keys: readonly string[]): Promise<void> {

@@ -8,6 +8,8 @@ export interface FaultSubject {
   readonly service: FaultService;
   readonly operation: string;
   readonly resource: string;
+  /** Of S3's copies: the bucket/key that is copied. */
+  readonly source?: string;
   /** Of Lambda's Invoke: `Event`, `RequestResponse` or `DryRun`, or what else the caller wrote. */
   readonly invocationType?: string;
 }

@@ -8,6 +8,8 @@ export interface Wish {
   readonly action: string;
   /** An ARN, or `*` where the action has none. */
   readonly resource: string;
+  /** Values of condition keys that it has besides those of the request, or in their place. */
+  readonly context?: Context;
 }
 
 /** A deny that is said wins over every allow; what nobody allows is denied too. */

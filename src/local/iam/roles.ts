@@ -49,7 +49,7 @@ export function refusalOf(session: RoleSession, wish: Wish, context: Context): s
     conditionKey(`aws:PrincipalTag/${key}`),
     [value],
   ]);
-  const whole = new Map([...context, ...tags]);
+  const whole = new Map([...context, ...(wish.context ?? []), ...tags]);
   const byRole = evaluate(session.role.statements, wish, whole);
   const bySession = session.policy === undefined ? 'allowed' : evaluate(session.policy, wish, whole);
   if (byRole === 'allowed' && bySession === 'allowed') return undefined;

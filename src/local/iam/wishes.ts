@@ -69,11 +69,15 @@ function readDirectory({ operation, headers }: RequestFacts, bucket: string, aro
   );
 }
 
-/** What copying from an object wants besides. */
+/** What copying from an object wants besides: of a directory bucket a session, for which it is enough to read. */
 function readSource(source: string, around: Surroundings): Wish {
   const [bucket = ''] = source.split('/', 1);
   return isDirectoryBucket(bucket)
-    ? { action: 's3express:CreateSession', resource: arnOf(around, 's3express', `bucket/${bucket}`) }
+    ? {
+        action: 's3express:CreateSession',
+        resource: arnOf(around, 's3express', `bucket/${bucket}`),
+        context: new Map([[conditionKey('s3express:SessionMode'), ['ReadOnly']]]),
+      }
     : { action: 's3:GetObject', resource: s3Arn(source) };
 }
 

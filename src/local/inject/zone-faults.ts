@@ -62,16 +62,17 @@ export class ZoneFaults {
   }
 
   /** What becomes of a request. */
-  faultOf({ service, resource }: FaultSubject): Fault | undefined {
+  faultOf({ service, resource, source }: FaultSubject): Fault | undefined {
     if (service !== 's3') return undefined;
-    const zone = zoneOfBucket(resource.split('/', 1)[0] ?? '');
-    if (zone === undefined) return undefined;
+    const zones = [resource, source].flatMap((place) => zoneOfBucket(place?.split('/', 1)[0] ?? '') ?? []);
     const { lostZone, slowZone } = this.injection;
-    if (zone === lostZone?.zone && this.state === 'out')
+    if (lostZone !== undefined && zones.includes(lostZone.zone) && this.state === 'out')
       return this.rng.next() < droppedShare
         ? { drop: true }
         : { error: { status: 503, code: 'ServiceUnavailable' } };
-    return zone === slowZone?.zone ? { slowdown: slowZone.factor } : undefined;
+    return slowZone !== undefined && zones.includes(slowZone.zone)
+      ? { slowdown: slowZone.factor }
+      : undefined;
   }
 
   /** What has been done so far. */

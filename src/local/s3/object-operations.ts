@@ -231,9 +231,8 @@ export async function openCopySource(
   store: ObjectStore,
   request: S3Request,
 ): Promise<OpenObject & { readonly bucket: Bucket }> {
-  const header = request.headers.get('x-amz-copy-source') ?? '';
-  if (header.includes('?')) throw notImplemented('A copy source with a version');
-  const match = /^\/?([^/]+)\/(.+)$/s.exec(decodeSource(header));
+  const source = copySourceOf(request.headers) ?? '';
+  const match = /^([^/]+)\/(.+)$/s.exec(source);
   const [, bucketName, key] = match ?? [];
   if (bucketName === undefined || key === undefined) {
     throw badRequest(
@@ -252,9 +251,17 @@ export async function openCopySource(
   return { ...object, bucket };
 }
 
-function decodeSource(header: string): string {
+/**
+ * The bucket/key that a request copies; undefined where it copies none.
+ *
+ * @throws {S3Error} InvalidArgument; NotImplemented for versions.
+ */
+export function copySourceOf(headers: Target['headers']): string | undefined {
+  const header = headers.get('x-amz-copy-source');
+  if (header === undefined) return undefined;
+  if (header.includes('?')) throw notImplemented('A copy source with a version');
   try {
-    return decodeURIComponent(header);
+    return decodeURIComponent(header).replace(/^\//, '');
   } catch {
     throw badRequest('InvalidArgument', 'The copy source is not URL-encoded UTF-8.');
   }

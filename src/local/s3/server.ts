@@ -190,7 +190,11 @@ async function answer(
   const mode = operation === 'CreateSession' ? grantedMode(principal, facts) : undefined;
   const denial = mode === undefined ? principal.authorize?.(facts) : undefined;
   if (denial !== undefined) throw new S3Error(403, 'AccessDenied', denial);
-  const fault = await awaitFault(options.onRequest, { service: 's3', operation, resource });
+  const source = objects.copySourceOf(headers);
+  const fault = await awaitFault(options.onRequest, {
+    ...{ service: 's3', operation, resource },
+    ...(source === undefined ? {} : { source }),
+  });
   if (fault.kind === 'drop') return 'drop';
   if (fault.kind === 'error') throw new S3Error(fault.status, fault.code, 'This failure was asked for.');
   if (operation === 'CreateSession') {

@@ -134,6 +134,23 @@ function describeWriting(make: () => ObjectStore | Promise<ObjectStore>): void {
     expect((await store.head(place))?.metadata).toEqual({ by: String(winner) });
   });
 
+  it('copies an object as it was seen, metadata too, and over none that is there', async () => {
+    const store = await make();
+    const prefix = freshPrefix();
+    const [from, to] = [ref(`${prefix}a`), ref(`${prefix}b/a copy`)];
+    await store.write(from, bytes('one'), { metadata: { made: 'once' } });
+    const seen = { ...from, etag: (await store.head(from))?.etag ?? '' };
+    expect(await store.copy(seen, to)).toBe('copied');
+    expect(await store.head(to)).toMatchObject({ sizeBytes: 3, metadata: { made: 'once' } });
+    await store.write(from, bytes('another'));
+    expect(await store.copy(seen, to)).toBe('exists');
+    expect(text(await store.readAll(to))).toBe('one');
+    await expect(store.copy(seen, ref(`${prefix}c`))).rejects.toThrow(ConflictError);
+    await store.remove('books', [from.key]);
+    expect(await store.copy(seen, ref(`${prefix}c`))).toBe('gone');
+    expect(await store.head(ref(`${prefix}c`))).toBeUndefined();
+  });
+
   it('does not see later changes of the bytes that it was given', async () => {
     const store = await make();
     const place = ref(`${freshPrefix()}a`);

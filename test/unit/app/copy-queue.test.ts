@@ -1,0 +1,75 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-store.ts';
+import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
+import { CopyQueue, type CopyNews } from '../../../src/app/copy-queue.ts';
+import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
+import { attempt, resultOf } from '../../support/job-states.ts';
+
+const space = { jobId: 'words-0123456789ab' as JobId, shards: 1 };
+const from = { bucket: 'data--use1-az1--x-s3', key: 'map/0/0' };
+const to = { bucket: 'data', key: 'map/0/1000000' };
+const whole = Buffer.from('0123456789');
+const copy = { of: attempt('map/0/0'), from, to, result: resultOf('map/0/1000000', 5) };
+
+let objects: MemoryObjectStore;
+let attempts: MemoryAttemptStore;
+
+/** What becomes of the copy of an output of ten bytes. */
+async function made(): Promise<readonly CopyNews['outcome'][]> {
+  const log = { info: (): void => undefined, warn: (): void => undefined };
+  const queue = new CopyQueue({ objects, attempts, log, mayBegin: () => true }, space);
+  queue.add(copy);
+  queue.add(copy);
+  await queue.close();
+  return queue.take().map(({ outcome }) => outcome);
+}
+
+const recorded = async (): Promise<readonly string[]> =>
+  (await attempts.all(space)).replicas.map(({ attemptId }) => attemptId);
+
+describe('a copy of an output', () => {
+  beforeEach(async () => {
+    objects = new MemoryObjectStore();
+    attempts = new MemoryAttemptStore();
+    await attempts.commit(space, resultOf('map/0/0', 4));
+  });
+
+  it('is recorded once it is there, and the same by whoever makes it again', async () => {
+    await objects.write(from, whole);
+    expect(await made()).toEqual(['kept']);
+    expect(await made()).toEqual(['kept']);
+    expect(Buffer.from(await objects.readAll(to))).toEqual(whole);
+    expect(await recorded()).toEqual(['map/0/1000000']);
+  });
+
+  it('is not made of what is gone, or shorter than it was', async () => {
+    expect(await made()).toEqual(['gone']);
+    await objects.write(from, whole.subarray(0, 9));
+    expect(await made()).toEqual(['short']);
+    expect(await objects.head(to)).toBeUndefined();
+    expect(await recorded()).toEqual([]);
+  });
+
+  it('is not believed that is shorter than what it would be of, and not written over', async () => {
+    await objects.write(from, whole);
+    await objects.write(to, whole.subarray(0, 5));
+    expect(await made()).toEqual(['failed']);
+    expect((await objects.head(to))?.sizeBytes).toBe(5);
+    expect(await recorded()).toEqual([]);
+  });
+
+  it('stays as it was made, whatever its output has become since', async () => {
+    await objects.write(from, whole);
+    expect(await made()).toEqual(['kept']);
+    await objects.write(from, Buffer.from('9876543210'));
+    expect(await made()).toEqual(['kept']);
+    expect(Buffer.from(await objects.readAll(to))).toEqual(whole);
+  });
+
+  it('is left where the zone of its output does not answer', async () => {
+    objects.head = () => Promise.reject(new StoreUnavailableError('head in S3 failed', {}));
+    expect(await made()).toEqual(['failed']);
+    expect(await recorded()).toEqual([]);
+  });
+});
