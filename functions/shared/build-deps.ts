@@ -12,12 +12,14 @@ import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assign
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
 import { ledgerWrites, RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
+import { LossBookKeeper } from '../../src/app/loss-book-keeper.ts';
 import { NodeBookKeeper } from '../../src/app/node-book-keeper.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobWords } from '../../src/adapters/aws/dynamo-job-words.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoJournalStore } from '../../src/adapters/aws/dynamo-journal-store.ts';
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
+import { DynamoLossBookStore } from '../../src/adapters/aws/dynamo-loss-book-store.ts';
 import { DynamoNodeBookStore } from '../../src/adapters/aws/dynamo-node-book-store.ts';
 import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
@@ -203,6 +205,7 @@ export function buildResidentDeps(env: Environment): ResidentDeps & Metered {
   return {
     ...buildSchedulerDeps(env, requests),
     nodes: new NodeBookKeeper(new DynamoNodeBookStore(table, reportTo(log)), log),
+    lossBook: new LossBookKeeper(new DynamoLossBookStore(table, reportTo(log)), log),
     ledger: new RuledCapacityLedger(store, { writes: ledgerWrites(residents) }),
     roster: new DynamoRoster(table, reportTo(log)),
     answers: new SfnTaskAnswers(sfnClient(aws)),

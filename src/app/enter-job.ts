@@ -22,7 +22,7 @@ import { loadPlan, shapesOf } from './load-plan.ts';
 import { queueUnmadeLaunches } from './make-launches.ts';
 import { runningOf, startWatch } from './observe-launches.ts';
 import { type LaunchDecision, performDecisions } from './perform-decisions.ts';
-import { keepCounts, noProtection, queueUnmadeCopies } from './protect-outputs.ts';
+import { keepCounts, openProtection, queueUnmadeCopies } from './protect-outputs.ts';
 import { findJob } from './query-jobs.ts';
 import { takeOutputs, takeRecords } from './read-changes.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
@@ -92,7 +92,7 @@ async function openSession(
     state,
     launches: new LaunchQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
     copies: new CopyQueue({ ...deps, mayBegin }, { jobId, shards: plan.shards }),
-    protection: noProtection(deps.losses),
+    protection: await openProtection(deps, { jobId, plan, state, tickConfig }, now),
     watch: startWatch(deps.room),
     heldLaunches: [],
     openStages: new Map(),
@@ -184,7 +184,7 @@ function follow(session: Session, decisions: readonly Decision[], entry: LogEntr
  */
 export async function leaveJob(deps: SchedulerDeps, session: Session): Promise<void> {
   const { jobId, residency, epoch, launches, copies, watch, journal } = session;
-  if (session.state.doneAt !== undefined) keepCounts(deps, session);
+  if (session.state.doneAt !== undefined) await keepCounts(deps, session, deps.clock.now());
   await Promise.all([launches.close(), copies.close(), journal?.close()]);
   watch.room.leave(jobId);
   await deps.ledger.forget(jobId).catch(() => undefined);

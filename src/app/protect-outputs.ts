@@ -25,6 +25,7 @@ import type { CapacityLedger, GrantContext } from './capacity-ledger.ts';
 import { mostCopiesWaiting } from './copy-queue.ts';
 import { observe } from './journal.ts';
 import { OutputPlaces, type PlacesDeps, zonalBucketsOf } from './output-places.ts';
+import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
 import { SharedLosses } from './shared-losses.ts';
 
@@ -44,7 +45,7 @@ export interface Protection {
   isToldWhy: boolean;
 }
 
-export const noProtection = (seen = new SharedLosses()): Protection => ({
+const startingFrom = (seen: SharedLosses): Protection => ({
   isAll: true,
   seen,
   seenUpTo: 0,
@@ -59,11 +60,28 @@ export interface ProtectDeps extends PlacesDeps {
   readonly log: Log;
 }
 
-const configOf = ({ tickConfig }: Session) => tickConfig.policyConfig.mantri;
+const configOf = ({ tickConfig }: Pick<Session, 'tickConfig'>) => tickConfig.policyConfig.mantri;
 
 /** Whether the job's policy copies outputs at all. */
-const protects = ({ tickConfig }: Session): boolean =>
+const protects = ({ tickConfig }: Pick<Session, 'tickConfig'>): boolean =>
   policySetOf(tickConfig.policy).protectsOutputs === true;
+
+/** Whether what is seen of a job's outputs tells anything: of `standard`, as it is known to be, nothing does. */
+const learns = (places: OutputPlaces, job: Pick<Session, 'tickConfig'>): boolean =>
+  protects(job) && (places.tier !== 'standard' || configOf(job).lossPrior !== undefined);
+
+/** What a scheduler begins with at `now`: what jobs of its process have seen of losses, or those that ended before. */
+export async function openProtection(
+  deps: PlacesDeps & Pick<SchedulerDeps, 'losses' | 'lossBook'>,
+  job: Pick<Session, 'jobId' | 'plan' | 'state' | 'tickConfig'>,
+  now: EpochMs,
+): Promise<Protection> {
+  const { losses, lossBook } = deps;
+  if (losses !== undefined) return startingFrom(losses);
+  const isBookRead = lossBook !== undefined && learns(new OutputPlaces(deps, job), job);
+  const known = isBookRead ? await lossBook.seenByOthers(job.jobId, now) : undefined;
+  return startingFrom(new SharedLosses(known));
+}
 
 /** Stages whose outputs others read. */
 const readStages = ({ stages }: JobState): readonly StageView[] =>
@@ -152,10 +170,17 @@ function countsOf(places: OutputPlaces, state: JobState): ReadonlyMap<string, Lo
   return counts;
 }
 
-/** Has later jobs know what this one, which has ended, has seen of its outputs. */
-export const keepCounts = (deps: PlacesDeps, session: Session): void => {
-  session.protection.seen.keep(countsOf(new OutputPlaces(deps, session), session.state));
-};
+/** Has later jobs know what this one, which has ended, has seen of its outputs. Never throws. */
+export async function keepCounts(
+  deps: PlacesDeps & Pick<SchedulerDeps, 'lossBook'>,
+  session: Session,
+  now: EpochMs,
+): Promise<void> {
+  const places = new OutputPlaces(deps, session);
+  const counts = countsOf(places, session.state);
+  session.protection.seen.keep(counts);
+  if (learns(places, session)) await deps.lossBook?.keep(session.jobId, counts, now);
+}
 
 function valuesOf(places: OutputPlaces, session: Session): OutputValues {
   const config = configOf(session);

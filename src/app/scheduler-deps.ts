@@ -11,6 +11,7 @@ import type { DecisionLog, JobStore, LeaseStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
 import type { CloneDeps } from './admit-clones.ts';
+import type { LossBookKeeper } from './loss-book-keeper.ts';
 import type { NodeBookKeeper } from './node-book-keeper.ts';
 import type { PerformDeps } from './perform-decisions.ts';
 import type { SharedLosses } from './shared-losses.ts';
@@ -62,4 +63,6 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   readonly room?: SharedRoom;
   /** What all jobs that this process serves have seen of lost outputs; each for itself where absent. */
   readonly losses?: SharedLosses;
+  /** What jobs have seen of lost outputs that ended before; absent: nothing is kept of it. */
+  readonly lossBook?: Pick<LossBookKeeper, 'seenByOthers' | 'keep'>;
 }

@@ -12,8 +12,13 @@ const locationsKept = 10_000;
 export class SharedLosses {
   /** Losses that were ever found: it grows when something is learned. */
   losses = 0;
-  private readonly counts = new Map<string, LossCounts>();
+  private readonly counts: Map<string, LossCounts>;
   private readonly times = new Map<string, EpochMs[]>();
+
+  /** `known`: what was seen before, by location. */
+  constructor(known: ReadonlyMap<string, LossCounts> = new Map()) {
+    this.counts = new Map(known);
+  }
 
   /** An output was found lost at a location. */
   lose(location: string, now: EpochMs): void {

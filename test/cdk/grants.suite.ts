@@ -320,13 +320,6 @@ describe('grants', () => {
     expect(pass?.Condition).toEqual({ StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } });
   });
 
-  it('let the scheduler read the zones of jobs, as copies from there need, and write to none', () => {
-    const found = statements('schedulerole').filter(({ Action }) => Action.includes(session));
-    expect(found).toMatchObject([
-      { Effect: 'Allow', Condition: { StringEquals: { 's3express:SessionMode': 'ReadOnly' } } },
-    ]);
-  });
-
   it.each([
     'planrole',
     'finishrole',

@@ -141,4 +141,15 @@ describe('the zones of the tier zonal', () => {
     for (const [name, template] of system.stacks)
       if (name !== 'OutriderCompute') template.hasParameter('ZonalZone1', { Default: '' });
   });
+
+  it('may be read by the scheduler, as copies from there need, and not be written', () => {
+    const found = system
+      .resources('AWS::IAM::Policy')
+      .filter(({ logicalId }) => logicalId.startsWith('schedulerole'))
+      .map(({ properties }) => JSON.stringify(properties));
+    expect(found.join().match(/s3express:CreateSession/g)).toHaveLength(1);
+    expect(found.join()).toMatch(
+      /"s3express:CreateSession","Condition":\{"StringEquals":\{"s3express:SessionMode":"ReadOnly"\}\}/,
+    );
+  });
 });

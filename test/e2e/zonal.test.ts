@@ -99,6 +99,47 @@ describe('the tier zonal', () => {
   }, 120_000);
 });
 
+describe('losses that a job has met', () => {
+  it('are what the next one begins with', async () => {
+    const system = await EmbeddedSystem.start({ slots: 4, parameters });
+    try {
+      await writeConnection(system.dir, system.stack);
+      const input = await system.put('lines', text);
+      // No output is worth a copy that takes so long: the log says so of each stage, with r.
+      const job: JobSpecInput = {
+        ...sortOf(input, 'zonal'),
+        policyConfig: { mantri: { copyLatencyMs: 1_000_000 } },
+      };
+      /** The largest r that the log of a job tells. */
+      const toldBy = async (jobId: string): Promise<number> => {
+        const place = await Workplace.make();
+        const { out } = await place.run('logs', jobId, '--state-dir', system.dir);
+        const rates = [...out.matchAll(/lossProbability ([\d.e-]+)/g)].map(([, rate]) => Number(rate));
+        return Math.max(...rates);
+      };
+      const before = await system.submit(job);
+      expect((await system.ended(before)).error).toBeUndefined();
+      expect(await toldBy(before)).toBeLessThanOrEqual(0.001);
+      const lossy = await system.submit(job);
+      await system.until('the second stage at work', async () => {
+        const { attempts } = await system.outcomes(lossy);
+        return (
+          attempts.some(({ attemptId, state }) => attemptId.startsWith('again/') && state === 'running') ||
+          undefined
+        );
+      });
+      for (const [zone, keys] of await inZones(system))
+        if (keys.length > 0) await system.objects.remove(bucketOf(zone), keys);
+      expect((await system.ended(lossy)).attempts.recomputed).toBeGreaterThan(0);
+      const after = await system.submit(job);
+      expect((await system.ended(after)).error).toBeUndefined();
+      expect(await toldBy(after)).toBeGreaterThan(0.005);
+    } finally {
+      await system.stop();
+    }
+  }, 400_000);
+});
+
 describe('a zone that is lost while a job reads what it holds', () => {
   it('leaves the output exact: what it held is made again, whether it does not answer or is empty', async () => {
     let recomputed = 0;

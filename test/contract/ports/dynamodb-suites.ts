@@ -8,6 +8,7 @@ import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoJournalStore } from '../../../src/adapters/aws/dynamo-journal-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoRoster } from '../../../src/adapters/aws/dynamo-roster.ts';
+import { DynamoLossBookStore } from '../../../src/adapters/aws/dynamo-loss-book-store.ts';
 import { DynamoNodeBookStore } from '../../../src/adapters/aws/dynamo-node-book-store.ts';
 import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoSweepMark } from '../../../src/adapters/aws/dynamo-sweep-mark.ts';
@@ -24,6 +25,7 @@ import { describeJournalStore } from './journal-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
 import { describeRoster } from './roster-suite.ts';
 import { describeSweepMark } from './sweep-mark-suite.ts';
+import { describeLossBookStore } from './loss-book-suite.ts';
 import { describeNodeBookStore } from './node-book-suite.ts';
 import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
 import type { TableServer } from './servers.ts';
@@ -63,6 +65,7 @@ export function describeDynamoStores(start: () => Promise<TableServer>): void {
   );
   describeRoster('DynamoDB', async () => new DynamoRoster(await server.freshTable()));
   describeSweepMark('DynamoDB', async () => new DynamoSweepMark(await server.freshTable()));
+  describeLossBookStore('DynamoDB', async () => new DynamoLossBookStore(await server.freshTable()));
   describeNodeBookStore('DynamoDB', async () => new DynamoNodeBookStore(await server.freshTable()));
   describeStragglerStatistics(
     'DynamoDB',

@@ -4,6 +4,7 @@ import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-
 import { MemoryCapacityStore } from '../../../src/adapters/memory/memory-capacity-store.ts';
 import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { MemoryDecisionLog } from '../../../src/adapters/memory/memory-decision-log.ts';
+import { MemoryLossBookStore } from '../../../src/adapters/memory/memory-loss-book-store.ts';
 import { MemoryNodeBookStore } from '../../../src/adapters/memory/memory-node-book-store.ts';
 import { MemoryJobStore } from '../../../src/adapters/memory/memory-job-store.ts';
 import { MemoryJournalStore } from '../../../src/adapters/memory/memory-journal-store.ts';
@@ -20,6 +21,7 @@ import { describeDecisionLog } from './decision-log-suite.ts';
 import { describeJobStore } from './job-store-suite.ts';
 import { describeJournalStore } from './journal-store-suite.ts';
 import { describeLeaseStore } from './lease-store-suite.ts';
+import { describeLossBookStore } from './loss-book-suite.ts';
 import { describeNodeBookStore } from './node-book-suite.ts';
 import { describeRoster } from './roster-suite.ts';
 import { describeSweepMark } from './sweep-mark-suite.ts';
@@ -39,6 +41,7 @@ describeCloneAdmission('memory', () => new RuledCapacityLedger(new MemoryCapacit
 describeClonePreemption('memory', () => new RuledCapacityLedger(new MemoryCapacityStore()));
 describeStragglerStatistics('memory', () => new MemoryStragglerStatistics());
 describeAssignmentStatistics('memory', () => new MemoryAssignmentStatistics());
+describeLossBookStore('memory', () => new MemoryLossBookStore());
 describeNodeBookStore('memory', () => new MemoryNodeBookStore());
 describeRoster('memory', () => new MemoryRoster());
 describeSweepMark('memory', () => Promise.resolve(new MemorySweepMark()));
