@@ -202,7 +202,7 @@ async function startServers(
     stateDir,
     slots: slotsOf(options),
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
-    ...{ zones: zonesOf(options), handsFiles: options.handsFiles ?? false, environment },
+    ...{ zones: zonesOf(options), handsFiles: handsFilesOf(options), environment },
     ready: ready.promise,
     onOpen,
     onStep: () => warmUp?.beginsToRun(),
@@ -288,10 +288,14 @@ function endpointsOf({ dynamodb, s3, lambda, ecs, logs, sts, states }: Services)
 }
 
 /** Variables of functions that this stack has, whatever the templates say. */
-const choicesOf = ({ handsFiles, learns }: LocalStackOptions): Record<string, string> => ({
-  ...(handsFiles === true ? { [handedFilesSetting]: 'true' } : {}),
-  ...(learns === false ? { [Setting.forecastFunction]: '' } : {}),
+const choicesOf = (options: LocalStackOptions): Record<string, string> => ({
+  ...(handsFilesOf(options) ? { [handedFilesSetting]: 'true' } : {}),
+  ...(options.learns === false ? { [Setting.forecastFunction]: '' } : {}),
 });
+
+/** Reads that are to be slow go through S3's socket, as on AWS: what is handed over is asked for once. */
+const handsFilesOf = ({ handsFiles = false, injection }: LocalStackOptions): boolean =>
+  handsFiles && injection?.slowReads === undefined;
 
 function sdkIdentity({ accessKeyId, secretAccessKey }: Credentials): Record<string, string> {
   return {

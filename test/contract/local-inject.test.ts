@@ -181,6 +181,7 @@ describe('an injector', () => {
       memoryHogs: 0,
       interrupted: 0,
       throttled: 0,
+      slowReads: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
@@ -222,6 +223,7 @@ describe('an injector', () => {
       memoryHogs: 0,
       interrupted: 0,
       throttled: 0,
+      slowReads: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
@@ -343,5 +345,25 @@ describe('launches that Lambda has accepted', () => {
     const harm = injector('lose-invocation=1000');
     await harm.close();
     expect(Array.from({ length: 9 }, () => harm.onAccepted(launchOf('map/0/0'))).join('')).toBe('');
+  });
+});
+
+describe('slow reads', () => {
+  it('are reads of objects alone, about their share, and the same for the same seed', () => {
+    const delaysOf = (seed: number, operation = 'GetObject') => {
+      const harm = injector(`slow-read=0.2@1.5,seed=${seed}`);
+      const delays = Array.from(
+        { length: 1_000 },
+        () => harm.onRequest({ service: 's3', operation, resource: 'data/key' })?.delayMs,
+      );
+      const late = delays.filter((ms) => ms === 1_500).length;
+      expect(harm.counts().slowReads).toBe(late);
+      return { delays, late };
+    };
+    expect(delaysOf(1).late).toBeGreaterThan(150);
+    expect(delaysOf(1).late).toBeLessThan(250);
+    expect(delaysOf(1)).toEqual(delaysOf(1));
+    expect(delaysOf(1)).not.toEqual(delaysOf(2));
+    expect(delaysOf(1, 'PutObject').late).toBe(0);
   });
 });

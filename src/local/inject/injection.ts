@@ -22,6 +22,8 @@ export interface Injection {
   readonly duplicateInvocations: number;
   /** The storage of this zone is lost, so many seconds after the first work of a worker; absent: of none. */
   readonly lostZone?: { readonly zone: string; readonly afterMs: number };
+  /** This share of the reads of objects, in (0, 1), is answered so much later; absent: none. */
+  readonly slowReads?: { readonly share: number; readonly delayMs: number };
   /** Requests to the storage of this zone take `factor` times as long; absent: of none. */
   readonly slowZone?: { readonly zone: string; readonly factor: number };
   /** Same seed, same draws; which process meets which draw is for the machine to say. */
@@ -39,6 +41,8 @@ export interface InjectedCounts {
   readonly interrupted: number;
   /** Launch requests that were refused. */
   readonly throttled: number;
+  /** Reads of objects that were answered late. */
+  readonly slowReads: number;
   /** Objects that were removed, and that were changed. */
   readonly lostObjects: number;
   readonly corruptObjects: number;
@@ -68,8 +72,9 @@ const mostObjects = 1_000;
 const mostInvocations = 1_000;
 /** Beyond it the stops would be as long as heartbeats, and a slow worker be taken for a lost one. */
 const highestFactor = 50;
+const mostReadSeconds = 60;
 const mostZoneSeconds = 3_600;
-const highestThrottle = 0.95;
+const highestShare = 0.95;
 const highestSeed = 4_294_967_295;
 const defaultSeed = 1;
 
@@ -79,6 +84,7 @@ const names = [
   'memory-hog',
   'spot',
   'throttle',
+  'slow-read',
   'lose-object',
   'corrupt-object',
   'lose-invocation',
@@ -88,9 +94,9 @@ const names = [
   'seed',
 ] as const;
 type Name = (typeof names)[number];
-type CountName = Exclude<Name, 'slow' | 'throttle' | 'lose-zone' | 'slow-zone' | 'seed'>;
+type CountName = Exclude<Name, 'slow' | 'throttle' | 'slow-read' | 'lose-zone' | 'slow-zone' | 'seed'>;
 const usage =
-  'slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
+  'slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
 
 /**
  * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,lose-zone=use1-az2@3,slow-zone=use1-az1@5,seed=7`: any of them, in any order, each once, and not the seed alone.
@@ -123,6 +129,7 @@ export function parseInjection(text: string): Injection {
     corruptObjects: countOf('corrupt-object', mostObjects),
     lostInvocations: countOf('lose-invocation', mostInvocations),
     duplicateInvocations: countOf('duplicate-invocation', mostInvocations),
+    ...parseSlowReads(given.get('slow-read')),
     ...parseZones(given),
     seed: parseCount('seed', given.get('seed'), { least: 0, most: highestSeed, otherwise: defaultSeed }),
   };
@@ -174,13 +181,26 @@ function parseZones(given: ReadonlyMap<Name, string>): Pick<Injection, 'lostZone
 function parseThrottle(value: string | undefined): number {
   if (value === undefined) return 0;
   const share = /^\d?(?:\.\d{1,9})?$/.test(value) ? Number.parseFloat(value) : Number.NaN;
-  if (!(share > 0 && share <= highestThrottle)) {
+  if (!(share > 0 && share <= highestShare)) {
     throw wrong(
       `throttle=${value}`,
-      `must be a share of the launches, above 0 and at most ${highestThrottle}, such as throttle=0.2`,
+      `must be a share of the launches, above 0 and at most ${highestShare}, such as throttle=0.2`,
     );
   }
   return share;
+}
+
+function parseSlowReads(value: string | undefined): Pick<Injection, 'slowReads'> {
+  if (value === undefined) return {};
+  const [, share, seconds] = /^(0?\.\d{1,9})@(\d{1,2}(?:\.\d{1,3})?)$/.exec(value) ?? [];
+  const slowReads = { share: Number(share), delayMs: Number(seconds) * 1_000 };
+  const isRight = slowReads.share > 0 && slowReads.share <= highestShare && slowReads.delayMs > 0;
+  if (!isRight || slowReads.delayMs > mostReadSeconds * 1_000)
+    throw wrong(
+      `slow-read=${value}`,
+      `must be SHARE@SECONDS, a share of the reads above 0 and at most ${highestShare} and at most ${mostReadSeconds} seconds, such as slow-read=0.1@5`,
+    );
+  return { slowReads };
 }
 
 function parseCount(
@@ -198,7 +218,7 @@ function parseCount(
 
 /** The same injection in its own notation, with its seed. */
 export function describeInjection(injection: Injection): string {
-  const { slow, throttle, lostZone, slowZone, seed } = injection;
+  const { slow, throttle, slowReads, lostZone, slowZone, seed } = injection;
   const counted = (name: CountName, count: number): readonly string[] =>
     count === 0 ? [] : [`${name}=${count}`];
   return [
@@ -207,6 +227,7 @@ export function describeInjection(injection: Injection): string {
     ...counted('memory-hog', injection.memoryHogs),
     ...counted('spot', injection.interruptions),
     ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
+    ...(slowReads === undefined ? [] : [`slow-read=${slowReads.share}@${slowReads.delayMs / 1_000}`]),
     ...counted('lose-object', injection.lostObjects),
     ...counted('corrupt-object', injection.corruptObjects),
     ...counted('lose-invocation', injection.lostInvocations),

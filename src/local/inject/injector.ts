@@ -47,6 +47,8 @@ export class Injector {
   private corruptObjects = 0;
   /** Objects that are left as they are before the next one is harmed. */
   private spared: number;
+  private readonly reads: Rng;
+  private slowReads = 0;
   private readonly deliveries: DeliveryFaults;
   private readonly zoneDraws: Rng;
   private zones: ZoneFaults | undefined;
@@ -58,6 +60,7 @@ export class Injector {
     this.lives = rng.fork('kill');
     this.refusals = rng.fork('throttle');
     this.objects = rng.fork('objects');
+    this.reads = rng.fork('reads');
     this.deliveries = new DeliveryFaults(injection, rng.fork('deliveries'));
     this.zoneDraws = rng.fork('zones');
     this.spared = this.drawSpared();
@@ -71,10 +74,12 @@ export class Injector {
     this.zones = new ZoneFaults(this.injection, this.zoneDraws, places);
   }
 
-  /** Refuses its share of launches: asynchronous invocations and RunTask; and what is asked of zones that are lost. */
+  /** Refuses its share of launches: asynchronous invocations and RunTask; and what is asked of zones that are lost. Answers some reads late. */
   readonly onRequest: FaultHook = (subject) => {
     const zonal = this.zones?.faultOf(subject);
     if (zonal !== undefined) return zonal;
+    const late = this.lateRead(subject);
+    if (late !== undefined) return late;
     const fault = throttleOf(subject);
     if (this.isClosed || fault === undefined || this.injection.throttle === 0) return undefined;
     if (this.refusals.next() >= this.injection.throttle) return undefined;
@@ -140,6 +145,7 @@ export class Injector {
       hogPlaces,
       interruptedPlaces,
       throttled,
+      slowReads,
       lostObjects,
       corruptObjects,
       deliveries,
@@ -150,6 +156,7 @@ export class Injector {
       memoryHogs: hogPlaces.length,
       interrupted: interruptedPlaces.length,
       throttled,
+      slowReads,
       lostObjects,
       corruptObjects,
       lostInvocations: deliveries.lost.length,
@@ -175,6 +182,15 @@ export class Injector {
     this.doomed.clear();
     this.zones?.close();
     await this.brake?.close();
+  }
+
+  private lateRead({ service, operation }: FaultSubject): Fault | undefined {
+    const { slowReads } = this.injection;
+    if (this.isClosed || slowReads === undefined || service !== 's3' || operation !== 'GetObject')
+      return undefined;
+    if (this.reads.next() >= slowReads.share) return undefined;
+    this.slowReads++;
+    return { delayMs: slowReads.delayMs };
   }
 
   private drawSpared(): number {
