@@ -290,6 +290,27 @@ describe('a zone that is lost in the middle of a reduce stage', () => {
   }, 3_000_000);
 });
 
+describe('--inject slow-zone', () => {
+  it('slows the storage of a zone; the output is exact, with few copies, and nothing counts as lost', async () => {
+    const [zone = ''] = zones;
+    const injection = parseInjection(`slow-zone=${zone}@50,seed=3`);
+    const system = await EmbeddedSystem.start({ slots: 4, parameters, injection });
+    try {
+      const jobId = await system.submit(sortOf(await system.put('lines', text), 'zonal'));
+      const job = await system.ended(jobId);
+      expect(job.error).toBeUndefined();
+      expect(await sorted(system, job)).toBe(true);
+      expect(system.stack.injected()?.slowZone).toBe(zone);
+      // Six and four and three tasks: each is copied once at most.
+      expect(job.attempts.launched).toBeLessThanOrEqual(26);
+      expect(job.attempts.recomputed).toBe(0);
+      await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+    } finally {
+      await system.stop();
+    }
+  }, 300_000);
+});
+
 describe('--inject lose-zone', () => {
   it('loses the storage of a zone, and the output is exact', async () => {
     const [zone = ''] = zones;
