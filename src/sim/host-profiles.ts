@@ -50,6 +50,9 @@ const hadoop = (slots: number, typicalMs: number): Host => ({
   wrapUpMs: 0,
 });
 
+/** Environments of the embedded stack for each slot: it starts more where those that are warm are all taken. */
+const environmentsPerSlot = 2;
+
 /**
  * As `outrider run` has it on one machine: workers that it has warmed, whose slots share so many cores; launches that
  * wait in its queue of events; ticks, reports and leases of its own (`src/local/stack.ts`), and no cold starts.
@@ -58,14 +61,14 @@ const hadoop = (slots: number, typicalMs: number): Host => ({
  */
 export const localHost = (slots: number, cores: number): Host => ({
   cluster: {
-    nodes: [{ count: slots, elastic: true }],
-    placement: 'in-order',
+    nodes: [{ count: environmentsPerSlot * slots, elastic: true }],
+    placement: 'warmest',
     choosesNodes: false,
     cores,
     startMs: { kind: 'uniform', min: 30, max: 150 },
     queue: { eventAgeMs: 15_000 },
   },
-  scheduler: { tickMs: 500, cancel: 'cooperative', claimLeaseMs: 15_000 },
+  scheduler: { totalSlots: slots, tickMs: 500, cancel: 'cooperative', claimLeaseMs: 15_000 },
   reports: { everyMs: 2_000, cadence: 'worker' },
   wrapUpMs: { kind: 'lognormal', median: 70, sigma: 0.5 },
 });

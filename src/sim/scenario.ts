@@ -173,6 +173,8 @@ const reportsSchema = z.strictObject({
 });
 
 const schedulerSchema = z.strictObject({
+  /** Slots that jobs share, where nodes have more: Lambda starts environments beyond them where those it has are taken. */
+  totalSlots: z.int().min(1).exactOptional(),
   tickMs: z.int().min(1).default(1_000),
   /** Tick also whenever an attempt ends: a scheduler that is told at once. */
   wakeOnEnd: z.boolean().default(false),

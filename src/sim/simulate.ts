@@ -94,6 +94,10 @@ function storageOf({ cluster: { nodes, zones } }: Scenario): StorageTier {
   return zones.some(({ losses }) => losses !== undefined) ? 'zonal' : 'standard';
 }
 
+/** Slots that the jobs share. */
+const slotsOf = ({ scenario, pool }: Cluster): number =>
+  Math.min(pool.totalSlots, scenario.scheduler.totalSlots ?? Infinity);
+
 /** The settings by which production's scheduler runs in the scenario. */
 function schedulerDeps(
   { scheduler, reports }: Scenario,
@@ -131,7 +135,7 @@ function schedulerDeps(
       heartbeatMs: durationMs(reports.everyMs),
       leaseMs: durationMs(scheduler.leaseMs),
       claimLeaseMs: durationMs(scheduler.claimLeaseMs),
-      totalSlots: cluster.pool.totalSlots,
+      totalSlots: slotsOf(cluster),
       storage: storageOf(cluster.scenario),
       summaryEveryMs: neverMs,
     },
@@ -309,7 +313,7 @@ async function runToEnd(scenario: Scenario, options: SimulateOptions): Promise<S
   return {
     scenario: scenario.name,
     seed,
-    totalSlots: cluster.pool.totalSlots,
+    totalSlots: slotsOf(cluster),
     events,
     coldStarts: cluster.coldlyStarted,
     endedAtMs: clock.now(),

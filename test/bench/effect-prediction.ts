@@ -1,7 +1,7 @@
 import type { PolicyName } from '../../src/contracts/policy-names.ts';
 import { localHost } from '../../src/sim/host-profiles.ts';
 import type { JobOutcome } from '../../src/sim/outcome.ts';
-import { parseScenario, type ScenarioInput } from '../../src/sim/scenario.ts';
+import { parseScenario } from '../../src/sim/scenario.ts';
 import { simulate } from '../../src/sim/simulate.ts';
 
 /** A stage of the job as it ran where nothing was slow, in the order in which they ran. */
@@ -87,10 +87,9 @@ async function runsOf(
 ): Promise<readonly JobOutcome[]> {
   // What is written is part of what a task took.
   const { cluster, scheduler, reports } = localHost(slots, cores);
-  const nodes: ScenarioInput['cluster']['nodes'] = [
-    ...(factor === 1 ? [] : [{ count: 1, elastic: true, speed: 1 / factor }]),
-    ...(factor === 1 || slots > 1 ? [{ count: factor === 1 ? slots : slots - 1, elastic: true }] : []),
-  ];
+  // The worker that takes work first is the slow one.
+  const slow = factor === 1 ? [] : [{ count: 1, elastic: true, speed: 1 / factor }];
+  const nodes = [...slow, ...cluster.nodes];
   const scenario = parseScenario({
     ...{ scheduler, reports, cluster: { ...cluster, nodes } },
     jobs: [

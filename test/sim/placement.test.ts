@@ -90,3 +90,12 @@ it('gives others what a spell keeps a node from using', async () => {
   // of its own 4. It does the others at 1/2: it uses no more of a core that it has alone.
   expect(job.attempts.map(({ leftAtMs }) => leftAtMs).toSorted((a, b) => a - b)).toEqual([10_000, 14_000]);
 });
+
+it('runs no more at once than jobs may, however many nodes there are', async () => {
+  const job = await runOne({
+    cluster: { nodes: [{ count: 8 }] },
+    scheduler: { ...atOnce, totalSlots: 2 },
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 6, workMs: 5_000 }] }],
+  });
+  expect(job.completedAtMs).toBe(15_000);
+});

@@ -151,6 +151,18 @@ const thrownAwayMs = ({ task }: RunningTask): number =>
     0,
   );
 
+/** An estimate may err by this factor, and a kill still throws away less than it gains. */
+const certainty = 4;
+
+/**
+ * Whether a kill gains so much that the stage need not have room for its loss: that bounds what doubtful kills cost
+ * together, and leaves a stage none of it in its first wave, where a task on a slow node is known to be slow at once.
+ */
+function isCertain({ leastRemMs, newMs }: JudgedTask, lostMs: number): boolean {
+  const usualMs = newMs[newMs.length >>> 1] ?? Infinity;
+  return leastRemMs >= certainty * (usualMs + lostMs);
+}
+
 /**
  * Another attempt in place of the slowest, while tasks wait: where it ends clearly sooner, and what is thrown away with
  * it, and was before, is less than what it has left. Only one whose progress tells what it has left is killed: of one
@@ -175,13 +187,14 @@ function again(
   const lostMs = thrownAwayMs(task.running) + ranMs(victim, view.now);
   if (restarts >= view.config.mantri.restartsPerTask || lostMs > task.leastRemMs) return undefined;
   if (isSlowAnywhere(task.running.task, victim)) return undefined;
+  const lossMs = isCertain(task, lostMs) ? 0 : ranMs(victim, view.now);
   // Where the stage cannot bear the loss of what it has done, a copy beside it loses nothing of that.
-  if (ranMs(victim, view.now) > lossLeftMs(runs, view)) return undefined;
+  if (lossMs > 0 && lossMs > lossLeftMs(runs, view)) return undefined;
   return {
     kind: 'restart',
     task: task.running.task,
     attempt: victim,
-    lossMs: ranMs(victim, view.now),
+    lossMs,
     gainMs: finiteMs(task.leastRemMs - worth.newMs),
     avoidNodes: slow(),
     facts: { ...factsOf(task, stage, worth), restarts },

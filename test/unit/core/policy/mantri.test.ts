@@ -253,6 +253,18 @@ describe('outrider', () => {
     expect(outrider.propose(view)).toMatchObject([{ kind: 'backup', avoidNodes: ['here'] }]);
   });
 
+  it('kills in the first wave where it gains four times what it throws away and takes', () => {
+    // Three of 100 s, and one that has run for 130 s: a quarter of that, 107.5 s, may be lost. 4 × (100 + 130) = 920 s.
+    const proposed = (share: number): unknown[] => {
+      const slow = { running: [{ ranMs: 130_000, bytesRead: share * size }] };
+      const view = viewOf([...times(3, { doneMs: 100_000 }), slow, ...times(8, {})], { free: 1 });
+      return outrider.propose(view).map((each) => [each.kind, 'lossMs' in each ? each.lossMs : undefined]);
+    };
+    // Of 1,444 s and of 1,398 s in all, the error of the estimate (e^-0.3) leaves 940 s and 906 s to go at least.
+    expect(proposed(0.09)).toEqual([['restart', 0]]);
+    expect(proposed(0.093)).toEqual([['backup', 100_000]]);
+  });
+
   it('acts on nothing before it has samples', () => {
     expect(outrider.propose(viewOf([{ doneMs: 100 }, { running: [copyAt(0.01)] }]))).toEqual([]);
   });
