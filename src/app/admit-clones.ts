@@ -1,9 +1,15 @@
-import { addedCopies, type CloneAnswer, type ClonesTaken, chargeLeft } from '../core/model/stage-clones.ts';
+import {
+  addedCopies,
+  type CloneAnswer,
+  type ClonesTaken,
+  chargeLeft,
+  isAboutToStart,
+} from '../core/model/stage-clones.ts';
 import type { CloneTerms } from '../core/capacity/clone-admission.ts';
 import { stageAt } from '../core/model/job-state.ts';
 import { type StageView, taskCountOf } from '../core/model/job-view.ts';
 import { cloneTerms } from '../core/policy/dolly/admission.ts';
-import { answerOf, type CloneOutlook, type CloneWish, mayClone } from '../core/policy/dolly/clone-wishes.ts';
+import { answerOf, type CloneOutlook, type CloneWish } from '../core/policy/dolly/clone-wishes.ts';
 import type { BudgetTerms } from '../core/model/tick-config.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { ownValue } from '../lib/own.ts';
@@ -88,6 +94,10 @@ async function ask(deps: CloneDeps, session: Session, asking: Asking): Promise<C
   return answerOf(wish, again, { ...outlook, waitMs: 0 });
 }
 
+/** The answer to a wish that is for the log alone; none to one that is asked for. */
+const declinedAnswer = ({ stage, declined, facts }: CloneWish): readonly CloneAnswer[] =>
+  declined === undefined ? [] : [{ stage, clones: undefined, reason: declined, facts }];
+
 /**
  * Asks the ledger for the clones that the job's policy wants for stages about to start. What is admitted is charged
  * at once, slots included; it becomes part of the job with the tick that follows. A scheduler that dies in between
@@ -100,12 +110,17 @@ export async function admitClones(
   dollars?: BudgetTerms,
 ): Promise<readonly CloneAnswer[]> {
   const policy = policySetOf(session.tickConfig.policy);
-  if (policy.wishes === undefined || !mayClone(session.state)) return [];
+  const { policyConfig } = session.tickConfig;
+  const mayClone = session.state.stages.some(
+    (stage) => isAboutToStart(stage) && policy.mayWish?.(stage, policyConfig) !== false,
+  );
+  if (policy.wishes === undefined || !mayClone) return [];
   const outlook = await outlookOf(deps, session, tick);
   const context = { ...tick, ...cloneTerms(tick.totalSlots, outlook.config) };
   const wishes = policy.wishes(session.state, outlook);
-  const { afforded, refused } = affordedWishes(session, wishes, tick.now, dollars);
-  const answers: CloneAnswer[] = [...refused];
+  const asked = wishes.filter(({ declined }) => declined === undefined);
+  const { afforded, refused } = affordedWishes(session, asked, tick.now, dollars);
+  const answers: CloneAnswer[] = [...wishes.flatMap(declinedAnswer), ...refused];
   for (const wish of afforded) {
     const besideSlots = wish.request.besideSlots + addedCopies(answers);
     const answer = await ask(deps, session, { wish, outlook, context, besideSlots });

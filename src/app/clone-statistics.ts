@@ -55,13 +55,17 @@ const binOf = ({ state }: Session): number => jobBin(taskCountOf(state));
 
 /** Adds what a job that is over tells of copies and of reading them to what is known of jobs like it. */
 export async function keepAssignments(deps: StatisticsDeps, session: Session, now: EpochMs): Promise<void> {
-  if (policySetOf(session.tickConfig.policy).wishes === undefined) return;
+  const policy = policySetOf(session.tickConfig.policy);
+  // Where few phases are ever cloned, a job without clones tells nothing that is worth a write.
+  const isAsked =
+    policy.mayWish === undefined || session.state.stages.some(({ clones }) => clones !== undefined);
+  if (policy.wishes === undefined || !isAsked) return;
   const tally = assignmentsOfJob(session.state);
   if (tally.reads.length + tally.gapsMs.length === 0) return;
   await tolerated(deps, deps.assignments?.add(binOf(session), tally, now));
 }
 
-/** What is known when a phase is about to start: p, ω and C. */
+/** What is known when a phase is about to start: p, ω, C, and whether the deadline leaves slack. */
 export async function outlookOf(
   deps: StatisticsDeps,
   session: Session,
@@ -74,7 +78,10 @@ export async function outlookOf(
   return {
     config,
     stragglerProbability: stragglerProbability(seen, terms),
+    copiesSeen: seen.attempts,
     totalSlots: tick.totalSlots,
     waitMs: await waitMsOf(deps, session, tick.now),
+    minSamples: session.tickConfig.policyConfig.outrider.minSamples,
+    hasSlack: session.deadlineControl?.hasSlack ?? false,
   };
 }

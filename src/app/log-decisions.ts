@@ -161,6 +161,8 @@ function refusedAs(reason: Refusal['reason']): 'refused' | 'not-cloned' | 'not-c
   switch (reason) {
     case 'clone-budget':
     case 'utilization':
+    case 'unmeasured':
+    case 'deadline-slack':
       return 'not-cloned';
     case 'replica-not-worth-it':
     case 'too-few-tokens':

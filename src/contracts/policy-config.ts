@@ -130,7 +130,7 @@ const outrider = z.strictObject({
   spareCap: fraction.default(1),
 });
 
-/** Dolly §3 and §5: β, τ, ε and p. */
+/** Dolly §3 and §5: β, τ, ε and p. `outrider` clones phases of fewer tasks than its `minSamples` by them. */
 const dolly = z.strictObject({
   /** ε: accepted risk that a phase straggles. */
   straggleRisk: z.number().gt(0).lt(1).default(0.05),

@@ -11,6 +11,7 @@ import { RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
+import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { type ApiClient, makeApiClient } from '../../src/cli/api-client.ts';
 import { dataBucketOf, objectStoreOf } from '../../src/cli/embedded-stack.ts';
@@ -18,8 +19,10 @@ import { type JobId, parseJobId } from '../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { parseUri } from '../../src/contracts/keys.ts';
 import { finalJobStates, type JobRecord } from '../../src/contracts/records.ts';
+import { epochMs } from '../../src/contracts/units.ts';
 import { OutputName } from '../../src/contracts/settings.ts';
 import type { Decision, Refusal } from '../../src/core/model/decision.ts';
+import type { StragglerTally } from '../../src/core/model/straggler-tally.ts';
 import type { OutputClaim } from '../../src/core/model/output-claims.ts';
 import {
   type LocalStack,
@@ -68,6 +71,11 @@ export class EmbeddedSystem {
     const ref = { bucket: this.bucket, key: `input/${name}` };
     await this.objects.write(ref, body);
     return `s3://${ref.bucket}/${ref.key}`;
+  }
+
+  /** Has the deployment know how many copies of late jobs have straggled. */
+  async addStragglers(tally: StragglerTally): Promise<void> {
+    await new DynamoStragglerStatistics(this.table).add(tally, epochMs(Date.now()));
   }
 
   async submit(spec: JobSpecInput): Promise<string> {

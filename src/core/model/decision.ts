@@ -9,6 +9,7 @@ import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
 import type { LossKind } from '../../contracts/records.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import type { CloneRefusal } from '../capacity/clone-admission.ts';
+import type { CloneDecline } from './stage-clones.ts';
 
 export type LaunchReason = (typeof launchReasons)[number];
 export type CancelReason = (typeof cancelReasons)[number];
@@ -131,6 +132,7 @@ export type RefusalReason =
   | 'replica-not-worth-it'
   | 'too-few-tokens'
   | 'precompute-budget'
+  | CloneDecline
   | CloneRefusal;
 
 /** A refusal, logged beside the decisions so that `explain` can tell why nothing happened. */

@@ -3,13 +3,19 @@ import type { CloneRefusal } from '../capacity/clone-admission.ts';
 import type { Facts } from './decision.ts';
 import { type AttemptView, isLive, type StageClones, type StageView, type TaskView } from './job-view.ts';
 
-/** What became of clones that were asked for. */
+/**
+ * Why a policy does not even ask for clones of a small phase: how often copies straggle has not been measured, or the job
+ * meets its deadline without.
+ */
+export type CloneDecline = 'unmeasured' | 'deadline-slack';
+
+/** What became of clones that were wished for. */
 export interface CloneAnswer {
   readonly stage: number;
   /** How the stage is cloned; undefined where it is not. */
   readonly clones: StageClones | undefined;
   /** Why it is not. */
-  readonly reason: CloneRefusal | 'budget' | undefined;
+  readonly reason: CloneRefusal | CloneDecline | 'budget' | undefined;
   /** p, n, c, and C, U and B_U as the ledger had them. */
   readonly facts: Facts;
 }

@@ -110,6 +110,8 @@ export interface PolicySet {
   declinedNodes?(view: PolicyView): readonly string[];
   /** Whether outputs that are dear to make again are copied (Mantri §5.3). */
   readonly protectsOutputs?: boolean;
+  /** Whether `wishes` may name a stage that is about to start: else nobody asks what they take. Absent: any. */
+  mayWish?(stage: StageView, config: PolicyConfig): boolean;
   /** Stages to be cloned if the capacity ledger admits it. It is asked before the tick; without it nothing is. */
   wishes?(state: JobState, outlook: CloneOutlook): readonly CloneWish[];
   /** Whether copies of tasks of this stage that have a result work on for others to read; else they are cancelled. */

@@ -47,6 +47,8 @@ const refusalWords: Readonly<Record<string, string>> = {
   'gives-way': 'the job meets its deadline without, and another lacks slots',
   'clone-budget': 'clones take as many slots as they may',
   utilization: 'too many slots were in use for clones',
+  unmeasured: 'too few attempts have ended of late to tell how often they straggle',
+  'deadline-slack': 'the job meets its deadline without clones',
 };
 
 const withFacts = (facts: ToldAction['facts']): string => {

@@ -2,7 +2,7 @@ import type { PolicyConfig } from '../../../contracts/policy-config.ts';
 import type { CloneAdmission, CloneRequest, CloneVictim } from '../../capacity/clone-admission.ts';
 import type { Facts } from '../../model/decision.ts';
 import { stageAt } from '../../model/job-state.ts';
-import { type CloneAnswer, isAboutToStart, owedClones } from '../../model/stage-clones.ts';
+import { type CloneAnswer, type CloneDecline, isAboutToStart, owedClones } from '../../model/stage-clones.ts';
 import { slotDemand } from '../owed-launches.ts';
 import { chargeOf } from './admission.ts';
 import { cloneCount, phaseClones } from './clone-count.ts';
@@ -11,20 +11,27 @@ import { type JobState, type StageClones, type StageView, taskCountOf } from '..
 /** What is known when a phase is about to start. */
 export interface CloneOutlook {
   readonly config: PolicyConfig['dolly'];
-  /** p. */
+  /** p, and on how many ended copies it rests: a prior while they are fewer than `minAttempts`. */
   readonly stragglerProbability: number;
+  readonly copiesSeen: number;
   /** C. */
   readonly totalSlots: number;
   /** ω. */
   readonly waitMs: number;
+  /** Tasks of a phase that tell enough of each other to say which of them lags. */
+  readonly minSamples: number;
+  /** Whether the job has a deadline and is expected to meet it with time to spare. */
+  readonly hasSlack: boolean;
 }
 
-/** A phase that is to be cloned if the capacity ledger admits it. */
+/** A phase that is to be cloned if the capacity ledger admits it, or would be but for the reason given. */
 export interface CloneWish {
   readonly stage: number;
   /** c: copies of each task, the original included. */
   readonly copies: number;
   readonly request: CloneRequest;
+  /** Why it is not asked for; absent: it is. */
+  readonly declined?: CloneDecline;
   /** p, n, c, and the count before it was limited. */
   readonly facts: Facts;
 }
@@ -81,9 +88,6 @@ function wishOf(stage: StageView, state: JobState, outlook: CloneOutlook): Clone
     facts: { stragglerProbability, tasks, copies, copiesWanted: cloneCount(phase) },
   };
 }
-
-/** Whether a job has a stage that may be cloned now. */
-export const mayClone = ({ stages }: JobState): boolean => stages.some(isAboutToStart);
 
 /**
  * The open stages that are about to launch their first task and are to have clones. Stages that need none (c = 1),

@@ -1,30 +1,12 @@
-import { clonedTasks, owedCopies } from '../../model/stage-clones.ts';
-import { awaitedCopies } from '../../model/upstream-copies.ts';
 import { late } from '../late/late.ts';
 import { mantri } from '../mantri/mantri.ts';
-import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
+import type { PolicySet, PolicyView, StageRuns } from '../policy-set.ts';
+import { cloneProposals } from './clone-proposals.ts';
 import { cloneWishes } from './clone-wishes.ts';
-import { lateCopiesServe, readyCopies } from './copy-wait.ts';
+import { lateCopiesServe } from './copy-wait.ts';
 import type { LaunchOrder, StageClones } from '../../model/job-view.ts';
 
-/** Clones come before any backup, whatever that gains: their slots are admitted. */
-const firstOfAll = Number.MAX_SAFE_INTEGER;
 const launchOrder: LaunchOrder = 'largest-first';
-
-function clonesOf(place: number, clones: StageClones, { state, now }: PolicyView): readonly Proposal[] {
-  const stage = state.stages[place];
-  if (stage?.state !== 'open') return [];
-  const wait = { stage, clones, now, awaited: awaitedCopies(state) };
-  return clonedTasks(stage, clones).flatMap((task): readonly Proposal[] => {
-    if (owedCopies(task, clones) === 0) return [];
-    const proposal = { task, gainMs: firstOfAll };
-    const facts = { copies: clones.copies };
-    const copies = readyCopies(task, wait);
-    if (copies > Math.max(1, task.attempts.length)) return [{ kind: 'clone', copies, facts, ...proposal }];
-    const waiting = { ...facts, waitMs: clones.waitMs ?? 0 };
-    return [{ kind: 'decline', reason: 'awaiting-copy', facts: waiting, ...proposal }];
-  });
-}
 
 /** What treats phases that are not cloned; undefined where nothing does. */
 function otherPolicy({ config }: PolicyView): PolicySet | undefined {
@@ -54,12 +36,9 @@ export const dolly: PolicySet = {
   keepsLateCopies: lateCopiesServe,
   propose(view) {
     const cloned = view.cloned ?? new Map<number, StageClones>();
-    const clones = [...cloned]
-      .sort(([a], [b]) => a - b)
-      .flatMap(([place, each]) => clonesOf(place, each, view));
     const isLeft = ({ stage: { index, clones } }: StageRuns): boolean =>
       !cloned.has(index) || clones?.preempted === true;
     const uncloned = { ...view, runs: view.runs.filter(isLeft) };
-    return [...clones, ...(otherPolicy(view)?.propose(uncloned) ?? [])];
+    return [...cloneProposals(view), ...(otherPolicy(view)?.propose(uncloned) ?? [])];
   },
 };

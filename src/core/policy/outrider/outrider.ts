@@ -3,6 +3,8 @@ import { ranMs, reportedMs } from '../../estimate/progress-rate.ts';
 import type { Facts } from '../../model/decision.ts';
 import { isLive } from '../../model/job-view.ts';
 import { byAdvance, isContended, isQueueLong } from '../mantri/appraise.ts';
+import { cloneProposals } from '../dolly/clone-proposals.ts';
+import { lateCopiesServe } from '../dolly/copy-wait.ts';
 import { lossLeftMs } from '../loss-limit.ts';
 import { prune, pruneLosses } from '../mantri/prune.ts';
 import { isCopiedInVain, isSlowAnywhere } from '../mantri/restart.ts';
@@ -10,6 +12,7 @@ import { finiteMs } from '../merit.ts';
 import { nodesInSpell, onceAsked, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
 import { judgeStage, type JudgedStage, type JudgedTask } from './judge.ts';
+import { isSmall, smallPhases } from './small-phases.ts';
 import { type Candidate, type Worth, worthForEnd, worthOf } from './worth.ts';
 
 /** Most copies at once: few while each takes a waiting task's slot, all spare slots otherwise. */
@@ -278,11 +281,15 @@ export const outrider: PolicySet = {
   protectsOutputs: true,
   copyCap,
   declinedNodes,
+  mayWish: (stage, config) => isSmall(stage, config.outrider.minSamples),
+  wishes: smallPhases,
+  keepsLateCopies: lateCopiesServe,
   propose(view) {
     const slow = onceAsked(() => suspects(view));
-    return rankedForEnd(
+    const judged = rankedForEnd(
       view.runs.flatMap((runs) => proposeFor(runs, view, slow)),
       view,
     );
+    return [...cloneProposals(view), ...judged];
   },
 };

@@ -21,8 +21,11 @@ const now = epochMs(0);
 const outlook = (config: Partial<PolicyConfig['dolly']> = {}) => ({
   config: { ...defaultPolicyConfig.dolly, ...config },
   stragglerProbability: 0.1,
+  copiesSeen: 0,
   totalSlots: 1_000,
   waitMs: 0,
+  minSamples: 3,
+  hasSlack: false,
 });
 
 /** Two maps of four tasks, and a join of ten that reads both. */

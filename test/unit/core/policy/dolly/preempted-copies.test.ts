@@ -182,7 +182,15 @@ describe('a stage that has lost its clones', () => {
     ]);
     for (const task of [1, 2]) applyResult(state, resultOf(`map/${task}/0`, 20), at(20));
     tick(21);
-    const outlook = { config: policyConfig.dolly, stragglerProbability: 0.1, totalSlots: 1_000, waitMs: 0 };
+    const outlook = {
+      config: policyConfig.dolly,
+      stragglerProbability: 0.1,
+      copiesSeen: 0,
+      totalSlots: 1_000,
+      waitMs: 0,
+      minSamples: 3,
+      hasSlack: false,
+    };
     expect(cloneWishes(state, outlook)).toEqual([]);
   });
 
@@ -221,6 +229,9 @@ describe('a job whose admission is by preemption', () => {
       cloneWishes(fresh, {
         config: { ...policyConfig.dolly, ...config },
         stragglerProbability: 0.1,
+        copiesSeen: 0,
+        minSamples: 3,
+        hasSlack: false,
         totalSlots: 1_000,
         waitMs: 0,
       })[0]?.request;
