@@ -135,7 +135,7 @@ export class Cluster implements WorkerHost {
   private deliverNow(request: LaunchRequest): 'delivered' | 'full' {
     const { faults } = this.scenario;
     const avoid = new Set(this.scenario.cluster.choosesNodes === false ? [] : request.avoidNodes);
-    const slot = this.pool.take(avoid, this.now());
+    const slot = this.pool.take(avoid, this.now()) ?? this.takeAny();
     if (slot === undefined) return 'full';
     if (request.kind === 'lambda' && this.isTooCold(slot)) {
       this.pool.release(slot.node, -1);
@@ -146,6 +146,14 @@ export class Cluster implements WorkerHost {
     const second = isDoubled ? this.pool.take(avoid, this.now()) : undefined;
     if (second !== undefined) this.startWorker(request, second);
     return 'delivered';
+  }
+
+  /**
+   * A slot anywhere, where nothing runs and nodes are not known before they are used: as the arbiter has it of nodes that it
+   * knows, a job must not wait for one that is idle until that is forgotten.
+   */
+  private takeAny(): TakenSlot | undefined {
+    return this.running > 0 || this.pool.isFixed ? undefined : this.pool.take(new Set(), this.now());
   }
 
   /** Ends every delivery of an attempt at once. */
