@@ -10,7 +10,8 @@ import {
 } from '../core/model/node-book.ts';
 import { nodeSigns } from '../core/policy/node-signs.ts';
 import type { Log } from '../ports/log.ts';
-import type { NodeBookStore, StoredNodeBook } from '../ports/node-book-store.ts';
+import type { StoredBook } from '../ports/book-store.ts';
+import type { NodeBookStore } from '../ports/node-book-store.ts';
 
 /** The book is read and written this often at most, but for ends of jobs that have learned something. */
 const periodMs = durationMs(60_000);
@@ -33,7 +34,7 @@ interface Looked {
 export class NodeBookKeeper {
   private readonly store: NodeBookStore;
   private readonly log: Log;
-  private known: StoredNodeBook = { book: [], version: 0 };
+  private known: StoredBook<NodeBook> = { book: [], version: 0 };
   private book: NodeBook = [];
   private readAt: EpochMs | undefined;
   private writtenAt: EpochMs | undefined;

@@ -2,16 +2,17 @@ import * as z from 'zod';
 import { firstProblem } from '../../contracts/invalid.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import type { EpochMs } from '../../contracts/units.ts';
+import type { BookStore, StoredBook } from '../../ports/book-store.ts';
 import type { DynamoTable } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 import type { ReportUnreadable } from './report-unreadable.ts';
 
-/** What all jobs write into together: one item, of a few kilobytes at most, which is written as it was read. */
-export class DynamoBook<Book extends readonly unknown[]> {
+/** A book in DynamoDB: one item, of a few kilobytes at most. */
+export class DynamoBook<Book extends readonly unknown[]> implements BookStore<Book> {
   private readonly table: DynamoTable;
   private readonly report: ReportUnreadable;
   private readonly key: { readonly pk: string; readonly sk: string };
-  private readonly schema: z.ZodType<{ readonly version: number; readonly book: Book }>;
+  private readonly schema: z.ZodType<StoredBook<Book>>;
   private readonly empty: Book;
 
   constructor(
@@ -26,8 +27,7 @@ export class DynamoBook<Book extends readonly unknown[]> {
     this.empty = empty;
   }
 
-  /** Consistent. Empty at first, and where it cannot be read. */
-  async read(): Promise<{ readonly version: number; readonly book: Book }> {
+  async read(): Promise<StoredBook<Book>> {
     const { key, empty } = this;
     const item = await this.table.get(key);
     if (item === undefined) return { book: empty, version: 0 };
@@ -38,7 +38,6 @@ export class DynamoBook<Book extends readonly unknown[]> {
     return { book: empty, version: typeof item.version === 'number' ? item.version : 0 };
   }
 
-  /** Takes the place of the version that was read; `refused`: another was written since. */
   async write(book: Book, replaces: number, now: EpochMs): Promise<'written' | 'refused'> {
     const isSame =
       replaces === 0

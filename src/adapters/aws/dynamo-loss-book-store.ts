@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { epochMs } from '../../contracts/units.ts';
 import type { LossBook } from '../../core/policy/mantri/loss-book.ts';
-import type { LossBookStore } from '../../ports/loss-book-store.ts';
 import { DynamoBook } from './dynamo-book.ts';
 import type { DynamoTable } from './dynamo-table.ts';
 import type { ReportUnreadable } from './report-unreadable.ts';
@@ -16,7 +15,7 @@ const sign = z.object({
 const book = z.array(z.object({ place: z.string(), signs: z.array(sign) }));
 
 /** The loss book in DynamoDB. */
-export class DynamoLossBookStore extends DynamoBook<LossBook> implements LossBookStore {
+export class DynamoLossBookStore extends DynamoBook<LossBook> {
   constructor(table: DynamoTable, report?: ReportUnreadable) {
     super(table, { name: 'LOSSES', book, empty: [] }, report);
   }

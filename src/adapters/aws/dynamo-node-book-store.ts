@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { epochMs } from '../../contracts/units.ts';
 import type { NodeBook } from '../../core/model/node-book.ts';
-import type { NodeBookStore } from '../../ports/node-book-store.ts';
 import { DynamoBook } from './dynamo-book.ts';
 import type { DynamoTable } from './dynamo-table.ts';
 import type { ReportUnreadable } from './report-unreadable.ts';
@@ -15,7 +14,7 @@ const sign = z.object({
 const book = z.array(z.object({ node: z.string(), zone: z.string(), signs: z.array(sign) }));
 
 /** The node book in DynamoDB. */
-export class DynamoNodeBookStore extends DynamoBook<NodeBook> implements NodeBookStore {
+export class DynamoNodeBookStore extends DynamoBook<NodeBook> {
   constructor(table: DynamoTable, report?: ReportUnreadable) {
     super(table, { name: 'NODES', book, empty: [] }, report);
   }

@@ -4,8 +4,7 @@ import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-
 import { MemoryCapacityStore } from '../../../src/adapters/memory/memory-capacity-store.ts';
 import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { MemoryDecisionLog } from '../../../src/adapters/memory/memory-decision-log.ts';
-import { MemoryLossBookStore } from '../../../src/adapters/memory/memory-loss-book-store.ts';
-import { MemoryNodeBookStore } from '../../../src/adapters/memory/memory-node-book-store.ts';
+import { MemoryBookStore } from '../../../src/adapters/memory/memory-book-store.ts';
 import { MemoryJobStore } from '../../../src/adapters/memory/memory-job-store.ts';
 import { MemoryJournalStore } from '../../../src/adapters/memory/memory-journal-store.ts';
 import { MemoryRoster } from '../../../src/adapters/memory/memory-roster.ts';
@@ -41,7 +40,7 @@ describeCloneAdmission('memory', () => new RuledCapacityLedger(new MemoryCapacit
 describeClonePreemption('memory', () => new RuledCapacityLedger(new MemoryCapacityStore()));
 describeStragglerStatistics('memory', () => new MemoryStragglerStatistics());
 describeAssignmentStatistics('memory', () => new MemoryAssignmentStatistics());
-describeLossBookStore('memory', () => new MemoryLossBookStore());
-describeNodeBookStore('memory', () => new MemoryNodeBookStore());
+describeLossBookStore('memory', () => new MemoryBookStore([]));
+describeNodeBookStore('memory', () => new MemoryBookStore([]));
 describeRoster('memory', () => new MemoryRoster());
 describeSweepMark('memory', () => Promise.resolve(new MemorySweepMark()));
