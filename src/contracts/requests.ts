@@ -3,9 +3,10 @@ import * as z from 'zod';
 /**
  * What is counted where it is made: each try over HTTP, those that the SDK repeats as well. Of DynamoDB calls and the
  * units that they consumed; of S3 requests by the class that they are billed by (`put`: PUT, POST, COPY and parts of
- * uploads; `get`: GET and HEAD; `list`: listings; `other`: deletions and uploads given up, which are free); `hedged`: of the GETs,
- * and `hedgedParts`: of the PUTs, those that were made since another was late; `lambda`: invocations; `states`: transitions of the state machine; `api`: calls of the REST API; `logBytes`: bytes of logs;
- * `coordinatorMbMs`: megabytes of the coordinator's functions times milliseconds.
+ * uploads; `get`: GET and HEAD; `list`: listings; `other`: deletions and uploads given up, which are free); `hedged`: of the
+ * GETs, and `hedgedParts`: of the PUTs, those that were made since another was late; `lambda`: invocations; `states`:
+ * transitions of the state machine; `api`: calls of the REST API; `logBytes`: bytes of logs; `coordinatorMbMs`: megabytes of
+ * the coordinator's functions times milliseconds.
  */
 export const requestNames = [
   'writeUnits',

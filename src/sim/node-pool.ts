@@ -144,10 +144,14 @@ export class NodePool {
   }
 
   private changeSpeed(node: SimNode, change: () => void): void {
-    const sharers = this.cluster.cores === undefined ? [node] : this.nodes;
-    for (const { loads } of sharers) for (const load of loads) load.settle();
+    this.changing(this.cluster.cores === undefined ? [node] : this.nodes, change);
+  }
+
+  /** Makes a change by which these nodes become slower or faster: what they have done until then counts as it was. */
+  private changing(nodes: readonly SimNode[], change: () => void): void {
+    for (const { loads } of nodes) for (const load of loads) load.settle();
     change();
-    for (const { loads } of sharers) for (const load of loads) load.resume();
+    for (const { loads } of nodes) for (const load of loads) load.resume();
   }
 
   /** Nodes that are slower or faster as soon as one more slot, or one less, of a node is busy. */
@@ -201,16 +205,15 @@ export class NodePool {
   }
 
   private changeLoad(node: SimNode, by: 1 | -1): void {
-    const sharers = this.sharersOf(node);
-    for (const { loads } of sharers) for (const load of loads) load.settle();
-    node.busy += by;
-    node.host.busy += by;
-    this.noteFree(node);
-    invariant(node.busy <= node.group.slots, 'more attempts than slots', {
-      node: node.name,
-      busy: node.busy,
+    this.changing(this.sharersOf(node), () => {
+      node.busy += by;
+      node.host.busy += by;
+      this.noteFree(node);
+      invariant(node.busy <= node.group.slots, 'more attempts than slots', {
+        node: node.name,
+        busy: node.busy,
+      });
     });
-    for (const { loads } of sharers) for (const load of loads) load.resume();
   }
 
   private contentionOf({ group }: SimNode): number {

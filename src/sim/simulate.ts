@@ -6,7 +6,7 @@ import { MemoryDecisionLog } from '../adapters/memory/memory-decision-log.ts';
 import { MemoryForecastStore } from '../adapters/memory/memory-forecast-store.ts';
 import { MemoryJobStore } from '../adapters/memory/memory-job-store.ts';
 import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
-import { MemoryNodeBookStore } from '../adapters/memory/memory-node-book-store.ts';
+import { MemoryBookStore } from '../adapters/memory/memory-book-store.ts';
 import { MemoryStragglerStatistics } from '../adapters/memory/memory-straggler-statistics.ts';
 import { NodeBookKeeper } from '../app/node-book-keeper.ts';
 import type { SchedulerDeps } from '../app/scheduler-deps.ts';
@@ -120,7 +120,7 @@ function schedulerDeps(
     ledger: parts.ledger,
     stragglers: new MemoryStragglerStatistics(),
     assignments: new MemoryAssignmentStatistics(),
-    nodes: new NodeBookKeeper(new MemoryNodeBookStore(), silent),
+    nodes: new NodeBookKeeper(new MemoryBookStore([]), silent),
     attempts: parts.store,
     clock,
     log: silent,

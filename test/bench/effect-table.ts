@@ -1,4 +1,6 @@
 import type { PolicyName } from '../../src/contracts/policy-names.ts';
+import { rounded } from '../../src/experiments/experiment.ts';
+import { mean as meanOf, median, standardDeviation } from '../../src/lib/quantiles.ts';
 import { type Foretold, type MeasuredStage, predictor, type Machine } from './effect-prediction.ts';
 
 /** One run of the job. */
@@ -19,23 +21,11 @@ export interface Run {
   readonly stages: readonly (MeasuredStage & { readonly startedAt: number; readonly endedAt: number })[];
 }
 
-export const mean = (values: readonly number[]): number =>
-  values.reduce((sum, each) => sum + each, 0) / values.length;
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return ((sorted[(sorted.length - 1) >>> 1] ?? 0) + (sorted[sorted.length >>> 1] ?? 0)) / 2;
-}
-
+/** Of nothing there is none. */
+const mean = (values: readonly number[]): number => meanOf(values) ?? NaN;
 /** Standard error of a mean; 0 of one value. */
-function errorOf(values: readonly number[]): number {
-  if (values.length < 2) return 0;
-  const middle = mean(values);
-  const squares = values.reduce((sum, each) => sum + (each - middle) ** 2, 0);
-  return Math.sqrt(squares / (values.length - 1) / values.length);
-}
-
-const rounded = (value: number): number => Math.round(value * 1_000) / 1_000;
+const errorOf = (values: readonly number[]): number =>
+  (standardDeviation(values) ?? NaN) / Math.sqrt(values.length);
 
 /** Runs of one kind beside the runs of `none` of the same seeds that were left alone. */
 interface Comparison {
@@ -105,13 +95,13 @@ export const rowsOf = (comparisons: readonly Comparison[]): readonly object[] =>
     runs: each.runs.length,
     s: rounded(secondsOf(each)),
     'of alone': rounded(mean(each.times)),
-    'median ': rounded(median(each.times)),
+    'median ': rounded(median(each.times) ?? NaN),
     '± ': rounded(errorOf(each.times)),
     'foretold s': rounded(each.foretold.seconds),
     'off by': rounded(errorInTime(each)),
     'worker s': rounded(mean(each.runs.map(({ workerSeconds }) => workerSeconds))),
     'of alone ': rounded(mean(each.workerTimes)),
-    median: rounded(median(each.workerTimes)),
+    median: rounded(median(each.workerTimes) ?? NaN),
     '±': rounded(errorOf(each.workerTimes)),
     'foretold worker s': rounded(each.foretold.workerSeconds),
     'CPU s': rounded(mean(each.runs.map(({ cpuSeconds }) => cpuSeconds))),

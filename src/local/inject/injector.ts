@@ -6,6 +6,7 @@ import { DeliveryFaults, type DeliveryHook } from './delivery.ts';
 import type { InjectedCounts, Injection } from './injection.ts';
 import type { HarmHook } from '../s3/harm-object.ts';
 import { signalGroup } from '../lambda/signal-group.ts';
+import { Strikes } from './strikes.ts';
 import type { Work, WorkHook } from './work.ts';
 import { type EmptyBucket, ZoneFaults } from './zone-faults.ts';
 
@@ -13,8 +14,6 @@ const SHORTEST_LIFE_MS = 50;
 const LONGEST_LIFE_MS = 1_000;
 /** Spot's two minutes, as much shorter as jobs on one machine are. */
 const NOTICE_MS = 5_000;
-/** Few, so that small jobs lose something too. */
-const mostSpared = 2;
 
 const lambdaThrottle: Fault = { error: { status: 429, code: 'TooManyRequestsException' } };
 const ecsThrottle: Fault = { error: { status: 400, code: 'ThrottlingException' } };
@@ -41,12 +40,10 @@ export class Injector {
   private readonly killedPlaces: string[] = [];
   private readonly hogPlaces: string[] = [];
   private readonly interruptedPlaces: string[] = [];
-  private readonly objects: Rng;
+  private readonly objects: Strikes<'lose' | 'corrupt'>;
   private throttled = 0;
   private lostObjects = 0;
   private corruptObjects = 0;
-  /** Objects that are left as they are before the next one is harmed. */
-  private spared: number;
   private readonly reads: Rng;
   private slowReads = 0;
   private readonly deliveries: DeliveryFaults;
@@ -59,11 +56,11 @@ export class Injector {
     this.injection = injection;
     this.lives = rng.fork('kill');
     this.refusals = rng.fork('throttle');
-    this.objects = rng.fork('objects');
+    const { lostObjects: lose, corruptObjects: corrupt } = injection;
+    this.objects = new Strikes(rng.fork('objects'), ['lose', 'corrupt'], { lose, corrupt });
     this.reads = rng.fork('reads');
     this.deliveries = new DeliveryFaults(injection, rng.fork('deliveries'));
     this.zoneDraws = rng.fork('zones');
-    this.spared = this.drawSpared();
     this.brake = injection.slow === undefined ? undefined : startBrake();
   }
 
@@ -122,15 +119,10 @@ export class Injector {
 
   /** Loses or corrupts some of the objects that workers write for each other, of which it leaves a few between. */
   readonly onWritten: HarmHook = ({ key }) => {
-    const { lostObjects, corruptObjects } = this.injection;
-    const [losses, corruptions] = [lostObjects - this.lostObjects, corruptObjects - this.corruptObjects];
-    if (this.isClosed || losses + corruptions === 0 || !isAttemptData(key) || this.spared-- > 0)
-      return undefined;
-    this.spared = this.drawSpared();
-    const isLost = this.objects.next() * (losses + corruptions) < losses;
-    if (isLost) this.lostObjects++;
-    else this.corruptObjects++;
-    return isLost ? 'lose' : 'corrupt';
+    const harm = this.isClosed || !isAttemptData(key) ? undefined : this.objects.next();
+    if (harm === 'lose') this.lostObjects++;
+    else if (harm === 'corrupt') this.corruptObjects++;
+    return harm;
   };
 
   /** Loses some of the launches that Lambda has accepted, and has others delivered twice. */
@@ -191,10 +183,6 @@ export class Injector {
     if (this.reads.next() >= slowReads.share) return undefined;
     this.slowReads++;
     return { delayMs: slowReads.delayMs };
-  }
-
-  private drawSpared(): number {
-    return Math.floor(this.objects.next() * (mostSpared + 1));
   }
 
   private slow({ pid, place }: Work): void {
