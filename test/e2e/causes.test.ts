@@ -74,6 +74,7 @@ describe('want of memory', () => {
     expect(explanation.slowNodes.filter(({ node }) => node.endsWith(hog))).toEqual([]);
   }, 180_000);
 });
+
 describe('refused launches', () => {
   it('are made again at a slower pace: no task fails for them, and nothing is copied', async () => {
     const ran = await runExplained({

@@ -7,6 +7,7 @@ import { ParameterName } from '../../src/contracts/settings.ts';
 import { createRng, type Rng } from '../../src/lib/rng.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { findStage, whereOutputsAreLost } from '../support/lossy-search.ts';
 import { Workplace } from './command.ts';
 
 /** Jobs with copies, and as many without. */
@@ -23,23 +24,9 @@ const expected = coreutils('sort', [], coreutils('grep', ['77$'], text));
 /** A search whose first task takes so long that all others have ended before anybody reads them. */
 const searchOf = (input: string, { copies }: { readonly copies: boolean }): JobSpecInput => ({
   name: 'search',
-  policy: 'outrider',
-  policyConfig: {
-    mantri: {
-      ...{ lossPrior: { probability: 0.5, outputs: 20 }, copyLatencyMs: 10 },
-      ...{ replicates: copies, precomputes: copies },
-    },
-  },
+  ...whereOutputsAreLost(copies),
   stages: [
-    {
-      name: 'find',
-      operator: 'exec',
-      options: {
-        command: ['sh', '-c', 'if [ "$OUTRIDER_TASK" = 0 ]; then sleep 5; fi; sleep 0.2; grep "77$"'],
-      },
-      inputs: [{ s3: [input], splitBytes: Math.ceil(text.length / tasks) }],
-      partitions: 2,
-    },
+    findStage(input, { splitBytes: Math.ceil(text.length / tasks), firstS: 5, partitions: 2 }),
     { name: 'merge', operator: 'merge-lines', inputs: [{ stage: 'find', pattern: 'all-to-all' }] },
   ],
 });

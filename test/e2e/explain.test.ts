@@ -1,10 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { explanationSchema, type Explanation } from '../../src/contracts/explanation.ts';
+import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import type { SimulatedOutcome } from '../../src/experiments/recorded-job.ts';
 import type { PolicyComparison } from '../../src/core/replay/compare-policy.ts';
 import type { ReplayReport } from '../../src/core/replay/replay-journal.ts';
 import { Workplace } from './command.ts';
+import { type ExplainedRun, runExplained } from './explained-run.ts';
 
 const tasks = 8;
 const taskBytes = 1024 * 1024;
@@ -19,7 +21,7 @@ const program = `
     }
   }`;
 
-const job = {
+const job: JobSpecInput = {
   name: 'unhurried',
   stages: [
     {
@@ -33,45 +35,31 @@ const job = {
   ],
 };
 
-/** What `run --json` tells, as far as it is looked at here. */
-interface Told {
-  readonly jobId: string;
-  readonly injected: { readonly places: { readonly slow: string[]; readonly killed: string[] } } | null;
-}
-
 /** What `simulate --replay --policy` tells. */
 type Replayed = ReplayReport & {
   readonly other: PolicyComparison & { readonly simulated: readonly SimulatedOutcome[] };
 };
 
-/** Runs the job with nothing left up, and has it explained. */
-async function explained(
-  ...options: readonly string[]
-): Promise<{ place: Workplace; told: Told; explanation: Explanation; text: string }> {
+/** Runs the job to its end, and has it explained. */
+async function explained(...options: readonly string[]): Promise<ExplainedRun> {
   const place = await Workplace.make();
   await writeFile(place.path('lines.txt'), line.repeat((tasks * taskBytes) / line.length));
-  await writeFile(place.path('job.json'), JSON.stringify(job));
-  const ran = await place.run('run', 'job.json', '--output', 'out', '--slots', '8', '--json', ...options);
-  expect(ran.exitCode, ran.err).toBe(0);
-  const told = JSON.parse(ran.out) as Told;
-  const json = await place.run('explain', told.jobId, '--json');
-  expect(json.err).toBe('');
-  const explanation = explanationSchema.parse(JSON.parse(json.out));
-  const text = (await place.run('explain', told.jobId)).out;
-  return { place, told, explanation, text };
+  const ran = await runExplained({ place, job, options: ['--slots', '8', ...options] });
+  expect([ran.exitCode, ran.report.error]).toEqual([0, null]);
+  return ran;
 }
 
 const sumOf = ({ path }: Explanation): number => path.reduce((sum, { ms }) => sum + ms, 0);
 
 describe('outrider explain', () => {
   it('names the nodes that were made slow, and the worker that was killed, and no others; each tick comes out alike again', async () => {
-    const { place, told, explanation, text } = await explained(
+    const { place, report, explanation, text } = await explained(
       '--policy',
       'outrider',
       '--inject',
       'slow=8x2,kill=1',
     );
-    const again = await place.run('simulate', '--replay', told.jobId, '--policy', 'none', '--json');
+    const again = await place.run('simulate', '--replay', report.jobId, '--policy', 'none', '--json');
     expect([again.exitCode, again.err]).toEqual([0, '']);
     const { ticks, reproduced, decisions, unseen, other } = JSON.parse(again.out) as Replayed;
     expect([reproduced, unseen]).toEqual([ticks, []]);
@@ -83,7 +71,9 @@ describe('outrider explain', () => {
     for (const { completionS, slotSeconds } of other.simulated)
       expect(Math.min(completionS, slotSeconds)).toBeGreaterThan(0);
 
-    const { slow, killed } = told.injected?.places ?? { slow: [], killed: [] };
+    const places = report.injected?.places;
+    if (places === undefined) throw new Error('nothing was injected');
+    const { slow, killed } = places;
     expect([slow.length, killed.length]).toEqual([2, 1]);
     // One that was killed had perhaps no time to be slow.
     const named = explanation.slowNodes.map(({ node }) => slow.find((each) => node.endsWith(each)) ?? node);
@@ -95,7 +85,7 @@ describe('outrider explain', () => {
     const attemptId = explanation.failures[0]?.attemptId ?? '';
     expect(text).toContain(`${attemptId}: exited, `);
     const task = attemptId.slice(0, attemptId.lastIndexOf('/'));
-    const one = await place.run('explain', told.jobId, task, '--json');
+    const one = await place.run('explain', report.jobId, task, '--json');
     const attempts = explanationSchema.parse(JSON.parse(one.out)).stages[0]?.told[0]?.attempts ?? [];
     const struck = attempts.find((each) => each.attemptId === attemptId);
     expect(struck?.end).toBe('lost');
@@ -111,7 +101,7 @@ describe('outrider explain', () => {
   }, 300_000);
 
   it('names no fault of a quiet job, and refuses what the job has not', async () => {
-    const { place, told, explanation, text } = await explained();
+    const { place, report, explanation, text } = await explained();
     expect(explanation).toMatchObject({ slowNodes: [], failures: [], actions: [] });
     const kinds = explanation.stages.flatMap(({ told: all }) =>
       all.flatMap(({ causes }) => causes.map(({ kind }) => kind)),
@@ -125,15 +115,15 @@ describe('outrider explain', () => {
       exitCode: 2,
       err: 'outrider: no such job: nothing; "outrider list" names them\n',
     });
-    expect(await refused(told.jobId, 'slw')).toMatchObject({
+    expect(await refused(report.jobId, 'slw')).toMatchObject({
       exitCode: 2,
-      err: `outrider: job ${told.jobId} has no stage "slw": its stages are slow, merge; did you mean "slow"?\n`,
+      err: `outrider: job ${report.jobId} has no stage "slw": its stages are slow, merge; did you mean "slow"?\n`,
     });
-    expect(await refused(told.jobId, 'slow/8')).toMatchObject({
+    expect(await refused(report.jobId, 'slow/8')).toMatchObject({
       exitCode: 2,
-      err: `outrider: job ${told.jobId} has no task "slow/8": stage slow has tasks 0 to 7\n`,
+      err: `outrider: job ${report.jobId} has no task "slow/8": stage slow has tasks 0 to 7\n`,
     });
-    expect(await refused(told.jobId, 'slow/x')).toMatchObject({
+    expect(await refused(report.jobId, 'slow/x')).toMatchObject({
       exitCode: 2,
       err: 'outrider: "slow/x" must be a stage or stage/index, such as "tokenize" or "tokenize/3"\n',
     });

@@ -6,6 +6,7 @@ import { createRng } from '../../src/lib/rng.ts';
 import { parseInjection } from '../../src/local/inject/injection.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { findStage, whereOutputsAreLost } from '../support/lossy-search.ts';
 import { Workplace } from './command.ts';
 
 const parameters = { [ParameterName.heartbeatMs]: '300', [ParameterName.tickMs]: '100' };
@@ -60,6 +61,24 @@ async function inZones(system: EmbeddedSystem): Promise<ReadonlyMap<string, read
   return found;
 }
 
+async function untilAtWork(system: EmbeddedSystem, jobId: string, stage: string): Promise<void> {
+  await system.until(`stage ${stage} at work`, async () => {
+    const { attempts } = await system.outcomes(jobId);
+    const isAtWork = attempts.some(
+      ({ attemptId, state }) => attemptId.startsWith(`${stage}/`) && state === 'running',
+    );
+    return isAtWork || undefined;
+  });
+}
+
+/** Of jobs that have ended, in the zones and elsewhere. */
+async function expectNothingLeft(system: EmbeddedSystem): Promise<void> {
+  await expect
+    .poll(async () => [...(await inZones(system)).values()].flat(), { timeout: 15_000 })
+    .toEqual([]);
+  await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+}
+
 describe('the tier zonal', () => {
   let system: EmbeddedSystem;
   let input: string;
@@ -85,10 +104,7 @@ describe('the tier zonal', () => {
     const others = results.filter(({ partitions }) => partitions !== undefined);
     expect(others).toHaveLength(10);
     for (const { attemptId, zone } of others) expect(zone, attemptId).toBe(zoneOf.get(attemptId));
-    await expect
-      .poll(async () => [...(await inZones(system)).values()].flat(), { timeout: 15_000 })
-      .toEqual([]);
-    await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+    await expectNothingLeft(system);
   }, 120_000);
 
   it('is asked for: other jobs have nothing there, and no right to it', async () => {
@@ -121,13 +137,7 @@ describe('losses that a job has met', () => {
       expect((await system.ended(before)).error).toBeUndefined();
       expect(await toldBy(before)).toBeLessThanOrEqual(0.001);
       const lossy = await system.submit(job);
-      await system.until('the second stage at work', async () => {
-        const { attempts } = await system.outcomes(lossy);
-        return (
-          attempts.some(({ attemptId, state }) => attemptId.startsWith('again/') && state === 'running') ||
-          undefined
-        );
-      });
+      await untilAtWork(system, lossy, 'again');
       for (const [zone, keys] of await inZones(system))
         if (keys.length > 0) await system.objects.remove(bucketOf(zone), keys);
       expect((await system.ended(lossy)).attempts.recomputed).toBeGreaterThan(0);
@@ -156,13 +166,7 @@ describe('a zone that is lost while a job reads what it holds', () => {
       });
       try {
         const jobId = await system.submit(sortOf(await system.put('lines', text), 'zonal'));
-        await system.until('the second stage at work', async () => {
-          const { attempts } = await system.outcomes(jobId);
-          return (
-            attempts.some(({ attemptId, state }) => attemptId.startsWith('again/') && state === 'running') ||
-            undefined
-          );
-        });
+        await untilAtWork(system, jobId, 'again');
         await new Promise((resolve) => setTimeout(resolve, 1_000 * draws.next()));
         const held = (await inZones(system)).get(zone) ?? [];
         if (draws.next() < 0.5) isOut = true;
@@ -186,23 +190,9 @@ describe('a zone that is lost in the middle of a reduce stage', () => {
   const searchOf = (lines: string, copies: boolean): JobSpecInput => ({
     name: 'search',
     storage: 'zonal',
-    policy: 'outrider',
-    policyConfig: {
-      mantri: {
-        ...{ lossPrior: { probability: 0.5, outputs: 20 }, copyLatencyMs: 10 },
-        ...{ replicates: copies, precomputes: copies },
-      },
-    },
+    ...whereOutputsAreLost(copies),
     stages: [
-      {
-        name: 'find',
-        operator: 'exec',
-        options: {
-          command: ['sh', '-c', 'if [ "$OUTRIDER_TASK" = 0 ]; then sleep 3; fi; sleep 0.2; grep "77$"'],
-        },
-        inputs: [{ s3: [lines], splitBytes: Math.ceil(text.length / 8) }],
-        partitions: 6,
-      },
+      findStage(lines, { splitBytes: Math.ceil(text.length / 8), firstS: 3, partitions: 6 }),
       {
         name: 'reduce',
         operator: 'exec',
@@ -230,13 +220,7 @@ describe('a zone that is lost in the middle of a reduce stage', () => {
     try {
       await writeConnection(system.dir, system.stack);
       const jobId = await system.submit(searchOf(await system.put('lines', text), copies));
-      await system.until('the reduce stage at work', async () => {
-        const { attempts } = await system.outcomes(jobId);
-        return (
-          attempts.some(({ attemptId, state }) => /^reduce/.test(attemptId) && state === 'running') ||
-          undefined
-        );
-      });
+      await untilAtWork(system, jobId, 'reduce');
       const held = [...(await inZones(system))].toSorted(([, a], [, b]) => b.length - a.length);
       zone = held[0]?.[0] ?? '';
       isOut = true;
@@ -248,10 +232,7 @@ describe('a zone that is lost in the middle of a reduce stage', () => {
       const lost = decisions.flatMap((each) => (each.kind === 'lose-output' ? [each] : []));
       const copied = decisions.flatMap((each) => (each.kind === 'copy-output' ? [each] : []));
       expect(job.attempts.recomputed).toBe(lost.filter(({ use }) => use === undefined).length);
-      await expect
-        .poll(async () => [...(await inZones(system)).values()].flat(), { timeout: 15_000 })
-        .toEqual([]);
-      await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+      await expectNothingLeft(system);
       const place = await Workplace.make();
       const logs = await place.run('logs', jobId, '--state-dir', system.dir);
       const report = await place.run('report', jobId, '--state-dir', system.dir);

@@ -1,10 +1,8 @@
-import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
-import { S3Client } from '@aws-sdk/client-s3';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
 import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
 import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
+import { passSeconds, startFakeS3 } from '../../support/fake-s3.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 
 const upload = { bucket: 'books', key: 'a', uploadId: 'u' };
@@ -24,52 +22,26 @@ async function fake(answers: Readonly<Record<number, Respond>>) {
   const numbers: number[] = [];
   const dropped: number[] = [];
   const hedged: string[] = [];
-  const server = createServer((request, response) => {
-    const number = Number(new URL(request.url ?? '', 'http://s3').searchParams.get('partNumber'));
-    response.once('close', () => {
-      if (!response.writableFinished) dropped.push(number);
-    });
-    request.resume().once('end', () => {
-      numbers.push(number);
-      (answers[number] ?? stored(`"${String(number)}"`))(response);
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  const client = new S3Client({
-    region: 'us-east-1',
-    endpoint: `http://127.0.0.1:${String(address.port)}`,
-    forcePathStyle: true,
-    maxAttempts: 1,
-    disableS3ExpressSessionAuth: true,
-    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-  });
-  onTestFinished(() => {
-    client.destroy();
-    server.closeAllConnections();
-    server.close();
-  });
+  const { client } = await startFakeS3(
+    (request, response) => {
+      const number = Number(new URL(request.url ?? '', 'http://s3').searchParams.get('partNumber'));
+      response.once('close', () => {
+        if (!response.writableFinished) dropped.push(number);
+      });
+      request.resume().once('end', () => {
+        numbers.push(number);
+        (answers[number] ?? stored(`"${String(number)}"`))(response);
+      });
+    },
+    { disableS3ExpressSessionAuth: true },
+  );
   const store = new S3ObjectStore(client, {
     paceHost: clock,
     onHedgedPart: ({ key }) => hedged.push(key),
   });
   /** Sends a part, and lets time pass once the server has what was sent. */
-  const sendPassing = async (number: number): Promise<unknown> => {
-    const state = { isOver: false };
-    const isOver = (): boolean => state.isOver;
-    const sent = store.uploadPart(upload, number, body).finally(() => (state.isOver = true));
-    sent.catch(() => undefined);
-    for (let before = 0; !isOver();) {
-      await turn();
-      if (numbers.length === before) continue;
-      before = numbers.length;
-      for (let turns = 0; turns < 50; turns++) await turn();
-      clock.pass(1_000);
-    }
-    return sent;
-  };
+  const sendPassing = (number: number): Promise<unknown> =>
+    passSeconds(clock, store.uploadPart(upload, number, body), () => numbers.length);
   return { store, numbers, dropped, hedged, sendPassing };
 }
 

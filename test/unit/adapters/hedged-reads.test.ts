@@ -1,10 +1,8 @@
-import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
-import { S3Client } from '@aws-sdk/client-s3';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
 import { RequestHedge } from '../../../src/adapters/aws/request-hedge.ts';
 import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
+import { passSeconds, startFakeS3 } from '../../support/fake-s3.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 
 const body = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 251));
@@ -30,7 +28,7 @@ async function fake(...answers: readonly Respond[]) {
   const ranges: (string | undefined)[] = [];
   const ended: number[] = [];
   const hedged: string[] = [];
-  const server = createServer((request, response) => {
+  const { client } = await startFakeS3((request, response) => {
     const number = ranges.length;
     ranges.push(request.headers.range);
     response.once('close', () => {
@@ -39,41 +37,13 @@ async function fake(...answers: readonly Respond[]) {
     const from = Number(/^bytes=(\d+)-/.exec(request.headers.range ?? '')?.[1] ?? 0);
     (answers[number] ?? answers.at(-1) ?? whole)(response, from);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  const client = new S3Client({
-    region: 'us-east-1',
-    endpoint: `http://127.0.0.1:${String(address.port)}`,
-    forcePathStyle: true,
-    maxAttempts: 1,
-    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-  });
-  onTestFinished(() => {
-    client.destroy();
-    server.closeAllConnections();
-    server.close();
-  });
   const store = new S3ObjectStore(client, {
     paceHost: clock,
     onHedge: ({ key }) => hedged.push(key),
   });
   /** Lets time pass, a second at a time, until a read has ended. */
-  const readPassing = async (): Promise<Buffer> => {
-    const state = { isOver: false };
-    const isOver = (): boolean => state.isOver;
-    const read = store.readAll(place).finally(() => (state.isOver = true));
-    for (let before = 0; !isOver();) {
-      await turn();
-      // Time passes once what was asked for has come to the server.
-      if (ranges.length === before) continue;
-      before = ranges.length;
-      for (let turns = 0; turns < 50; turns++) await turn();
-      clock.pass(1_000);
-    }
-    return Buffer.from(await read);
-  };
+  const readPassing = async (): Promise<Buffer> =>
+    Buffer.from(await passSeconds(clock, store.readAll(place), () => ranges.length));
   return { store, clock, ranges, ended, hedged, readPassing };
 }
 

@@ -1,19 +1,14 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse, type Server } from 'node:http';
-import { S3Client } from '@aws-sdk/client-s3';
-import { afterEach, describe, expect, it } from 'vitest';
+import type { IncomingMessage, ServerResponse, Server } from 'node:http';
+import { describe, expect, it } from 'vitest';
 import { s3Client } from '../../../src/adapters/aws/clients.ts';
 import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
 import { ConflictError, StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import { collect } from '../../contract/ports/builders.ts';
+import { startFakeS3 } from '../../support/fake-s3.ts';
 
 const BODY = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 251));
 const place = { bucket: 'books', key: 'a' };
-const closings: (() => void)[] = [];
-
-afterEach(() => {
-  for (const close of closings.splice(0)) close();
-});
 
 interface Fake {
   readonly server: Server;
@@ -24,26 +19,10 @@ interface Fake {
 /** An S3 of one object, whose answer to request number n (from 0) `respond` gives. */
 async function fake(respond: (n: number, response: ServerResponse, from: number) => void): Promise<Fake> {
   const requests: IncomingMessage[] = [];
-  const server = createServer((request, response) => {
+  const { server, client } = await startFakeS3((request, response) => {
     const from = Number(/^bytes=(\d+)-/.exec(request.headers.range ?? '')?.[1] ?? 0);
     requests.push(request);
     respond(requests.length - 1, response, from);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  const client = new S3Client({
-    region: 'us-east-1',
-    endpoint: `http://127.0.0.1:${address.port}`,
-    forcePathStyle: true,
-    maxAttempts: 1,
-    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-  });
-  closings.push(() => {
-    client.destroy();
-    server.closeAllConnections();
-    server.close();
   });
   return { server, store: new S3ObjectStore(client), requests };
 }
