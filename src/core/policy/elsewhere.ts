@@ -35,7 +35,10 @@ function mayBeDeclined(stage: StageView | undefined, { attempts }: TaskView, tic
 export const nodesDeclined = (policy: PolicySet, view: PolicyView, free: number): readonly string[] =>
   free < 1 ? [] : (policy.declinedNodes?.(view) ?? []);
 
-/** The nodes to name with a launch: of those to be avoided, the ones that could run it. */
+/**
+ * The nodes to name with a launch: of those to be avoided, the ones that could run it. On a host that places attempts
+ * itself there are as many nodes as attempts at once: where all are named, a launch is declined for nothing.
+ */
 export function namedNodes(account: Account, task: TaskView, avoid: readonly string[]): readonly string[] {
   const { freeNodes, tickMs } = account.terms;
   if (freeNodes !== undefined) {
@@ -43,7 +46,7 @@ export function namedNodes(account: Account, task: TaskView, avoid: readonly str
     return avoid.filter((node) => freeNodes.has(node) || freed.has(node));
   }
   if (avoid.length === 0 || !mayBeDeclined(account.state.stages[task.stage], task, tickMs)) return [];
-  return avoid.slice(0, limits.avoidedNodes);
+  return avoid.slice(0, Math.max(0, Math.min(limits.avoidedNodes, account.view.slots.cluster - 1)));
 }
 
 /** Free slots that lie on other nodes than those to be avoided. Launches of this tick may have taken any of them. */

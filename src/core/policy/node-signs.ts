@@ -51,9 +51,13 @@ function slowdownOf(
   return totalMs / (usual * costOf(statistics.cost, task.inputBytes));
 }
 
-/** Whether an attempt may yet come to something. Of one that was overtaken the job may never see the end. */
+/**
+ * Whether an attempt may yet come to something. Of one that was overtaken the job may never see the end; one that was
+ * given up for its silence alone may be heard of again as long as nobody else has brought its result.
+ */
 const isOpen = ({ result }: TaskView, attempt: AttemptView): boolean =>
-  isLive(attempt) && !attempt.cancelOrdered && result === undefined;
+  result === undefined &&
+  (isLive(attempt) ? !attempt.cancelOrdered : attempt.state === 'lost' && attempt.failure === undefined);
 
 /** Whether an attempt came to nothing in a way that its node may be to blame for. */
 const isFault = (attempt: AttemptView): boolean =>

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { type JobId } from '../../../src/contracts/ids.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { blockedNodes, mergeBooks, type NodeBook, saysMore } from '../../../src/core/model/node-book.ts';
-import { addAttempt, applyAttempt } from '../../../src/core/model/job-state.ts';
+import { addAttempt, applyAttempt, applyResult, loseAttempt } from '../../../src/core/model/job-state.ts';
 import { nodeSigns } from '../../../src/core/policy/node-signs.ts';
-import { attempt, attemptRecord, failure } from '../../support/job-states.ts';
+import { attempt, attemptRecord, failure, resultOf } from '../../support/job-states.ts';
 import { jobOf, type TaskSpec } from '../../support/policy-views.ts';
 
 const jobId = 'words-0123456789ab' as JobId;
@@ -137,6 +137,18 @@ describe('what a job tells of its nodes', () => {
       ['b', [1]],
       ['e', [1, 4]],
     ]);
+  });
+
+  it('is nothing where an attempt was given up for its silence, until another has brought its result', () => {
+    const state = jobOf([{ running: [{ ranMs: 1_000, bytesRead: 1, node: 'n' }] }]);
+    loseAttempt(state, attempt('map/0/0'), epochMs(2_000));
+    const told = (): unknown[] =>
+      nodeSigns(jobId, state, now, new Set()).map(({ node, signs }) => [node, signs.length]);
+    expect(told()).toEqual([]);
+    addAttempt(state, attempt('map/0/1'), 'retry', epochMs(2_000));
+    applyAttempt(state, attemptRecord('map/0/1', 'done', 3_000, { node: 'm' }), epochMs(3_000));
+    applyResult(state, resultOf('map/0/1'), epochMs(3_000));
+    expect(told()).toEqual([['n', 1]]);
   });
 
   it('is nothing where launches were declined or code failed', () => {

@@ -73,6 +73,15 @@ describe('launches away from slow nodes', () => {
     expect(after(1_000, 451)).toEqual([['map/2/0', 'first', []]]);
   });
 
+  it('go anywhere where the cluster has no other node', () => {
+    const within = (cluster: number): unknown[] => {
+      const view = viewOf([running, done(1_000), {}], { cluster });
+      return launched(view, view.state);
+    };
+    expect(within(2)).toEqual([['map/2/0', 'first', ['slow']]]);
+    expect(within(1)).toEqual([['map/2/0', 'first', []]]);
+  });
+
   it('keep a node busy that has declined for a tick and about two launches, and for five seconds at most', () => {
     const held = (lagMs: number): number | undefined => {
       const stage = viewOf([running]).state.stages[0];
