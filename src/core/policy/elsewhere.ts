@@ -1,6 +1,6 @@
 import { limits } from '../../contracts/limits.ts';
 import { quantileOf } from '../../lib/sorted-numbers.ts';
-import { isDeclined, type StageView, type TaskView } from '../model/job-view.ts';
+import { isDeclined, type JobState, type StageView, type TaskView } from '../model/job-view.ts';
 import { meanMs } from '../model/stage-statistics.ts';
 import type { Account } from './account.ts';
 import type { PolicySet, PolicyView } from './policy-set.ts';
@@ -21,14 +21,24 @@ const declineMs = ({ statistics }: StageView, tickMs: number): number =>
 export const holdMsOf = (stage: StageView, tickMs = 0): number =>
   Math.min(limits.declineHoldMs, declineMs(stage, tickMs));
 
+const medianMs = ({ statistics }: StageView): number | undefined => quantileOf(statistics.runMs, 0.5);
+
+/** What a task of a stage takes usually: as long as none has ended there, what one does in the job's shortest stage. */
+function usualMsOf(stage: StageView, { stages }: JobState): number {
+  const own = medianMs(stage);
+  if (own !== undefined) return own;
+  const others = stages.flatMap((each) => medianMs(each) ?? []);
+  return Math.min(Infinity, ...others);
+}
+
 /**
  * Whether a task is to be declined by slow nodes: not where it was as often as it may be, nor where its like are over
  * sooner than it would be launched again.
  */
-function mayBeDeclined(stage: StageView | undefined, { attempts }: TaskView, tickMs = 0): boolean {
-  if (stage === undefined || attempts.filter(isDeclined).length >= limits.declinesPerTask) return false;
-  const usualMs = quantileOf(stage.statistics.runMs, 0.5);
-  return usualMs === undefined || usualMs >= declineMs(stage, tickMs);
+function mayBeDeclined({ state, terms }: Account, task: TaskView): boolean {
+  const stage = state.stages[task.stage];
+  if (stage === undefined || task.attempts.filter(isDeclined).length >= limits.declinesPerTask) return false;
+  return usualMsOf(stage, state) >= declineMs(stage, terms.tickMs ?? 0);
 }
 
 /** Nodes off which owed tasks are kept. Without a slot nothing is launched anywhere, and they need not be looked for. */
@@ -40,12 +50,12 @@ export const nodesDeclined = (policy: PolicySet, view: PolicyView, free: number)
  * itself there are as many nodes as attempts at once: where all are named, a launch is declined for nothing.
  */
 export function namedNodes(account: Account, task: TaskView, avoid: readonly string[]): readonly string[] {
-  const { freeNodes, tickMs } = account.terms;
+  const { freeNodes } = account.terms;
   if (freeNodes !== undefined) {
     const freed = new Set(account.freedNodes);
     return avoid.filter((node) => freeNodes.has(node) || freed.has(node));
   }
-  if (avoid.length === 0 || !mayBeDeclined(account.state.stages[task.stage], task, tickMs)) return [];
+  if (avoid.length === 0 || !mayBeDeclined(account, task)) return [];
   return avoid.slice(0, Math.max(0, Math.min(limits.avoidedNodes, account.view.slots.cluster - 1)));
 }
 

@@ -147,7 +147,7 @@ describe('what a job tells of its nodes', () => {
     expect(told()).toEqual([]);
     addAttempt(state, attempt('map/0/1'), 'retry', epochMs(2_000));
     applyAttempt(state, attemptRecord('map/0/1', 'done', 3_000, { node: 'm' }), epochMs(3_000));
-    applyResult(state, resultOf('map/0/1'), epochMs(3_000));
+    applyResult(state, resultOf('map/0/1', 3_000), epochMs(3_000));
     expect(told()).toEqual([['n', 1]]);
   });
 

@@ -4,14 +4,17 @@ import { type Expected, foretell, type Foretold } from '../../estimate/foretell.
 import { samplesOf, sampleCount, type SlownessSamples } from '../../estimate/new-copy.ts';
 import { ranMs } from '../../estimate/progress-rate.ts';
 import { costOf } from '../../model/task-cost.ts';
-import { type AppraisedCopy, cadenceMs, newMsOf, sampledOf } from '../mantri/appraise.ts';
+import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '../mantri/appraise.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
 
 /** A running task as `outrider` weighs it. Times are of the copy that ends first. */
 export interface JudgedTask {
   readonly running: RunningTask;
   readonly copies: readonly AppraisedCopy[];
-  /** Time left: as likely too long as too short, and what it is at least, by the error of the estimate. */
+  /**
+   * Time left: as likely too long as too short; and what a copy is weighed by. While tasks wait, that is the least that it
+   * is by the error of the estimate, since a wrong bet takes another task's slot; with slots to spare it is the same.
+   */
   readonly remMs: number;
   readonly leastRemMs: number;
   /** How long it has run. */
@@ -129,13 +132,14 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
   const cost = costOf(samples.cost, samples.cost.isLearnt ? bytes : Math.max(bytes, terms.meanBytes));
   const usualMs = medianSlowness * cost;
   const inVainMs = newMsOf(running, 0, view.now);
+  const caution = isContended(view.slots) ? 1 : 0;
   const copies = running.copies.map((attempt, place) => {
     const known = foretold[place];
     const ran = ranMs(attempt, view.now);
     // One of which nothing is known is taken for an ordinary one.
     const totalMs = known?.totalMs ?? Math.max(ran, usualMs);
     const remMs = Math.max(0, totalMs - ran);
-    const leastRemMs = Math.max(0, totalMs * Math.exp(-(known?.error ?? 0)) - ran);
+    const leastRemMs = Math.max(0, totalMs * Math.exp(-caution * (known?.error ?? 0)) - ran);
     return { attempt, remMs, leastRemMs, ranMs: ran, isTold: known?.isTold ?? false };
   });
   let first: (typeof copies)[number] | undefined;

@@ -11,8 +11,8 @@ export interface Worth {
 }
 
 /**
- * Weighs another copy of a task, of which all copies stop as soon as one has ended: by the least time that it has left,
- * so that what is not known well is not bet on, over all that a new copy may take.
+ * Weighs another copy of a task, of which all copies stop as soon as one has ended: by the time that it has left, while
+ * tasks wait the least, so that what is not known well is not bet on, over all that a new copy may take.
  *
  * Source: Mantri §5.1 (c copies that go on cost c · t_rem of slot time, one more makes it (c + 1) · t_new), with the
  * expectation in place of a probability.

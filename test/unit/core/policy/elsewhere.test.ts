@@ -6,7 +6,7 @@ import { summarizeJob } from '../../../../src/core/model/job-summary.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import { attempt, attemptRecord, failure } from '../../../support/job-states.ts';
-import { nowMs, type TaskSpec, viewOf } from '../../../support/policy-views.ts';
+import { jobOf, nowMs, type TaskSpec, viewOf } from '../../../support/policy-views.ts';
 
 const running: TaskSpec = { running: [{ ranMs: 10, bytesRead: 1, node: 'a' }] };
 const done = (doneMs: number): TaskSpec => ({ doneMs, node: 'b' });
@@ -21,7 +21,7 @@ function launched(view: ReturnType<typeof viewOf>, state: JobState): unknown[] {
     tickMs: 100,
   });
   const [task] = state.stages[0]?.retryable ?? [];
-  const first = state.stages[0]?.tasks.find(({ attempts }) => attempts.length === 0);
+  const first = state.stages.flatMap(({ tasks }) => tasks).find(({ attempts }) => attempts.length === 0);
   const owed =
     task === undefined
       ? first && { task: first, reason: 'first' as const }
@@ -71,6 +71,21 @@ describe('launches away from slow nodes', () => {
     };
     expect(after(1_000, 450)).toEqual([['map/2/0', 'first', ['slow']]]);
     expect(after(1_000, 451)).toEqual([['map/2/0', 'first', []]]);
+  });
+
+  it('take tasks of a stage of which none has ended for ones of the shortest stage of the job', () => {
+    const after = (doneMs: number): unknown[] => {
+      const view = viewOf([running, done(doneMs)]);
+      const { state } = view;
+      const reduce = jobOf([{}]).stages[0];
+      const [map] = state.stages;
+      if (map === undefined || reduce === undefined) return [];
+      const tasks = reduce.tasks.map((task) => ({ ...task, stage: 1 }));
+      const shape = { ...reduce.shape, name: 'reduce' };
+      return launched(view, { ...state, stages: [map, { ...reduce, shape, index: 1, tasks }] });
+    };
+    expect(after(99)).toEqual([['reduce/0/0', 'first', []]]);
+    expect(after(100)).toEqual([['reduce/0/0', 'first', ['slow']]]);
   });
 
   it('go anywhere where the cluster has no other node', () => {
