@@ -16,7 +16,7 @@ import type { NodeBookStore } from '../ports/node-book-store.ts';
 /** The book is read and written this often at most, but for ends of jobs that have learned something. */
 const periodMs = durationMs(60_000);
 /** Attempts are looked through again after so long, for each thousand of them. */
-const lookEveryMs = 250;
+const lookEveryMs = 1_000;
 /** Tries to write beside others who write it, too. */
 const mostTries = 3;
 
