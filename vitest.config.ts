@@ -3,7 +3,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 /** Minutes each: jobs that are killed, frozen, resumed, and sorts of a gigabyte. */
 const long = [
   'test/big/**',
-  'test/e2e/{causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,inject,invocations,isolation,job-access,local,lost-outputs,many-objects,orphans,package,packs,resume,rows,slow-writes,zonal}.test.ts',
+  'test/e2e/{budget,causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,inject,invocations,isolation,job-access,local,lost-outputs,many-objects,orphans,package,packs,resume,rows,slow-nodes,slow-writes,small-phases,zonal}.test.ts',
   'test/property/worker/user-code.test.ts',
 ];
 
@@ -18,7 +18,7 @@ const campaigns = [
 /** Seconds to a minute each, and nothing that two at once could disturb: what every change need not wait for. */
 const broad = [
   'test/cdk/app.test.ts',
-  'test/contract/{ended-stack,hard-jobs,local-ecs-orphans,local-lambda-destinations,local-lambda-failures,local-lambda-idle,local-lambda-orphans,local-s3-buffers,local-s3-handed,local-sfn-execution,local-sfn-tokens,local-stack,local-stack-start,local-stack-synthesize}.test.ts',
+  'test/contract/{ended-stack,hard-jobs,local-ecs-orphans,local-lambda-destinations,local-lambda-failures,local-lambda-idle,local-lambda-orphans,local-s3-buffers,local-s3-handed,local-sfn-execution,local-sfn-tokens,local-stack,local-stack-start,local-stack-synthesize,local-stack-template-errors}.test.ts',
   'test/contract/ports/{job-units,lost-answers,objects-in-s3,spoilt-places,stores-in-dynamodb,unreadable-records}.test.ts',
   'test/e2e/{copied-outputs,deadlines,plan,programs,slow-reads}.test.ts',
   'test/property/{capacity-freezes,clone-preemption,copied-outputs,replay}.test.ts',
