@@ -101,6 +101,7 @@ async function replayTrace(name: TraceName, { seeds, traces }: ExperimentInput):
 
 type Figure = (metrics: SimulationMetrics) => number;
 const meanS: Figure = ({ completionS }) => completionS.mean;
+const p95S: Figure = ({ completionS }) => completionS.p95;
 const slotS: Figure = ({ slotSeconds }) => slotSeconds;
 
 /** By how much a figure of a scheme is above another's, in percent, seed by seed: all have met the same luck. */
@@ -123,7 +124,7 @@ function rowOf(trace: TraceRuns, scheme: Scheme): Row {
     tasks: whole(trace.samples.map(({ tasks }) => tasks)),
     policy: scheme,
     meanS: text(meanS),
-    p95S: text(({ completionS }) => completionS.p95),
+    p95S: text(p95S),
     slotS: whole(runs.map(slotS)),
     copies: whole(runs.map(({ copies }) => copies.started)),
     won: whole(runs.map(({ copies }) => copies.won)),
@@ -152,6 +153,47 @@ function checkOf(trace: TraceRuns): Check {
   });
 }
 
+/** `outrider` is to be no further behind the best single policy, in time and in its 95th percentile. */
+const nearBest = 0.02;
+/** Policies whose mean time is within so much of the best one's: their leanest says what slot time is enough. */
+const goodEnough = 0.05;
+
+/** The policy besides `outrider` whose mean over the seeds is least, and that mean. */
+function leastOf(
+  { runs }: TraceRuns,
+  policies: readonly PolicyName[],
+  figure: Figure,
+): { readonly policy: string; readonly value: number } {
+  let best = { policy: '', value: Infinity };
+  for (const policy of policies) {
+    const value = mean((runs.get(policy) ?? []).map(figure)) ?? Infinity;
+    if (value < best.value) best = { policy, value };
+  }
+  return best;
+}
+
+/** Beside the verdict: policies that are close to each other change places with the seeds. */
+function besideBest(trace: TraceRuns): Check {
+  const single = policyNames.filter((name) => name !== 'outrider');
+  const meanOf = (policy: PolicyName, figure: Figure): number => leastOf(trace, [policy], figure).value;
+  const fastest = leastOf(trace, single, meanS);
+  const good = single.filter((name) => meanOf(name, meanS) <= (1 + goodEnough) * fastest.value);
+  const beside = (figure: Figure, best: ReturnType<typeof leastOf>): { above: number; text: string } => {
+    const above = meanOf('outrider', figure) / best.value - 1;
+    return { above, text: `${above < 0 ? '' : '+'}${(above * 100).toFixed(1)} % (${best.policy})` };
+  };
+  const time = beside(meanS, fastest);
+  const tail = beside(p95S, leastOf(trace, single, p95S));
+  const slotTime = beside(slotS, leastOf(trace, good, slotS));
+  return claim(`${trace.name}: outrider beside the best single policy`, {
+    paper: 'not in the papers',
+    got: `mean time ${time.text}, 95th percentile ${tail.text}, slot time ${slotTime.text}`,
+    rule: `time and 95th percentile at most ${nearBest * 100} % above the least of all, slot time at most the leanest's of those within ${goodEnough * 100} % of the least mean time`,
+    ok: time.above <= nearBest && tail.above <= nearBest && slotTime.above <= 0,
+    kind: 'side',
+  });
+}
+
 async function run(input: ExperimentInput): Promise<Findings> {
   const rows: Row[] = [];
   const checks: Check[] = [];
@@ -159,7 +201,7 @@ async function run(input: ExperimentInput): Promise<Findings> {
   for (const name of traceNames) {
     const trace = await replayTrace(name, input);
     for (const scheme of schemes) rows.push(rowOf(trace, scheme));
-    checks.push(checkOf(trace));
+    checks.push(checkOf(trace), besideBest(trace));
     for (const each of series)
       each.points.push({ x: name, y: intervalOf(abovePct(trace, each.name, 'none', meanS)).mean });
   }
