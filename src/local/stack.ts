@@ -94,6 +94,8 @@ export interface LocalStack {
 const REGION = 'us-east-1';
 const ZONE_LETTERS = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
 const DEFAULT_ZONES = 3;
+/** The names that the templates give functions that run attempts. */
+const workerFunction = /^OutriderCompute-Worker(?:x?large|medium|small)/;
 /** Faster than on AWS: one machine has no networks to wait for, and people watch. */
 const LOCAL_TUNING: Readonly<Record<string, string>> = {
   [ParameterName.tickMs]: '250',
@@ -102,6 +104,9 @@ const LOCAL_TUNING: Readonly<Record<string, string>> = {
   [ParameterName.claimLeaseMs]: '15000',
   [ParameterName.fargateClaimLeaseMs]: '15000',
 };
+
+/** Where Lambda's queue makes its pauses, a launch may lie there for as long as on AWS before it counts as lost. */
+const QUEUE_TUNING: Readonly<Record<string, string>> = { [ParameterName.claimLeaseMs]: '900000' };
 
 /** Of a stack for one job: ends of attempts are looked for by how long they take, and nobody else's job has to be found. */
 const ONE_JOB_TUNING: Readonly<Record<string, string>> = { [ParameterName.tickMs]: '500' };
@@ -143,6 +148,7 @@ async function loadDeployment(options: LocalStackOptions): Promise<LocalDeployme
     availabilityZones: ZONE_LETTERS.slice(0, zonesOf(options)).map((letter) => `${REGION}${letter}`),
     parameters: {
       ...LOCAL_TUNING,
+      ...(options.concurrency === undefined ? {} : QUEUE_TUNING),
       ...(options.expectsJob === true ? ONE_JOB_TUNING : {}),
       [ParameterName.totalSlots]: String(slotsOf(options)),
       [ParameterName.userCredentials]: String(options.userCredentials ?? false),
@@ -251,12 +257,13 @@ function injectorFor(
 function hooks(
   { onRequest }: LocalStackOptions,
   injector: Injector | undefined,
-): Pick<ServiceSettings, 'onRequest' | 'onAccepted' | 'onWork' | 'onWritten'> {
+): Pick<ServiceSettings, 'onRequest' | 'onAccepted' | 'onWork' | 'onStart' | 'onWritten'> {
   if (injector === undefined) return onRequest === undefined ? {} : { onRequest };
   return {
     onRequest: (subject) => onRequest?.(subject) ?? injector.onRequest(subject),
     onAccepted: injector.onAccepted,
     onWork: injector.onWork,
+    onStart: (start) => (workerFunction.test(start.name) ? injector.onStart(start) : 0),
     onWritten: injector.onWritten,
   };
 }

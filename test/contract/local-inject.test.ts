@@ -182,10 +182,17 @@ describe('an injector', () => {
       interrupted: 0,
       throttled: 0,
       slowReads: 0,
+      coldStarts: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
-      places: { slow: [`place-${first}`, `place-${second}`], killed: [], memoryHogs: [], interrupted: [] },
+      places: {
+        slow: [`place-${first}`, `place-${second}`],
+        killed: [],
+        memoryHogs: [],
+        interrupted: [],
+        coldStarts: [],
+      },
     });
     await harm.close();
     expect(nodes.map(stateOf)).toEqual(['S', 'S', 'S']);
@@ -224,10 +231,11 @@ describe('an injector', () => {
       interrupted: 0,
       throttled: 0,
       slowReads: 0,
+      coldStarts: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
-      places: { slow: [], killed: [`place-${busy}`], memoryHogs: [], interrupted: [] },
+      places: { slow: [], killed: [`place-${busy}`], memoryHogs: [], interrupted: [], coldStarts: [] },
     });
   });
 
@@ -365,5 +373,28 @@ describe('slow reads', () => {
     expect(delaysOf(1)).toEqual(delaysOf(1));
     expect(delaysOf(1)).not.toEqual(delaysOf(2));
     expect(delaysOf(1, 'PutObject').late).toBe(0);
+  });
+});
+
+describe('slow starts', () => {
+  it('are about their share, told by their places, the same for the same seed, and none once it is closed', async () => {
+    const startsOf = async (seed: number) => {
+      const harm = injector(`cold-start=0.3@2.5,seed=${seed}`);
+      const places = Array.from({ length: 1_000 }, (_, start) => `place-${start}`);
+      const late = places.filter((place) => {
+        const ms = harm.onStart({ name: 'worker', place });
+        expect([0, 2_500]).toContain(ms);
+        return ms > 0;
+      });
+      expect(harm.counts()).toMatchObject({ coldStarts: late.length, places: { coldStarts: late } });
+      await harm.close();
+      expect(places.filter((place) => harm.onStart({ name: 'worker', place }) > 0)).toEqual([]);
+      return late;
+    };
+    const late = await startsOf(1);
+    expect(late.length).toBeGreaterThan(250);
+    expect(late.length).toBeLessThan(350);
+    expect(await startsOf(1)).toEqual(late);
+    expect(await startsOf(2)).not.toEqual(late);
   });
 });

@@ -150,6 +150,35 @@ describe('a synchronous invocation', () => {
   });
 });
 
+describe('a start that takes longer', () => {
+  it('is waited for by whom it was started for, once, and told as its init', async () => {
+    const places: string[] = [];
+    await start([fixture('late', `exports.handler = async () => 'here';`)], {
+      onStart: ({ name, place }) => {
+        places.push(`${name} ${place}`);
+        return 300;
+      },
+    });
+    expect(decode(await invoke('late'))).toBe('here');
+    expect(decode(await invoke('late'))).toBe('here');
+    const environments = stack.server?.environments().map(({ environmentId }) => `late ${environmentId}`);
+    expect(places).toEqual(environments);
+    const reports = stack.lines.flatMap(
+      ({ line }) => /^REPORT .*Init Duration: ([\d.]+) ms/.exec(line)?.[1] ?? [],
+    );
+    expect(reports).toHaveLength(1);
+    expect(Number(reports[0])).toBeGreaterThanOrEqual(299);
+  });
+
+  it('does not keep the server from its end', async () => {
+    await start([fixture('late', `exports.handler = async () => 'here';`)], { onStart: () => 1_000_000 });
+    await invoke('late', {}, { InvocationType: 'Event' });
+    expect(stack.server?.environments()).toMatchObject([{ state: 'starting', pid: undefined }]);
+    await stack.server?.close();
+    expect(stack.server?.environments()).toEqual([]);
+  });
+});
+
 describe('a call without the network', () => {
   it('answers as the wire does', async () => {
     await start([

@@ -23,11 +23,19 @@ export interface Injection {
   /** The storage of this zone is lost, so many seconds after the first work of a worker; absent: of none. */
   readonly lostZone?: { readonly zone: string; readonly afterMs: number };
   /** This share of the reads of objects, in (0, 1), is answered so much later; absent: none. */
-  readonly slowReads?: { readonly share: number; readonly delayMs: number };
+  readonly slowReads?: Delayed;
+  /** This share of the starts of Lambda environments of workers, in (0, 1), takes so much longer; absent: none. */
+  readonly coldStarts?: Delayed;
   /** Requests to the storage of this zone take `factor` times as long; absent: of none. */
   readonly slowZone?: { readonly zone: string; readonly factor: number };
   /** Same seed, same draws; which process meets which draw is for the machine to say. */
   readonly seed: number;
+}
+
+/** Which share of a kind of events is late, in (0, 1), and how much. */
+export interface Delayed {
+  readonly share: number;
+  readonly delayMs: number;
 }
 
 /** What has gone wrong so far. */
@@ -43,6 +51,8 @@ export interface InjectedCounts {
   readonly throttled: number;
   /** Reads of objects that were answered late. */
   readonly slowReads: number;
+  /** Starts of environments that took longer. */
+  readonly coldStarts: number;
   /** Objects that were removed, and that were changed. */
   readonly lostObjects: number;
   readonly corruptObjects: number;
@@ -58,6 +68,7 @@ export interface InjectedCounts {
     readonly killed: readonly string[];
     readonly memoryHogs: readonly string[];
     readonly interrupted: readonly string[];
+    readonly coldStarts: readonly string[];
   };
   /** Of which attempts those launches were, in the same order; of several in one launch the first. */
   readonly attempts: {
@@ -73,6 +84,8 @@ const mostInvocations = 1_000;
 /** Beyond it the stops would be as long as heartbeats, and a slow worker be taken for a lost one. */
 const highestFactor = 50;
 const mostReadSeconds = 60;
+/** Well below the time after which a launch that nobody has claimed is given up on one machine. */
+const mostStartSeconds = 10;
 const mostZoneSeconds = 3_600;
 const highestShare = 0.95;
 const highestSeed = 4_294_967_295;
@@ -85,6 +98,7 @@ const names = [
   'spot',
   'throttle',
   'slow-read',
+  'cold-start',
   'lose-object',
   'corrupt-object',
   'lose-invocation',
@@ -94,9 +108,10 @@ const names = [
   'seed',
 ] as const;
 type Name = (typeof names)[number];
-type CountName = Exclude<Name, 'slow' | 'throttle' | 'slow-read' | 'lose-zone' | 'slow-zone' | 'seed'>;
+type DelayName = 'slow-read' | 'cold-start';
+type CountName = Exclude<Name, DelayName | 'slow' | 'throttle' | 'lose-zone' | 'slow-zone' | 'seed'>;
 const usage =
-  'slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
+  'slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
 
 /**
  * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,lose-zone=use1-az2@3,slow-zone=use1-az1@5,seed=7`: any of them, in any order, each once, and not the seed alone.
@@ -129,7 +144,7 @@ export function parseInjection(text: string): Injection {
     corruptObjects: countOf('corrupt-object', mostObjects),
     lostInvocations: countOf('lose-invocation', mostInvocations),
     duplicateInvocations: countOf('duplicate-invocation', mostInvocations),
-    ...parseSlowReads(given.get('slow-read')),
+    ...parseDelays(given),
     ...parseZones(given),
     seed: parseCount('seed', given.get('seed'), { least: 0, most: highestSeed, otherwise: defaultSeed }),
   };
@@ -190,17 +205,31 @@ function parseThrottle(value: string | undefined): number {
   return share;
 }
 
-function parseSlowReads(value: string | undefined): Pick<Injection, 'slowReads'> {
-  if (value === undefined) return {};
+function parseDelays(given: ReadonlyMap<Name, string>): Pick<Injection, 'slowReads' | 'coldStarts'> {
+  const slowReads = parseDelayed('slow-read', given, { of: 'reads', mostSeconds: mostReadSeconds });
+  const coldStarts = parseDelayed('cold-start', given, { of: 'starts', mostSeconds: mostStartSeconds });
+  return {
+    ...(slowReads === undefined ? {} : { slowReads }),
+    ...(coldStarts === undefined ? {} : { coldStarts }),
+  };
+}
+
+function parseDelayed(
+  name: DelayName,
+  given: ReadonlyMap<Name, string>,
+  { of, mostSeconds }: { readonly of: string; readonly mostSeconds: number },
+): Delayed | undefined {
+  const value = given.get(name);
+  if (value === undefined) return undefined;
   const [, share, seconds] = /^(0?\.\d{1,9})@(\d{1,2}(?:\.\d{1,3})?)$/.exec(value) ?? [];
-  const slowReads = { share: Number(share), delayMs: Number(seconds) * 1_000 };
-  const isRight = slowReads.share > 0 && slowReads.share <= highestShare && slowReads.delayMs > 0;
-  if (!isRight || slowReads.delayMs > mostReadSeconds * 1_000)
+  const late = { share: Number(share), delayMs: Number(seconds) * 1_000 };
+  const isRight = late.share > 0 && late.share <= highestShare && late.delayMs > 0;
+  if (!isRight || late.delayMs > mostSeconds * 1_000)
     throw wrong(
-      `slow-read=${value}`,
-      `must be SHARE@SECONDS, a share of the reads above 0 and at most ${highestShare} and at most ${mostReadSeconds} seconds, such as slow-read=0.1@5`,
+      `${name}=${value}`,
+      `must be SHARE@SECONDS, a share of the ${of} above 0 and at most ${highestShare} and at most ${mostSeconds} seconds, such as ${name}=0.1@5`,
     );
-  return { slowReads };
+  return late;
 }
 
 function parseCount(
@@ -218,16 +247,19 @@ function parseCount(
 
 /** The same injection in its own notation, with its seed. */
 export function describeInjection(injection: Injection): string {
-  const { slow, throttle, slowReads, lostZone, slowZone, seed } = injection;
+  const { slow, throttle, slowReads, coldStarts, lostZone, slowZone, seed } = injection;
   const counted = (name: CountName, count: number): readonly string[] =>
     count === 0 ? [] : [`${name}=${count}`];
+  const delayed = (name: DelayName, late: Delayed | undefined): readonly string[] =>
+    late === undefined ? [] : [`${name}=${late.share}@${late.delayMs / 1_000}`];
   return [
     ...(slow === undefined ? [] : [`slow=${slow.factor}x${slow.nodes}`]),
     ...counted('kill', injection.kills),
     ...counted('memory-hog', injection.memoryHogs),
     ...counted('spot', injection.interruptions),
     ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
-    ...(slowReads === undefined ? [] : [`slow-read=${slowReads.share}@${slowReads.delayMs / 1_000}`]),
+    ...delayed('slow-read', slowReads),
+    ...delayed('cold-start', coldStarts),
     ...counted('lose-object', injection.lostObjects),
     ...counted('corrupt-object', injection.corruptObjects),
     ...counted('lose-invocation', injection.lostInvocations),

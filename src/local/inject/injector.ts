@@ -6,6 +6,7 @@ import { DeliveryFaults, type DeliveryHook } from './delivery.ts';
 import type { InjectedCounts, Injection } from './injection.ts';
 import type { HarmHook } from '../s3/harm-object.ts';
 import { signalGroup } from '../lambda/signal-group.ts';
+import type { StartHook } from './start.ts';
 import { Strikes } from './strikes.ts';
 import type { Work, WorkHook } from './work.ts';
 import { type EmptyBucket, ZoneFaults } from './zone-faults.ts';
@@ -46,6 +47,8 @@ export class Injector {
   private corruptObjects = 0;
   private readonly reads: Rng;
   private slowReads = 0;
+  private readonly starts: Rng;
+  private readonly coldPlaces: string[] = [];
   private readonly deliveries: DeliveryFaults;
   private readonly zoneDraws: Rng;
   private zones: ZoneFaults | undefined;
@@ -59,6 +62,7 @@ export class Injector {
     const { lostObjects: lose, corruptObjects: corrupt } = injection;
     this.objects = new Strikes(rng.fork('objects'), ['lose', 'corrupt'], { lose, corrupt });
     this.reads = rng.fork('reads');
+    this.starts = rng.fork('starts');
     this.deliveries = new DeliveryFaults(injection, rng.fork('deliveries'));
     this.zoneDraws = rng.fork('zones');
     this.brake = injection.slow === undefined ? undefined : startBrake();
@@ -82,6 +86,14 @@ export class Injector {
     if (this.refusals.next() >= this.injection.throttle) return undefined;
     this.throttled++;
     return fault;
+  };
+
+  /** Lets some environments take longer to start. */
+  readonly onStart: StartHook = ({ place }) => {
+    const { coldStarts } = this.injection;
+    if (this.isClosed || coldStarts === undefined || this.starts.next() >= coldStarts.share) return 0;
+    this.coldPlaces.push(place);
+    return coldStarts.delayMs;
   };
 
   /** Slows the first nodes that take work, for good, and kills, starves or interrupts others, or the same, while they work. */
@@ -136,6 +148,7 @@ export class Injector {
       killedPlaces,
       hogPlaces,
       interruptedPlaces,
+      coldPlaces,
       throttled,
       slowReads,
       lostObjects,
@@ -149,6 +162,7 @@ export class Injector {
       interrupted: interruptedPlaces.length,
       throttled,
       slowReads,
+      coldStarts: coldPlaces.length,
       lostObjects,
       corruptObjects,
       lostInvocations: deliveries.lost.length,
@@ -159,6 +173,7 @@ export class Injector {
         killed: [...killedPlaces],
         memoryHogs: [...hogPlaces],
         interrupted: [...interruptedPlaces],
+        coldStarts: [...coldPlaces],
       },
       attempts: {
         lostInvocations: [...deliveries.lost],

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import type { Listener } from '../http/listen.ts';
@@ -91,6 +92,8 @@ export class Environment implements RuntimeHost {
   private initStartedMs = 0;
   private initMs: number | undefined;
   private hasInitialized = false;
+  /** It is to stop, perhaps before its process is there. */
+  private readonly stopped = new AbortController();
   private ranOutOfMemory = false;
   private wasLost = false;
 
@@ -144,6 +147,7 @@ export class Environment implements RuntimeHost {
   /** Ends the process, politely for `graceMs`; a running event gets an exit error. */
   async stop(graceMs: number): Promise<void> {
     this.status = 'stopping';
+    this.stopped.abort();
     if (graceMs > 0) await this.child?.stop(graceMs);
     else this.child?.signal('SIGKILL');
     await this.gone;
@@ -195,6 +199,8 @@ export class Environment implements RuntimeHost {
     let exit: ProcessExit = { code: null, signal: null };
     try {
       api = await startRuntimeApi(this);
+      this.initStartedMs = performance.now();
+      await this.lateStart();
       scratch = makeScratchFolder(this.spec.server.scratchDir, `lambda-${this.id}`);
       exit = await this.runProcess(api.port, scratch.path);
     } catch (cause) {
@@ -206,13 +212,19 @@ export class Environment implements RuntimeHost {
     await Promise.all([api?.close(), scratch?.remove(), this.log.close()]);
   }
 
+  /** Waits as long as its start is to take longer, or until it is to stop. */
+  private async lateStart(): Promise<void> {
+    const delayMs = this.spec.server.onStart?.({ name: this.fn.name, place: this.id }) ?? 0;
+    if (delayMs === 0) return;
+    await sleep(delayMs, undefined, { signal: this.stopped.signal }).catch(() => undefined);
+  }
+
   private runProcess(runtimeApiPort: number, scratchPath: string): Promise<ProcessExit> {
     const { fn, spec } = this;
     // The bounds that AWS's own runtime gives to V8.
     const heapMb = Math.floor(fn.memoryMb * 0.9);
     const semiSpaceMb = Math.max(1, Math.floor(fn.memoryMb * 0.05));
     const initialHeapMb = Math.max(1, Math.floor(fn.memoryMb * INITIAL_HEAP_SHARE));
-    this.initStartedMs = performance.now();
     if (this.status === 'stopping') return Promise.resolve({ code: null, signal: 'SIGKILL' });
     this.child = startLoggedProcess({
       command: spec.server.nodePath,

@@ -1,6 +1,7 @@
 import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, Principals } from '../http/principals.ts';
 import type { DeliveryHook } from '../inject/delivery.ts';
+import type { StartHook } from '../inject/start.ts';
 import type { WorkHook } from '../inject/work.ts';
 
 /** A function as the template describes it. */
@@ -80,6 +81,8 @@ export interface LambdaServerOptions {
   readonly onAccepted?: DeliveryHook;
   /** Told of each asynchronous event as a process takes it. */
   readonly onWork?: WorkHook;
+  /** Says how much longer the start of an environment takes; what is to run in it waits. */
+  readonly onStart?: StartHook;
   /** Waiting asynchronous events of all functions; 10,000 by default. */
   readonly maxQueuedEvents?: number;
   /**

@@ -7,6 +7,7 @@ import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, PrincipalRegistry } from '../http/principals.ts';
 import { RoleSessions } from '../iam/roles.ts';
 import type { DeliveryHook } from '../inject/delivery.ts';
+import type { StartHook } from '../inject/start.ts';
 import type { WorkHook } from '../inject/work.ts';
 import { zoneIdOf } from './zone-ids.ts';
 import { queuePauseMs } from '../lambda/queue-pause.ts';
@@ -43,6 +44,8 @@ export interface ServiceSettings {
   readonly onAccepted?: DeliveryHook;
   /** Told of work that functions and tasks begin; see the servers of Lambda and ECS. */
   readonly onWork?: WorkHook;
+  /** Says how much longer environments of functions take to start. */
+  readonly onStart?: StartHook;
   /** Says what becomes of objects once they are written. */
   readonly onWritten?: HarmHook;
 }

@@ -33,6 +33,13 @@ describe('an injection', () => {
       },
     ],
     [
+      'cold-start=.5@2.5',
+      {
+        ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
+        coldStarts: { share: 0.5, delayMs: 2_500 },
+      },
+    ],
+    [
       'lose-object=2,corrupt-object=1000',
       {
         ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
@@ -64,7 +71,7 @@ describe('an injection', () => {
   it.each([
     [
       '',
-      /^"" must be one of slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N$/,
+      /^"" must be one of slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N$/,
     ],
     ['kill=1,', /^"" must be one of/],
     ['kill', /^"kill" must be one of/],
@@ -108,6 +115,11 @@ describe('an injection', () => {
     ['slow-read=1@1', /^"slow-read=1@1" must be/],
     ['slow-read=0.2@61', /^"slow-read=0.2@61" must be/],
     ['slow-read=0.2@0', /^"slow-read=0.2@0" must be/],
+    [
+      'cold-start=2@1',
+      /^"cold-start=2@1" must be SHARE@SECONDS, a share of the starts above 0 and at most 0.95 and at most 10 seconds, such as cold-start=0.1@5$/,
+    ],
+    ['cold-start=0.2@11', /^"cold-start=0.2@11" must be/],
     ['throttle=0', /^"throttle=0" must be a share of the launches, above 0 and at most 0.95/],
     ['throttle=1', /^"throttle=1" must be/],
     ['throttle=', /^"throttle=" must be/],
@@ -120,7 +132,8 @@ describe('an injection', () => {
   });
 
   it('is told in its own notation, which reads back as the same', () => {
-    const text = 'slow=2.5x2,kill=1,memory-hog=3,spot=2,throttle=0.2,slow-read=0.1@1.5,seed=7';
+    const text =
+      'slow=2.5x2,kill=1,memory-hog=3,spot=2,throttle=0.2,slow-read=0.1@1.5,cold-start=0.2@3,seed=7';
     expect(describeInjection(parseInjection(text))).toBe(text);
     const objects = 'lose-object=3,corrupt-object=1,seed=7';
     expect(describeInjection(parseInjection(objects))).toBe(objects);
