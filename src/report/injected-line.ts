@@ -4,7 +4,7 @@ import { formatCount, plural } from './format.ts';
 /** What went wrong on purpose, in one line: "1 slow node, 2 killed workers, 0 throttled launches". */
 export function renderInjected(injected: InjectedCounts): string {
   const { slow, killed, interrupted, throttled, lostObjects, corruptObjects, lostZone, slowZone } = injected;
-  const { memoryHogs, slowReads, coldStarts, lostInvocations, duplicateInvocations } = injected;
+  const { memoryHogs, slowReads, coldStarts, paused, lostInvocations, duplicateInvocations } = injected;
   return [
     plural(slow, 'slow node'),
     plural(killed, 'killed worker'),
@@ -13,6 +13,7 @@ export function renderInjected(injected: InjectedCounts): string {
     `${formatCount(throttled)} throttled launch${throttled === 1 ? '' : 'es'}`,
     ...(slowReads === 0 ? [] : [plural(slowReads, 'slow read')]),
     ...(coldStarts === 0 ? [] : [plural(coldStarts, 'slow start')]),
+    ...(paused === 0 ? [] : [plural(paused, 'frozen worker')]),
     ...(lostObjects === 0 ? [] : [plural(lostObjects, 'lost object')]),
     ...(corruptObjects === 0 ? [] : [plural(corruptObjects, 'corrupt object')]),
     ...(lostInvocations === 0 ? [] : [plural(lostInvocations, 'lost invocation')]),

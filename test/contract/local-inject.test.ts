@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -7,53 +7,23 @@ import type { FaultSubject } from '../../src/local/http/fault-hook.ts';
 import { startBrake } from '../../src/local/inject/brake.ts';
 import { type Injection, parseInjection } from '../../src/local/inject/injection.ts';
 import { Injector } from '../../src/local/inject/injector.ts';
-import type { Work } from '../../src/local/inject/work.ts';
+import {
+  expectFree,
+  expectStopped,
+  idler,
+  injector,
+  patience,
+  stateOf,
+  workOf,
+} from './local-inject-support.ts';
 
 const brakeUrl = pathToFileURL(join(import.meta.dirname, '../../src/local/inject/brake.ts')).href;
-const patience = { timeout: 20_000, interval: 5 };
-
-/** A program that waits for ever, in a group of its own. */
-function idler(): { child: ChildProcess; pid: number } {
-  const child = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });
-  onTestFinished(() => {
-    child.kill('SIGKILL');
-  });
-  return { child, pid: child.pid ?? 0 };
-}
-
-/** First letter of the state that the system tells: T is stopped. Empty where the process is gone. */
-function stateOf(pid: number): string {
-  try {
-    return execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
-      .trim()
-      .slice(0, 1)
-      .replace(/[RDI]/, 'S'); // Whether what is free works at this moment is its own affair.
-  } catch {
-    return '';
-  }
-}
-
-const expectStopped = (pid: number) => expect.poll(() => stateOf(pid), patience).toBe('T');
-const expectFree = (pid: number) => expect.poll(() => stateOf(pid), patience).toBe('S');
-
-const workOf = (pid: number, isUnderWay = () => true): Work => ({
-  name: 'worker',
-  place: `place-${pid}`,
-  pid,
-  isUnderWay,
-});
 
 const noInvocations = {
   lostInvocations: 0,
   duplicateInvocations: 0,
   attempts: { lostInvocations: [], duplicateInvocations: [] },
 };
-
-function injector(text: string): Injector {
-  const made = new Injector(parseInjection(text));
-  onTestFinished(() => made.close());
-  return made;
-}
 
 describe('an injection of interruptions', () => {
   it('takes the places of tasks away with a notice, as many as it says, and lets Lambda alone', async () => {
@@ -183,6 +153,7 @@ describe('an injector', () => {
       throttled: 0,
       slowReads: 0,
       coldStarts: 0,
+      paused: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
@@ -192,6 +163,7 @@ describe('an injector', () => {
         memoryHogs: [],
         interrupted: [],
         coldStarts: [],
+        paused: [],
       },
     });
     await harm.close();
@@ -232,10 +204,18 @@ describe('an injector', () => {
       throttled: 0,
       slowReads: 0,
       coldStarts: 0,
+      paused: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
-      places: { slow: [], killed: [`place-${busy}`], memoryHogs: [], interrupted: [], coldStarts: [] },
+      places: {
+        slow: [],
+        killed: [`place-${busy}`],
+        memoryHogs: [],
+        interrupted: [],
+        coldStarts: [],
+        paused: [],
+      },
     });
   });
 

@@ -1,12 +1,13 @@
-// Run as a process of its own, see `startBrake`. Reads lines "<pid> <factor>".
+// Run as a process of its own, see `startBrake`. Reads lines "slow <pid> <factor>" and "freeze <pid> <ms>".
 import { createInterface } from 'node:readline';
 import { DutyCycle } from './duty-cycle.ts';
+import { Freeze } from './freeze.ts';
 
-const cycles: DutyCycle[] = [];
+const held: (DutyCycle | Freeze)[] = [];
 
 /** Nothing may stay stopped when this process goes, whoever ends it and however. */
 function release(): never {
-  for (const cycle of cycles) cycle.end();
+  for (const each of held) each.end();
   process.exit(0);
 }
 
@@ -15,8 +16,10 @@ process.on('uncaughtException', release);
 
 createInterface({ input: process.stdin })
   .on('line', (line) => {
-    const [pid = Number.NaN, factor = Number.NaN] = line.split(' ').map(Number);
-    if (Number.isInteger(pid) && pid > 1 && factor > 1) cycles.push(new DutyCycle(pid, factor));
+    const [order, ...numbers] = line.split(' ');
+    const [pid = Number.NaN, amount = Number.NaN] = numbers.map(Number);
+    if (!(Number.isInteger(pid) && pid > 1 && amount > 1)) return;
+    held.push(order === 'freeze' ? new Freeze(pid, amount) : new DutyCycle(pid, amount));
   })
   // Its end of the pipe closes with the stack, however that ends.
   .on('close', release);

@@ -2,10 +2,12 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { signalGroup } from '../lambda/signal-group.ts';
 
-/** Slows processes down. */
+/** Slows processes down, or has them stand still. */
 export interface Brake {
   /** Makes the process group that `pid` leads run `factor` times slower until it ends or the brake is closed. */
   slow(pid: number, factor: number): void;
+  /** Stops the process group that `pid` leads for so long, or until the brake is closed. Not for one that it slows. */
+  freeze(pid: number, ms: number): void;
   /** Lets all run freely again; resolves once they do. */
   close(): Promise<void>;
 }
@@ -20,7 +22,7 @@ const BRAKE_PATH = fileURLToPath(new URL('./brake-process.ts', import.meta.url))
  * stopped process cannot see that its parent is gone. Where it is the brake that dies, the stack continues them.
  */
 export function startBrake(): Brake {
-  const slowed = new Set<number>();
+  const held = new Set<number>();
   // A session of its own: Ctrl-C and a killed process group are not to reach it before its work is done.
   const child = spawn(process.execPath, [BRAKE_PATH], {
     detached: true,
@@ -28,19 +30,25 @@ export function startBrake(): Brake {
   });
   const gone = new Promise<void>((resolve) => {
     const release = (): void => {
-      for (const pid of slowed) signalGroup(pid, 'SIGCONT');
-      slowed.clear();
+      for (const pid of held) signalGroup(pid, 'SIGCONT');
+      held.clear();
       resolve();
     };
     child.once('error', release).once('exit', release);
   });
   // A brake that is gone has nobody to listen; `exit` tells of that.
   child.stdin.on('error', () => undefined);
+  const order = (kind: 'slow' | 'freeze', pid: number, amount: number): void => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    held.add(pid);
+    child.stdin.write(`${kind} ${pid} ${amount}\n`);
+  };
   return {
     slow: (pid, factor) => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      slowed.add(pid);
-      child.stdin.write(`${pid} ${factor}\n`);
+      order('slow', pid, factor);
+    },
+    freeze: (pid, ms) => {
+      order('freeze', pid, ms);
     },
     close: () => {
       child.stdin.end();

@@ -1,5 +1,4 @@
-import { childrenOf } from '../lambda/process-children.ts';
-import { signalGroup } from '../lambda/signal-group.ts';
+import { StoppedGroups } from './stopped-groups.ts';
 
 /** A stop and a run together, where the factor leaves room for it. */
 const PERIOD_MS = 100;
@@ -14,15 +13,13 @@ const LONGEST_STOP_MS = 1_000;
  * A stop is measured against the run before it: a timer that comes late on a busy machine lengthens both.
  */
 export class DutyCycle {
-  private readonly pid: number;
-  /** The groups that were stopped with it last. */
-  private groups: readonly number[] = [];
+  private readonly groups: StoppedGroups;
   private readonly factor: number;
   private timer: NodeJS.Timeout | undefined;
   private continuedAtMs = performance.now();
 
   constructor(pid: number, factor: number) {
-    this.pid = pid;
+    this.groups = new StoppedGroups(pid);
     this.factor = factor;
     this.run();
   }
@@ -30,7 +27,7 @@ export class DutyCycle {
   /** Lets the group run freely from here on. */
   end(): void {
     clearTimeout(this.timer);
-    this.proceed();
+    this.groups.proceed();
   }
 
   private run(): void {
@@ -43,21 +40,11 @@ export class DutyCycle {
 
   private pause(): void {
     // A group that is gone needs no more of this.
-    if (!signalGroup(this.pid, 'SIGSTOP')) return;
-    // Stopped, it starts no more. What it has started in groups of their own is as slow as it is.
-    this.groups = childrenOf(this.pid); // Those that lead a group can be signalled with it.
-    for (const group of this.groups) signalGroup(group, 'SIGSTOP');
+    if (!this.groups.stop()) return;
     const ranMs = performance.now() - this.continuedAtMs;
     const stopMs = Math.min(LONGEST_STOP_MS, ranMs * (this.factor - 1));
     this.timer = setTimeout(() => {
-      if (this.proceed()) this.run();
+      if (this.groups.proceed()) this.run();
     }, stopMs);
-  }
-
-  /** Whether the group is still there. */
-  private proceed(): boolean {
-    for (const group of this.groups) signalGroup(group, 'SIGCONT');
-    this.groups = [];
-    return signalGroup(this.pid, 'SIGCONT');
   }
 }

@@ -26,6 +26,8 @@ export interface Injection {
   readonly slowReads?: Delayed;
   /** This share of the starts of Lambda environments of workers, in (0, 1), takes so much longer; absent: none. */
   readonly coldStarts?: Delayed;
+  /** This share of the works, in (0, 1), stands still for so long at some point of it, and goes on; absent: none. */
+  readonly pauses?: Delayed;
   /** Requests to the storage of this zone take `factor` times as long; absent: of none. */
   readonly slowZone?: { readonly zone: string; readonly factor: number };
   /** Same seed, same draws; which process meets which draw is for the machine to say. */
@@ -53,6 +55,8 @@ export interface InjectedCounts {
   readonly slowReads: number;
   /** Starts of environments that took longer. */
   readonly coldStarts: number;
+  /** Works that stood still. */
+  readonly paused: number;
   /** Objects that were removed, and that were changed. */
   readonly lostObjects: number;
   readonly corruptObjects: number;
@@ -69,6 +73,8 @@ export interface InjectedCounts {
     readonly memoryHogs: readonly string[];
     readonly interrupted: readonly string[];
     readonly coldStarts: readonly string[];
+    /** A place as often as works there stood still. */
+    readonly paused: readonly string[];
   };
   /** Of which attempts those launches were, in the same order; of several in one launch the first. */
   readonly attempts: {
@@ -86,6 +92,7 @@ const highestFactor = 50;
 const mostReadSeconds = 60;
 /** Well below the time after which a launch that nobody has claimed is given up on one machine. */
 const mostStartSeconds = 10;
+const mostPauseSeconds = 60;
 const mostZoneSeconds = 3_600;
 const highestShare = 0.95;
 const highestSeed = 4_294_967_295;
@@ -99,6 +106,7 @@ const names = [
   'throttle',
   'slow-read',
   'cold-start',
+  'pause',
   'lose-object',
   'corrupt-object',
   'lose-invocation',
@@ -108,10 +116,10 @@ const names = [
   'seed',
 ] as const;
 type Name = (typeof names)[number];
-type DelayName = 'slow-read' | 'cold-start';
+type DelayName = 'slow-read' | 'cold-start' | 'pause';
 type CountName = Exclude<Name, DelayName | 'slow' | 'throttle' | 'lose-zone' | 'slow-zone' | 'seed'>;
 const usage =
-  'slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
+  'slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, pause=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
 
 /**
  * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,lose-zone=use1-az2@3,slow-zone=use1-az1@5,seed=7`: any of them, in any order, each once, and not the seed alone.
@@ -205,12 +213,16 @@ function parseThrottle(value: string | undefined): number {
   return share;
 }
 
-function parseDelays(given: ReadonlyMap<Name, string>): Pick<Injection, 'slowReads' | 'coldStarts'> {
+function parseDelays(
+  given: ReadonlyMap<Name, string>,
+): Pick<Injection, 'slowReads' | 'coldStarts' | 'pauses'> {
   const slowReads = parseDelayed('slow-read', given, { of: 'reads', mostSeconds: mostReadSeconds });
   const coldStarts = parseDelayed('cold-start', given, { of: 'starts', mostSeconds: mostStartSeconds });
+  const pauses = parseDelayed('pause', given, { of: 'works', mostSeconds: mostPauseSeconds });
   return {
     ...(slowReads === undefined ? {} : { slowReads }),
     ...(coldStarts === undefined ? {} : { coldStarts }),
+    ...(pauses === undefined ? {} : { pauses }),
   };
 }
 
@@ -247,7 +259,7 @@ function parseCount(
 
 /** The same injection in its own notation, with its seed. */
 export function describeInjection(injection: Injection): string {
-  const { slow, throttle, slowReads, coldStarts, lostZone, slowZone, seed } = injection;
+  const { slow, throttle, slowReads, coldStarts, pauses, lostZone, slowZone, seed } = injection;
   const counted = (name: CountName, count: number): readonly string[] =>
     count === 0 ? [] : [`${name}=${count}`];
   const delayed = (name: DelayName, late: Delayed | undefined): readonly string[] =>
@@ -260,6 +272,7 @@ export function describeInjection(injection: Injection): string {
     ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
     ...delayed('slow-read', slowReads),
     ...delayed('cold-start', coldStarts),
+    ...delayed('pause', pauses),
     ...counted('lose-object', injection.lostObjects),
     ...counted('corrupt-object', injection.corruptObjects),
     ...counted('lose-invocation', injection.lostInvocations),

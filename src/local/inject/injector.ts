@@ -48,6 +48,8 @@ export class Injector {
   private readonly reads: Rng;
   private slowReads = 0;
   private readonly starts: Rng;
+  private readonly pauses: Rng;
+  private readonly pausedPlaces: string[] = [];
   private readonly coldPlaces: string[] = [];
   private readonly deliveries: DeliveryFaults;
   private readonly zoneDraws: Rng;
@@ -63,9 +65,11 @@ export class Injector {
     this.objects = new Strikes(rng.fork('objects'), ['lose', 'corrupt'], { lose, corrupt });
     this.reads = rng.fork('reads');
     this.starts = rng.fork('starts');
+    this.pauses = rng.fork('pauses');
     this.deliveries = new DeliveryFaults(injection, rng.fork('deliveries'));
     this.zoneDraws = rng.fork('zones');
-    this.brake = injection.slow === undefined ? undefined : startBrake();
+    const isBraked = injection.slow !== undefined || injection.pauses !== undefined;
+    this.brake = isBraked ? startBrake() : undefined;
   }
 
   /** Says where the storage of zones is. Throws `InvalidInputError` where there is none in a zone that is to be harmed. */
@@ -101,6 +105,7 @@ export class Injector {
     if (this.isClosed) return;
     this.zones?.onWork();
     this.slow(work);
+    this.pause(work);
     this.doom(work, {
       struck: this.killedPlaces,
       most: this.injection.kills,
@@ -149,6 +154,7 @@ export class Injector {
       hogPlaces,
       interruptedPlaces,
       coldPlaces,
+      pausedPlaces,
       throttled,
       slowReads,
       lostObjects,
@@ -163,6 +169,7 @@ export class Injector {
       throttled,
       slowReads,
       coldStarts: coldPlaces.length,
+      paused: pausedPlaces.length,
       lostObjects,
       corruptObjects,
       lostInvocations: deliveries.lost.length,
@@ -174,6 +181,7 @@ export class Injector {
         memoryHogs: [...hogPlaces],
         interrupted: [...interruptedPlaces],
         coldStarts: [...coldPlaces],
+        paused: [...pausedPlaces],
       },
       attempts: {
         lostInvocations: [...deliveries.lost],
@@ -208,17 +216,34 @@ export class Injector {
     this.brake?.slow(pid, slow.factor);
   }
 
-  /**
-   * Each work is struck after a time of its own, unless it is over by then or as many were struck as may be. Times are
-   * spread evenly over their magnitudes, so that short and long attempts are both hit at any point.
-   */
+  /** Has some works stand still, but for those of processes that are slowed: these are stopped and continued already. */
+  private pause(work: Work): void {
+    const { pauses } = this.injection;
+    if (pauses === undefined || this.pauses.next() >= pauses.share || this.slowed.has(work.pid)) return;
+    this.later(this.pauses, () => {
+      if (!work.isUnderWay()) return;
+      this.pausedPlaces.push(work.place);
+      this.brake?.freeze(work.pid, pauses.delayMs);
+    });
+  }
+
+  /** Each work is struck after a time of its own, unless it is over by then or as many were struck as may be. */
   private doom(work: Work, { struck, most, strike }: Doom): void {
     if (struck.length >= most) return;
-    const lifeMs = SHORTEST_LIFE_MS * (LONGEST_LIFE_MS / SHORTEST_LIFE_MS) ** this.lives.next();
-    const timer = setTimeout(() => {
-      this.doomed.delete(timer);
+    this.later(this.lives, () => {
       if (work.isUnderWay() && struck.length < most && strike()) struck.push(work.place);
-    }, lifeMs);
+    });
+  }
+
+  /** After a time that is drawn evenly over its magnitudes, so that short and long attempts are both hit at any point. */
+  private later(rng: Rng, act: () => void): void {
+    const timer = setTimeout(
+      () => {
+        this.doomed.delete(timer);
+        act();
+      },
+      SHORTEST_LIFE_MS * (LONGEST_LIFE_MS / SHORTEST_LIFE_MS) ** rng.next(),
+    );
     this.doomed.add(timer);
   }
 }
