@@ -9,11 +9,12 @@ import {
 } from 'aws-cdk-lib/aws-ecs';
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
+import { Setting } from '../../src/contracts/settings.ts';
 import type { OutriderConfig } from '../config.ts';
 import { physicalName } from '../names.ts';
 import { acknowledge } from './acknowledge.ts';
 import { mainImage } from './bundle.ts';
-import { type TaskNetwork, taskNetwork } from './task-network.ts';
+import { keeperPort, type TaskNetwork, taskNetwork } from './task-network.ts';
 
 /** Name of the one container of the Fargate task. */
 export const workerContainer = 'worker';
@@ -94,7 +95,7 @@ function workerTask(
       native: config.duckdb,
       baseImage: config.fargateImage,
     }),
-    environment,
+    environment: { ...environment, [Setting.keeperPort]: String(keeperPort) },
     logging: LogDriver.awsLogs({ logGroup: logs, streamPrefix: 'fargate' }),
     // Spot gives two minutes, which is what ECS allows at most.
     stopTimeout: config.fargate === 'spot' ? Duration.minutes(2) : Duration.seconds(30),

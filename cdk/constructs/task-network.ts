@@ -1,4 +1,10 @@
-import { CfnSecurityGroup, GatewayVpcEndpointAwsService, SubnetType, Vpc } from 'aws-cdk-lib/aws-ec2';
+import {
+  CfnSecurityGroup,
+  CfnSecurityGroupIngress,
+  GatewayVpcEndpointAwsService,
+  SubnetType,
+  Vpc,
+} from 'aws-cdk-lib/aws-ec2';
 import type { Construct } from 'constructs';
 import type { OutriderConfig } from '../config.ts';
 import { acknowledge } from './acknowledge.ts';
@@ -27,15 +33,31 @@ export function taskNetwork(scope: Construct, config: OutriderConfig): TaskNetwo
   };
 }
 
-const securityGroup = (scope: Construct, vpcId: string): string =>
-  new CfnSecurityGroup(scope, 'TaskSecurityGroup', {
+/** The port at which tasks answer each other, for what they keep. */
+export const keeperPort = 7843;
+
+function securityGroup(scope: Construct, vpcId: string): string {
+  const group = new CfnSecurityGroup(scope, 'TaskSecurityGroup', {
     vpcId,
+    // Not said anew, since another description would replace a group that tasks are in.
     groupDescription: 'Outrider tasks: nothing comes in',
     securityGroupEgress: [{ ipProtocol: '-1', cidrIp: '0.0.0.0/0', description: 'AWS services' }],
-  }).attrGroupId;
+  });
+  const groupId = group.attrGroupId;
+  // A rule apart: within the group it would name itself.
+  new CfnSecurityGroupIngress(scope, 'TaskToTask', {
+    groupId,
+    sourceSecurityGroupId: groupId,
+    ipProtocol: 'tcp',
+    fromPort: keeperPort,
+    toPort: keeperPort,
+    description: 'Outputs that tasks keep for each other',
+  });
+  return groupId;
+}
 
 /**
- * Public subnets without NAT: tasks open connections to AWS only and accept none, and a NAT gateway costs
+ * Public subnets without NAT: tasks open connections to AWS and each other, accept none from elsewhere, and a NAT gateway costs
  * more than many a job; S3 and DynamoDB go through gateway endpoints, which cost nothing.
  */
 function ownNetwork(scope: Construct): Vpc {
@@ -49,7 +71,8 @@ function ownNetwork(scope: Construct): Vpc {
     },
   });
   acknowledge(vpc, {
-    'AwsSolutions-VPC7': 'Tasks accept no connections; flow logs would only repeat the log of S3.',
+    'AwsSolutions-VPC7':
+      'Tasks accept connections from each other alone; flow logs would only repeat the log of S3.',
   });
   return vpc;
 }

@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readSession, type WorkerCredentials } from '../../src/adapters/aws/access-item.ts';
 import {
@@ -14,6 +15,11 @@ import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
 import { AsyncRequestMeter } from '../../src/adapters/node/async-request-meter.ts';
 import { HandedObjects } from '../../src/adapters/node/handed-objects.ts';
 import { HandingClient } from '../../src/adapters/node/handing-client.ts';
+import { KeptClient } from '../../src/adapters/node/kept/kept-client.ts';
+import { KeptFiles } from '../../src/adapters/node/kept/kept-files.ts';
+import { KeptObjects } from '../../src/adapters/node/kept/kept-objects.ts';
+import { KeptServer } from '../../src/adapters/node/kept/kept-server.ts';
+import { secretOf } from '../../src/adapters/node/kept/question.ts';
 import { JsonLog } from '../../src/adapters/node/json-log.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
 import { handedFilesSetting } from '../../src/contracts/handed-files.ts';
@@ -75,6 +81,23 @@ export function buildWorkerDeps(
     peakMemoryBytes: () => process.resourceUsage().maxRSS * 1024,
     userCode: { objects, program: hostProgram(env) },
   };
+}
+
+/**
+ * The same on Fargate, where workers of a job reach each other: outputs may stay with them. Not where the network tells no
+ * address, or the job has no word that its workers share: outputs then go to the data bucket.
+ */
+export function buildKeepingDeps(env: Environment, place: Place, payload: AttemptPayload): AttemptDeps {
+  const deps = buildWorkerDeps(env, place, payload);
+  const { access, jobId, attemptId } = payload;
+  const port = env[Setting.keeperPort];
+  if (access === undefined || port === undefined || place.address === undefined) return deps;
+  const secret = secretOf(access);
+  const files = new KeptFiles(join(deps.scratchRoot, `kept-${jobId}-${attemptId.replaceAll('/', '-')}`));
+  const client = new KeptClient(secret);
+  const objects = new KeptObjects(deps.objects, { client, files, dataBucket: deps.dataBucket });
+  const keeper = new KeptServer(files, secret, { host: place.address, port: Number(port) });
+  return { ...deps, objects, keeper };
 }
 
 /** Objects in S3; those of the embedded S3 by files, where it hands them. */

@@ -5,6 +5,8 @@ import type { Environment } from './settings.ts';
 export interface Place {
   readonly node: string;
   readonly zone: string;
+  /** In the network of Fargate's tasks; absent elsewhere, and where nobody tells. */
+  readonly address?: string;
 }
 
 const unknownZone = 'unknown';
@@ -33,14 +35,25 @@ export async function lambdaPlace(env: Environment): Promise<Place> {
   return { node, zone: found.success ? found.data.AvailabilityZoneID : unknownZone };
 }
 
-const taskMetadata = z.object({ TaskARN: z.string(), AvailabilityZone: z.string().default(unknownZone) });
+const taskMetadata = z.object({
+  TaskARN: z.string(),
+  AvailabilityZone: z.string().default(unknownZone),
+  Containers: z
+    .array(
+      z.object({
+        Networks: z.array(z.object({ IPv4Addresses: z.array(z.string()).default([]) })).default([]),
+      }),
+    )
+    .default([]),
+});
 
-/** ARN and zone name of this Fargate task. */
+/** ARN, zone name and address of this Fargate task. */
 export async function fargatePlace(env: Environment): Promise<Place> {
   const base = env['ECS_CONTAINER_METADATA_URI_V4'];
   if (base === undefined) return { node: 'fargate/unknown', zone: unknownZone };
   const found = taskMetadata.safeParse(await metadata(`${base}/task`, {}));
-  return found.success
-    ? { node: found.data.TaskARN, zone: found.data.AvailabilityZone }
-    : { node: 'fargate/unknown', zone: unknownZone };
+  if (!found.success) return { node: 'fargate/unknown', zone: unknownZone };
+  const { TaskARN: node, AvailabilityZone: zone, Containers: containers } = found.data;
+  const [address] = containers.flatMap(({ Networks }) => Networks).flatMap((each) => each.IPv4Addresses);
+  return { node, zone, ...(address === undefined ? {} : { address }) };
 }

@@ -2,11 +2,12 @@ import { attemptPayloadSchema } from '../../src/contracts/payloads.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import { PlaceTakenError } from '../../src/worker/time-limit.ts';
 import { runBatch } from '../../src/worker/run-batch.ts';
-import { buildWorkerDeps } from '../shared/build-worker-deps.ts';
+import { stayForReaders } from '../../src/worker/stay-for-readers.ts';
+import { buildKeepingDeps } from '../shared/build-worker-deps.ts';
 import { fargatePlace } from '../shared/place.ts';
 import { textSetting } from '../shared/settings.ts';
 
-// A Fargate task runs one of the attempts that it was started for and ends; its payload comes in the environment of its container.
+// A Fargate task runs one of the attempts that it was started for, stays as long as others read what it keeps, and ends; its payload comes in the environment of its container.
 const payload = attemptPayloadSchema.parse(JSON.parse(textSetting(process.env, Setting.attemptPayload)));
 const stop = new AbortController();
 process.once('SIGTERM', () => {
@@ -16,6 +17,7 @@ process.once('SIGTERM', () => {
   stop.abort(new PlaceTakenError(`its task was told to end: ${why}`));
 });
 const place = await fargatePlace(process.env);
-const deps = buildWorkerDeps(process.env, place, payload);
+const deps = { ...buildKeepingDeps(process.env, place, payload), stopSignal: stop.signal };
 // A Fargate task lasts as long as it needs.
-await runBatch({ ...deps, invocation: place.node, stopSignal: stop.signal }, payload);
+await runBatch({ ...deps, invocation: place.node }, payload);
+await stayForReaders(deps, payload);

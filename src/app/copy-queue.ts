@@ -3,12 +3,15 @@ import type { ObjectRef } from '../contracts/keys.ts';
 import type { TaskResult } from '../contracts/records.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Log } from '../ports/log.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import { durationMs } from '../contracts/units.ts';
 
 export interface CopyQueueDeps {
   readonly attempts: AttemptStore;
   readonly objects: ObjectStore;
   readonly log: Log;
+  readonly clock: Clock;
   /** Whether the job is still this scheduler's: one that slept begins nothing when it wakes. */
   readonly mayBegin: () => boolean;
 }
@@ -18,6 +21,8 @@ export interface QueuedCopy {
   /** Whose output. */
   readonly of: AttemptId;
   readonly from: ObjectRef;
+  /** Of one that a worker keeps, which alone can copy it: where that looks for orders. `from` says nothing then. */
+  readonly order?: ObjectRef;
   readonly to: ObjectRef;
   /** The result of that attempt, under the copy's name. */
   readonly result: TaskResult;
@@ -34,6 +39,9 @@ export interface CopyNews extends QueuedCopy {
 /** Copies under way at once, and copies that wait at most: more are not decided on before these are made. */
 const lanes = 8;
 export const mostCopiesWaiting = 64;
+/** How often, and how many times, it is looked for a copy that was ordered. */
+const lookEvery = durationMs(500);
+const mostLooks = 60;
 
 /**
  * The copies that a scheduler has decided on and not made yet. They are made beside its ticks, a few at once; each tick
@@ -104,8 +112,17 @@ export class CopyQueue {
     }
   }
 
-  private async make({ from, to, result }: QueuedCopy): Promise<CopyNews['outcome']> {
-    const { objects, attempts, mayBegin } = this.deps;
+  private async make(copy: QueuedCopy): Promise<CopyNews['outcome']> {
+    const { attempts, mayBegin } = this.deps;
+    const made = await (copy.order === undefined ? this.copied(copy) : this.ordered(copy, copy.order));
+    if (made !== 'kept') return made;
+    // One that slept leaves nothing that nobody knows of: its job's data is removed by the job's name.
+    if (!mayBegin()) return 'failed';
+    return (await attempts.commit(this.space, copy.result, 'replica')) === 'kept' ? 'kept' : 'failed';
+  }
+
+  private async copied({ from, to, result }: QueuedCopy): Promise<CopyNews['outcome']> {
+    const { objects } = this.deps;
     const there = await objects.head(from);
     if (there === undefined) return 'gone';
     if (there.sizeBytes < result.bytesOut) return 'short';
@@ -113,8 +130,17 @@ export class CopyQueue {
     if (made === 'gone') return 'gone';
     // Made by whoever was before: it stays, since what it was made of may have been harmed since.
     if (made === 'exists' && (await objects.head(to))?.sizeBytes !== there.sizeBytes) return 'failed';
-    // One that slept leaves nothing that nobody knows of: its job's data is removed by the job's name.
-    if (!mayBegin()) return 'failed';
-    return (await attempts.commit(this.space, result, 'replica')) === 'kept' ? 'kept' : 'failed';
+    return 'kept';
+  }
+
+  /** Has the worker that keeps an output copy it, and waits until the copy is there. */
+  private async ordered({ to, result }: QueuedCopy, order: ObjectRef): Promise<CopyNews['outcome']> {
+    const { objects, clock, mayBegin } = this.deps;
+    await objects.write(order, new TextEncoder().encode(to.key));
+    for (let looks = 1; ; looks++) {
+      if ((await objects.head(to))?.sizeBytes === result.bytesOut) return 'kept';
+      if (looks >= mostLooks || this.isClosed || !mayBegin()) return 'failed';
+      await clock.sleep(lookEvery);
+    }
   }
 }

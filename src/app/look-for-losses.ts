@@ -5,7 +5,7 @@ import { attemptDataKey, type ObjectRef } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import type { LossKind } from '../contracts/records.ts';
 import type { JobState, Suspicion, TaskView } from '../core/model/job-view.ts';
-import { isNeeded, taskWithOutput, zoneOfOutput } from '../core/model/lost-outputs.ts';
+import { isNeeded, placeOfOutput, taskWithOutput } from '../core/model/lost-outputs.ts';
 import type { FoundLoss } from '../core/model/tick-config.ts';
 import { sourceTasks } from '../core/model/upstream-copies.ts';
 import { forEachBounded } from '../lib/bounded.ts';
@@ -109,7 +109,8 @@ class Look {
     const ref = this.refOf(attemptId);
     const there = await this.head(ref);
     if (there === 'unreachable') return there;
-    if (there === undefined) return 'missing';
+    // Nobody outside of the workers' network can ask the one that keeps it: whoever reads has asked twice, and is believed.
+    if (there === undefined) return this.isWithWorker(attemptId) ? how : 'missing';
     if (there.sizeBytes < offset + length) return 'short';
     if (how !== 'short' && how !== 'damaged') return undefined;
     // Whoever reads has asked twice; of so much he is believed.
@@ -129,8 +130,13 @@ class Look {
     return crc;
   }
 
+  private isWithWorker(attemptId: AttemptId): boolean {
+    return placeOfOutput(this.state, attemptId).worker !== undefined;
+  }
+
+  /** Of an output that a worker keeps: where the worker puts it before it ends. */
   private refOf(attemptId: AttemptId): ObjectRef {
-    const zone = zoneOfOutput(this.state, attemptId);
+    const { zone } = placeOfOutput(this.state, attemptId);
     const bucket = bucketOfZone(this.deps.zonalBuckets, zone) ?? this.deps.dataBucket;
     return { bucket, key: attemptDataKey(this.jobId, attemptId) };
   }
@@ -150,7 +156,8 @@ class Look {
   /** Sees whether outputs are there, and as long as they were, as far as objects may still be asked for. */
   private async probe(ids: readonly AttemptId[]): Promise<void> {
     const left = Math.max(0, limits.lossProbes - this.seen.size);
-    const fresh = [...new Set(ids)].filter((id) => !this.seen.has(id)).slice(0, left);
+    const isToBeSeen = (id: AttemptId): boolean => !this.seen.has(id) && !this.isWithWorker(id);
+    const fresh = [...new Set(ids)].filter(isToBeSeen).slice(0, left);
     for (const id of fresh) this.seen.add(id);
     await forEachBounded(fresh, looksAtOnce, async (attemptId) => {
       const sizeBytes = bytesRead(this.state, taskWithOutput(this.state, attemptId));

@@ -225,6 +225,7 @@ export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
   checkInputsApart(job, inputUris(job));
   const sources = await resolveSources(deps.objects, job);
   const { dataBucket, zonalBuckets = [] } = deps;
-  const context = { jobId, nonce: deps.ids.token(), dataBucket, zonalBuckets, output };
+  const nonce = deps.ids.token();
+  const context = { jobId, nonce, dataBucket, zonalBuckets, totalSlots: deps.totalSlots, output };
   await takePlan(deps, job, planStages(job.spec, sources, context));
 }

@@ -1,6 +1,6 @@
 import { bucketOfZone } from '../contracts/directory-buckets.ts';
 import { type AttemptId, attemptIdOf, attemptParts, copyIdOf, isCopy } from '../contracts/ids.ts';
-import { attemptDataKey } from '../contracts/keys.ts';
+import { attemptDataKey, copyOrderKey, stageKey } from '../contracts/keys.ts';
 import type { JobCopies } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { earnedTokens } from '../core/capacity/replication-tokens.ts';
@@ -96,14 +96,17 @@ export function queueCopy(
   { jobId, plan, state, copies }: Pick<Session, 'jobId' | 'plan' | 'state' | 'copies'>,
   of: AttemptId,
 ): void {
-  const { result, replicas, lostOutputs } = taskOfAttempt(state, of);
+  const task = taskOfAttempt(state, of);
+  const { result, replicas, lostOutputs } = task;
   const copyId = copyIdOf(of);
   if (result?.attemptId !== of || copyId === undefined) return;
   const { attempt } = attemptParts(copyId);
   if (replicas.includes(attempt) || lostOutputs.includes(attempt)) return;
-  const { zone, ...copied } = result;
+  const { zone, worker, ...copied } = result;
+  const ofStage = stageKey(plan, stageAt(state, task.stage).shape.name);
   copies.add({
     of,
+    ...(worker === undefined ? {} : { order: { bucket: dataBucket, key: copyOrderKey(ofStage, of) } }),
     from: { bucket: bucketOfZone(zonalBucketsOf(plan), zone) ?? dataBucket, key: attemptDataKey(jobId, of) },
     to: { bucket: dataBucket, key: attemptDataKey(jobId, copyId) },
     result: { ...copied, attemptId: copyId },

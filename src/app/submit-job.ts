@@ -9,6 +9,7 @@ import { policyNames } from '../contracts/policy-names.ts';
 import { finalJobStates, type JobRecord, nothingYet } from '../contracts/records.ts';
 import { durationMs, type EpochMs, later } from '../contracts/units.ts';
 import { jobGraph } from '../core/model/job-graph.ts';
+import { checkKeepers } from '../core/model/kept-outputs.ts';
 import { noZonalTier } from '../core/model/plan-stages.ts';
 import { policySets } from '../core/policy/policy-sets.ts';
 import { checkOutput, claimOutput, releaseOutput } from './claim-output.ts';
@@ -46,6 +47,7 @@ export function checkSpec(
 ): void {
   jobGraph(spec);
   if (spec.storage === 'zonal' && hasZonal !== true) throw noZonalTier();
+  checkKeepers(spec, hasFargate);
   if (!policySets.has(spec.policy)) {
     const known = policyNames.filter((name) => policySets.has(name)).join(', ');
     throw new InvalidInputError(`policy must be one of those built so far (${known}), not "${spec.policy}"`, {

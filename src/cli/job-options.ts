@@ -148,7 +148,7 @@ const addLimitOptions = (command: Command): Command =>
     .addOption(
       new Option(
         '--storage <tier>',
-        'where intermediate data is: standard, or zonal (S3 Express One Zone, in the zone of each worker; default standard)',
+        'where intermediate data is: standard, zonal (S3 Express One Zone, in the zone of each worker) or worker-local (with the workers that made it; wants --worker fargate; default standard)',
       ).choices(storageChoices),
     )
     .option('--deadline <time>', 'such as 90s, 10m or 2h; exit code 1 if the job misses it')

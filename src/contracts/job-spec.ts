@@ -3,7 +3,7 @@ import { parseUri } from './keys.ts';
 import { limits } from './limits.ts';
 import { policyConfigSchema } from './policy-config.ts';
 import { defaultPolicy, policyNames } from './policy-names.ts';
-import type { StorageTier } from './storage-tiers.ts';
+import { storageTiers } from './storage-tiers.ts';
 
 /** Names of the operators that ship with the worker. */
 export const operatorNames = [
@@ -60,7 +60,7 @@ export interface DeadlineTerms {
 }
 
 /** Where a job may have its intermediate data. */
-export const storageChoices = ['standard', 'zonal'] as const satisfies readonly StorageTier[];
+export const storageChoices = storageTiers;
 
 const stageName = z
   .string()
@@ -216,7 +216,8 @@ export const jobSpecSchema = z.strictObject({
     .optional(),
   /**
    * Where stages leave what other stages read: `standard`, as where nothing is said, or `zonal`, in S3 Express One Zone,
-   * each in the zone of its worker: quick and cheap to ask, and made again where a zone is lost. The output is on `standard`.
+   * each in the zone of its worker: quick and cheap to ask, and made again where a zone is lost; or `worker-local`, where all
+   * stages are on Fargate, with the workers that made it, which stay for its readers. The output is on `standard`.
    */
   storage: z.enum(storageChoices).optional(),
   policy: z.enum(policyNames).default(defaultPolicy),

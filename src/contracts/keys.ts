@@ -48,6 +48,9 @@ export const jobDataPrefix = (jobId: JobId): string => `jobs/${jobId}/data/`;
 export const attemptDataKey = (jobId: JobId, attemptId: AttemptId): string =>
   `${jobDataPrefix(jobId)}${spread(attemptId)}/${attemptId}`;
 
+/** The attempt whose output is under a key of `attemptDataKey`. */
+export const attemptOfDataKey = (key: string): AttemptId => key.split('/').slice(4).join('/') as AttemptId;
+
 /** Whether an object of the data bucket is what an attempt has written for others. */
 export const isAttemptData = (key: string): boolean => /^jobs\/[^/]+\/data\//.test(key);
 
@@ -73,6 +76,12 @@ export const attemptMetadata = 'outrider-attempt';
 /** What the tasks of a stage share, JSON of `StageDescription`. */
 export const stageKey = (place: PlanPlace, stage: string): string =>
   `${planPrefix(place)}stages/${stage}.json`;
+/**
+ * Has the worker that keeps the output of an attempt of a stage (see `worker-places.ts`) put a copy of it into the data
+ * bucket, under the key that this object holds.
+ */
+export const copyOrderKey = (ofStage: string, attemptId: AttemptId): string =>
+  `${ofStage}.copies/${attemptId}`;
 /** Where it is kept what was learned of recurring jobs: it outlives their runs. */
 export const forecastPrefix = 'forecasts/';
 /** What was learned of the jobs of a name, JSON of `StoredForecast`. */

@@ -39,6 +39,8 @@ export const limits = {
   lossesPerTask: 4,
   /** Outputs that one attempt reports as lost, and objects that a look for others asks for at most. */
   lostPerReport: 16,
+  /** A worker that keeps outputs which nobody has asked for so long puts them into the data bucket, and ends. */
+  keptIdleMs: 10 * 60_000,
   lossProbes: 2_000,
   /** Times that one part may be noted as gone: beyond that nobody has made it again, and Finish goes back no more. */
   notesPerPart: 10,

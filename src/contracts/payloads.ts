@@ -59,8 +59,15 @@ const copies = z
     z.string(),
     z.record(
       z.string(),
-      // With the zone in whose directory bucket it is, where it is in one.
-      z.union([z.int().min(0), z.object({ attempt: z.int().min(0), zone: z.string() })]),
+      // With the place where it is (`OutputPlace`), where that is not the data bucket.
+      z.union([
+        z.int().min(0),
+        z.object({
+          attempt: z.int().min(0),
+          zone: z.string().exactOptional(),
+          worker: z.string().exactOptional(),
+        }),
+      ]),
     ),
   )
   .optional();

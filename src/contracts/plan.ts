@@ -55,6 +55,8 @@ export const stageDescriptionSchema = z.object({
   dataBucket: z.string(),
   /** Of a job on the tier `zonal`: the directory buckets, one per zone, in which workers of those zones leave it. */
   zonalBuckets: z.array(z.string()).optional(),
+  /** Of a job on the tier `worker-local`: tasks below this number leave it with their workers. Absent: none does. */
+  keptTasks: z.int().optional(),
   /** Prefix of the job's output. */
   outputPrefix: objectRef,
 });
@@ -115,8 +117,9 @@ export const stageSegmentSchema = z.object({
   offset: z.number(),
   length: z.number(),
   crc: z.number(),
-  /** The zone in whose directory bucket it is; absent: it is in the data bucket. */
-  zone: z.string().optional(),
+  /** Where it is; without both: in the data bucket. See `OutputPlace`. */
+  zone: z.string().exactOptional(),
+  worker: z.string().exactOptional(),
 });
 
 /** One line of an input manifest: what one task reads through one input, in order. */

@@ -188,8 +188,9 @@ export interface TaskResult {
   readonly committedAt: EpochMs;
   /** Present for stages that other stages read. */
   readonly partitions?: PartitionIndex;
-  /** The zone in whose directory bucket its output is; absent: it is in the data bucket. */
+  /** Where its output is; without both: in the data bucket. See `OutputPlace`. */
   readonly zone?: string;
+  readonly worker?: string;
   /** Present for the final stage. */
   readonly final?: FinalPart;
   readonly bytesIn: number;

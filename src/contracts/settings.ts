@@ -42,6 +42,8 @@ export const Setting = {
   residents: 'OUTRIDER_RESIDENTS',
   /** Fargate only: the attempt's payload as JSON. */
   attemptPayload: 'OUTRIDER_ATTEMPT',
+  /** Fargate only: the port at which a task answers others that read what it keeps; 0: any that is free. */
+  keeperPort: 'OUTRIDER_KEEPER_PORT',
   /** Fargate only: `true` where the task runs on Spot; absent otherwise. */
   onSpot: 'OUTRIDER_ON_SPOT',
 } as const;

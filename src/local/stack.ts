@@ -67,6 +67,8 @@ export interface WorkerProcess {
   /** Of the function or the task family. */
   readonly name: string;
   readonly pid: number;
+  /** ARN of a Fargate task. */
+  readonly task?: string;
 }
 
 /** A running embedded stack. */
@@ -298,6 +300,8 @@ function endpointsOf({ dynamodb, s3, lambda, ecs, logs, sts, states }: Services)
 const choicesOf = (options: LocalStackOptions): Record<string, string> => ({
   ...(handsFilesOf(options) ? { [handedFilesSetting]: 'true' } : {}),
   ...(options.learns === false ? { [Setting.forecastFunction]: '' } : {}),
+  // Fargate's tasks have one address here, so that each needs a port of its own.
+  [Setting.keeperPort]: '0',
 });
 
 /** Reads that are to be slow go through S3's socket, as on AWS: what is handed over is asked for once. */
@@ -338,8 +342,10 @@ function workerProcesses({ lambda, ecs }: Services): WorkerProcess[] {
     );
   const tasks = ecs
     .tasks()
-    .flatMap(({ family, pid, lastStatus }): WorkerProcess[] =>
-      pid === undefined || lastStatus === 'STOPPED' ? [] : [{ kind: 'fargate', name: family, pid }],
+    .flatMap(({ taskArn, family, pid, lastStatus }): WorkerProcess[] =>
+      pid === undefined || lastStatus === 'STOPPED'
+        ? []
+        : [{ kind: 'fargate', name: family, pid, task: taskArn }],
     );
   return [...environments, ...tasks];
 }

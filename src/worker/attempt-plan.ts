@@ -10,6 +10,7 @@ import {
   stageManifestLineSchema,
 } from '../contracts/plan.ts';
 import type { PlannedInput, SourceSegment, StageDescription } from '../contracts/plan.ts';
+import { bucketOfWorker, type OutputPlace } from '../contracts/worker-places.ts';
 import { ownValue } from '../lib/own.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { UpstreamSegment } from './upstream-segment.ts';
@@ -124,16 +125,21 @@ function inputOf(
     segments: segments.map(({ task, offset, length, crc, ...winner }) => {
       // A replica has the very bytes of the winner's output: only the object is another.
       const copy = ownValue(named, String(task));
-      const held = copy === undefined ? winner : typeof copy === 'number' ? { attempt: copy } : copy;
+      const held: OutputPlace & { readonly attempt: number } =
+        copy === undefined ? winner : typeof copy === 'number' ? { attempt: copy } : copy;
       const producer = attemptIdOf(planned.stage, task, held.attempt);
-      const bucket = bucketOf(description, 'zone' in held ? held.zone : undefined);
+      const bucket = bucketOf(description, held);
       const ref = { bucket, key: attemptDataKey(description.jobId, producer) };
       return { ref, offset, length, crc, producer };
     }),
   };
 }
 
-function bucketOf({ dataBucket, zonalBuckets = [] }: StageDescription, zone: string | undefined): string {
+function bucketOf(
+  { dataBucket, zonalBuckets = [] }: StageDescription,
+  { zone, worker }: OutputPlace,
+): string {
+  if (worker !== undefined) return bucketOfWorker(worker);
   if (zone === undefined) return dataBucket;
   const bucket = bucketOfZone(zonalBuckets, zone);
   invariant(bucket !== undefined, 'an output is in a zone that the plan does not know', { zone });
@@ -149,3 +155,9 @@ function bytesOf(input: AttemptInput): number {
     0,
   );
 }
+
+/** All pieces of other stages' outputs that an attempt reads. */
+export const upstreamOf = (plan: AttemptPlan | undefined): readonly UpstreamSegment[] =>
+  (plan?.inputs ?? []).flatMap((input) =>
+    input.segments.flatMap((segment) => ('producer' in segment ? [segment] : [])),
+  );

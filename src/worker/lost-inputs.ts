@@ -10,15 +10,20 @@ import type { AttemptId } from '../contracts/ids.ts';
 import type { ObjectRef } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import type { Failure, LossKind, LostOutput } from '../contracts/records.ts';
+import { workerOfBucket } from '../contracts/worker-places.ts';
+import { forEachBounded } from '../lib/bounded.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { UpstreamSegment } from './upstream-segment.ts';
+
+/** Workers that are asked at once whether they keep what they did. */
+const askedAtOnce = 16;
 
 const said = {
   missing: 'is gone',
   short: 'is shorter than what was written',
   damaged: 'is not what was written (CRC-32)',
   denied: 'may not be read',
-  unreachable: 'is in a zone that does not answer',
+  unreachable: 'is where nobody answers',
 } as const satisfies Record<LossKind, string>;
 
 /** Thrown by whoever reads a piece of another stage's output that is not there as it was written. */
@@ -36,17 +41,20 @@ export class LostInputError extends StoreUnavailableError {
 
 /**
  * How an object is lost of which a read has thrown this; undefined where that says nothing of the object. What is in one
- * zone alone and was asked for in vain, again and again, is taken for lost with it.
+ * zone, or with one worker, alone and was asked for in vain, again and again, is taken for lost with it.
  */
 export function howLost(cause: unknown, { bucket }: ObjectRef): LossKind | undefined {
   if (cause instanceof LostInputError) return undefined;
-  if (cause instanceof StoreUnavailableError && isDirectoryBucket(bucket)) return 'unreachable';
+  if (cause instanceof StoreUnavailableError && isInOnePlace(bucket)) return 'unreachable';
   if (cause instanceof NotFoundError) return 'missing';
   // Whoever may not list gets the same answer for an object that is not there.
   if (cause instanceof AccessDeniedError) return 'denied';
   // It was written anew while it was read.
   return cause instanceof ConflictError ? 'damaged' : undefined;
 }
+
+const isWithWorker = (bucket: string): boolean => workerOfBucket(bucket) !== undefined;
+const isInOnePlace = (bucket: string): boolean => isDirectoryBucket(bucket) || isWithWorker(bucket);
 
 /** Passes on what `read` gives or throws, and tells of input that it has found lost. */
 export async function noting<T>(check: InputCheck | undefined, read: () => Promise<T>): Promise<T> {
@@ -96,6 +104,33 @@ export class InputCheck {
       const how = await howDamaged(objects, segment, signal);
       if (how !== undefined) this.lose(new LostInputError(segment, how));
     }
+  }
+
+  /**
+   * Where a worker is gone that kept a piece of the input, asks those that keep the others. Whoever schedules cannot, being
+   * in another network, and each that is found by itself would cost another attempt. Never throws.
+   */
+  async askOthers(
+    objects: ObjectStore,
+    input: readonly UpstreamSegment[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (![...this.#lost.values()].some(({ segment }) => isWithWorker(segment.ref.bucket))) return;
+    const others = new Map(
+      input
+        .filter(({ ref, length }) => length > 0 && isWithWorker(ref.bucket))
+        .map((segment) => [segment.producer, segment]),
+    );
+    await forEachBounded(others.values(), askedAtOnce, async (segment) => {
+      const { producer, ref } = segment;
+      if (signal.aborted || this.#lost.has(producer) || this.#lost.size >= limits.lostPerReport) return;
+      try {
+        if ((await objects.head(ref)) === undefined) this.lose(new LostInputError(segment, 'missing'));
+      } catch (cause) {
+        const how = howLost(cause, ref);
+        if (how !== undefined) this.lose(new LostInputError(segment, how, cause));
+      }
+    });
   }
 
   /** As what an attempt has failed that did not find its input; undefined where it found all that it asked for. */

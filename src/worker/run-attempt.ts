@@ -7,17 +7,20 @@ import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { AttemptState, Failure, FinalPart, Progress, TaskResult } from '../contracts/records.ts';
 import { durationMs, type EpochMs } from '../contracts/units.ts';
+import { outputPlace, workerOfBucket } from '../contracts/worker-places.ts';
 import { addTallies } from '../core/model/cost.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import type { OutputKeeper } from '../ports/output-keeper.ts';
 import type { RequestMeter } from '../ports/request-meter.ts';
 import { AttemptMeter } from './attempt-meter.ts';
-import { loadAttemptPlan } from './attempt-plan.ts';
+import { type AttemptPlan, loadAttemptPlan, upstreamOf } from './attempt-plan.ts';
 import { decline, isAvoided } from './decline.ts';
 import { boundedLine, failureOf, failureReading, failureWith } from './failure-of.ts';
 import { startHeartbeat } from './heartbeat.ts';
+import { keptBucket } from './kept-bucket.ts';
 import { firstReportMs } from '../core/model/report-cadence.ts';
 import { CancelledError } from './operator.ts';
 import type { EngineSize, OperatorRegistry } from './operator.ts';
@@ -62,6 +65,8 @@ export interface AttemptDeps {
   readonly engine?: EngineSize;
   /** How user code is run. */
   readonly userCode: UserCodeHost;
+  /** What keeps outputs for other workers; absent: nothing does. */
+  readonly keeper?: OutputKeeper;
   /** Largest resident memory of the process so far; 0 (the default) means unknown. */
   readonly peakMemoryBytes?: () => number;
   /** Counts what the attempt asks for, where that costs something. */
@@ -194,16 +199,18 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
   const { deps, payload, meter, signal } = run;
   let writer: ObjectWriter | undefined;
   let task: PreparedTask | undefined;
+  let plan: AttemptPlan | undefined;
   let where: 'runtime' | 'operator' = 'runtime';
   const check = new InputCheck();
   try {
-    const plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
+    plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
     meter.bytesTotal = plan.bytesTotal;
     meter.readsStages = plan.inputs.some(({ planned }) => planned.kind === 'stage');
     const { zone } = deps.place;
     writer = writerOf(deps.objects, plan.description, payload.attemptId, {
       noteUpload: uploadNote(run),
       zone,
+      kept: await keptBucket(deps.keeper, plan.description, payload.attemptId),
     });
     const { attemptId } = payload;
     const attempt = { plan, writer, meter, log: deps.log, signal, check, scratchDir, attemptId };
@@ -222,6 +229,7 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
     await discard(run, writer);
     if (signal.aborted) return endOfAborted(signal, deps.isUsed === true);
     await check.recheck(deps.objects, signal);
+    await check.askOthers(deps.objects, upstreamOf(plan), signal);
     if (error instanceof LostZoneError)
       return { outcome: 'failed', failure: failureWith('interrupted', error.message) };
     const failure = check.failure() ?? failureReading(failureOf(error, where), task?.reads ?? '');
@@ -271,8 +279,8 @@ async function discard({ deps, payload }: Run, writer: ObjectWriter | undefined)
 /** Never throws: from here on a cancellation comes too late, and the store alone knows who won. */
 async function commit(run: Run, finished: FinishedOutput, writer: ObjectWriter): Promise<Ending> {
   const { deps, payload, space } = run;
-  const zone = zoneOfBucket(writer.bucket);
-  const result = { ...resultOf(run, finished), ...(zone === undefined ? {} : { zone }) };
+  const place = { zone: zoneOfBucket(writer.bucket), worker: workerOfBucket(writer.bucket) };
+  const result = { ...resultOf(run, finished), ...outputPlace(place) };
   // Nobody reads what a final stage leaves, so a second copy of it would be an upload that nobody ends.
   const keep = payload.keepOutput === true && result.final === undefined ? 'replica' : undefined;
   let denial: unknown;

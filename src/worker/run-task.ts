@@ -84,18 +84,28 @@ export interface PreparedTask {
 }
 
 /**
- * Where the attempt's output goes: an object of its own, on the tier `zonal` in the bucket of its worker's zone, or an upload of its part that only Finish completes and that
+ * Where the attempt's output goes: an object of its own, on the tier `zonal` in the bucket of its worker's zone, on the tier
+ * `worker-local` in the one that stands for its worker (`kept`), or an upload of its part that only Finish completes and that
  * is noted, since it lies where others write too. A part that is small goes with the result, and Finish writes it.
  */
 export function writerOf(
   objects: ObjectStore,
   description: StageDescription,
   attemptId: AttemptId,
-  { noteUpload, zone }: Required<Pick<ObjectWriterOptions, 'noteUpload'>> & { readonly zone: string },
+  {
+    noteUpload,
+    zone,
+    kept,
+  }: Required<Pick<ObjectWriterOptions, 'noteUpload'>> & {
+    readonly zone: string;
+    readonly kept?: string | undefined;
+  },
 ): ObjectWriter {
   const { jobId, dataBucket, zonalBuckets = [], outputPrefix, output } = description;
   if (output !== 'final') {
     const standard = { bucket: dataBucket, key: attemptDataKey(jobId, attemptId) };
+    if (kept !== undefined)
+      return new ObjectWriter(objects, { ...standard, bucket: kept }, { leaveUpload: false });
     const bucket = bucketOfZone(zonalBuckets, zone);
     return bucket === undefined
       ? new ObjectWriter(objects, standard, { leaveUpload: false })

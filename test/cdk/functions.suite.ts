@@ -244,9 +244,15 @@ describe('the Fargate task', () => {
     ]);
   });
 
-  it('stands in public subnets without NAT and accepts no connections', () => {
+  it('stands in public subnets without NAT and accepts connections at one port of its own tasks alone', () => {
     expect(system.resources('AWS::EC2::NatGateway')).toEqual([]);
     const [group] = system.resources('AWS::EC2::SecurityGroup');
     expect(group?.properties['SecurityGroupIngress']).toBeUndefined();
+    const own = { 'Fn::GetAtt': [group?.logicalId, 'GroupId'] };
+    expect(
+      system.resources('AWS::EC2::SecurityGroupIngress').map(({ properties }) => properties),
+    ).toMatchObject([
+      { GroupId: own, SourceSecurityGroupId: own, IpProtocol: 'tcp', FromPort: 7843, ToPort: 7843 },
+    ]);
   });
 });

@@ -93,6 +93,7 @@ const resultFields = z.object({
   attemptId,
   committedAt: timeField,
   zone: z.string().exactOptional(),
+  worker: z.string().exactOptional(),
   bytesIn: count,
   bytesOut: count,
   recordsIn: count,

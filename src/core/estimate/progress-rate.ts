@@ -32,6 +32,13 @@ export function workerMsOf(attempt: AttemptView, now: EpochMs): number {
   return Math.min(elapsedMs(claimedAt, endedAt), elapsedMs(rodeSince, waitedUntil));
 }
 
+/** Time of its worker that an attempt is billed at most: one that keeps its output stays, for as long as its job goes on. */
+export function billedMsOf(attempt: AttemptView, now: EpochMs): number {
+  const ms = workerMsOf(attempt, now);
+  const { keeps, claimedAt } = attempt;
+  return keeps === true && claimedAt !== undefined ? Math.max(ms, elapsedMs(claimedAt, now)) : ms;
+}
+
 /**
  * Time left of an attempt with `score` after `ms`, at its average rate so far: infinite without progress.
  *

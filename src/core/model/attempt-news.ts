@@ -67,6 +67,7 @@ export const newAttempt = (decided: {
   endedAt: undefined,
   node: undefined,
   zone: undefined,
+  keeps: undefined,
   progress: undefined,
   failure: undefined,
   unreadable: undefined,

@@ -2,6 +2,7 @@ import { invariant } from '../../contracts/errors.ts';
 import { attemptParts } from '../../contracts/ids.ts';
 import type { PlannedInput, StageDescription, StageSegment } from '../../contracts/plan.ts';
 import type { PartitionIndex, TaskResult } from '../../contracts/records.ts';
+import { type OutputPlace, outputPlace } from '../../contracts/worker-places.ts';
 
 type UpstreamPlan = Extract<PlannedInput, { kind: 'stage' }>;
 
@@ -21,17 +22,17 @@ interface IndexedOutput {
   readonly attempt: number;
   readonly index: PartitionIndex;
   readonly offsets: Float64Array;
-  /** The zone in whose directory bucket it is; empty of one in the data bucket. */
-  readonly place: Pick<StageSegment, 'zone'>;
+  readonly place: OutputPlace;
 }
 
-function indexed({ attemptId, zone, partitions = { lengths: [], crcs: [] } }: TaskResult): IndexedOutput {
+function indexed(result: TaskResult): IndexedOutput {
+  const { attemptId, partitions = { lengths: [], crcs: [] } } = result;
   const { task, attempt } = attemptParts(attemptId);
   const offsets = new Float64Array(partitions.lengths.length);
   for (let partition = 1; partition < offsets.length; partition++) {
     offsets[partition] = (offsets[partition - 1] ?? 0) + (partitions.lengths[partition - 1] ?? 0);
   }
-  return { task, attempt, index: partitions, offsets, place: zone === undefined ? {} : { zone } };
+  return { task, attempt, index: partitions, offsets, place: outputPlace(result) };
 }
 
 /** The segments of one partition of these outputs, in their order; empty ones are left out. */

@@ -3,6 +3,7 @@ import { type AttemptId, attemptParts, type TaskId } from '../../contracts/ids.t
 import type { AttemptRecord, TaskResult, UnreadableRecord } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
+import { outputPlace } from '../../contracts/worker-places.ts';
 import { compactResult, sameNumbers } from './compact-index.ts';
 import type { LaunchReason } from './decision.ts';
 import { measure, measureWinner } from './measure-attempts.ts';
@@ -289,6 +290,8 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
   task.recorded = result.attemptId;
   if (task.result !== undefined || task.lostOutputs.includes(attemptParts(result.attemptId).attempt)) return;
   task.result = compactResult(result);
+  const attempt = state.attempts.get(result.attemptId);
+  if (attempt !== undefined && result.worker !== undefined) attempt.keeps = true;
   state.hasBegun = true;
   const stage = stageAt(state, task.stage);
   stage.retryable.delete(task);
@@ -307,7 +310,8 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
  * length and CRC of every partition: readers of one stage may then read different copies, even of a task whose
  * attempts do not all write the same.
  */
-export function applyReplica(state: JobState, { attemptId, partitions, zone }: TaskResult): void {
+export function applyReplica(state: JobState, replica: TaskResult): void {
+  const { attemptId, partitions, zone, worker } = replica;
   const task = taskOfAttempt(state, attemptId);
   const { attempt } = attemptParts(attemptId);
   const { result } = task;
@@ -321,7 +325,8 @@ export function applyReplica(state: JobState, { attemptId, partitions, zone }: T
   const { replicated } = stageAt(state, task.stage);
   replicated[task.replicas.length] = (replicated[task.replicas.length] ?? 0) + 1;
   task.replicas.push(attempt);
-  if (zone !== undefined) task.replicaZones = new Map([...(task.replicaZones ?? []), [attempt, zone]]);
+  if (zone !== undefined || worker !== undefined)
+    task.replicaPlaces = new Map([...(task.replicaPlaces ?? []), [attempt, outputPlace(replica)]]);
 }
 
 /** Takes back that a launch was given up, if it was: a worker had taken it up just before. Answers whether it did. */

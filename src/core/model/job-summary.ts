@@ -2,7 +2,7 @@ import type { Prices } from '../../contracts/prices.ts';
 import type { StagePlan } from '../../contracts/plan.ts';
 import { type AttemptCounts, noAttempts, type StageSummary } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
-import { workerMsOf } from '../estimate/progress-rate.ts';
+import { billedMsOf, workerMsOf } from '../estimate/progress-rate.ts';
 import { limits } from '../../contracts/limits.ts';
 import type { JobCosts, JobRequests, RequestTally } from '../../contracts/requests.ts';
 import { addTallies, computeDollars, costsOf, requestsOf, totalOf } from './cost.ts';
@@ -119,7 +119,7 @@ function expenses(
   let tally = coordination ?? {};
   for (const attempt of state.attempts.values()) {
     const worker = attempt.worker ?? plans[attempt.stage]?.description.worker;
-    if (worker !== undefined) compute += computeDollars(worker, workerMsOf(attempt, now), prices);
+    if (worker !== undefined) compute += computeDollars(worker, billedMsOf(attempt, now), prices);
     if (attempt.progress?.requests !== undefined) tally = addTallies(tally, attempt.progress.requests);
     if (isUncounted(attempt)) uncounted += 1;
   }

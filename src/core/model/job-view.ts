@@ -3,6 +3,7 @@ import type { Worker } from '../../contracts/job-spec.ts';
 import type { EdgePattern } from '../../contracts/plan.ts';
 import type { AttemptState, Failure, LostOutput, Progress, TaskResult } from '../../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
+import type { OutputPlace } from '../../contracts/worker-places.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
 import type { SlotTime } from '../estimate/slot-time.ts';
 import type { AllocationReason, CopyOutput, LaunchReason } from './decision.ts';
@@ -150,6 +151,8 @@ export interface AttemptView {
   endedAt?: EpochMs | undefined;
   node?: string | undefined;
   zone?: string | undefined;
+  /** Whether its worker keeps its output for others, and stays for them. */
+  keeps?: boolean | undefined;
   progress?: Progress | undefined;
   failure?: Failure | undefined;
   /** Why its record cannot be read; absent where it can. */
@@ -178,8 +181,8 @@ export interface TaskView {
   since: number;
   /** Other attempts that wrote the very same output, by number, in order of arrival. */
   readonly replicas: number[];
-  /** The zones of those that are in the directory bucket of one, by number; absent: none is. */
-  replicaZones?: ReadonlyMap<number, string>;
+  /** The places of those that are not in the data bucket, by number; absent: all are there. */
+  replicaPlaces?: ReadonlyMap<number, OutputPlace>;
   /** Whether the winning attempt has been taken into the statistics. */
   measured: boolean;
 }

@@ -1,4 +1,5 @@
 import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.ts';
+import { type OutputPlace, outputPlace } from '../../contracts/worker-places.ts';
 import { producersOf } from './edge-manifest.ts';
 import {
   type AttemptView,
@@ -33,12 +34,11 @@ export function taskWithOutput(state: JobState, id: AttemptId): TaskView | undef
   return task.result.attemptId === id || task.replicas.includes(attempt) ? task : undefined;
 }
 
-/** The zone in whose directory bucket an output is that is read now; undefined: it is in the data bucket. */
-export function zoneOfOutput(state: JobState, id: AttemptId): string | undefined {
+/** Where an output is that is read now; nothing said of one in the data bucket. */
+export function placeOfOutput(state: JobState, id: AttemptId): OutputPlace {
   const task = taskWithOutput(state, id);
-  return task?.result?.attemptId === id
-    ? task.result.zone
-    : task?.replicaZones?.get(attemptParts(id).attempt);
+  if (task?.result?.attemptId === id) return task.result;
+  return task?.replicaPlaces?.get(attemptParts(id).attempt) ?? {};
 }
 
 /** Whether an output is known to be lost. */
@@ -149,11 +149,13 @@ export function loseOutput(state: JobState, id: AttemptId, use?: number): void {
   const task = stage?.tasks[index];
   if (stage === undefined || task === undefined || task.lostOutputs.includes(number)) return;
   task.lostOutputs.push(number);
+  const attempt = state.attempts.get(id);
+  if (attempt?.keeps === true) attempt.keeps = false;
   if (task.replicas.includes(number)) {
     dropReplica(stage, task, number);
     return;
   }
-  const zone = use === undefined ? undefined : task.replicaZones?.get(use);
+  const place = use === undefined ? undefined : task.replicaPlaces?.get(use);
   if (use !== undefined) dropReplica(stage, task, use);
   for (const { consumer } of consumersOf(state, stage.index))
     if (consumer.openedAt !== undefined) consumer.outdated.add(task);
@@ -165,7 +167,8 @@ export function loseOutput(state: JobState, id: AttemptId, use?: number): void {
   }
   const kept = { ...task.result, attemptId: attemptIdOf(name, index, use) };
   delete kept.zone;
-  task.result = zone === undefined ? kept : { ...kept, zone };
+  delete kept.worker;
+  task.result = { ...kept, ...outputPlace(place ?? {}) };
 }
 
 function dropReplica({ replicated }: StageView, { replicas }: TaskView, number: number): void {

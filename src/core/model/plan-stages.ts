@@ -5,6 +5,7 @@ import { limits } from '../../contracts/limits.ts';
 import { defaultPolicyConfig } from '../../contracts/policy-config.ts';
 import type { Plan, PlannedInput, SourceSegment, StageDescription, StagePlan } from '../../contracts/plan.ts';
 import { type GraphStage, jobGraph } from './job-graph.ts';
+import { keepWithWorkers } from './kept-outputs.ts';
 import { type Manifest, manifestOf } from './manifest.ts';
 import { type SourceObject, splitObjects } from './splits.ts';
 
@@ -25,6 +26,8 @@ export interface PlanContext extends PlanPlace {
   readonly dataBucket: string;
   /** Directory buckets, one per zone, for jobs on the tier `zonal`; absent: none. */
   readonly zonalBuckets?: readonly string[];
+  /** Attempts that may run at once; absent: any number. */
+  readonly totalSlots?: number | undefined;
   readonly output: ObjectRef;
 }
 
@@ -153,7 +156,7 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
   const sized = new Map<string, SizedStage>();
   const places = placesOf(spec, context);
   const manifests: Manifest[] = [];
-  const stages = jobGraph(spec).map((stage): StagePlan => {
+  const planned = jobGraph(spec).map((stage): StagePlan => {
     const splits = splitsOf(stage, sources);
     const entry = { stage, splits, tasks: tasksOf(stage, splits, sized) };
     sized.set(stage.spec.name, entry);
@@ -175,6 +178,7 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
     });
     return { description: describe(entry, sized, { ...context, places }), sourceBytes, manifestOffsets };
   });
+  const stages = keepWithWorkers(spec, planned, context.totalSlots);
   const totalTasks = stages.reduce((sum, { description }) => sum + description.tasks, 0);
   const shards = Math.min(limits.shards, Math.max(1, Math.ceil(totalTasks / limits.tasksPerShard)));
   const { policy, policyConfig = defaultPolicyConfig } = spec;
@@ -187,7 +191,7 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
       policy,
       policyConfig,
       shards,
-      stages,
+      stages: [...stages],
     },
     manifests,
   };

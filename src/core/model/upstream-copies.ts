@@ -1,4 +1,5 @@
 import { attemptParts } from '../../contracts/ids.ts';
+import type { OutputPlace } from '../../contracts/worker-places.ts';
 import { producersOf } from './edge-manifest.ts';
 import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from './job-view.ts';
 
@@ -71,8 +72,8 @@ export function awaitedCopies(state: JobState): AwaitedCopies {
   return (task) => leastOf(sourcesOf(state, task).map(among));
 }
 
-/** The number of an attempt that has left a copy, with the zone in whose directory bucket that is, where it is in one. */
-export type NamedCopy = number | { readonly attempt: number; readonly zone: string };
+/** The number of an attempt that has left a copy, with the place of that, where it is not in the data bucket. */
+export type NamedCopy = number | ({ readonly attempt: number } & OutputPlace);
 
 /** Copies that an attempt reads in place of winners' outputs: by stage and task. */
 export type NamedCopies = Readonly<Record<string, Readonly<Record<string, NamedCopy>>>>;
@@ -95,8 +96,8 @@ export function copiesToRead(state: JobState, task: TaskView, number: number): N
       const place = number % Math.max(1, copies.length);
       const copy = copies[place];
       if (place === 0 || copy === undefined) continue;
-      const zone = upstream.replicaZones?.get(copy);
-      ofStage[upstream.index] = zone === undefined ? copy : { attempt: copy, zone };
+      const at = upstream.replicaPlaces?.get(copy);
+      ofStage[upstream.index] = at === undefined ? copy : { attempt: copy, ...at };
     }
     if (Object.keys(ofStage).length > 0) named[producer.shape.name] = ofStage;
   }

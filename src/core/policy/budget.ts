@@ -2,7 +2,7 @@ import type { OnBudget, Worker } from '../../contracts/job-spec.ts';
 import { listPrices, type Prices } from '../../contracts/prices.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import { quantileOf } from '../../lib/sorted-numbers.ts';
-import { workerMsOf } from '../estimate/progress-rate.ts';
+import { billedMsOf, workerMsOf } from '../estimate/progress-rate.ts';
 import { computeDollars, tallyDollars } from '../model/cost.ts';
 import type { Facts } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
@@ -90,7 +90,7 @@ export function dollarsSoFar(
   let sum = tallyDollars(coordination, prices);
   for (const attempt of state.attempts.values()) {
     const worker = workerOf(stageAt(state, attempt.stage), attempt);
-    sum += computeDollars(worker, workerMsOf(attempt, now), prices);
+    sum += computeDollars(worker, billedMsOf(attempt, now), prices);
     if (attempt.progress?.requests !== undefined) sum += tallyDollars(attempt.progress.requests, prices);
   }
   return sum;

@@ -186,6 +186,7 @@ export class Task {
       Name: definition.containerName,
       KnownStatus: this.status,
       Type: 'NORMAL',
+      Networks: [{ NetworkMode: 'awsvpc', IPv4Addresses: ['127.0.0.1'] }],
       Labels: {
         'com.amazonaws.ecs.cluster': clusterArn,
         'com.amazonaws.ecs.container-name': definition.containerName,

@@ -111,6 +111,7 @@ const identifiers: Readonly<Record<string, Identify>> = {
   'AWS::ApiGateway::GatewayResponse': plain(),
   'AWS::ApiGateway::Method': plain(),
   'AWS::CDK::Metadata': plain(),
+  'AWS::EC2::SecurityGroupIngress': plain(),
   'AWS::EC2::Route': plain(),
   'AWS::ECS::ClusterCapacityProviderAssociations': plain(),
   'AWS::EC2::SubnetRouteTableAssociation': plain(),

@@ -248,7 +248,8 @@ function startEcs(
       onTaskChange(detail);
     },
     taskDefinitions: deployment.taskDefinitions,
-    maxTasks: slots,
+    // Besides those that work, as many that stay for readers of what they keep: see `keepWithWorkers`.
+    maxTasks: 2 * slots,
     logDir: ecsLogs(stateDir),
     scratchDir: join(stateDir, 'scratch'),
     nodePath: process.execPath,

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { MemoryClock } from '../../../src/adapters/memory/memory-clock.ts';
 import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-store.ts';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
-import { CopyQueue, type CopyNews } from '../../../src/app/copy-queue.ts';
+import { CopyQueue, type CopyNews, type QueuedCopy } from '../../../src/app/copy-queue.ts';
 import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import { attempt, resultOf } from '../../support/job-states.ts';
@@ -16,10 +17,11 @@ let objects: MemoryObjectStore;
 let attempts: MemoryAttemptStore;
 
 /** What becomes of the copy of an output of ten bytes. */
-async function made(): Promise<readonly CopyNews['outcome'][]> {
+async function made(more: Partial<QueuedCopy> = {}): Promise<readonly CopyNews['outcome'][]> {
   const log = { info: (): void => undefined, warn: (): void => undefined };
-  const queue = new CopyQueue({ objects, attempts, log, mayBegin: () => true }, space);
-  queue.add(copy);
+  const clock = new MemoryClock();
+  const queue = new CopyQueue({ objects, attempts, log, clock, mayBegin: () => true }, space);
+  queue.add({ ...copy, ...more });
   queue.add(copy);
   await queue.close();
   return queue.take().map(({ outcome }) => outcome);
@@ -57,6 +59,16 @@ describe('a copy of an output', () => {
     expect(await made()).toEqual(['failed']);
     expect((await objects.head(to))?.sizeBytes).toBe(5);
     expect(await recorded()).toEqual([]);
+  });
+
+  it('is ordered of the worker that keeps its output, and recorded once it is there as a whole', async () => {
+    const order = { bucket: 'data', key: 'orders/map/0/0' };
+    await objects.write(to, whole.subarray(0, 9));
+    expect(await made({ order, result: { ...copy.result, bytesOut: 10 } })).toEqual(['failed']);
+    await objects.write(to, whole);
+    expect(await made({ order, result: { ...copy.result, bytesOut: 10 } })).toEqual(['kept']);
+    expect(Buffer.from(await objects.readAll(order)).toString()).toBe('map/0/1000000');
+    expect(await recorded()).toEqual(['map/0/1000000']);
   });
 
   it('stays as it was made, whatever its output has become since', async () => {

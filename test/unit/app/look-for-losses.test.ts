@@ -133,6 +133,40 @@ describe('a look at what readers did not find', () => {
   });
 });
 
+describe('a look at outputs that workers keep', () => {
+  const keep = (id: string): void => {
+    const { stage, task } = { stage: id.startsWith('map') ? 0 : 1, task: Number(id.split('/')[1]) };
+    const view = taskAt(state, stage, task);
+    if (view.result !== undefined) view.result = { ...view.result, worker: '10.0.0.7:7843' };
+  };
+
+  it('believes readers, since it cannot ask workers, and takes no other for gone', async () => {
+    for (const id of ['mid/0/0', 'mid/1/0', 'mid/2/0']) {
+      keep(id);
+      await remove(id);
+    }
+    missed('end/0/0', 'mid/1/0', 'unreachable');
+    expect(await look()).toEqual([{ attemptId: 'mid/1/0', how: 'unreachable', by: 'end/0/0' }]);
+  });
+
+  it('looks at what has to be read once more, where that is on S3', async () => {
+    keep('mid/1/0');
+    for (const id of ['mid/1/0', 'map/2/0']) await remove(id);
+    missed('end/0/0', 'mid/1/0', 'damaged');
+    expect(await look()).toEqual([
+      { attemptId: 'mid/1/0', how: 'damaged', by: 'end/0/0' },
+      { attemptId: 'map/2/0', how: 'missing' },
+    ]);
+  });
+
+  it('finds one that its worker has put into the data bucket', async () => {
+    keep('mid/1/0');
+    missed('end/0/0', 'mid/1/0', 'unreachable');
+    expect(await look()).toEqual([]);
+    expect(warned).toEqual(['output-is-there']);
+  });
+});
+
 describe('a look at outputs in zones', () => {
   const zonalBuckets = ['data--use1-az1--x-s3', 'data--use1-az2--x-s3'];
   const plan = { stages: [{ description: { zonalBuckets } }] } as unknown as Session['plan'];

@@ -39,6 +39,30 @@ function placesOf(plan: Pick<Plan, 'stages'>) {
   return { state, places: new OutputPlaces({ dataBucket: 'data', config: {} }, { plan, state }) };
 }
 
+describe('where outputs of a job lie whose workers keep them', () => {
+  const plan = { stages: [{ description: { dataBucket: 'data', keptTasks: 2 } }] } as unknown as Pick<
+    Plan,
+    'stages'
+  >;
+
+  it('is with all workers as one place, or in the data bucket, each with r of its own', () => {
+    const { state, places } = placesOf(plan);
+    const result = state.stages[0]?.tasks[0]?.result;
+    const task = state.stages[0]?.tasks[0];
+    if (task === undefined || result === undefined) throw new Error('a map has ended');
+    task.result = { ...result, worker: '10.0.0.7:7843' };
+    expect(places.tier).toBe('worker-local');
+    expect(places.copies).toBe('data');
+    expect(places.of(attempt('map/0/0'))).toBe('workers');
+    expect(places.of(attempt('map/1/0'))).toBe('data');
+    loseOutput(state, attempt('map/0/0'));
+    expect(places.of(attempt('map/0/0'))).toBe('workers');
+    const rates = places.rates(new Map([['workers', { outputs: 20, lost: 20 }]]), undefined);
+    expect(rates('data')).toBe(1e-11);
+    expect(rates('workers')).toBeGreaterThan(0.5);
+  });
+});
+
 describe('where outputs of a zonal job lie', () => {
   it('is where their results say, and of what is lost the zone of its worker', () => {
     const { state, places } = placesOf(planWith([first, second]));

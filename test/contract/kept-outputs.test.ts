@@ -1,0 +1,182 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer as createSocketServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { MemoryObjectStore } from '../../src/adapters/memory/memory-object-store.ts';
+import { KeptClient } from '../../src/adapters/node/kept/kept-client.ts';
+import { KeptFiles } from '../../src/adapters/node/kept/kept-files.ts';
+import { KeptObjects } from '../../src/adapters/node/kept/kept-objects.ts';
+import { KeptServer } from '../../src/adapters/node/kept/kept-server.ts';
+import { secretOf } from '../../src/adapters/node/kept/question.ts';
+import { NotFoundError, StoreUnavailableError } from '../../src/contracts/errors.ts';
+import { bucketOfWorker } from '../../src/contracts/worker-places.ts';
+
+const secret = secretOf('0123456789abcdef0123456789abcdef');
+const key = 'jobs/sort-0123456789ab/data/7f/map/3/0';
+const bytes = Buffer.from('0123456789');
+const host = '127.0.0.1';
+const data = { bucket: 'data', key };
+
+let directory: string;
+let closers: (() => unknown)[];
+let s3: MemoryObjectStore;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'outrider-kept-'));
+  closers = [];
+  s3 = new MemoryObjectStore();
+});
+
+afterEach(async () => {
+  for (const close of closers) await close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** A worker that keeps one object; where it answers. */
+async function keeper(options: { secret?: Buffer; key?: string; port?: number } = {}) {
+  const files = new KeptFiles(join(directory, `kept-${closers.length}`));
+  await files.write(options.key ?? key, bytes);
+  const server = new KeptServer(files, options.secret ?? secret, { host, port: options.port ?? 0 });
+  closers.push(() => server.close());
+  const address = await server.open();
+  if (address === undefined) throw new Error('nothing listens');
+  return { server, files, address, ref: { bucket: bucketOfWorker(address), key } };
+}
+
+/** What another worker of the job sees. */
+const reader = (): KeptObjects =>
+  new KeptObjects(s3, {
+    client: new KeptClient(secret, { silenceMs: 200 }),
+    files: new KeptFiles(join(directory, 'own')),
+    dataBucket: 'data',
+  });
+
+async function listening(server: Server | ReturnType<typeof createSocketServer>): Promise<string> {
+  await new Promise<void>((resolve) => void server.listen(0, host, resolve));
+  closers.push(() => new Promise((resolve) => server.close(resolve)));
+  return `${host}:${(server.address() as AddressInfo).port}`;
+}
+
+/** Whoever has come to have the address of a worker. */
+async function stranger(answer: (request: IncomingMessage, response: ServerResponse) => void) {
+  const server = createServer(answer);
+  closers.push(() => {
+    server.closeAllConnections();
+  });
+  return { bucket: bucketOfWorker(await listening(server)), key };
+}
+
+describe('an output that a worker keeps', () => {
+  it('is read by others of its job, whole, in ranges and by its size', async () => {
+    const { ref, server } = await keeper();
+    expect(server.askedAt).toBeUndefined();
+    expect(Buffer.from(await reader().readAll(ref)).toString()).toBe('0123456789');
+    expect(Buffer.from(await reader().readAll(ref, { start: 3, end: 7 })).toString()).toBe('3456');
+    expect(Buffer.from(await reader().readAll(ref, { start: 8, end: 20 })).toString()).toBe('89');
+    expect(await reader().readAll(ref, { start: 4, end: 4 })).toHaveLength(0);
+    expect(await reader().head(ref)).toMatchObject({ key, sizeBytes: 10 });
+    expect(server.askedAt).toBeGreaterThan(0);
+  });
+
+  it('is put together from the parts of an upload, and leaves no file when its worker ends', async () => {
+    const { files, address, server } = await keeper();
+    const own = new KeptObjects(s3, { client: new KeptClient(secret), files, dataBucket: 'data' });
+    const ref = { bucket: bucketOfWorker(address), key: `${key}1` };
+    const upload = await own.beginUpload(ref);
+    const parts = [
+      await own.uploadPart(upload, 2, Buffer.from('defg')),
+      await own.uploadPart(upload, 1, Buffer.from('abc')),
+    ];
+    expect(await own.completeUpload(upload, parts.toReversed())).toBe('completed');
+    expect(await own.completeUpload(upload, parts)).toBe('gone');
+    await own.uploadPart(await own.beginUpload(ref), 1, bytes);
+    expect(Buffer.from(await reader().readAll(ref)).toString()).toBe('abcdefg');
+    expect(Buffer.from(await reader().readAll(ref, { start: 2, end: 4 })).toString()).toBe('cd');
+    await server.close();
+    expect(await readdir(directory)).toEqual([]);
+  });
+
+  it('is not given to who does not know the word of the job', async () => {
+    const { address, server } = await keeper();
+    const plain = await fetch(`http://${address}/${key}`, { headers: { range: 'bytes=0-9' } });
+    expect([plain.status, await plain.text()]).toEqual([403, '']);
+    const client = new KeptClient(secretOf('another job'), { silenceMs: 200 });
+    await expect(client.sizeOf(address, key)).rejects.toThrow(NotFoundError);
+    expect(server.askedAt).toBeUndefined();
+  });
+
+  it.each([
+    ['a worker of another job', { secret: secretOf('another') }],
+    ['a worker that keeps the output of another attempt', { key: `${key}9` }],
+  ])('is not taken from %s at its address', async (_, other) => {
+    const { ref } = await keeper(other);
+    await expect(reader().readAll(ref)).rejects.toThrow(NotFoundError);
+    expect(await reader().head(ref)).toBeUndefined();
+  });
+
+  it('is not taken from whoever answers with what was asked, or with an older answer', async () => {
+    const { address } = await keeper();
+    let recorded: Record<string, string> = {};
+    const told = await stranger((request, response) => {
+      const size = { 'x-outrider-size': '10', 'x-outrider-proof': request.headers['x-outrider-proof'] };
+      response.writeHead(200, size).end(bytes);
+    });
+    await expect(reader().readAll(told)).rejects.toThrow(NotFoundError);
+    const between = await stranger((request, response) => {
+      const isFirst = Object.keys(recorded).length === 0;
+      void fetch(`http://${address}${request.url ?? ''}`, {
+        headers: request.headers as Record<string, string>,
+      }).then(async (answer) => {
+        if (isFirst) recorded = Object.fromEntries(answer.headers);
+        response.writeHead(200, recorded).end(Buffer.from(await answer.arrayBuffer()));
+      });
+    });
+    expect(Buffer.from(await reader().readAll(between)).toString()).toBe('0123456789');
+    await expect(reader().readAll(between)).rejects.toThrow(NotFoundError);
+  });
+
+  it('is unreachable where nobody listens, nobody says a word, or the answer breaks off', async () => {
+    const { address, server } = await keeper();
+    await server.close();
+    const gone = { bucket: bucketOfWorker(address), key };
+    await expect(reader().readAll(gone)).rejects.toThrow(StoreUnavailableError);
+    await expect(reader().head(gone)).rejects.toThrow(StoreUnavailableError);
+    const sockets = createSocketServer((socket) => {
+      closers.unshift(() => socket.destroy());
+    });
+    const frozen = { bucket: bucketOfWorker(await listening(sockets)), key };
+    await expect(reader().readAll(frozen)).rejects.toThrow(StoreUnavailableError);
+    const { address: real } = await keeper();
+    const cut = await stranger((request, response) => {
+      void fetch(`http://${real}${request.url ?? ''}`, {
+        headers: request.headers as Record<string, string>,
+      }).then((answer) => {
+        response.writeHead(200, Object.fromEntries(answer.headers));
+        response.write(bytes.subarray(0, 4), () => request.socket.destroy());
+      });
+    });
+    await expect(reader().readAll(cut)).rejects.toThrow(StoreUnavailableError);
+  });
+
+  it('is read from the data bucket where its worker has put it there and ended', async () => {
+    const { address, server } = await keeper();
+    await server.close();
+    await s3.write(data, bytes);
+    const gone = { bucket: bucketOfWorker(address), key };
+    const one = reader();
+    expect(Buffer.from(await one.readAll(gone, { start: 3, end: 5 })).toString()).toBe('34');
+    expect(await one.head(gone)).toMatchObject({ sizeBytes: 10 });
+    // Whoever has listened in vain does so no more.
+    let asked = 0;
+    const late = createServer(() => asked++);
+    closers.push(() => {
+      late.closeAllConnections();
+      late.close();
+    });
+    await new Promise<void>((resolve) => void late.listen(Number(address.split(':')[1]), host, resolve));
+    expect(Buffer.from(await one.readAll(gone, { start: 5, end: 7 })).toString()).toBe('56');
+    expect(asked).toBe(0);
+  });
+});
