@@ -1,5 +1,6 @@
 import type { EpochMs } from '../../contracts/units.ts';
 import { ascending } from '../../lib/quantiles.ts';
+import { ranMs } from '../estimate/progress-rate.ts';
 import type { JobState, StageView } from '../model/job-view.ts';
 import type { JobProfile, StageProfile } from './job-profile.ts';
 
@@ -30,7 +31,7 @@ function timesOf(stage: StageView, live: JobState['live'], now: EpochMs): readon
   const meanMs = meanOf(ended);
   const ages = [...live].flatMap((attempt) => {
     const isOfStage = attempt.stage === stage.index && !attempt.cancelOrdered;
-    const ageMs = isOfStage && attempt.claimedAt !== undefined ? now - attempt.claimedAt : 0;
+    const ageMs = isOfStage ? ranMs(attempt, now) : 0;
     return ageMs > meanMs ? [ageMs] : [];
   });
   return ascending([...ended, ...ages]);

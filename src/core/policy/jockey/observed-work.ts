@@ -1,3 +1,4 @@
+import { ranMs } from '../../estimate/progress-rate.ts';
 import type { Predictor } from '../../forecast/predictor.ts';
 import type { StageForecast } from '../../forecast/stage-forecast.ts';
 import type { AttemptView, JobState, StageView } from '../../model/job-view.ts';
@@ -50,11 +51,18 @@ function toldBy(
   const { samples } = stage.statistics;
   if (samples.length === 0 || forecast.meanMs <= 0) return undefined;
   const isOver = stage.done === stage.tasks.length;
-  const running = live.map(({ claimedAt = now }) => Math.max(0, now - claimedAt));
+  const running = live.map((attempt) => ranMs(attempt, now));
   // How long a task that has ended could have run by now.
   const ages = isOver
     ? []
-    : samples.map(({ task, ms }) => Math.max(ms, now - (task.attempts[0]?.claimedAt ?? now - ms)));
+    : samples.map(
+        ({
+          task: {
+            attempts: [first],
+          },
+          ms,
+        }) => Math.max(ms, first === undefined ? 0 : ranMs(first, now)),
+      );
   const took = samples.reduce((sum, { ms }) => sum + ms, 0) + running.reduce((sum, age) => sum + age, 0);
   if (took <= 0) return undefined;
   const seen = [...ages, ...running];

@@ -13,7 +13,13 @@ function stateOf(
   }[],
 ): JobState {
   const live = stages.flatMap(({ ages = [] }, stage) =>
-    ages.map((age) => ({ stage, cancelOrdered: false, claimedAt: epochMs(10_000 - age) })),
+    // Their workers' clocks are an hour ahead, and half of their time has passed since they were seen.
+    ages.map((age) => ({
+      ...{ stage, cancelOrdered: false },
+      claimedAt: epochMs(3_610_000 - age),
+      reportedAt: epochMs(3_610_000 - age / 2),
+      seenAt: epochMs(10_000 - age / 2),
+    })),
   );
   return {
     stages: stages.map(({ tasks, ended }, index) => ({

@@ -15,19 +15,31 @@ interface Seen {
   readonly lagMs?: number;
 }
 
-/** What of a job's state the estimate reads. */
-function stateOf(stages: readonly Seen[], now: number): JobState {
-  const live: { stage: number; claimedAt: number; cancelOrdered: boolean }[] = [];
+/** What of a job's state the estimate reads, where clocks of workers are ahead by so much. */
+function stateOf(stages: readonly Seen[], now: number, aheadMs = 0): JobState {
+  const live: {
+    stage: number;
+    claimedAt: number;
+    reportedAt: number;
+    seenAt: number;
+    cancelOrdered: boolean;
+  }[] = [];
+  const seenOf = (atMs: number, seenAt: number) => ({
+    claimedAt: atMs + aheadMs,
+    reportedAt: seenAt + aheadMs,
+    seenAt,
+  });
   const views = stages.map(({ tasks, begun, lagMs = 0 }, index) => {
     const ended = begun.filter(({ atMs, ms }) => atMs + ms <= now);
     for (const { atMs, ms } of begun)
-      if (atMs + ms > now) live.push({ stage: index, claimedAt: atMs, cancelOrdered: false });
+      if (atMs + ms > now)
+        live.push({ stage: index, ...seenOf(atMs, (atMs + now) / 2), cancelOrdered: false });
     return {
       index,
       done: ended.length,
       tasks: Array.from({ length: tasks }),
       statistics: {
-        samples: ended.map(({ atMs, ms }) => ({ task: { attempts: [{ claimedAt: atMs }] }, ms })),
+        samples: ended.map(({ atMs, ms }) => ({ task: { attempts: [seenOf(atMs, atMs + ms)] }, ms })),
         lag: { sumMs: lagMs * begun.length, count: begun.length },
       },
     };
@@ -73,6 +85,15 @@ describe('the work of a run beside what was learned', () => {
     expect(Math.abs(factor / more - 1)).toBeLessThan(0.2);
     expect(weight).toBeGreaterThan(0.7);
   });
+
+  it.each([-3_600_000, -60_000, 60_000, 3_600_000])(
+    'is the same where the clocks of workers are off by %i ms',
+    (aheadMs) => {
+      const begun = even(200, (at) => msOf(at)).map(({ ms }, at) => ({ atMs: 1_000 * at, ms }));
+      const skewed = stateOf([{ tasks: 400, begun }], 200_000, aheadMs);
+      expect(observedWork(skewed, predictor, epochMs(200_000))).toEqual(of({ tasks: 400, begun }, 200_000));
+    },
+  );
 
   it('is known the better the more has ended, and never beyond doubt by one stage', () => {
     const after = (count: number) => of({ tasks: 200, begun: even(count, () => 55_000) }, 60_000).spread;
