@@ -121,7 +121,7 @@ const outrider = z.strictObject({
   /** Least time that a copy saves, as a share of what it takes. */
   leastGain: fraction.default(0.1),
   /** Least time that a copy saves for each unit of slot time that it takes in addition, with slots to spare. */
-  costShare: factor.default(0.1),
+  costShare: factor.default(0.2),
   /** Nodes this much slower than the stage, now or on the whole, are declined. */
   slowNodeFactor: factor.default(2),
   /** Most copies running at once, as a fraction of the cluster's slots, while tasks wait. */
