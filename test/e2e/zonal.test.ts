@@ -117,7 +117,15 @@ describe('the tier zonal', () => {
 
 describe('losses that a job has met', () => {
   it('are what the next one begins with', async () => {
-    const system = await EmbeddedSystem.start({ slots: 4, parameters });
+    // Nobody has read what is about to be lost.
+    let isHeld = false;
+    const system = await EmbeddedSystem.start({
+      ...{ slots: 4, parameters },
+      onRequest: ({ operation, resource }) =>
+        isHeld && operation === 'GetObject' && zones.some((zone) => resource.startsWith(bucketOf(zone)))
+          ? { error: { status: 503, code: 'SlowDown' } }
+          : undefined,
+    });
     try {
       await writeConnection(system.dir, system.stack);
       const input = await system.put('lines', text);
@@ -136,10 +144,12 @@ describe('losses that a job has met', () => {
       const before = await system.submit(job);
       expect((await system.ended(before)).error).toBeUndefined();
       expect(await toldBy(before)).toBeLessThanOrEqual(0.001);
+      isHeld = true;
       const lossy = await system.submit(job);
       await untilAtWork(system, lossy, 'again');
       for (const [zone, keys] of await inZones(system))
         if (keys.length > 0) await system.objects.remove(bucketOf(zone), keys);
+      isHeld = false;
       expect((await system.ended(lossy)).attempts.recomputed).toBeGreaterThan(0);
       const after = await system.submit(job);
       expect((await system.ended(after)).error).toBeUndefined();
