@@ -158,33 +158,25 @@ const nearBest = 0.02;
 /** Policies whose mean time is within so much of the best one's: their leanest says what slot time is enough. */
 const goodEnough = 0.05;
 
-/** The policy besides `outrider` whose mean over the seeds is least, and that mean. */
-function leastOf(
-  { runs }: TraceRuns,
-  policies: readonly PolicyName[],
-  figure: Figure,
-): { readonly policy: string; readonly value: number } {
-  let best = { policy: '', value: Infinity };
-  for (const policy of policies) {
-    const value = mean((runs.get(policy) ?? []).map(figure)) ?? Infinity;
-    if (value < best.value) best = { policy, value };
-  }
-  return best;
-}
+const meanOf = ({ runs }: TraceRuns, policy: PolicyName, figure: Figure): number =>
+  mean((runs.get(policy) ?? []).map(figure)) ?? Infinity;
 
 /** Beside the verdict: policies that are close to each other change places with the seeds. */
 function besideBest(trace: TraceRuns): Check {
   const single = policyNames.filter((name) => name !== 'outrider');
-  const meanOf = (policy: PolicyName, figure: Figure): number => leastOf(trace, [policy], figure).value;
-  const fastest = leastOf(trace, single, meanS);
-  const good = single.filter((name) => meanOf(name, meanS) <= (1 + goodEnough) * fastest.value);
-  const beside = (figure: Figure, best: ReturnType<typeof leastOf>): { above: number; text: string } => {
-    const above = meanOf('outrider', figure) / best.value - 1;
-    return { above, text: `${above < 0 ? '' : '+'}${(above * 100).toFixed(1)} % (${best.policy})` };
+  // How far `outrider` is above the least of some policies, and whose that is.
+  const beside = (policies: readonly PolicyName[], figure: Figure): { above: number; text: string } => {
+    const means = policies.map((policy) => meanOf(trace, policy, figure));
+    const least = Math.min(...means);
+    const above = meanOf(trace, 'outrider', figure) / least - 1;
+    const whose = policies[means.indexOf(least)] ?? '';
+    return { above, text: `${above < 0 ? '' : '+'}${(above * 100).toFixed(1)} % (${whose})` };
   };
-  const time = beside(meanS, fastest);
-  const tail = beside(p95S, leastOf(trace, single, p95S));
-  const slotTime = beside(slotS, leastOf(trace, good, slotS));
+  const leastS = Math.min(...single.map((policy) => meanOf(trace, policy, meanS)));
+  const good = single.filter((policy) => meanOf(trace, policy, meanS) <= (1 + goodEnough) * leastS);
+  const time = beside(single, meanS);
+  const tail = beside(single, p95S);
+  const slotTime = beside(good, slotS);
   return claim(`${trace.name}: outrider beside the best single policy`, {
     paper: 'not in the papers',
     got: `mean time ${time.text}, 95th percentile ${tail.text}, slot time ${slotTime.text}`,
