@@ -267,7 +267,7 @@ export class Cluster implements WorkerHost {
     const faults = this.faultsGoOn()
       ? this.scenario.faults
       : { ...this.scenario.faults, attemptFailure: 0, lostAttempt: 0 };
-    const draw = drawAttempt(stage, task, number, faults, this.pool.luckOf(node, this.now()));
+    const draw = drawAttempt(stage, task, number, faults, this.pool.meet(node, stage, this.now()));
     const rng = this.rng.fork(`${jobId}/${attemptId}/${this.deliveries++}`);
     const { kind } = request;
     const reads = { lists: listsRead(job, stage, inputs), named: copies };

@@ -1,8 +1,9 @@
 import { invariant } from '../contracts/errors.ts';
 import type { Rng } from '../lib/rng.ts';
 import { sample } from './distribution.ts';
-import { type NodeLuck, nodeLuck } from './node-luck.ts';
+import { nodeLuck } from './node-luck.ts';
 import type { ClusterScenario, NodeGroup } from './scenario.ts';
+import type { Meeting, SimStage } from './sim-job.ts';
 
 /** What a node does with its speed while it runs something. */
 export interface NodeLoad {
@@ -42,6 +43,8 @@ export interface SimNode {
   /** Place among the nodes with a free slot; -1 for none. */
   freePlace: number;
   readonly loads: Set<NodeLoad>;
+  /** Stages of which an attempt has started in the present environment. */
+  readonly begun: Set<SimStage>;
 }
 
 /** A slot of a node, taken; `isCold`: the environment has to be started first. */
@@ -110,6 +113,7 @@ export class NodePool {
     if (cold) {
       this.freeByName.delete(node.name);
       node.generation += 1;
+      node.begun.clear();
       node.name = nodeName(node.index, node.generation);
       node.baseSpeed = speedOf(node.group, node.rng);
     }
@@ -188,9 +192,11 @@ export class NodePool {
     return Math.max(1, wanted / cores);
   }
 
-  /** A node's part in the slowdown of an attempt that starts there now; undefined where it has none. */
-  luckOf({ group, rng, generation }: SimNode, now: number): NodeLuck | undefined {
-    return group.luck && nodeLuck(group.luck, rng, generation, now);
+  /** What an attempt of a stage meets on a node where it starts now. */
+  meet({ group, rng, generation, begun }: SimNode, stage: SimStage, now: number): Meeting {
+    const isFirst = !begun.has(stage);
+    begun.add(stage);
+    return { luck: group.luck && nodeLuck(group.luck, rng, generation, now), isFirst };
   }
 
   /** Free slots of each node that has any, by its name: as they are now, and as they change. */
@@ -303,5 +309,6 @@ function newNode(group: NodeGroup, place: Pick<SimNode, 'index' | 'zone' | 'host
     generation: 0,
     freePlace: -1,
     loads: new Set(),
+    begun: new Set(),
   };
 }

@@ -213,6 +213,8 @@ const stageSchema = z.strictObject({
   worker: workerSchema.optional(),
   /** Work of each task on a node of speed 1: drawn, or listed (the list is repeated where it is too short). */
   workMs: perTask,
+  /** Work besides of a stage's first attempt on each node, or in each environment: code that is not compiled there still. */
+  firstWorkMs: atLeastZero.default(0),
   /** Drawn per attempt; multiplies the work: what the attempt's own bad luck costs. */
   slowdown: distributionSchema.default(1),
   /**

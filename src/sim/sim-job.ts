@@ -170,13 +170,21 @@ export function buildJobs(world: Scenario, seed: string, rng: Rng): SimJob[] {
   });
 }
 
-/** What attempt `number` of a task will meet, on a node that has a part in its slowdown, or on any. */
+/** What an attempt meets where it starts. */
+export interface Meeting {
+  /** The node's part in its slowdown; undefined where it has none. */
+  readonly luck: NodeLuck | undefined;
+  /** No attempt of its stage has started there before. */
+  readonly isFirst: boolean;
+}
+
+/** What attempt `number` of a task will meet, on a node, or on any. */
 export function drawAttempt(
   stage: SimStage,
   task: SimTask,
   number: number,
   faults: Scenario['faults'],
-  luck?: NodeLuck,
+  { luck, isFirst }: Meeting = { luck: undefined, isFirst: false },
 ): AttemptDraw {
   const rng = stage.attemptRng.fork(`${task.index}/${number}`);
   const listed = stage.scenario.attemptsMs?.[task.index % stage.scenario.attemptsMs.length];
@@ -188,7 +196,7 @@ export function drawAttempt(
   const dies = rng.next() < faults.lostAttempt;
   const diesAt = rng.next();
   return {
-    workMs: Math.round(workMs),
+    workMs: Math.round(workMs + (isFirst ? stage.scenario.firstWorkMs : 0)),
     wrapUpMs: sampleMs(stage.scenario.wrapUpMs, rng),
     failsAt: fails ? failsAt : undefined,
     diesAt: dies ? diesAt : undefined,

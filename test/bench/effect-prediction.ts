@@ -1,6 +1,7 @@
 import type { PolicyName } from '../../src/contracts/policy-names.ts';
+import { mean } from '../../src/lib/quantiles.ts';
 import { localHost } from '../../src/sim/host-profiles.ts';
-import type { JobOutcome } from '../../src/sim/outcome.ts';
+import type { AttemptOutcome, JobOutcome } from '../../src/sim/outcome.ts';
 import { parseScenario } from '../../src/sim/scenario.ts';
 import { simulate } from '../../src/sim/simulate.ts';
 
@@ -8,7 +9,9 @@ import { simulate } from '../../src/sim/simulate.ts';
 export interface MeasuredStage {
   readonly name: string;
   readonly tasks: number;
-  readonly workerMs: number;
+  /** What workers took: in the mean of the first tasks of each of them, whose code is not compiled still, and of later ones. */
+  readonly firstMs: number;
+  readonly laterMs: number;
 }
 
 /** The machine that the job ran on. */
@@ -34,6 +37,8 @@ interface Stage {
   readonly name: string;
   readonly tasks: number;
   readonly workMs: number;
+  /** What a worker's first one takes besides. */
+  readonly firstWorkMs: number;
 }
 
 /** Runs of the simulator that a prediction is the mean of. */
@@ -42,23 +47,28 @@ const draws = 5;
 const fits = 6;
 
 /**
- * Foretells the job on the host profile of the embedded stack. What its tasks take is fitted to one thing alone: that
- * the simulated workers of each stage take, where nothing is slow and nothing is copied, what the real ones took then.
+ * Foretells the job on the host profile of the embedded stack. What its tasks take is fitted to two things alone: that
+ * in each stage the first tasks of the simulated workers, and their later ones, take, where nothing is slow and nothing
+ * is copied, what those of the real ones took then.
  */
 export async function predictor(
   measured: readonly MeasuredStage[],
   machine: Machine,
 ): Promise<(what: Foretelling) => Promise<Foretold>> {
-  let stages = measured.map(({ name, tasks, workerMs }): Stage => ({
-    name,
-    tasks,
-    workMs: (workerMs / tasks) * Math.min(1, machine.cores / machine.slots),
+  const share = Math.min(1, machine.cores / machine.slots);
+  let stages = measured.map(({ name, tasks, firstMs, laterMs }): Stage => ({
+    ...{ name, tasks },
+    workMs: laterMs * share,
+    firstWorkMs: Math.max(0, firstMs - laterMs) * share,
   }));
   for (let fit = 0; fit < fits; fit++) {
     const jobs = await runsOf(stages, machine, { policy: 'none', factor: 1 });
     stages = stages.map((stage, place) => {
-      const ranMs = jobs.reduce((sum, job) => sum + workerMsOf(job, place), 0) / jobs.length;
-      return { ...stage, workMs: stage.workMs * ((measured[place]?.workerMs ?? 0) / ranMs) };
+      const ran = meanTimes(jobs.map((job) => takenIn(job).filter((each) => each.stage === place)));
+      const { firstMs = 0, laterMs = 0 } = measured[place] ?? {};
+      const workMs = stage.workMs * (laterMs / ran.laterMs);
+      const wholeMs = (stage.workMs + stage.firstWorkMs) * (firstMs / ran.firstMs);
+      return { ...stage, workMs, firstWorkMs: Math.max(0, wholeMs - workMs) };
     });
   }
   return async (what) => {
@@ -72,13 +82,35 @@ export async function predictor(
   };
 }
 
-/** What workers took from their claims on, as a run's report has it; of one stage, or of all. */
-function workerMsOf({ attempts }: JobOutcome, stage?: number): number {
-  let sumMs = 0;
-  for (const { stage: own, claimedAtMs, leftAtMs } of attempts)
-    if (claimedAtMs !== undefined && (stage === undefined || stage === own)) sumMs += leftAtMs - claimedAtMs;
-  return sumMs;
+/** An attempt of one stage as its worker took it. */
+export interface Taken {
+  readonly node: string;
+  readonly claimedAt: number;
+  readonly ms: number;
 }
+
+/** What workers' first tasks of a stage took, and their later ones, in the mean of runs; where none is a later one, as the first. */
+export function meanTimes(runs: readonly (readonly Taken[])[]): Pick<MeasuredStage, 'firstMs' | 'laterMs'> {
+  const first: number[] = [];
+  const later: number[] = [];
+  for (const attempts of runs) {
+    const known = new Set<string>();
+    for (const { node, ms } of attempts.toSorted((a, b) => a.claimedAt - b.claimedAt)) {
+      (known.has(node) ? later : first).push(ms);
+      known.add(node);
+    }
+  }
+  const firstMs = mean(first) ?? NaN;
+  return { firstMs, laterMs: mean(later) ?? firstMs };
+}
+
+/** What the workers of a simulated job took, each from its claim on, as a run's report has it. */
+const takenIn = ({ attempts }: JobOutcome): readonly (Taken & Pick<AttemptOutcome, 'stage'>)[] =>
+  attempts.flatMap(({ stage, node, claimedAtMs, leftAtMs }) =>
+    claimedAtMs === undefined ? [] : [{ stage, node, claimedAt: claimedAtMs, ms: leftAtMs - claimedAtMs }],
+  );
+
+const workerMsOf = (job: JobOutcome): number => takenIn(job).reduce((sum, { ms }) => sum + ms, 0);
 
 async function runsOf(
   stages: readonly Stage[],

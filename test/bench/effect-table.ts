@@ -1,7 +1,14 @@
 import type { PolicyName } from '../../src/contracts/policy-names.ts';
 import { rounded } from '../../src/experiments/experiment.ts';
 import { mean as meanOf, median, standardDeviation } from '../../src/lib/quantiles.ts';
-import { type Foretold, type MeasuredStage, predictor, type Machine } from './effect-prediction.ts';
+import {
+  type Foretold,
+  type Machine,
+  type MeasuredStage,
+  meanTimes,
+  predictor,
+  type Taken,
+} from './effect-prediction.ts';
 
 /** One run of the job. */
 export interface Run {
@@ -18,7 +25,14 @@ export interface Run {
   /** Attempts beyond one of each task. */
   readonly copies: number;
   readonly declined: number;
-  readonly stages: readonly (MeasuredStage & { readonly startedAt: number; readonly endedAt: number })[];
+  readonly stages: readonly {
+    readonly name: string;
+    readonly tasks: number;
+    readonly startedAt: number;
+    readonly endedAt: number;
+    /** Of runs of `none` that were left alone; else none. */
+    readonly attempts: readonly Taken[];
+  }[];
 }
 
 /** Of nothing there is none. */
@@ -40,14 +54,15 @@ interface Comparison {
   readonly foretold: Foretold;
 }
 
-const isAlone = ({ policy, isInjected }: Run): boolean => policy === 'none' && !isInjected;
+/** Of those that all others are beside, and are foretold from. */
+export const isAlone = ({ policy, isInjected }: Pick<Run, 'policy' | 'isInjected'>): boolean =>
+  policy === 'none' && !isInjected;
 
 /** The job's stages in the mean of runs. */
 const meanStages = (some: readonly Run[]): readonly MeasuredStage[] =>
   (some[0]?.stages ?? []).map(({ name, tasks }, place) => ({
-    name,
-    tasks,
-    workerMs: mean(some.map(({ stages }) => stages[place]?.workerMs ?? 0)),
+    ...{ name, tasks },
+    ...meanTimes(some.map(({ stages }) => stages[place]?.attempts ?? [])),
   }));
 
 /** What a run takes beside its stages: to take the job up, to plan it, and to publish its output. */

@@ -16,8 +16,10 @@ import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
+import { type AttemptId, attemptParts } from '../../src/contracts/ids.ts';
 import { policyNames } from '../../src/contracts/policy-names.ts';
-import { compare, type Run, rowsOf, verdictsOf } from './effect-table.ts';
+import type { Taken } from './effect-prediction.ts';
+import { compare, isAlone, type Run, rowsOf, verdictsOf } from './effect-table.ts';
 import { writeText } from './inputs.ts';
 import { commandOfSources } from './measured-command.ts';
 import { timed } from './measured-process.ts';
@@ -54,7 +56,9 @@ const blockBytes = 32 << 20;
 const mostTries = 3;
 
 /** What is read of the command's report. */
-interface Report extends Pick<Run, 'workerSeconds' | 'stages'> {
+interface Report extends Pick<Run, 'workerSeconds'> {
+  readonly jobId: string;
+  readonly stages: readonly Omit<Run['stages'][number], 'attempts'>[];
   readonly wallMs: number;
   readonly output: readonly string[];
   readonly attempts: Readonly<Record<string, number>>;
@@ -97,6 +101,26 @@ const root = await mkdtemp(join(tmpdir(), 'outrider-effect-'));
 const input = join(root, 'text');
 const runs: Run[] = [];
 
+/** What is read of what `attempts` tells of each. */
+interface Told {
+  readonly attemptId: AttemptId;
+  readonly node?: string;
+  readonly claimedAt?: number;
+  readonly endedAt?: number;
+}
+
+/** What the workers of each stage took. */
+async function takenBy(jobId: string): Promise<ReadonlyMap<string, readonly Taken[]>> {
+  const { output } = await timed([...commandOfSources(), 'attempts', jobId, '--json'], { cwd: root });
+  const { attempts } = JSON.parse(output) as { readonly attempts: readonly Told[] };
+  const taken = attempts.flatMap(({ attemptId, node, claimedAt, endedAt }) =>
+    node === undefined || claimedAt === undefined || endedAt === undefined
+      ? []
+      : [{ stage: attemptParts(attemptId).stage, node, claimedAt, ms: endedAt - claimedAt }],
+  );
+  return Map.groupBy(taken, ({ stage }) => stage);
+}
+
 /** What is run: the job of a seed under a policy. */
 type Kind = Pick<Run, 'seed' | 'policy' | 'isInjected'>;
 
@@ -112,8 +136,10 @@ async function run(kind: Kind, expected: ReadonlyMap<string, number>): Promise<R
   const { cpuSeconds, output: out } = await timed([...commandOfSources(), ...words], { cwd: root });
   const coreSeconds = (availableParallelism() * (performance.now() - began)) / 1_000;
   const othersShare = Math.max(0, busySeconds() - busyBefore - cpuSeconds) / coreSeconds;
-  const { attempts, wallMs, workerSeconds, stages, output: parts } = JSON.parse(out) as Report;
+  const { jobId, attempts, wallMs, workerSeconds, output: parts, ...report } = JSON.parse(out) as Report;
   await check(parts, expected);
+  const taken = isAlone(kind) ? await takenBy(jobId) : undefined;
+  const stages = report.stages.map((stage) => ({ ...stage, attempts: taken?.get(stage.name) ?? [] }));
   await rm(output, { recursive: true });
   const { backups = 0, restarts = 0, clones = 0, declined = 0 } = attempts;
   const took = { seconds: wallMs / 1_000, workerSeconds, cpuSeconds, othersShare };

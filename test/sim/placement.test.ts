@@ -76,6 +76,18 @@ it('leaves others the cores that a slow node does not use', async () => {
   ]);
 });
 
+// 2 + 3 s on each node, then 3 s; the slow one takes four times as long, and for its first as for all of it.
+it('does more work for the first attempt of a stage in an environment', async () => {
+  const job = await runOne({
+    cluster: { nodes: [{ count: 1, speed: 0.25 }, { count: 1 }], placement: 'in-order' },
+    scheduler: atOnce,
+    jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 4, workMs: 3_000, firstWorkMs: 2_000 }] }],
+  });
+  expect(job.attempts.map(({ leftAtMs }) => leftAtMs).toSorted((a, b) => a - b)).toEqual([
+    5_000, 8_000, 11_000, 20_000,
+  ]);
+});
+
 it('gives others what a spell keeps a node from using', async () => {
   const job = await runOne({
     cluster: {
