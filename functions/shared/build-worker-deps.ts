@@ -1,7 +1,6 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readSession, type WorkerCredentials } from '../../src/adapters/aws/access-item.ts';
 import {
   type AwsSettings,
   dynamoClient,
@@ -34,6 +33,7 @@ import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
 import { credentialEnvironment, plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import type { HostProgram } from '../../src/worker/user-code/host-process.ts';
 import { CountedLog } from './counted-log.ts';
+import { jobSession } from './job-session.ts';
 import type { Place } from './place.ts';
 import { type Environment, flagSetting, textSetting } from './settings.ts';
 import { engineSize, sortMemoryBytes, userHeapMb, workerMemoryBytes } from './task-memory.ts';
@@ -43,13 +43,14 @@ const patienceMs = 60 * 60_000;
 
 /**
  * What an attempt works with, on Lambda and on Fargate alike: clients with the rights of its job's session, to which
- * the worker's own rights lead and to nothing else.
+ * the worker's own rights lead and to nothing else. Its clock is that of those who gave the session: what workers say of
+ * time is compared with what schedulers and other workers say.
  */
-export function buildWorkerDeps(
+export async function buildWorkerDeps(
   env: Environment,
   place: Place,
   { access }: Pick<AttemptPayload, 'access'>,
-): AttemptDeps {
+): Promise<AttemptDeps> {
   const requests = new AsyncRequestMeter({ elapsedMs: () => performance.now() });
   const count = (tally: RequestTally): void => {
     requests.count(tally);
@@ -57,13 +58,13 @@ export function buildWorkerDeps(
   const log = new CountedLog(new JsonLog(), requests);
   const own = { region: env['AWS_REGION'] ?? 'us-east-1', env, count };
   const tableName = textSetting(env, Setting.table);
-  const session = access === undefined ? undefined : sessionOf(own, tableName, access);
-  const aws = session === undefined ? own : { ...own, credentials: session };
+  const session = access === undefined ? undefined : jobSession(own, tableName, access);
+  const aws = session === undefined ? own : { ...own, credentials: session.credentials };
   const objects = buildObjects(aws, count, log);
   return {
     objects,
     attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), tableName)),
-    clock: new SystemClock(),
+    clock: new SystemClock(await session?.aheadMs()),
     log,
     requests,
     operators,
@@ -72,7 +73,7 @@ export function buildWorkerDeps(
     environment: {
       plain: plainEnvironment(env),
       ...(flagSetting(env, Setting.userCredentials) && session !== undefined
-        ? { credentials: async () => credentialEnvironment(env, await session()) }
+        ? { credentials: async () => credentialEnvironment(env, await session.fresh()) }
         : {}),
     },
     scratchRoot: tmpdir(),
@@ -87,8 +88,12 @@ export function buildWorkerDeps(
  * The same on Fargate, where workers of a job reach each other: outputs may stay with them. Not where the network tells no
  * address, or the job has no word that its workers share: outputs then go to the data bucket.
  */
-export function buildKeepingDeps(env: Environment, place: Place, payload: AttemptPayload): AttemptDeps {
-  const deps = buildWorkerDeps(env, place, payload);
+export async function buildKeepingDeps(
+  env: Environment,
+  place: Place,
+  payload: AttemptPayload,
+): Promise<AttemptDeps> {
+  const deps = await buildWorkerDeps(env, place, payload);
   const { access, jobId, attemptId } = payload;
   const port = env[Setting.keeperPort];
   if (access === undefined || port === undefined || place.address === undefined) return deps;
@@ -96,7 +101,9 @@ export function buildKeepingDeps(env: Environment, place: Place, payload: Attemp
   const files = new KeptFiles(join(deps.scratchRoot, `kept-${jobId}-${attemptId.replaceAll('/', '-')}`));
   const client = new KeptClient(secret);
   const objects = new KeptObjects(deps.objects, { client, files, dataBucket: deps.dataBucket });
-  const keeper = new KeptServer(files, secret, { host: place.address, port: Number(port) });
+  const keeper = new KeptServer(files, secret, { host: place.address, port: Number(port) }, () =>
+    deps.clock.now(),
+  );
   return { ...deps, objects, keeper };
 }
 
@@ -132,27 +139,22 @@ function hostProgram(env: Environment): HostProgram {
   return heapMb === undefined ? { entryPath } : { entryPath, heapMb };
 }
 
-function sessionOf(own: AwsSettings, tableName: string, access: string): () => Promise<WorkerCredentials> {
-  const table = new DynamoTable(dynamoClient(own), tableName);
-  return () => readSession(table, access);
-}
-
 /**
  * What the attempts of one environment work with, one after the other: those of one job share clients and what they
  * know, and the first of another job drops both.
  */
 export class WarmWorker {
-  private readonly build: (payload: AttemptPayload) => AttemptDeps;
+  private readonly build: (payload: AttemptPayload) => Promise<AttemptDeps>;
   private last: { readonly access: string | undefined; readonly deps: AttemptDeps } | undefined;
 
-  constructor(build: (payload: AttemptPayload) => AttemptDeps) {
+  constructor(build: (payload: AttemptPayload) => Promise<AttemptDeps>) {
     this.build = build;
   }
 
-  depsFor(payload: AttemptPayload): AttemptDeps {
+  async depsFor(payload: AttemptPayload): Promise<AttemptDeps> {
     const { access } = payload;
     if (this.last === undefined || this.last.access !== access)
-      this.last = { access, deps: this.build(payload) };
+      this.last = { access, deps: await this.build(payload) };
     return this.last.deps;
   }
 }

@@ -27,7 +27,7 @@ function giveBack(): void {
 export const handler = async (event: unknown, context: Context): Promise<{ outcome: string }> => {
   const payload = attemptPayloadSchema.parse(event);
   giveBack();
-  const deps = (await worker).depsFor(payload);
+  const deps = await (await worker).depsFor(payload);
   const endsAt = later(deps.clock.now(), durationMs(context.getRemainingTimeInMillis()));
   const work = { ...deps, endsAt, invocation: context.awsRequestId };
   return { outcome: (await runPack(work, payload, { beforeNext: giveBack })).join(' ') };

@@ -17,7 +17,7 @@ process.once('SIGTERM', () => {
   stop.abort(new PlaceTakenError(`its task was told to end: ${why}`));
 });
 const place = await fargatePlace(process.env);
-const deps = { ...buildKeepingDeps(process.env, place, payload), stopSignal: stop.signal };
+const deps = { ...(await buildKeepingDeps(process.env, place, payload)), stopSignal: stop.signal };
 // A Fargate task lasts as long as it needs.
 await runBatch({ ...deps, invocation: place.node }, payload);
 await stayForReaders(deps, payload);

@@ -259,13 +259,16 @@ function injectorFor(
 function hooks(
   { onRequest }: LocalStackOptions,
   injector: Injector | undefined,
-): Pick<ServiceSettings, 'onRequest' | 'onAccepted' | 'onWork' | 'onStart' | 'onWritten'> {
+): Pick<ServiceSettings, 'onRequest' | 'onAccepted' | 'onWork' | 'onStart' | 'onClock' | 'onWritten'> {
   if (injector === undefined) return onRequest === undefined ? {} : { onRequest };
   return {
     onRequest: (subject) => onRequest?.(subject) ?? injector.onRequest(subject),
     onAccepted: injector.onAccepted,
     onWork: injector.onWork,
     onStart: (start) => (workerFunction.test(start.name) ? injector.onStart(start) : 0),
+    // Tasks are workers' alone.
+    onClock: (start) =>
+      start.place.startsWith('arn:') || workerFunction.test(start.name) ? injector.onClock(start) : 0,
     onWritten: injector.onWritten,
   };
 }

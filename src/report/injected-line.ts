@@ -4,7 +4,8 @@ import { formatCount, plural } from './format.ts';
 /** What went wrong on purpose, in one line: "1 slow node, 2 killed workers, 0 throttled launches". */
 export function renderInjected(injected: InjectedCounts): string {
   const { slow, killed, interrupted, throttled, lostObjects, corruptObjects, lostZone, slowZone } = injected;
-  const { memoryHogs, slowReads, coldStarts, paused, lostInvocations, duplicateInvocations } = injected;
+  const { memoryHogs, slowReads, coldStarts, paused, skewed, lostInvocations, duplicateInvocations } =
+    injected;
   return [
     plural(slow, 'slow node'),
     plural(killed, 'killed worker'),
@@ -14,6 +15,7 @@ export function renderInjected(injected: InjectedCounts): string {
     ...(slowReads === 0 ? [] : [plural(slowReads, 'slow read')]),
     ...(coldStarts === 0 ? [] : [plural(coldStarts, 'slow start')]),
     ...(paused === 0 ? [] : [plural(paused, 'frozen worker')]),
+    ...(skewed === 0 ? [] : [plural(skewed, 'wrong clock')]),
     ...(lostObjects === 0 ? [] : [plural(lostObjects, 'lost object')]),
     ...(corruptObjects === 0 ? [] : [plural(corruptObjects, 'corrupt object')]),
     ...(lostInvocations === 0 ? [] : [plural(lostInvocations, 'lost invocation')]),

@@ -154,6 +154,7 @@ describe('an injector', () => {
       slowReads: 0,
       coldStarts: 0,
       paused: 0,
+      skewed: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
@@ -164,6 +165,8 @@ describe('an injector', () => {
         interrupted: [],
         coldStarts: [],
         paused: [],
+        ahead: [],
+        behind: [],
       },
     });
     await harm.close();
@@ -205,6 +208,7 @@ describe('an injector', () => {
       slowReads: 0,
       coldStarts: 0,
       paused: 0,
+      skewed: 0,
       lostObjects: 0,
       corruptObjects: 0,
       ...noInvocations,
@@ -215,6 +219,8 @@ describe('an injector', () => {
         interrupted: [],
         coldStarts: [],
         paused: [],
+        ahead: [],
+        behind: [],
       },
     });
   });

@@ -95,6 +95,18 @@ describe('a directory bucket', () => {
     expect(asked.filter((operation) => operation === 'CreateSession')).toHaveLength(2);
   });
 
+  it.each([-7_200_000, -600_000, 600_000, 7_200_000])(
+    'is reached by one session while it lasts, and then by another, where clocks differ by %i ms',
+    async (aheadMs) => {
+      const client = keepExpressSessions(clientWith(CREDENTIALS), () => Date.now() + aheadMs);
+      for (const key of ['a', 'b', 'c']) expect(await outcome(put(key, client))).toBe('ok');
+      expect(asked.filter((operation) => operation === 'CreateSession')).toHaveLength(1);
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 301_000 });
+      expect(await outcome(get('a', client))).toBe('ok');
+      expect(asked.filter((operation) => operation === 'CreateSession')).toHaveLength(2);
+    },
+  );
+
   it('is reached again by a client that could not make a session, which makes one anew', async () => {
     let isAway = true;
     await bench.close();

@@ -10,7 +10,7 @@ interface Answered {
 }
 
 /** The one thing that all clients of the SDK have in common here. */
-interface CountableClient {
+export interface CountableClient {
   readonly middlewareStack: {
     add(middleware: never, options: never): void;
   };

@@ -1,4 +1,5 @@
 import type { FaultHook } from '../http/fault-hook.ts';
+import type { ClockHook } from '../inject/start.ts';
 import type { WorkHook } from '../inject/work.ts';
 import type { Principals } from '../http/principals.ts';
 import type { Credentials } from '../http/sigv4.ts';
@@ -56,6 +57,8 @@ export interface EcsServerOptions {
   readonly hosts?: ReadonlySet<string>;
   /** Told of each task whose program has started so far that it asks for the metadata of the task. */
   readonly onWork?: WorkHook;
+  /** Says how far the clock of a task is ahead. */
+  readonly onClock?: ClockHook;
   /** Each line of output, as it is written to the log. */
   readonly onLog?: (entry: { readonly taskArn: string; readonly line: string }) => void;
   /** Called when a task changes its status, with what DescribeTasks would say of it. */

@@ -2,6 +2,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 
 import { nativeModulesPath } from '../native-modules-path.ts';
+import { skewedClock } from '../inject/clock-skew.ts';
 import { keyVariables } from '../http/principals.ts';
 import { openLogFile } from '../lambda/log-file.ts';
 import type { LogFile } from '../lambda/log-file.ts';
@@ -253,12 +254,13 @@ export class Task {
     const [program = '', ...args] = override?.command ?? definition.command;
     const isNode = program === 'node';
     const heapMb = Math.floor(this.spec.memoryMb * 0.9);
-    const nodeFlags = [`--max-old-space-size=${String(heapMb)}`, '--import', PRELOAD_URL];
+    const clock = skewedClock(server.onClock?.({ name: definition.family, place: this.arn }) ?? 0);
+    const nodeFlags = [`--max-old-space-size=${String(heapMb)}`, '--import', PRELOAD_URL, ...clock.flags];
     this.child = startLoggedProcess({
       command: isNode ? server.nodePath : program,
       args: isNode ? [...nodeFlags, ...args] : args,
       cwd: definition.cwd,
-      environment: { ...this.variables(), TMPDIR: scratchPath },
+      environment: { ...this.variables(), ...clock.variables, TMPDIR: scratchPath },
       onLine: (line) => {
         if (line.includes(OUT_OF_MEMORY)) this.ranOutOfMemory = true;
         this.writeLine(line);

@@ -28,6 +28,8 @@ export interface Injection {
   readonly coldStarts?: Delayed;
   /** This share of the works, in (0, 1), stands still for so long at some point of it, and goes on; absent: none. */
   readonly pauses?: Delayed;
+  /** The clocks of this share of the workers, in (0, 1), are off by so much, ahead or behind; absent: none. */
+  readonly skews?: Skewed;
   /** Requests to the storage of this zone take `factor` times as long; absent: of none. */
   readonly slowZone?: { readonly zone: string; readonly factor: number };
   /** Same seed, same draws; which process meets which draw is for the machine to say. */
@@ -38,6 +40,12 @@ export interface Injection {
 export interface Delayed {
   readonly share: number;
   readonly delayMs: number;
+}
+
+/** Which share of a kind of clocks is off, in (0, 1), and by how much. */
+export interface Skewed {
+  readonly share: number;
+  readonly offMs: number;
 }
 
 /** What has gone wrong so far. */
@@ -57,6 +65,8 @@ export interface InjectedCounts {
   readonly coldStarts: number;
   /** Works that stood still. */
   readonly paused: number;
+  /** Workers whose clocks are off. */
+  readonly skewed: number;
   /** Objects that were removed, and that were changed. */
   readonly lostObjects: number;
   readonly corruptObjects: number;
@@ -75,6 +85,9 @@ export interface InjectedCounts {
     readonly coldStarts: readonly string[];
     /** A place as often as works there stood still. */
     readonly paused: readonly string[];
+    /** Those whose clocks are ahead, and those behind. */
+    readonly ahead: readonly string[];
+    readonly behind: readonly string[];
   };
   /** Of which attempts those launches were, in the same order; of several in one launch the first. */
   readonly attempts: {
@@ -93,6 +106,7 @@ const mostReadSeconds = 60;
 /** Well below the time after which a launch that nobody has claimed is given up on one machine. */
 const mostStartSeconds = 10;
 const mostPauseSeconds = 60;
+const mostSkewSeconds = 86_400;
 const mostZoneSeconds = 3_600;
 const highestShare = 0.95;
 const highestSeed = 4_294_967_295;
@@ -107,6 +121,7 @@ const names = [
   'slow-read',
   'cold-start',
   'pause',
+  'skew',
   'lose-object',
   'corrupt-object',
   'lose-invocation',
@@ -116,10 +131,10 @@ const names = [
   'seed',
 ] as const;
 type Name = (typeof names)[number];
-type DelayName = 'slow-read' | 'cold-start' | 'pause';
+type DelayName = 'slow-read' | 'cold-start' | 'pause' | 'skew';
 type CountName = Exclude<Name, DelayName | 'slow' | 'throttle' | 'lose-zone' | 'slow-zone' | 'seed'>;
 const usage =
-  'slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, pause=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
+  'slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, pause=SHARE@SECONDS, skew=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR';
 
 /**
  * Reads `slow=8x2,kill=1,throttle=0.2,lose-object=1,corrupt-object=1,lose-zone=use1-az2@3,slow-zone=use1-az1@5,seed=7`: any of them, in any order, each once, and not the seed alone.
@@ -215,14 +230,16 @@ function parseThrottle(value: string | undefined): number {
 
 function parseDelays(
   given: ReadonlyMap<Name, string>,
-): Pick<Injection, 'slowReads' | 'coldStarts' | 'pauses'> {
+): Pick<Injection, 'slowReads' | 'coldStarts' | 'pauses' | 'skews'> {
   const slowReads = parseDelayed('slow-read', given, { of: 'reads', mostSeconds: mostReadSeconds });
   const coldStarts = parseDelayed('cold-start', given, { of: 'starts', mostSeconds: mostStartSeconds });
   const pauses = parseDelayed('pause', given, { of: 'works', mostSeconds: mostPauseSeconds });
+  const skew = parseDelayed('skew', given, { of: 'workers', mostSeconds: mostSkewSeconds });
   return {
     ...(slowReads === undefined ? {} : { slowReads }),
     ...(coldStarts === undefined ? {} : { coldStarts }),
     ...(pauses === undefined ? {} : { pauses }),
+    ...(skew === undefined ? {} : { skews: { share: skew.share, offMs: skew.delayMs } }),
   };
 }
 
@@ -233,7 +250,7 @@ function parseDelayed(
 ): Delayed | undefined {
   const value = given.get(name);
   if (value === undefined) return undefined;
-  const [, share, seconds] = /^(0?\.\d{1,9})@(\d{1,2}(?:\.\d{1,3})?)$/.exec(value) ?? [];
+  const [, share, seconds] = /^(0?\.\d{1,9})@(\d{1,5}(?:\.\d{1,3})?)$/.exec(value) ?? [];
   const late = { share: Number(share), delayMs: Number(seconds) * 1_000 };
   const isRight = late.share > 0 && late.share <= highestShare && late.delayMs > 0;
   if (!isRight || late.delayMs > mostSeconds * 1_000)
@@ -259,7 +276,7 @@ function parseCount(
 
 /** The same injection in its own notation, with its seed. */
 export function describeInjection(injection: Injection): string {
-  const { slow, throttle, slowReads, coldStarts, pauses, lostZone, slowZone, seed } = injection;
+  const { slow, throttle, slowReads, coldStarts, pauses, skews, lostZone, slowZone, seed } = injection;
   const counted = (name: CountName, count: number): readonly string[] =>
     count === 0 ? [] : [`${name}=${count}`];
   const delayed = (name: DelayName, late: Delayed | undefined): readonly string[] =>
@@ -273,6 +290,7 @@ export function describeInjection(injection: Injection): string {
     ...delayed('slow-read', slowReads),
     ...delayed('cold-start', coldStarts),
     ...delayed('pause', pauses),
+    ...(skews === undefined ? [] : [`skew=${skews.share}@${skews.offMs / 1_000}`]),
     ...counted('lose-object', injection.lostObjects),
     ...counted('corrupt-object', injection.corruptObjects),
     ...counted('lose-invocation', injection.lostInvocations),

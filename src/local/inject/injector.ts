@@ -6,7 +6,7 @@ import { DeliveryFaults, type DeliveryHook } from './delivery.ts';
 import type { InjectedCounts, Injection } from './injection.ts';
 import type { HarmHook } from '../s3/harm-object.ts';
 import { signalGroup } from '../lambda/signal-group.ts';
-import type { StartHook } from './start.ts';
+import type { ClockHook, StartHook } from './start.ts';
 import { Strikes } from './strikes.ts';
 import type { Work, WorkHook } from './work.ts';
 import { type EmptyBucket, ZoneFaults } from './zone-faults.ts';
@@ -51,6 +51,9 @@ export class Injector {
   private readonly pauses: Rng;
   private readonly pausedPlaces: string[] = [];
   private readonly coldPlaces: string[] = [];
+  private readonly clocks: Rng;
+  private readonly aheadPlaces: string[] = [];
+  private readonly behindPlaces: string[] = [];
   private readonly deliveries: DeliveryFaults;
   private readonly zoneDraws: Rng;
   private zones: ZoneFaults | undefined;
@@ -66,6 +69,7 @@ export class Injector {
     this.reads = rng.fork('reads');
     this.starts = rng.fork('starts');
     this.pauses = rng.fork('pauses');
+    this.clocks = rng.fork('clocks');
     this.deliveries = new DeliveryFaults(injection, rng.fork('deliveries'));
     this.zoneDraws = rng.fork('zones');
     const isBraked = injection.slow !== undefined || injection.pauses !== undefined;
@@ -98,6 +102,15 @@ export class Injector {
     if (this.isClosed || coldStarts === undefined || this.starts.next() >= coldStarts.share) return 0;
     this.coldPlaces.push(place);
     return coldStarts.delayMs;
+  };
+
+  /** Has the clocks of some workers be off, about half of them ahead. */
+  readonly onClock: ClockHook = ({ place }) => {
+    const { skews } = this.injection;
+    if (this.isClosed || skews === undefined || this.clocks.next() >= skews.share) return 0;
+    const isAhead = this.clocks.next() < 0.5;
+    (isAhead ? this.aheadPlaces : this.behindPlaces).push(place);
+    return isAhead ? skews.offMs : -skews.offMs;
   };
 
   /** Slows the first nodes that take work, for good, and kills, starves or interrupts others, or the same, while they work. */
@@ -155,6 +168,8 @@ export class Injector {
       interruptedPlaces,
       coldPlaces,
       pausedPlaces,
+      aheadPlaces,
+      behindPlaces,
       throttled,
       slowReads,
       lostObjects,
@@ -170,6 +185,7 @@ export class Injector {
       slowReads,
       coldStarts: coldPlaces.length,
       paused: pausedPlaces.length,
+      skewed: aheadPlaces.length + behindPlaces.length,
       lostObjects,
       corruptObjects,
       lostInvocations: deliveries.lost.length,
@@ -182,6 +198,8 @@ export class Injector {
         interrupted: [...interruptedPlaces],
         coldStarts: [...coldPlaces],
         paused: [...pausedPlaces],
+        ahead: [...aheadPlaces],
+        behind: [...behindPlaces],
       },
       attempts: {
         lostInvocations: [...deliveries.lost],

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import type { Listener } from '../http/listen.ts';
+import { skewedClock } from '../inject/clock-skew.ts';
 import { buildEnvironmentVariables } from './environment-variables.ts';
 import {
   encodeFunctionError,
@@ -84,6 +85,8 @@ export class Environment implements RuntimeHost {
   readonly gone: Promise<void>;
   private readonly spec: EnvironmentSpec;
   private readonly log: LogFile;
+  /** Of its clock before ours. */
+  private readonly aheadMs: number;
   private child: LoggedProcess | undefined;
   private status: EnvironmentState = 'starting';
   private running: Running | undefined;
@@ -102,6 +105,7 @@ export class Environment implements RuntimeHost {
     this.fn = spec.fn;
     this.tenantId = spec.tenantId;
     this.zoneId = spec.server.zoneOf?.(spec.index) ?? DEFAULT_ZONE_ID;
+    this.aheadMs = spec.server.onClock?.({ name: spec.fn.name, place: this.id }) ?? 0;
     this.log = openLogFile(join(spec.server.logDir, spec.fn.name, `${this.id}.log`));
     this.gone = this.live();
   }
@@ -225,6 +229,7 @@ export class Environment implements RuntimeHost {
     const heapMb = Math.floor(fn.memoryMb * 0.9);
     const semiSpaceMb = Math.max(1, Math.floor(fn.memoryMb * 0.05));
     const initialHeapMb = Math.max(1, Math.floor(fn.memoryMb * INITIAL_HEAP_SHARE));
+    const clock = skewedClock(this.aheadMs);
     if (this.status === 'stopping') return Promise.resolve({ code: null, signal: 'SIGKILL' });
     this.child = startLoggedProcess({
       command: spec.server.nodePath,
@@ -232,17 +237,21 @@ export class Environment implements RuntimeHost {
         `--max-old-space-size=${String(heapMb)}`,
         `--max-semi-space-size=${String(semiSpaceMb)}`,
         `--initial-heap-size=${String(initialHeapMb)}`,
+        ...clock.flags,
         BOOTSTRAP_PATH,
       ],
       cwd: fn.codeDir,
-      environment: buildEnvironmentVariables({
-        fn,
-        server: spec.server,
-        environmentId: this.id,
-        runtimeApi: `127.0.0.1:${String(runtimeApiPort)}`,
-        metadataToken: this.metadataToken,
-        scratchPath,
-      }),
+      environment: {
+        ...buildEnvironmentVariables({
+          fn,
+          server: spec.server,
+          environmentId: this.id,
+          runtimeApi: `127.0.0.1:${String(runtimeApiPort)}`,
+          metadataToken: this.metadataToken,
+          scratchPath,
+        }),
+        ...clock.variables,
+      },
       onLine: (line) => {
         if (line.includes(OUT_OF_MEMORY)) this.ranOutOfMemory = true;
         this.writeLine(line);
@@ -272,7 +281,8 @@ export class Environment implements RuntimeHost {
     running.startedAtMs = performance.now();
     this.armTimer(this.fn.timeoutMs);
     this.writeLine(`START RequestId: ${requestId} Version: $LATEST`);
-    const deadlineMs = Date.now() + this.fn.timeoutMs;
+    // The service and the sandbox are on one host: its deadline is by the clock that the function sees.
+    const deadlineMs = Date.now() + this.aheadMs + this.fn.timeoutMs;
     const root = `1-${Math.floor(Date.now() / 1000).toString(16)}-${requestId.replaceAll('-', '').slice(0, 24)}`;
     deliver({ requestId, functionArn, payload, deadlineMs, traceId: `Root=${root};Sampled=0`, tenantId });
     this.announce(running);

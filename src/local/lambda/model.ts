@@ -1,7 +1,7 @@
 import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, Principals } from '../http/principals.ts';
 import type { DeliveryHook } from '../inject/delivery.ts';
-import type { StartHook } from '../inject/start.ts';
+import type { ClockHook, StartHook } from '../inject/start.ts';
 import type { WorkHook } from '../inject/work.ts';
 
 /** A function as the template describes it. */
@@ -83,6 +83,8 @@ export interface LambdaServerOptions {
   readonly onWork?: WorkHook;
   /** Says how much longer the start of an environment takes; what is to run in it waits. */
   readonly onStart?: StartHook;
+  /** Says how far the clock of an environment is ahead. */
+  readonly onClock?: ClockHook;
   /** Waiting asynchronous events of all functions; 10,000 by default. */
   readonly maxQueuedEvents?: number;
   /**

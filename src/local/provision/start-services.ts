@@ -7,7 +7,7 @@ import type { FaultHook } from '../http/fault-hook.ts';
 import type { Credentials, PrincipalRegistry } from '../http/principals.ts';
 import { RoleSessions } from '../iam/roles.ts';
 import type { DeliveryHook } from '../inject/delivery.ts';
-import type { StartHook } from '../inject/start.ts';
+import type { ClockHook, StartHook } from '../inject/start.ts';
 import type { WorkHook } from '../inject/work.ts';
 import { zoneIdOf } from './zone-ids.ts';
 import { queuePauseMs } from '../lambda/queue-pause.ts';
@@ -46,6 +46,8 @@ export interface ServiceSettings {
   readonly onWork?: WorkHook;
   /** Says how much longer environments of functions take to start. */
   readonly onStart?: StartHook;
+  /** Says how far the clocks of environments of functions and of tasks are ahead. */
+  readonly onClock?: ClockHook;
   /** Says what becomes of objects once they are written. */
   readonly onWritten?: HarmHook;
 }

@@ -178,12 +178,20 @@ describe('access of a job', () => {
       },
     ]);
     expect(asked[0]?.Policy).toContain('arn:aws-cn:s3:::results/out/*');
-    expect(await readSession(items.table, word)).toEqual({
+    expect(await readSession(items.table, word, () => at(0))).toMatchObject({
       accessKeyId: 'id-1',
       secretAccessKey: 'secret',
       sessionToken: 'token',
-      expiration: new Date(at(60)),
     });
+  });
+
+  it('is read again by the age that it has for its reader, whose clock may be hours off', async () => {
+    const word = await keep(access(), 0);
+    for (const aheadMinutes of [-120, -10, 0, 10, 120])
+      expect(await readSession(items.table, word, () => at(aheadMinutes))).toEqual({
+        ...{ accessKeyId: 'id-1', secretAccessKey: 'secret', sessionToken: 'token' },
+        expiration: new Date(at(aheadMinutes + 15)),
+      });
   });
 
   it('renews the session under the same word while half of its hour is left', async () => {
@@ -193,7 +201,7 @@ describe('access of a job', () => {
     expect(asked).toHaveLength(1);
     expect(await keep(one, 30)).toBe(word);
     expect(asked).toHaveLength(2);
-    expect((await readSession(items.table, word)).accessKeyId).toBe('id-2');
+    expect((await readSession(items.table, word, () => at(0))).accessKeyId).toBe('id-2');
   });
 
   it('gives the next scheduler of the job the same word, and no new session while that is fresh', async () => {
@@ -237,7 +245,7 @@ describe('access of a job', () => {
   });
 
   it('tells a worker whose word leads nowhere, and nothing of the word', async () => {
-    await expect(readSession(items.table, 'f'.repeat(32))).rejects.toMatchObject({
+    await expect(readSession(items.table, 'f'.repeat(32), () => at(0))).rejects.toMatchObject({
       name: 'NotFound',
       message: expect.not.stringContaining('fff') as unknown,
     });

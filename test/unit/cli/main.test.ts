@@ -36,7 +36,7 @@ describe('outrider', () => {
     [['local', '--port', '99999'], 'outrider: --port "99999" must be a whole number from 1 to 65535\n'],
     [
       ['local', '--inject', 'lose=1'],
-      'outrider: --inject "lose=1" must be one of slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, pause=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N\n',
+      'outrider: --inject "lose=1" must be one of slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, pause=SHARE@SECONDS, skew=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N\n',
     ],
     [
       ['run', 'wordcount', '-o', 'x', '--inject', 'kill=1,slow=8'],

@@ -47,6 +47,13 @@ describe('an injection', () => {
       },
     ],
     [
+      'skew=0.25@86400',
+      {
+        ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
+        skews: { share: 0.25, offMs: 86_400_000 },
+      },
+    ],
+    [
       'lose-object=2,corrupt-object=1000',
       {
         ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
@@ -78,7 +85,7 @@ describe('an injection', () => {
   it.each([
     [
       '',
-      /^"" must be one of slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, pause=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N$/,
+      /^"" must be one of slow=FACTORxNODES, kill=N, memory-hog=N, spot=N, throttle=SHARE, slow-read=SHARE@SECONDS, cold-start=SHARE@SECONDS, pause=SHARE@SECONDS, skew=SHARE@SECONDS, lose-object=N, corrupt-object=N, lose-invocation=N, duplicate-invocation=N, lose-zone=ZONE@SECONDS, slow-zone=ZONE@FACTOR and seed=N$/,
     ],
     ['kill=1,', /^"" must be one of/],
     ['kill', /^"kill" must be one of/],
@@ -131,6 +138,10 @@ describe('an injection', () => {
       'pause=1@1',
       /^"pause=1@1" must be SHARE@SECONDS, a share of the works above 0 and at most 0.95 and at most 60 seconds, such as pause=0.1@5$/,
     ],
+    [
+      'skew=0.1@86401',
+      /^"skew=0.1@86401" must be SHARE@SECONDS, a share of the workers above 0 and at most 0.95 and at most 86400 seconds, such as skew=0.1@5$/,
+    ],
     ['throttle=0', /^"throttle=0" must be a share of the launches, above 0 and at most 0.95/],
     ['throttle=1', /^"throttle=1" must be/],
     ['throttle=', /^"throttle=" must be/],
@@ -144,7 +155,7 @@ describe('an injection', () => {
 
   it('is told in its own notation, which reads back as the same', () => {
     const text =
-      'slow=2.5x2,kill=1,memory-hog=3,spot=2,throttle=0.2,slow-read=0.1@1.5,cold-start=0.2@3,pause=0.5@0.5,seed=7';
+      'slow=2.5x2,kill=1,memory-hog=3,spot=2,throttle=0.2,slow-read=0.1@1.5,cold-start=0.2@3,pause=0.5@0.5,skew=0.5@7200,seed=7';
     expect(describeInjection(parseInjection(text))).toBe(text);
     const objects = 'lose-object=3,corrupt-object=1,seed=7';
     expect(describeInjection(parseInjection(objects))).toBe(objects);

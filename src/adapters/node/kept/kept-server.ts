@@ -19,11 +19,14 @@ export class KeptServer implements OutputKeeper {
   readonly #files: KeptFiles;
   readonly #secret: Buffer;
   readonly #place: KeeperPlace;
+  readonly #now: () => EpochMs;
   #server: Server | undefined;
   #address: Promise<string | undefined> | undefined;
   #askedAt: EpochMs | undefined;
 
-  constructor(files: KeptFiles, secret: Buffer, place: KeeperPlace) {
+  /** `now`: by the clock of whoever asks when it was asked last. */
+  constructor(files: KeptFiles, secret: Buffer, place: KeeperPlace, now = () => epochMs(Date.now())) {
+    this.#now = now;
     this.#files = files;
     this.#secret = secret;
     this.#place = place;
@@ -79,7 +82,7 @@ export class KeptServer implements OutputKeeper {
       response.writeHead(403).end();
       return;
     }
-    this.#askedAt = epochMs(Date.now());
+    this.#askedAt = this.#now();
     const sizeBytes = this.#files.sizeOf(question.key);
     if (sizeBytes === undefined) {
       response.writeHead(404).end();
