@@ -132,12 +132,16 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const session = await openSession(deps, job, residency, { epoch: held.epoch, now });
   const { plan, state } = session;
   const space = { jobId, shards: plan.shards };
-  takeOutputs(session, await deps.attempts.all(space), now);
+  const before = await deps.attempts.all(space);
+  takeOutputs(session, before, now);
   let last: readonly Decision[] = [];
   const launches = new Map<AttemptId, LaunchDecision>();
   for await (const entry of deps.decisions.read(jobId)) {
     last = decisionsOf(jobId, entry, session.version);
     follow(session, last, entry);
+    // Results of tasks that it has added were nobody's before it.
+    if (last.some((each) => each.kind === 'open-stage' && each.splits !== undefined))
+      takeOutputs(session, before, now);
     for (const each of last) if (each.kind === 'launch') launches.set(each.attemptId, each);
     session.version = entry.version;
   }

@@ -1,7 +1,8 @@
 import { NotFoundError, UnreadableRecordError } from '../contracts/errors.ts';
 import { firstProblem } from '../contracts/invalid.ts';
 import { planKey, uriOf } from '../contracts/keys.ts';
-import { type Plan, planSchema } from '../contracts/plan.ts';
+import { limits } from '../contracts/limits.ts';
+import { type Plan, planSchema, type StagePlan } from '../contracts/plan.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { StageShape } from '../core/model/job-view.ts';
@@ -35,10 +36,33 @@ function jsonOf(bytes: Uint8Array): unknown {
   }
 }
 
+/**
+ * How many tasks may be added to a stage as its partitions are split; undefined where they must be read whole, or where a
+ * stage that reads it has a task for each of its tasks.
+ */
+function addableTasks({ stages }: Plan, { description }: StagePlan): number | undefined {
+  const { name, operator, inputs, tasks, partitions } = description;
+  const isJoin = operator === 'join-reduce' && inputs.length === 2;
+  if (!isJoin || !inputs.every((input) => input.kind === 'stage' && input.pattern === 'all-to-all'))
+    return undefined;
+  const isPaired = stages.some(({ description: { inputs: read } }) =>
+    read.some((input) => input.kind === 'stage' && input.stage === name && input.pattern === 'one-to-one'),
+  );
+  if (isPaired) return undefined;
+  const most = Math.min(limits.tasksPerStage, Math.floor(limits.shuffleSegments / Math.max(1, partitions)));
+  return Math.max(0, most - tasks);
+}
+
 /** The stages of a plan as policies know them. */
 export function shapesOf(plan: Plan): readonly StageShape[] {
   const places = new Map(plan.stages.map(({ description }, index) => [description.name, index]));
-  return plan.stages.map(({ description, sourceBytes }) => ({
+  return plan.stages.map((stage) => shapeOf(plan, stage, places));
+}
+
+function shapeOf(plan: Plan, stage: StagePlan, places: ReadonlyMap<string, number>): StageShape {
+  const { description, sourceBytes } = stage;
+  const addable = addableTasks(plan, stage);
+  return {
     name: description.name,
     tasks: description.tasks,
     upstream: description.inputs.flatMap((input) =>
@@ -48,5 +72,6 @@ export function shapesOf(plan: Plan): readonly StageShape[] {
     sourceBytes,
     worker: { kind: description.worker.kind, size: description.worker.size },
     mayUseFargate: description.worker.fallback !== 'none',
-  }));
+    ...(addable === undefined ? {} : { addableTasks: addable }),
+  };
 }

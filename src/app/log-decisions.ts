@@ -1,4 +1,4 @@
-import { type AttemptId, attemptParts, taskOf } from '../contracts/ids.ts';
+import { type AttemptId, attemptParts, taskIdOf, taskOf } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
 import type { Decision, LoseOutput, Refusal } from '../core/model/decision.ts';
@@ -85,14 +85,24 @@ function logLaunch(log: Log, session: Session, launch: Launch): void {
   });
 }
 
+function logOpening(
+  log: Log,
+  jobId: Session['jobId'],
+  stage: string,
+  { revision, splits = [] }: Extract<Decision, { kind: 'open-stage' }>,
+): void {
+  if (revision === undefined) log.info('stage-opened', { jobId, stage });
+  else log.info('inputs-renewed', { jobId, stage, times: revision });
+  for (const { task, cuts, facts } of splits)
+    log.info('partition-split', { jobId, taskId: taskIdOf(stage, task), parts: cuts.length + 1, ...facts });
+}
+
 function logDecision(log: Log, session: Session, decision: Decision): void {
   const { jobId, state } = session;
   const stageName = (place: number): string => stageAt(state, place).shape.name;
   switch (decision.kind) {
     case 'open-stage':
-      if (decision.revision === undefined)
-        log.info('stage-opened', { jobId, stage: stageName(decision.stage) });
-      else log.info('inputs-renewed', { jobId, stage: stageName(decision.stage), times: decision.revision });
+      logOpening(log, jobId, stageName(decision.stage), decision);
       return;
     case 'lose-output':
       logLoss(log, session, decision);

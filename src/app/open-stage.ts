@@ -8,6 +8,7 @@ import { type EdgeLine, edgeManifest } from '../core/model/edge-manifest.ts';
 import { openStage, stageAt } from '../core/model/job-state.ts';
 import { type Manifest, manifestOf } from '../core/model/manifest.ts';
 import type { JobState } from '../core/model/job-view.ts';
+import { sharesOf } from '../core/model/split-stage.ts';
 
 type ByteSpan = AttemptPayload['inputs'][number];
 
@@ -36,7 +37,7 @@ function resultsOf(state: JobState, plan: Plan, input: UpstreamPlan): TaskResult
 
 function bytesOf({ segments }: EdgeLine): number {
   let sum = 0;
-  for (const { length } of segments) sum += length;
+  for (const { length, head } of segments) if (head !== true) sum += length;
   return sum;
 }
 
@@ -54,11 +55,12 @@ export function prepareStage(state: JobState, plan: Plan, index: number, now: Ep
   const stage = plan.stages[index];
   invariant(stage !== undefined, 'no such stage in the plan', { index });
   const { description } = stage;
-  const inputBytes = Array.from({ length: description.tasks }, () => 0);
+  const shares = sharesOf(description.tasks, stageAt(state, index).splits ?? []);
+  const inputBytes = shares.map(() => 0);
   const manifests: Manifest[] = [];
   const inputs = description.inputs.map((input, number) => {
     if (input.kind === 'source') return sourceInput(plan, stage, number);
-    const lines = edgeManifest(description, input, resultsOf(state, plan, input));
+    const lines = edgeManifest(description, input, resultsOf(state, plan, input), { number, shares });
     const shared = input.pattern === 'broadcast';
     const bytes = lines.map(bytesOf);
     for (const task of inputBytes.keys()) {

@@ -15,6 +15,7 @@ import { logDecisions } from './log-decisions.ts';
 import { takeLaunches } from './make-launches.ts';
 import { watchLaunches } from './observe-launches.ts';
 import type { FoundLoss, TickBudget } from '../core/model/tick-config.ts';
+import { partitionsToSplit } from '../core/policy/split-partitions.ts';
 import { ownPlaces } from '../core/policy/own-places.ts';
 import { tellTick } from './open-journal.ts';
 import { copiesMade, learnLosses, protectOutputs, takeCopies } from './protect-outputs.ts';
@@ -85,6 +86,16 @@ async function lossesFound(
   return losses;
 }
 
+/** Partitions that the stages which open now are to read by several tasks each. */
+function splitTerms({ config }: SchedulerDeps, session: Session): Pick<TickBudget, 'splits'> {
+  const { earlierMs } = session.deadlineControl?.forecast ?? {};
+  const splits = partitionsToSplit(session.state, session.tickConfig.policyConfig.split, {
+    slots: config.totalSlots,
+    ...(earlierMs === undefined ? {} : { earlierMs }),
+  });
+  return splits.length === 0 ? {} : { splits };
+}
+
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
   takeLaunches(deps, session, now);
@@ -119,6 +130,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
     ...(losses.length === 0 ? {} : { losses }),
+    ...splitTerms(deps, session),
     slowNodes: deps.nodes?.learn(session.jobId, session.state, now) ?? [],
     ...(await protectOutputs(deps, session, context, mayClone && losses.length === 0)),
   };

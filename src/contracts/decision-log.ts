@@ -56,8 +56,21 @@ export const allocationReasons = [
 /** Why an output is copied: its loss would cost more than the copy, or others were just lost where it lies. */
 export const copyReasons = ['worth', 'spell'] as const;
 
+/** A partition that several tasks read: which, which of its inputs is cut, and after how many producing tasks each. */
+const splitSchema = z.object({
+  task: place,
+  input: place,
+  cuts: z.array(z.int().min(1)).min(1),
+  facts,
+});
+
 const decisionSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('open-stage'), stage: place, revision: z.int().min(1).exactOptional() }),
+  z.object({
+    kind: z.literal('open-stage'),
+    stage: place,
+    revision: z.int().min(1).exactOptional(),
+    splits: z.array(splitSchema).exactOptional(),
+  }),
   z.object({
     kind: z.literal('lose-output'),
     attemptId,

@@ -169,7 +169,7 @@ export const explanationSchema = z.strictObject({
       attempts: z.array(z.string()),
     }),
   ),
-  /** What was done beyond first attempts, by time. */
+  /** What was done beyond first attempts, by time. `split`: the task's partition is read by several tasks, of which it is one. */
   actions: z.array(
     z.strictObject({
       at: instant,
@@ -185,6 +185,7 @@ export const explanationSchema = z.strictObject({
         'decline',
         'clone-stage',
         'take-clones',
+        'split',
         'slots',
       ]),
       /** Attempt, or stage. */

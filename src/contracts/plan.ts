@@ -117,6 +117,8 @@ export const stageSegmentSchema = z.object({
   offset: z.number(),
   length: z.number(),
   crc: z.number(),
+  /** Of an input that is cut: not the task's own; it reads its begin alone, for what that says of those that follow. */
+  head: z.literal(true).exactOptional(),
   /** Where it is; without both: in the data bucket. See `OutputPlace`. */
   zone: z.string().exactOptional(),
   worker: z.string().exactOptional(),

@@ -197,6 +197,20 @@ const jockey = z.strictObject({
   spareSlots: z.boolean().default(true),
 });
 
+/**
+ * Partitions that are read by several tasks each, where their operator allows it: the same under every policy, since no
+ * work is done twice but the reading of the side that is not cut.
+ */
+const split = z.strictObject({
+  isOn: z.boolean().default(true),
+  /** How many times as large as a usual partition of its stage one is that is split. */
+  factor: z.number().min(1).max(1_000).default(2),
+  /** Parts of one partition. */
+  mostParts: z.int().min(2).max(1_000).default(16),
+  /** Least time that is expected to be saved; absent: as long as a task takes to start, and 2 s. */
+  leastGainMs: ms.exactOptional(),
+});
+
 /** Parameters of every policy set, with the papers' or the systems' defaults. */
 export const policyConfigSchema = z.strictObject({
   /** Copies of one task alive at once, the original included, whatever the policy; clones have a limit of their own. */
@@ -210,6 +224,7 @@ export const policyConfigSchema = z.strictObject({
   lossShare: fraction.default(0.25),
   /** Which task of a stage starts first; without it the policy's own order. */
   launchOrder: z.enum(['largest-first', 'by-index']).exactOptional(),
+  split: split.prefault({}),
   late: late.prefault({}),
   mantri: mantri.prefault({}),
   hadoop: hadoop.prefault({}),

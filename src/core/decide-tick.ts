@@ -11,6 +11,7 @@ import {
   stageAt,
 } from './model/job-state.ts';
 import { loseOutput, renewInputs } from './model/lost-outputs.ts';
+import { splitStage } from './model/split-stage.ts';
 import type { CloneAnswer, ClonesTaken } from './model/stage-clones.ts';
 import type { LaunchRoom, TickBudget, TickConfig } from './model/tick-config.ts';
 import { affordsOwed, budgetEnd, type Spending, spendingOf } from './policy/budget.ts';
@@ -241,7 +242,7 @@ function owedDecisions(state: JobState, now: EpochMs, config: TickConfig, budget
     ...(budget.allocation === undefined ? [] : [budget.allocation]),
     ...clonesAdmitted(budget.clones ?? []),
     ...preempted,
-    ...stagesToOpen(state),
+    ...stagesToOpen(state, budget.splits),
     ...lost,
     ...cancelsOfLosers(state, now, policySetOf(config.policy), stages),
     ...(budget.copies ?? []),
@@ -356,6 +357,7 @@ export function applyDecisions(
   for (const decision of decisions) {
     switch (decision.kind) {
       case 'open-stage':
+        if (decision.splits !== undefined) splitStage(state, stageAt(state, decision.stage), decision.splits);
         if (decision.revision !== undefined) renewInputs(stageAt(state, decision.stage), decision.revision);
         context.openStage(decision.stage);
         break;

@@ -34,6 +34,7 @@ const ownTask = 0xffff_ffff;
 export async function readSide(context: TaskContext, input: TaskInput, name: string): Promise<Side> {
   const rows = new RowUnpacker();
   const files = new SideFiles(context.scratchDir, name);
+  if (input.head !== undefined) await learnColumns(rows, input.head());
   const rest = await RecordCursor.open(input.records());
   try {
     for (; rest.current !== undefined; await rest.advance()) {
@@ -48,6 +49,16 @@ export async function readSide(context: TaskContext, input: TaskInput, name: str
     await files.finish();
   }
   return { name, rows, files: files.all, rest };
+}
+
+/** Learns of what columns the whole side is from its first piece, which another task joins. */
+async function learnColumns(rows: RowUnpacker, head: AsyncIterable<readonly KeyValue[]>): Promise<void> {
+  for await (const batch of head) {
+    for (const { key, value } of batch) {
+      if (key.length > 0) return;
+      rows.learn(value);
+    }
+  }
 }
 
 /** Writes a piece that came as a record to its file. */

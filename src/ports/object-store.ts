@@ -18,6 +18,16 @@ export interface ByteRange {
   readonly end: number;
 }
 
+/** What is read of an object, and until when. */
+export interface ReadOptions {
+  readonly range?: ByteRange;
+  readonly etag?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** What is kept with an object, by name. */
+export type ObjectMetadata = Readonly<Record<string, string>>;
+
 export interface UploadRef extends ObjectRef {
   readonly uploadId: string;
 }
@@ -37,23 +47,18 @@ export interface ObjectStore {
    * Streams an object or a range of it; an empty range is empty even where there is no object. `etag`: throws
    * `ConflictError` where the object is another by now.
    */
-  read(
-    ref: ObjectRef,
-    options?: { range?: ByteRange; etag?: string; signal?: AbortSignal },
-  ): AsyncIterable<Uint8Array>;
+  read(ref: ObjectRef, options?: ReadOptions): AsyncIterable<Uint8Array>;
   /** A small object or range whole, at most 64 MiB. Ends early where the signal fires. */
   readAll(ref: ObjectRef, range?: ByteRange, signal?: AbortSignal): Promise<Uint8Array>;
   /** Size, etag and metadata, or undefined where there is no such object. */
-  head(
-    ref: ObjectRef,
-  ): Promise<(ObjectInfo & { readonly metadata: Readonly<Record<string, string>> }) | undefined>;
+  head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: ObjectMetadata }) | undefined>;
   /** Objects whose key begins with `ref.key`, in byte order of keys. */
   list(ref: ObjectRef): AsyncIterable<ObjectInfo>;
   /** Writes a small object whole. With `ifAbsent` exactly one of several writers gets `written`. */
   write(
     ref: ObjectRef,
     body: Uint8Array,
-    options?: { ifAbsent?: boolean; metadata?: Readonly<Record<string, string>> },
+    options?: { ifAbsent?: boolean; metadata?: ObjectMetadata },
   ): Promise<'written' | 'exists'>;
   /**
    * Copies an object of at most `mostCopyBytes`, metadata too, without its bytes coming here. `exists`: there was one under
@@ -65,7 +70,7 @@ export interface ObjectStore {
   remove(bucket: string, keys: readonly string[]): Promise<void>;
 
   /** Begins an upload in parts of at least 5 MiB but the last; part numbers from 1 to `mostParts`. */
-  beginUpload(ref: ObjectRef, metadata?: Readonly<Record<string, string>>): Promise<UploadRef>;
+  beginUpload(ref: ObjectRef, metadata?: ObjectMetadata): Promise<UploadRef>;
   /** What `completeUpload` is to be given: its number may be another, in the order of those that were said. */
   uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart>;
   /**

@@ -34,7 +34,7 @@ export type AttemptInput =
 export interface AttemptPlan {
   readonly description: StageDescription;
   readonly inputs: readonly AttemptInput[];
-  /** Bytes of all pieces together. */
+  /** Bytes of all pieces together, but for those of which only the begin is read. */
   readonly bytesTotal: number;
 }
 
@@ -122,7 +122,7 @@ function inputOf(
   const named = ownValue(copies, planned.stage);
   return {
     planned,
-    segments: segments.map(({ task, offset, length, crc, ...winner }) => {
+    segments: segments.map(({ task, offset, length, crc, head, ...winner }) => {
       // A replica has the very bytes of the winner's output: only the object is another.
       const copy = ownValue(named, String(task));
       const held: OutputPlace & { readonly attempt: number } =
@@ -130,7 +130,7 @@ function inputOf(
       const producer = attemptIdOf(planned.stage, task, held.attempt);
       const bucket = bucketOf(description, held);
       const ref = { bucket, key: attemptDataKey(description.jobId, producer) };
-      return { ref, offset, length, crc, producer };
+      return { ref, offset, length, crc, producer, ...(head === undefined ? {} : { isHead: head }) };
     }),
   };
 }
@@ -148,7 +148,10 @@ function bucketOf(
 
 function bytesOf(input: AttemptInput): number {
   if (input.planned.kind === 'stage') {
-    return input.segments.reduce((sum, segment) => sum + ('length' in segment ? segment.length : 0), 0);
+    return input.segments.reduce(
+      (sum, segment) => sum + ('length' in segment && segment.isHead !== true ? segment.length : 0),
+      0,
+    );
   }
   return input.segments.reduce(
     (sum, segment) => sum + ('end' in segment ? segment.end - segment.start : 0),

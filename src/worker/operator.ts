@@ -114,6 +114,11 @@ export interface TaskInput {
    */
   sampled?(places: number): AsyncIterable<LineBlock & { readonly standsForBytes: number }>;
   /**
+   * Where the task reads but a part of its partition, and the first piece of all is another task's: the records of that
+   * piece, for what those at its begin say of all others; whoever has read them stops. Absent: `records` begins with it.
+   */
+  head?(): AsyncIterable<readonly KeyValue[]>;
+  /**
    * Records in batches. All-to-all: merged, in order of key (bytes), equal keys in order of producing task.
    * Other patterns: in order of producing task and of emission. Sources: each line is a key without value.
    */

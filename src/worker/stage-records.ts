@@ -53,6 +53,23 @@ export async function* recordsInTurn(
   }
 }
 
+/** What a head is read by: few bytes at its begin are wanted. */
+const headChunkBytes = 64 * 1024;
+
+/**
+ * Records of heads, one after the other, of which whoever reads them wants the first ones alone. They count neither as
+ * read nor as work, and one that is gone is as lost as any other.
+ */
+export async function* headRecords(
+  reading: MergeReading,
+  heads: readonly UpstreamSegment[],
+): AsyncGenerator<readonly KeyValue[]> {
+  for (const [order, head] of heads.entries()) {
+    const chunks = new SegmentChunks({ ...reading, onBytes: () => undefined }, head, headChunkBytes);
+    yield* merged([new FrameCursor(order, () => chunks.next())]);
+  }
+}
+
 /**
  * Records of sorted segments merged: in order of key, equal keys in order of segment. Each segment is read by one
  * request: into memory where all of them fit, else, group by group, into scratch files that are merged. Where few

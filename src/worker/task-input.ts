@@ -17,7 +17,7 @@ import { locatedRows } from './row-places.ts';
 import { sourceBlocks } from './source-blocks.ts';
 import { rangeOf, type SourceReading } from './object-ranges.ts';
 import { planSample, sampledBlocks, unreadBytes } from './sampled-blocks.ts';
-import { keyLinesInOrder, recordsInOrder, recordsInTurn } from './stage-records.ts';
+import { headRecords, keyLinesInOrder, recordsInOrder, recordsInTurn } from './stage-records.ts';
 import type { MergeReading } from './stage-records.ts';
 
 const newline = 10;
@@ -155,7 +155,9 @@ export interface StageInputOptions {
 }
 
 /** An input from another stage. It has no rows: `rows` throws `InvalidInputError`. */
-export function stageInput({ stage, isMerged, segments, reading, meter }: StageInputOptions): TaskInput {
+export function stageInput({ stage, isMerged, segments: all, reading, meter }: StageInputOptions): TaskInput {
+  const segments = all.filter(({ isHead }) => isHead !== true);
+  const heads = all.filter(({ isHead }) => isHead === true);
   const records = (): AsyncIterable<readonly KeyValue[]> =>
     tallied(
       isMerged ? recordsInOrder(reading, segments) : recordsInTurn(reading, segments),
@@ -168,6 +170,7 @@ export function stageInput({ stage, isMerged, segments, reading, meter }: StageI
     stage,
     blocks: () => metered(recordsAsLines(records(), stage), meter),
     records: () => metered(records(), meter),
+    ...(heads.length === 0 ? {} : { head: () => metered(headRecords(reading, heads), meter) }),
     ...(isMerged
       ? {
           keyLines: () =>

@@ -6,6 +6,8 @@ export interface UpstreamSegment {
   readonly offset: number;
   readonly length: number;
   readonly crc: number;
+  /** Not the task's own: it reads its begin alone, for what that says of all. */
+  readonly isHead?: true;
   /** Who wrote it, for messages: `map/3/0`. */
   readonly producer: string;
 }

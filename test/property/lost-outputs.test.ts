@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { builtinJob } from '../../src/operators/builtin-jobs.ts';
-import { type Ill, illKinds } from '../support/hard-process.ts';
-import { complaintsOf, harms, type Loss, lossyJob } from '../support/lossy-jobs.ts';
+import { arbIllsOf, arbLossUpTo } from '../support/arb-hardships.ts';
+import { complaintsOf, type Loss, lossyJob } from '../support/lossy-jobs.ts';
 import { draws } from '../support/draws.ts';
 
 /** Lines that all differ, of about ten bytes, in no order. */
@@ -15,35 +15,11 @@ const sort: JobSpecInput = {
   policy: 'none',
 };
 
-const arbLoss: fc.Arbitrary<Loss> = fc.record({
-  before: fc.integer({ min: 2, max: 14 }),
-  which: fc.nat({ max: 30 }),
-  harm: fc.constantFrom(...harms),
-});
 /** No task may be lost as often as fails a job: so many losses can hit one. */
-const arbLosses = fc.array(arbLoss, { minLength: 1, maxLength: 4 });
-const illsOf = (kinds: readonly Ill['kind'][], calls: number): fc.Arbitrary<Ill[]> =>
-  fc
-    .array(
-      fc.record({
-        kind: fc.constantFrom(...kinds),
-        call: fc.integer({ min: 1, max: calls }),
-        ms: fc.constantFrom(6_000, 60_000, 20 * 60_000),
-      }),
-      { minLength: 1, maxLength: 2 },
-    )
-    .map((ills) => ills.toSorted((a, b) => a.call - b.call));
-const coordinators = ['scheduler 1', 'scheduler 2', 'finish 1'];
+const arbLosses = fc.array(arbLossUpTo(14), { minLength: 1, maxLength: 4 });
 /** One that is frozen for long reports late what it did not find: its task, and that output's, were done again. */
 const workers = ['sample/0/0 1', 'partition/1/0 1', 'merge/0/0 1', 'merge/1/0 1', 'merge/1/1 1'];
-const arbIlls = fc
-  .tuple(
-    fc.dictionary(fc.constantFrom(...coordinators), illsOf(illKinds, 80), { maxKeys: 2 }),
-    fc.dictionary(fc.constantFrom(...workers), illsOf(['freeze-before', 'freeze-after', 'dies'], 8), {
-      maxKeys: 2,
-    }),
-  )
-  .map(([steps, attempts]) => ({ ...steps, ...attempts }));
+const arbIlls = arbIllsOf(workers);
 
 describe('a job whose outputs are removed, cut and changed while it runs', () => {
   it('ends exact, makes again what was harmed and needed alone, and once for each loss', async () => {

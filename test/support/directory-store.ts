@@ -15,6 +15,7 @@ import type {
   ByteRange,
   ObjectInfo,
   ObjectStore,
+  ReadOptions,
   UploadedPart,
   UploadRef,
 } from '../../src/ports/object-store.ts';
@@ -58,10 +59,7 @@ export class DirectoryStore implements ObjectStore {
     return `"${String(mtimeMs)}-${String(size)}"`;
   }
 
-  async *read(
-    ref: ObjectRef,
-    options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
-  ): AsyncIterable<Uint8Array> {
+  async *read(ref: ObjectRef, options: ReadOptions = {}): AsyncIterable<Uint8Array> {
     const { range, etag, signal } = options;
     if (range !== undefined && range.end <= range.start) return;
     this.requests++;

@@ -23,7 +23,9 @@ import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import type {
   ByteRange,
   ObjectInfo,
+  ObjectMetadata,
   ObjectStore,
+  ReadOptions,
   UploadRef,
   UploadedPart,
 } from '../../ports/object-store.ts';
@@ -46,8 +48,6 @@ const writeIdMetadata = 'outrider-write';
 
 /** Longer than S3 takes to part a prefix for short bursts; workers have more. */
 const PATIENCE_MS = 60_000;
-
-type Metadata = Readonly<Record<string, string>>;
 
 export interface S3StoreOptions {
   /** Makes the reads, each request once: what S3 refuses is tried again here. The same client where nothing is said. */
@@ -111,10 +111,7 @@ export class S3ObjectStore implements ObjectStore {
     return isDirectoryBucket(bucket) ? this.zonalClient : this.client;
   }
 
-  read(
-    ref: ObjectRef,
-    options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
-  ): AsyncIterable<Uint8Array> {
+  read(ref: ObjectRef, options: ReadOptions = {}): AsyncIterable<Uint8Array> {
     return readObject(isDirectoryBucket(ref.bucket) ? this.zonalReading : this.reading, ref, options);
   }
 
@@ -142,7 +139,7 @@ export class S3ObjectStore implements ObjectStore {
     return whole;
   }
 
-  async head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Metadata }) | undefined> {
+  async head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: ObjectMetadata }) | undefined> {
     const found = await this.headRaw(ref);
     if (found === undefined) return undefined;
     const metadata = Object.entries(found.metadata).filter(([name]) => name !== writeIdMetadata);
@@ -173,7 +170,7 @@ export class S3ObjectStore implements ObjectStore {
   async write(
     ref: ObjectRef,
     body: Uint8Array,
-    options: { ifAbsent?: boolean; metadata?: Metadata } = {},
+    options: { ifAbsent?: boolean; metadata?: ObjectMetadata } = {},
   ): Promise<'written' | 'exists'> {
     const ifAbsent = options.ifAbsent === true;
     const writeId = randomUUID();
@@ -211,7 +208,7 @@ export class S3ObjectStore implements ObjectStore {
     await forEachBounded(batches, REMOVALS_AT_ONCE, (batch) => this.removeBatch(bucket, batch));
   }
 
-  async beginUpload(ref: ObjectRef, metadata: Metadata = {}): Promise<UploadRef> {
+  async beginUpload(ref: ObjectRef, metadata: ObjectMetadata = {}): Promise<UploadRef> {
     const { bucket, key } = ref;
     const command = new CreateMultipartUploadCommand({ Bucket: bucket, Key: key, Metadata: { ...metadata } });
     const { UploadId: uploadId } = await this.call('begin upload', ref, () =>
@@ -293,7 +290,9 @@ export class S3ObjectStore implements ObjectStore {
     throw new StoreUnavailableError('a listing did not end', { uri: uriOf(ref) });
   }
 
-  private async headRaw(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Metadata }) | undefined> {
+  private async headRaw(
+    ref: ObjectRef,
+  ): Promise<(ObjectInfo & { readonly metadata: ObjectMetadata }) | undefined> {
     try {
       const answer = await this.clientOf(ref).send(
         new HeadObjectCommand({ Bucket: ref.bucket, Key: ref.key }),

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { GetObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { ConflictError, NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
-import type { ByteRange } from '../../ports/object-store.ts';
+import type { ReadOptions } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
 import { denialOf, missingOrDenied } from './denials.ts';
 import { type Fault, faultOf, isPassing } from './faults.ts';
@@ -27,12 +27,6 @@ export interface Reading {
   /** When a read is slow enough to be asked for again, and who is told of it. */
   readonly hedge: RequestHedge;
   readonly onHedge?: ((ref: ObjectRef) => void) | undefined;
-}
-
-interface ReadOptions {
-  readonly range?: ByteRange;
-  readonly etag?: string;
-  readonly signal?: AbortSignal;
 }
 
 /** Where reading stands: bytes from `position`, up to `end` once it is known, of the object with this etag. */

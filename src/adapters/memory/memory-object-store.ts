@@ -4,7 +4,9 @@ import { fnv1a } from '../../contracts/fnv1a.ts';
 import type {
   ByteRange,
   ObjectInfo,
+  ObjectMetadata,
   ObjectStore,
+  ReadOptions,
   UploadRef,
   UploadedPart,
 } from '../../ports/object-store.ts';
@@ -31,10 +33,7 @@ export class MemoryObjectStore implements ObjectStore {
   private readonly uploads = new Map<string, Upload>();
   private serial = 0;
 
-  async *read(
-    ref: ObjectRef,
-    options: { range?: ByteRange; etag?: string; signal?: AbortSignal } = {},
-  ): AsyncIterable<Uint8Array> {
+  async *read(ref: ObjectRef, options: ReadOptions = {}): AsyncIterable<Uint8Array> {
     const { range, etag, signal } = options;
     if (range !== undefined && range.end <= range.start) return;
     const object = this.found(ref);
@@ -84,7 +83,7 @@ export class MemoryObjectStore implements ObjectStore {
   write(
     ref: ObjectRef,
     body: Uint8Array,
-    options: { ifAbsent?: boolean; metadata?: Readonly<Record<string, string>> } = {},
+    options: { ifAbsent?: boolean; metadata?: ObjectMetadata } = {},
   ): Promise<'written' | 'exists'> {
     if (options.ifAbsent === true && this.objects.has(uriOf(ref))) return Promise.resolve('exists');
     this.put(ref, Uint8Array.from(body), options.metadata ?? {});

@@ -9,18 +9,13 @@ import type { RequestTally } from '../../contracts/requests.ts';
 import type {
   ByteRange,
   ObjectInfo,
+  ObjectMetadata,
   ObjectStore,
+  ReadOptions,
   UploadedPart,
   UploadRef,
 } from '../../ports/object-store.ts';
 import type { HandingClient } from './handing-client.ts';
-
-type Metadata = Readonly<Record<string, string>>;
-interface ReadOptions {
-  readonly range?: ByteRange;
-  readonly etag?: string;
-  readonly signal?: AbortSignal;
-}
 
 /** Up to this size a read that blocks takes less than to go to another thread and back. */
 const blockingBytes = 1024 * 1024;
@@ -157,7 +152,7 @@ export class HandedObjects implements ObjectStore {
     return path === undefined ? undefined : { path, nextNumber: 1, nextAt: 0 };
   }
 
-  head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Metadata }) | undefined> {
+  head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: ObjectMetadata }) | undefined> {
     return this.inner.head(ref);
   }
 
@@ -168,7 +163,7 @@ export class HandedObjects implements ObjectStore {
   write(
     ref: ObjectRef,
     body: Uint8Array,
-    options?: { ifAbsent?: boolean; metadata?: Metadata },
+    options?: { ifAbsent?: boolean; metadata?: ObjectMetadata },
   ): Promise<'written' | 'exists'> {
     return this.inner.write(ref, body, options);
   }
@@ -181,7 +176,7 @@ export class HandedObjects implements ObjectStore {
     return this.inner.remove(bucket, keys);
   }
 
-  beginUpload(ref: ObjectRef, metadata?: Metadata): Promise<UploadRef> {
+  beginUpload(ref: ObjectRef, metadata?: ObjectMetadata): Promise<UploadRef> {
     return this.inner.beginUpload(ref, metadata);
   }
 

@@ -44,6 +44,19 @@ export interface LoseOutput {
 }
 
 /**
+ * A partition, that of task `task`, is read by several tasks: part j of input number `input` is what tasks [cuts[j − 1],
+ * cuts[j]) of the producing stage have left for it, from the first one and to the last one at the ends. Cut by tasks and
+ * not by bytes, so that parts stay what they are where an output is made again. `facts`: the bytes of the partition, of its
+ * largest part and of a usual partition of the stage, and what is expected to be saved.
+ */
+export interface PartitionSplit {
+  readonly task: number;
+  readonly input: number;
+  readonly cuts: readonly number[];
+  readonly facts: Facts;
+}
+
+/**
  * The output of an attempt is copied, so that its readers have another if it is lost. `facts` hold r (`lossProbability`),
  * t_redo, t_rep and the tokens that were left before it.
  */
@@ -57,8 +70,16 @@ export interface CopyOutput {
 
 /** What a tick does. Each is idempotent by its ids, so that a takeover may repeat the last tick's. */
 export type Decision =
-  /** `revision`: the lists of what its tasks read are written anew, for outputs that were made again; absent: the first. */
-  | { readonly kind: 'open-stage'; readonly stage: number; readonly revision?: number }
+  /**
+   * `revision`: the lists of what its tasks read are written anew, for outputs that were made again; absent: the first.
+   * `splits`: partitions that are read by several tasks each, by task; absent: none are, or it was decided before.
+   */
+  | {
+      readonly kind: 'open-stage';
+      readonly stage: number;
+      readonly revision?: number;
+      readonly splits?: readonly PartitionSplit[];
+    }
   | LoseOutput
   | CopyOutput
   /** The first `tasks` tasks of a stage are to have `copies` copies each, as the capacity ledger has admitted. */

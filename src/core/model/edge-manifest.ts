@@ -3,6 +3,7 @@ import { attemptParts } from '../../contracts/ids.ts';
 import type { PlannedInput, StageDescription, StageSegment } from '../../contracts/plan.ts';
 import type { PartitionIndex, TaskResult } from '../../contracts/records.ts';
 import { type OutputPlace, outputPlace } from '../../contracts/worker-places.ts';
+import { type Share, sharesOf } from './split-stage.ts';
 
 type UpstreamPlan = Extract<PlannedInput, { kind: 'stage' }>;
 
@@ -33,6 +34,28 @@ function indexed(result: TaskResult): IndexedOutput {
     offsets[partition] = (offsets[partition - 1] ?? 0) + (partitions.lengths[partition - 1] ?? 0);
   }
   return { task, attempt, index: partitions, offsets, place: outputPlace(result) };
+}
+
+/**
+ * The segments of a share of a partition. A part that begins later gets the first segment of all beside its own, as its
+ * `head`: what that says of all others, such as their columns, holds for every part.
+ */
+function* segmentsOfShare(
+  outputs: readonly IndexedOutput[],
+  { partition, cut }: Share,
+  input: number,
+): Generator<StageSegment> {
+  const all = segmentsOf(outputs, partition);
+  if (cut?.input !== input) {
+    yield* all;
+    return;
+  }
+  let isFirst = true;
+  for (const segment of all) {
+    if (cut.from <= segment.task && segment.task < cut.to) yield segment;
+    else if (isFirst) yield { ...segment, head: true };
+    isFirst = false;
+  }
 }
 
 /** The segments of one partition of these outputs, in their order; empty ones are left out. */
@@ -68,15 +91,21 @@ export function producersOf(
 
 /**
  * What each task of `consumer` reads through `input`: one entry per task, segments in order of producing task;
- * broadcast: a single entry, since all read the same.
- * `results` holds the committed result of every task of the producer, in task order.
+ * broadcast: a single entry, since all read the same. All-to-all, tasks are those of `read.shares`, as which `input` is
+ * number `read.number`; absent: one for each partition.
+ * `results` holds the committed result of every task of the producer, in task order: more than its plan has where
+ * partitions that it read were split.
  */
 export function edgeManifest(
   consumer: StageDescription,
   input: UpstreamPlan,
   results: readonly TaskResult[],
+  read: { readonly number: number; readonly shares: readonly Share[] } = {
+    number: consumer.inputs.indexOf(input),
+    shares: sharesOf(consumer.tasks, []),
+  },
 ): readonly EdgeLine[] {
-  invariant(results.length === input.producerTasks, 'a stage opened before its input was complete', {
+  invariant(results.length >= input.producerTasks, 'a stage opened before its input was complete', {
     stage: consumer.name,
     input: input.stage,
     results: results.length,
@@ -85,9 +114,11 @@ export function edgeManifest(
   if (input.pattern === 'broadcast') return [lineOf(() => allSegments(outputs, input.producerPartitions))];
   // Each of many tasks would pass by what is empty for all of them.
   const written = outputs.filter(({ index }) => index.lengths.some((length) => length > 0));
+  if (input.pattern === 'all-to-all')
+    return read.shares.map((share) => lineOf(() => segmentsOfShare(written, share, read.number)));
+  const edge = { pattern: input.pattern, producerTasks: results.length };
   return Array.from({ length: consumer.tasks }, (_, task) => {
-    if (input.pattern === 'all-to-all') return lineOf(() => segmentsOf(written, task));
-    const { from, to } = producersOf(input, task, consumer.tasks);
+    const { from, to } = producersOf(edge, task, consumer.tasks);
     return lineOf(() => allSegments(outputs.slice(from, to), input.producerPartitions));
   });
 }

@@ -23,9 +23,8 @@ import {
 import { isNews, newAttempt, takeFields } from './attempt-news.ts';
 import { settleRetry, suspectInputs, suspectPart } from './lost-outputs.ts';
 import { countFailure, explainLoss, judge } from './strikes.ts';
+import { newTask } from './new-task.ts';
 import { leastCopies } from './upstream-copies.ts';
-
-const never = 0 as EpochMs;
 
 /** A job before anything has happened. Stages must come after those they read. */
 export function createJobState(
@@ -38,18 +37,9 @@ export function createJobState(
       'stages are not in topological order',
       { index },
     );
-    const tasks = Array.from({ length: shape.tasks }, (_, task): TaskView => ({
-      stage: index,
-      index: task,
-      inputBytes: shape.sourceBytes[task] ?? 0,
-      attempts: [],
-      failures: 0,
-      notBefore: never,
-      lostOutputs: [],
-      since: 0,
-      replicas: [],
-      measured: false,
-    }));
+    const tasks = Array.from({ length: shape.tasks }, (_, task) =>
+      newTask(index, task, shape.sourceBytes[task] ?? 0),
+    );
     return {
       shape,
       index,

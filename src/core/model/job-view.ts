@@ -6,7 +6,7 @@ import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { OutputPlace } from '../../contracts/worker-places.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
 import type { SlotTime } from '../estimate/slot-time.ts';
-import type { AllocationReason, CopyOutput, LaunchReason } from './decision.ts';
+import type { AllocationReason, CopyOutput, LaunchReason, PartitionSplit } from './decision.ts';
 import type { ProgressShape } from './progress-shape.ts';
 import type { TaskCost } from './task-cost.ts';
 
@@ -102,6 +102,11 @@ export interface StageShape {
   readonly worker?: Worker;
   /** Whether its tasks may go to Fargate where Lambda has no room or time for them. Absent: they may. */
   readonly mayUseFargate?: boolean;
+  /**
+   * How many tasks may be added to it where partitions that it reads are split, of any of its inputs: each record's output
+   * depends on it and on the other inputs' records alone, in no order. Absent: its operator needs whole partitions.
+   */
+  readonly addableTasks?: number;
 }
 
 /**
@@ -190,7 +195,10 @@ export interface TaskView {
 export interface StageView {
   readonly shape: StageShape;
   readonly index: number;
-  readonly tasks: readonly TaskView[];
+  /** Those of its plan, and after them, once it is open, those that were added as its partitions were split. */
+  tasks: readonly TaskView[];
+  /** Its partitions that are read by several tasks each, as was decided when it opened; absent: none are. */
+  splits?: readonly PartitionSplit[];
   /** `waiting` for its inputs, then `open` until every task has a result. */
   state: 'waiting' | 'open' | 'done';
   done: number;

@@ -8,7 +8,7 @@ import type { AttemptId } from '../../contracts/ids.ts';
 import type { DurationMs } from '../../contracts/units.ts';
 import type { OwnPlaces } from '../policy/own-places.ts';
 import type { PolicySet } from '../policy/policy-set.ts';
-import type { Allocate, CopyOutput, Refusal } from './decision.ts';
+import type { Allocate, CopyOutput, PartitionSplit, Refusal } from './decision.ts';
 import type { SlowNode } from './node-book.ts';
 import type { CloneAnswer, ClonesTaken } from './stage-clones.ts';
 import type { TaskView } from './job-view.ts';
@@ -84,6 +84,12 @@ export interface FoundLoss {
   readonly by?: AttemptId;
 }
 
+/** Partitions of a stage that are each to be read by several tasks. */
+export interface StageSplits {
+  readonly stage: number;
+  readonly splits: readonly PartitionSplit[];
+}
+
 /** What a tick may use. */
 export interface TickBudget {
   /** Slots that the capacity ledger has granted to the job. */
@@ -115,6 +121,8 @@ export interface TickBudget {
   /** Outputs that are copied from now on, for which there are tokens, and why others are not; absent: none. */
   readonly copies?: readonly CopyOutput[];
   readonly notCopied?: readonly Refusal[];
+  /** Partitions to be read by several tasks each, by the stage that is about to open; absent: none. */
+  readonly splits?: readonly StageSplits[];
   /** Slots that the job asks to be its own from now on; absent: as before. */
   readonly allocation?: Allocate;
   /** Why the job is not taken on, so that it fails. */

@@ -96,6 +96,7 @@ const kinds: Readonly<Record<string, ToldAction['kind']>> = {
   'output-lost': 'lose-output',
   cloned: 'clone-stage',
   'clones-preempted': 'take-clones',
+  'partition-split': 'split',
   allocated: 'slots',
 };
 

@@ -67,6 +67,8 @@ const actionWords = {
   decline: 'was declined by its worker, whose node its launch says to avoid',
   'clone-stage': 'was to be cloned',
   'take-clones': 'lost its clones to a smaller job',
+  split:
+    'had so much more to read than is usual, which no copy mends, that its partition was split among tasks',
 } as const;
 
 const endWords: Readonly<Record<ExplainedAttempt['end'], string>> = {

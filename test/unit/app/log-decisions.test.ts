@@ -94,6 +94,18 @@ describe('the log of decisions', () => {
     ]);
   });
 
+  it('tells of each partition that is split into how many parts, and by what numbers', () => {
+    const { lines, log } = told();
+    const facts = { bytes: 900, usualBytes: 100, largestPartBytes: 310, savedMs: 5_900 };
+    const splits = [{ task: 2, input: 0, cuts: [3, 7], facts }];
+    const decisions: Decision[] = [{ kind: 'open-stage', stage: 0, splits }];
+    logDecisions(log, session(), { decisions, refusals: [] });
+    expect(lines).toEqual([
+      { level: 'info', event: 'stage-opened', jobId, stage: 'map' },
+      { level: 'info', event: 'partition-split', jobId, taskId: 'map/2', parts: 3, ...facts },
+    ]);
+  });
+
   it('tells a wide stage begun as one line', () => {
     const { lines, log } = told();
     logDecisions(log, session(), {

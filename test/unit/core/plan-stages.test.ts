@@ -4,6 +4,7 @@ import { parseInput } from '../../../src/contracts/invalid.ts';
 import { jobSpecSchema, type JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import { edgeManifest } from '../../../src/core/model/edge-manifest.ts';
 import { planStages } from '../../../src/core/model/plan-stages.ts';
+import { sharesOf } from '../../../src/core/model/split-stage.ts';
 import { type SourceObject, splitObjects } from '../../../src/core/model/splits.ts';
 import { resultOf } from '../../support/job-states.ts';
 
@@ -161,6 +162,33 @@ describe('edgeManifest', () => {
       ['1/2@1+2#101'],
       ['0/0@5+7#2', '1/2@3+3#102', '2/0@0+4#202'],
     ]);
+  });
+  it('gives parts of a partition its outputs by task, each with the first one of all as its head', () => {
+    const heavy = [
+      resultOf('p/0/0', 1, [5, 0, 7]),
+      resultOf('p/1/2', 1, [0, 2, 3]),
+      resultOf('p/2/0', 1, [0, 6, 4]),
+      resultOf('p/3/0', 1, [0, 8, 0]),
+    ];
+    const splits = [{ task: 1, input: 0, cuts: [2, 3], facts: {} }];
+    const shares = sharesOf(3, splits);
+    const read = (number: number) =>
+      edgeManifest(consumer(3), edge('all-to-all', 4, 3), heavy, { number, shares });
+    expect(short(read(0)).filter((_, task) => task === 1 || task > 2)).toEqual([
+      ['1/2@0+2#101'],
+      ['1/2@0+2#101', '2/0@0+6#201'],
+      ['1/2@0+2#101', '3/0@0+8#301'],
+    ]);
+    expect(read(0).map(({ segments }) => [...segments].map(({ head }) => head === true))).toEqual([
+      [false],
+      [false],
+      [false, false, false],
+      [true, false],
+      [true, false],
+    ]);
+    const whole = ['1/2@0+2#101', '2/0@0+6#201', '3/0@0+8#301'];
+    expect(short(read(1)).filter((_, task) => task === 1 || task > 2)).toEqual([whole, whole, whole]);
+    expect([...(read(1)[3]?.segments ?? [])].some(({ head }) => head)).toBe(false);
   });
   it('gives nothing of outputs that are empty, or of which nothing is said', () => {
     const silent = { ...resultOf('p/1/0', 1, []) };

@@ -65,13 +65,13 @@ export class KeptFiles {
   async abortUpload(uploadId: string): Promise<void> {
     const pieces = this.#uploads.get(uploadId)?.values() ?? [];
     this.#uploads.delete(uploadId);
-    for (const { path } of pieces) await rm(path, { force: true });
+    await dropFiles(pieces);
   }
 
   async remove(key: string): Promise<void> {
     const pieces = this.#objects.get(key)?.pieces ?? [];
     this.#objects.delete(key);
-    for (const { path } of pieces) await rm(path, { force: true });
+    await dropFiles(pieces);
   }
 
   /** Throws `NotFoundError` where there is no such object. `range.end` past its end is cut. */
@@ -100,4 +100,8 @@ export class KeptFiles {
     await writeFile(path, body, { mode: 0o600 });
     return { path, sizeBytes: body.length };
   }
+}
+
+async function dropFiles(pieces: Iterable<Piece>): Promise<void> {
+  for (const { path } of pieces) await rm(path, { force: true });
 }

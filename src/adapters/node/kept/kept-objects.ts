@@ -4,19 +4,14 @@ import { workerOfBucket } from '../../../contracts/worker-places.ts';
 import type {
   ByteRange,
   ObjectInfo,
+  ObjectMetadata,
   ObjectStore,
+  ReadOptions,
   UploadedPart,
   UploadRef,
 } from '../../../ports/object-store.ts';
 import type { KeptClient } from './kept-client.ts';
 import type { KeptFiles } from './kept-files.ts';
-
-type Metadata = Readonly<Record<string, string>>;
-interface ReadOptions {
-  readonly range?: ByteRange;
-  readonly etag?: string;
-  readonly signal?: AbortSignal;
-}
 
 const everything = { start: 0, end: Number.MAX_SAFE_INTEGER };
 
@@ -100,7 +95,7 @@ export class KeptObjects implements ObjectStore {
     return Buffer.concat(chunks);
   }
 
-  async head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: Metadata }) | undefined> {
+  async head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: ObjectMetadata }) | undefined> {
     const address = workerOfBucket(ref.bucket);
     if (address === undefined) return this.inner.head(ref);
     const { key } = ref;
@@ -117,7 +112,7 @@ export class KeptObjects implements ObjectStore {
   async write(
     ref: ObjectRef,
     body: Uint8Array,
-    options?: { ifAbsent?: boolean; metadata?: Metadata },
+    options?: { ifAbsent?: boolean; metadata?: ObjectMetadata },
   ): Promise<'written' | 'exists'> {
     if (workerOfBucket(ref.bucket) === undefined) return this.inner.write(ref, body, options);
     await this.keeping.files.write(ref.key, body);
@@ -129,7 +124,7 @@ export class KeptObjects implements ObjectStore {
     for (const key of keys) await this.keeping.files.remove(key);
   }
 
-  async beginUpload(ref: ObjectRef, metadata?: Metadata): Promise<UploadRef> {
+  async beginUpload(ref: ObjectRef, metadata?: ObjectMetadata): Promise<UploadRef> {
     if (workerOfBucket(ref.bucket) === undefined) return this.inner.beginUpload(ref, metadata);
     return { ...ref, uploadId: this.keeping.files.beginUpload() };
   }

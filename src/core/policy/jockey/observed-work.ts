@@ -55,14 +55,10 @@ function toldBy(
   // How long a task that has ended could have run by now.
   const ages = isOver
     ? []
-    : samples.map(
-        ({
-          task: {
-            attempts: [first],
-          },
-          ms,
-        }) => Math.max(ms, first === undefined ? 0 : ranMs(first, now)),
-      );
+    : samples.map(({ task, ms }) => {
+        const [first] = task.attempts;
+        return first === undefined ? ms : Math.max(ms, ranMs(first, now));
+      });
   const took = samples.reduce((sum, { ms }) => sum + ms, 0) + running.reduce((sum, age) => sum + age, 0);
   if (took <= 0) return undefined;
   const seen = [...ages, ...running];
