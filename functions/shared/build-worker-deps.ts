@@ -80,6 +80,10 @@ export async function buildWorkerDeps(
     sortMemoryBytes: sortMemoryBytes(workerMemoryBytes(env)),
     engine: engineSize(workerMemoryBytes(env)),
     peakMemoryBytes: () => process.resourceUsage().maxRSS * 1024,
+    cpuMs: () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1_000;
+    },
     userCode: { objects, program: hostProgram(env) },
   };
 }

@@ -13,8 +13,8 @@ const numbers = z.record(z.string(), z.number());
  * slot or of dollars; `earlier-failed`: attempts before the one that won had failed or were lost; `copied`: an attempt
  * before it lagged, and a copy was made; `ride`: it waited in its worker behind other tasks; `host-wait`: in the host's
  * queue, or for its environment to start; `more-input`: more to read than its siblings; `slow-start`, `slow-read`,
- * `slow-compute`, `slow-write`: one phase, by no fault of its node that could be shown; `slow-node`: its node, by
- * evidence; `own-work`: as slow elsewhere; `unexplained`: slow, and nothing in the records tells why.
+ * `slow-compute`, `slow-write`: one phase, by no fault of its node that could be shown; `stood-still`: its worker did
+ * nothing for a while, as it has noticed itself; `slow-node`: its node, by evidence; `own-work`: as slow elsewhere; `unexplained`: slow, and nothing in the records tells why.
  */
 export const explainedCauses = [
   'before-launch',
@@ -27,6 +27,7 @@ export const explainedCauses = [
   'slow-read',
   'slow-compute',
   'slow-write',
+  'stood-still',
   'slow-node',
   'own-work',
   'unexplained',

@@ -78,6 +78,8 @@ export interface Progress {
   readonly phaseMs: Readonly<Record<Phase, number>>;
   /** Largest resident memory seen, 0 where unknown. */
   readonly peakMemoryBytes: number;
+  /** For how long its worker stood still, as far as it has noticed; absent where it did not. */
+  readonly stalledMs?: number;
   /** What it has fetched of other stages' outputs; absent where it reads none. */
   readonly fetched?: Fetched;
   /** What its worker has asked of AWS so far, and logged; absent where nobody counts. */
@@ -171,14 +173,8 @@ export type FinalPart =
 
 /** Bytes of a final part. */
 export function finalSizeBytes(part: FinalPart): number {
-  switch (part.kind) {
-    case 'upload':
-      return part.sizeBytes;
-    case 'inline':
-      return part.body.byteLength;
-    case 'empty':
-      return 0;
-  }
+  if (part.kind === 'upload') return part.sizeBytes;
+  return part.kind === 'inline' ? part.body.byteLength : 0;
 }
 
 /** What the first attempt of a task to commit leaves. */

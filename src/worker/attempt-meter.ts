@@ -24,6 +24,8 @@ export class AttemptMeter {
   readsStages = false;
   /** Of the process of user code, besides this one's. */
   hostPeakMemoryBytes = 0;
+  /** For how long the worker stood still. */
+  stalledMs = 0;
   recordsIn = 0;
   recordsOut = 0;
   /** What the worker has asked for and was not told before; absent where nobody counts. */
@@ -136,6 +138,7 @@ export class AttemptMeter {
       phase: this.#phase,
       phaseMs,
       peakMemoryBytes: measured(this.#peakMemoryBytes() + this.hostPeakMemoryBytes),
+      ...(this.stalledMs === 0 ? {} : { stalledMs: this.stalledMs }),
       ...(this.readsStages
         ? { fetched: { bytes: measured(this.#fetchedBytes), ms: this.#fetchedMs + fetchingMs } }
         : {}),

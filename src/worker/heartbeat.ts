@@ -24,9 +24,15 @@ export interface HeartbeatOptions {
   readonly meter: AttemptMeter;
   /** Longest time between two reports. */
   readonly every: DurationMs;
+  /** Processor time that this process has used, in milliseconds; absent where nobody tells: then no stall is noticed. */
+  readonly cpuMs?: (() => number) | undefined;
   /** Called once when the attempt is told to cancel; no report follows. */
   onCancel(): void;
 }
+
+/** A worker that wakes so much later than it would, and has used next to no processor time, has stood still. */
+const leastStallMs = 500;
+const idleShare = 0.05;
 
 const start: Mark = { ranMs: 0, share: 0 };
 
@@ -57,12 +63,23 @@ class Heartbeat {
     for (;;) {
       const ranMs = this.ranMs();
       const wakeAt = Math.min(ranMs + lookAfterMs(ranMs, every), this.reportAt, this.listenAt);
+      const cpuMs = this.options.cpuMs?.();
       await clock.sleep(durationMs(wakeAt - ranMs), stopped);
+      if (cpuMs !== undefined) this.noteStall(ranMs, wakeAt, cpuMs);
       if (stopped.aborted) return;
       if ((await this.look()) === 'continue') continue;
       this.options.onCancel();
       return;
     }
+  }
+
+  /** By how much it woke too late, where it was not busy meanwhile: a slow one has turns, and one that computes uses time. */
+  private noteStall(sleptAt: number, wakeAt: number, cpuAt: number): void {
+    const { meter, cpuMs } = this.options;
+    const ranMs = this.ranMs();
+    const usedMs = (cpuMs?.() ?? 0) - cpuAt;
+    const lateMs = ranMs - wakeAt;
+    if (lateMs >= leastStallMs && usedMs <= idleShare * (ranMs - sleptAt)) meter.stalledMs += lateMs;
   }
 
   private ranMs(): number {

@@ -69,6 +69,8 @@ export interface AttemptDeps {
   readonly keeper?: OutputKeeper;
   /** Largest resident memory of the process so far; 0 (the default) means unknown. */
   readonly peakMemoryBytes?: () => number;
+  /** Processor time of the process so far, in milliseconds; absent: unknown. */
+  readonly cpuMs?: () => number;
   /** Counts what the attempt asks for, where that costs something. */
   readonly requests?: RequestMeter;
   /**
@@ -160,6 +162,7 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
     attemptId,
     meter,
     every: durationMs(payload.heartbeatMs),
+    cpuMs: deps.cpuMs,
     onCancel: cancel,
   });
   const timer = startTimeLimit(clock, limit, (error) => {

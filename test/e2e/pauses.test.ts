@@ -81,6 +81,21 @@ describe('workers that stand still for a while, and go on', () => {
     }
   }, 180_000);
 
+  it('are told of as such, and of nothing else, with how long they did so', async () => {
+    const { explanation, frozen, told } = await paused('none', 'pause=0.2@4,seed=3');
+    expect(frozen.length).toBeGreaterThan(0);
+    const causes = told.flatMap((task) => task.causes.filter(({ kind }) => kind === 'stood-still'));
+    // A worker that stands still while it sends a report takes that for the answer's time: seldom more than one of these.
+    expect(causes.length).toBeGreaterThanOrEqual(frozen.length - 1);
+    expect(causes.length).toBeGreaterThan(0);
+    for (const { node = '', facts } of causes) {
+      expect(frozen.some((place) => node.endsWith(place))).toBe(true);
+      expect(facts['stalledMs']).toBeGreaterThan(3_000);
+    }
+    expect(explanation.slowNodes).toEqual([]);
+    expect(explanation.failures).toEqual([]);
+  }, 180_000);
+
   it('are given up as silent where they do so for long, each once, and what they bring late is refused', async () => {
     const { report, explanation, frozen, told, text: words } = await paused('none', 'pause=0.2@12,seed=3');
     expect(frozen.length).toBeGreaterThan(0);

@@ -47,6 +47,7 @@ const progress = z.object({
   phase: z.enum(phases),
   phaseMs: z.record(z.enum(phases), count),
   peakMemoryBytes: count,
+  stalledMs: count.exactOptional(),
   fetched: z.object({ bytes: count, ms: count }).exactOptional(),
   requests: requestTallySchema.exactOptional(),
 });

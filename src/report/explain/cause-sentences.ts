@@ -29,6 +29,8 @@ function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']):
       return `${attemptId} waited ${took} ${waitedFor(facts)}.`;
     case 'more-input':
       return `${attemptId} had more to read than its siblings: ${inputText(facts)}.${cause.ms === undefined ? '' : ` That explains ${took} of ${formatDuration(facts['runMs'])}.`}`;
+    case 'stood-still':
+      return `The worker of ${attemptId} (${shortNode(cause.node)}) stood still for ${formatDuration(facts['stalledMs'])}, and went on: ${slowText(facts)}.`;
     case 'slow-node':
       return `${attemptId} ran on a slow node (${shortNode(cause.node)}): ${slowText(facts)}; ${evidenceText(cause)}.`;
     case 'own-work':

@@ -60,8 +60,8 @@ const finite = (facts: Readonly<Record<string, number | undefined>>): Record<str
  * Why an attempt took longer than is usual in its stage; empty where it did not, or nobody can say what is usual. More
  * input comes first, with what it explains; one other cause for what is left.
  *
- * The order of the rules: input explains what it can. What the same task took elsewhere tells the task from its place.
- * Then comes what shows the node; then the one phase that the time went to; and where nothing does, it says so.
+ * The order of the rules: input explains what it can. A worker that stood still for most of the rest has said so
+ * itself. What the same task took elsewhere tells the task from its place. Then comes what shows the node; then the one phase that the time went to; and where nothing does, it says so.
  *
  * Source: Mantri §4 for input and place; the phases are ours.
  */
@@ -128,6 +128,9 @@ function restOf(run: AttemptRun, usual: Usual, { witnesses, slowness, inputFacto
     elsewhereSlowness: witnesses.elsewhere,
     ...(isFinished ? {} : { readShare }),
   });
+  const stalledMs = attempt.progress?.stalledMs ?? 0;
+  if (stalledMs > 0 && stalledMs >= phaseShare * head.ms)
+    return { kind: 'stood-still', ...head, facts: { ...facts, stalledMs } };
   if (isOwnWork(witnesses, slowness)) return { kind: 'own-work', ...head, facts };
   // One phase alone that only the same task elsewhere speaks against is told by its name: storage can be slow for a while.
   const isStorage = phase === 'read' || phase === 'write';

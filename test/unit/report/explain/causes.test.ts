@@ -109,6 +109,21 @@ describe('the cause of a slow attempt', () => {
     ]);
   });
 
+  it('is that its worker stood still where that took most of the time, whatever else speaks', () => {
+    const compute = { compute: 15_400 };
+    const slowToo = attempt('map/7/0', { ended: 12_100, node: 'n', phases: compute });
+    const of = (stalled: number) => [
+      ...siblings.slice(0, 7),
+      slowToo,
+      attempt('map/8/0', { ...slow, phases: compute, stalled, node: 'n' }),
+    ];
+    expect(causesOf(8, of(12_000))).toEqual([['stood-still', 14_000]]);
+    expect(causeSentences(explained(8, of(12_000)))).toEqual([
+      'The worker of map/8/0 (n) stood still for 12.0s, and went on: it took 8.0 times what is usual for its input (16.0s against 2.0s).',
+    ]);
+    expect(causesOf(8, of(6_000))).toEqual([['slow-node', 14_000]]);
+  });
+
   it('is its own work where it was as slow on another node', () => {
     const phases = { compute: 15_400 };
     const all = [

@@ -19,6 +19,7 @@ export interface Written {
   readonly total?: number;
   readonly records?: number;
   readonly failure?: AttemptRecord['failure'];
+  readonly stalled?: number;
 }
 
 export const submittedAt = 1_000_000;
@@ -53,6 +54,7 @@ export function attempt(attemptId: string, written: Written = {}): AttemptRecord
             phase: 'compute',
             phaseMs: { ...usual, ...written.phases },
             peakMemoryBytes: 0,
+            ...(written.stalled === undefined ? {} : { stalledMs: written.stalled }),
           },
         }
       : {}),
