@@ -37,7 +37,10 @@ export const mayStartLater = (words: string): boolean =>
 const noAddress =
   /free (ipv4 )?addresses|FreeAddresses|(NetworkInterface|Address)\w*LimitExceeded|network interface/i;
 
-/** Whether it is for want of a place that a task did not start: on another provider there may be one. */
+/** Whether it is for want of a place that a task did not start: elsewhere, in another subnet, there may be one. */
+export const lacksPlace = (words: string): boolean => noRoom.test(words);
+
+/** The same of a place that may be there on another provider: not an address of the network. */
 export const lacksRoom = (words: string): boolean => noRoom.test(words) && !noAddress.test(words);
 
 const told = (message: string): string => (noRole.test(message) ? message + roleHint : message);
