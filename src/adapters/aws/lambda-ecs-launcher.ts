@@ -213,12 +213,12 @@ export class LambdaEcsLauncher implements Launcher {
       .map(({ id }) => id);
     const provider = this.providerOf(request);
     const isZoned = inZone.length > 0 && inZone.length < all.length;
-    return [
-      // Of a subnet that is full others have addresses still, perhaps.
-      ...(isZoned ? [{ provider, subnets: inZone, zone: request.zone ?? '', lacks: lacksPlace }] : []),
-      { provider, subnets: all, lacks: lacksRoom },
-      ...(provider === 'FARGATE' ? [] : [{ provider: 'FARGATE' as const, subnets: all, lacks: lacksRoom }]),
-    ];
+    const onDemand = { provider: 'FARGATE' as const, subnets: all, lacks: lacksRoom };
+    const anywhere = provider === 'FARGATE' ? [onDemand] : [{ ...onDemand, provider }, onDemand];
+    if (!isZoned) return anywhere;
+    const lacks =
+      provider === 'FARGATE' ? lacksPlace : (words: string) => lacksPlace(words) || lacksRoom(words);
+    return [{ provider, subnets: inZone, zone: request.zone ?? '', lacks }, ...anywhere];
   }
 
   private async runTasksAt(place: TaskPlace, batch: LaunchBatch): Promise<readonly (Failed | undefined)[]> {

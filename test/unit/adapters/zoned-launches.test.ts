@@ -108,18 +108,26 @@ describe('launching on Fargate in a zone', () => {
     ]);
     expect(asked()).toHaveLength(2);
     ecs.reset();
-    ecs
-      .on(RunTaskCommand)
-      .rejects(
-        new LambdaServiceException({
-          name: 'ThrottlingException',
-          message: 'Rate exceeded',
-          $fault: 'client',
-          $metadata: { httpStatusCode: 400 },
-        }),
-      );
+    ecs.on(RunTaskCommand).rejects(
+      new LambdaServiceException({
+        name: 'ThrottlingException',
+        message: 'Rate exceeded',
+        $fault: 'client',
+        $metadata: { httpStatusCode: 400 },
+      }),
+    );
     expect(await launcherIn().launch(one)).toMatchObject([{ outcome: 'throttled' }]);
     expect(asked()).toHaveLength(1);
+  });
+
+  const quota = 'You have reached the limit on the number of tasks you can run concurrently';
+
+  it('is not asked for elsewhere where the account runs as many as it may, but on demand for Spot', async () => {
+    ecs.on(RunTaskCommand).resolves({ failures: [{ reason: quota }] });
+    expect(await launcherIn().launch([inZone(0, 'us-east-1b')])).toMatchObject([{ outcome: 'throttled' }]);
+    expect(asked()).toHaveLength(1);
+    await launcherIn({ isSpot: true }).launch([inZone(0, 'us-east-1b')]);
+    expect(asked().at(-1)).toMatchObject({ provider: 'FARGATE', subnets: ['a1', 'b1', 'a2'] });
   });
 
   it('tries Spot in the zone, then Spot anywhere, then on demand', async () => {
