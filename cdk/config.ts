@@ -102,6 +102,10 @@ const configSchema = z.strictObject({
     /^subnet-[0-9a-f]{8,17}$/,
     'must be ids such as subnet-0123456789abcdef0, with commas between them',
   ).exactOptional(),
+  subnetZones: listOf(
+    /^[a-z]{2}(-[a-z0-9]+)+$/,
+    'must be names of zones such as us-east-1a, with commas between them',
+  ).exactOptional(),
   securityGroups: listOf(
     /^sg-[0-9a-f]{8,17}$/,
     'must be ids such as sg-0123456789abcdef0, with commas between them',
@@ -149,6 +153,8 @@ export interface OutriderConfig {
   /** Where Fargate tasks run instead of in a network of the deployment's own: `subnets`, with either of the others. */
   readonly vpcId?: string;
   readonly subnets?: readonly string[];
+  /** The zones of these subnets, in their order, so that tasks can be sent to where their input lies. Absent: they are not. */
+  readonly subnetZones?: readonly string[];
   readonly securityGroups?: readonly string[];
   /** Whether tasks get public addresses: needed in subnets that reach AWS by an internet gateway. */
   readonly publicIps?: boolean;
@@ -207,15 +213,20 @@ export function readConfig(node: Node): OutriderConfig {
 }
 
 /** A network is given by its subnets, and the VPC or security groups; without them it is the deployment's own. */
-function checkNetwork({ vpcId, subnets, securityGroups, publicIps }: OutriderConfig): void {
+function checkNetwork({ vpcId, subnets, subnetZones, securityGroups, publicIps }: OutriderConfig): void {
   if (subnets !== undefined && vpcId === undefined && securityGroups === undefined) {
     throw new ConfigError(
       'context "subnets": needs "securityGroups", or "vpcId" for a security group to be made there',
     );
   }
-  const [alone] = Object.entries({ vpcId, securityGroups, publicIps }).filter(
+  const [alone] = Object.entries({ vpcId, subnetZones, securityGroups, publicIps }).filter(
     ([, value]) => value !== undefined,
   );
   if (subnets === undefined && alone !== undefined)
     throw new ConfigError(`context "${alone[0]}": needs "subnets", in which the tasks are to run`);
+  if (subnets !== undefined && subnetZones !== undefined && subnets.length !== subnetZones.length) {
+    throw new ConfigError(
+      `context "subnetZones": must name the zone of each of the ${String(subnets.length)} "subnets", in their order, not ${String(subnetZones.length)} zones`,
+    );
+  }
 }

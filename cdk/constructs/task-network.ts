@@ -13,6 +13,8 @@ import { acknowledge } from './acknowledge.ts';
 export interface TaskNetwork {
   /** Ids. */
   readonly subnets: readonly string[];
+  /** Names of their zones, in their order; empty where nobody has told them. */
+  readonly zones: readonly string[];
   readonly securityGroups: readonly string[];
   /** Whether tasks get public addresses, without which those in public subnets would reach nothing. */
   readonly publicIps: boolean;
@@ -20,14 +22,15 @@ export interface TaskNetwork {
 
 /** The network that the configuration gives, or one of the deployment's own. */
 export function taskNetwork(scope: Construct, config: OutriderConfig): TaskNetwork {
-  const { subnets, securityGroups, vpcId, publicIps = false } = config;
+  const { subnets, subnetZones = [], securityGroups, vpcId, publicIps = false } = config;
   if (subnets !== undefined) {
     const groups = securityGroups ?? (vpcId === undefined ? [] : [securityGroup(scope, vpcId)]);
-    return { subnets, securityGroups: groups, publicIps };
+    return { subnets, zones: subnetZones, securityGroups: groups, publicIps };
   }
   const vpc = ownNetwork(scope);
   return {
     subnets: vpc.publicSubnets.map(({ subnetId }) => subnetId),
+    zones: vpc.publicSubnets.map(({ availabilityZone }) => availabilityZone),
     securityGroups: [securityGroup(scope, vpc.vpcId)],
     publicIps: true,
   };

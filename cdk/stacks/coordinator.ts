@@ -319,6 +319,7 @@ function fargateEnvironment(
     [Setting.taskDefinition]: family,
     [Setting.taskContainer]: workerContainer,
     [Setting.subnets]: network.subnets.join(','),
+    ...(network.zones.length === 0 ? {} : { [Setting.subnetZones]: network.zones.join(',') }),
     [Setting.securityGroups]: network.securityGroups.join(','),
     ...(network.publicIps ? {} : { [Setting.publicIps]: 'false' }),
   };

@@ -40,6 +40,20 @@ export const listSetting = (env: Environment, name: SettingName): readonly strin
     .split(',')
     .filter((part) => part !== '');
 
+/** The subnets in which tasks run, with the zone of each where those are told. Throws where not each has one. */
+export function subnetsSetting(env: Environment): readonly { readonly id: string; readonly zone?: string }[] {
+  const ids = listSetting(env, Setting.subnets);
+  const told = env[Setting.subnetZones] ?? '';
+  if (told === '') return ids.map((id) => ({ id }));
+  const zones = told.split(',').filter((zone) => zone !== '');
+  if (zones.length !== ids.length)
+    throw new BrokenInvariantError(`setting ${Setting.subnetZones} must name the zone of each subnet`, {
+      subnets: ids.length,
+      zones: zones.length,
+    });
+  return ids.map((id, at) => ({ id, zone: zones[at] ?? '' }));
+}
+
 /** The directory buckets of the tier `zonal`, one per zone; none where the deployment has none. */
 export const zonalBucketsSetting = (env: Environment): readonly string[] =>
   (env[Setting.zonalBuckets] ?? '').split(',').filter((bucket) => zoneOfBucket(bucket) !== undefined);

@@ -1,7 +1,7 @@
 import { type AttemptId, attemptParts, taskIdOf, taskOf } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
-import type { Decision, LoseOutput, Refusal } from '../core/model/decision.ts';
+import type { Decision, LoseOutput, Refusal, TaskPlacement } from '../core/model/decision.ts';
 import { stageAt } from '../core/model/job-state.ts';
 import { taskWithOutput } from '../core/model/lost-outputs.ts';
 import type { Log } from '../ports/log.ts';
@@ -89,12 +89,21 @@ function logOpening(
   log: Log,
   jobId: Session['jobId'],
   stage: string,
-  { revision, splits = [] }: Extract<Decision, { kind: 'open-stage' }>,
+  { revision, splits = [], placement }: Extract<Decision, { kind: 'open-stage' }>,
 ): void {
   if (revision === undefined) log.info('stage-opened', { jobId, stage });
   else log.info('inputs-renewed', { jobId, stage, times: revision });
   for (const { task, cuts, facts } of splits)
     log.info('partition-split', { jobId, taskId: taskIdOf(stage, task), parts: cuts.length + 1, ...facts });
+  if (placement !== undefined)
+    log.info('stage-placed', { jobId, stage, zones: tasksByZone(placement), ...placement.facts });
+}
+
+/** How many tasks go to which zone, `3 us-east-1a, 1 us-east-1c`. */
+function tasksByZone({ zones, tasks }: TaskPlacement): string {
+  const counts = zones.map(() => 0);
+  for (const zone of tasks) counts[zone] = (counts[zone] ?? 0) + 1;
+  return zones.flatMap((zone, at) => (counts[at] === 0 ? [] : [`${String(counts[at])} ${zone}`])).join(', ');
 }
 
 function logDecision(log: Log, session: Session, decision: Decision): void {

@@ -11,6 +11,7 @@ import { ridersOf } from '../core/model/packs.ts';
 import { copiesToRead } from '../core/model/upstream-copies.ts';
 import { holdMsOf } from '../core/policy/elsewhere.ts';
 import { nearlyAllEndMs } from '../core/policy/expected-run.ts';
+import { wantedZone } from '../core/policy/mantri/place-stages.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Launcher, LaunchRequest } from '../ports/launcher.ts';
@@ -76,6 +77,8 @@ export function launchRequest(
   const { kind, size } = worker ?? plan.description.worker;
   const view = stageAt(job.state, index);
   const isCloned = view.clones !== undefined;
+  const attempt = job.state.attempts.get(attemptId);
+  const zone = kind === 'lambda' || attempt === undefined ? undefined : wantedZone(view, attempt);
   return {
     payload: {
       jobId,
@@ -105,6 +108,7 @@ export function launchRequest(
     kind,
     size,
     ...(avoidNodes.length === 0 ? {} : { avoidNodes }),
+    ...(zone === undefined ? {} : { zone }),
   };
 }
 

@@ -15,6 +15,8 @@ import { logDecisions } from './log-decisions.ts';
 import { takeLaunches } from './make-launches.ts';
 import { watchLaunches } from './observe-launches.ts';
 import type { FoundLoss, TickBudget } from '../core/model/tick-config.ts';
+import { stagePlacements } from '../core/policy/mantri/place-stages.ts';
+import { policySetOf } from '../core/policy/policy-sets.ts';
 import { partitionsToSplit } from '../core/policy/split-partitions.ts';
 import { ownPlaces } from '../core/policy/own-places.ts';
 import { tellTick } from './open-journal.ts';
@@ -86,14 +88,22 @@ async function lossesFound(
   return losses;
 }
 
-/** Partitions that the stages which open now are to read by several tasks each. */
-function splitTerms({ config }: SchedulerDeps, session: Session): Pick<TickBudget, 'splits'> {
-  const { earlierMs } = session.deadlineControl?.forecast ?? {};
-  const splits = partitionsToSplit(session.state, session.tickConfig.policyConfig.split, {
+/** Partitions that the stages which open now are to read by several tasks each, and where those tasks are to run. */
+function openingTerms(
+  { config, launcher }: SchedulerDeps,
+  { state, tickConfig, deadlineControl }: Session,
+): Pick<TickBudget, 'splits' | 'placements'> {
+  const { earlierMs } = deadlineControl?.forecast ?? {};
+  const splits = partitionsToSplit(state, tickConfig.policyConfig.split, {
     slots: config.totalSlots,
     ...(earlierMs === undefined ? {} : { earlierMs }),
   });
-  return splits.length === 0 ? {} : { splits };
+  const mayPlace = policySetOf(tickConfig.policy).placesTasks === true;
+  const placements = mayPlace ? stagePlacements(state, launcher.zones?.() ?? [], splits) : [];
+  return {
+    ...(splits.length === 0 ? {} : { splits }),
+    ...(placements.length === 0 ? {} : { placements }),
+  };
 }
 
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
@@ -130,7 +140,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
     ...(losses.length === 0 ? {} : { losses }),
-    ...splitTerms(deps, session),
+    ...openingTerms(deps, session),
     slowNodes: deps.nodes?.learn(session.jobId, session.state, now) ?? [],
     ...(await protectOutputs(deps, session, context, mayClone && losses.length === 0)),
   };

@@ -64,12 +64,20 @@ const splitSchema = z.object({
   facts,
 });
 
+/** In which of some zones each task of a stage is to run. */
+const placementSchema = z.object({
+  zones: z.array(z.string()).min(2),
+  tasks: z.array(place),
+  facts,
+});
+
 const decisionSchema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('open-stage'),
     stage: place,
     revision: z.int().min(1).exactOptional(),
     splits: z.array(splitSchema).exactOptional(),
+    placement: placementSchema.exactOptional(),
   }),
   z.object({
     kind: z.literal('lose-output'),

@@ -170,7 +170,7 @@ export const explanationSchema = z.strictObject({
       attempts: z.array(z.string()),
     }),
   ),
-  /** What was done beyond first attempts, by time. `split`: the task's partition is read by several tasks, of which it is one. */
+  /** What was done beyond first attempts, by time. `split`: the task's partition is read by several tasks, of which it is one. `place`: the stage's tasks have zones. */
   actions: z.array(
     z.strictObject({
       at: instant,
@@ -187,6 +187,7 @@ export const explanationSchema = z.strictObject({
         'clone-stage',
         'take-clones',
         'split',
+        'place',
         'slots',
       ]),
       /** Attempt, or stage. */

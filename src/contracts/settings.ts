@@ -18,6 +18,8 @@ export const Setting = {
   tenantIsolation: 'OUTRIDER_TENANT_ISOLATION',
   /** Comma-separated ids. */
   subnets: 'OUTRIDER_SUBNETS',
+  /** Comma-separated names of the zones of these subnets, in their order; absent where nobody has told them. */
+  subnetZones: 'OUTRIDER_SUBNET_ZONES',
   securityGroups: 'OUTRIDER_SECURITY_GROUPS',
   /** `false` where Fargate tasks get no public addresses. */
   publicIps: 'OUTRIDER_PUBLIC_IPS',

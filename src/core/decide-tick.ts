@@ -242,7 +242,7 @@ function owedDecisions(state: JobState, now: EpochMs, config: TickConfig, budget
     ...(budget.allocation === undefined ? [] : [budget.allocation]),
     ...clonesAdmitted(budget.clones ?? []),
     ...preempted,
-    ...stagesToOpen(state, budget.splits),
+    ...stagesToOpen(state, budget),
     ...lost,
     ...cancelsOfLosers(state, now, policySetOf(config.policy), stages),
     ...(budget.copies ?? []),
@@ -358,6 +358,7 @@ export function applyDecisions(
     switch (decision.kind) {
       case 'open-stage':
         if (decision.splits !== undefined) splitStage(state, stageAt(state, decision.stage), decision.splits);
+        if (decision.placement !== undefined) stageAt(state, decision.stage).placement ??= decision.placement;
         if (decision.revision !== undefined) renewInputs(stageAt(state, decision.stage), decision.revision);
         context.openStage(decision.stage);
         break;

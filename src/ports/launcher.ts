@@ -7,6 +7,8 @@ export interface LaunchRequest extends Worker {
   readonly payload: AttemptPayload;
   /** Nodes that must not run it, for a host that can choose. Of others a worker declines, as its payload says. */
   readonly avoidNodes?: readonly string[];
+  /** The zone in which it had best run, of those that the host lets be chosen; absent: any. It runs elsewhere for want of room. */
+  readonly zone?: string;
 }
 
 /** `throttled`: no room now, try again later, the attempt has not begun. `refused`: it never will. */
@@ -45,6 +47,8 @@ export interface Launcher {
   terms?(kind: Worker['kind']): LaunchTerms;
   /** Its nodes, as they are now. Absent: they are nobody's to choose, and orders to stop are read with reports. */
   nodes?(): NodeTerms;
+  /** The zones among which a launch on Fargate may choose; absent: none. */
+  zones?(): readonly string[];
   /** One outcome per request, in order. Passing faults count as `throttled`. Throws only on our own bugs. */
   launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]>;
   /** Ends an attempt for good where its kind allows (Fargate, by node); else no effect. Never throws. */

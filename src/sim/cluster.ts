@@ -135,7 +135,7 @@ export class Cluster implements WorkerHost {
   private deliverNow(request: LaunchRequest): 'delivered' | 'full' {
     const { faults } = this.scenario;
     const avoid = new Set(this.scenario.cluster.choosesNodes === false ? [] : request.avoidNodes);
-    const slot = this.pool.take(avoid, this.now()) ?? this.takeAny();
+    const slot = this.pool.take(avoid, this.now(), request.zone) ?? this.takeAny();
     if (slot === undefined) return 'full';
     if (request.kind === 'lambda' && this.isTooCold(slot)) {
       this.pool.release(slot.node, -1);

@@ -105,9 +105,12 @@ export class NodePool {
     return this.totalSlots - this.busySlots - this.downSlots;
   }
 
-  /** Takes a slot on a node that is not to be avoided; undefined where there is none now. */
-  take(avoid: ReadonlySet<string>, now: number): TakenSlot | undefined {
-    const node = this.choose((each) => isCold(each, now) || !avoid.has(each.name));
+  /** Takes a slot on a node that is not to be avoided, in a zone where that has one; undefined where there is none now. */
+  take(avoid: ReadonlySet<string>, now: number, zone?: string): TakenSlot | undefined {
+    const allows = (each: SimNode): boolean => isCold(each, now) || !avoid.has(each.name);
+    const place = zone === undefined ? -1 : this.cluster.zones.findIndex(({ name }) => name === zone);
+    const there = place < 0 ? undefined : this.choose((each) => each.zone === place && allows(each));
+    const node = there ?? this.choose(allows);
     if (node === undefined) return undefined;
     const cold = isCold(node, now);
     if (cold) {

@@ -86,6 +86,11 @@ const clusterSchema = z.strictObject({
     .min(1)
     .max(500)
     .default([{ name: 'zone-a' }]),
+  /**
+   * Outputs stay with their workers, all of them on Fargate, as on the tier `worker-local`: the scheduler knows in which
+   * zones they lie, and launches may say in which of the zones they had best start.
+   */
+  keepsOutputs: z.boolean().exactOptional(),
   /** What each node sends and takes in all, in place of the zones' limits; without it the zones' links are shared. */
   nodeLinks: z
     .strictObject({
@@ -315,6 +320,7 @@ export const scenarioSchema = z
     };
     checkZones(scenario.cluster, refuse);
     checkHosts(scenario.cluster, refuse);
+    checkKeepers(scenario, refuse);
     for (const [job, { stages }] of scenario.jobs.entries()) {
       checkStages(stages, (path, message) => {
         refuse(['jobs', job, 'stages', ...path], message);
@@ -345,6 +351,18 @@ function checkHosts({ hosts, nodeLinks, nodes }: z.output<typeof clusterSchema>,
   const disk = nodes.findIndex((group) => group.disk !== undefined);
   if (hosts === undefined && disk >= 0)
     refuse(['cluster', 'nodes', disk, 'disk'], 'must be left out where the cluster has no "hosts"');
+}
+
+type Jobs = readonly z.output<typeof jobsSchema>[];
+
+function checkKeepers(
+  { cluster, jobs }: { readonly cluster: z.output<typeof clusterSchema>; readonly jobs: Jobs },
+  refuse: Refuse,
+): void {
+  const isElsewhere = ({ worker, stages }: Jobs[number]): boolean =>
+    stages.some((stage) => (stage.worker ?? worker).kind !== 'fargate');
+  if (cluster.keepsOutputs === true && jobs.some(isElsewhere))
+    refuse(['cluster', 'keepsOutputs'], 'must be left out where not all stages of all jobs are on Fargate');
 }
 
 function checkStages(stages: readonly z.output<typeof stageSchema>[], refuse: Refuse): void {

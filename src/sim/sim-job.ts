@@ -47,6 +47,8 @@ export interface SimStage {
   readonly attemptRng: Rng;
   /** Endpoints where outputs' second copies are written. */
   readonly homes: readonly number[];
+  /** Whether outputs stay with their workers, so that the scheduler knows their zones and partitions. */
+  readonly keepsOutputs: boolean;
 }
 
 /** A job of the scenario with everything drawn that does not hang on the schedule. */
@@ -132,6 +134,7 @@ function buildStage(
     lists: new Map(),
     attemptRng: rng.fork('attempts'),
     homes,
+    keepsOutputs: world.cluster.keepsOutputs === true,
   };
 }
 
@@ -229,8 +232,10 @@ function stagePlan(job: SimJob, stage: SimStage): StagePlan {
         };
       }),
     },
-    // All of a task's input, wherever it comes from: nothing is added when the stage opens.
-    sourceBytes: stage.tasks.map(({ inputBytes }) => inputBytes),
+    // All of a task's input, wherever it comes from: nothing is added when the stage opens, but where outputs are kept.
+    sourceBytes: stage.tasks.map(({ inputBytes }) =>
+      stage.keepsOutputs && stage.upstream.length > 0 ? 0 : inputBytes,
+    ),
     manifestOffsets: stage.upstream.map(() => []),
   };
 }

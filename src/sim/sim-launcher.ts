@@ -15,6 +15,7 @@ export class SimLauncher implements Launcher {
   private readonly throttle: Pacer | undefined;
   private readonly hasQueue: boolean;
   private readonly takesPacks: boolean;
+  private readonly zoneNames: readonly string[];
   private readonly made = new Map<JobId, number>();
 
   constructor(
@@ -25,7 +26,8 @@ export class SimLauncher implements Launcher {
     this.nodes = nodes;
     this.deliver = deliver;
     this.now = now;
-    const { throttle, queue } = scenario.cluster;
+    const { throttle, queue, keepsOutputs, zones } = scenario.cluster;
+    this.zoneNames = keepsOutputs === true ? zones.map(({ name }) => name) : [];
     this.hasQueue = queue !== undefined;
     // Where slots are handed over at once each attempt is launched by itself, as in the papers.
     this.takesPacks = scenario.scheduler.packs && !scenario.scheduler.wakeOnEnd;
@@ -36,6 +38,10 @@ export class SimLauncher implements Launcher {
   /** What is accepted for Lambda waits in its queue where the scenario has one; else there is a slot for it. */
   terms(kind: Worker['kind']): LaunchTerms {
     return { waits: this.hasQueue && kind === 'lambda', takesPacks: this.takesPacks };
+  }
+
+  zones(): readonly string[] {
+    return this.zoneNames;
   }
 
   launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {

@@ -12,6 +12,7 @@ import { type Reports, reportsOf } from './worker-reports.ts';
 import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
 import type { FluidNetwork } from './fluid-network.ts';
 import { interpolate } from './interpolate.ts';
+import { keptBy } from './kept-outputs.ts';
 import type { NodeLoad, NodePool, SimNode } from './node-pool.ts';
 import { recordDecline } from './record-decline.ts';
 import type { Scenario } from './scenario.ts';
@@ -382,17 +383,16 @@ export class SimWorker implements NodeLoad {
   }
 
   private result(): TaskResult {
-    const { task, attemptId } = this.assignment;
+    const { job, stage, task, attemptId } = this.assignment;
     return {
       taskId: taskOf(attemptId),
       attemptId,
       committedAt: this.host.now(),
       bytesIn: task.inputBytes,
       bytesOut: task.outputBytes,
-      recordsIn: 0,
-      recordsOut: 0,
-      counters: {},
+      ...{ recordsIn: 0, recordsOut: 0, counters: {} },
       progress: this.progress(),
+      ...keptBy(job, stage, task, this.node.name),
     };
   }
 }

@@ -113,6 +113,15 @@ describe('a given network', () => {
     expect(environmentOf(system)).toContain(`"OUTRIDER_SUBNETS":"${subnets}"`);
     expect(environmentOf(system)).toContain('"OUTRIDER_SECURITY_GROUPS":"sg-0123456789abcdef0"');
     expect(environmentOf(system)).toContain('"OUTRIDER_PUBLIC_IPS":"false"');
+    expect(environmentOf(system)).not.toContain('OUTRIDER_SUBNET_ZONES');
+  });
+
+  it('has tasks sent to zones where those of its subnets are told', () => {
+    const system = synthesized({
+      ...{ subnets, securityGroups: 'sg-0123456789abcdef0' },
+      subnetZones: 'us-east-1a,us-east-1b',
+    });
+    expect(environmentOf(system)).toContain('"OUTRIDER_SUBNET_ZONES":"us-east-1a,us-east-1b"');
   });
 
   it('gets a security group where only its VPC is named, and public addresses where that is said', () => {
@@ -156,6 +165,21 @@ describe('wrong context', () => {
       'context "intermediate_days": there is no such setting; "intermediateDays" perhaps',
     ],
     [{ vpcId: 'vpc-0123456789abcdef0' }, 'context "vpcId": needs "subnets", in which the tasks are to run'],
+    [{ subnetZones: 'us-east-1a' }, 'context "subnetZones": needs "subnets", in which the tasks are to run'],
+    [
+      {
+        ...{ subnets: 'subnet-0123456789abcdef0,subnet-0fedcba9876543210', subnetZones: 'us-east-1a' },
+        securityGroups: 'sg-0123456789abcdef0',
+      },
+      'context "subnetZones": must name the zone of each of the 2 "subnets", in their order, not 1 zones',
+    ],
+    [
+      {
+        ...{ subnets: 'subnet-0123456789abcdef0', subnetZones: 'use1_az1' },
+        securityGroups: 'sg-0123456789abcdef0',
+      },
+      'context "subnetZones": must be names of zones such as us-east-1a, with commas between them, not "use1_az1"',
+    ],
     [
       { subnets: 'subnet-0123456789abcdef0' },
       'context "subnets": needs "securityGroups", or "vpcId" for a security group to be made there',

@@ -244,6 +244,19 @@ describe('the Fargate task', () => {
     ]);
   });
 
+  it('is told to the scheduler by its subnets, and the zone of each', () => {
+    const environments = JSON.stringify(
+      system.resources('AWS::Lambda::Function').find(({ logicalId }) => logicalId.startsWith('schedule'))
+        ?.properties['Environment'],
+    );
+    const zones = system
+      .resources('AWS::EC2::Subnet')
+      .map(({ properties }) => JSON.stringify(properties['AvailabilityZone']));
+    expect(zones.length).toBeGreaterThan(1);
+    expect(environments).toContain('"OUTRIDER_SUBNET_ZONES"');
+    for (const zone of zones) expect(environments).toContain(zone);
+  });
+
   it('stands in public subnets without NAT and accepts connections at one port of its own tasks alone', () => {
     expect(system.resources('AWS::EC2::NatGateway')).toEqual([]);
     const [group] = system.resources('AWS::EC2::SecurityGroup');

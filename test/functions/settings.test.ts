@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   listSetting,
   numberSetting,
+  subnetsSetting,
   textSetting,
   workerFunctionsSetting,
 } from '../../functions/shared/settings.ts';
@@ -21,6 +22,15 @@ describe('settings', () => {
     expect(workerFunctionsSetting(env)).toEqual({ small: 's', medium: 'm', large: 'l', xlarge: 'x' });
   });
 
+  it('tell the zone of each subnet, or of none', () => {
+    const env = { [Setting.subnets]: 'a,b' };
+    expect(subnetsSetting(env)).toEqual([{ id: 'a' }, { id: 'b' }]);
+    expect(subnetsSetting({ ...env, [Setting.subnetZones]: 'us-east-1a,us-east-1b' })).toEqual([
+      { id: 'a', zone: 'us-east-1a' },
+      { id: 'b', zone: 'us-east-1b' },
+    ]);
+  });
+
   it.each([
     ['is missing', () => textSetting({}, Setting.table), /OUTRIDER_TABLE is missing/],
     [
@@ -32,6 +42,11 @@ describe('settings', () => {
       'lacks a size',
       () => workerFunctionsSetting({ [Setting.workerFunctions]: '{}' }),
       /OUTRIDER_WORKER_FUNCTIONS lacks "small"/,
+    ],
+    [
+      'names too few zones',
+      () => subnetsSetting({ [Setting.subnets]: 'a,b', [Setting.subnetZones]: 'us-east-1a' }),
+      /OUTRIDER_SUBNET_ZONES must name the zone of each subnet/,
     ],
   ])('stop the function where one %s', (_what, read, message) => {
     expect(read).toThrow(message);

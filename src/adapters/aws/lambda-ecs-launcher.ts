@@ -15,7 +15,7 @@ import { Setting } from '../../contracts/settings.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest, LaunchTerms, NodeTerms } from '../../ports/launcher.ts';
 import { denialOf, isDenial } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
-import { lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
+import { lacksPlace, lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
 import { batchesOf, halvesOf, type LaunchBatch, payloadOf, withoutCopies } from './launch-batches.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 
@@ -28,7 +28,7 @@ export interface LauncherPlaces {
   readonly taskDefinition?: string;
   /** Name of the container in the task definition. */
   readonly taskContainer?: string;
-  readonly subnets?: readonly string[];
+  readonly subnets?: readonly TaskSubnet[];
   readonly securityGroups?: readonly string[];
   /** Whether tasks get public addresses; absent: they do. */
   readonly hasPublicIps?: boolean;
@@ -73,6 +73,11 @@ export class LambdaEcsLauncher implements Launcher {
   /** Neither service lets anybody choose a node; orders are read with the next report. */
   nodes(): NodeTerms {
     return { killsAtOnce: false, free: undefined };
+  }
+
+  /** Fargate runs a task in one of the subnets that RunTask names, and so in a zone of theirs. */
+  zones(): readonly string[] {
+    return [...new Set((this.places.subnets ?? []).flatMap(({ zone }) => zone ?? []))];
   }
 
   async launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]> {
@@ -167,7 +172,8 @@ export class LambdaEcsLauncher implements Launcher {
       batch.length === 1 || isShort(this.overridesOf(batch, this.providerOf(batch[0])))
         ? [batch]
         : halvesOf(batch).flatMap(cut);
-    return batchesOf(requests, (request) => this.providerOf(request)).flatMap(cut);
+    const placeOf = (request: LaunchRequest): string => `${this.providerOf(request)} ${request.zone ?? ''}`;
+    return batchesOf(requests, placeOf).flatMap(cut);
   }
 
   private providerOf({ payload }: LaunchRequest): Provider {
@@ -175,30 +181,50 @@ export class LambdaEcsLauncher implements Launcher {
     return this.places.isSpot === true && isFirst ? 'FARGATE_SPOT' : 'FARGATE';
   }
 
-  /** What has failed; of attempts that Spot has no room for, what has failed on demand. */
+  /** What has failed at each place where a task may start: in its zone, then anywhere; on Spot, then on demand. */
   private async runTasks(batch: LaunchBatch): Promise<readonly (Failed | undefined)[]> {
     if (this.places.cluster === undefined)
       return batch.map(() => ({ outcome: 'refused', message: 'this deployment has no Fargate' }));
-    const provider = this.providerOf(batch[0]);
-    const failed = await this.runTasksOn(provider, batch);
-    if (provider === 'FARGATE') return failed;
-    const [first, ...others] = batch.filter((_, index) => {
-      const { outcome, message = '' } = failed[index] ?? {};
-      return outcome === 'throttled' && lacksRoom(message);
-    });
-    if (first === undefined) return failed;
-    const homeless: LaunchBatch = [first, ...others];
-    const onDemand = await this.runTasksOn('FARGATE', homeless);
-    return batch.map((request, index) => {
-      const place = homeless.indexOf(request);
-      return place === -1 ? failed[index] : onDemand[place];
-    });
+    const failed = new Map<LaunchRequest, Failed>();
+    let left: LaunchBatch | undefined = batch;
+    for (const place of this.placesFor(batch[0])) {
+      const outcomes = await this.runTasksAt(place, left);
+      left.forEach((request, index) => {
+        const failure = outcomes[index];
+        if (failure === undefined) failed.delete(request);
+        else failed.set(request, failure);
+      });
+      const [first, ...others]: readonly LaunchRequest[] = left.filter((request) => {
+        const { outcome, message = '' } = failed.get(request) ?? {};
+        return outcome === 'throttled' && place.lacks(message);
+      });
+      if (first === undefined) break;
+      left = [first, ...others];
+    }
+    return batch.map((request) => failed.get(request));
   }
 
-  private async runTasksOn(provider: Provider, batch: LaunchBatch): Promise<readonly (Failed | undefined)[]> {
-    const { cluster, taskDefinition, subnets = [], securityGroups = [], hasPublicIps, isSpot } = this.places;
+  /** Where a launch is tried, in order. */
+  private placesFor(request: LaunchRequest): readonly TaskPlace[] {
+    const { subnets = [] } = this.places;
+    const all = subnets.map(({ id }) => id);
+    const inZone = subnets
+      .filter(({ zone }) => zone !== undefined && zone === request.zone)
+      .map(({ id }) => id);
+    const provider = this.providerOf(request);
+    const isZoned = inZone.length > 0 && inZone.length < all.length;
+    const onDemand = { provider: 'FARGATE' as const, subnets: all, lacks: lacksRoom };
+    const anywhere = provider === 'FARGATE' ? [onDemand] : [{ ...onDemand, provider }, onDemand];
+    if (!isZoned) return anywhere;
+    const lacks =
+      provider === 'FARGATE' ? lacksPlace : (words: string) => lacksPlace(words) || lacksRoom(words);
+    return [{ provider, subnets: inZone, zone: request.zone ?? '', lacks }, ...anywhere];
+  }
+
+  private async runTasksAt(place: TaskPlace, batch: LaunchBatch): Promise<readonly (Failed | undefined)[]> {
+    const { cluster, taskDefinition, securityGroups = [], hasPublicIps, isSpot } = this.places;
+    const { provider, subnets } = place;
     const { jobId } = batch[0].payload;
-    const attempts = `${jobId}/${batch.map(({ payload }) => payload.attemptId).join()}`;
     try {
       const answer = await this.ecs.send(
         new RunTaskCommand({
@@ -209,10 +235,7 @@ export class LambdaEcsLauncher implements Launcher {
             ? { capacityProviderStrategy: [{ capacityProvider: provider, weight: 1 }] }
             : { launchType: 'FARGATE' }),
           count: batch.length,
-          // A call that the SDK repeats starts no second task.
-          clientToken: createHash('sha256')
-            .update(provider === 'FARGATE' ? attempts : `${attempts}/spot`)
-            .digest('hex'),
+          clientToken: tokenOf(place, batch),
           startedBy: jobId,
           networkConfiguration: {
             awsvpcConfiguration: {
@@ -266,6 +289,30 @@ export class LambdaEcsLauncher implements Launcher {
 }
 
 type Provider = 'FARGATE' | 'FARGATE_SPOT';
+
+/** A subnet in which tasks run, and its zone where that is told. */
+interface TaskSubnet {
+  readonly id: string;
+  readonly zone?: string;
+}
+
+/** Where RunTask is to start tasks. */
+interface TaskPlace {
+  readonly provider: Provider;
+  /** Ids. */
+  readonly subnets: readonly string[];
+  /** The zone of all of them, where it is wanted; absent: they are all that there are. */
+  readonly zone?: string;
+  /** Whether it is for want of what the next place may have that a task did not start, by the words of ECS. */
+  readonly lacks: (words: string) => boolean;
+}
+
+/** A call that the SDK repeats starts no second task; one at another place does. */
+function tokenOf({ provider, zone }: TaskPlace, batch: LaunchBatch): string {
+  const attempts = `${batch[0].payload.jobId}/${batch.map(({ payload }) => payload.attemptId).join()}`;
+  const place = `${zone === undefined ? '' : `/${zone}`}${provider === 'FARGATE' ? '' : '/spot'}`;
+  return createHash('sha256').update(`${attempts}${place}`).digest('hex');
+}
 type Failed = Pick<LaunchOutcome, 'message' | 'denied'> & { readonly outcome: 'throttled' | 'refused' };
 
 const isShort = (overrides: TaskOverride): boolean => JSON.stringify(overrides).length <= ECS_OVERRIDES_CHARS;

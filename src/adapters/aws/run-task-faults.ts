@@ -18,9 +18,15 @@ const wordy = /^(InvalidParameter|Client|Server)(Exception|Error)?$/;
 const wrapped =
   /RequestLimitExceeded|request limit exceeded|rate (limit )?exceeded|Throttl(ed|ing)|TooManyRequests|too many requests|ServiceUnavailable|InternalError|InternalFailure|RequestTimeout|try again later/i;
 
-/** No place just now: in Fargate's zone, among a subnet's addresses, under the account's limits of what runs at once. */
-const noRoom =
-  /capacity is unavailable|(insufficient|no) \w*\s?capacity|InsufficientCapacity|\bRESOURCE:|Insufficient\s?Free\s?Addresses|(insufficient|not enough|enough|sufficient) free (ipv4 )?addresses|limit on the number of|vCPU (limit|quota)|(NetworkInterface|Address|vCpu|Task)\w*LimitExceeded|Timeout waiting for (network interface|EphemeralStorage)/i;
+/** No place just now in Fargate's zone, or among a subnet's addresses. */
+const zoneFull =
+  /capacity is unavailable|(insufficient|no) \w*\s?capacity|InsufficientCapacity|\bRESOURCE:|Insufficient\s?Free\s?Addresses|(insufficient|not enough|enough|sufficient) free (ipv4 )?addresses|Timeout waiting for (network interface|EphemeralStorage)/i;
+
+/** None under the account's limits of what runs at once. */
+const accountFull =
+  /limit on the number of|vCPU (limit|quota)|(NetworkInterface|Address|vCpu|Task)\w*LimitExceeded/i;
+
+const noRoom = (words: string): boolean => zoneFull.test(words) || accountFull.test(words);
 
 /** What EC2 says where a subnet or a security group is not there, whatever else it says. */
 const missing = /Invalid\w+\.(NotFound|Malformed)|does not exist/i;
@@ -31,14 +37,17 @@ const roleHint =
 
 /** Whether a task may start later, by the words in which ECS says why it did not. */
 export const mayStartLater = (words: string): boolean =>
-  !missing.test(words) && !noRole.test(words) && (wrapped.test(words) || noRoom.test(words));
+  !missing.test(words) && !noRole.test(words) && (wrapped.test(words) || noRoom(words));
 
 /** What of a network is used up, which tasks need wherever they run. */
 const noAddress =
   /free (ipv4 )?addresses|FreeAddresses|(NetworkInterface|Address)\w*LimitExceeded|network interface/i;
 
+/** Whether it is for want of what another zone may have that a task did not start: its capacity, addresses of its subnets. */
+export const lacksPlace = (words: string): boolean => zoneFull.test(words);
+
 /** Whether it is for want of a place that a task did not start: on another provider there may be one. */
-export const lacksRoom = (words: string): boolean => noRoom.test(words) && !noAddress.test(words);
+export const lacksRoom = (words: string): boolean => noRoom(words) && !noAddress.test(words);
 
 const told = (message: string): string => (noRole.test(message) ? message + roleHint : message);
 

@@ -57,6 +57,16 @@ export interface PartitionSplit {
 }
 
 /**
+ * In which of `zones` each task of a stage is to run, by place among them. `facts`: the bytes that then go between zones,
+ * those that would go if each task were in any zone, and the bytes of the link that carries most.
+ */
+export interface TaskPlacement {
+  readonly zones: readonly string[];
+  readonly tasks: readonly number[];
+  readonly facts: Facts;
+}
+
+/**
  * The output of an attempt is copied, so that its readers have another if it is lost. `facts` hold r (`lossProbability`),
  * t_redo, t_rep and the tokens that were left before it.
  */
@@ -73,12 +83,14 @@ export type Decision =
   /**
    * `revision`: the lists of what its tasks read are written anew, for outputs that were made again; absent: the first.
    * `splits`: partitions that are read by several tasks each, by task; absent: none are, or it was decided before.
+   * `placement`: where its tasks are to run; absent: anywhere, or it was decided before.
    */
   | {
       readonly kind: 'open-stage';
       readonly stage: number;
       readonly revision?: number;
       readonly splits?: readonly PartitionSplit[];
+      readonly placement?: TaskPlacement;
     }
   | LoseOutput
   | CopyOutput

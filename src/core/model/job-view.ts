@@ -6,7 +6,13 @@ import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { OutputPlace } from '../../contracts/worker-places.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
 import type { SlotTime } from '../estimate/slot-time.ts';
-import type { AllocationReason, CopyOutput, LaunchReason, PartitionSplit } from './decision.ts';
+import type {
+  AllocationReason,
+  CopyOutput,
+  LaunchReason,
+  PartitionSplit,
+  TaskPlacement,
+} from './decision.ts';
 import type { ProgressShape } from './progress-shape.ts';
 import type { TaskCost } from './task-cost.ts';
 
@@ -199,6 +205,8 @@ export interface StageView {
   tasks: readonly TaskView[];
   /** Its partitions that are read by several tasks each, as was decided when it opened; absent: none are. */
   splits?: readonly PartitionSplit[];
+  /** Where its tasks are to run, as was decided when it opened; absent: anywhere. */
+  placement?: TaskPlacement;
   /** `waiting` for its inputs, then `open` until every task has a result. */
   state: 'waiting' | 'open' | 'done';
   done: number;

@@ -8,7 +8,7 @@ import type { AttemptId } from '../../contracts/ids.ts';
 import type { DurationMs } from '../../contracts/units.ts';
 import type { OwnPlaces } from '../policy/own-places.ts';
 import type { PolicySet } from '../policy/policy-set.ts';
-import type { Allocate, CopyOutput, PartitionSplit, Refusal } from './decision.ts';
+import type { Allocate, CopyOutput, PartitionSplit, Refusal, TaskPlacement } from './decision.ts';
 import type { SlowNode } from './node-book.ts';
 import type { CloneAnswer, ClonesTaken } from './stage-clones.ts';
 import type { TaskView } from './job-view.ts';
@@ -90,6 +90,12 @@ export interface StageSplits {
   readonly splits: readonly PartitionSplit[];
 }
 
+/** Where the tasks of a stage are to run. */
+export interface StagePlacement {
+  readonly stage: number;
+  readonly placement: TaskPlacement;
+}
+
 /** What a tick may use. */
 export interface TickBudget {
   /** Slots that the capacity ledger has granted to the job. */
@@ -123,6 +129,8 @@ export interface TickBudget {
   readonly notCopied?: readonly Refusal[];
   /** Partitions to be read by several tasks each, by the stage that is about to open; absent: none. */
   readonly splits?: readonly StageSplits[];
+  /** Zones for the tasks of stages that are about to open; absent: they run anywhere. */
+  readonly placements?: readonly StagePlacement[];
   /** Slots that the job asks to be its own from now on; absent: as before. */
   readonly allocation?: Allocate;
   /** Why the job is not taken on, so that it fails. */

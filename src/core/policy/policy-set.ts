@@ -110,6 +110,8 @@ export interface PolicySet {
   declinedNodes?(view: PolicyView): readonly string[];
   /** Whether outputs that are dear to make again are copied (Mantri §5.3). */
   readonly protectsOutputs?: boolean;
+  /** Whether tasks go to the zones where their transfers end first (Mantri §5.2), on hosts that let zones be chosen. */
+  readonly placesTasks?: boolean;
   /** Whether `wishes` may name a stage that is about to start: else nobody asks what they take. Absent: any. */
   mayWish?(stage: StageView, config: PolicyConfig): boolean;
   /** Stages to be cloned if the capacity ledger admits it. It is asked before the tick; without it nothing is. */

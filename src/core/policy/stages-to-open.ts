@@ -1,7 +1,7 @@
 import type { Decision } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
 import type { JobState, StageView } from '../model/job-view.ts';
-import type { StageSplits } from '../model/tick-config.ts';
+import type { TickBudget } from '../model/tick-config.ts';
 
 const areInputsDone = (state: JobState, { shape }: StageView): boolean =>
   shape.upstream.every((up) => stageAt(state, up).state === 'done');
@@ -12,22 +12,27 @@ export const stagesToBegin = (state: JobState): readonly StageView[] =>
 
 /**
  * Stages that wait for inputs which are all complete, in order: those that wait to begin, with the partitions that are to
- * be split, or for what was made again.
+ * be split and the zones of their tasks, or for what was made again.
  */
-export function stagesToOpen(state: JobState, splits: readonly StageSplits[] = []): Decision[] {
+export function stagesToOpen(
+  state: JobState,
+  { splits = [], placements = [] }: Pick<TickBudget, 'splits' | 'placements'> = {},
+): Decision[] {
   return state.stages
     .filter(
       (stage) =>
         (stage.state === 'waiting' || (stage.state === 'open' && stage.outdated.size > 0)) &&
         areInputsDone(state, stage),
     )
-    .map(({ state: is, index, revision }) => {
-      const split = is === 'waiting' ? splits.find(({ stage }) => stage === index)?.splits : undefined;
+    .map(({ state: is, index, revision }): Decision => {
+      if (is !== 'waiting') return { kind: 'open-stage', stage: index, revision: revision + 1 };
+      const split = splits.find(({ stage }) => stage === index);
+      const placed = placements.find(({ stage }) => stage === index);
       return {
         kind: 'open-stage',
         stage: index,
-        ...(is === 'waiting' ? {} : { revision: revision + 1 }),
-        ...(split === undefined ? {} : { splits: split }),
+        ...(split === undefined ? {} : { splits: split.splits }),
+        ...(placed === undefined ? {} : { placement: placed.placement }),
       };
     });
 }

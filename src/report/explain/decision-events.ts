@@ -97,11 +97,18 @@ const kinds: Readonly<Record<string, ToldAction['kind']>> = {
   cloned: 'clone-stage',
   'clones-preempted': 'take-clones',
   'partition-split': 'split',
+  'stage-placed': 'place',
   allocated: 'slots',
 };
 
+/** What tells more of an action than its kind, where that is not its reason. */
+const reasonFields: Readonly<Record<string, string>> = {
+  'attempt-declined': 'node',
+  'stage-placed': 'zones',
+};
+
 function actionOf(event: LogEvent): readonly ToldAction[] {
-  const reason = textOf(event, event.event === 'attempt-declined' ? 'node' : 'reason');
+  const reason = textOf(event, reasonFields[event.event ?? ''] ?? 'reason');
   const kind = kindOf(event, reason);
   if (kind === undefined) return [];
   return [

@@ -69,6 +69,7 @@ const actionWords = {
   'take-clones': 'lost its clones to a smaller job',
   split:
     'had so much more to read than is usual, which no copy mends, that its partition was split among tasks',
+  place: 'had its tasks sent to zones by where their input lies',
 } as const;
 
 const endWords: Readonly<Record<ExplainedAttempt['end'], string>> = {
@@ -91,7 +92,8 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
       const why = Object.entries(stopWords).find(([name]) => name === reason)?.[1] ?? reason;
       return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
     }
-    const because = kind === 'give-up' ? ` as ${reason}` : kind === 'decline' ? ` (${reason})` : '';
+    const because =
+      kind === 'give-up' ? ` as ${reason}` : kind === 'decline' || kind === 'place' ? ` (${reason})` : '';
     const after =
       end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'lose-output'
         ? ''

@@ -118,7 +118,7 @@ describe('the launcher over the local Lambda and ECS', () => {
         cluster: 'main',
         taskDefinition: 'worker',
         taskContainer: 'worker',
-        subnets: ['subnet-a'],
+        subnets: [{ id: 'subnet-a' }],
         securityGroups: ['sg-a'],
       },
     );

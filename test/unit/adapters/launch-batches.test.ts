@@ -12,7 +12,7 @@ const places: LauncherPlaces = {
   cluster: 'cluster',
   taskDefinition: 'definition',
   taskContainer: 'worker',
-  subnets: ['s1', 's2'],
+  subnets: [{ id: 's1' }, { id: 's2' }],
   securityGroups: ['g'],
 };
 const launcher = new LambdaEcsLauncher(

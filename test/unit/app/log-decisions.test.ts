@@ -106,6 +106,21 @@ describe('the log of decisions', () => {
     ]);
   });
 
+  it('tells which zones the tasks of a stage go to, and what crosses between them', () => {
+    const { lines, log } = told();
+    const facts = { crossingBytes: 200, spreadBytes: 600, slowestLinkBytes: 150 };
+    const zones = ['us-east-1a', 'us-east-1b', 'us-east-1c'];
+    const placement = { zones, tasks: [2, 0, 2, 2], facts };
+    logDecisions(log, session(), { decisions: [{ kind: 'open-stage', stage: 0, placement }], refusals: [] });
+    expect(lines).toEqual([
+      { level: 'info', event: 'stage-opened', jobId, stage: 'map' },
+      {
+        ...{ level: 'info', event: 'stage-placed', jobId, stage: 'map' },
+        ...{ zones: '1 us-east-1a, 3 us-east-1c', ...facts },
+      },
+    ]);
+  });
+
   it('tells a wide stage begun as one line', () => {
     const { lines, log } = told();
     logDecisions(log, session(), {

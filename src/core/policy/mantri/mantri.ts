@@ -34,6 +34,7 @@ export const mantri: PolicySet = {
   name: 'mantri',
   launchOrder: 'largest-first',
   protectsOutputs: true,
+  placesTasks: true,
   propose(view) {
     const slow = onceAsked(() => slowNodesBy(view, view.config.mantri.slowNodeFactor));
     return view.runs.flatMap((runs) => proposeFor(runs, view, slow));

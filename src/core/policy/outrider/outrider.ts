@@ -279,6 +279,7 @@ export const outrider: PolicySet = {
   name: 'outrider',
   launchOrder: 'largest-first',
   protectsOutputs: true,
+  placesTasks: true,
   copyCap,
   declinedNodes,
   mayWish: (stage, config) => isSmall(stage, config.outrider.minSamples),

@@ -33,6 +33,10 @@ describe('decisions in a log', () => {
       ['clones-preempted', { stage: 'map', jobTasks: 9 }],
       ['attempt-declined', { attemptId: 'map/4/1', node: 'worker/slow' }],
       ['allocated', { slots: 7, reason: 'adjusted', raw: 6.25 }],
+      [
+        'stage-placed',
+        { stage: 'sum', zones: '1 us-east-1a, 3 us-east-1c', crossingBytes: 2_048, spreadBytes: 6_144 },
+      ],
     );
     expect(actionSentences(actions)).toEqual([
       '03:04:00 map was to be cloned: copies 2, tasks 3, stragglerProbability 0.1.',
@@ -43,6 +47,7 @@ describe('decisions in a log', () => {
       '03:04:07 map lost its clones to a smaller job: jobTasks 9.',
       '03:04:08 map/4/1 was declined by its worker, whose node its launch says to avoid (worker/slow).',
       '03:04:09 the job asked for slots of its own for its deadline (adjusted): slots 7, raw 6.25.',
+      '03:04:10 sum had its tasks sent to zones by where their input lies (1 us-east-1a, 3 us-east-1c): 2.0 KiB between zones, 6.0 KiB if tasks were anywhere.',
     ]);
   });
 

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import type { PolicyName } from '../../src/contracts/policy-names.ts';
+import type { JobOutcome } from '../../src/sim/outcome.ts';
+import { parseScenario, type ScenarioInput } from '../../src/sim/scenario.ts';
+import { simulate } from '../../src/sim/simulate.ts';
+import { atOnce, everythingFails, runOne, scenarioOf } from './scenarios.ts';
+
+const mega = 1_000_000;
+
+/** Three zones of ten nodes each, which send and take 1 MB/s in all. Nodes go round the zones, the first is taken first. */
+const cluster = (count = 30): ScenarioInput['cluster'] => ({
+  nodes: [{ count }],
+  placement: 'in-order',
+  zones: ['a', 'b', 'c'].map((name) => ({ name, upBytesPerS: mega, downBytesPerS: mega })),
+  keepsOutputs: true,
+});
+
+/** Map tasks of 1 s on nodes 0, 1, 2, and so in zones a, b, c; then ten reduce tasks, which read 1 MB each and work for 1 s. */
+const reduceOf = (policy: PolicyName, outputs: readonly number[], nodes?: number): ScenarioInput => ({
+  cluster: cluster(nodes),
+  scheduler: atOnce,
+  jobs: [
+    {
+      policy,
+      worker: { kind: 'fargate', size: 'medium' },
+      stages: [
+        {
+          ...{ name: 'map', tasks: outputs.length, workMs: 1_000 },
+          outputBytes: outputs.map((share) => share * mega),
+        },
+        {
+          ...{ name: 'reduce', tasks: 10, upstream: ['map'], network: true, workMs: 1_000 },
+          inputBytes: mega,
+        },
+      ],
+    },
+  ],
+});
+
+/** First attempts of reduce tasks in each zone. */
+const zonesOf = ({ attempts }: JobOutcome): number[] =>
+  [0, 1, 2].map(
+    (zone) => attempts.filter((each) => each.stage === 1 && each.number === 0 && each.zone === zone).length,
+  );
+
+/** The network's events are at whole milliseconds, at or after the moment itself. */
+function expectEnd({ completedAtMs }: JobOutcome, exactMs: number): void {
+  expect(completedAtMs).toBeGreaterThanOrEqual(exactMs);
+  expect(completedAtMs).toBeLessThanOrEqual(exactMs + 2);
+}
+
+describe('reduce tasks whose input lies unevenly in three zones', () => {
+  // Four, three and three tasks: of zone a's 6 MB 3.6 leave it for the six tasks elsewhere.
+  it('are spread without placement, and wait for the link of the zone that holds most', async () => {
+    const job = await runOne(reduceOf('none', [6, 2, 2]));
+    expect(zonesOf(job)).toEqual([4, 3, 3]);
+    expectEnd(job, 1_000 + 3_600 + 1_000);
+  });
+
+  // Of the divisions with six tasks in zone a the first: 6 MB x 4/10 leave that, 6 x 0.4 MB enter it, 3 x 0.8 MB zone b.
+  // Five would have 3 MB leave zone a, seven 2.8 MB enter it.
+  it.each(['mantri', 'outrider'] as const)('are placed under %s, and end sooner', async (policy) => {
+    const job = await runOne(reduceOf(policy, [6, 2, 2]));
+    expect(zonesOf(job)).toEqual([6, 3, 1]);
+    expectEnd(job, 1_000 + 2_400 + 1_000);
+  });
+
+  it('read nothing over any link where all lies in one zone', async () => {
+    const job = await runOne(reduceOf('mantri', [10]));
+    expect(zonesOf(job)).toEqual([10, 0, 0]);
+    expectEnd(job, 2_000);
+  });
+
+  it('run elsewhere where the zone has no room, at once', async () => {
+    const job = await runOne(reduceOf('mantri', [10], 12));
+    expect(zonesOf(job)).toEqual([4, 3, 3]);
+    const first = job.attempts.filter(({ stage, number }) => stage === 1 && number === 0);
+    expect(first.map(({ takenAtMs }) => takenAtMs)).toEqual(first.map(() => 1_000));
+  });
+});
+
+describe('a job with placed tasks where everything fails', () => {
+  const [group] = everythingFails.jobs;
+  const stages = group?.stages ?? [];
+  const scenario = scenarioOf({
+    ...everythingFails,
+    cluster: { ...everythingFails.cluster, keepsOutputs: true },
+    jobs: [{ ...group, policy: 'outrider', worker: { kind: 'fargate', size: 'medium' }, stages }],
+  });
+
+  it.each(['1', '2', '3', '4'])('keeps every rule, and goes alike again, seed %s', async (seed) => {
+    const [one, other] = [await simulate(scenario, { seed }), await simulate(scenario, { seed })];
+    expect(one).toEqual(other);
+    expect(one.jobs).toHaveLength(4);
+    for (const { state, error } of one.jobs)
+      if (state !== 'succeeded') expect(error).toMatch(/failed 4 times/);
+  });
+});
+
+describe('a cluster whose outputs stay with their workers', () => {
+  it('has all stages on Fargate', () => {
+    expect(() =>
+      parseScenario({ cluster: cluster(), jobs: [{ stages: [{ name: 'map', tasks: 1, workMs: 1 }] }] }),
+    ).toThrow('cluster.keepsOutputs must be left out where not all stages of all jobs are on Fargate');
+  });
+});
