@@ -187,10 +187,10 @@ export function exchangedFindings(bySeed: readonly (readonly Exchanged[])[]): {
   const above = (loads: Loads, scheme: Scheme) => intervalOf(of(loads).map((found) => beside(found, scheme)));
   const rows = allLoads.flatMap((loads) =>
     schemes.map((scheme): Row => ({
-      phases: 'large, until links have carried all',
+      table: 'large phases beside loads in another order',
+      loads,
       scheme,
       seconds: rounded(intervalOf(of(loads).map(({ sums }) => sums[scheme] / 1_000)).mean),
-      loads,
       persistenceS: intervalOf(of(loads).map(({ persistenceS }) => persistenceS)).mean,
       aboveIdealPct: intervalText(above(loads, scheme)),
     })),
