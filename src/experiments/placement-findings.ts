@@ -137,7 +137,7 @@ function timeChecks(of: Found): Check[] {
     claim('Mantri: all phases beside IdealReduce', {
       paper: 'near it',
       got: `${aboveIdeal.toFixed(1)} % more time`,
-      rule: 'within 5 %; loads of links last about as long as large phases do here, and some links are busy all hour: see the rows of exchanged loads',
+      rule: 'within 5 %; loads of links last about as long as large phases do here, and some links are busy all hour: see loads in another order',
       kind: 'value',
       ok: Math.abs(aboveIdeal) <= 5,
     }),
