@@ -1,5 +1,6 @@
 import type { LocationLinks } from '../core/policy/mantri/placement.ts';
 import { Heap } from '../lib/heap.ts';
+import { hourS } from './link-hours.ts';
 import type { ShufflePhase } from './shuffle-phases.ts';
 
 /** From when to when a phase kept a link busy, in seconds of the hour; the end may lie in the next. */
@@ -14,8 +15,6 @@ interface Arrival {
   readonly atS: number;
   readonly bytes: number;
 }
-
-const hourS = 3_600;
 
 /**
  * When each phase uses a link that is shared evenly by all that use it. The hour is repeated, and the second one told, so that
@@ -75,12 +74,23 @@ class UsersByS {
       return ((this.leftBefore[from + seconds] ?? 0) - (this.leftBefore[from] ?? 0)) / seconds;
     }
     let sum = 0;
-    for (let second = from; second < from + seconds; second++) {
-      const s = second % hourS;
-      const ownS = own.reduce((all, use) => all + overlapS(use, s) + overlapS(use, s + hourS), 0);
-      sum += 1 / (1 + Math.max(0, (this.users[s] ?? 0) - ownS));
-    }
+    for (let second = from; second < from + seconds; second++) sum += this.shareIn(own, second % hourS);
     return sum / seconds;
+  }
+
+  private shareIn(own: readonly Use[], s: number): number {
+    const ownS = own.reduce((all, use) => all + overlapS(use, s) + overlapS(use, s + hourS), 0);
+    return 1 / (1 + Math.max(0, (this.users[s] ?? 0) - ownS));
+  }
+
+  /** The same by second of the hour; to a phase that is none of the hour's if undefined. */
+  sharesOf(phase: number | undefined): Float64Array {
+    const own = (phase === undefined ? undefined : this.own.get(phase)) ?? [];
+    const shares = this.users.map((users) => 1 / (1 + users));
+    for (const { fromS, toS } of own) {
+      for (let s = Math.floor(fromS); s < toS; s++) shares[s % hourS] = this.shareIn(own, s % hourS);
+    }
+    return shares;
   }
 }
 
@@ -125,5 +135,10 @@ export class SharedLinks {
     const seconds = Math.max(1, Math.min(hourS, Math.ceil(toS) - first));
     const mean = (users: UsersByS): number => this.bytesPerMs * users.shareOf(phase, first, seconds);
     return { up: this.up.map(mean), down: this.down.map(mean) };
+  }
+
+  /** The share of each link that is left in each second of the hour: uplinks by rack, then downlinks. To another phase if undefined. */
+  sharesOf(phase?: number): readonly Float64Array[] {
+    return [...this.up, ...this.down].map((users) => users.sharesOf(phase));
   }
 }

@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest';
+import { ExchangedLoads, exchangedFindings } from '../../src/experiments/exchanged-loads.ts';
 import { runExperiment } from '../../src/experiments/experiment.ts';
 import { SharedLinks } from '../../src/experiments/link-sharing.ts';
 import { mantriPlacement } from '../../src/experiments/mantri-placement.ts';
 import { runTransfers } from '../../src/experiments/reduce-transfers.ts';
 import { shufflePhases } from '../../src/experiments/shuffle-phases.ts';
+import { createRng } from '../../src/lib/rng.ts';
 import type { TraceJob } from '../../src/traces/trace-job.ts';
 
 const MIB = 1024 * 1024;
@@ -108,4 +110,56 @@ it('places three crowded reducers apart, which ends their phase sooner', async (
     result.rows.find((row) => row['phases'] === 'all' && row['scheme'] === scheme) ?? {};
   expect(Number(of('mantri')['seconds'])).toBeLessThan(Number(of('first free slot')['seconds']));
   expect(of('mantri')).toEqual({ ...of('ideal reduce'), scheme: 'mantri' });
+  expect(of('ours')).toEqual({ ...of('ideal reduce'), scheme: 'ours' });
+  // Nothing large, nothing beside exchanged loads.
+  expect(result.rows.filter((row) => row['loads'] !== undefined)).toEqual([]);
+});
+
+/** Two reducers of 60 MB, all input in rack 0, which has room for one: the other one reads 60 MB over its own downlink. */
+function besideLoads(downlinks: readonly [(s: number) => number, (s: number) => number]) {
+  const free = () => new Float64Array(3_600).fill(1);
+  const shares = [free(), free(), free(), free(), ...downlinks.map((at) => free().map((_, s) => at(s)))];
+  const loads = new ExchangedLoads({ bytesPerMs: 1_000, room: 1, shares }, createRng('exchanged'));
+  const inputs = [0, 1].map(() => [60_000_000, 0, 0]);
+  const phase = { inputs, sources: [0], recorded: [1, 2], bytes: 120_000_000, submittedAtMs: 0 };
+  loads.add({ phase, shares, startS: 0, byEqual: [0, 1] });
+  return loads.found();
+}
+
+it('takes as long beside exchanged loads as ever where nothing changes', () => {
+  const found = besideLoads([() => 1, () => 1]);
+  expect(found.map(({ sums, persistenceS }) => ({ ...sums, persistenceS }))).toEqual(
+    found.map(() => ({
+      equal: 60_000,
+      start: 60_000,
+      ours: 60_000,
+      'ideal reduce': 60_000,
+      persistenceS: 0,
+    })),
+  );
+  const { rows, checks } = exchangedFindings([found]);
+  expect(rows).toHaveLength(6 * 4);
+  expect(rows[0]).toMatchObject({
+    loads: 'as recorded',
+    scheme: 'equal',
+    seconds: 60,
+    aboveIdealPct: '0.0 ± 0.0',
+  });
+  // Nothing falls with the length of slices, and Start is not behind Equal.
+  expect(checks.map(({ kind, ok }) => [kind, ok])).toEqual([
+    ['side', false],
+    ['side', true],
+    ['side', false],
+    ['side', true],
+  ]);
+});
+
+it('goes by what is usual where a moment says little', () => {
+  // Rack 2 is free for two seconds of 600, and else it leaves a tenth; rack 1 leaves a half at all times.
+  const found = besideLoads([() => 0.5, (s) => (s % 600 < 2 ? 1 : 0.1)]);
+  const recorded = found.find(({ loads }) => loads === 'as recorded');
+  // By Start: 2 MB in two seconds, and 58 at 0.1 a second. By usual links, as loads last no time beside the phase: 60 at 0.5.
+  expect(recorded?.sums.start).toBeCloseTo(582_000, 3);
+  expect(recorded?.sums.ours).toBeCloseTo(120_000, 3);
+  expect(recorded?.sums['ideal reduce']).toBeCloseTo(120_000, 3);
 });

@@ -26,6 +26,8 @@ export interface Placement {
 
 /** Placements that are still gone through one by one. */
 const mostPlacements = 65_536;
+/** Steps towards the weights that prove most. */
+const usualProofSteps = 60;
 
 const timeOf = (bytes: number, link: number | undefined): number => (bytes > 0 ? bytes / (link ?? 0) : 0);
 
@@ -57,14 +59,16 @@ export function placementCost(problem: PlacementProblem, locations: readonly num
  * lexicographically first, where there are no more than 65,536 placements; else by a search that ends at a local
  * optimum, and that proves how far from the optimum it can be at most: `cost / atLeast`.
  *
+ * @param proofSteps - most of the time of a large phase goes into that proof: fewer steps prove less, and place the same.
+ *
  * Source: Mantri §5.2. Ours: room in a location, without which all tasks would go where all input is, and the search; the
  * paper goes through all permutations, which nobody can.
  */
-export function placeTasks(problem: PlacementProblem): Placement {
+export function placeTasks(problem: PlacementProblem, proofSteps = usualProofSteps): Placement {
   const { inputs, up, room } = problem;
   const places = room === undefined ? Infinity : room.reduce((sum, tasks) => sum + tasks, 0);
   invariant(up.length > 0 && places >= inputs.length, 'too little room for the tasks', { places });
-  const spread = spreadTasks(problem);
+  const spread = spreadTasks(problem, proofSteps);
   const found = { ...spread, cost: placementCost(problem, spread.locations) };
   if (up.length === 1 || up.length ** inputs.length > mostPlacements) {
     return { ...found, atLeast: Math.min(found.atLeast, found.cost) };
@@ -158,4 +162,31 @@ export function linksForPlacement(
   const all = [...atStart.up, ...atStart.down];
   const mean = all.reduce((sum, link) => sum + link, 0) / all.length;
   return { up: atStart.up.map(() => mean), down: atStart.down.map(() => mean) };
+}
+
+/** What a link's bandwidth in the life of a phase is foretold from. Times in any one unit. */
+export interface LinkForecast {
+  /** What the links leave now. */
+  readonly now: LocationLinks;
+  /** What they leave on the mean over a time that is far longer than loads last. */
+  readonly usual: LocationLinks;
+  /** How long the phase is expected to read. */
+  readonly duration: number;
+  /** How long loads last: after so long, a link's distance from its usual is 1/e of what it was, on the mean. 0: no time at all. */
+  readonly persistence: number;
+}
+
+/**
+ * What each link will leave on the mean while a phase reads: `w` of what it leaves now, and the rest of what is usual, where
+ * w = p/d (1 - exp(-d/p)) for a phase of duration d and loads of persistence p. That is the mean from 0 to d of exp(-t/p), by
+ * which a distance from the usual fades where loads return to it steadily. Near `now` for short phases, near `usual` for long ones.
+ *
+ * Source: ours, between the two extremes of Mantri §5.2: `now` for phases that read little and equal links for those that read much.
+ */
+export function forecastLinks({ now, usual, duration, persistence }: LinkForecast): LocationLinks {
+  const lives = persistence > 0 ? duration / persistence : Infinity;
+  const weight = lives > 0 ? -Math.expm1(-lives) / lives : 1;
+  const between = (links: readonly number[], means: readonly number[]): number[] =>
+    links.map((link, k) => weight * link + (1 - weight) * (means[k] ?? link));
+  return { up: between(now.up, usual.up), down: between(now.down, usual.down) };
 }

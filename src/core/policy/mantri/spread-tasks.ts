@@ -17,8 +17,6 @@ interface Spread {
 const sharpness = [4, 8, 16, 32, 64, 128, 256, 256] as const;
 /** Moves and exchanges that are tried in the end. */
 const mostTrials = 300_000;
-/** Steps towards the weights that prove most. */
-const proofSteps = 60;
 /** Of a weight in one step, as a logarithm. */
 const mostGrowth = 30;
 /** What rounding may have added to a proof. */
@@ -31,15 +29,17 @@ const exactness = 1 - 1e-9;
  *
  * The bound is that of linear programming's dual: whatever weights of sum 1 the links are given, the slowest link takes
  * no less than their weighted mean does where each task is put to the best of that mean. From the links that were slowest
- * in the best placement, weights move by subgradients (Polyak's step) to where that proves more.
+ * in the best placement, weights move by subgradients (Polyak's step) to where that proves more, `proofSteps` times; without a step the
+ * bound is that of the task which is hardest to place.
  */
-export function spreadTasks(phase: Phase): Spread {
+export function spreadTasks(phase: Phase, proofSteps: number): Spread {
   const loads = new LinkLoads(phase);
   let best = { cost: Infinity, locations: [] as readonly number[] };
   let bound = { proven: -Infinity, weights: loads.weights(0) };
   for (const alpha of sharpness) {
     loads.settle(alpha);
     if (loads.cost() < best.cost) best = { cost: loads.cost(), locations: loads.locations() };
+    if (proofSteps === 0) continue;
     const weights = loads.weights(alpha);
     const proven = loads.prove(weights, 1);
     if (proven > bound.proven) bound = { proven, weights };

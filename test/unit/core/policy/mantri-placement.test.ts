@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  forecastLinks,
   linksForPlacement,
   placementCost,
   placeTasks,
@@ -148,7 +149,7 @@ describe('against all placements, one by one', () => {
   it('the search is between the least and what it proves, and keeps to the room', () => {
     fc.assert(
       fc.property(problems, (problem) => {
-        const { locations, atLeast } = spreadTasks(problem);
+        const { locations, atLeast } = spreadTasks(problem, 60);
         const least = bruteForce(problem);
         expect(atLeast).toBeLessThanOrEqual(least * (1 + rounding) + rounding);
         expect(placementCost(problem, locations)).toBeGreaterThanOrEqual(least * (1 - rounding));
@@ -165,4 +166,37 @@ it('goes by the links of the start for a small phase, by equal ones for a large'
   const atStart = { up: [1, 2], down: [3, 6] };
   expect(linksForPlacement(atStart, 100, 100)).toBe(atStart);
   expect(linksForPlacement(atStart, 101, 100)).toEqual({ up: [3, 3], down: [3, 3] });
+});
+
+describe('a forecast of links', () => {
+  const now = { up: [10, 2], down: [4, 0] };
+  const usual = { up: [4, 8], down: [4, 6] };
+
+  it('weighs now by (1 - 1/e) where the phase lasts as long as loads do', () => {
+    const { up, down } = forecastLinks({ now, usual, duration: 30, persistence: 30 });
+    expect(up[0]).toBeCloseTo(7.792723, 6);
+    expect(up[1]).toBeCloseTo(4.207277, 6);
+    expect(down[0]).toBeCloseTo(4, 12);
+    expect(down[1]).toBeCloseTo(2.207277, 6);
+  });
+
+  it('weighs now by (1 - 1/e²)/2 where it lasts twice as long', () => {
+    const { up } = forecastLinks({ now, usual, duration: 2, persistence: 1 });
+    expect(up[0]).toBeCloseTo(6.593994, 6);
+  });
+
+  it('is what is now for phases of no time, and what is usual where loads do not last', () => {
+    expect(forecastLinks({ now, usual, duration: 0, persistence: 5 })).toEqual(now);
+    expect(forecastLinks({ now, usual, duration: 7, persistence: 0 })).toEqual(usual);
+    expect(forecastLinks({ now, usual, duration: 7, persistence: Infinity })).toEqual(now);
+  });
+});
+
+it('places the same where less is proven', () => {
+  const rng = createRng('proof');
+  const inputs = Array.from({ length: 60 }, () => Array.from({ length: 12 }, () => rng.next()));
+  const problem = { inputs, up: inputs.slice(0, 12).map(() => 1), down: inputs.slice(0, 12).map(() => 1) };
+  const [much, nothing] = [placeTasks(problem), placeTasks(problem, 0)];
+  expect(nothing.locations).toEqual(much.locations);
+  expect(nothing.atLeast).toBeLessThanOrEqual(much.atLeast);
 });
