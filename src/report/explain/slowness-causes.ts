@@ -61,7 +61,8 @@ const finite = (facts: Readonly<Record<string, number | undefined>>): Record<str
  * input comes first, with what it explains; one other cause for what is left.
  *
  * The order of the rules: input explains what it can. A worker that stood still for most of the rest has said so
- * itself. What the same task took elsewhere tells the task from its place. Then comes what shows the node; then the one phase that the time went to; and where nothing does, it says so.
+ * itself. What the same task took elsewhere tells the task from its place. Then comes what shows the node; then the one
+ * phase that the time went to; and where nothing does, it says so.
  *
  * Source: Mantri §4 for input and place; the phases are ours.
  */
