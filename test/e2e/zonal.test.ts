@@ -221,7 +221,7 @@ describe('a zone that is lost in the middle of a reduce stage', () => {
     let isOut = false;
     const isThere = (place = ''): boolean => !isOut || !place.startsWith(bucketOf(zone));
     // Who cleans up is answered, whenever that is: what a zone that stays away holds is left to the bucket's lifecycle rule.
-    const cleanUps = ['CreateSession', 'ListObjectsV2', 'DeleteObjects'];
+    const cleanUps = ['CreateSession', 'ListMultipartUploads', 'ListObjectsV2', 'DeleteObjects'];
     const system = await EmbeddedSystem.start({
       ...{ slots: 4, parameters },
       onRequest: ({ operation, resource, source }) =>
