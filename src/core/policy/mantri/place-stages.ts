@@ -104,13 +104,15 @@ function unitsOf(inputs: readonly (readonly number[])[]): readonly (readonly num
 function zonesOfTasks(inputs: readonly (readonly number[])[], zones: number): readonly number[] {
   const units = unitsOf(inputs);
   const links = Array.from({ length: zones }, () => 1);
-  const { locations } = placeTasks({
+  const problem = {
     inputs: units.map((tasks) =>
       links.map((_, zone) => sumOf(tasks.map((task) => inputs[task]?.[zone] ?? 0))),
     ),
     up: links,
     down: links,
-  });
+  };
+  // How near the best it is nobody asks here.
+  const { locations } = placeTasks(problem, 0);
   const placed = inputs.map(() => 0);
   for (const [unit, tasks] of units.entries()) for (const task of tasks) placed[task] = locations[unit] ?? 0;
   return placed;
