@@ -25,7 +25,7 @@ const times = {
 };
 export const leaseMs = 1_500;
 /** Attempts of all jobs that may run at once. */
-const slots = 6;
+export const slots = 6;
 /** A bucket of the user's, which holds outputs and nothing of the system's own. */
 export const apartBucket = 'outrider-chaos-results';
 

@@ -136,7 +136,12 @@ export class EmbeddedSystem {
 
   /** What the capacity ledger holds. */
   async capacity(): Promise<CapacityView> {
-    return new RuledCapacityLedger(new DynamoCapacityStore(this.table)).view();
+    return this.ledger().view();
+  }
+
+  /** The ledger as one more process sees it, which knows of no job of its own. */
+  ledger(): RuledCapacityLedger {
+    return new RuledCapacityLedger(new DynamoCapacityStore(this.table));
   }
 
   /** Jobs that hold a place for their output in a bucket. */
