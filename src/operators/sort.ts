@@ -3,6 +3,7 @@ import { limits } from '../contracts/limits.ts';
 import type { Operator, TaskContext, TaskInput, TaskOutput } from '../worker/operator.ts';
 import { LineWriter } from './line-writer.ts';
 import { onlyOptions, wholeOption } from './options.ts';
+import { type Bound, boundOf, RangeSearch, sharesBytes } from './range-search.ts';
 import { Thinned } from '../lib/thinned.ts';
 
 const newline = 0x0a;
@@ -66,9 +67,45 @@ export const sample: Operator = {
 const partitionsOf = (options: TaskContext['options']): number =>
   wholeOption(options, 'partitions', { min: 1, max: limits.partitions });
 
+/** Lines that are more than this share of a partition are spread where a cut falls among them. */
+const manyOfPartition = 0.25;
+
+/** Samples that equal the one at a place, as places from and until. */
+function equalsOf(sorted: readonly Buffer[], at: number): { readonly from: number; readonly until: number } {
+  const sample = sorted[at] ?? empty;
+  let [from, until] = [at, at + 1];
+  while (from > 0 && sorted[from - 1]?.equals(sample) === true) from--;
+  while (until < sorted.length && sorted[until]?.equals(sample) === true) until++;
+  return { from, until };
+}
+
 /**
- * Cuts the samples into `partitions` equal shares and emits the cuts in order: at most partitions − 1, each once.
- * Memory is bounded: of very many samples every second, every fourth … is kept.
+ * The cuts of sorted samples into `partitions` equal shares: at most partitions − 1, each once. One that falls among very
+ * many equal samples is there as often as it falls among them, with how many of these lie in each share.
+ */
+function cutsOf(sorted: readonly Buffer[], partitions: number): readonly Bound[] {
+  const placeOf = (cut: number): number => Math.floor((cut * sorted.length) / partitions);
+  const cuts: Bound[] = [];
+  for (let cut = 1; cut < partitions && sorted.length > 0;) {
+    const key = sorted[placeOf(cut)] ?? empty;
+    const { from, until } = equalsOf(sorted, placeOf(cut));
+    let next = cut + 1;
+    while (next < partitions && placeOf(next) < until) next++;
+    const isMany = (until - from) * partitions > manyOfPartition * sorted.length;
+    const shares = Array.from({ length: next - cut + 1 }, (_, share) => {
+      const partition = cut - 1 + share;
+      return Math.max(0, Math.min(until, placeOf(partition + 1)) - Math.max(from, placeOf(partition)));
+    });
+    if (isMany) for (let each = cut; each < next; each++) cuts.push({ key, shares });
+    else cuts.push({ key, shares: [] });
+    cut = next;
+  }
+  return cuts;
+}
+
+/**
+ * Cuts the samples into `partitions` equal shares and emits the cuts in order, see `cutsOf`. Memory is bounded: of very many
+ * samples every second, every fourth … is kept.
  */
 export const bounds: Operator = {
   check(options) {
@@ -84,25 +121,20 @@ export const bounds: Operator = {
       }
     }
     const sorted = samples.items.sort((left, right) => left.compare(right));
-    let last: Buffer | undefined;
-    for (let cut = 1; cut < partitions; cut++) {
-      const bound = sorted[Math.floor((cut * sorted.length) / partitions)];
-      if (bound === undefined || last?.equals(bound) === true) continue;
-      await output.emit(bound, empty);
-      last = bound;
-    }
+    for (const { key, shares } of cutsOf(sorted, partitions)) await output.emit(key, sharesBytes(shares));
   },
 };
 
 /**
  * Sends each line of its first input to the partition between the bounds that its second input brings: partition
- * i holds the lines from bound i − 1 (that one too) up to bound i. Equal lines meet in one partition.
+ * i holds the lines from bound i − 1 (that one too) up to bound i. Equal lines meet in one partition, but those that are so
+ * many that cuts fall among them: nobody can tell one of them from another, so that each may be in any of theirs.
  */
 export const rangePartition: Operator = {
   check(options) {
     onlyOptions(options, []);
   },
-  async run({ inputs: [lines, cuts], output, partitions }) {
+  async run({ inputs: [lines, cuts], output, partitions, task }) {
     if (lines === undefined || cuts === undefined) {
       throw new InvalidInputError(
         'range-partition needs two inputs: the lines, and the bounds by broadcast',
@@ -111,16 +143,16 @@ export const rangePartition: Operator = {
         },
       );
     }
-    const sorted: Buffer[] = [];
+    const sorted: Bound[] = [];
     for await (const batch of cuts.records()) {
-      for (const { key } of batch) sorted.push(Buffer.from(key));
+      for (const { key, value } of batch) sorted.push(boundOf(key, value));
       if (sorted.length >= limits.partitions) {
         throw new InvalidInputError('range-partition got more bounds than a stage may have partitions', {
           field: 'inputs',
         });
       }
     }
-    const ranges = new RangeSearch(sorted, partitions);
+    const ranges = new RangeSearch(sorted, { partitions, task });
     const keys = new LineKeys(output);
     for await (const { bytes } of lines.blocks()) {
       for (let start = 0; start < bytes.length;) {
@@ -178,71 +210,6 @@ class LineKeys {
       if (emitted !== undefined) await emitted;
     }
   }
-}
-
-/** Finds the partition of a line between sorted bounds. */
-class RangeSearch {
-  readonly #bounds: readonly Buffer[];
-  readonly #last: number;
-  /** Bytes that all bounds have in common, and the four of each that follow, zeros after its end. */
-  readonly #common: Buffer;
-  readonly #heads: Uint32Array;
-
-  constructor(bounds: readonly Buffer[], partitions: number) {
-    this.#bounds = bounds;
-    this.#last = partitions - 1;
-    this.#common = commonStart(bounds[0] ?? empty, bounds.at(-1) ?? empty);
-    const at = this.#common.length;
-    this.#heads = Uint32Array.from(bounds, (bound) => headOf(bound, at, bound.length));
-  }
-
-  /** How many of the bounds are not above the line: its partition, if there are so many. */
-  find(bytes: Buffer, start: number, end: number): number {
-    return Math.min(this.#countUpTo(bytes, start, end), this.#last);
-  }
-
-  #countUpTo(bytes: Buffer, start: number, end: number): number {
-    const common = this.#common;
-    const stop = Math.min(common.length, end - start);
-    for (let at = 0; at < stop; at++) {
-      const differs = (bytes[start + at] ?? 0) - (common[at] ?? 0);
-      if (differs !== 0) return differs < 0 ? 0 : this.#bounds.length;
-    }
-    // A line that ends within what all bounds begin with is below them, or the first of them.
-    const head = headOf(bytes, start + common.length, end);
-    const heads = this.#heads;
-    let low = 0;
-    let high = heads.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const bound = heads[middle] ?? 0;
-      if (bound < head || (bound === head && this.#isUpTo(middle, bytes, start, end))) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  #isUpTo(bound: number, bytes: Buffer, start: number, end: number): boolean {
-    return (this.#bounds[bound] ?? empty).compare(bytes, start, end) <= 0;
-  }
-}
-
-/** The bytes with which two texts begin alike; of the first and last of sorted ones, those of all. */
-function commonStart(first: Buffer, last: Buffer): Buffer {
-  let at = 0;
-  while (at < Math.min(first.length, last.length) && first[at] === last[at]) at++;
-  return first.subarray(0, at);
-}
-
-/** Four bytes from `at` on as a number, zeros from `end` on: of two that differ, the order is that of the bytes. */
-function headOf(bytes: Buffer, at: number, end: number): number {
-  const left = end - at;
-  const high =
-    ((left > 0 ? (bytes[at] ?? 0) : 0) << 24) |
-    ((left > 1 ? (bytes[at + 1] ?? 0) : 0) << 16) |
-    ((left > 2 ? (bytes[at + 2] ?? 0) : 0) << 8) |
-    (left > 3 ? (bytes[at + 3] ?? 0) : 0);
-  return high >>> 0;
 }
 
 /** Writes the keys of its records as lines, in the order in which they come: merged by key. */

@@ -88,15 +88,18 @@ describe('ranked keys', () => {
 });
 
 describe('sort', () => {
-  it('cuts even shares of its samples, each cut once', async () => {
+  it('cuts even shares of its samples, each cut once, but those that fall among very many equal ones', async () => {
     const keys = Array.from({ length: 100 }, (_, at) => String(at).padStart(2, '0'));
     const run = async (list: string[]) =>
       (
         await runTask(operators.bounds, { partitions: 4 }, [records(list.map((key) => [key, '']))])
-      ).text.toString();
-    expect(await run(keys.toReversed())).toBe('25\n50\n75\n');
-    expect(await run(keys.map(() => 'same'))).toBe('same\n');
-    expect(await run([])).toBe('');
+      ).records.map(({ key, value }) => [key.toString(), ...new Uint32Array(Uint8Array.from(value).buffer)]);
+    expect(await run(keys.toReversed())).toEqual([['25'], ['50'], ['75']]);
+    expect(await run(keys.map(() => 'same'))).toEqual(Array(3).fill(['same', 25, 25, 25, 25]));
+    // Twelve of a hundred, half a partition: the cut at 50 falls among them, six of them before it.
+    const twelve = keys.map((key) => (key >= '44' && key < '56' ? '50' : key));
+    expect(await run(twelve)).toEqual([['25'], ['50', 6, 6], ['75']]);
+    expect(await run([])).toEqual([]);
   });
 
   it('samples about one line in so many bytes, from end to end', async () => {
