@@ -46,6 +46,8 @@ export interface PolicyView {
   readonly slowNodes?: readonly SlowNode[];
   /** Shorter silences than this say nothing of an attempt. */
   readonly reportMs: DurationMs;
+  /** As many tasks that wait, over those that have begun, count at most in what copies may lose. Absent: none. */
+  readonly lossAhead?: number;
 }
 
 /**
@@ -112,6 +114,8 @@ export interface PolicySet {
   readonly protectsOutputs?: boolean;
   /** Whether tasks go to the zones where their transfers end first (Mantri §5.2), on hosts that let zones be chosen. */
   readonly placesTasks?: boolean;
+  /** See the view's of that name. */
+  readonly lossAhead?: number;
   /** Whether `wishes` may name a stage that is about to start: else nobody asks what they take. Absent: any. */
   mayWish?(stage: StageView, config: PolicyConfig): boolean;
   /** Stages to be cloned if the capacity ledger admits it. It is asked before the tick; without it nothing is. */

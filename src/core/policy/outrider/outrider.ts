@@ -280,6 +280,7 @@ export const outrider: PolicySet = {
   launchOrder: 'largest-first',
   protectsOutputs: true,
   placesTasks: true,
+  lossAhead: 0.25,
   copyCap,
   declinedNodes,
   mayWish: (stage, config) => isSmall(stage, config.outrider.minSamples),

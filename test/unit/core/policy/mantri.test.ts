@@ -166,15 +166,15 @@ describe('copies that cost more than they bring, while tasks wait', () => {
     );
 
   it('are stopped once a stage has lost a quarter of its slot time, the oldest kept where nothing tells', () => {
-    // A quarter of 400 s and of 500 s, and a fifth of that for the one that waits beside five: 270 s.
-    expect(stopped([silent(500_000), silent(265_000)])).toEqual([[], []]);
-    expect(stopped([silent(500_000), silent(275_000)])).toEqual([[1], [1]]);
-    expect(stopped([silent(500_000), silent(275_000)], false)).toEqual([[], []]);
+    // A quarter of 400 s and of 500 s: 225 s.
+    expect(stopped([silent(500_000), silent(220_000)])).toEqual([[], []]);
+    expect(stopped([silent(500_000), silent(230_000)])).toEqual([[1], [1]]);
+    expect(stopped([silent(500_000), silent(230_000)], false)).toEqual([[], []]);
   });
 
   it('are stopped by what they have left where both tell it', () => {
-    expect(stopped([copyAt(0.1, 500_000), copyAt(0.9, 275_000)])).toEqual([[0], [0]]);
-    expect(stopped([copyAt(0.9, 500_000), copyAt(0.1, 275_000)])).toEqual([[1], [1]]);
+    expect(stopped([copyAt(0.1, 500_000), copyAt(0.9, 230_000)])).toEqual([[0], [0]]);
+    expect(stopped([copyAt(0.9, 500_000), copyAt(0.1, 230_000)])).toEqual([[1], [1]]);
   });
 });
 
@@ -254,15 +254,15 @@ describe('outrider', () => {
   });
 
   it('kills in the first wave where it gains four times what it throws away and takes', () => {
-    // Three of 100 s, one that has run for 400 s, and as many that wait: 350 s may be lost. 4 × (100 + 400) = 2,000 s.
+    // Three of 100 s, and one that has run for 130 s: a quarter of that, 107.5 s, may be lost. 4 × (100 + 130) = 920 s.
     const proposed = (share: number): unknown[] => {
-      const slow = { running: [{ ranMs: 400_000, bytesRead: share * size }] };
+      const slow = { running: [{ ranMs: 130_000, bytesRead: share * size }] };
       const view = viewOf([...times(3, { doneMs: 100_000 }), slow, ...times(8, {})], { free: 1 });
       return outrider.propose(view).map((each) => [each.kind, 'lossMs' in each ? each.lossMs : undefined]);
     };
-    // Of 3,333 s and of 3,175 s in all, the error of the estimate (e^-0.3) leaves 2,069 s and 1,952 s to go at least.
-    expect(proposed(0.12)).toEqual([['restart', 0]]);
-    expect(proposed(0.126)).toEqual([['backup', 100_000]]);
+    // Of 1,444 s and of 1,398 s in all, the error of the estimate (e^-0.3) leaves 940 s and 906 s to go at least.
+    expect(proposed(0.09)).toEqual([['restart', 0]]);
+    expect(proposed(0.093)).toEqual([['backup', 100_000]]);
   });
 
   it('acts on nothing before it has samples', () => {
