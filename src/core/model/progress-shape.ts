@@ -70,26 +70,45 @@ const middleOf = (values: readonly number[]): number => {
   return ((sorted[(sorted.length - 1) >>> 1] ?? 0) + (sorted[sorted.length >>> 1] ?? 0)) / 2;
 };
 
-/** Shares of a task's time by level; it has reached all levels at its end, whatever it reported last. */
-const sharesOf = ({ reports, bytesTotal, runMs }: FinishedCourse): readonly number[] =>
-  levels.map((_, level) => {
-    const ms = level === 0 ? 0 : (reachedMs(reports, bytesTotal, level) ?? runMs);
-    return Math.min(1, ms / runMs);
+/** After what share of its time a task has reached a level, and by how much that may be wrong, as a standard deviation. */
+interface Reached {
+  readonly share: number;
+  readonly doubt: number;
+}
+
+/** Of a uniform distribution, the standard deviation is its width over this. */
+const widthsPerDeviation = Math.sqrt(12);
+
+/** By level. A task has read all at its end: what it did between its last report and then nobody saw, and is supposed to be even. */
+function reachedBy({ reports, bytesTotal, runMs }: FinishedCourse): readonly Reached[] {
+  const last = reports.at(-1) ?? start;
+  const unseenMs = Math.max(0, runMs - last.workedMs);
+  const doubt = unseenMs / runMs / widthsPerDeviation;
+  return levels.map((level, place) => {
+    const seenMs = place === 0 ? 0 : reachedMs(reports, bytesTotal, place);
+    if (seenMs !== undefined) return { share: Math.min(1, seenMs / runMs), doubt: 0 };
+    const gained = (level * bytesTotal - last.bytesRead) / (bytesTotal - last.bytesRead);
+    return { share: Math.min(1, (last.workedMs + gained * unseenMs) / runMs), doubt };
   });
+}
 
 /**
  * The shape of progress of a stage, from tasks that have finished: the median of each level, and how far single tasks
- * lie from it. Of too few it is supposed to be even. Costs the reports of the tasks given.
+ * lie from it. Tasks that ended before they reported anything tell nothing. Of too few it is supposed to be even. Costs the
+ * reports of the tasks given.
  */
 export function shapeOf(courses: readonly FinishedCourse[]): ProgressShape {
-  const known = courses.filter(({ runMs, bytesTotal }) => runMs > 0 && bytesTotal > 0);
+  const known = courses.filter(
+    ({ runMs, bytesTotal, reports }) => runMs > 0 && bytesTotal > 0 && reports.length > 0,
+  );
   if (known.length < leastTasks) return evenShape;
-  const shares = known.map(sharesOf);
-  const reachedAt = levels.map((_, level) => middleOf(shares.map((each) => each[level] ?? 1)));
+  const reached = known.map(reachedBy);
+  const reachedAt = levels.map((_, level) => middleOf(reached.map((each) => each[level]?.share ?? 1)));
   const errors = reachedAt.map((middle, level) => {
     if (middle <= 0) return supposedError;
-    const off = shares.map((each) => Math.abs(Math.log(Math.max(1e-3, each[level] ?? 1) / middle)));
-    return Math.max(leastError, deviationsPerMedian * middleOf(off));
+    const off = reached.map((each) => Math.abs(Math.log(Math.max(1e-3, each[level]?.share ?? 1) / middle)));
+    const doubt = middleOf(reached.map((each) => each[level]?.doubt ?? 0)) / middle;
+    return Math.max(leastError, deviationsPerMedian * middleOf(off), Math.min(supposedError, doubt));
   });
   return { reachedAt, errors, tasks: known.length };
 }

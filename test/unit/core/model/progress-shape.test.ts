@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import {
+  evenShape,
+  type FinishedCourse,
+  levelOf,
+  shapeOf,
+} from '../../../../src/core/model/progress-shape.ts';
+
+/** A task of 1,000 bytes that reported so, as [time, bytes]. */
+const task = (runMs: number, ...reports: readonly (readonly [number, number])[]): FinishedCourse => ({
+  reports: reports.map(([workedMs, bytesRead]) => ({ workedMs, bytesRead })),
+  bytesTotal: 1_000,
+  runMs,
+});
+const three = (course: FinishedCourse): readonly FinishedCourse[] => [course, course, course];
+
+/** After what share of the time 10, 50 and 90 % are read, and by how much each may be wrong. */
+function told(courses: readonly FinishedCourse[]): readonly (readonly [number, number])[] {
+  const { reachedAt, errors } = shapeOf(courses);
+  return [100, 500, 900].map((bytes) => {
+    const level = levelOf(bytes, 1_000);
+    return [Number(reachedAt[level]?.toFixed(3)), Number(errors[level]?.toFixed(3))];
+  });
+}
+
+describe('the shape of progress, from tasks that have finished', () => {
+  it('is supposed to be even where they ended before they reported anything, and where fewer than three did report', () => {
+    expect(shapeOf(three(task(1_300)))).toEqual(evenShape);
+    expect(shapeOf([task(1_300, [650, 100]), task(1_300, [650, 100]), task(1_300)])).toEqual(evenShape);
+    expect(shapeOf([...three(task(1_300, [650, 100])), task(1_300)]).tasks).toBe(3);
+  });
+
+  it('goes on evenly from the last report to the end, with the doubt that nobody has seen it', () => {
+    // 10 % after half of the time: 50 and 90 % after 5/18 and 16/18 of the other half, 0.5 / sqrt(12) = 0.144 of the whole in doubt.
+    expect(told(three(task(1_000, [500, 100])))).toEqual([
+      [0.5, 0.05],
+      [0.722, 0.2],
+      [0.944, 0.153],
+    ]);
+    // Nothing was read when it was seen: 0.1, 0.5 and 0.9 of what was left then, which is a tenth.
+    expect(told(three(task(1_000, [900, 0])))).toEqual([
+      [0.91, 0.05],
+      [0.95, 0.05],
+      [0.99, 0.05],
+    ]);
+    // Seen at the very begin alone: not better than what is supposed of tasks that nobody has seen.
+    expect(told(three(task(1_000, [1, 1])))).toEqual([
+      [0.1, 0.3],
+      [0.5, 0.3],
+      [0.9, 0.3],
+    ]);
+  });
+
+  it('is as they reported it where they did, also where all was read long before the end', () => {
+    expect(told(three(task(1_000, [100, 500], [200, 1_000])))).toEqual([
+      [0.02, 0.05],
+      [0.1, 0.05],
+      [0.18, 0.05],
+    ]);
+  });
+});
