@@ -59,10 +59,17 @@ describe('reduce tasks whose input lies unevenly in three zones', () => {
 
   // Of the divisions with six tasks in zone a the first: 6 MB x 4/10 leave that, 6 x 0.4 MB enter it, 3 x 0.8 MB zone b.
   // Five would have 3 MB leave zone a, seven 2.8 MB enter it.
-  it.each(['mantri', 'outrider'] as const)('are placed under %s, and end sooner', async (policy) => {
-    const job = await runOne(reduceOf(policy, [6, 2, 2]));
+  it('are placed under mantri, and end sooner', async () => {
+    const job = await runOne(reduceOf('mantri', [6, 2, 2]));
     expect(zonesOf(job)).toEqual([6, 3, 1]);
     expectEnd(job, 1_000 + 2_400 + 1_000);
+  });
+
+  // Its copies of zone b's tasks, which seem to lag after two seconds, read over the same links, in vain.
+  it('are placed alike under outrider, and end sooner than without placement', async () => {
+    const job = await runOne(reduceOf('outrider', [6, 2, 2]));
+    expect(zonesOf(job)).toEqual([6, 3, 1]);
+    expect(job.completedAtMs).toBeLessThan(5_000);
   });
 
   it('read nothing over any link where all lies in one zone', async () => {

@@ -11,8 +11,8 @@ export interface ProgressShape {
   readonly tasks: number;
 }
 
-/** A task that has finished, with what it had reported. */
-export interface FinishedCourse {
+/** A task with what it has reported, and how long it ran, or has run until now. */
+export interface Course {
   readonly reports: readonly ProgressReport[];
   readonly bytesTotal: number;
   readonly runMs: number;
@@ -80,7 +80,7 @@ interface Reached {
 const widthsPerDeviation = Math.sqrt(12);
 
 /** By level. A task has read all at its end: what it did between its last report and then nobody saw, and is supposed to be even. */
-function reachedBy({ reports, bytesTotal, runMs }: FinishedCourse): readonly Reached[] {
+function reachedBy({ reports, bytesTotal, runMs }: Course): readonly Reached[] {
   const last = reports.at(-1) ?? start;
   const unseenMs = Math.max(0, runMs - last.workedMs);
   const doubt = unseenMs / runMs / widthsPerDeviation;
@@ -97,7 +97,7 @@ function reachedBy({ reports, bytesTotal, runMs }: FinishedCourse): readonly Rea
  * lie from it. Tasks that ended before they reported anything tell nothing. Of too few it is supposed to be even. Costs the
  * reports of the tasks given.
  */
-export function shapeOf(courses: readonly FinishedCourse[]): ProgressShape {
+export function shapeOf(courses: readonly Course[]): ProgressShape {
   const known = courses.filter(
     ({ runMs, bytesTotal, reports }) => runMs > 0 && bytesTotal > 0 && reports.length > 0,
   );
@@ -111,4 +111,52 @@ export function shapeOf(courses: readonly FinishedCourse[]): ProgressShape {
     return Math.max(leastError, deviationsPerMedian * middleOf(off), Math.min(supposedError, doubt));
   });
   return { reachedAt, errors, tasks: known.length };
+}
+
+/** When a task has first reached each level that it has reached, in one pass over its reports. */
+function timesOf({ reports, bytesTotal }: Course): readonly number[] {
+  const times = [0];
+  let before = start;
+  for (const report of reports) {
+    const gained = report.bytesRead - before.bytesRead;
+    for (let level = times.length; level < levels.length; level++) {
+      const wanted = (levels[level] ?? 1) * bytesTotal;
+      if (report.bytesRead < wanted * (1 - 1e-9)) break;
+      const share = gained <= 0 ? 1 : Math.min(1, Math.max(0, (wanted - before.bytesRead) / gained));
+      times.push(before.workedMs + share * (report.workedMs - before.workedMs));
+    }
+    before = report;
+  }
+  return times;
+}
+
+/**
+ * The shape of progress of a stage of which too little has finished, from tasks that run: by how much longer they took to each
+ * level than to the one before, in the median of as many as have come there; where those end, it is supposed to be even from
+ * there. Where tasks have read all and run on, the whole takes no less than it has by now. So a task is held against others at
+ * the level that it has reached, whatever the shape; an average rate takes those that are not past a slow start yet for
+ * stragglers as soon as some are.
+ */
+export function shapeOfRunning(courses: readonly Course[]): ProgressShape {
+  const tasks = courses.map((course) => ({ times: timesOf(course), ms: course.runMs }));
+  // At place k: the time to the k-th level, over that to the first.
+  const reached = [0];
+  for (let level = 1; level < levels.length; level++) {
+    const steps: number[] = [];
+    for (const { times } of tasks) {
+      const [from, to] = [times[Math.max(1, level - 1)] ?? 0, times[level] ?? 0];
+      if (from > 0 && to > 0) steps.push(to / from);
+    }
+    if (steps.length < leastTasks) break;
+    reached.push(level === 1 ? 1 : (reached[level - 1] ?? 1) * middleOf(steps));
+  }
+  const last = reached.length - 1;
+  if (last === 0) return evenShape;
+  const runOn = tasks.flatMap(({ times, ms }) =>
+    times.length < levels.length ? [] : [ms / (times[last] ?? ms)],
+  );
+  const longer = last < levels.length - 1 ? 1 : Math.max(1, middleOf(runOn));
+  const whole = ((reached[last] ?? 1) / (levels[last] ?? 1)) * longer;
+  const reachedAt = levels.map((level, place) => (place > last ? level : (reached[place] ?? 0) / whole));
+  return { ...evenShape, reachedAt };
 }

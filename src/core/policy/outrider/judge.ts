@@ -3,6 +3,7 @@ import { atRankOfBoth, quantileOf } from '../../../lib/sorted-numbers.ts';
 import { type Expected, foretell, type Foretold } from '../../estimate/foretell.ts';
 import { samplesOf, sampleCount, type SlownessSamples } from '../../estimate/new-copy.ts';
 import { ranMs } from '../../estimate/progress-rate.ts';
+import { type ProgressShape, shapeOfRunning } from '../../model/progress-shape.ts';
 import { costOf } from '../../model/task-cost.ts';
 import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '../mantri/appraise.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
@@ -78,12 +79,27 @@ function usualOf({ stage }: StageRuns): Expected | undefined {
   return { ms: middle, error: Math.max(leastError, error) };
 }
 
+/** The shape of a stage's progress: of finished tasks, or until there are enough, of those that run. */
+function shapeNow({ stage, tasks }: StageRuns, { now }: PolicyView): ProgressShape {
+  const { shape } = stage.statistics;
+  if (shape.tasks > 0) return shape;
+  const courses = tasks.flatMap(({ copies }) =>
+    copies.flatMap((attempt) => {
+      const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
+      const runMs = ranMs(attempt, now);
+      return bytesRead <= 0 || bytesTotal <= 0 ? [] : [{ reports: attempt.reports, bytesTotal, runMs }];
+    }),
+  );
+  return shapeOfRunning(courses);
+}
+
 /** What is foretold of each running task, in their order, and of its attempts that tell what a new one may take. */
 function foretellAll(
   runs: StageRuns,
   view: PolicyView,
 ): { readonly byTask: readonly ForetoldTask[]; readonly samples: { bytes: number; ms: number }[] } {
-  const { shape, cost } = runs.stage.statistics;
+  const { cost } = runs.stage.statistics;
+  const shape = shapeNow(runs, view);
   const { now, reportMs } = view;
   const usual = usualOf(runs);
   const samples: { bytes: number; ms: number }[] = [];

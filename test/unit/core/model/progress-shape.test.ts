@@ -1,21 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import {
-  evenShape,
-  type FinishedCourse,
-  levelOf,
-  shapeOf,
-} from '../../../../src/core/model/progress-shape.ts';
+import { evenShape, type Course, levelOf, shapeOf } from '../../../../src/core/model/progress-shape.ts';
 
 /** A task of 1,000 bytes that reported so, as [time, bytes]. */
-const task = (runMs: number, ...reports: readonly (readonly [number, number])[]): FinishedCourse => ({
+const task = (runMs: number, ...reports: readonly (readonly [number, number])[]): Course => ({
   reports: reports.map(([workedMs, bytesRead]) => ({ workedMs, bytesRead })),
   bytesTotal: 1_000,
   runMs,
 });
-const three = (course: FinishedCourse): readonly FinishedCourse[] => [course, course, course];
+const three = (course: Course): readonly Course[] => [course, course, course];
 
 /** After what share of the time 10, 50 and 90 % are read, and by how much each may be wrong. */
-function told(courses: readonly FinishedCourse[]): readonly (readonly [number, number])[] {
+function told(courses: readonly Course[]): readonly (readonly [number, number])[] {
   const { reachedAt, errors } = shapeOf(courses);
   return [100, 500, 900].map((bytes) => {
     const level = levelOf(bytes, 1_000);
