@@ -192,7 +192,7 @@ function viewOf(
     cloned: clonedStages(state, owed),
     reportMs: config.reportMs ?? durationMs(0),
     slowNodes: budget.slowNodes ?? nothing,
-    lossAhead: policySetOf(config.policy).lossAhead ?? 0,
+    losesAhead: policySetOf(config.policy).losesAhead === true,
   };
 }
 

@@ -46,8 +46,8 @@ export interface PolicyView {
   readonly slowNodes?: readonly SlowNode[];
   /** Shorter silences than this say nothing of an attempt. */
   readonly reportMs: DurationMs;
-  /** As many tasks that wait, over those that have begun, count at most in what copies may lose. Absent: none. */
-  readonly lossAhead?: number;
+  /** Whether a stage's first loss may be borne by tasks that wait; see `lossLeftMs`. Absent: no. */
+  readonly losesAhead?: boolean;
 }
 
 /**
@@ -115,7 +115,7 @@ export interface PolicySet {
   /** Whether tasks go to the zones where their transfers end first (Mantri §5.2), on hosts that let zones be chosen. */
   readonly placesTasks?: boolean;
   /** See the view's of that name. */
-  readonly lossAhead?: number;
+  readonly losesAhead?: boolean;
   /** Whether `wishes` may name a stage that is about to start: else nobody asks what they take. Absent: any. */
   mayWish?(stage: StageView, config: PolicyConfig): boolean;
   /** Stages to be cloned if the capacity ledger admits it. It is asked before the tick; without it nothing is. */

@@ -191,8 +191,10 @@ function again(
   if (restarts >= view.config.mantri.restartsPerTask || lostMs > task.leastRemMs) return undefined;
   if (isSlowAnywhere(task.running.task, victim)) return undefined;
   const lossMs = isCertain(task, lostMs) ? 0 : ranMs(victim, view.now);
-  // Where the stage cannot bear the loss of what it has done, a copy beside it loses nothing of that.
-  if (lossMs > 0 && lossMs > lossLeftMs(runs, view)) return undefined;
+  // Where the stage cannot bear the loss of what it has done, a copy beside it loses nothing of that. Tasks that wait bear
+  // none of one that has more to read: what that costs may not be learnt yet.
+  const losesAhead = view.losesAhead === true && !readsMore(task, runs);
+  if (lossMs > 0 && lossMs > lossLeftMs(runs, { ...view, losesAhead })) return undefined;
   return {
     kind: 'restart',
     task: task.running.task,
@@ -280,7 +282,7 @@ export const outrider: PolicySet = {
   launchOrder: 'largest-first',
   protectsOutputs: true,
   placesTasks: true,
-  lossAhead: 0.25,
+  losesAhead: true,
   copyCap,
   declinedNodes,
   mayWish: (stage, config) => isSmall(stage, config.outrider.minSamples),

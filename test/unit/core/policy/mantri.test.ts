@@ -265,6 +265,19 @@ describe('outrider', () => {
     expect(proposed(0.093)).toEqual([['backup', 100_000]]);
   });
 
+  it('kills in a first wave on two slots, once, where those that wait bear it, unless the task has more to read', () => {
+    // Of 1,000 s in all at least 541 s are left, beside two of 100 s; 1,600 s with the nine that wait.
+    const proposed = (bytes: number, others: readonly TaskSpec[] = []): unknown[] => {
+      const slow = { bytes, running: [{ ranMs: 200_000, bytesRead: 0.2 * bytes }] };
+      const view = viewOf([...times(2, { doneMs: 100_000 }), slow, ...others, ...times(9, {})], { free: 1 });
+      return outrider.propose({ ...view, losesAhead: true }).map(({ kind, task }) => [kind, task.index]);
+    };
+    expect(proposed(size)).toEqual([['restart', 2]]);
+    expect(proposed(3 * size).flat()).not.toContain('restart');
+    const copied = { running: [copyAt(0.5, 50_000), copyAt(0.5, 50_000)] };
+    expect(proposed(size, [copied]).flat()).not.toContain('restart');
+  });
+
   it('acts on nothing before it has samples', () => {
     expect(outrider.propose(viewOf([{ doneMs: 100 }, { running: [copyAt(0.01)] }]))).toEqual([]);
   });
