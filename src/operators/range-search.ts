@@ -52,7 +52,7 @@ class Spread {
 /** Finds the partition of a line between sorted bounds. */
 export class RangeSearch {
   readonly #bounds: readonly Buffer[];
-  /** At the place of the last bound of its key: how lines that equal it are spread; undefined: they lie behind it. */
+  /** By how many bounds are not above a line: how those that equal the last of these are spread; undefined: they lie behind it. */
   readonly #spreads: readonly (Spread | undefined)[];
   readonly #last: number;
   /** Bytes that all bounds have in common, and the four of each that follow, zeros after its end. */
@@ -75,7 +75,7 @@ export class RangeSearch {
   /** How many of the bounds are not above the line: its partition, if there are so many. */
   find(bytes: Buffer, start: number, end: number): number {
     const count = this.#countUpTo(bytes, start, end);
-    const spread = this.#spreads[count - 1];
+    const spread = this.#spreads[count];
     const isSpread = spread !== undefined && this.#bounds[count - 1]?.compare(bytes, start, end) === 0;
     return Math.min(isSpread ? spread.next() : count, this.#last);
   }
@@ -124,12 +124,13 @@ function headOf(bytes: Buffer, at: number, end: number): number {
   return high >>> 0;
 }
 
-/** How lines that equal bounds are spread, at the place of the last bound of each key. */
+/** How lines that equal bounds are spread, by how many bounds are not above them. */
 function spreadsOf(sorted: readonly Bound[], task: number): readonly (Spread | undefined)[] {
   let first = 0;
-  return sorted.map(({ key, shares }, place) => {
+  const spreads = sorted.map(({ key, shares }, place) => {
     if (place > 0 && sorted[place - 1]?.key.equals(key) !== true) first = place;
     const isLast = sorted[place + 1]?.key.equals(key) !== true;
     return isLast && shares.some((share) => share > 0) ? new Spread(first, shares, task) : undefined;
   });
+  return [undefined, ...spreads];
 }

@@ -92,13 +92,12 @@ function cutsOf(sorted: readonly Buffer[], partitions: number): readonly Bound[]
     let next = cut + 1;
     while (next < partitions && placeOf(next) < until) next++;
     const isMany = (until - from) * partitions > manyOfPartition * sorted.length;
-    const shares = Array.from({ length: next - cut + 1 }, (_, share) => {
+    const shares = Array.from({ length: isMany ? next - cut + 1 : 0 }, (_, share) => {
       const partition = cut - 1 + share;
       return Math.max(0, Math.min(until, placeOf(partition + 1)) - Math.max(from, placeOf(partition)));
     });
-    if (isMany) for (let each = cut; each < next; each++) cuts.push({ key, shares });
-    else cuts.push({ key, shares: [] });
-    cut = next;
+    // Of what is not many no second cut falls among them.
+    for (; cut < next; cut++) cuts.push({ key, shares });
   }
   return cuts;
 }

@@ -79,13 +79,32 @@ interface Reached {
 /** Of a uniform distribution, the standard deviation is its width over this. */
 const widthsPerDeviation = Math.sqrt(12);
 
+/** When a task has first reached each level that it has reached, in one pass over its reports. */
+function timesOf({ reports, bytesTotal }: Course): readonly number[] {
+  const times = [0];
+  let before = start;
+  for (const report of reports) {
+    const gained = report.bytesRead - before.bytesRead;
+    for (let level = times.length; level < levels.length; level++) {
+      const wanted = (levels[level] ?? 1) * bytesTotal;
+      if (report.bytesRead < wanted * (1 - 1e-9)) break;
+      const share = gained <= 0 ? 1 : Math.min(1, Math.max(0, (wanted - before.bytesRead) / gained));
+      times.push(before.workedMs + share * (report.workedMs - before.workedMs));
+    }
+    before = report;
+  }
+  return times;
+}
+
 /** By level. A task has read all at its end: what it did between its last report and then nobody saw, and is supposed to be even. */
-function reachedBy({ reports, bytesTotal, runMs }: Course): readonly Reached[] {
+function reachedBy(course: Course): readonly Reached[] {
+  const { reports, bytesTotal, runMs } = course;
+  const seen = timesOf(course);
   const last = reports.at(-1) ?? start;
   const unseenMs = Math.max(0, runMs - last.workedMs);
   const doubt = unseenMs / runMs / widthsPerDeviation;
   return levels.map((level, place) => {
-    const seenMs = place === 0 ? 0 : reachedMs(reports, bytesTotal, place);
+    const seenMs = seen[place];
     if (seenMs !== undefined) return { share: Math.min(1, seenMs / runMs), doubt: 0 };
     const gained = (level * bytesTotal - last.bytesRead) / (bytesTotal - last.bytesRead);
     return { share: Math.min(1, (last.workedMs + gained * unseenMs) / runMs), doubt };
@@ -111,23 +130,6 @@ export function shapeOf(courses: readonly Course[]): ProgressShape {
     return Math.max(leastError, deviationsPerMedian * middleOf(off), Math.min(supposedError, doubt));
   });
   return { reachedAt, errors, tasks: known.length };
-}
-
-/** When a task has first reached each level that it has reached, in one pass over its reports. */
-function timesOf({ reports, bytesTotal }: Course): readonly number[] {
-  const times = [0];
-  let before = start;
-  for (const report of reports) {
-    const gained = report.bytesRead - before.bytesRead;
-    for (let level = times.length; level < levels.length; level++) {
-      const wanted = (levels[level] ?? 1) * bytesTotal;
-      if (report.bytesRead < wanted * (1 - 1e-9)) break;
-      const share = gained <= 0 ? 1 : Math.min(1, Math.max(0, (wanted - before.bytesRead) / gained));
-      times.push(before.workedMs + share * (report.workedMs - before.workedMs));
-    }
-    before = report;
-  }
-  return times;
 }
 
 /**
