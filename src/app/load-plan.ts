@@ -41,8 +41,8 @@ function jsonOf(bytes: Uint8Array): unknown {
  * stage that reads it has a task for each of its tasks.
  */
 function addableTasks({ stages }: Plan, { description }: StagePlan): number | undefined {
-  const { name, operator, inputs, tasks, partitions } = description;
-  const isJoin = operator === 'join-reduce' && inputs.length === 2;
+  const { name, operator, inputs, tasks, partitions, cutInputs } = description;
+  const isJoin = (operator === 'join-reduce' && inputs.length === 2) || cutInputs !== undefined;
   if (!isJoin || !inputs.every((input) => input.kind === 'stage' && input.pattern === 'all-to-all'))
     return undefined;
   const isPaired = stages.some(({ description: { inputs: read } }) =>
@@ -73,5 +73,6 @@ function shapeOf(plan: Plan, stage: StagePlan, places: ReadonlyMap<string, numbe
     worker: { kind: description.worker.kind, size: description.worker.size },
     mayUseFargate: description.worker.fallback !== 'none',
     ...(addable === undefined ? {} : { addableTasks: addable }),
+    ...(description.cutInputs === undefined ? {} : { cutInputs: description.cutInputs }),
   };
 }

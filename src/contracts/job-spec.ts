@@ -121,6 +121,8 @@ const stageInput = z.strictObject({
   pattern: z.enum(['all-to-all', 'one-to-one', 'many-to-one', 'broadcast']),
 });
 
+const isShuffle = (input: object): boolean => 'pattern' in input && input.pattern === 'all-to-all';
+
 const operatorOptions = z.record(z.string(), z.json());
 
 const stage = z
@@ -154,6 +156,12 @@ const stage = z
     partitions: z.int().min(1).max(limits.partitions).optional(),
     /** Number of tasks where every input is many-to-one. */
     tasks: z.int().min(1).max(limits.tasksPerStage).optional(),
+    /**
+     * For `code` whose inputs are all all-to-all: those (by place, from 0) of which a heavy partition may be read by
+     * several tasks, a part of it each and the other inputs' partitions whole. That is right where what a record of such
+     * an input gives depends on it and on the other inputs' records alone, in no order: a join.
+     */
+    cutInputs: z.array(z.int().min(0)).min(1).max(limits.inputsPerStage).optional(),
   })
   .refine((value) => (value.operator === undefined) !== (value.code === undefined), {
     message: 'must have exactly one of "operator" and "code"',
@@ -168,6 +176,19 @@ const stage = z
           path: ['inputs', index, 'format'],
           message: 'must be "text", "ndjson" or "csv": Parquet is read by stages of the operator "sql" alone',
         });
+  })
+  .refine(
+    ({ code, inputs, cutInputs }) =>
+      cutInputs === undefined || (code !== undefined && inputs.length > 1 && inputs.every(isShuffle)),
+    {
+      message:
+        'must be left out: only stages of "code" whose inputs, two or more, are all all-to-all read parts of partitions',
+      path: ['cutInputs'],
+    },
+  )
+  .refine(({ inputs, cutInputs = [] }) => cutInputs.every((place) => place < inputs.length), {
+    message: 'must be places of inputs of the stage, from 0',
+    path: ['cutInputs'],
   })
   .refine(
     ({ credentials, operator, code }) => credentials !== true || operator === 'exec' || code !== undefined,

@@ -47,6 +47,8 @@ export const stageDescriptionSchema = z.object({
   }),
   inputs: z.array(plannedInputSchema),
   tasks: z.int(),
+  /** Of `code`: the inputs, by place, of which several tasks may read a partition, a part each. Absent: none. */
+  cutInputs: z.array(z.int()).optional(),
   /** Partitions of the stage's own output; 1 unless a consumer reads it all-to-all. */
   partitions: z.int(),
   /** `final` parts are text under the job's output; `sorted` data is in key order within each partition. */

@@ -236,6 +236,16 @@ class Compiler {
 
 const from = (stage: CompiledStage, pattern: Pattern): CompiledInput => ({ kind: 'stage', stage, pattern });
 
+/**
+ * Inputs of a join by shuffle of which several tasks may read a partition, a part each and the other side whole: the pairs
+ * of all are the same. Left-hand records without a partner are known only to who reads the whole right-hand side. Undefined
+ * where a side is broadcast besides, and where the stage is no such join.
+ */
+export function cutInputsOf({ inputs, program }: CompiledStage): readonly number[] | undefined {
+  if (program.kind !== 'flow' || program.head.kind !== 'join' || inputs.length !== 2) return undefined;
+  return program.head.node.how === 'left' ? [0] : [0, 1];
+}
+
 /** Whether another stage reads this one all-to-all, so that its output has partitions. */
 export const isShuffled = (stage: CompiledStage, stages: readonly CompiledStage[]): boolean =>
   stages.some(({ inputs }) =>

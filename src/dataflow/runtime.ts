@@ -4,7 +4,7 @@ import type { SourceInput } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
 import type { Operator, TaskContext, TaskInput } from '../worker/operator.ts';
 import { Chain, type SideTable } from './chain.ts';
-import { type CompiledStage, isShuffled, type Pattern, type Program } from './compile.ts';
+import { type CompiledStage, cutInputsOf, isShuffled, type Pattern, type Program } from './compile.ts';
 import { readHead, type Take } from './heads.ts';
 import { Job, type JobSettings } from './job.ts';
 import { emitBounds, sampleKeys, sendToShares } from './range-sort.ts';
@@ -31,6 +31,8 @@ export interface DescribedStage {
   /** Whether its output has partitions, and how many where the job says so. */
   readonly isShuffled: boolean;
   readonly parts?: number;
+  /** Its inputs of which a heavy partition may be read by several tasks, a part each. */
+  readonly cutInputs?: readonly number[];
 }
 
 /** A job without its functions: what a spec is made of. */
@@ -57,7 +59,9 @@ export function describeJob(job: unknown): JobDescription {
       return { kind: 'source', ...reading, paths, input: named, ...size };
     });
     const parts = stage.parts === undefined ? {} : { parts: stage.parts };
-    return { name: stage.name, inputs, isShuffled: isShuffled(stage, stages), ...parts };
+    const cutInputs = cutInputsOf(stage);
+    const cut = cutInputs === undefined ? {} : { cutInputs };
+    return { name: stage.name, inputs, isShuffled: isShuffled(stage, stages), ...parts, ...cut };
   });
   return { name, settings, stages: described, graph: shapeOf(stages) };
 }

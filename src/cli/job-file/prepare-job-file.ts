@@ -230,7 +230,7 @@ function specOf(job: JobDescription, parts: SpecParts): JobSpecInput {
 }
 
 function stageOf(
-  { name, inputs, isShuffled, parts }: DescribedStage,
+  { name, inputs, isShuffled, parts, cutInputs }: DescribedStage,
   { graph, settings }: JobDescription,
   partitions: number,
   { bundle, dataBucket, place, sizes, options }: SpecParts,
@@ -253,6 +253,7 @@ function stageOf(
       };
     }),
     ...(isShuffled ? { partitions: parts ?? partitions } : {}),
+    ...(cutInputs === undefined ? {} : { cutInputs: [...cutInputs] }),
     ...(Object.keys(worker).length === 0 ? {} : { worker }),
   };
 }

@@ -109,10 +109,12 @@ export interface StageShape {
   /** Whether its tasks may go to Fargate where Lambda has no room or time for them. Absent: they may. */
   readonly mayUseFargate?: boolean;
   /**
-   * How many tasks may be added to it where partitions that it reads are split, of any of its inputs: each record's output
+   * How many tasks may be added to it where partitions that it reads are split, of any of `cutInputs`: each record's output
    * depends on it and on the other inputs' records alone, in no order. Absent: its operator needs whole partitions.
    */
   readonly addableTasks?: number;
+  /** Of which of its inputs a partition may be split; absent: of any. */
+  readonly cutInputs?: readonly number[];
 }
 
 /**

@@ -138,6 +138,7 @@ function describe(
     ...(spec.code === undefined ? {} : { code: spec.code }),
     options: spec.options,
     ...(spec.credentials === true ? { credentials: true } : {}),
+    ...(spec.cutInputs === undefined ? {} : { cutInputs: spec.cutInputs }),
     worker: spec.worker,
     inputs: spec.inputs.map((input) => plannedInput(input, sized)),
     tasks,

@@ -105,16 +105,27 @@ export function cutEvenly(
   return { cuts, largest: Math.max(largest, total - begun) };
 }
 
+/** What one input holds of a partition. */
+interface PartitionInput {
+  /** Of each task that has written it. */
+  readonly lengths: readonly number[];
+  readonly bytes: number;
+  readonly mayBeCut: boolean;
+}
+
 /** How a heavy partition is best split; undefined where it had better be read by one task. */
 function splitOf(
   partition: number,
-  inputs: readonly { readonly lengths: readonly number[]; readonly bytes: number }[],
+  inputs: readonly PartitionInput[],
   scale: Scale,
   config: SplitConfig & { readonly addable: number; readonly slots: number },
 ): PartitionSplit | undefined {
   const bytes = inputs.reduce((sum, each) => sum + each.bytes, 0);
-  // The larger side is cut, whichever it is: the other one is read by every part.
-  const input = inputs.reduce((best, each, at) => (each.bytes > (inputs[best]?.bytes ?? 0) ? at : best), 0);
+  // The larger side is cut, of those that may be: the others are read by every part.
+  const input = inputs.reduce((best, { bytes: own, mayBeCut }, at) => {
+    if (!mayBeCut) return best;
+    return own > (inputs[best]?.bytes ?? 0) ? at : best;
+  }, -1);
   const { lengths = [], bytes: cutBytes = 0 } = inputs[input] ?? {};
   const wholeBytes = bytes - cutBytes;
   const most = Math.min(config.mostParts, config.addable + 1, Math.max(1, config.slots));
@@ -137,7 +148,7 @@ function splitOf(
 
 /** The splits of a stage that is about to open, by partition; the largest ones are split where not all may be. */
 function splitsOf(stage: StageView, state: JobState, config: SplitConfig, outlook: SplitOutlook) {
-  const { addableTasks = 0, upstream, tasks: partitions } = stage.shape;
+  const { addableTasks = 0, upstream, tasks: partitions, cutInputs } = stage.shape;
   if (addableTasks === 0 || partitions < 2) return [];
   const producers = upstream.map((place) => stageAt(state, place));
   const byInput = producers.map((producer) => partitionBytes(producer, partitions));
@@ -156,6 +167,7 @@ function splitsOf(stage: StageView, state: JobState, config: SplitConfig, outloo
     const inputs = producers.map(({ tasks }, at) => ({
       lengths: tasks.map(({ result }) => result?.partitions?.lengths[partition] ?? 0),
       bytes: byInput[at]?.[partition] ?? 0,
+      mayBeCut: cutInputs?.includes(at) ?? true,
     }));
     const split = splitOf(partition, inputs, scale, { ...config, addable, slots: outlook.slots });
     if (split === undefined) continue;

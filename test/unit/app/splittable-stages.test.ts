@@ -51,6 +51,33 @@ describe('shapesOf', () => {
     expect(addable(readBy('one-to-one'))).toEqual({});
   });
 
+  it('allows stages of code what they say of their inputs', () => {
+    const code = { s3: 's3://input/code', sha256: '0'.repeat(64) };
+    const own = (cutInputs?: readonly number[]): JobSpecInput => ({
+      ...join,
+      stages: join.stages.map(({ operator, ...stage }) =>
+        stage.name === 'join'
+          ? { ...stage, code, ...(cutInputs === undefined ? {} : { cutInputs: [...cutInputs] }) }
+          : { ...stage, operator },
+      ),
+    });
+    expect(addable(own())).toEqual({});
+    expect(addable(own([0]))).toEqual({ join: 9_997 });
+    const problemsOf = (input: JobSpecInput) =>
+      jobSpecSchema.safeParse(input).error?.issues.map(({ path, message }) => [path.join('.'), message]);
+    expect(problemsOf(own([0, 2]))).toEqual([
+      ['stages.2.cutInputs', 'must be places of inputs of the stage, from 0'],
+    ]);
+    expect(
+      problemsOf({ ...join, stages: join.stages.map((stage) => ({ ...stage, cutInputs: [0] })) }),
+    ).toEqual(
+      [0, 1, 2].map((stage) => [
+        `stages.${String(stage)}.cutInputs`,
+        'must be left out: only stages of "code" whose inputs, two or more, are all all-to-all read parts of partitions',
+      ]),
+    );
+  });
+
   it('allows none for operators that need whole partitions, nor for a join by broadcast', () => {
     expect(addable(builtinJob('join', { ...form, broadcast: true }))).toEqual({});
     const groups = {

@@ -27,6 +27,7 @@ function joinOf(
   left: readonly (readonly number[])[],
   right: readonly (readonly number[])[],
   addableTasks: number | 'none' = 100,
+  cutInputs?: readonly number[],
 ): JobState {
   const partitions = left[0]?.length ?? 0;
   const sources = (tasks: number): number[] => Array.from({ length: tasks }, () => 10 * mega);
@@ -39,6 +40,7 @@ function joinOf(
       upstream: [0, 1],
       sourceBytes: Array.from({ length: partitions }, () => 0),
       ...(addableTasks === 'none' ? {} : { addableTasks }),
+      ...(cutInputs === undefined ? {} : { cutInputs }),
     },
   ]);
   for (const [stage, tasks] of [left, right].entries()) {
@@ -89,6 +91,20 @@ describe('partitionsToSplit', () => {
       Array.from({ length: 4 }, () => [2, 20, 2]),
     );
     expect(splitsOf(state)[0]?.splits).toMatchObject([{ task: 1, input: 1, cuts: [1, 2, 3] }]);
+  });
+
+  it('cuts the side alone that may be cut, though the other is the larger one', () => {
+    // 48 MB on the left, 44 on the right: two parts of the right read 70 MB each where one task would read 92.
+    const state = (cutInputs: readonly number[]): JobState =>
+      joinOf(
+        Array.from({ length: 4 }, () => [1, 12, 1]),
+        Array.from({ length: 4 }, () => [1, 11, 1]),
+        100,
+        cutInputs,
+      );
+    expect(splitsOf(state([0, 1]))[0]?.splits).toMatchObject([{ task: 1, input: 0 }]);
+    expect(splitsOf(state([1]))[0]?.splits).toMatchObject([{ task: 1, input: 1, cuts: [2] }]);
+    expect(splitsOf(state([0]))[0]?.splits).toEqual(splitsOf(state([0, 1]))[0]?.splits);
   });
 
   it('leaves partitions alone that are not far above the others, or of which every slot has several', () => {
