@@ -42,13 +42,22 @@ export async function* memberBlocks(
   segment: SourceSegment,
 ): AsyncGenerator<LineBlock> {
   const begin = segment.start === 0 ? 0 : await firstMember(reading, segment);
-  if (begin === undefined) return;
+  if (begin === undefined) {
+    reading.onExpected?.(segment, 0);
+    return;
+  }
+  const tally = new MemberTally(reading, segment, begin);
   const cutter = new LineCutter(segment.key, reading.lineBytes ?? limits.recordBytes, offsetAt(begin));
   const watch = new Watch(segment.end);
   let isSkipping = segment.start > 0;
   let isPast = false;
   let offset = offsetAt(begin);
-  for await (const { bytes, memberEnd } of membersFrom(reading, segment, begin, watch)) {
+  const members = membersFrom(reading, segment, begin, (chunk) => {
+    watch.push(chunk, begin);
+    tally.fetched(chunk.length);
+  });
+  for await (const { bytes, memberEnd } of members) {
+    if (memberEnd !== undefined) tally.ended(memberEnd);
     for (const piece of pieces(bytes)) {
       const line = isSkipping || isPast ? piece.indexOf(newline) : -1;
       const cut = line < 0 ? piece.length : line + 1;
@@ -82,14 +91,14 @@ async function* membersFrom(
   reading: SourceReading,
   segment: SourceSegment,
   begin: number,
-  watch?: Watch,
+  onChunk?: (chunk: Uint8Array) => void,
 ): AsyncGenerator<MemberText> {
   const source: { error?: Error } = {};
   const watched = (async function* () {
     try {
       const place = { begin, until: segment.end, tailBytes };
-      for await (const chunk of rangesFrom(reading, segment, place)) {
-        watch?.push(chunk, begin);
+      for await (const chunk of rangesFrom(quietly(reading), segment, place)) {
+        onChunk?.(chunk);
         yield chunk;
       }
     } catch (error) {
@@ -119,11 +128,7 @@ async function firstMember(reading: SourceReading, segment: SourceSegment): Prom
       found >= 0;
       found = gzipCandidate(bytes, found + 1, until - at)
     )
-      if (await isMember(reading, segment, at + found)) {
-        reading.onBytes(found);
-        return at + found;
-      }
-    reading.onBytes(until - at);
+      if (await isMember(reading, segment, at + found)) return at + found;
   }
   return undefined;
 }
@@ -159,6 +164,63 @@ async function isMember(reading: SourceReading, segment: SourceSegment, place: n
     return next === undefined || next === 0 || next === 0x1f;
   } catch {
     return false;
+  }
+}
+
+/** Reads without a word of it. */
+const quietly = (reading: SourceReading): SourceReading => ({
+  ...reading,
+  onBytes: () => undefined,
+  onExpected: undefined,
+});
+
+/**
+ * Tells what a piece takes: the members that begin in it, whole, and nothing of what comes before the first. The plan counts
+ * its bytes of the file; but of a file with one member the first piece takes all, and the others have nothing to do.
+ */
+class MemberTally {
+  readonly #reading: SourceReading;
+  readonly #segment: SourceSegment;
+  readonly #begin: number;
+  /** Up to where the file was fetched, and how many bytes were told as read. */
+  #at: number;
+  #told = 0;
+  #isLong = false;
+  #isDone = false;
+
+  constructor(reading: SourceReading, segment: SourceSegment, begin: number) {
+    this.#reading = reading;
+    this.#segment = segment;
+    this.#begin = begin;
+    this.#at = begin;
+    reading.onExpected?.(segment, segment.end - begin);
+  }
+
+  fetched(bytes: number): void {
+    if (this.#isDone) return;
+    this.#at += bytes;
+    const { end, sizeBytes } = this.#segment;
+    // The first look behind the end is made in any case; whoever reads on has a long last member.
+    if (!this.#isLong && this.#at > end + tailBytes) {
+      this.#isLong = true;
+      this.#reading.onExpected?.(this.#segment, sizeBytes - this.#begin);
+    }
+    this.#tellUpTo(this.#isLong ? this.#at : Math.min(this.#at, end));
+  }
+
+  /** A member has ended here; behind the piece's end it is the last. */
+  ended(place: number): void {
+    if (this.#isDone || place < this.#segment.end) return;
+    this.#isDone = true;
+    this.#tellUpTo(place);
+    this.#reading.onExpected?.(this.#segment, this.#told);
+  }
+
+  #tellUpTo(place: number): void {
+    const more = place - this.#begin - this.#told;
+    if (more <= 0) return;
+    this.#told += more;
+    this.#reading.onBytes(more);
   }
 }
 
@@ -225,7 +287,7 @@ export async function lineEndsBefore(
   segment: SourceSegment,
   offset: number,
 ): Promise<number> {
-  const quiet = { ...reading, onBytes: () => undefined };
+  const quiet = quietly(reading);
   let lineEnds = 0;
   let begin: number | undefined;
   let position = 0;

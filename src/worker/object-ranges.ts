@@ -9,6 +9,8 @@ export interface SourceReading {
   readonly signal: AbortSignal;
   /** Told of each byte of the segment that was read (as stored: compressed, if it is). */
   onBytes(count: number): void;
+  /** Told how many bytes of the segment it will take in all, where a reader knows better than the plan; absent: nobody asks. */
+  readonly onExpected?: ((segment: SourceSegment, bytes: number) => void) | undefined;
   /** What is fetched before it is read. */
   readonly ahead?: ReadAhead;
   /** Longest line or record; default `limits.recordBytes`. */

@@ -107,7 +107,12 @@ interface SourceStream {
  * Streams of one input. Whoever reads it again, since one way of working it out did not do, has read it once all the same: of bytes, records
  * and what is skipped each stream counts what goes beyond those before it.
  */
-function streams({ onBadRecord, reading, meter }: SourceInputOptions): () => SourceStream {
+function streams({ onBadRecord, reading, segments, meter }: SourceInputOptions): () => SourceStream {
+  const expected = new Map(segments.map((segment) => [segment, segment.end - segment.start]));
+  const onExpected = (segment: SourceSegment, bytes: number): void => {
+    meter.bytesTotal += bytes - (expected.get(segment) ?? 0);
+    expected.set(segment, bytes);
+  };
   const once = (add: (count: number) => void): (() => (count: number) => void) => {
     let counted = 0;
     return () => {
@@ -133,7 +138,7 @@ function streams({ onBadRecord, reading, meter }: SourceInputOptions): () => Sou
     const onSkip = skips();
     const onRecords = records();
     return {
-      reading: { ...reading, onBytes: bytes() },
+      reading: { ...reading, onBytes: bytes(), onExpected },
       bad: {
         policy: onBadRecord,
         onSkip: () => {

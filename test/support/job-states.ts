@@ -1,7 +1,7 @@
 import type { AttemptId } from '../../src/contracts/ids.ts';
 import { attemptParts, taskOf } from '../../src/contracts/ids.ts';
 import { defaultPolicyConfig } from '../../src/contracts/policy-config.ts';
-import type { AttemptRecord, Failure, TaskResult } from '../../src/contracts/records.ts';
+import type { AttemptRecord, Failure, Progress, TaskResult } from '../../src/contracts/records.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
 import type { TickConfig } from '../../src/core/model/tick-config.ts';
 
@@ -20,6 +20,12 @@ export const tickConfig: TickConfig = {
 
 /** The id of an attempt as text. */
 export const attempt = (id: string): AttemptId => id as AttemptId;
+
+/** What an attempt reports that has computed so long. */
+export const progressOf = (bytesRead: number, bytesTotal: number, recordsIn = 0, ms = 0): Progress => ({
+  ...{ bytesRead, bytesTotal, recordsIn, recordsOut: 0, phase: 'compute' },
+  ...{ phaseMs: { init: 0, read: 0, compute: ms, write: 0 }, peakMemoryBytes: 0 },
+});
 
 /** What the store says of an attempt at a time. */
 export function attemptRecord(

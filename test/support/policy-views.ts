@@ -1,4 +1,5 @@
 import { attemptIdOf } from '../../src/contracts/ids.ts';
+import type { Progress } from '../../src/contracts/records.ts';
 import { type PolicyConfigInput, policyConfigSchema } from '../../src/contracts/policy-config.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
 import {
@@ -10,7 +11,7 @@ import {
 } from '../../src/core/model/job-state.ts';
 import type { PolicyView, Proposal } from '../../src/core/policy/policy-set.ts';
 import { runningTasks } from '../../src/core/policy/running-tasks.ts';
-import { attemptRecord, resultOf } from './job-states.ts';
+import { attemptRecord, progressOf, resultOf } from './job-states.ts';
 import type { JobState } from '../../src/core/model/job-view.ts';
 
 /** The time at which a built view is looked at. */
@@ -19,6 +20,8 @@ export const nowMs = 100_000_000;
 export interface RunningSpec {
   readonly ranMs: number;
   readonly bytesRead: number;
+  /** Records in each byte that it has read; absent: none are counted. */
+  readonly density?: number;
   readonly node?: string;
   /** Earlier reports as [run time, bytes read]; the last one is `ranMs` and `bytesRead`. */
   readonly before?: readonly (readonly [number, number])[];
@@ -32,6 +35,8 @@ export interface TaskSpec {
   readonly bytes?: number;
   /** Run time of the winner … */
   readonly doneMs?: number;
+  /** Records in each byte that the winner read; absent: none are counted. */
+  readonly density?: number;
   readonly node?: string;
   /** … or the running copies; without either the task waits. */
   readonly running?: readonly RunningSpec[];
@@ -39,6 +44,10 @@ export interface TaskSpec {
 
 /** The same task a number of times. */
 export const times = (count: number, task: TaskSpec): TaskSpec[] => Array.from({ length: count }, () => task);
+
+/** Of one that has read all. */
+const readAll = (bytes: number, density: number, ms: number): Progress =>
+  progressOf(bytes, bytes, Math.round(density * bytes), ms);
 
 function run(
   state: JobState,
@@ -50,15 +59,7 @@ function run(
   const claimedAt = epochMs(reportedAt - spec.ranMs);
   addAttempt(state, id, place.number === 0 ? 'first' : 'backup', epochMs(claimedAt - (spec.lagMs ?? 0)));
   for (const [ranMs, bytesRead] of [...(spec.before ?? []), [spec.ranMs, spec.bytesRead] as const]) {
-    const progress = {
-      bytesRead,
-      bytesTotal: place.bytes,
-      recordsIn: 0,
-      recordsOut: 0,
-      phase: 'compute' as const,
-      phaseMs: { init: 0, read: 0, compute: ranMs, write: 0 },
-      peakMemoryBytes: 0,
-    };
+    const progress = progressOf(bytesRead, place.bytes, Math.round((spec.density ?? 0) * bytesRead), ranMs);
     const record = attemptRecord(id, 'running', claimedAt + ranMs, {
       claimedAt,
       progress,
@@ -82,7 +83,13 @@ export function jobOf(tasks: readonly TaskSpec[]): JobState {
     const end = 1_000 + spec.doneMs;
     applyAttempt(
       state,
-      attemptRecord(id, 'done', end, { claimedAt: epochMs(1_000), node: spec.node ?? 'node' }),
+      attemptRecord(id, 'done', end, {
+        claimedAt: epochMs(1_000),
+        node: spec.node ?? 'node',
+        ...(spec.density === undefined
+          ? {}
+          : { progress: readAll(sizes[task] ?? 0, spec.density, spec.doneMs) }),
+      }),
       epochMs(end),
     );
     applyResult(state, resultOf(id, end), epochMs(end));

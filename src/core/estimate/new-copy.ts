@@ -1,3 +1,4 @@
+import { inputOf } from '../model/task-input.ts';
 import { atRankOfBoth, countBelow, countBelowIn, type SortedNumbers } from '../../lib/sorted-numbers.ts';
 import { costOf, fitCost, type TaskCost } from '../model/task-cost.ts';
 import { meanMs, workBytes } from '../model/stage-statistics.ts';
@@ -44,7 +45,7 @@ function foretoldOf(task: TaskView, attempt: AttemptView, window: number): Foret
   if (bytesRead <= 0 || bytesTotal <= 0) return undefined;
   const recent = recentMsPerByte(attempt, window) ?? reportedMs(attempt) / bytesRead;
   return Number.isFinite(recent) && recent > 0
-    ? { bytes: task.inputBytes, ms: recent * bytesTotal }
+    ? { bytes: inputOf(task), ms: recent * bytesTotal }
     : undefined;
 }
 

@@ -42,6 +42,8 @@ export interface StageStatistics {
   shape: ProgressShape;
   /** Input bytes of the same. */
   readBytes: number;
+  /** Records per byte of the same, where they count records. */
+  readonly density: SortedNumbers;
   /** From the decision to launch until the claim. */
   readonly lag: Tally;
   /** From all input read until the end, where a report lay between. */
@@ -179,7 +181,10 @@ export interface AttemptView {
 export interface TaskView {
   readonly stage: number;
   readonly index: number;
+  /** What it reads by its plan. What it costs follows from `inputOf`. */
   inputBytes: number;
+  /** What it reads in all by the word of the attempt that has read the most of it, with what that has read; absent: nobody has said. */
+  told: { readonly bytes: number; readonly readBytes: number } | undefined;
   readonly attempts: AttemptView[];
   /** Failed and lost attempts: what the limit of attempts counts. */
   failures: number;

@@ -3,6 +3,7 @@ import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { isWorking } from './attempt-life.ts';
 import type { AttemptView, JobState, StageView, TaskView } from './job-view.ts';
 import { wasPickedUp } from './packs.ts';
+import { tellInput } from './task-input.ts';
 import { keepReport, recordClaim, recordFinish, recordNode } from './stage-statistics.ts';
 
 /** Takes news of an attempt into the statistics of its stage and node. */
@@ -14,6 +15,7 @@ export function measure(
 ): void {
   const { attempt, before, now } = news;
   if (attempt.claimedAt === undefined) return;
+  tellInput(task, attempt);
   if (before === 'launched') {
     // How long one that rides waits for those before it tells nothing of how long launches take.
     if (!wasPickedUp(state, attempt)) recordClaim(stage.statistics, attempt, now);

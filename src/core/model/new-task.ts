@@ -6,6 +6,7 @@ export const newTask = (stage: number, index: number, inputBytes: number): TaskV
   stage,
   index,
   inputBytes,
+  told: undefined,
   attempts: [],
   failures: 0,
   notBefore: 0 as EpochMs,

@@ -1,9 +1,11 @@
 import { durationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
 import { reportedMs } from '../estimate/progress-rate.ts';
+import { densityOf } from '../estimate/record-density.ts';
 import { addSlotTimes, slotTimeOf } from '../estimate/slot-time.ts';
 import type { AttemptView, NodeView, ProgressReport, StageStatistics, Tally, TaskView } from './job-view.ts';
 import { evenShape, shapeOf } from './progress-shape.ts';
+import { inputOf, isEmptyAfterAll } from './task-input.ts';
 import { costOf, fitCost, supposedCost } from './task-cost.ts';
 
 /** Reports kept of one attempt: the newest in full, older ones thinned out. */
@@ -30,6 +32,7 @@ export const createStageStatistics = (): StageStatistics => ({
   slowness: emptySorted(),
   shape: evenShape,
   readBytes: 0,
+  density: emptySorted(),
   lag: { sumMs: 0, count: 0 },
   wrapUpMs: emptySorted(),
   slotTime: { ownMs: 0, othersMs: 0 },
@@ -41,11 +44,11 @@ export const meanMs = ({ sumMs, count }: Tally): number => (count === 0 ? 0 : su
 
 /** Bytes by which a task's time is measured: no less than a share of its stage's mean, and never 0. */
 export const workBytes = ({ cost }: StageStatistics, task: TaskView): number =>
-  Math.max(cost.leastBytes, task.inputBytes);
+  Math.max(cost.leastBytes, inputOf(task));
 
 /** Learns what tasks cost, and measures those that have finished by it. */
 function learnCosts(statistics: StageStatistics): void {
-  const samples = statistics.samples.map(({ task, ms }) => ({ bytes: task.inputBytes, ms }));
+  const samples = statistics.samples.map(({ task, ms }) => ({ bytes: inputOf(task), ms }));
   statistics.cost = fitCost(samples, statistics.meanBytes);
   statistics.slowness = emptySorted();
   for (const { bytes, ms } of samples) insertSorted(statistics.slowness, ms / costOf(statistics.cost, bytes));
@@ -74,7 +77,7 @@ const isWorthLearning = (samples: number): boolean =>
 function recordCost(statistics: StageStatistics, task: TaskView, ms: number): void {
   statistics.samples.push({ task, ms });
   if (isWorthLearning(statistics.samples.length)) learnCosts(statistics);
-  else insertSorted(statistics.slowness, ms / costOf(statistics.cost, task.inputBytes));
+  else insertSorted(statistics.slowness, ms / costOf(statistics.cost, inputOf(task)));
 }
 
 /** Adds a finished attempt to what is known of progress. */
@@ -174,6 +177,8 @@ export function recordFinish(
   attempt: AttemptView,
 ): void {
   if (attempt.claimedAt === undefined || attempt.endedAt === undefined) return;
+  statistics.slotTime = addSlotTimes(statistics.slotTime, slotTimeOf(task, attempt.seenAt));
+  if (isEmptyAfterAll(task)) return;
   const runMs = elapsedMs(attempt.claimedAt, attempt.endedAt);
   // The worker's clock may be ahead of the one that launched it: then not beyond when its end was seen.
   const endedAt = Math.min(attempt.endedAt, attempt.seenAt) as EpochMs;
@@ -181,7 +186,8 @@ export function recordFinish(
   insertSorted(statistics.sinceLaunchMs, Math.max(runMs, elapsedMs(attempt.launchedAt, endedAt)));
   recordRate(statistics, task, runMs);
   recordCost(statistics, task, runMs);
-  statistics.slotTime = addSlotTimes(statistics.slotTime, slotTimeOf(task, attempt.seenAt));
+  const density = densityOf(attempt);
+  if (density !== undefined) insertSorted(statistics.density, density);
   const total = attempt.progress?.bytesTotal ?? 0;
   const allRead = attempt.reports.find(({ bytesRead }) => total > 0 && bytesRead >= total);
   if (allRead !== undefined) {

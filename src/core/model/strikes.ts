@@ -1,3 +1,4 @@
+import { inputOf } from './task-input.ts';
 import type { AttemptRecord, Failure, FailureCause } from '../../contracts/records.ts';
 import { hasFailedAlike } from './failed-alike.ts';
 import { type AttemptView, isUnclaimed, type JobState, type StageView, type TaskView } from './job-view.ts';
@@ -33,7 +34,7 @@ function isStrike(stage: StageView, attempt: AttemptView): boolean {
 function noteTimeout({ shape, statistics }: StageView, task: TaskView, attempt: AttemptView): void {
   if (attempt.failure?.cause !== 'timeout' || workerOf({ shape }, attempt).kind !== 'lambda') return;
   const { leastTimedOutBytes = Infinity } = statistics;
-  statistics.leastTimedOutBytes = Math.min(leastTimedOutBytes, task.inputBytes);
+  statistics.leastTimedOutBytes = Math.min(leastTimedOutBytes, inputOf(task));
 }
 
 /** Counts a failed or lost attempt against its task, where it is a strike, and of its present life. */

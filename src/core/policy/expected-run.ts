@@ -1,3 +1,4 @@
+import { inputOf } from '../model/task-input.ts';
 import { type DurationMs, durationMs } from '../../contracts/units.ts';
 import { atRank, quantileOf } from '../../lib/sorted-numbers.ts';
 import type { StageView, TaskView } from '../model/job-view.ts';
@@ -13,9 +14,9 @@ export const tailMs = ({ statistics: { runMs } }: StageView): number | undefined
   atRank(runMs, Math.ceil(runMs.size * tail) - 1);
 
 /** What a task of a stage takes: as its like have, by what it reads, and no less than the median. */
-export function foretoldMs({ statistics }: StageView, medianMs: number, { inputBytes }: TaskView): number {
+export function foretoldMs({ statistics }: StageView, medianMs: number, task: TaskView): number {
   const slowness = quantileOf(statistics.slowness, 0.5) ?? 0;
-  return Math.max(1, medianMs, slowness * costOf(statistics.cost, inputBytes));
+  return Math.max(1, medianMs, slowness * costOf(statistics.cost, inputOf(task)));
 }
 
 /** Time within which nearly every attempt of a stage ends that has begun. */

@@ -1,3 +1,4 @@
+import { inputOf } from '../model/task-input.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { fnv1a } from '../../contracts/fnv1a.ts';
 import type { FailureCause } from '../../contracts/records.ts';
@@ -48,7 +49,7 @@ function slowdownOf(
   const isStopped = attempt.state === 'cancelled' || isLive(attempt);
   if (!isDone && (!isStopped || (attempt.progress?.bytesRead ?? 0) <= 0)) return undefined;
   const totalMs = isDone ? ranMs : wholeMs(attempt);
-  return totalMs / (usual * costOf(statistics.cost, task.inputBytes));
+  return totalMs / (usual * costOf(statistics.cost, inputOf(task)));
 }
 
 /**

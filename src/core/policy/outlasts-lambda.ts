@@ -1,3 +1,4 @@
+import { inputOf } from '../model/task-input.ts';
 import type { DurationMs } from '../../contracts/units.ts';
 import { quantileOf } from '../../lib/sorted-numbers.ts';
 import type { Facts } from '../model/decision.ts';
@@ -28,14 +29,14 @@ export function outlastsLambda(
 ): Facts | undefined {
   const { runMs, samples, leastTimedOutBytes } = stage.statistics;
   const medianMs = quantileOf(runMs, 0.5);
-  const facts = { lambdaMs, inputBytes: task.inputBytes };
+  const facts = { lambdaMs, inputBytes: inputOf(task) };
   if (medianMs !== undefined && runMs.size >= telling) {
     const forecastMs = Math.round(foretoldMs(stage, medianMs, task));
     if (forecastMs > lambdaMs) return { forecastMs, ended: runMs.size, ...facts };
   }
-  if (leastTimedOutBytes !== undefined && leastTimedOutBytes <= task.inputBytes) {
+  if (leastTimedOutBytes !== undefined && leastTimedOutBytes <= inputOf(task)) {
     const hasEndedInTime = samples.some(
-      ({ task: { inputBytes }, ms }) => inputBytes >= task.inputBytes && ms <= lambdaMs,
+      ({ task: ended, ms }) => inputOf(ended) >= inputOf(task) && ms <= lambdaMs,
     );
     if (!hasEndedInTime) return { timedOutBytes: leastTimedOutBytes, ...facts };
   }

@@ -24,6 +24,7 @@ const wordings: Readonly<Record<string, string>> = {
   earlierMs: '# or more for most tasks of earlier runs',
   lambdaMs: 'at most # on Lambda',
   slownessForInput: '# times the usual for its input',
+  recordFactor: '# times the usual number of records in each byte',
   probability: 'a chance of # to end sooner',
   inputBytes: '# to read',
   lossLeftMs: '# that the stage may still lose',

@@ -18,9 +18,13 @@ export interface Usual {
 /** Of fewer nobody can say what is usual. */
 const leastTasks = 3;
 
-/** What is usual among the attempts that won in a stage; undefined of fewer than three. */
+/**
+ * What is usual among the attempts that won in a stage; undefined of fewer than three. Where some had something to read,
+ * those that had nothing tell nothing.
+ */
 export function usualOf(winners: readonly AttemptRun[]): Usual | undefined {
-  const timed = winners.flatMap((run) =>
+  const reading = winners.filter(({ bytes }) => bytes > 0);
+  const timed = (reading.length === 0 ? winners : reading).flatMap((run) =>
     run.runMs === undefined || run.phaseMs === undefined
       ? []
       : [{ ...run, runMs: run.runMs, phaseMs: run.phaseMs }],

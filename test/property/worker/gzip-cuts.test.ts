@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { deflateRawSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -45,6 +46,8 @@ interface Pieces {
   readonly lines: readonly string[];
   readonly bytesRead: number;
   readonly places: readonly number[];
+  /** Of each piece that takes other bytes than its own: those that it reads, and how many it said at last that it would. */
+  readonly tallies: readonly (readonly [read: number, said: number])[];
 }
 
 async function readPieces(
@@ -56,15 +59,22 @@ async function readPieces(
   const whole = await putSource(objects, { bucket: 'input', key: 'in/a.gz' }, packed, true);
   const lines: string[] = [];
   const places: number[] = [];
-  let bytesRead = 0;
+  const tallies: [number, number][] = [];
   for (const segment of segmentsOf(whole, cuts)) {
-    const reading = { objects, signal, onBytes: (count: number) => (bytesRead += count) };
+    const tally: [number, number] = [0, segment.end - segment.start];
+    tallies.push(tally);
+    const onBytes = (count: number) => (tally[0] += count);
+    const onExpected = (of: SourceSegment, bytes: number): void => {
+      expect(of).toBe(segment);
+      tally[1] = bytes;
+    };
+    const reading = { objects, signal, onBytes, onExpected };
     for (const { bytes, offset } of await collect(sourceBlocks(reading, segment))) {
       places.push(offset);
       lines.push(...wholeLines(bytes.toString('latin1')));
     }
   }
-  return { lines, bytesRead, places };
+  return { lines, bytesRead: tallies.reduce((sum, [read]) => sum + read, 0), places, tallies };
 }
 
 function segmentsOf(whole: SourceSegment, cuts: readonly number[]): SourceSegment[] {
@@ -108,14 +118,29 @@ describe('pieces of a gzip file of several members', () => {
             expect(read.message).toContain('looks like a member of gzip and lies within one');
             return;
           }
-          const { lines, bytesRead, places } = read as Pieces;
+          const { lines, bytesRead, places, tallies } = read as Pieces;
           expect(lines).toEqual(wholeLines(zcat(packed)));
           expect(bytesRead).toBeLessThanOrEqual(packed.length);
+          for (const [bytes, said] of tallies) expect(said).toBe(bytes);
           expect(places).toEqual(places.toSorted((a, b) => a - b));
         },
       ),
       { numRuns: 150 },
     );
+  });
+
+  it('say that the first reads all of a single member, and the others nothing', async () => {
+    const digests = Array.from({ length: 30_000 }, (_, i) => createHash('sha256').update(String(i)).digest());
+    const bytes = Buffer.concat(digests);
+    const packed = gzipSync(bytes, { level: 1 });
+    const { tallies } = await readPieces(packed, [200_000, 400_000, 600_000]);
+    expect(packed.length).toBeGreaterThan(700_000);
+    expect(tallies).toEqual([
+      [packed.length, packed.length],
+      [0, 0],
+      [0, 0],
+      [0, 0],
+    ]);
   });
 
   it('do so cut at each of its bytes, and between any two of them', async () => {

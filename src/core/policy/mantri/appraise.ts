@@ -1,3 +1,4 @@
+import { inputOf } from '../../model/task-input.ts';
 import { elapsedMs, type EpochMs } from '../../../contracts/units.ts';
 import { quantileIn, quantileOf } from '../../../lib/sorted-numbers.ts';
 import { newCopyMs, type SlownessSamples, slownessSamples } from '../../estimate/new-copy.ts';
@@ -130,7 +131,7 @@ export function newMsOf({ task, copies }: RunningTask, expectedMs: number, now: 
 }
 
 function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyView): Appraisal {
-  const bytes = running.task.inputBytes;
+  const bytes = inputOf(running.task);
   const expectedMs = newCopyMs(stage.samples, bytes);
   const newMs = expectedMs === undefined ? undefined : newMsOf(running, expectedMs, view.now);
   const copies = running.copies.map((attempt) => {

@@ -1,8 +1,10 @@
+import { inputOf } from '../../model/task-input.ts';
 import { invariant } from '../../../contracts/errors.ts';
 import { atRankOfBoth, quantileOf } from '../../../lib/sorted-numbers.ts';
 import { type Expected, foretell, type Foretold } from '../../estimate/foretell.ts';
 import { samplesOf, sampleCount, type SlownessSamples } from '../../estimate/new-copy.ts';
 import { ranMs } from '../../estimate/progress-rate.ts';
+import { recordFactor, usualDensity } from '../../estimate/record-density.ts';
 import { type ProgressShape, shapeOfRunning } from '../../model/progress-shape.ts';
 import { costOf } from '../../model/task-cost.ts';
 import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '../mantri/appraise.ts';
@@ -28,6 +30,8 @@ export interface JudgedTask {
   readonly sinceCopyMs: number;
   /** Its whole run time over what is usual for its input. */
   readonly slowness: number;
+  /** How many times as many records as usual it has in each byte; 1: as usual, or nobody knows. */
+  readonly recordFactor: number;
 }
 
 /** What is known of a stage at one tick. */
@@ -66,8 +70,15 @@ interface StageTerms {
   readonly newMsByCost: Map<number, NewTimes>;
 }
 
-/** What is foretold of attempts of a task, in the order of `sampledOf`: its copies first. */
-type ForetoldTask = readonly (Foretold | undefined)[];
+/** What is foretold of a task. */
+interface ForetoldTask {
+  readonly recordFactor: number;
+  /** Of its attempts, in the order of `sampledOf`: its copies first. */
+  readonly attempts: readonly (Foretold | undefined)[];
+}
+
+/** What is foretold where nothing is. */
+const untold: ForetoldTask = { recordFactor: 1, attempts: [] };
 
 /** What finished tasks of a stage foretell, as slowness: its median and spread; undefined of too few. */
 function usualOf({ stage }: StageRuns): Expected | undefined {
@@ -102,20 +113,26 @@ function foretellAll(
   const shape = shapeNow(runs, view);
   const { now, reportMs } = view;
   const usual = usualOf(runs);
+  const { density } = runs.stage.statistics;
+  const usually = usualDensity(
+    density,
+    runs.tasks.flatMap(({ copies }) => copies),
+  );
   const samples: { bytes: number; ms: number }[] = [];
   const byTask = runs.tasks.map((running): ForetoldTask => {
-    const bytes = running.task.inputBytes;
-    const expected = usual && { ms: usual.ms * costOf(cost, bytes), error: usual.error };
+    const bytes = inputOf(running.task);
+    const factor = recordFactor(running.copies, usually);
+    const expected = usual && { ms: usual.ms * costOf(cost, bytes) * factor, error: usual.error };
     const terms = { now, shape, expected, reportMs };
-    const task: (Foretold | undefined)[] = [];
+    const attempts: (Foretold | undefined)[] = [];
     for (const attempt of sampledOf(running)) {
       // One that was told to stop is taken as it was when it was seen last.
       const foretold = foretell(attempt, attempt.cancelOrdered ? { ...terms, now: attempt.seenAt } : terms);
       if (foretold !== undefined && (attempt.progress?.bytesRead ?? 0) > 0)
-        samples.push({ bytes, ms: foretold.totalMs });
-      task.push(foretold);
+        samples.push({ bytes, ms: foretold.totalMs / factor });
+      attempts.push(foretold);
     }
-    return task;
+    return { recordFactor: factor, attempts };
   });
   return { byTask, samples };
 }
@@ -144,13 +161,15 @@ function newMsFor(cost: number, inVainMs: number, { slowness, samples, newMsByCo
 /** Weighs a task. As long as nothing is learnt of costs, one that reads little is not supposed to take little. */
 function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTerms): JudgedTask {
   const { view, samples, medianSlowness } = terms;
-  const bytes = running.task.inputBytes;
-  const cost = costOf(samples.cost, samples.cost.isLearnt ? bytes : Math.max(bytes, terms.meanBytes));
+  const bytes = inputOf(running.task);
+  const { recordFactor: factor, attempts } = foretold;
+  const workBytes = samples.cost.isLearnt ? bytes : Math.max(bytes, terms.meanBytes);
+  const cost = costOf(samples.cost, workBytes) * factor;
   const usualMs = medianSlowness * cost;
   const inVainMs = newMsOf(running, 0, view.now);
   const caution = isContended(view.slots) ? 1 : 0;
   const copies = running.copies.map((attempt, place) => {
-    const known = foretold[place];
+    const known = attempts[place];
     const ran = ranMs(attempt, view.now);
     // One of which nothing is known is taken for an ordinary one.
     const totalMs = known?.totalMs ?? Math.max(ran, usualMs);
@@ -175,6 +194,7 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
     bytes,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
     slowness: usualMs <= 0 ? 1 : (first.ranMs + first.remMs) / usualMs,
+    recordFactor: factor,
   };
 }
 
@@ -200,6 +220,6 @@ export function judgeStage(runs: StageRuns, view: PolicyView): JudgedStage {
   return {
     samples: sampleCount(samples),
     deltaMs: deltaOf(runs, view, deltaShare * usualMs),
-    tasks: runs.tasks.map((running, place) => judgeTask(running, foretold.byTask[place] ?? [], terms)),
+    tasks: runs.tasks.map((running, place) => judgeTask(running, foretold.byTask[place] ?? untold, terms)),
   };
 }

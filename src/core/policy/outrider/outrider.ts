@@ -21,10 +21,13 @@ function copyCap({ config, slots }: PolicyView): number {
   return Math.max(1, Math.floor((isContended(slots) ? contendedCap : spareCap) * slots.cluster));
 }
 
-/** Whether a task reads more than the stage's finished tasks did on the mean: one that does not has no excuse in it. */
-function readsMore({ bytes }: JudgedTask, { stage }: StageRuns): boolean {
+/**
+ * Whether a task reads more than the stage's finished tasks did on the mean, or more records by the byte: one that does not
+ * has no excuse in it.
+ */
+function readsMore({ bytes, recordFactor }: JudgedTask, { stage }: StageRuns): boolean {
   const { readBytes, runMs } = stage.statistics;
-  return runMs.size === 0 || bytes > readBytes / runMs.size;
+  return runMs.size === 0 || recordFactor > 1 || bytes > readBytes / runMs.size;
 }
 
 /** Whether a task takes what it does since it has more to read. */
@@ -50,6 +53,7 @@ function explained(task: JudgedTask, runs: StageRuns, view: PolicyView): Proposa
       medianMs,
       slownessForInput: task.slowness,
       inputBytes: task.bytes,
+      ...(task.recordFactor > 1 ? { recordFactor: task.recordFactor } : {}),
     },
   };
 }
@@ -95,6 +99,7 @@ const factsOf = (task: JudgedTask, stage: JudgedStage, worth: Worth): Facts => (
   deltaMs: finiteMs(stage.deltaMs),
   copies: task.copies.length,
   slownessForInput: task.slowness,
+  ...(task.recordFactor > 1 ? { recordFactor: task.recordFactor } : {}),
 });
 
 /** Whether a copy beside those that run is worth it by itself. One more than are kept must be better than one of them. */

@@ -20,6 +20,7 @@ function tasksOf(...remsMs: readonly number[]): JudgedTask[] {
       bytes: 1,
       sinceCopyMs: 1_000,
       slowness: 1,
+      recordFactor: 1,
     };
   });
 }
