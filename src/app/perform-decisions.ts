@@ -156,7 +156,8 @@ async function performOne(
 
 /**
  * A winner writes no end of its own, since its result tells of it: before another result takes that place its record
- * gets one, or it would seem to run for ever.
+ * gets one, or it would seem to run for ever. It ended when it said so, by its own clock, and not when its output was
+ * missed.
  */
 async function closeWinner(
   deps: PerformDeps,
@@ -164,9 +165,9 @@ async function closeWinner(
   attemptId: AttemptId,
   now: EpochMs,
 ): Promise<void> {
-  const progress = job.state.attempts.get(attemptId)?.progress;
+  const { progress, endedAt = now } = job.state.attempts.get(attemptId) ?? {};
   if (progress !== undefined)
-    await deps.attempts.end(spaceOf(job), attemptId, { state: 'done', progress }, now);
+    await deps.attempts.end(spaceOf(job), attemptId, { state: 'done', progress }, endedAt);
 }
 
 /** A cancelled Fargate worker gets the order with its next report and ends by itself, data removed. */

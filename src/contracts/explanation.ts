@@ -52,10 +52,11 @@ const causeSchema = z.strictObject({
 });
 
 /**
- * `won`: the task has its result; `second`: it was done after another; `stopped`: it was told to, or lost the race;
+ * `won`: the task has its result; `second`: it was done after another; `again`: it has made an output again that was
+ * lost after another had won; `stopped`: it was told to, or lost the race;
  * `open`: it runs, waits to begin, or had not answered to an order to stop when it was seen last.
  */
-const attemptEnd = z.enum(['won', 'second', 'stopped', 'failed', 'lost', 'open']);
+const attemptEnd = z.enum(['won', 'second', 'again', 'stopped', 'failed', 'lost', 'open']);
 
 const attemptSchema = z.strictObject({
   attemptId: z.string(),
@@ -88,7 +89,7 @@ const attemptSchema = z.strictObject({
 
 const taskSchema = z.strictObject({
   taskId: z.string(),
-  /** The attempt whose result counts; null where there is none. */
+  /** The first attempt whose result counted, though its output may have been lost later; null where there is none. */
   winner: z.string().nullable(),
   /** Whether an attempt of it took, or was to take, more than 1.5 times the usual. */
   straggler: z.boolean(),

@@ -133,6 +133,11 @@ describe('a job whose intermediate objects are harmed under it', () => {
     );
     const report = await place.run('report', jobId, '--state-dir', system.dir);
     expect(report.out).toContain(`${job.attempts.recomputed} recomputed`);
+    const explained = await place.run('explain', jobId, '--state-dir', system.dir, '--json');
+    expect(explained.exitCode, explained.err).toBe(0);
+    expect(JSON.parse(explained.out)).toMatchObject({
+      failures: expect.arrayContaining([expect.objectContaining({ cause: 'input-lost' })]),
+    });
   }, 120_000);
 });
 

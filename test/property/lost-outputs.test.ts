@@ -33,6 +33,19 @@ describe('a job whose outputs are removed, cut and changed while it runs', () =>
     );
   }, 600_000);
 
+  it('leaves on record when the attempts had ended whose outputs were lost later', async () => {
+    const losses: readonly Loss[] = [2, 3, 4].map((which) => ({ before: 6, which, harm: 'removed' }));
+    const { attempts, decisions } = await lossyJob({ spec: sort, input, losses });
+    const lost = decisions.flatMap((each) => (each.kind === 'lose-output' ? [each.attemptId] : []));
+    expect(lost).toContain('partition/0/0');
+    const ran = attempts
+      .filter(({ state }) => state === 'done')
+      .map(({ attemptId, claimedAt = 0, endedAt = 0 }) => [attemptId, endedAt - claimedAt]);
+    // Each works for half a second; those that were lost had ended as long ago as before.
+    expect(new Set(ran.map(([, ms]) => ms))).toEqual(new Set([500]));
+    expect(ran.map(([id]) => id)).toEqual(expect.arrayContaining(lost));
+  }, 60_000);
+
   it('does so also where parts are gone before they are published', async () => {
     const long = lines.map((line) => `${line} ${'x'.repeat(60)}`);
     const outcome = await lossyJob({

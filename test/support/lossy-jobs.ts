@@ -2,7 +2,7 @@ import { decisionsOf } from '../../src/contracts/decision-log.ts';
 import { type AttemptId, attemptParts, isCopy, type JobId, taskOf } from '../../src/contracts/ids.ts';
 import { partName } from '../../src/contracts/keys.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
-import type { JobRecord } from '../../src/contracts/records.ts';
+import type { AttemptRecord, JobRecord } from '../../src/contracts/records.ts';
 import type { Clock } from '../../src/ports/clock.ts';
 import type { Decision } from '../../src/core/model/decision.ts';
 import { HardAccount } from './hard-account.ts';
@@ -30,6 +30,7 @@ export interface LossyJob {
 
 export interface LossyOutcome {
   readonly job: JobRecord;
+  readonly attempts: readonly AttemptRecord[];
   readonly output: string;
   /** Attempts whose output was harmed; of parts, tasks whose upload was given up. */
   readonly harmed: ReadonlySet<string>;
@@ -87,7 +88,9 @@ export async function lossyJob({
       if (job === undefined) throw new Error('no such job');
       const output = await outputOf(account, job);
       const decisions = await decisionsOfJob(account, jobId);
-      outcome = { job, output, harmed, decisions, events: account.events };
+      const { shards = 1 } = job;
+      const { attempts } = await account.stores.attempts.all({ jobId, shards });
+      outcome = { job, attempts, output, harmed, decisions, events: account.events };
     },
   );
   if (outcome === undefined) throw new Error('the job came to nothing');

@@ -75,6 +75,7 @@ const actionWords = {
 const endWords: Readonly<Record<ExplainedAttempt['end'], string>> = {
   won: 'It won.',
   second: 'It came second, and its output was kept.',
+  again: 'It made that output again.',
   stopped: 'It came second, or was stopped.',
   failed: 'It failed.',
   lost: 'It was lost.',

@@ -213,11 +213,11 @@ function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: K
     attemptId,
     // The first attempt of a task is owed, whatever is left of the log.
     reason: launch?.reason ?? (run.number === 0 ? 'first' : null),
-    end: endingOf(run, task),
+    end: endingOf(run, task, decisions),
     launchedAt,
     facts: { ...launch?.facts },
     ...(stopReason === undefined ? {} : { stopReason }),
-    ...(failure === undefined ? {} : { failure }),
+    ...(failure === undefined ? {} : { failure: { cause: failure.cause, message: failure.message } }),
     ...(givenUp === undefined || failure !== undefined ? {} : { givenUp }),
     ...(claimedAt === undefined ? {} : { claimedAt }),
     ...(endedAt === undefined ? {} : { endedAt }),
@@ -232,10 +232,15 @@ function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: K
   };
 }
 
-function endingOf(run: AttemptRun, { winner }: TaskRuns): ExplainedAttempt['end'] {
+function endingOf(
+  run: AttemptRun,
+  { winner }: TaskRuns,
+  { launches }: ToldDecisions,
+): ExplainedAttempt['end'] {
   switch (run.attempt.state) {
     case 'done':
-      return run === winner ? 'won' : 'second';
+      if (run === winner) return 'won';
+      return launches.get(run.attempt.attemptId)?.reason === 'recompute' ? 'again' : 'second';
     case 'failed':
       return 'failed';
     case 'lost':
@@ -250,12 +255,12 @@ function endingOf(run: AttemptRun, { winner }: TaskRuns): ExplainedAttempt['end'
 
 function endOfAction(
   id: string | undefined,
-  { runs, tasks }: Known,
+  { runs, tasks, decisions }: Known,
 ): { readonly end?: ExplainedAttempt['end'] } {
   const run = runs.find(({ attempt }) => attempt.attemptId === id);
   if (run === undefined) return {};
   const task = tasks.get(taskIdOf(run));
-  return task === undefined ? {} : { end: endingOf(run, task) };
+  return task === undefined ? {} : { end: endingOf(run, task, decisions) };
 }
 
 const failureOf =

@@ -153,6 +153,8 @@ function endText(attempt: ExplainedAttempt): string {
       return 'won';
     case 'second':
       return 'was done after another, and its output was kept';
+    case 'again':
+      return 'made the output again that was lost';
     case 'stopped':
       return stopReason === undefined ? 'came second, or was stopped' : `was stopped${why}`;
     case 'failed':

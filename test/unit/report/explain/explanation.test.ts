@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { explanationSchema } from '../../../../src/contracts/explanation.ts';
+import type { AttemptId } from '../../../../src/contracts/ids.ts';
 import { jobSpecSchema } from '../../../../src/contracts/job-spec.ts';
 import type { AttemptRecord, JobRecord } from '../../../../src/contracts/records.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
@@ -106,6 +107,45 @@ describe('an explanation', () => {
       expect(explanationSchema.parse(JSON.parse(JSON.stringify(explain({}, about))))).toEqual(
         explain({}, about),
       );
+  });
+
+  it('keeps to it also where an attempt has found an output gone, and says which attempt made that again', () => {
+    const failure = {
+      cause: 'input-lost',
+      message: 'output of map/1/0 is gone',
+      lost: [{ attemptId: 'map/1/0' as AttemptId, how: 'missing', offset: 0, length: 10, crc: 7 }],
+    } as const;
+    const facts = {
+      job: job(),
+      attempts: [
+        ...usualTasks(3),
+        attempt('sum/0/0', { launched: 5_000, state: 'failed', failure }),
+        attempt('map/1/1', { launched: 7_500 }),
+        attempt('sum/0/1', { launched: 10_000 }),
+      ],
+      decisions: readDecisions(
+        [
+          ...lines.slice(0, 2),
+          line(7_400, 'output-lost', { attemptId: 'map/1/0', how: 'missing', foundBy: 'sum/0/0' }),
+          line(7_500, 'launched', { attemptId: 'map/1/1', reason: 'recompute' }),
+          line(10_000, 'launched', { attemptId: 'sum/0/1', reason: 'retry' }),
+        ].map(readLogLine),
+      ),
+      now: at(13_000),
+    };
+    const explained = explainJob(facts);
+    expect(explanationSchema.parse(explained)).toEqual(explained);
+    expect(explained.failures).toEqual([
+      { attemptId: 'sum/0/0', cause: 'input-lost', message: 'output of map/1/0 is gone' },
+    ]);
+    expect(explained.actions.map(({ kind, of, end }) => [kind, of, end])).toEqual([
+      ['lose-output', 'map/1/0', 'won'],
+      ['recompute', 'map/1/1', 'again'],
+      ['retry', 'sum/0/1', 'won'],
+    ]);
+    expect(renderExplanation(explained, makeStyle({ isTty: false, env: {} }))).toContain(
+      '  00:16:47 map/1/1 was launched since the output of its task was gone. It made that output again.',
+    );
   });
 
   it('names the slow node, what was done, what was declined and what it cost', () => {
