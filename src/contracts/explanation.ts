@@ -34,7 +34,7 @@ export const explainedCauses = [
 ] as const;
 
 /**
- * What shows that a node is slow. `every-phase`: also its start, which reads nothing, took as many times longer;
+ * What shows that a node is slow. `every-phase`: also its start, which reads no input, took as many times longer, and computing more than half as long again;
  * `other-tasks`: other tasks were slow there, too; `same-task`: the same task took its usual time on another node.
  */
 export const nodeEvidence = ['every-phase', 'other-tasks', 'same-task'] as const;

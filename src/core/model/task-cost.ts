@@ -42,7 +42,8 @@ export const costOf = ({ fixed, perByte, leastBytes }: TaskCost, bytes: number):
 /**
  * A fixed cost and a cost per byte from tasks that have finished, in any order, by a resistant line: through the
  * medians of the third that read least and of the third that read most. So neither a straggler nor an empty task moves
- * it. Time is supposed to follow from input alone where sizes are too much alike, or tasks too few, to tell.
+ * it. Where the larger took longer than in proportion, as those of a cold first wave do, it goes through the origin and
+ * the median task: a steep line without its negative beginning would foretell all of them too long. Time is supposed to follow from input alone where sizes are too much alike, or tasks too few, to tell.
  *
  * Source: Tukey, Exploratory Data Analysis (1977), ch. 10; in place of Mantri's line through the origin (§5.5).
  */
@@ -56,8 +57,14 @@ export function fitCost(samples: readonly TaskSample[], meanBytes: number): Task
   const [from, to] = [small, large].map((part) => middleOf(part.map(({ bytes }) => bytes)));
   if (from === undefined || to === undefined || to - from < leastSpread * meanBytes) return supposed;
   const risen = middleOf(large.map(({ ms }) => ms)) - middleOf(small.map(({ ms }) => ms));
+  const { leastBytes } = supposed;
   const perByte = Math.max(0, risen / (to - from));
-  const fixed = Math.max(0, middleOf(samples.map(({ bytes, ms }) => ms - perByte * bytes)));
-  if (fixed + perByte <= 0) return supposed;
-  return { isLearnt: true, fixed, perByte, leastBytes: supposed.leastBytes };
+  const fixed = middleOf(samples.map(({ bytes, ms }) => ms - perByte * bytes));
+  const cost = fixed >= 0 ? { fixed, perByte } : { fixed: 0, perByte: proportionOf(samples, leastBytes) };
+  if (cost.fixed + cost.perByte <= 0) return supposed;
+  return { isLearnt: true, ...cost, leastBytes };
 }
+
+/** What a byte costs in the median where no task has a cost of its own: a line that would go below zero is none. */
+const proportionOf = (samples: readonly TaskSample[], leastBytes: number): number =>
+  middleOf(samples.map(({ bytes, ms }) => ms / Math.max(leastBytes, bytes)));

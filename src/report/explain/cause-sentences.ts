@@ -90,14 +90,14 @@ export function failureText({
   return givenUp === undefined ? verb : `${verb} (given up as ${givenUp})`;
 }
 
-const slowText = ({ slowness = 0, runMs, usualMs, readShare }: Facts): string =>
+const slowText = ({ slowness = 0, runMs, expectedMs, readShare }: Facts): string =>
   readShare === undefined
-    ? `it took ${factorText(slowness)} times what is usual for its input (${formatDuration(runMs)} against ${formatDuration(usualMs)})`
+    ? `it took ${factorText(slowness)} times what is usual for its input (${formatDuration(runMs)} against ${formatDuration(expectedMs)})`
     : `after ${formatDuration(runMs)} it had read ${String(Math.round(readShare * 100))} % of its input, and was to take ${factorText(slowness)} times what is usual`;
 
 const evidenceWords: Readonly<Record<NodeEvidence, (facts: Facts) => string>> = {
   'every-phase': ({ startFactor = 0, restFactor = 0 }) =>
-    `its start, which reads nothing, took ${factorText(startFactor)} times the usual, and the rest ${factorText(restFactor)} times`,
+    `its start, which reads no input, took ${factorText(startFactor)} times the usual, and the rest ${factorText(restFactor)} times`,
   'other-tasks': ({ otherTasks = 0, otherTasksSlowness = 0 }) =>
     `${plural(otherTasks, 'other attempt')} there took ${factorText(otherTasksSlowness)} times the usual in the median`,
   'same-task': ({ elsewhereSlowness = 0 }) =>

@@ -60,18 +60,23 @@ export function witnessesOf(run: AttemptRun, { byNode, byTask, usual }: RunIndex
   };
 }
 
-/** How many times longer the start took, which reads nothing, and the rest, than is usual. */
+/** How many times longer the start took, which reads none of the input, and the rest, than is usual. */
 export interface PhaseRatios {
   readonly start: number;
   readonly rest: number;
+  /** Of the rest, computing, which waits for no storage; absent where that usually takes no time. */
+  readonly compute?: number;
 }
 
 /** A start so many times longer is no chance. */
 const leastStartFactor = 2;
+/** One that many times longer than the rest was slowed down is no slow processor: short starts vary as much. */
+const mostStartToRest = 4;
 
 /**
- * What shows that an attempt's node is slow; empty where nothing does. Its start reads nothing, so that where it was slowed
- * down about as much as the rest, neither the input nor the storage can be at fault.
+ * What shows that an attempt's node is slow; empty where nothing does. Its start reads none of the input, so that where it
+ * was slowed down about as much as the rest, the input is not at fault; nor the storage, which it fetches its description
+ * from, where computing was slowed down, too.
  */
 export function evidenceOf(
   ratios: PhaseRatios | undefined,
@@ -82,7 +87,9 @@ export function evidenceOf(
   const isEveryPhase =
     ratios !== undefined &&
     ratios.rest >= slowFactor &&
-    ratios.start >= Math.max(leastStartFactor, ratios.rest / 2);
+    ratios.start >= Math.max(leastStartFactor, ratios.rest / 2) &&
+    ratios.start <= mostStartToRest * ratios.rest &&
+    (ratios.compute ?? ratios.rest) >= slowFactor;
   const told: readonly (readonly [NodeEvidence, boolean])[] = [
     ['every-phase', isEveryPhase],
     ['other-tasks', others !== undefined && others >= slowFactor],

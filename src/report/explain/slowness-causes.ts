@@ -40,13 +40,17 @@ function excessOf({ phaseMs, readShare = 1 }: AttemptRun, usual: Usual, inputFac
     ratios:
       usualMs.init <= 0 || usualRestMs <= 0
         ? undefined
-        : { start: phaseMs.init / usualMs.init, rest: sum(phaseMs, rest) / usualRestMs },
+        : {
+            start: phaseMs.init / usualMs.init,
+            rest: sum(phaseMs, rest) / usualRestMs,
+            ...(usualMs.compute <= 0 ? {} : { compute: phaseMs.compute / usualMs.compute }),
+          },
   };
 }
 
-/** The phase that most of the time beyond the usual went to; undefined where it is spread. */
-function phaseAtFault({ ms, sumMs }: Excess): Phase | undefined {
-  return phases.find((phase) => sumMs > 0 && ms[phase] >= phaseShare * sumMs);
+/** The phase that most of the time beyond the usual went to; undefined where it is spread, or in none of them. */
+function phaseAtFault({ ms, sumMs }: Excess, beyondMs: number): Phase | undefined {
+  return phases.find((phase) => sumMs > 0 && ms[phase] >= phaseShare * Math.max(sumMs, beyondMs));
 }
 
 const finite = (facts: Readonly<Record<string, number | undefined>>): Record<string, number> =>
@@ -112,9 +116,10 @@ function restOf(run: AttemptRun, usual: Usual, { witnesses, slowness, inputFacto
   const { attempt, runMs = 0, isFinished, readShare } = run;
   const excess = excessOf(run, usual, inputFactor);
   const evidence = evidenceOf(excess.ratios, witnesses);
-  const phase = phaseAtFault(excess);
+  const beyondMs = Math.max(0, runMs - usual.runMs * inputFactor * (isFinished ? 1 : (readShare ?? 1)));
+  const phase = phaseAtFault(excess, beyondMs);
   const head = {
-    ms: Math.max(0, runMs - usual.runMs * inputFactor * (isFinished ? 1 : (readShare ?? 1))),
+    ms: beyondMs,
     attemptId: attempt.attemptId,
     ...(attempt.node === undefined ? {} : { node: attempt.node }),
   };
@@ -122,6 +127,7 @@ function restOf(run: AttemptRun, usual: Usual, { witnesses, slowness, inputFacto
     slowness,
     runMs,
     usualMs: usual.runMs,
+    expectedMs: usual.runMs * inputFactor,
     startFactor: excess.ratios?.start,
     restFactor: excess.ratios?.rest,
     otherTasks: witnesses.othersCount,

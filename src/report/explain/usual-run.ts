@@ -71,7 +71,7 @@ export function expectedMs(usual: Usual, input: Input): number {
   const byRecords = runMs * factorOver(records, usual.records);
   const factor = factorOver(bytes, usual.bytes);
   if (factor <= 1) return byRecords;
-  const byBytes = cost.isLearnt ? costOf(cost, bytes) : runMs * factor;
+  const byBytes = cost.isLearnt ? Math.min(costOf(cost, bytes), runMs * factor) : runMs * factor;
   return Math.max(runMs, byBytes, isMoreByRecords(input, usual) ? byRecords : 0);
 }
 

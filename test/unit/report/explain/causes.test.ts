@@ -62,6 +62,20 @@ describe('the cause of a slow attempt', () => {
     ]);
   });
 
+  it('is more input for no more than in proportion, however slow those are that read as much', () => {
+    const half = { read: 1_500, total: 1_500 };
+    const late = { ...half, ended: 9_100, phases: { read: 7_400 } };
+    const all = [...siblings, ...[8, 9, 10, 11].map((task) => attempt(`map/${String(task)}/0`, late))];
+    expect(causesOf(8, all)).toEqual([
+      ['more-input', 1_000],
+      ['slow-read', 6_000],
+    ]);
+    expect(causeSentences(explained(8, all))).toEqual([
+      'map/8/0 had more to read than its siblings: 1.5 KiB against 1000 B. That explains 1.0s of 9.0s.',
+      'map/8/0 read slowly: 7.4s against 0.3s; in all, it took 3.0 times what is usual for its input (9.0s against 3.0s).',
+    ]);
+  });
+
   it('is not more input where it read more and took as long as others', () => {
     expect(causesOf(8, [...siblings, attempt('map/8/0', { read: 8_000, total: 8_000 })])).toEqual([]);
   });
@@ -75,7 +89,19 @@ describe('the cause of a slow attempt', () => {
     expect(causesOf(8, all)).toEqual([['slow-node', 14_000]]);
     expect(explained(8, all).causes.at(-1)).toMatchObject({ evidence: ['every-phase'] });
     expect(causeSentences(explained(8, all))).toEqual([
-      'map/8/0 ran on a slow node (0123456789a…): it took 8.0 times what is usual for its input (16.0s against 2.0s); its start, which reads nothing, took 8.0 times the usual, and the rest 8.0 times.',
+      'map/8/0 ran on a slow node (0123456789a…): it took 8.0 times what is usual for its input (16.0s against 2.0s); its start, which reads no input, took 8.0 times the usual, and the rest 8.0 times.',
+    ]);
+  });
+
+  it('is not its node where its start and its reads waited for storage, and it computed as others do', () => {
+    const waited = { init: 7_200, read: 7_300 };
+    expect(causesOf(8, [...siblings, attempt('map/8/0', { ...slow, phases: waited })])).toEqual([
+      ['unexplained', 14_000],
+    ]);
+    // Nor where a start that is over in no time took so much longer than all else did.
+    const began = { init: 12_000, read: 900, compute: 2_800, write: 300 };
+    expect(causesOf(8, [...siblings, attempt('map/8/0', { ...slow, phases: began })])).toEqual([
+      ['slow-start', 14_000],
     ]);
   });
 

@@ -195,7 +195,7 @@ describe('an explanation', () => {
       '  A task usually runs for 2.0s (start 0.2s, read 0.3s, compute 1.4s, write 0.1s) and reads 1000 B: medians of 4 tasks.',
       '  It ended with map/3, 5.8s after the stage began.',
       '  3.3s went by before its copy map/3/1 was launched; the attempts before it lagged.',
-      '  map/3/0 ran on a slow node (slow-one): after 5.0s it had read 40 % of its input, and was to take 6.3 times what is usual; its start, which reads nothing, took 5.0 times the usual, and the rest 5.6 times; the same task took 1.0 times the usual on another node.',
+      '  map/3/0 ran on a slow node (slow-one): after 5.0s it had read 40 % of its input, and was to take 6.3 times what is usual; its start, which reads no input, took 5.0 times the usual, and the rest 5.6 times; the same task took 1.0 times the usual on another node.',
       '',
       'Stage sum',
       '  It has 1 task, too few to say what is usual.',
