@@ -8,7 +8,6 @@ import { jobPrefix, type ObjectRef } from '../contracts/keys.ts';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
-import type { LogLine } from '../ports/log-reader.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
 import { uploadCarried } from './carried.ts';
 import { defaultStateDir } from './connection.ts';
@@ -16,18 +15,12 @@ import type { Console } from './console.ts';
 import { dataBucketOf, startEmbeddedStack, type EmbeddedStack } from './start-stack.ts';
 import { downloadOutput, type StoreSource } from './output-dir.ts';
 import { localLines } from './local-lines.ts';
+import { attemptInLocalWords, jobInLocalWords, lineInLocalWords } from './local-words.ts';
 import { type PhaseTimes, Phases } from './phases.ts';
 import type { PreparedJob } from './prepare-inputs.ts';
 import { keepRun } from './run-records.ts';
 import { wholeJournal } from './whole-journal.ts';
-import {
-  adoptStaged,
-  planStaging,
-  removeStaged,
-  uploadStaged,
-  withLocalPaths,
-  type StagedSet,
-} from './staging.ts';
+import { adoptStaged, planStaging, removeStaged, uploadStaged, type StagedSet } from './staging.ts';
 import { makeTemporaryStateDir, openStateDir } from './state-dir.ts';
 import { watchJob } from './watch-job.ts';
 
@@ -111,7 +104,10 @@ export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSi
     }
     const { job, output, attempts, journal } = ran;
     const keptIn = isKept ? state.path : resolve(deps.console.cwd, defaultStateDir);
-    const lines = inLocalLines(await localLines(state.path, job.jobId), ran.sets);
+    const lines = (await localLines(state.path, job.jobId)).map((line) => ({
+      ...line,
+      text: lineInLocalWords(line.text, ran.sets),
+    }));
     // Whoever may not write here has the output all the same.
     const recordIn = await keepRun(keptIn, { job, attempts, lines, journal }).catch(() => undefined);
     phases.end();
@@ -169,7 +165,8 @@ async function runOnStack(
     phases.enter('running');
     const news = stack.executionEnded?.bind(stack);
     const job = await submitAndWatch(request, { client, spec, news }, deps.console, signal);
-    const attempts = await client.attempts(job.jobId).catch(() => ({ attempts: [] }));
+    const told = await client.attempts(job.jobId).catch(() => ({ attempts: [] }));
+    const attempts = { ...told, attempts: told.attempts.map((each) => attemptInLocalWords(each, sets)) };
     const journal = await wholeJournal((cursor) => client.journal(job.jobId, cursor)).catch(() => []);
     const output =
       job.state === 'succeeded'
@@ -177,7 +174,7 @@ async function runOnStack(
         : [];
     // The output is home: what is left behind is no reason to fail.
     if (isKept) await awaitCleanUp(await store(), bucket, job.jobId, signal).catch(() => undefined);
-    return { job: inLocalWords(job, sets), output, attempts, journal, sets };
+    return { job: jobInLocalWords(job, sets), output, attempts, journal, sets };
   } finally {
     // Data that go with the state directory need no removal of their own.
     if (isKept) for (const set of sets) await removeStaged(await store(), set).catch(() => undefined);
@@ -282,13 +279,3 @@ async function cancelAndWait(client: ApiClient, jobId: string): Promise<void> {
     // Nothing is left to be done about it.
   }
 }
-
-/** A failure names the user's files, not the keys under which they were uploaded. */
-function inLocalWords(job: JobRecord, sets: readonly StagedSet[]): JobRecord {
-  if (job.error === undefined) return job;
-  return { ...job, error: { ...job.error, message: withLocalPaths(job.error.message, sets) } };
-}
-
-/** Its log, too. */
-const inLocalLines = (lines: readonly LogLine[], sets: readonly StagedSet[]): readonly LogLine[] =>
-  lines.map((line) => ({ ...line, text: withLocalPaths(line.text, sets) }));

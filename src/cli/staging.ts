@@ -114,18 +114,6 @@ export async function removeStaged(store: ObjectStore, set: StagedSet): Promise<
   );
 }
 
-/** A message of the service with the user's own paths for the keys of staged files. */
-export function withLocalPaths(message: string, sets: readonly StagedSet[]): string {
-  let text = message;
-  for (const set of sets) {
-    if (!text.includes(set.prefix)) continue;
-    for (const { key, file } of set.objects) {
-      text = text.replaceAll(uriOf({ bucket: set.bucket, key }), file.path).replaceAll(key, file.path);
-    }
-  }
-  return text;
-}
-
 /** The file's name without what keys bear badly; its end is kept, since `.gz` there means something. */
 const keyName = (path: string): string =>
   basename(path)

@@ -5,10 +5,12 @@ import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-st
 import type { ApiClient } from '../../../src/cli/api-client.ts';
 import { runCommand, type RunOptions } from '../../../src/cli/run-command.ts';
 import type { RunDeps } from '../../../src/cli/run-job.ts';
+import { readRun } from '../../../src/cli/run-records.ts';
 import { jobOptionsSchema } from '../../../src/cli/job-options.ts';
 import type { SubmitRequest } from '../../../src/contracts/api.ts';
 import type { JobRecord } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
+import { attempt } from '../report/explain/explained-attempts.ts';
 import { jobRecord, stageSummary } from '../report/report-records.ts';
 import { memoryConsole, scratchDir } from './fixtures.ts';
 
@@ -155,21 +157,22 @@ describe('outrider run', () => {
     const { cwd, deps, written, log, requests } = await fakeStack(states, () => undefined);
     await writeInputs(cwd);
     const { clientOf } = deps;
+    const badLine = (): string => {
+      const input = requests[0]?.spec.stages[0]?.inputs[0];
+      const uri = input !== undefined && 's3' in input ? input.s3[0] : '';
+      return `${String(uri).slice(`s3://${bucket}/`.length)}0-a_b.txt line 7 is bad`;
+    };
     const failing: RunDeps = {
       ...deps,
       clientOf: (stack) => ({
         ...clientOf(stack),
         job: () => {
-          const input = requests[0]?.spec.stages[0]?.inputs[0];
-          const uri = input !== undefined && 's3' in input ? input.s3[0] : '';
-          const key = `${String(uri).slice(`s3://${bucket}/`.length)}0-a_b.txt`;
-          return Promise.resolve(
-            jobRecord({
-              state: 'failed',
-              endedAt: epochMs(1_000_500),
-              error: { name: 'JobFailed', message: `stage tokenize, task 0: ${key} line 7 is bad` },
-            }),
-          );
+          const error = { name: 'JobFailed', message: `stage tokenize, task 0: ${badLine()}` };
+          return Promise.resolve(jobRecord({ state: 'failed', endedAt: epochMs(1_000_500), error }));
+        },
+        attempts: () => {
+          const failure = { cause: 'bad-record', message: badLine() } as const;
+          return Promise.resolve({ attempts: [attempt('tokenize/0/0', { state: 'failed', failure })] });
         },
       }),
     };
@@ -177,6 +180,10 @@ describe('outrider run', () => {
     const message = `stage tokenize, task 0: ${join(cwd, 'in/a b.txt')} line 7 is bad`;
     expect(written.err).toBe(`outrider: job wordcount-0123456789ab failed: ${message}\n`);
     expect(JSON.parse(written.out)).toMatchObject({ state: 'failed', output: [], error: { message } });
+    const kept = await readRun(join(cwd, '.outrider'), 'wordcount-0123456789ab');
+    expect(kept?.attempts.attempts.map(({ failure }) => failure?.message)).toEqual([
+      `${join(cwd, 'in/a b.txt')} line 7 is bad`,
+    ]);
     expect(log).toEqual(['start', 'stop']);
     await expect(readdir(join(cwd, 'out'))).rejects.toThrow('ENOENT');
   });
