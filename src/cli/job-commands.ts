@@ -1,5 +1,6 @@
 import { formatTime, oneLine } from '../report/format.ts';
 import type { ListResponse } from '../contracts/api.ts';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import * as z from 'zod';
 import { epochMs } from '../contracts/units.ts';
@@ -8,12 +9,13 @@ import { renderJob, renderJobs } from '../report/job-table.ts';
 import { eachPage } from '../lib/pages.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
 import { attemptsOf } from './attempts-of.ts';
-import { findTarget } from './connection.ts';
+import { defaultStateDir, findTarget, NoServiceError } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { ExitCode } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
 import { findJobSource } from './job-source.ts';
 import { checkDeadlineChange, parseWhole } from './quantities.ts';
+import { keptJobs } from './run-records.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 import { exitCodeOfJob, watchJob } from './watch-job.ts';
 
@@ -73,8 +75,9 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
   add('list', 'list jobs, newest first', 'list --limit 5')
     .option('--limit <n>', 'how many at most', '20')
     .action(async (_options: unknown, self: Command) => {
-      const { options, client } = await open(self, console);
-      const { jobs, unreadable } = await listJobs(client, parseWhole('--limit', options.limit, 1, mostJobs));
+      const options = optionsSchema.parse(self.opts());
+      const limit = parseWhole('--limit', options.limit, 1, mostJobs);
+      const { jobs, unreadable } = await findJobs(options, limit, console);
       for (const { jobId, message } of unreadable) console.err(`${jobId} is left out: ${oneLine(message)}\n`);
       if (options.json) writeJson(console, { jobs });
       else if (jobs.length === 0) console.out('no jobs\n');
@@ -124,11 +127,23 @@ function writeJob(job: Awaited<ReturnType<ApiClient['job']>>, options: Options, 
   else writeLines(console.out, renderJob(job, job.output, console.outStyle));
 }
 
+/** Asks the service; where there is none, for what is kept of runs in the state directory. Throws where nothing is. */
+async function findJobs(options: Options, limit: number, console: Console): Promise<Listed> {
+  try {
+    const target = await findTarget(options, console);
+    return await listJobs(makeApiClient(target.api), limit);
+  } catch (error) {
+    if (!(error instanceof NoServiceError)) throw error;
+    const kept = await keptJobs(resolve(console.cwd, options.stateDir ?? defaultStateDir));
+    if (kept.length === 0) throw error;
+    return { jobs: kept.slice(0, limit), unreadable: [] };
+  }
+}
+
+type Listed = Required<Pick<ListResponse, 'jobs' | 'unreadable'>>;
+
 /** Pages until there are enough, or no more; jobs whose records cannot be read are told apart. */
-async function listJobs(
-  client: ApiClient,
-  limit: number,
-): Promise<Required<Pick<ListResponse, 'jobs' | 'unreadable'>>> {
+async function listJobs(client: ApiClient, limit: number): Promise<Listed> {
   const jobs: Awaited<ReturnType<ApiClient['job']>>[] = [];
   const unreadable: NonNullable<ListResponse['unreadable']>[number][] = [];
   const ask = (cursor?: string): ReturnType<ApiClient['list']> => {

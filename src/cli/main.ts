@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import * as z from 'zod';
 import { nearMiss } from '../contracts/known-fields.ts';
 import { processConsole, type Console } from './console.ts';
-import { describeFailure, ExitCode, exitCodeOf } from './failures.ts';
+import { badInput, describeFailure, ExitCode, exitCodeOf } from './failures.ts';
 
 const examples = `
 Examples:
@@ -95,6 +95,9 @@ async function makeProgram(
     .description('Data-parallel jobs on AWS Lambda and Fargate, or on this machine alone.')
     .version(packageVersion(), '-V, --version')
     .exitOverride()
+    .hook('preAction', (_program, command) => {
+      refuseEmpty(command);
+    })
     .showSuggestionAfterError(true)
     .configureOutput({
       writeOut: console.out,
@@ -115,6 +118,18 @@ async function makeProgram(
   const wanted = groups.filter(({ names }) => asked !== undefined && names.includes(asked));
   for (const { load } of wanted.length > 0 ? wanted : groups) (await load())(program, console, done);
   return program;
+}
+
+/** What options ask for that name something, by their words in the help. */
+const namesOfThings = /<(?:dir|file|file\.svg|url|name|token|s3-prefix|job|id)>$/;
+
+/** An empty name, such as a shell makes of a variable that is not set, would stand for the working directory or for nothing. */
+function refuseEmpty(command: Command): void {
+  for (const option of command.options) {
+    if (option.mandatory || command.getOptionValue(option.attributeName()) !== '') continue;
+    if (namesOfThings.test(option.flags))
+      throw badInput(`${option.long ?? option.flags} is empty: give it a value, or leave it out`);
+  }
 }
 
 /** Commander names the choices of an option, and not the one that was most likely meant. */

@@ -75,3 +75,10 @@ export async function readRun(stateDir: string, jobId: string): Promise<RunRecor
     return undefined;
   }
 }
+
+/** The jobs of which a state directory keeps what happened, newest first; those that cannot be read are left out. */
+export async function keptJobs(stateDir: string): Promise<readonly JobRecord[]> {
+  const names = await readdir(runsIn(stateDir)).catch(() => []);
+  const runs = await Promise.all(names.map((name) => readRun(stateDir, name)));
+  return runs.flatMap((run) => run?.job ?? []).toSorted((a, b) => b.createdAt - a.createdAt);
+}

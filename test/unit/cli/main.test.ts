@@ -5,6 +5,10 @@ import { findTarget, removeConnection, writeConnection } from '../../../src/cli/
 import { describeFailure, exitCodeOf, ServiceUnavailableError } from '../../../src/cli/failures.ts';
 import { execute } from '../../../src/cli/main.ts';
 import { ConflictError, NotFoundError } from '../../../src/contracts/errors.ts';
+import { keepRun } from '../../../src/cli/run-records.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import { jobRecord } from '../report/report-records.ts';
 import { memoryConsole, scratchDir } from './fixtures.ts';
 
 describe('outrider', () => {
@@ -42,6 +46,13 @@ describe('outrider', () => {
       ['run', 'wordcount', '-o', 'x', '--inject', 'kill=1,slow=8'],
       'outrider: --inject "slow=8" must be FACTORxNODES, a factor above 1 and at most 50 and 1 to 256 nodes, such as slow=8x2\n',
     ],
+    // Else the stack's data would come into the working directory.
+    [
+      ['run', 'wordcount', '-i', 'x', '-o', 'x', '--state-dir', ''],
+      'outrider: --state-dir is empty: give it a value, or leave it out\n',
+    ],
+    [['local', '--state-dir='], 'outrider: --state-dir is empty: give it a value, or leave it out\n'],
+    [['list', '--endpoint', ''], 'outrider: --endpoint is empty: give it a value, or leave it out\n'],
     [
       ['deadline', 'x', 'soon'],
       'outrider: <time> "soon" must be a length of time from 1s to 7d, such as "90s", "10m" or "2h", an instant such as "2027-01-31T18:00:00Z", or "none"\n',
@@ -54,6 +65,23 @@ describe('outrider', () => {
     const { console, written } = memoryConsole(await scratchDir());
     expect(await execute(args, console)).toBe(2);
     expect(written).toEqual({ out: '', err: line });
+  });
+
+  it('lists the jobs that are kept of runs, newest first, where there is no service to ask', async () => {
+    const cwd = await scratchDir();
+    const kept = async (id: string, createdAt: number): Promise<void> => {
+      const job = jobRecord({ jobId: id as JobId, state: 'succeeded', createdAt: epochMs(createdAt) });
+      await keepRun(join(cwd, '.outrider'), { job, attempts: { attempts: [] }, lines: [] });
+    };
+    await kept('sort-0123456789ab', 1_000_000);
+    await kept('grep-0123456789ab', 2_000_000);
+    const ids = async (...args: readonly string[]): Promise<unknown> => {
+      const { console, written } = memoryConsole(cwd);
+      expect(await execute(['list', '--json', ...args], console)).toBe(0);
+      return (JSON.parse(written.out) as { jobs: { jobId: string }[] }).jobs.map(({ jobId }) => jobId);
+    };
+    expect(await ids()).toEqual(['grep-0123456789ab', 'sort-0123456789ab']);
+    expect(await ids('--limit', '1')).toEqual(['grep-0123456789ab']);
   });
 
   it.each([
