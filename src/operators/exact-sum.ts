@@ -1,3 +1,5 @@
+import { BadRecordError } from '../worker/operator.ts';
+
 /**
  * A sum of doubles without any rounding error: numbers that do not overlap and whose sum is exact. The order in
  * which numbers are added does not matter, so that a retried or copied task never changes a last digit.
@@ -6,13 +8,19 @@
  */
 export type ExactSum = number[];
 
-/** Adds a finite number to the sum, in place. */
+/**
+ * Adds a finite number to the sum, in place.
+ *
+ * @throws BadRecordError where the sum leaves the range of doubles: its parts would be infinite, which JSON has no word
+ *   for, so that the next stage would take them for 0.
+ */
 export function addExactly(sum: ExactSum, term: number): void {
   let carry = term;
   let kept = 0;
   for (const part of sum) {
     const [large, small] = Math.abs(carry) < Math.abs(part) ? [part, carry] : [carry, part];
     const high = large + small;
+    if (!Number.isFinite(high)) throw new BadRecordError('a sum is beyond the range of numbers');
     const low = small - (high - large);
     if (low !== 0) sum[kept++] = low;
     carry = high;
@@ -21,7 +29,7 @@ export function addExactly(sum: ExactSum, term: number): void {
   if (carry !== 0 || kept === 0) sum.push(carry);
 }
 
-/** The sum, rounded once to the nearest double; 0 for the empty sum. Infinite or NaN where doubles end. */
+/** The sum, rounded once to the nearest double; 0 for the empty sum. Infinite where it is beyond the largest double. */
 export function roundSum(sum: ExactSum): number {
   let at = sum.length - 1;
   let high = sum[at] ?? 0;
