@@ -71,7 +71,7 @@ function logTogether(
 }
 
 function logLaunch(log: Log, session: Session, launch: Launch): void {
-  const { attemptId, reason, behind, worker, avoidNodes, facts } = launch;
+  const { attemptId, reason, behind, worker, avoidNodes, zone, facts } = launch;
   const rode = rodeBehind(session, launch);
   log.info(rode === undefined ? 'launched' : 'launched-alone', {
     jobId: session.jobId,
@@ -81,6 +81,7 @@ function logLaunch(log: Log, session: Session, launch: Launch): void {
     ...(rode === undefined ? {} : { rodeBehind: rode }),
     ...(worker === undefined ? {} : { worker: workerText(worker) }),
     ...(avoidNodes === undefined ? {} : { avoidNodes }),
+    ...(zone === undefined ? {} : { zone }),
     ...facts,
   });
 }
@@ -168,11 +169,16 @@ function logLoss(log: Log, { jobId, state }: Session, { attemptId, how, by, use 
   });
 }
 
-function logRefusal(log: Log, { jobId, toldRefusals }: Session, { taskId, reason, facts }: Refusal): void {
+function logRefusal(
+  log: Log,
+  { jobId, toldRefusals }: Session,
+  { taskId, reason, zone, facts }: Refusal,
+): void {
   const told = toldRefusals.get(taskId) ?? new Set();
   if (told.has(reason) || (told.size === 0 && toldRefusals.size >= limits.refusalsTold)) return;
   toldRefusals.set(taskId, told.add(reason));
-  log.info(refusedAs(reason), { jobId, task: taskId, reason, ...facts });
+  const where = zone === undefined ? {} : { zone };
+  log.info(refusedAs(reason), { jobId, task: taskId, reason, ...where, ...facts });
 }
 
 /** What a refusal is called that is of a whole stage. */

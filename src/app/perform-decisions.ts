@@ -59,7 +59,7 @@ export type LaunchDecision = Extract<Decision, { kind: 'launch' }>;
 /** What the host is asked for. */
 export function launchRequest(
   job: RunningJob,
-  { attemptId, avoidNodes = [], worker }: LaunchDecision,
+  { attemptId, avoidNodes = [], zone: chosen, worker }: LaunchDecision,
 ): LaunchRequest {
   const { stage } = attemptParts(attemptId);
   const index = stageIndexOf(job, stage);
@@ -78,7 +78,8 @@ export function launchRequest(
   const view = stageAt(job.state, index);
   const isCloned = view.clones !== undefined;
   const attempt = job.state.attempts.get(attemptId);
-  const zone = kind === 'lambda' || attempt === undefined ? undefined : wantedZone(view, attempt);
+  const placed = attempt === undefined ? undefined : wantedZone(view, attempt);
+  const zone = kind === 'lambda' ? undefined : (chosen ?? placed);
   return {
     payload: {
       jobId,

@@ -16,6 +16,7 @@ import { takeLaunches } from './make-launches.ts';
 import { watchLaunches } from './observe-launches.ts';
 import type { FoundLoss, TickBudget } from '../core/model/tick-config.ts';
 import { stagePlacements } from '../core/policy/mantri/place-stages.ts';
+import { workerOf } from '../core/model/stage-worker.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { partitionsToSplit } from '../core/policy/split-partitions.ts';
 import { ownPlaces } from '../core/policy/own-places.ts';
@@ -88,21 +89,28 @@ async function lossesFound(
   return losses;
 }
 
-/** Partitions that the stages which open now are to read by several tasks each, and where those tasks are to run. */
-function openingTerms(
+/**
+ * Partitions that the stages which open now are to read by several tasks each, where those tasks are to run, and among
+ * which zones copies may choose.
+ */
+function placesTerms(
   { config, launcher }: SchedulerDeps,
   { state, tickConfig, deadlineControl }: Session,
-): Pick<TickBudget, 'splits' | 'placements'> {
+): Pick<TickBudget, 'splits' | 'placements' | 'zones'> {
   const { earlierMs } = deadlineControl?.forecast ?? {};
   const splits = partitionsToSplit(state, tickConfig.policyConfig.split, {
     slots: config.totalSlots,
     ...(earlierMs === undefined ? {} : { earlierMs }),
   });
   const mayPlace = policySetOf(tickConfig.policy).placesTasks === true;
-  const placements = mayPlace ? stagePlacements(state, launcher.zones?.() ?? [], splits) : [];
+  const zones = mayPlace ? (launcher.zones?.() ?? []) : [];
+  const placements = stagePlacements(state, zones, splits);
+  const isOnFargate = state.stages.some((stage) => workerOf(stage).kind === 'fargate');
+  const mayChoose = tickConfig.policyConfig.mantri.locationFactor && isOnFargate && zones.length >= 2;
   return {
     ...(splits.length === 0 ? {} : { splits }),
     ...(placements.length === 0 ? {} : { placements }),
+    ...(mayChoose ? { zones } : {}),
   };
 }
 
@@ -140,7 +148,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
     ...(losses.length === 0 ? {} : { losses }),
-    ...openingTerms(deps, session),
+    ...placesTerms(deps, session),
     slowNodes: deps.nodes?.learn(session.jobId, session.state, now) ?? [],
     ...(await protectOutputs(deps, session, context, mayClone && losses.length === 0)),
   };

@@ -113,6 +113,7 @@ const decisionSchema = z.discriminatedUnion('kind', [
     reason: z.enum(launchReasons),
     behind: attemptId.exactOptional(),
     avoidNodes: z.array(z.string()).exactOptional(),
+    zone: z.string().exactOptional(),
     worker: z
       .object({ kind: z.enum(workerKinds), size: z.enum(['small', 'medium', 'large', 'xlarge']) })
       .exactOptional(),

@@ -194,13 +194,24 @@ export const explanationSchema = z.strictObject({
       /** Attempt, or stage. */
       of: z.string().exactOptional(),
       reason: z.string().exactOptional(),
+      /** Where a copy was sent, of which the zone was weighed. */
+      zone: z.string().exactOptional(),
       /** How the attempt ended. */
       end: attemptEnd.exactOptional(),
       facts: numbers,
     }),
   ),
   /** What was considered and refused, by time: each task and reason once. */
-  declined: z.array(z.strictObject({ at: instant, task: z.string(), reason: z.string(), facts: numbers })),
+  declined: z.array(
+    z.strictObject({
+      at: instant,
+      task: z.string(),
+      reason: z.string(),
+      /** The zone that it is about, where it is about one. */
+      zone: z.string().exactOptional(),
+      facts: numbers,
+    }),
+  ),
   /** Attempts that failed or were lost, but for those that were declined. */
   failures: z.array(z.strictObject({ attemptId: z.string(), cause: z.string(), message: z.string() })),
   cost: z.strictObject({

@@ -45,6 +45,8 @@ const mantri = z.strictObject({
   reportWindow: z.int().min(1).max(16).default(3),
   /** Nodes this much slower than the stage are declined. */
   slowNodeFactor: factor.default(2),
+  /** §5.5: whether copies go to the zone where they end first, and t_new is of that, where zones can be chosen. */
+  locationFactor: z.boolean().default(true),
   /** §5.3: whether outputs that are dear to make again are copied, and whether those beside lost ones are. */
   replicates: z.boolean().default(true),
   precomputes: z.boolean().default(true),

@@ -192,6 +192,7 @@ function viewOf(
     cloned: clonedStages(state, owed),
     reportMs: config.reportMs ?? durationMs(0),
     slowNodes: budget.slowNodes ?? nothing,
+    zones: budget.zones,
     losesAhead: policySetOf(config.policy).losesAhead === true,
   };
 }

@@ -111,3 +111,77 @@ describe('a cluster whose outputs stay with their workers', () => {
     ).toThrow('cluster.keepsOutputs must be left out where not all stages of all jobs are on Fargate');
   });
 });
+
+/** Thirty tasks of 20 s on nodes of three zones, of which the first is six times slower. */
+const inSlowZone = (policy: PolicyName, locationFactor: boolean): ScenarioInput => ({
+  cluster: {
+    nodes: [
+      { count: 20, zone: 'a', speed: 1 / 6 },
+      { count: 20, zone: 'b' },
+      { count: 20, zone: 'c' },
+    ],
+    zones: [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
+    keepsOutputs: true,
+  },
+  scheduler: { tickMs: 500 },
+  jobs: [
+    {
+      policy,
+      policyConfig: { mantri: { locationFactor } },
+      worker: { kind: 'fargate', size: 'medium' },
+      stages: [{ name: 'work', tasks: 30, workMs: 20_000, inputBytes: mega }],
+    },
+  ],
+});
+
+/** Attempts in each zone, first ones and others. */
+const byZone = ({ attempts }: JobOutcome): { readonly first: number[]; readonly copies: number[] } => {
+  const count = (wanted: typeof attempts): number[] =>
+    [0, 1, 2].map((zone) => wanted.filter((each) => each.zone === zone).length);
+  return {
+    first: count(attempts.filter(({ number }) => number === 0)),
+    copies: count(attempts.filter(({ number }) => number > 0)),
+  };
+};
+
+describe.each(['mantri', 'outrider'] as const)(
+  'a zone six times slower than two others, under %s',
+  (policy) => {
+    it('gets no copies of its ten tasks, which end a few seconds after the others', async () => {
+      const job = await runOne(inSlowZone(policy, true));
+      const { first, copies } = byZone(job);
+      expect(first).toEqual([10, 10, 10]);
+      expect(copies).toEqual([0, 6, 4]);
+      expect(job.completedAtMs).toBe(23_000);
+    });
+
+    it.each(['1', '2', '3', '4', '5'])(
+      'lets them end sooner than copies in any zone do, seed %s',
+      async (seed) => {
+        const [on, off] = [
+          await runOne(inSlowZone(policy, true), seed),
+          await runOne(inSlowZone(policy, false), seed),
+        ];
+        expect(byZone(on).copies[0]).toBe(0);
+        expect(byZone(off).copies[0]).toBeGreaterThan(0);
+        expect(on.completedAtMs).toBeLessThan(off.completedAtMs);
+        expect(on.attempts.length).toBeLessThan(off.attempts.length);
+      },
+    );
+  },
+);
+
+describe('a zone where copies would run and that has no room', () => {
+  it('has them run elsewhere', async () => {
+    const scenario = inSlowZone('mantri', true);
+    const nodes = [
+      { count: 40, zone: 'a', speed: 1 / 6 },
+      { count: 1, zone: 'b' },
+      { count: 1, zone: 'c' },
+    ];
+    const job = await runOne({ ...scenario, cluster: { ...scenario.cluster, nodes } });
+    expect(job.state).toBe('succeeded');
+    // Whatever is not in the two nodes of b and c.
+    expect(byZone(job).copies[0]).toBeGreaterThan(0);
+  });
+});

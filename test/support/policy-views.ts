@@ -1,4 +1,5 @@
 import { attemptIdOf } from '../../src/contracts/ids.ts';
+import type { Worker } from '../../src/contracts/job-spec.ts';
 import type { Progress } from '../../src/contracts/records.ts';
 import { type PolicyConfigInput, policyConfigSchema } from '../../src/contracts/policy-config.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
@@ -23,6 +24,7 @@ export interface RunningSpec {
   /** Records in each byte that it has read; absent: none are counted. */
   readonly density?: number;
   readonly node?: string;
+  readonly zone?: string;
   /** Earlier reports as [run time, bytes read]; the last one is `ranMs` and `bytesRead`. */
   readonly before?: readonly (readonly [number, number])[];
   /** How long its last report is ago; it had run `ranMs` then. */
@@ -38,6 +40,7 @@ export interface TaskSpec {
   /** Records in each byte that the winner read; absent: none are counted. */
   readonly density?: number;
   readonly node?: string;
+  readonly zone?: string;
   /** … or the running copies; without either the task waits. */
   readonly running?: readonly RunningSpec[];
 }
@@ -64,15 +67,21 @@ function run(
       claimedAt,
       progress,
       node: spec.node ?? 'node',
+      zone: spec.zone ?? 'zone',
     });
     applyAttempt(state, record, epochMs(claimedAt + ranMs));
   }
 }
 
 /** A job of one open stage `map` with tasks as given. Finished ones were claimed as they were launched. */
-export function jobOf(tasks: readonly TaskSpec[]): JobState {
+export function jobOf(tasks: readonly TaskSpec[], kind: Worker['kind'] = 'lambda'): JobState {
   const sizes = tasks.map(({ bytes }) => bytes ?? 1_000_000);
-  const state = createJobState([{ name: 'map', tasks: tasks.length, upstream: [], sourceBytes: sizes }]);
+  const state = createJobState([
+    {
+      ...{ name: 'map', tasks: tasks.length, upstream: [], sourceBytes: sizes },
+      worker: { kind, size: 'medium' },
+    },
+  ]);
   openStage(state, 0, [], epochMs(0));
   for (const [task, spec] of tasks.entries()) {
     for (const [number, each] of (spec.running ?? []).entries())
@@ -84,8 +93,7 @@ export function jobOf(tasks: readonly TaskSpec[]): JobState {
     applyAttempt(
       state,
       attemptRecord(id, 'done', end, {
-        claimedAt: epochMs(1_000),
-        node: spec.node ?? 'node',
+        ...{ claimedAt: epochMs(1_000), node: spec.node ?? 'node', zone: spec.zone ?? 'zone' },
         ...(spec.density === undefined
           ? {}
           : { progress: readAll(sizes[task] ?? 0, spec.density, spec.doneMs) }),
@@ -98,12 +106,18 @@ export function jobOf(tasks: readonly TaskSpec[]): JobState {
   return state;
 }
 
-/** What a policy sees of such a job. `waiting` is derived; slots default to plenty. */
+/** What a policy sees of such a job. `waiting` is derived; slots default to plenty; with zones it is on Fargate. */
 export function viewOf(
   tasks: readonly TaskSpec[],
-  more: { config?: PolicyConfigInput; free?: number; cluster?: number; reportMs?: number } = {},
+  more: {
+    config?: PolicyConfigInput;
+    free?: number;
+    cluster?: number;
+    reportMs?: number;
+    zones?: readonly string[];
+  } = {},
 ): PolicyView {
-  const state = jobOf(tasks);
+  const state = jobOf(tasks, more.zones === undefined ? 'lambda' : 'fargate');
   const waiting = tasks.filter(({ doneMs, running }) => doneMs === undefined && running === undefined).length;
   const free = more.free ?? 1_000;
   return {
@@ -113,6 +127,7 @@ export function viewOf(
     runs: runningTasks(state, new Set()),
     slots: { granted: free + state.live.size, cluster: more.cluster ?? 1_000, free, waiting },
     reportMs: durationMs(more.reportMs ?? 0),
+    zones: more.zones,
   };
 }
 

@@ -2,6 +2,7 @@ import { inputOf } from '../model/task-input.ts';
 import { atRankOfBoth, countBelow, countBelowIn, type SortedNumbers } from '../../lib/sorted-numbers.ts';
 import { costOf, fitCost, type TaskCost } from '../model/task-cost.ts';
 import { meanMs, workBytes } from '../model/stage-statistics.ts';
+import type { ZoneSample } from './location-factor.ts';
 import { recentMsPerByte } from './remaining-time.ts';
 import { reportedMs } from './progress-rate.ts';
 import type { AttemptView, StageStatistics, StageView, TaskView } from '../model/job-view.ts';
@@ -30,27 +31,43 @@ export function msPerByteOf(
   return (ms * bytesTotal) / bytesRead / workBytes(statistics, task);
 }
 
-/** A running attempt, its input, and how long it will take in all as far as can be told. */
-interface Foretold {
+/** A running attempt, its input, how long it will take in all as far as can be told, and where it runs. */
+export interface ForetoldRun {
   readonly bytes: number;
   readonly ms: number;
+  readonly zone?: string | undefined;
 }
 
 /**
  * What a running attempt takes in all at its rate of late, Δtime over Δdata of its last reports; one report counts
  * from its start. Undefined where it has read nothing of late.
  */
-function foretoldOf(task: TaskView, attempt: AttemptView, window: number): Foretold | undefined {
+function foretoldOf(task: TaskView, attempt: AttemptView, window: number): ForetoldRun | undefined {
   const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
   if (bytesRead <= 0 || bytesTotal <= 0) return undefined;
   const recent = recentMsPerByte(attempt, window) ?? reportedMs(attempt) / bytesRead;
   return Number.isFinite(recent) && recent > 0
-    ? { bytes: inputOf(task), ms: recent * bytesTotal }
+    ? { bytes: inputOf(task), ms: recent * bytesTotal, zone: attempt.zone }
     : undefined;
 }
 
-/** Samples of a stage from its finished tasks, and what is foretold of running ones; `running` in any order. */
-export function samplesOf({ statistics }: StageView, running: readonly Foretold[]): SlownessSamples {
+/**
+ * What running attempts foretell of a stage, those that have read something of late.
+ *
+ * Source: Mantri §5.5, processRate from reports, Δtime over Δdata.
+ */
+export const foretoldRuns = (
+  running: readonly { readonly task: TaskView; readonly attempt: AttemptView }[],
+  window: number,
+): readonly ForetoldRun[] => running.flatMap(({ task, attempt }) => foretoldOf(task, attempt, window) ?? []);
+
+/**
+ * Samples of a stage from its finished tasks, and what is foretold of running ones; `running` in any order.
+ *
+ * Source: Mantri §5.5, processRate (from reports and from finished tasks) and schedLag. Differs: time is not taken to be
+ * in proportion to input where finished tasks tell otherwise.
+ */
+export function samplesOf({ statistics }: StageView, running: readonly ForetoldRun[]): SlownessSamples {
   const isLearnt = statistics.slowness.size > 0;
   const cost = isLearnt ? statistics.cost : fitCost(running, statistics.meanBytes);
   const slowness = new Float64Array(running.length);
@@ -68,21 +85,9 @@ export function samplesOf({ statistics }: StageView, running: readonly Foretold[
   };
 }
 
-/**
- * The samples of a stage.
- *
- * Source: Mantri §5.5, processRate (from reports, Δtime over Δdata, and from finished tasks) and schedLag. Differs: time
- * is not taken to be in proportion to input where finished tasks tell otherwise.
- */
-export const slownessSamples = (
-  stage: StageView,
-  running: readonly { readonly task: TaskView; readonly attempt: AttemptView }[],
-  window: number,
-): SlownessSamples =>
-  samplesOf(
-    stage,
-    running.flatMap(({ task, attempt }) => foretoldOf(task, attempt, window) ?? []),
-  );
+/** How slow running attempts are, and where: those of the samples that are not finished. */
+export const zoneSamples = ({ cost }: SlownessSamples, running: readonly ForetoldRun[]): ZoneSample[] =>
+  running.map(({ bytes, ms, zone }) => ({ zone, slowness: ms / costOf(cost, bytes) }));
 
 /** Number of samples. */
 export const sampleCount = ({ finished, running }: SlownessSamples): number => finished.size + running.length;
@@ -99,9 +104,15 @@ export function newCopyMs(samples: SlownessSamples, bytes: number, locationFacto
 }
 
 /** What a new copy takes as likely as not, which single slow tasks do not change. Undefined without samples. */
-export function medianNewCopyMs(samples: SlownessSamples, bytes: number): number | undefined {
+export function medianNewCopyMs(
+  samples: SlownessSamples,
+  bytes: number,
+  locationFactor = 1,
+): number | undefined {
   const slowness = atRankOfBoth(samples.finished, samples.running, (sampleCount(samples) - 1) >>> 1);
-  return slowness === undefined ? undefined : slowness * costOf(samples.cost, bytes) + samples.lagMs;
+  return slowness === undefined
+    ? undefined
+    : slowness * locationFactor * costOf(samples.cost, bytes) + samples.lagMs;
 }
 
 /** P(t_new < `limitMs`): the share of samples at which a new copy would take less. 0 without samples. */

@@ -117,6 +117,8 @@ export type Decision =
       readonly behind?: AttemptId;
       /** Nodes that must not run it. Whoever launches honours it as far as it can. */
       readonly avoidNodes?: readonly string[];
+      /** Where it had best run, of a copy whose zone was weighed. Absent: as its stage's placement says. */
+      readonly zone?: string;
       /** What it runs on, where that is not its stage's own worker. */
       readonly worker?: Worker;
       readonly facts?: Facts;
@@ -131,7 +133,8 @@ export type Decision =
 
 /**
  * Why something proposed was not done, from a closed union. `copy-limit`: copies of the task; `copy-cap`: copies of
- * the job; `slow-node`: only nodes to be avoided are free; `input-explained`: it has more to read, not a slower
+ * the job; `slow-node`: only nodes to be avoided are free; `slow-zone`: another attempt would be worth it, were not
+ * all zones where it may run slower than those that its stage has run in; `input-explained`: it has more to read, not a slower
  * place; `recent-copy`: its last copy has not shown yet what it brings; `restart-limit`: it was restarted as often as it
  * may be; `not-worth-it`: another attempt would save too little, or too unlikely; `loss-limit`: copies and kills of its stage have cost as much slot
  * time as they may; `still-starting`: it has not begun to read; `awaiting-copy`: its
@@ -155,6 +158,7 @@ export type RefusalReason =
   | 'restart-limit'
   | 'recent-copy'
   | 'slow-node'
+  | 'slow-zone'
   | 'input-explained'
   | 'not-worth-it'
   | 'still-starting'
@@ -173,6 +177,8 @@ export interface Refusal {
   readonly kind: 'refuse';
   readonly taskId: TaskId;
   readonly reason: RefusalReason;
+  /** The zone that it is about, where it is about one. */
+  readonly zone?: string;
   readonly facts?: Facts;
 }
 

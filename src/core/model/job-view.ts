@@ -15,11 +15,19 @@ import type {
 } from './decision.ts';
 import type { ProgressShape } from './progress-shape.ts';
 import type { TaskCost } from './task-cost.ts';
+import type { ZonesSlowness } from './zone-slowness.ts';
 
 /** A sum and of how many: its mean is taken where it is read. */
 export interface Tally {
   sumMs: number;
   count: number;
+}
+
+/** What an attempt of a task took, and where; without a zone: nobody tells. */
+export interface RunSample {
+  readonly task: TaskView;
+  readonly ms: number;
+  readonly zone?: string | undefined;
 }
 
 /** What the finished attempts of a stage tell, kept up to date as they finish, so that a tick need not look at them. */
@@ -33,11 +41,15 @@ export interface StageStatistics {
   /** The mean input of the stage's tasks, once it is open. */
   meanBytes: number;
   /** What each of the same has read and taken, in the order in which they finished. */
-  readonly samples: { readonly task: TaskView; readonly ms: number }[];
+  readonly samples: RunSample[];
+  /** What attempts would have taken that were well on their way when another of their task won, in that order. */
+  readonly outrun: RunSample[];
   /** What tasks cost by their input, learnt anew each time that so many more have finished. */
   cost: TaskCost;
   /** Run time over cost of each of `samples`. */
   slowness: SortedNumbers;
+  /** The same by zone, with that of `outrun`. */
+  readonly zones: ZonesSlowness;
   /** How progress follows from time, learnt from `recent`. */
   shape: ProgressShape;
   /** Input bytes of the same. */

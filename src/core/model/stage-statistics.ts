@@ -3,10 +3,19 @@ import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
 import { reportedMs } from '../estimate/progress-rate.ts';
 import { densityOf } from '../estimate/record-density.ts';
 import { addSlotTimes, slotTimeOf } from '../estimate/slot-time.ts';
-import type { AttemptView, NodeView, ProgressReport, StageStatistics, Tally, TaskView } from './job-view.ts';
+import type {
+  AttemptView,
+  NodeView,
+  ProgressReport,
+  RunSample,
+  StageStatistics,
+  Tally,
+  TaskView,
+} from './job-view.ts';
 import { evenShape, shapeOf } from './progress-shape.ts';
 import { inputOf, isEmptyAfterAll } from './task-input.ts';
 import { costOf, fitCost, supposedCost } from './task-cost.ts';
+import { recordSlowness } from './zone-slowness.ts';
 
 /** Reports kept of one attempt: the newest in full, older ones thinned out. */
 const reportLimit = 24;
@@ -28,8 +37,10 @@ export const createStageStatistics = (): StageStatistics => ({
   msPerByte: emptySorted(),
   meanBytes: 0,
   samples: [],
+  outrun: [],
   cost: supposedCost(0),
   slowness: emptySorted(),
+  zones: new Map(),
   shape: evenShape,
   readBytes: 0,
   density: emptySorted(),
@@ -52,6 +63,13 @@ function learnCosts(statistics: StageStatistics): void {
   statistics.cost = fitCost(samples, statistics.meanBytes);
   statistics.slowness = emptySorted();
   for (const { bytes, ms } of samples) insertSorted(statistics.slowness, ms / costOf(statistics.cost, bytes));
+  statistics.zones.clear();
+  for (const sample of statistics.samples) recordZone(statistics, sample, true);
+  for (const sample of statistics.outrun) recordZone(statistics, sample, false);
+}
+
+function recordZone({ zones, cost }: StageStatistics, { task, ms, zone }: RunSample, hasWon: boolean): void {
+  recordSlowness(zones, zone, { slowness: ms / costOf(cost, inputOf(task)), hasWon });
 }
 
 /** Takes note of what the tasks of a stage read, once all of it is known: some may have finished before. */
@@ -73,11 +91,29 @@ function recordRate(statistics: StageStatistics, task: TaskView, ms: number): vo
 const isWorthLearning = (samples: number): boolean =>
   samples < 8 || Math.floor(Math.log(samples) / learnStep) > Math.floor(Math.log(samples - 1) / learnStep);
 
-/** Adds a finished task to what is known of costs. */
-function recordCost(statistics: StageStatistics, task: TaskView, ms: number): void {
-  statistics.samples.push({ task, ms });
-  if (isWorthLearning(statistics.samples.length)) learnCosts(statistics);
-  else insertSorted(statistics.slowness, ms / costOf(statistics.cost, inputOf(task)));
+/** Adds a finished task to what is known of costs, and of its zone. */
+function recordCost(statistics: StageStatistics, sample: RunSample): void {
+  statistics.samples.push(sample);
+  if (isWorthLearning(statistics.samples.length)) {
+    learnCosts(statistics);
+    return;
+  }
+  insertSorted(statistics.slowness, sample.ms / costOf(statistics.cost, inputOf(sample.task)));
+  recordZone(statistics, sample, true);
+}
+
+/**
+ * Adds what attempts tell of their zones that another of their task has outrun: what is slow in a zone is copied, and were
+ * winners all that counts, a zone would look the better the more of its tasks had to be.
+ */
+function recordOutrun(statistics: StageStatistics, task: TaskView, winner: AttemptView, runMs: number): void {
+  for (const each of task.attempts) {
+    if (each === winner || each.number < task.since || each.claimedAt === undefined) continue;
+    if (each.state === 'failed' || each.state === 'lost' || reportedMs(each) < leastOutrun * runMs) continue;
+    const sample = { task, ms: wholeMs(each), zone: each.zone };
+    statistics.outrun.push(sample);
+    recordZone(statistics, sample, false);
+  }
 }
 
 /** Adds a finished attempt to what is known of progress. */
@@ -185,7 +221,8 @@ export function recordFinish(
   insertSorted(statistics.runMs, runMs);
   insertSorted(statistics.sinceLaunchMs, Math.max(runMs, elapsedMs(attempt.launchedAt, endedAt)));
   recordRate(statistics, task, runMs);
-  recordCost(statistics, task, runMs);
+  recordCost(statistics, { task, ms: runMs, zone: attempt.zone });
+  recordOutrun(statistics, task, attempt, runMs);
   const density = densityOf(attempt);
   if (density !== undefined) insertSorted(statistics.density, density);
   const total = attempt.progress?.bytesTotal ?? 0;

@@ -131,6 +131,8 @@ export interface TickBudget {
   readonly splits?: readonly StageSplits[];
   /** Zones for the tasks of stages that are about to open; absent: they run anywhere. */
   readonly placements?: readonly StagePlacement[];
+  /** Zones among which launches on Fargate may choose, two at least; absent: none may. */
+  readonly zones?: readonly string[];
   /** Slots that the job asks to be its own from now on; absent: as before. */
   readonly allocation?: Allocate;
   /** Why the job is not taken on, so that it fails. */

@@ -56,13 +56,14 @@ const slotsFor = (account: Account, task: TaskView): number =>
 const idOf = (state: JobState, task: TaskView): TaskId =>
   taskIdOf(stageAt(state, task.stage).shape.name, task.index);
 
-function refuse(account: Account, task: TaskView, reason: RefusalReason, facts: Facts): void {
+function refuse(account: Account, task: TaskView, reason: RefusalReason, facts: Facts, zone?: string): void {
   if (reason === 'no-slot') {
     account.slotsShort += 1;
     account.shortByStage.set(task.stage, (account.shortByStage.get(task.stage) ?? 0) + 1);
   }
   if (account.refusals.length < refusalLimit) {
-    account.refusals.push({ kind: 'refuse', taskId: idOf(account.state, task), reason, facts });
+    const taskId = idOf(account.state, task);
+    account.refusals.push({ kind: 'refuse', taskId, reason, ...(zone === undefined ? {} : { zone }), facts });
   }
 }
 
@@ -72,6 +73,7 @@ interface Launch {
   /** The attempt with which it rides: it takes no slot. */
   readonly behind?: AttemptId | undefined;
   readonly avoidNodes?: readonly string[] | undefined;
+  readonly zone?: string | undefined;
   readonly facts?: Facts;
 }
 
@@ -82,7 +84,7 @@ function takeSlot(account: Account, task: TaskView): void {
   if (needsRoom(account, task)) account.launchRoom -= 1;
 }
 
-function launch(account: Account, { task, reason, avoidNodes, facts, behind }: Launch): AttemptId {
+function launch(account: Account, { task, reason, avoidNodes, zone, facts, behind }: Launch): AttemptId {
   const before = account.launched.get(task) ?? 0;
   const number = task.attempts.length + before;
   const attemptId = attemptIdOf(stageAt(account.state, task.stage).shape.name, task.index, number);
@@ -98,6 +100,7 @@ function launch(account: Account, { task, reason, avoidNodes, facts, behind }: L
     reason,
     ...(behind === undefined ? {} : { behind }),
     ...(named.length === 0 ? {} : { avoidNodes: named }),
+    ...(zone === undefined ? {} : { zone }),
     ...(facts === undefined ? {} : { facts }),
   });
   return attemptId;
@@ -192,7 +195,7 @@ function lose(account: Account, { stage }: TaskView, lossMs: number): void {
 }
 
 function considerBackup(account: Account, proposal: Extract<Proposal, { kind: 'backup' }>): void {
-  const { task, facts, urgent, lossMs = 0 } = proposal;
+  const { task, facts, urgent, zone, lossMs = 0 } = proposal;
   const avoidNodes = proposal.avoidNodes ?? [];
   const hindrance =
     obstacle(account, task) ??
@@ -213,11 +216,11 @@ function considerBackup(account: Account, proposal: Extract<Proposal, { kind: 'b
   }
   account.copies += 1;
   lose(account, task, lossMs);
-  launch(account, { task, reason: 'backup', avoidNodes, facts });
+  launch(account, { task, reason: 'backup', avoidNodes, zone, facts });
 }
 
 function considerRestart(account: Account, proposal: Extract<Proposal, { kind: 'restart' }>): void {
-  const { task, attempt, facts, avoidNodes, lossMs } = proposal;
+  const { task, attempt, facts, avoidNodes, zone, lossMs } = proposal;
   const { killFreesSlot } = account.terms;
   const freed = killFreesSlot && attempt.node !== undefined ? [attempt.node] : [];
   const isStoppable = isLive(attempt) && !attempt.cancelOrdered && !account.cancelled.has(attempt.id);
@@ -243,7 +246,7 @@ function considerRestart(account: Account, proposal: Extract<Proposal, { kind: '
   if (killFreesSlot) account.free += 1;
   if (killFreesSlot && needsRoom(account, task)) account.launchRoom += 1;
   account.freedNodes.push(...freed);
-  launch(account, { task, reason: 'restart', facts, avoidNodes });
+  launch(account, { task, reason: 'restart', facts, avoidNodes, zone });
 }
 
 /** Clones that the budget has admitted: nothing but slots and the room of a tick stands in their way. */
@@ -311,7 +314,7 @@ export function dispose(account: Account, proposals: readonly Proposal[]): void 
         considerClone(account, proposal);
         break;
       case 'decline':
-        refuse(account, proposal.task, proposal.reason, proposal.facts);
+        refuse(account, proposal.task, proposal.reason, proposal.facts, proposal.zone);
         break;
     }
   }

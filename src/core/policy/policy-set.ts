@@ -46,6 +46,8 @@ export interface PolicyView {
   readonly slowNodes?: readonly SlowNode[];
   /** Shorter silences than this say nothing of an attempt. */
   readonly reportMs: DurationMs;
+  /** Zones among which a launch on Fargate may choose, two at least; absent: none may. */
+  readonly zones?: readonly string[] | undefined;
   /** Whether a stage's first loss may be borne by tasks that wait; see `lossLeftMs`. Absent: no. */
   readonly losesAhead?: boolean;
 }
@@ -64,6 +66,8 @@ export type Proposal =
       /** Slot time that is lost if it brings nothing: bounded for each stage. Absent: the policy bounds it itself. */
       readonly lossMs?: number;
       readonly avoidNodes?: readonly string[];
+      /** Where it is to run; absent: anywhere, or where its stage's placement says. */
+      readonly zone?: string | undefined;
       readonly facts: Facts;
     }
   | {
@@ -75,6 +79,8 @@ export type Proposal =
       readonly lossMs: number;
       readonly gainMs: number;
       readonly avoidNodes?: readonly string[];
+      /** As of a backup. */
+      readonly zone?: string | undefined;
       readonly facts: Facts;
     }
   | {
@@ -96,6 +102,8 @@ export type Proposal =
       readonly kind: 'decline';
       readonly task: TaskView;
       readonly reason: RefusalReason;
+      /** The zone that it is about, where it is about one. */
+      readonly zone?: string | undefined;
       readonly gainMs: number;
       readonly facts: Facts;
     };
@@ -112,7 +120,10 @@ export interface PolicySet {
   declinedNodes?(view: PolicyView): readonly string[];
   /** Whether outputs that are dear to make again are copied (Mantri §5.3). */
   readonly protectsOutputs?: boolean;
-  /** Whether tasks go to the zones where their transfers end first (Mantri §5.2), on hosts that let zones be chosen. */
+  /**
+   * Whether tasks go to the zones where their transfers end first (Mantri §5.2), and copies to those where they end first
+   * (§5.5), on hosts that let zones be chosen.
+   */
   readonly placesTasks?: boolean;
   /** See the view's of that name. */
   readonly losesAhead?: boolean;

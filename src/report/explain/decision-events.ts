@@ -107,6 +107,11 @@ const reasonFields: Readonly<Record<string, string>> = {
   'stage-placed': 'zones',
 };
 
+function zoneOf(event: LogEvent): { readonly zone?: string } {
+  const zone = textOf(event, 'zone');
+  return zone === undefined ? {} : { zone };
+}
+
 function actionOf(event: LogEvent): readonly ToldAction[] {
   const reason = textOf(event, reasonFields[event.event ?? ''] ?? 'reason');
   const kind = kindOf(event, reason);
@@ -117,6 +122,7 @@ function actionOf(event: LogEvent): readonly ToldAction[] {
       kind,
       ...(event.about === undefined || kind === 'slots' ? {} : { of: event.about }),
       ...(reason === undefined ? {} : { reason }),
+      ...zoneOf(event),
       facts: numbersOf(event.facts),
     },
   ];
@@ -140,5 +146,5 @@ function refusalOf(event: LogEvent): readonly ToldRefusal[] {
   const isRefusal = event.event === 'refused' || event.event === 'not-cloned';
   const reason = textOf(event, 'reason');
   if (!isRefusal || event.about === undefined || reason === undefined) return [];
-  return [{ at: event.at, task: event.about, reason, facts: numbersOf(event.facts) }];
+  return [{ at: event.at, task: event.about, reason, ...zoneOf(event), facts: numbersOf(event.facts) }];
 }

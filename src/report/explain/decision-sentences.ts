@@ -38,6 +38,7 @@ const refusalWords: Readonly<Record<string, string>> = {
   'restart-limit': 'it was restarted as often as a task may be',
   'recent-copy': 'its last copy had not shown yet what it brings',
   'slow-node': 'none but slow nodes were free',
+  'slow-zone': 'all zones where another attempt may run are slower',
   'input-explained': 'it has more to read, which no copy mends',
   'not-worth-it': 'another attempt would save too little, or too unlikely',
   'still-starting': 'it had not begun yet',
@@ -55,6 +56,8 @@ const withFacts = (facts: ToldAction['facts']): string => {
   const text = factsText(facts);
   return text === '' ? '' : `: ${text}`;
 };
+
+const inZone = (zone: string | undefined): string => (zone === undefined ? '' : ` in ${zone}`);
 
 const actionWords = {
   retry: 'was launched again, after an attempt that came to nothing',
@@ -84,7 +87,7 @@ const endWords: Readonly<Record<ExplainedAttempt['end'], string>> = {
 
 /** What was done, one sentence each; stops of attempts whose sibling had won go without saying. */
 export function actionSentences(actions: readonly ToldAction[]): readonly string[] {
-  return actions.flatMap(({ at, kind, of = '', reason = '', facts, end }) => {
+  return actions.flatMap(({ at, kind, of = '', reason = '', zone, facts, end }) => {
     const head = `${timeText(at)} `;
     if (kind === 'slots')
       return [`${head}the job asked for slots of its own for its deadline (${reason})${withFacts(facts)}.`];
@@ -99,7 +102,7 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
       end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'lose-output'
         ? ''
         : ` ${endWords[end]}`;
-    return [`${head}${of} ${actionWords[kind]}${because}${withFacts(facts)}.${after}`];
+    return [`${head}${of} ${actionWords[kind]}${because}${inZone(zone)}${withFacts(facts)}.${after}`];
   });
 }
 
@@ -122,7 +125,10 @@ export function refusalSentences(declined: readonly ToldRefusal[]): readonly str
               `${plural(weighed.length, 'proposal')}, since ${why} (${reason}):`,
               ...weighed
                 .slice(0, toldOfReason)
-                .map(({ at, task, facts }) => `  ${timeText(at)} ${task}${withFacts(facts)}.`),
+                .map(
+                  ({ at, task, zone, facts }) =>
+                    `  ${timeText(at)} ${task}${inZone(zone)}${withFacts(facts)}.`,
+                ),
               ...(weighed.length > toldOfReason
                 ? [`  and ${String(weighed.length - toldOfReason)} more.`]
                 : []),

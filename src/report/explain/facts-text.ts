@@ -25,6 +25,8 @@ const wordings: Readonly<Record<string, string>> = {
   lambdaMs: 'at most # on Lambda',
   slownessForInput: '# times the usual for its input',
   recordFactor: '# times the usual number of records in each byte',
+  locationFactor: 'its zone # times as slow as where the others ran',
+  zoneSamples: 'by # runs there',
   probability: 'a chance of # to end sooner',
   inputBytes: '# to read',
   lossLeftMs: '# that the stage may still lose',

@@ -1,11 +1,18 @@
 import { inputOf } from '../../model/task-input.ts';
 import { elapsedMs, type EpochMs } from '../../../contracts/units.ts';
 import { quantileIn, quantileOf } from '../../../lib/sorted-numbers.ts';
-import { newCopyMs, type SlownessSamples, slownessSamples } from '../../estimate/new-copy.ts';
+import {
+  foretoldRuns,
+  newCopyMs,
+  samplesOf,
+  type SlownessSamples,
+  zoneSamples,
+} from '../../estimate/new-copy.ts';
 import { ranMs, reportedMs, scoreOf } from '../../estimate/progress-rate.ts';
 import { type RemainingTerms, remainingMs } from '../../estimate/remaining-time.ts';
 import { type AttemptView, isLive } from '../../model/job-view.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
+import { type ChosenZone, chooseZone, type StageZones, zonesOf } from './choose-zone.ts';
 
 /** A copy with its t_rem: infinite where it has not begun. */
 export interface AppraisedCopy {
@@ -39,8 +46,10 @@ export interface Appraisal {
   readonly copies: readonly AppraisedCopy[];
   /** The least over its copies; undefined where nothing can be said. */
   readonly remMs: number | undefined;
-  /** E(t_new); undefined without samples. */
+  /** E(t_new), in the zone where another copy would run; undefined without samples. */
   readonly newMs: number | undefined;
+  /** That zone; absent where it cannot be chosen. */
+  readonly chosen?: ChosenZone | undefined;
   /** Input by which its time is measured. */
   readonly bytes: number;
   /** Since the last copy was launched. */
@@ -52,6 +61,8 @@ export interface StageAppraisal {
   readonly samples: SlownessSamples;
   /** Δ, the period of reports. */
   readonly deltaMs: number;
+  /** Where copies of its tasks may run; absent where that cannot be chosen. */
+  readonly zones?: StageZones | undefined;
   readonly tasks: readonly Appraisal[];
 }
 
@@ -114,6 +125,7 @@ function copyRemMs(
 
 interface AppraisalTerms {
   readonly samples: SlownessSamples;
+  readonly zones: StageZones | undefined;
   readonly remaining: RemainingTerms;
 }
 
@@ -132,7 +144,8 @@ export function newMsOf({ task, copies }: RunningTask, expectedMs: number, now: 
 
 function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyView): Appraisal {
   const bytes = inputOf(running.task);
-  const expectedMs = newCopyMs(stage.samples, bytes);
+  const chosen = chooseZone(stage.zones, running);
+  const expectedMs = newCopyMs(stage.samples, bytes, chosen?.factor);
   const newMs = expectedMs === undefined ? undefined : newMsOf(running, expectedMs, view.now);
   const copies = running.copies.map((attempt) => {
     const known = remainingMs(attempt, stage.remaining);
@@ -146,6 +159,7 @@ function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyV
     copies,
     remMs: least === Infinity ? undefined : least,
     newMs,
+    chosen,
     bytes,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
   };
@@ -166,11 +180,12 @@ export function sampledOf({ task, copies }: RunningTask): readonly AttemptView[]
 /** Weighs every running task of a stage. Costs a sort of what runs. */
 export function appraiseStage(runs: StageRuns, view: PolicyView): StageAppraisal {
   const { reportWindow } = view.config.mantri;
-  const samples = slownessSamples(
-    runs.stage,
+  const foretold = foretoldRuns(
     runs.tasks.flatMap((running) => sampledOf(running).map((attempt) => ({ task: running.task, attempt }))),
     reportWindow,
   );
+  const samples = samplesOf(runs.stage, foretold);
+  const zones = zonesOf(runs.stage, () => zoneSamples(samples, foretold), view);
   const deltaMs = deltaOf(runs, view);
   const { wrapUpMs } = runs.stage.statistics;
   const remaining = {
@@ -183,7 +198,8 @@ export function appraiseStage(runs: StageRuns, view: PolicyView): StageAppraisal
   return {
     samples,
     deltaMs,
-    tasks: runs.tasks.map((running) => appraiseTask(running, { samples, remaining }, view)),
+    zones,
+    tasks: runs.tasks.map((running) => appraiseTask(running, { samples, zones, remaining }, view)),
   };
 }
 

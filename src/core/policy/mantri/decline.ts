@@ -2,6 +2,7 @@ import { probabilityBelow } from '../../estimate/new-copy.ts';
 import type { RefusalReason } from '../../model/decision.ts';
 import { finiteMs } from '../merit.ts';
 import type { PolicyView, Proposal } from '../policy-set.ts';
+import { zoneFacts } from './choose-zone.ts';
 import { type Appraisal, isContended, type StageAppraisal } from './appraise.ts';
 
 /** What kept a slow task from another attempt, of what the rules ask in their order. */
@@ -21,7 +22,7 @@ const restartsOf = ({ running }: Appraisal): number =>
  * by which it was judged; undefined for all others, and where nothing can be said. For the log alone.
  */
 export function decline(task: Appraisal, stage: StageAppraisal, view: PolicyView): Proposal | undefined {
-  const { remMs, newMs, running, copies } = task;
+  const { remMs, newMs, running, copies, chosen } = task;
   if (remMs === undefined || newMs === undefined || remMs <= newMs) return undefined;
   const count = copies.length;
   return {
@@ -38,8 +39,16 @@ export function decline(task: Appraisal, stage: StageAppraisal, view: PolicyView
       restarts: restartsOf(task),
       copies: count,
       ...(isContended(view.slots)
-        ? { probability: probabilityBelow(stage.samples, task.bytes, (remMs * count) / (count + 1)) }
+        ? {
+            probability: probabilityBelow(
+              stage.samples,
+              task.bytes,
+              (remMs * count) / (count + 1),
+              chosen?.factor,
+            ),
+          }
         : {}),
+      ...zoneFacts(chosen),
     },
   };
 }

@@ -2,6 +2,7 @@ import { medianNewCopyMs, probabilityBelow } from '../../estimate/new-copy.ts';
 import { finiteMs } from '../merit.ts';
 import type { SlowNodes } from '../node-slowdown.ts';
 import type { PolicyView, Proposal } from '../policy-set.ts';
+import { zoneFacts } from './choose-zone.ts';
 import { isCopiedInVain } from './restart.ts';
 import { type Appraisal, isContended, isQueueLong, type StageAppraisal } from './appraise.ts';
 
@@ -20,12 +21,12 @@ export function duplicate(
   view: PolicyView,
   slow: SlowNodes,
 ): Proposal | undefined {
-  const { remMs, newMs, running, bytes } = task;
+  const { remMs, newMs, running, bytes, chosen } = task;
   if (remMs === undefined || newMs === undefined || task.sinceCopyMs < stage.deltaMs) return undefined;
   if (isCopiedInVain(running)) return undefined;
   const { duplicateProbability, gainFactor } = view.config.mantri;
   const count = running.copies.length;
-  const probability = probabilityBelow(stage.samples, bytes, (remMs * count) / (count + 1));
+  const probability = probabilityBelow(stage.samples, bytes, (remMs * count) / (count + 1), chosen?.factor);
   const tasksWait = isContended(view.slots);
   const isWorth = tasksWait ? probability > duplicateProbability : remMs - newMs > gainFactor * stage.deltaMs;
   if (!isWorth) return undefined;
@@ -34,14 +35,16 @@ export function duplicate(
     task: running.task,
     gainMs: finiteMs(remMs - newMs),
     urgent: isQueueLong(view.slots),
-    ...(tasksWait ? { lossMs: medianNewCopyMs(stage.samples, bytes) ?? newMs } : {}),
+    ...(tasksWait ? { lossMs: medianNewCopyMs(stage.samples, bytes, chosen?.factor) ?? newMs } : {}),
     avoidNodes: slow(),
+    zone: chosen?.zone,
     facts: {
       remMs: finiteMs(remMs),
       newMs: finiteMs(newMs),
       deltaMs: finiteMs(stage.deltaMs),
       probability,
       copies: count,
+      ...zoneFacts(chosen),
     },
   };
 }

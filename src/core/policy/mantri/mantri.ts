@@ -1,13 +1,18 @@
 import { onceAsked, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
-import { appraiseStage, isContended } from './appraise.ts';
+import { appraiseStage, isContended, type StageAppraisal } from './appraise.ts';
+import { withLostToZones } from './choose-zone.ts';
 import { decline } from './decline.ts';
 import { duplicate } from './duplicate.ts';
 import { prune, pruneLosses } from './prune.ts';
 import { restart } from './restart.ts';
 
-function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonly Proposal[] {
-  const stage = appraiseStage(runs, view);
+function proposeIn(
+  stage: StageAppraisal,
+  runs: StageRuns,
+  view: PolicyView,
+  slow: SlowNodes,
+): readonly Proposal[] {
   const contended = isContended(view.slots);
   const dear = pruneLosses(stage.tasks, runs, view);
   if (dear.length > 0) return dear;
@@ -22,13 +27,21 @@ function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonl
   });
 }
 
+function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonly Proposal[] {
+  const stage = appraiseStage(runs, view);
+  const proposals = proposeIn(stage, runs, view, slow);
+  const anywhere = { ...view, zones: undefined };
+  const ifAlike = (): readonly Proposal[] => proposeIn(appraiseStage(runs, anywhere), runs, anywhere, slow);
+  return withLostToZones(stage.zones, proposals, ifAlike, () => stage.tasks);
+}
+
 /**
  * Mantri's resource-aware restarts: from the start of a stage on, kills and restarts or duplicates what a new copy
  * would likely end sooner, by cost while tasks wait and by gain when slots are spare, and prunes slow copies.
  * `gainMs` is t_rem − E(t_new).
  *
- * Source: Mantri §5.1, Pseudocode 1. Nodes much slower than others are declined, in place of locationFactor, since
- * the place of a new copy is known only once it runs.
+ * Source: Mantri §5.1, Pseudocode 1. Nodes much slower than others are declined, in place of locationFactor (§5.5), where
+ * the place of a new copy is known only once it runs; where its zone can be chosen, the factor is the zone's.
  */
 export const mantri: PolicySet = {
   name: 'mantri',

@@ -4,6 +4,7 @@ import { ranMs, readBy, reportedMs, scoreOf } from '../../estimate/progress-rate
 import type { Proposal, PolicyView, RunningTask } from '../policy-set.ts';
 import { finiteMs } from '../merit.ts';
 import type { SlowNodes } from '../node-slowdown.ts';
+import { zoneFacts } from './choose-zone.ts';
 import { type Appraisal, type AppraisedCopy, byAdvance, type StageAppraisal } from './appraise.ts';
 
 /** How much faster an attempt must have got on than another in its place, for one more to be tried. */
@@ -66,7 +67,7 @@ export function restart(
   view: PolicyView,
   slow: SlowNodes,
 ): Proposal | undefined {
-  const { remMs, newMs, running } = task;
+  const { remMs, newMs, running, chosen } = task;
   const victim = task.copies.toSorted(byAdvance).at(-1);
   if (remMs === undefined || newMs === undefined || victim === undefined || !isTelling(victim))
     return undefined;
@@ -83,6 +84,10 @@ export function restart(
     lossMs: ranMs(victim.attempt, view.now),
     gainMs: finiteMs(remMs - newMs),
     avoidNodes: slow(),
-    facts: { remMs: finiteMs(remMs), newMs: finiteMs(newMs), deltaMs: finiteMs(stage.deltaMs), restarts },
+    zone: chosen?.zone,
+    facts: {
+      ...{ remMs: finiteMs(remMs), newMs: finiteMs(newMs), deltaMs: finiteMs(stage.deltaMs), restarts },
+      ...zoneFacts(chosen),
+    },
   };
 }

@@ -2,12 +2,19 @@ import { inputOf } from '../../model/task-input.ts';
 import { invariant } from '../../../contracts/errors.ts';
 import { atRankOfBoth, quantileOf } from '../../../lib/sorted-numbers.ts';
 import { type Expected, foretell, type Foretold } from '../../estimate/foretell.ts';
-import { samplesOf, sampleCount, type SlownessSamples } from '../../estimate/new-copy.ts';
+import {
+  type ForetoldRun,
+  samplesOf,
+  sampleCount,
+  type SlownessSamples,
+  zoneSamples,
+} from '../../estimate/new-copy.ts';
 import { ranMs } from '../../estimate/progress-rate.ts';
 import { recordFactor, usualDensity } from '../../estimate/record-density.ts';
 import { type ProgressShape, shapeOfRunning } from '../../model/progress-shape.ts';
 import { costOf } from '../../model/task-cost.ts';
 import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '../mantri/appraise.ts';
+import { type ChosenZone, chooseZone, type StageZones, zonesOf } from '../mantri/choose-zone.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
 
 /** A running task as `outrider` weighs it. Times are of the copy that ends first. */
@@ -22,9 +29,13 @@ export interface JudgedTask {
   readonly leastRemMs: number;
   /** How long it has run. */
   readonly ranMs: number;
-  /** What a new copy may take, each as likely, ascending. */
+  /** What a new copy may take, each as likely, ascending; in the zone where it would run. */
   readonly newMs: readonly number[];
   readonly newMeanMs: number;
+  /** That zone; absent where it cannot be chosen. */
+  readonly chosen?: ChosenZone | undefined;
+  /** What one that waits takes as likely as not, wherever that runs. */
+  readonly usualMs: number | undefined;
   readonly bytes: number;
   /** Since the last copy was launched. */
   readonly sinceCopyMs: number;
@@ -40,6 +51,8 @@ export interface JudgedStage {
   readonly samples: number;
   /** Copies of a task come no closer than this, and a restart ends by so much sooner. */
   readonly deltaMs: number;
+  /** Where copies of its tasks may run; undefined where that cannot be chosen. */
+  readonly zones: StageZones | undefined;
   readonly tasks: readonly JudgedTask[];
 }
 
@@ -62,11 +75,12 @@ interface NewTimes {
 interface StageTerms {
   readonly view: PolicyView;
   readonly samples: SlownessSamples;
+  readonly zones: StageZones | undefined;
   /** Slowness of as many tasks, ascending: finished ones and running ones. */
   readonly slowness: readonly number[];
   readonly medianSlowness: number;
   readonly meanBytes: number;
-  /** What a new copy may take where none ran in vain, by what its task costs: tasks that read as much share it. */
+  /** What a new copy may take where none ran in vain, by what its task costs there: tasks that read as much share it. */
   readonly newMsByCost: Map<number, NewTimes>;
 }
 
@@ -108,7 +122,7 @@ function shapeNow({ stage, tasks }: StageRuns, { now }: PolicyView): ProgressSha
 function foretellAll(
   runs: StageRuns,
   view: PolicyView,
-): { readonly byTask: readonly ForetoldTask[]; readonly samples: { bytes: number; ms: number }[] } {
+): { readonly byTask: readonly ForetoldTask[]; readonly samples: ForetoldRun[] } {
   const { cost } = runs.stage.statistics;
   const shape = shapeNow(runs, view);
   const { now, reportMs } = view;
@@ -118,7 +132,7 @@ function foretellAll(
     density,
     runs.tasks.flatMap(({ copies }) => copies),
   );
-  const samples: { bytes: number; ms: number }[] = [];
+  const samples: ForetoldRun[] = [];
   const byTask = runs.tasks.map((running): ForetoldTask => {
     const bytes = inputOf(running.task);
     const factor = recordFactor(running.copies, usually);
@@ -129,7 +143,7 @@ function foretellAll(
       // One that was told to stop is taken as it was when it was seen last.
       const foretold = foretell(attempt, attempt.cancelOrdered ? { ...terms, now: attempt.seenAt } : terms);
       if (foretold !== undefined && (attempt.progress?.bytesRead ?? 0) > 0)
-        samples.push({ bytes, ms: foretold.totalMs / factor });
+        samples.push({ bytes, ms: foretold.totalMs / factor, zone: attempt.zone });
       attempts.push(foretold);
     }
     return { recordFactor: factor, attempts };
@@ -167,6 +181,8 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
   const cost = costOf(samples.cost, workBytes) * factor;
   const usualMs = medianSlowness * cost;
   const inVainMs = newMsOf(running, 0, view.now);
+  const chosen = chooseZone(terms.zones, running);
+  const anywhere = newMsFor(cost, inVainMs, terms);
   const caution = isContended(view.slots) ? 1 : 0;
   const copies = running.copies.map((attempt, place) => {
     const known = attempts[place];
@@ -190,7 +206,9 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
     remMs: first.remMs,
     leastRemMs: first.leastRemMs,
     ranMs: first.ranMs,
-    ...newMsFor(cost, inVainMs, terms),
+    ...(chosen === undefined ? anywhere : newMsFor(cost * chosen.factor, inVainMs, terms)),
+    chosen,
+    usualMs: anywhere.newMs[anywhere.newMs.length >>> 1],
     bytes,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
     slowness: usualMs <= 0 ? 1 : (first.ranMs + first.remMs) / usualMs,
@@ -212,14 +230,16 @@ function deltaOf(runs: StageRuns, view: PolicyView, shareMs: number): number {
 export function judgeStage(runs: StageRuns, view: PolicyView): JudgedStage {
   const foretold = foretellAll(runs, view);
   const samples = samplesOf(runs.stage, foretold.samples);
+  const zones = zonesOf(runs.stage, () => zoneSamples(samples, foretold.samples), view);
   const slowness = drawsOf(samples);
   const medianSlowness = slowness[slowness.length >>> 1] ?? 0;
   const { meanBytes } = runs.stage.statistics;
   const usualMs = medianSlowness * costOf(samples.cost, meanBytes);
-  const terms = { view, samples, slowness, medianSlowness, meanBytes, newMsByCost: new Map() };
+  const terms = { view, samples, zones, slowness, medianSlowness, meanBytes, newMsByCost: new Map() };
   return {
     samples: sampleCount(samples),
     deltaMs: deltaOf(runs, view, deltaShare * usualMs),
+    zones,
     tasks: runs.tasks.map((running, place) => judgeTask(running, foretold.byTask[place] ?? untold, terms)),
   };
 }

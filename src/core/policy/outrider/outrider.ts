@@ -6,6 +6,7 @@ import { byAdvance, isContended, isQueueLong } from '../mantri/appraise.ts';
 import { cloneProposals } from '../dolly/clone-proposals.ts';
 import { lateCopiesServe } from '../dolly/copy-wait.ts';
 import { lossLeftMs } from '../loss-limit.ts';
+import { withLostToZones, zoneFacts } from '../mantri/choose-zone.ts';
 import { prune, pruneLosses } from '../mantri/prune.ts';
 import { isCopiedInVain, isSlowAnywhere } from '../mantri/restart.ts';
 import { finiteMs } from '../merit.ts';
@@ -100,6 +101,7 @@ const factsOf = (task: JudgedTask, stage: JudgedStage, worth: Worth): Facts => (
   copies: task.copies.length,
   slownessForInput: task.slowness,
   ...(task.recordFactor > 1 ? { recordFactor: task.recordFactor } : {}),
+  ...zoneFacts(task.chosen),
 });
 
 /** Whether a copy beside those that run is worth it by itself. One more than are kept must be better than one of them. */
@@ -116,8 +118,7 @@ function isWorthOne(task: JudgedTask, worth: Worth, { config }: PolicyView, urge
  * Whether tasks wait, and a task would still run when all that wait are through and a copy launched after them is, too.
  * Then the stage ends with it, and each task that goes before its copy keeps that end back.
  */
-function outlastsQueue({ leastRemMs, newMs }: JudgedTask, { slots }: PolicyView): boolean {
-  const usualMs = newMs[newMs.length >>> 1];
+function outlastsQueue({ leastRemMs, usualMs }: JudgedTask, { slots }: PolicyView): boolean {
   if (usualMs === undefined || slots.granted === 0 || !isContended(slots)) return false;
   return leastRemMs > usualMs * (1 + Math.ceil(slots.waiting / slots.granted));
 }
@@ -142,6 +143,7 @@ function beside(
     urgent,
     ...(urgent ? { lossMs: task.newMs[task.newMs.length >>> 1] ?? 0 } : {}),
     avoidNodes: elsewhere(task, slow),
+    zone: task.chosen?.zone,
     facts: factsOf(task, stage, worth),
   };
 }
@@ -207,6 +209,7 @@ function again(
     lossMs,
     gainMs: finiteMs(task.leastRemMs - worth.newMs),
     avoidNodes: slow(),
+    zone: task.chosen?.zone,
     facts: { ...factsOf(task, stage, worth), restarts },
   };
 }
@@ -243,8 +246,12 @@ function worthwhile(
   return new Set([...thrifty, ...worthForEnd(candidates, tasks, view.config.outrider.costShare)]);
 }
 
-function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonly Proposal[] {
-  const stage = judgeStage(runs, view);
+function proposeIn(
+  stage: JudgedStage,
+  runs: StageRuns,
+  view: PolicyView,
+  slow: SlowNodes,
+): readonly Proposal[] {
   if (stage.samples < view.config.outrider.minSamples) return [];
   const dear = pruneLosses(stage.tasks, runs, view);
   if (dear.length > 0) return dear;
@@ -264,6 +271,16 @@ function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonl
     if (proposal !== undefined && isWorth) proposals.push(proposal);
   }
   return proposals;
+}
+
+function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonly Proposal[] {
+  const stage = judgeStage(runs, view);
+  const proposals = proposeIn(stage, runs, view, slow);
+  const anywhere = { ...view, zones: undefined };
+  const ifAlike = (): readonly Proposal[] => proposeIn(judgeStage(runs, anywhere), runs, anywhere, slow);
+  return withLostToZones(stage.zones, proposals, ifAlike, () =>
+    stage.tasks.map(({ running, chosen, newMeanMs }) => ({ running, chosen, newMs: newMeanMs })),
+  );
 }
 
 /** Ranks by time left once no task waits: then the stage ends with the task that ends last, whatever a copy saves. */

@@ -9,7 +9,12 @@ import { ranMs, timeLeftMs } from '../../../../src/core/estimate/progress-rate.t
 import { phasedScore } from '../../../../src/experiments/phased-score.ts';
 import { remainingMs } from '../../../../src/core/estimate/remaining-time.ts';
 import { late } from '../../../../src/core/policy/late/late.ts';
-import { newCopyMs, probabilityBelow, slownessSamples } from '../../../../src/core/estimate/new-copy.ts';
+import {
+  foretoldRuns,
+  newCopyMs,
+  probabilityBelow,
+  samplesOf,
+} from '../../../../src/core/estimate/new-copy.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import { emptySorted, insertSorted } from '../../../../src/lib/sorted-numbers.ts';
 import { jobOf, nowMs, type RunningSpec, times, told, viewOf } from '../../../support/policy-views.ts';
@@ -146,7 +151,7 @@ describe('t_new', () => {
     const task = stage?.tasks[attempt.task];
     return task === undefined ? [] : [{ task, attempt }];
   });
-  const samples = stage === undefined ? undefined : slownessSamples(stage, running, 3);
+  const samples = stage === undefined ? undefined : samplesOf(stage, foretoldRuns(running, 3));
 
   it('is the mean rate by the input, and the mean lag', () => {
     // 10, 20, 10 and 60 s a megabyte; lags 0, 0, 0 and 1 s.
@@ -162,7 +167,7 @@ describe('t_new', () => {
     const [own] = stages;
     const task = own?.tasks[0];
     if (own === undefined || task === undefined || attempt === undefined) throw new Error('nothing runs');
-    expect(newCopyMs(slownessSamples(own, [{ task, attempt }], 3), size)).toBeCloseTo(100_000, 6);
+    expect(newCopyMs(samplesOf(own, foretoldRuns([{ task, attempt }], 3)), size)).toBeCloseTo(100_000, 6);
   });
 
   it('is a distribution', () => {

@@ -17,6 +17,7 @@ function tasksOf(...remsMs: readonly number[]): JudgedTask[] {
       ranMs: 1_000,
       newMs: [10_000],
       newMeanMs: 10_000,
+      usualMs: 10_000,
       bytes: 1,
       sinceCopyMs: 1_000,
       slowness: 1,

@@ -1,0 +1,111 @@
+import { type LocationFactor, locationFactors, type ZoneSample } from '../../estimate/location-factor.ts';
+import type { Facts } from '../../model/decision.ts';
+import type { StageView, TaskView } from '../../model/job-view.ts';
+import { workerOf } from '../../model/stage-worker.ts';
+import { finiteMs } from '../merit.ts';
+import type { PolicyView, Proposal, RunningTask } from '../policy-set.ts';
+
+/** Factors this near to the least are as good: what tasks take in two zones differs by as much for no reason. */
+const alike = 1.1;
+
+/** A zone is slower than another by so much at least: less may be rounding. */
+const slower = 1.01;
+
+/** Where a copy of a task is to run. */
+export interface ChosenZone extends LocationFactor {
+  readonly zone: string;
+}
+
+/** The zones where copies of a stage's tasks may run. */
+export interface StageZones {
+  /** Those whose factor is about the least, in the order of their names' list; one at least. */
+  readonly best: readonly ChosenZone[];
+  readonly placement: StageView['placement'];
+}
+
+/** Of a zone that nobody has tried. */
+const untried: LocationFactor = { factor: 1, samples: 0 };
+
+/**
+ * The zones of a stage whose launches may choose one; undefined where they cannot. Attempts on Lambda run where it puts
+ * them, about where the stage's others have: the mean over those is their t_new already.
+ *
+ * Where tasks were placed by what they read, a zone in which they are faster than on the mean has them, too, read less
+ * over the links between zones, or over ones that are less in use, which a copy from elsewhere would not: samples do not
+ * tell that from its speed. So a copy of one goes there, and is not taken to end sooner for it.
+ */
+export function zonesOf(
+  { shape, placement, statistics }: StageView,
+  running: () => readonly ZoneSample[],
+  { zones = [] }: Pick<PolicyView, 'zones'>,
+): StageZones | undefined {
+  if (zones.length < 2 || workerOf({ shape }).kind !== 'fargate') return undefined;
+  const factors = locationFactors(statistics.zones, running());
+  const all = zones.map((zone) => ({ zone, ...(factors.get(zone) ?? untried) }));
+  const least = Math.min(...all.map(({ factor }) => factor));
+  const best = all.filter(({ factor }) => factor <= alike * least);
+  const leastOfCopies = placement === undefined ? 0 : 1;
+  return { best: best.map((each) => ({ ...each, factor: Math.max(leastOfCopies, each.factor) })), placement };
+}
+
+/** The zone in which a task's stage was placed to run it; undefined where it was not. */
+const placedZone = ({ placement }: StageZones, { index }: TaskView): string | undefined =>
+  placement?.zones[placement.tasks[index] ?? -1];
+
+/**
+ * The zone where a copy of a task ends first: that with the least t_new, and so the least factor. Of those about as good
+ * one where no attempt of it runs, and of those the one that it was placed in; else tasks take turns. Undefined where
+ * zones cannot be chosen.
+ *
+ * Source: Mantri §5.5: no copy starts at a location where it has little chance of finishing earlier. The order is ours.
+ */
+export function chooseZone(
+  zones: StageZones | undefined,
+  { task, copies }: RunningTask,
+): ChosenZone | undefined {
+  if (zones === undefined) return undefined;
+  const apart = zones.best.filter(({ zone }) => copies.every((copy) => copy.zone !== zone));
+  const left = apart.length === 0 ? zones.best : apart;
+  const placed = placedZone(zones, task);
+  return left.find(({ zone }) => zone === placed) ?? left[task.index % left.length];
+}
+
+/** What the log is told of a zone that was chosen. */
+export const zoneFacts = (chosen: ChosenZone | undefined): Facts =>
+  chosen === undefined ? {} : { locationFactor: chosen.factor, zoneSamples: chosen.samples };
+
+const isCopy = (each: Proposal): each is Extract<Proposal, { kind: 'backup' | 'restart' }> =>
+  each.kind === 'backup' || each.kind === 'restart';
+
+/** A task, the zone where a copy of it would run, and E(t_new) there. */
+interface WeighedTask {
+  readonly running: RunningTask;
+  readonly chosen?: ChosenZone | undefined;
+  readonly newMs: number | undefined;
+}
+
+/**
+ * Proposals of a stage with what is not proposed since all zones where copies may run are slower than those that t_new is
+ * a mean of, for the log. `ifAlike`: what would be proposed if zones were alike; most ticks never ask.
+ */
+export function withLostToZones(
+  zones: StageZones | undefined,
+  proposals: readonly Proposal[],
+  ifAlike: () => readonly Proposal[],
+  weighed: () => readonly WeighedTask[],
+): readonly Proposal[] {
+  if (zones === undefined || zones.best.some(({ factor }) => factor < slower)) return proposals;
+  const copied = new Set(proposals.filter(isCopy).map(({ task }) => task));
+  const lost = ifAlike().filter((each) => isCopy(each) && !copied.has(each.task));
+  if (lost.length === 0) return proposals;
+  const terms = new Map(weighed().map((each) => [each.running.task, each]));
+  const declined = lost.map(({ task, facts }): Proposal => {
+    const { chosen, newMs } = terms.get(task) ?? {};
+    return {
+      ...{ kind: 'decline', task, reason: 'slow-zone', zone: chosen?.zone, gainMs: 0 },
+      facts: { ...facts, ...(newMs === undefined ? {} : { newMs: finiteMs(newMs) }), ...zoneFacts(chosen) },
+    };
+  });
+  const tasks = new Set(declined.map(({ task }) => task));
+  return [...proposals.filter((each) => each.kind !== 'decline' || !tasks.has(each.task)), ...declined];
+}
