@@ -54,8 +54,10 @@ export interface SourceFile extends SourcePiece {
   readonly sizeBytes: number;
   /** Whether its name says that it is compressed as a whole. */
   readonly isPacked: boolean;
-  /** Bytes [start, end); of those of the task's own piece they count as read. */
-  read(start: number, end: number): AsyncIterable<Uint8Array>;
+  /** Bytes [start, end); they count as read where they are of what was expected. */
+  read(start: number, end: number, isExpected?: boolean): AsyncIterable<Uint8Array>;
+  /** Says how many bytes the task takes of the file, where these are not those of its piece. */
+  expect(bytes: number): void;
 }
 
 /** Whole records of a CSV file, well-formed (RFC 4180), each ended by "\n"; without header and without empty lines. */

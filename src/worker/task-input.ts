@@ -234,14 +234,14 @@ function fileOf(reading: SourceReading, segment: SourceSegment): SourceFile {
     end,
     sizeBytes,
     isPacked: codecOf(segment) !== undefined,
-    async *read(from, until) {
-      let at = from;
+    async *read(from, until, isExpected = false) {
       for await (const chunk of rangeOf(reading, segment, { start: from, end: until })) {
-        const counted = Math.min(at + chunk.length, end) - Math.max(at, start);
-        if (counted > 0) reading.onBytes(counted);
-        at += chunk.length;
+        if (isExpected) reading.onBytes(chunk.length);
         yield chunk;
       }
+    },
+    expect: (bytes) => {
+      reading.onExpected?.(segment, bytes);
     },
   };
 }

@@ -48,7 +48,9 @@ async function layRowGroups(
     const footer = await layFooter(file, handle);
     const groups = await rowGroupsOf(engine, file, path);
     const own = groups.filter(({ start }) => start >= file.start && start < file.end);
-    for (const { start, end } of own) await lay(file, handle, start, end);
+    // A row group may be larger than pieces: then one task has all of it, and others have nothing.
+    file.expect(own.reduce((sum, { start, end }) => sum + end - start, 0));
+    for (const { start, end } of own) await lay(file, handle, start, end, true);
     // What filters look at may lie behind all row groups.
     await lay(file, handle, groups.at(-1)?.end ?? footer, footer);
     const before = groups.filter(({ start }) => start < file.start);
@@ -79,11 +81,17 @@ async function layFooter(file: SourceFile, handle: FileHandle): Promise<number> 
 }
 
 /** Fetches bytes [start, end) of the file into their place; answers the last of them, as many as came last. */
-async function lay(file: SourceFile, handle: FileHandle, start: number, end: number): Promise<Buffer> {
+async function lay(
+  file: SourceFile,
+  handle: FileHandle,
+  start: number,
+  end: number,
+  isExpected = false,
+): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let held = 0;
   let at = start;
-  for await (const chunk of file.read(start, end)) {
+  for await (const chunk of file.read(start, end, isExpected)) {
     await handle.write(chunk, 0, chunk.length, at);
     at += chunk.length;
     chunks.push(Buffer.from(chunk));

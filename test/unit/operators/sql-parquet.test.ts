@@ -123,6 +123,19 @@ describe('a Parquet source of an sql stage', () => {
       { c: 20_000, k: 'kind 4' },
       ...one.pieces.slice(1).map(() => ({ c: 0, k: null })),
     ]);
+    // One has all of it to read, and the others nothing, whatever their bytes of the file.
+    const tallies: [read: number, total: number][] = [];
+    for (const segments of one.pieces) {
+      const { source, meter } = input(one.objects, segments);
+      meter.bytesTotal = segments.reduce((sum, { start, end }) => sum + end - start, 0);
+      await runTask(sql, { query: 'SELECT count(*) FROM input' }, [source]);
+      tallies.push([meter.bytesRead, meter.bytesTotal]);
+    }
+    const [first, ...others] = tallies;
+    expect(others).toEqual(one.pieces.slice(1).map(() => [0, 0]));
+    expect(first?.[0]).toBe(first?.[1]);
+    expect(first?.[0]).toBeGreaterThan(0.9 * one.bytes.length);
+    expect(first?.[0]).toBeLessThan(one.bytes.length);
     const none = await parquet(`${numbers} LIMIT 0`);
     expect(await overPieces(none, 'SELECT count(*)::INTEGER AS c, max(t) AS t FROM input')).toEqual([
       { c: 0, t: null },
