@@ -78,9 +78,13 @@ export function addRunCommand(program: Command, console: Console, done: (exitCod
 }
 
 /** A job that has nothing in single zones is not harmed by what becomes of one. */
-function refuseIdleZones({ lostZone, slowZone }: Injection, job: PreparedJob): void {
-  if (lostZone === undefined && slowZone === undefined) return;
-  if (job.specWith(job.sets.map((_, place) => standIn(place))).storage === 'zonal') return;
+function refuseIdleZones({ lostZone, slowZone, slowTaskZone }: Injection, job: PreparedJob): void {
+  const { storage, stages } = job.specWith(job.sets.map((_, place) => standIn(place)));
+  if (slowTaskZone !== undefined && !stages.some(({ worker }) => worker?.kind === 'fargate'))
+    throw badInput(
+      `--inject slow-zone=${slowTaskZone.zone} slows tasks on Fargate alone: this job has none (--worker fargate)`,
+    );
+  if ((lostZone === undefined && slowZone === undefined) || storage === 'zonal') return;
   throw badInput(
     `--inject ${lostZone === undefined ? 'slow-zone' : 'lose-zone'} harms jobs with --storage zonal alone: this one has its intermediate data on "standard"`,
   );

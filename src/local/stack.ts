@@ -239,10 +239,10 @@ async function startServers(
   };
 }
 
-/** Throws `InvalidInputError` where the stack has no storage in a zone that is to be harmed. */
+/** Throws `InvalidInputError` where the stack has no storage, or no tasks, in a zone that is to be harmed. */
 function injectorFor(
   { injection }: LocalStackOptions,
-  { buckets }: LocalDeployment,
+  { buckets, subnetZones }: LocalDeployment,
   {
     running,
     onOpen,
@@ -252,7 +252,7 @@ function injectorFor(
   const injector = new Injector(injection);
   onOpen(injector);
   const empty = async (bucket: string): Promise<void> => running.services?.s3.emptyBucket(bucket);
-  injector.harmsZones({ buckets, empty });
+  injector.harmsZones({ buckets, empty, taskZones: [...new Set(subnetZones.values())].toSorted() });
   return injector;
 }
 

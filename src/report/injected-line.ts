@@ -4,8 +4,16 @@ import { formatCount, plural } from './format.ts';
 /** What went wrong on purpose, in one line: "1 slow node, 2 killed workers, 0 throttled launches". */
 export function renderInjected(injected: InjectedCounts): string {
   const { slow, killed, interrupted, throttled, lostObjects, corruptObjects, lostZone, slowZone } = injected;
-  const { memoryHogs, slowReads, coldStarts, paused, skewed, lostInvocations, duplicateInvocations } =
-    injected;
+  const {
+    slowTaskZone,
+    memoryHogs,
+    slowReads,
+    coldStarts,
+    paused,
+    skewed,
+    lostInvocations,
+    duplicateInvocations,
+  } = injected;
   return [
     plural(slow, 'slow node'),
     plural(killed, 'killed worker'),
@@ -22,5 +30,6 @@ export function renderInjected(injected: InjectedCounts): string {
     ...(duplicateInvocations === 0 ? [] : [plural(duplicateInvocations, 'duplicate invocation')]),
     ...(lostZone === undefined ? [] : [`storage of ${lostZone} lost`]),
     ...(slowZone === undefined ? [] : [`storage of ${slowZone} slow`]),
+    ...(slowTaskZone === undefined ? [] : [`tasks in ${slowTaskZone} slow`]),
   ].join(', ');
 }

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeFile } from 'node:fs/promises';
+import { type AttemptId, taskOf } from '../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { ParameterName } from '../../src/contracts/settings.ts';
 import type { ReplayReport } from '../../src/core/replay/replay-journal.ts';
 import { readLogLine, renderLogEvent } from '../../src/report/log-lines.ts';
 import { makeStyle } from '../../src/report/style.ts';
+import { parseInjection } from '../../src/local/inject/injection.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem, makeLogs } from '../support/embedded-system.ts';
@@ -103,6 +105,112 @@ describe('the reduce tasks of a job on Fargate whose map task keeps its output',
     expect(new Set(reduce).size).toBe(2);
     expect(placed).toEqual([]);
   });
+});
+
+/** Passes its input on bit by bit, with short pauses: a few seconds for each task, and much longer where it is slowed. */
+const unhurried = `
+  for await (const chunk of process.stdin)
+    for (let at = 0; at < chunk.length; at += 4096) {
+      process.stdout.write(chunk.subarray(at, at + 4096));
+      await new Promise((resolve) => setTimeout(resolve, 8));
+    }`;
+const tasks = 8;
+const taskBytes = 1024 * 1024;
+const slowZone = 'us-east-1a';
+const whole = Buffer.alloc(tasks * taskBytes, text);
+
+/** Tasks that read as much each, of which those in one zone are to be slow. */
+const unhurriedJob = (input: string, policy: 'mantri' | 'outrider'): JobSpecInput => ({
+  name: 'slow-zone',
+  policy,
+  stages: [
+    {
+      ...{ name: 'work', operator: 'exec', worker },
+      options: { command: [process.execPath, '--input-type=module', '--eval', unhurried] },
+      inputs: [{ s3: [input], splitBytes: taskBytes }],
+    },
+  ],
+});
+
+describe.each(['mantri', 'outrider'] as const)('a zone whose tasks are slow, under %s', (policy) => {
+  it('gets no copies of its own tasks: they run in another, as the log says, and the output is exact', async () => {
+    const injection = parseInjection(`slow-zone=${slowZone}@10`);
+    const system = await EmbeddedSystem.start({ slots: 2 * tasks, parameters, injection });
+    try {
+      const job = await system.ended(
+        await system.submit(unhurriedJob(await system.put('whole', whole), policy)),
+      );
+      expect(job.error).toBeUndefined();
+      expect((await system.output(job)).equals(whole)).toBe(true);
+      expect(system.stack.injected()).toMatchObject({ slowTaskZone: slowZone });
+      const { attempts } = await system.outcomes(job.jobId);
+      const firstIn = new Map(
+        attempts.flatMap(({ attemptId, zone }) =>
+          attemptId.endsWith('/0') ? [[taskOf(attemptId), zone] as const] : [],
+        ),
+      );
+      expect([...firstIn.values()]).toContain(slowZone);
+      const log = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 1_000 });
+      const backups = log
+        .map(readLogLine)
+        .filter(({ event, facts }) => event === 'launched' && facts['reason'] === 'backup');
+      const ofSlow = backups.filter(({ about = '' }) => firstIn.get(taskOf(about as AttemptId)) === slowZone);
+      expect(ofSlow.length).toBeGreaterThan(0);
+      for (const { about, facts } of ofSlow) {
+        expect(facts).toMatchObject({ zone: 'us-east-1b', locationFactor: expect.any(Number) });
+        // One that was told to stop before it began has no zone.
+        const attempt = attempts.find(({ attemptId }) => attemptId === about);
+        if (attempt?.zone !== undefined) expect(attempt.zone).toBe('us-east-1b');
+      }
+      expect(Math.min(...ofSlow.map(({ facts }) => Number(facts['locationFactor'])))).toBeLessThan(1);
+    } finally {
+      await system.stop();
+    }
+  }, 400_000);
+});
+
+describe('outrider run of a job in a zone whose tasks are slow', () => {
+  it('explains where its copies were sent and by which factor, and decides alike in a replay', async () => {
+    const at = await Workplace.make();
+    await writeFile(at.path('whole'), whole);
+    const {
+      exitCode,
+      report,
+      explanation,
+      text: told,
+    } = await runExplained({
+      ...{ place: at, job: unhurriedJob('whole', 'outrider') },
+      options: ['--slots', String(2 * tasks), '--inject', `slow-zone=${slowZone}@10`],
+    });
+    expect([exitCode, report.error]).toEqual([0, null]);
+    expect((await at.parts('out')).equals(whole)).toBe(true);
+    const backups = explanation.actions.filter(({ kind }) => kind === 'backup');
+    expect(backups.length).toBeGreaterThan(0);
+    for (const { zone, facts } of backups)
+      expect({ zone, facts }).toMatchObject({
+        zone: expect.stringMatching(/^us-east-1[ab]$/),
+        facts: { locationFactor: expect.any(Number), zoneSamples: expect.any(Number) },
+      });
+    expect(told).toMatch(
+      /work\/\d\/1 was launched as a backup in us-east-1b: .*, its zone \S+ times as slow as where the others ran, by \d+ runs there/,
+    );
+    const again = await at.run('simulate', '--replay', report.jobId, '--json');
+    expect(again.exitCode, again.err).toBe(0);
+    const replayed = JSON.parse(again.out) as ReplayReport;
+    expect([replayed.firstDifference, replayed.reproduced]).toEqual([undefined, replayed.ticks]);
+  }, 180_000);
+
+  it('is refused for a job that has no tasks on Fargate', async () => {
+    const at = await Workplace.make();
+    await writeFile(at.path('lines'), text);
+    const { exitCode, err } = await at.run(
+      ...['run', 'sort', '--input', 'lines', '--output', 'out', '--inject', 'slow-zone=us-east-1a@6'],
+    );
+    expect(exitCode).toBe(2);
+    expect(err).toContain(
+      '--inject slow-zone=us-east-1a slows tasks on Fargate alone: this job has none (--worker fargate)',
+    );
+  }, 60_000);
 });
 
 describe('outrider run of such a job', () => {

@@ -206,6 +206,7 @@ export class Task {
       name: this.spec.definition.family,
       place: this.arn,
       pid,
+      zone: this.spec.zone,
       isUnderWay: () => this.status === 'RUNNING',
       interrupt: (noticeMs) => {
         this.interrupt(noticeMs);

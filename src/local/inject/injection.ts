@@ -32,6 +32,8 @@ export interface Injection {
   readonly skews?: Skewed;
   /** Requests to the storage of this zone take `factor` times as long; absent: of none. */
   readonly slowZone?: { readonly zone: string; readonly factor: number };
+  /** Tasks of Fargate in this zone run `factor` times slower, all of them; absent: in none. */
+  readonly slowTaskZone?: { readonly zone: string; readonly factor: number };
   /** Same seed, same draws; which process meets which draw is for the machine to say. */
   readonly seed: number;
 }
@@ -76,6 +78,8 @@ export interface InjectedCounts {
   /** The zones whose storage was lost, and that whose storage is slow; absent: none. */
   readonly lostZone?: string;
   readonly slowZone?: string;
+  /** The zone whose tasks are slow; absent: none. */
+  readonly slowTaskZone?: string;
   /** Which they were, in the order in which it befell them: what the nodes of attempts end with. */
   readonly places: {
     readonly slow: readonly string[];
@@ -190,16 +194,25 @@ function parseSlow(value: string | undefined): Injection['slow'] {
   return { factor, nodes };
 }
 
+/** Storage is in zones by their ids, tasks of Fargate in zones by their names. */
+const zoneId = /^[a-z0-9-]+-az\d+$/;
+const zoneName = /^[a-z]{2}(?:-[a-z]+)+-\d[a-z]$/;
+
 /** A zone and a number behind it; undefined where that is not so. */
-function atZone(value: string): { readonly zone: string; readonly amount: number } | undefined {
-  const [, zone = '', amount = ''] = /^([a-z0-9-]+-az\d+)@(\d{1,4}(?:\.\d{1,3})?)$/.exec(value) ?? [];
-  return zone === '' ? undefined : { zone, amount: Number(amount) };
+function atZone(
+  value: string,
+  ...forms: readonly RegExp[]
+): { readonly zone: string; readonly amount: number } | undefined {
+  const [, zone = '', amount = ''] = /^([a-z0-9-]+)@(\d{1,4}(?:\.\d{1,3})?)$/.exec(value) ?? [];
+  return forms.some((form) => form.test(zone)) ? { zone, amount: Number(amount) } : undefined;
 }
 
-function parseZones(given: ReadonlyMap<Name, string>): Pick<Injection, 'lostZone' | 'slowZone'> {
+function parseZones(
+  given: ReadonlyMap<Name, string>,
+): Pick<Injection, 'lostZone' | 'slowZone' | 'slowTaskZone'> {
   const [lose, slow] = [given.get('lose-zone'), given.get('slow-zone')];
-  const lost = lose === undefined ? undefined : atZone(lose);
-  const slowed = slow === undefined ? undefined : atZone(slow);
+  const lost = lose === undefined ? undefined : atZone(lose, zoneId);
+  const slowed = slow === undefined ? undefined : atZone(slow, zoneId, zoneName);
   if (lose !== undefined && (lost === undefined || lost.amount > mostZoneSeconds))
     throw wrong(
       `lose-zone=${lose}`,
@@ -208,11 +221,18 @@ function parseZones(given: ReadonlyMap<Name, string>): Pick<Injection, 'lostZone
   if (slow !== undefined && (slowed === undefined || slowed.amount <= 1 || slowed.amount > highestFactor))
     throw wrong(
       `slow-zone=${slow}`,
-      `must be ZONE@FACTOR, the id of a zone and a factor above 1 and at most ${highestFactor}, such as slow-zone=use1-az1@5`,
+      `must be ZONE@FACTOR, the id of a zone for its storage or its name for its tasks on Fargate, and a factor above 1 and at most ${highestFactor}, such as slow-zone=use1-az1@5 or slow-zone=us-east-1a@5`,
     );
   return {
     ...(lost === undefined ? {} : { lostZone: { zone: lost.zone, afterMs: lost.amount * 1_000 } }),
-    ...(slowed === undefined ? {} : { slowZone: { zone: slowed.zone, factor: slowed.amount } }),
+    ...(slowed === undefined
+      ? {}
+      : {
+          [zoneId.test(slowed.zone) ? 'slowZone' : 'slowTaskZone']: {
+            zone: slowed.zone,
+            factor: slowed.amount,
+          },
+        }),
   };
 }
 
@@ -276,7 +296,8 @@ function parseCount(
 
 /** The same injection in its own notation, with its seed. */
 export function describeInjection(injection: Injection): string {
-  const { slow, throttle, slowReads, coldStarts, pauses, skews, lostZone, slowZone, seed } = injection;
+  const { slow, throttle, slowReads, coldStarts, pauses, skews, lostZone, seed } = injection;
+  const slowZone = injection.slowZone ?? injection.slowTaskZone;
   const counted = (name: CountName, count: number): readonly string[] =>
     count === 0 ? [] : [`${name}=${count}`];
   const delayed = (name: DelayName, late: Delayed | undefined): readonly string[] =>

@@ -1,4 +1,5 @@
 import { isAttemptData } from '../../contracts/keys.ts';
+import { InvalidInputError } from '../../contracts/errors.ts';
 import { createRng, type Rng } from '../../lib/rng.ts';
 import type { Fault, FaultHook, FaultSubject } from '../http/fault-hook.ts';
 import { type Brake, startBrake } from './brake.ts';
@@ -36,6 +37,7 @@ export class Injector {
   private readonly lives: Rng;
   private readonly refusals: Rng;
   private readonly slowed = new Set<number>();
+  private slowedByZone = 0;
   private readonly doomed = new Set<NodeJS.Timeout>();
   private readonly slowPlaces: string[] = [];
   private readonly killedPlaces: string[] = [];
@@ -72,13 +74,26 @@ export class Injector {
     this.clocks = rng.fork('clocks');
     this.deliveries = new DeliveryFaults(injection, rng.fork('deliveries'));
     this.zoneDraws = rng.fork('zones');
-    const isBraked = injection.slow !== undefined || injection.pauses !== undefined;
+    const { slow, pauses, slowTaskZone } = injection;
+    const isBraked = slow !== undefined || pauses !== undefined || slowTaskZone !== undefined;
     this.brake = isBraked ? startBrake() : undefined;
   }
 
-  /** Says where the storage of zones is. Throws `InvalidInputError` where there is none in a zone that is to be harmed. */
-  harmsZones(places: { readonly buckets: readonly string[]; readonly empty: EmptyBucket }): void {
-    const { lostZone, slowZone } = this.injection;
+  /**
+   * Says where the storage of zones is, and in which zones tasks run. Throws `InvalidInputError` where there is none in a
+   * zone that is to be harmed.
+   */
+  harmsZones(places: {
+    readonly buckets: readonly string[];
+    readonly empty: EmptyBucket;
+    readonly taskZones: readonly string[];
+  }): void {
+    const { lostZone, slowZone, slowTaskZone } = this.injection;
+    if (slowTaskZone !== undefined && !places.taskZones.includes(slowTaskZone.zone))
+      throw new InvalidInputError(
+        `slow-zone must name one of the zones of tasks ${places.taskZones.join(', ')}, not ${slowTaskZone.zone}`,
+        { field: 'slow-zone' },
+      );
     if (lostZone === undefined && slowZone === undefined) return;
     this.zones = new ZoneFaults(this.injection, this.zoneDraws, places);
   }
@@ -191,6 +206,9 @@ export class Injector {
       lostInvocations: deliveries.lost.length,
       duplicateInvocations: deliveries.repeated.length,
       ...this.zones?.done(),
+      ...(this.injection.slowTaskZone === undefined
+        ? {}
+        : { slowTaskZone: this.injection.slowTaskZone.zone }),
       places: {
         slow: [...slowPlaces],
         killed: [...killedPlaces],
@@ -226,12 +244,16 @@ export class Injector {
     return { delayMs: slowReads.delayMs };
   }
 
-  private slow({ pid, place }: Work): void {
-    const { slow } = this.injection;
-    if (slow === undefined || this.slowed.size >= slow.nodes || this.slowed.has(pid)) return;
+  private slow({ pid, place, zone }: Work): void {
+    const { slow, slowTaskZone } = this.injection;
+    if (this.slowed.has(pid)) return;
+    const isInZone = slowTaskZone !== undefined && zone === slowTaskZone.zone;
+    const isOneOfFew = slow !== undefined && this.slowed.size - this.slowedByZone < slow.nodes;
+    if (!isInZone && !isOneOfFew) return;
+    if (isInZone) this.slowedByZone++;
     this.slowed.add(pid);
     this.slowPlaces.push(place);
-    this.brake?.slow(pid, slow.factor);
+    this.brake?.slow(pid, isInZone ? slowTaskZone.factor : (slow?.factor ?? 1));
   }
 
   /** Has some works stand still, but for those of processes that are slowed: these are stopped and continued already. */

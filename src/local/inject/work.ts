@@ -6,6 +6,8 @@ export interface Work {
   readonly place: string;
   /** Leads a process group of its own. */
   readonly pid: number;
+  /** The name of its availability zone, of a task; absent: nobody chose one. */
+  readonly zone?: string;
   /** Whether it is still at this very work: a warm environment outlives its events. */
   isUnderWay(): boolean;
   /** Takes its place away with a notice of so long, as Spot does: SIGTERM now, SIGKILL then. Tasks alone have it. */

@@ -77,6 +77,13 @@ describe('an injection', () => {
         slowZone: { zone: 'use1-az1', factor: 2.5 },
       },
     ],
+    [
+      'slow-zone=us-east-1a@6',
+      {
+        ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
+        slowTaskZone: { zone: 'us-east-1a', factor: 6 },
+      },
+    ],
     [' seed = 0 , kill = 1000 ', { slow: undefined, kills: 1_000, throttle: 0, ...whole, seed: 0 }],
   ])('is read from %j', (text, expected) => {
     expect(parseInjection(text)).toEqual(expected);
@@ -107,9 +114,12 @@ describe('an injection', () => {
     ['lose-zone=use1-az2@3601', /^"lose-zone=use1-az2@3601" must be/],
     [
       'slow-zone=use1-az2@1',
-      /^"slow-zone=use1-az2@1" must be ZONE@FACTOR, the id of a zone and a factor above 1/,
+      /^"slow-zone=use1-az2@1" must be ZONE@FACTOR, the id of a zone for its storage or its name for its tasks on Fargate, and a factor above 1/,
     ],
     ['slow-zone=use1-az2@51', /^"slow-zone=use1-az2@51" must be/],
+    ['slow-zone=us-east-1a@51', /^"slow-zone=us-east-1a@51" must be/],
+    ['slow-zone=us-east-1@5', /^"slow-zone=us-east-1@5" must be/],
+    ['lose-zone=us-east-1a@5', /^"lose-zone=us-east-1a@5" must be ZONE@SECONDS/],
     ['kill=0', /^"kill=0" must be a whole number from 1 to 1000$/],
     ['memory-hog=0', /^"memory-hog=0" must be a whole number from 1 to 1000$/],
     ['kill=1001', /^"kill=1001" must be/],

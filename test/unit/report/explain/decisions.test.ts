@@ -72,6 +72,29 @@ describe('decisions in a log', () => {
     ]);
   });
 
+  it('name the zone of a copy, and by how much it is slower or faster', () => {
+    const { actions, declined } = told(
+      [
+        'launched',
+        {
+          ...{ attemptId: 'map/1/1', reason: 'backup', zone: 'us-east-1b', newMs: 2_000 },
+          ...{ locationFactor: 0.4001, zoneSamples: 3 },
+        },
+      ],
+      [
+        'refused',
+        { task: 'map/2', reason: 'slow-zone', zone: 'us-east-1c', locationFactor: 1.3333, zoneSamples: 9 },
+      ],
+    );
+    expect(actionSentences(actions)).toEqual([
+      '03:04:00 map/1/1 was launched as a backup in us-east-1b: 2.0s for a new attempt, its zone 0.4 times as slow as where the others ran, by 3 runs there.',
+    ]);
+    expect(refusalSentences(declined)).toEqual([
+      '1 proposal, since all zones where another attempt may run are slower (slow-zone):',
+      '  03:04:01 map/2 in us-east-1c: its zone 1.33 times as slow as where the others ran, by 9 runs there.',
+    ]);
+  });
+
   it('are none in what user code prints, though it looks like them', () => {
     const text = JSON.stringify({ event: 'launched', attemptId: 'map/0/1', reason: 'backup' });
     const { actions, launches, state } = told([
