@@ -3,7 +3,7 @@ import { InvalidInputError } from '../contracts/errors.ts';
 import { type Injection, parseInjection } from '../local/inject/injection.ts';
 import { badInput } from './failures.ts';
 
-/** `--inject`, for the commands that start an embedded stack. */
+/** `--inject`, for the commands that start an embedded stack. Given more than once, all of it counts. */
 export const injectOption = (): Option =>
   new Option(
     '--inject <faults>',
@@ -13,6 +13,8 @@ export const injectOption = (): Option =>
       'accepted launch reaches no worker, and another two; with lose-zone=use1-az2@3 the storage of a zone ' +
       'is lost 3 s after work has begun, with slow-zone=use1-az1@5 it takes 5 times as long (jobs with --storage zonal); with ' +
       'slow-zone=us-east-1a@6 tasks on Fargate in that zone run 6 times slower',
+  ).argParser((text: string, before: string | undefined) =>
+    before === undefined ? text : `${before},${text}`,
   );
 
 /** The faults that `--inject` names. Throws `InvalidInputError` on anything else. */

@@ -46,6 +46,15 @@ describe('outrider', () => {
       ['run', 'wordcount', '-o', 'x', '--inject', 'kill=1,slow=8'],
       'outrider: --inject "slow=8" must be FACTORxNODES, a factor above 1 and at most 50 and 1 to 256 nodes, such as slow=8x2\n',
     ],
+    // Said in two parts, it is one.
+    [
+      ['local', '--inject', 'slow=8', '--inject', 'kill=1'],
+      'outrider: --inject "slow=8" must be FACTORxNODES, a factor above 1 and at most 50 and 1 to 256 nodes, such as slow=8x2\n',
+    ],
+    [
+      ['local', '--inject', 'kill=1', '--inject', 'kill=2'],
+      'outrider: --inject "kill=2" is given twice: kill may stand there once\n',
+    ],
     // Else the stack's data would come into the working directory.
     [
       ['run', 'wordcount', '-i', 'x', '-o', 'x', '--state-dir', ''],
