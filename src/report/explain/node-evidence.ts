@@ -64,7 +64,7 @@ export function witnessesOf(run: AttemptRun, { byNode, byTask, usual }: RunIndex
 export interface PhaseRatios {
   readonly start: number;
   readonly rest: number;
-  /** Of the rest, computing, which waits for no storage; absent where that usually takes no time. */
+  /** Of the rest, computing, which waits for no storage; absent where that usually takes too little time to tell. */
   readonly compute?: number;
 }
 
@@ -84,6 +84,8 @@ export function evidenceOf(
 ): readonly NodeEvidence[] {
   // Other tasks ran there as usual: then what was slow was not the node, or not for long.
   if (others !== undefined && others <= ordinaryFactor) return [];
+  // It computed as usual itself, whatever it waited for.
+  if (ratios !== undefined && (ratios.compute ?? ratios.rest) <= ordinaryFactor) return [];
   const isEveryPhase =
     ratios !== undefined &&
     ratios.rest >= slowFactor &&

@@ -9,6 +9,9 @@ const explainedFactor = 1.2;
 /** One phase is at fault where so much of the time beyond the usual went to it. */
 const phaseShare = 0.6;
 
+/** Less computing than that tells nothing of a processor: it fits between two of the stops that make one slow. */
+const leastComputeMs = 20;
+
 const phaseCauses = {
   init: 'slow-start',
   read: 'slow-read',
@@ -43,7 +46,7 @@ function excessOf({ phaseMs, readShare = 1 }: AttemptRun, usual: Usual, inputFac
         : {
             start: phaseMs.init / usualMs.init,
             rest: sum(phaseMs, rest) / usualRestMs,
-            ...(usualMs.compute <= 0 ? {} : { compute: phaseMs.compute / usualMs.compute }),
+            ...(usualMs.compute < leastComputeMs ? {} : { compute: phaseMs.compute / usualMs.compute }),
           },
   };
 }

@@ -117,6 +117,9 @@ describe('the cause of a slow attempt', () => {
     });
     const ordinary = attempt('map/7/0', { node: 'n' });
     expect(causesOf(8, [...siblings.slice(0, 7), ordinary, victim])).toEqual([['slow-compute', 14_000]]);
+    // Nor where it computed as usual itself, and waited for storage there as the other did.
+    const waited = attempt('map/8/0', { ...slow, phases: { init: 14_200 }, node: 'n' });
+    expect(causesOf(8, [...siblings.slice(0, 7), slowToo, waited])).toEqual([['slow-start', 14_000]]);
   });
 
   it('is one phase where nothing shows the node', () => {
