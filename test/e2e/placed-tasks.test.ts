@@ -154,7 +154,10 @@ describe.each(['mantri', 'outrider'] as const)('a zone whose tasks are slow, und
       const backups = log
         .map(readLogLine)
         .filter(({ event, facts }) => event === 'launched' && facts['reason'] === 'backup');
-      const ofSlow = backups.filter(({ about = '' }) => firstIn.get(taskOf(about as AttemptId)) === slowZone);
+      // The first copy of each: beside two that run, a third might go anywhere as long as zones look alike.
+      const ofSlow = backups.filter(
+        ({ about = '' }) => about.endsWith('/1') && firstIn.get(taskOf(about as AttemptId)) === slowZone,
+      );
       expect(ofSlow.length).toBeGreaterThan(0);
       for (const { about, facts } of ofSlow) {
         expect(facts).toMatchObject({ zone: 'us-east-1b', locationFactor: expect.any(Number) });
