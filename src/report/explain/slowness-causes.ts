@@ -142,9 +142,10 @@ function restOf(run: AttemptRun, usual: Usual, { witnesses, slowness, inputFacto
   if (stalledMs > 0 && stalledMs >= phaseShare * head.ms)
     return { kind: 'stood-still', ...head, facts: { ...facts, stalledMs } };
   if (isOwnWork(witnesses, slowness)) return { kind: 'own-work', ...head, facts };
-  // One phase alone that only the same task elsewhere speaks against is told by its name: storage can be slow for a while.
-  const isStorage = phase === 'read' || phase === 'write';
-  const isPlace = evidence.some((each) => each !== 'same-task') || (evidence.length > 0 && !isStorage);
+  // One phase alone that waits for storage is told by its name, whatever other attempts were slow: storage can be slow
+  // for a while, for several of one node, too, and a slow processor slows down all phases.
+  const isStorage = phase !== undefined && phase !== 'compute';
+  const isPlace = evidence.includes('every-phase') || (evidence.length > 0 && !isStorage);
   if (isPlace) return { kind: 'slow-node', ...head, evidence: [...evidence], facts };
   if (phase === undefined) return { kind: 'unexplained', ...head, facts };
   return {

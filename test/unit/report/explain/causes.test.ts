@@ -118,8 +118,10 @@ describe('the cause of a slow attempt', () => {
     const ordinary = attempt('map/7/0', { node: 'n' });
     expect(causesOf(8, [...siblings.slice(0, 7), ordinary, victim])).toEqual([['slow-compute', 14_000]]);
     // Nor where it computed as usual itself, and waited for storage there as the other did.
-    const waited = attempt('map/8/0', { ...slow, phases: { init: 14_200 }, node: 'n' });
-    expect(causesOf(8, [...siblings.slice(0, 7), slowToo, waited])).toEqual([['slow-start', 14_000]]);
+    const beside = (phases: object) =>
+      causesOf(8, [...siblings.slice(0, 7), slowToo, attempt('map/8/0', { ...slow, phases, node: 'n' })]);
+    expect(beside({ init: 14_200 })).toEqual([['slow-start', 14_000]]);
+    expect(beside({ read: 13_300, compute: 2_400 })).toEqual([['slow-read', 14_000]]);
   });
 
   it('is one phase where nothing shows the node', () => {
