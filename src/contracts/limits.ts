@@ -29,6 +29,8 @@ export const limits = {
   partsInRecord: 32,
   /** Bytes of a part of the output that goes with its task's result; a larger one is an upload. */
   inlinePartBytes: 4 * 1024,
+  /** The note with which an attempt hands on what it has done: its partitions' index, counters, and its operator's state. */
+  savedNoteBytes: 4 * 1024 * 1024,
   /** Objects that the inputs of one job may match. */
   inputObjects: 100_000,
   /** Objects that one task reads at most: of small ones each costs a request, whatever its bytes. */

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { type AttemptId, jobIdPattern, type JobId, parseJobId } from './ids.ts';
 import { jobSpecSchema } from './job-spec.ts';
 import { limits } from './limits.ts';
+import { savedOfSchema } from './saved-work.ts';
 
 const jobId = z
   .string()
@@ -72,6 +73,9 @@ const copies = z
   )
   .optional();
 
+/** What an earlier attempt of the same task has handed on; absent: it begins at the begin. */
+const saved = savedOfSchema.optional();
+
 /** What a worker gets: ids and S3 keys only, well under the 1 MB of an asynchronous invocation. */
 export const attemptPayloadSchema = z.object({
   jobId,
@@ -89,18 +93,19 @@ export const attemptPayloadSchema = z.object({
   /** Longest time between two progress records. */
   heartbeatMs: z.number().positive(),
   copies,
+  saved,
   /** Whether its output is kept as a replica where another attempt of its task has won. */
   keepOutput: z.boolean().optional(),
   /** The attempt whose result its own replaces, since its output is gone. Absent: the first result of its task counts. */
   replaces: attemptId.optional(),
   /** Attempts of the same stage that the worker takes up after this one, in turn, each by a claim of its own. */
-  next: z.array(z.object({ attemptId, inputs, copies })).max(limits.ridersPerLaunch).optional(),
+  next: z.array(z.object({ attemptId, inputs, copies, saved })).max(limits.ridersPerLaunch).optional(),
   /**
    * Attempts of the same stage that are launched by the same call, one task for each: every task gets all of them, and
    * takes the first that nobody has claimed, `attemptId` before these.
    */
   batch: z
-    .array(z.object({ attemptId, inputs, copies }))
+    .array(z.object({ attemptId, inputs, copies, saved }))
     .max(limits.launchesPerCall - 1)
     .optional(),
   /** Time of its environment that a worker must have left to take up another. */

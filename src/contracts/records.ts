@@ -1,6 +1,7 @@
 import type { AttemptId, JobId, TaskId } from './ids.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { JobCosts, JobRequests, RequestTally } from './requests.ts';
+import type { SavedWork, TakenUp } from './saved-work.ts';
 import type { DurationMs, EpochMs } from './units.ts';
 
 /** The clocks of an attempt, one per phase: nothing is ever compared from submission time (design §6.5). */
@@ -84,6 +85,8 @@ export interface Progress {
   readonly fetched?: Fetched;
   /** What its worker has asked of AWS so far, and logged; absent where nobody counts. */
   readonly requests?: RequestTally;
+  /** Absent: it began at the begin. */
+  readonly takenUp?: TakenUp;
 }
 
 /** Bytes fetched, and for how long at least one request was under way: their ratio is the bandwidth that a task gets. */
@@ -127,6 +130,7 @@ export interface AttemptRecord {
   readonly invocation?: string;
   readonly progress?: Progress;
   readonly failure?: Failure;
+  readonly saved?: SavedWork;
   /** The upload of its part of the job's output, where it has begun one. */
   readonly upload?: NotedUpload;
   /** When it was found that its part of the job's output is gone, though its task has a result; absent: it was not. */

@@ -49,6 +49,7 @@ async function eachMatchable(
  * newline even if the input's last line has none.
  */
 export const grep: Operator = {
+  resumes: true,
   check(options) {
     onlyOptions(options, ['pattern', 'ignoreCase', 'invert']);
     flagOption(options, 'invert');
@@ -90,6 +91,7 @@ export const grep: Operator = {
 
 /** Counts the texts that match `pattern`, those that `grep -o` prints: (text, count). */
 export const grepCount: Operator = {
+  resumes: true,
   check(options) {
     onlyOptions(options, ['pattern', 'ignoreCase']);
     matcherOf(options);

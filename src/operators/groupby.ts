@@ -21,6 +21,7 @@ import {
   rowOutputOptions,
 } from './groupby-options.ts';
 import type { Aggregate, GroupbyOptions } from './groupby-options.ts';
+import { keptNumbers } from './kept-state.ts';
 import { GroupsHere } from './groups-here.ts';
 import { pieceKey } from './packed-rows.ts';
 import { GroupedRecords, readPieces } from './received-groups.ts';
@@ -43,6 +44,7 @@ const fewGroupsBytes = 256 * 1024;
  * it emits pieces of lines instead. Equal are keys of equal JSON: null is a group of its own, and 1 is not "1".
  */
 export const groupbyMap: Operator = {
+  resumes: true,
   check(options) {
     groupbyOptions(options, groupbyMapNames);
     heldGroupsOption(options);
@@ -142,18 +144,20 @@ const isCompressed = /\.(?:gz|bz2|zst)$/;
 const unpacksTo = 5;
 
 async function sendGroups(
-  { output, partitions, task, tally }: TaskContext,
+  { output, partitions, task, tally, kept, keep }: TaskContext,
   files: readonly string[],
   form: GroupForm,
 ): Promise<void> {
+  // No two pieces of a task have one key, or they would be taken for partials of one group.
+  let pieces = piecesBefore(kept);
   let sizeBytes = 0;
   for (const path of files) sizeBytes += (await stat(path)).size;
   const emit = (group: Group): Promise<void> | undefined => emitGroup(output, partitions, group);
   if (sizeBytes <= fewGroupsBytes) {
     for await (const groups of groupsOf(files, form)) for (const group of groups) await emit(group);
+    keep?.({ pieces });
     return;
   }
-  let pieces = 0;
   const cutter = new GroupCutter(partitions, form, {
     piece: (partition, lines, rows) => {
       tally?.({ out: rows - 1 });
@@ -164,6 +168,7 @@ async function sendGroups(
   });
   for await (const lines of wholeLines(files)) await cutter.add(lines);
   await cutter.flush();
+  keep?.({ pieces });
 }
 
 /** With its partition, which is that of the lines of its key in pieces. */
@@ -178,7 +183,7 @@ function emitGroup(
 
 /** Row by row: of little input, and of what needs a closer look. */
 async function groupRows(
-  { inputs, output, partitions }: TaskContext,
+  { inputs, output, partitions, kept, keep }: TaskContext,
   { key, aggregates }: GroupbyOptions,
 ): Promise<void> {
   const groups = new Map<string, Partial[]>();
@@ -207,7 +212,11 @@ async function groupRows(
     });
   }
   await flush();
+  keep?.({ pieces: piecesBefore(kept) });
 }
+
+/** Pieces that an attempt has sent whose work this one takes up. */
+const piecesBefore = (kept: unknown): number => keptNumbers(kept, 'pieces')[0] ?? 0;
 
 function checkRow(aggregates: readonly Aggregate[], row: Row, format: string): void {
   for (const { op, column } of aggregates)

@@ -32,17 +32,23 @@ class Spread {
   /** Ends of the partitions' shares, between 0 and 1. */
   readonly #ends: readonly number[];
   #at: number;
+  /** Lines that were spread. */
+  passed: number;
 
-  constructor(first: number, shares: readonly number[], task: number) {
+  constructor(first: number, shares: readonly number[], task: number, passed: number) {
     const sum = shares.reduce((total, share) => total + share, 0);
-    let passed = 0;
+    let end = 0;
     this.#first = first;
-    this.#ends = shares.map((share) => (passed += share) / sum);
+    this.#ends = shares.map((share) => (end += share) / sum);
     this.#at = (task * taskStep) % 1;
+    this.passed = passed;
+    // The same steps, since sums of rounded numbers hang on their order.
+    for (let line = 0; line < passed; line++) this.#at = (this.#at + lineStep) % 1;
   }
 
   /** The partition of the next line. */
   next(): number {
+    this.passed++;
     this.#at = (this.#at + lineStep) % 1;
     const place = this.#ends.findIndex((end) => this.#at < end);
     return this.#first + (place < 0 ? this.#ends.length - 1 : place);
@@ -61,15 +67,24 @@ export class RangeSearch {
 
   constructor(
     sorted: readonly Bound[],
-    { partitions, task }: { readonly partitions: number; readonly task: number },
+    {
+      partitions,
+      task,
+      passed = [],
+    }: { readonly partitions: number; readonly task: number; readonly passed?: readonly number[] },
   ) {
     const bounds = sorted.map(({ key }) => key);
     this.#bounds = bounds;
-    this.#spreads = spreadsOf(sorted, task);
+    this.#spreads = spreadsOf(sorted, task, passed);
     this.#last = partitions - 1;
     this.#common = commonStart(bounds[0] ?? empty, bounds.at(-1) ?? empty);
     const at = this.#common.length;
     this.#heads = Uint32Array.from(bounds, (bound) => headOf(bound, at, bound.length));
+  }
+
+  /** How many lines were spread that equal a bound, by the same place as the spreads; 0 where none are. */
+  get passed(): readonly number[] {
+    return this.#spreads.map((spread) => spread?.passed ?? 0);
   }
 
   /** How many of the bounds are not above the line: its partition, if there are so many. */
@@ -125,12 +140,18 @@ function headOf(bytes: Buffer, at: number, end: number): number {
 }
 
 /** How lines that equal bounds are spread, by how many bounds are not above them. */
-function spreadsOf(sorted: readonly Bound[], task: number): readonly (Spread | undefined)[] {
+function spreadsOf(
+  sorted: readonly Bound[],
+  task: number,
+  passed: readonly number[],
+): readonly (Spread | undefined)[] {
   let first = 0;
   const spreads = sorted.map(({ key, shares }, place) => {
     if (place > 0 && sorted[place - 1]?.key.equals(key) !== true) first = place;
     const isLast = sorted[place + 1]?.key.equals(key) !== true;
-    return isLast && shares.some((share) => share > 0) ? new Spread(first, shares, task) : undefined;
+    return isLast && shares.some((share) => share > 0)
+      ? new Spread(first, shares, task, passed[place + 1] ?? 0)
+      : undefined;
   });
   return [undefined, ...spreads];
 }

@@ -4,6 +4,7 @@ import type { Operator, TaskContext, TaskInput, TaskOutput } from '../worker/ope
 import { LineWriter } from './line-writer.ts';
 import { onlyOptions, wholeOption } from './options.ts';
 import { type Bound, boundOf, RangeSearch, sharesBytes } from './range-search.ts';
+import { keptNumbers } from './kept-state.ts';
 import { Thinned } from '../lib/thinned.ts';
 
 const newline = 0x0a;
@@ -130,10 +131,11 @@ export const bounds: Operator = {
  * many that cuts fall among them: nobody can tell one of them from another, so that each may be in any of theirs.
  */
 export const rangePartition: Operator = {
+  resumes: true,
   check(options) {
     onlyOptions(options, []);
   },
-  async run({ inputs: [lines, cuts], output, partitions, task }) {
+  async run({ inputs: [lines, cuts], output, partitions, task, kept, keep }) {
     if (lines === undefined || cuts === undefined) {
       throw new InvalidInputError(
         'range-partition needs two inputs: the lines, and the bounds by broadcast',
@@ -151,7 +153,7 @@ export const rangePartition: Operator = {
         });
       }
     }
-    const ranges = new RangeSearch(sorted, { partitions, task });
+    const ranges = new RangeSearch(sorted, { partitions, task, passed: keptNumbers(kept, 'passed') });
     const keys = new LineKeys(output);
     for await (const { bytes } of lines.blocks()) {
       for (let start = 0; start < bytes.length;) {
@@ -160,6 +162,7 @@ export const rangePartition: Operator = {
         if (emitted !== undefined) await emitted;
       }
     }
+    keep?.({ passed: ranges.passed });
   },
 };
 

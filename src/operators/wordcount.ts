@@ -9,6 +9,7 @@ import { rankKey } from './rank.ts';
  * ASCII digits. A word ends with its line and with its file.
  */
 export const tokenize: Operator = {
+  resumes: true,
   check(options) {
     onlyOptions(options, []);
   },

@@ -8,6 +8,7 @@ import type {
   TaskResult,
   UnreadableRecord,
 } from '../contracts/records.ts';
+import type { SavedWork } from '../contracts/saved-work.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 
 /** A job's tasks in the store: the job and over how many keys its tasks are spread. */
@@ -42,6 +43,14 @@ export interface ClaimPlace {
   readonly node: string;
   readonly zone: string;
   readonly invocation?: string;
+}
+
+/** How an attempt ends by its worker's word, with what it hands on of a task that it could not end. */
+export interface AttemptEnd {
+  readonly state: 'done' | 'failed' | 'cancelled';
+  readonly progress: Progress;
+  readonly failure?: Failure;
+  readonly saved?: SavedWork;
 }
 
 /** The end of a worker, as the platform tells it. */
@@ -135,13 +144,16 @@ export interface AttemptStore {
    * effect on one that never was: 0.
    */
   noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<number>;
-  /** By the worker, last: running becomes `done`, `failed` or `cancelled`. No effect if it ended before. */
+  /**
+   * By the worker, last: running becomes `done`, `failed` or `cancelled`. `refused`, and no effect, where it ended before,
+   * perhaps by this very call when it was made first.
+   */
   end(
     space: TaskSpace,
     attemptId: AttemptId,
-    end: { state: 'done' | 'failed' | 'cancelled'; progress: Progress; failure?: Failure },
+    end: AttemptEnd,
     now: EpochMs,
-  ): Promise<void>;
+  ): Promise<'ended' | 'refused'>;
 
   /**
    * By the worker, after what it is about was written: leaves a note in an inbox of the job. Once however often it is

@@ -3,7 +3,6 @@ import { type AttemptId, attemptParts, type JobId, type TaskId } from '../contra
 import type {
   AttemptOrder,
   AttemptState,
-  Failure,
   NotedUpload,
   Progress,
   TaskResult,
@@ -11,6 +10,7 @@ import type {
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import { attemptLife } from '../core/model/attempt-life.ts';
 import type {
+  AttemptEnd,
   AttemptStore,
   ClaimPlace,
   Inbox,
@@ -179,12 +179,13 @@ export class ObservedStore implements AttemptStore {
   async end(
     space: TaskSpace,
     attemptId: AttemptId,
-    end: { state: 'done' | 'failed' | 'cancelled'; progress: Progress; failure?: Failure },
+    end: AttemptEnd,
     now: EpochMs,
-  ): Promise<void> {
-    await this.inner.end(space, attemptId, end, now);
+  ): Promise<'ended' | 'refused'> {
+    const outcome = await this.inner.end(space, attemptId, end, now);
     if (this.ledgerOf(space.jobId).states.get(attemptId) === 'running')
       this.step(space.jobId, attemptId, end.state);
+    return outcome;
   }
 
   tell(space: TaskSpace, note: Note, now: EpochMs): Promise<void> {

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { phases } from '../contracts/records.ts';
 import type { Phase, Progress } from '../contracts/records.ts';
 import type { RequestTally } from '../contracts/requests.ts';
+import type { TakenUp } from '../contracts/saved-work.ts';
 import { elapsedMs } from '../contracts/units.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -28,6 +29,8 @@ export class AttemptMeter {
   stalledMs = 0;
   recordsIn = 0;
   recordsOut = 0;
+  /** What was taken up of an earlier attempt: none of the bytes above. */
+  takenUp: TakenUp | undefined;
   /** What the worker has asked for and was not told before; absent where nobody counts. */
   takeRequests: (() => RequestTally) | undefined;
   #requests: RequestTally | undefined;
@@ -143,6 +146,7 @@ export class AttemptMeter {
         ? { fetched: { bytes: measured(this.#fetchedBytes), ms: this.#fetchedMs + fetchingMs } }
         : {}),
       ...(this.#requests === undefined ? {} : { requests: this.#requests }),
+      ...(this.takenUp === undefined ? {} : { takenUp: this.takenUp }),
     };
   }
 }

@@ -13,6 +13,7 @@ import type { PlannedInput, SourceSegment, StageDescription } from '../contracts
 import { bucketOfWorker, type OutputPlace } from '../contracts/worker-places.ts';
 import { ownValue } from '../lib/own.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import type { InputPlace } from './input-cut.ts';
 import type { UpstreamSegment } from './upstream-segment.ts';
 
 /** Descriptions that a warm environment keeps: attempts of a stage come one after the other. */
@@ -36,6 +37,8 @@ export interface AttemptPlan {
   readonly inputs: readonly AttemptInput[];
   /** Bytes of all pieces together, but for those of which only the begin is read. */
   readonly bytesTotal: number;
+  /** Where each input begins that another attempt has read in part, by its place; absent: all at their begins. */
+  readonly begins?: ReadonlyMap<number, InputPlace>;
 }
 
 /**
@@ -158,6 +161,42 @@ function bytesOf(input: AttemptInput): number {
     0,
   );
 }
+
+/**
+ * The plan of what is left, from these places on: see `InputPlace`. Undefined where they are none of the plan's, as where
+ * somebody else wrote them.
+ */
+export function restOfPlan(
+  plan: AttemptPlan,
+  places: readonly ({ readonly input: number } & InputPlace)[],
+): AttemptPlan | undefined {
+  const inputs = [...plan.inputs];
+  for (const { input: index, segment, offset } of places) {
+    const input = inputs[index];
+    if (input === undefined || !isOfSources(input) || segment > input.segments.length) return undefined;
+    const [first, ...others] = input.segments.slice(segment);
+    if (offset === undefined) inputs[index] = { ...input, segments: input.segments.slice(segment) };
+    else if (first === undefined || offset <= first.start || offset >= first.end) return undefined;
+    else inputs[index] = { ...input, segments: [{ ...first, start: offset }, ...others] };
+  }
+  const begins = new Map(places.map(({ input, ...place }) => [input, place]));
+  return { ...plan, inputs, begins, bytesTotal: inputs.reduce((sum, input) => sum + bytesOf(input), 0) };
+}
+
+/** A place in what is left of an input, as one in all of it. */
+export function placeInAll({ begins }: AttemptPlan, input: number, place: InputPlace): InputPlace {
+  const begin = begins?.get(input);
+  if (begin === undefined) return place;
+  // Where nothing of the rest was read, the rest is the same.
+  return place.segment === 0 && place.offset === undefined
+    ? begin
+    : { ...place, segment: begin.segment + place.segment };
+}
+
+/** Whether an input is of source objects, and not of another stage. */
+export const isOfSources = (
+  input: AttemptInput,
+): input is Extract<AttemptInput, { planned: { kind: 'source' } }> => input.planned.kind === 'source';
 
 /** All pieces of other stages' outputs that an attempt reads. */
 export const upstreamOf = (plan: AttemptPlan | undefined): readonly UpstreamSegment[] =>

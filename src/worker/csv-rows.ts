@@ -97,7 +97,7 @@ export async function columnsBefore(
     bad: { policy: 'skip', onSkip: () => undefined },
     recordBytes: reading.lineBytes ?? limits.recordBytes,
   });
-  const quiet = { ...reading, onBytes: () => undefined };
+  const quiet = { ...reading, onBytes: () => undefined, mark: undefined };
   for (let start = 0, size = headBytes; start < segment.start; start += size, size *= 4) {
     const piece = { ...segment, start, end: Math.min(segment.start, start + size) };
     for await (const block of sourceBlocks(quiet, piece)) {

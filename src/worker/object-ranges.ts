@@ -2,6 +2,7 @@ import { ConflictError, NotFoundError } from '../contracts/errors.ts';
 import type { SourceSegment } from '../contracts/plan.ts';
 import type { ByteRange, ObjectStore } from '../ports/object-store.ts';
 import { BadInputError } from './operator.ts';
+import type { InputReach, SegmentMark } from './input-cut.ts';
 import type { ReadAhead } from './read-ahead.ts';
 
 export interface SourceReading {
@@ -13,6 +14,9 @@ export interface SourceReading {
   readonly onExpected?: ((segment: SourceSegment, bytes: number) => void) | undefined;
   /** What is fetched before it is read. */
   readonly ahead?: ReadAhead;
+  /** By whom the input may be ended early, and of a segment that is read, its own; absent: nobody. */
+  readonly reach?: InputReach | undefined;
+  readonly mark?: SegmentMark | undefined;
   /** Longest line or record; default `limits.recordBytes`. */
   readonly lineBytes?: number;
 }

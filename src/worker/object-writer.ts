@@ -61,7 +61,7 @@ function giveBuffer(buffer: Buffer): void {
 export class ObjectWriter {
   readonly #objects: ObjectStore;
   #ref: ObjectRef;
-  readonly #options: ObjectWriterOptions;
+  #options: ObjectWriterOptions;
   #buffer: Buffer;
   #used = 0;
   #sentBytes = 0;
@@ -91,6 +91,22 @@ export class ObjectWriter {
   /** Of the object, as far as is known yet. */
   get bucket(): string {
     return this.#ref.bucket;
+  }
+
+  /**
+   * Whether the bytes so far can still become a plain object in a bucket that outlasts the worker: none has been sent
+   * elsewhere.
+   */
+  canMoveTo({ bucket, key }: ObjectRef): boolean {
+    const isThere = bucket === this.#ref.bucket && key === this.#ref.key && !this.#options.leaveUpload;
+    return isThere || (this.#partsBegun === 0 && !this.#isClosed);
+  }
+
+  /** Has them become that object; where `canMoveTo` says so. */
+  moveTo(ref: ObjectRef): void {
+    invariant(this.canMoveTo(ref), 'bytes of an object that were sent elsewhere', { key: ref.key });
+    this.#ref = ref;
+    this.#options = { leaveUpload: false };
   }
 
   /** Makes the first request for the object, elsewhere where its bucket does not answer. */

@@ -169,6 +169,9 @@ export interface TaskOutput {
 /** The counter of records that were left out. */
 export const skippedRecords = 'skippedRecords';
 
+/** What an operator may leave for whoever goes on: plain JSON. */
+export type JsonState = Readonly<Record<string, number | readonly (number | null)[]>>;
+
 /** What an operator sees of its task. */
 export interface TaskContext {
   readonly stage: string;
@@ -206,6 +209,10 @@ export interface TaskContext {
   readonly note?: (why: string) => void;
   /** Adds to what the task is said to have read and written, where one record stands for several; absent in user code. */
   readonly tally?: (records: { readonly in?: number; readonly out?: number }) => void;
+  /** What the operator has left with `keep` when an attempt of the task handed on what this one takes up. */
+  readonly kept?: unknown;
+  /** Leaves what whoever takes the task up has to know besides the output so far; at the end of `run`. As JSON. */
+  readonly keep?: (state: JsonState) => void;
   /** Tells how much of the task is done, from 0 to 1, in place of the share of its input that was read. */
   progress?(fraction: number): void;
 }
@@ -219,6 +226,13 @@ export interface Operator {
   check(options: Readonly<Record<string, unknown>>): void;
   /** Present where values of one key may be combined before they are shuffled. */
   combiner?(options: Readonly<Record<string, unknown>>): Combine;
+  /**
+   * Whether a task may be cut between any two records of its sources, and the output of the rest put behind that of what
+   * came before, or combined with it, to what an unbroken run would have given: it keeps each input's order, and no state
+   * over its records but what it hands to `keep` and finds in `kept`. It reads its sources one after the other, each to
+   * its end, and other stages' outputs whole. Absent: not so, and an attempt that loses its place has done nothing.
+   */
+  readonly resumes?: true;
   run(context: TaskContext): Promise<void>;
 }
 

@@ -3,12 +3,14 @@ import { AccessDeniedError } from '../contracts/errors.ts';
 import { attemptParts, taskOf } from '../contracts/ids.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { AttemptState, Failure, FinalPart, Progress, TaskResult } from '../contracts/records.ts';
+import type { SavedWork } from '../contracts/saved-work.ts';
 import { durationMs } from '../contracts/units.ts';
 import { outputPlace, workerOfBucket } from '../contracts/worker-places.ts';
 import { addTallies } from '../core/model/cost.ts';
 import type { TaskSpace } from '../ports/attempt-store.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
 import { failureOf } from './failure-of.ts';
+import type { Leaving } from './hand-over.ts';
 import type { ObjectWriter, WrittenObject } from './object-writer.ts';
 import type { AttemptDeps, AttemptOutcome } from './run-attempt.ts';
 import type { FinishedOutput } from './task-output.ts';
@@ -26,6 +28,7 @@ export interface Run {
   readonly meter: AttemptMeter;
   readonly signal: AbortSignal;
   readonly grace: Grace;
+  readonly leaving: Leaving;
   /** Ends the attempt as one that was told to stop. */
   readonly cancel: () => void;
 }
@@ -34,6 +37,7 @@ export interface Run {
 export interface Ending {
   readonly outcome: Exclude<AttemptOutcome, 'refused' | 'declined'>;
   readonly failure?: Failure;
+  readonly saved?: SavedWork;
 }
 
 /** Removes what the attempt wrote. What cannot be removed now goes with the job's prefix when the job ends. */
@@ -82,7 +86,8 @@ function finalPartOf(written: WrittenObject): FinalPart {
 
 function resultOf({ deps, payload, meter }: Run, finished: FinishedOutput): TaskResult {
   const { written, partitions, bytesOut } = finished;
-  const { bytesRead: bytesIn, recordsIn, recordsOut } = meter.totals();
+  const { bytesRead, recordsIn, recordsOut } = meter.totals();
+  const bytesIn = bytesRead + (meter.takenUp?.bytes ?? 0);
   const final = finalPartOf(written);
   return {
     taskId: taskOf(payload.attemptId),
@@ -108,23 +113,32 @@ const stateOf = {
 } as const satisfies Record<Ending['outcome'], AttemptState>;
 
 /** Records how the attempt ended, unless its result says that, and has the scheduler look at it. */
-export async function recordEnd(run: Run, { outcome, failure }: Ending): Promise<void> {
+export async function recordEnd(run: Run, { outcome, failure, saved }: Ending): Promise<void> {
   const { deps, payload, space, meter } = run;
   const { attemptId } = payload;
   const end = {
     state: stateOf[outcome],
     progress: withLastWrites(meter.progress(), 1),
     ...(failure === undefined ? {} : { failure }),
+    ...(saved === undefined ? {} : { saved }),
   };
   if (outcome !== 'done') {
-    await persistently(run, 'end-not-recorded', async () => {
-      await deps.attempts.end(space, attemptId, end, deps.clock.now());
-      return true;
-    });
+    const told = await persistently(run, 'end-not-recorded', () =>
+      deps.attempts.end(space, attemptId, end, deps.clock.now()),
+    );
+    // It was given up meanwhile, or its job has ended: nobody knows of what it has handed on.
+    if (told === 'refused' && saved !== undefined) await removeSaved(run);
   }
   await persistently(run, 'end-not-told', async () => {
     await deps.attempts.tell(space, { attemptId, kind: 'end' }, deps.clock.now());
     return true;
+  });
+}
+
+async function removeSaved({ deps, payload, leaving }: Run): Promise<void> {
+  const { bucket, key } = leaving.deps.ref;
+  await deps.objects.remove(bucket, [key]).catch((error: unknown) => {
+    deps.log.warn('data-left', { jobId: payload.jobId, attemptId: payload.attemptId, error: String(error) });
   });
 }
 

@@ -2,7 +2,10 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoreUnavailableError } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
+import { attemptDataKey } from '../contracts/keys.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
+import type { Failure } from '../contracts/records.ts';
+import type { SavedOf, SavedWork } from '../contracts/saved-work.ts';
 import { durationMs, type EpochMs } from '../contracts/units.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -14,6 +17,7 @@ import { AttemptMeter } from './attempt-meter.ts';
 import { type AttemptPlan, loadAttemptPlan, upstreamOf } from './attempt-plan.ts';
 import { decline, isAvoided } from './decline.ts';
 import { boundedLine, failureOf, failureReading, failureWith } from './failure-of.ts';
+import { Leaving, saveWork } from './hand-over.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { keptBucket } from './kept-bucket.ts';
 import { firstReportMs } from '../core/model/report-cadence.ts';
@@ -23,8 +27,10 @@ import { prepareTask, runOperator, writerOf } from './run-task.ts';
 import type { PreparedTask, TaskEnvironment } from './run-task.ts';
 import {
   graceOf,
+  leaveMs,
   OutOfTimeError,
   PlaceTakenError,
+  startNotice,
   startTimeLimit,
   timeLimitOf,
   usualGrace,
@@ -32,6 +38,7 @@ import {
 import { InputCheck } from './lost-inputs.ts';
 import { LostZoneError, type ObjectWriter } from './object-writer.ts';
 import { commit, discard, type Ending, persistently, recordEnd, type Run } from './record-attempt.ts';
+import { findEarlierWork, NotTakenUpError, takeUp } from './take-up.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';
 
 /** What an attempt needs from its host. */
@@ -69,7 +76,8 @@ export interface AttemptDeps {
   readonly requests?: RequestMeter;
   /**
    * Fires when the process is being stopped (SIGTERM): the attempt ends at once, as interrupted where the reason is a
-   * `PlaceTakenError`, else as if it were told to cancel.
+   * `PlaceTakenError`, else as if it were told to cancel. Where that gives it time, and its operator allows it, it first hands
+   * on what it has done.
    */
   readonly stopSignal?: AbortSignal;
 }
@@ -121,7 +129,7 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
     return 'refused';
   }
   const abort = new AbortController();
-  const signal = AbortSignal.any([abort.signal, ...(deps.stopSignal === undefined ? [] : [deps.stopSignal])]);
+  const { signal } = abort;
   const meter = new AttemptMeter(clock, signal, deps.peakMemoryBytes ?? (() => 0));
   const { requests } = deps;
   if (requests !== undefined) meter.takeRequests = () => requests.take(ownerOf(payload));
@@ -142,15 +150,50 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
   const timer = startTimeLimit(clock, limit, (error) => {
     abort.abort(error);
   });
+  const ref = { bucket: deps.dataBucket, key: attemptDataKey(jobId, attemptId) };
+  const leaving = new Leaving({ clock, meter, ref });
+  const notice = startNotice(clock, limit, (error, left) => leaving.notice(error, left));
   const grace = graceOf(limit?.grace ?? usualGrace, payload.heartbeatMs);
-  const run: Run = { deps, payload, space, meter, signal, cancel, grace };
+  const run: Run = { deps, payload, space, meter, signal, cancel, grace, leaving };
+  const stops = onStop(deps, leaving, abort);
   const ending = await inScratch(run).finally(() => {
+    stops.forget();
+    notice.stop();
     timer.stop();
+    leaving.end();
     return heartbeat.stop();
   });
   await recordEnd(run, ending);
   log.info('attempt-ended', { jobId, attemptId, ...ending });
   return ending.outcome;
+}
+
+/** Ends the attempt when its process is being stopped, at once or when it has had the time to hand on its work. */
+function onStop(
+  { clock, stopSignal }: AttemptDeps,
+  leaving: Leaving,
+  abort: AbortController,
+): { forget(): void } {
+  const over = new AbortController();
+  const onAbort = (): void => {
+    const reason: unknown = stopSignal?.reason;
+    const left = reason instanceof PlaceTakenError ? leaveMs(reason) : durationMs(0);
+    if (!(reason instanceof PlaceTakenError) || left <= 0 || !leaving.notice(reason, left)) {
+      abort.abort(reason);
+      return;
+    }
+    void clock.sleep(left, over.signal).then(() => {
+      if (!over.signal.aborted) abort.abort(reason);
+    });
+  };
+  if (stopSignal?.aborted === true) onAbort();
+  stopSignal?.addEventListener('abort', onAbort, { once: true });
+  return {
+    forget: () => {
+      over.abort();
+      stopSignal?.removeEventListener('abort', onAbort);
+    },
+  };
 }
 
 /** Runs the attempt in a scratch directory of its own. */
@@ -172,7 +215,25 @@ async function inScratch(run: Run): Promise<Ending> {
   }
 }
 
+/** Takes up what an earlier attempt has handed on, if the launch says so; begins at the begin where that cannot be. */
 async function execute(run: Run, scratchDir: string): Promise<Ending> {
+  const { deps, payload } = run;
+  const { jobId, attemptId, saved } = payload;
+  if (saved === undefined) return executeFrom(run, scratchDir);
+  try {
+    const takenDir = join(scratchDir, 'taken-up');
+    await mkdir(takenDir);
+    return await executeFrom(run, takenDir, saved);
+  } catch (error) {
+    if (!(error instanceof NotTakenUpError)) throw error;
+    const why = `it begins at the begin, since what attempt ${String(saved.attempt)} had done cannot be taken up: ${error.message}`;
+    deps.log.warn('not-taken-up', { jobId, attemptId, why: boundedLine(why, limits.failureChars) });
+    run.meter.recordsOut = 0;
+    return executeFrom(run, scratchDir);
+  }
+}
+
+async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promise<Ending> {
   const { deps, payload, meter, signal } = run;
   let writer: ObjectWriter | undefined;
   let task: PreparedTask | undefined;
@@ -181,30 +242,37 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
   const check = new InputCheck();
   try {
     plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
+    const reading = { objects: deps.objects, dataBucket: deps.dataBucket, signal };
+    const earlier = saved === undefined ? undefined : await findEarlierWork(reading, payload, saved, plan);
+    plan = earlier?.plan ?? plan;
     meter.bytesTotal = plan.bytesTotal;
     meter.readsStages = plan.inputs.some(({ planned }) => planned.kind === 'stage');
-    const { zone } = deps.place;
-    writer = writerOf(deps.objects, plan.description, payload.attemptId, {
-      noteUpload: uploadNote(run),
-      zone,
-      kept: await keptBucket(deps.keeper, plan.description, payload.attemptId),
-    });
+    writer = await openWriter(run, plan);
     const { attemptId } = payload;
-    const attempt = { plan, writer, meter, log: deps.log, signal, check, scratchDir, attemptId };
+    const kept = earlier?.note.state === undefined ? {} : { kept: earlier.note.state };
+    const attempt = { plan, writer, meter, log: deps.log, signal, check, scratchDir, attemptId, ...kept };
     const prepared = await prepareTask(deps, attempt);
     task = prepared;
+    if (earlier !== undefined) {
+      await takeUp(reading, earlier, prepared, meter);
+      tellTakenUp(run, plan);
+    }
     where = 'operator';
+    run.leaving.begin(prepared, writer);
     await runOperator(deps.clock, prepared, run.grace);
     check.throwIfLost(); // Whatever user code made of that.
     where = 'runtime';
     // Nothing of the user's runs while the result is recorded.
     await prepared.close();
+    const left = await leave(run, prepared, plan, writer);
+    if (left !== undefined) return left;
     const finished = await meter.during('write', () => prepared.finish());
     return await commit(run, finished, writer);
   } catch (error) {
     await task?.close();
     await discard(run, writer);
     if (signal.aborted) return endOfAborted(signal, deps.isUsed === true);
+    if (error instanceof NotTakenUpError) throw error;
     await check.recheck(deps.objects, signal);
     await check.askOthers(deps.objects, upstreamOf(plan), signal);
     if (error instanceof LostZoneError)
@@ -214,14 +282,68 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
   }
 }
 
-/**
- * An attempt that was stopped: by order, with its place, or by itself when its time was nearly up. Where others had used some of that
- * time, it might have had enough in a worker of its own.
- */
+async function openWriter(
+  { deps, payload, ...run }: Run,
+  { description }: AttemptPlan,
+): Promise<ObjectWriter> {
+  return writerOf(deps.objects, description, payload.attemptId, {
+    noteUpload: uploadNote({ deps, payload, ...run }),
+    zone: deps.place.zone,
+    kept: await keptBucket(deps.keeper, description, payload.attemptId),
+  });
+}
+
+/** Says in the job's log where the attempt begins. */
+function tellTakenUp({ deps, payload, meter }: Run, { bytesTotal }: AttemptPlan): void {
+  const { jobId, attemptId } = payload;
+  const { attempt = 0, bytes = 0 } = meter.takenUp ?? {};
+  const share = String(Math.floor((100 * bytes) / Math.max(1, bytes + bytesTotal)));
+  const why = `it took up at ${share} % what attempt ${String(attempt)} had done when it had to end`;
+  deps.log.info('taken-up', { jobId, attemptId, why, bytesDone: bytes, bytesLeft: bytesTotal });
+}
+
+/** Hands on what was done where the input was ended early; undefined where all of it was read: then the task is done. */
+async function leave(
+  run: Run,
+  { handOver }: PreparedTask,
+  plan: AttemptPlan,
+  writer: ObjectWriter,
+): Promise<Ending | undefined> {
+  const { deps, payload, meter, leaving, signal } = run;
+  const { reason } = leaving;
+  if (handOver?.cut.rest() === undefined || reason === undefined) return undefined;
+  const { failure, ...end } = endOfStopped(reason, deps.isUsed === true);
+  try {
+    const saved = await meter.during('write', () => saveWork(leaving.deps, handOver, { plan, writer }));
+    if (saved !== undefined) return { ...end, failure: toldSaved(failure, saved), saved };
+  } catch (error) {
+    signal.throwIfAborted();
+    const { jobId, attemptId } = payload;
+    deps.log.warn('not-handed-on', { jobId, attemptId, error: String(error) });
+  }
+  await discard(run, writer);
+  return { ...end, failure };
+}
+
+function toldSaved({ cause, message }: Failure, { bytesDone, bytesTotal }: SavedWork): Failure {
+  const share = String(Math.floor((100 * bytesDone) / Math.max(1, bytesTotal)));
+  return failureWith(cause, `${message}; it hands on the ${share} % of its input that it has done`);
+}
+
+/** An attempt that was stopped: by order, with its place, or by itself when its time was nearly up. */
 function endOfAborted({ reason }: AbortSignal, isUsed: boolean): Ending {
+  if (reason instanceof PlaceTakenError || reason instanceof OutOfTimeError)
+    return endOfStopped(reason, isUsed);
+  return { outcome: 'cancelled' };
+}
+
+/** Where others had used some of its environment's time, it might have had enough in a worker of its own. */
+function endOfStopped(
+  reason: PlaceTakenError | OutOfTimeError,
+  isUsed: boolean,
+): { readonly outcome: 'failed'; readonly failure: Failure } {
   if (reason instanceof PlaceTakenError)
     return { outcome: 'failed', failure: failureWith('interrupted', reason.message) };
-  if (!(reason instanceof OutOfTimeError)) return { outcome: 'cancelled' };
   const failure = isUsed
     ? failureWith('interrupted', `${reason.message}, of which attempts before it had taken some`)
     : failureWith('timeout', reason.message);

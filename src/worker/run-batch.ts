@@ -15,7 +15,7 @@ export async function runBatch(
   let outcomes = await runPack(deps, first);
   for (const other of batch) {
     if (outcomes[0] !== 'refused' || deps.stopSignal?.aborted === true) break;
-    outcomes = await runPack(deps, { ...first, copies: undefined, ...other });
+    outcomes = await runPack(deps, { ...first, copies: undefined, saved: undefined, ...other });
   }
   return outcomes;
 }

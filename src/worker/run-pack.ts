@@ -36,7 +36,7 @@ export async function runPack(
   for (const rider of next) {
     if (!goesOn || deps.stopSignal?.aborted === true || !hasTimeFor(deps, nextTakesMs)) break;
     beforeNext?.();
-    const outcome = await runAttempt(used, { ...first, copies: undefined, ...rider });
+    const outcome = await runAttempt(used, { ...first, copies: undefined, saved: undefined, ...rider });
     outcomes.push(outcome);
     goesOn = outcome === 'done' || outcome === 'replica' || outcome === 'refused';
   }

@@ -12,18 +12,17 @@ import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
-import type { AttemptInput, AttemptPlan } from './attempt-plan.ts';
-import { ExternalSort } from './external-sort.ts';
+import type { AttemptPlan } from './attempt-plan.ts';
 import { ObjectWriter, type ObjectWriterOptions } from './object-writer.ts';
-import { dropMemory } from './kept-memory.ts';
+import { InputCut } from './input-cut.ts';
+import { mayResume, openInput, openOutput } from './open-task.ts';
 import { BadInputError, CancelledError } from './operator.ts';
-import type { EngineSize, Operator, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
+import type { EngineSize, JsonState, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
 import type { InputCheck } from './lost-inputs.ts';
 import { ReadGate } from './segment-chunks.ts';
-import { FinalOutput, guarded, SortedOutput, UnsortedOutput } from './task-output.ts';
+import { guarded } from './task-output.ts';
 import type { ClosableOutput, FinishedOutput } from './task-output.ts';
 import { describeInputs, layFiles, taskVariables } from './task-files.ts';
-import { sourceInput, stageInput } from './task-input.ts';
 import { type Grace, usualGrace } from './time-limit.ts';
 import type { CodeRef } from './user-code/bundle.ts';
 import { UserTask } from './user-code/user-task.ts';
@@ -66,6 +65,8 @@ export interface TaskAttempt {
   readonly check?: InputCheck;
   /** A directory of its own. */
   readonly scratchDir: string;
+  /** What the operator has left when another attempt handed on what this one takes up. */
+  readonly kept?: unknown;
 }
 
 /** A task that is ready to run. */
@@ -81,6 +82,16 @@ export interface PreparedTask {
   close(): Promise<void>;
   /** Whether that ends it whatever it is at, since it runs in a process of its own. */
   readonly isKillable: boolean;
+  /** What it takes to end the task early and hand on what was done; absent where its operator does not allow it. */
+  readonly handOver?: HandOver;
+}
+
+/** A task that can be cut in two. */
+export interface HandOver {
+  readonly cut: InputCut;
+  readonly output: ClosableOutput;
+  /** What the operator has left to be known. */
+  readonly state: () => JsonState | undefined;
 }
 
 /**
@@ -127,11 +138,14 @@ export async function prepareTask(host: TaskHost, attempt: TaskAttempt): Promise
   const { plan, scratchDir } = attempt;
   const gate = new ReadGate(readsAtOnce);
   const inputs: TaskInput[] = [];
-  for (const [index, input] of plan.inputs.entries()) {
-    inputs.push(openInput(host, attempt, input, gate, await directory(scratchDir, `input-${String(index)}`)));
+  const cut = mayResume(host.operators, plan) ? new InputCut() : undefined;
+  for (const index of plan.inputs.keys()) {
+    const inputDir = await directory(scratchDir, `input-${String(index)}`);
+    inputs.push(openInput(host, attempt, { index, gate, scratchDir: inputDir, cut }));
   }
   const task: OpenTask = {
     inputs,
+    cut,
     environment: await environmentFor(host.environment, plan.description),
     operatorDir: await directory(scratchDir, 'operator'),
     sortDir: await directory(scratchDir, 'sort'),
@@ -143,6 +157,7 @@ export async function prepareTask(host: TaskHost, attempt: TaskAttempt): Promise
 
 /** What operators and user code alike are given. */
 interface OpenTask {
+  readonly cut: InputCut | undefined;
   readonly inputs: readonly TaskInput[];
   readonly environment: Readonly<Record<string, string>>;
   readonly operatorDir: string;
@@ -153,7 +168,7 @@ interface OpenTask {
 async function prepareOperator(
   host: TaskHost,
   attempt: TaskAttempt,
-  { inputs, environment, operatorDir, sortDir }: OpenTask,
+  { cut, inputs, environment, operatorDir, sortDir }: OpenTask,
 ): Promise<PreparedTask> {
   const { plan, attemptId, signal, log } = attempt;
   const { jobId, operator: operatorName, partitions, options } = plan.description;
@@ -162,6 +177,7 @@ async function prepareOperator(
   operator.check(options);
   if (operatorName === 'exec') await layFiles(host.userCode.objects, taskFilesOf(options), operatorDir);
   const output = openOutput(host, attempt, operator, sortDir);
+  let state: JsonState | undefined;
   const context: TaskContext = {
     ...attemptParts(attemptId),
     print: (stream, text) => {
@@ -177,6 +193,10 @@ async function prepareOperator(
     ...(host.engine === undefined ? {} : { engine: host.engine }),
     environment,
     signal,
+    ...(attempt.kept === undefined ? {} : { kept: attempt.kept }),
+    keep: (left) => {
+      state = left;
+    },
     ...tellers(attempt),
   };
   return {
@@ -186,6 +206,7 @@ async function prepareOperator(
     finish: () => output.finish(),
     close: () => Promise.resolve(),
     isKillable: false,
+    ...(cut === undefined ? {} : { handOver: { cut, output, state: () => state } }),
   };
 }
 
@@ -268,63 +289,6 @@ async function directory(parent: string, name: string): Promise<string> {
   const path = join(parent, name);
   await mkdir(path);
   return path;
-}
-
-function openInput(
-  host: TaskHost,
-  { plan, meter, signal, check }: TaskAttempt,
-  input: AttemptInput,
-  gate: ReadGate,
-  scratchDir: string,
-): TaskInput {
-  const { objects, sortMemoryBytes } = host;
-  const stageInputs = plan.inputs.filter(({ planned }) => planned.kind === 'stage').length;
-  const memoryBytes = Math.floor(sortMemoryBytes / Math.max(1, stageInputs));
-  const onBytes = (count: number): void => {
-    meter.bytesRead += count;
-  };
-  if (isSourceInput(input)) {
-    const { format, header, onBadRecord, multiline } = input.planned;
-    const reading = { objects, signal, onBytes };
-    const form = { format, header, onBadRecord, ...(multiline === undefined ? {} : { multiline }) };
-    return sourceInput({ ...form, segments: input.segments, reading, meter });
-  }
-  const { stage, pattern } = input.planned;
-  const fetching = (request: () => Promise<Uint8Array>): Promise<Uint8Array> => meter.fetching(request);
-  const checked = check === undefined ? {} : { check };
-  const reading = { objects, gate, onBytes, fetching, memoryBytes, scratchDir, signal, ...checked };
-  return stageInput({ stage, isMerged: pattern === 'all-to-all', segments: input.segments, reading, meter });
-}
-
-const isSourceInput = (
-  input: AttemptInput,
-): input is Extract<AttemptInput, { planned: { kind: 'source' } }> => input.planned.kind === 'source';
-
-function openOutput(
-  host: TaskHost,
-  { plan, writer, meter, signal }: TaskAttempt,
-  operator: Operator,
-  scratchDir: string,
-): ClosableOutput {
-  const { output, partitions, options } = plan.description;
-  if (output !== 'sorted') dropMemory();
-  switch (output) {
-    case 'final':
-      return new FinalOutput(writer, meter);
-    case 'unsorted':
-      return new UnsortedOutput(writer, partitions, meter);
-    case 'sorted': {
-      const combine = operator.combiner?.(options);
-      const sort = new ExternalSort({
-        partitions,
-        memoryBytes: host.sortMemoryBytes,
-        combine,
-        scratchDir,
-        signal,
-      });
-      return new SortedOutput(sort, writer, partitions, meter);
-    }
-  }
 }
 
 /**

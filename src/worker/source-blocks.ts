@@ -1,6 +1,7 @@
 import { limits } from '../contracts/limits.ts';
 import { codecOf, type Codec, type SourceSegment } from '../contracts/plan.ts';
 import { isPiece, memberBlocks } from './gzip-cuts.ts';
+import type { SegmentMark } from './input-cut.ts';
 import { LineCutter, pieces } from './line-cutter.ts';
 import { rangeOf, rangesFrom, type SourceReading } from './object-ranges.ts';
 import type { LineBlock } from './operator.ts';
@@ -14,9 +15,24 @@ const tailBytes = 16 * 1024;
  * The lines that begin in [start, end) of a plain file, or all lines of a compressed one, in blocks; of a piece of a gzip
  * file those that `memberBlocks` gives. Only the last line of a file may lack its "\n". Offsets are of the text, also
  * where the file is compressed, but for pieces of gzip behind the first. Throws `BadInputError`
- * (broken compression, line too long, object changed or gone), `StoreUnavailableError`.
+ * (broken compression, line too long, object changed or gone), `StoreUnavailableError`. Ends early where the input is cut.
  */
 export function sourceBlocks(reading: SourceReading, segment: SourceSegment): AsyncGenerator<LineBlock> {
+  const blocks = allBlocks(reading, segment);
+  return reading.mark === undefined ? blocks : untilCut(blocks, reading.mark);
+}
+
+/** Whoever asks for the next block is done with the one before it: the place between them is one to end at. */
+async function* untilCut(blocks: AsyncIterable<LineBlock>, mark: SegmentMark): AsyncGenerator<LineBlock> {
+  for await (const block of blocks) {
+    const end = block.offset + block.bytes.length;
+    mark.hand(end);
+    yield block;
+    if (mark.isCutAt(end)) return;
+  }
+}
+
+function allBlocks(reading: SourceReading, segment: SourceSegment): AsyncGenerator<LineBlock> {
   const codec = codecOf(segment);
   if (codec === undefined) return plainBlocks(reading, segment);
   return isPiece(segment) ? memberBlocks(reading, segment) : packedBlocks(reading, segment, codec);

@@ -197,12 +197,17 @@ async function* inTurn<T>(
   segments: readonly SourceSegment[],
   open: (reading: SourceReading, segment: SourceSegment) => AsyncIterable<T>,
 ): AsyncGenerator<T> {
+  const { reach } = reading;
   const ahead = new ReadAhead(reading.objects, segments, reading.signal);
+  reach?.begin();
   try {
     for (const [index, segment] of segments.entries()) {
+      if (reach?.stopsBefore(index) === true) return;
       ahead.reach(index);
-      yield* open({ ...reading, ahead }, segment);
+      yield* open({ ...reading, ahead, mark: reach?.markOf(index) }, segment);
+      if (reach?.isStopped === true) return;
     }
+    reach?.end();
   } finally {
     ahead.close();
   }

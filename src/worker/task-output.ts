@@ -24,10 +24,22 @@ export interface FinishedOutput {
   readonly bytesOut: number;
 }
 
+/** What is written behind an output, once its index is known. It is no part of it. */
+export type Trailer = (partitions: PartitionIndex) => Uint8Array;
+
 /** The output of a task and how it ends. */
 export interface ClosableOutput extends TaskOutput {
-  /** Writes what is left. */
-  finish(): Promise<FinishedOutput>;
+  /** Writes what is left, and `trailer` behind it. */
+  finish(trailer?: Trailer): Promise<FinishedOutput>;
+}
+
+async function appendTrailer(
+  writer: ByteSink,
+  partitions: PartitionIndex,
+  trailer: Trailer | undefined,
+): Promise<void> {
+  const bytes = trailer?.(partitions);
+  if (bytes !== undefined) await writer.append(bytes, 0, bytes.length);
 }
 
 /** Writes frames partition by partition into one object, and keeps each partition's length and CRC-32. */
@@ -55,10 +67,12 @@ export class PartitionedObject implements FrameSink {
     }
   }
 
-  async finish(): Promise<FinishedOutput> {
+  async finish(trailer?: Trailer): Promise<FinishedOutput> {
     this.#closeBefore(this.#partitions);
     const partitions = { lengths: this.#lengths, crcs: this.#crcs };
-    return { written: await this.#writer.finish(), partitions, bytesOut: this.#writer.sizeBytes };
+    const bytesOut = this.#writer.sizeBytes;
+    await appendTrailer(this.#writer, partitions, trailer);
+    return { written: await this.#writer.finish(), partitions, bytesOut };
   }
 }
 
@@ -139,10 +153,10 @@ export class SortedOutput implements ClosableOutput {
     return this.#lines.push(bytes);
   }
 
-  async finish(): Promise<FinishedOutput> {
+  async finish(trailer?: Trailer): Promise<FinishedOutput> {
     await this.#lines.flush();
     await this.#sort.finish(this.#object);
-    return this.#object.finish();
+    return this.#object.finish(trailer);
   }
 }
 
@@ -179,9 +193,9 @@ export class UnsortedOutput implements ClosableOutput {
     return this.#lines.push(bytes);
   }
 
-  async finish(): Promise<FinishedOutput> {
+  async finish(trailer?: Trailer): Promise<FinishedOutput> {
     await this.#lines.flush();
-    return this.#object.finish();
+    return this.#object.finish(trailer);
   }
 }
 
@@ -223,9 +237,14 @@ export class FinalOutput implements ClosableOutput {
     return stored === undefined ? undefined : this.#meter.during('write', () => stored);
   }
 
-  async finish(): Promise<FinishedOutput> {
+  async finish(trailer?: Trailer): Promise<FinishedOutput> {
     if (this.#isLineOpen) this.#meter.recordsOut++;
-    return { written: await this.#writer.finish(), bytesOut: this.#writer.sizeBytes };
+    const bytesOut = this.#writer.sizeBytes;
+    if (trailer !== undefined) {
+      const { lengthBytes, crc } = this.#writer.takeChecksum();
+      await appendTrailer(this.#writer, { lengths: [lengthBytes], crcs: [crc] }, trailer);
+    }
+    return { written: await this.#writer.finish(), bytesOut };
   }
 }
 

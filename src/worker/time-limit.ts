@@ -9,12 +9,27 @@ export class OutOfTimeError extends Error {
 /** What an attempt is aborted with when its place is taken away under it: it did nothing wrong, and is done again. */
 export class PlaceTakenError extends Error {
   override readonly name = 'PlaceTaken';
+  /** How long after the notice its process is killed. */
+  readonly notice: DurationMs;
+
+  constructor(message: string, notice = durationMs(0)) {
+    super(message);
+    this.notice = notice;
+  }
 }
+
+/** Of the notice that a place is taken, what an attempt may use to hand on what it has done: then it has to end. */
+const leaveShare = 0.75;
+
+/** How long an attempt may take to hand on its work after it is told that its place is taken. */
+export const leaveMs = ({ notice }: PlaceTakenError): DurationMs => durationMs(notice * leaveShare);
 
 /** What an attempt keeps of its environment's time to stop in order: to remove what it wrote, and to say so. */
 const spareMs = 20_000;
 /** At most this share of it, where the time is short. */
 const spareShare = 0.1;
+/** What it keeps besides, where it can hand on what it has done, for doing so; at most as long a share of its time. */
+const savingMs = 60_000;
 /** How long an operator that was told to stop may take to do so. */
 const graceMs = 5_000;
 
@@ -25,13 +40,21 @@ export interface TimeLimit {
   readonly spare: DurationMs;
   /** Of the spare time, for its operator to stop. */
   readonly grace: DurationMs;
+  /** Before the spare time, for it to hand on what it has done. */
+  readonly saving: DurationMs;
 }
 
 /** The limit of an attempt that begins now in an environment that ends at `endsAt`, if it ever does. */
 export function timeLimitOf(endsAt: EpochMs | undefined, now: EpochMs): TimeLimit | undefined {
   if (endsAt === undefined) return undefined;
-  const spare = Math.min(spareMs, elapsedMs(now, endsAt) * spareShare);
-  return { endsAt, spare: durationMs(spare), grace: durationMs(Math.min(graceMs, spare / 2)) };
+  const share = elapsedMs(now, endsAt) * spareShare;
+  const spare = Math.min(spareMs, share);
+  return {
+    endsAt,
+    spare: durationMs(spare),
+    grace: durationMs(Math.min(graceMs, spare / 2)),
+    saving: durationMs(Math.min(savingMs, share)),
+  };
 }
 
 /** Of an attempt without a limit. */
@@ -80,6 +103,32 @@ export function startTimeLimit(
     }
     const inSeconds = `${String(Math.round(limit.spare / 100) / 10)} s`;
     onEnd(new OutOfTimeError(`it stopped itself ${inSeconds} before its environment's time was up`));
+  });
+  return {
+    stop: () => {
+      stopped.abort();
+    },
+  };
+}
+
+/**
+ * Calls `onNotice` once with the time that is left before the spare time, when that is no more than is kept for handing
+ * work on, unless `stop` was called before. Not where the environment stood still until that time was up.
+ */
+export function startNotice(
+  clock: Clock,
+  limit: TimeLimit | undefined,
+  onNotice: (error: OutOfTimeError, left: DurationMs) => void,
+): { stop(): void } {
+  const stopped = new AbortController();
+  if (limit === undefined) return { stop: () => undefined };
+  const { endsAt, spare, saving } = limit;
+  void clock.sleep(durationMs(elapsedMs(clock.now(), endsAt) - spare - saving), stopped.signal).then(() => {
+    const left = elapsedMs(clock.now(), endsAt) - spare;
+    if (stopped.signal.aborted || left <= 0) return;
+    const inSeconds = `${String(Math.round((left + spare) / 100) / 10)} s`;
+    const message = `it left its task ${inSeconds} before its environment's time was up, in which it would not have been done`;
+    onNotice(new OutOfTimeError(message), durationMs(left));
   });
   return {
     stop: () => {

@@ -11,6 +11,7 @@ import {
   type UnreadableRecord,
 } from '../../contracts/records.ts';
 import { requestTallySchema } from '../../contracts/requests.ts';
+import { savedWorkSchema } from '../../contracts/saved-work.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import { durationMs } from '../../contracts/units.ts';
 import { fnv1a } from '../../contracts/fnv1a.ts';
@@ -50,6 +51,7 @@ const progress = z.object({
   stalledMs: count.exactOptional(),
   fetched: z.object({ bytes: count, ms: count }).exactOptional(),
   requests: requestTallySchema.exactOptional(),
+  takenUp: z.object({ attempt: count, bytes: count }).exactOptional(),
 });
 
 const lostOutput = z.object({
@@ -79,6 +81,7 @@ export const attemptRecordSchema = z.object({
   invocation: z.string().exactOptional(),
   progress: progress.exactOptional(),
   failure: failureSchema.exactOptional(),
+  saved: savedWorkSchema.exactOptional(),
   upload: z.object({ since: timeField, uploadId: z.string().exactOptional() }).exactOptional(),
   outputLostAt: timeField.exactOptional(),
   beat: count.default(0),

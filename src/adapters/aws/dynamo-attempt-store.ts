@@ -3,7 +3,6 @@ import { type AttemptId, taskOf } from '../../contracts/ids.ts';
 import { limits } from '../../contracts/limits.ts';
 import {
   type AttemptOrder,
-  type Failure,
   neverBegan,
   type NotedUpload,
   type Progress,
@@ -13,6 +12,7 @@ import { TableSchema } from '../../contracts/settings.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 import type {
+  AttemptEnd,
   AttemptStore,
   ClaimPlace,
   Inbox,
@@ -207,10 +207,11 @@ export class DynamoAttemptStore implements AttemptStore {
   async end(
     space: TaskSpace,
     attemptId: AttemptId,
-    end: { state: 'done' | 'failed' | 'cancelled'; progress: Progress; failure?: Failure },
+    end: AttemptEnd,
     now: EpochMs,
-  ): Promise<void> {
-    await this.beat(space, attemptId, { ...end, endedAt: now, reportedAt: now });
+  ): Promise<'ended' | 'refused'> {
+    const answer = await this.beat(space, attemptId, { ...end, endedAt: now, reportedAt: now });
+    return answer === 'refused' ? 'refused' : 'ended';
   }
 
   async tell(space: TaskSpace, note: Note, now: EpochMs): Promise<void> {

@@ -3,7 +3,6 @@ import {
   type AttemptOrder,
   type AttemptRecord,
   endedByResult,
-  type Failure,
   neverBegan,
   type NotedUpload,
   type Progress,
@@ -13,6 +12,7 @@ import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import { isLive } from '../../core/model/attempt-life.ts';
 import { copyPlain } from '../../lib/copy-plain.ts';
 import type {
+  AttemptEnd,
   AttemptStore,
   ClaimPlace,
   Inbox,
@@ -187,13 +187,13 @@ export class MemoryAttemptStore implements AttemptStore {
   end(
     space: TaskSpace,
     attemptId: AttemptId,
-    end: { state: 'done' | 'failed' | 'cancelled'; progress: Progress; failure?: Failure },
+    end: AttemptEnd,
     now: EpochMs,
-  ): Promise<void> {
+  ): Promise<'ended' | 'refused'> {
     const attempt = this.live(space, attemptId);
-    if (attempt?.state === 'running')
-      this.beat(space, attempt, { ...end, progress: copyOf(end.progress), endedAt: now }, now);
-    return Promise.resolve();
+    if (attempt?.state !== 'running') return Promise.resolve('refused');
+    this.beat(space, attempt, { ...end, progress: copyOf(end.progress), endedAt: now }, now);
+    return Promise.resolve('ended');
   }
 
   tell(space: TaskSpace, note: Note): Promise<void> {

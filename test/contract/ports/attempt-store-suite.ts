@@ -83,6 +83,24 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     expect(await only(store, space)).toMatchObject({ state: 'failed', failure });
   });
 
+  it('keeps what an attempt hands on with its end, once, and what one has taken up', async () => {
+    const store = await make();
+    const space = freshSpace();
+    const saved = { dataBytes: 70, noteBytes: 9, noteCrc: 4_294_967_295, bytesDone: 600, bytesTotal: 1_000 };
+    const failure = { cause: 'interrupted', message: 'Spot' } as const;
+    const takenUp = { attempt: 0, bytes: 600 };
+    await store.create(space, attempt(0), at(1));
+    const end = { state: 'failed', progress: { ...progress(7), takenUp }, failure, saved } as const;
+    expect(await store.end(space, attempt(0), end, at(2))).toBe('refused');
+    expect((await only(store, space))?.saved).toBeUndefined();
+    await store.claim(space, attempt(0), PLACE, at(2));
+    expect(await store.end(space, attempt(0), end, at(3))).toBe('ended');
+    expect(await only(store, space)).toMatchObject({ state: 'failed', saved, progress: { takenUp } });
+    const later = { ...end, saved: { ...saved, dataBytes: 1 } };
+    expect(await store.end(space, attempt(0), later, at(4))).toBe('refused');
+    expect((await only(store, space))?.saved).toEqual(saved);
+  });
+
   it('keeps the upload that an attempt notes, and answers its orders', async () => {
     const store = await make();
     const space = freshSpace();

@@ -1,0 +1,330 @@
+import { describe, expect, it } from 'vitest';
+import { attemptIdOf } from '../../../src/contracts/ids.ts';
+import { attemptDataKey } from '../../../src/contracts/keys.ts';
+import type { SourceSegment } from '../../../src/contracts/plan.ts';
+import type { AttemptRecord } from '../../../src/contracts/records.ts';
+import type { SavedOf } from '../../../src/contracts/saved-work.ts';
+import { durationMs, later } from '../../../src/contracts/units.ts';
+import { operators } from '../../../src/operators/registry.ts';
+import type { Operator, TaskContext, TaskInput } from '../../../src/worker/operator.ts';
+import { type AttemptDeps, runAttempt } from '../../../src/worker/run-attempt.ts';
+import { PlaceTakenError } from '../../../src/worker/time-limit.ts';
+import { latin1, namesIn, putSource } from '../../support/worker-fixtures.ts';
+import { type StageOfTest, WorkerOfTest } from '../../support/worker-stage.ts';
+
+const source = { kind: 'source', format: 'text', header: true, onBadRecord: 'fail' } as const;
+const notice = durationMs(120_000);
+/** For so long each attempt has run when something befalls it. */
+const ranMs = 300_000;
+
+/** Two files of some 2 MB and 1 MB, the second without an end of its last line. */
+const lines = Array.from(
+  { length: 60_000 },
+  (_, line) => `word${String(line % 977)} and ${String(line)} more words`,
+);
+const texts = [`${lines.slice(0, 40_000).join('\n')}\n`, lines.slice(40_000).join('\n')];
+
+/** Any operator that a stage of a test may run as "grep". */
+interface Kind {
+  readonly operator: Operator;
+  readonly stage: Omit<StageOfTest, 'run' | 'inputs'>;
+}
+const kinds: Readonly<Record<string, Kind>> = {
+  'word count': { operator: operators.tokenize, stage: { output: 'sorted', partitions: 3 } },
+  'grep -c': {
+    operator: operators['grep-count'],
+    stage: { output: 'sorted', partitions: 2, options: { pattern: 'word[0-9]*1' } },
+  },
+  grep: { operator: operators.grep, stage: { output: 'final', options: { pattern: '77' } } },
+  'grep for another stage': {
+    operator: operators.grep,
+    stage: { output: 'unsorted', options: { pattern: '7' } },
+  },
+};
+
+/** A worker whose attempts are interrupted once they have seen so many blocks of input. */
+class InterruptedWorker extends WorkerOfTest {
+  segments: SourceSegment[] = [];
+  readonly whys: string[] = [];
+
+  async load(): Promise<void> {
+    for (const [index, text] of texts.entries())
+      this.segments.push(
+        await putSource(this.objects, { bucket: 'in', key: `f${String(index)}` }, latin1(text)),
+      );
+  }
+
+  /** Runs attempt number `number`; `what` befalls it at its block number `at`, from 0. */
+  async attemptOf(
+    { operator, stage }: Kind,
+    number: number,
+    more: {
+      readonly at?: number;
+      readonly what?: (stop: AbortController) => Promise<void>;
+      readonly saved?: SavedOf | undefined;
+      readonly deps?: Partial<AttemptDeps>;
+    } = {},
+  ): Promise<AttemptRecord> {
+    const { at, saved } = more;
+    const run = (context: TaskContext): Promise<void> => operator.run(context);
+    const stop = new AbortController();
+    const what =
+      more.what ??
+      (async () => {
+        await this.clock.advance(ranMs);
+        stop.abort(new PlaceTakenError('Spot needs its place', notice));
+      });
+    const befallen: Operator = {
+      ...operator,
+      run: (context) => operator.run(at === undefined ? context : befalling(context, at, () => what(stop))),
+    };
+    const payload = await this.prepare(
+      { ...stage, run, inputs: [{ planned: source, segments: this.segments }] },
+      number,
+    );
+    const log = (event: string, fields?: object): void => {
+      if (fields !== undefined && 'why' in fields) this.whys.push(`${event}: ${String(fields.why)}`);
+    };
+    const deps = this.deps(
+      { ...stage, run },
+      { stopSignal: stop.signal, log: { info: log, warn: log }, sortMemoryBytes: 65_536, ...more.deps },
+    );
+    await runAttempt(
+      { ...deps, operators: { ...deps.operators, grep: befallen } },
+      { ...payload, ...(saved === undefined ? {} : { saved }) },
+    );
+    const record = await this.attempt(attemptIdOf('work', 0, number));
+    if (record === undefined) throw new Error('no record');
+    expect(await namesIn(this.scratchRoot)).toEqual([]);
+    return record;
+  }
+
+  /** The bytes of the task's output, its index, and what else its result tells of the whole task. */
+  async outcome(): Promise<object> {
+    const [result] = await this.results();
+    if (result === undefined) throw new Error('no result');
+    const { final, partitions, bytesIn, bytesOut, recordsIn, counters } = result;
+    const body =
+      final === undefined
+        ? await this.objects.readAll({
+            bucket: this.dataBucket,
+            key: attemptDataKey(this.jobId, result.attemptId),
+          })
+        : final.kind === 'inline'
+          ? final.body
+          : await this.completed(final);
+    return { body: Buffer.from(body).toString('latin1'), partitions, bytesIn, bytesOut, recordsIn, counters };
+  }
+
+  private async completed(final: object): Promise<Uint8Array> {
+    if (!('uploadId' in final) || !('parts' in final)) return new Uint8Array();
+    const ref = { bucket: 'output-bucket', key: 'out/part-00000', uploadId: String(final.uploadId) };
+    await this.objects.completeUpload(ref, final.parts as never);
+    return this.objects.readAll(ref);
+  }
+}
+
+/** The context of a task to which something happens when it gets its block number `at`. */
+function befalling(context: TaskContext, at: number, what: () => Promise<void>): TaskContext {
+  let blocks = 0;
+  const inputs = context.inputs.map((input): TaskInput => ({
+    ...input,
+    async *blocks() {
+      for await (const block of input.blocks()) {
+        if (blocks++ === at) await what();
+        yield block;
+      }
+    },
+  }));
+  return { ...context, inputs };
+}
+
+const savedBy = ({ attemptId, saved }: AttemptRecord): SavedOf | undefined =>
+  saved && {
+    attempt: Number(attemptId.split('/')[2]),
+    dataBytes: saved.dataBytes,
+    noteBytes: saved.noteBytes,
+    noteCrc: saved.noteCrc,
+  };
+
+async function unbroken(kind: Kind): Promise<object> {
+  const worker = new InterruptedWorker();
+  await worker.load();
+  await worker.attemptOf(kind, 0);
+  return worker.outcome();
+}
+
+const kindOf = (name: string): Kind => {
+  const kind = kinds[name];
+  if (kind === undefined) throw new Error(name);
+  return kind;
+};
+const totalBytes = texts.join('').length;
+
+describe('a task whose attempt loses its place', () => {
+  it.each(Object.keys(kinds))(
+    'is gone on with by the next one, which reads the rest alone: %s',
+    async (name) => {
+      const kind = kindOf(name);
+      const whole = await unbroken(kind);
+      for (const at of [0, 4, 13]) {
+        const worker = new InterruptedWorker();
+        await worker.load();
+        const first = await worker.attemptOf(kind, 0, { at });
+        expect(first).toMatchObject({ state: 'failed', failure: { cause: 'interrupted' } });
+        const done = first.saved?.bytesDone ?? 0;
+        expect(done).toBeGreaterThan(at * 30_000);
+        expect(first.saved?.bytesTotal).toBe(totalBytes);
+        expect(first.failure?.message).toMatch(
+          /^Spot needs its place; it hands on the \d+ % of its input that it has done$/,
+        );
+        expect((await worker.leftovers()).uploads).toEqual([]);
+        const second = await worker.attemptOf(kind, 1, { saved: savedBy(first) });
+        expect(second).toMatchObject({
+          state: 'done',
+          progress: {
+            bytesRead: totalBytes - done,
+            bytesTotal: totalBytes - done,
+            takenUp: { attempt: 0, bytes: done },
+          },
+        });
+        expect(await worker.outcome()).toEqual(whole);
+        expect(worker.whys).toEqual([
+          `taken-up: it took up at ${String(Math.floor((100 * done) / totalBytes))} % what attempt 0 had done when it had to end`,
+        ]);
+      }
+    },
+  );
+
+  it.each(Object.keys(kinds))(
+    'may lose it again and again: what the last hands on holds all before it: %s',
+    async (name) => {
+      const kind = kindOf(name);
+      const worker = new InterruptedWorker();
+      await worker.load();
+      let saved: SavedOf | undefined;
+      let done = 0;
+      for (let number = 0; number < 3; number++) {
+        const record = await worker.attemptOf(kind, number, { at: 2, saved });
+        expect(record.saved?.bytesDone).toBeGreaterThan(done);
+        done = record.saved?.bytesDone ?? 0;
+        saved = savedBy(record);
+      }
+      const last = await worker.attemptOf(kind, 3, { saved });
+      expect(last.progress).toMatchObject({
+        bytesRead: totalBytes - done,
+        takenUp: { attempt: 2, bytes: done },
+      });
+      expect(await worker.outcome()).toEqual(await unbroken(kind));
+    },
+  );
+
+  it.each(['gone', 'short', 'changed in its data', 'changed in its note'])(
+    'begins at the begin where what was handed on is %s, and has not failed',
+    async (how) => {
+      for (const name of ['word count', 'grep']) {
+        const kind = kindOf(name);
+        const worker = new InterruptedWorker();
+        await worker.load();
+        const first = await worker.attemptOf(kind, 0, { at: 3 });
+        const ref = { bucket: worker.dataBucket, key: attemptDataKey(worker.jobId, first.attemptId) };
+        const body = Buffer.from(await worker.objects.readAll(ref));
+        if (how === 'gone') await worker.objects.remove(ref.bucket, [ref.key]);
+        if (how === 'short') await worker.objects.write(ref, body.subarray(0, 500));
+        const flipped = how.endsWith('note') ? body.length - 5 : (first.saved?.dataBytes ?? 0) - 2;
+        body.writeUInt8(body.readUInt8(flipped) ^ 4, flipped);
+        if (how.startsWith('changed')) await worker.objects.write(ref, body);
+        const second = await worker.attemptOf(kind, 1, { saved: savedBy(first) });
+        expect(second).toMatchObject({
+          state: 'done',
+          progress: { bytesRead: totalBytes, bytesTotal: totalBytes },
+        });
+        expect(second.progress?.takenUp).toBeUndefined();
+        expect(await worker.outcome()).toEqual(await unbroken(kind));
+        expect(worker.whys.join()).toMatch(
+          /^not-taken-up: it begins at the begin, since what attempt 0 had done cannot be taken up: /,
+        );
+      }
+    },
+  );
+
+  it('hands nothing on, and leaves nothing, where its operator does not allow it', async () => {
+    const worker = new InterruptedWorker();
+    await worker.load();
+    const { resumes, ...operator } = operators.tokenize;
+    expect(resumes).toBe(true);
+    const first = await worker.attemptOf({ operator, stage: { output: 'sorted', partitions: 3 } }, 0, {
+      at: 3,
+    });
+    expect(first).toMatchObject({
+      state: 'failed',
+      failure: { cause: 'interrupted', message: 'Spot needs its place' },
+    });
+    expect(first.saved).toBeUndefined();
+    expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+  });
+
+  it('hands on nothing of a part that was sent to where only Finish completes it', async () => {
+    const worker = new InterruptedWorker();
+    await worker.load();
+    const doubled: Operator = {
+      ...operators.grep,
+      async run({ inputs, output }) {
+        for (const input of inputs)
+          for await (const { bytes } of input.blocks())
+            await output.write(Buffer.concat(Array.from({ length: 40 }, () => bytes)));
+      },
+    };
+    const first = await worker.attemptOf(
+      { operator: doubled, stage: { output: 'final', options: { pattern: 'x' } } },
+      0,
+      { at: 9 },
+    );
+    expect(first).toMatchObject({ state: 'failed', failure: { message: 'Spot needs its place' } });
+    expect(first.saved).toBeUndefined();
+    expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+  });
+
+  it('goes on to its end where it will soon have read all', async () => {
+    const worker = new InterruptedWorker();
+    await worker.load();
+    const what = (stop: AbortController) => async (): Promise<void> => {
+      await worker.clock.advance(1_000);
+      stop.abort(new PlaceTakenError('Spot needs its place', notice));
+    };
+    const first = await worker.attemptOf(kindOf('word count'), 0, { at: 6, what: (stop) => what(stop)() });
+    expect(first.state).toBe('done');
+  });
+
+  it('removes what it hands on where it was given up meanwhile: nobody knows of it', async () => {
+    const worker = new InterruptedWorker();
+    await worker.load();
+    const what = async (stop: AbortController): Promise<void> => {
+      await worker.clock.advance(ranMs);
+      await worker.attempts.markLost(worker.space, attemptIdOf('work', 0, 0), worker.clock.now());
+      stop.abort(new PlaceTakenError('Spot needs its place', notice));
+    };
+    // The heartbeat is not heard any more before the end.
+    const first = await worker.attemptOf(kindOf('word count'), 0, { at: 3, what });
+    expect(first.state).toBe('lost');
+    expect(first.saved).toBeUndefined();
+    expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+  });
+});
+
+describe('a task whose time on Lambda runs out', () => {
+  it('hands on what it has done before that, and is gone on with elsewhere', async () => {
+    const kind = kindOf('word count');
+    const worker = new InterruptedWorker();
+    await worker.load();
+    const endsAt = later(worker.clock.now(), durationMs(900_000));
+    const what = async (): Promise<void> => worker.clock.advance(825_000);
+    const first = await worker.attemptOf(kind, 0, { at: 3, what, deps: { endsAt } });
+    expect(first).toMatchObject({ state: 'failed', failure: { cause: 'timeout' } });
+    expect(first.failure?.message).toMatch(
+      /^it left its task \d+ s before its environment's time was up, in which it would not have been done; it hands on the \d+ %/,
+    );
+    await worker.attemptOf(kind, 1, { saved: savedBy(first) });
+    expect(await worker.outcome()).toEqual(await unbroken(kind));
+  });
+});
