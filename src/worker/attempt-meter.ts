@@ -28,6 +28,8 @@ export class AttemptMeter {
   /** For how long the worker stood still. */
   stalledMs = 0;
   recordsIn = 0;
+  /** Of these, records of other stages' outputs: whoever goes on with the task reads them again. */
+  recordsOfStages = 0;
   recordsOut = 0;
   /** What was taken up of an earlier attempt: none of the bytes above. */
   takenUp: TakenUp | undefined;

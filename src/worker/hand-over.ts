@@ -100,7 +100,7 @@ export async function saveWork(
       inputs: [...rest].map(([input, place]) => ({ input, ...placeInAll(plan, input, place) })),
       partitions: { lengths: [...lengths], crcs: [...crcs] },
       bytesDone,
-      recordsIn,
+      recordsIn: Math.max(0, recordsIn - meter.recordsOfStages),
       recordsOut,
       counters: Object.entries(meter.counters()),
       ...(left === undefined ? {} : { state: left as NonNullable<SavedNote['state']> }),

@@ -167,7 +167,7 @@ export function stageInput({ stage, isMerged, segments: all, reading, meter }: S
     tallied(
       isMerged ? recordsInOrder(reading, segments) : recordsInTurn(reading, segments),
       (batch) => batch.length,
-      into(meter),
+      ofStage(meter),
     );
   return {
     kind: 'stage',
@@ -180,7 +180,7 @@ export function stageInput({ stage, isMerged, segments: all, reading, meter }: S
       ? {
           keyLines: () =>
             metered(
-              tallied(keyLinesInOrder(reading, segments), (lines) => lines.records, into(meter)),
+              tallied(keyLinesInOrder(reading, segments), (lines) => lines.records, ofStage(meter)),
               meter,
             ),
         }
@@ -228,6 +228,13 @@ const into =
   (meter: AttemptMeter) =>
   (records: number): void => {
     meter.recordsIn += records;
+  };
+
+const ofStage =
+  (meter: AttemptMeter) =>
+  (records: number): void => {
+    meter.recordsIn += records;
+    meter.recordsOfStages += records;
   };
 
 /** A file that is read by places. */

@@ -5,8 +5,10 @@ import type { SourceSegment } from '../../../src/contracts/plan.ts';
 import type { AttemptRecord } from '../../../src/contracts/records.ts';
 import type { SavedOf } from '../../../src/contracts/saved-work.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
+import { sharesBytes } from '../../../src/operators/range-search.ts';
 import { operators } from '../../../src/operators/registry.ts';
-import type { Operator, TaskContext, TaskInput } from '../../../src/worker/operator.ts';
+import type { EngineSize, Operator, TaskContext, TaskInput } from '../../../src/worker/operator.ts';
+import { frameOf } from '../../../src/worker/framing.ts';
 import { type AttemptDeps, runAttempt } from '../../../src/worker/run-attempt.ts';
 import { PlaceTakenError } from '../../../src/worker/time-limit.ts';
 import { latin1, namesIn, putSource } from '../../support/worker-fixtures.ts';
@@ -28,7 +30,13 @@ const texts = [`${lines.slice(0, 40_000).join('\n')}\n`, lines.slice(40_000).joi
 interface Kind {
   readonly operator: Operator;
   readonly stage: Omit<StageOfTest, 'run' | 'inputs'>;
+  /** Other than text. */
+  readonly csv?: (line: number) => string;
+  /** Bounds between partitions, and how lines that equal them are spread. */
+  readonly bounds?: readonly (readonly [key: string, shares: readonly number[]])[];
+  readonly engine?: EngineSize;
 }
+const aggregates = [{ op: 'count' }, { op: 'sum', column: 'n' }];
 const kinds: Readonly<Record<string, Kind>> = {
   'word count': { operator: operators.tokenize, stage: { output: 'sorted', partitions: 3 } },
   'grep -c': {
@@ -36,19 +44,44 @@ const kinds: Readonly<Record<string, Kind>> = {
     stage: { output: 'sorted', partitions: 2, options: { pattern: 'word[0-9]*1' } },
   },
   grep: { operator: operators.grep, stage: { output: 'final', options: { pattern: '77' } } },
+  'group by, of few groups': {
+    operator: operators['groupby-map'],
+    stage: { output: 'sorted', partitions: 2, options: { key: 'k', aggregates } },
+    csv: (line) => `key ${String(line % 97)},${String(line)},the rest of a row`,
+  },
+  'sort, of many equal lines': {
+    operator: operators['range-partition'],
+    stage: { output: 'sorted', partitions: 3 },
+    bounds: [
+      ['word3', [1, 2]],
+      ['word5 and 5 more words', []],
+    ],
+  },
   'grep for another stage': {
     operator: operators.grep,
     stage: { output: 'unsorted', options: { pattern: '7' } },
   },
 };
 
+/** Each file with what its lines are of. */
+function textsOf({ csv, bounds }: Pick<Kind, 'csv' | 'bounds'>): readonly string[] {
+  if (csv !== undefined)
+    return [0, 1].map((file) => `k,n,rest\n${lines.map((_, line) => `${csv(2 * line + file)}\n`).join('')}`);
+  // Every third line is one and the same.
+  if (bounds !== undefined) return texts.map((text) => text.replaceAll(/^.*[147] more words$/gm, 'word3'));
+  return texts;
+}
+
+const framesOf = ({ bounds = [] }: Pick<Kind, 'bounds'>): Buffer =>
+  Buffer.concat(bounds.map(([key, shares]) => frameOf(latin1(key), sharesBytes(shares))));
+
 /** A worker whose attempts are interrupted once they have seen so many blocks of input. */
 class InterruptedWorker extends WorkerOfTest {
   segments: SourceSegment[] = [];
   readonly whys: string[] = [];
 
-  async load(): Promise<void> {
-    for (const [index, text] of texts.entries())
+  async load(kind: Pick<Kind, 'csv'> = {}): Promise<void> {
+    for (const [index, text] of textsOf(kind).entries())
       this.segments.push(
         await putSource(this.objects, { bucket: 'in', key: `f${String(index)}` }, latin1(text)),
       );
@@ -56,7 +89,7 @@ class InterruptedWorker extends WorkerOfTest {
 
   /** Runs attempt number `number`; `what` befalls it at its block number `at`, from 0. */
   async attemptOf(
-    { operator, stage }: Kind,
+    { operator, stage, csv, bounds, engine }: Kind,
     number: number,
     more: {
       readonly at?: number;
@@ -78,16 +111,21 @@ class InterruptedWorker extends WorkerOfTest {
       ...operator,
       run: (context) => operator.run(at === undefined ? context : befalling(context, at, () => what(stop))),
     };
-    const payload = await this.prepare(
-      { ...stage, run, inputs: [{ planned: source, segments: this.segments }] },
-      number,
-    );
+    const planned = csv === undefined ? source : ({ ...source, format: 'csv', multiline: false } as const);
+    const inputs = [{ planned, segments: this.segments }, ...(await this.boundsOf(bounds))];
+    const payload = await this.prepare({ ...stage, run, inputs }, number);
     const log = (event: string, fields?: object): void => {
       if (fields !== undefined && 'why' in fields) this.whys.push(`${event}: ${String(fields.why)}`);
     };
     const deps = this.deps(
       { ...stage, run },
-      { stopSignal: stop.signal, log: { info: log, warn: log }, sortMemoryBytes: 65_536, ...more.deps },
+      {
+        stopSignal: stop.signal,
+        log: { info: log, warn: log },
+        sortMemoryBytes: 65_536,
+        ...(engine && { engine }),
+        ...more.deps,
+      },
     );
     await runAttempt(
       { ...deps, operators: { ...deps.operators, grep: befallen } },
@@ -97,6 +135,18 @@ class InterruptedWorker extends WorkerOfTest {
     if (record === undefined) throw new Error('no record');
     expect(await namesIn(this.scratchRoot)).toEqual([]);
     return record;
+  }
+
+  private async boundsOf(bounds: Kind['bounds']): Promise<NonNullable<StageOfTest['inputs']>> {
+    if (bounds === undefined) return [];
+    const planned = {
+      kind: 'stage',
+      stage: 'bounds',
+      pattern: 'broadcast',
+      producerTasks: 1,
+      producerPartitions: 1,
+    } as const;
+    return [{ planned, segments: [await this.putData('bounds', 0, framesOf({ bounds }))] }];
   }
 
   /** The bytes of the task's output, its index, and what else its result tells of the whole task. */
@@ -127,15 +177,23 @@ class InterruptedWorker extends WorkerOfTest {
 /** The context of a task to which something happens when it gets its block number `at`. */
 function befalling(context: TaskContext, at: number, what: () => Promise<void>): TaskContext {
   let blocks = 0;
-  const inputs = context.inputs.map((input): TaskInput => ({
-    ...input,
-    async *blocks() {
-      for await (const block of input.blocks()) {
-        if (blocks++ === at) await what();
-        yield block;
-      }
-    },
-  }));
+  async function* noBlocks(): AsyncGenerator<never> {}
+  async function* befallen<T>(stream: AsyncIterable<T>): AsyncGenerator<T> {
+    for await (const item of stream) {
+      if (blocks++ === at) await what();
+      yield item;
+    }
+  }
+  const inputs = context.inputs.map((input): TaskInput => {
+    return {
+      ...input,
+      blocks: () => befallen(input.blocks()),
+      rows: () => befallen(input.rows()),
+      ...(input.csv === undefined
+        ? {}
+        : { csv: (key, needed) => befallen(input.csv?.(key, needed) ?? noBlocks()) }),
+    };
+  });
   return { ...context, inputs };
 }
 
@@ -149,7 +207,7 @@ const savedBy = ({ attemptId, saved }: AttemptRecord): SavedOf | undefined =>
 
 async function unbroken(kind: Kind): Promise<object> {
   const worker = new InterruptedWorker();
-  await worker.load();
+  await worker.load(kind);
   await worker.attemptOf(kind, 0);
   return worker.outcome();
 }
@@ -160,6 +218,8 @@ const kindOf = (name: string): Kind => {
   return kind;
 };
 const totalBytes = texts.join('').length;
+/** What an unbroken run of a kind reads. */
+const bytesReadOf = (kind: Kind): number => textsOf(kind).join('').length + framesOf(kind).length;
 
 describe('a task whose attempt loses its place', () => {
   it.each(Object.keys(kinds))(
@@ -167,9 +227,10 @@ describe('a task whose attempt loses its place', () => {
     async (name) => {
       const kind = kindOf(name);
       const whole = await unbroken(kind);
+      const totalBytes = bytesReadOf(kind);
       for (const at of [0, 4, 13]) {
         const worker = new InterruptedWorker();
-        await worker.load();
+        await worker.load(kind);
         const first = await worker.attemptOf(kind, 0, { at });
         expect(first).toMatchObject({ state: 'failed', failure: { cause: 'interrupted' } });
         const done = first.saved?.bytesDone ?? 0;
@@ -200,8 +261,9 @@ describe('a task whose attempt loses its place', () => {
     'may lose it again and again: what the last hands on holds all before it: %s',
     async (name) => {
       const kind = kindOf(name);
+      const totalBytes = bytesReadOf(kind);
       const worker = new InterruptedWorker();
-      await worker.load();
+      await worker.load(kind);
       let saved: SavedOf | undefined;
       let done = 0;
       for (let number = 0; number < 3; number++) {
