@@ -8,6 +8,7 @@ import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
 import { stageAt, taskAt } from '../core/model/job-state.ts';
 import { ridersOf } from '../core/model/packs.ts';
+import { savedFor } from '../core/model/taken-up.ts';
 import { copiesToRead } from '../core/model/upstream-copies.ts';
 import { holdMsOf } from '../core/policy/elsewhere.ts';
 import { nearlyAllEndMs } from '../core/policy/expected-run.ts';
@@ -68,10 +69,13 @@ export function launchRequest(
   invariant(plan !== undefined && open !== undefined, 'a launch for a stage that is not open', { attemptId });
   const { jobId, shards } = job.plan;
   const own = taskAt(job.state, index, attemptParts(attemptId).task);
-  const readBy = (id: AttemptId): Pick<AttemptPayload, 'attemptId' | 'inputs' | 'copies'> => {
+  const readBy = (id: AttemptId): Pick<AttemptPayload, 'attemptId' | 'inputs' | 'copies' | 'saved'> => {
     const { task, attempt } = attemptParts(id);
-    const copies = copiesToRead(job.state, taskAt(job.state, index, task), attempt);
-    return { attemptId: id, inputs: spansOf(open, task), ...(copies === undefined ? {} : { copies }) };
+    const view = taskAt(job.state, index, task);
+    const copies = copiesToRead(job.state, view, attempt);
+    const saved = savedFor(view, attempt);
+    const earlier = { ...(copies && { copies }), ...(saved && { saved }) };
+    return { attemptId: id, inputs: spansOf(open, task), ...earlier };
   };
   const next = ridersOf(job.state, attemptId).slice(0, limits.ridersPerLaunch);
   const { kind, size } = worker ?? plan.description.worker;

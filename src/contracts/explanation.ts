@@ -79,6 +79,8 @@ const attemptSchema = z.strictObject({
   phaseMs: z.strictObject({ init: length, read: length, compute: length, write: length }).exactOptional(),
   bytesRead: z.number().exactOptional(),
   bytesTotal: z.number().exactOptional(),
+  /** The attempt whose work it took up, and the bytes of input that were done; it did only the rest. */
+  takenUp: z.strictObject({ attempt: z.int(), bytes: z.number() }).exactOptional(),
   node: z.string().exactOptional(),
   zone: z.string().exactOptional(),
   /** Its run time over what is usual in its stage for its input; foretold by what it had read where it did not end. */

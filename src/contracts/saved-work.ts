@@ -13,7 +13,6 @@ export const savedObjectSchema = z.object({
   noteBytes: z.int().min(1).max(limits.savedNoteBytes),
   noteCrc: z.int().min(0),
 });
-export type SavedObject = z.output<typeof savedObjectSchema>;
 
 /** What the record of an attempt tells of it, with how much of the task's input that is. */
 export const savedWorkSchema = savedObjectSchema.extend({ bytesDone: count, bytesTotal: count });

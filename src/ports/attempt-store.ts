@@ -148,12 +148,7 @@ export interface AttemptStore {
    * By the worker, last: running becomes `done`, `failed` or `cancelled`. `refused`, and no effect, where it ended before,
    * perhaps by this very call when it was made first.
    */
-  end(
-    space: TaskSpace,
-    attemptId: AttemptId,
-    end: AttemptEnd,
-    now: EpochMs,
-  ): Promise<'ended' | 'refused'>;
+  end(space: TaskSpace, attemptId: AttemptId, end: AttemptEnd, now: EpochMs): Promise<'ended' | 'refused'>;
 
   /**
    * By the worker, after what it is about was written: leaves a note in an inbox of the job. Once however often it is

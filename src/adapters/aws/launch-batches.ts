@@ -17,7 +17,9 @@ export function batchesOf(
   const alike = Map.groupBy(requests, (request) => {
     const { payload, size } = request;
     const isAlone = payload.next !== undefined || payload.replaces !== undefined;
-    const own = isAlone ? {} : { attemptId: undefined, inputs: undefined, copies: undefined };
+    const own = isAlone
+      ? {}
+      : { attemptId: undefined, inputs: undefined, copies: undefined, saved: undefined };
     return JSON.stringify([size, placeOf(request), { ...payload, ...own }]);
   });
   return [...alike.values()].flatMap((group) => {
@@ -34,10 +36,11 @@ const batchIn = ([first, ...others]: readonly LaunchRequest[]): LaunchBatch[] =>
 /** What each task of a call is given. */
 export function payloadOf([{ payload }, ...others]: LaunchBatch): AttemptPayload {
   if (others.length === 0) return payload;
-  const batch = others.map(({ payload: { attemptId, inputs, copies } }) => ({
+  const batch = others.map(({ payload: { attemptId, inputs, copies, saved } }) => ({
     attemptId,
     inputs,
     ...(copies === undefined ? {} : { copies }),
+    ...(saved === undefined ? {} : { saved }),
   }));
   return { ...payload, batch };
 }

@@ -184,12 +184,7 @@ export class MemoryAttemptStore implements AttemptStore {
     return Promise.resolve(count);
   }
 
-  end(
-    space: TaskSpace,
-    attemptId: AttemptId,
-    end: AttemptEnd,
-    now: EpochMs,
-  ): Promise<'ended' | 'refused'> {
+  end(space: TaskSpace, attemptId: AttemptId, end: AttemptEnd, now: EpochMs): Promise<'ended' | 'refused'> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'running') return Promise.resolve('refused');
     this.beat(space, attempt, { ...end, progress: copyOf(end.progress), endedAt: now }, now);

@@ -1,6 +1,7 @@
 import { inputOf } from '../model/task-input.ts';
 import { atRankOfBoth, countBelow, countBelowIn, type SortedNumbers } from '../../lib/sorted-numbers.ts';
 import { costOf, fitCost, type TaskCost } from '../model/task-cost.ts';
+import { hasTakenUp } from '../model/taken-up.ts';
 import { meanMs, workBytes } from '../model/stage-statistics.ts';
 import type { ZoneSample } from './location-factor.ts';
 import { recentMsPerByte } from './remaining-time.ts';
@@ -19,7 +20,7 @@ export interface SlownessSamples {
   readonly lagMs: number;
 }
 
-/** Milliseconds per byte of a running attempt so far; undefined before its first byte. */
+/** Milliseconds per byte of a running attempt so far; undefined before its first byte, and of one that does a rest. */
 export function msPerByteOf(
   attempt: AttemptView,
   statistics: StageStatistics,
@@ -27,7 +28,7 @@ export function msPerByteOf(
 ): number | undefined {
   const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
   const ms = reportedMs(attempt);
-  if (bytesRead <= 0 || ms <= 0 || bytesTotal <= 0) return undefined;
+  if (bytesRead <= 0 || ms <= 0 || bytesTotal <= 0 || hasTakenUp(attempt)) return undefined;
   return (ms * bytesTotal) / bytesRead / workBytes(statistics, task);
 }
 
@@ -40,11 +41,11 @@ export interface ForetoldRun {
 
 /**
  * What a running attempt takes in all at its rate of late, Δtime over Δdata of its last reports; one report counts
- * from its start. Undefined where it has read nothing of late.
+ * from its start. Undefined where it has read nothing of late, and of one that does only the rest of its task.
  */
 function foretoldOf(task: TaskView, attempt: AttemptView, window: number): ForetoldRun | undefined {
   const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
-  if (bytesRead <= 0 || bytesTotal <= 0) return undefined;
+  if (bytesRead <= 0 || bytesTotal <= 0 || hasTakenUp(attempt)) return undefined;
   const recent = recentMsPerByte(attempt, window) ?? reportedMs(attempt) / bytesRead;
   return Number.isFinite(recent) && recent > 0
     ? { bytes: inputOf(task), ms: recent * bytesTotal, zone: attempt.zone }

@@ -9,8 +9,9 @@ const leastRead = 0.5;
 /** By less, records of one kind differ among each other. */
 const leastFactor = 1.5;
 
-/** Records per byte of what an attempt has read so far; undefined where it counts none. */
+/** Records per byte of what an attempt has read so far; undefined where it counts none, and of one that does a rest. */
 export function densityOf({ progress }: AttemptView): number | undefined {
+  if (progress?.takenUp !== undefined) return undefined;
   const { bytesRead = 0, recordsIn = 0 } = progress ?? {};
   return bytesRead > 0 && recordsIn > 0 ? recordsIn / bytesRead : undefined;
 }

@@ -67,13 +67,29 @@ function ridersOf(attempts: readonly AttemptRecord[]): ReadonlySet<string> {
 
 /**
  * How long a task took: its winner, or the copy that straggled for as long until the winner came. A loser may take until
- * its next report to stop, which nobody waits for.
+ * its next report to stop, which nobody waits for. Where the winner has taken up what others had done, their time is told
+ * with its own.
  */
 function taskMs(winner: Ended, copies: readonly AttemptRecord[]): number {
   const untilWon = copies
     .filter((copy): copy is Ended => copy.state === 'cancelled' && hasEnded(copy))
     .map(({ claimedAt, endedAt }) => Math.min(endedAt, winner.endedAt) - claimedAt);
-  return Math.max(elapsedMs(winner.claimedAt, winner.endedAt), ...untilWon);
+  return Math.max(ownMs(winner) + takenUpMs(winner, copies), ...untilWon);
+}
+
+const ownMs = ({ claimedAt, endedAt }: Ended): number => elapsedMs(claimedAt, endedAt);
+
+/** What those took whose work an attempt has taken up, one after the other: of one task, each earlier than the one before. */
+function takenUpMs(attempt: AttemptRecord, copies: readonly AttemptRecord[]): number {
+  let sumMs = 0;
+  for (let later = attempt; later.progress?.takenUp !== undefined;) {
+    const number = later.progress.takenUp.attempt;
+    const earlier = copies.find((copy) => attemptParts(copy.attemptId).attempt === number);
+    if (earlier === undefined || number >= attemptParts(later.attemptId).attempt) break;
+    if (hasEnded(earlier)) sumMs += ownMs(earlier);
+    later = earlier;
+  }
+  return sumMs;
 }
 
 /** What the attempts of a finished job tell of each of its stages, by name. Stages without a result are missing. */
@@ -90,7 +106,8 @@ export function timesOfStages(attempts: readonly AttemptRecord[]): ReadonlyMap<s
       const winner = copies.find((copy): copy is Ended => copy.state === 'done' && hasEnded(copy));
       if (winner === undefined) continue;
       samples[pasts.get(winner.attemptId) ?? 'later'].push(taskMs(winner, copies));
-      if (winner.progress !== undefined) bytes.push(winner.progress.bytesRead);
+      const { bytesRead, takenUp } = winner.progress ?? {};
+      if (bytesRead !== undefined) bytes.push(bytesRead + (takenUp?.bytes ?? 0));
     }
     const times = {
       cold: ascending(samples.cold),

@@ -31,6 +31,7 @@ export function takeFields(attempt: AttemptView, record: AttemptRecord): void {
   attempt.zone = record.zone ?? attempt.zone;
   attempt.progress = record.progress ?? attempt.progress;
   attempt.failure = record.failure ?? attempt.failure;
+  attempt.saved = record.saved ?? attempt.saved;
 }
 
 /** An attempt that was decided on now. All its fields are there from the beginning, so that all attempts are alike. */
@@ -70,6 +71,7 @@ export const newAttempt = (decided: {
   keeps: undefined,
   progress: undefined,
   failure: undefined,
+  saved: undefined,
   unreadable: undefined,
   reports: [],
   hasOwnCopies: decided.hasOwnCopies,

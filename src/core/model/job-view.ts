@@ -2,6 +2,7 @@ import type { AttemptId } from '../../contracts/ids.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import type { EdgePattern } from '../../contracts/plan.ts';
 import type { AttemptState, Failure, LostOutput, Progress, TaskResult } from '../../contracts/records.ts';
+import type { SavedWork } from '../../contracts/saved-work.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { OutputPlace } from '../../contracts/worker-places.ts';
 import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
@@ -182,6 +183,8 @@ export interface AttemptView {
   keeps?: boolean | undefined;
   progress?: Progress | undefined;
   failure?: Failure | undefined;
+  /** What it has handed on of its task. */
+  saved?: SavedWork | undefined;
   /** Why its record cannot be read; absent where it can. */
   unreadable?: string | undefined;
   /** Its progress over time, oldest first; thinned out where it is long. */

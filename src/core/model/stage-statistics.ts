@@ -14,6 +14,7 @@ import type {
 } from './job-view.ts';
 import { evenShape, shapeOf } from './progress-shape.ts';
 import { inputOf, isEmptyAfterAll } from './task-input.ts';
+import { hasTakenUp } from './taken-up.ts';
 import { costOf, fitCost, supposedCost } from './task-cost.ts';
 import { recordSlowness } from './zone-slowness.ts';
 
@@ -108,7 +109,8 @@ function recordCost(statistics: StageStatistics, sample: RunSample): void {
  */
 function recordOutrun(statistics: StageStatistics, task: TaskView, winner: AttemptView, runMs: number): void {
   for (const each of task.attempts) {
-    if (each === winner || each.number < task.since || each.claimedAt === undefined) continue;
+    if (each === winner || each.number < task.since || each.claimedAt === undefined || hasTakenUp(each))
+      continue;
     if (each.state === 'failed' || each.state === 'lost' || reportedMs(each) < leastOutrun * runMs) continue;
     const sample = { task, ms: wholeMs(each), zone: each.zone };
     statistics.outrun.push(sample);
@@ -169,6 +171,7 @@ const leastOutrun = 0.5;
 /** Whether an attempt was told to stop when it had run for a good part of what its task, or its like, takes in all. */
 export const wasOutrun = (attempt: AttemptView, usualMs: number): boolean =>
   (attempt.cancelOrdered || attempt.state === 'cancelled') &&
+  !hasTakenUp(attempt) &&
   attempt.claimedAt !== undefined &&
   reportedMs(attempt) >= leastOutrun * usualMs;
 
@@ -205,14 +208,17 @@ export function recordNode(nodes: Map<string, NodeView>, attempt: AttemptView): 
   if (attempt.zone !== undefined) node.zone = attempt.zone;
 }
 
-/** Takes the winning attempt of a task into account; call it once per task. */
+/**
+ * Takes the winning attempt of a task into account; call it once per task. One that did only the rest of it tells nothing of
+ * what tasks take, nor of its node.
+ */
 export function recordFinish(
   statistics: StageStatistics,
   nodes: Map<string, NodeView>,
   task: TaskView,
   attempt: AttemptView,
 ): void {
-  if (attempt.claimedAt === undefined || attempt.endedAt === undefined) return;
+  if (attempt.claimedAt === undefined || attempt.endedAt === undefined || hasTakenUp(attempt)) return;
   statistics.slotTime = addSlotTimes(statistics.slotTime, slotTimeOf(task, attempt.seenAt));
   if (isEmptyAfterAll(task)) return;
   const runMs = elapsedMs(attempt.claimedAt, attempt.endedAt);

@@ -10,10 +10,14 @@ export const inputOf = ({ told, inputBytes }: TaskView): number => told?.bytes ?
 export const isEmptyAfterAll = ({ told, inputBytes }: TaskView): boolean =>
   told?.bytes === 0 && inputBytes > 0;
 
-/** Takes over what an attempt says of its task's input. The one that has read the most knows best. */
+/**
+ * Takes over what an attempt says of its task's input. The one that has read the most knows best; one that
+ * does the rest goes on from what was done before it.
+ */
 export function tellInput(task: TaskView, { progress, state }: AttemptView): void {
   if (progress === undefined) return;
-  const { bytesRead, bytesTotal } = progress;
+  const before = progress.takenUp?.bytes ?? 0;
+  const [bytesRead, bytesTotal] = [before + progress.bytesRead, before + progress.bytesTotal];
   const isTold = bytesTotal > 0 || (state === 'done' && task.inputBytes > 0);
   if (!isTold || bytesRead < (task.told?.readBytes ?? 0)) return;
   task.told = { bytes: bytesTotal, readBytes: bytesRead };

@@ -6,6 +6,7 @@ import type {
   ExplainedTask,
 } from '../../contracts/explanation.ts';
 import { type AttemptRecord, finalJobStates, type JobRecord } from '../../contracts/records.ts';
+import { hasTakenUp } from '../../core/model/taken-up.ts';
 import { type AttemptRun, attemptRuns } from './attempt-runs.ts';
 import { criticalPath, lastTasks } from './critical-path.ts';
 import type { ToldDecisions } from './decision-events.ts';
@@ -91,7 +92,10 @@ function knownOf(facts: JobFacts): Known {
     ]),
   );
   const winners = Map.groupBy(
-    [...tasks.values()].flatMap(({ winner }) => winner ?? []),
+    // One that did only the rest of its task is no measure of others.
+    [...tasks.values()].flatMap(({ winner }) =>
+      winner === undefined || hasTakenUp(winner.attempt) ? [] : winner,
+    ),
     ({ stage }) => stage,
   );
   const usual = new Map(
@@ -226,6 +230,7 @@ function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: K
     ...(runMs === undefined ? {} : { runMs }),
     ...(phaseMs === undefined ? {} : { phaseMs: { ...phaseMs } }),
     ...(progress === undefined ? {} : { bytesRead: progress.bytesRead, bytesTotal: progress.bytesTotal }),
+    ...(progress?.takenUp === undefined ? {} : { takenUp: { ...progress.takenUp } }),
     ...(node === undefined ? {} : { node }),
     ...(zone === undefined ? {} : { zone }),
     ...(slowness === undefined ? {} : { slowness }),

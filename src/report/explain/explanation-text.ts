@@ -206,9 +206,16 @@ function attemptLines(attempt: ExplainedAttempt): readonly string[] {
   return [
     `${attemptId}, ${why}${facts === '' ? '' : ` (${facts})`}:`,
     `  launched at ${timeText(launchedAt)}, ${waited}${ran}${read}${where}.${slow}`,
+    ...(attempt.takenUp === undefined ? [] : [takenUpLine(attempt.takenUp, bytesTotal)]),
     `  It ${endText(attempt)}.`,
   ];
 }
+
+const takenUpLine = (
+  { attempt, bytes }: NonNullable<ExplainedAttempt['takenUp']>,
+  bytesTotal: number,
+): string =>
+  `  It took up what attempt ${String(attempt)} had done when that had to end: ${formatBytes(bytes)} of ${formatBytes(bytes + bytesTotal)}.`;
 
 const nodeLine = ({ node, slowness, attempts }: Explanation['slowNodes'][number]): string =>
   `${node}: up to ${factorText(slowness)} times slower than usual, shown by ${attempts.slice(0, 5).join(', ')}${attempts.length > 5 ? ', …' : ''}.`;

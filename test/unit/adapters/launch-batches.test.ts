@@ -80,6 +80,20 @@ describe('launching many on Fargate', () => {
     expect(calls().map(({ input }) => input.clientToken)).toEqual(tokens);
   });
 
+  it('names for each what it is to take up, whichever it is that has something', async () => {
+    ecs.on(RunTaskCommand).callsFake(({ count }: { count: number }) => tasks(count));
+    const saved = { attempt: 0, dataBytes: 7, noteBytes: 8, noteCrc: 9 };
+    const [one, two, three] = many(3) as [LaunchRequest, LaunchRequest, LaunchRequest];
+    await launcher.launch([
+      { ...one, payload: { ...one.payload, saved } },
+      two,
+      { ...three, payload: { ...three.payload, saved: { ...saved, attempt: 4 } } },
+    ]);
+    expect(
+      calls().map(({ payload: { saved: own, batch = [] } }) => [own, ...batch.map((each) => each.saved)]),
+    ).toEqual([[saved, undefined, { ...saved, attempt: 4 }]]);
+  });
+
   it('counts the last as not launched where fewer were started, for they are claimed last', async () => {
     ecs.on(RunTaskCommand).resolves({ ...tasks(2), failures: [{ reason: 'RESOURCE:CPU' }] });
     expect(await outcomes(many(4))).toEqual([

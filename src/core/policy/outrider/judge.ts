@@ -12,6 +12,7 @@ import {
 import { ranMs } from '../../estimate/progress-rate.ts';
 import { recordFactor, usualDensity } from '../../estimate/record-density.ts';
 import { type ProgressShape, shapeOfRunning } from '../../model/progress-shape.ts';
+import { hasTakenUp, ownShareOf } from '../../model/taken-up.ts';
 import { costOf } from '../../model/task-cost.ts';
 import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '../mantri/appraise.ts';
 import { type ChosenZone, chooseZone, type StageZones, zonesOf } from '../mantri/choose-zone.ts';
@@ -112,7 +113,9 @@ function shapeNow({ stage, tasks }: StageRuns, { now }: PolicyView): ProgressSha
     copies.flatMap((attempt) => {
       const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
       const runMs = ranMs(attempt, now);
-      return bytesRead <= 0 || bytesTotal <= 0 ? [] : [{ reports: attempt.reports, bytesTotal, runMs }];
+      return bytesRead <= 0 || bytesTotal <= 0 || hasTakenUp(attempt)
+        ? []
+        : [{ reports: attempt.reports, bytesTotal, runMs }];
     }),
   );
   return shapeOfRunning(courses);
@@ -136,13 +139,14 @@ function foretellAll(
   const byTask = runs.tasks.map((running): ForetoldTask => {
     const bytes = inputOf(running.task);
     const factor = recordFactor(running.copies, usually);
-    const expected = usual && { ms: usual.ms * costOf(cost, bytes) * factor, error: usual.error };
-    const terms = { now, shape, expected, reportMs };
+    const whole = usual && { ms: usual.ms * costOf(cost, bytes) * factor, error: usual.error };
     const attempts: (Foretold | undefined)[] = [];
     for (const attempt of sampledOf(running)) {
       // One that was told to stop is taken as it was when it was seen last.
+      const expected = whole && { ms: whole.ms * ownShareOf(attempt), error: whole.error };
+      const terms = { now, shape, expected, reportMs };
       const foretold = foretell(attempt, attempt.cancelOrdered ? { ...terms, now: attempt.seenAt } : terms);
-      if (foretold !== undefined && (attempt.progress?.bytesRead ?? 0) > 0)
+      if (foretold !== undefined && (attempt.progress?.bytesRead ?? 0) > 0 && !hasTakenUp(attempt))
         samples.push({ bytes, ms: foretold.totalMs / factor, zone: attempt.zone });
       attempts.push(foretold);
     }

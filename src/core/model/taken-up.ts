@@ -1,0 +1,28 @@
+import type { SavedOf } from '../../contracts/saved-work.ts';
+import type { AttemptView, TaskView } from './job-view.ts';
+
+/**
+ * What an attempt of a task is to take up: of what earlier ones have handed on since its output was lost last, that with
+ * most of the input done, and of equal ones the last. Undefined where none has.
+ */
+export function savedFor({ attempts, since }: TaskView, attempt: number): SavedOf | undefined {
+  let best: AttemptView | undefined;
+  for (const each of attempts) {
+    if (each.saved === undefined || each.number < since || each.number >= attempt) continue;
+    if (best?.saved === undefined || each.saved.bytesDone >= best.saved.bytesDone) best = each;
+  }
+  if (best?.saved === undefined) return undefined;
+  const { dataBytes, noteBytes, noteCrc } = best.saved;
+  return { attempt: best.number, dataBytes, noteBytes, noteCrc };
+}
+
+/** Whether an attempt does only the rest of its task: what it takes is not what the task takes. */
+export const hasTakenUp = ({ progress }: Pick<AttemptView, 'progress'>): boolean =>
+  progress?.takenUp !== undefined;
+
+/** The share of its task that an attempt does, by bytes of input: 1 for one that began at the begin. */
+export function ownShareOf({ progress }: Pick<AttemptView, 'progress'>): number {
+  const { takenUp, bytesTotal = 0 } = progress ?? {};
+  if (takenUp === undefined || takenUp.bytes <= 0) return 1;
+  return bytesTotal / (takenUp.bytes + bytesTotal);
+}
