@@ -209,6 +209,8 @@ export async function runTask(
     engine,
     notes = [],
     tally,
+    kept,
+    keep,
   }: {
     partitions?: number;
     task?: number;
@@ -221,6 +223,8 @@ export async function runTask(
     /** Takes what the task notes in the job's log. */
     notes?: string[];
     tally?: TaskContext['tally'];
+    kept?: unknown;
+    keep?: NonNullable<TaskContext['keep']>;
   } = {},
 ): Promise<BenchTask & { collector: Collector }> {
   operator.check(options);
@@ -241,6 +245,8 @@ export async function runTask(
       signal,
       ...(engine === undefined ? {} : { engine }),
       ...(tally === undefined ? {} : { tally }),
+      ...(kept === undefined ? {} : { kept }),
+      ...(keep === undefined ? {} : { keep }),
       note: (text) => {
         notes.push(text);
       },

@@ -32,9 +32,20 @@ const rows = (from: number, to: number): Buffer => {
 
 const sent = async (
   input: TaskInput,
-  { task = 0, partitions = 1, engine }: { task?: number; partitions?: number; engine?: EngineSize } = {},
+  {
+    task = 0,
+    partitions = 1,
+    engine,
+    ...more
+  }: {
+    task?: number;
+    partitions?: number;
+    engine?: EngineSize;
+    kept?: unknown;
+    keep?: (state: unknown) => void;
+  } = {},
 ): Promise<readonly KeyValue[][]> => {
-  const { collector } = await runTask(groupbyMap, options, [input], { task, partitions, engine });
+  const { collector } = await runTask(groupbyMap, options, [input], { task, partitions, engine, ...more });
   return Array.from({ length: partitions }, (_, at) => collector.sorted(at, groupbyMap, options));
 };
 const csv = (bytes: Buffer): TaskInput => sourceOf(bytes, seeded(1), 'csv');
@@ -72,6 +83,25 @@ describe('a group-by of many groups', { timeout: 60_000 }, () => {
     const [records = []] = await sent(csv(rows(0, 500)));
     expect(records).toHaveLength(500);
     expect(records.some(({ key }) => isPieceKey(key))).toBe(false);
+  });
+
+  it('gives the same in two parts of one task, whose pieces all have keys of their own', async () => {
+    let kept: unknown;
+    const keep = (state: unknown): void => {
+      kept = state;
+    };
+    const [left, right] = [halves[0] ?? Buffer.alloc(0), halves[1] ?? Buffer.alloc(0)];
+    const [first = []] = await sent(csv(left), { keep });
+    const [second = []] = await sent(csv(right), { kept, keep });
+    const keys = [...first, ...second].map(({ key }) => key).filter(isPieceKey);
+    expect(keys.length).toBeGreaterThan(2);
+    expect(new Set(keys.map((key) => key.toString('latin1'))).size).toBe(keys.length);
+    expect(kept).toEqual({ pieces: keys.length });
+    // One that groups row by row sends none, and forgets none.
+    await sent(csv(left), { kept, keep, engine: none });
+    expect(kept).toEqual({ pieces: keys.length });
+    const [other = []] = await sent(csv(right), { task: 1 });
+    expect(await reduced([first, second])).toBe(await reduced([first, other]));
   });
 
   it('gives the same with an engine, without one, with one that is too small, and from both kinds of tasks', async () => {
