@@ -14,8 +14,8 @@ import { type EmptyBucket, ZoneFaults } from './zone-faults.ts';
 
 const SHORTEST_LIFE_MS = 50;
 const LONGEST_LIFE_MS = 1_000;
-/** Spot's two minutes, as much shorter as jobs on one machine are. */
-const NOTICE_MS = 5_000;
+/** Spot's two minutes: a worker goes by them when it hands on what it has done. */
+const NOTICE_MS = 120_000;
 
 const lambdaThrottle: Fault = { error: { status: 429, code: 'TooManyRequestsException' } };
 const ecsThrottle: Fault = { error: { status: 400, code: 'ThrottlingException' } };
