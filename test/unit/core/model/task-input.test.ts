@@ -54,6 +54,14 @@ describe('what a task reads in all', () => {
     expect(inputOf(taskAt(state, 0, 0))).toBe(380);
   });
 
+  it('counts what an attempt before it has done, where one does the rest', () => {
+    const state = jobOfOneFile();
+    addAttempt(state, attempt('map/0/1'), 'retry', at(0));
+    const progress = { ...progressOf(10, 150), takenUp: { attempt: 0, bytes: 250 } };
+    applyAttempt(state, attemptRecord('map/0/1', 'running', 1_000, { claimedAt: at(0), progress }), at(1_000));
+    expect(inputOf(taskAt(state, 0, 0))).toBe(400);
+  });
+
   it('tells nothing of what others take where it turns out to be nothing', () => {
     const state = jobOfOneFile();
     for (const task of [1, 2, 3]) end(state, `map/${String(task)}/0`, 10, 0);
