@@ -49,9 +49,19 @@ function aboutFargate(stage: StageView, hasFargate: boolean): string {
     : 'or deploy with Fargate (-c fargate=on), which this deployment lacks';
 }
 
+/** How often what one attempt has handed on is gone on with on Lambda, as its time runs out each time: for over four hours. */
+const mostHandOns = 20;
+
+/** Whether a task goes on on Lambda where its attempts ran out of Lambda's time: each has handed on what it had done. */
+function goesOn({ attempts }: TaskView): boolean {
+  const timedOut = attempts.filter(({ failure }) => failure?.cause === 'timeout');
+  return timedOut.length <= mostHandOns && timedOut.every(({ saved }) => saved !== undefined);
+}
+
 /**
  * Why no worker can do a task, with what would be right; undefined while one may. A task whose attempts ran out of
- * memory on the largest worker that there is, or out of Lambda's time where there is nothing else, would do so again.
+ * memory on the largest worker that there is, or out of Lambda's time where there is nothing else and nothing of what was
+ * done was handed on, would do so again.
  */
 export function hopeless(stage: StageView, task: TaskView, hasFargate: boolean): string | undefined {
   for (const attempt of task.attempts) {
@@ -64,7 +74,7 @@ export function hopeless(stage: StageView, task: TaskView, hasFargate: boolean):
       const more = worker.kind === 'fargate' ? '' : `, ${aboutFargate(stage, hasFargate)}`;
       return `${what}; give it less to hold: smaller splits (splitBytes) or more partitions${more}`;
     }
-    if (cause === 'timeout' && worker.kind === 'lambda') {
+    if (cause === 'timeout' && worker.kind === 'lambda' && !goesOn(task)) {
       const less = 'give it less to do: smaller splits (splitBytes) or more partitions';
       return `ran out of Lambda's time${told}; ${less}, ${aboutFargate(stage, hasFargate)}`;
     }

@@ -144,6 +144,41 @@ describe('a task whose attempts run out of time', () => {
     );
   });
 
+  it('goes on on Lambda where there is no Fargate, as long as each hands on what it has done, and twenty times at most', () => {
+    const state = jobOn(undefined);
+    const ran: unknown[] = [];
+    let end: unknown;
+    for (let number = 0; end === undefined; number++) {
+      const decided = tick(state, 10_000 * (number + 1), false);
+      if (decided.outcome.kind === 'fail') end = decided.outcome.message;
+      ran.push(...launches(decided));
+      const saved = { dataBytes: 1, noteBytes: 1, noteCrc: 0, bytesDone: number + 1, bytesTotal: 100 };
+      const ending = {
+        endedAt: at(10_000 * (number + 1) + 1),
+        failure: failure('timeout', 'it left'),
+        saved,
+      };
+      applyAttempt(
+        state,
+        attemptRecord(`map/0/${number}`, 'failed', 10_000 * (number + 1) + 1, ending),
+        ending.endedAt,
+      );
+    }
+    expect(ran).toEqual(Array.from({ length: 21 }, (_, number) => [`map/0/${number}`, undefined]));
+    expect(end).toMatch(/^stage map, task 0 ran out of Lambda's time: it left; give it less to do/);
+  });
+
+  it('fails its job where one of them has handed on nothing', () => {
+    const state = jobOn(undefined);
+    tick(state, 1, false);
+    const saved = { dataBytes: 1, noteBytes: 1, noteCrc: 0, bytesDone: 10, bytesTotal: 100 };
+    const first = { endedAt: at(2), failure: failure('timeout'), saved };
+    applyAttempt(state, attemptRecord('map/0/0', 'failed', 2, first), at(2));
+    expect(launches(tick(state, 10_000, false))).toEqual([['map/0/1', undefined]]);
+    dies(state, 1, 10_001, failure('timeout'));
+    expect(tick(state, 20_000, false).outcome.kind).toBe('fail');
+  });
+
   it('is given up after the usual number of attempts where it has no time-out to run into', () => {
     expect(course(jobOn(fargate('small')), 'timeout', true).ran).toHaveLength(3);
   });
