@@ -114,6 +114,9 @@ interface Judged {
   readonly inputFactor: number;
 }
 
+/** Less is lost to what else a machine does just then, and no node is blamed for it. */
+const leastNodeMs = 300;
+
 /** The cause of what its input does not explain. */
 function restOf(run: AttemptRun, usual: Usual, { witnesses, slowness, inputFactor }: Judged): ExplainedCause {
   const { attempt, runMs = 0, isFinished, readShare } = run;
@@ -145,7 +148,8 @@ function restOf(run: AttemptRun, usual: Usual, { witnesses, slowness, inputFacto
   // One phase alone that waits for storage is told by its name, whatever other attempts were slow: storage can be slow
   // for a while, for several of one node, too, and a slow processor slows down all phases.
   const isStorage = phase !== undefined && phase !== 'compute';
-  const isPlace = evidence.includes('every-phase') || (evidence.length > 0 && !isStorage);
+  const isPlace =
+    beyondMs >= leastNodeMs && (evidence.includes('every-phase') || (evidence.length > 0 && !isStorage));
   if (isPlace) return { kind: 'slow-node', ...head, evidence: [...evidence], facts };
   if (phase === undefined) return { kind: 'unexplained', ...head, facts };
   return {

@@ -93,6 +93,17 @@ describe('the cause of a slow attempt', () => {
     ]);
   });
 
+  it('is not its node where less than a third of a second was lost', () => {
+    const short = (task: number, times: number): AttemptRecord =>
+      attempt(`map/${String(task)}/0`, {
+        ended: 100 + 200 * times,
+        phases: { init: 20 * times, read: 20 * times, compute: 140 * times, write: 20 * times },
+      });
+    const usual = Array.from({ length: 8 }, (_, task) => short(task, 1));
+    expect(causesOf(8, [...usual, short(8, 2.2)])).toEqual([['slow-compute', 240]]);
+    expect(causesOf(8, [...usual, short(8, 3)])).toEqual([['slow-node', 400]]);
+  });
+
   it('is not its node where its start and its reads waited for storage, and it computed as others do', () => {
     const waited = { init: 7_200, read: 7_300 };
     expect(causesOf(8, [...siblings, attempt('map/8/0', { ...slow, phases: waited })])).toEqual([
