@@ -58,7 +58,11 @@ describe('what a task reads in all', () => {
     const state = jobOfOneFile();
     addAttempt(state, attempt('map/0/1'), 'retry', at(0));
     const progress = { ...progressOf(10, 150), takenUp: { attempt: 0, bytes: 250 } };
-    applyAttempt(state, attemptRecord('map/0/1', 'running', 1_000, { claimedAt: at(0), progress }), at(1_000));
+    applyAttempt(
+      state,
+      attemptRecord('map/0/1', 'running', 1_000, { claimedAt: at(0), progress }),
+      at(1_000),
+    );
     expect(inputOf(taskAt(state, 0, 0))).toBe(400);
   });
 
