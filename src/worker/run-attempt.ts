@@ -293,12 +293,13 @@ async function openWriter(
   });
 }
 
+const percentOf = (done: number, all: number): string => String(Math.floor((100 * done) / Math.max(1, all)));
+
 /** Says in the job's log where the attempt begins. */
 function tellTakenUp({ deps, payload, meter }: Run, { bytesTotal }: AttemptPlan): void {
   const { jobId, attemptId } = payload;
   const { attempt = 0, bytes = 0 } = meter.takenUp ?? {};
-  const share = String(Math.floor((100 * bytes) / Math.max(1, bytes + bytesTotal)));
-  const why = `it took up at ${share} % what attempt ${String(attempt)} had done when it had to end`;
+  const why = `it took up at ${percentOf(bytes, bytes + bytesTotal)} % what attempt ${String(attempt)} had done when it had to end`;
   deps.log.info('taken-up', { jobId, attemptId, why, bytesDone: bytes, bytesLeft: bytesTotal });
 }
 
@@ -326,8 +327,10 @@ async function leave(
 }
 
 function toldSaved({ cause, message }: Failure, { bytesDone, bytesTotal }: SavedWork): Failure {
-  const share = String(Math.floor((100 * bytesDone) / Math.max(1, bytesTotal)));
-  return failureWith(cause, `${message}; it hands on the ${share} % of its input that it has done`);
+  return failureWith(
+    cause,
+    `${message}; it hands on the ${percentOf(bytesDone, bytesTotal)} % of its input that it has done`,
+  );
 }
 
 /** An attempt that was stopped: by order, with its place, or by itself when its time was nearly up. */

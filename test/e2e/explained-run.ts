@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { expect } from 'vitest';
 import { type Explanation, explanationSchema } from '../../src/contracts/explanation.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
+import type { ReplayReport } from '../../src/core/replay/replay-journal.ts';
 import type { RunReport } from '../../src/report/run-report.ts';
 import type { Workplace } from './command.ts';
 
@@ -32,6 +33,14 @@ export async function runExplained({ place, job, options }: RunOrder): Promise<E
   const explanation = explanationSchema.parse(JSON.parse(told.out));
   const text = (await place.run('explain', report.jobId)).out;
   return { place, exitCode: ran.exitCode, report, explanation, text };
+}
+
+/** Decides a run again from its journal, and holds that all of its decisions are the same. */
+export async function expectSameReplay(place: Workplace, jobId: string): Promise<void> {
+  const again = await place.run('simulate', '--replay', jobId, '--json');
+  expect(again.exitCode, again.err).toBe(0);
+  const replayed = JSON.parse(again.out) as ReplayReport;
+  expect([replayed.firstDifference, replayed.reproduced]).toEqual([undefined, replayed.ticks]);
 }
 
 /** Lines that a job's programs have added to a file of the place; none where there is none. */

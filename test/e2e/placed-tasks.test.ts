@@ -3,7 +3,6 @@ import { writeFile } from 'node:fs/promises';
 import { type AttemptId, taskOf } from '../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { ParameterName } from '../../src/contracts/settings.ts';
-import type { ReplayReport } from '../../src/core/replay/replay-journal.ts';
 import { readLogLine, renderLogEvent } from '../../src/report/log-lines.ts';
 import { makeStyle } from '../../src/report/style.ts';
 import { parseInjection } from '../../src/local/inject/injection.ts';
@@ -11,7 +10,7 @@ import { createRng } from '../../src/lib/rng.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem, makeLogs } from '../support/embedded-system.ts';
 import { Workplace } from './command.ts';
-import { runExplained } from './explained-run.ts';
+import { expectSameReplay, runExplained } from './explained-run.ts';
 
 const parameters = { [ParameterName.heartbeatMs]: '300', [ParameterName.tickMs]: '100' };
 const reducers = 4;
@@ -197,10 +196,7 @@ describe('outrider run of a job in a zone whose tasks are slow', () => {
     expect(told).toMatch(
       /work\/\d\/1 was launched as a backup in us-east-1b: .*, its zone \S+ times as slow as where the others ran, by \d+ runs there/,
     );
-    const again = await at.run('simulate', '--replay', report.jobId, '--json');
-    expect(again.exitCode, again.err).toBe(0);
-    const replayed = JSON.parse(again.out) as ReplayReport;
-    expect([replayed.firstDifference, replayed.reproduced]).toEqual([undefined, replayed.ticks]);
+    await expectSameReplay(at, report.jobId);
   }, 180_000);
 
   it('is refused for a job that has no tasks on Fargate', async () => {
@@ -236,9 +232,6 @@ describe('outrider run of such a job', () => {
     expect(told).toMatch(
       /again had its tasks sent to zones by where their input lies \(4 \S+\): 0 B between zones, /,
     );
-    const again = await at.run('simulate', '--replay', report.jobId, '--json');
-    expect(again.exitCode, again.err).toBe(0);
-    const replayed = JSON.parse(again.out) as ReplayReport;
-    expect([replayed.firstDifference, replayed.reproduced]).toEqual([undefined, replayed.ticks]);
+    await expectSameReplay(at, report.jobId);
   }, 180_000);
 });

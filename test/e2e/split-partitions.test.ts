@@ -3,9 +3,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { builtinJob } from '../../src/operators/builtin-jobs.ts';
-import type { ReplayReport } from '../../src/core/replay/replay-journal.ts';
 import { Workplace } from './command.ts';
-import { runExplained } from './explained-run.ts';
+import { expectSameReplay, runExplained } from './explained-run.ts';
 
 const files = 6;
 const rowsOfFile = 4_000;
@@ -87,10 +86,7 @@ describe('outrider run of a join in which one key has most rows', () => {
     expect(text).toMatch(
       /join\/\d had so much more to read than is usual, which no copy mends, that its partition was split among tasks: 6 parts, /,
     );
-    const again = await at.run('simulate', '--replay', report.jobId, '--json');
-    expect(again.exitCode, again.err).toBe(0);
-    const replayed = JSON.parse(again.out) as ReplayReport;
-    expect([replayed.firstDifference, replayed.reproduced]).toEqual([undefined, replayed.ticks]);
+    await expectSameReplay(at, report.jobId);
   }, 180_000);
 
   it('does not where the job says so, and gives the same rows', async () => {

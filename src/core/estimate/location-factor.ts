@@ -1,4 +1,4 @@
-import { unknownZone, type ZonesSlowness } from '../model/zone-slowness.ts';
+import { addSlowness, type Sums, unknownZone, type ZonesSlowness } from '../model/zone-slowness.ts';
 
 /** How slow a task that runs is for its input, and where it runs; undefined: nobody tells. */
 export interface ZoneSample {
@@ -22,11 +22,8 @@ const supposedSamples = 1;
 const beyondChance = 2;
 
 /** Logarithms of the slowness of a zone's samples, and how many of them t_new is a mean of: those that were not outrun. */
-interface Tally {
+interface Tally extends Sums {
   ofMean: number;
-  count: number;
-  sum: number;
-  squares: number;
 }
 
 const meanOf = ({ sum, count }: Tally): number => sum / count;
@@ -47,12 +44,9 @@ function talliesOf(
   for (const { zone = unknownZone, slowness } of running) {
     if (slowness <= 0) continue;
     const tally = tallies.get(zone) ?? { ofMean: 0, count: 0, sum: 0, squares: 0 };
-    const logarithm = Math.log(slowness);
     tallies.set(zone, tally);
     tally.ofMean += 1;
-    tally.count += 1;
-    tally.sum += logarithm;
-    tally.squares += logarithm * logarithm;
+    addSlowness(tally, slowness);
   }
   return tallies;
 }

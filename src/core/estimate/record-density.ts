@@ -1,5 +1,6 @@
 import { atRankOfBoth, type SortedNumbers } from '../../lib/sorted-numbers.ts';
 import type { AttemptView } from '../model/job-view.ts';
+import { hasTakenUp } from '../model/taken-up.ts';
 import { scoreOf } from './progress-rate.ts';
 
 /** Attempts that tell what is usual; fewer tell nothing. */
@@ -10,9 +11,9 @@ const leastRead = 0.5;
 const leastFactor = 1.5;
 
 /** Records per byte of what an attempt has read so far; undefined where it counts none, and of one that does a rest. */
-export function densityOf({ progress }: AttemptView): number | undefined {
-  if (progress?.takenUp !== undefined) return undefined;
-  const { bytesRead = 0, recordsIn = 0 } = progress ?? {};
+export function densityOf(attempt: AttemptView): number | undefined {
+  const { bytesRead = 0, recordsIn = 0 } = attempt.progress ?? {};
+  if (hasTakenUp(attempt)) return undefined;
   return bytesRead > 0 && recordsIn > 0 ? recordsIn / bytesRead : undefined;
 }
 

@@ -63,14 +63,20 @@ function learnCosts(statistics: StageStatistics): void {
   const samples = statistics.samples.map(({ task, ms }) => ({ bytes: inputOf(task), ms }));
   statistics.cost = fitCost(samples, statistics.meanBytes);
   statistics.slowness = emptySorted();
-  for (const { bytes, ms } of samples) insertSorted(statistics.slowness, ms / costOf(statistics.cost, bytes));
   statistics.zones.clear();
-  for (const sample of statistics.samples) recordZone(statistics, sample, true);
-  for (const sample of statistics.outrun) recordZone(statistics, sample, false);
+  for (const sample of statistics.samples) measureSample(statistics, sample, true);
+  for (const sample of statistics.outrun) measureSample(statistics, sample, false);
 }
 
-function recordZone({ zones, cost }: StageStatistics, { task, ms, zone }: RunSample, hasWon: boolean): void {
-  recordSlowness(zones, zone, { slowness: ms / costOf(cost, inputOf(task)), hasWon });
+/** Adds how slow an attempt was for its input, to its zone's, and to the stage's if it has won. */
+function measureSample(
+  { cost, slowness: ofStage, zones }: StageStatistics,
+  { task, ms, zone }: RunSample,
+  hasWon: boolean,
+): void {
+  const slowness = ms / costOf(cost, inputOf(task));
+  if (hasWon) insertSorted(ofStage, slowness);
+  recordSlowness(zones, zone, { slowness, hasWon });
 }
 
 /** Takes note of what the tasks of a stage read, once all of it is known: some may have finished before. */
@@ -95,12 +101,8 @@ const isWorthLearning = (samples: number): boolean =>
 /** Adds a finished task to what is known of costs, and of its zone. */
 function recordCost(statistics: StageStatistics, sample: RunSample): void {
   statistics.samples.push(sample);
-  if (isWorthLearning(statistics.samples.length)) {
-    learnCosts(statistics);
-    return;
-  }
-  insertSorted(statistics.slowness, sample.ms / costOf(statistics.cost, inputOf(sample.task)));
-  recordZone(statistics, sample, true);
+  if (isWorthLearning(statistics.samples.length)) learnCosts(statistics);
+  else measureSample(statistics, sample, true);
 }
 
 /**
@@ -114,7 +116,7 @@ function recordOutrun(statistics: StageStatistics, task: TaskView, winner: Attem
     if (each.state === 'failed' || each.state === 'lost' || reportedMs(each) < leastOutrun * runMs) continue;
     const sample = { task, ms: wholeMs(each), zone: each.zone };
     statistics.outrun.push(sample);
-    recordZone(statistics, sample, false);
+    measureSample(statistics, sample, false);
   }
 }
 

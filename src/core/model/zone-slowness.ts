@@ -1,5 +1,5 @@
 /** Of logarithms: how many, their sum, and the sum of their squares. */
-interface Sums {
+export interface Sums {
   count: number;
   sum: number;
   squares: number;
@@ -20,6 +20,14 @@ export const unknownZone = '';
 
 const noSums = (): Sums => ({ count: 0, sum: 0, squares: 0 });
 
+/** Adds the logarithm of a slowness above 0. */
+export function addSlowness(sums: Sums, slowness: number): void {
+  const logarithm = Math.log(slowness);
+  sums.count += 1;
+  sums.sum += logarithm;
+  sums.squares += logarithm * logarithm;
+}
+
 /** Adds how slow a task was in a zone; one that took no time tells nothing. Costs the same however many there are. */
 export function recordSlowness(
   zones: ZonesSlowness,
@@ -30,9 +38,5 @@ export function recordSlowness(
   const name = zone ?? unknownZone;
   const known = zones.get(name) ?? { won: noSums(), outrun: noSums() };
   zones.set(name, known);
-  const sums = hasWon ? known.won : known.outrun;
-  const logarithm = Math.log(slowness);
-  sums.count += 1;
-  sums.sum += logarithm;
-  sums.squares += logarithm * logarithm;
+  addSlowness(hasWon ? known.won : known.outrun, slowness);
 }

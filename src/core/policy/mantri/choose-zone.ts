@@ -1,9 +1,10 @@
 import { type LocationFactor, locationFactors, type ZoneSample } from '../../estimate/location-factor.ts';
 import type { Facts } from '../../model/decision.ts';
-import type { StageView, TaskView } from '../../model/job-view.ts';
+import type { StageView } from '../../model/job-view.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { finiteMs } from '../merit.ts';
 import type { PolicyView, Proposal, RunningTask } from '../policy-set.ts';
+import { placedZone } from './place-stages.ts';
 
 /** Factors this near to the least are as good: what tasks take in two zones differs by as much for no reason. */
 const alike = 1.1;
@@ -48,10 +49,6 @@ export function zonesOf(
   return { best: best.map((each) => ({ ...each, factor: Math.max(leastOfCopies, each.factor) })), placement };
 }
 
-/** The zone in which a task's stage was placed to run it; undefined where it was not. */
-const placedZone = ({ placement }: StageZones, { index }: TaskView): string | undefined =>
-  placement?.zones[placement.tasks[index] ?? -1];
-
 /**
  * The zone where a copy of a task ends first: that with the least t_new, and so the least factor. Of those about as good
  * one where no attempt of it runs, and of those the one that it was placed in; else tasks take turns. Undefined where
@@ -66,7 +63,7 @@ export function chooseZone(
   if (zones === undefined) return undefined;
   const apart = zones.best.filter(({ zone }) => copies.every((copy) => copy.zone !== zone));
   const left = apart.length === 0 ? zones.best : apart;
-  const placed = placedZone(zones, task);
+  const placed = placedZone(zones, task.index);
   return left.find(({ zone }) => zone === placed) ?? left[task.index % left.length];
 }
 

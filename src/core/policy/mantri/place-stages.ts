@@ -161,14 +161,20 @@ export function stagePlacements(
   });
 }
 
+/** The zone in which a task of a stage was placed; undefined where its stage was not. */
+export const placedZone = (
+  { placement }: { readonly placement?: TaskPlacement | undefined },
+  task: number,
+): string | undefined => placement?.zones[placement.tasks[task] ?? -1];
+
 /**
  * The zone in which an attempt had best run; undefined where its stage was not placed. A copy of one that is slow there
  * may run anywhere: what slows that may be its zone's.
  */
-export function wantedZone({ placement, tasks }: StageView, attempt: AttemptView): string | undefined {
-  const zone = placement?.zones[placement.tasks[attempt.task] ?? -1];
+export function wantedZone(stage: StageView, attempt: AttemptView): string | undefined {
+  const zone = placedZone(stage, attempt.task);
   const isForSlow = attempt.reason === 'backup' || attempt.reason === 'restart';
   if (zone === undefined || !isForSlow) return zone;
-  const before = tasks[attempt.task]?.attempts.filter(({ number }) => number < attempt.number) ?? [];
+  const before = stage.tasks[attempt.task]?.attempts.filter(({ number }) => number < attempt.number) ?? [];
   return before.some((each) => each.zone === zone) ? undefined : zone;
 }

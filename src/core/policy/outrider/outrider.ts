@@ -31,6 +31,9 @@ function readsMore({ bytes, recordFactor }: JudgedTask, { stage }: StageRuns): b
   return runMs.size === 0 || recordFactor > 1 || bytes > readBytes / runMs.size;
 }
 
+/** What the log is told of the records of a task that has more of them in each byte. */
+const recordFacts = ({ recordFactor }: JudgedTask): Facts => (recordFactor > 1 ? { recordFactor } : {});
+
 /** Whether a task takes what it does since it has more to read. */
 const isExplained = (task: JudgedTask, runs: StageRuns, view: PolicyView): boolean =>
   task.slowness <= view.config.outrider.explainedFactor && readsMore(task, runs);
@@ -54,7 +57,7 @@ function explained(task: JudgedTask, runs: StageRuns, view: PolicyView): Proposa
       medianMs,
       slownessForInput: task.slowness,
       inputBytes: task.bytes,
-      ...(task.recordFactor > 1 ? { recordFactor: task.recordFactor } : {}),
+      ...recordFacts(task),
     },
   };
 }
@@ -100,7 +103,7 @@ const factsOf = (task: JudgedTask, stage: JudgedStage, worth: Worth): Facts => (
   deltaMs: finiteMs(stage.deltaMs),
   copies: task.copies.length,
   slownessForInput: task.slowness,
-  ...(task.recordFactor > 1 ? { recordFactor: task.recordFactor } : {}),
+  ...recordFacts(task),
   ...zoneFacts(task.chosen),
 });
 
