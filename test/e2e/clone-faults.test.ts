@@ -6,7 +6,8 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import type { JobRecord } from '../../src/contracts/records.ts';
 import { ParameterName } from '../../src/contracts/settings.ts';
 import { createRng, type Rng } from '../../src/lib/rng.ts';
-import { expectNothingHeld, twoCopies } from '../support/cloned-jobs.ts';
+import { twoCopies } from '../support/cloned-jobs.ts';
+import { expectNothingHeld } from '../support/nothing-left.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem, makeLogs } from '../support/embedded-system.ts';
 

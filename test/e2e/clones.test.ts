@@ -7,7 +7,8 @@ import { attemptDataKey } from '../../src/contracts/keys.ts';
 import { ParameterName } from '../../src/contracts/settings.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { type BatchTimes, type PairTimes, renderBatch, summaryOf } from '../support/clone-batch.ts';
-import { expectNothingHeld, twoCopies } from '../support/cloned-jobs.ts';
+import { twoCopies } from '../support/cloned-jobs.ts';
+import { expectNothingHeld } from '../support/nothing-left.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
 

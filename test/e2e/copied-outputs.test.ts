@@ -7,6 +7,7 @@ import { ParameterName } from '../../src/contracts/settings.ts';
 import { createRng, type Rng } from '../../src/lib/rng.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { expectNothingLeft } from '../support/nothing-left.ts';
 import { findStage, whereOutputsAreLost } from '../support/lossy-search.ts';
 import { Workplace } from './command.ts';
 
@@ -78,7 +79,7 @@ describe('a job whose storage is known to lose objects', () => {
         expect(losses.map(({ attemptId }) => attemptId).toSorted()).toEqual([...lost].toSorted());
         expect(losses.every(({ use }) => (use !== undefined) === (side === 'on'))).toBe(true);
         remade[side] += job.attempts.recomputed;
-        await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+        await expectNothingLeft(system);
       }
     }
     expect(remade).toEqual({ on: 0, off: 3 * runs });

@@ -4,6 +4,7 @@ import { ParameterName } from '../../src/contracts/settings.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { expectNothingLeft } from '../support/nothing-left.ts';
 
 /** 600 lines that all differ; any lost or doubled one shows. */
 const rng = createRng('lines');
@@ -59,7 +60,7 @@ async function expectExactly(jobId: string): Promise<Awaited<ReturnType<Embedded
   expect(job.error).toBeUndefined();
   expect(coreutils('sort', [], await system.output(job)).equals(expected)).toBe(true);
   // The last loser may still be removing what it wrote, or the last write of Finish be under way.
-  await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+  await expectNothingLeft(system);
   await expect.poll(() => system.usedSlots(), { timeout: 15_000 }).toBe(0);
   return job;
 }
@@ -137,7 +138,7 @@ describe('submissions', () => {
     });
     await system.api.cancel(jobId);
     expect(await system.ended(jobId)).toMatchObject({ state: 'cancelled', parts: [] });
-    await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+    await expectNothingLeft(system);
     await expect.poll(() => system.usedSlots(), { timeout: 15_000 }).toBe(0);
   });
 });

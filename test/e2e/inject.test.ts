@@ -7,6 +7,7 @@ import { createRng } from '../../src/lib/rng.ts';
 import { parseInjection } from '../../src/local/inject/injection.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { expectNothingLeft } from '../support/nothing-left.ts';
 import { Workplace } from './command.ts';
 
 const tasks = 8;
@@ -98,7 +99,7 @@ describe('a job with lost workers and refused launches', () => {
       const blamed = attempts.flatMap(({ node = '', failure }) => (taken.has(node) ? (failure ?? []) : []));
       expect(blamed.filter(({ cause }) => cause !== 'interrupted')).toEqual([]);
       expect(system.stack.injected()?.throttled).toBeGreaterThan(0);
-      await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+      await expectNothingLeft(system);
       await expect.poll(() => system.usedSlots(), { timeout: 15_000 }).toBe(0);
     } finally {
       await system.stop();

@@ -11,6 +11,7 @@ import { createRng } from '../../src/lib/rng.ts';
 import { parseInjection } from '../../src/local/inject/injection.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { expectNothingLeft } from '../support/nothing-left.ts';
 import { whereOutputsAreLost } from '../support/lossy-search.ts';
 
 /** Jobs of which workers are killed. */
@@ -133,10 +134,10 @@ const lostOf = async (jobId: string): Promise<string[]> =>
     .flatMap((each) => (each.kind === 'lose-output' ? [each.attemptId.replace(/\/\d+$/, '')] : []))
     .toSorted();
 
-const expectNothingLeft = async (): Promise<void> => {
+const expectNoWorkerLeft = async (): Promise<void> => {
   const tasks = (): unknown => system.stack.processes().filter(({ kind }) => kind === 'fargate');
   await expect.poll(tasks, { timeout: 30_000 }).toEqual([]);
-  await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+  await expectNothingLeft(system);
 };
 
 describe('a job whose outputs stay with their workers', () => {
@@ -155,7 +156,7 @@ describe('a job whose outputs stay with their workers', () => {
     const kept = results.filter((each) => each.worker !== undefined).map(({ taskId }) => taskId);
     expect(kept.toSorted()).toEqual(['again/0', 'again/1', ...early, 'pass/3']);
     expect(job.attempts).toMatchObject({ launched: 7, recomputed: 0 });
-    await expectNothingLeft();
+    await expectNoWorkerLeft();
   }, 120_000);
 
   it('has exactly those made again whose workers were killed before they were read, on S3', async () => {
@@ -174,7 +175,7 @@ describe('a job whose outputs stay with their workers', () => {
       const onS3 = results.filter((each) => each.partitions !== undefined && each.worker === undefined);
       const ofFirst = onS3.map(({ taskId }) => taskId).filter((taskId) => taskId.startsWith('pass/'));
       expect(ofFirst.toSorted(), seed).toEqual(killed);
-      await expectNothingLeft();
+      await expectNoWorkerLeft();
     }
   }, 3_000_000);
 
@@ -187,7 +188,7 @@ describe('a job whose outputs stay with their workers', () => {
     expect(await lostOf(held.jobId)).toEqual(['pass/1']);
     expect(job.attempts.recomputed).toBe(1);
     process.kill(pid, 'SIGCONT');
-    await expectNothingLeft();
+    await expectNoWorkerLeft();
   }, 120_000);
 
   it('takes no byte from whoever has come to have the address of one', async () => {
@@ -225,7 +226,7 @@ describe('a job whose outputs stay with their workers', () => {
       stranger.closeAllConnections();
       stranger.close();
     }
-    await expectNothingLeft();
+    await expectNoWorkerLeft();
   }, 120_000);
 
   it('makes none again whose worker was told to stop, and put it into the bucket before it did', async () => {
@@ -236,7 +237,7 @@ describe('a job whose outputs stay with their workers', () => {
     await held.open();
     const job = await expectExact(held.jobId, 'stopped');
     expect(job.attempts.recomputed).toBe(0);
-    await expectNothingLeft();
+    await expectNoWorkerLeft();
   }, 120_000);
 
   it('makes none again of which its worker has made a copy, as was ordered', async () => {
@@ -260,7 +261,7 @@ describe('a job whose outputs stay with their workers', () => {
         expect(await lostOf(held.jobId), seed).toEqual(killed);
         expect(job.attempts.recomputed, seed).toBe(copies ? 0 : killed.length);
         remade[copies ? 'on' : 'off'] += job.attempts.recomputed;
-        await expectNothingLeft();
+        await expectNoWorkerLeft();
       }
     }
     console.log(`${JSON.stringify(remade)} outputs made again, in ${copyRuns} runs each`);

@@ -9,6 +9,7 @@ import { createRng } from '../../src/lib/rng.ts';
 import { parseInjection } from '../../src/local/inject/injection.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { expectNothingLeft } from '../support/nothing-left.ts';
 import { Workplace } from './command.ts';
 
 /** Jobs for each way in which outputs are harmed. */
@@ -113,7 +114,7 @@ describe('a job whose intermediate objects are harmed under it', () => {
         const lost = (await system.decisions(jobId)).filter(({ kind }) => kind === 'lose-output');
         expect(job.attempts.recomputed, seed).toBe(lost.length);
         recomputed += lost.length;
-        await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+        await expectNothingLeft(system);
       }
       if (runs > 1) expect(recomputed).toBeGreaterThan(0);
     },

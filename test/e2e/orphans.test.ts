@@ -5,6 +5,7 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { OutputName } from '../../src/contracts/settings.ts';
 import type { JobRecord } from '../../src/contracts/records.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { expectNothingHeld } from '../support/nothing-left.ts';
 import { editedAssembly, resourceIn, scratchDirectory } from '../contract/local-stack-support.ts';
 
 const setUpMs = 180_000;
@@ -44,11 +45,6 @@ const working = (system: EmbeddedSystem, jobId: string): Promise<boolean> =>
     return attempts.some(({ state }) => state === 'running') || undefined;
   });
 
-async function expectNothingLeft(system: EmbeddedSystem): Promise<void> {
-  await expect.poll(() => system.leftovers(), { timeout: 60_000 }).toEqual([]);
-  await expect.poll(() => system.usedSlots(), { timeout: 60_000 }).toBe(0);
-}
-
 describe('a job whose execution is ended from outside', () => {
   let system: EmbeddedSystem;
   let input: string;
@@ -71,7 +67,7 @@ describe('a job whose execution is ended from outside', () => {
         state: 'failed',
         error: { name: 'ExecutionEnded', message: 'its execution was aborted: Console: by hand' },
       });
-      await expectNothingLeft(system);
+      await expectNothingHeld(system, 60_000);
     },
     setUpMs,
   );
@@ -83,7 +79,7 @@ describe('a job whose execution is ended from outside', () => {
       await working(system, jobId);
       await Promise.all([system.api.cancel(jobId), abort(system, jobId)]);
       expect((await system.ended(jobId)).state).toBe('cancelled');
-      await expectNothingLeft(system);
+      await expectNothingHeld(system, 60_000);
     },
     setUpMs,
   );
@@ -125,7 +121,7 @@ describe('a job whose Fail step cannot run', () => {
       await working(system, jobId);
       await system.api.cancel(jobId);
       expect((await system.ended(jobId)).state).toBe('cancelled');
-      await expectNothingLeft(system);
+      await expectNothingHeld(system, 60_000);
       await system.stop();
     },
     setUpMs,
@@ -140,7 +136,7 @@ describe('a job whose Fail step cannot run', () => {
       await abort(system, jobId);
       expect((await system.api.job(jobId)).state).toBe('running');
       expect((await system.api.cancel(jobId)).state).toBe('cancelled');
-      await expectNothingLeft(system);
+      await expectNothingHeld(system, 60_000);
       await system.stop();
     },
     setUpMs,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { ParameterName } from '../../src/contracts/settings.ts';
-import { expectNothingHeld } from '../support/cloned-jobs.ts';
+import { expectNothingHeld } from '../support/nothing-left.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
 
 /** A twentieth of it is what clones may take: two slots, as many as a lone task and its clone are charged. */

@@ -2,6 +2,7 @@ import { ECSClient, StopTaskCommand } from '@aws-sdk/client-ecs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { writeConnection } from '../../src/cli/connection.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { expectNothingLeft } from '../support/nothing-left.ts';
 import { Workplace } from './command.ts';
 
 /** The second of two files of one task: each answer of it comes no sooner than so long after it was asked for first. */
@@ -86,7 +87,7 @@ it('a task on Fargate that is told to end is gone on with where it was, and the 
   });
   expect(job.stages[0]).toMatchObject({ bytesIn: total, recordsIn: 300_000 });
   expect(job.counters).toMatchObject({ words: 900_000 });
-  expect(await system.leftovers()).toEqual([]);
+  await expectNothingLeft(system);
 
   const place = await Workplace.make();
   const explained = (await place.run('explain', jobId, 'tokenize/0', '--state-dir', system.dir)).out;

@@ -6,6 +6,7 @@ import { createRng } from '../../src/lib/rng.ts';
 import { parseInjection } from '../../src/local/inject/injection.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
+import { expectNothingLeft } from '../support/nothing-left.ts';
 import { findStage, whereOutputsAreLost } from '../support/lossy-search.ts';
 import { Workplace } from './command.ts';
 
@@ -72,11 +73,11 @@ async function untilAtWork(system: EmbeddedSystem, jobId: string, stage: string)
 }
 
 /** Of jobs that have ended, in the zones and elsewhere. */
-async function expectNothingLeft(system: EmbeddedSystem): Promise<void> {
+async function expectNothingInZones(system: EmbeddedSystem): Promise<void> {
   await expect
     .poll(async () => [...(await inZones(system)).values()].flat(), { timeout: 15_000 })
     .toEqual([]);
-  await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+  await expectNothingLeft(system);
 }
 
 describe('the tier zonal', () => {
@@ -104,7 +105,7 @@ describe('the tier zonal', () => {
     const others = results.filter(({ partitions }) => partitions !== undefined);
     expect(others).toHaveLength(10);
     for (const { attemptId, zone } of others) expect(zone, attemptId).toBe(zoneOf.get(attemptId));
-    await expectNothingLeft(system);
+    await expectNothingInZones(system);
   }, 120_000);
 
   it('is asked for: other jobs have nothing there, and no right to it', async () => {
@@ -244,7 +245,7 @@ describe('a zone that is lost in the middle of a reduce stage', () => {
       const lost = decisions.flatMap((each) => (each.kind === 'lose-output' ? [each] : []));
       const copied = decisions.flatMap((each) => (each.kind === 'copy-output' ? [each] : []));
       expect(job.attempts.recomputed).toBe(lost.filter(({ use }) => use === undefined).length);
-      await expectNothingLeft(system);
+      await expectNothingInZones(system);
       const place = await Workplace.make();
       const logs = await place.run('logs', jobId, '--state-dir', system.dir);
       const report = await place.run('report', jobId, '--state-dir', system.dir);
@@ -297,7 +298,7 @@ describe('--inject slow-zone', () => {
       // Six and four and three tasks: each is copied once at most.
       expect(job.attempts.launched).toBeLessThanOrEqual(26);
       expect(job.attempts.recomputed).toBe(0);
-      await expect.poll(() => system.leftovers(), { timeout: 15_000 }).toEqual([]);
+      await expectNothingLeft(system);
     } finally {
       await system.stop();
     }
