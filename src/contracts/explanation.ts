@@ -173,7 +173,7 @@ export const explanationSchema = z.strictObject({
       attempts: z.array(z.string()),
     }),
   ),
-  /** What was done beyond first attempts, by time. `split`: the task's partition is read by several tasks, of which it is one. `place`: the stage's tasks have zones. */
+  /** What was done beyond first attempts, by time. `split`: the task's partition is read by several tasks, of which it is one. `place`: the stage's tasks have zones. `steer`: a first attempt was sent to a zone, since another is slow. */
   actions: z.array(
     z.strictObject({
       at: instant,
@@ -191,12 +191,13 @@ export const explanationSchema = z.strictObject({
         'take-clones',
         'split',
         'place',
+        'steer',
         'slots',
       ]),
       /** Attempt, or stage. */
       of: z.string().exactOptional(),
       reason: z.string().exactOptional(),
-      /** Where a copy was sent, of which the zone was weighed. */
+      /** Where an attempt was sent, of which the zone was weighed. */
       zone: z.string().exactOptional(),
       /** How the attempt ended. */
       end: attemptEnd.exactOptional(),

@@ -318,6 +318,7 @@ export function decideTick(
     freeNodes: budget.freeNodes,
     freedNodes: freedNodesOf(state, config, owed),
     spending,
+    placeOf: policy.placesOwed?.(view),
     isReady,
   });
   const { proposals, givenUp } = proposalsOf(policy, view, budget);

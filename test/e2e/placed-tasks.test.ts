@@ -199,6 +199,30 @@ describe('outrider run of a job in a zone whose tasks are slow', () => {
     await expectSameReplay(at, report.jobId);
   }, 180_000);
 
+  it('begins none of those there that wait once that is known, and decides alike in a replay', async () => {
+    const at = await Workplace.make();
+    const waves = Buffer.concat([whole, whole]);
+    await writeFile(at.path('waves'), waves);
+    const {
+      exitCode,
+      report,
+      explanation,
+      text: told,
+    } = await runExplained({
+      ...{ place: at, job: unhurriedJob('waves', 'outrider') },
+      options: ['--slots', String(tasks), '--inject', `slow-zone=${slowZone}@10`],
+    });
+    expect([exitCode, report.error]).toEqual([0, null]);
+    expect((await at.parts('out')).equals(waves)).toBe(true);
+    const steered = explanation.actions.filter(({ kind }) => kind === 'steer');
+    expect(steered.length).toBeGreaterThan(0);
+    expect(new Set(steered.map(({ zone }) => zone))).toEqual(new Set(['us-east-1b']));
+    expect(told).toMatch(
+      /first attempts after it went to us-east-1b, since tasks of the stage are slower in another zone: its zone \S+ times as slow/,
+    );
+    await expectSameReplay(at, report.jobId);
+  }, 180_000);
+
   it('is refused for a job that has no tasks on Fargate', async () => {
     const at = await Workplace.make();
     await writeFile(at.path('lines'), text);

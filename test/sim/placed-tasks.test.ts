@@ -171,6 +171,52 @@ describe.each(['mantri', 'outrider'] as const)(
   },
 );
 
+/** Four waves of thirty tasks of 20 s each, in zones that have room for all of them. */
+const inWaves = (policy: PolicyName, locationFactor: boolean): ScenarioInput => {
+  const scenario = inSlowZone(policy, locationFactor);
+  const nodes = scenario.cluster.nodes.map((group) => ({ ...group, count: 60 }));
+  const jobs = scenario.jobs.map((job) => ({
+    ...job,
+    stages: job.stages.map((stage) => ({ ...stage, tasks: 120 })),
+  }));
+  return {
+    ...scenario,
+    cluster: { ...scenario.cluster, nodes },
+    scheduler: { ...scenario.scheduler, totalSlots: 30 },
+    jobs,
+  };
+};
+
+/** First attempts in the slow zone of tasks that had to wait for others. */
+const lateInSlowZone = ({ attempts }: JobOutcome): number =>
+  attempts.filter(({ number, zone, takenAtMs }) => number === 0 && zone === 0 && takenAtMs > 0).length;
+
+describe.each(['mantri', 'outrider'] as const)(
+  'a stage of four waves beside a slow zone, under %s',
+  (policy) => {
+    it.each(['1', '2', '3'])(
+      'begins no task there once that is known, and ends sooner, seed %s',
+      async (seed) => {
+        const [on, off] = [
+          await runOne(inWaves(policy, true), seed),
+          await runOne(inWaves(policy, false), seed),
+        ];
+        expect(lateInSlowZone(on)).toBe(0);
+        expect(lateInSlowZone(off)).toBeGreaterThan(10);
+        expect(on.completedAtMs).toBeLessThan(off.completedAtMs);
+      },
+    );
+
+    it('begins tasks in all zones alike where none is slow', async () => {
+      const scenario = inWaves(policy, true);
+      const nodes = scenario.cluster.nodes.map((group) => ({ ...group, speed: 1 }));
+      const at = async (locationFactor: boolean): Promise<JobOutcome> =>
+        runOne({ ...inWaves(policy, locationFactor), cluster: { ...scenario.cluster, nodes } });
+      expect(await at(true)).toEqual(await at(false));
+    });
+  },
+);
+
 describe('a zone where copies would run and that has no room', () => {
   it('has them run elsewhere', async () => {
     const scenario = inSlowZone('mantri', true);

@@ -3,7 +3,7 @@ import type { Decision, Refusal } from '../model/decision.ts';
 import type { JobState, TaskView } from '../model/job-view.ts';
 import type { LaunchRoom } from '../model/tick-config.ts';
 import type { Spending } from './budget.ts';
-import type { PolicyView } from './policy-set.ts';
+import type { LaunchPlace, PolicyView } from './policy-set.ts';
 
 /** What a tick may spend, and on what terms. */
 export interface Terms {
@@ -22,6 +22,8 @@ export interface Terms {
   readonly freedNodes?: readonly string[];
   /** The job's dollars; absent where it may cost what it takes. */
   readonly spending?: Spending | undefined;
+  /** Where an attempt had best run of a task for which the policy proposes no other place; absent: anywhere. */
+  readonly placeOf?: ((task: TaskView) => LaunchPlace | undefined) | undefined;
   /** Whether a task may be launched again now. */
   readonly isReady: (task: TaskView) => boolean;
   /** Room of stages whose launches may wait for it unseen; absent: slots are all that launches need. */

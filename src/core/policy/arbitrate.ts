@@ -359,7 +359,8 @@ export function launchOwed(
     }
     if (granted < limit && !isFull && slotsFor(account, task) >= 1) {
       granted += 1;
-      pack = openPack(packs, next, launch(account, { task, reason, avoidNodes }));
+      const place = account.terms.placeOf?.(task);
+      pack = openPack(packs, next, launch(account, { task, reason, avoidNodes, ...place }));
     } else if (granted < limit) refused ??= { task, reason: isFull ? 'tick-full' : 'no-slot' };
     else refused ??= { task, reason: isShort ? 'no-slot' : limit === room ? 'tick-full' : 'slow-node' };
   }

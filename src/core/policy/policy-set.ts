@@ -108,6 +108,12 @@ export type Proposal =
       readonly facts: Facts;
     };
 
+/** The zone in which an attempt had best run, and the numbers that say so. */
+export interface LaunchPlace {
+  readonly zone: string;
+  readonly facts: Facts;
+}
+
 /** How a job treats its stragglers. */
 export interface PolicySet {
   readonly name: string;
@@ -125,6 +131,8 @@ export interface PolicySet {
    * (§5.5), on hosts that let zones be chosen.
    */
   readonly placesTasks?: boolean;
+  /** Where attempts that are owed to tasks had best run; of a task undefined: anywhere, or as it was placed. Absent: so of all. */
+  placesOwed?(view: PolicyView): (task: TaskView) => LaunchPlace | undefined;
   /** See the view's of that name. */
   readonly losesAhead?: boolean;
   /** Whether `wishes` may name a stage that is about to start: else nobody asks what they take. Absent: any. */

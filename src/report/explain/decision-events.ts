@@ -128,7 +128,7 @@ function actionOf(event: LogEvent): readonly ToldAction[] {
   ];
 }
 
-function kindOf({ event = '' }: LogEvent, reason: string | undefined): ToldAction['kind'] | undefined {
+function kindOf({ event = '', facts }: LogEvent, reason: string | undefined): ToldAction['kind'] | undefined {
   if (event !== 'launched') return kinds[event];
   switch (reason) {
     case 'retry':
@@ -137,6 +137,8 @@ function kindOf({ event = '' }: LogEvent, reason: string | undefined): ToldActio
     case 'backup':
     case 'clone':
       return reason;
+    case 'first':
+      return facts['zone'] === undefined ? undefined : 'steer';
     default:
       return undefined;
   }

@@ -85,10 +85,29 @@ const endWords: Readonly<Record<ExplainedAttempt['end'], string>> = {
   open: 'It was open when it was seen last.',
 };
 
-/** What was done, one sentence each; stops of attempts whose sibling had won go without saying. */
+/** Where first attempts of one stage were sent to one zone, the first of them. */
+const steeredTo = ({ of = '', zone = '' }: ToldAction): string => `${of.split('/')[0] ?? ''} ${zone}`;
+
+/**
+ * What was done, one sentence each; stops of attempts whose sibling had won go without saying, and first attempts that
+ * were sent to a zone are told with the first of them.
+ */
 export function actionSentences(actions: readonly ToldAction[]): readonly string[] {
-  return actions.flatMap(({ at, kind, of = '', reason = '', zone, facts, end }) => {
+  const steered = Map.groupBy(
+    actions.filter(({ kind }) => kind === 'steer'),
+    steeredTo,
+  );
+  return actions.flatMap((action) => {
+    const { at, kind, of = '', reason = '', zone, facts, end } = action;
     const head = `${timeText(at)} `;
+    if (kind === 'steer') {
+      const all = steered.get(steeredTo(action)) ?? [];
+      if (all[0] !== action) return [];
+      const which = all.length === 1 ? of : `${of} and ${plural(all.length - 1, 'first attempt')} after it`;
+      return [
+        `${head}${which} went to ${zone ?? ''}, since tasks of the stage are slower in another zone${withFacts(facts)}.`,
+      ];
+    }
     if (kind === 'slots')
       return [`${head}the job asked for slots of its own for its deadline (${reason})${withFacts(facts)}.`];
     if (kind === 'stop') {

@@ -1,9 +1,10 @@
 import { type LocationFactor, locationFactors, type ZoneSample } from '../../estimate/location-factor.ts';
 import type { Facts } from '../../model/decision.ts';
-import type { StageView } from '../../model/job-view.ts';
+import { stageAt } from '../../model/job-state.ts';
+import type { StageView, TaskView } from '../../model/job-view.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { finiteMs } from '../merit.ts';
-import type { PolicyView, Proposal, RunningTask } from '../policy-set.ts';
+import type { LaunchPlace, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
 import { placedZone } from './place-stages.ts';
 
 /** Factors this near to the least are as good: what tasks take in two zones differs by as much for no reason. */
@@ -21,6 +22,8 @@ export interface ChosenZone extends LocationFactor {
 export interface StageZones {
   /** Those whose factor is about the least, in the order of their names' list; one at least. */
   readonly best: readonly ChosenZone[];
+  /** Those in which attempts that are owed take turns, where others are slower; absent: any zone will do. */
+  readonly ofOwed?: readonly ChosenZone[];
   readonly placement: StageView['placement'];
 }
 
@@ -46,7 +49,13 @@ export function zonesOf(
   const least = Math.min(...all.map(({ factor }) => factor));
   const best = all.filter(({ factor }) => factor <= alike * least);
   const leastOfCopies = placement === undefined ? 0 : 1;
-  return { best: best.map((each) => ({ ...each, factor: Math.max(leastOfCopies, each.factor) })), placement };
+  const usual = all.filter(({ factor }) => factor <= alike);
+  const isSteered = placement === undefined && usual.length > 0 && usual.length < all.length;
+  return {
+    best: best.map((each) => ({ ...each, factor: Math.max(leastOfCopies, each.factor) })),
+    ...(isSteered ? { ofOwed: usual } : {}),
+    placement,
+  };
 }
 
 /**
@@ -70,6 +79,33 @@ export function chooseZone(
 /** What the log is told of a zone that was chosen. */
 export const zoneFacts = (chosen: ChosenZone | undefined): Facts =>
   chosen === undefined ? {} : { locationFactor: chosen.factor, zoneSamples: chosen.samples };
+
+/**
+ * Where attempts that are owed run, by task, in stages of which one zone is found to be slower: they take turns in the
+ * others, all of them and not the fastest alone, so that no zone gets whatever there is. Undefined where any zone will
+ * do, where zones cannot be chosen, and in a stage that was placed by what it reads. Whoever asks nothing pays nothing.
+ *
+ * Source: Mantri §5.5, locationFactor, which is of copies there; the rule for what waits is ours.
+ */
+export function zonesOfOwed(
+  view: PolicyView,
+  zonesIn: (runs: StageRuns) => StageZones | undefined,
+): (task: TaskView) => LaunchPlace | undefined {
+  const known = new Map<number, StageZones | undefined>();
+  const zonesAt = (index: number): StageZones | undefined => {
+    if (known.has(index)) return known.get(index);
+    const runs = view.runs.find(({ stage }) => stage.index === index);
+    const zones = zonesIn(runs ?? { stage: stageAt(view.state, index), tasks: [] });
+    known.set(index, zones);
+    return zones;
+  };
+  return (task) => {
+    if (view.zones === undefined) return undefined;
+    const { ofOwed = [] } = zonesAt(task.stage) ?? {};
+    const chosen = ofOwed[task.index % ofOwed.length];
+    return chosen === undefined ? undefined : { zone: chosen.zone, facts: zoneFacts(chosen) };
+  };
+}
 
 const isCopy = (each: Proposal): each is Extract<Proposal, { kind: 'backup' | 'restart' }> =>
   each.kind === 'backup' || each.kind === 'restart';

@@ -1,7 +1,7 @@
 import { onceAsked, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, StageRuns } from '../policy-set.ts';
 import { appraiseStage, isContended, type StageAppraisal } from './appraise.ts';
-import { withLostToZones } from './choose-zone.ts';
+import { withLostToZones, zonesOfOwed } from './choose-zone.ts';
 import { decline } from './decline.ts';
 import { duplicate } from './duplicate.ts';
 import { prune, pruneLosses } from './prune.ts';
@@ -48,6 +48,7 @@ export const mantri: PolicySet = {
   launchOrder: 'largest-first',
   protectsOutputs: true,
   placesTasks: true,
+  placesOwed: (view) => zonesOfOwed(view, (runs) => appraiseStage(runs, view).zones),
   propose(view) {
     const slow = onceAsked(() => slowNodesBy(view, view.config.mantri.slowNodeFactor));
     return view.runs.flatMap((runs) => proposeFor(runs, view, slow));

@@ -6,7 +6,7 @@ import { byAdvance, isContended, isQueueLong } from '../mantri/appraise.ts';
 import { cloneProposals } from '../dolly/clone-proposals.ts';
 import { lateCopiesServe } from '../dolly/copy-wait.ts';
 import { lossLeftMs } from '../loss-limit.ts';
-import { withLostToZones, zoneFacts } from '../mantri/choose-zone.ts';
+import { withLostToZones, zoneFacts, zonesOfOwed } from '../mantri/choose-zone.ts';
 import { prune, pruneLosses } from '../mantri/prune.ts';
 import { isCopiedInVain, isSlowAnywhere } from '../mantri/restart.ts';
 import { finiteMs } from '../merit.ts';
@@ -307,6 +307,7 @@ export const outrider: PolicySet = {
   launchOrder: 'largest-first',
   protectsOutputs: true,
   placesTasks: true,
+  placesOwed: (view) => zonesOfOwed(view, (runs) => judgeStage(runs, view).zones),
   losesAhead: true,
   copyCap,
   declinedNodes,

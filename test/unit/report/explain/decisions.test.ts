@@ -95,6 +95,29 @@ describe('decisions in a log', () => {
     ]);
   });
 
+  it('tell once of first attempts that went to a zone, by stage and zone', () => {
+    const sent = (attemptId: string, zone: string, locationFactor: number): [string, object] => [
+      'launched',
+      { attemptId, reason: 'first', zone, locationFactor, zoneSamples: 4 },
+    ];
+    const { actions } = told(
+      sent('map/4/0', 'us-east-1b', 0.8),
+      sent('map/5/0', 'us-east-1b', 0.5),
+      sent('sum/0/0', 'us-east-1b', 0.7),
+      sent('map/6/0', 'us-east-1b', 0.5),
+    );
+    expect(actions.map(({ kind, of, zone }) => [kind, of, zone])).toEqual([
+      ['steer', 'map/4/0', 'us-east-1b'],
+      ['steer', 'map/5/0', 'us-east-1b'],
+      ['steer', 'sum/0/0', 'us-east-1b'],
+      ['steer', 'map/6/0', 'us-east-1b'],
+    ]);
+    expect(actionSentences(actions)).toEqual([
+      '03:04:00 map/4/0 and 2 first attempts after it went to us-east-1b, since tasks of the stage are slower in another zone: its zone 0.8 times as slow as where the others ran, by 4 runs there.',
+      '03:04:02 sum/0/0 went to us-east-1b, since tasks of the stage are slower in another zone: its zone 0.7 times as slow as where the others ran, by 4 runs there.',
+    ]);
+  });
+
   it('are none in what user code prints, though it looks like them', () => {
     const text = JSON.stringify({ event: 'launched', attemptId: 'map/0/1', reason: 'backup' });
     const { actions, launches, state } = told([
