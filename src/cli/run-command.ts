@@ -85,8 +85,10 @@ function refuseIdleZones({ lostZone, slowZone, slowTaskZone }: Injection, job: P
       `--inject slow-zone=${slowTaskZone.zone} slows tasks on Fargate alone: this job has none (--worker fargate)`,
     );
   if ((lostZone === undefined && slowZone === undefined) || storage === 'zonal') return;
+  const byName =
+    slowZone === undefined ? '' : ' (tasks on Fargate are slow by the name of their zone: us-east-1a)';
   throw badInput(
-    `--inject ${lostZone === undefined ? 'slow-zone' : 'lose-zone'} harms jobs with --storage zonal alone: this one has its intermediate data on "standard"`,
+    `--inject ${lostZone === undefined ? 'slow-zone' : 'lose-zone'} harms the storage of jobs with --storage zonal alone: this one has its intermediate data on "${storage ?? 'standard'}"${byName}`,
   );
 }
 

@@ -12,7 +12,7 @@ import { keepPorts, keptPorts, type ServerName } from './kept-ports.ts';
 import { readAssembly } from './provision/assembly.ts';
 import { type LocalDeployment, planDeployment } from './provision/deployment.ts';
 import { ProvisionError } from './provision/provision-error.ts';
-import { zoneIdOf } from './provision/zone-ids.ts';
+import { localRegion, zoneIdOf, zoneNames } from './provision/zone-ids.ts';
 import {
   type Closable,
   type Services,
@@ -93,8 +93,6 @@ export interface LocalStack {
   stop(): Promise<void>;
 }
 
-const REGION = 'us-east-1';
-const ZONE_LETTERS = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
 const DEFAULT_ZONES = 3;
 /** The names that the templates give functions that run attempts. */
 const workerFunction = /^OutriderCompute-Worker(?:x?large|medium|small)/;
@@ -146,8 +144,8 @@ async function loadDeployment(options: LocalStackOptions): Promise<LocalDeployme
     });
   }
   return planDeployment(await readAssembly(assemblyDir), {
-    region: REGION,
-    availabilityZones: ZONE_LETTERS.slice(0, zonesOf(options)).map((letter) => `${REGION}${letter}`),
+    region: localRegion,
+    availabilityZones: zoneNames.slice(0, zonesOf(options)),
     parameters: {
       ...LOCAL_TUNING,
       ...(options.concurrency === undefined ? {} : QUEUE_TUNING),
@@ -164,7 +162,7 @@ const slotsOf = ({ slots }: LocalStackOptions): number => slots ?? Math.max(2, a
 
 function zonesOf({ zones = DEFAULT_ZONES }: LocalStackOptions): number {
   // Templates name two zones at least, since AWS has no region with fewer.
-  return Math.min(ZONE_LETTERS.length, Math.max(2, zones));
+  return Math.min(zoneNames.length, Math.max(2, zones));
 }
 
 /** The zones that have a directory bucket: as many of the stack's as there are parameters. */
@@ -195,7 +193,7 @@ async function startServers(
   const settings: ServiceSettings = {
     credentials,
     principals,
-    region: REGION,
+    region: localRegion,
     ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
     ...hooks(options, injector),
   };
@@ -229,7 +227,7 @@ async function startServers(
   ready.resolve(undefined);
   await keepPorts(stateDir, endpointsByName(services, front.endpoint));
   return {
-    ...{ apiUrl: front.endpoint, region: REGION, credentials, environment },
+    ...{ apiUrl: front.endpoint, region: localRegion, credentials, environment },
     outputs: localOutputs(deployment, api.awsUrl, front.endpoint),
     objectFiles: services.s3.files,
     executionEnded: (signal) => services.ends.wait(signal),
@@ -315,8 +313,8 @@ function sdkIdentity({ accessKeyId, secretAccessKey }: Credentials): Record<stri
   return {
     AWS_ACCESS_KEY_ID: accessKeyId,
     AWS_SECRET_ACCESS_KEY: secretAccessKey,
-    AWS_REGION: REGION,
-    AWS_DEFAULT_REGION: REGION,
+    AWS_REGION: localRegion,
+    AWS_DEFAULT_REGION: localRegion,
     // Else an SDK that lacks something asks the metadata service of EC2, and waits.
     AWS_EC2_METADATA_DISABLED: 'true',
   };

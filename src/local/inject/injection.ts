@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
+import { zoneIdOfName } from '../provision/zone-ids.ts';
 
 /** What is to go wrong on an embedded stack. */
 export interface Injection {
@@ -194,7 +195,7 @@ function parseSlow(value: string | undefined): Injection['slow'] {
   return { factor, nodes };
 }
 
-/** Storage is in zones by their ids, tasks of Fargate in zones by their names. */
+/** Zones by their ids and by their names. What is slow there follows: storage by an id, tasks of Fargate by a name. */
 const zoneId = /^[a-z0-9-]+-az\d+$/;
 const zoneName = /^[a-z]{2}(?:-[a-z]+)+-\d[a-z]$/;
 
@@ -211,12 +212,12 @@ function parseZones(
   given: ReadonlyMap<Name, string>,
 ): Pick<Injection, 'lostZone' | 'slowZone' | 'slowTaskZone'> {
   const [lose, slow] = [given.get('lose-zone'), given.get('slow-zone')];
-  const lost = lose === undefined ? undefined : atZone(lose, zoneId);
+  const lost = lose === undefined ? undefined : atZone(lose, zoneId, zoneName);
   const slowed = slow === undefined ? undefined : atZone(slow, zoneId, zoneName);
   if (lose !== undefined && (lost === undefined || lost.amount > mostZoneSeconds))
     throw wrong(
       `lose-zone=${lose}`,
-      `must be ZONE@SECONDS, the id of a zone and at most ${mostZoneSeconds} seconds, such as lose-zone=use1-az2@3`,
+      `must be ZONE@SECONDS, the id or the name of a zone and at most ${mostZoneSeconds} seconds, such as lose-zone=use1-az2@3`,
     );
   if (slow !== undefined && (slowed === undefined || slowed.amount <= 1 || slowed.amount > highestFactor))
     throw wrong(
@@ -224,7 +225,9 @@ function parseZones(
       `must be ZONE@FACTOR, the id of a zone for its storage or its name for its tasks on Fargate, and a factor above 1 and at most ${highestFactor}, such as slow-zone=use1-az1@5 or slow-zone=us-east-1a@5`,
     );
   return {
-    ...(lost === undefined ? {} : { lostZone: { zone: lost.zone, afterMs: lost.amount * 1_000 } }),
+    ...(lost === undefined
+      ? {}
+      : { lostZone: { zone: zoneIdOfName(lost.zone) ?? lost.zone, afterMs: lost.amount * 1_000 } }),
     ...(slowed === undefined
       ? {}
       : {

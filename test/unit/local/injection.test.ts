@@ -78,6 +78,21 @@ describe('an injection', () => {
       },
     ],
     [
+      'lose-zone=us-east-1c@3',
+      {
+        ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
+        lostZone: { zone: 'use1-az3', afterMs: 3_000 },
+      },
+    ],
+    [
+      // Of another region: the stack says which zones it has.
+      'lose-zone=us-west-2a@3',
+      {
+        ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
+        lostZone: { zone: 'us-west-2a', afterMs: 3_000 },
+      },
+    ],
+    [
       'slow-zone=us-east-1a@6',
       {
         ...{ slow: undefined, kills: 0, throttle: 0, ...whole, seed: 1 },
@@ -108,7 +123,7 @@ describe('an injection', () => {
     ['duplicate-invocation=1001', /^"duplicate-invocation=1001" must be a whole number from 1 to 1000$/],
     [
       'lose-zone=use1-az2',
-      /^"lose-zone=use1-az2" must be ZONE@SECONDS, the id of a zone and at most 3600 seconds/,
+      /^"lose-zone=use1-az2" must be ZONE@SECONDS, the id or the name of a zone and at most 3600 seconds/,
     ],
     ['lose-zone=a@1', /^"lose-zone=a@1" must be ZONE@SECONDS/],
     ['lose-zone=use1-az2@3601', /^"lose-zone=use1-az2@3601" must be/],
@@ -119,7 +134,7 @@ describe('an injection', () => {
     ['slow-zone=use1-az2@51', /^"slow-zone=use1-az2@51" must be/],
     ['slow-zone=us-east-1a@51', /^"slow-zone=us-east-1a@51" must be/],
     ['slow-zone=us-east-1@5', /^"slow-zone=us-east-1@5" must be/],
-    ['lose-zone=us-east-1a@5', /^"lose-zone=us-east-1a@5" must be ZONE@SECONDS/],
+    ['lose-zone=us-east-1@5', /^"lose-zone=us-east-1@5" must be ZONE@SECONDS/],
     ['kill=0', /^"kill=0" must be a whole number from 1 to 1000$/],
     ['memory-hog=0', /^"memory-hog=0" must be a whole number from 1 to 1000$/],
     ['kill=1001', /^"kill=1001" must be/],
