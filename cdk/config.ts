@@ -103,9 +103,16 @@ const configSchema = z.strictObject({
     'must be ids such as subnet-0123456789abcdef0, with commas between them',
   ).exactOptional(),
   subnetZones: listOf(
-    /^[a-z]{2}(-[a-z0-9]+)+$/,
-    'must be names of zones such as us-east-1a, with commas between them',
-  ).exactOptional(),
+    /^[a-z]{2}(-[a-z0-9]+)+(=[a-z0-9]+(-[a-z0-9]+)*-az\d+)?$/,
+    'must be names of zones such as us-east-1a, or names with ids such as us-east-1a=use1-az4, with commas between them',
+  )
+    .transform((zones) =>
+      zones.map((zone): SubnetZone => {
+        const [name = '', id] = zone.split('=');
+        return id === undefined ? { name } : { name, id };
+      }),
+    )
+    .exactOptional(),
   securityGroups: listOf(
     /^sg-[0-9a-f]{8,17}$/,
     'must be ids such as sg-0123456789abcdef0, with commas between them',
@@ -134,6 +141,12 @@ const configSchema = z.strictObject({
   workerConcurrency: concurrency.exactOptional(),
 });
 
+/** The zone of a subnet by its name and, where it is told, its id, which that name has in this account alone. */
+interface SubnetZone {
+  readonly name: string;
+  readonly id?: string;
+}
+
 /** What a deployment may choose at synthesis. What it may choose later are CloudFormation parameters. */
 export interface OutriderConfig {
   /** Buckets besides the system's own that jobs may read. */
@@ -153,8 +166,11 @@ export interface OutriderConfig {
   /** Where Fargate tasks run instead of in a network of the deployment's own: `subnets`, with either of the others. */
   readonly vpcId?: string;
   readonly subnets?: readonly string[];
-  /** The zones of these subnets, in their order, so that tasks can be sent to where their input lies. Absent: they are not. */
-  readonly subnetZones?: readonly string[];
+  /**
+   * The zones of these subnets, in their order, so that tasks can be sent to where their input lies, and with ids leave
+   * theirs in zones of the tier `zonal`. Absent: they are not.
+   */
+  readonly subnetZones?: readonly SubnetZone[];
   readonly securityGroups?: readonly string[];
   /** Whether tasks get public addresses: needed in subnets that reach AWS by an internet gateway. */
   readonly publicIps?: boolean;
@@ -229,4 +245,26 @@ function checkNetwork({ vpcId, subnets, subnetZones, securityGroups, publicIps }
       `context "subnetZones": must name the zone of each of the ${String(subnets.length)} "subnets", in their order, not ${String(subnetZones.length)} zones`,
     );
   }
+  checkZones(subnetZones ?? []);
 }
+
+/** Ids are told of all zones or of none, and one of each: else tasks of one zone would seem to run in two. */
+function checkZones(zones: readonly SubnetZone[]): void {
+  const first = new Map<string, SubnetZone>();
+  for (const zone of zones) {
+    const { name, id } = zone;
+    if ((id === undefined) !== (zones[0]?.id === undefined))
+      throw new ConfigError(
+        `context "subnetZones": must tell the ids of all zones or of none, and that of ${zones.find((each) => each.id === undefined)?.name ?? ''} is missing`,
+      );
+    const known = first.get(name) ?? (id === undefined ? undefined : first.get(id)) ?? zone;
+    if (known.name !== name || known.id !== id)
+      throw new ConfigError(
+        `context "subnetZones": must tell one id of each zone, not both ${textOf(known)} and ${textOf(zone)}`,
+      );
+    first.set(name, zone);
+    if (id !== undefined) first.set(id, zone);
+  }
+}
+
+const textOf = ({ name, id }: SubnetZone): string => (id === undefined ? name : `${name}=${id}`);

@@ -14,7 +14,7 @@ import type { OutriderConfig } from '../config.ts';
 import { physicalName } from '../names.ts';
 import { acknowledge } from './acknowledge.ts';
 import { mainImage } from './bundle.ts';
-import { keeperPort, type TaskNetwork, taskNetwork } from './task-network.ts';
+import { keeperPort, type TaskNetwork, taskNetwork, zoneIdsText } from './task-network.ts';
 
 /** Name of the one container of the Fargate task. */
 export const workerContainer = 'worker';
@@ -43,7 +43,7 @@ export function fargateWorkers(scope: Construct, props: FargateWorkersProps): Fa
   const network = taskNetwork(scope, props.config);
   const family = physicalName(props.config, 'worker');
   const cluster = workerCluster(scope);
-  const taskDefinition = workerTask(scope, family, props);
+  const taskDefinition = workerTask(scope, family, network, props);
   if (props.config.fargate === 'spot') offerSpot(scope, cluster, taskDefinition);
   return { network, family, cluster, taskDefinition };
 }
@@ -78,6 +78,7 @@ function offerSpot(scope: Construct, cluster: CfnCluster, after: FargateTaskDefi
 function workerTask(
   scope: Construct,
   family: string,
+  network: TaskNetwork,
   { environment, logs, config }: FargateWorkersProps,
 ): FargateTaskDefinition {
   const definition = new FargateTaskDefinition(scope, 'Task', {
@@ -95,7 +96,11 @@ function workerTask(
       native: config.duckdb,
       baseImage: config.fargateImage,
     }),
-    environment: { ...environment, [Setting.keeperPort]: String(keeperPort) },
+    environment: {
+      ...environment,
+      [Setting.keeperPort]: String(keeperPort),
+      ...(network.zoneIds.length === 0 ? {} : { [Setting.zoneIds]: zoneIdsText(network) }),
+    },
     logging: LogDriver.awsLogs({ logGroup: logs, streamPrefix: 'fargate' }),
     // Spot gives two minutes, which is what ECS allows at most.
     stopTimeout: config.fargate === 'spot' ? Duration.minutes(2) : Duration.seconds(30),

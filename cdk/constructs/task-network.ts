@@ -1,7 +1,9 @@
 import {
   CfnSecurityGroup,
   CfnSecurityGroupIngress,
+  CfnSubnet,
   GatewayVpcEndpointAwsService,
+  type ISubnet,
   SubnetType,
   Vpc,
 } from 'aws-cdk-lib/aws-ec2';
@@ -15,6 +17,8 @@ export interface TaskNetwork {
   readonly subnets: readonly string[];
   /** Names of their zones, in their order; empty where nobody has told them. */
   readonly zones: readonly string[];
+  /** Ids of these zones, which are other ones in each account; empty where nobody has told them. */
+  readonly zoneIds: readonly string[];
   readonly securityGroups: readonly string[];
   /** Whether tasks get public addresses, without which those in public subnets would reach nothing. */
   readonly publicIps: boolean;
@@ -25,16 +29,32 @@ export function taskNetwork(scope: Construct, config: OutriderConfig): TaskNetwo
   const { subnets, subnetZones = [], securityGroups, vpcId, publicIps = false } = config;
   if (subnets !== undefined) {
     const groups = securityGroups ?? (vpcId === undefined ? [] : [securityGroup(scope, vpcId)]);
-    return { subnets, zones: subnetZones, securityGroups: groups, publicIps };
+    const zones = subnetZones.map(({ name }) => name);
+    return {
+      ...{ subnets, zones, securityGroups: groups, publicIps },
+      zoneIds: subnetZones.flatMap(({ id }) => id ?? []),
+    };
   }
   const vpc = ownNetwork(scope);
   return {
     subnets: vpc.publicSubnets.map(({ subnetId }) => subnetId),
     zones: vpc.publicSubnets.map(({ availabilityZone }) => availabilityZone),
+    zoneIds: vpc.publicSubnets.map(zoneIdOf),
     securityGroups: [securityGroup(scope, vpc.vpcId)],
     publicIps: true,
   };
 }
+
+/** The id of a subnet's zone, which CloudFormation knows once the subnet is there. */
+function zoneIdOf(subnet: ISubnet): string {
+  const { defaultChild } = subnet.node;
+  if (!CfnSubnet.isCfnSubnet(defaultChild)) throw new Error(`${subnet.node.path} is no subnet of its own`);
+  return defaultChild.attrAvailabilityZoneId;
+}
+
+/** Names and ids of the zones of a network, as tasks are told: `us-east-1a=use1-az4,…`; empty where nobody has told the ids. */
+export const zoneIdsText = ({ zones, zoneIds }: TaskNetwork): string =>
+  [...new Set(zoneIds.map((id, place) => `${zones[place] ?? ''}=${id}`))].join(',');
 
 /** The port at which tasks answer each other, for what they keep. */
 export const keeperPort = 7843;

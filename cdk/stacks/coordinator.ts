@@ -312,6 +312,8 @@ function fargateEnvironment(
   { network, cluster, family }: FargateWorkers,
   { fargate }: OutriderConfig,
 ): Record<string, string> {
+  // By the names that workers and storage have for them: see `Place`.
+  const zones = network.zoneIds.length === 0 ? network.zones : network.zoneIds;
   return {
     [Setting.fargate]: 'true',
     ...(fargate === 'spot' ? { [Setting.fargateSpot]: 'true' } : {}),
@@ -319,7 +321,7 @@ function fargateEnvironment(
     [Setting.taskDefinition]: family,
     [Setting.taskContainer]: workerContainer,
     [Setting.subnets]: network.subnets.join(','),
-    ...(network.zones.length === 0 ? {} : { [Setting.subnetZones]: network.zones.join(',') }),
+    ...(zones.length === 0 ? {} : { [Setting.subnetZones]: zones.join(',') }),
     [Setting.securityGroups]: network.securityGroups.join(','),
     ...(network.publicIps ? {} : { [Setting.publicIps]: 'false' }),
   };

@@ -1,9 +1,10 @@
 import * as z from 'zod';
-import type { Environment } from './settings.ts';
+import { type Environment, zoneIdsSetting } from './settings.ts';
 
 /** Where an attempt runs. */
 export interface Place {
   readonly node: string;
+  /** Its id, such as `use1-az4`, by which storage in zones is known; of a task whose zone's id nobody has told, its name. */
   readonly zone: string;
   /** In the network of Fargate's tasks; absent elsewhere, and where nobody tells. */
   readonly address?: string;
@@ -47,13 +48,14 @@ const taskMetadata = z.object({
     .default([]),
 });
 
-/** ARN, zone name and address of this Fargate task. */
+/** ARN, zone and address of this Fargate task. ECS tells the name of the zone, and the deployment which id that has. */
 export async function fargatePlace(env: Environment): Promise<Place> {
   const base = env['ECS_CONTAINER_METADATA_URI_V4'];
   if (base === undefined) return { node: 'fargate/unknown', zone: unknownZone };
   const found = taskMetadata.safeParse(await metadata(`${base}/task`, {}));
   if (!found.success) return { node: 'fargate/unknown', zone: unknownZone };
-  const { TaskARN: node, AvailabilityZone: zone, Containers: containers } = found.data;
+  const { TaskARN: node, AvailabilityZone: name, Containers: containers } = found.data;
+  const zone = zoneIdsSetting(env).get(name) ?? name;
   const [address] = containers.flatMap(({ Networks }) => Networks).flatMap((each) => each.IPv4Addresses);
   return { node, zone, ...(address === undefined ? {} : { address }) };
 }

@@ -54,6 +54,18 @@ export function subnetsSetting(env: Environment): readonly { readonly id: string
   return ids.map((id, at) => ({ id, zone: zones[at] ?? '' }));
 }
 
+/**
+ * Ids of zones by their names, as far as they are told. What is none is left out: a zone is good to know, not needed, and a
+ * name that leads nowhere stays what it is.
+ */
+export const zoneIdsSetting = (env: Environment): ReadonlyMap<string, string> =>
+  new Map(
+    (env[Setting.zoneIds] ?? '').split(',').flatMap((pair): [string, string][] => {
+      const [, name, id] = /^([a-z0-9-]+)=([a-z0-9-]+-az\d+)$/.exec(pair) ?? [];
+      return name === undefined || id === undefined ? [] : [[name, id]];
+    }),
+  );
+
 /** The directory buckets of the tier `zonal`, one per zone; none where the deployment has none. */
 export const zonalBucketsSetting = (env: Environment): readonly string[] =>
   (env[Setting.zonalBuckets] ?? '').split(',').filter((bucket) => zoneOfBucket(bucket) !== undefined);

@@ -18,7 +18,10 @@ export const Setting = {
   tenantIsolation: 'OUTRIDER_TENANT_ISOLATION',
   /** Comma-separated ids. */
   subnets: 'OUTRIDER_SUBNETS',
-  /** Comma-separated names of the zones of these subnets, in their order; absent where nobody has told them. */
+  /**
+   * Comma-separated zones of these subnets, in their order: their ids, or their names where nobody has told the ids; absent
+   * where nobody has told either.
+   */
   subnetZones: 'OUTRIDER_SUBNET_ZONES',
   securityGroups: 'OUTRIDER_SECURITY_GROUPS',
   /** `false` where Fargate tasks get no public addresses. */
@@ -46,6 +49,11 @@ export const Setting = {
   attemptPayload: 'OUTRIDER_ATTEMPT',
   /** Fargate only: the port at which a task answers others that read what it keeps; 0: any that is free. */
   keeperPort: 'OUTRIDER_KEEPER_PORT',
+  /**
+   * Fargate only: comma-separated `NAME=ID` of the zones that tasks run in, which are told their zone's name alone; absent
+   * where nobody has told the ids.
+   */
+  zoneIds: 'OUTRIDER_ZONE_IDS',
   /** Fargate only: `true` where the task runs on Spot; absent otherwise. */
   onSpot: 'OUTRIDER_ON_SPOT',
 } as const;

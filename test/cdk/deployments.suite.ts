@@ -122,6 +122,30 @@ describe('a given network', () => {
       subnetZones: 'us-east-1a,us-east-1b',
     });
     expect(environmentOf(system)).toContain('"OUTRIDER_SUBNET_ZONES":"us-east-1a,us-east-1b"');
+    // Names are all that anybody knows.
+    expect(JSON.stringify(everything(system))).not.toContain('OUTRIDER_ZONE_IDS');
+  });
+
+  it('has tasks and the scheduler know zones by their ids where those are told, too', () => {
+    const system = synthesized({
+      ...{ subnets, securityGroups: 'sg-0123456789abcdef0' },
+      subnetZones: 'us-east-1a=use1-az6,us-east-1b=use1-az4',
+    });
+    expect(environmentOf(system)).toContain('"OUTRIDER_SUBNET_ZONES":"use1-az6,use1-az4"');
+    expect(JSON.stringify(system.resources('AWS::ECS::TaskDefinition'))).toContain(
+      '{"Name":"OUTRIDER_ZONE_IDS","Value":"us-east-1a=use1-az6,us-east-1b=use1-az4"}',
+    );
+  });
+
+  it('names a zone once to tasks where several of its subnets are in it', () => {
+    const system = synthesized({
+      ...{ subnets, securityGroups: 'sg-0123456789abcdef0' },
+      subnetZones: 'us-east-1a=use1-az6,us-east-1a=use1-az6',
+    });
+    expect(environmentOf(system)).toContain('"OUTRIDER_SUBNET_ZONES":"use1-az6,use1-az6"');
+    expect(JSON.stringify(system.resources('AWS::ECS::TaskDefinition'))).toContain(
+      '{"Name":"OUTRIDER_ZONE_IDS","Value":"us-east-1a=use1-az6"}',
+    );
   });
 
   it('gets a security group where only its VPC is named, and public addresses where that is said', () => {
@@ -178,8 +202,38 @@ describe('wrong context', () => {
         ...{ subnets: 'subnet-0123456789abcdef0', subnetZones: 'use1_az1' },
         securityGroups: 'sg-0123456789abcdef0',
       },
-      'context "subnetZones": must be names of zones such as us-east-1a, with commas between them, not "use1_az1"',
+      'context "subnetZones": must be names of zones such as us-east-1a, or names with ids such as us-east-1a=use1-az4, with commas between them, not "use1_az1"',
     ],
+    ...(
+      [
+        [
+          'use1-az4=us-east-1a,us-east-1b=use1-az6',
+          'must be names of zones such as us-east-1a, or names with ids such as us-east-1a=use1-az4, with commas between them, not "use1-az4=us-east-1a,us-east-1b=use1-az6"',
+        ],
+        [
+          'us-east-1a=use1-az4,us-east-1b',
+          'must tell the ids of all zones or of none, and that of us-east-1b is missing',
+        ],
+        [
+          'us-east-1a,us-east-1b=use1-az4',
+          'must tell the ids of all zones or of none, and that of us-east-1a is missing',
+        ],
+        [
+          'us-east-1a=use1-az4,us-east-1a=use1-az6',
+          'must tell one id of each zone, not both us-east-1a=use1-az4 and us-east-1a=use1-az6',
+        ],
+        [
+          'us-east-1a=use1-az4,us-east-1b=use1-az4',
+          'must tell one id of each zone, not both us-east-1a=use1-az4 and us-east-1b=use1-az4',
+        ],
+      ] as const
+    ).map(([subnetZones, problem]): [Record<string, string>, string] => [
+      {
+        subnets: 'subnet-0123456789abcdef0,subnet-0fedcba9876543210',
+        ...{ subnetZones, securityGroups: 'sg-0123456789abcdef0' },
+      },
+      `context "subnetZones": ${problem}`,
+    ]),
     [
       { subnets: 'subnet-0123456789abcdef0' },
       'context "subnets": needs "securityGroups", or "vpcId" for a security group to be made there',

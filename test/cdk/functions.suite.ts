@@ -249,12 +249,34 @@ describe('the Fargate task', () => {
       system.resources('AWS::Lambda::Function').find(({ logicalId }) => logicalId.startsWith('schedule'))
         ?.properties['Environment'],
     );
-    const zones = system
-      .resources('AWS::EC2::Subnet')
-      .map(({ properties }) => JSON.stringify(properties['AvailabilityZone']));
-    expect(zones.length).toBeGreaterThan(1);
-    expect(environments).toContain('"OUTRIDER_SUBNET_ZONES"');
-    for (const zone of zones) expect(environments).toContain(zone);
+    const subnets = system.resources('AWS::EC2::Subnet');
+    expect(subnets.length).toBeGreaterThan(1);
+    // By the ids that CloudFormation has of the subnets' zones, in their order.
+    const exported = subnets.map(
+      ({ logicalId }) =>
+        `{"Fn::ImportValue":"OutriderCompute:ExportsOutputFnGetAtt${logicalId}AvailabilityZoneId`,
+    );
+    const [, zones = ''] = /"OUTRIDER_SUBNET_ZONES":(.*?\]\]\})/.exec(environments) ?? [];
+    expect(zones.match(/\{"Fn::ImportValue":"[^"]*?AvailabilityZoneId/g)).toEqual(exported);
+  });
+
+  it('has its tasks know the ids of its zones, whose names alone ECS tells them', () => {
+    const subnets = system.resources('AWS::EC2::Subnet');
+    const [task] = system.resources('AWS::ECS::TaskDefinition');
+    const { Environment } = (
+      task?.properties['ContainerDefinitions'] as [{ Environment: { Name: string; Value: unknown }[] }]
+    )[0];
+    expect(Environment.find(({ Name }) => Name === 'OUTRIDER_ZONE_IDS')?.Value).toEqual({
+      'Fn::Join': [
+        '',
+        subnets.flatMap(({ logicalId, properties }, place) => [
+          ...(place === 0 ? [] : [',']),
+          properties['AvailabilityZone'],
+          '=',
+          { 'Fn::GetAtt': [logicalId, 'AvailabilityZoneId'] },
+        ]),
+      ],
+    });
   });
 
   it('stands in public subnets without NAT and accepts connections at one port of its own tasks alone', () => {

@@ -142,6 +142,17 @@ describe('the zones of the tier zonal', () => {
       if (name !== 'OutriderCompute') template.hasParameter('ZonalZone1', { Default: '' });
   });
 
+  it('may be written with the session of a job alone, also on Fargate: tasks have no right to them by themselves', () => {
+    const found = system
+      .resources('AWS::IAM::Policy')
+      .filter(({ properties }) => JSON.stringify(properties).includes('s3express:CreateSession'))
+      .map(({ logicalId }) => logicalId.replace(/DefaultPolicy.*$/, ''));
+    expect(found.toSorted()).toEqual([
+      'JobAccessRole',
+      ...['failrole', 'finishrole', 'schedulerole', 'settlerole', 'sweeprole'],
+    ]);
+  });
+
   it('may be read by the scheduler, as copies from there need, and not be written', () => {
     const found = system
       .resources('AWS::IAM::Policy')

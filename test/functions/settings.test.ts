@@ -5,6 +5,7 @@ import {
   subnetsSetting,
   textSetting,
   workerFunctionsSetting,
+  zoneIdsSetting,
 } from '../../functions/shared/settings.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 
@@ -28,6 +29,16 @@ describe('settings', () => {
     expect(subnetsSetting({ ...env, [Setting.subnetZones]: 'us-east-1a,us-east-1b' })).toEqual([
       { id: 'a', zone: 'us-east-1a' },
       { id: 'b', zone: 'us-east-1b' },
+    ]);
+  });
+
+  it('tell the ids of zones by their names, and nothing by what is none', () => {
+    expect([...zoneIdsSetting({})]).toEqual([]);
+    expect([
+      ...zoneIdsSetting({ [Setting.zoneIds]: 'us-east-1a=use1-az4,us-east-1b=use1-az6,,x,y=z' }),
+    ]).toEqual([
+      ['us-east-1a', 'use1-az4'],
+      ['us-east-1b', 'use1-az6'],
     ]);
   });
 

@@ -1,4 +1,5 @@
 import { ownValue } from '../../lib/own.ts';
+import { zoneIdOfName } from './zone-ids.ts';
 
 /** The account that everything is in. */
 export const LOCAL_ACCOUNT = '000000000000';
@@ -100,7 +101,15 @@ const identifiers: Readonly<Record<string, Identify>> = {
     return { ref, attributes: { Arn: `arn:aws:iam::${LOCAL_ACCOUNT}:role/${ref}`, RoleId: ref } };
   },
   'AWS::EC2::VPC': plain((_source, ref) => ({ VpcId: ref, DefaultSecurityGroup: `${ref}-default` })),
-  'AWS::EC2::Subnet': plain((_source, ref) => ({ SubnetId: ref })),
+  'AWS::EC2::Subnet': plain((source, ref) => {
+    const zone = source.property('AvailabilityZone');
+    const zoneId = zone === undefined ? undefined : zoneIdOfName(zone);
+    return {
+      SubnetId: ref,
+      ...(zone === undefined ? {} : { AvailabilityZone: zone }),
+      ...(zoneId === undefined ? {} : { AvailabilityZoneId: zoneId }),
+    };
+  }),
   'AWS::EC2::SecurityGroup': plain((_source, ref) => ({ GroupId: ref })),
   'AWS::EC2::RouteTable': plain((_source, ref) => ({ RouteTableId: ref })),
   'AWS::EC2::InternetGateway': plain((_source, ref) => ({ InternetGatewayId: ref })),

@@ -26,11 +26,15 @@ const at = epochMs;
 const zones = ['a', 'b', 'c'];
 const fargate: Worker = { kind: 'fargate', size: 'medium' };
 
-/** What a task of the first stage has left, and where: with its worker, or in storage that has no zones. */
+/**
+ * What a task of the first stage has left, and where: with its worker in `zone`, in the directory bucket of a zone, or in
+ * storage that has no zones.
+ */
 interface Left {
   readonly zone: string;
   readonly lengths: readonly number[];
   readonly isKept?: boolean;
+  readonly inBucketOf?: string;
 }
 
 interface Form {
@@ -54,12 +58,13 @@ function jobOf(
     },
   ]);
   openStage(state, 0, [], at(0));
-  for (const [task, { zone, lengths, isKept = true }] of left.entries()) {
+  for (const [task, { zone, lengths, inBucketOf, isKept = inBucketOf === undefined }] of left.entries()) {
     const id = `map/${String(task)}/0`;
     addAttempt(state, attempt(id), 'first', at(0));
     applyAttempt(state, attemptRecord(id, 'done', 100, { zone }), at(100));
     const kept = isKept ? { worker: `10.0.0.${String(task)}:7843` } : {};
-    applyResult(state, { ...resultOf(id, 100, lengths), ...kept }, at(100));
+    const inZone = inBucketOf === undefined ? {} : { zone: inBucketOf };
+    applyResult(state, { ...resultOf(id, 100, lengths), ...kept, ...inZone }, at(100));
   }
   return state;
 }
@@ -120,6 +125,22 @@ describe('the bytes that each task reads from each zone', () => {
     expect(inputsOf(pattern, tasks)).toEqual(expected);
   });
 
+  it('go by the directory bucket that a piece is in, not by its worker, and none by the data bucket of a zonal job', () => {
+    const state = jobOf([
+      { zone: 'a', inBucketOf: 'a', lengths: [1, 20] },
+      // Copied there from elsewhere; and written while the zone of its worker did not answer.
+      { zone: 'b', inBucketOf: 'c', lengths: [300, 4_000] },
+      { zone: 'b', isKept: false, lengths: [50_000, 600_000] },
+      // A zone that Lambda has been in, and no subnet is.
+      { zone: 'd', inBucketOf: 'd', lengths: [7, 7] },
+    ]);
+    const [, stage] = state.stages;
+    expect(stage === undefined ? [] : inputsByZone(state, stage, [], zones)).toEqual([
+      [1, 0, 300],
+      [20, 0, 4_000],
+    ]);
+  });
+
   it('are those of its part where a partition is split', () => {
     const state = jobOf(left);
     const [, stage] = state.stages;
@@ -146,6 +167,10 @@ describe('where the tasks of a stage are to run', () => {
         },
       },
     ]);
+  });
+
+  it('is that of the directory bucket which holds their input', () => {
+    expect(placedIn(jobOf([{ zone: 'b', inBucketOf: 'c', lengths: [10, 20] }]))).toEqual([[2, 2]]);
   });
 
   it('is what Mantri has of uneven input: the fixture of four tasks in three racks', () => {
