@@ -1,7 +1,9 @@
+import { CfnCondition, Fn, Stack } from 'aws-cdk-lib';
 import {
   CfnSecurityGroup,
   CfnSecurityGroupIngress,
   CfnSubnet,
+  CfnVPCEndpoint,
   GatewayVpcEndpointAwsService,
   type ISubnet,
   SubnetType,
@@ -10,6 +12,7 @@ import {
 import type { Construct } from 'constructs';
 import type { OutriderConfig } from '../config.ts';
 import { acknowledge } from './acknowledge.ts';
+import { zonalStorage } from './zonal-storage.ts';
 
 /** Where Fargate tasks run. */
 export interface TaskNetwork {
@@ -36,6 +39,7 @@ export function taskNetwork(scope: Construct, config: OutriderConfig): TaskNetwo
     };
   }
   const vpc = ownNetwork(scope);
+  addZonalEndpoint(scope, vpc, config);
   return {
     subnets: vpc.publicSubnets.map(({ subnetId }) => subnetId),
     zones: vpc.publicSubnets.map(({ availabilityZone }) => availabilityZone),
@@ -98,4 +102,21 @@ function ownNetwork(scope: Construct): Vpc {
       'Tasks accept connections from each other alone; flow logs would only repeat the log of S3.',
   });
   return vpc;
+}
+
+/**
+ * The way to directory buckets, which S3's own gateway does not lead to; free as that is. Where the deployment has zones of
+ * the tier `zonal`, since not each region has that service.
+ */
+function addZonalEndpoint(scope: Construct, vpc: Vpc, config: OutriderConfig): void {
+  const { buckets } = zonalStorage(Stack.of(scope), config);
+  const endpoint = new CfnVPCEndpoint(scope, 'ZonalEndpoint', {
+    vpcId: vpc.vpcId,
+    serviceName: GatewayVpcEndpointAwsService.S3_EXPRESS.name,
+    vpcEndpointType: 'Gateway',
+    routeTableIds: vpc.publicSubnets.map(({ routeTable }) => routeTable.routeTableId),
+  });
+  endpoint.cfnOptions.condition = new CfnCondition(scope, 'HasZonalZone', {
+    expression: Fn.conditionOr(...buckets.map(({ isThere }) => isThere)),
+  });
 }

@@ -279,6 +279,29 @@ describe('the Fargate task', () => {
     });
   });
 
+  it('reaches directory buckets through a gateway where the deployment has any', () => {
+    const gateways = system.resources('AWS::EC2::VPCEndpoint');
+    expect(gateways.map(({ properties }) => JSON.stringify(properties['ServiceName']))).toEqual([
+      expect.stringContaining('.s3"'),
+      expect.stringContaining('.dynamodb"'),
+      expect.stringContaining('.s3express"'),
+    ]);
+    expect(gateways.map(({ template }) => template['Condition'])).toEqual([
+      undefined,
+      undefined,
+      'HasZonalZone',
+    ]);
+    const [s3, , express] = gateways;
+    expect(express?.properties['RouteTableIds']).toEqual(s3?.properties['RouteTableIds']);
+    expect(system.stacks.get(express?.stack ?? '')?.toJSON()).toMatchObject({
+      Conditions: {
+        HasZonalZone: {
+          'Fn::Or': ['HasZonalZone1', 'HasZonalZone2', 'HasZonalZone3'].map((Condition) => ({ Condition })),
+        },
+      },
+    });
+  });
+
   it('stands in public subnets without NAT and accepts connections at one port of its own tasks alone', () => {
     expect(system.resources('AWS::EC2::NatGateway')).toEqual([]);
     const [group] = system.resources('AWS::EC2::SecurityGroup');
