@@ -6,6 +6,7 @@ export function renderInjected(injected: InjectedCounts): string {
   const { slow, killed, interrupted, throttled, lostObjects, corruptObjects, lostZone, slowZone } = injected;
   const {
     slowTaskZone,
+    slowTaskZoneId,
     memoryHogs,
     slowReads,
     coldStarts,
@@ -30,6 +31,8 @@ export function renderInjected(injected: InjectedCounts): string {
     ...(duplicateInvocations === 0 ? [] : [plural(duplicateInvocations, 'duplicate invocation')]),
     ...(lostZone === undefined ? [] : [`storage of ${lostZone} lost`]),
     ...(slowZone === undefined ? [] : [`storage of ${slowZone} slow`]),
-    ...(slowTaskZone === undefined ? [] : [`tasks in ${slowTaskZone} slow`]),
+    ...(slowTaskZone === undefined
+      ? []
+      : [`tasks in ${slowTaskZone}${slowTaskZoneId === undefined ? '' : ` (${slowTaskZoneId})`} slow`]),
   ].join(', ');
 }

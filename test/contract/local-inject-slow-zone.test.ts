@@ -14,6 +14,7 @@ describe('an injection of a zone whose tasks are slow', () => {
     expect(harm.counts()).toMatchObject({
       slow: 2,
       slowTaskZone: 'us-east-1a',
+      slowTaskZoneId: 'use1-az1',
       places: { slow: [`place-${one.pid}`, `place-${other.pid}`] },
     });
     expect([stateOf(elsewhere.pid), stateOf(nowhere.pid)]).toEqual(['S', 'S']);

@@ -81,6 +81,8 @@ export interface InjectedCounts {
   readonly slowZone?: string;
   /** The zone whose tasks are slow; absent: none. */
   readonly slowTaskZone?: string;
+  /** The id by which logs and explanations tell of that zone. */
+  readonly slowTaskZoneId?: string;
   /** Which they were, in the order in which it befell them: what the nodes of attempts end with. */
   readonly places: {
     readonly slow: readonly string[];

@@ -8,6 +8,7 @@ import type { InjectedCounts, Injection } from './injection.ts';
 import type { HarmHook } from '../s3/harm-object.ts';
 import { signalGroup } from '../lambda/signal-group.ts';
 import type { ClockHook, StartHook } from './start.ts';
+import { zoneIdOfName } from '../provision/zone-ids.ts';
 import { Strikes } from './strikes.ts';
 import type { Work, WorkHook } from './work.ts';
 import { type EmptyBucket, ZoneFaults } from './zone-faults.ts';
@@ -206,9 +207,7 @@ export class Injector {
       lostInvocations: deliveries.lost.length,
       duplicateInvocations: deliveries.repeated.length,
       ...this.zones?.done(),
-      ...(this.injection.slowTaskZone === undefined
-        ? {}
-        : { slowTaskZone: this.injection.slowTaskZone.zone }),
+      ...slowTasksOf(this.injection),
       places: {
         slow: [...slowPlaces],
         killed: [...killedPlaces],
@@ -291,4 +290,11 @@ export class Injector {
 function throttleOf({ service, operation, invocationType }: FaultSubject): Fault | undefined {
   if (service === 'lambda' && operation === 'Invoke' && invocationType === 'Event') return lambdaThrottle;
   return service === 'ecs' && operation === 'RunTask' ? ecsThrottle : undefined;
+}
+
+function slowTasksOf({ slowTaskZone }: Injection): Pick<InjectedCounts, 'slowTaskZone' | 'slowTaskZoneId'> {
+  if (slowTaskZone === undefined) return {};
+  const { zone } = slowTaskZone;
+  const id = zoneIdOfName(zone);
+  return { slowTaskZone: zone, ...(id === undefined ? {} : { slowTaskZoneId: id }) };
 }
