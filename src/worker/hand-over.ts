@@ -87,7 +87,8 @@ export async function saveWork(
 ): Promise<SavedWork | undefined> {
   const rest = cut.rest();
   const taken = meter.takenUp?.bytes ?? 0;
-  if (rest === undefined || cut.bytesBefore === 0 || !writer.canMoveTo(ref)) return undefined;
+  if (rest === undefined || cut.hasLeftAny || cut.bytesBefore === 0 || !writer.canMoveTo(ref))
+    return undefined;
   writer.moveTo(ref);
   const bytesDone = taken + cut.bytesBefore;
   const left = state();

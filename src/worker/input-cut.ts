@@ -45,11 +45,16 @@ export class InputCut {
     return reach;
   }
 
-  /** By input, where the rest begins; undefined where nothing is left, or it was never asked to end. */
+  /** By input, where the rest begins; undefined where nothing is left, or no input has ended early. */
   rest(): ReadonlyMap<number, InputPlace> | undefined {
-    if (!this.#isRequested) return undefined;
-    const places = new Map([...this.#inputs].map(([input, reach]) => [input, reach.place] as const));
-    return [...this.#inputs.values()].every(({ isAtEnd }) => isAtEnd) ? undefined : places;
+    const reaches = [...this.#inputs];
+    if (!reaches.some(([, { endedEarly }]) => endedEarly)) return undefined;
+    return new Map(reaches.map(([input, reach]) => [input, reach.place] as const));
+  }
+
+  /** Whether the last pass of an input was neither ended early nor read to its end: nobody can tell what was done of it. */
+  get hasLeftAny(): boolean {
+    return [...this.#inputs.values()].some(({ isLeft }) => isLeft);
   }
 
   /** Bytes of the segments before the rest, as stored. */
@@ -89,6 +94,16 @@ export class InputReach {
 
   get isAtEnd(): boolean {
     return this.#place.segment >= this.#segments.length;
+  }
+
+  /** Whether the present pass was ended before the end of the input. */
+  get endedEarly(): boolean {
+    return this.#isStopped && !this.isAtEnd;
+  }
+
+  /** Whether whoever reads it has seen something of it, and did not ask on. */
+  get isLeft(): boolean {
+    return this.#handed > 0 && !this.#isStopped && !this.isAtEnd;
   }
 
   get bytesBefore(): number {

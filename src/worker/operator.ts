@@ -142,6 +142,8 @@ export interface TaskInput {
   rows(): AsyncIterable<readonly Row[]>;
   /** `rows` with the places from which they come; absent where they come from no file. */
   located?(): AsyncIterable<LocatedRows>;
+  /** Whether the last stream of it has ended before its end, for another attempt to go on; absent where that cannot be. */
+  endedEarly?(): boolean;
   /** `s3://bucket/key:17`: the line of one of the task's files that holds a byte. Reads the file up to there. */
   placeAt?(file: string, offset: number): Promise<string>;
 }
@@ -169,8 +171,11 @@ export interface TaskOutput {
 /** The counter of records that were left out. */
 export const skippedRecords = 'skippedRecords';
 
-/** What an operator may leave for whoever goes on: plain JSON. */
-export type JsonState = Readonly<Record<string, number | readonly (number | null)[]>>;
+/** What an operator may leave for whoever goes on: plain JSON, of at most 4 MB. */
+export interface JsonState {
+  readonly [name: string]: JsonValue;
+}
+type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonState;
 
 /** What an operator sees of its task. */
 export interface TaskContext {
@@ -209,7 +214,7 @@ export interface TaskContext {
   readonly note?: (why: string) => void;
   /** Adds to what the task is said to have read and written, where one record stands for several; absent in user code. */
   readonly tally?: (records: { readonly in?: number; readonly out?: number }) => void;
-  /** What the operator has left with `keep` when an attempt of the task handed on what this one takes up. */
+  /** What the operator has left with `keep` when an attempt of the task handed on what this one takes up; absent: nothing. */
   readonly kept?: unknown;
   /** Leaves what whoever takes the task up has to know besides the output so far; at the end of `run`. As JSON. */
   readonly keep?: (state: JsonState) => void;
@@ -230,10 +235,16 @@ export interface Operator {
    * Whether a task may be cut between any two records of its sources, and the output of the rest put behind that of what
    * came before, or combined with it, to what an unbroken run would have given: it keeps each input's order, and no state
    * over its records but what it hands to `keep` and finds in `kept`. It reads its sources one after the other, each to
-   * its end, and other stages' outputs whole. Absent: not so, and an attempt that loses its place has done nothing.
+   * its end, and other stages' outputs whole; what it writes as text is whole lines. Absent: not so, and an attempt that loses
+   * its place has done nothing. A function answers for the options of a stage, which `check` has passed.
    */
-  readonly resumes?: true;
+  readonly resumes?: true | ((options: Readonly<Record<string, unknown>>) => boolean);
   run(context: TaskContext): Promise<void>;
+}
+
+/** Whether an operator says of a stage with these options that its tasks may be cut. */
+export function saysItResumes({ resumes }: Operator, options: Readonly<Record<string, unknown>>): boolean {
+  return typeof resumes === 'function' ? resumes(options) : resumes === true;
 }
 
 /** Operators by name, as the worker gets them. */

@@ -84,6 +84,7 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
     },
     rows,
     located: () => locatedRows(rows()),
+    ...(reading.reach === undefined ? {} : { endedEarly: () => reading.reach?.endedEarly === true }),
     placeAt: async (file, offset) => {
       const segment = segments.find(({ key }) => key === file);
       if (segment === undefined) return `${file}, byte ${String(offset)}`;

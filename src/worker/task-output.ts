@@ -33,7 +33,8 @@ export interface ClosableOutput extends TaskOutput {
   finish(trailer?: Trailer): Promise<FinishedOutput>;
 }
 
-async function appendTrailer(
+/** Appends what goes behind an output of this index, if anything does. */
+export async function appendTrailer(
   writer: ByteSink,
   partitions: PartitionIndex,
   trailer: Trailer | undefined,
@@ -238,7 +239,8 @@ export class FinalOutput implements ClosableOutput {
   }
 
   async finish(trailer?: Trailer): Promise<FinishedOutput> {
-    if (this.#isLineOpen) this.#meter.recordsOut++;
+    // Where it is handed on, whoever goes on counts the line.
+    if (this.#isLineOpen && trailer === undefined) this.#meter.recordsOut++;
     const bytesOut = this.#writer.sizeBytes;
     if (trailer !== undefined) {
       const { lengthBytes, crc } = this.#writer.takeChecksum();

@@ -173,7 +173,7 @@ describe('an input that is cut', () => {
     expect(cut.bytesBefore).toBe(900_000);
   });
 
-  it('has nothing left where it was read to its end, and all where nothing of it was', async () => {
+  it('has nothing left where it was read to its end, or was not asked for more: nobody has cut that', async () => {
     const reader = new Reader();
     const segments = await reader.put(['one\n', 'two\n'], []);
     const read = new InputCut();
@@ -184,7 +184,24 @@ describe('an input that is cut', () => {
     reader.open(segments, 'text', unread);
     expect(unread.rest()).toBeUndefined();
     unread.request();
-    expect(unread.rest()).toEqual(new Map([[0, { segment: 0 }]]));
-    expect(unread.bytesBefore).toBe(0);
+    expect(unread.rest()).toBeUndefined();
+    const left = new InputCut();
+    for await (const block of reader.open(segments, 'text', left).blocks())
+      if (block.offset === 0) {
+        left.request();
+        break;
+      }
+    expect([left.rest(), left.hasLeftAny]).toEqual([undefined, true]);
+  });
+
+  it('is left whole where it was asked for when all was to end, and says that it ended early', async () => {
+    const reader = new Reader();
+    const segments = await reader.put(['one\n', 'two\n'], []);
+    const cut = new InputCut();
+    const input = reader.open(segments, 'text', cut);
+    expect(input.endedEarly?.()).toBe(false);
+    expect(await taken(input.blocks(), cut)).toEqual([]);
+    expect(cut.rest()).toEqual(new Map([[0, { segment: 0 }]]));
+    expect([cut.bytesBefore, cut.hasLeftAny, input.endedEarly?.()]).toEqual([0, false, true]);
   });
 });
