@@ -246,6 +246,14 @@ export function cutInputsOf({ inputs, program }: CompiledStage): readonly number
   return program.head.node.how === 'left' ? [0] : [0, 1];
 }
 
+/**
+ * Whether a task of the stage may be cut between any two records of its files, where the job's functions keep nothing over
+ * records (`JobSettings.resumes`): what a tail holds at a cut it gives away, sums and greatest records, which those who read
+ * the stage put together with what comes after it as they do with those of other tasks.
+ */
+export const mayBeResumed = ({ program }: CompiledStage): boolean =>
+  program.kind === 'flow' && program.head.kind === 'source';
+
 /** Whether another stage reads this one all-to-all, so that its output has partitions. */
 export const isShuffled = (stage: CompiledStage, stages: readonly CompiledStage[]): boolean =>
   stages.some(({ inputs }) =>

@@ -16,12 +16,17 @@ export interface JobSettings extends DeadlineTerms {
   readonly policy?: PolicyName;
   /** Tasks that read a shuffle, and parts of the output. */
   readonly partitions?: number;
+  /**
+   * That its functions keep nothing from one record to the next: what they give depends on the record alone. Then an attempt
+   * of a task that reads files, and loses its place or its time, hands on what it has done, and the next one reads the rest.
+   */
+  readonly resumes?: boolean;
   readonly worker?: { readonly kind?: 'lambda' | 'fargate'; readonly size?: WorkerSize };
 }
 
 const known: readonly string[] = [
   ...['deadline', 'deadlineKind', 'admission', 'budget', 'onBudget'],
-  ...['policy', 'partitions', 'worker'],
+  ...['policy', 'partitions', 'resumes', 'worker'],
 ];
 
 /** A whole job: what a job file exports as its default. */
@@ -59,5 +64,7 @@ export function job<T>(name: string, output: Output<T>, settings: JobSettings = 
   const foreign = Object.keys(settings).find((field) => !known.includes(field));
   if (foreign !== undefined)
     throw new InvalidInputError(`job ${name} has no setting ${foreign}: it takes ${known.join(', ')}`);
+  if (typeof (settings.resumes ?? false) !== 'boolean')
+    throw new InvalidInputError(`the setting resumes of job ${name} must be true or false`);
   return new Job<T>(name, output, settings);
 }

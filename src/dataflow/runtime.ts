@@ -4,7 +4,14 @@ import type { SourceInput } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
 import type { Operator, TaskContext, TaskInput } from '../worker/operator.ts';
 import { Chain, type SideTable } from './chain.ts';
-import { type CompiledStage, cutInputsOf, isShuffled, type Pattern, type Program } from './compile.ts';
+import {
+  type CompiledStage,
+  cutInputsOf,
+  isShuffled,
+  mayBeResumed,
+  type Pattern,
+  type Program,
+} from './compile.ts';
 import { readHead, type Take } from './heads.ts';
 import { Job, type JobSettings } from './job.ts';
 import { emitBounds, sampleKeys, sendToShares } from './range-sort.ts';
@@ -97,6 +104,10 @@ export function operatorOf(job: unknown): Operator {
     check(options) {
       stageOf(job, options as unknown as StageOptions);
     },
+    resumes: (options) =>
+      job instanceof Job &&
+      job.settings.resumes === true &&
+      mayBeResumed(stageOf(job, options as unknown as StageOptions)),
     run(context) {
       const options = context.options as unknown as StageOptions;
       return runStage(stageOf(job, options), context, options.partitions);
@@ -139,7 +150,7 @@ async function runFlow(
   tailOf: typeof tailWriter,
 ): Promise<void> {
   const view = new TaskView(context);
-  const writer = tailOf(tail, context.output, view);
+  const writer = tailOf(tail, context.output, view, context.kept !== undefined);
   const sides = new Map<number, SideTable>();
   for (const step of steps) {
     const side = step.kind === 'probe' ? context.inputs[step.input] : undefined;
@@ -153,6 +164,8 @@ async function runFlow(
   try {
     await readHead(head, context.inputs, view, take);
     await writer.finish();
+    // That there is something to go on with is all that whoever does needs to know.
+    context.keep?.({});
   } catch (error) {
     throw view.located(error);
   }

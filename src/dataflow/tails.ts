@@ -20,10 +20,11 @@ export interface TailWriter {
 
 const noBytes = Buffer.alloc(0);
 
-export function tailWriter(tail: Tail, output: TaskOutput, context: Context): TailWriter {
+/** `goesOn`: behind what another attempt of the task has given. */
+export function tailWriter(tail: Tail, output: TaskOutput, context: Context, goesOn: boolean): TailWriter {
   switch (tail.kind) {
     case 'sink':
-      return new TextTail(formatOf(tail.node, context), output, headerOf(tail.node, context));
+      return new TextTail(formatOf(tail.node, context), output, goesOn ? '' : headerOf(tail.node, context));
     case 'records':
       return new RecordTail(() => noBytes, output);
     case 'keyed':

@@ -158,8 +158,8 @@ class MemoryRun {
         result.counters[name] = (result.counters[name] ?? 0) + by;
       },
     };
-    await runStage(stage, context, this.#sizes.partitions, (tail, to, view) => {
-      const writer = tailWriter(tail, to, view);
+    await runStage(stage, context, this.#sizes.partitions, (tail, to, view, goesOn) => {
+      const writer = tailWriter(tail, to, view, goesOn);
       if (tail.kind !== 'sink') return writer;
       return {
         push: (record) => {

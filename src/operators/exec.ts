@@ -9,7 +9,7 @@ import type { Operator, TaskContext, TaskInput } from '../worker/operator.ts';
 import { printLines } from '../worker/processes/printed-lines.ts';
 import { ProcessGroup, type ProgramEnd } from '../worker/processes/process-group.ts';
 import { taskVariables } from '../worker/task-files.ts';
-import { onlyOptions, wrongOption } from './options.ts';
+import { flagOption, onlyOptions, wrongOption } from './options.ts';
 import type { Options } from './options.ts';
 
 const maxArguments = 1_000;
@@ -41,15 +41,18 @@ export class ProgramKilledError extends ProgramFailedError {
  * _INPUT and _OFFSET (`taskVariables`); it runs in the attempt's scratch directory, which is its TMPDIR too and into
  * which the worker has laid what `files` names. What it says on standard error goes to the job's log, line by line, and
  * its last lines into the message of its failure. It may end before it has read all. What it has started and left behind
- * ends with it.
+ * ends with it. `resumes` says that it makes whole lines of each line by itself: a task may then be cut between two of them,
+ * its program seeing the end of its input there.
  */
 export const exec: Operator = {
   check(options) {
-    onlyOptions(options, ['command', 'env', 'files']);
+    onlyOptions(options, ['command', 'env', 'files', 'resumes']);
     commandOf(options);
     environmentOf(options);
     taskFilesOf(options);
+    flagOption(options, 'resumes');
   },
+  resumes: (options) => flagOption(options, 'resumes'),
   async run(context) {
     context.signal.throwIfAborted();
     const [program, ...rest] = commandOf(context.options);
@@ -222,7 +225,10 @@ async function feed(stdin: Writable, inputs: readonly TaskInput[]): Promise<void
       if (!stdin.write(Buffer.from(bytes))) await drained(stdin);
     }
   }
-  if (isStillOpen()) stdin.end();
+  if (!isStillOpen()) return;
+  // Nor does what another attempt makes of the rest go on with a line of this one.
+  if (isLineOpen && inputs.some((input) => input.endedEarly?.() === true)) stdin.write('\n');
+  stdin.end();
 }
 
 /** Resolves when more can be written, or never will. */

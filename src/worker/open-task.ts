@@ -4,7 +4,7 @@ import { type AttemptPlan, isOfSources } from './attempt-plan.ts';
 import { ExternalSort } from './external-sort.ts';
 import type { InputCut } from './input-cut.ts';
 import { dropMemory } from './kept-memory.ts';
-import type { Operator, OperatorRegistry, TaskInput } from './operator.ts';
+import { type Operator, type OperatorRegistry, saysItResumes, type TaskInput } from './operator.ts';
 import type { TaskAttempt, TaskHost } from './run-task.ts';
 import type { ReadGate } from './segment-chunks.ts';
 import { sourceInput, stageInput } from './task-input.ts';
@@ -47,10 +47,21 @@ export function openInput(
   return stageInput({ stage, isMerged: pattern === 'all-to-all', segments: input.segments, reading, meter });
 }
 
-/** Whether another attempt can go on where one of this task ends early: Parquet is read by places, in no order. */
+/**
+ * Whether another attempt can go on where one of this task ends early: Parquet is read by places, in no order. Of user code
+ * as far as its inputs are concerned: the rest it says itself once it is loaded.
+ */
 export function mayResume(operators: OperatorRegistry, { description, inputs }: AttemptPlan): boolean {
-  const { operator } = description;
-  if (operator === undefined || operators[operator].resumes !== true) return false;
+  const { operator, options } = description;
+  return (operator === undefined || saysItResumes(operators[operator], options)) && canBeCut(inputs);
+}
+
+/** Whether nothing but a word of the job is missing for that: its operator leaves it to the options of the stage. */
+export function wouldResume({ resumes }: Operator, { inputs }: AttemptPlan): boolean {
+  return typeof resumes === 'function' && canBeCut(inputs);
+}
+
+function canBeCut(inputs: AttemptPlan['inputs']): boolean {
   const sources = inputs.filter(isOfSources);
   return sources.length > 0 && sources.every(({ planned }) => planned.format !== 'parquet');
 }

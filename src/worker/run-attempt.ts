@@ -271,8 +271,15 @@ async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promi
   } catch (error) {
     await task?.close();
     await discard(run, writer);
-    if (signal.aborted) return endOfAborted(signal, deps.isUsed === true);
+    if (signal.aborted) {
+      if (task?.isUnsaid === true) tellUnsaid(run);
+      return endOfAborted(signal, deps.isUsed === true);
+    }
     if (error instanceof NotTakenUpError) throw error;
+    const { reason } = run.leaving;
+    // Who fails over an input that ended early may not fail over all of it.
+    if (reason !== undefined && task?.handOver?.cut.rest() !== undefined && where === 'operator')
+      return endOfStopped(reason, deps.isUsed === true);
     await check.recheck(deps.objects, signal);
     await check.askOthers(deps.objects, upstreamOf(plan), signal);
     if (error instanceof LostZoneError)
@@ -301,6 +308,13 @@ function tellTakenUp({ deps, payload, meter }: Run, { bytesTotal }: AttemptPlan)
   const { attempt = 0, bytes = 0 } = meter.takenUp ?? {};
   const why = `it took up at ${percentOf(bytes, bytes + bytesTotal)} % what attempt ${String(attempt)} had done when it had to end`;
   deps.log.info('taken-up', { jobId, attemptId, why, bytesDone: bytes, bytesLeft: bytesTotal });
+}
+
+/** Says in the job's log what its author could have said, where an attempt has lost its place and its work with it. */
+function tellUnsaid({ deps, payload: { jobId, attemptId }, signal: { reason } }: Run): void {
+  if (!(reason instanceof PlaceTakenError) && !(reason instanceof OutOfTimeError)) return;
+  const why = 'what it had done is not handed on, since its code or stage does not say "resumes": true';
+  deps.log.info('not-handed-on', { jobId, attemptId, why });
 }
 
 /** Hands on what was done where the input was ended early; undefined where all of it was read: then the task is done. */

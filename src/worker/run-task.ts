@@ -15,7 +15,7 @@ import type { AttemptMeter } from './attempt-meter.ts';
 import type { AttemptPlan } from './attempt-plan.ts';
 import { ObjectWriter, type ObjectWriterOptions } from './object-writer.ts';
 import { InputCut } from './input-cut.ts';
-import { mayResume, openInput, openOutput } from './open-task.ts';
+import { mayResume, openInput, openOutput, wouldResume } from './open-task.ts';
 import { BadInputError, CancelledError } from './operator.ts';
 import type { EngineSize, JsonState, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
 import type { InputCheck } from './lost-inputs.ts';
@@ -84,14 +84,18 @@ export interface PreparedTask {
   readonly isKillable: boolean;
   /** What it takes to end the task early and hand on what was done; absent where its operator does not allow it. */
   readonly handOver?: HandOver;
+  /** Whether that is for want of a word of the job's author, who may not know of it. */
+  readonly isUnsaid?: boolean;
 }
 
 /** A task that can be cut in two. */
 export interface HandOver {
   readonly cut: InputCut;
   readonly output: ClosableOutput;
-  /** What the operator has left to be known. */
-  readonly state: () => JsonState | undefined;
+  /** All that was taken up has been put into the output; absent: nobody needs to know. */
+  readonly taken?: () => Promise<void>;
+  /** What the operator has left to be known, as JSON has it; undefined: nothing. Throws where that cannot be handed on. */
+  readonly state: () => unknown;
 }
 
 /**
@@ -206,6 +210,7 @@ async function prepareOperator(
     finish: () => output.finish(),
     close: () => Promise.resolve(),
     isKillable: false,
+    isUnsaid: cut === undefined && wouldResume(operator, plan),
     ...(cut === undefined ? {} : { handOver: { cut, output, state: () => state } }),
   };
 }
@@ -235,12 +240,12 @@ function tellers({
 /** User code runs in a process of its own, which ends with the attempt. */
 async function prepareUserCode(
   host: TaskHost,
-  { plan, attemptId, writer, meter, signal, log }: TaskAttempt,
+  { plan, attemptId, writer, meter, signal, log, kept }: TaskAttempt,
   open: OpenTask & { readonly code: CodeRef; readonly codeDir: string },
 ): Promise<PreparedTask> {
   const { jobId, name: stage, partitions, options, output } = plan.description;
   const { task, attempt } = attemptParts(attemptId);
-  const { inputs, environment, operatorDir, sortDir, code, codeDir } = open;
+  const { cut, inputs, environment, operatorDir, sortDir, code, codeDir } = open;
   const user = await UserTask.open(host.userCode, {
     code,
     codeDir,
@@ -259,6 +264,7 @@ async function prepareUserCode(
       sortMemoryBytes: host.sortMemoryBytes,
       operatorDir,
       sortDir,
+      ...(kept === undefined ? {} : { kept }),
     },
     inputs,
     sink: writer,
@@ -272,6 +278,17 @@ async function prepareUserCode(
     finish: () => user.finish(),
     close: () => user.close(),
     isKillable: true,
+    isUnsaid: cut !== undefined && !user.resumes,
+    ...(cut === undefined || !user.resumes
+      ? {}
+      : {
+          handOver: {
+            cut,
+            output: user.taken,
+            taken: () => user.taken.flush(),
+            state: () => user.state(),
+          },
+        }),
   };
 }
 

@@ -63,7 +63,7 @@ export async function takeUp(
   task: PreparedTask,
   meter: AttemptMeter,
 ): Promise<void> {
-  const output = task.handOver?.output;
+  const { output, taken } = task.handOver ?? {};
   if (output === undefined) throw new NotTakenUpError('its operator begins at the begin');
   const { partitions } = note;
   const boundaries = endsOf(partitions.lengths);
@@ -81,6 +81,7 @@ export async function takeUp(
       const wait = output.emit(bytes.subarray(keyStart, keyEnd), bytes.subarray(keyEnd, end), partition);
       if (wait !== undefined) await wait;
     }
+    await taken?.();
   });
   for (const [name, by] of note.counters) meter.count(name, by);
   meter.recordsIn += note.recordsIn;

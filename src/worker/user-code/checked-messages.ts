@@ -8,6 +8,7 @@ import {
   parsedBody,
   ProtocolError,
   protocolVersion,
+  type ReadyMessage,
 } from './protocol.ts';
 
 /*
@@ -16,6 +17,7 @@ import {
  */
 
 const helloSchema = z.object({ version: z.literal(protocolVersion) });
+const readySchema = z.object({ resumes: z.boolean() });
 const failedSchema = z.object({
   cause: z.enum(failureCauses),
   message: z.string().max(2 * limits.failureChars),
@@ -36,6 +38,7 @@ const doneSchema = z.object({
   recordsOut: z.int().nonnegative(),
   peakMemoryBytes: z.number().nonnegative(),
   counters: z.array(z.tuple([z.string(), z.number()])),
+  state: z.string().max(limits.savedNoteBytes).nullish(),
 });
 
 function checked<T>(schema: z.ZodType<T>, body: Buffer): T {
@@ -46,5 +49,6 @@ function checked<T>(schema: z.ZodType<T>, body: Buffer): T {
 
 /** Each throws `ProtocolError` where the message is not what it should be. */
 export const helloOf = (body: Buffer): HelloMessage => checked(helloSchema, body);
+export const readyOf = (body: Buffer): ReadyMessage => checked(readySchema, body);
 export const failedOf = (body: Buffer): FailedMessage => checked(failedSchema, body);
 export const doneOf = (body: Buffer): DoneMessage => checked(doneSchema, body);

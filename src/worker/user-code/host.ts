@@ -3,16 +3,18 @@ import { Socket } from 'node:net';
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { limits } from '../../contracts/limits.ts';
 import { epochMs } from '../../contracts/units.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { AttemptMeter } from '../attempt-meter.ts';
 import type { Failure } from '../../contracts/records.ts';
 import { failureOf, failureWith } from '../failure-of.ts';
-import { BadInputError, CancelledError } from '../operator.ts';
-import type { Combine, Operator, TaskContext } from '../operator.ts';
-import { guarded } from '../task-output.ts';
+import { BadInputError, CancelledError, saysItResumes } from '../operator.ts';
+import type { Operator, TaskContext } from '../operator.ts';
+import { type ClosableOutput, guarded } from '../task-output.ts';
 import { Channel } from './channel.ts';
 import { framesOf, tellExit, tellStack } from './user-frames.ts';
+import { decodeRecords } from './batches.ts';
 import { HostInputs } from './host-inputs.ts';
 import { hostOutput, ofBytes } from './host-output.ts';
 import {
@@ -21,6 +23,7 @@ import {
   FromHost,
   jsonBody,
   mostBytesToHost,
+  numberOf,
   parsedBody,
   protocolVersion,
   type StartMessage,
@@ -40,7 +43,7 @@ const die = process.abort.bind(process);
 interface Loaded {
   readonly start: StartMessage;
   readonly operator: Operator;
-  readonly combine: Combine | undefined;
+  readonly output: ClosableOutput;
   readonly inputs: HostInputs;
   readonly meter: AttemptMeter;
 }
@@ -66,6 +69,9 @@ class Host {
       switch (message.type) {
         case ToHost.start:
           void this.#guard(() => this.#load(parsedBody(message.body) as StartMessage));
+          break;
+        case ToHost.take:
+          void this.#guard(() => this.#take(message.body));
           break;
         case ToHost.run:
           void this.#guard(() => this.#run());
@@ -97,19 +103,34 @@ class Host {
     this.#loaded = {
       start,
       operator,
-      combine,
       meter,
       inputs: new HostInputs(this.#channel, start.inputs, meter),
+      output: hostOutput(this.#channel, start, meter, { combine, signal: this.#abort.signal }),
     };
-    this.#channel.send(FromHost.ready);
+    this.#channel.send(FromHost.ready, jsonBody({ resumes: saysItResumes(operator, start.options) }));
+  }
+
+  /** Puts records of an earlier attempt's output into this one's. */
+  async #take(body: Buffer): Promise<void> {
+    const { output, meter } = this.#mustBeLoaded();
+    const partition = numberOf(body);
+    for (const { key, value } of decodeRecords(body.subarray(4))) {
+      const wait = output.emit(key, value, partition);
+      if (wait !== undefined) await wait;
+    }
+    meter.recordsOut = 0; // They are counted already.
+    this.#channel.send(FromHost.taken);
+  }
+
+  #mustBeLoaded(): Loaded {
+    if (this.#loaded === undefined) throw new Error('asked to work before it was ready');
+    return this.#loaded;
   }
 
   async #run(): Promise<void> {
-    const loaded = this.#loaded;
-    if (loaded === undefined) throw new Error('asked to run before it was ready');
-    const { start, operator, combine, inputs, meter } = loaded;
+    const { start, operator, output, inputs, meter } = this.#mustBeLoaded();
     const { signal } = this.#abort;
-    const output = hostOutput(this.#channel, start, meter, { combine, signal });
+    let state: string | null | undefined;
     const { stage, task, attempt, partitions, options } = start;
     const context: TaskContext = {
       stage,
@@ -122,6 +143,10 @@ class Host {
       scratchDir: start.operatorDir,
       environment: { ...process.env } as Record<string, string>,
       signal,
+      ...(start.kept === undefined ? {} : { kept: start.kept }),
+      keep: (left) => {
+        state = textOfState(left);
+      },
       count: (name, by) => {
         meter.count(name, by);
       },
@@ -137,6 +162,7 @@ class Host {
       recordsOut: meter.recordsOut,
       peakMemoryBytes: process.resourceUsage().maxRSS * 1024,
       counters: Object.entries(meter.counters()),
+      ...(state === undefined ? {} : { state }),
     };
     this.#channel.send(FromHost.done, jsonBody(done));
   }
@@ -160,6 +186,12 @@ class Host {
       die();
     }
   };
+}
+
+/** As JSON; null where it has no such form, or is too long to be handed on. */
+function textOfState(state: unknown): string | null {
+  const text = JSON.stringify(state) as string | undefined;
+  return text === undefined || Buffer.byteLength(text) > limits.savedNoteBytes ? null : text;
 }
 
 /** What was thrown, and where in the user's files: the deepest frames, as far as they fit. */

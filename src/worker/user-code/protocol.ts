@@ -5,8 +5,8 @@ import type { RecordPlace } from './record-place.ts';
 
 /*
  * What a worker and the process that runs user code say to each other, over one socket. The worker starts the process;
- * it answers `hello`. `start` loads the bundle and checks its options, then it is `ready`; `run` runs one task. From
- * then on the process pulls batches of its inputs, one at a time from each stream, and sends the bytes of its output as
+ * it answers `hello`. `start` loads the bundle and checks its options, then it is `ready`; it is given what an earlier
+ * attempt has handed on, if that has (`take`, each answered by `taken`); `run` runs one task. From then on the process pulls batches of its inputs, one at a time from each stream, and sends the bytes of its output as
  * they are to lie in the object. It ends with `done` or `failed`, and is killed.
  */
 
@@ -31,12 +31,15 @@ export const ToHost = {
   /** Stream, then JSON, `ThrownMessage`: reading threw. */
   inputFailed: 5,
   cancel: 6,
+  /** Partition, then frames of it, as an earlier attempt of the task has put them out: they go into the output. */
+  take: 7,
 } as const;
 
 /** Messages from the process. */
 export const FromHost = {
   /** JSON, `HelloMessage`. */
   hello: 64,
+  /** JSON, `ReadyMessage`. */
   ready: 65,
   /** Asks for the next batch: `encodePull`. The first one opens the stream. */
   pull: 66,
@@ -52,6 +55,8 @@ export const FromHost = {
   failed: 71,
   /** How much of the task is done, from 0 to 1: a double. */
   progress: 72,
+  /** What was to be taken is in the output. */
+  taken: 73,
 } as const;
 
 /** Largest message from the process: a record, and what lies around it. */
@@ -85,6 +90,13 @@ export interface StartMessage {
   readonly operatorDir: string;
   readonly sortDir: string;
   readonly inputs: readonly DescribedInput[];
+  /** What the operator has left when another attempt handed on what this one takes up; as JSON has it. */
+  readonly kept?: unknown;
+}
+
+export interface ReadyMessage {
+  /** Whether the operator says that its task may be cut (`Operator.resumes`). */
+  readonly resumes: boolean;
 }
 
 export type DescribedInput = Pick<TaskInput, 'kind' | 'format' | 'stage'> & {
@@ -111,6 +123,8 @@ export interface DoneMessage {
   readonly peakMemoryBytes: number;
   /** Names and sums. */
   readonly counters: readonly (readonly [string, number])[];
+  /** What the operator has left for whoever goes on, as JSON; null where that is more than can be handed on. */
+  readonly state?: string | null | undefined;
 }
 
 /** The next batch of a stream is wanted; and how far the task is. */
@@ -177,7 +191,7 @@ export function numberOf(body: Buffer): number {
 
 /** JSON as a message. */
 export const jsonBody = (
-  value: HelloMessage | StartMessage | ThrownMessage | FailedMessage | DoneMessage,
+  value: HelloMessage | StartMessage | ReadyMessage | ThrownMessage | FailedMessage | DoneMessage,
 ): Buffer => Buffer.from(stringify(value));
 
 /** Throws `ProtocolError` where it is none. What it says is for the receiver to judge: a worker checks all of it. */

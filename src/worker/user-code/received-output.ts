@@ -1,10 +1,11 @@
 import type { PartitionIndex } from '../../contracts/records.ts';
 import type { AttemptMeter } from '../attempt-meter.ts';
-import type { ByteSink, FinishedOutput } from '../task-output.ts';
+import { appendTrailer, type ByteSink, type FinishedOutput, type Trailer } from '../task-output.ts';
 import { forEachFrame } from './batches.ts';
 import { ProtocolError, type StartMessage } from './protocol.ts';
 
 const noBytes = Buffer.alloc(0);
+const newline = 10;
 
 /**
  * The output of user code as its process sends it: bytes for the object, and where partitions end. Checks that they are
@@ -18,6 +19,8 @@ export class ReceivedOutput {
   readonly #lengths: number[] = [];
   readonly #crcs: number[] = [];
   #lastKey: Buffer = noBytes;
+  /** Of text: whether the last byte so far is not the end of a line. */
+  #isLineOpen = false;
 
   constructor(
     sink: ByteSink,
@@ -33,6 +36,7 @@ export class ReceivedOutput {
   /** Throws `ProtocolError` for what is no output. */
   bytes(body: Buffer): Promise<void> | undefined {
     if (this.#kind !== 'final') this.#check(body);
+    else if (body.length > 0) this.#isLineOpen = body[body.length - 1] !== newline;
     const stored = this.#sink.append(body, 0, body.length);
     return stored === undefined ? undefined : this.#meter.during('write', () => stored);
   }
@@ -47,21 +51,37 @@ export class ReceivedOutput {
     this.#lastKey = noBytes;
   }
 
-  /** Writes what is left. Throws `ProtocolError` where partitions are missing. */
-  async finish(): Promise<FinishedOutput> {
-    const { written, bytesOut } = await this.#close();
-    if (this.#kind === 'final') return { written, bytesOut };
-    const partitions: PartitionIndex = { lengths: this.#lengths, crcs: this.#crcs };
-    return { written, partitions, bytesOut };
+  /** Bytes so far. */
+  get sizeBytes(): number {
+    return this.#sink.sizeBytes;
   }
 
-  async #close(): Promise<Pick<FinishedOutput, 'written' | 'bytesOut'>> {
-    if (this.#kind !== 'final' && this.#lengths.length !== this.#partitions) {
+  get isLineOpen(): boolean {
+    return this.#isLineOpen;
+  }
+
+  /** Writes what is left, and `trailer` behind it. Throws `ProtocolError` where partitions are missing. */
+  async finish(trailer?: Trailer): Promise<FinishedOutput> {
+    const isText = this.#kind === 'final';
+    if (!isText && this.#lengths.length !== this.#partitions) {
       throw new ProtocolError(
         `${String(this.#lengths.length)} partitions where there should be ${String(this.#partitions)}`,
       );
     }
-    return { written: await this.#sink.finish(), bytesOut: this.#sink.sizeBytes };
+    const bytesOut = this.#sink.sizeBytes;
+    const partitions: PartitionIndex = { lengths: this.#lengths, crcs: this.#crcs };
+    if (trailer !== undefined) {
+      // Whoever goes on counts a line that is not at its end.
+      if (this.#isLineOpen) this.#meter.recordsOut--;
+      await appendTrailer(this.#sink, isText ? this.#wholeIndex() : partitions, trailer);
+    }
+    const written = await this.#sink.finish();
+    return isText ? { written, bytesOut } : { written, partitions, bytesOut };
+  }
+
+  #wholeIndex(): PartitionIndex {
+    const { lengthBytes, crc } = this.#sink.takeChecksum();
+    return { lengths: [lengthBytes], crcs: [crc] };
   }
 
   #check(body: Buffer): void {

@@ -10,12 +10,13 @@ import type { ByteSink, FinishedOutput } from '../task-output.ts';
 import { describeInputs } from '../task-files.ts';
 import { type CodeRef, fetchBundle } from './bundle.ts';
 import type { Message } from './channel.ts';
-import { doneOf, failedOf, helloOf } from './checked-messages.ts';
+import { doneOf, failedOf, helloOf, readyOf } from './checked-messages.ts';
 import { HostProcess, type HostOptions, type HostProgram } from './host-process.ts';
 import {
   decodePull,
   FromHost,
   jsonBody,
+  numberBody,
   numberOf,
   shareOf,
   ProtocolError,
@@ -25,6 +26,7 @@ import {
 } from './protocol.ts';
 import { ReceivedOutput } from './received-output.ts';
 import { ServedInputs } from './served-inputs.ts';
+import { TakenOutput } from './taken-output.ts';
 
 /** What a worker needs to run user code. */
 export interface UserCodeHost {
@@ -59,6 +61,12 @@ export class UserTask {
   readonly #reads: string;
   /** What serving an input threw that the process is to blame for. */
   #fault: unknown;
+  /** Where what an earlier attempt has handed on goes before `run`. */
+  readonly taken: TakenOutput;
+  #resumes = false;
+  #state: string | null | undefined;
+  /** Records and bytes of the output that an earlier attempt has put out. */
+  #before = { records: 0, bytes: 0 };
 
   private constructor(host: HostProcess, options: UserTaskOptions) {
     this.#host = host;
@@ -68,6 +76,20 @@ export class UserTask {
     this.#meter = options.meter;
     this.#signal = options.signal;
     this.#reads = describeInputs(options.inputs);
+    this.taken = new TakenOutput(this.#output, options.start, (partition, frames) =>
+      this.#take(partition, frames),
+    );
+  }
+
+  /** Whether its operator says that it may be cut, and gone on with by another attempt. */
+  get resumes(): boolean {
+    return this.#resumes;
+  }
+
+  /** What its operator has left for whoever goes on; after `run`. Throws where that is more than can be handed on. */
+  state(): unknown {
+    if (this.#state === null) throw new Error('its operator keeps more than can be handed on');
+    return this.#state === undefined ? undefined : JSON.parse(this.#state);
   }
 
   /**
@@ -78,18 +100,33 @@ export class UserTask {
     options.signal.throwIfAborted();
     // The process takes about as long to start as the bundle to come.
     const task = new UserTask(new HostProcess(program, options), options);
-    const kill = (): void => void task.#host.end();
-    options.signal.addEventListener('abort', kill, { once: true });
     try {
-      await task.#load(await fetchBundle(objects, options.code), options);
+      await task.#orKilled(async () => task.#load(await fetchBundle(objects, options.code), options));
       return task;
     } catch (error) {
       await task.close();
       options.signal.throwIfAborted();
       throw error;
-    } finally {
-      options.signal.removeEventListener('abort', kill);
     }
+  }
+
+  /** Waits for the process, which is killed when the attempt is aborted: nothing else would end the waiting. */
+  async #orKilled(work: () => Promise<void>): Promise<void> {
+    const kill = (): void => void this.#host.end();
+    this.#signal.addEventListener('abort', kill, { once: true });
+    try {
+      await work();
+    } finally {
+      this.#signal.removeEventListener('abort', kill);
+    }
+  }
+
+  #take(partition: number, frames: Buffer): Promise<void> {
+    this.#signal.throwIfAborted();
+    return this.#orKilled(async () => {
+      this.#host.channel.send(ToHost.take, numberBody(partition), frames);
+      await this.#next(FromHost.taken);
+    });
   }
 
   async #load(source: Uint8Array, { code, codeDir, start, inputs }: UserTaskOptions): Promise<void> {
@@ -104,7 +141,7 @@ export class UserTask {
     }));
     const message: StartMessage = { ...start, codePath, codeName: code.s3, inputs: described };
     this.#host.channel.send(ToHost.start, jsonBody(message));
-    await this.#next(FromHost.ready);
+    this.#resumes = readyOf((await this.#next(FromHost.ready)).body).resumes;
   }
 
   /** The next message, which must be of this type. */
@@ -127,6 +164,7 @@ export class UserTask {
       channel.send(ToHost.cancel);
     };
     this.#signal.addEventListener('abort', cancel, { once: true });
+    this.#before = { records: this.#meter.recordsOut, bytes: this.#output.sizeBytes };
     channel.send(ToHost.run);
     try {
       while (!(await this.#step()));
@@ -184,7 +222,7 @@ export class UserTask {
     readonly recordsOut: number;
     readonly peakMemoryBytes: number;
   }): void {
-    this.#meter.recordsOut = recordsOut;
+    this.#meter.recordsOut = this.#before.records + recordsOut;
     this.#meter.hostPeakMemoryBytes = peakMemoryBytes;
   }
 
@@ -193,6 +231,10 @@ export class UserTask {
     this.#note(done);
     // What it said on the way; it has read what it has read.
     this.#meter.saidDone = undefined;
+    this.#state = done.state;
+    // A line that an earlier attempt has begun and nobody has gone on with.
+    const { isLineOpen, sizeBytes } = this.#output;
+    if (isLineOpen && sizeBytes === this.#before.bytes) this.#meter.recordsOut++;
     for (const [name, total] of done.counters) this.#meter.count(name, total);
   }
 

@@ -11,13 +11,11 @@ import type { EngineSize, Operator, TaskContext, TaskInput } from '../../../src/
 import { frameOf } from '../../../src/worker/framing.ts';
 import { type AttemptDeps, runAttempt } from '../../../src/worker/run-attempt.ts';
 import { PlaceTakenError } from '../../../src/worker/time-limit.ts';
-import { latin1, namesIn, putSource } from '../../support/worker-fixtures.ts';
-import { type StageOfTest, WorkerOfTest } from '../../support/worker-stage.ts';
+import { InterruptedWorker, noticeMs, ranMs, savedBy } from '../../support/interrupted-worker.ts';
+import { latin1, putSource } from '../../support/worker-fixtures.ts';
+import type { StageOfTest } from '../../support/worker-stage.ts';
 
 const source = { kind: 'source', format: 'text', header: true, onBadRecord: 'fail' } as const;
-const notice = durationMs(120_000);
-/** For so long each attempt has run when something befalls it. */
-const ranMs = 300_000;
 
 /** Two files of some 2 MB and 1 MB, the second without an end of its last line. */
 const lines = Array.from(
@@ -76,9 +74,8 @@ const framesOf = ({ bounds = [] }: Pick<Kind, 'bounds'>): Buffer =>
   Buffer.concat(bounds.map(([key, shares]) => frameOf(latin1(key), sharesBytes(shares))));
 
 /** A worker whose attempts are interrupted once they have seen so many blocks of input. */
-class InterruptedWorker extends WorkerOfTest {
+class BefallenWorker extends InterruptedWorker {
   segments: SourceSegment[] = [];
-  readonly whys: string[] = [];
 
   async load(kind: Pick<Kind, 'csv'> = {}): Promise<void> {
     for (const [index, text] of textsOf(kind).entries())
@@ -105,7 +102,7 @@ class InterruptedWorker extends WorkerOfTest {
       more.what ??
       (async () => {
         await this.clock.advance(ranMs);
-        stop.abort(new PlaceTakenError('Spot needs its place', notice));
+        stop.abort(new PlaceTakenError('Spot needs its place', noticeMs));
       });
     const befallen: Operator = {
       ...operator,
@@ -114,14 +111,11 @@ class InterruptedWorker extends WorkerOfTest {
     const planned = csv === undefined ? source : ({ ...source, format: 'csv', multiline: false } as const);
     const inputs = [{ planned, segments: this.segments }, ...(await this.boundsOf(bounds))];
     const payload = await this.prepare({ ...stage, run, inputs }, number);
-    const log = (event: string, fields?: object): void => {
-      if (fields !== undefined && 'why' in fields) this.whys.push(`${event}: ${String(fields.why)}`);
-    };
     const deps = this.deps(
       { ...stage, run },
       {
         stopSignal: stop.signal,
-        log: { info: log, warn: log },
+        log: this.log(),
         sortMemoryBytes: 65_536,
         ...(engine && { engine }),
         ...more.deps,
@@ -131,10 +125,7 @@ class InterruptedWorker extends WorkerOfTest {
       { ...deps, operators: { ...deps.operators, grep: befallen } },
       { ...payload, ...(saved === undefined ? {} : { saved }) },
     );
-    const record = await this.attempt(attemptIdOf('work', 0, number));
-    if (record === undefined) throw new Error('no record');
-    expect(await namesIn(this.scratchRoot)).toEqual([]);
-    return record;
+    return this.ended(number);
   }
 
   private async boundsOf(bounds: Kind['bounds']): Promise<NonNullable<StageOfTest['inputs']>> {
@@ -147,30 +138,6 @@ class InterruptedWorker extends WorkerOfTest {
       producerPartitions: 1,
     } as const;
     return [{ planned, segments: [await this.putData('bounds', 0, framesOf({ bounds }))] }];
-  }
-
-  /** The bytes of the task's output, its index, and what else its result tells of the whole task. */
-  async outcome(): Promise<object> {
-    const [result] = await this.results();
-    if (result === undefined) throw new Error('no result');
-    const { final, partitions, bytesIn, bytesOut, recordsIn, counters } = result;
-    const body =
-      final === undefined
-        ? await this.objects.readAll({
-            bucket: this.dataBucket,
-            key: attemptDataKey(this.jobId, result.attemptId),
-          })
-        : final.kind === 'inline'
-          ? final.body
-          : await this.completed(final);
-    return { body: Buffer.from(body).toString('latin1'), partitions, bytesIn, bytesOut, recordsIn, counters };
-  }
-
-  private async completed(final: object): Promise<Uint8Array> {
-    if (!('uploadId' in final) || !('parts' in final)) return new Uint8Array();
-    const ref = { bucket: 'output-bucket', key: 'out/part-00000', uploadId: String(final.uploadId) };
-    await this.objects.completeUpload(ref, final.parts as never);
-    return this.objects.readAll(ref);
   }
 }
 
@@ -197,16 +164,8 @@ function befalling(context: TaskContext, at: number, what: () => Promise<void>):
   return { ...context, inputs };
 }
 
-const savedBy = ({ attemptId, saved }: AttemptRecord): SavedOf | undefined =>
-  saved && {
-    attempt: Number(attemptId.split('/')[2]),
-    dataBytes: saved.dataBytes,
-    noteBytes: saved.noteBytes,
-    noteCrc: saved.noteCrc,
-  };
-
 async function unbroken(kind: Kind): Promise<object> {
-  const worker = new InterruptedWorker();
+  const worker = new BefallenWorker();
   await worker.load(kind);
   await worker.attemptOf(kind, 0);
   return worker.outcome();
@@ -229,7 +188,7 @@ describe('a task whose attempt loses its place', () => {
       const whole = await unbroken(kind);
       const totalBytes = bytesReadOf(kind);
       for (const at of [0, 4, 13]) {
-        const worker = new InterruptedWorker();
+        const worker = new BefallenWorker();
         await worker.load(kind);
         const first = await worker.attemptOf(kind, 0, { at });
         expect(first).toMatchObject({ state: 'failed', failure: { cause: 'interrupted' } });
@@ -262,7 +221,7 @@ describe('a task whose attempt loses its place', () => {
     async (name) => {
       const kind = kindOf(name);
       const totalBytes = bytesReadOf(kind);
-      const worker = new InterruptedWorker();
+      const worker = new BefallenWorker();
       await worker.load(kind);
       let saved: SavedOf | undefined;
       let done = 0;
@@ -286,7 +245,7 @@ describe('a task whose attempt loses its place', () => {
     async (how) => {
       for (const name of ['word count', 'grep']) {
         const kind = kindOf(name);
-        const worker = new InterruptedWorker();
+        const worker = new BefallenWorker();
         await worker.load();
         const first = await worker.attemptOf(kind, 0, { at: 3 });
         const ref = { bucket: worker.dataBucket, key: attemptDataKey(worker.jobId, first.attemptId) };
@@ -311,7 +270,7 @@ describe('a task whose attempt loses its place', () => {
   );
 
   it('hands nothing on, and leaves nothing, where its operator does not allow it', async () => {
-    const worker = new InterruptedWorker();
+    const worker = new BefallenWorker();
     await worker.load();
     const { resumes, ...operator } = operators.tokenize;
     expect(resumes).toBe(true);
@@ -327,7 +286,7 @@ describe('a task whose attempt loses its place', () => {
   });
 
   it('hands on nothing of a part that was sent to where only Finish completes it', async () => {
-    const worker = new InterruptedWorker();
+    const worker = new BefallenWorker();
     await worker.load();
     const doubled: Operator = {
       ...operators.grep,
@@ -348,23 +307,23 @@ describe('a task whose attempt loses its place', () => {
   });
 
   it('goes on to its end where it will soon have read all', async () => {
-    const worker = new InterruptedWorker();
+    const worker = new BefallenWorker();
     await worker.load();
     const what = (stop: AbortController) => async (): Promise<void> => {
       await worker.clock.advance(1_000);
-      stop.abort(new PlaceTakenError('Spot needs its place', notice));
+      stop.abort(new PlaceTakenError('Spot needs its place', noticeMs));
     };
     const first = await worker.attemptOf(kindOf('word count'), 0, { at: 6, what: (stop) => what(stop)() });
     expect(first.state).toBe('done');
   });
 
   it('removes what it hands on where it was given up meanwhile: nobody knows of it', async () => {
-    const worker = new InterruptedWorker();
+    const worker = new BefallenWorker();
     await worker.load();
     const what = async (stop: AbortController): Promise<void> => {
       await worker.clock.advance(ranMs);
       await worker.attempts.markLost(worker.space, attemptIdOf('work', 0, 0), worker.clock.now());
-      stop.abort(new PlaceTakenError('Spot needs its place', notice));
+      stop.abort(new PlaceTakenError('Spot needs its place', noticeMs));
     };
     // The heartbeat is not heard any more before the end.
     const first = await worker.attemptOf(kindOf('word count'), 0, { at: 3, what });
@@ -377,7 +336,7 @@ describe('a task whose attempt loses its place', () => {
 describe('a task whose time on Lambda runs out', () => {
   it('hands on what it has done before that, and is gone on with elsewhere', async () => {
     const kind = kindOf('word count');
-    const worker = new InterruptedWorker();
+    const worker = new BefallenWorker();
     await worker.load();
     const endsAt = later(worker.clock.now(), durationMs(900_000));
     const what = async (): Promise<void> => worker.clock.advance(825_000);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { attemptIdOf } from '../../../../src/contracts/ids.ts';
-import type { AttemptRecord, Progress } from '../../../../src/contracts/records.ts';
+import type { AttemptRecord, FailureCause, Progress } from '../../../../src/contracts/records.ts';
 import { durationMs, epochMs, later } from '../../../../src/contracts/units.ts';
 import { timesOfStages } from '../../../../src/core/forecast/task-times.ts';
 import {
@@ -61,7 +61,33 @@ function interrupt(state: JobState, number: number, bytesDone: number | undefine
   );
 }
 
+/** An attempt that has taken up the work of the first, and fails. */
+function goOn(state: JobState, number: number, cause: FailureCause): void {
+  const at = epochMs(number * 10_000);
+  addAttempt(state, id(number), 'retry', at);
+  applyAttempt(
+    state,
+    attemptRecord(id(number), 'failed', later(at, durationMs(9_000)), {
+      claimedAt: at,
+      endedAt: later(at, durationMs(9_000)),
+      progress: progressOf(5, { takenUp: { attempt: 0, bytes: 400_000 } }),
+      failure: { cause, message: 'it went on' },
+    }),
+    later(at, durationMs(9_000)),
+  );
+}
+
 describe('what an attempt is to take up', () => {
+  it('is nothing once an attempt that went on with it has failed by the code of the job', () => {
+    const state = job();
+    interrupt(state, 0, 400_000);
+    goOn(state, 1, 'out-of-memory');
+    expect(savedFor(taskAt(state, 0, 0), 2)?.attempt).toBe(0);
+    goOn(state, 2, 'user-code');
+    expect(savedFor(taskAt(state, 0, 0), 3)).toBeUndefined();
+    expect(savedFor(taskAt(state, 0, 0), 2)?.attempt).toBe(0);
+  });
+
   it('is the work of the one that came farthest, and of those the last; of later ones none', () => {
     const state = job();
     expect(savedFor(taskAt(state, 0, 0), 0)).toBeUndefined();
