@@ -52,7 +52,7 @@ export const exec: Operator = {
     taskFilesOf(options);
     flagOption(options, 'resumes');
   },
-  resumes: (options) => flagOption(options, 'resumes'),
+  resumes: (options, readsStages) => !readsStages && flagOption(options, 'resumes'),
   async run(context) {
     context.signal.throwIfAborted();
     const [program, ...rest] = commandOf(context.options);

@@ -131,7 +131,8 @@ export const bounds: Operator = {
  * many that cuts fall among them: nobody can tell one of them from another, so that each may be in any of theirs.
  */
 export const rangePartition: Operator = {
-  resumes: true,
+  // Of other stages it reads the bounds.
+  resumes: () => true,
   check(options) {
     onlyOptions(options, []);
   },

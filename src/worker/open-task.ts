@@ -53,13 +53,16 @@ export function openInput(
  */
 export function mayResume(operators: OperatorRegistry, { description, inputs }: AttemptPlan): boolean {
   const { operator, options } = description;
-  return (operator === undefined || saysItResumes(operators[operator], options)) && canBeCut(inputs);
+  const says = operator === undefined || saysItResumes(operators[operator], options, readsStages(inputs));
+  return says && canBeCut(inputs);
 }
 
 /** Whether nothing but a word of the job is missing for that: its operator leaves it to the options of the stage. */
 export function wouldResume({ resumes }: Operator, { inputs }: AttemptPlan): boolean {
-  return typeof resumes === 'function' && canBeCut(inputs);
+  return typeof resumes === 'function' && !readsStages(inputs) && canBeCut(inputs);
 }
+
+const readsStages = (inputs: AttemptPlan['inputs']): boolean => !inputs.every(isOfSources);
 
 function canBeCut(inputs: AttemptPlan['inputs']): boolean {
   const sources = inputs.filter(isOfSources);

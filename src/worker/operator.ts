@@ -235,16 +235,21 @@ export interface Operator {
    * Whether a task may be cut between any two records of its sources, and the output of the rest put behind that of what
    * came before, or combined with it, to what an unbroken run would have given: it keeps each input's order, and no state
    * over its records but what it hands to `keep` and finds in `kept`. It reads its sources one after the other, each to
-   * its end, and other stages' outputs whole; what it writes as text is whole lines. Absent: not so, and an attempt that loses
-   * its place has done nothing. A function answers for the options of a stage, which `check` has passed.
+   * its end; what it writes as text is whole lines. Absent: not so, and an attempt that loses its place has done nothing. True is
+   * for stages that read sources alone. A function answers for the options of a stage, which `check` has passed, and for one
+   * that reads other stages besides: each attempt reads those whole, so that they must give nothing by themselves.
    */
-  readonly resumes?: true | ((options: Readonly<Record<string, unknown>>) => boolean);
+  readonly resumes?: true | ((options: Readonly<Record<string, unknown>>, readsStages: boolean) => boolean);
   run(context: TaskContext): Promise<void>;
 }
 
-/** Whether an operator says of a stage with these options that its tasks may be cut. */
-export function saysItResumes({ resumes }: Operator, options: Readonly<Record<string, unknown>>): boolean {
-  return typeof resumes === 'function' ? resumes(options) : resumes === true;
+/** Whether an operator says of a stage with these options that its tasks may be cut; `readsStages`: it reads others besides. */
+export function saysItResumes(
+  { resumes }: Operator,
+  options: Readonly<Record<string, unknown>>,
+  readsStages: boolean,
+): boolean {
+  return typeof resumes === 'function' ? resumes(options, readsStages) : resumes === true && !readsStages;
 }
 
 /** Operators by name, as the worker gets them. */

@@ -278,7 +278,7 @@ async function prepareUserCode(
     finish: () => user.finish(),
     close: () => user.close(),
     isKillable: true,
-    isUnsaid: cut !== undefined && !user.resumes,
+    isUnsaid: cut !== undefined && !user.resumes && inputs.every(({ kind }) => kind === 'source'),
     ...(cut === undefined || !user.resumes
       ? {}
       : {

@@ -107,7 +107,9 @@ class Host {
       inputs: new HostInputs(this.#channel, start.inputs, meter),
       output: hostOutput(this.#channel, start, meter, { combine, signal: this.#abort.signal }),
     };
-    this.#channel.send(FromHost.ready, jsonBody({ resumes: saysItResumes(operator, start.options) }));
+    const readsStages = start.inputs.some(({ kind }) => kind === 'stage');
+    const resumes = saysItResumes(operator, start.options, readsStages);
+    this.#channel.send(FromHost.ready, jsonBody({ resumes }));
   }
 
   /** Puts records of an earlier attempt's output into this one's. */

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { exec } from '../../../src/operators/exec.ts';
+import { operators } from '../../../src/operators/registry.ts';
+import { frameOf } from '../../../src/worker/framing.ts';
 import { InterruptedWorker, inputBucket, savedBy } from '../../support/interrupted-worker.ts';
 import { putSource } from '../../support/worker-fixtures.ts';
 import type { StageOfTest } from '../../support/worker-stage.ts';
@@ -85,6 +87,28 @@ describe('a program that is said to treat its lines one by one', () => {
       'not-handed-on: what it had done is not handed on, since its code or stage does not say "resumes": true',
     ]);
   });
+
+  it.each([
+    ['a program', exec, {}],
+    ['grep', operators.grep, { options: { pattern: 'b' } }],
+    ['tokenize', operators.tokenize, { options: {}, output: 'sorted' as const }],
+  ])(
+    'hands on nothing where it reads another stage besides, and would again: %s',
+    async (_, operator, more) => {
+      const worker = new InterruptedWorker();
+      const { inputs = [], ...own } = await stageOf(worker, ['cut', '-c', '1-5'], { output: 'final' });
+      const stage = { ...own, ...more };
+      const planned = { kind: 'stage', stage: 'other', pattern: 'broadcast', producerTasks: 1 } as const;
+      const segment = await worker.putData('other', 0, frameOf(Buffer.from('a line'), Buffer.alloc(0)));
+      const both = [...inputs, { planned: { ...planned, producerPartitions: 1 }, segments: [segment] }];
+      const first = await worker.interrupt({ operator, stage: { ...stage, inputs: both } }, 0, {
+        afterBytes: 2 * padding.length,
+      });
+      expect(first.failure?.message).toBe('Spot needs its place');
+      expect(first.saved).toBeUndefined();
+      expect(worker.whys).toEqual([]);
+    },
+  );
 
   it('is asked for with true or false alone', () => {
     expect(() => {
