@@ -1,7 +1,10 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { SourceFormat } from '../../../src/contracts/job-spec.ts';
 import { job, read, type Dataset, type Job } from '../../../src/dataflow/index.ts';
+import { KeyEncoder } from '../../../src/dataflow/key-codec.ts';
 import { describeJob, operatorOf } from '../../../src/dataflow/runtime.ts';
+import { ValueEncoder } from '../../../src/dataflow/value-codec.ts';
+import { frameOf } from '../../../src/worker/framing.ts';
 import { InterruptedWorker, inputBucket, savedBy } from '../../support/interrupted-worker.ts';
 import { putSource, recordsOf } from '../../support/worker-fixtures.ts';
 import type { StageOfTest } from '../../support/worker-stage.ts';
@@ -31,6 +34,10 @@ interface Case {
   readonly job: Job;
   readonly output: NonNullable<StageOfTest['output']>;
   readonly onBadRecord?: 'skip';
+  /** Keys of the records that another stage brings. */
+  readonly side?: readonly string[];
+  /** Its output, where that is text to read. */
+  readonly body?: string;
 }
 const settings = { resumes: true };
 const fromText = (): Dataset<Hit> =>
@@ -69,6 +76,7 @@ const alike: Readonly<Record<string, Case>> = {
     format: 'ndjson',
     output: 'final',
     job: job('x', read.ndjson<Hit>().write.csv(['word', 'n']), settings),
+    body: 'word,n\nbee,0\nant,1\ncat,2\nbee,3\nant,4\ndog,5\nbee,6\ncat,7\nant,8\n',
   },
   'ndjson, bad records left out': {
     format: 'csv',
@@ -108,6 +116,26 @@ const alike: Readonly<Record<string, Case>> = {
       settings,
     ),
   },
+  'a join with records that another stage brings whole': {
+    format: 'text',
+    output: 'final',
+    job: job(
+      'x',
+      fromText()
+        .keyBy(({ word }) => word)
+        .join(
+          read
+            .text({ input: 'other' })
+            .map((line) => ({ of: line }))
+            .keyBy(({ of }) => of),
+          { broadcast: true, how: 'left' },
+        )
+        .write.text(([word, [{ n }, right]]) => `${word} ${n} ${right?.of ?? 'none'}`),
+      settings,
+    ),
+    side: ['ant', 'dog'],
+    body: 'bee 0 none\nant 1 ant\ncat 2 none\nbee 3 none\nant 4 ant\ndog 5 dog\nbee 6 none\ncat 7 none\nant 8 ant\n',
+  },
   'records to be sorted': {
     format: 'csv',
     output: 'unsorted',
@@ -126,7 +154,7 @@ const alike: Readonly<Record<string, Case>> = {
 /** The first stage of a job over its files. */
 async function stageOf(
   worker: InterruptedWorker,
-  { job: whole, format, output, onBadRecord = 'skip' as const }: Case,
+  { job: whole, format, output, onBadRecord = 'skip' as const, side }: Case,
 ): Promise<Omit<StageOfTest, 'run'>> {
   const segments = [];
   for (const [index, text] of texts[format].entries())
@@ -141,12 +169,27 @@ async function stageOf(
     onBadRecord,
     ...(format === 'csv' ? { multiline: false } : {}),
   } as const;
+  const others = side === undefined ? [] : [await broughtBy(worker, side)];
+  const stage = stages.find(({ inputs }) => inputs.length === 1 + others.length);
   return {
-    options: { stage: stages[0]?.name ?? '', graph, partitions: 2 },
+    options: { stage: stage?.name ?? '', graph, partitions: 2 },
     output,
     partitions: output === 'sorted' ? 2 : 1,
-    inputs: [{ planned, segments }],
+    inputs: [{ planned, segments }, ...others],
   };
+}
+
+/** An input that another stage brings whole: a record for each of these keys. */
+async function broughtBy(
+  worker: InterruptedWorker,
+  keys: readonly string[],
+): Promise<NonNullable<StageOfTest['inputs']>[number]> {
+  const planned = { kind: 'stage', stage: 'other', pattern: 'broadcast', producerTasks: 1 } as const;
+  const frames = keys.map((key) =>
+    frameOf(new KeyEncoder().encode(key, 'keyBy'), new ValueEncoder().encode({ of: key })),
+  );
+  const segment = await worker.putData('other', 0, Buffer.concat(frames));
+  return { planned: { ...planned, producerPartitions: 1 }, segments: [segment] };
 }
 
 /** What a case comes to where the first attempts are interrupted, each by Spot while it reads its record number `at`. */
@@ -179,7 +222,8 @@ describe('a job that says that its functions keep nothing over records', () => {
     'gives the same bytes, and counts the same, wherever its tasks are cut: %s',
     async (_, given) => {
       const whole = await (await interruptedAt(given, [])).outcome();
-      expect(whole.recordsIn).toBe(words.length);
+      expect(whole.recordsIn).toBe(words.length + (given.side?.length ?? 0));
+      expect(whole.body).toBe(given.body ?? whole.body);
       for (const at of someCuts)
         expect(await (await interruptedAt(given, at)).outcome(), String(at)).toEqual(whole);
     },
