@@ -278,8 +278,10 @@ async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promi
     if (error instanceof NotTakenUpError) throw error;
     const { reason } = run.leaving;
     // Who fails over an input that ended early may not fail over all of it.
-    if (reason !== undefined && task?.handOver?.cut.rest() !== undefined && where === 'operator')
+    if (reason !== undefined && task?.handOver?.cut.rest() !== undefined && where === 'operator') {
+      tellNotHandedOn(run, error);
       return endOfStopped(reason, deps.isUsed === true);
+    }
     await check.recheck(deps.objects, signal);
     await check.askOthers(deps.objects, upstreamOf(plan), signal);
     if (error instanceof LostZoneError)
@@ -324,7 +326,7 @@ async function leave(
   plan: AttemptPlan,
   writer: ObjectWriter,
 ): Promise<Ending | undefined> {
-  const { deps, payload, meter, leaving, signal } = run;
+  const { deps, meter, leaving, signal } = run;
   const { reason } = leaving;
   if (handOver?.cut.rest() === undefined || reason === undefined) return undefined;
   const { failure, ...end } = endOfStopped(reason, deps.isUsed === true);
@@ -333,11 +335,15 @@ async function leave(
     if (saved !== undefined) return { ...end, failure: toldSaved(failure, saved), saved };
   } catch (error) {
     signal.throwIfAborted();
-    const { jobId, attemptId } = payload;
-    deps.log.warn('not-handed-on', { jobId, attemptId, error: String(error) });
+    tellNotHandedOn(run, error);
   }
   await discard(run, writer);
   return { ...end, failure };
+}
+
+function tellNotHandedOn({ deps, payload: { jobId, attemptId } }: Run, error: unknown): void {
+  const why = `what it had done is not handed on: ${failureOf(error, 'operator').message}`;
+  deps.log.warn('not-handed-on', { jobId, attemptId, why: boundedLine(why, limits.failureChars) });
 }
 
 function toldSaved({ cause, message }: Failure, { bytesDone, bytesTotal }: SavedWork): Failure {

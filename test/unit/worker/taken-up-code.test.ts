@@ -183,6 +183,7 @@ describe('a task of code that cannot be gone on with', () => {
       'what it keeps is too much',
       perLine('', { after: "keep({ much: ['x'.repeat(5_000_000)] });" }),
       'sorted',
+      'not-handed-on: what it had done is not handed on: its operator keeps more than can be handed on',
     ],
     [
       'it has sent its part to where only Finish completes it',

@@ -73,6 +73,9 @@ describe('a program that is said to treat its lines one by one', () => {
     expect(first.failure).toEqual({ cause: 'interrupted', message: 'Spot needs its place' });
     expect(first.saved).toBeUndefined();
     expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+    expect(worker.whys).toEqual([
+      'not-handed-on: what it had done is not handed on: sh ended with code 1: no dog',
+    ]);
     await worker.interrupt({ operator: exec, stage }, 1);
     expect((await worker.outcome()).body).toBe('dog 5\n');
   });
