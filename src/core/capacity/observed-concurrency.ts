@@ -176,8 +176,18 @@ function afterCongestion(
 }
 
 /**
+ * A launch that is refused waits nowhere, so that asking again costs a request and takes room from nobody. Where nothing
+ * runs and none waits, one is asked for at a time: else a fifth less of one would be none, and the pauses between trials,
+ * which double up to a minute, all that a job has left.
+ */
+function withRoomToAsk(after: ObservedConcurrency, seen: LaunchesSeen): ObservedConcurrency {
+  const isIdle = seen.running + seen.starting + seen.late === 0 && seen.turnedLate === 0;
+  return isIdle && after.known === 0 ? { ...after, known: 1 } : after;
+}
+
+/**
  * Takes in what a tick sees. Claims of what is tried make it known, and the next trial is twice as large; launches that
- * come late end it. What is known grows by what is claimed beyond it and by nothing else, and shrinks by a fifth, once for each time
+ * come late end it. What is known grows by what is claimed beyond it and by nothing else (but to one where launches are refused and nothing runs), and shrinks by a fifth, once for each time
  * that a launch takes, where launches come late although less runs than is known: others have taken room. So several
  * jobs come to share what there is as senders share a line (additive increase, multiplicative decrease).
  */
@@ -199,7 +209,8 @@ export function observeConcurrency(
     fates: withFates(before.fates, seen, lateAfterMs({ lagsMs }, config)),
     ...(growth === 0 ? {} : { pauseMs: config.shortestPauseMs }),
   };
-  if (seen.turnedLate > 0 || seen.throttled > 0) return afterCongestion(grown, seen, config);
+  if (seen.turnedLate > 0 || seen.throttled > 0)
+    return withRoomToAsk(afterCongestion(grown, seen, config), seen);
   // Where tasks are short, what starts is never seen to run all at once: a whole round of claims says as much.
   const isProven = grown.trial > 0 && grown.claimed >= known + grown.trial && seen.late === 0;
   if (grown.trial > 0 && !isProven) return grown;

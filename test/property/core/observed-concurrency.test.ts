@@ -220,6 +220,24 @@ describe('what a scheduler learns of its concurrency', () => {
     expect(observeConcurrency(known, { ...seen, now: start })).toMatchObject({ known: 80, trial: 0 });
   });
 
+  it('keeps room for one where launches are refused while nothing runs and none waits: to ask again costs a request', () => {
+    const seen = {
+      running: 0,
+      starting: 0,
+      late: 0,
+      turnedLate: 0,
+      claimLagsMs: [],
+      throttled: 1,
+      now: start,
+    };
+    const begun = startConcurrency(0, start);
+    expect(observeConcurrency(begun, seen)).toMatchObject({ known: 1, trial: 0 });
+    expect(observeConcurrency({ ...begun, known: 1 }, seen)).toMatchObject({ known: 1, trial: 0 });
+    // What is late may be all that there is room for.
+    expect(observeConcurrency(begun, { ...seen, late: 1 })).toMatchObject({ known: 0, trial: 0 });
+    expect(observeConcurrency(begun, { ...seen, late: 1, turnedLate: 1 })).toMatchObject({ known: 0 });
+  });
+
   it('finds what there is, and keeps it, at little waste, whatever there is', () => {
     let wasteful = 0;
     fc.assert(
