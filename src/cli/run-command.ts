@@ -8,13 +8,12 @@ import { runReport } from '../report/run-report.ts';
 import { quote } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { withInterrupts } from './interrupts.ts';
-import type { Injection } from '../local/inject/injection.ts';
-import { badInput } from './failures.ts';
+import { refuseIdleFaults } from './idle-faults.ts';
 import { injectOption, parseInject } from './inject-option.ts';
 import { addJobOptions, jobOptionsSchema, type JobOptions } from './job-options.ts';
 import { checkOutputDir } from './output-dir.ts';
 import { renderPhases } from './phases.ts';
-import { type PreparedJob, standIn } from './prepare-inputs.ts';
+import { standIn } from './prepare-inputs.ts';
 import { prepareJob } from './prepare-job.ts';
 import { parseWhole } from './quantities.ts';
 import { runDeps, runJob, type RunDeps, type RunOutcome } from './run-job.ts';
@@ -77,21 +76,6 @@ export function addRunCommand(program: Command, console: Console, done: (exitCod
     });
 }
 
-/** A job that has nothing in single zones is not harmed by what becomes of one. */
-function refuseIdleZones({ lostZone, slowZone, slowTaskZone }: Injection, job: PreparedJob): void {
-  const { storage, stages } = job.specWith(job.sets.map((_, place) => standIn(place)));
-  if (slowTaskZone !== undefined && !stages.some(({ worker }) => worker?.kind === 'fargate'))
-    throw badInput(
-      `--inject slow-zone=${slowTaskZone.zone} slows tasks on Fargate alone: this job has none (--worker fargate)`,
-    );
-  if ((lostZone === undefined && slowZone === undefined) || storage === 'zonal') return;
-  const byName =
-    slowZone === undefined ? '' : ' (tasks on Fargate are slow by the name of their zone: us-east-1a)';
-  throw badInput(
-    `--inject ${lostZone === undefined ? 'slow-zone' : 'lose-zone'} harms the storage of jobs with --storage zonal alone: this one has its intermediate data on "${storage ?? 'standard'}"${byName}`,
-  );
-}
-
 export type RunOptions = z.output<typeof runOptionsSchema>;
 
 /** Checks everything, runs the job, prints its report. Returns the exit code. */
@@ -132,7 +116,8 @@ export async function checkAndRun(
       deps.console.err(`${text}\n`);
     },
   });
-  if (injection !== undefined) refuseIdleZones(injection, prepared);
+  if (injection !== undefined)
+    refuseIdleFaults(injection, prepared.specWith(prepared.sets.map((_, place) => standIn(place))));
   const outputDir = await checkOutputDir(options.output, cwd, { force });
   return runJob(
     {
