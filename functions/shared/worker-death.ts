@@ -102,7 +102,11 @@ function failureOfTask(task: TaskChange): Failure {
   const reasons = containers.flatMap(({ reason }) => reason ?? []);
   const exitCode = exitCodeOf(task);
   const said = [stoppedReason ?? '', ...reasons, exitCode === undefined ? '' : `exit code ${exitCode}`];
-  const message = said.filter((each) => each !== '').join('; ');
+  // AWS ends its reasons with a full stop, or does not.
+  const message = said
+    .filter((each) => each !== '')
+    .map((each) => each.replace(/\.$/, ''))
+    .join('; ');
   if (reasons.some((reason) => /OutOfMemory/i.test(reason)) || /OutOfMemory/i.test(stoppedReason ?? ''))
     return failureWith('out-of-memory', `its task ran out of memory: ${message}`);
   if (taken.test(stopCode ?? '') || /spot (task )?(was )?interrupt/i.test(stoppedReason ?? ''))

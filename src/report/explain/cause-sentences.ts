@@ -52,10 +52,20 @@ const inputText = ({ bytes = 0, usualBytes = 0, records, usualRecords = 0 }: Fac
     ? `${formatBytes(bytes)} against ${formatBytes(usualBytes)}`
     : `${formatCount(Math.round(records))} records against ${formatCount(Math.round(usualRecords))}`;
 
-function reasonBeforeLaunch({ noSlot = 0, overBudget = 0, throttled = 0 }: Facts): string {
+function reasonBeforeLaunch({
+  noSlot = 0,
+  overBudget = 0,
+  throttled = 0,
+  othersThrottled = 0,
+}: Facts): string {
   if (overBudget > 0) return ', while the job lacked the dollars for it';
   if (throttled > 0) return `; its launch was refused ${plural(throttled, 'time')} by the host's limits`;
-  return noSlot > 0 ? ', while the job had no slot free' : '';
+  if (noSlot === 0) return '';
+  const fewer =
+    othersThrottled > 0
+      ? `: the host's limits had refused ${plural(othersThrottled, 'launch', 'launches')}, and fewer were tried`
+      : '';
+  return `, while the job had no slot free${fewer}`;
 }
 
 /** A host that had started its node before had nothing to start: then it waited in the queue alone. */
@@ -78,15 +88,18 @@ function failuresText(attempts: ExplainedTask['attempts'], before: string): stri
   return failed.map((each) => `${each.attemptId} ${failureText(each)}`).join(', and ');
 }
 
+/** What a host or a program said, as a part of a sentence: on one line, without a full stop of its own. */
+export const saidText = (message: string): string => oneLine(message).replace(/(?<!\.)\.$/, '');
+
 /** How an attempt came to nothing: `failed (user-code: …)`. */
 export function failureText({
   end,
   failure,
   givenUp,
 }: Pick<ExplainedTask['attempts'][number], 'end' | 'failure' | 'givenUp'>): string {
-  if (failure?.cause === 'declined') return `was declined (${oneLine(failure.message)})`;
+  if (failure?.cause === 'declined') return `was declined (${saidText(failure.message)})`;
   const verb = end === 'lost' ? 'was lost' : 'failed';
-  if (failure !== undefined) return `${verb} (${failure.cause}: ${oneLine(failure.message)})`;
+  if (failure !== undefined) return `${verb} (${failure.cause}: ${saidText(failure.message)})`;
   return givenUp === undefined ? verb : `${verb} (given up as ${givenUp})`;
 }
 

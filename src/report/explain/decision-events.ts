@@ -12,8 +12,8 @@ export interface ToldDecisions {
   readonly launches: ReadonlyMap<string, { readonly reason: LaunchReason; readonly facts: Numbers }>;
   readonly stops: ReadonlyMap<string, CancelReason>;
   readonly givenUp: ReadonlyMap<string, string>;
-  /** How often the launch of an attempt was throttled. */
-  readonly throttled: ReadonlyMap<string, number>;
+  /** Launches that the host refused for its limits, by time: of an attempt as often as it was. */
+  readonly throttled: readonly { readonly at: number; readonly attemptId: string }[];
   /** Attempts that were done after another of their task, and whose output was kept all the same. */
   readonly seconds: ReadonlySet<string>;
   /** When a stage was opened. */
@@ -59,12 +59,12 @@ export function readDecisions(events: readonly LogEvent[]): ToldDecisions {
       }),
     ),
     givenUp: new Map(about('given-up').map((event) => [event.about, textOf(event, 'reason') ?? 'unknown'])),
-    throttled: countBy(about('throttled').map((event) => event.about)),
+    throttled: about('throttled').map(({ at, about: attemptId }) => ({ at, attemptId })),
     seconds: new Set(
       about('attempt-ended').flatMap(({ about: id, facts }) => (facts['outcome'] === 'replica' ? [id] : [])),
     ),
     opened: firstOf(about('stage-opened').map(({ about: id, at }) => [id, at])),
-    actions: sorted.flatMap(actionOf),
+    actions: withoutUnmade(sorted).flatMap(actionOf),
     declined: sorted.flatMap(refusalOf),
     state: stateOf(sorted),
   };
@@ -76,10 +76,18 @@ function stateOf(sorted: readonly LogEvent[]): ToldDecisions['state'] {
   return sorted.some(({ event }) => event === 'planned') ? 'whole' : 'part';
 }
 
-function countBy(ids: readonly string[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1);
-  return counts;
+/**
+ * Events without the launches that came to nothing by themselves: a launch that the host refused is withdrawn and decided on
+ * again, as is one of a scheduler that went before it was made. The last of an attempt counts, unless that was refused too.
+ */
+function withoutUnmade(sorted: readonly LogEvent[]): readonly LogEvent[] {
+  const last = new Map<string, LogEvent>();
+  for (const event of sorted)
+    if (event.about !== undefined && (event.event === 'launched' || event.event === 'throttled'))
+      last.set(event.about, event);
+  return sorted.filter(
+    (event) => event.event !== 'launched' || event.about === undefined || last.get(event.about) === event,
+  );
 }
 
 /** The first of each name: a scheduler that takes a job over opens its stages again. */

@@ -7,7 +7,7 @@ import type {
 } from '../../contracts/explanation.ts';
 import { formatBytes, formatDollars, formatDuration, oneLine, plural, shortNode } from '../format.ts';
 import type { Style } from '../style.ts';
-import { causeSentences, failureText } from './cause-sentences.ts';
+import { causeSentences, failureText, saidText } from './cause-sentences.ts';
 import { actionSentences, launchWords, refusalSentences, stopWords, timeText } from './decision-sentences.ts';
 import { factorText, factsText } from './facts-text.ts';
 
@@ -116,7 +116,9 @@ function stageLines(stage: ExplainedStage): readonly string[] {
   const lastCauses = lastTask === undefined ? [] : causeSentences(lastTask);
   const untold = stragglers - told.filter(({ straggler }) => straggler).length;
   return [
-    ...(done < tasks ? [`${String(done)} of ${plural(tasks, 'task')} are done.`] : []),
+    ...(done < tasks
+      ? [`${String(done)} of ${plural(tasks, 'task')} ${tasks === 1 ? 'is' : 'are'} done.`]
+      : []),
     ...usualLines(stage),
     ...(lastTask === undefined
       ? ['No attempt of it is known.']
@@ -229,7 +231,7 @@ const failureLines = (failures: Explanation['failures']): readonly string[] => [
 ];
 
 const failureLine = ({ attemptId, cause, message }: Explanation['failures'][number]): string =>
-  `${attemptId}: ${cause}${message === '' ? '' : `, ${oneLine(message)}`}.`;
+  `${attemptId}: ${cause}${message === '' ? '' : `, ${saidText(message)}`}.`;
 
 function costLine(
   { dollars, costs, workerMs, wonMs, otherMs }: Explanation['cost'],

@@ -52,12 +52,17 @@ export function causesOfTask(task: TaskRuns, told: Told): readonly ExplainedCaus
   ];
 }
 
+/** How often the host refused the launch of an attempt. */
+const refusalsOf = (attemptId: string, { throttled }: ToldDecisions): number =>
+  throttled.filter((each) => each.attemptId === attemptId).length;
+
 function causesBeforeLaunch(
   { attempt: { attemptId, launchedAt }, stage }: AttemptRun,
   { openedAt, decisions }: Told,
 ): readonly ExplainedCause[] {
   const ms = openedAt === undefined ? 0 : Math.max(0, launchedAt - openedAt);
   if (ms === 0) return [];
+  const { throttled } = decisions;
   // Of the tasks of a stage that wait, the first alone is told of.
   const of = (reason: string): number =>
     decisions.declined.filter(
@@ -71,7 +76,11 @@ function causesBeforeLaunch(
       facts: {
         noSlot: of('no-slot'),
         overBudget: of('budget'),
-        throttled: decisions.throttled.get(attemptId) ?? 0,
+        throttled: refusalsOf(attemptId, decisions),
+        // Whatever they were of: what the host refuses leaves the job fewer slots for a while.
+        othersThrottled: throttled.filter(
+          (each) => each.attemptId !== attemptId && each.at <= launchedAt && each.at >= launchedAt - ms,
+        ).length,
       },
     },
   ];
@@ -130,7 +139,7 @@ function causesOfWait(
             kind: 'host-wait',
             ms: hostMs,
             ...where,
-            facts: { warm: isWarm === true ? 1 : 0, throttled: decisions.throttled.get(attemptId) ?? 0 },
+            facts: { warm: isWarm === true ? 1 : 0, throttled: refusalsOf(attemptId, decisions) },
           } as const,
         ]),
   ];

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ExplainedTask } from '../../../../src/contracts/explanation.ts';
 import type { AttemptRecord } from '../../../../src/contracts/records.ts';
 import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
-import { causeSentences } from '../../../../src/report/explain/cause-sentences.ts';
+import { causeSentences, failureText } from '../../../../src/report/explain/cause-sentences.ts';
 import { explainJob } from '../../../../src/report/explain/explain-job.ts';
 import type { LogEvent } from '../../../../src/report/log-lines.ts';
 import { jobRecord, stageSummary } from '../report-records.ts';
@@ -199,6 +199,22 @@ describe('what held a task up', () => {
     expect(causeSentences(explained(8, late, short))[0]).toBe(
       '5.0s went by from the opening of its stage to the launch of map/8/0, while the job had no slot free.',
     );
+    // Of one before the stage, and one after the launch, nothing is told.
+    const refused = [-10, 20, 30, 6_000].map((ms) =>
+      at(ms, 'throttled', `map/${String(Math.abs(ms) % 7)}/0`),
+    );
+    expect(causeSentences(explained(8, late, [...short, ...refused]))[0]).toBe(
+      "5.0s went by from the opening of its stage to the launch of map/8/0, while the job had no slot free: the host's limits had refused 2 launches, and fewer were tried.",
+    );
+  });
+
+  it('tells what a host said without a full stop of its own', () => {
+    const told = (message: string) =>
+      failureText({ end: 'lost', failure: { cause: 'interrupted', message } });
+    expect(told('Your Spot Task was interrupted.')).toBe(
+      'was lost (interrupted: Your Spot Task was interrupted)',
+    );
+    expect(told('waiting for it...')).toBe('was lost (interrupted: waiting for it...)');
   });
 
   it('is an attempt before that was lost, whose failure it tells', () => {

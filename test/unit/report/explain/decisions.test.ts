@@ -118,6 +118,22 @@ describe('decisions in a log', () => {
     ]);
   });
 
+  it('tell of a launch once that the host refused until it was made again, and not of one that it refused for good', () => {
+    const { actions, throttled } = told(
+      ['launched', { attemptId: 'sum/2/1', reason: 'retry' }],
+      ['throttled', { attemptId: 'sum/2/1' }],
+      ['launched', { attemptId: 'sum/2/1', reason: 'retry' }],
+      ['throttled', { attemptId: 'sum/2/1' }],
+      ['launched', { attemptId: 'sum/2/1', reason: 'retry' }],
+      ['launched', { attemptId: 'sum/3/1', reason: 'backup' }],
+      ['throttled', { attemptId: 'sum/3/1' }],
+    );
+    expect(actionSentences(actions)).toEqual([
+      '03:04:04 sum/2/1 was launched again, after an attempt that came to nothing.',
+    ]);
+    expect(throttled.map(({ attemptId }) => attemptId)).toEqual(['sum/2/1', 'sum/2/1', 'sum/3/1']);
+  });
+
   it('are none in what user code prints, though it looks like them', () => {
     const text = JSON.stringify({ event: 'launched', attemptId: 'map/0/1', reason: 'backup' });
     const { actions, launches, state } = told([
