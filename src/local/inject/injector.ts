@@ -40,6 +40,8 @@ export class Injector {
   private readonly slowed = new Set<number>();
   private slowedByZone = 0;
   private readonly doomed = new Set<NodeJS.Timeout>();
+  /** Works that were killed, ended or interrupted. */
+  private readonly struck = new WeakSet<Work>();
   private readonly slowPlaces: string[] = [];
   private readonly killedPlaces: string[] = [];
   private readonly hogPlaces: string[] = [];
@@ -129,7 +131,7 @@ export class Injector {
     return isAhead ? skews.offMs : -skews.offMs;
   };
 
-  /** Slows the first nodes that take work, for good, and kills, starves or interrupts others, or the same, while they work. */
+  /** Slows the first nodes that take work, for good, and kills, starves or interrupts others, or the same, while they work: each in one of these ways. */
   readonly onWork: WorkHook = (work) => {
     if (this.isClosed) return;
     this.zones?.onWork();
@@ -266,11 +268,16 @@ export class Injector {
     });
   }
 
-  /** Each work is struck after a time of its own, unless it is over by then or as many were struck as may be. */
+  /**
+   * Each work is struck after a time of its own, unless it is over by then or as many were struck as may be. One that was
+   * struck otherwise is as good as over, though its process may be there yet: what came second would be told and have done nothing.
+   */
   private doom(work: Work, { struck, most, strike }: Doom): void {
     if (struck.length >= most) return;
     this.later(this.lives, () => {
-      if (work.isUnderWay() && struck.length < most && strike()) struck.push(work.place);
+      if (this.struck.has(work) || !work.isUnderWay() || struck.length >= most || !strike()) return;
+      this.struck.add(work);
+      struck.push(work.place);
     });
   }
 

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { idler, injector, patience, workOf } from './local-inject-support.ts';
+
+describe('injections of several ends', () => {
+  it('end each work in one way alone, so that each has done what is told of it', async () => {
+    const harm = injector('kill=1,memory-hog=1,spot=1');
+    const idlers = ['a', 'b', 'c', 'd', 'e', 'f'].map((place) => ({ place, pid: idler().pid }));
+    for (const { place, pid } of idlers)
+      harm.onWork({ ...workOf(pid), place, exhaust: () => undefined, interrupt: () => undefined });
+    await expect
+      .poll(() => {
+        const { killed, memoryHogs, interrupted } = harm.counts();
+        return [killed, memoryHogs, interrupted];
+      }, patience)
+      .toEqual([1, 1, 1]);
+    const { killed, memoryHogs, interrupted } = harm.counts().places;
+    expect(new Set([...killed, ...memoryHogs, ...interrupted]).size).toBe(3);
+  });
+
+  it('leave alone a work that one of them has struck, though it seems to be under way', async () => {
+    const harm = injector('kill=1,memory-hog=1,spot=1');
+    const { pid } = idler();
+    const ends: string[] = [];
+    harm.onWork({
+      ...workOf(pid),
+      lose: () => void ends.push('lose'),
+      exhaust: () => void ends.push('exhaust'),
+      interrupt: () => void ends.push('interrupt'),
+    });
+    await expect.poll(() => ends, patience).toHaveLength(1);
+    // All three would have struck within a second.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    expect(ends).toHaveLength(1);
+  });
+});
