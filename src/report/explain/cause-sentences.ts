@@ -57,15 +57,17 @@ function reasonBeforeLaunch({
   overBudget = 0,
   throttled = 0,
   othersThrottled = 0,
+  renewedInputs = 0,
 }: Facts): string {
   if (overBudget > 0) return ', while the job lacked the dollars for it';
   if (throttled > 0) return `; its launch was refused ${plural(throttled, 'time')} by the host's limits`;
-  if (noSlot === 0) return '';
+  const again = renewedInputs > 0 ? 'what it reads was gone and was made again' : undefined;
+  if (noSlot === 0) return again === undefined ? '' : `, while ${again}`;
   const fewer =
     othersThrottled > 0
       ? `: the host's limits had refused ${plural(othersThrottled, 'launch', 'launches')}, and fewer were tried`
       : '';
-  return `, while the job had no slot free${fewer}`;
+  return `, while the job had no slot free${again === undefined ? '' : `, or ${again}`}${fewer}`;
 }
 
 /** A host that had started its node before had nothing to start: then it waited in the queue alone. */

@@ -14,6 +14,8 @@ export interface ToldDecisions {
   readonly givenUp: ReadonlyMap<string, string>;
   /** Launches that the host refused for its limits, by time: of an attempt as often as it was. */
   readonly throttled: readonly { readonly at: number; readonly attemptId: string }[];
+  /** By time, the stages whose inputs were there again after some of them were found gone. */
+  readonly renewed: readonly { readonly at: number; readonly stage: string }[];
   /** Attempts that were done after another of their task, and whose output was kept all the same. */
   readonly seconds: ReadonlySet<string>;
   /** When a stage was opened. */
@@ -60,6 +62,7 @@ export function readDecisions(events: readonly LogEvent[]): ToldDecisions {
     ),
     givenUp: new Map(about('given-up').map((event) => [event.about, textOf(event, 'reason') ?? 'unknown'])),
     throttled: about('throttled').map(({ at, about: attemptId }) => ({ at, attemptId })),
+    renewed: about('inputs-renewed').map(({ at, about: stage }) => ({ at, stage })),
     seconds: new Set(
       about('attempt-ended').flatMap(({ about: id, facts }) => (facts['outcome'] === 'replica' ? [id] : [])),
     ),

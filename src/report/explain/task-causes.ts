@@ -62,7 +62,8 @@ function causesBeforeLaunch(
 ): readonly ExplainedCause[] {
   const ms = openedAt === undefined ? 0 : Math.max(0, launchedAt - openedAt);
   if (ms === 0) return [];
-  const { throttled } = decisions;
+  const { throttled, renewed } = decisions;
+  const isBefore = ({ at }: { readonly at: number }): boolean => at <= launchedAt && at >= launchedAt - ms;
   // Of the tasks of a stage that wait, the first alone is told of.
   const of = (reason: string): number =>
     decisions.declined.filter(
@@ -78,9 +79,8 @@ function causesBeforeLaunch(
         overBudget: of('budget'),
         throttled: refusalsOf(attemptId, decisions),
         // Whatever they were of: what the host refuses leaves the job fewer slots for a while.
-        othersThrottled: throttled.filter(
-          (each) => each.attemptId !== attemptId && each.at <= launchedAt && each.at >= launchedAt - ms,
-        ).length,
+        othersThrottled: throttled.filter((each) => each.attemptId !== attemptId && isBefore(each)).length,
+        renewedInputs: renewed.filter((each) => each.stage === stage && isBefore(each)).length,
       },
     },
   ];

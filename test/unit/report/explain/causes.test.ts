@@ -199,6 +199,17 @@ describe('what held a task up', () => {
     expect(causeSentences(explained(8, late, short))[0]).toBe(
       '5.0s went by from the opening of its stage to the launch of map/8/0, while the job had no slot free.',
     );
+    const renewed = at(4_000, 'inputs-renewed', 'map', { times: 1 });
+    expect(causeSentences(explained(8, late, [opened, renewed]))[0]).toBe(
+      '5.0s went by from the opening of its stage to the launch of map/8/0, while what it reads was gone and was made again.',
+    );
+    expect(causeSentences(explained(8, late, [...short, renewed]))[0]).toBe(
+      '5.0s went by from the opening of its stage to the launch of map/8/0, while the job had no slot free, or what it reads was gone and was made again.',
+    );
+    const elsewhere = [at(4_000, 'inputs-renewed', 'other'), at(6_000, 'inputs-renewed', 'map')];
+    expect(causeSentences(explained(8, late, [opened, ...elsewhere]))[0]).toBe(
+      '5.0s went by from the opening of its stage to the launch of map/8/0.',
+    );
     // Of one before the stage, and one after the launch, nothing is told.
     const refused = [-10, 20, 30, 6_000].map((ms) =>
       at(ms, 'throttled', `map/${String(Math.abs(ms) % 7)}/0`),
