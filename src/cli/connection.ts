@@ -8,7 +8,7 @@ import type { ApiSettings, CredentialSource } from './api-client.ts';
 import type { Console } from './console.ts';
 import type { StackConnection } from './start-stack.ts';
 import { badInput, ServiceUnavailableError, systemCode, systemReason } from './failures.ts';
-import { isAlive } from './state-dir.ts';
+import { isLiveProcess } from '../local/live-process.ts';
 
 /** Where `outrider local` keeps its data unless it is told otherwise. */
 export const defaultStateDir = '.outrider';
@@ -87,7 +87,7 @@ export async function findTarget(
           `(there is none in ${stateDir})`,
       );
     }
-    if (!isAlive(local.pid)) {
+    if (!isLiveProcess(local.pid)) {
       throw new ServiceUnavailableError(
         `the local stack at ${local.apiUrl} has ended: start it again with "outrider local --state-dir ${stateDir}"`,
       );

@@ -1,6 +1,7 @@
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { isLiveProcess } from '../local/live-process.ts';
 import { makePrivateDirectory, NotPrivateError } from '../local/private-files.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 
@@ -55,7 +56,7 @@ async function takeLock(lock: string, text: string): Promise<void> {
       if (systemCode(error) !== 'EEXIST') throw error;
     }
     const owner = Number.parseInt(await readFile(lock, 'utf8').catch(() => ''), 10);
-    if (isAlive(owner)) {
+    if (isLiveProcess(owner)) {
       throw badInput(
         `--state-dir ${text} is in use by process ${String(owner)}: end that one, or name another directory`,
       );
@@ -63,15 +64,4 @@ async function takeLock(lock: string, text: string): Promise<void> {
     await rm(lock, { force: true }); // Its process is gone.
   }
   throw badInput(`--state-dir ${text} is being taken by another process: name another directory`);
-}
-
-/** Whether a process of that id is there, whoever owns it. */
-export function isAlive(pid: number): boolean {
-  if (!Number.isInteger(pid) || pid <= 0) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return systemCode(error) === 'EPERM';
-  }
 }

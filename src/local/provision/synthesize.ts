@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { isLiveProcess } from '../live-process.ts';
 
 const rootDir = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -159,10 +160,9 @@ async function tryLock(path: string): Promise<boolean> {
 async function isHeld(path: string): Promise<boolean> {
   try {
     const pid = Number(await readFile(path, 'utf8'));
-    if (pid > 0) process.kill(pid, 0);
-    return true;
+    return !(pid > 0) || isLiveProcess(pid);
   } catch (cause) {
-    return !isErrno(cause, 'ESRCH') && !isErrno(cause, 'ENOENT');
+    return !isErrno(cause, 'ENOENT');
   }
 }
 

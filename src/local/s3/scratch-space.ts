@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isLiveProcess } from '../live-process.ts';
 import { giveBuffer, takeBuffer } from './buffers.ts';
 
 /** Scratch spaces of this process, which a second server in it must not sweep. */
@@ -116,11 +117,5 @@ function isAbandoned(name: string): boolean {
   const pid = Number(pidText);
   if (!Number.isInteger(pid) || pid <= 0) return true;
   if (pid === process.pid) return !liveTokens.has(token);
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch (error) {
-    // EPERM: it lives, under another user.
-    return !(error instanceof Error && 'code' in error && error.code === 'EPERM');
-  }
+  return !isLiveProcess(pid);
 }
