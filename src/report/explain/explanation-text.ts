@@ -125,7 +125,7 @@ function stageLines(stage: ExplainedStage): readonly string[] {
       : [
           lastTask.winner === null
             ? `${lastTask.taskId} is not done ${formatDuration(lastTask.totalMs)} after the stage began.`
-            : `It ended with ${lastTask.taskId}, ${formatDuration(lastTask.totalMs)} after the stage began.`,
+            : `${done < tasks ? `Of those that are done, the last was ${lastTask.taskId}` : `It ended with ${lastTask.taskId}`}, ${formatDuration(lastTask.totalMs)} after the stage began.`,
         ]),
     ...(lastCauses.length === 0 && lastTask !== undefined && stage.usual !== null
       ? ['Nothing held that task up.']

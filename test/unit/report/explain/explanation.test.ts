@@ -283,6 +283,22 @@ describe('an explanation', () => {
     expect(text({ of: running })).toMatch(/^wordcount-0123456789ab has been running for 12\.0s/);
   });
 
+  it('says of a stage that is not done which task ended last, and not that it ended with that', () => {
+    const stages = (done: number, tasks: number) => [
+      stageSummary({ name: 'map', tasks: 4, done: 4 }),
+      stageSummary({ name: 'sum', tasks, done }),
+    ];
+    const cancelled = text({ of: job({ state: 'cancelled', stages: stages(1, 2) }) });
+    expect(cancelled).toContain('  1 of 2 tasks are done.\n');
+    expect(cancelled).toContain(
+      '  Of those that are done, the last was sum/0, 4.6s after the stage began.\n',
+    );
+    expect(text()).toContain('  It ended with sum/0, 4.6s after the stage began.\n');
+    expect(text({ of: job({ state: 'cancelled', stages: stages(0, 1) }) })).toContain(
+      '  0 of 1 task is done.\n',
+    );
+  });
+
   it('has nothing to tell of a job that nothing has begun of', () => {
     const waiting = jobRecord({ state: 'submitted' });
     const facts = { job: waiting, attempts: [], decisions: readDecisions([]), now: at(3_000) };
