@@ -3,7 +3,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 /** Minutes each: jobs that are killed, frozen, resumed, and sorts of a gigabyte. */
 const long = [
   'test/big/**',
-  'test/e2e/{budget,causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,inject,invocations,isolation,job-access,kept-outputs,local,lost-outputs,many-objects,orphans,package,packed-inputs,packs,pauses,placed-tasks,resume,rows,skew,slow-nodes,slow-writes,small-phases,taken-up,waits,zonal,zonal-fargate}.test.ts',
+  'test/e2e/{budget,causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,inject,invocations,isolation,job-access,kept-outputs,local,lost-outputs,many-objects,orphans,out-of-time,package,packed-inputs,packs,pauses,placed-tasks,resume,rows,skew,slow-nodes,slow-writes,small-phases,taken-up,waits,zonal,zonal-fargate}.test.ts',
   'test/property/worker/user-code.test.ts',
 ];
 
@@ -11,6 +11,7 @@ const long = [
 const campaigns = [
   'test/fuzz/**',
   'test/property/operators/{patterns,text-jobs}.test.ts',
+  'test/property/worker/taken-up-jobs.test.ts',
   'test/property/{core/dolly,frozen-anywhere,hard-jobs,whole-jobs}.test.ts',
   'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces,job-costs}.test.ts',
 ];
