@@ -45,15 +45,26 @@ const sortOf = (input: string): JobSpecInput => ({
   ],
 });
 
-const harms = ['removed', 'truncated', 'flipped'] as const;
+/** What becomes of an output, of which there are others; undefined: it goes. */
+const harms = {
+  removed: () => undefined,
+  emptied: () => Buffer.alloc(0),
+  truncated: (bytes) => bytes.subarray(0, bytes.length >> 1),
+  flipped: (bytes) => {
+    const middle = bytes.length >> 1;
+    bytes[middle] = (bytes[middle] ?? 0) ^ 0x20;
+    return bytes;
+  },
+  // All of it is there, each byte behind its place.
+  shifted: (bytes) => Buffer.concat([Buffer.from('\n'), bytes]),
+  // Records as they should be, each with its checksum, of another task.
+  exchanged: (_, other) => other,
+} as const satisfies Record<string, (bytes: Buffer, other: Buffer | undefined) => Buffer | undefined>;
+type Harm = keyof typeof harms;
+const harmNames = Object.keys(harms) as Harm[];
 
 /** Harms one output that workers have left for each other, if there is one; answers whether it did. */
-async function harmOne(
-  system: EmbeddedSystem,
-  jobId: string,
-  harm: (typeof harms)[number],
-  which: number,
-): Promise<boolean> {
+async function harmOne(system: EmbeddedSystem, jobId: string, harm: Harm, which: number): Promise<boolean> {
   const there: string[] = [];
   for await (const { key, sizeBytes } of system.objects.list({
     bucket: system.bucket,
@@ -63,14 +74,13 @@ async function harmOne(
   const key = there[Math.floor(which * there.length)];
   if (key === undefined) return false;
   const ref = { bucket: system.bucket, key };
-  if (harm === 'removed') {
-    await system.objects.remove(system.bucket, [key]);
-    return true;
-  }
-  const bytes = Buffer.from(await system.objects.readAll(ref));
-  const middle = bytes.length >> 1;
-  bytes[middle] = (bytes[middle] ?? 0) ^ 0x20;
-  await system.objects.write(ref, harm === 'flipped' ? bytes : bytes.subarray(0, middle));
+  const bytesOf = async (one: string): Promise<Buffer> =>
+    Buffer.from(await system.objects.readAll({ bucket: system.bucket, key: one }));
+  const other = there.find((one) => one !== key);
+  if (harm === 'exchanged' && other === undefined) return false;
+  const body = harms[harm](await bytesOf(key), other === undefined ? undefined : await bytesOf(other));
+  if (body === undefined) await system.objects.remove(system.bucket, [key]);
+  else await system.objects.write(ref, body);
   return true;
 }
 
@@ -93,7 +103,7 @@ beforeAll(async () => {
 afterAll(() => system.stop());
 
 describe('a job whose intermediate objects are harmed under it', () => {
-  it.each(harms)(
+  it.each(harmNames)(
     'gives exactly the right lines where some are %s',
     async (harm) => {
       let recomputed = 0;
