@@ -215,10 +215,13 @@ async function send(
 function translated(cause: unknown, ref: ObjectRef, cursor: Cursor): Error {
   const { name, status } = faultOf(cause);
   const details = { ...detailsOf(ref, cursor), fault: name };
-  if (status === 404) return new NotFoundError('no such object', details, { cause });
-  if (status === 412) return new ConflictError('the object has changed', details, { cause });
+  // Details stay in logs: what a failed job is told is the message alone.
+  if (status === 404) return new NotFoundError(`there is no object ${uriOf(ref)}`, details, { cause });
+  if (status === 412) return new ConflictError(`the object ${uriOf(ref)} has changed`, details, { cause });
   const asked = { action: 's3:GetObject', resource: uriOf(ref), hint: missingOrDenied };
-  return denialOf(cause, asked) ?? new StoreUnavailableError('reading an object failed', details, { cause });
+  return (
+    denialOf(cause, asked) ?? new StoreUnavailableError(`reading ${uriOf(ref)} failed`, details, { cause })
+  );
 }
 
 const detailsOf = (ref: ObjectRef, { position, end }: Cursor): Readonly<Record<string, unknown>> => ({

@@ -67,6 +67,8 @@ function describeReading(make: () => ObjectStore | Promise<ObjectStore>): void {
     const place = ref(`${freshPrefix()}a`);
     await expect(collect(store.read(place))).rejects.toBeInstanceOf(NotFoundError);
     await expect(store.readAll(place)).rejects.toBeInstanceOf(NotFoundError);
+    // A job that fails for want of it says no more than this.
+    await expect(store.readAll(place)).rejects.toThrow(`s3://${place.bucket}/${place.key}`);
     expect(await store.head(place)).toBeUndefined();
   });
 
