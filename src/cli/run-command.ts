@@ -8,7 +8,7 @@ import { runReport } from '../report/run-report.ts';
 import { quote } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { withInterrupts } from './interrupts.ts';
-import { refuseIdleFaults } from './idle-faults.ts';
+import { idleFaults, refuseIdleZones } from './idle-faults.ts';
 import { injectOption, parseInject } from './inject-option.ts';
 import { addJobOptions, jobOptionsSchema, type JobOptions } from './job-options.ts';
 import { checkOutputDir } from './output-dir.ts';
@@ -116,8 +116,11 @@ export async function checkAndRun(
       deps.console.err(`${text}\n`);
     },
   });
-  if (injection !== undefined)
-    refuseIdleFaults(injection, prepared.specWith(prepared.sets.map((_, place) => standIn(place))));
+  if (injection !== undefined) {
+    const spec = prepared.specWith(prepared.sets.map((_, place) => standIn(place)));
+    refuseIdleZones(injection, spec);
+    for (const text of idleFaults(injection, spec)) deps.console.err(`${text}\n`);
+  }
   const outputDir = await checkOutputDir(options.output, cwd, { force });
   return runJob(
     {
