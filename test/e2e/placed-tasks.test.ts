@@ -173,22 +173,23 @@ describe.each(['mantri', 'outrider'] as const)('a zone whose tasks are slow, und
   }, 400_000);
 });
 
+/** Runs the unhurried job over `content` on so many slots, beside a slow zone: it succeeds and puts out what it read. */
+async function runBesideSlowZone(content: Buffer, slots: number) {
+  const at = await Workplace.make();
+  await writeFile(at.path('content'), content);
+  const { exitCode, report, explanation, text } = await runExplained({
+    ...{ place: at, job: unhurriedJob('content', 'outrider') },
+    options: ['--slots', String(slots), '--inject', `slow-zone=${slowZone}@10`],
+  });
+  expect([exitCode, report.error]).toEqual([0, null]);
+  expect((await at.parts('out')).equals(content)).toBe(true);
+  return { at, jobId: report.jobId, actions: explanation.actions, told: text };
+}
+
 describe('outrider run of a job in a zone whose tasks are slow', () => {
   it('explains where its copies were sent and by which factor, and decides alike in a replay', async () => {
-    const at = await Workplace.make();
-    await writeFile(at.path('whole'), whole);
-    const {
-      exitCode,
-      report,
-      explanation,
-      text: told,
-    } = await runExplained({
-      ...{ place: at, job: unhurriedJob('whole', 'outrider') },
-      options: ['--slots', String(2 * tasks), '--inject', `slow-zone=${slowZone}@10`],
-    });
-    expect([exitCode, report.error]).toEqual([0, null]);
-    expect((await at.parts('out')).equals(whole)).toBe(true);
-    const backups = explanation.actions.filter(({ kind }) => kind === 'backup');
+    const { at, jobId, actions, told } = await runBesideSlowZone(whole, 2 * tasks);
+    const backups = actions.filter(({ kind }) => kind === 'backup');
     expect(backups.length).toBeGreaterThan(0);
     for (const { zone, facts } of backups)
       expect({ zone, facts }).toMatchObject({
@@ -198,31 +199,18 @@ describe('outrider run of a job in a zone whose tasks are slow', () => {
     expect(told).toMatch(
       /work\/\d\/1 was launched as a backup in use1-az2: .*, its zone \S+ times as slow as where the others ran, by \d+ runs there/,
     );
-    await expectSameReplay(at, report.jobId);
+    await expectSameReplay(at, jobId);
   }, 180_000);
 
   it('begins none of those there that wait once that is known, and decides alike in a replay', async () => {
-    const at = await Workplace.make();
-    const waves = Buffer.concat([whole, whole]);
-    await writeFile(at.path('waves'), waves);
-    const {
-      exitCode,
-      report,
-      explanation,
-      text: told,
-    } = await runExplained({
-      ...{ place: at, job: unhurriedJob('waves', 'outrider') },
-      options: ['--slots', String(tasks), '--inject', `slow-zone=${slowZone}@10`],
-    });
-    expect([exitCode, report.error]).toEqual([0, null]);
-    expect((await at.parts('out')).equals(waves)).toBe(true);
-    const steered = explanation.actions.filter(({ kind }) => kind === 'steer');
+    const { at, jobId, actions, told } = await runBesideSlowZone(Buffer.concat([whole, whole]), tasks);
+    const steered = actions.filter(({ kind }) => kind === 'steer');
     expect(steered.length).toBeGreaterThan(0);
     expect(new Set(steered.map(({ zone }) => zone))).toEqual(new Set(['use1-az2']));
     expect(told).toMatch(
       /first attempts after it went to use1-az2, since tasks of the stage are slower in another zone: its zone \S+ times as slow/,
     );
-    await expectSameReplay(at, report.jobId);
+    await expectSameReplay(at, jobId);
   }, 180_000);
 
   it.each([
