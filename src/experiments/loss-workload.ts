@@ -6,11 +6,26 @@ import { parseScenario, type Scenario, type ScenarioInput } from '../sim/scenari
 type Job = ScenarioInput['jobs'][number];
 type Stage = Job['stages'][number];
 
-const jobsPerSeed = 24;
+/** How often outputs are lost. `jobs`: of each seed, so many that enough of them lose something. */
+export interface LossRate {
+  readonly jobs: number;
+  /** Mean time between the starts of two spells on a flaky machine, in ms. */
+  readonly flakyEveryMs: number;
+}
+
+/**
+ * `as in the paper`: 99 % of its phases see no recomputes, and the spells are as frequent as makes it so here.
+ * `far more often`: a flaky machine is in a spell a third of its time.
+ */
+export const lossRates = {
+  'as in the paper': { jobs: 120, flakyEveryMs: 4_000_000 },
+  'far more often': { jobs: 24, flakyEveryMs: 240_000 },
+} as const satisfies Record<string, LossRate>;
+export type LossRateName = keyof typeof lossRates;
+
 export const lossMachines = 100;
 /** Half of all recomputations are on 5 % of the machines: so these have as many spells as all others together. */
 const flaky = 5;
-const flakyEveryMs = 240_000;
 /** Mantri §3: losses cluster by machine and in time; how long, and how many outputs go, the paper does not say. */
 const lastsMs: Distribution = { kind: 'uniform', min: 60_000, max: 180_000 };
 const share = 0.5;
@@ -63,10 +78,15 @@ function jobOf(index: number, atMs: number, rng: Rng, mantri: PolicyConfigInput[
  * Workflows of the paper's shape on machines that lose outputs; the same jobs and the same spells whatever protects them.
  * `isSafe`: nothing is ever lost.
  */
-export function lossScenario(seed: string, mantri: PolicyConfigInput['mantri'], isSafe: boolean): Scenario {
+export function lossScenario(
+  seed: string,
+  { jobs: count, flakyEveryMs }: LossRate,
+  mantri: PolicyConfigInput['mantri'],
+  isSafe: boolean,
+): Scenario {
   const rng = createRng(`mantri-recompute/${seed}`);
   let atMs = 0;
-  const jobs = Array.from({ length: jobsPerSeed }, (_, index) => {
+  const jobs = Array.from({ length: count }, (_, index) => {
     const job = jobOf(index, Math.round(atMs), rng.fork(`${index}`), mantri);
     atMs += sample({ kind: 'exponential', mean: 120_000 }, rng);
     return job;

@@ -349,8 +349,8 @@ export class JobScheduler {
         run.asked.push({ atMs: this.parts.deps.clock.now(), slots: decision.slots });
       if (decision.kind === 'copy-output') run.copiedOutputs.push(decision);
       if (decision.kind === 'lose-output') {
-        const { attemptId, use } = decision;
-        run.lostOutputs.push({ attemptId, atMs: this.parts.deps.clock.now(), use });
+        const { attemptId, by, use } = decision;
+        run.lostOutputs.push({ attemptId, atMs: this.parts.deps.clock.now(), by, use });
         if (use !== undefined) readInPlace(run.job, attemptId, use);
       }
       const what =

@@ -2,6 +2,7 @@ import type { AttemptId, JobId } from '../contracts/ids.ts';
 import type { PolicyName } from '../contracts/policy-names.ts';
 import type { CopyOutput, LaunchReason } from '../core/model/decision.ts';
 import type { StageClones } from '../core/model/job-view.ts';
+import type { LossCounts } from '../core/policy/mantri/loss-rate.ts';
 import type { Ending } from './sim-worker.ts';
 
 /** One delivery of an attempt, from taking its slot to leaving it. Times in milliseconds from the start. */
@@ -34,10 +35,14 @@ export interface StageOutcome {
   readonly taskMs: readonly number[];
 }
 
-/** An output that its scheduler found gone. `use`: the attempt whose copy took its place; undefined where none did. */
+/**
+ * An output that its scheduler found gone. `by`: the reader that missed it; undefined where it was found before any did.
+ * `use`: the attempt whose copy took its place; undefined where none did.
+ */
 export interface LostOutputOutcome {
   readonly attemptId: AttemptId;
   readonly atMs: number;
+  readonly by: AttemptId | undefined;
   readonly use: number | undefined;
 }
 
@@ -82,6 +87,8 @@ export interface SimulationResult {
   /** Environments that were started anew for an attempt, where the cluster has any that are cold. */
   readonly coldStarts: number;
   readonly endedAtMs: number;
+  /** What jobs that have ended have seen of outputs at each machine, with what was seen before. */
+  readonly seenLosses: ReadonlyMap<string, LossCounts>;
   /** One line per event, where asked for. */
   readonly trace: readonly string[];
 }

@@ -17,6 +17,7 @@ import type { StoredForecast } from '../contracts/forecast.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
 import type { StorageTier } from '../contracts/storage-tiers.ts';
 import { durationMs, type EpochMs } from '../contracts/units.ts';
+import type { LossCounts } from '../core/policy/mantri/loss-rate.ts';
 import type { PolicySet } from '../core/policy/policy-set.ts';
 import { createRng } from '../lib/rng.ts';
 import type { ForecastStore } from '../ports/forecast-store.ts';
@@ -43,6 +44,8 @@ export interface SimulateOptions {
   readonly trace?: boolean;
   /** What was learned of jobs by their names before; absent: nothing. */
   readonly forecasts?: readonly StoredForecast[];
+  /** What was seen of outputs at each machine before; absent: nothing. */
+  readonly seenLosses?: ReadonlyMap<string, LossCounts>;
   /** Have a perfect detector of stragglers decide in place of the jobs' policies. */
   readonly perfect?: boolean;
 }
@@ -60,6 +63,7 @@ interface World {
   readonly scheduler: JobScheduler;
   readonly store: ObservedStore;
   readonly ledger: CapacityLedger;
+  readonly losses: SharedLosses;
   readonly attempts: Map<JobId, AttemptOutcome[]>;
   /** Jobs that have ended and whose attempts have all left, to be summed up. */
   readonly settled: JobRun[];
@@ -101,7 +105,7 @@ const slotsOf = ({ scenario, pool }: Cluster): number =>
 /** The settings by which production's scheduler runs in the scenario. */
 function schedulerDeps(
   { scheduler, reports }: Scenario,
-  parts: Pick<World, 'cluster' | 'clock' | 'ledger' | 'store' | 'launcher'> & {
+  parts: Pick<World, 'cluster' | 'clock' | 'ledger' | 'losses' | 'store' | 'launcher'> & {
     readonly decisions: MemoryDecisionLog;
     /** What decides in place of jobs' own policies; undefined: they do. */
     readonly policyOf: SchedulerDeps['policyOf'] | undefined;
@@ -127,7 +131,7 @@ function schedulerDeps(
     ...(parts.forecasts === undefined ? {} : { forecasts: parts.forecasts }),
     dataBucket: 'simulated',
     room: new SharedRoom(),
-    losses: new SharedLosses(),
+    losses: parts.losses,
     launcher: parts.launcher,
     ...(parts.policyOf === undefined ? {} : { policyOf: parts.policyOf }),
     config: {
@@ -197,9 +201,8 @@ function buildWorld(scenario: Scenario, options: SimulateOptions): World {
   const jobs = buildJobs(scenario, seed, rng.fork('jobs'));
   const byId = new Map(jobs.map((job) => [job.id, job]));
   const attempts = new Map(jobs.map(({ id }) => [id, [] as AttemptOutcome[]]));
-  const trace: string[] = [];
   const [decisions, records] = [new MemoryDecisionLog(), new MemoryAttemptStore()];
-  const settled: JobRun[] = [];
+  const [trace, settled]: [string[], JobRun[]] = [[], []];
   const settle = (run: JobRun): void => {
     // Events of a job that was summed up may come out of Lambda's queue long after: they are refused their claims.
     const isEnded = run.session !== undefined && (run.state === 'succeeded' || run.state === 'failed');
@@ -223,7 +226,8 @@ function buildWorld(scenario: Scenario, options: SimulateOptions): World {
   });
   const launcher = launcherOf(scenario, nowOf(clock), cluster);
   const policyOf = perfect ? detectorIn(cluster, byId) : undefined;
-  const parts = { cluster, clock, ledger, launcher, store, decisions, policyOf, jobs: byId };
+  const losses = new SharedLosses(options.seenLosses);
+  const parts = { cluster, clock, ledger, losses, launcher, store, decisions, policyOf, jobs: byId };
   const note = (kind: string, subject: string): void => {
     if (isTraced) trace.push(`${clock.now()} ${kind} ${subject}`);
   };
@@ -239,7 +243,7 @@ function buildWorld(scenario: Scenario, options: SimulateOptions): World {
     onEnd: settle,
   });
   return {
-    ...{ scenario, queue, clock, cluster, launcher, scheduler, store, ledger },
+    ...{ scenario, queue, clock, cluster, launcher, scheduler, store, ledger, losses },
     ...{ attempts, settled, trace },
     forget: (jobId) => {
       for (const kept of [records, decisions, cluster]) kept.forget(jobId);
@@ -317,6 +321,7 @@ async function runToEnd(scenario: Scenario, options: SimulateOptions): Promise<S
     events,
     coldStarts: cluster.coldlyStarted,
     endedAtMs: clock.now(),
+    seenLosses: world.losses.with(new Map()),
     trace,
     jobs: outcomes.map((outcome, index) => {
       invariant(outcome !== undefined, 'a job did not end', { seed, index });

@@ -4,6 +4,12 @@ import { policySets } from '../../src/core/policy/policy-sets.ts';
 import { simulate } from '../../src/sim/simulate.ts';
 import { atOnce, everythingFails, runOne, scenarioOf } from './scenarios.ts';
 
+/** The machines that tasks ran on, in the order of tasks. */
+const nodesOf = async (scenario: ReturnType<typeof scenarioOf>): Promise<readonly string[]> =>
+  (await simulate(scenario, { seed: '1' })).jobs.flatMap(({ attempts }) =>
+    attempts.toSorted((a, b) => a.stage - b.stage || a.task - b.task).map(({ node }) => node),
+  );
+
 // Safety is checked after each event of every run: a broken rule throws.
 it.each(Array.from({ length: 12 }, (_, index) => String(index)))(
   'ends every job though everything fails, seed %s',
@@ -146,6 +152,51 @@ it('makes again, stage by stage, what a machine has lost, and that alone', async
   const again = job.attempts.filter(({ number, ending }) => number > 0 && ending === 'won');
   expect(again.map(({ attemptId }) => attemptId)).toEqual(['read/0/1', 'part/0/1', 'write/0/1']);
   expect(job.completedAtMs).toBe(8_000 + 2_000 + 2_000 + 1_000);
+});
+
+it('protects by what was seen of machines before, and tells what it has seen', async () => {
+  const scenario = scenarioOf({
+    cluster: { nodes: [{ count: 2, losses: { everyMs: 3_600_000, lastsMs: 1 } }], placement: 'in-order' },
+    scheduler: atOnce,
+    jobs: [
+      {
+        policy: 'mantri',
+        stages: [
+          { name: 'map', tasks: 2, workMs: 20_000, inputBytes: 10e6, outputBytes: 1_000 },
+          { name: 'reduce', tasks: 1, upstream: ['map'], workMs: 1_000, inputBytes: 2_000 },
+        ],
+      },
+    ],
+  });
+  const copiedIn = async (seenLosses?: ReadonlyMap<string, { outputs: number; lost: number }>) => {
+    const { jobs, seenLosses: after } = await simulate(scenario, {
+      seed: '1',
+      ...(seenLosses === undefined ? {} : { seenLosses }),
+    });
+    return { copied: jobs[0]?.copiedOutputs.map(({ attemptId }) => attemptId), after };
+  };
+  const [first = '', second = ''] = await nodesOf(scenario);
+  // Where half of a thousand outputs were lost, a copy is worth what it takes; where none was, it is not.
+  const safe = { outputs: 1_000, lost: 0 };
+  const { copied, after } = await copiedIn(
+    new Map([
+      [first, { outputs: 1_000, lost: 500 }],
+      [second, safe],
+    ]),
+  );
+  expect(copied).toEqual(['map/0/0']);
+  expect(after.get(first)).toEqual({ outputs: 1_001, lost: 500 });
+  expect(after.get(second)).toEqual({ outputs: 1_001, lost: 0 });
+  expect(
+    (
+      await copiedIn(
+        new Map([
+          [first, safe],
+          [second, safe],
+        ]),
+      )
+    ).copied,
+  ).toEqual([]);
 });
 
 it('loses what lies in a zone', async () => {

@@ -56,6 +56,7 @@ const result = (jobs: JobOutcome[]): SimulationResult => ({
   totalSlots: 4,
   jobs,
   events: 0,
+  seenLosses: new Map(),
   coldStarts: 0,
   endedAtMs: 0,
   trace: [],
