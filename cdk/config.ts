@@ -113,6 +113,12 @@ const configSchema = z.strictObject({
       }),
     )
     .exactOptional(),
+  taskZones: listOf(
+    /^[a-z0-9]+(-[a-z0-9]+)*-az\d+$/,
+    'must be ids of zones such as use1-az4, with commas between them',
+  )
+    .refine((zones) => new Set(zones).size === zones.length, 'must name each zone once')
+    .exactOptional(),
   securityGroups: listOf(
     /^sg-[0-9a-f]{8,17}$/,
     'must be ids such as sg-0123456789abcdef0, with commas between them',
@@ -171,6 +177,11 @@ export interface OutriderConfig {
    * theirs in zones of the tier `zonal`. Absent: they are not.
    */
   readonly subnetZones?: readonly SubnetZone[];
+  /**
+   * Ids of the zones in which a network of the deployment's own has its subnets, so that they are those that have S3 Express
+   * One Zone. Absent: the first ones of the region, whichever those are in this account.
+   */
+  readonly taskZones?: readonly string[];
   readonly securityGroups?: readonly string[];
   /** Whether tasks get public addresses: needed in subnets that reach AWS by an internet gateway. */
   readonly publicIps?: boolean;
@@ -229,7 +240,12 @@ export function readConfig(node: Node): OutriderConfig {
 }
 
 /** A network is given by its subnets, and the VPC or security groups; without them it is the deployment's own. */
-function checkNetwork({ vpcId, subnets, subnetZones, securityGroups, publicIps }: OutriderConfig): void {
+function checkNetwork(config: OutriderConfig): void {
+  const { vpcId, subnets, subnetZones, taskZones, securityGroups, publicIps } = config;
+  if (subnets !== undefined && taskZones !== undefined)
+    throw new ConfigError(
+      'context "taskZones": is for a network of the deployment’s own; the zones of "subnets" are told by "subnetZones"',
+    );
   if (subnets !== undefined && vpcId === undefined && securityGroups === undefined) {
     throw new ConfigError(
       'context "subnets": needs "securityGroups", or "vpcId" for a security group to be made there',

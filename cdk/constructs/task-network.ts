@@ -38,22 +38,24 @@ export function taskNetwork(scope: Construct, config: OutriderConfig): TaskNetwo
       zoneIds: subnetZones.flatMap(({ id }) => id ?? []),
     };
   }
-  const vpc = ownNetwork(scope);
+  const vpc = ownNetwork(scope, config);
   addZonalEndpoint(scope, vpc, config);
+  const own = vpc.publicSubnets.map(resourceOf);
   return {
-    subnets: vpc.publicSubnets.map(({ subnetId }) => subnetId),
-    zones: vpc.publicSubnets.map(({ availabilityZone }) => availabilityZone),
-    zoneIds: vpc.publicSubnets.map(zoneIdOf),
+    subnets: own.map(({ ref }) => ref),
+    zones: own.map(({ availabilityZone, attrAvailabilityZone }) => availabilityZone ?? attrAvailabilityZone),
+    // CloudFormation knows them once the subnets are there.
+    zoneIds: own.map(({ attrAvailabilityZoneId }) => attrAvailabilityZoneId),
     securityGroups: [securityGroup(scope, vpc.vpcId)],
     publicIps: true,
   };
 }
 
-/** The id of a subnet's zone, which CloudFormation knows once the subnet is there. */
-function zoneIdOf(subnet: ISubnet): string {
-  const { defaultChild } = subnet.node;
-  if (!CfnSubnet.isCfnSubnet(defaultChild)) throw new Error(`${subnet.node.path} is no subnet of its own`);
-  return defaultChild.attrAvailabilityZoneId;
+function resourceOf(subnet: ISubnet | undefined): CfnSubnet {
+  const resource = subnet?.node.defaultChild;
+  if (!CfnSubnet.isCfnSubnet(resource))
+    throw new Error(`${subnet?.node.path ?? 'a zone'} has no subnet of its own`);
+  return resource;
 }
 
 /** Names and ids of the zones of a network, as tasks are told: `us-east-1a=use1-az4,…`; empty where nobody has told the ids. */
@@ -87,15 +89,24 @@ function securityGroup(scope: Construct, vpcId: string): string {
  * Public subnets without NAT: tasks open connections to AWS and each other, accept none from elsewhere, and a NAT gateway costs
  * more than many a job; S3 and DynamoDB go through gateway endpoints, which cost nothing.
  */
-function ownNetwork(scope: Construct): Vpc {
+function ownNetwork(scope: Construct, { taskZones }: OutriderConfig): Vpc {
   const vpc = new Vpc(scope, 'Network', {
     natGateways: 0,
-    maxAzs: 3,
+    // Places that the ids take: the construct knows zones by their names alone.
+    ...(taskZones === undefined
+      ? { maxAzs: 3 }
+      : { availabilityZones: taskZones.map((_, place) => Fn.select(place, Fn.getAzs())) }),
     subnetConfiguration: [{ name: 'tasks', subnetType: SubnetType.PUBLIC }],
     gatewayEndpoints: {
       s3: { service: GatewayVpcEndpointAwsService.S3 },
       dynamodb: { service: GatewayVpcEndpointAwsService.DYNAMODB },
     },
+  });
+  taskZones?.forEach((zoneId, place) => {
+    const subnet = resourceOf(vpc.publicSubnets[place]);
+    // Of the two, EC2 takes one.
+    subnet.availabilityZone = undefined;
+    subnet.availabilityZoneId = zoneId;
   });
   acknowledge(vpc, {
     'AwsSolutions-VPC7':

@@ -158,6 +158,36 @@ describe('a given network', () => {
   });
 });
 
+describe('a network of its own', () => {
+  it('is in the zones that are told by their ids, as those are that have S3 Express', () => {
+    const system = synthesized({ taskZones: 'use1-az4,use1-az6,use1-az5' });
+    const subnets = system.resources('AWS::EC2::Subnet');
+    expect(
+      subnets.map(({ properties }) => [properties['AvailabilityZoneId'], properties['AvailabilityZone']]),
+    ).toEqual([
+      ['use1-az4', undefined],
+      ['use1-az6', undefined],
+      ['use1-az5', undefined],
+    ]);
+    // Its tasks turn the names that ECS tells them into ids, by what CloudFormation knows of both.
+    const [task] = system.resources('AWS::ECS::TaskDefinition');
+    const [first] = subnets;
+    expect(JSON.stringify(task?.properties['ContainerDefinitions'])).toContain(
+      `{"Name":"OUTRIDER_ZONE_IDS","Value":{"Fn::Join":["",[{"Fn::GetAtt":["${first?.logicalId ?? ''}","AvailabilityZone"]},"=",{"Fn::GetAtt":["${first?.logicalId ?? ''}","AvailabilityZoneId"]},",",`,
+    );
+  });
+
+  it('is in the first zones of the region where none are told', () => {
+    const zones = synthesized()
+      .resources('AWS::EC2::Subnet')
+      .map(({ properties }) => [properties['AvailabilityZoneId'], properties['AvailabilityZone']]);
+    expect(zones).toEqual([
+      [undefined, { 'Fn::Select': [0, { 'Fn::GetAZs': '' }] }],
+      [undefined, { 'Fn::Select': [1, { 'Fn::GetAZs': '' }] }],
+    ]);
+  });
+});
+
 describe('wrong context', () => {
   it.each([
     [{ intermediateDays: 'x' }, 'context "intermediateDays": must be a whole number, not "x"'],
@@ -189,6 +219,21 @@ describe('wrong context', () => {
       'context "intermediate_days": there is no such setting; "intermediateDays" perhaps',
     ],
     [{ vpcId: 'vpc-0123456789abcdef0' }, 'context "vpcId": needs "subnets", in which the tasks are to run'],
+    [
+      { taskZones: 'us-east-1a' },
+      'context "taskZones": must be ids of zones such as use1-az4, with commas between them, not "us-east-1a"',
+    ],
+    [
+      { taskZones: 'use1-az4,use1-az4' },
+      'context "taskZones": must name each zone once, not "use1-az4,use1-az4"',
+    ],
+    [
+      {
+        ...{ subnets: 'subnet-0123456789abcdef0', securityGroups: 'sg-0123456789abcdef0' },
+        taskZones: 'use1-az4',
+      },
+      'context "taskZones": is for a network of the deployment\u2019s own; the zones of "subnets" are told by "subnetZones"',
+    ],
     [{ subnetZones: 'us-east-1a' }, 'context "subnetZones": needs "subnets", in which the tasks are to run'],
     [
       {
