@@ -15,8 +15,20 @@ export const savedObjectSchema = z.object({
 });
 
 /** What the record of an attempt tells of it, with how much of the task's input that is. */
-export const savedWorkSchema = savedObjectSchema.extend({ bytesDone: count, bytesTotal: count });
+export const savedWorkSchema = savedObjectSchema.extend({
+  bytesDone: count,
+  bytesTotal: count,
+  /** The attempt whose work was to be taken up and could not, so that this was begun at the begin; absent: there is none. */
+  insteadOf: z.int().min(0).exactOptional(),
+});
 export type SavedWork = z.output<typeof savedWorkSchema>;
+
+/** Whether two records tell of one piece of work. */
+export const isSameWork = (a: SavedWork, b: SavedWork): boolean =>
+  a.noteCrc === b.noteCrc &&
+  a.noteBytes === b.noteBytes &&
+  a.dataBytes === b.dataBytes &&
+  a.bytesDone === b.bytesDone;
 
 /** As a launch names it: the work of that attempt of the same task. */
 export const savedOfSchema = savedObjectSchema.extend({ attempt: z.int().min(0) });

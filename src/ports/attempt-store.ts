@@ -146,7 +146,7 @@ export interface AttemptStore {
   noteOutputLost(space: TaskSpace, attemptId: AttemptId, now: EpochMs): Promise<number>;
   /**
    * By the worker, last: running becomes `done`, `failed` or `cancelled`. `refused`, and no effect, where it ended before,
-   * perhaps by this very call when it was made first.
+   * perhaps by this very call when it was made first; but `ended` where its record tells of the very work that it hands on.
    */
   end(space: TaskSpace, attemptId: AttemptId, end: AttemptEnd, now: EpochMs): Promise<'ended' | 'refused'>;
 

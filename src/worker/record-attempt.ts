@@ -29,6 +29,8 @@ export interface Run {
   readonly signal: AbortSignal;
   readonly grace: Grace;
   readonly leaving: Leaving;
+  /** The attempt whose work it was to take up, and could not. */
+  readonly insteadOf?: number;
   /** Ends the attempt as one that was told to stop. */
   readonly cancel: () => void;
 }

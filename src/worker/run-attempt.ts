@@ -229,7 +229,7 @@ async function execute(run: Run, scratchDir: string): Promise<Ending> {
     const why = `it begins at the begin, since what attempt ${String(saved.attempt)} had done cannot be taken up: ${error.message}`;
     deps.log.warn('not-taken-up', { jobId, attemptId, why: boundedLine(why, limits.failureChars) });
     run.meter.recordsOut = 0;
-    return executeFrom(run, scratchDir);
+    return executeFrom({ ...run, insteadOf: saved.attempt }, scratchDir);
   }
 }
 
@@ -326,13 +326,15 @@ async function leave(
   plan: AttemptPlan,
   writer: ObjectWriter,
 ): Promise<Ending | undefined> {
-  const { deps, meter, leaving, signal } = run;
+  const { deps, meter, leaving, signal, insteadOf } = run;
   const { reason } = leaving;
   if (handOver?.cut.rest() === undefined || reason === undefined) return undefined;
   const { failure, ...end } = endOfStopped(reason, deps.isUsed === true);
   try {
     const saved = await meter.during('write', () => saveWork(leaving.deps, handOver, { plan, writer }));
-    if (saved !== undefined) return { ...end, failure: toldSaved(failure, saved), saved };
+    const instead = insteadOf === undefined ? {} : { insteadOf };
+    if (saved !== undefined)
+      return { ...end, failure: toldSaved(failure, saved), saved: { ...saved, ...instead } };
   } catch (error) {
     signal.throwIfAborted();
     tellNotHandedOn(run, error);

@@ -8,6 +8,7 @@ import {
   type Progress,
   type TaskResult,
 } from '../../contracts/records.ts';
+import { isSameWork, savedWorkSchema } from '../../contracts/saved-work.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
@@ -211,7 +212,12 @@ export class DynamoAttemptStore implements AttemptStore {
     now: EpochMs,
   ): Promise<'ended' | 'refused'> {
     const answer = await this.beat(space, attemptId, { ...end, endedAt: now, reportedAt: now });
-    return answer === 'refused' ? 'refused' : 'ended';
+    if (answer !== 'refused') return 'ended';
+    const { saved } = end;
+    if (saved === undefined) return 'refused';
+    // Perhaps by an earlier call: then what it hands on is known, and must stay.
+    const told = savedWorkSchema.safeParse((await this.table.get(attemptKey(space, attemptId)))?.saved);
+    return told.success && isSameWork(told.data, saved) ? 'ended' : 'refused';
   }
 
   async tell(space: TaskSpace, note: Note, now: EpochMs): Promise<void> {

@@ -8,6 +8,7 @@ import {
   type Progress,
   type TaskResult,
 } from '../../contracts/records.ts';
+import { isSameWork } from '../../contracts/saved-work.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import { isLive } from '../../core/model/attempt-life.ts';
 import { copyPlain } from '../../lib/copy-plain.ts';
@@ -186,9 +187,14 @@ export class MemoryAttemptStore implements AttemptStore {
 
   end(space: TaskSpace, attemptId: AttemptId, end: AttemptEnd, now: EpochMs): Promise<'ended' | 'refused'> {
     const attempt = this.live(space, attemptId);
-    if (attempt?.state !== 'running') return Promise.resolve('refused');
+    if (attempt?.state !== 'running') return Promise.resolve(this.hasHandedOn(space, attemptId, end));
     this.beat(space, attempt, { ...end, progress: copyOf(end.progress), endedAt: now }, now);
     return Promise.resolve('ended');
+  }
+
+  private hasHandedOn(space: TaskSpace, attemptId: AttemptId, { saved }: AttemptEnd): 'ended' | 'refused' {
+    const told = this.tasksOf(space).attempts.get(attemptId)?.saved;
+    return saved !== undefined && told !== undefined && isSameWork(told, saved) ? 'ended' : 'refused';
   }
 
   tell(space: TaskSpace, note: Note): Promise<void> {

@@ -3,15 +3,17 @@ import type { AttemptView, TaskView } from './job-view.ts';
 
 /**
  * What an attempt of a task is to take up: of what earlier ones have handed on since its output was lost last, that with
- * most of the input done, and of equal ones the last. Undefined where none has, and where one that went on with it has failed
- * by the job's own code: that may not bear to be gone on with, whatever it says of itself.
+ * most of the input done, and of equal ones the last; but nothing that one which handed on its own could not take up, or
+ * each would try that first and come no farther. Undefined where none has, and where one that went on with it has failed by
+ * the job's own code: that may not bear to be gone on with, whatever it says of itself.
  */
 export function savedFor({ attempts, since }: TaskView, attempt: number): SavedOf | undefined {
+  const earlier = attempts.filter(({ number }) => number >= since && number < attempt);
+  const lost = new Set(earlier.map(({ saved }) => saved?.insteadOf));
   let best: AttemptView | undefined;
-  for (const each of attempts) {
-    if (each.number < since || each.number >= attempt) continue;
+  for (const each of earlier) {
     if (hasTakenUp(each) && each.failure?.cause === 'user-code') return undefined;
-    if (each.saved === undefined) continue;
+    if (each.saved === undefined || lost.has(each.number)) continue;
     if (best?.saved === undefined || each.saved.bytesDone >= best.saved.bytesDone) best = each;
   }
   if (best?.saved === undefined) return undefined;

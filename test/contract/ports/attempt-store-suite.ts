@@ -96,6 +96,10 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     await store.claim(space, attempt(0), PLACE, at(2));
     expect(await store.end(space, attempt(0), end, at(3))).toBe('ended');
     expect(await only(store, space)).toMatchObject({ state: 'failed', saved, progress: { takenUp } });
+    // As it is told whose first answer was lost: what it has handed on is known.
+    expect(await store.end(space, attempt(0), end, at(3))).toBe('ended');
+    const { state, progress: done } = end;
+    expect(await store.end(space, attempt(0), { state, progress: done, failure }, at(3))).toBe('refused');
     const later = { ...end, saved: { ...saved, dataBytes: 1 } };
     expect(await store.end(space, attempt(0), later, at(4))).toBe('refused');
     expect((await only(store, space))?.saved).toEqual(saved);

@@ -7,7 +7,7 @@ import { DynamoJobStore } from '../../../src/adapters/aws/dynamo-job-store.ts';
 import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.ts';
 import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
 import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
-import { at, attempt, freshJobId, jobRecord, resultOf, seconds } from './builders.ts';
+import { at, attempt, freshJobId, jobRecord, progress, resultOf, seconds } from './builders.ts';
 import { type LossyProxy, startLossyProxy } from './lossy-proxy.ts';
 import { startObjects, startTables, type TableServer } from './servers.ts';
 
@@ -62,6 +62,20 @@ describe('a write whose answer is lost on the way, over DynamoDB', () => {
     expect(await store.commit(space, resultOf(attempt(0, 1), at(2)))).toBe('lost');
     expect(await withLoss(() => store.commit(space, resultOf(attempt(0, 1), at(2)), 'replica'))).toBe('kept');
     expect((await store.all(space)).replicas).toEqual([resultOf(attempt(0, 1), at(2))]);
+  });
+
+  it('ends an attempt that hands on its work as if nothing had happened', async () => {
+    const store = new DynamoAttemptStore(table);
+    const space = { jobId: freshJobId(), shards: 2 };
+    const end = {
+      state: 'failed',
+      progress: progress(7),
+      failure: { cause: 'interrupted', message: 'Spot' },
+      saved: { dataBytes: 70, noteBytes: 9, noteCrc: 5, bytesDone: 600, bytesTotal: 1_000 },
+    } as const;
+    await store.create(space, attempt(0), at(0));
+    await store.claim(space, attempt(0), { node: 'n', zone: 'z' }, at(1));
+    expect(await withLoss(() => store.end(space, attempt(0), end, at(2)))).toBe('ended');
   });
 
   it('appends one decision, and keeps a lease whose epoch is the latest', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-store.ts';
 import { attemptIdOf } from '../../../src/contracts/ids.ts';
 import { attemptDataKey } from '../../../src/contracts/keys.ts';
 import type { SourceSegment } from '../../../src/contracts/plan.ts';
@@ -73,8 +74,19 @@ function textsOf({ csv, bounds }: Pick<Kind, 'csv' | 'bounds'>): readonly string
 const framesOf = ({ bounds = [] }: Pick<Kind, 'bounds'>): Buffer =>
   Buffer.concat(bounds.map(([key, shares]) => frameOf(latin1(key), sharesBytes(shares))));
 
+/** Attempts whose ends are written twice where that is said, since the first answer was lost. */
+class RepeatingAttempts extends MemoryAttemptStore {
+  repeatsEnds = false;
+
+  override async end(...call: Parameters<MemoryAttemptStore['end']>): Promise<'ended' | 'refused'> {
+    const answer = await super.end(...call);
+    return this.repeatsEnds ? super.end(...call) : answer;
+  }
+}
+
 /** A worker whose attempts are interrupted once they have seen so many blocks of input. */
 class BefallenWorker extends InterruptedWorker {
+  override readonly attempts = new RepeatingAttempts();
   segments: SourceSegment[] = [];
 
   async load(kind: Pick<Kind, 'csv'> = {}): Promise<void> {
@@ -330,6 +342,31 @@ describe('a task whose attempt loses its place', () => {
     expect(first.state).toBe('lost');
     expect(first.saved).toBeUndefined();
     expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
+  });
+
+  it('keeps what it hands on where its end was recorded, and the answer lost', async () => {
+    const kind = kindOf('word count');
+    const worker = new BefallenWorker();
+    await worker.load();
+    worker.attempts.repeatsEnds = true;
+    const first = await worker.attemptOf(kind, 0, { at: 3 });
+    expect(first).toMatchObject({ state: 'failed', saved: { bytesTotal: totalBytes } });
+    const second = await worker.attemptOf(kind, 1, { saved: savedBy(first) });
+    expect(second.progress?.takenUp).toEqual({ attempt: 0, bytes: first.saved?.bytesDone });
+    expect(await worker.outcome()).toEqual(await unbroken(kind));
+  });
+
+  it('says of what it hands on that the work of another could not be taken up', async () => {
+    const kind = kindOf('word count');
+    const worker = new BefallenWorker();
+    await worker.load();
+    const first = await worker.attemptOf(kind, 0, { at: 4 });
+    await worker.objects.remove(worker.dataBucket, [attemptDataKey(worker.jobId, first.attemptId)]);
+    const second = await worker.attemptOf(kind, 1, { at: 2, saved: savedBy(first) });
+    expect(second.saved).toMatchObject({ insteadOf: 0 });
+    const third = await worker.attemptOf(kind, 2, { at: 2, saved: savedBy(second) });
+    expect(third.progress?.takenUp).toEqual({ attempt: 1, bytes: second.saved?.bytesDone });
+    expect(third.saved?.insteadOf).toBeUndefined();
   });
 });
 

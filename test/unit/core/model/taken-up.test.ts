@@ -45,7 +45,12 @@ function job(): JobState {
 }
 
 /** One attempt after the other, each claimed when it is launched, at its second of the job. */
-function interrupt(state: JobState, number: number, bytesDone: number | undefined): void {
+function interrupt(
+  state: JobState,
+  number: number,
+  bytesDone: number | undefined,
+  more: { readonly insteadOf?: number } = {},
+): void {
   const at = epochMs(number * 10_000);
   addAttempt(state, id(number), number === 0 ? 'first' : 'retry', at);
   applyAttempt(
@@ -55,7 +60,7 @@ function interrupt(state: JobState, number: number, bytesDone: number | undefine
       endedAt: later(at, durationMs(9_000)),
       progress: progressOf(bytesDone ?? 5),
       failure: { cause: 'interrupted', message: 'Spot' },
-      ...(bytesDone === undefined ? {} : { saved: savedAt(bytesDone) }),
+      ...(bytesDone === undefined ? {} : { saved: { ...savedAt(bytesDone), ...more } }),
     }),
     later(at, durationMs(9_000)),
   );
@@ -103,6 +108,19 @@ describe('what an attempt is to take up', () => {
     // Its output was lost since: what came before has nothing to say.
     task.since = 3;
     expect(savedFor(task, 5)?.attempt).toBe(3);
+  });
+
+  it('is no work that another which handed on its own could not take up, however far it came', () => {
+    const state = job();
+    interrupt(state, 0, 700_000);
+    interrupt(state, 1, 300_000, { insteadOf: 0 });
+    interrupt(state, 2, 500_000);
+    const task = taskAt(state, 0, 0);
+    expect(savedFor(task, 1)?.attempt).toBe(0);
+    expect(savedFor(task, 2)?.attempt).toBe(1);
+    interrupt(state, 3, 100_000, { insteadOf: 2 });
+    // What a lost one had taken up is whole all the same.
+    expect(savedFor(task, 4)?.attempt).toBe(1);
   });
 
   it('is a share of its task, by bytes of input', () => {
