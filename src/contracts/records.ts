@@ -9,12 +9,11 @@ export const phases = ['init', 'read', 'compute', 'write'] as const;
 export type Phase = (typeof phases)[number];
 
 /**
- * Why an attempt failed. `bad-record`, `bad-input` and `access-denied` fail the job at once: a second attempt meets
- * the same. `unreadable`: its record cannot be read, so that nobody knows. `exited`: its worker's process ended before
- * it was done. No failures of the task, and not counted against it: `expired`, a launch that grew too old before any
- * worker took it up, `interrupted`, whose place was taken away under it (Spot, an operator), `input-lost`, which
- * has found an output of another stage gone or damaged: see `Failure.lost`, and `declined`, which was handed to a node
- * that its launch says to avoid: nothing of it ran.
+ * Why an attempt failed. `bad-record`, `bad-input` and `access-denied` fail the job at once: a second attempt meets the same.
+ * `unreadable`: its record cannot be read. `exited`: its worker's process ended before it was done. No failures of the task, and
+ * not counted against it: `expired`, a launch that grew too old before any worker took it up, `interrupted`, whose place was taken
+ * away (Spot, an operator), `input-lost`, which has found an output of another stage gone or damaged: see `Failure.lost`, and
+ * `declined`, which was handed to a node that its launch says to avoid: nothing of it ran.
  */
 export const failureCauses = [
   'user-code',
@@ -40,6 +39,8 @@ export interface Failure {
   readonly message: string;
   /** Of `input-lost`: the outputs that are gone or damaged, at most `limits.lostPerReport`. */
   readonly lost?: readonly LostOutput[];
+  /** Of `timeout`: what kept it from its end, or from handing on its work, need not come again; see `Stopped`. */
+  readonly mayPass?: true;
 }
 
 /** Why an attempt comes to nothing whose worker is on a node that its launch says to avoid. */
@@ -51,10 +52,7 @@ export const declinedOn = (node: string): Failure => ({
 /** Whether a failure is of a launch that no worker has taken up. */
 export const neverBegan = ({ cause }: Failure): boolean => cause === 'expired' || cause === 'declined';
 
-/**
- * How an output is lost: there is no such object, it is shorter than its index says, it has other bytes, S3 refuses
- * to give it, as it does also where there is none for who may not list, or the zone that it is in does not answer.
- */
+/** How an output is lost: not there, shorter than its index says, of other bytes, refused by S3 (perhaps not there), in a silent zone. */
 export const lossKinds = ['missing', 'short', 'damaged', 'denied', 'unreachable'] as const;
 export type LossKind = (typeof lossKinds)[number];
 

@@ -155,7 +155,7 @@ function fatalMessage(state: JobState, now: EpochMs, config: TickConfig): string
   }
   for (const stage of state.stages) {
     for (const task of stage.retryable) {
-      const why = hopeless(stage, task, config.hasFargate ?? false);
+      const why = hopeless(stage, task, config);
       if (why !== undefined) return `stage ${stage.shape.name}, task ${task.index} ${why}`;
       if (task.failures < config.attemptsPerTask) continue;
       const last = task.attempts.findLast((attempt) => attempt.failure !== undefined);

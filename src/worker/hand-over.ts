@@ -27,6 +27,8 @@ export class Leaving {
   readonly #over = new AbortController();
   #task: { readonly handOver: HandOver; readonly writer: ObjectWriter; readonly since: EpochMs } | undefined;
   #reason: OutOfTimeError | PlaceTakenError | undefined;
+  #hasBegun = false;
+  #hasBegunLate = false;
 
   constructor(deps: HandingOver) {
     this.deps = deps;
@@ -37,8 +39,17 @@ export class Leaving {
     return this.#reason;
   }
 
+  /**
+   * Whether another attempt may have the time, or hand on its work, if this one is ended now for want of time: nothing of its
+   * task has run until its time was nearly up, or it was about to hand on what it had done.
+   */
+  get mayPass(): boolean {
+    return !this.#hasBegun || this.#hasBegunLate || this.#reason !== undefined;
+  }
+
   /** From now on the operator runs. */
   begin({ handOver }: PreparedTask, writer: ObjectWriter): void {
+    this.#hasBegun = true;
     if (handOver !== undefined) this.#task = { handOver, writer, since: this.deps.clock.now() };
   }
 
@@ -54,6 +65,7 @@ export class Leaving {
    */
   notice(reason: OutOfTimeError | PlaceTakenError, left: DurationMs): boolean {
     const task = this.#task;
+    this.#hasBegunLate ||= !this.#hasBegun;
     if (task === undefined || !task.writer.canMoveTo(this.deps.ref)) return false;
     if (this.#reason !== undefined) return true;
     this.#reason = reason;

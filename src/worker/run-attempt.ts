@@ -16,6 +16,7 @@ import type { RequestMeter } from '../ports/request-meter.ts';
 import { AttemptMeter } from './attempt-meter.ts';
 import { type AttemptPlan, loadAttemptPlan, upstreamOf } from './attempt-plan.ts';
 import { decline, isAvoided } from './decline.ts';
+import { endOfAborted, endOfStopped, mayPass } from './end-of-stopped.ts';
 import { boundedLine, failureOf, failureReading, failureWith } from './failure-of.ts';
 import { Leaving, saveWork } from './hand-over.ts';
 import { startHeartbeat } from './heartbeat.ts';
@@ -257,6 +258,7 @@ async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promi
       await takeUp(reading, earlier, prepared, meter);
       tellTakenUp(run, plan);
     }
+    signal.throwIfAborted();
     where = 'operator';
     run.leaving.begin(prepared, writer);
     await runOperator(deps.clock, prepared, run.grace);
@@ -273,14 +275,14 @@ async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promi
     await discard(run, writer);
     if (signal.aborted) {
       if (task?.isUnsaid === true) tellUnsaid(run);
-      return endOfAborted(signal, deps.isUsed === true);
+      return endOfAborted(signal, { isUsed: deps.isUsed === true, mayPass: run.leaving.mayPass });
     }
     if (error instanceof NotTakenUpError) throw error;
     const { reason } = run.leaving;
     // Who fails over an input that ended early may not fail over all of it.
     if (reason !== undefined && task?.handOver?.cut.rest() !== undefined && where === 'operator') {
       tellNotHandedOn(run, error);
-      return endOfStopped(reason, deps.isUsed === true);
+      return endOfStopped(reason, { isUsed: deps.isUsed === true, mayPass: false });
     }
     await check.recheck(deps.objects, signal);
     await check.askOthers(deps.objects, upstreamOf(plan), signal);
@@ -329,18 +331,23 @@ async function leave(
   const { deps, meter, leaving, signal, insteadOf } = run;
   const { reason } = leaving;
   if (handOver?.cut.rest() === undefined || reason === undefined) return undefined;
-  const { failure, ...end } = endOfStopped(reason, deps.isUsed === true);
+  const isUsed = deps.isUsed === true;
+  // Nothing was read in all that time: that is slow, and no large task.
+  let isPassing = handOver.cut.bytesBefore === 0;
   try {
     const saved = await meter.during('write', () => saveWork(leaving.deps, handOver, { plan, writer }));
     const instead = insteadOf === undefined ? {} : { insteadOf };
-    if (saved !== undefined)
+    if (saved !== undefined) {
+      const { failure, ...end } = endOfStopped(reason, { isUsed, mayPass: false });
       return { ...end, failure: toldSaved(failure, saved), saved: { ...saved, ...instead } };
+    }
   } catch (error) {
     signal.throwIfAborted();
     tellNotHandedOn(run, error);
+    isPassing = mayPass(error);
   }
   await discard(run, writer);
-  return { ...end, failure };
+  return endOfStopped(reason, { isUsed, mayPass: isPassing });
 }
 
 function tellNotHandedOn({ deps, payload: { jobId, attemptId } }: Run, error: unknown): void {
@@ -353,26 +360,6 @@ function toldSaved({ cause, message }: Failure, { bytesDone, bytesTotal }: Saved
     cause,
     `${message}; it hands on the ${percentOf(bytesDone, bytesTotal)} % of its input that it has done`,
   );
-}
-
-/** An attempt that was stopped: by order, with its place, or by itself when its time was nearly up. */
-function endOfAborted({ reason }: AbortSignal, isUsed: boolean): Ending {
-  if (reason instanceof PlaceTakenError || reason instanceof OutOfTimeError)
-    return endOfStopped(reason, isUsed);
-  return { outcome: 'cancelled' };
-}
-
-/** Where others had used some of its environment's time, it might have had enough in a worker of its own. */
-function endOfStopped(
-  reason: PlaceTakenError | OutOfTimeError,
-  isUsed: boolean,
-): { readonly outcome: 'failed'; readonly failure: Failure } {
-  if (reason instanceof PlaceTakenError)
-    return { outcome: 'failed', failure: failureWith('interrupted', reason.message) };
-  const failure = isUsed
-    ? failureWith('interrupted', `${reason.message}, of which attempts before it had taken some`)
-    : failureWith('timeout', reason.message);
-  return { outcome: 'failed', failure };
 }
 
 /** Notes an upload in the attempt's record. Throws where that fails, and where the attempt is told to stop. */

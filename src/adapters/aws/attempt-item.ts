@@ -66,6 +66,7 @@ const failureSchema = z.object({
   cause: z.enum(failureCauses),
   message: z.string(),
   lost: z.array(lostOutput).exactOptional(),
+  mayPass: z.literal(true).exactOptional(),
 });
 
 /** An attempt as records hold it, and as the REST API answers it. */

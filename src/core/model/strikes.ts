@@ -8,7 +8,7 @@ import { workerOf } from './stage-worker.ts';
  * Causes that are no strikes against a task. `expired`, `declined` and `interrupted` are no failures of it, nor is `input-lost`, unless
  * its input is found to be there. For `out-of-memory`,
  * and `timeout` on Lambda, its next attempt gets a worker that has more, of which there are few; where there is none the
- * job fails at once.
+ * job fails at once, or after as many that may pass (`hopeless`).
  */
 const uncounted: ReadonlySet<FailureCause> = new Set([
   'expired',

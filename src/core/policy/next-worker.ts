@@ -1,5 +1,6 @@
 import { fargateSizes, type Worker, type WorkerSize, workerSizes } from '../../contracts/job-spec.ts';
 import type { StageView, TaskView } from '../model/job-view.ts';
+import type { TickConfig } from '../model/tick-config.ts';
 import { workerOf } from '../model/stage-worker.ts';
 
 /** From the least memory to the most. */
@@ -52,18 +53,27 @@ function aboutFargate(stage: StageView, hasFargate: boolean): string {
 /** How often what one attempt has handed on is gone on with on Lambda, as its time runs out each time: for over four hours. */
 const mostHandOns = 20;
 
-/** Whether a task goes on on Lambda where its attempts ran out of Lambda's time: each has handed on what it had done. */
-function goesOn({ attempts }: TaskView): boolean {
+/**
+ * Whether a task goes on on Lambda where its attempts ran out of Lambda's time: each has handed on what it had done, or was
+ * kept from that by what may pass, which is a failure like any other and may come as often.
+ */
+function goesOn({ attempts }: TaskView, attemptsPerTask: number): boolean {
   const timedOut = attempts.filter(({ failure }) => failure?.cause === 'timeout');
-  return timedOut.length <= mostHandOns && timedOut.every(({ saved }) => saved !== undefined);
+  const failed = timedOut.filter(({ saved }) => saved === undefined);
+  if (timedOut.length > mostHandOns || failed.length >= attemptsPerTask) return false;
+  return failed.every(({ failure }) => failure?.mayPass === true);
 }
 
 /**
  * Why no worker can do a task, with what would be right; undefined while one may. A task whose attempts ran out of
  * memory on the largest worker that there is, or out of Lambda's time where there is nothing else and nothing of what was
- * done was handed on, would do so again.
+ * done was handed on, would do so again, unless something else kept them from it that may pass.
  */
-export function hopeless(stage: StageView, task: TaskView, hasFargate: boolean): string | undefined {
+export function hopeless(
+  stage: StageView,
+  task: TaskView,
+  { hasFargate = false, attemptsPerTask }: Pick<TickConfig, 'hasFargate' | 'attemptsPerTask'>,
+): string | undefined {
   for (const attempt of task.attempts) {
     const worker = workerOf(stage, attempt);
     const { cause, message } = attempt.failure ?? {};
@@ -74,7 +84,7 @@ export function hopeless(stage: StageView, task: TaskView, hasFargate: boolean):
       const more = worker.kind === 'fargate' ? '' : `, ${aboutFargate(stage, hasFargate)}`;
       return `${what}; give it less to hold: smaller splits (splitBytes) or more partitions${more}`;
     }
-    if (cause === 'timeout' && worker.kind === 'lambda' && !goesOn(task)) {
+    if (cause === 'timeout' && worker.kind === 'lambda' && !goesOn(task, attemptsPerTask)) {
       const less = 'give it less to do: smaller splits (splitBytes) or more partitions';
       return `ran out of Lambda's time${told}; ${less}, ${aboutFargate(stage, hasFargate)}`;
     }

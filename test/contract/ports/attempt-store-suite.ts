@@ -87,7 +87,7 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     const store = await make();
     const space = freshSpace();
     const saved = { dataBytes: 70, noteBytes: 9, noteCrc: 4_294_967_295, bytesDone: 600, bytesTotal: 1_000 };
-    const failure = { cause: 'interrupted', message: 'Spot' } as const;
+    const failure = { cause: 'timeout', message: 'S3 was slow', mayPass: true } as const;
     const takenUp = { attempt: 0, bytes: 600 };
     await store.create(space, attempt(0), at(1));
     const end = { state: 'failed', progress: { ...progress(7), takenUp }, failure, saved } as const;
@@ -95,7 +95,12 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     expect((await only(store, space))?.saved).toBeUndefined();
     await store.claim(space, attempt(0), PLACE, at(2));
     expect(await store.end(space, attempt(0), end, at(3))).toBe('ended');
-    expect(await only(store, space)).toMatchObject({ state: 'failed', saved, progress: { takenUp } });
+    expect(await only(store, space)).toMatchObject({
+      state: 'failed',
+      saved,
+      failure,
+      progress: { takenUp },
+    });
     // As it is told whose first answer was lost: what it has handed on is known.
     expect(await store.end(space, attempt(0), end, at(3))).toBe('ended');
     const { state, progress: done } = end;

@@ -52,7 +52,7 @@ function dies(state: JobState, number: number, now: number, why: Failure): void 
 /** What each attempt runs on, and how the job ends, where each of them dies of the same cause. */
 function course(
   state: JobState,
-  cause: Failure['cause'],
+  why: Failure['cause'] | Failure,
   hasFargate: boolean,
 ): { ran: unknown[]; end: unknown } {
   const ran: unknown[] = [];
@@ -60,7 +60,7 @@ function course(
     const decided = tick(state, 10_000 * (number + 1), hasFargate);
     if (decided.outcome.kind === 'fail') return { ran, end: decided.outcome.message };
     ran.push(...launches(decided).map((launch) => (launch as unknown[])[1] ?? 'as planned'));
-    dies(state, number, 10_000 * (number + 1) + 1, failure(cause, 'it died'));
+    dies(state, number, 10_000 * (number + 1) + 1, typeof why === 'string' ? failure(why, 'it died') : why);
   }
   return { ran, end: 'never' };
 }
@@ -177,6 +177,32 @@ describe('a task whose attempts run out of time', () => {
     expect(launches(tick(state, 10_000, false))).toEqual([['map/0/1', undefined]]);
     dies(state, 1, 10_001, failure('timeout'));
     expect(tick(state, 20_000, false).outcome.kind).toBe('fail');
+  });
+
+  it('is tried again as often as any other where what befell it may pass, and then fails its job', () => {
+    const passing = { ...failure('timeout', 'S3 was slow'), mayPass: true } as const;
+    const { ran, end } = course(jobOn(undefined), passing, false);
+    expect(ran).toEqual(['as planned', 'as planned', 'as planned']);
+    expect(end).toMatch(/^stage map, task 0 ran out of Lambda's time: S3 was slow; give it less to do/);
+    // Others hand on what they have done meanwhile, and do not count.
+    const state = jobOn(undefined);
+    const saved = { dataBytes: 1, noteBytes: 1, noteCrc: 0, bytesDone: 1, bytesTotal: 100 };
+    const kinds = [{ failure: passing }, { failure: failure('timeout'), saved }];
+    for (let number = 0; number < 5; number++) {
+      const now = 10_000 * (number + 1);
+      expect(launches(tick(state, now, false))).toEqual([[`map/0/${number}`, undefined]]);
+      const ended = { ...kinds[number % 2], endedAt: at(now + 1) };
+      applyAttempt(state, attemptRecord(`map/0/${number}`, 'failed', now + 1, ended), at(now + 1));
+    }
+    expect(tick(state, 60_000, false).outcome.kind).toBe('fail');
+  });
+
+  it('goes to Fargate also where what befell it may pass', () => {
+    const passing = { ...failure('timeout'), mayPass: true } as const;
+    expect(course(jobOn(lambda('large')), passing, true).ran.slice(0, 2)).toEqual([
+      'as planned',
+      fargate('large'),
+    ]);
   });
 
   it('is given up after the usual number of attempts where it has no time-out to run into', () => {
