@@ -22,7 +22,7 @@ const broad = [
   'test/contract/{ended-stack,hard-jobs,local-ecs-orphans,local-lambda-destinations,local-lambda-failures,local-lambda-idle,local-lambda-orphans,local-s3-buffers,local-s3-handed,local-sfn-execution,local-sfn-tokens,local-stack,local-stack-start,local-stack-synthesize,local-stack-template-errors}.test.ts',
   'test/contract/ports/{job-units,lost-answers,objects-in-s3,spoilt-places,stores-in-dynamodb,unreadable-records}.test.ts',
   'test/e2e/{copied-outputs,deadlines,plan,programs,slow-reads}.test.ts',
-  'test/property/{capacity-freezes,clone-preemption,copied-outputs,replay,split-typescript-joins}.test.ts',
+  'test/property/{capacity-freezes,clone-preemption,copied-outputs,handed-over-anywhere,harmed-anywhere,replay,split-typescript-joins}.test.ts',
   'test/sim/{adversarial-stages,copies,copies-beside-fargate,determinism,dolly,faults,found-stages,hard-stages,jockey-control,job-cost,lambda-queue,mixed-features,room-that-falls,short-tasks,silent-copies,worker-reports}.test.ts',
   'test/unit/app/{bursts,capacity-units,errors-by-kind,finish-once,hard-writes,names-as-keys,packs,residents,scheduler-memory}.test.ts',
   'test/unit/cli/{job-file,kept-checks}.test.ts',

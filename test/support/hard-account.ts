@@ -19,15 +19,14 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { limits } from '../../src/contracts/limits.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
 import { type DurationMs, durationMs, type EpochMs, later } from '../../src/contracts/units.ts';
-import { operators } from '../../src/operators/registry.ts';
 import type { Clock } from '../../src/ports/clock.ts';
 import type { LaunchRequest } from '../../src/ports/launcher.ts';
 import type { UploadRef } from '../../src/ports/object-store.ts';
-import type { OperatorRegistry } from '../../src/worker/operator.ts';
 import { type AttemptOutcome } from '../../src/worker/run-attempt.ts';
 import { runPack } from '../../src/worker/run-pack.ts';
 import { HardProcess } from './hard-process.ts';
 import { type RecordStores, storesInMemory } from './record-stores.ts';
+import { slowOperators } from './slow-operators.ts';
 import { QuietClock } from './quiet-clock.ts';
 import { userCodeEntry } from './user-code-entry.ts';
 
@@ -41,6 +40,10 @@ export interface Delivery {
 export interface HardAccountOptions {
   /** How long each attempt computes at least. */
   readonly taskMs: number;
+  /** How long each block of a source takes besides; absent: no time. */
+  readonly blockMs?: number;
+  /** How long the platform lets a worker live; absent: as long as a function. */
+  readonly workerMs?: number;
   /** Attempts that may run at once; 8 where nothing is said. */
   readonly totalSlots?: number;
   /** The process of a name such as `plan 1`, `scheduler 2`, `map/0/1 1`, called once for each as it begins. */
@@ -55,6 +58,15 @@ export interface HardAccountOptions {
   readonly startAt?: EpochMs;
   /** Told of each worker and step before it begins, which waits for it. */
   readonly onBegin?: (name: string, account: HardAccount) => Promise<void>;
+  /** Told of each call of a process, such as `finish 1`, before it takes effect, which waits for it. */
+  readonly onCall?: (of: HardCall, account: HardAccount) => Promise<void>;
+}
+
+/** A call of a process: the `call`-th, from 1, of `place`, such as `objects.write`. */
+export interface HardCall {
+  readonly process: string;
+  readonly place: string;
+  readonly call: number;
 }
 
 const workerPorts = ['objects', 'attempts'] as const;
@@ -92,6 +104,7 @@ export class HardAccount {
   readonly stores: RecordStores;
   readonly objects = new MemoryObjectStore();
   readonly answers = new MemoryTaskAnswers();
+  readonly coordinator = new MemoryCoordinator();
   /** Calls of the launcher, in order. */
   readonly launches: string[] = [];
   readonly workers: RunWorker[] = [];
@@ -177,7 +190,11 @@ export class HardAccount {
   private begin(name: string): HardProcess {
     const number = (this.names.get(name) ?? 0) + 1;
     this.names.set(name, number);
-    return this.options.process(`${name} ${String(number)}`, this.clock);
+    const full = `${name} ${String(number)}`;
+    const process = this.options.process(full, this.clock);
+    const { onCall } = this.options;
+    if (onCall !== undefined) process.onCall = (place, call) => onCall({ process: full, place, call }, this);
+    return process;
   }
 
   private note(event: string, facts: Readonly<Record<string, unknown>> = {}): void {
@@ -185,7 +202,8 @@ export class HardAccount {
     this.events.push(`${String(this.clock.now() - this.startedAt)} ${event} ${JSON.stringify(facts)}`);
   }
 
-  private deps(process: HardProcess) {
+  /** What a process works with; what it calls is numbered, but for the clock. */
+  deps(process: HardProcess) {
     const { objects, answers } = this;
     const note = (event: string, facts?: Readonly<Record<string, unknown>>): void => {
       this.note(event, facts);
@@ -194,7 +212,7 @@ export class HardAccount {
       ...this.stores,
       ...{ objects, answers, clock: this.clock },
       ...{ log: { info: note, warn: note }, dataBucket: 'data' },
-      coordinator: new MemoryCoordinator(),
+      coordinator: this.coordinator,
       ids: new RandomIdSource(),
       checkOperator: (): void => undefined,
       residents: 2,
@@ -349,10 +367,10 @@ export class HardAccount {
     };
     const deps = {
       ...{ objects, attempts: this.stores.attempts, dataBucket: 'data', log: { info: note, warn: note } },
-      ...{ operators: this.slowOperators(process.clock), environment: { plain: {} } },
+      ...{ operators: slowOperators(process.clock, this.options), environment: { plain: {} } },
       ...{ clock: process.clock, place: { node: `node of ${invocation}`, zone: 'zone' }, invocation },
       ...{ scratchRoot: this.scratchRoot, sortMemoryBytes: 256 * 1024 },
-      endsAt: later(process.clock.now(), durationMs(functionMs)),
+      endsAt: later(process.clock.now(), durationMs(this.options.workerMs ?? functionMs)),
       userCode: { objects, program: { entryPath: userCodeEntry } },
     };
     const running = runPack(process.wrap(deps, workerPorts), payload).then(([outcome, ...others]) => {
@@ -374,22 +392,6 @@ export class HardAccount {
     const words = { wordOf: () => Promise.resolve(undefined) };
     const failure = { cause: 'exited', message: `the worker ${invocation} exited` } as const;
     await recordWorkerEnd({ attempts, words, clock, log }, { payload, death: { invocation, failure } });
-  }
-
-  /** The product's own, which first take their time. */
-  private slowOperators(clock: Clock): OperatorRegistry {
-    const { taskMs } = this.options;
-    const slow = Object.entries(operators).map(([name, operator]) => [
-      name,
-      {
-        ...operator,
-        run: async (context: Parameters<typeof operator.run>[0]) => {
-          await clock.sleep(durationMs(taskMs));
-          return operator.run(context);
-        },
-      },
-    ]);
-    return Object.fromEntries(slow) as OperatorRegistry;
   }
 }
 

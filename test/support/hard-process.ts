@@ -59,6 +59,8 @@ export class HardProcess {
   /** Resolves once it is dead. */
   readonly died: Promise<void>;
   isDead = false;
+  /** Waited for at each call, before it takes effect: what others do just then. */
+  onCall: (place: string, call: number) => Promise<void> = () => Promise.resolve();
   /** How long it was frozen altogether, and how many ills have happened to it. */
   frozenMs = 0;
   suffered = 0;
@@ -159,6 +161,7 @@ export class HardProcess {
   private async enter(name: string): Promise<Ill | undefined> {
     await this.awake();
     this.places.push(name);
+    await this.onCall(name, this.places.length);
     const ill = this.ills.get(this.places.length);
     if (ill !== undefined) this.suffered += 1;
     if (ill?.kind === 'dies') {
