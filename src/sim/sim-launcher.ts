@@ -26,8 +26,8 @@ export class SimLauncher implements Launcher {
     this.nodes = nodes;
     this.deliver = deliver;
     this.now = now;
-    const { throttle, queue, keepsOutputs, zones } = scenario.cluster;
-    this.zoneNames = keepsOutputs === true ? zones.map(({ name }) => name) : [];
+    const { throttle, queue, zones } = scenario.cluster;
+    this.zoneNames = zones.map(({ name }) => name);
     this.hasQueue = queue !== undefined;
     // Where slots are handed over at once each attempt is launched by itself, as in the papers.
     this.takesPacks = scenario.scheduler.packs && !scenario.scheduler.wakeOnEnd;

@@ -208,9 +208,30 @@ describe('outrider run of a job in a zone whose tasks are slow', () => {
     expect(steered.length).toBeGreaterThan(0);
     expect(new Set(steered.map(({ zone }) => zone))).toEqual(new Set(['use1-az2']));
     expect(told).toMatch(
-      /first attempts after it went to use1-az2, since tasks of the stage are slower in another zone: its zone \S+ times as slow/,
+      /first attempts after it went to use1-az2, since tasks of the job are slower in another zone: its zone \S+ times as slow/,
     );
     await expectSameReplay(at, jobId);
+  }, 180_000);
+
+  it('begins no task of the next stage there', async () => {
+    const at = await Workplace.make();
+    const lines = whole.subarray(0, whole.lastIndexOf('\n') + 1);
+    await writeFile(at.path('content'), lines);
+    const job = unhurriedJob('content', 'outrider');
+    const next: JobSpecInput['stages'][number] = {
+      ...{ name: 'next', operator: 'exec', worker },
+      options: { command: ['cat'] },
+      inputs: [{ stage: 'work', pattern: 'one-to-one' }],
+    };
+    const { exitCode, report, explanation } = await runExplained({
+      ...{ place: at, job: { ...job, stages: [...job.stages, next] } },
+      options: ['--slots', String(2 * tasks), '--inject', `slow-zone=${slowZone}@10`],
+    });
+    expect([exitCode, report.error]).toEqual([0, null]);
+    expect((await at.parts('out')).equals(lines)).toBe(true);
+    const steered = explanation.actions.filter(({ kind, of }) => kind === 'steer' && of?.startsWith('next/'));
+    expect(steered.map(({ zone }) => zone)).toEqual(Array.from({ length: tasks }, () => 'use1-az2'));
+    await expectSameReplay(at, report.jobId);
   }, 180_000);
 
   it.each([

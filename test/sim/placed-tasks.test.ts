@@ -217,6 +217,72 @@ describe.each(['mantri', 'outrider'] as const)(
   },
 );
 
+/** Two stages of thirty tasks of 20 s each beside a zone six times slower, whose intermediate data is in storage without zones. */
+const inStages = (policy: PolicyName, locationFactor: boolean): ScenarioInput => {
+  const scenario = inSlowZone(policy, locationFactor);
+  const { nodes, zones } = scenario.cluster;
+  const stages = [
+    { name: 'work', tasks: 30, workMs: 20_000, outputBytes: 1_000 },
+    { name: 'then', tasks: 30, upstream: ['work'], workMs: 20_000 },
+  ];
+  return {
+    ...scenario,
+    // So many that few of the slow ones have shown that they are.
+    cluster: { zones, nodes: nodes.map((group) => ({ ...group, count: 200 })) },
+    jobs: scenario.jobs.map((job) => ({ ...job, stages })),
+  };
+};
+
+/** Tasks of the second stage that began in the slow zone. */
+const secondInSlowZone = ({ attempts }: JobOutcome): number =>
+  attempts.filter(({ stage, number, zone }) => stage === 1 && number === 0 && zone === 0).length;
+
+describe.each(['mantri', 'outrider'] as const)('a stage after one beside a slow zone, under %s', (policy) => {
+  it.each(['1', '2', '3', '4', '5'])('begins no task there, and ends sooner, seed %s', async (seed) => {
+    const [on, off] = [
+      await runOne(inStages(policy, true), seed),
+      await runOne(inStages(policy, false), seed),
+    ];
+    expect(secondInSlowZone(on)).toBe(0);
+    expect(secondInSlowZone(off)).toBeGreaterThan(5);
+    expect(on.completedAtMs).toBeLessThan(off.completedAtMs);
+  });
+});
+
+describe('clones under outrider', () => {
+  /** Jobs of four tasks, which tell how often copies straggle, and of one by turns; beside a slow zone, or where zones are alike. */
+  const lone = (slowZone: boolean): ScenarioInput => {
+    const { cluster, scheduler } = inSlowZone('outrider', true);
+    const nodes = cluster.nodes.map((group) => ({ ...group, speed: slowZone ? (group.speed ?? 1) : 1 }));
+    return {
+      ...{ cluster: { ...cluster, nodes }, scheduler },
+      jobs: Array.from({ length: 60 }, (_, place) => ({
+        policy: 'outrider' as const,
+        policyConfig: { dolly: { budgetShare: 1, utilizationCeiling: 1, mostClones: 2, minAttempts: 20 } },
+        worker: { kind: 'fargate', size: 'medium' } as const,
+        arrivals: { kind: 'list' as const, atMs: [place * 200_000] },
+        stages: [
+          {
+            ...{ name: 'map', tasks: place % 2 === 0 ? 4 : 1, workMs: 20_000 },
+            slowdown: { kind: 'mixture' as const, probability: 0.2, outlier: 8, usual: 1 },
+          },
+        ],
+      })),
+    };
+  };
+
+  it.each([true, false])(
+    'of one task run in two zones, whether one is slow (%s) or none',
+    async (slowZone) => {
+      const { jobs } = await simulate(scenarioOf(lone(slowZone)), { seed: '1' });
+      const cloned = jobs.filter(({ attempts }) => attempts.some(({ reason }) => reason === 'clone'));
+      expect(cloned.length).toBeGreaterThan(10);
+      for (const { attempts } of cloned)
+        expect(new Set(attempts.slice(0, 2).map(({ zone }) => zone)).size).toBe(2);
+    },
+  );
+});
+
 describe('a zone where copies would run and that has no room', () => {
   it('has them run elsewhere', async () => {
     const scenario = inSlowZone('mantri', true);

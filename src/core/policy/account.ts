@@ -23,7 +23,7 @@ export interface Terms {
   /** The job's dollars; absent where it may cost what it takes. */
   readonly spending?: Spending | undefined;
   /** Where an attempt had best run of a task for which the policy proposes no other place; absent: anywhere. */
-  readonly placeOf?: ((task: TaskView) => LaunchPlace | undefined) | undefined;
+  readonly placeOf?: ((task: TaskView, copy?: number) => LaunchPlace | undefined) | undefined;
   /** Whether a task may be launched again now. */
   readonly isReady: (task: TaskView) => boolean;
   /** Room of stages whose launches may wait for it unseen; absent: slots are all that launches need. */

@@ -270,7 +270,8 @@ function considerClone(
       if (account.refusals.length < refusalLimit) account.refusals.push(refusal);
       return;
     }
-    launch(account, { task, reason: 'clone', facts });
+    const place = account.terms.placeOf?.(task, made);
+    launch(account, { task, reason: 'clone', ...place, facts: { ...facts, ...place?.facts } });
   }
 }
 

@@ -108,10 +108,10 @@ export type Proposal =
       readonly facts: Facts;
     };
 
-/** The zone in which an attempt had best run, and the numbers that say so. */
+/** The zone in which an attempt had best run, and the numbers that say so, where there are any. */
 export interface LaunchPlace {
   readonly zone: string;
-  readonly facts: Facts;
+  readonly facts?: Facts;
 }
 
 /** How a job treats its stragglers. */
@@ -131,8 +131,11 @@ export interface PolicySet {
    * (§5.5), on hosts that let zones be chosen.
    */
   readonly placesTasks?: boolean;
-  /** Where attempts that are owed to tasks had best run; of a task undefined: anywhere, or as it was placed. Absent: so of all. */
-  placesOwed?(view: PolicyView): (task: TaskView) => LaunchPlace | undefined;
+  /**
+   * Where attempts that are owed to tasks had best run, and the clones of one, `copy` from 1 on; of a task undefined: anywhere, or
+   * as it was placed. Absent: so of all.
+   */
+  placesOwed?(view: PolicyView): (task: TaskView, copy?: number) => LaunchPlace | undefined;
   /** See the view's of that name. */
   readonly losesAhead?: boolean;
   /** Whether `wishes` may name a stage that is about to start: else nobody asks what they take. Absent: any. */

@@ -149,7 +149,7 @@ function kindOf({ event = '', facts }: LogEvent, reason: string | undefined): To
     case 'clone':
       return reason;
     case 'first':
-      return facts['zone'] === undefined ? undefined : 'steer';
+      return facts['locationFactor'] === undefined ? undefined : 'steer';
     default:
       return undefined;
   }

@@ -5,6 +5,7 @@ import type { StageView, TaskView } from '../../model/job-view.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { finiteMs } from '../merit.ts';
 import type { LaunchPlace, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
+import { knownFactors } from './earlier-zones.ts';
 import { placedZone } from './place-stages.ts';
 
 /** Factors this near to the least are as good: what tasks take in two zones differs by as much for no reason. */
@@ -39,12 +40,14 @@ const untried: LocationFactor = { factor: 1, samples: 0 };
  * tell that from its speed. So a copy of one goes there, and is not taken to end sooner for it.
  */
 export function zonesOf(
-  { shape, placement, statistics }: StageView,
+  stage: StageView,
   running: () => readonly ZoneSample[],
-  { zones = [] }: Pick<PolicyView, 'zones'>,
+  view: Pick<PolicyView, 'state' | 'now' | 'zones'>,
 ): StageZones | undefined {
+  const { shape, placement, statistics } = stage;
+  const { zones = [] } = view;
   if (zones.length < 2 || workerOf({ shape }).kind !== 'fargate') return undefined;
-  const factors = locationFactors(statistics.zones, running());
+  const factors = knownFactors(locationFactors(statistics.zones, running()), stage, view);
   const all = zones.map((zone) => ({ zone, ...(factors.get(zone) ?? untried) }));
   const least = Math.min(...all.map(({ factor }) => factor));
   const best = all.filter(({ factor }) => factor <= alike * least);
@@ -82,15 +85,17 @@ export const zoneFacts = (chosen: ChosenZone | undefined): Facts =>
 
 /**
  * Where attempts that are owed run, by task, in stages of which one zone is found to be slower: they take turns in the
- * others, all of them and not the fastest alone, so that no zone gets whatever there is. Undefined where any zone will
+ * others, all of them and not the fastest alone, so that no zone gets whatever there is. Where a task has copies from the start
+ * (`copy`, from 0), those take turns after each other, in all zones where none is slower: of two at random in three
+ * zones, each third pair would be in one, and slow together where that is. Undefined where any zone will
  * do, where zones cannot be chosen, and in a stage that was placed by what it reads. Whoever asks nothing pays nothing.
  *
- * Source: Mantri §5.5, locationFactor, which is of copies there; the rule for what waits is ours.
+ * Source: Mantri §5.5, locationFactor, which is of copies there; the rules for what waits and for clones are ours.
  */
 export function zonesOfOwed(
   view: PolicyView,
   zonesIn: (runs: StageRuns) => StageZones | undefined,
-): (task: TaskView) => LaunchPlace | undefined {
+): (task: TaskView, copy?: number) => LaunchPlace | undefined {
   const known = new Map<number, StageZones | undefined>();
   const zonesAt = (index: number): StageZones | undefined => {
     if (known.has(index)) return known.get(index);
@@ -99,11 +104,18 @@ export function zonesOfOwed(
     known.set(index, zones);
     return zones;
   };
-  return (task) => {
-    if (view.zones === undefined) return undefined;
-    const { ofOwed = [] } = zonesAt(task.stage) ?? {};
-    const chosen = ofOwed[task.index % ofOwed.length];
-    return chosen === undefined ? undefined : { zone: chosen.zone, facts: zoneFacts(chosen) };
+  return (task, copy = 0) => {
+    const { zones } = view;
+    if (zones === undefined) return undefined;
+    const stageZones = zonesAt(task.stage);
+    const turn = task.index + copy;
+    const { ofOwed = [], placement } = stageZones ?? {};
+    const chosen = ofOwed[turn % ofOwed.length];
+    if (chosen !== undefined) return { zone: chosen.zone, facts: zoneFacts(chosen) };
+    const isSpread =
+      stageZones !== undefined && placement === undefined && view.cloned?.has(task.stage) === true;
+    const zone = isSpread ? zones[turn % zones.length] : undefined;
+    return zone === undefined ? undefined : { zone };
   };
 }
 
