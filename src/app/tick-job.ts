@@ -102,9 +102,10 @@ function placesTerms(
     slots: config.totalSlots,
     ...(earlierMs === undefined ? {} : { earlierMs }),
   });
-  const mayPlace = policySetOf(tickConfig.policy).placesTasks === true;
-  const zones = mayPlace ? (launcher.zones?.() ?? []) : [];
-  const placements = stagePlacements(state, zones, splits);
+  const policy = policySetOf(tickConfig.policy);
+  const placesTasks = policy.placesTasks === true;
+  const zones = placesTasks || policy.placesOwed !== undefined ? (launcher.zones?.() ?? []) : [];
+  const placements = placesTasks ? stagePlacements(state, zones, splits) : [];
   const isOnFargate = state.stages.some((stage) => workerOf(stage).kind === 'fargate');
   const mayChoose = tickConfig.policyConfig.mantri.locationFactor && isOnFargate && zones.length >= 2;
   return {

@@ -249,38 +249,39 @@ describe.each(['mantri', 'outrider'] as const)('a stage after one beside a slow 
   });
 });
 
-describe('clones under outrider', () => {
-  /** Jobs of four tasks, which tell how often copies straggle, and of one by turns; beside a slow zone, or where zones are alike. */
-  const lone = (slowZone: boolean): ScenarioInput => {
-    const { cluster, scheduler } = inSlowZone('outrider', true);
-    const nodes = cluster.nodes.map((group) => ({ ...group, speed: slowZone ? (group.speed ?? 1) : 1 }));
-    return {
-      ...{ cluster: { ...cluster, nodes }, scheduler },
-      jobs: Array.from({ length: 60 }, (_, place) => ({
-        policy: 'outrider' as const,
-        policyConfig: { dolly: { budgetShare: 1, utilizationCeiling: 1, mostClones: 2, minAttempts: 20 } },
-        worker: { kind: 'fargate', size: 'medium' } as const,
-        arrivals: { kind: 'list' as const, atMs: [place * 200_000] },
-        stages: [
-          {
-            ...{ name: 'map', tasks: place % 2 === 0 ? 4 : 1, workMs: 20_000 },
-            slowdown: { kind: 'mixture' as const, probability: 0.2, outlier: 8, usual: 1 },
-          },
-        ],
-      })),
-    };
+/** Jobs of four tasks, which tell how often copies straggle, and of one by turns; beside a slow zone, or where zones are alike. */
+const clonedJobs = (policy: PolicyName, slowZone: boolean): ScenarioInput => {
+  const { cluster, scheduler } = inSlowZone(policy, true);
+  const nodes = cluster.nodes.map((group) => ({ ...group, speed: slowZone ? (group.speed ?? 1) : 1 }));
+  return {
+    ...{ cluster: { ...cluster, nodes }, scheduler },
+    jobs: Array.from({ length: 60 }, (_, place) => ({
+      policy,
+      policyConfig: { dolly: { budgetShare: 1, utilizationCeiling: 1, mostClones: 2, minAttempts: 20 } },
+      worker: { kind: 'fargate', size: 'medium' } as const,
+      arrivals: { kind: 'list' as const, atMs: [place * 200_000] },
+      stages: [
+        {
+          ...{ name: 'map', tasks: place % 2 === 0 ? 4 : 1, workMs: 20_000 },
+          slowdown: { kind: 'mixture' as const, probability: 0.2, outlier: 8, usual: 1 },
+        },
+      ],
+    })),
   };
+};
 
-  it.each([true, false])(
-    'of one task run in two zones, whether one is slow (%s) or none',
-    async (slowZone) => {
-      const { jobs } = await simulate(scenarioOf(lone(slowZone)), { seed: '1' });
-      const cloned = jobs.filter(({ attempts }) => attempts.some(({ reason }) => reason === 'clone'));
-      expect(cloned.length).toBeGreaterThan(10);
-      for (const { attempts } of cloned)
-        expect(new Set(attempts.slice(0, 2).map(({ zone }) => zone)).size).toBe(2);
-    },
-  );
+describe.each(['outrider', 'dolly'] as const)('a task and its clone under %s', (policy) => {
+  it.each([true, false])('run in two zones, whether one is slow (%s) or none', async (slowZone) => {
+    const { jobs } = await simulate(scenarioOf(clonedJobs(policy, slowZone)), { seed: '1' });
+    const pairs = jobs.flatMap(({ attempts }) =>
+      [...Map.groupBy(attempts, ({ task }) => task).values()].flatMap((ofTask) => {
+        const pair = ofTask.filter(({ reason }) => reason === 'first' || reason === 'clone');
+        return pair.length < 2 ? [] : [pair.map(({ zone }) => zone)];
+      }),
+    );
+    expect(pairs.length).toBeGreaterThan(10);
+    expect(pairs.filter((zones) => new Set(zones).size !== 2)).toEqual([]);
+  });
 });
 
 describe('a zone where copies would run and that has no room', () => {

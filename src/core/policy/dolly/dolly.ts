@@ -1,4 +1,6 @@
 import { late } from '../late/late.ts';
+import { appraiseStage } from '../mantri/appraise.ts';
+import { zonesOfOwed } from '../mantri/choose-zone.ts';
 import { mantri } from '../mantri/mantri.ts';
 import type { PolicySet, PolicyView, StageRuns } from '../policy-set.ts';
 import { cloneProposals } from './clone-proposals.ts';
@@ -34,6 +36,8 @@ export const dolly: PolicySet = {
   isCapOfCluster: ({ dolly }) => dolly.otherwise === 'late',
   wishes: cloneWishes,
   keepsLateCopies: lateCopiesServe,
+  // Ours: a clone beside its original in a slow zone is as slow.
+  placesOwed: (view) => zonesOfOwed(view, (runs) => appraiseStage(runs, view).zones),
   propose(view) {
     const cloned = view.cloned ?? new Map<number, StageClones>();
     const isLeft = ({ stage: { index, clones } }: StageRuns): boolean =>

@@ -1,7 +1,7 @@
 import { type LocationFactor, locationFactors, type ZoneSample } from '../../estimate/location-factor.ts';
 import type { Facts } from '../../model/decision.ts';
 import { stageAt } from '../../model/job-state.ts';
-import type { StageView, TaskView } from '../../model/job-view.ts';
+import { isLive, type StageView, type TaskView } from '../../model/job-view.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { finiteMs } from '../merit.ts';
 import type { LaunchPlace, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
@@ -108,15 +108,29 @@ export function zonesOfOwed(
     const { zones } = view;
     if (zones === undefined) return undefined;
     const stageZones = zonesAt(task.stage);
-    const turn = task.index + copy;
-    const { ofOwed = [], placement } = stageZones ?? {};
-    const chosen = ofOwed[turn % ofOwed.length];
-    if (chosen !== undefined) return { zone: chosen.zone, facts: zoneFacts(chosen) };
+    const { ofOwed, placement } = stageZones ?? {};
+    if (ofOwed !== undefined) {
+      const chosen = turnOf(ofOwed, ({ zone }) => zone, task, copy);
+      return chosen === undefined ? undefined : { zone: chosen.zone, facts: zoneFacts(chosen) };
+    }
     const isSpread =
       stageZones !== undefined && placement === undefined && view.cloned?.has(task.stage) === true;
-    const zone = isSpread ? zones[turn % zones.length] : undefined;
+    const zone = isSpread ? turnOf(zones, (each) => each, task, copy) : undefined;
     return zone === undefined ? undefined : { zone };
   };
+}
+
+/** The one whose turn it is, of those in which no attempt of the task is known to run, if there are any. */
+function turnOf<T>(
+  all: readonly T[],
+  zoneOf: (each: T) => string,
+  task: TaskView,
+  copy: number,
+): T | undefined {
+  const taken = new Set(task.attempts.filter(isLive).map(({ zone }) => zone));
+  const apart = all.filter((each) => !taken.has(zoneOf(each)));
+  const left = apart.length === 0 ? all : apart;
+  return left[(task.index + copy) % left.length];
 }
 
 const isCopy = (each: Proposal): each is Extract<Proposal, { kind: 'backup' | 'restart' }> =>

@@ -47,8 +47,10 @@ export function knownFactors(
   for (let place = stage.index - 1; place >= 0; place--) {
     if (zones.every((zone) => factors.has(zone))) return factors;
     const earlier = state.stages[place];
-    if (earlier !== undefined && tells(earlier, { now }))
-      factors = withOthers(factors, locationFactors(earlier.statistics.zones, []));
+    if (earlier === undefined || !tells(earlier, { now })) continue;
+    const more = locationFactors(earlier.statistics.zones, []);
+    // Where a stage has found no difference all are 1, which is no news of a zone.
+    if ([...more.values()].some(({ factor }) => factor !== 1)) factors = withOthers(factors, more);
   }
   return factors;
 }

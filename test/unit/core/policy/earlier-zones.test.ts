@@ -65,8 +65,15 @@ describe('what is known of zones', () => {
       { minutesAgo: 9, slowness: slowA },
       { minutesAgo: 5, slowness: { b: 1, c: 1 } },
     ]);
-    expect(factorsOf(state).a).toBeCloseTo(ratio, 3);
-    expect(factorsOf(state).b).toBe(1);
+    const { a = 0, b = 0, c = 0 } = factorsOf(state);
+    expect(a / b).toBeCloseTo(ratio, 3);
+    expect(c).toBe(b);
+  });
+
+  it('is nothing where zones were alike', () => {
+    expect(factorsOf(jobAfter([{ minutesAgo: 1, slowness: { a: 1, b: 1, c: 1 } }]), { b: 2 })).toEqual({
+      b: 2,
+    });
   });
 
   it('is forgotten after a quarter of an hour, so that a zone is tried again', () => {
