@@ -5,7 +5,8 @@ import { BadInputError } from '../worker/operator.ts';
 import type { Operator, TaskContext } from '../worker/operator.ts';
 import { Engine, sqlName, sqlText } from './duckdb/engine.ts';
 import { sendFile } from './duckdb/parquet-pieces.ts';
-import { addTable } from './duckdb/sql-tables.ts';
+import { addTable, firstLineOf } from './duckdb/sql-tables.ts';
+import type { ColumnTypes } from './duckdb/staged-ndjson.ts';
 import { flagOption, onlyOptions, textOption, textsOption, wrongOption } from './options.ts';
 import type { Options } from './options.ts';
 
@@ -16,6 +17,8 @@ interface SqlOptions {
   readonly query: string;
   /** Names of the inputs as tables, in their order. */
   readonly tables: readonly string[] | undefined;
+  /** By the names of tables that are NDJSON: columns that they have whatever a task reads of them, and their types. */
+  readonly columns: Readonly<Record<string, ColumnTypes>>;
   /** Rows that are alike in these columns go to one task of the next stage. */
   readonly partitionBy: readonly string[] | undefined;
   readonly output: Format | undefined;
@@ -29,7 +32,7 @@ const queryStart = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*(?:\(|(?:select|wi
 const partitionColumn = 'outrider partition';
 
 function sqlOptions(options: Options): SqlOptions {
-  onlyOptions(options, ['query', 'tables', 'partitionBy', 'output', 'header']);
+  onlyOptions(options, ['query', 'tables', 'columns', 'partitionBy', 'output', 'header']);
   const query = textOption(options, 'query', oneSelect);
   if (query.length > longestQuery || !queryStart.test(query)) throw wrongOption('query', oneSelect);
   const given = options['output'];
@@ -39,10 +42,23 @@ function sqlOptions(options: Options): SqlOptions {
   return {
     query: query.trim().replace(/;$/, ''),
     tables: textsOption(options, 'tables'),
+    columns: columnsOption(options['columns'] ?? {}),
     partitionBy: textsOption(options, 'partitionBy'),
     output,
     header: flagOption(options, 'header', true),
   };
+}
+
+function columnsOption(given: unknown): Readonly<Record<string, ColumnTypes>> {
+  const isObject = (value: unknown): value is object =>
+    typeof value === 'object' && value !== null && !Array.isArray(value);
+  const isTypes = (value: unknown): value is ColumnTypes =>
+    isObject(value) &&
+    Object.entries(value).every(([name, type]) => name !== '' && typeof type === 'string' && type !== '');
+  const isColumns = (value: unknown): value is Record<string, ColumnTypes> =>
+    isObject(value) && Object.values(value).every(isTypes);
+  if (isColumns(given)) return given;
+  throw wrongOption('columns', 'types by names of columns, by names of tables: {"input": {"id": "BIGINT"}}');
 }
 
 /**
@@ -60,14 +76,18 @@ export const sql: Operator = {
     const engine = await Engine.open({ scratchDir: dir, size, signal });
     try {
       const names = tableNames(context, options.tables);
+      for (const table of Object.keys(options.columns))
+        if (!names.includes(table))
+          throw wrongOption(`columns.${table}`, `the name of a table: ${names.join(', ')}`);
       for (const [index, input] of inputs.entries())
         await addTable(engine, input, {
           name: names[index] ?? '',
           file: `table${String(index)}`,
           dir,
+          columns: options.columns[names[index] ?? ''],
           tally,
         });
-      await asked(async () => {
+      await asked(context, async () => {
         const { count, isSelect } = await engine.statementsOf(options.query);
         if (count !== 1 || !isSelect) throw new BadInputError(`it must be ${oneSelect}`);
       });
@@ -92,15 +112,20 @@ function tableNames({ inputs }: TaskContext, given: readonly string[] | undefine
 }
 
 /** What goes wrong in a query is the user's to mend, but for want of memory. */
-async function asked(work: () => Promise<void>): Promise<void> {
+async function asked({ inputs }: TaskContext, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (cause) {
-    const message = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
+    const message = firstLineOf(cause);
     if (/^Out of Memory|Interrupt/i.test(message)) throw cause;
     const isRefused = /^Permission Error|has been locked|Secret|Extension/i.test(message);
     const what = isRefused ? 'a query can read its inputs and nothing else' : 'the query fails';
-    throw new BadInputError(`options.query: ${what}: ${message}`, { cause });
+    // Another task may have found the column.
+    const mayLack = inputs.some(({ format }) => format === 'ndjson') && /column.* not found/i.test(message);
+    const hint = mayLack
+      ? ' (of NDJSON a task knows the columns of its own records; options.columns names more)'
+      : '';
+    throw new BadInputError(`options.query: ${what}: ${message}${hint}`, { cause });
   }
 }
 
@@ -114,8 +139,22 @@ async function writeText(engine: Engine, context: TaskContext, options: SqlOptio
     ndjson: 'FORMAT json',
     parquet: 'FORMAT parquet, COMPRESSION zstd',
   }[format];
-  await asked(() => engine.run(`COPY (\n${options.query}\n) TO ${sqlText(path)} (${form})`));
+  await asked(context, () => engine.run(`COPY (\n${options.query}\n) TO ${sqlText(path)} (${form})`));
   for await (const bytes of createReadStream(path) as AsyncIterable<Buffer>) await output.write(bytes);
+}
+
+/**
+ * What decides where a row goes by a column: the same for values that `=` of SQL finds equal, whatever their types. DuckDB's
+ * hash of a 5 is another for each of INTEGER, DECIMAL and DOUBLE, and two stages, or two tasks of one over NDJSON, may differ in
+ * that: then rows of one key would not meet. Values that differ may come out alike, which only makes them neighbours.
+ */
+function placeKey(column: string): string {
+  const text = `${sqlName(column)}::VARCHAR`;
+  // Most texts are no numbers, and to try costs more than to look.
+  const looksNumeric = `ascii(ltrim(${text})) BETWEEN ascii('+') AND ascii('9')`;
+  const number = `(TRY_CAST(${text} AS DOUBLE) + 0)::VARCHAR`;
+  const time = `TRY_CAST(${text} AS TIMESTAMP)::VARCHAR`;
+  return `CASE WHEN ${looksNumeric} THEN coalesce(${number}, ${time}, lower(${text})) ELSE lower(${text}) END`;
 }
 
 async function sendPartitions(engine: Engine, context: TaskContext, options: SqlOptions): Promise<void> {
@@ -123,12 +162,12 @@ async function sendPartitions(engine: Engine, context: TaskContext, options: Sql
   const { query, partitionBy } = options;
   if (partitions > 1 && partitionBy === undefined)
     throw new BadInputError('options.partitionBy must name the columns by which rows go to the next stage');
-  const keys = (partitionBy ?? []).map(sqlName).join(', ');
+  const keys = (partitionBy ?? []).map(placeKey).join(', ');
   const place = keys === '' ? '0' : `hash(${keys}) % ${String(partitions)}`;
   const dir = join(scratchDir, 'partitions');
   const empty = join(scratchDir, 'empty.parquet');
   const form = 'FORMAT parquet, COMPRESSION lz4';
-  await asked(async () => {
+  await asked(context, async () => {
     await engine.run(
       `COPY (SELECT *, (${place})::INTEGER AS ${sqlName(partitionColumn)} FROM (\n${query}\n)) TO ${sqlText(dir)} (${form}, PARTITION_BY (${sqlName(partitionColumn)}))`,
     );

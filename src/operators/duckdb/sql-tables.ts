@@ -1,22 +1,20 @@
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BadInputError } from '../../worker/operator.ts';
 import type { SourceFile, TaskContext, TaskInput } from '../../worker/operator.ts';
-import { forEachRow } from '../../worker/row-places.ts';
 import type { Engine } from './engine.ts';
 import { sqlName, sqlText } from './engine.ts';
 import { receiveFiles } from './parquet-pieces.ts';
 import { parquetRows } from './source-parquet.ts';
 import { columnNumber, CsvStage, csvTable } from './staged-csv.ts';
-
-/** Text is written to scratch files in pieces of about so many bytes. */
-const writeBytes = 256 * 1024;
-/** Longest line that DuckDB reads without being told, in characters. */
-const usualLength = 4 * 1024 * 1024;
+import { ndjsonQuery } from './staged-ndjson.ts';
+import type { ColumnTypes } from './staged-ndjson.ts';
 
 /** Makes an input of a task a view of that name: CSV as texts, NDJSON by what its values are, stages as they were. */
 export async function addTable(engine: Engine, input: TaskInput, place: TablePlace): Promise<void> {
-  const { name, file, dir } = place;
+  const { name, file, dir, columns = {} } = place;
+  const isTyped = Object.keys(columns).length > 0;
+  if (isTyped && input.format !== 'ndjson')
+    throw new BadInputError(`options.columns.${name} is for NDJSON alone: cast the columns in the query`);
   const query =
     input.kind === 'stage'
       ? parquetQuery(await receiveFiles(input, dir, file), input.stage ?? name)
@@ -24,9 +22,18 @@ export async function addTable(engine: Engine, input: TaskInput, place: TablePla
         ? await sourceQuery(engine, input.files, place)
         : input.format === 'csv'
           ? await csvQuery(input, place)
-          : await ndjsonQuery(input, join(dir, `${file}.ndjson`));
-  await engine.run(`CREATE TEMP VIEW ${sqlName(name)} AS ${query}`);
+          : await ndjsonQuery(engine, input, join(dir, `${file}.ndjson`), columns);
+  try {
+    await engine.run(`CREATE TEMP VIEW ${sqlName(name)} AS ${query}`);
+  } catch (cause) {
+    if (!isTyped) throw cause;
+    throw new BadInputError(`options.columns.${name}: ${firstLineOf(cause)}`, { cause });
+  }
 }
+
+/** What DuckDB says, without the place in the query that it shows below. */
+export const firstLineOf = (cause: unknown): string =>
+  cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
 
 /** Where a table comes from, and what it is called. */
 interface TablePlace {
@@ -34,6 +41,8 @@ interface TablePlace {
   /** Of its files in `dir`, without what follows the dot. */
   readonly file: string;
   readonly dir: string;
+  /** Of NDJSON: columns that it has at all events, of these types. */
+  readonly columns: ColumnTypes | undefined;
   readonly tally: TaskContext['tally'];
 }
 
@@ -65,32 +74,4 @@ async function csvQuery(input: TaskInput, { name, file, dir }: TablePlace): Prom
       return `SELECT ${columns.join(', ')} FROM ${csvTable(table)}`;
     })
     .join(' UNION ALL BY NAME ');
-}
-
-/** The values of rows as JavaScript reads them: numbers are doubles, of two fields of one name the last one counts. */
-async function ndjsonQuery(input: TaskInput, path: string): Promise<string> {
-  const handle = await open(path, 'w');
-  let lines: string[] = [];
-  let size = 0;
-  let longest = 0;
-  const flush = async (): Promise<void> => {
-    await handle.appendFile(lines.join(''));
-    lines = [];
-    size = 0;
-  };
-  try {
-    await forEachRow(input, (row) => {
-      const line = `${JSON.stringify(row)}\n`;
-      lines.push(line);
-      size += line.length;
-      longest = Math.max(longest, line.length);
-      return size < writeBytes ? undefined : flush();
-    });
-    await flush();
-  } finally {
-    await handle.close();
-  }
-  // In bytes, of which a character has up to four; buffers are as large, so that only long rows ask for them.
-  const limit = longest > usualLength ? `, maximum_object_size = ${String(4 * longest)}` : '';
-  return `SELECT * FROM read_json(${sqlText(path)}, format = 'newline_delimited', sample_size = -1${limit})`;
 }

@@ -1,0 +1,91 @@
+import { open } from 'node:fs/promises';
+import type { TaskInput } from '../../worker/operator.ts';
+import { forEachRow } from '../../worker/row-places.ts';
+import type { Engine } from './engine.ts';
+import { sqlName, sqlText } from './engine.ts';
+
+/** Types of columns by their names, as SQL writes them. */
+export type ColumnTypes = Readonly<Record<string, string>>;
+
+/** Text is written to scratch files in pieces of about so many bytes. */
+const writeBytes = 256 * 1024;
+/** Longest line that DuckDB reads without being told, in characters. */
+const usualLength = 4 * 1024 * 1024;
+
+/** Types that DuckDB gives texts which look like them: JSON has none of these, and whether all do differs from task to task. */
+const guessedType = /"(?:[^"]|"")*"|\b(?:DATE|TIMESTAMP|TIME|UUID)(?=[,)[]|$)/g;
+
+/**
+ * The rows of NDJSON as a query. Values are as JavaScript reads them: numbers are doubles, of two fields of one name the last
+ * one counts. Columns and their types are those of the task's own rows, but for those that are `given`.
+ */
+export async function ndjsonQuery(
+  engine: Engine,
+  input: TaskInput,
+  path: string,
+  given: ColumnTypes,
+): Promise<string> {
+  const { names, longest } = await stageRows(input, path);
+  // In bytes, of which a character has up to four; buffers are as large, so that only long rows ask for them.
+  const limit = longest > usualLength ? `, maximum_object_size = ${String(4 * longest)}` : '';
+  const query = (what: string): string =>
+    `SELECT * FROM read_json(${sqlText(path)}, format = 'newline_delimited'${limit}, ${what})`;
+  const found = query('sample_size = -1');
+  const types = await typesOf(engine, found, names);
+  const isGiven = Object.keys(given).length > 0;
+  // DuckDB gives names of its own where two differ in case alone, and one map for all where rows have little in common.
+  if (types.size < names.size && !isGiven) return found;
+  const said = new Set(Object.keys(given).map((name) => name.toLowerCase()));
+  const columns = [
+    ...[...types].filter(([name]) => !said.has(name.toLowerCase())),
+    ...Object.entries(given),
+  ].map(([name, type]) => `${sqlName(name)}: ${sqlText(type)}`);
+  return columns.length === 0 ? found : query(`columns = {${columns.join(', ')}}`);
+}
+
+/** Which of the columns of a query have one of these names, and of which types they are. */
+async function typesOf(
+  engine: Engine,
+  query: string,
+  names: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, string>> {
+  const types = new Map<string, string>();
+  for await (const rows of engine.rows(`SELECT column_name, column_type FROM (DESCRIBE ${query})`))
+    for (const [name, type] of rows) {
+      if (typeof name !== 'string' || typeof type !== 'string' || !names.has(name)) continue;
+      const plain = type.replace(guessedType, (word) => (word.startsWith('"') ? word : 'VARCHAR'));
+      types.set(name, plain);
+    }
+  return types;
+}
+
+/** Writes the rows to a file; answers the names of their fields, and the length of the longest line in characters. */
+async function stageRows(
+  input: TaskInput,
+  path: string,
+): Promise<{ readonly names: ReadonlySet<string>; readonly longest: number }> {
+  const handle = await open(path, 'w');
+  const names = new Set<string>();
+  let lines: string[] = [];
+  let size = 0;
+  let longest = 0;
+  const flush = async (): Promise<void> => {
+    await handle.appendFile(lines.join(''));
+    lines = [];
+    size = 0;
+  };
+  try {
+    await forEachRow(input, (row) => {
+      for (const name of Object.keys(row)) names.add(name);
+      const line = `${JSON.stringify(row)}\n`;
+      lines.push(line);
+      size += line.length;
+      longest = Math.max(longest, line.length);
+      return size < writeBytes ? undefined : flush();
+    });
+    await flush();
+  } finally {
+    await handle.close();
+  }
+  return { names, longest };
+}
