@@ -75,6 +75,9 @@ const oneOfRetentions = `must be one of the lengths that CloudWatch has: ${reten
   .sort((a, b) => a - b)
   .join(', ')}`;
 
+/** The id of a zone, such as use1-az4 or usw2-lax1-az1. */
+const zoneId = String.raw`[a-z0-9]+(-[a-z0-9]+)*-az\d+`;
+
 const configSchema = z.strictObject({
   inputBuckets: bucketNames,
   outputBuckets: bucketNames,
@@ -103,7 +106,7 @@ const configSchema = z.strictObject({
     'must be ids such as subnet-0123456789abcdef0, with commas between them',
   ).exactOptional(),
   subnetZones: listOf(
-    /^[a-z]{2}(-[a-z0-9]+)+(=[a-z0-9]+(-[a-z0-9]+)*-az\d+)?$/,
+    new RegExp(`^[a-z]{2}(-[a-z0-9]+)+(=${zoneId})?$`),
     'must be names of zones such as us-east-1a, or names with ids such as us-east-1a=use1-az4, with commas between them',
   )
     .transform((zones) =>
@@ -114,7 +117,7 @@ const configSchema = z.strictObject({
     )
     .exactOptional(),
   taskZones: listOf(
-    /^[a-z0-9]+(-[a-z0-9]+)*-az\d+$/,
+    new RegExp(`^${zoneId}$`),
     'must be ids of zones such as use1-az4, with commas between them',
   )
     .refine((zones) => new Set(zones).size === zones.length, 'must name each zone once')

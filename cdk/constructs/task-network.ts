@@ -51,11 +51,10 @@ export function taskNetwork(scope: Construct, config: OutriderConfig): TaskNetwo
   };
 }
 
-function resourceOf(subnet: ISubnet | undefined): CfnSubnet {
-  const resource = subnet?.node.defaultChild;
-  if (!CfnSubnet.isCfnSubnet(resource))
-    throw new Error(`${subnet?.node.path ?? 'a zone'} has no subnet of its own`);
-  return resource;
+function resourceOf({ node }: ISubnet): CfnSubnet {
+  const { defaultChild } = node;
+  if (!CfnSubnet.isCfnSubnet(defaultChild)) throw new Error(`${node.path} is no subnet of its own`);
+  return defaultChild;
 }
 
 /** Names and ids of the zones of a network, as tasks are told: `us-east-1a=use1-az4,…`; empty where nobody has told the ids. */
@@ -102,12 +101,13 @@ function ownNetwork(scope: Construct, { taskZones }: OutriderConfig): Vpc {
       dynamodb: { service: GatewayVpcEndpointAwsService.DYNAMODB },
     },
   });
-  taskZones?.forEach((zoneId, place) => {
-    const subnet = resourceOf(vpc.publicSubnets[place]);
+  for (const [place, subnet] of vpc.publicSubnets.map(resourceOf).entries()) {
+    const zoneId = taskZones?.[place];
+    if (zoneId === undefined) continue;
     // Of the two, EC2 takes one.
     subnet.availabilityZone = undefined;
     subnet.availabilityZoneId = zoneId;
-  });
+  }
   acknowledge(vpc, {
     'AwsSolutions-VPC7':
       'Tasks accept connections from each other alone; flow logs would only repeat the log of S3.',

@@ -7,7 +7,7 @@ import { forEachRow } from '../worker/row-places.ts';
 import { addValue, checkValue, noValues } from './aggregates.ts';
 import type { Partial } from './aggregates.ts';
 import { aggregateByEngine } from './duckdb/aggregate.ts';
-import { hasDuckDb } from './duckdb/engine.ts';
+import { firstLineOf, hasDuckDb } from './duckdb/engine.ts';
 import { groupForm, groupOfLine, groupsOf, wholeLines } from './group-lines.ts';
 import type { Group, GroupForm } from './group-lines.ts';
 import { combinePartials } from './group-partials.ts';
@@ -120,8 +120,7 @@ async function groupByEngine(
     signal.throwIfAborted();
     // A bad record is found again, and anything else is what DuckDB cannot hold or sum.
     if (!(error instanceof BadRecordError)) {
-      const why = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-      note?.(`DuckDB could not group the rows, which are grouped one by one: ${why}`);
+      note?.(`DuckDB could not group the rows, which are grouped one by one: ${firstLineOf(error)}`);
     }
     return undefined;
   }

@@ -7,7 +7,7 @@ import type { KeyValue, TaskContext, TaskInput } from '../worker/operator.ts';
 import { RecordCursor } from '../worker/record-cursor.ts';
 import { RunWriter } from '../worker/run-file.ts';
 import { recordsOfRun } from '../worker/stage-records.ts';
-import { Engine, hasDuckDb } from './duckdb/engine.ts';
+import { Engine, firstLineOf, hasDuckDb } from './duckdb/engine.ts';
 import { joinFiles, SideFiles } from './duckdb/joined-files.ts';
 import type { TableFile } from './duckdb/joined-files.ts';
 import type { JoinOutputOptions } from './join-options.ts';
@@ -103,8 +103,7 @@ export async function joinByEngine(
     signal.throwIfAborted();
     if (error instanceof BadRecordError) throw error;
     // No room for what it holds, most likely: one by one a join needs little.
-    const why = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-    note?.(`DuckDB could not join the rows, which are joined one by one: ${why}`);
+    note?.(`DuckDB could not join the rows, which are joined one by one: ${firstLineOf(error)}`);
     return false;
   }
   const lines = createReadStream(path, { highWaterMark: readBytes }) as AsyncIterable<Buffer>;

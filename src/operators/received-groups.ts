@@ -6,7 +6,7 @@ import type { TaskContext } from '../worker/operator.ts';
 import type { RecordCursor } from '../worker/record-cursor.ts';
 import { RunWriter } from '../worker/run-file.ts';
 import { recordsOfRun } from '../worker/stage-records.ts';
-import { Engine, hasDuckDb } from './duckdb/engine.ts';
+import { Engine, firstLineOf, hasDuckDb } from './duckdb/engine.ts';
 import { mergeGroupFile } from './duckdb/merged-groups.ts';
 import type { GroupFile } from './duckdb/group-file.ts';
 import type { Partial } from './aggregates.ts';
@@ -110,8 +110,7 @@ async function mergedByEngine(
   } catch (error) {
     signal.throwIfAborted();
     // No room for what it holds, most likely, or a sum beyond 128 bits: one by one that needs little.
-    const why = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-    note?.(`DuckDB could not merge the groups, which are merged one by one: ${why}`);
+    note?.(`DuckDB could not merge the groups, which are merged one by one: ${firstLineOf(error)}`);
     return undefined;
   }
 }

@@ -134,6 +134,16 @@ const inSlowZone = (policy: PolicyName, locationFactor: boolean): ScenarioInput 
   ],
 });
 
+/** The job of a scenario with the location factor, and without. */
+const onAndOff = async (
+  scenario: typeof inSlowZone,
+  policy: PolicyName,
+  seed: string,
+): Promise<readonly [JobOutcome, JobOutcome]> => [
+  await runOne(scenario(policy, true), seed),
+  await runOne(scenario(policy, false), seed),
+];
+
 /** Attempts in each zone, first ones and others. */
 const byZone = ({ attempts }: JobOutcome): { readonly first: number[]; readonly copies: number[] } => {
   const count = (wanted: typeof attempts): number[] =>
@@ -158,10 +168,7 @@ describe.each(['mantri', 'outrider'] as const)(
     it.each(['1', '2', '3', '4', '5'])(
       'lets them end sooner than copies in any zone do, seed %s',
       async (seed) => {
-        const [on, off] = [
-          await runOne(inSlowZone(policy, true), seed),
-          await runOne(inSlowZone(policy, false), seed),
-        ];
+        const [on, off] = await onAndOff(inSlowZone, policy, seed);
         expect(byZone(on).copies[0]).toBe(0);
         expect(byZone(off).copies[0]).toBeGreaterThan(0);
         expect(on.completedAtMs).toBeLessThan(off.completedAtMs);
@@ -197,10 +204,7 @@ describe.each(['mantri', 'outrider'] as const)(
     it.each(['1', '2', '3'])(
       'begins no task there once that is known, and ends sooner, seed %s',
       async (seed) => {
-        const [on, off] = [
-          await runOne(inWaves(policy, true), seed),
-          await runOne(inWaves(policy, false), seed),
-        ];
+        const [on, off] = await onAndOff(inWaves, policy, seed);
         expect(lateInSlowZone(on)).toBe(0);
         expect(lateInSlowZone(off)).toBeGreaterThan(10);
         expect(on.completedAtMs).toBeLessThan(off.completedAtMs);
@@ -239,10 +243,7 @@ const secondInSlowZone = ({ attempts }: JobOutcome): number =>
 
 describe.each(['mantri', 'outrider'] as const)('a stage after one beside a slow zone, under %s', (policy) => {
   it.each(['1', '2', '3', '4', '5'])('begins no task there, and ends sooner, seed %s', async (seed) => {
-    const [on, off] = [
-      await runOne(inStages(policy, true), seed),
-      await runOne(inStages(policy, false), seed),
-    ];
+    const [on, off] = await onAndOff(inStages, policy, seed);
     expect(secondInSlowZone(on)).toBe(0);
     expect(secondInSlowZone(off)).toBeGreaterThan(5);
     expect(on.completedAtMs).toBeLessThan(off.completedAtMs);

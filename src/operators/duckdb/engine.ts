@@ -56,6 +56,9 @@ function isInstalled(): boolean {
 export const sqlText = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 /** A name as SQL writes it. */
 export const sqlName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+/** What DuckDB says, without the place in the query that it shows below. */
+export const firstLineOf = (cause: unknown): string =>
+  cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
 
 /** One thread for what is small: each has buffers of its own. */
 const defaultSize: EngineSize = { memoryBytes: 160 * 1024 * 1024, threads: 1 };

@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BadInputError } from '../../worker/operator.ts';
 import type { SourceFile, TaskContext } from '../../worker/operator.ts';
-import { sqlText } from './engine.ts';
+import { firstLineOf, sqlText } from './engine.ts';
 import type { Engine } from './engine.ts';
 
 const magic = 'PAR1';
@@ -122,8 +122,9 @@ async function rowGroupsOf(engine: Engine, file: SourceFile, path: string): Prom
       for (const [count, start, bytes] of rows)
         groups.push({ rows: Number(count), start: Number(start), bytes: Number(bytes) });
   } catch (cause) {
-    const why = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
-    throw new BadInputError(`${file.uri} is not a Parquet file that can be read: ${why}`, { cause });
+    throw new BadInputError(`${file.uri} is not a Parquet file that can be read: ${firstLineOf(cause)}`, {
+      cause,
+    });
   }
   const ends = groups.map(({ start, bytes }, at) => groups[at + 1]?.start ?? start + bytes);
   const isInOrder = groups.every(

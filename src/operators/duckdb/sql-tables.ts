@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { BadInputError } from '../../worker/operator.ts';
 import type { SourceFile, TaskContext, TaskInput } from '../../worker/operator.ts';
 import type { Engine } from './engine.ts';
-import { sqlName, sqlText } from './engine.ts';
+import { firstLineOf, sqlName, sqlText } from './engine.ts';
 import { receiveFiles } from './parquet-pieces.ts';
 import { parquetRows } from './source-parquet.ts';
 import { columnNumber, CsvStage, csvTable } from './staged-csv.ts';
@@ -30,10 +30,6 @@ export async function addTable(engine: Engine, input: TaskInput, place: TablePla
     throw new BadInputError(`options.columns.${name}: ${firstLineOf(cause)}`, { cause });
   }
 }
-
-/** What DuckDB says, without the place in the query that it shows below. */
-export const firstLineOf = (cause: unknown): string =>
-  cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
 
 /** Where a table comes from, and what it is called. */
 interface TablePlace {

@@ -1,7 +1,5 @@
 import { late } from '../late/late.ts';
-import { appraiseStage } from '../mantri/appraise.ts';
-import { zonesOfOwed } from '../mantri/choose-zone.ts';
-import { mantri } from '../mantri/mantri.ts';
+import { mantri, placesOwed } from '../mantri/mantri.ts';
 import type { PolicySet, PolicyView, StageRuns } from '../policy-set.ts';
 import { cloneProposals } from './clone-proposals.ts';
 import { cloneWishes } from './clone-wishes.ts';
@@ -37,7 +35,7 @@ export const dolly: PolicySet = {
   wishes: cloneWishes,
   keepsLateCopies: lateCopiesServe,
   // Ours: a clone beside its original in a slow zone is as slow.
-  placesOwed: (view) => zonesOfOwed(view, (runs) => appraiseStage(runs, view).zones),
+  placesOwed,
   propose(view) {
     const cloned = view.cloned ?? new Map<number, StageClones>();
     const isLeft = ({ stage: { index, clones } }: StageRuns): boolean =>

@@ -1,7 +1,7 @@
 import { type LocationFactor, locationFactors, type ZoneSample } from '../../estimate/location-factor.ts';
 import type { Facts } from '../../model/decision.ts';
 import { stageAt } from '../../model/job-state.ts';
-import { isLive, type StageView, type TaskView } from '../../model/job-view.ts';
+import { type AttemptView, isLive, type StageView, type TaskView } from '../../model/job-view.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { finiteMs } from '../merit.ts';
 import type { LaunchPlace, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
@@ -61,6 +61,15 @@ export function zonesOf(
   };
 }
 
+/** Those in which none of the attempts is known to run, if there are any; else all. */
+function apartFrom<T extends Pick<ChosenZone, 'zone'>>(
+  zones: readonly T[],
+  attempts: readonly Pick<AttemptView, 'zone'>[],
+): readonly T[] {
+  const apart = zones.filter(({ zone }) => attempts.every((each) => each.zone !== zone));
+  return apart.length === 0 ? zones : apart;
+}
+
 /**
  * The zone where a copy of a task ends first: that with the least t_new, and so the least factor. Of those about as good
  * one where no attempt of it runs, and of those the one that it was placed in; else tasks take turns. Undefined where
@@ -73,8 +82,7 @@ export function chooseZone(
   { task, copies }: RunningTask,
 ): ChosenZone | undefined {
   if (zones === undefined) return undefined;
-  const apart = zones.best.filter(({ zone }) => copies.every((copy) => copy.zone !== zone));
-  const left = apart.length === 0 ? zones.best : apart;
+  const left = apartFrom(zones.best, copies);
   const placed = placedZone(zones, task.index);
   return left.find(({ zone }) => zone === placed) ?? left[task.index % left.length];
 }
@@ -106,31 +114,17 @@ export function zonesOfOwed(
   };
   return (task, copy = 0) => {
     const { zones } = view;
-    if (zones === undefined) return undefined;
-    const stageZones = zonesAt(task.stage);
-    const { ofOwed, placement } = stageZones ?? {};
-    if (ofOwed !== undefined) {
-      const chosen = turnOf(ofOwed, ({ zone }) => zone, task, copy);
-      return chosen === undefined ? undefined : { zone: chosen.zone, facts: zoneFacts(chosen) };
-    }
-    const isSpread =
-      stageZones !== undefined && placement === undefined && view.cloned?.has(task.stage) === true;
-    const zone = isSpread ? turnOf(zones, (each) => each, task, copy) : undefined;
-    return zone === undefined ? undefined : { zone };
+    const stageZones = zones === undefined ? undefined : zonesAt(task.stage);
+    if (zones === undefined || stageZones === undefined) return undefined;
+    const { ofOwed, placement } = stageZones;
+    const isSpread = placement === undefined && view.cloned?.has(task.stage) === true;
+    const all: readonly (ChosenZone | Pick<ChosenZone, 'zone'>)[] =
+      ofOwed ?? (isSpread ? zones.map((zone) => ({ zone })) : []);
+    const left = apartFrom(all, task.attempts.filter(isLive));
+    const chosen = left[(task.index + copy) % left.length];
+    if (chosen === undefined) return undefined;
+    return { zone: chosen.zone, ...('factor' in chosen ? { facts: zoneFacts(chosen) } : {}) };
   };
-}
-
-/** The one whose turn it is, of those in which no attempt of the task is known to run, if there are any. */
-function turnOf<T>(
-  all: readonly T[],
-  zoneOf: (each: T) => string,
-  task: TaskView,
-  copy: number,
-): T | undefined {
-  const taken = new Set(task.attempts.filter(isLive).map(({ zone }) => zone));
-  const apart = all.filter((each) => !taken.has(zoneOf(each)));
-  const left = apart.length === 0 ? all : apart;
-  return left[(task.index + copy) % left.length];
 }
 
 const isCopy = (each: Proposal): each is Extract<Proposal, { kind: 'backup' | 'restart' }> =>

@@ -1,6 +1,6 @@
+import { type EpochMs, elapsedMs } from '../../../contracts/units.ts';
 import { type LocationFactor, locationFactors } from '../../estimate/location-factor.ts';
 import type { StageView } from '../../model/job-view.ts';
-import { elapsedMs } from '../../../contracts/units.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import type { PolicyView } from '../policy-set.ts';
 
@@ -10,7 +10,7 @@ type Factors = ReadonlyMap<string, LocationFactor>;
 const toldForMs = 15 * 60_000;
 
 /** Whether a stage's zones say how fast these are: those of one that was placed by what it reads say more of links. */
-const tells = (stage: StageView, { now }: Pick<PolicyView, 'now'>): boolean =>
+const tells = (stage: StageView, now: EpochMs): boolean =>
   stage.state === 'done' &&
   stage.placement === undefined &&
   stage.doneAt !== undefined &&
@@ -47,7 +47,7 @@ export function knownFactors(
   for (let place = stage.index - 1; place >= 0; place--) {
     if (zones.every((zone) => factors.has(zone))) return factors;
     const earlier = state.stages[place];
-    if (earlier === undefined || !tells(earlier, { now })) continue;
+    if (earlier === undefined || !tells(earlier, now)) continue;
     const more = locationFactors(earlier.statistics.zones, []);
     // Where a stage has found no difference all are 1, which is no news of a zone.
     if ([...more.values()].some(({ factor }) => factor !== 1)) factors = withOthers(factors, more);

@@ -35,6 +35,10 @@ function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonl
   return withLostToZones(stage.zones, proposals, ifAlike, () => stage.tasks);
 }
 
+/** Where attempts that are owed run, and clones, by what the stage's tasks tell of zones. */
+export const placesOwed = (view: PolicyView): ReturnType<typeof zonesOfOwed> =>
+  zonesOfOwed(view, (runs) => appraiseStage(runs, view).zones);
+
 /**
  * Mantri's resource-aware restarts: from the start of a stage on, kills and restarts or duplicates what a new copy
  * would likely end sooner, by cost while tasks wait and by gain when slots are spare, and prunes slow copies.
@@ -48,7 +52,7 @@ export const mantri: PolicySet = {
   launchOrder: 'largest-first',
   protectsOutputs: true,
   placesTasks: true,
-  placesOwed: (view) => zonesOfOwed(view, (runs) => appraiseStage(runs, view).zones),
+  placesOwed,
   propose(view) {
     const slow = onceAsked(() => slowNodesBy(view, view.config.mantri.slowNodeFactor));
     return view.runs.flatMap((runs) => proposeFor(runs, view, slow));
