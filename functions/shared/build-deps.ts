@@ -14,6 +14,7 @@ import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-stor
 import { ledgerWrites, RuledCapacityLedger } from '../../src/app/capacity-ledger.ts';
 import { LossBookKeeper } from '../../src/app/loss-book-keeper.ts';
 import { NodeBookKeeper } from '../../src/app/node-book-keeper.ts';
+import { ZoneBookKeeper } from '../../src/app/zone-book-keeper.ts';
 import { DynamoDecisionLog } from '../../src/adapters/aws/dynamo-decision-log.ts';
 import { DynamoJobWords } from '../../src/adapters/aws/dynamo-job-words.ts';
 import { DynamoJobStore } from '../../src/adapters/aws/dynamo-job-store.ts';
@@ -21,6 +22,7 @@ import { DynamoJournalStore } from '../../src/adapters/aws/dynamo-journal-store.
 import { DynamoLeaseStore } from '../../src/adapters/aws/dynamo-lease-store.ts';
 import { DynamoLossBookStore } from '../../src/adapters/aws/dynamo-loss-book-store.ts';
 import { DynamoNodeBookStore } from '../../src/adapters/aws/dynamo-node-book-store.ts';
+import { DynamoZoneBookStore } from '../../src/adapters/aws/dynamo-zone-book-store.ts';
 import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoSweepMark } from '../../src/adapters/aws/dynamo-sweep-mark.ts';
@@ -206,6 +208,7 @@ export function buildResidentDeps(env: Environment): ResidentDeps & Metered {
   return {
     ...buildSchedulerDeps(env, requests),
     nodes: new NodeBookKeeper(new DynamoNodeBookStore(table, reportTo(log)), log),
+    zones: new ZoneBookKeeper(new DynamoZoneBookStore(table, reportTo(log)), log),
     lossBook: new LossBookKeeper(new DynamoLossBookStore(table, reportTo(log)), log),
     ledger: new RuledCapacityLedger(store, { writes: ledgerWrites(residents) }),
     roster: new DynamoRoster(table, reportTo(log)),

@@ -13,6 +13,7 @@ import type { RequestMeter } from '../ports/request-meter.ts';
 import type { CloneDeps } from './admit-clones.ts';
 import type { LossBookKeeper } from './loss-book-keeper.ts';
 import type { NodeBookKeeper } from './node-book-keeper.ts';
+import type { ZoneBookKeeper } from './zone-book-keeper.ts';
 import type { PerformDeps } from './perform-decisions.ts';
 import type { SharedLosses } from './shared-losses.ts';
 import type { SharedRoom } from './shared-room.ts';
@@ -59,6 +60,8 @@ export interface SchedulerDeps extends PerformDeps, CloneDeps {
   readonly config: SchedulerConfig;
   /** What is known of slow nodes; absent: what a job meets itself. */
   readonly nodes?: Pick<NodeBookKeeper, 'open' | 'learn' | 'keep'>;
+  /** What is known of slow zones; absent: what a job meets itself. */
+  readonly zones?: Pick<ZoneBookKeeper, 'told' | 'keep'>;
   /** What is learned of the room for launches by all jobs that this process serves; each for itself where absent. */
   readonly room?: SharedRoom;
   /** What all jobs that this process serves have seen of lost outputs; each for itself where absent. */

@@ -75,6 +75,7 @@ async function keepKnowledge(
   const isOver = outcome.kind !== 'continue';
   if (isOver) await keepAssignments(deps, session, now);
   await deps.nodes?.keep(session.jobId, session.state, now, isOver);
+  await deps.zones?.keep(session.jobId, session.state, now, isOver);
   return isOver;
 }
 
@@ -90,13 +91,14 @@ async function lossesFound(
 }
 
 /**
- * Partitions that the stages which open now are to read by several tasks each, where those tasks are to run, and among
- * which zones copies may choose.
+ * Partitions that the stages which open now are to read by several tasks each, where those tasks are to run, among which
+ * zones launches may choose, and what other jobs have told of those.
  */
-function placesTerms(
-  { config, launcher }: SchedulerDeps,
+async function placesTerms(
+  { config, launcher, zones: zoneBook }: SchedulerDeps,
   { state, tickConfig, deadlineControl }: Session,
-): Pick<TickBudget, 'splits' | 'placements' | 'zones'> {
+  now: EpochMs,
+): Promise<Pick<TickBudget, 'splits' | 'placements' | 'zones' | 'zonesTold'>> {
   const { earlierMs } = deadlineControl?.forecast ?? {};
   const splits = partitionsToSplit(state, tickConfig.policyConfig.split, {
     slots: config.totalSlots,
@@ -108,10 +110,12 @@ function placesTerms(
   const placements = placesTasks ? stagePlacements(state, zones, splits) : [];
   const isOnFargate = state.stages.some((stage) => workerOf(stage).kind === 'fargate');
   const mayChoose = tickConfig.policyConfig.mantri.locationFactor && isOnFargate && zones.length >= 2;
+  const zonesTold = mayChoose ? ((await zoneBook?.told(now)) ?? []) : [];
   return {
     ...(splits.length === 0 ? {} : { splits }),
     ...(placements.length === 0 ? {} : { placements }),
     ...(mayChoose ? { zones } : {}),
+    ...(zonesTold.length === 0 ? {} : { zonesTold }),
   };
 }
 
@@ -149,7 +153,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     ...(clones.length === 0 ? {} : { clones }),
     ...(taken.length === 0 ? {} : { clonesTaken: taken }),
     ...(losses.length === 0 ? {} : { losses }),
-    ...placesTerms(deps, session),
+    ...(await placesTerms(deps, session, now)),
     slowNodes: deps.nodes?.learn(session.jobId, session.state, now) ?? [],
     ...(await protectOutputs(deps, session, context, mayClone && losses.length === 0)),
   };

@@ -193,6 +193,7 @@ function viewOf(
     reportMs: config.reportMs ?? durationMs(0),
     slowNodes: budget.slowNodes ?? nothing,
     zones: budget.zones,
+    zonesTold: budget.zonesTold,
     losesAhead: policySetOf(config.policy).losesAhead === true,
   };
 }

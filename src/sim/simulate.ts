@@ -9,6 +9,7 @@ import { MemoryLeaseStore } from '../adapters/memory/memory-lease-store.ts';
 import { MemoryBookStore } from '../adapters/memory/memory-book-store.ts';
 import { MemoryStragglerStatistics } from '../adapters/memory/memory-straggler-statistics.ts';
 import { NodeBookKeeper } from '../app/node-book-keeper.ts';
+import { ZoneBookKeeper } from '../app/zone-book-keeper.ts';
 import type { SchedulerDeps } from '../app/scheduler-deps.ts';
 import { SharedLosses } from '../app/shared-losses.ts';
 import { SharedRoom } from '../app/shared-room.ts';
@@ -125,6 +126,7 @@ function schedulerDeps(
     stragglers: new MemoryStragglerStatistics(),
     assignments: new MemoryAssignmentStatistics(),
     nodes: new NodeBookKeeper(new MemoryBookStore([]), silent),
+    zones: new ZoneBookKeeper(new MemoryBookStore([]), silent),
     attempts: parts.store,
     clock,
     log: silent,

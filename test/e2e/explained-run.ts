@@ -36,8 +36,12 @@ export async function runExplained({ place, job, options }: RunOrder): Promise<E
 }
 
 /** Decides a run again from its journal, and holds that all of its decisions are the same. */
-export async function expectSameReplay(place: Workplace, jobId: string): Promise<void> {
-  const again = await place.run('simulate', '--replay', jobId, '--json');
+export async function expectSameReplay(
+  place: Workplace,
+  jobId: string,
+  ...where: readonly string[]
+): Promise<void> {
+  const again = await place.run('simulate', '--replay', jobId, '--json', ...where);
   expect(again.exitCode, again.err).toBe(0);
   const replayed = JSON.parse(again.out) as ReplayReport;
   expect([replayed.firstDifference, replayed.reproduced]).toEqual([undefined, replayed.ticks]);

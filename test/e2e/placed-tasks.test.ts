@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeFile } from 'node:fs/promises';
+import { writeConnection } from '../../src/cli/connection.ts';
 import { type AttemptId, taskOf } from '../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { ParameterName } from '../../src/contracts/settings.ts';
@@ -133,14 +134,32 @@ const unhurriedJob = (input: string, policy: 'mantri' | 'outrider'): JobSpecInpu
   ],
 });
 
+/** The next job knows of the zone by the one before: none of its tasks begins there, its log says by whom it knows, and a replay knows it, too. */
+async function expectNextKeepsOut(system: EmbeddedSystem, spec: JobSpecInput): Promise<void> {
+  const next = await system.ended(await system.submit(spec));
+  expect(next.error).toBeUndefined();
+  const { attempts } = await system.outcomes(next.jobId);
+  expect(new Set(attempts.flatMap(({ zone }) => zone ?? []))).toEqual(new Set([otherZoneId]));
+  const log = await makeLogs(system.stack).read(next.jobId, { since: next.createdAt, limit: 1_000 });
+  const launched = log
+    .map(readLogLine)
+    .filter(({ event, facts }) => event === 'launched' && facts['reason'] === 'first');
+  expect(launched).toHaveLength(tasks);
+  for (const { facts } of launched) {
+    expect(facts).toMatchObject({ zone: otherZoneId });
+    expect(Number(facts['zoneSamplesOfOthers'])).toBeGreaterThanOrEqual(tasks / 2);
+  }
+  await writeConnection(system.dir, system.stack);
+  await expectSameReplay(await Workplace.make(), next.jobId, '--state-dir', system.dir);
+}
+
 describe.each(['mantri', 'outrider'] as const)('a zone whose tasks are slow, under %s', (policy) => {
   it('gets no copies of its own tasks: they run in another, as the log says, and the output is exact', async () => {
     const injection = parseInjection(`slow-zone=${slowZone}@10`);
     const system = await EmbeddedSystem.start({ slots: 2 * tasks, parameters, injection });
     try {
-      const job = await system.ended(
-        await system.submit(unhurriedJob(await system.put('whole', whole), policy)),
-      );
+      const spec = unhurriedJob(await system.put('whole', whole), policy);
+      const job = await system.ended(await system.submit(spec));
       expect(job.error).toBeUndefined();
       expect((await system.output(job)).equals(whole)).toBe(true);
       expect(system.stack.injected()).toMatchObject({ slowTaskZone: slowZone });
@@ -167,6 +186,7 @@ describe.each(['mantri', 'outrider'] as const)('a zone whose tasks are slow, und
         if (attempt?.zone !== undefined) expect(attempt.zone).toBe(otherZoneId);
       }
       expect(Math.min(...ofSlow.map(({ facts }) => Number(facts['locationFactor'])))).toBeLessThan(1);
+      await expectNextKeepsOut(system, spec);
     } finally {
       await system.stop();
     }
@@ -208,7 +228,7 @@ describe('outrider run of a job in a zone whose tasks are slow', () => {
     expect(steered.length).toBeGreaterThan(0);
     expect(new Set(steered.map(({ zone }) => zone))).toEqual(new Set(['use1-az2']));
     expect(told).toMatch(
-      /first attempts after it went to use1-az2, since tasks of the job are slower in another zone: its zone \S+ times as slow/,
+      /first attempts after it went to use1-az2, since tasks are slower in another zone: its zone \S+ times as slow/,
     );
     await expectSameReplay(at, jobId);
   }, 180_000);

@@ -250,6 +250,48 @@ describe.each(['mantri', 'outrider'] as const)('a stage after one beside a slow 
   });
 });
 
+/** A job of one stage beside a slow zone, and one as much later. */
+const oneAfterAnother = (policy: PolicyName, locationFactor: boolean, laterMs: number): ScenarioInput => {
+  const scenario = inSlowZone(policy, locationFactor);
+  const { nodes, zones } = scenario.cluster;
+  const [job] = scenario.jobs;
+  return {
+    ...scenario,
+    cluster: { zones, nodes: nodes.map((group) => ({ ...group, count: 200 })) },
+    jobs: [0, laterMs].map((atMs) => ({
+      ...job,
+      stages: job?.stages ?? [],
+      arrivals: { kind: 'list' as const, atMs: [atMs] },
+    })),
+  };
+};
+
+/** First attempts that began in the slow zone, of each job. */
+const firstInSlowZone = (jobs: readonly JobOutcome[]): number[] =>
+  jobs.map(({ attempts }) => attempts.filter(({ number, zone }) => number === 0 && zone === 0).length);
+
+describe.each(['mantri', 'outrider'] as const)('a job after one beside a slow zone, under %s', (policy) => {
+  const minuteMs = 60_000;
+  const run = async (locationFactor: boolean, laterMs: number, seed: string) =>
+    (await simulate(scenarioOf(oneAfterAnother(policy, locationFactor, laterMs)), { seed })).jobs;
+
+  it.each(['1', '2', '3', '4', '5'])('begins no task there, and ends sooner, seed %s', async (seed) => {
+    const [on, off] = [await run(true, 5 * minuteMs, seed), await run(false, 5 * minuteMs, seed)];
+    const [first = 0, second] = firstInSlowZone(on);
+    expect(first).toBeGreaterThan(5);
+    expect(second).toBe(0);
+    expect(firstInSlowZone(off)[1]).toBeGreaterThan(5);
+    const took = (jobs: readonly JobOutcome[]): number =>
+      (jobs[1]?.completedAtMs ?? 0) - (jobs[1]?.arrivedAtMs ?? 0);
+    expect(took(on)).toBeLessThan(took(off));
+  });
+
+  it('tries it again once the word of it is old', async () => {
+    const [, second] = firstInSlowZone(await run(true, 20 * minuteMs, '1'));
+    expect(second).toBeGreaterThan(5);
+  });
+});
+
 /** Jobs of four tasks, which tell how often copies straggle, and of one by turns; beside a slow zone, or where zones are alike. */
 const clonedJobs = (policy: PolicyName, slowZone: boolean): ScenarioInput => {
   const { cluster, scheduler } = inSlowZone(policy, true);

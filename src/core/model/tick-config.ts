@@ -10,6 +10,7 @@ import type { OwnPlaces } from '../policy/own-places.ts';
 import type { PolicySet } from '../policy/policy-set.ts';
 import type { Allocate, CopyOutput, PartitionSplit, Refusal, TaskPlacement } from './decision.ts';
 import type { SlowNode } from './node-book.ts';
+import type { ZoneBook } from './zone-book.ts';
 import type { CloneAnswer, ClonesTaken } from './stage-clones.ts';
 import type { TaskView } from './job-view.ts';
 
@@ -133,6 +134,8 @@ export interface TickBudget {
   readonly placements?: readonly StagePlacement[];
   /** Zones among which launches on Fargate may choose, two at least; absent: none may. */
   readonly zones?: readonly string[];
+  /** What other jobs have found of them of late; absent: nothing. */
+  readonly zonesTold?: ZoneBook;
   /** Slots that the job asks to be its own from now on; absent: as before. */
   readonly allocation?: Allocate;
   /** Why the job is not taken on, so that it fails. */

@@ -101,20 +101,25 @@ function toldOf(stage: StageView, task: TaskView, usual: number | undefined): re
   });
 }
 
-/** What the attempts of a job tell of their nodes, in the order of its tasks. Most tasks have one: nothing is made of those. */
-function tellAll({ stages }: JobState, factor: number, tell: Listener): void {
-  for (const stage of stages) {
-    const usual = usualOf(stage);
-    for (const task of stage.tasks) {
-      const { attempts } = task;
-      const [first] = attempts;
-      if (attempts.length > 1) tellOfTask(toldOf(stage, task, usual), factor, tell);
-      else if (first?.node !== undefined && !isOpen(task, first)) {
-        const slowdown = slowdownOf(stage, task, first, usual);
-        if (slowdown !== undefined || isFault(first)) tell(first, first.node, slowdown, false);
-      }
+/**
+ * What the attempts of a stage tell of where they ran, in the order of its tasks: the slowdown is their time over what is
+ * usual in the stage for their input. Most tasks have one: nothing is made of those.
+ */
+export function tellOfStage(stage: StageView, factor: number, tell: Listener): void {
+  const usual = usualOf(stage);
+  for (const task of stage.tasks) {
+    const { attempts } = task;
+    const [first] = attempts;
+    if (attempts.length > 1) tellOfTask(toldOf(stage, task, usual), factor, tell);
+    else if (first?.node !== undefined && !isOpen(task, first)) {
+      const slowdown = slowdownOf(stage, task, first, usual);
+      if (slowdown !== undefined || isFault(first)) tell(first, first.node, slowdown, false);
     }
   }
+}
+
+function tellAll({ stages }: JobState, factor: number, tell: Listener): void {
+  for (const stage of stages) tellOfStage(stage, factor, tell);
 }
 
 /** The least and the most that attempts tell of a node; a failure is as slow as can be. */

@@ -2,6 +2,7 @@ import type { PolicyConfig } from '../../contracts/policy-config.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { Facts, RefusalReason } from '../model/decision.ts';
 import type { SlowNode } from '../model/node-book.ts';
+import type { ZoneBook } from '../model/zone-book.ts';
 import type { CloneOutlook, CloneWish } from './dolly/clone-wishes.ts';
 import type {
   AttemptView,
@@ -48,6 +49,8 @@ export interface PolicyView {
   readonly reportMs: DurationMs;
   /** Zones among which a launch on Fargate may choose, two at least; absent: none may. */
   readonly zones?: readonly string[] | undefined;
+  /** What other jobs have found of them of late, the newest first; absent: nothing. */
+  readonly zonesTold?: ZoneBook | undefined;
   /** Whether a stage's first loss may be borne by tasks that wait; see `lossLeftMs`. Absent: no. */
   readonly losesAhead?: boolean;
 }

@@ -105,7 +105,7 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
       if (all[0] !== action) return [];
       const which = all.length === 1 ? of : `${of} and ${plural(all.length - 1, 'first attempt')} after it`;
       return [
-        `${head}${which} went to ${zone ?? ''}, since tasks of the job are slower in another zone${withFacts(facts)}.`,
+        `${head}${which} went to ${zone ?? ''}, since tasks are slower in another zone${withFacts(facts)}.`,
       ];
     }
     if (kind === 'slots')

@@ -27,6 +27,7 @@ const wordings: Readonly<Record<string, string>> = {
   recordFactor: '# times the usual number of records in each byte',
   locationFactor: 'its zone # times as slow as where the others ran',
   zoneSamples: 'by # runs there',
+  zoneSamplesOfOthers: 'by # runs of other jobs there',
   probability: 'a chance of # to end sooner',
   inputBytes: '# to read',
   lossLeftMs: '# that the stage may still lose',

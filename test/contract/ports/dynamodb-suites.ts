@@ -10,6 +10,7 @@ import { DynamoLeaseStore } from '../../../src/adapters/aws/dynamo-lease-store.t
 import { DynamoRoster } from '../../../src/adapters/aws/dynamo-roster.ts';
 import { DynamoLossBookStore } from '../../../src/adapters/aws/dynamo-loss-book-store.ts';
 import { DynamoNodeBookStore } from '../../../src/adapters/aws/dynamo-node-book-store.ts';
+import { DynamoZoneBookStore } from '../../../src/adapters/aws/dynamo-zone-book-store.ts';
 import { DynamoStragglerStatistics } from '../../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoSweepMark } from '../../../src/adapters/aws/dynamo-sweep-mark.ts';
 import type { DynamoTable } from '../../../src/adapters/aws/dynamo-table.ts';
@@ -27,6 +28,7 @@ import { describeRoster } from './roster-suite.ts';
 import { describeSweepMark } from './sweep-mark-suite.ts';
 import { describeLossBookStore } from './loss-book-suite.ts';
 import { describeNodeBookStore } from './node-book-suite.ts';
+import { describeZoneBookStore } from './zone-book-suite.ts';
 import { describeStragglerStatistics } from './straggler-statistics-suite.ts';
 import type { TableServer } from './servers.ts';
 
@@ -67,6 +69,7 @@ export function describeDynamoStores(start: () => Promise<TableServer>): void {
   describeSweepMark('DynamoDB', async () => new DynamoSweepMark(await server.freshTable()));
   describeLossBookStore('DynamoDB', async () => new DynamoLossBookStore(await server.freshTable()));
   describeNodeBookStore('DynamoDB', async () => new DynamoNodeBookStore(await server.freshTable()));
+  describeZoneBookStore('DynamoDB', async () => new DynamoZoneBookStore(await server.freshTable()));
   describeStragglerStatistics(
     'DynamoDB',
     async () => new DynamoStragglerStatistics(await server.freshTable()),

@@ -5,7 +5,7 @@ import { type AttemptView, isLive, type StageView, type TaskView } from '../../m
 import { workerOf } from '../../model/stage-worker.ts';
 import { finiteMs } from '../merit.ts';
 import type { LaunchPlace, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
-import { knownFactors } from './earlier-zones.ts';
+import { type KnownFactor, knownFactors } from './earlier-zones.ts';
 import { placedZone } from './place-stages.ts';
 
 /** Factors this near to the least are as good: what tasks take in two zones differs by as much for no reason. */
@@ -15,7 +15,7 @@ const alike = 1.1;
 const slower = 1.01;
 
 /** Where a copy of a task is to run. */
-export interface ChosenZone extends LocationFactor {
+export interface ChosenZone extends KnownFactor {
   readonly zone: string;
 }
 
@@ -42,7 +42,7 @@ const untried: LocationFactor = { factor: 1, samples: 0 };
 export function zonesOf(
   stage: StageView,
   running: () => readonly ZoneSample[],
-  view: Pick<PolicyView, 'state' | 'now' | 'zones'>,
+  view: Pick<PolicyView, 'state' | 'now' | 'zones' | 'zonesTold'>,
 ): StageZones | undefined {
   const { shape, placement, statistics } = stage;
   const { zones = [] } = view;
@@ -89,7 +89,12 @@ export function chooseZone(
 
 /** What the log is told of a zone that was chosen. */
 export const zoneFacts = (chosen: ChosenZone | undefined): Facts =>
-  chosen === undefined ? {} : { locationFactor: chosen.factor, zoneSamples: chosen.samples };
+  chosen === undefined
+    ? {}
+    : {
+        locationFactor: chosen.factor,
+        [chosen.isOfOthers === true ? 'zoneSamplesOfOthers' : 'zoneSamples']: chosen.samples,
+      };
 
 /**
  * Where attempts that are owed run, by task, in stages of which one zone is found to be slower: they take turns in the

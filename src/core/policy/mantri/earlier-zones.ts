@@ -1,21 +1,28 @@
-import { type EpochMs, elapsedMs } from '../../../contracts/units.ts';
+import type { EpochMs } from '../../../contracts/units.ts';
 import { type LocationFactor, locationFactors } from '../../estimate/location-factor.ts';
 import type { StageView } from '../../model/job-view.ts';
 import { workerOf } from '../../model/stage-worker.ts';
+import { stillTells, type ZoneSign } from '../../model/zone-book.ts';
 import type { PolicyView } from '../policy-set.ts';
 
-type Factors = ReadonlyMap<string, LocationFactor>;
+/** How slow a zone is, as far as a stage knows, and whether it knows that from other jobs. */
+export interface KnownFactor extends LocationFactor {
+  readonly isOfOthers?: true;
+}
 
-/** What a stage has told that ended so long ago tells nothing any more: a zone is slow for a while. */
-const toldForMs = 15 * 60_000;
+type Factors = ReadonlyMap<string, KnownFactor>;
 
-/** Whether a stage's zones say how fast these are: those of one that was placed by what it reads say more of links. */
-const tells = (stage: StageView, now: EpochMs): boolean =>
-  stage.state === 'done' &&
-  stage.placement === undefined &&
-  stage.doneAt !== undefined &&
-  elapsedMs(stage.doneAt, now) <= toldForMs &&
-  workerOf({ shape: stage.shape }).kind === 'fargate';
+/**
+ * The factors of zones by the tasks of a stage that is done; undefined where they say nothing of how fast zones are: it
+ * has found no difference, was done too long ago, or its tasks were placed by what they read, so that they say more of links.
+ */
+function foundBy(stage: StageView, now: EpochMs): Factors | undefined {
+  const { state, placement, doneAt, shape } = stage;
+  if (state !== 'done' || placement !== undefined || doneAt === undefined) return undefined;
+  if (!stillTells(doneAt, now) || workerOf({ shape }).kind !== 'fargate') return undefined;
+  const factors = locationFactors(stage.statistics.zones, []);
+  return [...factors.values()].some(({ factor }) => factor !== 1) ? factors : undefined;
+}
 
 /** What `more` knows of other zones than `known`, by the factors that both have of the same ones: each is 1 on the mean of its own. */
 function withOthers(known: Factors, more: Factors): Factors {
@@ -31,26 +38,32 @@ function withOthers(known: Factors, more: Factors): Factors {
   return new Map([...known, ...others]);
 }
 
+/** As `foundBy` has it of a stage of this job. */
+const toldBy = ({ zones }: ZoneSign): Factors =>
+  new Map(zones.map(({ zone, ...known }) => [zone, { ...known, isOfOthers: true }]));
+
 /**
  * The factors of zones by a stage's own tasks, and of zones in which none of them has run by those of the job's earlier
- * stages, the latest first: a zone that was slow a minute ago is not tried again by each stage anew, nor by one that has
- * kept out of it so far.
+ * stages, the latest first, and then by what other jobs have told: a zone that was slow a minute ago is not tried again by
+ * each stage anew, nor by each job, nor by one that has kept out of it so far.
  *
  * Source: ours, for Mantri §5.5, which says nothing of where its factor is from.
  */
 export function knownFactors(
-  own: Factors,
+  own: ReadonlyMap<string, LocationFactor>,
   stage: StageView,
-  { state, now, zones = [] }: Pick<PolicyView, 'state' | 'now' | 'zones'>,
+  { state, now, zones = [], zonesTold = [] }: Pick<PolicyView, 'state' | 'now' | 'zones' | 'zonesTold'>,
 ): Factors {
-  let factors = own;
-  for (let place = stage.index - 1; place >= 0; place--) {
-    if (zones.every((zone) => factors.has(zone))) return factors;
+  let factors: Factors = own;
+  const isAllKnown = (): boolean => zones.every((zone) => factors.has(zone));
+  for (let place = stage.index - 1; place >= 0 && !isAllKnown(); place--) {
     const earlier = state.stages[place];
-    if (earlier === undefined || !tells(earlier, now)) continue;
-    const more = locationFactors(earlier.statistics.zones, []);
-    // Where a stage has found no difference all are 1, which is no news of a zone.
-    if ([...more.values()].some(({ factor }) => factor !== 1)) factors = withOthers(factors, more);
+    const found = earlier === undefined ? undefined : foundBy(earlier, now);
+    if (found !== undefined) factors = withOthers(factors, found);
+  }
+  for (const sign of zonesTold) {
+    if (isAllKnown()) break;
+    if (stillTells(sign.at, now)) factors = withOthers(factors, toldBy(sign));
   }
   return factors;
 }

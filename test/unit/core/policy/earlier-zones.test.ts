@@ -3,6 +3,7 @@ import { epochMs } from '../../../../src/contracts/units.ts';
 import { createJobState, stageAt } from '../../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
 import { recordSlowness } from '../../../../src/core/model/zone-slowness.ts';
+import type { ZoneBook } from '../../../../src/core/model/zone-book.ts';
 import { knownFactors } from '../../../../src/core/policy/mantri/earlier-zones.ts';
 
 const zones = ['a', 'b', 'c'];
@@ -33,9 +34,9 @@ function jobAfter(ended: readonly { readonly minutesAgo: number; readonly slowne
   return state;
 }
 
-const factorsOf = (state: JobState, own: Slowness = {}): Record<string, number> => {
+const factorsOf = (state: JobState, own: Slowness = {}, zonesTold: ZoneBook = []): Record<string, number> => {
   const told = new Map(Object.entries(own).map(([zone, factor]) => [zone, { factor, samples: 2 }]));
-  const known = knownFactors(told, stageAt(state, state.stages.length - 1), { state, now, zones });
+  const known = knownFactors(told, stageAt(state, state.stages.length - 1), { state, now, zones, zonesTold });
   return Object.fromEntries([...known].map(([zone, { factor }]) => [zone, factor]));
 };
 
@@ -88,5 +89,36 @@ describe('what is known of zones', () => {
     const open = jobAfter([{ minutesAgo: 1, slowness: slowA }]);
     stageAt(open, 0).state = 'open';
     expect(factorsOf(open)).toEqual({});
+  });
+});
+
+describe('what other jobs have told of zones', () => {
+  const told = (minutesAgo: number, slow = 'a'): ZoneBook => [
+    {
+      of: `${slow}${String(minutesAgo)}`,
+      at: epochMs(now - minutesAgo * minuteMs),
+      zones: zones.map((zone) => ({ zone, factor: zone === slow ? 6 : 1, samples: 9 })),
+    },
+  ];
+
+  it('counts for zones in which no task of the job has run, now or in earlier stages', () => {
+    expect(factorsOf(jobAfter([]), {}, told(1))).toEqual(slowA);
+    const own = { a: 1, b: 2, c: 0.5 };
+    expect(factorsOf(jobAfter([]), own, told(1))).toEqual(own);
+    // Beside b and c, which are 1 there and 0.75 on their mean here.
+    expect(factorsOf(jobAfter([]), { b: 1, c: 0.5 }, told(1))).toEqual({ a: 4.5, b: 1, c: 0.5 });
+    const {
+      a = 0,
+      b = 0,
+      c = 0,
+    } = factorsOf(jobAfter([{ minutesAgo: 1, slowness: { a: 1, b: 6, c: 1 } }]), {}, told(1));
+    expect(b / a).toBeCloseTo(ratio, 3);
+    expect(c).toBe(a);
+  });
+
+  it('is the newest of each zone, and is forgotten after a quarter of an hour', () => {
+    expect(factorsOf(jobAfter([]), {}, [...told(1, 'b'), ...told(3)])).toEqual({ a: 1, b: 6, c: 1 });
+    expect(factorsOf(jobAfter([]), {}, told(15))).toEqual(slowA);
+    expect(factorsOf(jobAfter([]), {}, told(16))).toEqual({});
   });
 });

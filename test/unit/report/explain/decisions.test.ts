@@ -113,8 +113,8 @@ describe('decisions in a log', () => {
       ['steer', 'map/6/0', 'us-east-1b'],
     ]);
     expect(actionSentences(actions)).toEqual([
-      '03:04:00 map/4/0 and 2 first attempts after it went to us-east-1b, since tasks of the job are slower in another zone: its zone 0.8 times as slow as where the others ran, by 4 runs there.',
-      '03:04:02 sum/0/0 went to us-east-1b, since tasks of the job are slower in another zone: its zone 0.7 times as slow as where the others ran, by 4 runs there.',
+      '03:04:00 map/4/0 and 2 first attempts after it went to us-east-1b, since tasks are slower in another zone: its zone 0.8 times as slow as where the others ran, by 4 runs there.',
+      '03:04:02 sum/0/0 went to us-east-1b, since tasks are slower in another zone: its zone 0.7 times as slow as where the others ran, by 4 runs there.',
     ]);
   });
 

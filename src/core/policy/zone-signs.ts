@@ -1,0 +1,71 @@
+import { fnv1a } from '../../contracts/fnv1a.ts';
+import type { JobId } from '../../contracts/ids.ts';
+import type { EpochMs } from '../../contracts/units.ts';
+import { ascending, quantile } from '../../lib/quantiles.ts';
+import type { JobState, StageView } from '../model/job-view.ts';
+import { workerOf } from '../model/stage-worker.ts';
+import { stillTells, type ToldZone, type ZoneBook, type ZoneSign } from '../model/zone-book.ts';
+import { tellOfStage } from './node-signs.ts';
+
+/** A zone is slow for others, too, where its tasks took so many times what those elsewhere did. */
+const factor = 2;
+/** Machines that must tell of a zone, and as many of all others: several tasks of one tell of the machine. */
+const leastNodes = 4;
+/** Of a slow zone no more than so many tasks were faster than that. */
+const fewFast = 0.1;
+
+/** How much slower than usual for their input attempts in a zone were, and where they ran. */
+interface Told {
+  readonly slowdowns: number[];
+  readonly nodes: Set<string>;
+}
+
+function toldOf(stage: StageView): ReadonlyMap<string, Told> {
+  const zones = new Map<string, Told>();
+  tellOfStage(stage, factor, ({ zone }, node, slowdown) => {
+    if (zone === undefined || slowdown === undefined) return;
+    const told = zones.get(zone) ?? { slowdowns: [], nodes: new Set() };
+    zones.set(zone, told);
+    told.slowdowns.push(slowdown);
+    told.nodes.add(node);
+  });
+  return zones;
+}
+
+/** How slow a zone is beside all others; undefined where it is not slow, or too little is told. */
+function slowness(zone: string, zones: ReadonlyMap<string, Told>): number | undefined {
+  const own = zones.get(zone);
+  const others = [...zones].flatMap(([name, told]) => (name === zone ? [] : [told]));
+  const machines = others.reduce((sum, { nodes }) => sum + nodes.size, 0);
+  if (own === undefined || own.nodes.size < leastNodes || machines < leastNodes) return undefined;
+  const usual = quantile(ascending(others.flatMap(({ slowdowns }) => slowdowns)), 0.5);
+  const here = ascending(own.slowdowns);
+  const fast = here[Math.floor(fewFast * here.length)];
+  const middle = quantile(here, 0.5);
+  if (usual === undefined || fast === undefined || middle === undefined || fast < factor * usual)
+    return undefined;
+  return middle / usual;
+}
+
+/**
+ * What a job's stages that are done have found of zones that other jobs are to know: a zone in which nothing was fast,
+ * on several machines. Stricter than what a stage makes of its own zones, since all jobs keep out of it: what
+ * stragglers do by chance must not spread. Costs a look at every task of those stages.
+ *
+ * Source: ours, as the node book has it of nodes.
+ */
+export function zoneSigns(jobId: JobId, { stages }: JobState, now: EpochMs): ZoneBook {
+  return stages.flatMap((stage): ZoneSign[] => {
+    const { doneAt, placement, shape } = stage;
+    const isSteered = placement === undefined && workerOf({ shape }).kind === 'fargate';
+    if (stage.state !== 'done' || doneAt === undefined || !isSteered || !stillTells(doneAt, now)) return [];
+    const told = toldOf(stage);
+    const zones = [...told].map(([zone, { slowdowns }]): ToldZone => ({
+      zone,
+      factor: slowness(zone, told) ?? 1,
+      samples: slowdowns.length,
+    }));
+    if (zones.every((each) => each.factor === 1)) return [];
+    return [{ of: fnv1a(`${jobId}/${shape.name}`).toString(36), at: doneAt, zones }];
+  });
+}

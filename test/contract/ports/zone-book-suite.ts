@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { ZoneBookKeeper } from '../../../src/app/zone-book-keeper.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import type { ZoneBook } from '../../../src/core/model/zone-book.ts';
+import type { ZoneBookStore } from '../../../src/ports/zone-book-store.ts';
+import { jobOf, type TaskSpec } from '../../support/policy-views.ts';
+import { at } from './builders.ts';
+
+const book: ZoneBook = [
+  { of: 'x', at: at(1), zones: [{ zone: 'use1-az1', factor: 2.5, samples: 4 }] },
+  { of: 'y', at: at(2), zones: [] },
+];
+const log = { info: (): void => undefined, warn: (): void => undefined };
+
+/** What every store of the zone book must do, and what its keeper makes of it. `make` gives an empty one. */
+export function describeZoneBookStore(
+  name: string,
+  make: () => ZoneBookStore | Promise<ZoneBookStore>,
+): void {
+  describe(`${name} as a store of the zone book`, () => {
+    it('is empty at first, and gives back what was written', async () => {
+      const store = await make();
+      expect(await store.read()).toEqual({ book: [], version: 0 });
+      expect(await store.write(book, 0, at(3))).toBe('written');
+      expect(await store.read()).toEqual({ book, version: 1 });
+      expect(await store.write([], 0, at(3))).toBe('refused');
+    });
+
+    it('holds what all jobs of all processes have found, once each, and is not written where zones are alike', async () => {
+      const store = await make();
+      // Jobs of tests live soon after 1970, where items expire at once.
+      const timed: ZoneBookStore = {
+        read: () => store.read(),
+        write: (told, replaces) => store.write(told, replaces, at(10)),
+      };
+      const now = epochMs(60_000);
+      const run = async (jobId: string, slow: string | undefined): Promise<readonly string[]> => {
+        const keeper = new ZoneBookKeeper(timed, log);
+        const tasks = ['a', 'b', 'c'].flatMap((zone) =>
+          Array.from({ length: 4 }, (_, node): TaskSpec => ({
+            ...{ doneMs: zone === slow ? 6_000 : 1_000, zone, node: `${zone}${String(node)}` },
+          })),
+        );
+        const state = jobOf(tasks, 'fargate');
+        const told = await keeper.told(now);
+        await keeper.keep(jobId as JobId, state, now, true);
+        return told.map(({ zones }) => zones.find(({ factor }) => factor > 1)?.zone ?? '').toSorted();
+      };
+      expect(await run('quiet-0123456789ab', undefined)).toEqual([]);
+      expect((await store.read()).version).toBe(0);
+      // Both read before either writes.
+      await Promise.all([run('one-0123456789ab', 'a'), run('two-0123456789ab', 'b')]);
+      expect((await store.read()).version).toBe(2);
+      expect(await run('one-0123456789ab', 'a')).toEqual(['a', 'b']); // By whoever took it over.
+      expect((await store.read()).version).toBe(2);
+    });
+  });
+}
