@@ -16,6 +16,12 @@ export const durationMs = (ms: number): DurationMs => Math.max(0, Math.trunc(ms)
 /** Time from `from` to `to`. Never below zero: a worker's clock may run ahead of ours. */
 export const elapsedMs = (from: EpochMs, to: EpochMs): DurationMs => durationMs(to - from);
 
+/**
+ * Whether something was no longer ago than `length`, by clocks that differ: what seems to come is as good as new, but for
+ * what seems to come later than that, whose clock was wrong, so that it would never be old.
+ */
+export const isRecent = (at: EpochMs, now: EpochMs, length: number): boolean => Math.abs(now - at) <= length;
+
 /** The point in time `length` after `from`. */
 export const later = (from: EpochMs, length: DurationMs): EpochMs => epochMs(from + length);
 

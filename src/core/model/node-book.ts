@@ -1,4 +1,4 @@
-import { type EpochMs, elapsedMs } from '../../contracts/units.ts';
+import { type EpochMs, isRecent } from '../../contracts/units.ts';
 
 /**
  * What is known of nodes that were slow or failed, beyond the job that met them: the environments of a function serve one
@@ -67,8 +67,7 @@ export function blockOf(
 ): BlockedNode | undefined {
   let [ran, failed, weight, least] = [0, 0, 0, Infinity];
   for (const sign of signs) {
-    // By the clocks of several schedulers: what seems to come is as good as new.
-    if (elapsedMs(sign.at, now) > config.keptMs) continue;
+    if (!isRecent(sign.at, now, config.keptMs)) continue;
     if (sign.slowdown === undefined) failed += 1;
     else {
       ran += 1;
@@ -126,7 +125,7 @@ export function mergeBooks(
   return [...byNode.values()]
     .map((entry) => ({
       ...entry,
-      signs: entry.signs.filter(({ at }) => elapsedMs(at, now) <= config.keptMs),
+      signs: entry.signs.filter(({ at }) => isRecent(at, now, config.keptMs)),
     }))
     .filter((entry) => isSuspicious(entry, config))
     .sort((x, y) => newestOf(y) - newestOf(x) || (x.node < y.node ? -1 : 1))

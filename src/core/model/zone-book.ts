@@ -1,4 +1,4 @@
-import { type EpochMs, elapsedMs } from '../../contracts/units.ts';
+import { type EpochMs, isRecent } from '../../contracts/units.ts';
 
 /**
  * What jobs tell each other of zones in which tasks are slow, so that not each job finds it out anew, in a third of its
@@ -25,12 +25,12 @@ export interface ZoneSign {
 export type ZoneBook = readonly ZoneSign[];
 
 /** What a stage has found that ended so long ago tells nothing any more: a zone is slow for a while, and is tried again. */
-export const zonesToldForMs = 15 * 60_000;
+const zonesToldForMs = 15 * 60_000;
 
 const signsKept = 16;
 
-/** Whether what was found then still tells something. By several clocks: what seems to come is as good as new. */
-export const stillTells = (at: EpochMs, now: EpochMs): boolean => elapsedMs(at, now) <= zonesToldForMs;
+/** Whether what was found then still tells something. */
+export const stillTells = (at: EpochMs, now: EpochMs): boolean => isRecent(at, now, zonesToldForMs);
 
 /**
  * Both books together: each stage's word once, in whatever order and however often they are put together. What is too

@@ -26,6 +26,15 @@ const blocked = (book: NodeBook, at = now): unknown[] =>
   blockedNodes(book, at).map(({ node, reason, slowdown, attempts }) => [node, reason, slowdown, attempts]);
 
 describe('the book of nodes', () => {
+  it('takes the word of a clock that is ahead a little, and none that would not be old for hours', () => {
+    const book = [entry('slow', 3, 2.5)];
+    const before = (minutes: number): typeof now => epochMs(now - minutes * minute);
+    expect(blocked(book, before(14))).toHaveLength(1);
+    expect(mergeBooks([], book, before(14))).toEqual(book);
+    expect(blocked(book, before(17))).toEqual([]);
+    expect(mergeBooks(book, book, before(17))).toEqual([]);
+  });
+
   it('blocks a node on which nothing was fast, and one where nothing ended well, with why', () => {
     const book = [
       entry('slow', 3, 2.5),

@@ -26,6 +26,10 @@ describe('the book of zones', () => {
     expect(names(book)).toEqual(['y', 'x']);
   });
 
+  it('takes the word of a clock that is ahead a little, and none that would not be old for hours', () => {
+    expect(names(mergeZoneBooks([sign('ahead', -15)], [sign('wrong', -16)], now))).toEqual(['ahead']);
+  });
+
   it('keeps sixteen', () => {
     const many = Array.from({ length: 40 }, (_, place) => sign(`s${String(place)}`, place / 4));
     expect(names(mergeZoneBooks([], many, now))).toEqual(names(many.slice(0, 16)));

@@ -1,4 +1,4 @@
-import { type EpochMs, elapsedMs } from '../../../contracts/units.ts';
+import { type EpochMs, isRecent } from '../../../contracts/units.ts';
 import { addLosses, type LossCounts } from './loss-rate.ts';
 
 /** What one job has seen of outputs at a place by its end. */
@@ -45,7 +45,7 @@ export function tellLosses(
   return [...signsAt]
     .map(([place, signs]) => ({
       place,
-      signs: signs.filter(({ at }) => elapsedMs(at, now) <= keptMs).slice(-signsKept),
+      signs: signs.filter(({ at }) => isRecent(at, now, keptMs)).slice(-signsKept),
     }))
     .filter(({ signs }) => signs.some(({ lost }) => lost > 0))
     .sort((x, y) => newestOf(y) - newestOf(x) || (x.place < y.place ? -1 : 1))
@@ -57,7 +57,7 @@ export function lossesOfOthers(book: LossBook, job: string, now: EpochMs): Reado
   const counts = new Map<string, LossCounts>();
   for (const { place, signs } of book)
     for (const sign of signs)
-      if (sign.of !== job && elapsedMs(sign.at, now) <= keptMs) addLosses(counts, place, sign);
+      if (sign.of !== job && isRecent(sign.at, now, keptMs)) addLosses(counts, place, sign);
   return counts;
 }
 
