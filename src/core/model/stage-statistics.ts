@@ -150,6 +150,8 @@ function leastTelling(reports: readonly ProgressReport[]): number {
   for (let place = 1; place < reportLimit / 2; place++) {
     const [before, report, after] = [reports[place - 1], reports[place], reports[place + 1]];
     if (before === undefined || report === undefined || after === undefined) break;
+    // Where progress began to stand still: each that took its place would lie as near, and be later.
+    if (before.bytesRead < report.bytesRead && report.bytesRead >= after.bytesRead) continue;
     const [off, spanMs] = [offLine(before, report, after), after.workedMs - before.workedMs];
     if (off < least.off || (off === least.off && spanMs < least.spanMs)) least = { place, off, spanMs };
   }

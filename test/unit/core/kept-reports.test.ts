@@ -25,6 +25,15 @@ describe('reports kept of one attempt', () => {
     expect(readBy(slowStart, 4_000_000)).toBe(1_000);
   });
 
+  // Its progress is uneven by more than it does between two reports.
+  it('tell when all was read of one that stands still from then on, however uneven its progress was before', () => {
+    const uneven = kept(200, (ms) =>
+      ms >= 400_000 ? 1_000 : Math.min(999, ms / 400 + (ms % 50_000) / 1_000),
+    );
+    expect(uneven).toHaveLength(24);
+    expect(reachedMs(uneven, 1_000, lastLevel)).toBe(400_000);
+  });
+
   it('are the newest in full', () => {
     const even = kept(100, (ms) => ms / 1_000);
     expect(even.slice(-12).map(({ workedMs }) => workedMs / 10_000)).toEqual([

@@ -80,7 +80,8 @@ interface StageTerms {
   /** Slowness of as many tasks, ascending: finished ones and running ones. */
   readonly slowness: readonly number[];
   readonly medianSlowness: number;
-  readonly meanBytes: number;
+  /** Bytes that a task is taken to read at the least, as long as nothing is learnt of costs. */
+  readonly leastBytes: number;
   /** What a new copy may take where none ran in vain, by what its task costs there: tasks that read as much share it. */
   readonly newMsByCost: Map<number, NewTimes>;
 }
@@ -121,6 +122,15 @@ function shapeNow({ stage, tasks }: StageRuns, { now }: PolicyView): ProgressSha
   return shapeOfRunning(courses);
 }
 
+/**
+ * Bytes that a task is taken to read at the least, as long as nothing is learnt of what a byte costs: one that reads less
+ * than others is not supposed to take less than those that have finished did.
+ */
+function leastSupposed({ stage: { statistics } }: StageRuns): number {
+  const { meanBytes, readBytes, runMs } = statistics;
+  return Math.max(meanBytes, runMs.size === 0 ? 0 : readBytes / runMs.size);
+}
+
 /** What is foretold of each running task, in their order, and of its attempts that tell what a new one may take. */
 function foretellAll(
   runs: StageRuns,
@@ -130,6 +140,7 @@ function foretellAll(
   const shape = shapeNow(runs, view);
   const { now, reportMs } = view;
   const usual = usualOf(runs);
+  const leastBytes = cost.isLearnt ? 0 : leastSupposed(runs);
   const { density } = runs.stage.statistics;
   const usually = usualDensity(
     density,
@@ -139,7 +150,10 @@ function foretellAll(
   const byTask = runs.tasks.map((running): ForetoldTask => {
     const bytes = inputOf(running.task);
     const factor = recordFactor(running.copies, usually);
-    const whole = usual && { ms: usual.ms * costOf(cost, bytes) * factor, error: usual.error };
+    const whole = usual && {
+      ms: usual.ms * costOf(cost, Math.max(bytes, leastBytes)) * factor,
+      error: usual.error,
+    };
     const attempts: (Foretold | undefined)[] = [];
     for (const attempt of sampledOf(running)) {
       // One that was told to stop is taken as it was when it was seen last.
@@ -181,7 +195,7 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
   const { view, samples, medianSlowness } = terms;
   const bytes = inputOf(running.task);
   const { recordFactor: factor, attempts } = foretold;
-  const workBytes = samples.cost.isLearnt ? bytes : Math.max(bytes, terms.meanBytes);
+  const workBytes = samples.cost.isLearnt ? bytes : Math.max(bytes, terms.leastBytes);
   const cost = costOf(samples.cost, workBytes) * factor;
   const usualMs = medianSlowness * cost;
   const inVainMs = newMsOf(running, 0, view.now);
@@ -239,7 +253,8 @@ export function judgeStage(runs: StageRuns, view: PolicyView): JudgedStage {
   const medianSlowness = slowness[slowness.length >>> 1] ?? 0;
   const { meanBytes } = runs.stage.statistics;
   const usualMs = medianSlowness * costOf(samples.cost, meanBytes);
-  const terms = { view, samples, zones, slowness, medianSlowness, meanBytes, newMsByCost: new Map() };
+  const leastBytes = leastSupposed(runs);
+  const terms = { view, samples, zones, slowness, medianSlowness, leastBytes, newMsByCost: new Map() };
   return {
     samples: sampleCount(samples),
     deltaMs: deltaOf(runs, view, deltaShare * usualMs),
