@@ -93,7 +93,7 @@ function turnAway(
 ): DeadlineTurn {
   const { needed } = outlook;
   const { attempts, allocation } = session.state;
-  const facts = { needed: needed ?? 0, totalSlots };
+  const facts: Allocate['facts'] = { ...(needed === undefined ? {} : { needed }), totalSlots };
   ask(session, job, 0);
   // It was told so already.
   if (isOutOfControl(allocation?.reason)) return nothing;
@@ -263,7 +263,7 @@ function turnOf(
     own.triedAt = now;
     return control(deps, session, job, look);
   }
-  const facts = { workFactor: work.factor, finishedTasks: work.tasks };
+  const facts: Allocate['facts'] = { workFactor: work.factor, finishedTasks: work.tasks };
   if (isWrong) return letGo(deps, session, job, { own, now, reason: 'wrong-forecast', facts });
   return control(deps, session, job, look);
 }

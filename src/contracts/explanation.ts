@@ -20,6 +20,7 @@ export const explainedCauses = [
   'before-launch',
   'earlier-failed',
   'copied',
+  'launch-refused',
   'ride',
   'host-wait',
   'more-input',
@@ -144,6 +145,13 @@ export const explanationSchema = z.strictObject({
   state: z.string(),
   /** Why the job failed; null where it did not. */
   error: z.string().nullable(),
+  /**
+   * When the job was to end, and whether it had succeeded by then: null where it may still, and by how much it ended
+   * later. Null where it had no deadline.
+   */
+  deadline: z
+    .strictObject({ at: instant, isMet: z.boolean().nullable(), lateMs: length.exactOptional() })
+    .nullable(),
   policy: z.string(),
   /** The stage or task that was asked about; null: the job. */
   about: z.string().nullable(),
@@ -199,6 +207,8 @@ export const explanationSchema = z.strictObject({
       reason: z.string().exactOptional(),
       /** Where an attempt was sent, of which the zone was weighed. */
       zone: z.string().exactOptional(),
+      /** What an attempt was launched on, kind and size, where that is not its stage's own worker. */
+      worker: z.string().exactOptional(),
       /** How the attempt ended. */
       end: attemptEnd.exactOptional(),
       facts: numbers,

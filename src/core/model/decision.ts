@@ -5,6 +5,7 @@ import type {
   launchReasons,
   lossReasons,
 } from '../../contracts/decision-log.ts';
+import type { Facts } from '../../contracts/fact-names.ts';
 import type { AttemptId, JobId, TaskId } from '../../contracts/ids.ts';
 import type { LossKind } from '../../contracts/records.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
@@ -16,8 +17,7 @@ export type CancelReason = (typeof cancelReasons)[number];
 export type AllocationReason = (typeof allocationReasons)[number];
 export type LossReason = (typeof lossReasons)[number];
 
-/** The numbers on which a policy decided, named with their units, for the log and `explain`. Finite only. */
-export type Facts = Readonly<Record<string, number>>;
+export type { Facts };
 
 /**
  * Slots that the job asks to be its own from now on, for its deadline. `smoothed`: what its control loop has come to,

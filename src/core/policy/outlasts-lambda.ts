@@ -29,7 +29,7 @@ export function outlastsLambda(
 ): Facts | undefined {
   const { runMs, samples, leastTimedOutBytes } = stage.statistics;
   const medianMs = quantileOf(runMs, 0.5);
-  const facts = { lambdaMs, inputBytes: inputOf(task) };
+  const facts: Facts = { lambdaMs, inputBytes: inputOf(task) };
   if (medianMs !== undefined && runMs.size >= telling) {
     const forecastMs = Math.round(foretoldMs(stage, medianMs, task));
     if (forecastMs > lambdaMs) return { forecastMs, ended: runMs.size, ...facts };

@@ -1,6 +1,6 @@
 import type { PolicyConfig } from '../../contracts/policy-config.ts';
 import { quantileOf } from '../../lib/sorted-numbers.ts';
-import type { PartitionSplit } from '../model/decision.ts';
+import type { Facts, PartitionSplit } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
 import type { JobState, StageView } from '../model/job-view.ts';
 import { meanMs } from '../model/stage-statistics.ts';
@@ -142,7 +142,7 @@ function splitOf(
   if (best === undefined) return undefined;
   const savedMs = Math.round((bytes - best.partBytes) * scale.msPerByte);
   if (savedMs < leastGainMs) return undefined;
-  const facts = { bytes, usualBytes: scale.usualBytes, largestPartBytes: best.partBytes, savedMs };
+  const facts: Facts = { bytes, usualBytes: scale.usualBytes, largestPartBytes: best.partBytes, savedMs };
   return { task: partition, input, cuts: best.cuts, facts };
 }
 

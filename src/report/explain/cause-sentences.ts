@@ -9,7 +9,7 @@ const worthTelling = 0.1;
 /** What a task's time went to, in sentences; empty where it took no more than the usual. */
 export function causeSentences({ causes, totalMs, attempts }: ExplainedTask): readonly string[] {
   return causes
-    .filter(({ ms }) => ms === undefined || ms >= worthTelling * totalMs)
+    .filter(({ ms, facts }) => (ms ?? facts['waitedMs'] ?? Infinity) >= worthTelling * totalMs)
     .map((cause) => sentenceOf(cause, attempts));
 }
 
@@ -23,6 +23,8 @@ function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']):
       return `${took} went by before ${attemptId} was launched, since ${failuresText(attempts, attemptId)}.`;
     case 'copied':
       return `${took} went by before its copy ${attemptId} was launched; the attempts before it lagged.`;
+    case 'launch-refused':
+      return `${attemptId} waited ${formatDuration(facts['waitedMs'])} for its launch, which the host's limits refused ${plural(facts['throttled'] ?? 0, 'time')}, to be made again.`;
     case 'ride':
       return `${attemptId} waited ${took} in its worker for other tasks that rode with it.`;
     case 'host-wait':
@@ -59,15 +61,18 @@ function reasonBeforeLaunch({
   othersThrottled = 0,
   renewedInputs = 0,
 }: Facts): string {
-  if (overBudget > 0) return ', while the job lacked the dollars for it';
-  if (throttled > 0) return `; its launch was refused ${plural(throttled, 'time')} by the host's limits`;
-  const again = renewedInputs > 0 ? 'what it reads was gone and was made again' : undefined;
-  if (noSlot === 0) return again === undefined ? '' : `, while ${again}`;
+  const whiles = [
+    ...(overBudget > 0 ? ['the job lacked the dollars for it'] : []),
+    ...(noSlot > 0 ? ['the job had no slot free'] : []),
+    ...(renewedInputs > 0 ? ['what it reads was gone and was made again'] : []),
+  ];
   const fewer =
-    othersThrottled > 0
+    noSlot > 0 && othersThrottled > 0
       ? `: the host's limits had refused ${plural(othersThrottled, 'launch', 'launches')}, and fewer were tried`
       : '';
-  return `, while the job had no slot free${again === undefined ? '' : `, or ${again}`}${fewer}`;
+  const refused =
+    throttled > 0 ? `; its launch was refused ${plural(throttled, 'time')} by the host's limits` : '';
+  return `${whiles.length === 0 ? '' : `, while ${whiles.join(', or ')}`}${fewer}${refused}`;
 }
 
 /** A host that had started its node before had nothing to start: then it waited in the queue alone. */

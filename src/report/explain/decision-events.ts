@@ -14,6 +14,8 @@ export interface ToldDecisions {
   readonly givenUp: ReadonlyMap<string, string>;
   /** Launches that the host refused for its limits, by time: of an attempt as often as it was. */
   readonly throttled: readonly { readonly at: number; readonly attemptId: string }[];
+  /** By attempt, when it was launched for the last time: what the host has refused is launched again. */
+  readonly launchedAt: ReadonlyMap<string, number>;
   /** By time, the stages whose inputs were there again after some of them were found gone. */
   readonly renewed: readonly { readonly at: number; readonly stage: string }[];
   /** Attempts that were done after another of their task, and whose output was kept all the same. */
@@ -62,6 +64,7 @@ export function readDecisions(events: readonly LogEvent[]): ToldDecisions {
     ),
     givenUp: new Map(about('given-up').map((event) => [event.about, textOf(event, 'reason') ?? 'unknown'])),
     throttled: about('throttled').map(({ at, about: attemptId }) => ({ at, attemptId })),
+    launchedAt: new Map(launched.map(({ at, about: attemptId }) => [attemptId, at])),
     renewed: about('inputs-renewed').map(({ at, about: stage }) => ({ at, stage })),
     seconds: new Set(
       about('attempt-ended').flatMap(({ about: id, facts }) => (facts['outcome'] === 'replica' ? [id] : [])),
@@ -123,6 +126,11 @@ function zoneOf(event: LogEvent): { readonly zone?: string } {
   return zone === undefined ? {} : { zone };
 }
 
+function workerOf(event: LogEvent): { readonly worker?: string } {
+  const worker = textOf(event, 'worker');
+  return worker === undefined ? {} : { worker };
+}
+
 function actionOf(event: LogEvent): readonly ToldAction[] {
   const reason = textOf(event, reasonFields[event.event ?? ''] ?? 'reason');
   const kind = kindOf(event, reason);
@@ -134,6 +142,7 @@ function actionOf(event: LogEvent): readonly ToldAction[] {
       ...(event.about === undefined || kind === 'slots' ? {} : { of: event.about }),
       ...(reason === undefined ? {} : { reason }),
       ...zoneOf(event),
+      ...workerOf(event),
       facts: numbersOf(event.facts),
     },
   ];

@@ -1,4 +1,5 @@
 import type { ExplainedAttempt, ToldAction, ToldRefusal } from '../../contracts/explanation.ts';
+import type { AllocationReason, RefusalReason } from '../../core/model/decision.ts';
 import { plural } from '../format.ts';
 import { factsText } from './facts-text.ts';
 
@@ -25,9 +26,9 @@ export const stopWords: Readonly<Record<NonNullable<ExplainedAttempt['stopReason
   preempted: 'a smaller job was given its slot',
 };
 
-/** Why something was not done. Reasons that are not here are told by their name. */
-const refusalWords: Readonly<Record<string, string>> = {
-  'no-slot': 'no slot was free',
+/** Why something was not done. What another version may have logged is told by its name. */
+const refusalWords: Readonly<Record<RefusalReason, string>> = {
+  'no-slot': 'the job had no slot free',
   'tick-full': 'the tick had enough to do',
   'backing-off': 'its next try was not due yet',
   'last-live-copy': 'it was the last attempt at work',
@@ -39,7 +40,7 @@ const refusalWords: Readonly<Record<string, string>> = {
   'recent-copy': 'its last copy had not shown yet what it brings',
   'slow-node': 'none but slow nodes were free',
   'slow-zone': 'all zones where another attempt may run are slower',
-  'input-explained': 'it has more to read, which no copy mends',
+  'input-explained': 'it was not slow for what it has to read, which no copy mends',
   'not-worth-it': 'another attempt would save too little, or too unlikely',
   'still-starting': 'it had not begun yet',
   'awaiting-copy': 'its clones wait for those of the stage that they read',
@@ -48,9 +49,36 @@ const refusalWords: Readonly<Record<string, string>> = {
   'gives-way': 'the job meets its deadline without, and another lacks slots',
   'clone-budget': 'clones take as many slots as they may',
   utilization: 'too many slots were in use for clones',
+  'replica-not-worth-it': 'its loss would cost less than the copy',
+  'too-few-tokens': 'too few bytes may be copied',
+  'precompute-budget': 'the time for outputs beside lost ones was used up',
   unmeasured: 'too few attempts have ended of late to tell how often they straggle',
   'deadline-slack': 'the job meets its deadline without clones',
 };
+
+const wordsOf = <Value>(words: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+  Object.hasOwn(words, name) ? words[name] : undefined;
+
+/** What became of the slots that a job asks for as its own, for its deadline. */
+const slotWords: Readonly<Record<AllocationReason, (slots: string) => string>> = {
+  admitted: (slots) => `was given ${slots} of its own for its deadline`,
+  adjusted: (slots) => `asked for ${slots} of its own from then on, by how far it was from its deadline`,
+  'deadline-changed': (slots) => `asked for ${slots} of its own from then on, since its deadline was changed`,
+  'best-effort': () =>
+    'went on without slots of its own, since it could not meet its deadline with those that it might have',
+  'wrong-forecast': () =>
+    'went on without slots of its own, since it went otherwise than its forecast had said',
+};
+
+function slotSentence({ at, reason = '', facts }: ToldAction): string {
+  const { slots = 0, ...others } = facts;
+  const said = wordsOf(slotWords, reason);
+  const text =
+    said === undefined
+      ? `asked for slots of its own for its deadline (${reason})`
+      : said(slots === 0 ? 'no slots' : plural(slots, 'slot'));
+  return `${timeText(at)} the job ${text}${withFacts(others)}.`;
+}
 
 const withFacts = (facts: ToldAction['facts']): string => {
   const text = factsText(facts);
@@ -98,7 +126,7 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
     steeredTo,
   );
   return actions.flatMap((action) => {
-    const { at, kind, of = '', reason = '', zone, facts, end } = action;
+    const { at, kind, of = '', reason = '', zone, worker, facts, end } = action;
     const head = `${timeText(at)} `;
     if (kind === 'steer') {
       const all = steered.get(steeredTo(action)) ?? [];
@@ -108,8 +136,7 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
         `${head}${which} went to ${zone ?? ''}, since tasks are slower in another zone${withFacts(facts)}.`,
       ];
     }
-    if (kind === 'slots')
-      return [`${head}the job asked for slots of its own for its deadline (${reason})${withFacts(facts)}.`];
+    if (kind === 'slots') return [slotSentence(action)];
     if (kind === 'stop') {
       if (reason === 'sibling-won') return [];
       const why = Object.entries(stopWords).find(([name]) => name === reason)?.[1] ?? reason;
@@ -121,19 +148,35 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
       end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'lose-output'
         ? ''
         : ` ${endWords[end]}`;
-    return [`${head}${of} ${actionWords[kind]}${because}${inZone(zone)}${withFacts(facts)}.${after}`];
+    const on = worker === undefined ? '' : `, on ${worker}`;
+    return [`${head}${of} ${actionWords[kind]}${because}${on}${inZone(zone)}${withFacts(facts)}.${after}`];
   });
 }
 
 /** Refusals of one reason that are told with their numbers; more are counted. */
 const toldOfReason = 3;
 
+/** Reasons for which a whole stage is not cloned: its first task stands for it in the log. */
+const ofStages: ReadonlySet<string> = new Set<RefusalReason>([
+  'clone-budget',
+  'utilization',
+  'unmeasured',
+  'deadline-slack',
+]);
+
+const proposals = (count: number, reason: string): string =>
+  ofStages.has(reason) ? `clones of ${plural(count, 'stage')}` : plural(count, 'proposal');
+
+/** What a refusal is of: a task, or where it is of a whole stage, that. */
+const refusedOf = ({ task, reason }: ToldRefusal): string =>
+  ofStages.has(reason) ? (task.split('/')[0] ?? task) : task;
+
 /** What was declined, by reason, the most frequent first: how often, and of some the numbers. */
 export function refusalSentences(declined: readonly ToldRefusal[]): readonly string[] {
   return [...Map.groupBy(declined, ({ reason }) => reason)]
     .toSorted(([, a], [, b]) => b.length - a.length)
     .flatMap(([reason, all]) => {
-      const why = refusalWords[reason] ?? reason;
+      const why = wordsOf(refusalWords, reason) ?? reason;
       // What has no numbers was owed and not proposed: it waited, and nobody weighed it.
       const waited = all.filter(({ facts }) => Object.keys(facts).length === 0);
       const weighed = all.filter(({ facts }) => Object.keys(facts).length > 0);
@@ -141,12 +184,12 @@ export function refusalSentences(declined: readonly ToldRefusal[]): readonly str
         ...(weighed.length === 0
           ? []
           : [
-              `${plural(weighed.length, 'proposal')}, since ${why} (${reason}):`,
+              `${proposals(weighed.length, reason)}, since ${why} (${reason}):`,
               ...weighed
                 .slice(0, toldOfReason)
                 .map(
-                  ({ at, task, zone, facts }) =>
-                    `  ${timeText(at)} ${task}${inZone(zone)}${withFacts(facts)}.`,
+                  (each) =>
+                    `  ${timeText(each.at)} ${refusedOf(each)}${inZone(each.zone)}${withFacts(each.facts)}.`,
                 ),
               ...(weighed.length > toldOfReason
                 ? [`  and ${String(weighed.length - toldOfReason)} more.`]

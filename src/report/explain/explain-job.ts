@@ -7,6 +7,7 @@ import type {
 } from '../../contracts/explanation.ts';
 import { type AttemptRecord, finalJobStates, type JobRecord } from '../../contracts/records.ts';
 import { hasTakenUp } from '../../core/model/taken-up.ts';
+import { deadlineMet } from '../job-table.ts';
 import { type AttemptRun, attemptRuns } from './attempt-runs.ts';
 import { criticalPath, lastTasks } from './critical-path.ts';
 import type { ToldDecisions } from './decision-events.ts';
@@ -59,6 +60,7 @@ export function explainJob(facts: JobFacts, about?: About): Explanation {
     jobId: job.jobId,
     state: job.state,
     error: job.error?.message ?? null,
+    deadline: deadlineOf(job),
     policy: job.spec.policy,
     about:
       about === undefined ? null : about.task === undefined ? about.stage : `${about.stage}/${about.task}`,
@@ -73,6 +75,16 @@ export function explainJob(facts: JobFacts, about?: About): Explanation {
     declined: decisions.declined.filter(({ task }) => isWanted(task)),
     failures: wanted.flatMap(failureOf(decisions)),
     cost: costOf(known, wanted),
+  };
+}
+
+function deadlineOf(job: JobRecord): Explanation['deadline'] {
+  const { deadlineAt, endedAt } = job;
+  if (deadlineAt === undefined) return null;
+  return {
+    at: deadlineAt,
+    isMet: deadlineMet(job) ?? null,
+    ...(endedAt !== undefined && endedAt > deadlineAt ? { lateMs: endedAt - deadlineAt } : {}),
   };
 }
 

@@ -5,7 +5,16 @@ import type {
   Explanation,
   PathSpan,
 } from '../../contracts/explanation.ts';
-import { formatBytes, formatDollars, formatDuration, oneLine, plural, shortNode } from '../format.ts';
+import type { FailureCause } from '../../contracts/records.ts';
+import {
+  formatBytes,
+  formatDollars,
+  formatDuration,
+  formatTime,
+  oneLine,
+  plural,
+  shortNode,
+} from '../format.ts';
 import type { Style } from '../style.ts';
 import { causeSentences, failureText, saidText } from './cause-sentences.ts';
 import { actionSentences, launchWords, refusalSentences, stopWords, timeText } from './decision-sentences.ts';
@@ -20,6 +29,7 @@ export function renderExplanation(explanation: Explanation, style: Style): reado
   return [
     headLine(explanation),
     ...(error === null ? [] : [`Why: ${oneLine(error)}`]),
+    ...deadlineLines(explanation),
     ...logLines(explanation),
     ...section(
       'Where the time went',
@@ -57,6 +67,18 @@ function stateText(state: string, time: string): string {
     default:
       return `${state} after ${time}`;
   }
+}
+
+/** Of the job alone: a stage has none. */
+function deadlineLines({ about, deadline, state }: Explanation): readonly string[] {
+  if (about !== null || deadline === null) return [];
+  const { at, isMet, lateMs } = deadline;
+  const was = `Its deadline ${isMet === null ? 'is' : 'was'} ${formatTime(at)}`;
+  if (isMet === null) return [`${was}.`];
+  if (isMet) return [`${was}: it met it.`];
+  return [
+    `${was}: ${lateMs === undefined ? `the job ${state === 'cancelled' ? 'was cancelled' : state} before it` : `it ended ${formatDuration(lateMs)} late`}.`,
+  ];
 }
 
 const logWords = {
@@ -171,6 +193,20 @@ function endText(attempt: ExplainedAttempt): string {
   }
 }
 
+/** Failures that a host tells of, when a worker has ended. */
+const workerEnds: ReadonlySet<string> = new Set<FailureCause>([
+  'exited',
+  'out-of-memory',
+  'timeout',
+  'interrupted',
+]);
+
+/** Of one that no worker has claimed: a worker may have had it all the same, and have ended before it could say so. */
+const unclaimedText = ({ failure }: ExplainedAttempt): string =>
+  failure !== undefined && workerEnds.has(failure.cause)
+    ? 'its worker ended before it had said that it began'
+    : 'no worker took it up';
+
 function attemptLines(attempt: ExplainedAttempt): readonly string[] {
   const {
     attemptId,
@@ -187,7 +223,7 @@ function attemptLines(attempt: ExplainedAttempt): readonly string[] {
   const facts = factsText(attempt.facts);
   const waited =
     waitMs === undefined
-      ? 'no worker took it up'
+      ? unclaimedText(attempt)
       : `waited ${formatDuration(waitMs)}${rideMs > 0 ? ` (${formatDuration(rideMs)} for tasks that rode with it)` : ''}`;
   const ran =
     runMs === undefined

@@ -1,47 +1,118 @@
-import { formatBytes, formatCount, formatDollars, formatDuration } from '../format.ts';
+import type { FactName } from '../../contracts/fact-names.ts';
+import { formatBytes, formatCount, formatDollars, formatDuration, plural } from '../format.ts';
 
-/** How a number that a decision went by is told; `#` stands for it. Those that are not here are told by their name. */
-const wordings: Readonly<Record<string, string>> = {
+type Numbers = Readonly<Record<string, number>>;
+
+/** `#` stands for the number; a function tells it by itself, by those beside it; `untold`: it is for programs alone. */
+type Wording = string | ((value: number, beside: Numbers) => string);
+const untold = '';
+
+const counted =
+  (one: string, many = `${one}s`, after = ''): Wording =>
+  (value) =>
+    `${plural(value, one, many)}${after}`;
+
+const least = 1e-4;
+/** A probability, or another share of a whole, by its first two digits. */
+const percent = (value: number): string =>
+  value > 0 && value < least ? 'less than 0.01 %' : `${String(Number((value * 100).toPrecision(2)))} %`;
+const share =
+  (text: string): Wording =>
+  (value) =>
+    text.replace('#', percent(value));
+
+/** How a number that a decision went by is told, in its phrase. */
+const wordings: Readonly<Record<FactName, Wording>> = {
   remMs: '# left to run',
   leftMs: '# left to run',
-  leastRemMs: 'at least #',
+  leastRemMs: 'at least # of that',
   newMs: '# for a new attempt',
   savedMs: '# to be saved',
-  parts: '# parts',
-  usualBytes: '# usual in its stage',
-  largestPartBytes: '# in the largest part',
-  crossingBytes: '# between zones',
-  spreadBytes: '# if tasks were anywhere',
-  slowestLinkBytes: '# over the link between zones that carries most',
+  // What a copy takes of its slots' time beyond what it saves: less than nothing is a gain.
+  extraMs: (ms) =>
+    ms <= 0 ? `${formatDuration(-ms)} of slot time gained` : `${formatDuration(ms)} of slot time more`,
+  deltaMs: untold,
   ranMs: '# run so far',
+  sinceLaunchMs: '# since its launch',
+  sinceCopyMs: '# since its last launch',
+  // Of a task that is weighed, those that run; else those that each task of a cloned stage is to have.
+  copies: (value, beside) =>
+    Object.hasOwn(beside, 'remMs')
+      ? `${plural(value, 'attempt')} at work`
+      : `${plural(value, 'copy', 'copies')} of each task`,
+  restarts: counted('restart', 'restarts', ' before'),
+  probability: (value, beside) =>
+    Object.hasOwn(beside, 'raw')
+      ? `a chance of ${percent(value)} to meet it`
+      : `a chance of ${percent(value)} that a copy saves slot time`,
+  lossLeftMs: '# that the stage may still lose',
+  slownessForInput: '# times the usual for its input',
+  recordFactor: '# times the usual number of records in each byte',
+  inputBytes: '# to read',
   medianMs: '# in the median',
   middleMs: '# in the median',
   thresholdMs: 'slow from # on',
   limitMs: 'slow from # on',
+  baselineMs: 'slow from # on',
+  score: share('# of the way'),
+  meanScore: share('# in the mean of its stage'),
+  ratePerS: share('# of the way in a second'),
+  slowRatePerS: share('slow below #'),
+  doneFraction: share('# of its stage done'),
+  locationFactor: 'its zone # times as slow as where the others ran',
+  zoneSamples: counted('run', 'runs', ' there'),
+  zoneSamplesOfOthers: counted('run', 'runs', ' of other jobs there'),
+  crossingBytes: '# between zones',
+  spreadBytes: '# if tasks were anywhere',
+  slowestLinkBytes: '# over the link between zones that carries most',
+  lambdaMs: 'at most # on Lambda',
   forecastMs: '# foretold',
-  ended: 'by # tasks that have ended',
+  ended: counted('task', 'tasks', ' seen to end'),
   timedOutBytes: 'one with # to read ran out of time',
   earlierMs: '# or more for most tasks of earlier runs',
-  lambdaMs: 'at most # on Lambda',
-  slownessForInput: '# times the usual for its input',
-  recordFactor: '# times the usual number of records in each byte',
-  locationFactor: 'its zone # times as slow as where the others ran',
-  zoneSamples: 'by # runs there',
-  zoneSamplesOfOthers: 'by # runs of other jobs there',
-  probability: 'a chance of # to end sooner',
-  inputBytes: '# to read',
-  lossLeftMs: '# that the stage may still lose',
-  sinceCopyMs: '# since the last copy',
-  restarts: '# restarts before',
+  bytes: '# to read',
+  usualBytes: '# usual in its stage',
+  largestPartBytes: '# in the largest part',
+  stragglerProbability: share('# of attempts taken to straggle'),
+  tasks: counted('task'),
+  copiesWanted: (value) => `${formatCount(value)} by the rule`,
+  copiesSeen: counted('attempt', 'attempts', ' seen to end of late'),
+  copiesNeeded: '# needed to tell how many straggle',
+  waitMs: 'clones that read clones wait for them up to #',
+  chargedSlots: counted('slot', 'slots', ' charged to clones'),
+  totalSlots: counted('slot', 'slots', ' in all'),
+  usedSlots: '# in use',
+  cloneSlots: '# charged to other clones',
+  reservedSlots: '# kept for others',
+  preemptedPhases: counted('stage', 'stages', ' robbed of clones'),
+  preemptedSlots: '# of their slots',
+  jobTasks: counted('task', 'tasks', ' here'),
+  byTasks: '# there',
+  slots: counted('slot'),
+  raw: '# before that was smoothed',
+  guaranteed: '# granted',
+  needed: counted('slot', 'slots', ' needed'),
+  workFactor: '# times the work that was foretold',
+  finishedTasks: (value) => `by ${plural(value, 'task')} that ended`,
   budgetDollars: 'a budget of #',
   spentDollars: '# spent',
   runningDollars: '# for what runs',
   owedDollars: '# for what is owed',
   attemptDollars: '# for one attempt more',
+  lossProbability: share('a chance of # to be lost'),
+  redoMs: '# to make it again',
+  lossCostMs: '# lost in the mean',
+  copyMs: '# to copy it',
+  tokens: (value) => `${formatBytes(value)} that may be copied`,
 };
 
-/** Numbers for programs alone. */
-const untold: ReadonlySet<string> = new Set(['deltaMs', 'epoch', 'version', 'attempts']);
+/** Numbers that are not a decision's, and are logged beside it. */
+const logged: Readonly<Record<string, Wording>> = {
+  parts: counted('part'),
+  epoch: untold,
+  version: untold,
+  attempts: untold,
+};
 
 const decimals = 100;
 
@@ -52,19 +123,25 @@ function valueText(name: string, value: number): string {
   return Number.isInteger(value) ? formatCount(value) : String(Math.round(value * decimals) / decimals);
 }
 
-/** What a copy takes of its slots' time beyond what it saves, in words: less than nothing is a gain. */
-const extraText = (ms: number): string =>
-  ms <= 0 ? `${formatDuration(-ms)} of slot time gained` : `${formatDuration(ms)} of slot time more`;
+const hasWords = (name: string): name is FactName => Object.hasOwn(wordings, name);
 
-/** The numbers of a decision as one phrase, in their order; empty for none. */
-export function factsText(facts: Readonly<Record<string, number>>): string {
+const wordingOf = (name: string): Wording | undefined =>
+  hasWords(name) ? wordings[name] : Object.hasOwn(logged, name) ? logged[name] : undefined;
+
+/**
+ * The numbers of a decision as one phrase, in their order; empty for none. What has no words, as another version may have
+ * logged it, is told by its name.
+ */
+export function factsText(facts: Numbers): string {
   return Object.entries(facts)
-    .filter(([name]) => !untold.has(name))
     .map(([name, value]) => {
-      if (name === 'extraMs') return extraText(value);
-      const text = valueText(name, value);
-      return wordings[name]?.replace('#', text) ?? `${name} ${text}`;
+      const wording = wordingOf(name);
+      if (wording === undefined) return `${name} ${valueText(name, value)}`;
+      return typeof wording === 'string'
+        ? wording.replace('#', valueText(name, value))
+        : wording(value, facts);
     })
+    .filter((text) => text !== '')
     .join(', ');
 }
 

@@ -52,14 +52,21 @@ export function causesOfTask(task: TaskRuns, told: Told): readonly ExplainedCaus
   ];
 }
 
-/** How often the host refused the launch of an attempt. */
-const refusalsOf = (attemptId: string, { throttled }: ToldDecisions): number =>
-  throttled.filter((each) => each.attemptId === attemptId).length;
+/** How often the host refused the launch of an attempt, until some time or after it. */
+function refusalsOf(
+  { attemptId, launchedAt }: AttemptRun['attempt'],
+  { throttled }: ToldDecisions,
+  which: 'until-launch' | 'since-launch',
+): number {
+  const own = throttled.filter((each) => each.attemptId === attemptId);
+  return own.filter(({ at }) => at < launchedAt === (which === 'until-launch')).length;
+}
 
 function causesBeforeLaunch(
-  { attempt: { attemptId, launchedAt }, stage }: AttemptRun,
+  { attempt, stage }: AttemptRun,
   { openedAt, decisions }: Told,
 ): readonly ExplainedCause[] {
+  const { attemptId, launchedAt } = attempt;
   const ms = openedAt === undefined ? 0 : Math.max(0, launchedAt - openedAt);
   if (ms === 0) return [];
   const { throttled, renewed } = decisions;
@@ -77,7 +84,7 @@ function causesBeforeLaunch(
       facts: {
         noSlot: of('no-slot'),
         overBudget: of('budget'),
-        throttled: refusalsOf(attemptId, decisions),
+        throttled: refusalsOf(attempt, decisions, 'until-launch'),
         // Whatever they were of: what the host refuses leaves the job fewer slots for a while.
         othersThrottled: throttled.filter((each) => each.attemptId !== attemptId && isBefore(each)).length,
         renewedInputs: renewed.filter((each) => each.stage === stage && isBefore(each)).length,
@@ -108,7 +115,8 @@ function causesBefore(
       attemptId,
       facts: { failedAttempts: failed.length, otherAttempts: others.length },
     },
-    // Why they lagged, without its time: that is in the time until the copy was made.
+    // What they waited for and why they lagged, without its time: that is in the time until the copy was made.
+    ...others.flatMap((run) => refusedWait(run, decisions)).map(withoutTime),
     ...others.flatMap(slownessOf).map(withoutTime),
   ];
 }
@@ -124,13 +132,32 @@ function withoutTime(cause: ExplainedCause): ExplainedCause {
   };
 }
 
-function causesOfWait(
-  { attempt: { attemptId, node }, waitMs = 0, rideMs = 0, isWarm }: AttemptRun,
+/**
+ * The wait for a launch that the host refused, until it was made again: its record has the time of the first try. Nothing
+ * where it was not refused, or the log does not tell when it was made.
+ */
+function refusedWait(
+  { attempt, waitMs = 0 }: AttemptRun,
   decisions: ToldDecisions,
 ): readonly ExplainedCause[] {
-  const hostMs = waitMs - rideMs;
+  const { attemptId, launchedAt } = attempt;
+  const throttled = refusalsOf(attempt, decisions, 'since-launch');
+  const ms = Math.min(waitMs, Math.max(0, (decisions.launchedAt.get(attemptId) ?? launchedAt) - launchedAt));
+  return throttled === 0 || ms === 0
+    ? []
+    : [{ kind: 'launch-refused', ms, attemptId, facts: { throttled, waitedMs: ms } }];
+}
+
+function causesOfWait(run: AttemptRun, decisions: ToldDecisions): readonly ExplainedCause[] {
+  const { attempt, waitMs = 0, isWarm } = run;
+  const { attemptId, node } = attempt;
+  const refused = refusedWait(run, decisions);
+  const refusedMs = refused[0]?.ms ?? 0;
+  const rideMs = Math.max(0, (run.rideMs ?? 0) - refusedMs);
+  const hostMs = Math.max(0, waitMs - refusedMs - rideMs);
   const where = { attemptId, ...(node === undefined ? {} : { node }) };
   return [
+    ...refused,
     ...(rideMs === 0 ? [] : [{ kind: 'ride', ms: rideMs, ...where, facts: {} } as const]),
     ...(hostMs === 0
       ? []
@@ -139,7 +166,11 @@ function causesOfWait(
             kind: 'host-wait',
             ms: hostMs,
             ...where,
-            facts: { warm: isWarm === true ? 1 : 0, throttled: refusalsOf(attemptId, decisions) },
+            facts: {
+              warm: isWarm === true ? 1 : 0,
+              // Those of which the log does not tell when the launch was made again.
+              throttled: refused.length > 0 ? 0 : refusalsOf(attempt, decisions, 'since-launch'),
+            },
           } as const,
         ]),
   ];

@@ -164,12 +164,13 @@ describe('a job with a deadline and a forecast', () => {
   });
 
   it.each([
-    ['10s', 0],
-    ['30s', 3],
-  ])('runs without slots of its own where it is asked to (%s, beside %i)', async (deadline, others) => {
+    // No number of slots would do: none is told as needed.
+    ['10s', 0, { totalSlots: 4 }],
+    ['30s', 3, { needed: 2, totalSlots: 4 }],
+  ])('runs without slots of its own where asked to (%s, beside %i)', async (deadline, others, facts) => {
     if (others > 0) await rival(others);
     const { jobId, session, look } = await entered({ deadline, admission: 'best-effort' });
-    expect(await look()).toMatchObject({ allocation: { slots: 0, reason: 'best-effort' } });
+    expect(await look()).toMatchObject({ allocation: { slots: 0, reason: 'best-effort', facts } });
     expect(session.share.guaranteed).toBe(0);
     expect((await store.own(jobId))?.bid).toBeUndefined();
   });

@@ -72,7 +72,7 @@ describe('the log of decisions', () => {
     const decisions: Decision[] = [
       { kind: 'open-stage', stage: 0 },
       first(3),
-      { kind: 'launch', attemptId: id, reason: 'backup', facts: { gainMs: 7 }, avoidNodes: ['slow'] },
+      { kind: 'launch', attemptId: id, reason: 'backup', facts: { savedMs: 7 }, avoidNodes: ['slow'] },
       { kind: 'cancel', attemptId: id, reason: 'sibling-won' },
       { kind: 'lose', attemptId: id, reason: 'silent' },
     ];
@@ -87,7 +87,7 @@ describe('the log of decisions', () => {
         attemptId: 'map/3/1',
         reason: 'backup',
         avoidNodes: ['slow'],
-        gainMs: 7,
+        savedMs: 7,
       },
       { level: 'info', event: 'told-to-stop', jobId, attemptId: 'map/3/1', reason: 'sibling-won' },
       { level: 'warn', event: 'given-up', jobId, attemptId: 'map/3/1', reason: 'silent' },
@@ -147,7 +147,7 @@ describe('the log of decisions', () => {
       kind: 'refuse',
       taskId: taskIdOf('map', task),
       reason,
-      facts: { saved: 1 },
+      facts: { savedMs: 1 },
     });
     const of = session();
     for (let tick = 0; tick < 100; tick++)
@@ -163,6 +163,6 @@ describe('the log of decisions', () => {
       'not-cloned map/0 clone-budget',
       'refused map/1 no-slot',
     ]);
-    expect(lines[0]).toMatchObject({ jobId, saved: 1 });
+    expect(lines[0]).toMatchObject({ jobId, savedMs: 1 });
   });
 });

@@ -1,4 +1,5 @@
 import { clonedTasks, owedCopies } from '../../model/stage-clones.ts';
+import type { Facts } from '../../model/decision.ts';
 import { awaitedCopies } from '../../model/upstream-copies.ts';
 import type { StageClones } from '../../model/job-view.ts';
 import type { PolicyView, Proposal } from '../policy-set.ts';
@@ -14,10 +15,10 @@ function clonesOf(place: number, clones: StageClones, { state, now }: PolicyView
   return clonedTasks(stage, clones).flatMap((task): readonly Proposal[] => {
     if (owedCopies(task, clones) === 0) return [];
     const proposal = { task, gainMs: firstOfAll };
-    const facts = { copies: clones.copies };
+    const facts: Facts = { copies: clones.copies };
     const copies = readyCopies(task, wait);
     if (copies > Math.max(1, task.attempts.length)) return [{ kind: 'clone', copies, facts, ...proposal }];
-    const waiting = { ...facts, waitMs: clones.waitMs ?? 0 };
+    const waiting: Facts = { ...facts, waitMs: clones.waitMs ?? 0 };
     return [{ kind: 'decline', reason: 'awaiting-copy', facts: waiting, ...proposal }];
   });
 }

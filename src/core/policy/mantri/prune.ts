@@ -1,3 +1,4 @@
+import type { Facts } from '../../model/decision.ts';
 import { ranMs, scoreOf } from '../../estimate/progress-rate.ts';
 import { lossLeftMs } from '../loss-limit.ts';
 import { finiteMs } from '../merit.ts';
@@ -69,6 +70,6 @@ export function pruneLosses(
   const dearest = least.toSorted((a, b) => b.ms - a.ms || a.running.task.index - b.running.task.index)[0];
   if (dearest === undefined) return [];
   const { running, copy, ms } = dearest;
-  const facts = { remMs: finiteMs(copy.remMs), ranMs: ms, lossLeftMs: finiteMs(leftMs) };
+  const facts: Facts = { remMs: finiteMs(copy.remMs), ranMs: ms, lossLeftMs: finiteMs(leftMs) };
   return [{ kind: 'prune', task: running.task, attempt: copy.attempt, gainMs: finiteMs(copy.remMs), facts }];
 }

@@ -1,3 +1,4 @@
+import type { Facts } from '../../model/decision.ts';
 import { stageAt } from '../../model/job-state.ts';
 import type { JobState, StageView } from '../../model/job-view.ts';
 import type { CloneDecline } from '../../model/stage-clones.ts';
@@ -25,6 +26,6 @@ export function smallPhases(state: JobState, outlook: CloneOutlook): readonly Cl
   const small = cloneWishes(state, outlook).filter(({ stage }) => isSmall(stageAt(state, stage), minSamples));
   const declined = whyNot(outlook);
   if (declined === undefined) return small;
-  const seen = { copiesSeen, copiesNeeded: config.minAttempts };
+  const seen: Facts = { copiesSeen, copiesNeeded: config.minAttempts };
   return small.map((wish) => ({ ...wish, declined, facts: { ...wish.facts, ...seen } }));
 }

@@ -263,6 +263,35 @@ describe('what held a task up', () => {
     expect(explained(8, all).attempts.map(({ end }) => end)).toEqual(['stopped', 'won']);
   });
 
+  it('is a launch that the host refused after it was tried, until it was made again, and not the time before it', () => {
+    const opened = at(-5_000, 'stage-opened', 'map');
+    const short = at(-4_000, 'refused', 'map/8', { reason: 'no-slot' });
+    const events = [
+      ...[opened, short, at(0, 'launched', 'map/8/0', { reason: 'first' }), at(500, 'throttled', 'map/8/0')],
+      at(6_000, 'launched', 'map/8/0', { reason: 'first' }),
+    ];
+    const waited = [...siblings, attempt('map/8/0', { claimed: 7_000 })];
+    expect(causeSentences(explained(8, waited, events))).toEqual([
+      '5.0s went by from the opening of its stage to the launch of map/8/0, while the job had no slot free.',
+      "map/8/0 waited 6.0s for its launch, which the host's limits refused 1 time, to be made again.",
+    ]);
+    expect(causesOf(8, waited, events)).toEqual([
+      ['before-launch', 5_000],
+      ['launch-refused', 6_000],
+      ['host-wait', 1_000],
+    ]);
+    const lagged = attempt('map/8/0', { state: 'cancelled', order: 'cancel', claimed: 7_000, ended: 20_000 });
+    const copied = [...siblings, lagged, attempt('map/8/1', { launched: 16_000 })];
+    expect(causesOf(8, copied, events).slice(0, 3)).toEqual([
+      ['before-launch', 5_000],
+      ['copied', 16_000],
+      ['launch-refused', undefined],
+    ]);
+    expect(causeSentences(explained(8, copied, events))[2]).toBe(
+      "map/8/0 waited 6.0s for its launch, which the host's limits refused 1 time, to be made again.",
+    );
+  });
+
   it('is its wait for the host, which a node that ran before does not spend on a start', () => {
     const waited = (node: string) => [
       ...siblings,

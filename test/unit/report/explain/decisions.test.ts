@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { factNames } from '../../../../src/contracts/fact-names.ts';
 import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
 import { actionSentences, refusalSentences } from '../../../../src/report/explain/decision-sentences.ts';
 import { factsText } from '../../../../src/report/explain/facts-text.ts';
@@ -39,14 +40,14 @@ describe('decisions in a log', () => {
       ],
     );
     expect(actionSentences(actions)).toEqual([
-      '03:04:00 map was to be cloned: copies 2, tasks 3, stragglerProbability 0.1.',
-      '03:04:01 map/1/1 was launched as a clone: copies 2.',
+      '03:04:00 map was to be cloned: 2 copies of each task, 3 tasks, 10 % of attempts taken to straggle.',
+      '03:04:01 map/1/1 was launched as a clone: 2 copies of each task.',
       '03:04:03 map/2/0 was given up as silent.',
       '03:04:04 map/2/1 was launched again, after an attempt that came to nothing.',
       '03:04:05 map/3/0 was told to stop, since a new attempt was to end sooner: 1m00s left to run, 20.0s for a new attempt.',
-      '03:04:07 map lost its clones to a smaller job: jobTasks 9.',
+      '03:04:07 map lost its clones to a smaller job: 9 tasks here.',
       '03:04:08 map/4/1 was declined by its worker, whose node its launch says to avoid (worker/slow).',
-      '03:04:09 the job asked for slots of its own for its deadline (adjusted): slots 7, raw 6.25.',
+      '03:04:09 the job asked for 7 slots of its own from then on, by how far it was from its deadline: 6.25 before that was smoothed.',
       '03:04:10 sum had its tasks sent to zones by where their input lies (1 us-east-1a, 3 us-east-1c): 2.0 KiB between zones, 6.0 KiB if tasks were anywhere.',
     ]);
   });
@@ -66,9 +67,9 @@ describe('decisions in a log', () => {
       '  03:04:02 map/1: 1.0s left to run.',
       '  03:04:03 map/2: 2.0s left to run.',
       '  and 1 more.',
-      '1 launch that had to wait, since no slot was free (no-slot): map/9 at 03:04:00.',
-      '1 proposal, since clones take as many slots as they may (clone-budget):',
-      '  03:04:05 sum/0: tasks 4.',
+      '1 launch that had to wait, since the job had no slot free (no-slot): map/9 at 03:04:00.',
+      'clones of 1 stage, since clones take as many slots as they may (clone-budget):',
+      '  03:04:05 sum: 4 tasks.',
     ]);
   });
 
@@ -87,11 +88,11 @@ describe('decisions in a log', () => {
       ],
     );
     expect(actionSentences(actions)).toEqual([
-      '03:04:00 map/1/1 was launched as a backup in us-east-1b: 2.0s for a new attempt, its zone 0.4 times as slow as where the others ran, by 3 runs there.',
+      '03:04:00 map/1/1 was launched as a backup in us-east-1b: 2.0s for a new attempt, its zone 0.4 times as slow as where the others ran, 3 runs there.',
     ]);
     expect(refusalSentences(declined)).toEqual([
       '1 proposal, since all zones where another attempt may run are slower (slow-zone):',
-      '  03:04:01 map/2 in us-east-1c: its zone 1.33 times as slow as where the others ran, by 9 runs there.',
+      '  03:04:01 map/2 in us-east-1c: its zone 1.33 times as slow as where the others ran, 9 runs there.',
     ]);
   });
 
@@ -113,8 +114,8 @@ describe('decisions in a log', () => {
       ['steer', 'map/6/0', 'us-east-1b'],
     ]);
     expect(actionSentences(actions)).toEqual([
-      '03:04:00 map/4/0 and 2 first attempts after it went to us-east-1b, since tasks are slower in another zone: its zone 0.8 times as slow as where the others ran, by 4 runs there.',
-      '03:04:02 sum/0/0 went to us-east-1b, since tasks are slower in another zone: its zone 0.7 times as slow as where the others ran, by 4 runs there.',
+      '03:04:00 map/4/0 and 2 first attempts after it went to us-east-1b, since tasks are slower in another zone: its zone 0.8 times as slow as where the others ran, 4 runs there.',
+      '03:04:02 sum/0/0 went to us-east-1b, since tasks are slower in another zone: its zone 0.7 times as slow as where the others ran, 4 runs there.',
     ]);
   });
 
@@ -144,8 +145,55 @@ describe('decisions in a log', () => {
   });
 
   it('tell numbers by their units where they have no words of their own', () => {
-    expect(
-      factsText({ ranMs: 61_000, budgetDollars: 1.5, oddBytes: 2_048, oddMs: 90, score: 0.333333 }),
-    ).toBe('1m01s run so far, a budget of $1.50, oddBytes 2.0 KiB, oddMs 0.1s, score 0.33');
+    expect(factsText({ ranMs: 61_000, budgetDollars: 1.5, oddBytes: 2_048, oddMs: 90, odd: 0.333333 })).toBe(
+      '1m01s run so far, a budget of $1.50, oddBytes 2.0 KiB, oddMs 0.1s, odd 0.33',
+    );
+  });
+
+  it('tell every number that a decision may rest on in words, and never by its name', () => {
+    for (const name of factNames.filter((each) => each !== 'deltaMs')) {
+      for (const value of [0, 0.25, 1, 2_000]) {
+        const text = factsText({ [name]: value });
+        expect(text, name).toMatch(/\d/);
+        expect(text, name).not.toMatch(/\b[a-z]+[A-Z]|NaN|undefined|#/);
+        if (name.toLowerCase() !== name) expect(text, name).not.toContain(name);
+      }
+    }
+    expect(factsText({ deltaMs: 7 })).toBe('');
+  });
+
+  it('tell one number beside others in what it means there', () => {
+    expect(factsText({ copies: 1, tasks: 1 })).toBe('1 copy of each task, 1 task');
+    expect(factsText({ remMs: 2_000, copies: 1 })).toBe('2.0s left to run, 1 attempt at work');
+    expect(factsText({ probability: 0.4 })).toBe('a chance of 40 % that a copy saves slot time');
+    expect(factsText({ raw: 2, probability: 0.956 })).toBe(
+      '2 before that was smoothed, a chance of 96 % to meet it',
+    );
+  });
+
+  it('tell what became of the slots of a deadline as it was, with and without slots', () => {
+    const { actions } = told(
+      ['allocated', { slots: 3, reason: 'admitted', raw: 2.5, guaranteed: 3, probability: 0.9 }],
+      ['allocated', { slots: 0, reason: 'best-effort', totalSlots: 4 }],
+      ['allocated', { slots: 0, reason: 'best-effort', needed: 9, totalSlots: 4 }],
+      ['allocated', { slots: 0, reason: 'wrong-forecast', workFactor: 2.5, finishedTasks: 3 }],
+      ['allocated', { slots: 0, reason: 'deadline-changed' }],
+      ['allocated', { slots: 2, reason: 'of-another-version' }],
+    );
+    expect(actionSentences(actions)).toEqual([
+      '03:04:00 the job was given 3 slots of its own for its deadline: 2.5 before that was smoothed, 3 granted, a chance of 90 % to meet it.',
+      '03:04:01 the job went on without slots of its own, since it could not meet its deadline with those that it might have: 4 slots in all.',
+      '03:04:02 the job went on without slots of its own, since it could not meet its deadline with those that it might have: 9 slots needed, 4 slots in all.',
+      '03:04:03 the job went on without slots of its own, since it went otherwise than its forecast had said: 2.5 times the work that was foretold, by 3 tasks that ended.',
+      '03:04:04 the job asked for no slots of its own from then on, since its deadline was changed.',
+      '03:04:05 the job asked for slots of its own for its deadline (of-another-version).',
+    ]);
+  });
+
+  it('tell on what an attempt was launched where that is not the worker of its stage', () => {
+    const { actions } = told(['launched', { attemptId: 'map/1/1', reason: 'retry', worker: 'lambda large' }]);
+    expect(actionSentences(actions)).toEqual([
+      '03:04:00 map/1/1 was launched again, after an attempt that came to nothing, on lambda large.',
+    ]);
   });
 });

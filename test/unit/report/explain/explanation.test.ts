@@ -211,7 +211,7 @@ describe('an explanation', () => {
       '  00:16:44 map/3/1 was launched as a backup: 9.0s left to run, 2.1s for a new attempt, 6.9s to be saved, 4.0s of slot time gained. It won.',
       '',
       'What was declined',
-      '  1 proposal, since no slot was free (no-slot):',
+      '  1 proposal, since the job had no slot free (no-slot):',
       '    00:16:42 map/3: 9.0s left to run, 2.1s for a new attempt, 6.9s to be saved, 4.0s of slot time gained.',
       '  1 proposal, since another attempt would save too little, or too unlikely (not-worth-it):',
       '    00:16:42 map/1: 0.9s left to run, 2.1s for a new attempt.',
@@ -296,6 +296,49 @@ describe('an explanation', () => {
     expect(text()).toContain('  It ended with sum/0, 4.6s after the stage began.\n');
     expect(text({ of: job({ state: 'cancelled', stages: stages(0, 1) }) })).toContain(
       '  0 of 1 task is done.\n',
+    );
+  });
+
+  it('says of a deadline whether it was met, and by how much it was not', () => {
+    const told = (of: Partial<JobRecord>): string => text({ of: job(of) }).split('\n')[1] ?? '';
+    expect(told({ deadlineAt: at(20_000) })).toBe('Its deadline was 1970-01-01 00:17:00Z: it met it.');
+    expect(told({ deadlineAt: at(3_000) })).toBe(
+      'Its deadline was 1970-01-01 00:16:43Z: it ended 9.0s late.',
+    );
+    expect(told({ deadlineAt: at(20_000), state: 'cancelled' })).toBe(
+      'Its deadline was 1970-01-01 00:17:00Z: the job was cancelled before it.',
+    );
+    const running = jobRecord({ spec: twoStages, state: 'running', deadlineAt: at(20_000) });
+    expect(text({ of: running })).toContain('\nIts deadline is 1970-01-01 00:17:00Z.\n');
+    expect(explain({ of: running }).deadline).toEqual({ at: at(20_000), isMet: null });
+    expect(explain({ of: job({ deadlineAt: at(3_000) }) }).deadline).toEqual({
+      ...{ at: at(3_000), isMet: false, lateMs: 9_000 },
+    });
+    expect(explain().deadline).toBeNull();
+    expect(text({ of: job({ deadlineAt: at(3_000) }) }, { stage: 'map' })).not.toContain('deadline');
+  });
+
+  it('says of an attempt whose worker ended before it had claimed it that it was not left unclaimed', () => {
+    const unclaimed = (failure?: AttemptRecord['failure']): string => {
+      const lost = attempt('map/3/0', {
+        ...{ state: 'lost', claimed: undefined },
+        ...(failure === undefined ? {} : { failure }),
+      });
+      const facts = {
+        job: job(),
+        attempts: [...usualTasks(3), lost],
+        decisions: readDecisions([]),
+        now: at(0),
+      };
+      const explained = explainJob(facts, { stage: 'map', task: 3 });
+      return renderExplanation(explained, makeStyle({ isTty: false, env: {} })).join('\n');
+    };
+    expect(unclaimed()).toContain('launched at 00:16:40, no worker took it up.');
+    expect(unclaimed({ cause: 'expired', message: 'it waited too long' })).toContain(
+      ', no worker took it up.',
+    );
+    expect(unclaimed({ cause: 'exited', message: 'its worker exited: killed' })).toContain(
+      'launched at 00:16:40, its worker ended before it had said that it began.',
     );
   });
 
