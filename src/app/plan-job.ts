@@ -19,7 +19,7 @@ import type { IdSource } from '../ports/id-source.ts';
 import type { JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
-import { checkInputsApart, claimOutput } from './claim-output.ts';
+import { claimOutput } from './claim-output.ts';
 import { findJob } from './query-jobs.ts';
 import { withUnpackedSizes } from './size-packed.ts';
 import { writeManifest } from './write-manifest.ts';
@@ -109,18 +109,6 @@ export async function resolveSources(
     }
   }
   return sources;
-}
-
-/** Every URI that a job's stages read, by the path of its field. */
-function inputUris({ spec }: JobRecord): ReadonlyMap<string, string> {
-  const uris = spec.stages.flatMap(({ inputs }, stage) =>
-    inputs.flatMap((input, number) =>
-      isSource(input)
-        ? input.s3.map((uri, place) => [`${inputField(stage, number)}.s3[${place}]`, uri] as const)
-        : [],
-    ),
-  );
-  return new Map(uris);
 }
 
 async function checkOutputIsFree(objects: ObjectStore, output: ObjectRef): Promise<void> {
@@ -222,7 +210,6 @@ export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
   checkGuarantee(job, deps);
   await claimOutput(deps, job, { isPlanned: true });
   await checkOutputIsFree(deps.objects, output);
-  checkInputsApart(job, inputUris(job));
   const sources = await resolveSources(deps.objects, job);
   const { dataBucket, zonalBuckets = [] } = deps;
   const nonce = deps.ids.token();

@@ -12,7 +12,7 @@ import { jobGraph } from '../core/model/job-graph.ts';
 import { checkKeepers } from '../core/model/kept-outputs.ts';
 import { noZonalTier } from '../core/model/plan-stages.ts';
 import { policySets } from '../core/policy/policy-sets.ts';
-import { checkOutput, claimOutput, releaseOutput } from './claim-output.ts';
+import { checkInputsApart, checkOutput, claimOutput, releaseOutput } from './claim-output.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Coordinator } from '../ports/coordinator.ts';
 import type { IdSource } from '../ports/id-source.ts';
@@ -154,6 +154,7 @@ async function createJob(deps: SubmitDeps, job: JobRecord): ReturnType<JobStore[
   const earlier = await deps.jobs.load(job.jobId);
   if (earlier !== undefined) return { kind: 'exists', job: earlier };
   checkOutput(job, deps.dataBucket);
+  checkInputsApart(job);
   try {
     await claimOutput(deps, job, { isPlanned: false });
   } catch (cause) {

@@ -17,17 +17,19 @@ const fileName = 'connection.json';
 /** What a shell reads to let AWS tools find the stack. */
 export const environmentFileName = 'environment.sh';
 
-const texts = z.record(z.string(), z.string());
+const isHttpUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+
+const text = z.string().min(1);
+const address = z.string().refine(isHttpUrl);
 const connectionSchema = z.object({
-  apiUrl: z.string(),
-  region: z.string(),
-  credentials: z.object({
-    accessKeyId: z.string(),
-    secretAccessKey: z.string(),
-    sessionToken: z.string().exactOptional(),
-  }),
-  environment: texts,
-  outputs: texts,
+  apiUrl: address,
+  region: text,
+  credentials: z.object({ accessKeyId: text, secretAccessKey: text, sessionToken: text.exactOptional() }),
+  // Without these addresses the clients of S3 and of the logs would ask AWS, and send it the keys.
+  environment: z
+    .object({ AWS_ENDPOINT_URL_S3: address, AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: address })
+    .catchall(z.string()),
+  outputs: z.object({ DataBucketName: text }).catchall(z.string()),
   pid: z.int(),
 });
 
@@ -119,8 +121,7 @@ async function readConnection(stateDir: string): Promise<z.output<typeof connect
 }
 
 function checkUrl(endpoint: string): void {
-  const isHttp = URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol);
-  if (!isHttp) throw badInput(`endpoint "${endpoint}" must be an http:// or https:// address`);
+  if (!isHttpUrl(endpoint)) throw badInput(`endpoint "${endpoint}" must be an http:// or https:// address`);
 }
 
 const sameUrl = (a: string, b: string): boolean => a.replace(/\/+$/, '') === b.replace(/\/+$/, '');

@@ -69,7 +69,10 @@ export async function loadSpecFile(path: string, cwd: string): Promise<SpecFile>
   if (Buffer.byteLength(text) > limits.specBytes) {
     throw badInput(`job spec ${path} is longer than ${String(limits.specBytes)} bytes`);
   }
-  const document = parseDocument(text, `job spec ${path}`);
+  // Some editors write a byte order mark, which nobody sees.
+  const document = parseDocument(text.replace(/^\uFEFF/, ''), `job spec ${path}`);
+  if (typeof document !== 'object' || document === null || Array.isArray(document))
+    throw badInput(`job spec ${path} must hold one object, such as {"name": …, "stages": […]}`);
   return readInputs(document, dirname(file));
 }
 

@@ -24,10 +24,77 @@ function meantBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] 
   return meant.length === 1 ? meant[0] : undefined;
 }
 
+/** What a schema expects, or was given, for people. */
+const nouns: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+  null: 'null',
+  undefined: 'nothing',
+  nan: 'no number',
+};
+
+const nounOf = (name: string): string => (Object.hasOwn(nouns, name) ? (nouns[name] ?? name) : name);
+
+/** How much a text, a list or a number may be: `must be at most 7`, `must have at least 1 entry`. */
+function boundText({
+  origin,
+  bound,
+  isLeast,
+  isOpen,
+}: Readonly<Record<'isLeast' | 'isOpen', boolean>> & {
+  readonly origin: string;
+  readonly bound: number | bigint;
+}): string {
+  const units: Readonly<Record<string, string>> = { string: 'character', array: 'entry' };
+  const unit = Object.hasOwn(units, origin) ? units[origin] : undefined;
+  if (unit === undefined)
+    return `must be ${isOpen ? (isLeast ? 'more than' : 'less than') : isLeast ? 'at least' : 'at most'} ${String(bound)}`;
+  const many = unit === 'entry' ? 'entries' : 'characters';
+  return `must have ${isLeast ? 'at least' : 'at most'} ${String(bound)} ${Number(bound) === 1 ? unit : many}`;
+}
+
+/** What would be right, of an issue whose schema does not say so itself. */
+function rightText(issue: Issue): string {
+  switch (issue.code) {
+    case 'invalid_type': {
+      const received = /received (\w+)$/.exec(issue.message)?.[1];
+      // A fraction is a number, too.
+      const isFraction = received === 'number' && String(issue.expected) === 'int';
+      const not = received === undefined || isFraction ? '' : `, not ${nounOf(received.toLowerCase())}`;
+      return `must be ${nounOf(issue.expected)}${not}`;
+    }
+    case 'invalid_value': {
+      const values = issue.values.map((value) => JSON.stringify(value)).join(', ');
+      return issue.values.length === 1 ? `must be ${values}` : `must be one of ${values}`;
+    }
+    case 'too_small':
+      return boundText({
+        ...{ origin: issue.origin, bound: issue.minimum },
+        ...{ isLeast: true, isOpen: issue.inclusive === false },
+      });
+    case 'too_big':
+      return boundText({
+        ...{ origin: issue.origin, bound: issue.maximum },
+        ...{ isLeast: false, isOpen: issue.inclusive === false },
+      });
+    case 'invalid_union': // Of those that do not say it themselves: `z.json()`.
+      return 'must be a text, a finite number, true, false, null, or a list or object of these';
+    default:
+      return `is wrong: ${issue.message}`;
+  }
+}
+
 /** One thing that is wrong, and where. */
 interface Problem {
   readonly path: readonly PropertyKey[];
   readonly message: string;
+  /** That a number is too big to be exact: no news beside the limit of its field. */
+  readonly isVague?: true;
 }
 
 /** `names` answers which fields an object at a path may have. */
@@ -49,9 +116,17 @@ function problemsOf(
     });
   }
   if (issue.code === 'invalid_type' && /undefined/.test(issue.message))
-    return [{ path: here, message: `is missing; it must be ${issue.expected}` }];
-  const message = issue.message.replace(/^Invalid (input|option|string)?:? ?/, '');
-  return [{ path: here, message: /^must /.test(message) ? message : `is wrong: ${message}` }];
+    return [{ path: here, message: `is missing; it must be ${nounOf(issue.expected)}` }];
+  const isVague = issue.code === 'too_big' && issue.maximum === Number.MAX_SAFE_INTEGER;
+  const message = /^(must|is) /.test(issue.message) ? issue.message : rightText(issue);
+  return [{ path: here, message, ...(isVague ? { isVague } : {}) }];
+}
+
+/** Of each field what is wrong with it first: what is no address need not end in "/", too. */
+function firstOfFields(problems: readonly Problem[]): readonly Problem[] {
+  const sharpFirst = problems.toSorted((a, b) => Number(a.isVague ?? false) - Number(b.isVague ?? false));
+  const byField = Map.groupBy(sharpFirst, ({ path }) => fieldPath(path));
+  return [...byField.values()].flatMap(([first]) => first ?? []);
 }
 
 const longestProblem = 300;
@@ -73,7 +148,7 @@ const mostProblems = 8;
 export function invalidInput(error: z.ZodError, root = '', schema?: z.ZodType): InvalidInputError {
   const names = (path: readonly PropertyKey[]): readonly string[] =>
     schema === undefined ? [] : knownFields(schema, path);
-  const problems = error.issues.flatMap((issue) => problemsOf(issue, [], names));
+  const problems = firstOfFields(error.issues.flatMap((issue) => problemsOf(issue, [], names)));
   const [first] = problems;
   if (first === undefined) return new InvalidInputError('input is wrong');
   const fieldOf = ({ path }: Problem): string => fieldPath(root === '' ? path : [root, ...path]);
@@ -83,7 +158,7 @@ export function invalidInput(error: z.ZodError, root = '', schema?: z.ZodType): 
   });
   const more = problems.length - told.length;
   const rest = more === 0 ? '' : `; and ${more} more`;
-  return new InvalidInputError(`${[...new Set(told)].join('; ')}${rest}`, { field: fieldOf(first) });
+  return new InvalidInputError(`${told.join('; ')}${rest}`, { field: fieldOf(first) });
 }
 
 /**

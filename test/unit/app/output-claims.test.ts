@@ -223,12 +223,20 @@ describe('outputs that no job may have', () => {
   );
 
   it('and those that hold what the job reads are refused by name', async () => {
-    const jobId = await submit('s3://data/in/out/');
-    await expect(planJob(system.deps, jobId)).rejects.toMatchObject({
-      name: 'InvalidInput',
-      message: 'stages[0].inputs[0].s3[0] must lie apart from the output s3://data/in/out/',
-      details: { field: 'stages[0].inputs[0].s3[0]' },
-    });
+    for (const output of ['s3://data/in/out/', 's3://data/in/'])
+      await expect(submit(output)).rejects.toMatchObject({
+        name: 'InvalidInput',
+        message: `stages[0].inputs[0].s3[0] must lie apart from the output ${output}`,
+        details: { field: 'stages[0].inputs[0].s3[0]' },
+      });
+    const whole = writesTo(undefined);
+    const inputs = [{ s3: ['s3://data/in/a', 's3://data/'] }];
+    const stages = [{ ...whole.stages[0], inputs }, whole.stages[1]] as JobSpecInput['stages'];
+    await expect(submitJob(system, { spec: { ...whole, stages } })).rejects.toThrow(
+      /^stages\[0\]\.inputs\[0\]\.s3\[1\] must lie apart from the output s3:\/\/data\/output\/words-/,
+    );
+    expect((await system.jobs.list({ limit: 10 })).jobs).toEqual([]);
+    expect((await system.jobs.loadClaims('data')).claims).toEqual([]);
   });
 });
 

@@ -373,9 +373,10 @@ describe('planJob', () => {
       name: 'InvalidInput',
       message: 'stages[0].inputs[0].s3[0]: there is no bucket for s3://data/in/',
     });
-    const taken = await submitJob(system, { spec: { ...spec, output: 's3://data/in/' } });
+    await system.objects.write({ bucket: 'data', key: 'there/a' }, Buffer.from('old'));
+    const taken = await submitJob(system, { spec: { ...spec, output: 's3://data/there/' } });
     await expect(planJob(system, taken.jobId)).rejects.toThrow(
-      'output must be an empty prefix, but s3://data/in/a is there',
+      'output must be an empty prefix, but s3://data/there/a is there',
     );
   });
 });

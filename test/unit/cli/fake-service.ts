@@ -44,7 +44,10 @@ export class FakeService {
       apiUrl: `${api.endpoint}/v1`,
       region,
       credentials,
-      environment: { AWS_ENDPOINT_URL_S3: s3.endpoint },
+      environment: {
+        AWS_ENDPOINT_URL_S3: s3.endpoint,
+        AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: 'http://127.0.0.1:9',
+      },
       outputs: { DataBucketName: 'data' },
     };
     await mkdir(join(this.cwd, '.outrider'));

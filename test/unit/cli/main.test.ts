@@ -136,8 +136,12 @@ describe('finding the service', () => {
     apiUrl: 'http://127.0.0.1:4000/v1',
     region: 'us-east-1',
     credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-    environment: { X: 'y' },
-    outputs: {},
+    environment: {
+      X: 'y',
+      AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:4001',
+      AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: 'http://127.0.0.1:4002',
+    },
+    outputs: { DataBucketName: 'data' },
   };
 
   it('takes the local stack of the directory, and its keys also for its own address', async () => {
@@ -164,12 +168,33 @@ describe('finding the service', () => {
     );
   });
 
-  it('refuses a connection file that is none', async () => {
+  it.each([
+    ['no JSON', '{'],
+    ['nothing', ''],
+    ['another value', 'null'],
+    // An address that is missing would be AWS's own, which the keys of a local stack must never be sent to.
+    ...Object.entries({
+      apiUrl: [undefined, 1, '', 'nowhere', 'ftp://127.0.0.1/'],
+      region: [undefined, 1, ''],
+      credentials: [undefined, 'a:b', {}, { accessKeyId: '', secretAccessKey: 'b' }],
+      environment: [undefined, {}, { ...connection.environment, AWS_ENDPOINT_URL_S3: 'nowhere' }],
+      outputs: [undefined, {}, { DataBucketName: '' }],
+      pid: [undefined, 'x', 1.5],
+    }).flatMap(([field, values]) =>
+      values.map((value) => [
+        `${field} ${JSON.stringify(value)}`,
+        JSON.stringify({ ...connection, pid: process.pid, [field]: value }),
+      ]),
+    ),
+  ])('refuses a connection file that is none: %s', async (_name, text) => {
     const cwd = await scratchDir();
-    await writeFile(join(cwd, 'connection.json'), '{"apiUrl":1}');
+    await writeFile(join(cwd, 'connection.json'), text, { mode: 0o600 });
     const { console } = memoryConsole(cwd);
-    await expect(findTarget({ stateDir: '.' }, console)).rejects.toThrow(
-      'is not what "outrider local" writes',
-    );
+    await expect(findTarget({ stateDir: '.' }, console)).rejects.toMatchObject({
+      name: 'InvalidInput',
+      message: expect.stringMatching(
+        /connection\.json is not what "outrider local" writes: remove it/,
+      ) as string,
+    });
   });
 });

@@ -11,6 +11,9 @@ describe('a spec file', () => {
     ['open.json', '{"stages":'.repeat(15_000), 'nests no deeper than 64 levels'],
     ['half.json', '{"name":"\\ud800"}', 'halves of surrogate pairs'],
     ['huge.json', '{"budget":1e999}', 'range of doubles'],
+    ['list.json', '[]', 'must hold one object'],
+    ['null.json', 'null', 'must hold one object'],
+    ['word.json', '"words"', 'must hold one object'],
     ['text.json', 'name: words', 'must be JSON'],
     ['long.json', `"${'x'.repeat(9_500_000)}"`, 'longer than 200000 bytes'],
   ])('that is wrong is bad input, in one line: %s', async (name, text, part) => {
@@ -23,5 +26,11 @@ describe('a spec file', () => {
     expect(line).toContain(part);
     expect(line).not.toContain('\n');
     expect(line.length).toBeLessThan(500);
+  });
+
+  it('may begin with a byte order mark', async () => {
+    const directory = await scratchDir();
+    await writeFile(join(directory, 'mark.json'), '\uFEFF{"name":"words"}');
+    expect((await loadSpecFile('mark.json', directory)).withUris([], [])).toEqual({ name: 'words' });
   });
 });

@@ -23,7 +23,7 @@ describe('what is said of a wrong spec', () => {
       'spec.polici',
     ]);
     expect(said({ name: 'a', stage: [stage] })[0]).toBe(
-      'spec.stages is missing; it must be array; spec.stage is not a known field; did you mean "stages"?',
+      'spec.stages is missing; it must be a list; spec.stage is not a known field; did you mean "stages"?',
     );
   });
 
