@@ -17,7 +17,9 @@ const stop = new AbortController();
 process.once('SIGTERM', () => {
   // Hand on what was done, or remove what was written, say so and end: the task is launched again meanwhile.
   const isOnSpot = process.env[Setting.onSpot] === 'true';
-  const why = isOnSpot ? 'Spot needs its place, or somebody stopped it' : 'somebody stopped it';
+  const why = isOnSpot
+    ? 'Spot needs its place, or somebody stopped it'
+    : 'Fargate needs its place, or somebody stopped it';
   const notice = isOnSpot ? spotNotice : stopNotice;
   stop.abort(new PlaceTakenError(`its task was told to end: ${why}`, notice));
 });

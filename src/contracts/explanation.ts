@@ -211,6 +211,8 @@ export const explanationSchema = z.strictObject({
       worker: z.string().exactOptional(),
       /** How the attempt ended. */
       end: attemptEnd.exactOptional(),
+      /** The attempt, by its number, whose work it took up. */
+      takenUp: z.int().exactOptional(),
       facts: numbers,
     }),
   ),

@@ -1,16 +1,16 @@
 import type { AttemptRecord } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
+import { isGivenUp } from './explain/attempt-runs.ts';
 import { formatBytes, formatDuration, oneLine, shortNode } from './format.ts';
 import type { Style } from './style.ts';
 import { renderTable } from './table.ts';
 
 /** How long an attempt has worked, by its worker's clock where it has ended; undefined where it never began. */
-function workedMs(
-  { claimedAt, endedAt, reportedAt, state }: AttemptRecord,
-  now: EpochMs,
-): number | undefined {
+function workedMs(attempt: AttemptRecord, now: EpochMs): number | undefined {
+  const { claimedAt, endedAt, reportedAt, state } = attempt;
   if (claimedAt === undefined) return undefined;
-  const until = endedAt ?? (state === 'running' ? now : reportedAt);
+  const ended = isGivenUp(attempt) ? undefined : endedAt;
+  const until = ended ?? (state === 'running' ? now : reportedAt);
   return until === undefined ? undefined : Math.max(0, until - claimedAt);
 }
 
@@ -27,8 +27,11 @@ const phases = ['init', 'read', 'compute', 'write'] as const;
 const phaseText = ({ progress }: AttemptRecord): string =>
   progress === undefined ? '-' : phases.map((phase) => formatDuration(progress.phaseMs[phase])).join(' ');
 
-function endText({ failure, state, order }: AttemptRecord): string {
+function endText(attempt: AttemptRecord): string {
+  const { failure, state, order, claimedAt } = attempt;
   if (failure !== undefined) return oneLine(`${failure.cause}: ${failure.message}`);
+  if (isGivenUp(attempt))
+    return claimedAt === undefined ? 'no worker took it up' : 'its worker stopped reporting';
   return state !== 'cancelled' && order === 'cancel' ? 'told to stop' : '';
 }
 

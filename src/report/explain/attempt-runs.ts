@@ -24,11 +24,15 @@ export interface AttemptRun {
   readonly phaseMs?: Readonly<Record<Phase, number>>;
 }
 
+/** Whether an attempt was given up, with nobody having told how it ended. */
+export const isGivenUp = ({ state, failure }: AttemptRecord): boolean =>
+  state === 'lost' && failure === undefined;
+
 /** Until when an attempt has worked, as far as anybody saw: by its worker's clock but for one that runs. */
-function untilOf(
-  { endedAt, reportedAt, state, order }: AttemptRecord,
-  now: number | undefined,
-): number | undefined {
+function untilOf(attempt: AttemptRecord, now: number | undefined): number | undefined {
+  const { endedAt, reportedAt, state, order } = attempt;
+  // Of one that was given up, `endedAt` is when that was: of its work, nobody has seen more than it reported.
+  if (isGivenUp(attempt)) return reportedAt;
   if (endedAt !== undefined) return endedAt;
   // One that was told to stop may have ended long ago: its record is written no more.
   return state === 'running' && order === 'continue' ? (now ?? reportedAt) : reportedAt;

@@ -1,15 +1,20 @@
 import type { ExplainedCause, ExplainedTask } from '../../contracts/explanation.ts';
+import type { LossReason } from '../../core/model/decision.ts';
 import { formatBytes, formatCount, formatDuration, oneLine, plural, shortNode } from '../format.ts';
 import { factorText } from './facts-text.ts';
 import type { NodeEvidence } from './node-evidence.ts';
 
 /** Of a task's time, a cause is worth a sentence from this share on. */
 const worthTelling = 0.1;
+/** Less would be told as 0.0s. */
+const leastTold = 50;
 
 /** What a task's time went to, in sentences; empty where it took no more than the usual. */
 export function causeSentences({ causes, totalMs, attempts }: ExplainedTask): readonly string[] {
   return causes
-    .filter(({ ms, facts }) => (ms ?? facts['waitedMs'] ?? Infinity) >= worthTelling * totalMs)
+    .filter(
+      ({ ms, facts }) => (ms ?? facts['waitedMs'] ?? Infinity) >= Math.max(leastTold, worthTelling * totalMs),
+    )
     .map((cause) => sentenceOf(cause, attempts));
 }
 
@@ -22,7 +27,7 @@ function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']):
     case 'earlier-failed':
       return `${took} went by before ${attemptId} was launched, since ${failuresText(attempts, attemptId)}.`;
     case 'copied':
-      return `${took} went by before its copy ${attemptId} was launched; the attempts before it lagged.`;
+      return `${took} went by before its copy ${attemptId} was launched, since ${cameBeforeText(attempts, attemptId)}.`;
     case 'launch-refused':
       return `${attemptId} waited ${formatDuration(facts['waitedMs'])} for its launch, which the host's limits refused ${plural(facts['throttled'] ?? 0, 'time')}, to be made again.`;
     case 'ride':
@@ -84,16 +89,37 @@ function waitedFor({ warm = 0, throttled = 0 }: Facts): string {
     : `for its worker, in the host's queue or for its start: the job had not used it before${why}`;
 }
 
-function failuresText(attempts: ExplainedTask['attempts'], before: string): string {
-  const failed = attempts
-    .slice(
-      0,
-      attempts.findIndex(({ attemptId }) => attemptId === before),
-    )
-    .filter(({ end }) => end === 'failed' || end === 'lost');
+type Attempts = ExplainedTask['attempts'];
+
+const attemptsBefore = (attempts: Attempts, attemptId: string): Attempts =>
+  attempts.slice(
+    0,
+    attempts.findIndex((each) => each.attemptId === attemptId),
+  );
+
+const hasFailed = ({ end }: Attempts[number]): boolean => end === 'failed' || end === 'lost';
+
+function failuresText(attempts: Attempts, before: string): string {
+  const failed = attemptsBefore(attempts, before).filter(hasFailed);
   if (failed.length === 0) return 'those before it came to nothing';
   return failed.map((each) => `${each.attemptId} ${failureText(each)}`).join(', and ');
 }
+
+/** What became of the attempts before a copy: some may have failed before there was one that lagged. */
+const cameBeforeText = (attempts: Attempts, copy: string): string =>
+  attemptsBefore(attempts, copy)
+    .map((each) => `${each.attemptId} ${hasFailed(each) ? failureText(each) : 'lagged'}`)
+    .join(', and ');
+
+/** Why an attempt was given up, as a part of a sentence. */
+const lossWords: Readonly<Record<LossReason, string>> = {
+  unclaimed: 'no worker took it up',
+  silent: 'its worker stopped reporting',
+  unreadable: 'its record could not be read',
+};
+
+export const lossText = (reason: string): string =>
+  Object.entries(lossWords).find(([name]) => name === reason)?.[1] ?? reason;
 
 /** What a host or a program said, as a part of a sentence: on one line, without a full stop of its own. */
 export const saidText = (message: string): string => oneLine(message).replace(/(?<!\.)\.$/, '');
@@ -107,7 +133,7 @@ export function failureText({
   if (failure?.cause === 'declined') return `was declined (${saidText(failure.message)})`;
   const verb = end === 'lost' ? 'was lost' : 'failed';
   if (failure !== undefined) return `${verb} (${failure.cause}: ${saidText(failure.message)})`;
-  return givenUp === undefined ? verb : `${verb} (given up as ${givenUp})`;
+  return givenUp === undefined ? verb : `${verb} (${lossText(givenUp)})`;
 }
 
 const slowText = ({ slowness = 0, runMs, expectedMs, readShare }: Facts): string =>

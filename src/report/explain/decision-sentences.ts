@@ -1,6 +1,7 @@
 import type { ExplainedAttempt, ToldAction, ToldRefusal } from '../../contracts/explanation.ts';
 import type { AllocationReason, RefusalReason } from '../../core/model/decision.ts';
 import { plural } from '../format.ts';
+import { lossText } from './cause-sentences.ts';
 import { factsText } from './facts-text.ts';
 
 /** The time of day, UTC. */
@@ -103,6 +104,10 @@ const actionWords = {
   place: 'had its tasks sent to zones by where their input lies',
 } as const;
 
+/** What was done where an attempt went on with the work of one before it, which had to end. */
+const goesOn = (attempt: number): string =>
+  `was launched again, to go on where attempt ${String(attempt)} had to end`;
+
 const endWords: Readonly<Record<ExplainedAttempt['end'], string>> = {
   won: 'It won.',
   second: 'It came second, and its output was kept.',
@@ -126,7 +131,7 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
     steeredTo,
   );
   return actions.flatMap((action) => {
-    const { at, kind, of = '', reason = '', zone, worker, facts, end } = action;
+    const { at, kind, of = '', reason = '', zone, worker, takenUp, facts, end } = action;
     const head = `${timeText(at)} `;
     if (kind === 'steer') {
       const all = steered.get(steeredTo(action)) ?? [];
@@ -143,13 +148,18 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
       return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
     }
     const because =
-      kind === 'give-up' ? ` as ${reason}` : kind === 'decline' || kind === 'place' ? ` (${reason})` : '';
+      kind === 'give-up'
+        ? `, since ${lossText(reason)}`
+        : kind === 'decline' || kind === 'place'
+          ? ` (${reason})`
+          : '';
     const after =
       end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'lose-output'
         ? ''
         : ` ${endWords[end]}`;
+    const did = takenUp === undefined || kind !== 'retry' ? actionWords[kind] : goesOn(takenUp);
     const on = worker === undefined ? '' : `, on ${worker}`;
-    return [`${head}${of} ${actionWords[kind]}${because}${on}${inZone(zone)}${withFacts(facts)}.${after}`];
+    return [`${head}${of} ${did}${because}${on}${inZone(zone)}${withFacts(facts)}.${after}`];
   });
 }
 

@@ -273,11 +273,13 @@ function endingOf(
 function endOfAction(
   id: string | undefined,
   { runs, tasks, decisions }: Known,
-): { readonly end?: ExplainedAttempt['end'] } {
+): { readonly end?: ExplainedAttempt['end']; readonly takenUp?: number } {
   const run = runs.find(({ attempt }) => attempt.attemptId === id);
   if (run === undefined) return {};
   const task = tasks.get(taskIdOf(run));
-  return task === undefined ? {} : { end: endingOf(run, task, decisions) };
+  if (task === undefined) return {};
+  const takenUp = run.attempt.progress?.takenUp?.attempt;
+  return { end: endingOf(run, task, decisions), ...(takenUp === undefined ? {} : { takenUp }) };
 }
 
 const failureOf =

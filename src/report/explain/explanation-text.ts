@@ -16,7 +16,7 @@ import {
   shortNode,
 } from '../format.ts';
 import type { Style } from '../style.ts';
-import { causeSentences, failureText, saidText } from './cause-sentences.ts';
+import { causeSentences, failureText, lossText, saidText } from './cause-sentences.ts';
 import { actionSentences, launchWords, refusalSentences, stopWords, timeText } from './decision-sentences.ts';
 import { factorText, factsText } from './facts-text.ts';
 
@@ -219,7 +219,12 @@ function attemptLines(attempt: ExplainedAttempt): readonly string[] {
     bytesRead,
     bytesTotal = 0,
   } = attempt;
-  const why = reason === null ? 'why it was launched, the log does not say' : launchWords[reason];
+  const why =
+    reason === null
+      ? 'why it was launched, the log does not say'
+      : reason === 'retry' && attempt.takenUp !== undefined
+        ? 'launched again after one that had to end'
+        : launchWords[reason];
   const facts = factsText(attempt.facts);
   const waited =
     waitMs === undefined
@@ -266,8 +271,10 @@ const failureLines = (failures: Explanation['failures']): readonly string[] => [
   ...(failures.length > mostFailures ? [`and ${String(failures.length - mostFailures)} more.`] : []),
 ];
 
-const failureLine = ({ attemptId, cause, message }: Explanation['failures'][number]): string =>
-  `${attemptId}: ${cause}${message === '' ? '' : `, ${saidText(message)}`}.`;
+const failureLine = ({ attemptId, cause, message }: Explanation['failures'][number]): string => {
+  const said = message === '' ? lossText(cause) : saidText(message);
+  return `${attemptId}: ${cause}${said === cause ? '' : `, ${said}`}.`;
+};
 
 function costLine(
   { dollars, costs, workerMs, wonMs, otherMs }: Explanation['cost'],

@@ -87,9 +87,13 @@ export function latenessOf(run: Timed, usual: Usual | undefined): number | undef
   return wholeMs(run) / usual.runMs;
 }
 
-/** How many times longer an attempt takes than is usual for its input; undefined where nothing can be said. */
+/**
+ * How many times longer an attempt takes than is usual for its input; undefined where nothing can be said: one that
+ * ended before the usual time was up, and not with its work done, tells nothing of how fast it was.
+ */
 export function slownessOf(run: Timed, usual: Usual | undefined): number | undefined {
   const lateness = latenessOf(run, usual);
   if (usual === undefined || lateness === undefined) return undefined;
-  return (lateness * usual.runMs) / expectedMs(usual, run);
+  const slowness = (lateness * usual.runMs) / expectedMs(usual, run);
+  return run.isFinished || slowness >= 1 ? slowness : undefined;
 }

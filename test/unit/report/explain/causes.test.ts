@@ -292,6 +292,19 @@ describe('what held a task up', () => {
     );
   });
 
+  it('is an attempt that failed and one that lagged after it, each by its name, where a copy of that won', () => {
+    const failure = { cause: 'exited', message: 'its worker exited: killed' } as const;
+    const all = [
+      ...siblings,
+      attempt('map/8/0', { state: 'lost', ended: 2_000, failure }),
+      attempt('map/8/1', { launched: 3_000, state: 'cancelled', order: 'cancel', ended: 20_000 }),
+      attempt('map/8/2', { launched: 16_000 }),
+    ];
+    expect(causeSentences(explained(8, all))[0]).toBe(
+      '16.0s went by before its copy map/8/2 was launched, since map/8/0 was lost (exited: its worker exited: killed), and map/8/1 lagged.',
+    );
+  });
+
   it('is its wait for the host, which a node that ran before does not spend on a start', () => {
     const waited = (node: string) => [
       ...siblings,

@@ -42,7 +42,7 @@ describe('decisions in a log', () => {
     expect(actionSentences(actions)).toEqual([
       '03:04:00 map was to be cloned: 2 copies of each task, 3 tasks, 10 % of attempts taken to straggle.',
       '03:04:01 map/1/1 was launched as a clone: 2 copies of each task.',
-      '03:04:03 map/2/0 was given up as silent.',
+      '03:04:03 map/2/0 was given up, since its worker stopped reporting.',
       '03:04:04 map/2/1 was launched again, after an attempt that came to nothing.',
       '03:04:05 map/3/0 was told to stop, since a new attempt was to end sooner: 1m00s left to run, 20.0s for a new attempt.',
       '03:04:07 map lost its clones to a smaller job: 9 tasks here.',

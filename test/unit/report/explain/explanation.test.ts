@@ -194,7 +194,7 @@ describe('an explanation', () => {
       'Stage map',
       '  A task usually runs for 2.0s (start 0.2s, read 0.3s, compute 1.4s, write 0.1s) and reads 1000 B: medians of 4 tasks.',
       '  It ended with map/3, 5.8s after the stage began.',
-      '  3.3s went by before its copy map/3/1 was launched; the attempts before it lagged.',
+      '  3.3s went by before its copy map/3/1 was launched, since map/3/0 lagged.',
       '  map/3/0 ran on a slow node (slow-one): after 5.0s it had read 40 % of its input, and was to take 6.3 times what is usual; its start, which reads no input, took 5.0 times the usual, and the rest 5.6 times; the same task took 1.0 times the usual on another node.',
       '',
       'Stage sum',
@@ -316,30 +316,6 @@ describe('an explanation', () => {
     });
     expect(explain().deadline).toBeNull();
     expect(text({ of: job({ deadlineAt: at(3_000) }) }, { stage: 'map' })).not.toContain('deadline');
-  });
-
-  it('says of an attempt whose worker ended before it had claimed it that it was not left unclaimed', () => {
-    const unclaimed = (failure?: AttemptRecord['failure']): string => {
-      const lost = attempt('map/3/0', {
-        ...{ state: 'lost', claimed: undefined },
-        ...(failure === undefined ? {} : { failure }),
-      });
-      const facts = {
-        job: job(),
-        attempts: [...usualTasks(3), lost],
-        decisions: readDecisions([]),
-        now: at(0),
-      };
-      const explained = explainJob(facts, { stage: 'map', task: 3 });
-      return renderExplanation(explained, makeStyle({ isTty: false, env: {} })).join('\n');
-    };
-    expect(unclaimed()).toContain('launched at 00:16:40, no worker took it up.');
-    expect(unclaimed({ cause: 'expired', message: 'it waited too long' })).toContain(
-      ', no worker took it up.',
-    );
-    expect(unclaimed({ cause: 'exited', message: 'its worker exited: killed' })).toContain(
-      'launched at 00:16:40, its worker ended before it had said that it began.',
-    );
   });
 
   it('has nothing to tell of a job that nothing has begun of', () => {

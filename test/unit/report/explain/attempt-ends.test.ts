@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { type Explanation, explanationSchema } from '../../../../src/contracts/explanation.ts';
+import type { AttemptRecord } from '../../../../src/contracts/records.ts';
+import { epochMs } from '../../../../src/contracts/units.ts';
+import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
+import { explainJob } from '../../../../src/report/explain/explain-job.ts';
+import { renderExplanation } from '../../../../src/report/explain/explanation-text.ts';
+import { type LogEvent, readLogLine } from '../../../../src/report/log-lines.ts';
+import { makeStyle } from '../../../../src/report/style.ts';
+import { jobRecord, stageSummary } from '../report-records.ts';
+import { attempt, submittedAt, usualTasks } from './explained-attempts.ts';
+
+const line = (ms: number, event: string, facts: object): LogEvent => {
+  const at = epochMs(submittedAt + ms);
+  const text = JSON.stringify({ at: new Date(at).toISOString(), level: 'info', event, ...facts });
+  return readLogLine({ at, source: 's', text });
+};
+
+/** What is told of task map/3, beside three usual ones. */
+function explained(
+  attempts: readonly AttemptRecord[],
+  ...events: readonly LogEvent[]
+): { readonly explanation: Explanation; readonly lines: readonly string[] } {
+  const stages = [stageSummary({ name: 'map', tasks: 4, done: 4 })];
+  const explanation = explainJob(
+    {
+      job: jobRecord({ state: 'succeeded', stages }),
+      attempts: [...usualTasks(3), ...attempts],
+      decisions: readDecisions(events),
+      now: submittedAt + 50_000,
+    },
+    { stage: 'map', task: 3 },
+  );
+  return { explanation, lines: renderExplanation(explanation, makeStyle({ isTty: false, env: {} })) };
+}
+
+describe('the end of an attempt', () => {
+  it('is told of a worker that ended before it had claimed it, and not as if none had', () => {
+    const unclaimed = (failure?: AttemptRecord['failure']): string => {
+      const why = failure === undefined ? {} : { failure };
+      return explained([attempt('map/3/0', { state: 'lost', claimed: undefined, ...why })]).lines.join('\n');
+    };
+    expect(unclaimed()).toContain('launched at 00:16:40, no worker took it up.');
+    expect(unclaimed({ cause: 'expired', message: 'it waited too long' })).toContain(
+      ', no worker took it up.',
+    );
+    expect(unclaimed({ cause: 'exited', message: 'its worker exited: killed' })).toContain(
+      'launched at 00:16:40, its worker ended before it had said that it began.',
+    );
+  });
+
+  it('is no failure for nothing where another went on with its work', () => {
+    const failure = { cause: 'timeout', message: 'it left its task' } as const;
+    const again = attempt('map/3/1', { launched: 4_000 });
+    const { explanation, lines } = explained(
+      [
+        attempt('map/3/0', { state: 'failed', ended: 3_500, failure }),
+        ...(again.progress === undefined
+          ? []
+          : [{ ...again, progress: { ...again.progress, takenUp: { attempt: 0, bytes: 400 } } }]),
+      ],
+      line(4_000, 'launched', { attemptId: 'map/3/1', reason: 'retry' }),
+    );
+    expect(explanationSchema.parse(explanation)).toEqual(explanation);
+    expect(lines).toContain(
+      '  00:16:44 map/3/1 was launched again, to go on where attempt 0 had to end. It won.',
+    );
+    expect(lines).toContain('  map/3/1, launched again after one that had to end:');
+    expect(lines.join('\n')).not.toContain('came to nothing');
+  });
+
+  it('is told of one that was given up no later than anything was heard of it', () => {
+    const silent = { state: 'lost', claimed: 100, ended: 40_100, reported: 1_500, read: 900 } as const;
+    const { explanation, lines } = explained(
+      [attempt('map/3/0', silent), attempt('map/3/1', { launched: 40_200 })],
+      line(40_100, 'given-up', { attemptId: 'map/3/0', reason: 'silent' }),
+    );
+    const [first] = explanation.stages[0]?.told[0]?.attempts ?? [];
+    expect(first).toMatchObject({ end: 'lost', runMs: 1_400, givenUp: 'silent' });
+    // It ended before the usual time was up: how fast it was nobody knows.
+    expect(first?.slowness).toBeUndefined();
+    expect(lines).toContain(
+      '  40.2s went by before map/3/1 was launched, since map/3/0 was lost (its worker stopped reporting).',
+    );
+    expect(lines).toContain('  map/3/0: silent, its worker stopped reporting.');
+    expect(lines.join('\n')).toMatch(/launched at 00:16:40, waited 0\.1s, ran for 1\.4s \(/);
+    expect(lines.join('\n')).not.toMatch(/slow|40\.0s/);
+  });
+});
