@@ -67,11 +67,11 @@ async function simulated(
   policy: PolicyName,
 ): Promise<readonly SimulatedOutcome[]> {
   const trace = traceOfRecorded(jobId, state, at);
-  const { policy: recorded = 'none' } = config;
+  const { policy: recorded = 'none', policyConfig } = config;
   if (trace === undefined || typeof recorded !== 'string' || taskCount(trace) > mostTasks) return [];
   const slots = budget.clusterSlots ?? budget.slots;
   const outcomes: SimulatedOutcome[] = [];
   for (const each of new Set([recorded, policy]))
-    outcomes.push(await simulateRecorded(trace, { policy: each, slots, seeds }));
+    outcomes.push(await simulateRecorded(trace, { policy: each, policyConfig, slots, seeds }));
   return outcomes;
 }

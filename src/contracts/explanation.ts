@@ -152,6 +152,8 @@ export const explanationSchema = z.strictObject({
   deadline: z
     .strictObject({ at: instant, isMet: z.boolean().nullable(), lateMs: length.exactOptional() })
     .nullable(),
+  /** What the job might cost, and by how much it has cost more. Null where it had no budget. */
+  budget: z.strictObject({ dollars: z.number(), overDollars: z.number().exactOptional() }).nullable(),
   policy: z.string(),
   /** The stage or task that was asked about; null: the job. */
   about: z.string().nullable(),

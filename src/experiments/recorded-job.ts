@@ -1,4 +1,5 @@
 import { limits } from '../contracts/limits.ts';
+import type { PolicyConfig } from '../contracts/policy-config.ts';
 import type { PolicyName } from '../contracts/policy-names.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { workerMsOf } from '../core/estimate/progress-rate.ts';
@@ -17,6 +18,14 @@ export interface SimulatedOutcome {
   readonly completionS: number;
   readonly slotSeconds: number;
   readonly copies: number;
+}
+
+/** What a recorded job is run with: `policyConfig` are the settings that it had. */
+export interface RecordedTerms {
+  readonly policy: PolicyName;
+  readonly policyConfig: PolicyConfig;
+  readonly slots: number;
+  readonly seeds: number;
 }
 
 /** A slow attempt that was ended has come to no more than this part of what it would have taken, it is assumed. */
@@ -59,18 +68,22 @@ export function traceOfRecorded(id: string, state: JobState, now: EpochMs): Trac
 }
 
 /**
- * Runs a recorded job in the simulator under a policy, on Lambda as production meets it and as many slots as it had in
- * all, alone. First attempts take what they took; later ones a draw from their stage, the same under every policy.
+ * Runs a recorded job in the simulator under a policy with its own settings, on Lambda as production meets it and as many
+ * slots as it had in all, alone. First attempts take what they took; later ones a draw from their stage, the same under every policy.
  */
 export async function simulateRecorded(
   job: TraceJob,
-  { policy, slots, seeds }: { readonly policy: PolicyName; readonly slots: number; readonly seeds: number },
+  { policy, policyConfig, slots, seeds }: RecordedTerms,
 ): Promise<SimulatedOutcome> {
   let [completionS, slotSeconds, copies] = [0, 0, 0];
   for (let seed = 1; seed <= seeds; seed++) {
     const rng = createRng(`recorded/${String(seed)}`);
     const most = Math.max(1, Math.min(slots, limits.tasksPerStage));
-    const scenario = parseScenario(traceScenario([job], { format: 'tpch', policy, slots: most, rng }));
+    const replayed = traceScenario([job], { format: 'tpch', policy, slots: most, rng });
+    const scenario = parseScenario({
+      ...replayed,
+      jobs: replayed.jobs.map((each) => ({ ...each, policyConfig })),
+    });
     const metrics = metricsOf(await simulate(scenario, { seed: String(seed) }));
     completionS += metrics.completionS.mean / seeds;
     slotSeconds += metrics.slotSeconds / seeds;

@@ -53,6 +53,7 @@ export function renderJob(job: JobRecord, output: string | undefined, style: Sty
     `attempts  ${describeAttempts(job)}`,
     ...describeCopies(job),
     `cost      ${describeCost(job)}`,
+    ...describeBudget(job, style),
     ...describeRequests(job),
   ];
   const counters = Object.entries(job.counters).filter(([, value]) => value !== 0);
@@ -143,6 +144,12 @@ function describeCost({ dollars, costs, workerMs }: JobRecord): string {
     (part) => `${part} ${formatDollars(costs[part])}`,
   );
   return `${total} (${parts.join(', ')})`;
+}
+
+/** What the job may cost: with one attempt of each task it may cost more all the same. */
+function describeBudget({ dollars, spec: { budget } }: JobRecord, style: Style): readonly string[] {
+  if (budget === undefined) return [];
+  return [`budget    ${formatDollars(budget)}${dollars > budget ? ` ${style.bad('exceeded')}` : ''}`];
 }
 
 /** What was asked for, where somebody counted; what nobody told makes it a lower bound. */

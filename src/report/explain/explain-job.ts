@@ -61,6 +61,7 @@ export function explainJob(facts: JobFacts, about?: About): Explanation {
     state: job.state,
     error: job.error?.message ?? null,
     deadline: deadlineOf(job),
+    budget: budgetOf(job),
     policy: job.spec.policy,
     about:
       about === undefined ? null : about.task === undefined ? about.stage : `${about.stage}/${about.task}`,
@@ -86,6 +87,11 @@ function deadlineOf(job: JobRecord): Explanation['deadline'] {
     isMet: deadlineMet(job) ?? null,
     ...(endedAt !== undefined && endedAt > deadlineAt ? { lateMs: endedAt - deadlineAt } : {}),
   };
+}
+
+function budgetOf({ dollars, spec: { budget } }: JobRecord): Explanation['budget'] {
+  if (budget === undefined) return null;
+  return { dollars: budget, ...(dollars > budget ? { overDollars: dollars - budget } : {}) };
 }
 
 function logOf({ decisions, unread }: JobFacts): Explanation['log'] {

@@ -30,6 +30,7 @@ export function renderExplanation(explanation: Explanation, style: Style): reado
     headLine(explanation),
     ...(error === null ? [] : [`Why: ${oneLine(error)}`]),
     ...deadlineLines(explanation),
+    ...budgetLines(explanation),
     ...logLines(explanation),
     ...section(
       'Where the time went',
@@ -78,6 +79,16 @@ function deadlineLines({ about, deadline, state }: Explanation): readonly string
   if (isMet) return [`${was}: it met it.`];
   return [
     `${was}: ${lateMs === undefined ? `the job ${state === 'cancelled' ? 'was cancelled' : state} before it` : `it ended ${formatDuration(lateMs)} late`}.`,
+  ];
+}
+
+function budgetLines({ about, budget, state }: Explanation): readonly string[] {
+  if (about !== null || budget === null) return [];
+  const { dollars, overDollars } = budget;
+  const isOver = state !== 'submitted' && state !== 'running';
+  const spent = overDollars === undefined ? 'no more' : `${formatDollars(overDollars)} more`;
+  return [
+    `Its budget ${isOver ? 'was' : 'is'} ${formatDollars(dollars)}: it ${isOver ? '' : 'has '}cost ${spent}${isOver ? '' : ' so far'}.`,
   ];
 }
 

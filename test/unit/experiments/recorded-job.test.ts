@@ -9,6 +9,7 @@ import {
   openStage,
 } from '../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../src/core/model/job-view.ts';
+import { policyConfigSchema } from '../../../src/contracts/policy-config.ts';
 import { simulateRecorded, traceOfRecorded } from '../../../src/experiments/recorded-job.ts';
 
 const begin = 1_700_000_000_000;
@@ -63,10 +64,23 @@ describe('a recorded job in the simulator', () => {
     expect(traceOfRecorded('job', state, at(1))).toBeUndefined();
   });
 
+  it('goes by the settings that the job had, and not by the defaults', async () => {
+    const trace = traceOfRecorded('job', recorded(), at(9_000));
+    if (trace === undefined) throw new Error('no trace');
+    const copiesWith = async (dolly: object): Promise<number> => {
+      const policyConfig = policyConfigSchema.parse({ dolly });
+      return (await simulateRecorded(trace, { policy: 'dolly', policyConfig, slots: 16, seeds: 1 })).copies;
+    };
+    expect(await copiesWith({})).toBe(0);
+    expect(await copiesWith({ budgetShare: 1, utilizationCeiling: 1 })).toBeGreaterThan(0);
+  });
+
   it('ends no sooner than its longest task without copies, and takes slots for all', async () => {
     const trace = traceOfRecorded('job', recorded(), at(9_000));
     if (trace === undefined) throw new Error('no trace');
-    const none = await simulateRecorded(trace, { policy: 'none', slots: 8, seeds: 2 });
+    const none = await simulateRecorded(trace, {
+      ...{ policy: 'none', policyConfig: policyConfigSchema.parse({}), slots: 8, seeds: 2 },
+    });
     expect(none).toMatchObject({ policy: 'none', copies: 0 });
     expect(none.completionS).toBeGreaterThanOrEqual(20);
     expect(none.slotSeconds).toBeGreaterThanOrEqual(28);

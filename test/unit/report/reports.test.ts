@@ -109,6 +109,16 @@ describe('progress bars', () => {
 });
 
 describe('job report', () => {
+  it('says what a job might cost, and where it has cost more', () => {
+    const { spec } = jobRecord();
+    const budgetLine = (budget: number): string | undefined =>
+      renderJob(jobRecord({ spec: { ...spec, budget }, dollars: 0.02 }), undefined, plain).find((line) =>
+        line.startsWith('budget'),
+      );
+    expect(budgetLine(0.05)).toBe('budget    $0.0500');
+    expect(budgetLine(0.01)).toBe('budget    $0.0100 exceeded');
+  });
+
   const ended = jobRecord({
     state: 'succeeded',
     endedAt: epochMs(1_012_300),

@@ -318,6 +318,18 @@ describe('an explanation', () => {
     expect(text({ of: job({ deadlineAt: at(3_000) }) }, { stage: 'map' })).not.toContain('deadline');
   });
 
+  it('says of a budget whether it was kept, and by how much it was not', () => {
+    const told = (budget: number): string | undefined =>
+      text({ of: job({ spec: { ...twoStages, budget } }) }).split('\n')[1];
+    expect(told(0.02)).toBe('Its budget was $0.0200: it cost no more.');
+    expect(told(0.01)).toBe('Its budget was $0.0100: it cost $0.002300 more.');
+    expect(explain().budget).toBeNull();
+    expect(explain({ of: job({ spec: { ...twoStages, budget: 0.01 } }) }).budget).toEqual({
+      dollars: 0.01,
+      overDollars: expect.closeTo(0.0023, 9) as number,
+    });
+  });
+
   it('has nothing to tell of a job that nothing has begun of', () => {
     const waiting = jobRecord({ state: 'submitted' });
     const facts = { job: waiting, attempts: [], decisions: readDecisions([]), now: at(3_000) };
