@@ -1,7 +1,7 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BadInputError } from '../worker/operator.ts';
+import { BadInputError, OutOfMemoryError } from '../worker/operator.ts';
 import type { Operator, TaskContext } from '../worker/operator.ts';
 import { Engine, firstLineOf, sqlName, sqlText } from './duckdb/engine.ts';
 import { sendFile } from './duckdb/parquet-pieces.ts';
@@ -112,13 +112,17 @@ function tableNames({ inputs }: TaskContext, given: readonly string[] | undefine
 }
 
 /** What goes wrong in a query is the user's to mend, but for want of memory. */
-async function asked({ inputs }: TaskContext, work: () => Promise<void>): Promise<void> {
+async function asked({ inputs, signal }: TaskContext, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (cause) {
+    signal.throwIfAborted();
+    if (cause instanceof OutOfMemoryError) throw cause;
     const message = firstLineOf(cause);
-    if (/^Out of Memory|Interrupt/i.test(message)) throw cause;
-    const isRefused = /^Permission Error|has been locked|Secret|Extension/i.test(message);
+    // What a binder does not find is named by the query, whatever that name says.
+    const isRefused = /^(?!Binder Error).*(?:^Permission Error|has been locked|Secret|Extension)/i.test(
+      message,
+    );
     const what = isRefused ? 'a query can read its inputs and nothing else' : 'the query fails';
     // Another task may have found the column.
     const mayLack = inputs.some(({ format }) => format === 'ndjson') && /column.* not found/i.test(message);

@@ -18,6 +18,7 @@ const causeOfName: ReadonlyMap<string, FailureCause> = new Map<string, FailureCa
   ['ProgramFailed', 'user-code'],
   ['BadRecord', 'bad-record'],
   ['BadInput', 'bad-input'],
+  [ErrorName.OutOfMemory, 'out-of-memory'],
   [ErrorName.InvalidInput, 'bad-input'],
   [ErrorName.StoreUnavailable, 'storage'],
   [ErrorName.AccessDenied, 'access-denied'],

@@ -1,3 +1,4 @@
+import { ErrorName } from '../contracts/errors.ts';
 import type { OperatorName, SourceFormat } from '../contracts/job-spec.ts';
 
 /** A record between stages: any bytes, compared byte by byte. */
@@ -267,6 +268,10 @@ export class BadValueError extends BadRecordError {}
 /** Thrown for an input that cannot be read as what it is said to be (broken gzip, line too long, changed object). */
 export class BadInputError extends Error {
   override readonly name = 'BadInput';
+}
+/** Thrown where what runs in an operator has no more memory; a larger worker may have it. */
+export class OutOfMemoryError extends Error {
+  override readonly name = ErrorName.OutOfMemory;
 }
 /** Thrown where user code asks the context for what it cannot have. */
 export class UserCodeError extends Error {

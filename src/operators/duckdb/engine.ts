@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type * as duckdb from '@duckdb/node-api';
 import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { BadInputError } from '../../worker/operator.ts';
+import { BadInputError, OutOfMemoryError } from '../../worker/operator.ts';
 import type { EngineSize } from '../../worker/operator.ts';
 
 type DuckDb = typeof duckdb;
@@ -60,6 +60,16 @@ export const sqlName = (name: string): string => `"${name.replaceAll('"', '""')}
 export const firstLineOf = (cause: unknown): string =>
   cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
 
+/** What DuckDB says for want of memory, as a failure that a larger worker mends; of its advice nothing can be followed. */
+function shortOfMemory(cause: unknown, { memoryBytes }: EngineSize): OutOfMemoryError | undefined {
+  const [, what] = /^Out of Memory Error: (.*)/.exec(firstLineOf(cause)) ?? [];
+  if (what === undefined) return undefined;
+  const room = `${String(Math.floor(memoryBytes / 1024 / 1024))} MiB`;
+  return new OutOfMemoryError(`DuckDB has too little memory on a worker of this size (${room}): ${what}`, {
+    cause,
+  });
+}
+
 /** One thread for what is small: each has buffers of its own. */
 const defaultSize: EngineSize = { memoryBytes: 160 * 1024 * 1024, threads: 1 };
 
@@ -81,12 +91,19 @@ export interface EnginePlace {
 export class Engine {
   readonly #instance: DuckDBInstance;
   readonly #connection: DuckDBConnection;
+  readonly #size: EngineSize;
   readonly #signal: AbortSignal;
   readonly #interrupt: () => void;
 
-  private constructor(instance: DuckDBInstance, connection: DuckDBConnection, signal: AbortSignal) {
+  private constructor(
+    instance: DuckDBInstance,
+    connection: DuckDBConnection,
+    size: EngineSize,
+    signal: AbortSignal,
+  ) {
     this.#instance = instance;
     this.#connection = connection;
+    this.#size = size;
     this.#signal = signal;
     this.#interrupt = () => {
       connection.interrupt();
@@ -124,23 +141,32 @@ export class Engine {
     await connection.run(`SET allowed_directories = [${sqlText(scratchDir)}]`);
     await connection.run('SET enable_external_access = false');
     await connection.run('SET lock_configuration = true');
-    return new Engine(instance, connection, signal);
+    return new Engine(instance, connection, size, signal);
   }
 
   /** Runs a statement; what it answers is thrown away. */
   async run(sql: string): Promise<void> {
+    await this.#asked(() => this.#connection.run(sql));
+  }
+
+  /** Asks DuckDB for something, unless the task is to end. */
+  async #asked<T>(ask: () => Promise<T>): Promise<T> {
     this.#signal.throwIfAborted();
-    await this.#connection.run(sql);
-    this.#signal.throwIfAborted();
+    try {
+      return await ask();
+    } catch (cause) {
+      throw shortOfMemory(cause, this.#size) ?? cause;
+    } finally {
+      // What was interrupted fails by that, and not by what DuckDB says of it.
+      this.#signal.throwIfAborted();
+    }
   }
 
   /** The rows of a query as JavaScript's values, some thousand at a time; big integers are `bigint`. */
   async *rows(sql: string): AsyncGenerator<readonly (readonly unknown[])[]> {
-    this.#signal.throwIfAborted();
-    const result = await this.#connection.stream(sql);
+    const result = await this.#asked(() => this.#connection.stream(sql));
     for (;;) {
-      const chunk = await result.fetchChunk();
-      this.#signal.throwIfAborted();
+      const chunk = await this.#asked(() => result.fetchChunk());
       if (chunk === null || chunk.rowCount === 0) return;
       yield chunk.getRows();
     }
@@ -148,9 +174,9 @@ export class Engine {
 
   /** How many statements a text holds, and whether the first one is a query; throws where it is no SQL. */
   async statementsOf(sql: string): Promise<{ readonly count: number; readonly isSelect: boolean }> {
-    const statements = await this.#connection.extractStatements(sql);
+    const statements = await this.#asked(() => this.#connection.extractStatements(sql));
     if (statements.count !== 1) return { count: statements.count, isSelect: false };
-    const prepared = await statements.prepare(0);
+    const prepared = await this.#asked(() => statements.prepare(0));
     const isSelect = prepared.statementType === duckDb()?.StatementType.SELECT;
     prepared.destroySync();
     return { count: 1, isSelect };

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BadInputError } from '../../worker/operator.ts';
+import { BadInputError, OutOfMemoryError } from '../../worker/operator.ts';
 import type { SourceFile, TaskContext } from '../../worker/operator.ts';
 import { firstLineOf, sqlText } from './engine.ts';
 import type { Engine } from './engine.ts';
@@ -122,6 +122,7 @@ async function rowGroupsOf(engine: Engine, file: SourceFile, path: string): Prom
       for (const [count, start, bytes] of rows)
         groups.push({ rows: Number(count), start: Number(start), bytes: Number(bytes) });
   } catch (cause) {
+    if (cause instanceof OutOfMemoryError) throw cause;
     throw new BadInputError(`${file.uri} is not a Parquet file that can be read: ${firstLineOf(cause)}`, {
       cause,
     });

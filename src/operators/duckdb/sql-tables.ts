@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { BadInputError } from '../../worker/operator.ts';
+import { BadInputError, OutOfMemoryError } from '../../worker/operator.ts';
 import type { SourceFile, TaskContext, TaskInput } from '../../worker/operator.ts';
 import type { Engine } from './engine.ts';
 import { firstLineOf, sqlName, sqlText } from './engine.ts';
@@ -26,7 +26,7 @@ export async function addTable(engine: Engine, input: TaskInput, place: TablePla
   try {
     await engine.run(`CREATE TEMP VIEW ${sqlName(name)} AS ${query}`);
   } catch (cause) {
-    if (!isTyped) throw cause;
+    if (!isTyped || cause instanceof OutOfMemoryError) throw cause;
     throw new BadInputError(`options.columns.${name}: ${firstLineOf(cause)}`, { cause });
   }
 }

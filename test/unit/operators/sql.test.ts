@@ -2,11 +2,14 @@ import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { TaskInput } from '../../../src/worker/operator.ts';
+import { failureOf } from '../../../src/worker/failure-of.ts';
 import { operators } from '../../../src/operators/registry.ts';
 import { recordsOf, runJob, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
 
 const { sql } = operators;
 const orders = Buffer.from('id,customer,amount\n1,a,10.50\n2,b,3\n3,a,0.25\n4,"c,""d",\n');
+const countAll = 'SELECT count(*) AS n FROM input';
 const source = () => sourceOf(orders, seeded(1), 'csv');
 const run = async (query: string, options = {}) =>
   (await runTask(sql, { query, output: 'ndjson', ...options }, [source()])).text.toString();
@@ -128,6 +131,52 @@ describe('sql', { timeout: 60_000 }, () => {
   ])('refuses %j with one clear error', async (query) => {
     await expect(run(query)).rejects.toThrow(/^options\.query(:| must be one SELECT)/);
   });
+
+  it.each<[string, string, TaskInput]>([
+    [
+      'what a query holds',
+      'SELECT list(a.k || b.k) AS n FROM input a, input b',
+      sourceOf(
+        Buffer.from(`k\n${Array.from({ length: 3_000 }, (_, at) => `key${String(at)}\n`).join('')}`),
+        seeded(1),
+        'csv',
+      ),
+    ],
+    [
+      'a long record of CSV',
+      countAll,
+      sourceOf(Buffer.from(`k\n${'x'.repeat(9_000_000)}\n`), seeded(1), 'csv'),
+    ],
+    [
+      'a long record of NDJSON',
+      countAll,
+      sourceOf(Buffer.from(`{"k":"${'x'.repeat(9_000_000)}"}\n`), seeded(1), 'ndjson'),
+    ],
+  ])(
+    'fails for want of memory, which a larger worker has, and so says in one line: %s',
+    async (_, query, input) => {
+      const engine = { memoryBytes: 8 * 1024 * 1024, threads: 1 };
+      const failure = await runTask(sql, { query }, [input], { engine }).then(
+        () => undefined,
+        (error: unknown) => failureOf(error, 'operator'),
+      );
+      expect(failure).toEqual({
+        cause: 'out-of-memory',
+        message: expect.stringMatching(
+          /^DuckDB has too little memory on a worker of this size \(8 MiB\): (could not|failed to) allocate [^*]*$/,
+        ) as unknown,
+      });
+    },
+  );
+
+  it.each(['extension', 'secret', 'interrupts'])(
+    'names a column %s that is not there as any other',
+    async (column) => {
+      await expect(run(`SELECT ${column} FROM input`)).rejects.toThrow(
+        new RegExp(`^options\\.query: the query fails: Binder Error: .*"${column}" not found`),
+      );
+    },
+  );
 
   it('writes no log where a query would have one', async () => {
     const path = join(tmpdir(), `outrider-sql-log-${String(process.pid)}`);
