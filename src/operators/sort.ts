@@ -32,6 +32,19 @@ async function* whole(
   for await (const { bytes } of input.blocks()) yield { bytes, standsForBytes: bytes.length };
 }
 
+interface LineBounds {
+  readonly start: number;
+  /** Where its "\n" is, or the bytes end. */
+  readonly end: number;
+}
+
+/** The line that the byte at a place is of. */
+function lineAt(bytes: Buffer, at: number): LineBounds {
+  const start = at === 0 ? 0 : bytes.lastIndexOf(newline, at - 1) + 1;
+  const found = bytes.indexOf(newline, at);
+  return { start, end: found < 0 ? bytes.length : found };
+}
+
 /**
  * One line for about every `everyBytes` bytes of the input, from end to end of it, so that input that is sorted
  * already is sampled as well as any other. Of large plain objects only some places are read, about `places` over all
@@ -51,12 +64,13 @@ export const sample: Operator = {
       let left = Math.floor(everyBytes / 2);
       for await (const { bytes, standsForBytes } of input.sampled?.(places) ?? whole(input)) {
         const scale = bytes.length / standsForBytes;
+        let line: LineBounds | undefined;
         for (; left < standsForBytes; left += everyBytes) {
           const at = Math.min(bytes.length - 1, Math.floor(left * scale));
-          const start = at === 0 ? 0 : bytes.lastIndexOf(newline, at - 1) + 1;
-          const found = bytes.indexOf(newline, at);
-          const end = Math.min(found < 0 ? bytes.length : found, start + sampleBytes);
-          const wait = output.emit(bytes.subarray(start, end), empty);
+          // Many samples of one very long line: to look for its ends for each would take the square of its length.
+          if (line === undefined || at > line.end) line = lineAt(bytes, at);
+          const end = Math.min(line.end, line.start + sampleBytes);
+          const wait = output.emit(bytes.subarray(line.start, end), empty);
           if (wait !== undefined) await wait;
         }
         left -= standsForBytes;

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { InvalidInputError } from '../../../src/contracts/errors.ts';
 import { jobSpecSchema, operatorNames } from '../../../src/contracts/job-spec.ts';
 import { builtinJob } from '../../../src/operators/builtin-jobs.ts';
@@ -87,6 +87,10 @@ describe('ranked keys', () => {
   });
 });
 
+async function* one<T>(item: T): AsyncGenerator<T> {
+  yield item;
+}
+
 describe('sort', () => {
   it('cuts even shares of its samples, each cut once, but those that fall among very many equal ones', async () => {
     const keys = Array.from({ length: 100 }, (_, at) => String(at).padStart(2, '0'));
@@ -112,6 +116,15 @@ describe('sort', () => {
     expect(emitted.map(({ key }) => Number(key.toString()))).toEqual([
       50, 150, 250, 350, 450, 550, 650, 750, 850, 950,
     ]);
+  });
+
+  it('looks for the ends of a line once, however many of its samples fall into it', async () => {
+    const bytes = Buffer.from(`first\n${'x'.repeat(100_000)}\nlast\n`);
+    const source = { ...sourceOf(bytes, seeded(1)), blocks: () => one({ bytes, file: 'file', offset: 0 }) };
+    const searches = [vi.spyOn(bytes, 'indexOf'), vi.spyOn(bytes, 'lastIndexOf')];
+    const { records: emitted } = await runTask(operators.sample, { everyBytes: 1_000 }, [source]);
+    expect(emitted.map(({ key }) => key.toString())).toEqual(Array(100).fill('x'.repeat(1_024)));
+    expect(searches.map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
   });
 });
 
