@@ -1,9 +1,10 @@
 import { getHeapStatistics } from 'node:v8';
 import type { TaskOutput } from '../worker/operator.ts';
+import { atPlace } from '../worker/user-code/record-place.ts';
 import type { Context, Key } from './context.ts';
 import { folding, type Folding } from './folding.ts';
 import type { AggregateNode, ReduceNode } from './graph.ts';
-import { KeyEncoder } from './key-codec.ts';
+import { KeyEncoder, shownKey } from './key-codec.ts';
 import { ValueEncoder } from './value-codec.ts';
 
 /** Keys that are held at once, and the share of V8's heap that may be used when they are. */
@@ -58,8 +59,14 @@ export class CombiningTail {
     if (held !== undefined) {
       this.#met++;
       held.sum = this.#fold.add(held.sum, record);
-    } else this.#held.set(name, { key, sum: this.#fold.begin(record) });
+    } else this.#hold(name, key, record);
     return this.#held.size >= mostKeys || (this.#records % lookEvery === 0 && this.#isHeapFull());
+  }
+
+  #hold(name: unknown, key: Key, record: unknown): void {
+    // What is no key throws here, where its record is known.
+    if (typeof key === 'string' && !key.isWellFormed()) this.#keys.encode(key, 'keyBy');
+    this.#held.set(name, { key, sum: this.#fold.begin(record) });
   }
 
   /** Apart from keys that are numbers, or texts that do not begin with its first character. */
@@ -76,6 +83,15 @@ export class CombiningTail {
     return this.#wait !== undefined;
   }
 
+  /** What does not go is a key's, and not the fault of the record that happens to be at hand. */
+  #emitSum(key: Key, sum: unknown): boolean {
+    try {
+      return this.#emit(key, sum);
+    } catch (error) {
+      throw atPlace(error, { kind: 'words', words: `the sum of key ${shownKey(key)}` });
+    }
+  }
+
   async #waited(): Promise<void> {
     await this.#wait;
     this.#wait = undefined;
@@ -88,7 +104,7 @@ export class CombiningTail {
     this.#held = new Map();
     if (this.#records > trialRecords && this.#met < this.#records / 10) this.#isHolding = false;
     for (const { key, sum } of held.values()) {
-      if (!this.#emit(key, sum)) continue;
+      if (!this.#emitSum(key, sum)) continue;
       await this.#waited();
     }
   }

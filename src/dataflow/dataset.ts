@@ -204,7 +204,8 @@ function checked<Result>(what: string, fn: (...given: never[]) => Result): (...g
   return fn as (...given: unknown[]) => Result;
 }
 
-function checkWhole(what: string, value: number, most: number): void {
+/** Throws `InvalidInputError` where a number is none from 1 on. */
+export function checkWhole(what: string, value: number, most: number): void {
   if (Number.isInteger(value) && value >= 1 && value <= most) return;
   throw new InvalidInputError(`${what} must be a whole number from 1 to ${String(most)}`);
 }

@@ -1,8 +1,9 @@
 import { InvalidInputError } from '../contracts/errors.ts';
 import type { DeadlineTerms, OnBudget, WorkerSize } from '../contracts/job-spec.ts';
+import { limits } from '../contracts/limits.ts';
 import type { PolicyName } from '../contracts/policy-names.ts';
 import { compileGraph, type CompiledStage } from './compile.ts';
-import { Output } from './dataset.ts';
+import { checkWhole, Output } from './dataset.ts';
 
 /** What a job may say about how it runs; the command line's options go before these. */
 export interface JobSettings extends DeadlineTerms {
@@ -66,5 +67,7 @@ export function job<T>(name: string, output: Output<T>, settings: JobSettings = 
     throw new InvalidInputError(`job ${name} has no setting ${foreign}: it takes ${known.join(', ')}`);
   if (typeof (settings.resumes ?? false) !== 'boolean')
     throw new InvalidInputError(`the setting resumes of job ${name} must be true or false`);
+  if (settings.partitions !== undefined)
+    checkWhole(`the setting partitions of job ${name}`, settings.partitions, limits.partitions);
   return new Job<T>(name, output, settings);
 }

@@ -111,6 +111,14 @@ export function nameOf(value: unknown): string {
   return typeof constructor === 'function' && constructor !== Object ? `a ${constructor.name}` : 'an object';
 }
 
+const longestShown = 100;
+
+/** A key for messages. */
+export function shownKey(key: Key): string {
+  const text = JSON.stringify(key);
+  return text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
+}
+
 /** The key behind the bytes of `KeyEncoder.encode`. */
 export function decodeKey(bytes: Buffer): Key {
   if (bytes[0] === Tag.text) return bytes.toString('utf8', 1);

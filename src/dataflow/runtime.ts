@@ -163,6 +163,7 @@ async function runFlow(
       : takingGood(steps, view, { writer, sides, onBad });
   try {
     await readHead(head, context.inputs, view, take);
+    view.atEnd();
     await writer.finish();
     // That there is something to go on with is all that whoever does needs to know.
     context.keep?.({});

@@ -2,7 +2,7 @@ import { UserCodeError } from '../worker/operator.ts';
 import type { TaskContext } from '../worker/operator.ts';
 import { atPlace, type RecordPlace } from '../worker/user-code/record-place.ts';
 import type { Context, Logger, RecordInput } from './context.ts';
-import { decodeKey } from './key-codec.ts';
+import { decodeKey, shownKey } from './key-codec.ts';
 
 /**
  * The context of a task's functions, and the place of the record at hand. Readers set the place for each record, which
@@ -52,6 +52,12 @@ export class TaskView implements Context {
     this.#count++;
   }
 
+  /** No record is at hand any more: what goes wrong from here on is not of the last one. */
+  atEnd(): void {
+    this.#file = undefined;
+    this.#count = 0;
+  }
+
   get input(): RecordInput | undefined {
     const key = this.#file;
     if (key === undefined) return undefined;
@@ -78,16 +84,10 @@ export class TaskView implements Context {
       return { kind: 'file', input: this.#input, file: this.#file, offset: this.#offset };
     const from = this.#task.inputs[this.#input]?.stage;
     if (from === undefined || this.#count === 0) return undefined;
-    const which = this.#key === undefined ? `record ${String(this.#count)}` : `key ${shown(this.#key)}`;
+    const which =
+      this.#key === undefined ? `record ${String(this.#count)}` : `key ${shownKey(decodeKey(this.#key))}`;
     return { kind: 'words', words: `${which} of stage ${from}` };
   }
-}
-
-const longestKey = 100;
-
-function shown(key: Buffer): string {
-  const text = JSON.stringify(decodeKey(key));
-  return text.length > longestKey ? `${text.slice(0, longestKey)}…` : text;
 }
 
 /** Files that the command has uploaded bear a number before their name, which keeps their order. */

@@ -82,9 +82,13 @@ function read(error: unknown): Thrown {
       isRangeError,
     };
   }
-  const text = attempt(() => (typeof error === 'string' ? error : plainText(error)));
-  return { name: '', message: text ?? 'something that cannot be shown was thrown', code: '', isRangeError };
+  return { name: '', message: wordsOfThrown(error), code: '', isRangeError };
 }
+
+/** What was thrown and is no error, as a message. Never throws. */
+export const wordsOfThrown = (thrown: unknown): string =>
+  attempt(() => (typeof thrown === 'string' ? thrown : plainText(thrown))) ??
+  'something that cannot be shown was thrown';
 
 /** Something else than an error or a text, as one would write it. */
 function plainText(value: unknown): string {

@@ -1,3 +1,5 @@
+import { wordsOfThrown } from '../failure-of.ts';
+
 /*
  * Where a record comes from that a function of the user's could not take. It is kept on the error under a symbol of all
  * of the process: the worker's side of the process and the bundle have each their own copy of this module.
@@ -12,7 +14,7 @@ export type RecordPlace =
 /** The error with the place, unless it has one; what is thrown that is no object becomes an error. */
 export function atPlace(thrown: unknown, place: RecordPlace | undefined): unknown {
   if (place === undefined) return thrown;
-  const error = typeof thrown === 'object' && thrown !== null ? thrown : new Error(String(thrown));
+  const error = typeof thrown === 'object' && thrown !== null ? thrown : new Error(wordsOfThrown(thrown));
   if (placeOf(error) !== undefined || !Object.isExtensible(error)) return error;
   Object.defineProperty(error, placeOfError, { value: place, configurable: true });
   return error;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { job, read } from '../../../src/dataflow/index.ts';
+import { atPlace, placeOf } from '../../../src/worker/user-code/record-place.ts';
 import { runJob } from '../../../src/dataflow/testing.ts';
 
 /** A job that reduces so many times, one after the other. */
@@ -113,6 +114,59 @@ describe('what is refused', () => {
     await expect(act()).rejects.toThrow(message);
   });
 
+  it('names the record whose key has half a character, though keys are held for a while', async () => {
+    const keyed = source.keyBy((line) => (line === 'b' ? '\ud800' : line)).reduce((a) => a);
+    const records = runJob(job('x', keyed.write.ndjson()), ['a', 'b', 'c'], { tasks: 1 });
+    const error: unknown = await records.catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ message: expect.stringContaining('half a character') as unknown });
+    expect(placeOf(error)).toMatchObject({ kind: 'file', offset: 2 });
+  });
+
+  it.each<[string, () => ReturnType<typeof job>, string | undefined]>([
+    [
+      'what reduce has made of a key, by the key',
+      () =>
+        job(
+          'x',
+          source
+            .map((line) => (line === 'b' ? new Point() : line))
+            .keyBy(String)
+            .reduce((a) => a)
+            .write.ndjson(),
+        ),
+      'the sum of key "[object Object]"',
+    ],
+    [
+      'one of the greatest records, which of them nobody knows any more',
+      () =>
+        job(
+          'x',
+          source
+            .map((line) => (line === 'b' ? new Point() : line))
+            .top(2, () => 1)
+            .write.ndjson(),
+        ),
+      undefined,
+    ],
+  ])('does not blame the record that came last for %s', async (_, build, words) => {
+    const error: unknown = await runJob(build(), ['a', 'b', 'c'], { tasks: 1 }).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toMatchObject({ message: expect.stringContaining('holds a Point') as unknown });
+    expect(placeOf(error)).toEqual(words === undefined ? undefined : { kind: 'words', words });
+  });
+
+  it.each([
+    [null, 'null was thrown, which is no error'],
+    ['text', 'text'],
+    [7, '7 was thrown, which is no error'],
+  ])('tells that %j was thrown, with the place', (thrown, message) => {
+    const place = { kind: 'words', words: 'key 1 of stage read' } as const;
+    const error = atPlace(thrown, place);
+    expect(error).toMatchObject({ message });
+    expect(placeOf(error)).toEqual(place);
+  });
+
   it.each<[string, () => unknown, RegExp]>([
     ['a name', () => job('Not A Name', source.write.text()), /name of a job/],
     ['no output', () => job('x', source as never), /end its graph with write/],
@@ -120,6 +174,11 @@ describe('what is refused', () => {
     ['no function', () => source.map(undefined as never), /map must be given a function/],
     ['no columns', () => source.map(() => ({ a: 1 })).write.csv([]), /at least one/],
     ['too many stages', () => reducedTimes(25), /may have 20/],
+    [
+      'partitions',
+      () => job('x', source.write.text(), { partitions: 20_000 }),
+      /^the setting partitions of job x must be a whole number from 1 to 1000$/,
+    ],
     ['a size of top', () => source.top(0, (a) => a), /whole number from 1/],
     ['paths and an input', () => read.text('a.txt', { input: 'b' }), /not both/],
   ])('%s', (_, act, message) => {
