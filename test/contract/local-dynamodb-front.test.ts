@@ -145,6 +145,31 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
     },
   );
 
+  it.runIf(engine === 'dynoxide')('loses nothing where its process is replaced between calls', async () => {
+    const own = await mkdtemp(join(tmpdir(), 'local-dynamodb-renewed-'));
+    const other = await startDynamoDb({ dir: own, engine, credentials, region, renewAfterCalls: 20 });
+    const first = other.pid;
+    await other.createTable({
+      TableName: 'renewed',
+      BillingMode: 'PAY_PER_REQUEST',
+      AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+      KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+    });
+    const keys = Array.from({ length: 100 }, (_, at) => ({ pk: { S: String(at) } }));
+    const of = (operation: string, body: object) =>
+      signedCall(other.endpoint, operation, JSON.stringify({ TableName: 'renewed', ...body }));
+    const put = await Promise.all(keys.map((Item) => of('PutItem', { Item })));
+    expect(put.map(({ status }) => status)).toEqual(keys.map(() => 200));
+    const got = keys.map(async (Key): Promise<unknown> => {
+      const answer = await of('GetItem', { Key, ConsistentRead: true });
+      return answer.json();
+    });
+    expect(await Promise.all(got)).toEqual(keys.map((Item) => ({ Item })));
+    expect(other.pid).not.toBe(first);
+    await other.close();
+    await rm(own, { recursive: true, force: true });
+  });
+
   it('answers with a failure, and soon, once its process is gone', async () => {
     const own = await mkdtemp(join(tmpdir(), 'local-dynamodb-gone-'));
     const other = await startDynamoDb({ dir: own, engine, credentials, region });

@@ -6,8 +6,12 @@ import { hasDynalite, startDynalite } from './dynalite.ts';
 import { dynoxideBinary, startDynoxide } from './dynoxide.ts';
 import { DynamoDbUnavailableError, type Engine } from './engine.ts';
 import { startFront } from './front.ts';
+import { RenewedEngine } from './renewed-engine.ts';
 
 export { DynamoDbUnavailableError } from './engine.ts';
+
+/** It keeps 2.7 KB of each request that comes over its standard streams: so many are some 50 MB, and a hundred small jobs. */
+const dynoxideCalls = 20_000;
 
 /** Which program plays DynamoDB: Dynoxide (Linux x64, the default there) or Dynalite (anywhere). */
 export type DynamoDbEngine = 'dynoxide' | 'dynalite';
@@ -23,6 +27,8 @@ export interface DynamoDbOptions {
   readonly region: string;
   /** Absent: Dynoxide where its binary is installed, else Dynalite. */
   readonly engine?: DynamoDbEngine;
+  /** Calls after which Dynoxide is started anew (default 20,000). */
+  readonly renewAfterCalls?: number;
   readonly onRequest?: FaultHook;
   /** `host:port` of proxies before it that pass requests on as they were signed. */
   readonly hosts?: ReadonlySet<string>;
@@ -31,7 +37,7 @@ export interface DynamoDbOptions {
 export interface DynamoDbProcess {
   /** `http://127.0.0.1:PORT`, ready to answer. */
   readonly endpoint: string;
-  /** The database's own process, not a wrapper's. */
+  /** The database's own process, not a wrapper's: another one from time to time. */
   readonly pid: number;
   readonly engine: DynamoDbEngine;
   /** Settles once the process is gone, whoever ended it. */
@@ -58,12 +64,18 @@ export interface DynamoDbProcess {
 export async function startDynamoDb(options: DynamoDbOptions): Promise<DynamoDbProcess> {
   await mkdir(options.dir, { recursive: true, mode: 0o700 });
   const name = options.engine ?? installedEngine();
-  const engine = await (name === 'dynoxide' ? startDynoxide(options.dir) : startDynalite(options.dir));
+  const engine = await (name === 'dynoxide'
+    ? RenewedEngine.start(() => startDynoxide(options.dir), {
+        calls: options.renewAfterCalls ?? dynoxideCalls,
+      })
+    : startDynalite(options.dir));
   try {
     const front = await startFront({ ...options, engine });
     return {
       endpoint: front.endpoint,
-      pid: engine.pid,
+      get pid() {
+        return engine.pid;
+      },
       engine: name,
       exited: engine.exited,
       createTable: (definition) => createTable(engine, definition),
