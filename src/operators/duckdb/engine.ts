@@ -70,6 +70,20 @@ function shortOfMemory(cause: unknown, { memoryBytes }: EngineSize): OutOfMemory
   });
 }
 
+/** Whether DuckDB itself says it, whose errors have neither names nor codes; want of memory is another matter. */
+const isOfDuckDb = (cause: unknown): boolean =>
+  cause instanceof Error && cause.name === 'Error' && !('code' in cause);
+
+/** What DuckDB cannot do as bad input, told by `what` it was; all else that is thrown stays as it is. */
+export async function orBadInput<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (!isOfDuckDb(cause)) throw cause;
+    throw new BadInputError(`${what}: ${firstLineOf(cause)}`, { cause });
+  }
+}
+
 /** One thread for what is small: each has buffers of its own. */
 const defaultSize: EngineSize = { memoryBytes: 160 * 1024 * 1024, threads: 1 };
 

@@ -1,9 +1,9 @@
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BadInputError, OutOfMemoryError } from '../../worker/operator.ts';
+import { BadInputError } from '../../worker/operator.ts';
 import type { SourceFile, TaskContext } from '../../worker/operator.ts';
-import { firstLineOf, sqlText } from './engine.ts';
+import { orBadInput, sqlText } from './engine.ts';
 import type { Engine } from './engine.ts';
 
 const magic = 'PAR1';
@@ -116,17 +116,12 @@ interface RowGroup {
 async function rowGroupsOf(engine: Engine, file: SourceFile, path: string): Promise<readonly RowGroup[]> {
   const first = 'min(least(data_page_offset, coalesce(nullif(dictionary_page_offset, 0), data_page_offset)))';
   const groups: { rows: number; start: number; bytes: number }[] = [];
-  try {
+  await orBadInput(`${file.uri} is not a Parquet file that can be read`, async () => {
     const query = `SELECT any_value(row_group_num_rows)::DOUBLE, ${first}::DOUBLE, sum(total_compressed_size)::DOUBLE FROM parquet_metadata(${sqlText(path)}) GROUP BY row_group_id ORDER BY row_group_id`;
     for await (const rows of engine.rows(query))
       for (const [count, start, bytes] of rows)
         groups.push({ rows: Number(count), start: Number(start), bytes: Number(bytes) });
-  } catch (cause) {
-    if (cause instanceof OutOfMemoryError) throw cause;
-    throw new BadInputError(`${file.uri} is not a Parquet file that can be read: ${firstLineOf(cause)}`, {
-      cause,
-    });
-  }
+  });
   const ends = groups.map(({ start, bytes }, at) => groups[at + 1]?.start ?? start + bytes);
   const isInOrder = groups.every(
     ({ start, bytes }, at) => start + bytes <= (groups[at + 1]?.start ?? file.sizeBytes),

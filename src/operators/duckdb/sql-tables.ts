@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { BadInputError, OutOfMemoryError } from '../../worker/operator.ts';
+import { BadInputError } from '../../worker/operator.ts';
 import type { SourceFile, TaskContext, TaskInput } from '../../worker/operator.ts';
 import type { Engine } from './engine.ts';
-import { firstLineOf, sqlName, sqlText } from './engine.ts';
+import { orBadInput, sqlName, sqlText } from './engine.ts';
 import { receiveFiles } from './parquet-pieces.ts';
 import { parquetRows } from './source-parquet.ts';
 import { columnNumber, CsvStage, csvTable } from './staged-csv.ts';
@@ -22,13 +22,10 @@ export async function addTable(engine: Engine, input: TaskInput, place: TablePla
         ? await sourceQuery(engine, input.files, place)
         : input.format === 'csv'
           ? await csvQuery(input, place)
-          : await ndjsonQuery(engine, input, join(dir, `${file}.ndjson`), columns);
-  try {
-    await engine.run(`CREATE TEMP VIEW ${sqlName(name)} AS ${query}`);
-  } catch (cause) {
-    if (!isTyped || cause instanceof OutOfMemoryError) throw cause;
-    throw new BadInputError(`options.columns.${name}: ${firstLineOf(cause)}`, { cause });
-  }
+          : await ndjsonQuery(engine, input, { name, path: join(dir, `${file}.ndjson`), given: columns });
+  await orBadInput(isTyped ? `options.columns.${name}` : `the rows of ${name} make no table`, () =>
+    engine.run(`CREATE TEMP VIEW ${sqlName(name)} AS ${query}`),
+  );
 }
 
 /** Where a table comes from, and what it is called. */

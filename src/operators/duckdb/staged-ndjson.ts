@@ -1,8 +1,9 @@
 import { open } from 'node:fs/promises';
+import { BadValueError } from '../../worker/operator.ts';
 import type { TaskInput } from '../../worker/operator.ts';
 import { forEachRow } from '../../worker/row-places.ts';
 import type { Engine } from './engine.ts';
-import { sqlName, sqlText } from './engine.ts';
+import { orBadInput, sqlName, sqlText } from './engine.ts';
 
 /** Types of columns by their names, as SQL writes them. */
 export type ColumnTypes = Readonly<Record<string, string>>;
@@ -11,6 +12,9 @@ export type ColumnTypes = Readonly<Record<string, string>>;
 const writeBytes = 256 * 1024;
 /** Longest line that DuckDB reads without being told, in characters. */
 const usualLength = 4 * 1024 * 1024;
+
+/** How JSON writes half of a pair of surrogates, which no parser but JavaScript's takes. */
+const halfOfPair = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
 /** Types that DuckDB gives texts which look like them: JSON has none of these, and whether all do differs from task to task. */
 const guessedType = /"(?:[^"]|"")*"|\b(?:DATE|TIMESTAMP|TIME|UUID)(?=[,)[]|$)/g;
@@ -22,8 +26,7 @@ const guessedType = /"(?:[^"]|"")*"|\b(?:DATE|TIMESTAMP|TIME|UUID)(?=[,)[]|$)/g;
 export async function ndjsonQuery(
   engine: Engine,
   input: TaskInput,
-  path: string,
-  given: ColumnTypes,
+  { name: table, path, given }: { readonly name: string; readonly path: string; readonly given: ColumnTypes },
 ): Promise<string> {
   const { names, longest } = await stageRows(input, path);
   // In bytes, of which a character has up to four; buffers are as large, so that only long rows ask for them.
@@ -31,7 +34,7 @@ export async function ndjsonQuery(
   const query = (what: string): string =>
     `SELECT * FROM read_json(${sqlText(path)}, format = 'newline_delimited'${limit}, ${what})`;
   const found = query('sample_size = -1');
-  const types = await typesOf(engine, found, names);
+  const types = await orBadInput(`the rows of ${table} make no table`, () => typesOf(engine, found, names));
   const isGiven = Object.keys(given).length > 0;
   // DuckDB gives names of its own where two differ in case alone, and one map for all where rows have little in common.
   if (types.size < names.size && !isGiven) return found;
@@ -76,8 +79,12 @@ async function stageRows(
   };
   try {
     await forEachRow(input, (row) => {
-      for (const name of Object.keys(row)) names.add(name);
       const line = `${JSON.stringify(row)}\n`;
+      if (line.includes('\\ud') && halfOfPair.test(line))
+        throw new BadValueError(
+          'a text or name has half a character (a surrogate without its other half), which sql cannot hold',
+        );
+      for (const name of Object.keys(row)) names.add(name);
       lines.push(line);
       size += line.length;
       longest = Math.max(longest, line.length);

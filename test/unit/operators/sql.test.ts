@@ -169,6 +169,41 @@ describe('sql', { timeout: 60_000 }, () => {
     },
   );
 
+  it.each<[string, string, string, RegExp]>([
+    ['half a character', '{"k":"\\ud800","v":1}', 'bad-record', /^a text or name has half a character/],
+    ['a name with half a character', '{"\\udfff":1}', 'bad-record', /^a text or name has half a character/],
+    [
+      'more levels than DuckDB takes',
+      `{"k":${'['.repeat(900)}1${']'.repeat(900)}}`,
+      'bad-input',
+      /^the rows of input make no table: Binder Error: Max expression depth/,
+    ],
+  ])(
+    'says of NDJSON with %s that it cannot read it, and names no file of its own',
+    async (_, line, cause, words) => {
+      const input = sourceOf(Buffer.from(`${line}\n`), seeded(1), 'ndjson');
+      const error: unknown = await runTask(sql, { query: 'SELECT k FROM input' }, [input]).catch(
+        (thrown: unknown) => thrown,
+      );
+      const failure = failureOf(error, 'operator');
+      expect(failure).toEqual({ cause, message: expect.stringMatching(words) as unknown });
+      expect(failure.message).not.toContain(tmpdir());
+    },
+  );
+
+  it('leaves out what has half a character where bad records are left out', async () => {
+    const lines = '{"k":"a"}\n{"k":"\\ud800","other":1}\n{"k":"\\\\ud800"}\n';
+    let left = 0;
+    const input = {
+      ...sourceOf(Buffer.from(lines), seeded(1), 'ndjson'),
+      onBadValue: () => {
+        left++;
+      },
+    };
+    const { text } = await runTask(sql, { query: 'SELECT * FROM input' }, [input]);
+    expect([text.toString(), left]).toEqual(['{"k":"a"}\n{"k":"\\\\ud800"}\n', 1]);
+  });
+
   it.each(['extension', 'secret', 'interrupts'])(
     'names a column %s that is not there as any other',
     async (column) => {
