@@ -111,6 +111,9 @@ function tableNames({ inputs }: TaskContext, given: readonly string[] | undefine
   });
 }
 
+/** A file that holds what a task has read of an input, as DuckDB names it: of no use to who wrote the query. */
+const scratchTable = /file "[^"]*\/table(\d+)[^"/]*"/;
+
 /** What goes wrong in a query is the user's to mend, but for want of memory. */
 async function asked({ inputs, signal }: TaskContext, work: () => Promise<void>): Promise<void> {
   try {
@@ -118,7 +121,7 @@ async function asked({ inputs, signal }: TaskContext, work: () => Promise<void>)
   } catch (cause) {
     signal.throwIfAborted();
     if (cause instanceof OutOfMemoryError) throw cause;
-    const message = firstLineOf(cause);
+    const message = firstLineOf(cause).replace(scratchTable, 'what this task reads of inputs[$1]');
     // What a binder does not find is named by the query, whatever that name says.
     const isRefused = /^(?!Binder Error).*(?:^Permission Error|has been locked|Secret|Extension)/i.test(
       message,

@@ -191,6 +191,14 @@ describe('sql', { timeout: 60_000 }, () => {
     },
   );
 
+  it('tells where a value is not of its column without a name of a scratch file', async () => {
+    const input = sourceOf(Buffer.from('{"k":1}\n{"k":"x"}\n'), seeded(1), 'ndjson');
+    const options = { query: 'SELECT k FROM input', columns: { input: { k: 'BIGINT' } } };
+    await expect(runTask(sql, options, [input])).rejects.toThrow(
+      'options.query: the query fails: Invalid Input Error: JSON transform error in what this task reads of inputs[0], in line 2: Failed to cast value to numerical',
+    );
+  });
+
   it('leaves out what has half a character where bad records are left out', async () => {
     const lines = '{"k":"a"}\n{"k":"\\ud800","other":1}\n{"k":"\\\\ud800"}\n';
     let left = 0;
