@@ -1,7 +1,7 @@
 import type { JobId } from '../contracts/ids.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { JobState } from '../core/model/job-view.ts';
-import { mergeZoneBooks, saysMoreOfZones, stillTells, type ZoneBook } from '../core/model/zone-book.ts';
+import { mergeZoneBooks, newestOfZones, saysMoreOfZones, type ZoneBook } from '../core/model/zone-book.ts';
 import { zoneSigns } from '../core/policy/zone-signs.ts';
 import type { Log } from '../ports/log.ts';
 import type { ZoneBookStore } from '../ports/zone-book-store.ts';
@@ -18,10 +18,10 @@ export class ZoneBookKeeper {
     this.shared = new SharedBook(store, { name: 'zone book', empty: [], ...rules }, log);
   }
 
-  /** Reads the book, unless that was done a short while ago, and answers what still tells something, the newest first. */
+  /** Reads the book, unless that was done a short while ago, and answers what it tells of each zone, the newest first. */
   async told(now: EpochMs): Promise<ZoneBook> {
     await this.shared.open(now);
-    return this.shared.current.filter(({ at }) => stillTells(at, now));
+    return newestOfZones(this.shared.current, now);
   }
 
   /** Takes in what a job's stages have found that are done, and writes it if it is time to; of a job that has ended at once. */

@@ -44,6 +44,19 @@ export function mergeZoneBooks(a: ZoneBook, b: ZoneBook, now: EpochMs): ZoneBook
     .slice(0, signsKept);
 }
 
+/**
+ * What still tells something of a zone of which nothing newer does: all that a tick needs of the book, and as much as
+ * there are zones, since the record of each tick has it.
+ */
+export function newestOfZones(book: ZoneBook, now: EpochMs): ZoneBook {
+  const told = new Set<string>();
+  return book.filter(({ at, zones }) => {
+    if (!stillTells(at, now) || zones.every(({ zone }) => told.has(zone))) return false;
+    for (const { zone } of zones) told.add(zone);
+    return true;
+  });
+}
+
 /** Whether a book says anything that another does not: then it is worth being written. */
 export const saysMoreOfZones = (book: ZoneBook, known: ZoneBook): boolean => {
   const told = new Set(known.map(({ of }) => of));

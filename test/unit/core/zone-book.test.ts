@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { epochMs } from '../../../src/contracts/units.ts';
 import {
   mergeZoneBooks,
+  newestOfZones,
   saysMoreOfZones,
   type ZoneBook,
   type ZoneSign,
@@ -28,6 +29,16 @@ describe('the book of zones', () => {
 
   it('takes the word of a clock that is ahead a little, and none that would not be old for hours', () => {
     expect(names(mergeZoneBooks([sign('ahead', -15)], [sign('wrong', -16)], now))).toEqual(['ahead']);
+  });
+
+  it('answers the newest word of each zone, as long as it tells something', () => {
+    const of = (name: string, minutesAgo: number, ...zones: string[]): ZoneSign => ({
+      ...sign(name, minutesAgo),
+      zones: zones.map((zone) => ({ zone, factor: 3, samples: 4 })),
+    });
+    const book = [of('x', 1, 'a', 'b'), of('y', 2, 'b'), of('z', 3, 'b', 'c'), of('old', 14, 'a', 'd')];
+    expect(names(newestOfZones(book, now))).toEqual(['x', 'z', 'old']);
+    expect(names(newestOfZones(book, epochMs(now + 2 * minuteMs)))).toEqual(['x', 'z']);
   });
 
   it('keeps sixteen', () => {
