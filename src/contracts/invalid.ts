@@ -25,20 +25,26 @@ function meantBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] 
 }
 
 /** What a schema expects, or was given, for people. */
-const nouns: Readonly<Record<string, string>> = {
-  string: 'a text',
-  number: 'a number',
-  int: 'a whole number',
-  boolean: 'true or false',
-  array: 'a list',
-  object: 'an object',
-  record: 'an object',
-  null: 'null',
-  undefined: 'nothing',
-  nan: 'no number',
-};
+const nouns: ReadonlyMap<string, string> = new Map([
+  ['string', 'a text'],
+  ['number', 'a number'],
+  ['int', 'a whole number'],
+  ['boolean', 'true or false'],
+  ['array', 'a list'],
+  ['object', 'an object'],
+  ['record', 'an object'],
+  ['null', 'null'],
+  ['undefined', 'nothing'],
+  ['nan', 'no number'],
+]);
 
-const nounOf = (name: string): string => (Object.hasOwn(nouns, name) ? (nouns[name] ?? name) : name);
+const nounOf = (name: string): string => nouns.get(name) ?? name;
+
+/** What a length is counted in: one of them, and several. */
+const units: ReadonlyMap<string, readonly [string, string]> = new Map([
+  ['string', ['character', 'characters']],
+  ['array', ['entry', 'entries']],
+]);
 
 /** How much a text, a list or a number may be: `must be at most 7`, `must have at least 1 entry`. */
 function boundText({
@@ -50,12 +56,10 @@ function boundText({
   readonly origin: string;
   readonly bound: number | bigint;
 }): string {
-  const units: Readonly<Record<string, string>> = { string: 'character', array: 'entry' };
-  const unit = Object.hasOwn(units, origin) ? units[origin] : undefined;
+  const unit = units.get(origin);
   if (unit === undefined)
     return `must be ${isOpen ? (isLeast ? 'more than' : 'less than') : isLeast ? 'at least' : 'at most'} ${String(bound)}`;
-  const many = unit === 'entry' ? 'entries' : 'characters';
-  return `must have ${isLeast ? 'at least' : 'at most'} ${String(bound)} ${Number(bound) === 1 ? unit : many}`;
+  return `must have ${isLeast ? 'at least' : 'at most'} ${String(bound)} ${unit[Number(bound) === 1 ? 0 : 1]}`;
 }
 
 /** What would be right, of an issue whose schema does not say so itself. */

@@ -79,11 +79,8 @@ export async function simulateRecorded(
   for (let seed = 1; seed <= seeds; seed++) {
     const rng = createRng(`recorded/${String(seed)}`);
     const most = Math.max(1, Math.min(slots, limits.tasksPerStage));
-    const replayed = traceScenario([job], { format: 'tpch', policy, slots: most, rng });
-    const scenario = parseScenario({
-      ...replayed,
-      jobs: replayed.jobs.map((each) => ({ ...each, policyConfig })),
-    });
+    const options = { format: 'tpch', policy, policyConfig, slots: most, rng } as const;
+    const scenario = parseScenario(traceScenario([job], options));
     const metrics = metricsOf(await simulate(scenario, { seed: String(seed) }));
     completionS += metrics.completionS.mean / seeds;
     slotSeconds += metrics.slotSeconds / seeds;

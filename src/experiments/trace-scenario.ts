@@ -23,6 +23,8 @@ import type { TraceJob } from '../traces/trace-job.ts';
 export interface ReplayOptions {
   readonly format: TraceFormat;
   readonly policy: PolicyName;
+  /** Settings of the policies; absent: the usual ones. */
+  readonly policyConfig?: ScenarioInput['jobs'][number]['policyConfig'];
   /** Absent: as many as the load needs where the trace has arrivals, from 100 to 1,000; else 100. */
   readonly slots?: number | undefined;
   /** Share of the slots that the jobs' work keeps busy; absent: 0.7, or where slots are given as arrivals make it. */
@@ -126,6 +128,7 @@ function jobScenario(
   const shapes = options.rng.fork('shapes').fork(job.id);
   return {
     policy: options.policy,
+    ...(options.policyConfig === undefined ? {} : { policyConfig: options.policyConfig }),
     // Policies are to differ in what they do about stragglers, and not in what they start first.
     launchOrder: 'largest-first',
     arrivals: { kind: 'list', atMs: [Math.round(atMs)] },

@@ -1,10 +1,10 @@
 import { fnv1a } from '../../contracts/fnv1a.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import type { EpochMs } from '../../contracts/units.ts';
-import { ascending, quantile } from '../../lib/quantiles.ts';
+import { ascending, median } from '../../lib/quantiles.ts';
 import type { JobState, StageView } from '../model/job-view.ts';
-import { workerOf } from '../model/stage-worker.ts';
-import { stillTells, type ToldZone, type ZoneBook, type ZoneSign } from '../model/zone-book.ts';
+import type { ToldZone, ZoneBook, ZoneSign } from '../model/zone-book.ts';
+import { toldOfZonesAt } from './mantri/earlier-zones.ts';
 import { tellOfStage } from './node-signs.ts';
 
 /** A zone is slow for others, too, where its tasks took so many times what those elsewhere did. */
@@ -38,10 +38,9 @@ function slowness(zone: string, zones: ReadonlyMap<string, Told>): number | unde
   const others = [...zones].flatMap(([name, told]) => (name === zone ? [] : [told]));
   const machines = others.reduce((sum, { nodes }) => sum + nodes.size, 0);
   if (own === undefined || own.nodes.size < leastNodes || machines < leastNodes) return undefined;
-  const usual = quantile(ascending(others.flatMap(({ slowdowns }) => slowdowns)), 0.5);
-  const here = ascending(own.slowdowns);
-  const fast = here[Math.floor(fewFast * here.length)];
-  const middle = quantile(here, 0.5);
+  const usual = median(others.flatMap(({ slowdowns }) => slowdowns));
+  const fast = ascending(own.slowdowns)[Math.floor(fewFast * own.slowdowns.length)];
+  const middle = median(own.slowdowns);
   if (usual === undefined || fast === undefined || middle === undefined || fast < factor * usual)
     return undefined;
   return middle / usual;
@@ -56,9 +55,8 @@ function slowness(zone: string, zones: ReadonlyMap<string, Told>): number | unde
  */
 export function zoneSigns(jobId: JobId, { stages }: JobState, now: EpochMs): ZoneBook {
   return stages.flatMap((stage): ZoneSign[] => {
-    const { doneAt, placement, shape } = stage;
-    const isSteered = placement === undefined && workerOf({ shape }).kind === 'fargate';
-    if (stage.state !== 'done' || doneAt === undefined || !isSteered || !stillTells(doneAt, now)) return [];
+    const at = toldOfZonesAt(stage, now);
+    if (at === undefined) return [];
     const told = toldOf(stage);
     const zones = [...told].map(([zone, { slowdowns }]): ToldZone => ({
       zone,
@@ -66,6 +64,6 @@ export function zoneSigns(jobId: JobId, { stages }: JobState, now: EpochMs): Zon
       samples: slowdowns.length,
     }));
     if (zones.every((each) => each.factor === 1)) return [];
-    return [{ of: fnv1a(`${jobId}/${shape.name}`).toString(36), at: doneAt, zones }];
+    return [{ of: fnv1a(`${jobId}/${stage.shape.name}`).toString(36), at, zones }];
   });
 }

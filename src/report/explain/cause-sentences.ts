@@ -1,5 +1,6 @@
 import type { ExplainedCause, ExplainedTask } from '../../contracts/explanation.ts';
 import type { LossReason } from '../../core/model/decision.ts';
+import { ownValue } from '../../lib/own.ts';
 import { formatBytes, formatCount, formatDuration, oneLine, plural, shortNode } from '../format.ts';
 import { factorText } from './facts-text.ts';
 import type { NodeEvidence } from './node-evidence.ts';
@@ -118,8 +119,7 @@ const lossWords: Readonly<Record<LossReason, string>> = {
   unreadable: 'its record could not be read',
 };
 
-export const lossText = (reason: string): string =>
-  Object.entries(lossWords).find(([name]) => name === reason)?.[1] ?? reason;
+export const lossText = (reason: string): string => ownValue(lossWords, reason) ?? reason;
 
 /** What a host or a program said, as a part of a sentence: on one line, without a full stop of its own. */
 export const saidText = (message: string): string => oneLine(message).replace(/(?<!\.)\.$/, '');

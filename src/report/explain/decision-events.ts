@@ -121,14 +121,13 @@ const reasonFields: Readonly<Record<string, string>> = {
   'stage-placed': 'zones',
 };
 
-function zoneOf(event: LogEvent): { readonly zone?: string } {
-  const zone = textOf(event, 'zone');
-  return zone === undefined ? {} : { zone };
-}
-
-function workerOf(event: LogEvent): { readonly worker?: string } {
-  const worker = textOf(event, 'worker');
-  return worker === undefined ? {} : { worker };
+/** A field of an event that holds a text, if it has it. */
+function fieldOf<Name extends 'zone' | 'worker'>(
+  event: LogEvent,
+  name: Name,
+): { readonly [Field in Name]?: string } {
+  const text = textOf(event, name);
+  return text === undefined ? {} : ({ [name]: text } as { readonly [Field in Name]: string });
 }
 
 function actionOf(event: LogEvent): readonly ToldAction[] {
@@ -141,8 +140,8 @@ function actionOf(event: LogEvent): readonly ToldAction[] {
       kind,
       ...(event.about === undefined || kind === 'slots' ? {} : { of: event.about }),
       ...(reason === undefined ? {} : { reason }),
-      ...zoneOf(event),
-      ...workerOf(event),
+      ...fieldOf(event, 'zone'),
+      ...fieldOf(event, 'worker'),
       facts: numbersOf(event.facts),
     },
   ];
@@ -168,5 +167,7 @@ function refusalOf(event: LogEvent): readonly ToldRefusal[] {
   const isRefusal = event.event === 'refused' || event.event === 'not-cloned';
   const reason = textOf(event, 'reason');
   if (!isRefusal || event.about === undefined || reason === undefined) return [];
-  return [{ at: event.at, task: event.about, reason, ...zoneOf(event), facts: numbersOf(event.facts) }];
+  return [
+    { at: event.at, task: event.about, reason, ...fieldOf(event, 'zone'), facts: numbersOf(event.facts) },
+  ];
 }

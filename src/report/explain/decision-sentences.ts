@@ -1,5 +1,6 @@
 import type { ExplainedAttempt, ToldAction, ToldRefusal } from '../../contracts/explanation.ts';
 import type { AllocationReason, RefusalReason } from '../../core/model/decision.ts';
+import { ownValue } from '../../lib/own.ts';
 import { plural } from '../format.ts';
 import { lossText } from './cause-sentences.ts';
 import { factsText } from './facts-text.ts';
@@ -57,9 +58,6 @@ const refusalWords: Readonly<Record<RefusalReason, string>> = {
   'deadline-slack': 'the job meets its deadline without clones',
 };
 
-const wordsOf = <Value>(words: Readonly<Record<string, Value>>, name: string): Value | undefined =>
-  Object.hasOwn(words, name) ? words[name] : undefined;
-
 /** What became of the slots that a job asks for as its own, for its deadline. */
 const slotWords: Readonly<Record<AllocationReason, (slots: string) => string>> = {
   admitted: (slots) => `was given ${slots} of its own for its deadline`,
@@ -73,7 +71,7 @@ const slotWords: Readonly<Record<AllocationReason, (slots: string) => string>> =
 
 function slotSentence({ at, reason = '', facts }: ToldAction): string {
   const { slots = 0, ...others } = facts;
-  const said = wordsOf(slotWords, reason);
+  const said = ownValue(slotWords, reason);
   const text =
     said === undefined
       ? `asked for slots of its own for its deadline (${reason})`
@@ -144,7 +142,7 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
     if (kind === 'slots') return [slotSentence(action)];
     if (kind === 'stop') {
       if (reason === 'sibling-won') return [];
-      const why = Object.entries(stopWords).find(([name]) => name === reason)?.[1] ?? reason;
+      const why = ownValue(stopWords, reason) ?? reason;
       return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
     }
     const because =
@@ -186,7 +184,7 @@ export function refusalSentences(declined: readonly ToldRefusal[]): readonly str
   return [...Map.groupBy(declined, ({ reason }) => reason)]
     .toSorted(([, a], [, b]) => b.length - a.length)
     .flatMap(([reason, all]) => {
-      const why = wordsOf(refusalWords, reason) ?? reason;
+      const why = ownValue(refusalWords, reason) ?? reason;
       // What has no numbers was owed and not proposed: it waited, and nobody weighed it.
       const waited = all.filter(({ facts }) => Object.keys(facts).length === 0);
       const weighed = all.filter(({ facts }) => Object.keys(facts).length > 0);

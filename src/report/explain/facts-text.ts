@@ -1,4 +1,5 @@
 import type { FactName } from '../../contracts/fact-names.ts';
+import { ownValue } from '../../lib/own.ts';
 import { formatBytes, formatCount, formatDollars, formatDuration, plural } from '../format.ts';
 
 type Numbers = Readonly<Record<string, number>>;
@@ -123,10 +124,8 @@ function valueText(name: string, value: number): string {
   return Number.isInteger(value) ? formatCount(value) : String(Math.round(value * decimals) / decimals);
 }
 
-const hasWords = (name: string): name is FactName => Object.hasOwn(wordings, name);
-
 const wordingOf = (name: string): Wording | undefined =>
-  hasWords(name) ? wordings[name] : Object.hasOwn(logged, name) ? logged[name] : undefined;
+  ownValue<Wording>(wordings, name) ?? ownValue(logged, name);
 
 /**
  * The numbers of a decision as one phrase, in their order; empty for none. What has no words, as another version may have

@@ -4,6 +4,7 @@ import type { JobId } from '../../../src/contracts/ids.ts';
 import type { EpochMs } from '../../../src/contracts/units.ts';
 import type { LossBook } from '../../../src/core/policy/mantri/loss-book.ts';
 import type { LossBookStore } from '../../../src/ports/loss-book-store.ts';
+import { itKeepsABook, lasting } from './book-store-suite.ts';
 import { at } from './builders.ts';
 
 const book: LossBook = [{ place: 'a', signs: [{ of: 'x', at: at(1), outputs: 8, lost: 2 }] }];
@@ -16,21 +17,11 @@ export function describeLossBookStore(
   make: () => LossBookStore | Promise<LossBookStore>,
 ): void {
   describe(`${name} as a store of the loss book`, () => {
-    it('is empty at first, and gives back what was written', async () => {
-      const store = await make();
-      expect(await store.read()).toEqual({ book: [], version: 0 });
-      expect(await store.write(book, 0, at(3))).toBe('written');
-      expect(await store.read()).toEqual({ book, version: 1 });
-      expect(await store.write([], 0, at(3))).toBe('refused');
-    });
+    itKeepsABook(make, { book, empty: [] });
 
     it('has jobs know what others have seen that ended, once each, and is not written where nothing was lost', async () => {
       const store = await make();
-      const timed: LossBookStore = {
-        read: () => store.read(),
-        // Jobs of tests live soon after 1970, where items expire at once.
-        write: (told, replaces) => store.write(told, replaces, at(10)),
-      };
+      const timed = lasting(store);
       const keeper = (): LossBookKeeper => new LossBookKeeper(timed, log);
       const keep = (job: string, counts: ReturnType<typeof seen>, now: EpochMs = at(20)): Promise<void> =>
         keeper().keep(job as JobId, counts, now);

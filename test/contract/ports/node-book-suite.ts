@@ -5,6 +5,7 @@ import { epochMs } from '../../../src/contracts/units.ts';
 import type { NodeBook } from '../../../src/core/model/node-book.ts';
 import type { NodeBookStore } from '../../../src/ports/node-book-store.ts';
 import { jobOf, type TaskSpec } from '../../support/policy-views.ts';
+import { itKeepsABook, lasting } from './book-store-suite.ts';
 import { at } from './builders.ts';
 
 const book: NodeBook = [
@@ -24,19 +25,7 @@ export function describeNodeBookStore(
   make: () => NodeBookStore | Promise<NodeBookStore>,
 ): void {
   describe(`${name} as a store of the node book`, () => {
-    it('is empty at first, and gives back what was written', async () => {
-      const store = await make();
-      expect(await store.read()).toEqual({ book: [], version: 0 });
-      expect(await store.write(book, 0, at(3))).toBe('written');
-      expect(await store.read()).toEqual({ book, version: 1 });
-    });
-
-    it('is written by one of those who have read the same, however many try', async () => {
-      const store = await make();
-      const tries = await Promise.all(Array.from({ length: 8 }, () => store.write(book, 0, at(3))));
-      expect(tries.filter((each) => each === 'written')).toHaveLength(1);
-      expect((await store.read()).version).toBe(1);
-    });
+    itKeepsABook(make, { book, empty: [] });
 
     it('holds what all jobs of all processes have learned, and is not written where nobody has', async () => {
       const store = await make();
@@ -50,11 +39,7 @@ export function describeNodeBookStore(
         { doneMs: 3_000, node },
         { doneMs: 3_000, node },
       ];
-      // Jobs of tests live soon after 1970, where items expire at once.
-      const timed: NodeBookStore = {
-        read: () => store.read(),
-        write: (told, replaces) => store.write(told, replaces, at(10)),
-      };
+      const timed = lasting(store);
       const now = epochMs(20_000);
       const run = async (jobId: string, tasks: readonly TaskSpec[]): Promise<readonly string[]> => {
         const [keeper, state] = [new NodeBookKeeper(timed, log), jobOf(tasks)];

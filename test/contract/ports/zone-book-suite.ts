@@ -5,6 +5,7 @@ import { epochMs } from '../../../src/contracts/units.ts';
 import type { ZoneBook } from '../../../src/core/model/zone-book.ts';
 import type { ZoneBookStore } from '../../../src/ports/zone-book-store.ts';
 import { jobOf, type TaskSpec } from '../../support/policy-views.ts';
+import { itKeepsABook, lasting } from './book-store-suite.ts';
 import { at } from './builders.ts';
 
 const book: ZoneBook = [
@@ -19,21 +20,11 @@ export function describeZoneBookStore(
   make: () => ZoneBookStore | Promise<ZoneBookStore>,
 ): void {
   describe(`${name} as a store of the zone book`, () => {
-    it('is empty at first, and gives back what was written', async () => {
-      const store = await make();
-      expect(await store.read()).toEqual({ book: [], version: 0 });
-      expect(await store.write(book, 0, at(3))).toBe('written');
-      expect(await store.read()).toEqual({ book, version: 1 });
-      expect(await store.write([], 0, at(3))).toBe('refused');
-    });
+    itKeepsABook(make, { book, empty: [] });
 
     it('holds what all jobs of all processes have found, once each, and is not written where zones are alike', async () => {
       const store = await make();
-      // Jobs of tests live soon after 1970, where items expire at once.
-      const timed: ZoneBookStore = {
-        read: () => store.read(),
-        write: (told, replaces) => store.write(told, replaces, at(10)),
-      };
+      const timed = lasting(store);
       const now = epochMs(60_000);
       const slowIn = (signs: ZoneBook): readonly string[] =>
         signs.map(({ zones }) => zones.find(({ factor }) => factor > 1)?.zone ?? '').toSorted();

@@ -13,13 +13,20 @@ export interface KnownFactor extends LocationFactor {
 type Factors = ReadonlyMap<string, KnownFactor>;
 
 /**
- * The factors of zones by the tasks of a stage that is done; undefined where they say nothing of how fast zones are: it
- * has found no difference, was done too long ago, or its tasks were placed by what they read, so that they say more of links.
+ * When a stage was done whose tasks still tell how fast zones are; undefined of any other: those of one that was placed by
+ * what it reads say more of links.
  */
-function foundBy(stage: StageView, now: EpochMs): Factors | undefined {
-  const { state, placement, doneAt, shape } = stage;
+export function toldOfZonesAt(
+  { state, placement, doneAt, shape }: StageView,
+  now: EpochMs,
+): EpochMs | undefined {
   if (state !== 'done' || placement !== undefined || doneAt === undefined) return undefined;
-  if (!stillTells(doneAt, now) || workerOf({ shape }).kind !== 'fargate') return undefined;
+  return stillTells(doneAt, now) && workerOf({ shape }).kind === 'fargate' ? doneAt : undefined;
+}
+
+/** The factors of zones by the tasks of a stage; undefined where they do not tell, or have found no difference. */
+function foundBy(stage: StageView, now: EpochMs): Factors | undefined {
+  if (toldOfZonesAt(stage, now) === undefined) return undefined;
   const factors = locationFactors(stage.statistics.zones, []);
   return [...factors.values()].some(({ factor }) => factor !== 1) ? factors : undefined;
 }

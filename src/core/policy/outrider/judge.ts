@@ -13,7 +13,7 @@ import { ranMs } from '../../estimate/progress-rate.ts';
 import { recordFactor, usualDensity } from '../../estimate/record-density.ts';
 import { type ProgressShape, shapeOfRunning } from '../../model/progress-shape.ts';
 import { hasTakenUp, ownShareOf } from '../../model/taken-up.ts';
-import { costOf } from '../../model/task-cost.ts';
+import { costOf, type TaskCost } from '../../model/task-cost.ts';
 import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '../mantri/appraise.ts';
 import { type ChosenZone, chooseZone, type StageZones, zonesOf } from '../mantri/choose-zone.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
@@ -80,7 +80,7 @@ interface StageTerms {
   /** Slowness of as many tasks, ascending: finished ones and running ones. */
   readonly slowness: readonly number[];
   readonly medianSlowness: number;
-  /** Bytes that a task is taken to read at the least, as long as nothing is learnt of costs. */
+  /** Bytes that a task is taken to read at the least. */
   readonly leastBytes: number;
   /** What a new copy may take where none ran in vain, by what its task costs there: tasks that read as much share it. */
   readonly newMsByCost: Map<number, NewTimes>;
@@ -123,10 +123,11 @@ function shapeNow({ stage, tasks }: StageRuns, { now }: PolicyView): ProgressSha
 }
 
 /**
- * Bytes that a task is taken to read at the least, as long as nothing is learnt of what a byte costs: one that reads less
- * than others is not supposed to take less than those that have finished did.
+ * Bytes that a task is taken to read at the least: as long as nothing is learnt of what a byte costs, one that reads less
+ * than others is not supposed to take less than those that have finished did. 0 once it is.
  */
-function leastSupposed({ stage: { statistics } }: StageRuns): number {
+function leastSupposed({ stage: { statistics } }: StageRuns, { isLearnt }: TaskCost): number {
+  if (isLearnt) return 0;
   const { meanBytes, readBytes, runMs } = statistics;
   return Math.max(meanBytes, runMs.size === 0 ? 0 : readBytes / runMs.size);
 }
@@ -140,7 +141,7 @@ function foretellAll(
   const shape = shapeNow(runs, view);
   const { now, reportMs } = view;
   const usual = usualOf(runs);
-  const leastBytes = cost.isLearnt ? 0 : leastSupposed(runs);
+  const leastBytes = leastSupposed(runs, cost);
   const { density } = runs.stage.statistics;
   const usually = usualDensity(
     density,
@@ -190,13 +191,12 @@ function newMsFor(cost: number, inVainMs: number, { slowness, samples, newMsByCo
   return times;
 }
 
-/** Weighs a task. As long as nothing is learnt of costs, one that reads little is not supposed to take little. */
+/** Weighs a task. */
 function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTerms): JudgedTask {
   const { view, samples, medianSlowness } = terms;
   const bytes = inputOf(running.task);
   const { recordFactor: factor, attempts } = foretold;
-  const workBytes = samples.cost.isLearnt ? bytes : Math.max(bytes, terms.leastBytes);
-  const cost = costOf(samples.cost, workBytes) * factor;
+  const cost = costOf(samples.cost, Math.max(bytes, terms.leastBytes)) * factor;
   const usualMs = medianSlowness * cost;
   const inVainMs = newMsOf(running, 0, view.now);
   const chosen = chooseZone(terms.zones, running);
@@ -253,7 +253,7 @@ export function judgeStage(runs: StageRuns, view: PolicyView): JudgedStage {
   const medianSlowness = slowness[slowness.length >>> 1] ?? 0;
   const { meanBytes } = runs.stage.statistics;
   const usualMs = medianSlowness * costOf(samples.cost, meanBytes);
-  const leastBytes = leastSupposed(runs);
+  const leastBytes = leastSupposed(runs, samples.cost);
   const terms = { view, samples, zones, slowness, medianSlowness, leastBytes, newMsByCost: new Map() };
   return {
     samples: sampleCount(samples),
