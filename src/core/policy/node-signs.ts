@@ -36,20 +36,30 @@ function usualOf({ statistics: { slowness } }: StageView): number | undefined {
   return usual === undefined || usual <= 0 ? undefined : usual;
 }
 
-/** How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells. */
+/** What is usual in a stage, and for what share of that an attempt must have run that was stopped, to tell anything. */
+interface Usual {
+  readonly usual: number | undefined;
+  readonly leastRan?: number;
+}
+
+/**
+ * How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells, and
+ * of one that was stopped before it ran for `leastRan` of what is usual.
+ */
 function slowdownOf(
   { statistics }: StageView,
   task: TaskView,
   attempt: AttemptView,
-  usual: number | undefined,
+  { usual, leastRan = 0 }: Usual,
 ): number | undefined {
   const ranMs = reportedMs(attempt);
   if (usual === undefined || ranMs <= 0) return undefined;
   const isDone = attempt.state === 'done';
   const isStopped = attempt.state === 'cancelled' || isLive(attempt);
   if (!isDone && (!isStopped || (attempt.progress?.bytesRead ?? 0) <= 0)) return undefined;
-  const totalMs = isDone ? ranMs : wholeMs(attempt);
-  return totalMs / (usual * costOf(statistics.cost, inputOf(task)));
+  const usualMs = usual * costOf(statistics.cost, inputOf(task));
+  if (isDone) return ranMs / usualMs;
+  return ranMs < leastRan * usualMs ? undefined : wholeMs(attempt) / usualMs;
 }
 
 /**
@@ -92,7 +102,7 @@ function tellOfTask(told: readonly Told[], factor: number, tell: Listener): void
 }
 
 /** What attempts of a task tell of their nodes, where it has had several. */
-function toldOf(stage: StageView, task: TaskView, usual: number | undefined): readonly Told[] {
+function toldOf(stage: StageView, task: TaskView, usual: Usual): readonly Told[] {
   return task.attempts.flatMap((attempt): Told[] => {
     const { node } = attempt;
     if (node === undefined || isOpen(task, attempt)) return [];
@@ -105,8 +115,12 @@ function toldOf(stage: StageView, task: TaskView, usual: number | undefined): re
  * What the attempts of a stage tell of where they ran, in the order of its tasks: the slowdown is their time over what is
  * usual in the stage for their input. Most tasks have one: nothing is made of those.
  */
-export function tellOfStage(stage: StageView, factor: number, tell: Listener): void {
-  const usual = usualOf(stage);
+export function tellOfStage(
+  stage: StageView,
+  { factor, leastRan = 0 }: { factor: number; leastRan?: number },
+  tell: Listener,
+): void {
+  const usual = { usual: usualOf(stage), leastRan };
   for (const task of stage.tasks) {
     const { attempts } = task;
     const [first] = attempts;
@@ -119,7 +133,7 @@ export function tellOfStage(stage: StageView, factor: number, tell: Listener): v
 }
 
 function tellAll({ stages }: JobState, factor: number, tell: Listener): void {
-  for (const stage of stages) tellOfStage(stage, factor, tell);
+  for (const stage of stages) tellOfStage(stage, { factor }, tell);
 }
 
 /** The least and the most that attempts tell of a node; a failure is as slow as can be. */

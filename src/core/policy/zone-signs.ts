@@ -14,6 +14,12 @@ const leastNodes = 4;
 /** Of a slow zone no more than so many tasks were faster than that. */
 const fewFast = 0.1;
 
+/**
+ * An attempt that was stopped tells of its zone once it has run for half of what is usual: what one has read by a third of
+ * it lies in buffers, and made a copy in a zone five times as slow look like one elsewhere.
+ */
+const leastRan = 0.5;
+
 /** How much slower than usual for their input attempts in a zone were, and where they ran. */
 interface Told {
   readonly slowdowns: number[];
@@ -22,7 +28,7 @@ interface Told {
 
 function toldOf(stage: StageView): ReadonlyMap<string, Told> {
   const zones = new Map<string, Told>();
-  tellOfStage(stage, factor, ({ zone }, node, slowdown) => {
+  tellOfStage(stage, { factor, leastRan }, ({ zone }, node, slowdown) => {
     if (zone === undefined || slowdown === undefined) return;
     const told = zones.get(zone) ?? { slowdowns: [], nodes: new Set() };
     zones.set(zone, told);

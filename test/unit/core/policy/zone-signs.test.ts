@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { JobId } from '../../../../src/contracts/ids.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
-import { stageAt } from '../../../../src/core/model/job-state.ts';
+import { addAttempt, applyAttempt, stageAt } from '../../../../src/core/model/job-state.ts';
+import { attemptIdOf } from '../../../../src/contracts/ids.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
 import type { ZoneBook } from '../../../../src/core/model/zone-book.ts';
 import { zoneSigns } from '../../../../src/core/policy/zone-signs.ts';
 import { createRng } from '../../../../src/lib/rng.ts';
+import { attemptRecord, progressOf } from '../../../support/job-states.ts';
 import { jobOf, type TaskSpec } from '../../../support/policy-views.ts';
 
 const jobId = 'words-0123456789ab' as JobId;
@@ -17,6 +19,7 @@ const inZone = (zone: string, seconds: readonly number[], node?: string): TaskSp
     ...{ doneMs: 1_000 * each, zone, node: node ?? `${zone}${String(place)}` },
   }));
 const usual = [1, 1, 1.2, 0.9];
+const slow = [5, 5, 5, 5];
 const signsOf = (state: JobState, at = now): ZoneBook => zoneSigns(jobId, state, at);
 const toldOf = (tasks: readonly TaskSpec[]): unknown =>
   signsOf(jobOf(tasks, 'fargate')).map(({ zones }) =>
@@ -47,7 +50,6 @@ describe('what a job tells others of zones', () => {
   });
 
   it('is nothing by fewer than four machines there or elsewhere: several tasks of one tell of the machine', () => {
-    const slow = [5, 5, 5, 5];
     expect(toldOf([...inZone('a', slow.slice(1)), ...inZone('b', usual)])).toEqual([]);
     expect(toldOf([...inZone('a', slow, 'one'), ...inZone('b', usual)])).toEqual([]);
     expect(toldOf([...inZone('a', slow), ...inZone('b', usual, 'one')])).toEqual([]);
@@ -55,7 +57,7 @@ describe('what a job tells others of zones', () => {
   });
 
   it('is of stages that are done, on Fargate, and not placed by what they read, for a quarter of an hour', () => {
-    const tasks = [...inZone('a', [5, 5, 5, 5]), ...inZone('b', usual)];
+    const tasks = [...inZone('a', slow), ...inZone('b', usual)];
     const minuteMs = 60_000;
     const state = jobOf(tasks, 'fargate');
     // Its last task was done 6 s after 0.
@@ -65,6 +67,29 @@ describe('what a job tells others of zones', () => {
     stageAt(state, 0).placement = { zones: ['a', 'b'], tasks: [], facts: {} };
     expect(signsOf(state)).toEqual([]);
     expect(signsOf(jobOf([...tasks, {}], 'fargate'))).toEqual([]);
+  });
+
+  /** The job, with a copy of its first task in zone `a` that was stopped after so many ms in which it read half. */
+  function withStopped(ranMs: number): JobState {
+    const state = jobOf([...inZone('b', usual), ...inZone('c', usual), ...inZone('a', slow)], 'fargate');
+    const id = attemptIdOf('map', 0, 1);
+    const claimedAt = epochMs(1_100);
+    addAttempt(state, id, 'backup', claimedAt);
+    const progress = progressOf(500_000, 1_000_000, 0, ranMs);
+    for (const attemptState of ['running', 'cancelled'] as const) {
+      const record = attemptRecord(id, attemptState, claimedAt + ranMs, {
+        ...{ claimedAt, progress, node: 'a9', zone: 'a' },
+      });
+      applyAttempt(state, record, epochMs(claimedAt + ranMs));
+    }
+    return state;
+  }
+
+  it('bears a copy that was stopped when it had read what lay in buffers alone, not one that ran for half of the usual', () => {
+    expect(signsOf(withStopped(300))).toMatchObject([
+      { zones: [{ zone: 'b' }, { zone: 'c' }, { zone: 'a', samples: 4, factor: 5 }] },
+    ]);
+    expect(signsOf(withStopped(600))).toEqual([]);
   });
 
   // A fifth of all tasks takes eight times as long, as stragglers do: five of five in one zone in 3 of 3,125 stages.
