@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import * as z from 'zod';
 import { type Environment, zoneIdsSetting } from './settings.ts';
 
@@ -12,8 +13,11 @@ export interface Place {
 
 const unknownZone = 'unknown';
 const metadataTimeoutMs = 1_000;
+/** A process that has just begun may get no answer in time for want of CPU alone, and ECS may know of a task a moment late. */
+const mostTries = 3;
+const pauseMs = 100;
 
-async function metadata(url: string, headers: Record<string, string>): Promise<unknown> {
+async function ask(url: string, headers: Record<string, string>): Promise<unknown> {
   try {
     const response = await fetch(url, { headers, signal: AbortSignal.timeout(metadataTimeoutMs) });
     return response.ok ? await response.json() : undefined;
@@ -23,6 +27,14 @@ async function metadata(url: string, headers: Record<string, string>): Promise<u
 }
 
 const lambdaMetadata = z.object({ AvailabilityZoneID: z.string() });
+
+async function metadata(url: string, headers: Record<string, string>): Promise<unknown> {
+  for (let tries = 1; ; tries++) {
+    const answer = await ask(url, headers);
+    if (answer !== undefined || tries === mostTries) return answer;
+    await setTimeout(pauseMs);
+  }
+}
 
 /** Log stream and zone id of this Lambda environment. */
 export async function lambdaPlace(env: Environment): Promise<Place> {

@@ -9,10 +9,16 @@ const arn = 'arn:aws:ecs:us-east-1:000000000000:task/cluster/1';
 describe('the place of a task on Fargate', () => {
   let server: Server;
   let env: Record<string, string>;
+  /** How often the service answers that it knows no task, before it answers. */
+  let refusals = 0;
 
   beforeAll(async () => {
     // As ECS answers: the name of the zone, and no id.
     server = createServer(({ url }, response) => {
+      if (refusals-- > 0) {
+        response.writeHead(500).end();
+        return;
+      }
       const task = { TaskARN: arn, AvailabilityZone: 'us-east-1b', Containers: [] };
       response.end(JSON.stringify(url === '/v4/task' ? task : {}));
     });
@@ -32,6 +38,13 @@ describe('the place of a task on Fargate', () => {
     ['its name where something else is told', 'use1-az4=us-east-1b', 'us-east-1b'],
   ])('has %s', async (_what, told, zone) => {
     expect(await fargatePlace({ ...env, [Setting.zoneIds]: told })).toEqual({ node: arn, zone });
+  });
+
+  it('is asked for again twice, and then nobody knows it', async () => {
+    refusals = 2;
+    expect(await fargatePlace(env)).toEqual({ node: arn, zone: 'us-east-1b' });
+    refusals = 3;
+    expect(await fargatePlace(env)).toEqual({ node: 'fargate/unknown', zone: 'unknown' });
   });
 
   it('has the name of its zone where no ids are told, and none where nobody answers', async () => {
