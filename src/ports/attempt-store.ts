@@ -41,7 +41,7 @@ export type ReadWish = 'records' | 'results' | 'outputs';
 /** Where an attempt runs, and what of the platform runs it: see `AttemptRecord`. */
 export interface ClaimPlace {
   readonly node: string;
-  readonly zone: string;
+  readonly zone?: string;
   readonly invocation?: string;
 }
 

@@ -51,7 +51,7 @@ export interface AttemptDeps {
   readonly operators: OperatorRegistry;
   /** Bucket of plans and intermediate data. */
   readonly dataBucket: string;
-  readonly place: { readonly node: string; readonly zone: string };
+  readonly place: { readonly node: string; readonly zone?: string };
   /** What of the platform runs it, by which the platform tells of its death; see `AttemptRecord`. */
   readonly invocation?: string;
   /** When the platform ends the process, whatever it is at; absent where it does not. */
@@ -119,7 +119,7 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
   const space: TaskSpace = { jobId, shards };
   const place = {
     node: boundedLine(deps.place.node, limits.nodeChars),
-    zone: boundedLine(deps.place.zone, limits.nodeChars),
+    ...(deps.place.zone === undefined ? {} : { zone: boundedLine(deps.place.zone, limits.nodeChars) }),
     ...(deps.invocation === undefined ? {} : { invocation: boundedLine(deps.invocation, limits.nodeChars) }),
   };
   if (isAvoided(payload, place)) return decline(deps, payload, space, place);

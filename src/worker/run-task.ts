@@ -112,7 +112,7 @@ export function writerOf(
     zone,
     kept,
   }: Required<Pick<ObjectWriterOptions, 'noteUpload'>> & {
-    readonly zone: string;
+    readonly zone?: string | undefined;
     readonly kept?: string | undefined;
   },
 ): ObjectWriter {

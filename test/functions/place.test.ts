@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fargatePlace } from '../../functions/shared/place.ts';
 import { Setting } from '../../src/contracts/settings.ts';
@@ -44,11 +45,11 @@ describe('the place of a task on Fargate', () => {
     refusals = 2;
     expect(await fargatePlace(env)).toEqual({ node: arn, zone: 'us-east-1b' });
     refusals = 3;
-    expect(await fargatePlace(env)).toEqual({ node: 'fargate/unknown', zone: 'unknown' });
+    expect(await fargatePlace(env)).toEqual({ node: `fargate/${hostname()}` });
   });
 
   it('has the name of its zone where no ids are told, and none where nobody answers', async () => {
     expect(await fargatePlace(env)).toEqual({ node: arn, zone: 'us-east-1b' });
-    expect(await fargatePlace({})).toEqual({ node: 'fargate/unknown', zone: 'unknown' });
+    expect(await fargatePlace({})).toEqual({ node: `fargate/${hostname()}` });
   });
 });

@@ -137,7 +137,11 @@ export class DynamoAttemptStore implements AttemptStore {
   ): Promise<'claimed' | 'refused'> {
     const claimId = randomUUID();
     const { node, zone, invocation } = place;
-    const where = { node, zone, ...(invocation === undefined ? {} : { invocation }) };
+    const where = {
+      node,
+      ...(zone === undefined ? {} : { zone }),
+      ...(invocation === undefined ? {} : { invocation }),
+    };
     const answer = await this.table.update(attemptKey(space, attemptId), {
       set: { ...where, state: 'running', claimedAt: now, reportedAt: now, claimId, ...next(nextMs) },
       clauses: beat.clauses,

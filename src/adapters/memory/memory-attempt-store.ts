@@ -119,7 +119,11 @@ export class MemoryAttemptStore implements AttemptStore {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'launched' || attempt.order !== 'continue') return Promise.resolve('refused');
     const { node, zone, invocation } = place;
-    const where = { node, zone, ...(invocation === undefined ? {} : { invocation }) };
+    const where = {
+      node,
+      ...(zone === undefined ? {} : { zone }),
+      ...(invocation === undefined ? {} : { invocation }),
+    };
     this.beat(space, attempt, { ...where, state: 'running', claimedAt: now, ...next(nextMs) }, now);
     return Promise.resolve('claimed');
   }

@@ -20,7 +20,7 @@ import {
   type NodeEntry,
   type NodeSign,
 } from '../model/node-book.ts';
-import { wholeMs } from '../model/stage-statistics.ts';
+import { wasOutrun, wholeMs } from '../model/stage-statistics.ts';
 import { costOf } from '../model/task-cost.ts';
 
 /** Failures that say as much of a node as of a task: its process died. So does silence, which has no cause. */
@@ -36,21 +36,18 @@ function usualOf({ statistics: { slowness } }: StageView): number | undefined {
   return usual === undefined || usual <= 0 ? undefined : usual;
 }
 
-/** What is usual in a stage, and for what share of that an attempt must have run that was stopped, to tell anything. */
+/** What is usual in a stage, and whether of attempts that were stopped those alone tell that ran for a good part of it. */
 interface Usual {
   readonly usual: number | undefined;
-  readonly leastRan?: number;
+  readonly isOutrunAlone?: boolean;
 }
 
-/**
- * How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells, and
- * of one that was stopped before it ran for `leastRan` of what is usual.
- */
+/** How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells. */
 function slowdownOf(
   { statistics }: StageView,
   task: TaskView,
   attempt: AttemptView,
-  { usual, leastRan = 0 }: Usual,
+  { usual, isOutrunAlone = false }: Usual,
 ): number | undefined {
   const ranMs = reportedMs(attempt);
   if (usual === undefined || ranMs <= 0) return undefined;
@@ -59,7 +56,7 @@ function slowdownOf(
   if (!isDone && (!isStopped || (attempt.progress?.bytesRead ?? 0) <= 0)) return undefined;
   const usualMs = usual * costOf(statistics.cost, inputOf(task));
   if (isDone) return ranMs / usualMs;
-  return ranMs < leastRan * usualMs ? undefined : wholeMs(attempt) / usualMs;
+  return isOutrunAlone && !wasOutrun(attempt, usualMs) ? undefined : wholeMs(attempt) / usualMs;
 }
 
 /**
@@ -117,10 +114,10 @@ function toldOf(stage: StageView, task: TaskView, usual: Usual): readonly Told[]
  */
 export function tellOfStage(
   stage: StageView,
-  { factor, leastRan = 0 }: { factor: number; leastRan?: number },
+  { factor, isOutrunAlone = false }: { factor: number; isOutrunAlone?: boolean },
   tell: Listener,
 ): void {
-  const usual = { usual: usualOf(stage), leastRan };
+  const usual = { usual: usualOf(stage), isOutrunAlone };
   for (const task of stage.tasks) {
     const { attempts } = task;
     const [first] = attempts;

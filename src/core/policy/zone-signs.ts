@@ -14,12 +14,6 @@ const leastNodes = 4;
 /** Of a slow zone no more than so many tasks were faster than that. */
 const fewFast = 0.1;
 
-/**
- * An attempt that was stopped tells of its zone once it has run for half of what is usual: what one has read by a third of
- * it lies in buffers, and made a copy in a zone five times as slow look like one elsewhere.
- */
-const leastRan = 0.5;
-
 /** How much slower than usual for their input attempts in a zone were, and where they ran. */
 interface Told {
   readonly slowdowns: number[];
@@ -28,7 +22,8 @@ interface Told {
 
 function toldOf(stage: StageView): ReadonlyMap<string, Told> {
   const zones = new Map<string, Told>();
-  tellOfStage(stage, { factor, leastRan }, ({ zone }, node, slowdown) => {
+  // What one has read that was stopped at a third of the usual time lies in buffers: in a slow zone it looked like one elsewhere.
+  tellOfStage(stage, { factor, isOutrunAlone: true }, ({ zone }, node, slowdown) => {
     if (zone === undefined || slowdown === undefined) return;
     const told = zones.get(zone) ?? { slowdowns: [], nodes: new Set() };
     zones.set(zone, told);

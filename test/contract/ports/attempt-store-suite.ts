@@ -73,6 +73,16 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     });
   });
 
+  it('keeps no zone of an attempt whose worker knows none', async () => {
+    const store = await make();
+    const space = freshSpace();
+    await store.create(space, attempt(0), at(1));
+    expect(await store.claim(space, attempt(0), { node: 'stream-1' }, at(2))).toBe('claimed');
+    const claimed = await only(store, space);
+    expect(claimed).toMatchObject({ state: 'running', node: 'stream-1' });
+    expect(claimed).not.toHaveProperty('zone');
+  });
+
   it('keeps why an attempt failed', async () => {
     const store = await make();
     const space = freshSpace();
