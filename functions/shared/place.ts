@@ -26,8 +26,6 @@ async function ask(url: string, headers: Record<string, string>): Promise<unknow
   }
 }
 
-const lambdaMetadata = z.object({ AvailabilityZoneID: z.string() });
-
 async function metadata(url: string, headers: Record<string, string>): Promise<unknown> {
   for (let tries = 1; ; tries++) {
     const answer = await ask(url, headers);
@@ -35,6 +33,8 @@ async function metadata(url: string, headers: Record<string, string>): Promise<u
     await setTimeout(pauseMs);
   }
 }
+
+const lambdaMetadata = z.object({ AvailabilityZoneID: z.string() });
 
 /** Log stream and zone id of this Lambda environment. */
 export async function lambdaPlace(env: Environment): Promise<Place> {

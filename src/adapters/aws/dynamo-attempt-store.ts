@@ -136,14 +136,8 @@ export class DynamoAttemptStore implements AttemptStore {
     nextMs?: DurationMs,
   ): Promise<'claimed' | 'refused'> {
     const claimId = randomUUID();
-    const { node, zone, invocation } = place;
-    const where = {
-      node,
-      ...(zone === undefined ? {} : { zone }),
-      ...(invocation === undefined ? {} : { invocation }),
-    };
     const answer = await this.table.update(attemptKey(space, attemptId), {
-      set: { ...where, state: 'running', claimedAt: now, reportedAt: now, claimId, ...next(nextMs) },
+      set: { ...place, state: 'running', claimedAt: now, reportedAt: now, claimId, ...next(nextMs) },
       clauses: beat.clauses,
       when: '#state = :launched AND #order = :continue',
       values: { launched: 'launched', continue: 'continue', one: 1 },

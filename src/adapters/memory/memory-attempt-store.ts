@@ -118,13 +118,7 @@ export class MemoryAttemptStore implements AttemptStore {
   ): Promise<'claimed' | 'refused'> {
     const attempt = this.live(space, attemptId);
     if (attempt?.state !== 'launched' || attempt.order !== 'continue') return Promise.resolve('refused');
-    const { node, zone, invocation } = place;
-    const where = {
-      node,
-      ...(zone === undefined ? {} : { zone }),
-      ...(invocation === undefined ? {} : { invocation }),
-    };
-    this.beat(space, attempt, { ...where, state: 'running', claimedAt: now, ...next(nextMs) }, now);
+    this.beat(space, attempt, { ...place, state: 'running', claimedAt: now, ...next(nextMs) }, now);
     return Promise.resolve('claimed');
   }
 

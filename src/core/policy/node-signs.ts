@@ -39,7 +39,7 @@ function usualOf({ statistics: { slowness } }: StageView): number | undefined {
 /** What is usual in a stage, and whether of attempts that were stopped those alone tell that ran for a good part of it. */
 interface Usual {
   readonly usual: number | undefined;
-  readonly isOutrunAlone?: boolean;
+  readonly isOutrunAlone: boolean;
 }
 
 /** How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells. */
@@ -47,7 +47,7 @@ function slowdownOf(
   { statistics }: StageView,
   task: TaskView,
   attempt: AttemptView,
-  { usual, isOutrunAlone = false }: Usual,
+  { usual, isOutrunAlone }: Usual,
 ): number | undefined {
   const ranMs = reportedMs(attempt);
   if (usual === undefined || ranMs <= 0) return undefined;

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { JobId } from '../../../../src/contracts/ids.ts';
+import { attemptIdOf, type JobId } from '../../../../src/contracts/ids.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import { addAttempt, applyAttempt, stageAt } from '../../../../src/core/model/job-state.ts';
-import { attemptIdOf } from '../../../../src/contracts/ids.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
 import type { ZoneBook } from '../../../../src/core/model/zone-book.ts';
 import { zoneSigns } from '../../../../src/core/policy/zone-signs.ts';
