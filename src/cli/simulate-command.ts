@@ -40,6 +40,8 @@ as Hadoop's hosts had it (shares of the variance of normal scores). How a stage 
                   environments, Lambda's queue and pace; orders that a worker reads when it is time to; reports at the
                   workers' own times; looks between ticks. Starts (30 to 80 ms warm, 0.3 to 1.5 s cold) and writes to
                   S3 (about 70 ms) are assumed.
+  --host fargate  a task on Fargate for each worker, in one of three zones: RunTask's pace, half a minute to a minute
+                  until one works (assumed), and StopTask for those that are given up; all else as on Lambda.
   --host hadoop   the papers' clusters: fixed nodes, ends known and kills done at once, reports each tenth of a task.
 Not simulated: what readers do to each other's bandwidth, failures, and where times are recorded, what nodes make of
 later attempts.

@@ -121,13 +121,14 @@ function slownessOf(job: TimedJob, { format, stragglers = true, rng }: ReplayOpt
 function jobScenario(
   job: TimedJob,
   atMs: number,
-  wrapUpMs: Host['wrapUpMs'],
+  { wrapUpMs, worker }: Pick<Host, 'wrapUpMs' | 'worker'>,
   options: ReplayOptions,
 ): ScenarioInput['jobs'][number] {
   const slowness = slownessOf(job, options);
   const shapes = options.rng.fork('shapes').fork(job.id);
   return {
     policy: options.policy,
+    worker,
     ...(options.policyConfig === undefined ? {} : { policyConfig: options.policyConfig }),
     // Policies are to differ in what they do about stragglers, and not in what they start first.
     launchOrder: 'largest-first',
@@ -160,12 +161,12 @@ export function traceScenario(jobs: readonly TraceJob[], options: ReplayOptions)
   const arranged = arrange(timed, options);
   const typicalMs =
     median(timed.flatMap(({ stages }) => stages.map(({ tasks }) => tasks[0]?.workMs ?? 0))) ?? 0;
-  const { wrapUpMs, cluster, ...host } = hostOf(options.host ?? 'lambda', arranged.slots, typicalMs);
+  const { wrapUpMs, worker, cluster, ...host } = hostOf(options.host ?? 'lambda', arranged.slots, typicalMs);
   const luck = isRecorded(format) ? {} : { luck: HADOOP_LUCK };
   return {
     name: `trace-${format}`,
     ...host,
     cluster: { ...cluster, nodes: cluster.nodes.map((group) => ({ ...group, ...luck })) },
-    jobs: arranged.jobs.map((job) => jobScenario(job, job.submittedAtMs, wrapUpMs, options)),
+    jobs: arranged.jobs.map((job) => jobScenario(job, job.submittedAtMs, { wrapUpMs, worker }, options)),
   };
 }

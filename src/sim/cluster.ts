@@ -6,12 +6,13 @@ import { type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { LaunchRequest } from '../ports/launcher.ts';
-import { type Distribution, sample, sampleMs } from './distribution.ts';
+import { sampleMs } from './distribution.ts';
 import type { EventQueue } from './event-queue.ts';
 import { linksOf, perMs } from './endpoint-links.ts';
 import { FluidNetwork } from './fluid-network.ts';
 import { LambdaQueue, type LambdaQueueCounts } from './lambda-queue.ts';
 import { NodePool, type SimNode, type TakenSlot } from './node-pool.ts';
+import { planTroubles } from './node-troubles.ts';
 import { Pacer } from './pacer.ts';
 import type { Scenario } from './scenario.ts';
 import { loseCopy, OutputLosses } from './output-losses.ts';
@@ -37,9 +38,6 @@ export interface ClusterParts {
   /** An attempt has left its slot. */
   readonly onLeave: (worker: SimWorker, ending: Ending) => void;
 }
-
-/** No node's speed changes faster: each change costs an event for each of its attempts. */
-const shortestSpellMs = 1_000;
 
 /** The machines: takes attempts in, runs them on nodes at their speeds, and lets things go wrong. */
 export class Cluster implements WorkerHost {
@@ -92,7 +90,14 @@ export class Cluster implements WorkerHost {
     }
     const goOn = (): boolean => this.faultsGoOn();
     this.losses = new OutputLosses({ ...parts, pool: this.pool, goOn });
-    for (const node of this.pool.nodes) this.planTroubles(node);
+    const troubles = {
+      pool: this.pool,
+      queue: parts.queue,
+      now: parts.now,
+      goOn,
+      crashes: parts.scenario.faults.crashes,
+    };
+    for (const node of this.pool.nodes) planTroubles(node, troubles);
   }
 
   /** Attempts that occupy a slot, also those that the scheduler has given up. */
@@ -135,7 +140,8 @@ export class Cluster implements WorkerHost {
   private deliverNow(request: LaunchRequest): 'delivered' | 'full' {
     const { faults } = this.scenario;
     const avoid = new Set(this.scenario.cluster.choosesNodes === false ? [] : request.avoidNodes);
-    const slot = this.pool.take(avoid, this.now(), request.zone) ?? this.takeAny();
+    const wanted = { avoid, isFresh: this.isOwnTask(request.kind) };
+    const slot = this.pool.take({ ...wanted, zone: request.zone }, this.now()) ?? this.takeAny();
     if (slot === undefined) return 'full';
     if (request.kind === 'lambda' && this.isTooCold(slot)) {
       this.pool.release(slot.node, -1);
@@ -143,7 +149,7 @@ export class Cluster implements WorkerHost {
     }
     this.startWorker(request, slot);
     const isDoubled = this.faultsGoOn() && faults.doubleLaunch > 0 && this.rng.next() < faults.doubleLaunch;
-    const second = isDoubled ? this.pool.take(avoid, this.now()) : undefined;
+    const second = isDoubled ? this.pool.take(wanted, this.now()) : undefined;
     if (second !== undefined) this.startWorker(request, second);
     return 'delivered';
   }
@@ -153,7 +159,26 @@ export class Cluster implements WorkerHost {
    * knows, a job must not wait for one that is idle until that is forgotten.
    */
   private takeAny(): TakenSlot | undefined {
-    return this.running > 0 || this.pool.isFixed ? undefined : this.pool.take(new Set(), this.now());
+    return this.running > 0 || this.pool.isFixed ? undefined : this.pool.take({}, this.now());
+  }
+
+  /** Whether a worker is a task on Fargate, which takes its node with it. */
+  private isOwnTask(kind: Worker['kind']): boolean {
+    return kind === 'fargate' && this.scenario.cluster.fargateStartMs !== undefined;
+  }
+
+  /** Stops a task on Fargate, as `StopTask` does: what it works on now ends soon, whether or not it reads its orders. */
+  stopTask(node: string): void {
+    const { fargateStopMs } = this.scenario.cluster;
+    if (fargateStopMs === undefined) return;
+    const isMeant = ({ assignment, node: { name } }: SimWorker): boolean =>
+      assignment.kind === 'fargate' && name === node;
+    for (const worker of [...this.startedWith.keys()].filter(isMeant))
+      this.queue.schedule(epochMs(this.now() + sampleMs(fargateStopMs, this.rng)), {
+        kind: 'task-stopped',
+        subject: node,
+        run: () => worker.kill(),
+      });
   }
 
   /** Ends every delivery of an attempt at once. */
@@ -251,10 +276,10 @@ export class Cluster implements WorkerHost {
     return true;
   }
 
-  private freeSlot({ node }: SimWorker, ending: Ending): void {
+  private freeSlot({ node, assignment }: SimWorker, ending: Ending): void {
     const keepWarmMs = this.scenario.cluster.cold?.keepWarmMs ?? Infinity;
-    // A dead environment is not warm; a fixed node is as it was.
-    const isGone = ending === 'died' && node.group.elastic;
+    // A dead environment is not warm, nor is a task that has ended; a fixed node is as it was.
+    const isGone = node.group.elastic && (ending === 'died' || this.isOwnTask(assignment.kind));
     this.pool.release(node, isGone ? -1 : node.group.elastic ? this.now() + keepWarmMs : Infinity);
   }
 
@@ -309,90 +334,6 @@ export class Cluster implements WorkerHost {
 
   private faultsGoOn(): boolean {
     return this.now() <= (this.scenario.faults.untilMs ?? Infinity);
-  }
-
-  private planTroubles(node: SimNode): void {
-    const { spells, speedLastsMs } = node.group;
-    const { crashes } = this.scenario.faults;
-    if (spells !== undefined) {
-      const rng = node.rng.fork('spells');
-      const begin = (): void => {
-        this.pool.setSpell(node, Math.max(1, sample(spells.slowdown, rng)));
-      };
-      this.alternate({
-        node,
-        rng,
-        everyMs: spells.everyMs,
-        lastsMs: spells.lastsMs,
-        begin,
-        end: () => {
-          this.pool.setSpell(node, 1);
-        },
-      });
-    }
-    if (speedLastsMs !== undefined) this.redrawSpeeds(node, speedLastsMs);
-    if (crashes === undefined) return;
-    const rng = node.rng.fork('crashes');
-    const end = (): void => {
-      this.pool.setUp(node, true);
-    };
-    this.alternate({
-      node,
-      rng,
-      everyMs: crashes.everyMs,
-      lastsMs: crashes.repairMs,
-      begin: () => this.crash(node),
-      end,
-    });
-  }
-
-  /** A node of another speed after each spell: neither better nor worse in the mean, so that faults' end ends it not. */
-  private redrawSpeeds(node: SimNode, lastsMs: Distribution): void {
-    const rng = node.rng.fork('speeds');
-    const next = (): void => {
-      const waitMs = Math.max(shortestSpellMs, sampleMs(lastsMs, rng));
-      this.queue.schedule(epochMs(this.now() + waitMs), {
-        kind: 'speed',
-        subject: node.name,
-        run: () => {
-          this.pool.redrawSpeed(node);
-          next();
-        },
-      });
-    };
-    next();
-  }
-
-  /** Good and bad times of a node in turn, until faults stop. */
-  private alternate(troubles: {
-    node: SimNode;
-    rng: Rng;
-    everyMs: Distribution;
-    lastsMs: Distribution;
-    begin: () => void | Promise<void>;
-    end: () => void;
-  }): void {
-    const { node, rng, everyMs, lastsMs, begin, end } = troubles;
-    const after = (length: Distribution, kind: string, run: () => void | Promise<void>): void => {
-      const waitMs = Math.max(1, sampleMs(length, rng));
-      this.queue.schedule(epochMs(this.now() + waitMs), { kind, subject: node.name, run });
-    };
-    const good = (): void => {
-      after(everyMs, 'trouble', async () => {
-        if (!this.faultsGoOn()) return;
-        await begin();
-        after(lastsMs, 'relief', () => {
-          end();
-          good();
-        });
-      });
-    };
-    good();
-  }
-
-  private async crash(node: SimNode): Promise<void> {
-    this.pool.setUp(node, false);
-    for (const load of [...node.loads]) await load.die();
   }
 }
 

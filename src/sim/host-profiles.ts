@@ -1,19 +1,27 @@
+import type { Worker } from '../contracts/job-spec.ts';
 import type { Distribution } from './distribution.ts';
 import type { ScenarioInput } from './scenario.ts';
 
 /**
- * The hosts that jobs of a trace run on. `lambda`: the environments of a function, as production has them. `hadoop`: the
- * clusters of the papers, fixed nodes of equal speed, of which the scheduler knows at once what happens, and whose kills
- * act at once. `local`: the embedded stack of `outrider run`, with a core for each slot.
+ * The hosts that jobs of a trace run on. `lambda`: the environments of a function, as production has them. `fargate`: a task
+ * of a cluster for each worker. `hadoop`: the clusters of the papers, fixed nodes of equal speed, of which the scheduler
+ * knows at once what happens, and whose kills act at once. `local`: the embedded stack of `outrider run`, with a core for
+ * each slot.
  */
-export const hostProfileNames = ['lambda', 'hadoop', 'local'] as const;
+export const hostProfileNames = ['lambda', 'fargate', 'hadoop', 'local'] as const;
 export type HostProfileName = (typeof hostProfileNames)[number];
 
 /** The part of a scenario that its host decides. */
 export interface Host extends Required<Pick<ScenarioInput, 'cluster' | 'scheduler' | 'reports'>> {
   /** What it takes an attempt to write its output, once it has worked. */
   readonly wrapUpMs: Distribution;
+  readonly worker: Worker;
 }
+
+const onLambda: Worker = { kind: 'lambda', size: 'medium' };
+
+/** What it takes to write an object of an attempt to S3: about 70 ms. */
+const writesToS3: Distribution = { kind: 'lognormal', median: 70, sigma: 0.5 };
 
 /** Finer ticks than a twentieth of a task decide nothing more where the scheduler is told at once, and cost as much. */
 const hadoopTickMs = (typicalMs: number): number =>
@@ -40,7 +48,31 @@ const lambda = (slots: number): Host => ({
   },
   scheduler: { tickMs: 1_000, cancel: 'cooperative', claimLeaseMs: 900_000 },
   reports: { everyMs: 10_000, cadence: 'worker' },
-  wrapUpMs: { kind: 'lognormal', median: 70, sigma: 0.5 },
+  wrapUpMs: writesToS3,
+  worker: onLambda,
+});
+
+/**
+ * As production runs stages on Fargate: a worker is a task that starts for it, in any of three zones, and ends with it;
+ * RunTask starts 20 of them a second for long, and 100 at once; `StopTask` ends a worker that was given up.
+ * All else as on Lambda, but for its queue and its warm environments.
+ *
+ * Source: AWS's limits; that a task starts within a minute, and stops within seconds of its SIGTERM, is assumed, since
+ * nothing was measured on AWS.
+ */
+const fargate = (slots: number): Host => ({
+  cluster: {
+    nodes: [{ count: slots, elastic: true }],
+    choosesNodes: false,
+    zones: [{ name: 'zone-a' }, { name: 'zone-b' }, { name: 'zone-c' }],
+    fargateStartMs: { kind: 'uniform', min: 30_000, max: 60_000 },
+    fargateStopMs: { kind: 'uniform', min: 500, max: 3_000 },
+    throttle: { launchesPerS: 20, burst: 100 },
+  },
+  scheduler: { tickMs: 1_000, cancel: 'cooperative', claimLeaseMs: 600_000 },
+  reports: { everyMs: 10_000, cadence: 'worker' },
+  wrapUpMs: writesToS3,
+  worker: { kind: 'fargate', size: 'medium' },
 });
 
 const hadoop = (slots: number, typicalMs: number): Host => ({
@@ -48,6 +80,7 @@ const hadoop = (slots: number, typicalMs: number): Host => ({
   scheduler: { tickMs: hadoopTickMs(typicalMs), wakeOnEnd: true, cancel: 'immediate' },
   reports: { everyMs: 10_000, tenths: true },
   wrapUpMs: 0,
+  worker: onLambda,
 });
 
 /** Environments of the embedded stack for each slot: it starts more where those that are warm are all taken. */
@@ -70,11 +103,20 @@ export const localHost = (slots: number, cores: number): Host => ({
   },
   scheduler: { totalSlots: slots, tickMs: 500, cancel: 'cooperative', claimLeaseMs: 15_000 },
   reports: { everyMs: 2_000, cadence: 'worker' },
-  wrapUpMs: { kind: 'lognormal', median: 70, sigma: 0.5 },
+  wrapUpMs: writesToS3,
+  worker: onLambda,
 });
 
 /** A host with so many slots; `typicalMs`: what an ordinary task takes. */
 export function hostOf(name: HostProfileName, slots: number, typicalMs: number): Host {
-  if (name === 'hadoop') return hadoop(slots, typicalMs);
-  return name === 'lambda' ? lambda(slots) : localHost(slots, slots);
+  switch (name) {
+    case 'lambda':
+      return lambda(slots);
+    case 'fargate':
+      return fargate(slots);
+    case 'hadoop':
+      return hadoop(slots, typicalMs);
+    case 'local':
+      return localHost(slots, slots);
+  }
 }

@@ -47,6 +47,16 @@ export interface SimNode {
   readonly begun: Set<SimStage>;
 }
 
+/** What is asked of a slot. */
+export interface WantedSlot {
+  /** Nodes on which it must not be. */
+  readonly avoid?: ReadonlySet<string>;
+  /** Where it had best be. */
+  readonly zone?: string | undefined;
+  /** Whether it has to be a node that nothing has run on, where nodes are elastic: a task on Fargate. */
+  readonly isFresh?: boolean;
+}
+
 /** A slot of a node, taken; `isCold`: the environment has to be started first. */
 export interface TakenSlot {
   readonly node: SimNode;
@@ -106,13 +116,15 @@ export class NodePool {
   }
 
   /** Takes a slot on a node that is not to be avoided, in a zone where that has one; undefined where there is none now. */
-  take(avoid: ReadonlySet<string>, now: number, zone?: string): TakenSlot | undefined {
-    const allows = (each: SimNode): boolean => isCold(each, now) || !avoid.has(each.name);
+  take({ avoid, zone, isFresh = false }: WantedSlot, now: number): TakenSlot | undefined {
+    const becomesNew = (each: SimNode): boolean => isFresh && each.group.elastic;
+    const allows = (each: SimNode): boolean =>
+      becomesNew(each) ? each.busy === 0 : isCold(each, now) || avoid?.has(each.name) !== true;
     const place = zone === undefined ? -1 : this.cluster.zones.findIndex(({ name }) => name === zone);
-    const there = place < 0 ? undefined : this.choose((each) => each.zone === place && allows(each));
-    const node = there ?? this.choose(allows);
+    const there = place < 0 ? undefined : this.choose((each) => each.zone === place && allows(each), isFresh);
+    const node = there ?? this.choose(allows, isFresh);
     if (node === undefined) return undefined;
-    const cold = isCold(node, now);
+    const cold = becomesNew(node) || isCold(node, now);
     if (cold) {
       this.freeByName.delete(node.name);
       node.generation += 1;
@@ -229,9 +241,10 @@ export class NodePool {
     return group.contention ?? this.cluster.contention;
   }
 
-  private choose(allows: (node: SimNode) => boolean): SimNode | undefined {
+  /** `isFresh`: warm nodes are left to others, if there are others. */
+  private choose(allows: (node: SimNode) => boolean, isFresh: boolean): SimNode | undefined {
     const { placement } = this.cluster;
-    if (placement === 'warmest') return this.free.findLast(allows);
+    if (placement === 'warmest') return isFresh ? this.free.find(allows) : this.free.findLast(allows);
     if (placement === 'random') {
       const start = Math.floor(this.rng.next() * this.free.length);
       for (let step = 0; step < this.free.length; step++) {

@@ -141,8 +141,10 @@ const clusterSchema = z.strictObject({
       eventAgeMs: z.int().min(1).default(21_600_000),
     })
     .optional(),
-  /** How long Fargate takes to start a worker; it takes nodes as all do, and no environments of Lambda. */
+  /** How long Fargate takes to start a worker: on a node as all are, of elastic ones on a new one that nobody uses after it. */
   fargateStartMs: distributionSchema.optional(),
+  /** How long a task on Fargate still runs that is stopped, since it was given up; where nothing is said it works on, as on Lambda. */
+  fargateStopMs: distributionSchema.exactOptional(),
   /** Launches beyond this rate are refused for the moment. */
   throttle: z.strictObject({ launchesPerS: z.number().positive(), burst: z.int().min(1) }).optional(),
 });

@@ -1,5 +1,6 @@
 import type { JobId } from '../contracts/ids.ts';
 import type { Worker } from '../contracts/job-spec.ts';
+import type { ApiRate } from '../core/capacity/api-pace.ts';
 import type { LaunchOutcome, Launcher, LaunchRequest, LaunchTerms, NodeTerms } from '../ports/launcher.ts';
 import { Pacer } from './pacer.ts';
 import type { Scenario } from './scenario.ts';
@@ -7,24 +8,31 @@ import type { Scenario } from './scenario.ts';
 /** Starts an attempt on a node. `full`: no slot is free on a node that it may use. */
 export type Deliver = (request: LaunchRequest) => 'delivered' | 'full';
 
+/** The machines, as a launcher sees them. */
+export interface SimLauncherParts {
+  readonly deliver: Deliver;
+  readonly nodes: () => NodeTerms;
+  /** Stops the task on Fargate that a node is. */
+  readonly stopTask: (node: string) => void;
+}
+
 /** Hands launches to the simulated cluster: throttled beyond its rate and where no slot is free. */
 export class SimLauncher implements Launcher {
   readonly nodes: () => NodeTerms;
   private readonly deliver: Deliver;
+  private readonly stopTask: (node: string) => void;
   private readonly now: () => number;
   private readonly throttle: Pacer | undefined;
+  private readonly rate: ApiRate | undefined;
   private readonly hasQueue: boolean;
   private readonly takesPacks: boolean;
   private readonly zoneNames: readonly string[];
   private readonly made = new Map<JobId, number>();
 
-  constructor(
-    scenario: Scenario,
-    now: () => number,
-    { deliver, nodes }: { readonly deliver: Deliver; readonly nodes: () => NodeTerms },
-  ) {
+  constructor(scenario: Scenario, now: () => number, { deliver, nodes, stopTask }: SimLauncherParts) {
     this.nodes = nodes;
     this.deliver = deliver;
+    this.stopTask = stopTask;
     this.now = now;
     const { throttle, queue, zones } = scenario.cluster;
     this.zoneNames = zones.map(({ name }) => name);
@@ -32,12 +40,19 @@ export class SimLauncher implements Launcher {
     // Where slots are handed over at once each attempt is launched by itself, as in the papers.
     this.takesPacks = scenario.scheduler.packs && !scenario.scheduler.wakeOnEnd;
     if (throttle === undefined) return;
-    this.throttle = new Pacer({ events: throttle.launchesPerS, perMs: 1_000, burst: throttle.burst });
+    const { launchesPerS: perS, burst } = throttle;
+    this.throttle = new Pacer({ events: perS, perMs: 1_000, burst });
+    this.rate = { perS, burst };
   }
 
   /** What is accepted for Lambda waits in its queue where the scenario has one; else there is a slot for it. */
   terms(kind: Worker['kind']): LaunchTerms {
-    return { waits: this.hasQueue && kind === 'lambda', takesPacks: this.takesPacks };
+    const rate = kind === 'fargate' ? this.rate : undefined;
+    return {
+      waits: this.hasQueue && kind === 'lambda',
+      takesPacks: this.takesPacks,
+      ...(rate === undefined ? {} : { rate }),
+    };
   }
 
   zones(): readonly string[] {
@@ -53,8 +68,9 @@ export class SimLauncher implements Launcher {
     return this.made.get(jobId) ?? 0;
   }
 
-  /** Workers learn of the end by their reports, or from the store where the scenario has orders act at once. */
-  stop(): Promise<void> {
+  /** Others than tasks on Fargate learn of the end by their reports, or from the store where orders act at once. */
+  stop({ kind, node }: { readonly kind: Worker['kind']; readonly node?: string }): Promise<void> {
+    if (kind === 'fargate' && node !== undefined) this.stopTask(node);
     return Promise.resolve();
   }
 

@@ -176,6 +176,9 @@ const ledgerOf = ({ scheduler }: Scenario, capacity: MemoryCapacityStore): Ruled
 const launcherOf = (scenario: Scenario, now: () => EpochMs, cluster: Cluster): SimLauncher =>
   new SimLauncher(scenario, now, {
     deliver: (request) => cluster.deliver(request),
+    stopTask: (node) => {
+      cluster.stopTask(node);
+    },
     nodes: () => ({
       killsAtOnce: scenario.scheduler.cancel === 'immediate',
       free: cluster.pool.isFixed ? cluster.pool.freeSlotsByNode : undefined,

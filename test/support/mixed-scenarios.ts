@@ -81,6 +81,7 @@ function drawCluster(rng: Rng): ScenarioInput['cluster'] {
       : {}),
     ...(chance(rng, 0.85) ? { queue: { environments: environments(rng), eventAgeMs: 900_000 } } : {}),
     ...(chance(rng, 0.25) ? { throttle: { launchesPerS: pick(rng, 2, 20), burst: pick(rng, 1, 10) } } : {}),
+    ...(chance(rng, 0.5) ? { fargateStopMs: pick(rng, 0, 3_000) } : {}),
   };
 }
 
