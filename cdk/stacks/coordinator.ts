@@ -165,7 +165,7 @@ export class CoordinatorStack extends Stack {
     const role = functionRole(this, `${name}-role`, jobLogs);
     const { inputBuckets, outputBuckets } = options.props.config;
     acknowledgeObjects(role, [...inputBuckets, ...outputBuckets]);
-    // Only the scheduler has these two; what is acknowledged and not granted harms nobody.
+    // Not every function has these two; what is acknowledged and not granted harms nobody.
     acknowledgeWildcards(
       role,
       [
@@ -275,7 +275,9 @@ export class CoordinatorStack extends Stack {
     for (const step of [finish, fail, settle, sweep])
       step.addToRolePolicy(itemsOf(storage.table, ['dynamodb:DeleteItem'], ledgerPartition));
     grantLaunching(schedule, compute);
-    if (compute.fargate !== undefined) grantTasks(schedule, compute.fargate);
+    if (compute.fargate === undefined) return;
+    grantTasks(schedule, compute.fargate);
+    for (const step of [schedule, finish, fail, settle, sweep]) grantTaskStops(step, compute.fargate);
   }
 }
 
@@ -336,27 +338,38 @@ function grantLaunching(grantee: IGrantable, { workers }: ComputeStack): void {
   );
 }
 
-/** Tasks get their names when they start, so the right to stop is for every task of the cluster. */
-function grantTasks(grantee: IGrantable, { cluster, taskDefinition, family }: FargateWorkers): void {
-  const ecsArn = (resource: string, resourceName: string): string =>
-    Stack.of(cluster).formatArn({ service: 'ecs', resource, resourceName });
-  const inCluster = { ArnEquals: { 'ecs:cluster': cluster.attrArn } };
+const inClusterOf = ({ cluster }: FargateWorkers): object => ({
+  ArnEquals: { 'ecs:cluster': cluster.attrArn },
+});
+
+const ecsArn = ({ cluster }: FargateWorkers, resource: string, resourceName: string): string =>
+  Stack.of(cluster).formatArn({ service: 'ecs', resource, resourceName });
+
+/** Tasks are started of every revision of one definition, which each deployment numbers anew. */
+function grantTasks(grantee: IGrantable, fargate: FargateWorkers): void {
+  const { taskDefinition, family } = fargate;
   const statements = [
     new PolicyStatement({
       actions: ['ecs:RunTask'],
-      resources: [ecsArn('task-definition', `${family}:*`)],
-      conditions: inCluster,
+      resources: [ecsArn(fargate, 'task-definition', `${family}:*`)],
+      conditions: inClusterOf(fargate),
     }),
     new PolicyStatement({
       actions: ['iam:PassRole'],
       resources: [taskDefinition.taskRole.roleArn, taskDefinition.obtainExecutionRole().roleArn],
       conditions: { StringEquals: { 'iam:PassedToService': 'ecs-tasks.amazonaws.com' } },
     }),
-    new PolicyStatement({
-      actions: ['ecs:StopTask'],
-      resources: [ecsArn('task', `${cluster.ref}/*`)],
-      conditions: inCluster,
-    }),
   ];
   for (const statement of statements) grantee.grantPrincipal.addToPrincipalPolicy(statement);
+}
+
+/** Tasks get their names when they start, so the right to stop is for every task of the cluster. */
+function grantTaskStops(grantee: IGrantable, fargate: FargateWorkers): void {
+  grantee.grantPrincipal.addToPrincipalPolicy(
+    new PolicyStatement({
+      actions: ['ecs:StopTask'],
+      resources: [ecsArn(fargate, 'task', `${fargate.cluster.ref}/*`)],
+      conditions: inClusterOf(fargate),
+    }),
+  );
 }

@@ -27,6 +27,7 @@ import { DynamoRoster } from '../../src/adapters/aws/dynamo-roster.ts';
 import { DynamoStragglerStatistics } from '../../src/adapters/aws/dynamo-straggler-statistics.ts';
 import { DynamoSweepMark } from '../../src/adapters/aws/dynamo-sweep-mark.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
+import { EcsTaskStopper } from '../../src/adapters/aws/ecs-task-stopper.ts';
 import { LambdaForecaster } from '../../src/adapters/aws/lambda-forecaster.ts';
 import { LambdaEcsLauncher, type LauncherPlaces } from '../../src/adapters/aws/lambda-ecs-launcher.ts';
 import type { ReportUnreadable } from '../../src/adapters/aws/report-unreadable.ts';
@@ -106,9 +107,13 @@ export function buildPlanDeps(env: Environment): PlanDeps & Metered {
 
 export function buildFinishDeps(env: Environment, requests = meterOf(env)): FinishDeps & Metered {
   const common = buildCommon(env, requests);
+  const hasFargate = flagSetting(env, Setting.fargate);
   return {
     ...common,
     attempts: new DynamoAttemptStore(common.table),
+    ...(hasFargate
+      ? { workers: new EcsTaskStopper(ecsClient(common.aws), textSetting(env, Setting.cluster)) }
+      : {}),
     ledger: new RuledCapacityLedger(new DynamoCapacityStore(common.table, undefined, reportTo(common.log))),
     stragglers: new DynamoStragglerStatistics(common.table, reportTo(common.log)),
   };

@@ -9,6 +9,7 @@ import {
 } from '../contracts/records.ts';
 import type { DurationMs } from '../contracts/units.ts';
 import { cleanUp } from './end-job.ts';
+import { endWorkers } from './end-workers.ts';
 import type { FinishDeps } from './finish-job.ts';
 import { completeJob, publishedParts } from './publish-output.ts';
 import { stopAttempts } from './stop-attempts.ts';
@@ -68,7 +69,7 @@ async function endJob(deps: FinishDeps, job: EndingJob, error: JobError): Promis
 }
 
 /**
- * Ends a job that cannot end well: stops its attempts, records the error, removes what it left, also parts of its
+ * Ends a job that cannot end well: stops its attempts, and the workers of those that do not obey, records the error, removes what it left, also parts of its
  * output that were published before. It reads no more of the job's records than their keys and its state, so that a
  * record that nobody can read stops no job for ever. A job whose cancellation was asked for ends as `cancelled`. May be
  * repeated; a job that has ended keeps its end, and one whose output is all there already ends as `succeeded`.
@@ -82,6 +83,7 @@ export async function failJob(
   const job = await salvaged(deps, jobId);
   const { shards } = job;
   const attempts = shards === undefined ? [] : await stopAttempts(deps, { jobId, shards }, patienceMs);
+  await endWorkers(deps, jobId, attempts);
   await cleanUp(deps, await endJob(deps, job, error));
   await tellLastCounts(deps, jobId, attempts);
 }

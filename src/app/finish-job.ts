@@ -9,10 +9,11 @@ import { cleanUp, type CleanUpDeps } from './end-job.ts';
 import { type LearnDeps, learnForecast, planToLearn } from './learn-forecast.ts';
 import { type PublishDeps, publishOutput } from './publish-output.ts';
 import { findJob } from './query-jobs.ts';
+import { endWorkers, type EndWorkersDeps } from './end-workers.ts';
 import { stopAttempts } from './stop-attempts.ts';
 import { tellLastCounts } from './tell-costs.ts';
 
-export interface FinishDeps extends PublishDeps, CleanUpDeps, LearnDeps {
+export interface FinishDeps extends PublishDeps, CleanUpDeps, LearnDeps, EndWorkersDeps {
   /** How often copies have straggled in all jobs. */
   readonly stragglers?: StragglerStatistics;
 }
@@ -45,16 +46,17 @@ export async function finishJob(
 }
 
 /**
- * Waits for the copies that lost, and counts how often copies of the job have straggled: only now is known how far
+ * Waits for the copies that lost, ends the workers of those that do not obey, and counts how often copies of the job have straggled: only now is known how far
  * those were that nobody waited for, and most stragglers are among them. Counts them again where it is repeated. Answers
  * all attempts as they were then.
  */
 export async function settleAttempts(
-  deps: Pick<FinishDeps, 'attempts' | 'clock' | 'stragglers' | 'log'>,
+  deps: Pick<FinishDeps, 'attempts' | 'clock' | 'stragglers' | 'log' | 'workers'>,
   space: TaskSpace,
   patienceMs: DurationMs,
 ): Promise<readonly AttemptRecord[]> {
   const attempts = await stopAttempts(deps, space, patienceMs);
+  if (patienceMs > 0) await endWorkers(deps, space.jobId, attempts);
   // Good to know, and nothing more: no job fails for want of it.
   await deps.stragglers?.add(stragglersOfAttempts(attempts), deps.clock.now()).catch((cause: unknown) => {
     deps.log.warn('statistics-not-kept', { jobId: space.jobId, cause: String(cause) });

@@ -112,11 +112,19 @@ describe('grants', () => {
         ...['sts:AssumeRole', 'sts:TagSession'],
       ],
     ],
-    ['finishrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', 'lambda:InvokeFunction', session]],
+    [
+      'finishrole',
+      ['dynamodb', 's3'],
+      ['ecs:StopTask', 'dynamodb:DeleteItem', 'lambda:InvokeFunction', session],
+    ],
     ['ForecastRole', [], ['s3:GetObject', 's3:ListBucket', 's3:PutObject']],
-    ['failrole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', session]],
-    ['settlerole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', session]],
-    ['sweeprole', ['dynamodb', 's3'], ['dynamodb:DeleteItem', session, 'states:DescribeExecution']],
+    ['failrole', ['dynamodb', 's3'], ['ecs:StopTask', 'dynamodb:DeleteItem', session]],
+    ['settlerole', ['dynamodb', 's3'], ['ecs:StopTask', 'dynamodb:DeleteItem', session]],
+    [
+      'sweeprole',
+      ['dynamodb', 's3'],
+      ['ecs:StopTask', 'dynamodb:DeleteItem', session, 'states:DescribeExecution'],
+    ],
     ['WorkerRole', [], ['dynamodb:GetItem', 'lambda:InvokeFunction']],
     [
       'EndedWorkerRole',

@@ -3,7 +3,6 @@ import {
   type ECSClient,
   RunTaskCommand,
   type RunTaskCommandOutput,
-  StopTaskCommand,
   type TaskOverride,
 } from '@aws-sdk/client-ecs';
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
@@ -13,6 +12,7 @@ import type { AccessDeniedError } from '../../contracts/errors.ts';
 import type { AttemptPayload } from '../../contracts/payloads.ts';
 import { Setting } from '../../contracts/settings.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest, LaunchTerms, NodeTerms } from '../../ports/launcher.ts';
+import { EcsTaskStopper } from './ecs-task-stopper.ts';
 import { denialOf, isDenial } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
 import { lacksPlace, lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
@@ -106,18 +106,10 @@ export class LambdaEcsLauncher implements Launcher {
   }
 
   async stop(attempt: { kind: 'lambda' | 'fargate'; node?: string }): Promise<void> {
-    if (attempt.kind !== 'fargate' || attempt.node === undefined) return;
-    try {
-      await this.ecs.send(
-        new StopTaskCommand({
-          cluster: this.places.cluster,
-          task: attempt.node,
-          reason: 'the attempt is not needed',
-        }),
-      );
-    } catch {
-      // The order to cancel reaches the worker by its progress reports as well; stopping only saves time.
-    }
+    const { cluster } = this.places;
+    if (attempt.kind !== 'fargate' || attempt.node === undefined || cluster === undefined) return;
+    // The order to cancel reaches the worker by its progress reports as well, and who ends its job stops it once more.
+    await new EcsTaskStopper(this.ecs, cluster).stop(attempt.node);
   }
 
   /** What has failed of a batch, in its order; undefined for what was accepted. */

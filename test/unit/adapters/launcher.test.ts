@@ -3,6 +3,7 @@ import { InvokeCommand, LambdaClient, LambdaServiceException } from '@aws-sdk/cl
 import { mockClient } from 'aws-sdk-client-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LambdaEcsLauncher, type LauncherPlaces } from '../../../src/adapters/aws/lambda-ecs-launcher.ts';
+import { EcsTaskStopper } from '../../../src/adapters/aws/ecs-task-stopper.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import type { LaunchRequest } from '../../../src/ports/launcher.ts';
 import { attempt, freshJobId } from '../../contract/ports/builders.ts';
@@ -289,14 +290,34 @@ describe('launching on Spot', () => {
 });
 
 describe('stopping', () => {
+  const task = 'arn:aws:ecs:us-east-1:123456789012:task/cluster/0123456789abcdef';
+
   it('stops a Fargate task, and does not throw when that fails', async () => {
     ecs.on(StopTaskCommand).resolvesOnce({}).rejects(new Error('gone'));
-    await launcher.stop({ kind: 'fargate', node: 'arn' });
-    await launcher.stop({ kind: 'fargate', node: 'arn' });
-    expect(ecs.commandCalls(StopTaskCommand)[0]?.args[0].input).toMatchObject({
-      cluster: 'cluster',
-      task: 'arn',
-    });
+    await launcher.stop({ kind: 'fargate', node: task });
+    await launcher.stop({ kind: 'fargate', node: task });
+    const [first, second] = ecs.commandCalls(StopTaskCommand);
+    expect(first?.args[0].input).toMatchObject({ cluster: 'cluster', task });
+    expect(second?.args[0].input).toMatchObject({ cluster: 'cluster', task });
+  });
+
+  it('names what kept a task from being stopped, but for its end', async () => {
+    const stopper = new EcsTaskStopper(new ECSClient({ region: 'us-east-1' }), 'cluster');
+    ecs
+      .on(StopTaskCommand)
+      .resolvesOnce({})
+      .rejectsOnce(fault('InvalidParameterException', 400, 'The referenced task was not found.'))
+      .rejects(fault('AccessDeniedException', 400, 'not authorized'));
+    expect(await stopper.stop(task)).toBeUndefined();
+    expect(await stopper.stop(task)).toBeUndefined();
+    expect(await stopper.stop(task)).toBe('AccessDeniedException: not authorized');
+  });
+
+  it('asks for nothing where a node is no task: an environment of Lambda, or a task that nobody told its name', async () => {
+    const stopper = new EcsTaskStopper(new ECSClient({ region: 'us-east-1' }), 'cluster');
+    for (const node of ['outrider-worker/2026/11/26/[$LATEST]0123', 'fargate/ip-10-0-0-1'])
+      expect(await stopper.stop(node)).toBeUndefined();
+    expect(ecs.calls()).toHaveLength(0);
   });
 
   it('can do nothing about a Lambda invocation', async () => {
