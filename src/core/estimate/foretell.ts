@@ -27,6 +27,8 @@ export interface Foretold {
   readonly error: number;
   /** Whether it is told by progress; else by age alone, since what it shows does not change any more. */
   readonly isTold: boolean;
+  /** Whether that is only the least that it takes: it has not come to the first level that tells. */
+  readonly isLeast?: true;
 }
 
 /** A stretch of a task's time, as a share of it, in which its progress does not change, and so tells nothing. */
@@ -84,7 +86,8 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
     const longestMs = ran + Math.max(ran, expected?.ms ?? 0);
     return { totalMs: Math.max(ran, Math.min(longestMs, bySlowness)), error, isTold: false };
   }
-  return byLevel !== undefined && byLevel.ms >= bySlowness
-    ? { totalMs: Math.max(ran, byLevel.ms), error, isTold: true }
-    : { totalMs: Math.max(ran, bySlowness), error: shape.errors[level + 1] ?? error, isTold: true };
+  if (byLevel !== undefined && byLevel.ms >= bySlowness)
+    return { totalMs: Math.max(ran, byLevel.ms), error, isTold: true };
+  const told = { totalMs: Math.max(ran, bySlowness), error: shape.errors[level + 1] ?? error, isTold: true };
+  return level === 0 ? { ...told, isLeast: true } : told;
 }

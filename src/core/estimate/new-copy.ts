@@ -1,5 +1,11 @@
 import { inputOf } from '../model/task-input.ts';
-import { atRankOfBoth, countBelow, countBelowIn, type SortedNumbers } from '../../lib/sorted-numbers.ts';
+import {
+  atRank,
+  atRankOfBoth,
+  countBelow,
+  countBelowIn,
+  type SortedNumbers,
+} from '../../lib/sorted-numbers.ts';
 import { costOf, fitCost, type TaskCost } from '../model/task-cost.ts';
 import { hasTakenUp } from '../model/taken-up.ts';
 import { meanMs, workBytes } from '../model/stage-statistics.ts';
@@ -84,6 +90,36 @@ export function samplesOf({ statistics }: StageView, running: readonly ForetoldR
     runningSum,
     lagMs: meanMs(statistics.lag),
   };
+}
+
+/**
+ * What runs take in all of which only the least is known: that, where it is more than any other takes that is known; else
+ * the median of what those take that take longer. Were the least taken for the whole, those that have just begun would make
+ * each new copy look fast; were they left out, only the fastest of a stage would count, which are known first. None where
+ * nothing is known as a whole.
+ *
+ * Source: Efron, "The two sample problem with censored data" (1967): mass goes to the right; the median in its place.
+ */
+export function wholeRuns(
+  atLeast: readonly ForetoldRun[],
+  known: readonly ForetoldRun[],
+  stage: StageView,
+): readonly ForetoldRun[] {
+  if (atLeast.length === 0) return [];
+  const { cost, finished, running } = samplesOf(stage, known);
+  if (finished.size + running.length === 0) return [];
+  const slownessOf = ({ bytes, ms }: ForetoldRun): number => ms / costOf(cost, bytes);
+  const most = Math.max(atRank(finished, finished.size - 1) ?? 0, running.at(-1) ?? 0);
+  const longest = atLeast.filter((run) => slownessOf(run) >= most);
+  const others = Float64Array.from([...running, ...longest.map(slownessOf)]).sort();
+  const count = finished.size + others.length;
+  return atLeast.map((run) => {
+    const least = slownessOf(run);
+    if (least >= most) return run;
+    const below = countBelow(finished, least) + countBelowIn(others, least);
+    const slowness = atRankOfBoth(finished, others, (below + count) >>> 1) ?? least;
+    return { ...run, ms: slowness * costOf(cost, run.bytes) };
+  });
 }
 
 /** How slow running attempts are, and where: those of the samples that are not finished. */

@@ -7,6 +7,7 @@ import {
   samplesOf,
   sampleCount,
   type SlownessSamples,
+  wholeRuns,
   zoneSamples,
 } from '../../estimate/new-copy.ts';
 import { ranMs } from '../../estimate/progress-rate.ts';
@@ -148,6 +149,7 @@ function foretellAll(
     runs.tasks.flatMap(({ copies }) => copies),
   );
   const samples: ForetoldRun[] = [];
+  const atLeast: ForetoldRun[] = [];
   const byTask = runs.tasks.map((running): ForetoldTask => {
     const bytes = inputOf(running.task);
     const factor = recordFactor(running.copies, usually);
@@ -161,13 +163,14 @@ function foretellAll(
       const expected = whole && { ms: whole.ms * ownShareOf(attempt), error: whole.error };
       const terms = { now, shape, expected, reportMs };
       const foretold = foretell(attempt, attempt.cancelOrdered ? { ...terms, now: attempt.seenAt } : terms);
-      if (foretold !== undefined && (attempt.progress?.bytesRead ?? 0) > 0 && !hasTakenUp(attempt))
-        samples.push({ bytes, ms: foretold.totalMs / factor, zone: attempt.zone });
       attempts.push(foretold);
+      if (foretold === undefined || (attempt.progress?.bytesRead ?? 0) <= 0 || hasTakenUp(attempt)) continue;
+      const run = { bytes, ms: foretold.totalMs / factor, zone: attempt.zone };
+      (foretold.isLeast === true ? atLeast : samples).push(run);
     }
     return { recordFactor: factor, attempts };
   });
-  return { byTask, samples };
+  return { byTask, samples: [...samples, ...wholeRuns(atLeast, samples, runs.stage)] };
 }
 
 /** As many numbers that stand for finished and running tasks together: each the middle of as large a share. */
