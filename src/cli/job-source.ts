@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { CloudWatchLogReader } from '../adapters/aws/cloudwatch-log-reader.ts';
 import type { AllocationsResponse, AttemptsResponse, JournalResponse } from '../contracts/api.ts';
 import { parseJobId, type JobId } from '../contracts/ids.ts';
-import type { JobRecord } from '../contracts/records.ts';
+import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
 import { epochMs, type EpochMs } from '../contracts/units.ts';
 import type { LogLine, LogReader } from '../ports/log-reader.ts';
@@ -63,18 +63,22 @@ export async function findJobSource(
       logs: (logGroup) => readerOf(target, logGroup),
     };
   } catch (error) {
-    const kept = signal?.aborted === true ? undefined : await keptSource(stateDir, jobText);
+    const kept = signal?.aborted === true ? undefined : await keptSource(stateDir, jobText, console);
     if (kept !== undefined) return kept;
     if (!(error instanceof NoServiceError)) throw error;
     throw badInput(`${error.message}; nor is anything kept there of a job ${oneLine(jobText)}`, error);
   }
 }
 
-async function keptSource(stateDir: string, jobText: string): Promise<JobSource | undefined> {
+async function keptSource(
+  stateDir: string,
+  jobText: string,
+  console: Console,
+): Promise<JobSource | undefined> {
   const jobId = parseJobId(jobText);
   if (jobId === undefined) return undefined;
   const run = await readRun(stateDir, jobId);
-  return run === undefined ? sourceOfEnded(stateDir, jobId) : sourceOf(run);
+  return run === undefined ? sourceOfEnded(stateDir, jobId, console) : sourceOf(run);
 }
 
 const sourceOf = ({ job, attempts, lines, journal = [] }: RunRecord): JobSource => ({
@@ -92,13 +96,22 @@ const readerOfLines = (lines: readonly LogLine[]): LogReader => ({
 });
 
 /** A local stack that is not up: its logs lie in files, all else of its jobs in its database. */
-async function sourceOfEnded(stateDir: string, jobId: JobId): Promise<JobSource | undefined> {
+async function sourceOfEnded(
+  stateDir: string,
+  jobId: JobId,
+  console: Console,
+): Promise<JobSource | undefined> {
   // The database and all that it needs: most commands do not.
   const { readEndedJob } = await import('./ended-stack.ts');
   // Without it there are the logs.
   const ended = await readEndedJob(stateDir, jobId).catch(() => undefined);
   const lines = await localLines(stateDir, jobId);
   if (ended !== undefined) {
+    // Its record says what it did then.
+    if (!finalJobStates.includes(ended.job.state))
+      console.err(
+        `job ${jobId} had not ended when its stack did: "outrider local" with the same --state-dir goes on with it\n`,
+      );
     return sourceOf({ ...ended, lines });
   }
   if (lines.length === 0) return undefined;

@@ -1,4 +1,5 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { setTimeout } from 'node:timers/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import * as z from 'zod';
@@ -63,6 +64,45 @@ describe('outrider local', () => {
     expect(await readFile(place.path('.outrider', 'environment.sh'), 'utf8')).toBe(environment);
     restarted.process.kill('SIGINT');
     expect((await restarted.finished).exitCode).toBe(0);
+  });
+
+  it('tells of a job that had not ended when it was, and goes on with that when it is started again', async () => {
+    const place = await Workplace.make();
+    await writeFile(place.path('f.txt'), 'b a b\n');
+    const local = place.start('local', '--slots', '2');
+    await local.saying('Ctrl-C ends it.');
+    const stage = {
+      name: 'waits',
+      operator: 'exec',
+      options: {
+        command: ['sh', '-c', 'if mkdir "$0" 2>/dev/null; then sleep 600; fi; cat', place.path('mark')],
+      },
+      inputs: [{ s3: ['f.txt'] }],
+    };
+    await writeFile(
+      place.path('job.json'),
+      JSON.stringify({ name: 'waits', policy: 'none', stages: [stage] }),
+    );
+    const { out } = await place.run('submit', 'job.json', '--json');
+    const { jobId } = answerSchema.parse(JSON.parse(out));
+    while (!(await readdir(place.dir)).includes('mark')) await setTimeout(100);
+    local.process.kill('SIGINT');
+    expect((await local.finished).exitCode).toBe(0);
+
+    const status = await place.run('status', jobId, '--json');
+    expect([status.exitCode, status.err, JSON.parse(status.out)]).toMatchObject([
+      0,
+      `job ${jobId} had not ended when its stack did: "outrider local" with the same --state-dir goes on with it\n`,
+      { jobId, state: 'running' },
+    ]);
+    const again = place.start('local', '--slots', '2');
+    await again.saying('Ctrl-C ends it.');
+    const watched = await place.run('watch', jobId, '--quiet', '--json');
+    expect([watched.exitCode, JSON.parse(watched.out)]).toMatchObject([0, { state: 'succeeded' }]);
+    expect((await place.run('status', jobId)).err).toBe('');
+    again.process.kill('SIGINT');
+    expect((await again.finished).exitCode).toBe(0);
+    await place.expectNoProcesses();
   });
 
   it('says in one line that its port is taken', async () => {
