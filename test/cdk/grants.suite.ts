@@ -83,6 +83,9 @@ const workerActions = [
   's3:PutObject',
 ];
 
+/** Whoever ends a job gives its slots back, reads zones, and stops tasks that hang. */
+const endingActions = ['dynamodb:DeleteItem', 'ecs:StopTask', session];
+
 /** The scheduler reads plans and writes manifests, and removes those that it wrote after its job's end. */
 const schedulerObjectActions = [
   's3:AbortMultipartUpload',
@@ -112,19 +115,11 @@ describe('grants', () => {
         ...['sts:AssumeRole', 'sts:TagSession'],
       ],
     ],
-    [
-      'finishrole',
-      ['dynamodb', 's3'],
-      ['ecs:StopTask', 'dynamodb:DeleteItem', 'lambda:InvokeFunction', session],
-    ],
+    ['finishrole', ['dynamodb', 's3'], [...endingActions, 'lambda:InvokeFunction']],
     ['ForecastRole', [], ['s3:GetObject', 's3:ListBucket', 's3:PutObject']],
-    ['failrole', ['dynamodb', 's3'], ['ecs:StopTask', 'dynamodb:DeleteItem', session]],
-    ['settlerole', ['dynamodb', 's3'], ['ecs:StopTask', 'dynamodb:DeleteItem', session]],
-    [
-      'sweeprole',
-      ['dynamodb', 's3'],
-      ['ecs:StopTask', 'dynamodb:DeleteItem', session, 'states:DescribeExecution'],
-    ],
+    ['failrole', ['dynamodb', 's3'], endingActions],
+    ['settlerole', ['dynamodb', 's3'], endingActions],
+    ['sweeprole', ['dynamodb', 's3'], [...endingActions, 'states:DescribeExecution']],
     ['WorkerRole', [], ['dynamodb:GetItem', 'lambda:InvokeFunction']],
     [
       'EndedWorkerRole',
