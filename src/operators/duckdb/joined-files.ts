@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JoinOutputOptions } from '../join-options.ts';
@@ -123,7 +123,10 @@ export async function joinFiles(
     if (texts === undefined) return false;
     queries.push(pairQuery(pair, texts));
   }
-  if (queries.length === 0) return true;
+  if (queries.length === 0) {
+    await writeFile(path, '');
+    return true;
+  }
   // Without quotes a line, which is the only column, is written as it is.
   const form = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01'";
   await engine.run(`COPY (${queries.join(' UNION ALL ')}) TO ${sqlText(path)} (${form})`);

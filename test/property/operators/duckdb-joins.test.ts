@@ -213,6 +213,21 @@ describe('joins by DuckDB', { timeout: 300_000 }, () => {
     );
   });
 
+  it('are empty where all that a task has on one side has a column too many, and matches nothing', async () => {
+    const side = (...texts: string[]): Side => ({
+      format: 'csv',
+      files: texts.map((text) => Buffer.from(text)),
+      columns: undefined,
+    });
+    // Of the two tasks that join, one has the row of the first file on the right, and the other all others.
+    const job: Job = {
+      ...{ left: side('id\n""\n'), right: side('a,id\n1,\u0000\n', "z,id\n2,'\n") },
+      ...{ rows: 'csv', broadcast: false, maxHeldBytes: undefined, partitions: 2, seed: 0 },
+    };
+    expect(await outcome(job, () => undefined)).toEqual(['id,a\n']);
+    expect(await outcome(job, () => none)).toEqual(['id,a\n']);
+  });
+
   it('keep a byte order mark that the key of a first row begins with', async () => {
     const side = (text: string): Side => ({ format: 'csv', files: [Buffer.from(text)], columns: undefined });
     const job: Job = {

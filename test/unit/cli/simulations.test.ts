@@ -89,7 +89,7 @@ describe('outrider simulate', () => {
     [['simulate', '--trace', 's.json', '--format', 'swim'], /^outrider: .+s\.json:1.+\n$/],
     [
       ['simulate', '--trace', 's.json', '--format', 'swim', '--host', 'moon'],
-      'outrider: --host "moon" must be one of lambda, hadoop, local\n',
+      'outrider: --host "moon" must be one of lambda, fargate, hadoop, local\n',
     ],
     [
       ['simulate', '--trace', 's.json', '--format', 'swim', '--load', '0'],
