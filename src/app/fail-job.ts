@@ -69,10 +69,11 @@ async function endJob(deps: FinishDeps, job: EndingJob, error: JobError): Promis
 }
 
 /**
- * Ends a job that cannot end well: stops its attempts, and the workers of those that do not obey, records the error, removes what it left, also parts of its
- * output that were published before. It reads no more of the job's records than their keys and its state, so that a
- * record that nobody can read stops no job for ever. A job whose cancellation was asked for ends as `cancelled`. May be
- * repeated; a job that has ended keeps its end, and one whose output is all there already ends as `succeeded`.
+ * Ends a job that cannot end well: stops its attempts, and the workers of those that do not obey, records the error,
+ * removes what it left, also parts of its output that were published before. It reads no more of the job's records than
+ * their keys and its state, so that a record that nobody can read stops no job for ever. A job whose cancellation was
+ * asked for ends as `cancelled`. May be repeated; a job that has ended keeps its end, and one whose output is all there
+ * already ends as `succeeded`.
  */
 export async function failJob(
   deps: FinishDeps,

@@ -46,9 +46,9 @@ export async function finishJob(
 }
 
 /**
- * Waits for the copies that lost, ends the workers of those that do not obey, and counts how often copies of the job have straggled: only now is known how far
- * those were that nobody waited for, and most stragglers are among them. Counts them again where it is repeated. Answers
- * all attempts as they were then.
+ * Waits for the copies that lost, ends the workers of those that do not obey, and counts how often copies of the job
+ * have straggled: only now is known how far those were that nobody waited for, and most stragglers are among them. Counts
+ * them again where it is repeated. Answers all attempts as they were then.
  */
 export async function settleAttempts(
   deps: Pick<FinishDeps, 'attempts' | 'clock' | 'stragglers' | 'log' | 'workers'>,
