@@ -3,7 +3,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 /** Minutes each: jobs that are killed, frozen, resumed, and sorts of a gigabyte. */
 const long = [
   'test/big/**',
-  'test/e2e/{budget,causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,inject,invocations,isolation,job-access,kept-outputs,local,lost-outputs,many-objects,orphans,out-of-time,package,packed-inputs,packs,pauses,placed-tasks,resume,rows,skew,slow-nodes,slow-writes,small-phases,taken-up,waits,zonal,zonal-fargate}.test.ts',
+  'test/e2e/{budget,causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,hung-workers,inject,invocations,isolation,job-access,kept-outputs,local,lost-outputs,many-objects,orphans,out-of-time,package,packed-inputs,packs,pauses,placed-tasks,resume,rows,skew,slow-nodes,slow-writes,small-phases,taken-up,waits,zonal,zonal-fargate}.test.ts',
   'test/property/worker/user-code.test.ts',
 ];
 
