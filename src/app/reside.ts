@@ -136,7 +136,7 @@ async function round(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Prom
 }
 
 /** What a resident asks for on its own account is counted with one of its jobs, which takes turns as jobs end. */
-function paidByOldest(deps: ResidentDeps, home: ResidentHome, work: () => Promise<void>): Promise<void> {
+function paidByOldest<T>(deps: ResidentDeps, home: ResidentHome, work: () => Promise<T>): Promise<T> {
   const [oldest] = home.jobs.keys();
   return deps.requests === undefined || oldest === undefined ? work() : deps.requests.counting(oldest, work);
 }
@@ -205,7 +205,7 @@ export async function reside(
         await handOver(deps, home);
         return;
       }
-      if (!(await keepSeat(deps, home, now))) {
+      if (!(await paidByOldest(deps, home, () => keepSeat(deps, home, now)))) {
         deps.log.warn('seat lost', { owner: home.owner, seat: seat.number });
         return;
       }
