@@ -24,5 +24,5 @@ export const handler = async (event: unknown, context: Context): Promise<void> =
     enlistJob(deps, { jobId, token: taskToken }, self),
   );
   // Its time is that of the jobs which it serves, and not of the one that it began with.
-  if (seat !== undefined) await reside(deps, seat, self);
+  if (seat !== undefined) await reside(deps, seat, { ...self, jobId });
 };

@@ -29,7 +29,7 @@ import { Setting } from '../../src/contracts/settings.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { Log } from '../../src/ports/log.ts';
 import type { ObjectStore } from '../../src/ports/object-store.ts';
-import type { AttemptDeps } from '../../src/worker/run-attempt.ts';
+import { type AttemptDeps, requestOwner } from '../../src/worker/run-attempt.ts';
 import { credentialEnvironment, plainEnvironment } from '../../src/worker/processes/child-environment.ts';
 import type { HostProgram } from '../../src/worker/user-code/host-process.ts';
 import { CountedLog } from './counted-log.ts';
@@ -49,7 +49,7 @@ const patienceMs = 60 * 60_000;
 export async function buildWorkerDeps(
   env: Environment,
   place: Place,
-  { access }: Pick<AttemptPayload, 'access'>,
+  { access, jobId, attemptId }: Pick<AttemptPayload, 'access' | 'jobId' | 'attemptId'>,
 ): Promise<AttemptDeps> {
   const requests = new AsyncRequestMeter({ elapsedMs: () => performance.now() });
   const count = (tally: RequestTally): void => {
@@ -61,10 +61,13 @@ export async function buildWorkerDeps(
   const session = access === undefined ? undefined : jobSession(own, tableName, access);
   const aws = session === undefined ? own : { ...own, credentials: session.credentials };
   const objects = buildObjects(aws, count, log);
+  // The read of the session is the first of what the attempt asks for.
+  const owner = requestOwner({ jobId, attemptId });
+  const aheadMs = await requests.counting(owner, async () => session?.aheadMs());
   return {
     objects,
     attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), tableName)),
-    clock: new SystemClock(await session?.aheadMs()),
+    clock: new SystemClock(aheadMs),
     log,
     requests,
     operators,

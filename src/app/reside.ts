@@ -1,4 +1,5 @@
 import { ErrorName } from '../contracts/errors.ts';
+import type { JobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import { elapsedMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
 import { hasRoom } from '../core/model/resident-load.ts';
@@ -135,10 +136,13 @@ async function round(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Prom
   if (isBeatDue) await beatAll(deps, home, view, now);
 }
 
-/** What a resident asks for on its own account is counted with one of its jobs, which takes turns as jobs end. */
+/**
+ * What a resident asks for on its own account is counted with one of its jobs, which takes turns as jobs end, and with
+ * the job that it was begun for until it serves one.
+ */
 function paidByOldest<T>(deps: ResidentDeps, home: ResidentHome, work: () => Promise<T>): Promise<T> {
-  const [oldest] = home.jobs.keys();
-  return deps.requests === undefined || oldest === undefined ? work() : deps.requests.counting(oldest, work);
+  const [oldest = home.begunFor] = home.jobs.keys();
+  return deps.requests === undefined ? work() : deps.requests.counting(oldest, work);
 }
 
 async function stopAll(home: ResidentHome): Promise<void> {
@@ -185,11 +189,12 @@ async function handOver(deps: ResidentDeps, home: ResidentHome): Promise<void> {
 export async function reside(
   host: ResidentDeps,
   seat: TakenSeat,
-  { until }: { readonly until: EpochMs },
+  { until, jobId }: { readonly until: EpochMs; readonly jobId: JobId },
 ): Promise<void> {
   const deps: ResidentDeps = { ...host, room: new SharedRoom() };
   const home: ResidentHome = {
     owner: seat.resident,
+    begunFor: jobId,
     until,
     seat,
     watch: new SeatWatch(seatMs(deps)),

@@ -17,6 +17,8 @@ export interface ServedJob {
 /** One resident: its seat, its jobs, and what wakes it. */
 export interface ResidentHome {
   readonly owner: string;
+  /** The job whose state machine has begun it. */
+  readonly begunFor: JobId;
   readonly until: EpochMs;
   seat: TakenSeat;
   readonly watch: SeatWatch;

@@ -103,7 +103,7 @@ const platformLogBytes = 700;
 export function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Promise<AttemptOutcome> {
   const { requests } = deps;
   if (requests === undefined) return claimAndRun(deps, payload);
-  const owner = ownerOf(payload);
+  const owner = requestOwner(payload);
   return requests.counting(owner, () => {
     if (deps.isUsed !== true) requests.count({ logBytes: platformLogBytes });
     // What its last write asks for is told by nobody: it goes with the process's memory of the attempt.
@@ -111,7 +111,9 @@ export function runAttempt(deps: AttemptDeps, payload: AttemptPayload): Promise<
   });
 }
 
-const ownerOf = ({ jobId, attemptId }: AttemptPayload): string => `${jobId}/${attemptId}`;
+/** For whom an attempt's worker counts what it asks for. */
+export const requestOwner = ({ jobId, attemptId }: Pick<AttemptPayload, 'jobId' | 'attemptId'>): string =>
+  `${jobId}/${attemptId}`;
 
 async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<AttemptOutcome> {
   const { jobId, attemptId, shards } = payload;
@@ -133,7 +135,7 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
   const { signal } = abort;
   const meter = new AttemptMeter(clock, signal, deps.peakMemoryBytes ?? (() => 0));
   const { requests } = deps;
-  if (requests !== undefined) meter.takeRequests = () => requests.take(ownerOf(payload));
+  if (requests !== undefined) meter.takeRequests = () => requests.take(requestOwner(payload));
   const cancel = (): void => {
     abort.abort(new CancelledError('the attempt was told to cancel'));
   };

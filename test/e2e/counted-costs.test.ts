@@ -24,7 +24,7 @@ const throttled: Fault = { error: { status: 400, code: 'ThrottlingException' } }
 
 /** Counts what the services are asked for, each try by itself, and refuses some. */
 class Counter {
-  readonly s3 = { put: 0, get: 0, list: 0, other: 0 };
+  s3 = { put: 0, get: 0, list: 0, other: 0 };
   dynamodb = 0;
   launches = 0;
   refused = 0;
@@ -32,7 +32,10 @@ class Counter {
   lastMs = 0;
   private isOn = false;
 
+  /** From nothing: the test may be tried again. */
   begin(): void {
+    this.s3 = { put: 0, get: 0, list: 0, other: 0 };
+    this.dynamodb = this.launches = this.refused = this.lastMs = 0;
     this.isOn = true;
   }
 

@@ -19,8 +19,8 @@ describe('the cost of a job', () => {
     expect(writeUnits - (told?.dynamodb.writeUnits ?? 0)).toBeGreaterThanOrEqual(0);
     expect(writeUnits - (told?.dynamodb.writeUnits ?? 0)).toBeLessThanOrEqual(20);
     expect(readUnits - (told?.dynamodb.readUnits ?? 0)).toBeGreaterThanOrEqual(0);
-    expect(readUnits - (told?.dynamodb.readUnits ?? 0)).toBeLessThanOrEqual(10);
-    expect(calls - (told?.dynamodb.calls ?? 0)).toBeLessThanOrEqual(25);
+    expect(readUnits - (told?.dynamodb.readUnits ?? 0)).toBeLessThanOrEqual(5);
+    expect(calls - (told?.dynamodb.calls ?? 0)).toBeLessThanOrEqual(12);
     expect(told?.s3).toMatchObject({ put, get, list });
     // 15 workers, the API, Plan, Schedule and Finish.
     expect(told).toMatchObject({ lambda: 19, states: 5, api: 1, uncounted: 0 });

@@ -220,7 +220,7 @@ export class BusyAccount {
     const self = { owner, until: later(clock.now(), durationMs(this.options.stayMs ?? 13 * 60_000)) };
     const work = async (): Promise<void> => {
       const seat = await enlistJob(deps, { jobId, token }, self);
-      if (seat !== undefined) await reside(deps, seat, self);
+      if (seat !== undefined) await reside(deps, seat, { ...self, jobId });
     };
     const killed = this.options.killed?.(number);
     const death = killed?.then(() => {

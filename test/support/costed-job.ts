@@ -193,7 +193,7 @@ class Host {
       enlistJob(deps, { jobId, token }, self),
     );
     if (seat === undefined) throw new Error('another resident is there');
-    await reside(deps, seat, self);
+    await reside(deps, seat, { ...self, jobId });
     return heard.includes('succeeded');
   }
 

@@ -297,7 +297,7 @@ export class HardAccount {
     const deps = this.deps(process);
     const serve = async (): Promise<void> => {
       const seat = await enlistJob(deps, { jobId, token }, self);
-      if (seat !== undefined) await reside(deps, seat, self);
+      if (seat !== undefined) await reside(deps, seat, { ...self, jobId });
     };
     this.invoke(process, serve()).catch((cause: unknown) => {
       const { name, message } = cause instanceof Error ? cause : new Error(String(cause));
