@@ -1,4 +1,5 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Minutes each: jobs that are killed, frozen, resumed, and sorts of a gigabyte. */
 const long = [
@@ -13,7 +14,7 @@ const campaigns = [
   'test/property/operators/{patterns,text-jobs}.test.ts',
   'test/property/worker/taken-up-jobs.test.ts',
   'test/property/{core/dolly,frozen-anywhere,hard-jobs,whole-jobs}.test.ts',
-  'test/sim/{cloned-jobs,closed-forms,dolly-experiments,experiments,experiments-on-traces,job-costs}.test.ts',
+  'test/sim/{cloned-jobs,closed-forms,dolly-experiments,dolly-facebook,experiments,experiments-on-traces,job-costs}.test.ts',
 ];
 
 /** Seconds to a minute each, and nothing that two at once could disturb: what every change need not wait for. */
@@ -40,6 +41,26 @@ const essential = ['test/e2e/{reader,run,user-code}.test.ts'];
 /** A folder's tests, where a pattern names no files. */
 const filesOf = (patterns: readonly string[]): string[] =>
   patterns.map((pattern) => (pattern.endsWith('.ts') ? pattern : `${pattern}/*.test.ts`));
+
+/** Those that take longest, longest first. */
+const longest = [
+  'dolly-facebook',
+  'dolly-experiments',
+  'experiments-on-traces',
+  'experiments',
+  'job-costs',
+  'split-typescript-joins',
+  'harmed-anywhere',
+].map((name) => `/${name}.test.ts`);
+
+/** Begins with the longest, so that nobody waits at the end for one of them; the others by what earlier runs tell. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const first = longest.flatMap((name) => sorted.filter(({ moduleId }) => moduleId.endsWith(name)));
+    return [...first, ...sorted.filter((file) => !first.includes(file))];
+  }
+}
 
 /** Files that run together, so many at a time, once those of the places before have ended. */
 function project(
@@ -69,6 +90,7 @@ const testTimeout = 180_000;
 export default defineConfig(({ mode }) => ({
   test: {
     reporters: ['default'],
+    sequence: { sequencer: LongestFirst },
     // `npm test` runs in this mode, and makes a tenth of the random draws of `npm run test:all`.
     env: mode === 'quick' ? { OUTRIDER_TEST_DRAWS: '0.1' } : {},
     projects: [
@@ -77,7 +99,13 @@ export default defineConfig(({ mode }) => ({
       // One at a time: each starts processes of its own, which want the machine.
       project('essential', essential, { testTimeout, workers: 1, place: 1 }),
       project('broad', broad, { workers: 2, place: 2 }),
-      project('campaigns', campaigns, { testTimeout, workers: 2, place: 3 }),
+      project('campaigns', campaigns, {
+        testTimeout,
+        workers: 2,
+        place: 3,
+        // Simulations make gigabytes of what lives for a tick.
+        execArgv: ['--max-semi-space-size=64'],
+      }),
       // A second try, which the report tells of: whole jobs on real processes, whose races a busy machine may decide otherwise.
       project('long', long, { testTimeout, workers: 1, place: 4, retry: 1 }),
     ],
