@@ -3,10 +3,16 @@ import type { Context, Key } from './context.ts';
 import type { DatasetNode, KeyedNode, SinkNode } from './graph.ts';
 
 /**
- * Functions of a job are called for one record after the other, without a promise for each. One that returns a promise is
- * refused here by a parameter that nobody can give.
+ * Functions of a job are called for one record after the other, without a promise for each. One whose result is, or may be, a
+ * promise is refused by a type that says so in the compiler's message. A result of any type may be one and is let through, to be
+ * looked at when the job runs.
  */
-type Synchronous<Result> = Result extends PromiseLike<unknown> ? [functionsOfAJobMustNotBeAsync: never] : [];
+type NotAsync<Fn, Result> = Fn &
+  (0 extends 1 & Result
+    ? unknown
+    : [Extract<Result, PromiseLike<unknown>>] extends [never]
+      ? unknown
+      : 'functions of a job must not be async');
 
 /** How a join is made. */
 export interface JoinOptions {
@@ -71,17 +77,12 @@ export class Dataset<T> {
   }
 
   /** What `fn` makes of each record. */
-  map<U>(fn: (record: T, context: Context) => U, ...asyncIsRefused: Synchronous<U>): Dataset<U>;
-  map<U>(fn: (record: T, context: Context) => U): Dataset<U> {
+  map<U>(fn: NotAsync<(record: T, context: Context) => U, U>): Dataset<U> {
     return new Dataset<U>({ kind: 'map', parent: this.node, fn: checked('map', fn) });
   }
 
   /** All that `fn` makes of each record: any number of others, as a list or from a generator. */
-  flatMap<U>(
-    fn: (record: T, context: Context) => Iterable<U> & object,
-    ...asyncIsRefused: Synchronous<U>
-  ): Dataset<U>;
-  flatMap<U>(fn: (record: T, context: Context) => Iterable<U> & object): Dataset<U> {
+  flatMap<U>(fn: NotAsync<(record: T, context: Context) => Iterable<U> & object, U>): Dataset<U> {
     return new Dataset<U>({ kind: 'flatMap', parent: this.node, fn: checked('flatMap', fn) });
   }
 

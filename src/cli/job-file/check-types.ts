@@ -143,12 +143,22 @@ const run = (program: string, project: string, cwd: string): Promise<string> =>
 /** `file(12,5): error TS2322: …`, or without a place. */
 const problemLine = /^(?:(.+?)\((\d+),(\d+)\): )?(error TS\d+: .*)$/;
 
+/** What TypeScript tells of one problem: the line that says where, and the last of those below it, which says why. */
+function problemsIn(output: string): readonly { readonly line: string; readonly why: string }[] {
+  const problems: { line: string; why: string }[] = [];
+  for (const text of output.split(/\r?\n/)) {
+    const last = problems.at(-1);
+    if (!text.startsWith(' ')) problems.push({ line: text, why: '' });
+    else if (last !== undefined) last.why = ` ${text.trim()}`;
+  }
+  return problems.filter(({ line }) => problemLine.test(line));
+}
+
 function refuse(file: string, output: string): void {
-  const problems = output.split('\n').flatMap((line) => {
-    const found = problemLine.exec(line.trim());
-    const [, path, row, column, what = ''] = found ?? [];
-    if (found === null || ofNode.test(what)) return [];
-    if (path === undefined) return [what];
+  const problems = problemsIn(output).flatMap(({ line, why }) => {
+    const [, path, row, column, what = ''] = problemLine.exec(line) ?? [];
+    if (ofNode.test(what)) return [];
+    if (path === undefined) return [what + why];
     const absolute = resolve(dirname(file), path);
     // Ours were checked when they were made, and by other settings.
     if (
@@ -157,7 +167,7 @@ function refuse(file: string, output: string): void {
     )
       return [];
     const name = relative(dirname(file), absolute);
-    return [`${name}:${String(row)}:${String(column)}: ${what.replace(/^error /, '')}`];
+    return [`${name}:${String(row)}:${String(column)}: ${what.replace(/^error /, '')}${why}`];
   });
   if (problems.length === 0) return;
   const told = problems.slice(0, mostProblems).join('; ');

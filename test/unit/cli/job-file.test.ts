@@ -93,6 +93,12 @@ describe('a job file', () => {
       /^wrong\.ts:2:56: TS2551: .*Did you mean 'length'\?$/,
     ],
     [
+      'an async function, and why not',
+      'wrong.ts',
+      'export default job("x", read.text().map(async (line) => line).write.ndjson());',
+      /^wrong\.ts:2:41: TS2345: .* is not assignable to type '"functions of a job must not be async"'\.$/,
+    ],
+    [
       'what does not parse',
       'broken.mjs',
       'export default job("x", read.text().map((line) => ).write.ndjson());',
