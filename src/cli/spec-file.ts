@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { parseDocument } from '../contracts/json-text.ts';
+import { namedTwice, parseDocument } from '../contracts/json-text.ts';
 import type { SourceFormat } from '../contracts/job-spec.ts';
 import type { TaskFile } from '../contracts/task-files.ts';
 import { nearMiss } from '../contracts/known-fields.ts';
@@ -70,7 +70,10 @@ export async function loadSpecFile(path: string, cwd: string): Promise<SpecFile>
     throw badInput(`job spec ${path} is longer than ${String(limits.specBytes)} bytes`);
   }
   // Some editors write a byte order mark, which nobody sees.
-  const document = parseDocument(text.replace(/^\uFEFF/, ''), `job spec ${path}`);
+  const json = text.replace(/^\uFEFF/, '');
+  const document = parseDocument(json, `job spec ${path}`);
+  const twice = namedTwice(json);
+  if (twice !== undefined) throw badInput(`job spec ${path} says "${twice}" twice: which one is meant?`);
   if (typeof document !== 'object' || document === null || Array.isArray(document))
     throw badInput(`job spec ${path} must hold one object, such as {"name": …, "stages": […]}`);
   return readInputs(document, dirname(file));

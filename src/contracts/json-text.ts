@@ -3,6 +3,9 @@ import { limits } from './limits.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;
+const comma = 0x2c;
+const colon = 0x3a;
+const space = 0x20;
 
 /** Whether JSON nests arrays and objects deeper than `most`. Looks at brackets outside of strings only. */
 export function isDeeperThan(text: string, most: number): boolean {
@@ -31,10 +34,55 @@ function stringEnd(text: string, start: number): number {
   return text.length;
 }
 
+/** An object or array of JSON that has begun. */
+interface Opened {
+  readonly path: string;
+  /** Those that it has; absent in an array. */
+  readonly names?: Set<string>;
+  /** The last of its names, or how many of its items have ended. */
+  last: string | number;
+}
+
+const pathAt = ({ path, last }: Opened): string =>
+  typeof last === 'number' ? `${path}[${String(last)}]` : path === '' ? last : `${path}.${last}`;
+
+/**
+ * The path of a name that an object of JSON has twice, such as `stages[0].inputs`: of its values all but the last are lost.
+ * Expects JSON that was read before.
+ */
+export function namedTwice(json: string): string | undefined {
+  const opened: Opened[] = [];
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    const inner = opened.at(-1);
+    if (code === quote) {
+      const end = stringEnd(json, at);
+      if (inner?.names !== undefined && isName(json, end)) {
+        inner.last = JSON.parse(json.slice(at, end + 1)) as string;
+        if (inner.names.has(inner.last)) return pathAt(inner);
+        inner.names.add(inner.last);
+      }
+      at = end;
+    } else if (code === 0x5b || code === 0x7b) {
+      const path = inner === undefined ? '' : pathAt(inner);
+      opened.push(code === 0x7b ? { path, names: new Set(), last: '' } : { path, last: 0 });
+    } else if (code === 0x5d || code === 0x7d) opened.pop();
+    else if (code === comma && typeof inner?.last === 'number') inner.last += 1;
+  }
+  return undefined;
+}
+
+/** Whether the string that ends at `end` has a value. */
+function isName(json: string, end: number): boolean {
+  let at = end + 1;
+  while (json.charCodeAt(at) <= space) at++;
+  return json.charCodeAt(at) === colon;
+}
+
 /**
  * The value of a document from outside, safe to walk through, to store and to send on: not deeper than
  * `limits.jsonDepth`, without halves of surrogate pairs and numbers beyond range, neither of which would be written
- * as it was read. `what` begins the message: "body". Throws `InvalidInputError`.
+ * as it was read. Of a name that an object has twice the last value counts. `what` begins the message: "body". Throws `InvalidInputError`.
  */
 export function parseDocument(text: string, what: string): unknown {
   const refuse = (message: string, cause?: unknown): never => {

@@ -11,6 +11,7 @@ describe('a spec file', () => {
     ['open.json', '{"stages":'.repeat(15_000), 'nests no deeper than 64 levels'],
     ['half.json', '{"name":"\\ud800"}', 'halves of surrogate pairs'],
     ['huge.json', '{"budget":1e999}', 'range of doubles'],
+    ['twice.json', '{"stages":[{"inputs":[],"inputs":[]}]}', 'says "stages[0].inputs" twice'],
     ['list.json', '[]', 'must hold one object'],
     ['null.json', 'null', 'must hold one object'],
     ['word.json', '"words"', 'must hold one object'],
