@@ -115,9 +115,9 @@ function tableNames({ inputs }: TaskContext, given: readonly string[] | undefine
 const scratchTable = /file "[^"]*\/table(\d+)[^"/]*"/;
 
 /** What goes wrong in a query is the user's to mend, but for want of memory. */
-async function asked({ inputs, signal }: TaskContext, work: () => Promise<void>): Promise<void> {
+async function asked<T>({ inputs, signal }: TaskContext, work: () => Promise<T>): Promise<T> {
   try {
-    await work();
+    return await work();
   } catch (cause) {
     signal.throwIfAborted();
     if (cause instanceof OutOfMemoryError) throw cause;
@@ -137,7 +137,7 @@ async function asked({ inputs, signal }: TaskContext, work: () => Promise<void>)
 }
 
 async function writeText(engine: Engine, context: TaskContext, options: SqlOptions): Promise<void> {
-  const { output, scratchDir, task } = context;
+  const { output, scratchDir, task, tally } = context;
   const format = options.output ?? 'ndjson';
   const path = join(scratchDir, 'result');
   const header = options.header && task === 0 && context.isFinal !== false;
@@ -146,8 +146,13 @@ async function writeText(engine: Engine, context: TaskContext, options: SqlOptio
     ndjson: 'FORMAT json',
     parquet: 'FORMAT parquet, COMPRESSION zstd',
   }[format];
-  await asked(context, () => engine.run(`COPY (\n${options.query}\n) TO ${sqlText(path)} (${form})`));
-  for await (const bytes of createReadStream(path) as AsyncIterable<Buffer>) await output.write(bytes);
+  const rows = await asked(context, () =>
+    engine.copy(`COPY (\n${options.query}\n) TO ${sqlText(path)} (${form})`),
+  );
+  // Text counts its lines; Parquet has none.
+  const lines = format === 'parquet' ? 0 : undefined;
+  if (lines === 0) tally?.({ out: rows });
+  for await (const bytes of createReadStream(path) as AsyncIterable<Buffer>) await output.write(bytes, lines);
 }
 
 /**
@@ -165,7 +170,7 @@ function placeKey(column: string): string {
 }
 
 async function sendPartitions(engine: Engine, context: TaskContext, options: SqlOptions): Promise<void> {
-  const { output, scratchDir, partitions, task } = context;
+  const { output, scratchDir, partitions, task, tally } = context;
   const { query, partitionBy } = options;
   if (partitions > 1 && partitionBy === undefined)
     throw new BadInputError('options.partitionBy must name the columns by which rows go to the next stage');
@@ -174,18 +179,22 @@ async function sendPartitions(engine: Engine, context: TaskContext, options: Sql
   const dir = join(scratchDir, 'partitions');
   const empty = join(scratchDir, 'empty.parquet');
   const form = 'FORMAT parquet, COMPRESSION lz4';
-  await asked(context, async () => {
-    await engine.run(
+  const rows = await asked(context, async () => {
+    const copied = await engine.copy(
       `COPY (SELECT *, (${place})::INTEGER AS ${sqlName(partitionColumn)} FROM (\n${query}\n)) TO ${sqlText(dir)} (${form}, PARTITION_BY (${sqlName(partitionColumn)}))`,
     );
     // Whoever gets no rows must know the columns all the same.
     await engine.run(`COPY (SELECT * FROM (\n${query}\n) LIMIT 0) TO ${sqlText(empty)} (${form})`);
+    return copied;
   });
+  let pieces = 0;
   for (let partition = 0; partition < partitions; partition++) {
-    await sendFile(output, empty, { task, file: 0, partition });
+    pieces += await sendFile(output, empty, { task, file: 0, partition });
     let file = 1;
     const place = join(dir, `${encodeURIComponent(partitionColumn)}=${String(partition)}`);
     const names = existsSync(place) ? (await readdir(place)).toSorted() : [];
-    for (const name of names) await sendFile(output, join(place, name), { task, file: file++, partition });
+    for (const name of names)
+      pieces += await sendFile(output, join(place, name), { task, file: file++, partition });
   }
+  tally?.({ out: rows - pieces });
 }

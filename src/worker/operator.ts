@@ -164,7 +164,7 @@ export interface TaskOutput {
   /**
    * Text as it is, in pieces of any size. In the final stage the bytes of the part; elsewhere each line is a
    * record: the key up to the first TAB, the value after it. `lines`: how many "\n" there are in it, from a caller who
-   * knows that.
+   * knows that; 0 for what is no text.
    */
   write(bytes: Uint8Array, lines?: number): Promise<void> | undefined;
 }

@@ -233,7 +233,7 @@ export class FinalOutput implements ClosableOutput {
   write(bytes: Uint8Array, lines?: number): Promise<void> | undefined {
     if (bytes.length === 0) return undefined;
     this.#meter.recordsOut += lines ?? linesIn(bytes);
-    this.#isLineOpen = bytes[bytes.length - 1] !== newline;
+    this.#isLineOpen = lines === undefined && bytes[bytes.length - 1] !== newline;
     const stored = this.#writer.append(bytes, 0, bytes.length);
     return stored === undefined ? undefined : this.#meter.during('write', () => stored);
   }

@@ -163,6 +163,12 @@ export class Engine {
     await this.#asked(() => this.#connection.run(sql));
   }
 
+  /** Runs a `COPY … TO …`; answers how many rows it wrote. */
+  async copy(sql: string): Promise<number> {
+    const result = await this.#asked(() => this.#connection.run(sql));
+    return result.rowsChanged;
+  }
+
   /** Asks DuckDB for something, unless the task is to end. */
   async #asked<T>(ask: () => Promise<T>): Promise<T> {
     this.#signal.throwIfAborted();

@@ -13,12 +13,12 @@ import type { TaskInput, TaskOutput } from '../../worker/operator.ts';
 const pieceBytes = 256 * 1024;
 const keyBytes = 12;
 
-/** Sends a file of a task to a partition. */
+/** Sends a file of a task to a partition; answers in how many records. */
 export async function sendFile(
   output: TaskOutput,
   path: string,
   { task, file, partition }: { readonly task: number; readonly file: number; readonly partition: number },
-): Promise<void> {
+): Promise<number> {
   const key = Buffer.alloc(keyBytes);
   key.writeUInt32BE(task, 0);
   key.writeUInt32BE(file, 4);
@@ -27,14 +27,25 @@ export async function sendFile(
     key.writeUInt32BE(piece++, 8);
     await output.emit(key, bytes, partition);
   }
+  return piece;
 }
 
-/** Writes the files that an input brings into a directory; answers their paths, in order of task. */
-export async function receiveFiles(input: TaskInput, dir: string, name: string): Promise<readonly string[]> {
+/** Files that were received. */
+interface ReceivedFiles {
+  /** In order of task. */
+  readonly paths: readonly string[];
+  /** As how many records they came. */
+  readonly pieces: number;
+}
+
+/** Writes the files that an input brings into a directory. */
+export async function receiveFiles(input: TaskInput, dir: string, name: string): Promise<ReceivedFiles> {
   const paths: string[] = [];
+  let pieces = 0;
   let last: { readonly id: Buffer; readonly handle: FileHandle } | undefined;
   try {
     for await (const batch of input.records()) {
+      pieces += batch.length;
       for (const { key, value } of batch) {
         if (key.length !== keyBytes)
           throw new BadInputError(`an sql stage reads files and sql stages, which ${name} is not`);
@@ -51,5 +62,5 @@ export async function receiveFiles(input: TaskInput, dir: string, name: string):
   } finally {
     await last?.handle.close();
   }
-  return paths;
+  return { paths, pieces };
 }

@@ -17,7 +17,7 @@ export async function addTable(engine: Engine, input: TaskInput, place: TablePla
     throw new BadInputError(`options.columns.${name} is for NDJSON alone: cast the columns in the query`);
   const query =
     input.kind === 'stage'
-      ? parquetQuery(await receiveFiles(input, dir, file), input.stage ?? name)
+      ? await receivedQuery(engine, input, place)
       : input.files !== undefined
         ? await sourceQuery(engine, input.files, place)
         : input.format === 'csv'
@@ -48,9 +48,16 @@ function sourceQuery(
   return parquetRows(engine, files, { name: file, dir, tally });
 }
 
-function parquetQuery(paths: readonly string[], stage: string): string {
-  if (paths.length === 0) throw new BadInputError(`stage ${stage} has sent no table`);
-  return `SELECT * FROM read_parquet([${paths.map(sqlText).join(', ')}], union_by_name = true, hive_partitioning = false)`;
+async function receivedQuery(engine: Engine, input: TaskInput, place: TablePlace): Promise<string> {
+  const { name, file, dir, tally } = place;
+  const { paths, pieces } = await receiveFiles(input, dir, file);
+  if (paths.length === 0) throw new BadInputError(`stage ${input.stage ?? name} has sent no table`);
+  const list = `[${paths.map(sqlText).join(', ')}]`;
+  if (tally !== undefined) {
+    const counted = engine.rows(`SELECT sum(num_rows)::DOUBLE FROM parquet_file_metadata(${list})`);
+    for await (const [[rows] = []] of counted) tally({ in: Number(rows) - pieces });
+  }
+  return `SELECT * FROM read_parquet(${list}, union_by_name = true, hive_partitioning = false)`;
 }
 
 async function csvQuery(input: TaskInput, { name, file, dir }: TablePlace): Promise<string> {

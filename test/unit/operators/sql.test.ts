@@ -68,6 +68,24 @@ describe('sql', { timeout: 60_000 }, () => {
     expect(sums).toEqual(expect.arrayContaining(expected));
   });
 
+  it('counts rows as records, and neither the pieces that they travel in nor lines of Parquet', async () => {
+    const seen = { in: 0, out: 0 };
+    const tally = (records: { readonly in?: number; readonly out?: number }): void => {
+      seen.in += records.in ?? 0;
+      seen.out += records.out ?? 0;
+    };
+    const options = { query: 'SELECT id, customer FROM input', partitionBy: ['id'] };
+    const { records } = await runTask(sql, options, [source()], { partitions: 8, isFinal: false, tally });
+    // Each partition gets the columns, and some rows.
+    expect(records.length).toBeGreaterThan(8);
+    expect(seen.out + records.length).toBe(4);
+    const query = { query: 'SELECT * FROM map WHERE id::INTEGER > 1', output: 'parquet' };
+    const { text } = await runTask(sql, query, [recordsOf('map', records, seeded(1))], { tally });
+    expect(seen.in + records.length).toBe(4);
+    expect(seen.out + records.length).toBe(4 + 3);
+    expect(text.subarray(-4).toString()).toBe('PAR1');
+  });
+
   it('runs as stages of a job', async () => {
     const files = { 's3://bucket/a.csv': orders };
     const stages = [
