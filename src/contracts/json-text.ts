@@ -82,7 +82,8 @@ function isName(json: string, end: number): boolean {
 /**
  * The value of a document from outside, safe to walk through, to store and to send on: not deeper than
  * `limits.jsonDepth`, without halves of surrogate pairs and numbers beyond range, neither of which would be written
- * as it was read. Of a name that an object has twice the last value counts. `what` begins the message: "body". Throws `InvalidInputError`.
+ * as it was read. Of a name that an object has twice the last value counts. `what` begins the message: "body". Throws
+ * `InvalidInputError`.
  */
 export function parseDocument(text: string, what: string): unknown {
   const refuse = (message: string, cause?: unknown): never => {

@@ -149,9 +149,9 @@ async function writeText(engine: Engine, context: TaskContext, options: SqlOptio
   const rows = await asked(context, () =>
     engine.copy(`COPY (\n${options.query}\n) TO ${sqlText(path)} (${form})`),
   );
-  // Text counts its lines; Parquet has none.
+  // Lines are counted as they are written; Parquet has none.
   const lines = format === 'parquet' ? 0 : undefined;
-  if (lines === 0) tally?.({ out: rows });
+  if (format === 'parquet') tally?.({ out: rows });
   for await (const bytes of createReadStream(path) as AsyncIterable<Buffer>) await output.write(bytes, lines);
 }
 
