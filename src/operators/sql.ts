@@ -147,7 +147,7 @@ async function writeText(engine: Engine, context: TaskContext, options: SqlOptio
     parquet: 'FORMAT parquet, COMPRESSION zstd',
   }[format];
   const rows = await asked(context, () =>
-    engine.copy(`COPY (\n${options.query}\n) TO ${sqlText(path)} (${form})`),
+    engine.run(`COPY (\n${options.query}\n) TO ${sqlText(path)} (${form})`),
   );
   // Lines are counted as they are written; Parquet has none.
   const lines = format === 'parquet' ? 0 : undefined;
@@ -180,7 +180,7 @@ async function sendPartitions(engine: Engine, context: TaskContext, options: Sql
   const empty = join(scratchDir, 'empty.parquet');
   const form = 'FORMAT parquet, COMPRESSION lz4';
   const rows = await asked(context, async () => {
-    const copied = await engine.copy(
+    const copied = await engine.run(
       `COPY (SELECT *, (${place})::INTEGER AS ${sqlName(partitionColumn)} FROM (\n${query}\n)) TO ${sqlText(dir)} (${form}, PARTITION_BY (${sqlName(partitionColumn)}))`,
     );
     // Whoever gets no rows must know the columns all the same.

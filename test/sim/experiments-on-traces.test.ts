@@ -1,22 +1,20 @@
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { type Experiment, runExperiment } from '../../src/experiments/experiment.ts';
+import type { Experiment } from '../../src/experiments/experiment.ts';
 import { fairSharing } from '../../src/experiments/fair-sharing.ts';
 import { jockeyIndicators } from '../../src/experiments/jockey-indicators.ts';
 import { jockeyPrediction } from '../../src/experiments/jockey-prediction.ts';
 import { policiesOnTraces } from '../../src/experiments/policies-on-traces.ts';
 import { slotHandOver } from '../../src/experiments/slot-hand-over.ts';
-import { loadTraces, missingTraces } from '../../src/experiments/trace-library.ts';
+import { missingTraces } from '../../src/experiments/trace-library.ts';
+import { failedShapes, resultOf, sharedData } from '../support/experiment-runs.ts';
 
-const data = fileURLToPath(new URL('../../../shared/data', import.meta.url));
-const missing = await missingTraces(data, policiesOnTraces.traces);
+const missing = await missingTraces(sharedData, policiesOnTraces.traces);
 if (missing.length > 0)
-  console.warn(`no traces ${missing.join(', ')} in ${data}: experiments on traces are skipped`);
+  console.warn(`no traces ${missing.join(', ')} in ${sharedData}: experiments on traces are skipped`);
 
 describe.skipIf(missing.length > 0)('policies on traces', () => {
   it('help in time for little slot time under outrider, whatever the course of progress, and Mantri takes most', async () => {
-    const traces = await loadTraces(data, policiesOnTraces.traces);
-    const { result } = await runExperiment(policiesOnTraces, { seed: 1, count: 1, traces });
+    const result = await resultOf(policiesOnTraces);
     const percents = (name: string, of: 'timePct' | 'resourcesPct'): number[] =>
       result.rows.filter(({ policy }) => policy === name).map((row) => Number(row[of]));
     // Where stragglers are (Rumen's, SWIM's, Alibaba's jobs) a tenth and more; nowhere much longer than without copies.
@@ -32,12 +30,11 @@ describe.skipIf(missing.length > 0)('policies on traces', () => {
 });
 
 const without = async ({ traces }: Experiment): Promise<boolean> =>
-  (await missingTraces(data, traces)).length > 0;
+  (await missingTraces(sharedData, traces)).length > 0;
 
 describe.skipIf(await without(fairSharing))('slots shared fairly on jobs of Alibaba', () => {
   it('let a job end in half the time of first come, first served, at equal slot-seconds', async () => {
-    const traces = await loadTraces(data, fairSharing.traces);
-    const { result } = await runExperiment(fairSharing, { seed: 1, count: 1, traces });
+    const result = await resultOf(fairSharing);
     const of = (sharing: string) => result.rows.find((row) => row['sharing'] === sharing);
     const [first, fair] = [of('first-come'), of('fair')];
     expect(first).toMatchObject({ jobs: 100 });
@@ -49,8 +46,7 @@ describe.skipIf(await without(fairSharing))('slots shared fairly on jobs of Alib
 
 describe.skipIf(await without(slotHandOver))('slots handed over between tasks of TPC-H', () => {
   it('let the 88 queries end within 1.3 times of handing over at once, with as many launches', async () => {
-    const traces = await loadTraces(data, slotHandOver.traces);
-    const { result } = await runExperiment(slotHandOver, { seed: 1, count: 1, traces });
+    const result = await resultOf(slotHandOver);
     const of = (handOver: string) => result.rows.find((row) => row['handOver'] === handOver);
     const [atOnce, looks] = [of('at once'), of('looks')];
     expect(Number(looks?.['meanS'])).toBeLessThanOrEqual(1.3 * Number(atOnce?.['meanS']));
@@ -60,10 +56,9 @@ describe.skipIf(await without(slotHandOver))('slots handed over between tasks of
 });
 
 const unheldShapes = async (experiment: Experiment): Promise<readonly string[]> => {
-  const traces = await loadTraces(data, experiment.traces);
-  const { result } = await runExperiment(experiment, { seed: 1, count: 1, traces });
+  const result = await resultOf(experiment);
   expect(result.checks.length).toBeGreaterThan(0);
-  return result.checks.filter(({ kind, ok }) => kind === 'shape' && !ok).map(({ what }) => what);
+  return failedShapes(result);
 };
 
 it('foretells jobs best by what their tasks have worked and waited', async () => {

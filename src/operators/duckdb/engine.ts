@@ -158,15 +158,10 @@ export class Engine {
     return new Engine(instance, connection, size, signal);
   }
 
-  /** Runs a statement; what it answers is thrown away. */
-  async run(sql: string): Promise<void> {
-    await this.#asked(() => this.#connection.run(sql));
-  }
-
-  /** Runs a `COPY … TO …`; answers how many rows it wrote. */
-  async copy(sql: string): Promise<number> {
-    const result = await this.#asked(() => this.#connection.run(sql));
-    return result.rowsChanged;
+  /** Runs a statement; answers how many rows a `COPY` has written. What else is answered is thrown away. */
+  async run(sql: string): Promise<number> {
+    const { rowsChanged } = await this.#asked(() => this.#connection.run(sql));
+    return rowsChanged;
   }
 
   /** Asks DuckDB for something, unless the task is to end. */
