@@ -6,6 +6,7 @@ export const factNames = [
   // What is left of an attempt, and what another would bring.
   'remMs',
   'leastRemMs',
+  'firstRemMs',
   'leftMs',
   'newMs',
   'savedMs',

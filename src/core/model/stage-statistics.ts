@@ -170,7 +170,7 @@ export function keepReport(reports: ProgressReport[], report: ProgressReport): v
 }
 
 /** Of a run: an attempt that was told to stop earlier may merely have begun slowly. */
-const leastOutrun = 0.5;
+export const leastOutrun = 0.5;
 
 /** Whether an attempt was told to stop when it had run for a good part of what its task, or its like, takes in all. */
 export const wasOutrun = (attempt: AttemptView, usualMs: number): boolean =>

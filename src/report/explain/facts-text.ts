@@ -27,6 +27,7 @@ const wordings: Readonly<Record<FactName, Wording>> = {
   remMs: '# left to run',
   leftMs: '# left to run',
   leastRemMs: 'at least # of that',
+  firstRemMs: '# for the one that is ahead',
   newMs: '# for a new attempt',
   savedMs: '# to be saved',
   // What a copy takes of its slots' time beyond what it saves: less than nothing is a gain.

@@ -19,10 +19,16 @@ import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '
 import { type ChosenZone, chooseZone, type StageZones, zonesOf } from '../mantri/choose-zone.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
 
+/** A copy as `outrider` weighs it. */
+export interface JudgedCopy extends AppraisedCopy {
+  /** How long it has run. */
+  readonly ranMs: number;
+}
+
 /** A running task as `outrider` weighs it. Times are of the copy that ends first. */
 export interface JudgedTask {
   readonly running: RunningTask;
-  readonly copies: readonly AppraisedCopy[];
+  readonly copies: readonly JudgedCopy[];
   /**
    * Time left: as likely too long as too short; and what a copy is weighed by. While tasks wait, that is the least that it
    * is by the error of the estimate, since a wrong bet takes another task's slot; with slots to spare it is the same.
@@ -237,14 +243,19 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
   };
 }
 
+/** Before the shape of progress is learnt, a task is judged once it could have reported so often. */
+const earlyReports = 4;
+
 /**
  * Δ of a stage: a share of what an ordinary task takes; once the shape of its progress is learnt, how often attempts
  * report, where that is less. Then nothing new is known until the next report, and there is no reason to wait after it: a
- * tenth of twenty minutes let tasks run on that were known to be slow. Before, most of what looks slow is only young.
+ * tenth of twenty minutes let tasks run on that were known to be slow. Before, most of what looks slow is only young: it
+ * is a few reports, since what a task takes may be foretold by far too long where progress is slow at first, and so
+ * would its tenth be.
  */
 function deltaOf(runs: StageRuns, view: PolicyView, shareMs: number): number {
   const isLearnt = runs.stage.statistics.shape.tasks > 0;
-  return isLearnt ? Math.min(shareMs, cadenceMs(runs, view)) : shareMs;
+  return Math.min(shareMs, (isLearnt ? 1 : earlyReports) * cadenceMs(runs, view));
 }
 
 /** Weighs every running task of a stage. Costs a sort of what runs. */

@@ -13,6 +13,7 @@ import { finiteMs } from '../merit.ts';
 import { nodesInSpell, onceAsked, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
 import { judgeStage, type JudgedStage, type JudgedTask } from './judge.ts';
+import { outrun } from './outrun.ts';
 import { isSmall, smallPhases } from './small-phases.ts';
 import { type Candidate, type Worth, worthForEnd, worthOf } from './worth.ts';
 
@@ -264,7 +265,8 @@ function proposeIn(
   const worth = (): ReadonlySet<JudgedTask> => (known ??= worthwhile(stage, weighed, runs, view));
   const proposals: Proposal[] = [];
   for (const candidate of weighed) {
-    const pruned = prune(candidate.task, stage.deltaMs, view);
+    const tooMany = prune(candidate.task, stage.deltaMs, view);
+    const pruned = tooMany.length > 0 ? tooMany : outrun(candidate.task, stage);
     if (pruned.length > 0) {
       proposals.push(...pruned);
       continue;
