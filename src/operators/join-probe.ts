@@ -14,7 +14,7 @@ import {
   tableBytesOption,
 } from './join-options.ts';
 import type { JoinSideOptions } from './join-options.ts';
-import { PieceCutter, rowOrder } from './join-pieces.ts';
+import { columnsOfNone, PieceCutter, rowOrder } from './join-pieces.ts';
 import type { PieceTable } from './join-pieces.ts';
 import { JoinedRows, joinKeyOf, keptOf } from './join-rows.ts';
 import { addPiece, joinByEngine, packedRows } from './join-side.ts';
@@ -121,19 +121,23 @@ async function probeHere(
   let last: readonly string[] | undefined;
   let here: JoinHere | undefined;
   let form: RecordForm | undefined;
+  let ofEmpty: readonly string[] | undefined;
   const begin = async (left: readonly string[]): Promise<JoinHere> => {
     await joined.begin({ left, right }, context.task === 0);
     return JoinHere.open(context, options, left, plan);
   };
   for await (const { bytes, records, columns } of leftInput.csv(side.key, side.columns)) {
-    if (records.count === 0) continue;
+    if (records.count === 0) {
+      ofEmpty ??= rowOrder(columns);
+      continue;
+    }
     here ??= await begin(side.columns ?? rowOrder(columns));
     if (form === undefined || last !== columns) form = here.formOf(columns, side);
     last = columns;
     await here.join(bytes, records, form);
   }
-  if (here === undefined && side.columns !== undefined) await begin(side.columns);
-  await here?.flush();
+  if (here === undefined) await joined.begin({ left: side.columns ?? ofEmpty, right }, context.task === 0);
+  else await here.flush();
   return true;
 }
 
@@ -159,6 +163,7 @@ async function leftFiles(
 ): Promise<FileSide | undefined> {
   const files = new SideFiles(scratchDir, 'left');
   let first: PieceTable | undefined;
+  let ofEmpty: readonly string[] | undefined;
   const cutter = new PieceCutter({
     partitions: 1,
     side,
@@ -168,12 +173,17 @@ async function leftFiles(
   let areAllCut = true;
   try {
     if (input.csv === undefined) areAllCut = await cutRows(cutter, input, side);
-    else for await (const block of input.csv(side.key, side.columns)) await cutter.csv(block);
+    else {
+      for await (const block of input.csv(side.key, side.columns)) {
+        if (block.records.count === 0) ofEmpty ??= rowOrder(block.columns);
+        await cutter.csv(block);
+      }
+    }
     await cutter.flush();
   } finally {
     await files.finish();
   }
-  const known = input.format === 'csv' ? first?.columns : undefined;
+  const known = input.format === 'csv' ? (first?.columns ?? ofEmpty) : undefined;
   return areAllCut ? { files: files.all, columns: side.columns ?? known } : undefined;
 }
 
@@ -224,4 +234,5 @@ async function probeRows(
     const left = leftInput.format === 'csv' ? Object.keys(row) : undefined;
     return joined.begin({ left, right }, task === 0).then(() => probe(row));
   });
+  if (!isBegun) await joined.begin({ left: await columnsOfNone(leftInput, side), right }, task === 0);
 }

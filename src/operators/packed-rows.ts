@@ -29,6 +29,8 @@ interface Announcement {
   readonly columns: readonly string[];
   /** Whether they are the columns of its whole side, so that CSV can be written. */
   readonly known: boolean;
+  /** They are of files without records, and those of the whole side only where no file has any. */
+  readonly isEmpty?: true;
   /** How pieces under this number are read; absent where rows are packed one by one. */
   readonly form?: PieceForm;
 }
@@ -111,6 +113,15 @@ export class RowPacker {
     return Buffer.from(JSON.stringify(said));
   }
 
+  /** What is told last by a task whose files have no records, of the columns that they would have. */
+  announceEmpty(columns: readonly string[]): Buffer {
+    const said: Announcement = {
+      ...{ task: this.#task, schema: this.#schemas.size, columns },
+      ...{ known: false, isEmpty: true },
+    };
+    return Buffer.from(JSON.stringify(said));
+  }
+
   /** What must be told of a table of pieces, under the number that its pieces name. */
   announceTable(
     { columns, form }: PieceTable,
@@ -157,20 +168,31 @@ export class RowUnpacker {
   /** Columns by task and number. */
   readonly #schemas = new Map<string, readonly string[]>();
   readonly #tables = new Map<string, PieceTable>();
-  /** The columns of the whole side, where its first task to know has said so. */
-  columns: readonly string[] | undefined;
+  #known: readonly string[] | undefined;
+  #ofEmpty: readonly string[] | undefined;
   #key: Buffer | undefined;
   #keyValue: unknown;
 
+  /** The columns of the whole side, where a task has said so: the first that has records, else the first. */
+  get columns(): readonly string[] | undefined {
+    return this.#known ?? this.#ofEmpty;
+  }
+
   /** Takes over what a task says of columns. */
   learn(said: Buffer): void {
-    const { task, schema, columns, known, form } = JSON.parse(said.toString()) as Partial<Announcement>;
+    const { task, schema, columns, known, isEmpty, form } = JSON.parse(
+      said.toString(),
+    ) as Partial<Announcement>;
     if (!Array.isArray(columns)) throw wrongInput();
     const names = columns.map(String);
+    if (isEmpty === true) {
+      this.#ofEmpty ??= names;
+      return;
+    }
     const name = `${String(task)}/${String(schema)}`;
     if (form === undefined) this.#schemas.set(name, names);
     else this.#tables.set(name, { columns: names, form });
-    if (known === true) this.columns ??= names;
+    if (known === true) this.#known ??= names;
   }
 
   /** The table of a piece. */

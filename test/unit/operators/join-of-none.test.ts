@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { joinMap } from '../../../src/operators/join-map.ts';
+import { joinProbe } from '../../../src/operators/join-probe.ts';
+import { joinReduce } from '../../../src/operators/join.ts';
+import type { EngineSize, KeyValue } from '../../../src/worker/operator.ts';
+import { recordsOf, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
+
+const people = 'id,name\n1,Ann\n2,Bo\n';
+const orders = 'id,what\n2,tea\n';
+const noPeople = 'id,name\n';
+const noOrders = 'id,what\n';
+const header = 'id,name,what\n';
+
+const engines: Readonly<Record<string, EngineSize | undefined>> = {
+  'by DuckDB or in memory': undefined,
+  'row by row': { memoryBytes: 0, threads: 1 },
+  'with too little memory for DuckDB': { memoryBytes: 64 * 1024, threads: 1 },
+};
+
+const source = (text: string) => sourceOf(Buffer.from(text), seeded(1), 'csv');
+
+/** What tasks of one side send, one file each. */
+async function sent(texts: readonly string[], engine?: EngineSize): Promise<KeyValue[]> {
+  const all: KeyValue[] = [];
+  for (const [task, text] of texts.entries()) {
+    const { collector } = await runTask(joinMap, { key: 'id' }, [source(text)], { task, engine });
+    all.push(...(await collector.sorted(0, joinMap, {})));
+  }
+  return all.sort((one, other) => one.key.compare(other.key));
+}
+
+describe.each(Object.keys(engines))('a join into CSV of a side without records, %s', (name) => {
+  const engine = engines[name];
+  const options = { leftKey: 'id', rightKey: 'id', output: 'csv' };
+
+  const shuffled = async (lefts: readonly string[], rights: readonly string[], task = 0): Promise<string> => {
+    const inputs = [
+      recordsOf('left', await sent(lefts, engine), seeded(2)),
+      recordsOf('right', await sent(rights, engine), seeded(3)),
+    ];
+    return (await runTask(joinReduce, options, inputs, { task, engine })).text.toString();
+  };
+  const broadcast = async (left: string, rights: readonly string[], task = 0): Promise<string> => {
+    const inputs = [source(left), recordsOf('right', await sent(rights, engine), seeded(3))];
+    return (await runTask(joinProbe, { ...options, key: 'id' }, inputs, { task, engine })).text.toString();
+  };
+
+  it.each([
+    ['right-hand', people, noOrders],
+    ['left-hand', noPeople, orders],
+    ['either', noPeople, noOrders],
+  ])('has its header where the %s side has a header alone', async (_, left, right) => {
+    expect(await shuffled([left], [right])).toBe(header);
+    expect(await shuffled([left], [right], 1)).toBe('');
+    expect(await broadcast(left, [right])).toBe(header);
+    expect(await broadcast(left, [right], 1)).toBe('');
+  });
+
+  it('has it where the first of several files has a header alone, whatever that is', async () => {
+    for (const empty of [noPeople, 'name,id\n', 'id,age\n']) {
+      expect(await shuffled([empty, people], [noOrders, orders])).toBe(`${header}2,Bo,tea\n`);
+      expect(await shuffled([people, empty], [orders, noOrders])).toBe(`${header}2,Bo,tea\n`);
+    }
+    // Each task of this form has its share of the left-hand side; the first one writes the header.
+    expect(await broadcast(noPeople, [orders])).toBe(header);
+    expect(await broadcast(people, [orders], 1)).toBe('2,Bo,tea\n');
+    expect(await broadcast(people, [noOrders, orders])).toBe(`${header}2,Bo,tea\n`);
+  });
+
+  it('has none where a side has nothing at all, of which nobody knows the columns', async () => {
+    expect(await shuffled([people], [''])).toBe('');
+    expect(await broadcast(people, [''])).toBe('');
+  });
+});
