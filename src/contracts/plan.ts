@@ -10,6 +10,23 @@ export type EdgePattern = z.output<typeof edgePattern>;
 
 const objectRef = z.object({ bucket: z.string(), key: z.string() });
 
+/**
+ * A piece of a source object. Plain files: lines that begin in [start, end). Compressed ones: the whole file, or of gzip what
+ * members hold that begin in [start, end).
+ */
+export const sourceSegmentSchema = z.object({
+  bucket: z.string(),
+  key: z.string(),
+  start: z.number(),
+  end: z.number(),
+  /** Size of the object when it was planned; `etag` makes a changed object fail rather than corrupt. */
+  sizeBytes: z.number(),
+  etag: z.string(),
+  gzip: z.boolean(),
+  /** How it is compressed, where that is not by gzip. */
+  codec: z.enum(['zstd', 'bzip2']).optional(),
+});
+
 /** How a stage reads one of its inputs. */
 export const plannedInputSchema = z.discriminatedUnion('kind', [
   z.object({
@@ -19,6 +36,8 @@ export const plannedInputSchema = z.discriminatedUnion('kind', [
     onBadRecord: z.enum(['fail', 'skip']),
     /** Csv: whether quoted fields may hold line ends; absent: they may, since no file was cut. */
     multiline: z.boolean().optional(),
+    /** Csv with a header: the begin of the first object of all, whose header says in which order rows of all are written. */
+    first: sourceSegmentSchema.exactOptional(),
   }),
   z.object({
     kind: z.literal('stage'),
@@ -94,23 +113,6 @@ export type PlannedInput = z.output<typeof plannedInputSchema>;
 export type StageDescription = z.output<typeof stageDescriptionSchema>;
 export type StagePlan = z.output<typeof stagePlanSchema>;
 export type Plan = z.output<typeof planSchema>;
-
-/**
- * A piece of a source object. Plain files: lines that begin in [start, end). Compressed ones: the whole file, or of gzip what
- * members hold that begin in [start, end).
- */
-export const sourceSegmentSchema = z.object({
-  bucket: z.string(),
-  key: z.string(),
-  start: z.number(),
-  end: z.number(),
-  /** Size of the object when it was planned; `etag` makes a changed object fail rather than corrupt. */
-  sizeBytes: z.number(),
-  etag: z.string(),
-  gzip: z.boolean(),
-  /** How it is compressed, where that is not by gzip. */
-  codec: z.enum(['zstd', 'bzip2']).optional(),
-});
 
 /** Bytes [offset, offset + length) of the output of a committed attempt of a stage; their CRC-32. */
 export const stageSegmentSchema = z.object({

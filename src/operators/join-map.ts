@@ -5,7 +5,7 @@ import { partitionOf } from '../worker/partition-of.ts';
 import { hasDuckDb } from './duckdb/engine.ts';
 import { joinSideNames, joinSideOptions } from './join-options.ts';
 import type { JoinSideOptions } from './join-options.ts';
-import { columnsOfNone, PieceCutter, rowOrder } from './join-pieces.ts';
+import { PieceCutter, rowOrder } from './join-pieces.ts';
 import type { Piece, PieceTable } from './join-pieces.ts';
 import { joinKeyOf, keptOf, schemaKey } from './join-rows.ts';
 import { onlyOptions } from './options.ts';
@@ -14,8 +14,8 @@ import { pieceKey, RowPacker } from './packed-rows.ts';
 /**
  * One side of a join. Rows whose key is null are left out, since they match nothing. Rows of CSV travel in pieces, and
  * others, too, where there is DuckDB, else one by one: (JSON of the key, the row as `RowPacker` packs it). Each partition also gets the
- * columns of the rows, before them by their empty key; where they are those of the whole side, CSV can be written. Files
- * without records tell theirs, too: a side of those alone has columns all the same.
+ * columns of the rows, before them by their empty key; where they are those of the whole side, CSV can be written. A task
+ * without rows tells those of the first file: a side of files that have but a header has columns all the same.
  */
 export const joinMap: Operator = {
   check(options) {
@@ -44,9 +44,8 @@ class SideSender {
   readonly #begun: PieceTable[] = [];
   readonly #tables = new Map<PieceTable, number>();
   #pieces = 0;
-  /** Whether the columns of the whole side were told; and those of files without records. */
+  /** Whether the columns of the whole side were told. */
   #isKnown = false;
-  #ofEmpty: readonly string[] | undefined;
 
   constructor(context: TaskContext, side: JoinSideOptions) {
     this.#context = context;
@@ -68,17 +67,12 @@ class SideSender {
 
   async sendCsv(input: TaskInput): Promise<void> {
     const { key, columns } = this.#side;
-    for await (const block of input.csv?.(key, columns) ?? []) {
-      if (block.records.count === 0) this.#ofEmpty ??= rowOrder(block.columns);
-      await this.#cutter.csv(block);
-    }
+    for await (const block of input.csv?.(key, columns) ?? []) await this.#cutter.csv(block);
   }
 
   async sendRows(input: TaskInput, isByPieces: boolean): Promise<void> {
     const side = this.#side;
-    let hasRows = false;
     await forEachRow(input, (row) => {
-      hasRows = true;
       const isWhole = side.columns === undefined && input.format === 'csv';
       // Also of a row that is left out: the columns of a side are known by its first one.
       const first = isWhole && !this.#isKnown ? this.#announced(Object.keys(row), true) : undefined;
@@ -88,13 +82,15 @@ class SideSender {
       const cut = isByPieces && first === undefined ? this.#cutter.row(kept, key) : 'refused';
       return cut === 'refused' ? this.#sendRow(kept, key, first) : cut;
     });
-    if (!hasRows) this.#ofEmpty ??= await columnsOfNone(input, side);
   }
 
   async end(): Promise<void> {
     await this.#cutter.flush();
-    if (!this.#isKnown && this.#ofEmpty !== undefined)
-      await this.#announce(this.#packer.announceEmpty(this.#ofEmpty));
+    if (this.#isKnown) return;
+    for (const input of this.#context.inputs) {
+      const columns = await input.firstColumns?.();
+      if (columns !== undefined) await this.#announce(this.#packer.announceEmpty(rowOrder(columns)));
+    }
   }
 
   #sendRow(kept: Row, key: string, first: Promise<void> | undefined): Promise<void> | undefined {

@@ -1,4 +1,4 @@
-import type { CsvBlock, Row, TaskInput } from '../worker/operator.ts';
+import type { CsvBlock, Row } from '../worker/operator.ts';
 import { partitionOf, partitionOfPlainText } from '../worker/partition-of.ts';
 import { CsvRecordParser } from '../worker/csv-record.ts';
 import type { JoinSideOptions } from './join-options.ts';
@@ -51,15 +51,6 @@ const halfOfPair = /\\ud[89a-f]/;
 /** Names in the order in which an object has them: those that are whole numbers come first. */
 export const rowOrder = (columns: readonly string[]): readonly string[] =>
   Object.keys(Object.fromEntries(columns.map((column) => [column, true])));
-
-/** The columns that rows of CSV would have in which there are none; undefined where it has no header. Reads it anew. */
-export async function columnsOfNone(
-  input: TaskInput,
-  { key, columns: kept }: JoinSideOptions,
-): Promise<readonly string[] | undefined> {
-  for await (const { columns } of input.csv?.(key, kept) ?? []) return rowOrder(columns);
-  return undefined;
-}
 
 interface OpenTable {
   readonly table: PieceTable;

@@ -3,6 +3,7 @@ import type { Operator, Row, TaskContext, TaskInput } from '../worker/operator.t
 import { forEachRow } from '../worker/row-places.ts';
 import { hasDuckDb } from './duckdb/engine.ts';
 import { SideFiles } from './duckdb/joined-files.ts';
+import type { TableFile } from './duckdb/joined-files.ts';
 import { JoinHere, planJoinHere } from './join-here.ts';
 import type { RecordForm } from './join-here.ts';
 import {
@@ -14,11 +15,10 @@ import {
   tableBytesOption,
 } from './join-options.ts';
 import type { JoinSideOptions } from './join-options.ts';
-import { columnsOfNone, PieceCutter, rowOrder } from './join-pieces.ts';
+import { PieceCutter, rowOrder } from './join-pieces.ts';
 import type { PieceTable } from './join-pieces.ts';
 import { JoinedRows, joinKeyOf, keptOf } from './join-rows.ts';
 import { addPiece, joinByEngine, packedRows } from './join-side.ts';
-import type { FileSide } from './join-side.ts';
 import { twoInputs } from './join.ts';
 import { onlyOptions } from './options.ts';
 import { isPieceKey, RowUnpacker } from './packed-rows.ts';
@@ -40,7 +40,8 @@ export const joinProbe: Operator = {
     const side = joinSideOptions(context.options);
     const table = await readTable(context, rightInput);
     const joined = new JoinedRows(context.output, joinOutputOptions(context.options));
-    const probing = { leftInput, side, table, joined };
+    const columns = await leftColumns(context, leftInput, side);
+    const probing = { leftInput, side, columns, table, joined };
     if (await probeHere(context, probing)) return;
     const { isDone, isBegun } = await probeByEngine(context, probing);
     if (isDone) return;
@@ -48,6 +49,21 @@ export const joinProbe: Operator = {
     await probeRows(context, probing, isBegun);
   },
 };
+
+/**
+ * The columns of the whole left-hand side, of which each task has a share: those that are kept, else those of the first file
+ * of all. Written by the order of its own files, each part would have another. Undefined where nobody can tell, or it does
+ * not matter.
+ */
+async function leftColumns(
+  { options }: TaskContext,
+  input: TaskInput,
+  side: JoinSideOptions,
+): Promise<readonly string[] | undefined> {
+  if (side.columns !== undefined || joinOutputOptions(options).output !== 'csv') return side.columns;
+  const columns = await input.firstColumns?.();
+  return columns && rowOrder(columns);
+}
 
 /** The right-hand side: rows by key, packed, since as objects they would need several times the memory; and files. */
 interface RightTable {
@@ -105,6 +121,7 @@ async function fillTable(table: RightTable): Promise<void> {
 interface Probing {
   readonly leftInput: TaskInput;
   readonly side: JoinSideOptions;
+  readonly columns: readonly string[] | undefined;
   readonly table: RightTable;
   readonly joined: JoinedRows;
 }
@@ -112,7 +129,7 @@ interface Probing {
 /** Joins CSV by a table in memory, as it is read; false, with nothing read or written, where that cannot be. */
 async function probeHere(
   context: TaskContext,
-  { leftInput, side, table, joined }: Probing,
+  { leftInput, side, columns: whole, table, joined }: Probing,
 ): Promise<boolean> {
   const options = joinOutputOptions(context.options);
   const right = table.rows.columns;
@@ -121,22 +138,18 @@ async function probeHere(
   let last: readonly string[] | undefined;
   let here: JoinHere | undefined;
   let form: RecordForm | undefined;
-  let ofEmpty: readonly string[] | undefined;
   const begin = async (left: readonly string[]): Promise<JoinHere> => {
     await joined.begin({ left, right }, context.task === 0);
     return JoinHere.open(context, options, left, plan);
   };
   for await (const { bytes, records, columns } of leftInput.csv(side.key, side.columns)) {
-    if (records.count === 0) {
-      ofEmpty ??= rowOrder(columns);
-      continue;
-    }
-    here ??= await begin(side.columns ?? rowOrder(columns));
+    if (records.count === 0) continue;
+    here ??= await begin(whole ?? rowOrder(columns));
     if (form === undefined || last !== columns) form = here.formOf(columns, side);
     last = columns;
     await here.join(bytes, records, form);
   }
-  if (here === undefined) await joined.begin({ left: side.columns ?? ofEmpty, right }, context.task === 0);
+  if (here === undefined) await joined.begin({ left: whole, right }, context.task === 0);
   else await here.flush();
   return true;
 }
@@ -144,26 +157,28 @@ async function probeHere(
 /** Whether the rows were joined, and where not, whether the columns of both sides were told. */
 async function probeByEngine(
   context: TaskContext,
-  { leftInput, side, table, joined }: Probing,
+  { leftInput, side, columns, table, joined }: Probing,
 ): Promise<{ readonly isDone: boolean; readonly isBegun: boolean }> {
   if (table.byKey.size > 0 || !hasDuckDb(context.engine)) return { isDone: false, isBegun: false };
-  const left = await leftFiles(context, leftInput, side);
-  if (left === undefined) return { isDone: false, isBegun: false };
+  const { files, own } = (await leftFiles(context, leftInput, side)) ?? {};
+  if (files === undefined) return { isDone: false, isBegun: false };
+  const left = { files, columns: columns ?? own };
   const right = { files: table.files.all, columns: table.rows.columns };
   await joined.begin({ left: left.columns, right: right.columns }, context.task === 0);
   const sides = { left, right, keepsLeftOrder: true };
   return { isDone: await joinByEngine(context, sides, joinOutputOptions(context.options)), isBegun: true };
 }
 
-/** The left-hand side in files; undefined where a row cannot lie in one. */
+/** The left-hand side in files, and its own columns if it is of CSV; undefined where a row cannot lie in one. */
 async function leftFiles(
   { scratchDir }: TaskContext,
   input: TaskInput,
   side: JoinSideOptions,
-): Promise<FileSide | undefined> {
+): Promise<
+  { readonly files: readonly TableFile[]; readonly own: readonly string[] | undefined } | undefined
+> {
   const files = new SideFiles(scratchDir, 'left');
   let first: PieceTable | undefined;
-  let ofEmpty: readonly string[] | undefined;
   const cutter = new PieceCutter({
     partitions: 1,
     side,
@@ -173,18 +188,13 @@ async function leftFiles(
   let areAllCut = true;
   try {
     if (input.csv === undefined) areAllCut = await cutRows(cutter, input, side);
-    else {
-      for await (const block of input.csv(side.key, side.columns)) {
-        if (block.records.count === 0) ofEmpty ??= rowOrder(block.columns);
-        await cutter.csv(block);
-      }
-    }
+    else for await (const block of input.csv(side.key, side.columns)) await cutter.csv(block);
     await cutter.flush();
   } finally {
     await files.finish();
   }
-  const known = input.format === 'csv' ? (first?.columns ?? ofEmpty) : undefined;
-  return areAllCut ? { files: files.all, columns: side.columns ?? known } : undefined;
+  const own = input.format === 'csv' ? first?.columns : undefined;
+  return areAllCut ? { files: files.all, own } : undefined;
 }
 
 /** False where one of the rows could not be cut. */
@@ -203,15 +213,15 @@ async function cutRows(cutter: PieceCutter, input: TaskInput, side: JoinSideOpti
 
 async function probeRows(
   { task }: TaskContext,
-  { leftInput, side, table, joined }: Probing,
+  { leftInput, side, columns, table, joined }: Probing,
   wasBegun: boolean,
 ): Promise<void> {
   const { rows, byKey } = table;
   const right = rows.columns;
   let isBegun = wasBegun;
-  if (!isBegun && side.columns !== undefined) {
+  if (!isBegun && columns !== undefined) {
     isBegun = true;
-    await joined.begin({ left: side.columns, right }, task === 0);
+    await joined.begin({ left: columns, right }, task === 0);
   }
   const pairAll = async (left: Row, key: string, matches: readonly Buffer[]): Promise<void> => {
     const keyBytes = Buffer.from(key);
@@ -234,5 +244,4 @@ async function probeRows(
     const left = leftInput.format === 'csv' ? Object.keys(row) : undefined;
     return joined.begin({ left, right }, task === 0).then(() => probe(row));
   });
-  if (!isBegun) await joined.begin({ left: await columnsOfNone(leftInput, side), right }, task === 0);
 }

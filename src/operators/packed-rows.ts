@@ -29,7 +29,7 @@ interface Announcement {
   readonly columns: readonly string[];
   /** Whether they are the columns of its whole side, so that CSV can be written. */
   readonly known: boolean;
-  /** They are of files without records, and those of the whole side only where no file has any. */
+  /** They are told by a task without rows, and those of the whole side only where no task has any. */
   readonly isEmpty?: true;
   /** How pieces under this number are read; absent where rows are packed one by one. */
   readonly form?: PieceForm;
@@ -113,7 +113,7 @@ export class RowPacker {
     return Buffer.from(JSON.stringify(said));
   }
 
-  /** What is told last by a task whose files have no records, of the columns that they would have. */
+  /** What a task without rows tells of the columns that they would have. */
   announceEmpty(columns: readonly string[]): Buffer {
     const said: Announcement = {
       ...{ task: this.#task, schema: this.#schemas.size, columns },

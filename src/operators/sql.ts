@@ -85,6 +85,7 @@ export const sql: Operator = {
           file: `table${String(index)}`,
           dir,
           columns: options.columns[names[index] ?? ''],
+          isFirstTask: context.task === 0,
           tally,
         });
       await asked(context, async () => {

@@ -38,7 +38,7 @@ export function openInput(
     const reach = cut?.watch(index, input.segments, (segment) => mayEndWithin(input.planned, segment));
     const reading = { objects, signal, onBytes, reach };
     const form = { format, header, onBadRecord, ...(multiline === undefined ? {} : { multiline }) };
-    return sourceInput({ ...form, segments: input.segments, reading, meter });
+    return sourceInput({ ...form, first: input.planned.first, segments: input.segments, reading, meter });
   }
   const { stage, pattern } = input.planned;
   const fetching = (request: () => Promise<Uint8Array>): Promise<Uint8Array> => meter.fetching(request);

@@ -133,6 +133,11 @@ export interface TaskInput {
    */
   csv?(key?: string, needed?: readonly string[]): AsyncIterable<CsvBlock>;
   /**
+   * The columns in the header of the first file of CSV, which another task may read: tasks that each write rows of their
+   * own files write them in that order. Undefined where nobody can tell.
+   */
+  firstColumns?(): Promise<readonly string[] | undefined>;
+  /**
    * The keys of `records` as lines, in their order, many at once, each block until the next is asked for; absent where
    * there is no quicker way to them than by `records`.
    */

@@ -5,7 +5,7 @@ import { codecOf, type SourceSegment } from '../contracts/plan.ts';
 import { metered } from './attempt-meter.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
 import { csvBlocks } from './csv-blocks.ts';
-import { csvRows } from './csv-rows.ts';
+import { columnsBefore, CsvProblem, csvRows } from './csv-rows.ts';
 import { lineNumberAt } from './line-number.ts';
 import { ndjsonCells, ndjsonRows } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
@@ -32,6 +32,8 @@ export interface SourceInputOptions {
   /** Csv: whether quoted fields may hold line ends, as they may where it is left out; segments are whole files then. */
   readonly multiline?: boolean;
   readonly segments: readonly SourceSegment[];
+  /** Csv with a header: the begin of the first object of all tasks' segments. */
+  readonly first?: SourceSegment | undefined;
   readonly reading: SourceReading;
   readonly meter: AttemptMeter;
 }
@@ -93,6 +95,7 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
     ...(format === 'parquet' ? { files: segments.map((one) => fileOf(streamOf().reading, one)) } : {}),
     ...(format === 'ndjson' ? { cells: (columns) => cellsOf(segments, streamOf(), columns) } : {}),
     ...(format === 'csv' ? { csv: (key, needed) => csvOf(options, streamOf(), { key, needed }) } : {}),
+    ...(format === 'csv' ? { firstColumns: () => firstColumnsOf(options, streamOf()) } : {}),
   };
 }
 
@@ -268,6 +271,21 @@ function csvOf(
   const open = (one: SourceReading, segment: SourceSegment): AsyncIterable<CsvBlock> =>
     csvBlocks(one, segment, { header, bad, ...wanted, ...(multiline === undefined ? {} : { multiline }) });
   return metered(inTurn(reading, segments, open), recordCount);
+}
+
+/** What is wrong with the header is told by the task that reads the file. */
+async function firstColumnsOf(
+  { first, header, multiline }: SourceInputOptions,
+  { reading, bad }: SourceStream,
+): Promise<readonly string[] | undefined> {
+  if (first === undefined) return undefined;
+  const form = { header, bad, ...(multiline === undefined ? {} : { multiline }) };
+  try {
+    return await columnsBefore(reading, { ...first, start: first.sizeBytes }, form);
+  } catch (error) {
+    if (error instanceof CsvProblem) return undefined;
+    throw error;
+  }
 }
 
 /** The values of columns of NDJSON. */

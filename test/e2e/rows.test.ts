@@ -96,4 +96,40 @@ describe('outrider run on tables', () => {
       'select o.id, o.customer, o.region, o.amount, c.name from orders o join customers c using (customer)';
     expect(rows).toEqual(expectedLines(database, sql));
   });
+
+  // Each task of a broadcast writes a part of its own files, and only the first one a header.
+  it.each([
+    ['by shuffle', ['--partitions', '2']],
+    ['by broadcast', ['--broadcast']],
+  ])(
+    'joins files that have their columns in different orders, the first without records, %s',
+    async (_, flags) => {
+      const { place, database } = await prepare();
+      const tables = makeTables();
+      await writeFile(place.path('orders-0.csv'), csv('id,customer,region,amount', []));
+      const other = tables.orders
+        .slice(1_200)
+        .map(([id = '', customer = '', region = '', amount = '']) => [...[amount, region, customer, id]]);
+      await writeFile(place.path('orders-2.csv'), csv('amount,region,customer,id', other));
+      const result = await place.run(
+        ...[
+          'run',
+          'join',
+          '--input',
+          'orders-0.csv',
+          'orders-1.csv',
+          'orders-2.csv',
+          '--right',
+          'customers.csv',
+        ],
+        ...['--left-key', 'customer', '--output', 'joined', '--split-size', '1000', ...flags],
+      );
+      expect(result.exitCode, result.err).toBe(0);
+      const { header, rows } = await rowsOf(place, 'joined');
+      expect(header).toBe('id,customer,region,amount,name');
+      const sql =
+        'select o.id, o.customer, o.region, o.amount, c.name from orders o join customers c using (customer)';
+      expect(rows).toEqual(expectedLines(database, sql));
+    },
+  );
 });

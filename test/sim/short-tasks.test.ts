@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { traceScenario } from '../../src/experiments/trace-scenario.ts';
 import { createRng } from '../../src/lib/rng.ts';
+import type { JobOutcome } from '../../src/sim/outcome.ts';
 import { parseScenario, type ScenarioInput } from '../../src/sim/scenario.ts';
 import { simulate } from '../../src/sim/simulate.ts';
 import { collectJobs } from '../../src/traces/collect-jobs.ts';
@@ -92,5 +93,27 @@ describe('jobs of short tasks', () => {
     const ticking = await replay(long, { looks: false });
     // Some while nothing had ended yet, ever more rarely.
     expect(looking.events - ticking.events).toBeLessThan(150);
+  });
+});
+
+describe('a stage of tasks that end before their first report', () => {
+  /** Two hundred tasks of a tenth of a second, but for some. */
+  const run = async (slowMs: number, slow: number, seed: string): Promise<JobOutcome['attempts']> => {
+    const attemptsMs = Array.from({ length: 200 }, (_, task) => (task < slow ? [slowMs, 100] : [100]));
+    const stage = { name: 'scan', tasks: 200, inputBytes: 200e6, workMs: 100, attemptsMs };
+    const jobs: ScenarioInput['jobs'] = [{ policy: 'outrider', stages: [stage] }];
+    const reports = { everyMs: 10_000, cadence: 'worker' } as const;
+    const { jobs: outcomes } = await simulate(parseScenario({ cluster, reports, jobs }), { seed });
+    return outcomes.flatMap(({ attempts }) => attempts);
+  };
+
+  it.each(['1', '2', '3'])('has no copies of those that take half a second more, seed %s', async (seed) => {
+    expect(await run(600, 10, seed)).toHaveLength(200);
+  });
+
+  it('has one that is stuck copied once its first report is due', async () => {
+    const attempts = await run(60_000, 1, '1');
+    expect(attempts.filter(({ number }) => number > 0)).toHaveLength(1);
+    expect(Math.max(...attempts.map(({ leftAtMs }) => leftAtMs))).toBeLessThan(6_000);
   });
 });

@@ -92,9 +92,12 @@ export function sourceOf(text: Buffer, random: () => number, format: SourceForma
       ),
     rows: () => stream(batches(rowsOf(text, format), random)),
     ...(format === 'csv' ? { csv: (key, needed) => csvOf(text, key, needed) } : {}),
+    ...(format === 'csv' ? { firstColumns: () => Promise.resolve(headerOf(text)) } : {}),
     ...(format === 'ndjson' ? { cells: (columns) => cellsOf(text, columns) } : {}),
   };
 }
+
+const headerOf = (text: Buffer): string[] | undefined => parse(text, { bom: true, to: 1 })[0];
 
 /** The records of a CSV file as the worker finds them in its bytes. */
 async function* csvOf(

@@ -65,6 +65,9 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
   const { shape, expected } = terms;
   const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
   const ran = ranMs(attempt, terms.now);
+  // Its first report is not due: that nobody has heard of it is no sign, and it tells more before a copy would.
+  if (attempt.reports.length === 0 && ran <= (attempt.nextMs ?? 0))
+    return expected && { totalMs: Math.max(ran, expected.ms), error: expected.error, isTold: true };
   if (bytesTotal <= 0) return expected && byAge(ran, expected);
   const workedMs = reportedMs(attempt);
   const level = levelOf(bytesRead, bytesTotal);

@@ -92,10 +92,15 @@ const partitionsOf = (stage: GraphStage | undefined): number =>
 function plannedInput(
   input: JobSpec['stages'][number]['inputs'][number],
   sized: ReadonlyMap<string, SizedStage>,
+  split: SizedStage['splits'][number],
 ): PlannedInput {
   if (isSource(input)) {
     const { format, header, onBadRecord, multiline }: SourceInput = input;
-    return { kind: 'source', format, header, onBadRecord, multiline };
+    const first = format === 'csv' && header ? split?.find(({ length }) => length > 0)?.[0] : undefined;
+    return {
+      ...{ kind: 'source', format, header, onBadRecord, multiline },
+      ...(first === undefined ? {} : { first }),
+    };
   }
   const producer = sized.get(input.stage);
   return {
@@ -118,7 +123,7 @@ function placesOf(
 }
 
 function describe(
-  { stage, tasks }: SizedStage,
+  { stage, tasks, splits }: SizedStage,
   sized: ReadonlyMap<string, SizedStage>,
   context: PlanContext & { readonly places: ReturnType<typeof placesOf> },
 ): StageDescription {
@@ -140,7 +145,7 @@ function describe(
     ...(spec.credentials === true ? { credentials: true } : {}),
     ...(spec.cutInputs === undefined ? {} : { cutInputs: spec.cutInputs }),
     worker: spec.worker,
-    inputs: spec.inputs.map((input) => plannedInput(input, sized)),
+    inputs: spec.inputs.map((input, number) => plannedInput(input, sized, splits[number])),
     tasks,
     partitions,
     output: stage.consumers.length === 0 ? 'final' : isShuffled(stage) ? 'sorted' : 'unsorted',

@@ -36,6 +36,7 @@ interface TablePlace {
   readonly dir: string;
   /** Of NDJSON: columns that it has at all events, of these types. */
   readonly columns: ColumnTypes | undefined;
+  readonly isFirstTask: boolean;
   readonly tally: TaskContext['tally'];
 }
 
@@ -60,9 +61,12 @@ async function receivedQuery(engine: Engine, input: TaskInput, place: TablePlace
   return `SELECT * FROM read_parquet(${list}, union_by_name = true, hive_partitioning = false)`;
 }
 
-async function csvQuery(input: TaskInput, { name, file, dir }: TablePlace): Promise<string> {
+async function csvQuery(input: TaskInput, { name, file, dir, isFirstTask }: TablePlace): Promise<string> {
   const stage = new CsvStage(dir, file);
   if (input.csv === undefined) throw new BadInputError(`the input ${name} cannot be read as CSV`);
+  // Another task has the first file: without its columns each task's `*` would be those of its own files, in their order.
+  const first = isFirstTask ? undefined : await input.firstColumns?.();
+  if (first !== undefined) await stage.add({ bytes: Buffer.alloc(0), columns: first });
   for await (const block of input.csv())
     if (!(await stage.add(block)))
       throw new BadInputError(`the files of ${name} have too many lists of columns`);

@@ -102,6 +102,22 @@ describe('planStages', () => {
     expect(JSON.parse(line)).toMatchObject({ segments: [{ key: 'o1', start: 0, end: 40 }] });
   });
 
+  it('says of CSV with a header which object is the first of all tasks, since its columns are those of all', () => {
+    const firstOf = (more: object, sizes: number[]): unknown => {
+      const inputs = [{ s3: ['s3://input/'], splitBytes: 100, ...more }];
+      const stages = [{ name: 'join', operator: 'tokenize' as const, inputs }];
+      const { plan: planned } = plan({ name: 'words', stages }, { 'stages[0].inputs[0]': sizes });
+      const [input] = planned.stages[0]?.description.inputs ?? [];
+      return input?.kind === 'source' ? input.first : input;
+    };
+    expect(firstOf({ format: 'csv' }, [250, 40])).toMatchObject({ key: 'o0', start: 0, sizeBytes: 250 });
+    expect(firstOf({ format: 'csv' }, [0, 40])).toMatchObject({ key: 'o1', start: 0, sizeBytes: 40 });
+    expect(firstOf({ format: 'csv' }, [])).toBeUndefined();
+    expect(firstOf({ format: 'csv', header: false }, [250])).toBeUndefined();
+    expect(firstOf({ format: 'ndjson' }, [250])).toBeUndefined();
+    expect(firstOf({}, [250])).toBeUndefined();
+  });
+
   it('refuses inputs that disagree on the number of tasks', () => {
     const stages: JobSpecInput['stages'] = [
       { name: 'left', operator: 'tokenize', inputs: [source], partitions: 3 },

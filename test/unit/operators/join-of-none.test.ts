@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { joinMap } from '../../../src/operators/join-map.ts';
 import { joinProbe } from '../../../src/operators/join-probe.ts';
 import { joinReduce } from '../../../src/operators/join.ts';
-import type { EngineSize, KeyValue } from '../../../src/worker/operator.ts';
+import type { EngineSize, KeyValue, TaskInput } from '../../../src/worker/operator.ts';
 import { recordsOf, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
 
 const people = 'id,name\n1,Ann\n2,Bo\n';
@@ -24,7 +24,7 @@ async function sent(texts: readonly string[], engine?: EngineSize): Promise<KeyV
   const all: KeyValue[] = [];
   for (const [task, text] of texts.entries()) {
     const { collector } = await runTask(joinMap, { key: 'id' }, [source(text)], { task, engine });
-    all.push(...(await collector.sorted(0, joinMap, {})));
+    all.push(...collector.sorted(0, joinMap, {}));
   }
   return all.sort((one, other) => one.key.compare(other.key));
 }
@@ -40,8 +40,15 @@ describe.each(Object.keys(engines))('a join into CSV of a side without records, 
     ];
     return (await runTask(joinReduce, options, inputs, { task, engine })).text.toString();
   };
-  const broadcast = async (left: string, rights: readonly string[], task = 0): Promise<string> => {
-    const inputs = [source(left), recordsOf('right', await sent(rights, engine), seeded(3))];
+  const broadcast = async (
+    left: string | TaskInput,
+    rights: readonly string[],
+    task = 0,
+  ): Promise<string> => {
+    const inputs = [
+      typeof left === 'string' ? source(left) : left,
+      recordsOf('right', await sent(rights, engine), seeded(3)),
+    ];
     return (await runTask(joinProbe, { ...options, key: 'id' }, inputs, { task, engine })).text.toString();
   };
 
@@ -56,19 +63,31 @@ describe.each(Object.keys(engines))('a join into CSV of a side without records, 
     expect(await broadcast(left, [right], 1)).toBe('');
   });
 
-  it('has it where the first of several files has a header alone, whatever that is', async () => {
+  it('has it where one of several files has a header alone, whatever that is', async () => {
     for (const empty of [noPeople, 'name,id\n', 'id,age\n']) {
       expect(await shuffled([empty, people], [noOrders, orders])).toBe(`${header}2,Bo,tea\n`);
       expect(await shuffled([people, empty], [orders, noOrders])).toBe(`${header}2,Bo,tea\n`);
     }
-    // Each task of this form has its share of the left-hand side; the first one writes the header.
-    expect(await broadcast(noPeople, [orders])).toBe(header);
-    expect(await broadcast(people, [orders], 1)).toBe('2,Bo,tea\n');
     expect(await broadcast(people, [noOrders, orders])).toBe(`${header}2,Bo,tea\n`);
+    expect(await broadcast(people, [orders, noOrders])).toBe(`${header}2,Bo,tea\n`);
   });
 
   it('has none where a side has nothing at all, of which nobody knows the columns', async () => {
     expect(await shuffled([people], [''])).toBe('');
     expect(await broadcast(people, [''])).toBe('');
+  });
+
+  // Each task of the broadcast form has its share of the left-hand side, and writes a part of its own.
+  it('has one order of columns in all parts of a broadcast, that of the first file', async () => {
+    const whole = (text: string): TaskInput => ({
+      ...source(text),
+      firstColumns: () => Promise.resolve(['id', 'name']),
+    });
+    expect(await broadcast(whole(noPeople), [orders])).toBe(header);
+    expect(await broadcast(whole('name,id\nBo,2\n'), [orders], 1)).toBe('2,Bo,tea\n');
+    expect(await broadcast(whole('id\n2\n'), [orders], 1)).toBe('2,,tea\n');
+    await expect(broadcast(whole('id,age\n2,7\n'), [orders], 1)).rejects.toThrow(
+      'the files of one side of a join have different columns: "age" is not among id, name',
+    );
   });
 });

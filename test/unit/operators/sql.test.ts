@@ -30,6 +30,18 @@ describe('sql', { timeout: 60_000 }, () => {
     expect(text.toString()).toBe('{"n":4,"named":0}\n');
   });
 
+  it('has the columns of the first file first, also in tasks that read others', async () => {
+    const query = 'SELECT * FROM input ORDER BY id';
+    const at = async (task: number, text: string): Promise<string> => {
+      const own = sourceOf(Buffer.from(text), seeded(1), 'csv');
+      const input = { ...own, firstColumns: () => Promise.resolve(['id', 'name']) };
+      return (await runTask(sql, { query, output: 'csv' }, [input], { task })).text.toString();
+    };
+    expect(await at(0, 'id,name\n1,a\n')).toBe('id,name\n1,a\n');
+    expect(await at(1, 'name,id\nb,2\n')).toBe('2,b\n');
+    expect(await at(2, 'id\n3\n')).toBe('3,\n');
+  });
+
   it('keeps a byte order mark that the first value begins with', async () => {
     const rows = sourceOf(Buffer.from('\uFEFFa\n\uFEFFx\ny\n'), seeded(1), 'csv');
     const { text } = await runTask(sql, { query: 'SELECT a, length(a) AS n FROM input' }, [rows]);

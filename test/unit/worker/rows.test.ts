@@ -285,3 +285,38 @@ describe('an input that is read again, since the first way did not do', () => {
     },
   );
 });
+
+describe('the columns of an input of which a task reads a share', () => {
+  const columnsOf = async (first: string | Buffer | undefined): Promise<readonly string[] | undefined> => {
+    const objects = new MemoryObjectStore();
+    const own = await putSource(objects, { bucket: 'input', key: 'in/b' }, Buffer.from('b,a\n1,2\n'), false);
+    const isPacked = typeof first === 'object';
+    const place = { bucket: 'input', key: 'in/a' };
+    const other =
+      first === undefined ? undefined : await putSource(objects, place, Buffer.from(first), isPacked);
+    const meter = new AttemptMeter(new MemoryClock(), signal, () => 0);
+    const input = sourceInput({
+      ...{ format: 'csv', header: true, onBadRecord: 'fail', segments: [own] },
+      first: other,
+      reading: { objects, signal, onBytes: (count) => (meter.bytesRead += count) },
+      meter,
+    });
+    const columns = await input.firstColumns?.();
+    expect(meter.bytesRead).toBe(0);
+    return columns;
+  };
+
+  it('are those of the first file, whoever reads it, and are no work of its own', async () => {
+    expect(await columnsOf('a,b\n1,2\n')).toEqual(['a', 'b']);
+    expect(await columnsOf('\ufeffa,"b, c"')).toEqual(['a', 'b, c']);
+    expect(await columnsOf(gzipSync('a,b\n'))).toEqual(['a', 'b']);
+    const wide = Array.from({ length: 20_000 }, (_, column) => `column ${String(column)}`);
+    expect(await columnsOf(`${wide.join(',')}\n`)).toEqual(wide);
+  });
+
+  it('are not known where that is no CSV, has nothing, or is not told', async () => {
+    expect(await columnsOf('\n')).toBeUndefined();
+    expect(await columnsOf('a,"b')).toBeUndefined();
+    expect(await columnsOf(undefined)).toBeUndefined();
+  });
+});
