@@ -1,5 +1,5 @@
 import { readBy, reportedMs } from '../../estimate/progress-rate.ts';
-import { leastOutrun } from '../../model/stage-statistics.ts';
+import { leastOutrun, wholeMs } from '../../model/stage-statistics.ts';
 import { hasTakenUp } from '../../model/taken-up.ts';
 import { finiteMs } from '../merit.ts';
 import type { Proposal } from '../policy-set.ts';
@@ -8,6 +8,8 @@ import type { JudgedCopy, JudgedStage, JudgedTask } from './judge.ts';
 /** Reports by which a younger copy is judged, and what it has read at most of what the older one had at its age. */
 const leastReports = 2;
 const behindBy = 0.85;
+/** An older one is let run until it tells by so much that it is slow: a node that is known for it has no other task. */
+const tellingSlowness = 2.2;
 
 const readOf = ({ attempt }: JudgedCopy): number => attempt.progress?.bytesRead ?? 0;
 
@@ -17,13 +19,16 @@ const isComparable = ({ attempt, isTold }: JudgedCopy): boolean =>
 
 /**
  * Whether a younger copy has read more than the older one has by now, even had that gone on since its last report; and that
- * one has run for so long that it tells of the node and the zone where it ran (`wasOutrun`).
+ * one has run for so long, and been so slow, that it tells of the node and the zone where it ran (`wasOutrun`, `nodeSigns`).
+ * One that has read all shows no more how far it is.
  */
 function isOvertaken(older: JudgedCopy, younger: JudgedCopy, usualMs: number): boolean {
-  const wholeMs = Math.max(usualMs, younger.ranMs + younger.remMs);
-  if (reportedMs(older.attempt) < leastOutrun * wholeMs) return false;
+  const { bytesTotal = 0 } = older.attempt.progress ?? {};
+  const ordinaryMs = Math.max(usualMs, younger.ranMs + younger.remMs);
+  if (reportedMs(older.attempt) < leastOutrun * ordinaryMs) return false;
+  if (wholeMs(older.attempt) < tellingSlowness * ordinaryMs || readOf(younger) >= bytesTotal) return false;
   const goneOn = older.ranMs / Math.max(1, reportedMs(older.attempt));
-  return readOf(younger) > Math.min(older.attempt.progress?.bytesTotal ?? 0, readOf(older) * goneOn);
+  return readOf(younger) > readOf(older) * goneOn;
 }
 
 /** Whether a younger copy has got on more slowly than the older one had at its age. */
