@@ -62,6 +62,15 @@ async function rowsOf(place: Workplace, output: string): Promise<{ header: strin
   return { header, rows: sorted(rows) };
 }
 
+/** Orders with the names of their customers, in the order of columns of the orders' first file. */
+async function expectJoined(place: Workplace, database: DatabaseSync): Promise<void> {
+  const { header, rows } = await rowsOf(place, 'joined');
+  expect(header).toBe('id,customer,region,amount,name');
+  const sql =
+    'select o.id, o.customer, o.region, o.amount, c.name from orders o join customers c using (customer)';
+  expect(rows).toEqual(expectedLines(database, sql));
+}
+
 describe('outrider run on tables', () => {
   it('groups as SQLite does', async () => {
     const { place, database } = await prepare();
@@ -90,11 +99,7 @@ describe('outrider run on tables', () => {
       ...['--left-key', 'customer', '--output', 'joined', ...flags],
     );
     expect(result.exitCode, result.err).toBe(0);
-    const { header, rows } = await rowsOf(place, 'joined');
-    expect(header).toBe('id,customer,region,amount,name');
-    const sql =
-      'select o.id, o.customer, o.region, o.amount, c.name from orders o join customers c using (customer)';
-    expect(rows).toEqual(expectedLines(database, sql));
+    await expectJoined(place, database);
   });
 
   // Each task of a broadcast writes a part of its own files, and only the first one a header.
@@ -125,11 +130,7 @@ describe('outrider run on tables', () => {
         ...['--left-key', 'customer', '--output', 'joined', '--split-size', '1000', ...flags],
       );
       expect(result.exitCode, result.err).toBe(0);
-      const { header, rows } = await rowsOf(place, 'joined');
-      expect(header).toBe('id,customer,region,amount,name');
-      const sql =
-        'select o.id, o.customer, o.region, o.amount, c.name from orders o join customers c using (customer)';
-      expect(rows).toEqual(expectedLines(database, sql));
+      await expectJoined(place, database);
     },
   );
 });
