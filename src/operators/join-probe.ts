@@ -3,7 +3,6 @@ import type { Operator, Row, TaskContext, TaskInput } from '../worker/operator.t
 import { forEachRow } from '../worker/row-places.ts';
 import { hasDuckDb } from './duckdb/engine.ts';
 import { SideFiles } from './duckdb/joined-files.ts';
-import type { TableFile } from './duckdb/joined-files.ts';
 import { JoinHere, planJoinHere } from './join-here.ts';
 import type { RecordForm } from './join-here.ts';
 import {
@@ -19,6 +18,7 @@ import { PieceCutter, rowOrder } from './join-pieces.ts';
 import type { PieceTable } from './join-pieces.ts';
 import { JoinedRows, joinKeyOf, keptOf } from './join-rows.ts';
 import { addPiece, joinByEngine, packedRows } from './join-side.ts';
+import type { FileSide } from './join-side.ts';
 import { twoInputs } from './join.ts';
 import { onlyOptions } from './options.ts';
 import { isPieceKey, RowUnpacker } from './packed-rows.ts';
@@ -157,26 +157,23 @@ async function probeHere(
 /** Whether the rows were joined, and where not, whether the columns of both sides were told. */
 async function probeByEngine(
   context: TaskContext,
-  { leftInput, side, columns, table, joined }: Probing,
+  probing: Probing,
 ): Promise<{ readonly isDone: boolean; readonly isBegun: boolean }> {
+  const { table, joined } = probing;
   if (table.byKey.size > 0 || !hasDuckDb(context.engine)) return { isDone: false, isBegun: false };
-  const { files, own } = (await leftFiles(context, leftInput, side)) ?? {};
-  if (files === undefined) return { isDone: false, isBegun: false };
-  const left = { files, columns: columns ?? own };
+  const left = await leftFiles(context, probing);
+  if (left === undefined) return { isDone: false, isBegun: false };
   const right = { files: table.files.all, columns: table.rows.columns };
   await joined.begin({ left: left.columns, right: right.columns }, context.task === 0);
   const sides = { left, right, keepsLeftOrder: true };
   return { isDone: await joinByEngine(context, sides, joinOutputOptions(context.options)), isBegun: true };
 }
 
-/** The left-hand side in files, and its own columns if it is of CSV; undefined where a row cannot lie in one. */
+/** The left-hand side in files; undefined where a row cannot lie in one. */
 async function leftFiles(
   { scratchDir }: TaskContext,
-  input: TaskInput,
-  side: JoinSideOptions,
-): Promise<
-  { readonly files: readonly TableFile[]; readonly own: readonly string[] | undefined } | undefined
-> {
+  { leftInput: input, side, columns }: Probing,
+): Promise<FileSide | undefined> {
   const files = new SideFiles(scratchDir, 'left');
   let first: PieceTable | undefined;
   const cutter = new PieceCutter({
@@ -194,7 +191,7 @@ async function leftFiles(
     await files.finish();
   }
   const own = input.format === 'csv' ? first?.columns : undefined;
-  return areAllCut ? { files: files.all, own } : undefined;
+  return areAllCut ? { files: files.all, columns: columns ?? own } : undefined;
 }
 
 /** False where one of the rows could not be cut. */
