@@ -4,21 +4,17 @@ import { runPack } from '../../src/worker/run-pack.ts';
 import { durationMs, later } from '../../src/contracts/units.ts';
 import { buildWorkerDeps, WarmWorker } from '../shared/build-worker-deps.ts';
 import { lambdaPlace } from '../shared/place.ts';
+import { GiveBack } from './give-back.ts';
 
 const worker = lambdaPlace(process.env).then(
   (place) => new WarmWorker((payload) => buildWorkerDeps(process.env, place, payload)),
 );
 
-/** What a worker that has started holds, and a small attempt beside it: below this a collection gives back next to nothing. */
-const plentyBytes = 128 * 1024 * 1024;
-
-/**
- * A warm environment still holds the buffers of its last attempt; V8 counts them late, resident memory at once. Not after
- * each attempt: a collection takes longer than a small one, of which there may be thousands.
- */
-function giveBack(): void {
-  if (process.memoryUsage.rss() > plentyBytes) globalThis.gc?.();
-}
+const memory = new GiveBack({
+  residentBytes: () => process.memoryUsage.rss(),
+  collect: () => globalThis.gc?.(),
+});
+const giveBack = (): void => memory.run();
 
 /**
  * Runs an attempt, and those that ride with it. Never throws for an attempt that fails: its record says why, and the
