@@ -4,8 +4,13 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Minutes each: jobs that are killed, frozen, resumed, and sorts of a gigabyte. */
 const long = [
   'test/big/**',
-  'test/e2e/{budget,causes,clone-faults,examples,first-job,clones,counted-costs,deaths,desk,explain,fargate-options,faults,hung-workers,inject,invocations,isolation,job-access,kept-outputs,local,lost-outputs,many-objects,orphans,out-of-time,package,packed-inputs,packs,pauses,placed-tasks,resume,rows,skew,slow-nodes,slow-writes,small-phases,taken-up,waits,zonal,zonal-fargate}.test.ts',
+  'test/e2e/{budget,deaths,desk,examples,fargate-options,faults,first-job,hung-workers,inject,isolation,job-access,kept-outputs,local,lost-outputs,many-objects,orphans,package,packs,resume,rows,skew,taken-up,zonal,zonal-fargate}.test.ts',
   'test/property/worker/user-code.test.ts',
+];
+
+/** Those that ask which attempt is slow, and which of two comes first: beside one another alone, since these mostly wait. */
+const judging = [
+  'test/e2e/{causes,clone-faults,clones,counted-costs,explain,invocations,out-of-time,packed-inputs,pauses,placed-tasks,slow-nodes,slow-writes,small-phases,waits}.test.ts',
 ];
 
 /** Minutes each, too, but in one process: two at a time. */
@@ -83,7 +88,7 @@ function project(
   };
 }
 
-const elsewhere = filesOf([...long, ...campaigns, ...broad, ...pure, ...essential]);
+const elsewhere = filesOf([...long, ...judging, ...campaigns, ...broad, ...pure, ...essential]);
 /** Of whole jobs and campaigns. */
 const testTimeout = 180_000;
 
@@ -107,7 +112,8 @@ export default defineConfig(({ mode }) => ({
         execArgv: ['--max-semi-space-size=64'],
       }),
       // A second try, which the report tells of: whole jobs on real processes, whose races a busy machine may decide otherwise.
-      project('long', long, { testTimeout, workers: 1, place: 4, retry: 1 }),
+      project('long', long, { testTimeout, workers: 2, place: 4, retry: 1 }),
+      project('judging', judging, { testTimeout, workers: 2, place: 5, retry: 1 }),
     ],
   },
 }));

@@ -5,16 +5,15 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { builtinJob } from '../../src/operators/builtin-jobs.ts';
 import { writeCustomers, writeSales } from '../bench/inputs.ts';
-import { runBelow512Mb, staged } from '../support/big-job.ts';
+import { bigGib, bigPartitions, isBig, runBelow512Mb, staged } from '../support/big-job.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
 
-const sizeBytes = 1024 ** 3;
-const customers = 1_000_000;
+const customers = bigGib * 1_000_000;
 
 async function sales(): Promise<{ dir: string; system: EmbeddedSystem }> {
   const dir = await mkdtemp(join(tmpdir(), 'outrider-big-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  await writeSales(join(dir, 'sales'), sizeBytes, customers);
+  await writeSales(join(dir, 'sales'), bigGib * 1024 ** 3, customers);
   const system = await EmbeddedSystem.start({ slots: 2 });
   onTestFinished(() => system.stop());
   return { dir, system };
@@ -30,16 +29,16 @@ const run = (cwd: string, script: string): string =>
     },
   );
 
-// Some minutes, and 8 GB of disk: `OUTRIDER_BIG=1 npm run test:all` runs it.
-describe.skipIf(process.env['OUTRIDER_BIG'] === undefined)('1 GB of rows, by workers below 512 MB', () => {
-  it('are joined with a million others', { timeout: 1_800_000 }, async () => {
+// Some minutes, and 8 GB of disk for 1 GB.
+describe.skipIf(!isBig)(`${bigGib} GB of rows, by workers below 512 MB`, () => {
+  it(`are joined with ${customers} others`, { timeout: 1_800_000 }, async () => {
     const { dir, system } = await sales();
     await writeCustomers(join(dir, 'customers'), customers);
     const spec = builtinJob('join', {
       inputs: [await staged(system, join(dir, 'sales'))],
       right: [await staged(system, join(dir, 'customers'))],
       leftKey: 'customer',
-      partitions: 16,
+      partitions: bigPartitions,
     });
     await runBelow512Mb(system, spec, join(dir, 'joined'));
     run(
@@ -49,6 +48,6 @@ describe.skipIf(process.env['OUTRIDER_BIG'] === undefined)('1 GB of rows, by wor
       tail -n +2 joined | sort | cmp - expected`,
     );
     expect(run(dir, 'head -1 joined')).toBe('id,shop,customer,amount,day,note,name,city\n');
-    expect(Number(run(dir, 'wc -l < expected'))).toBeGreaterThan(15_000_000);
+    expect(Number(run(dir, 'wc -l < expected'))).toBeGreaterThan(bigGib * 15_000_000);
   });
 });

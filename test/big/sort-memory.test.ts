@@ -8,10 +8,8 @@ import { pipeline } from 'node:stream/promises';
 import { describe, it, onTestFinished } from 'vitest';
 import { createRng } from '../../src/lib/rng.ts';
 import { builtinJob } from '../../src/operators/builtin-jobs.ts';
-import { runBelow512Mb, staged } from '../support/big-job.ts';
+import { bigGib, bigPartitions, isBig, runBelow512Mb, staged } from '../support/big-job.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
-
-const sizeBytes = 1024 ** 3;
 
 /** Lines of 98 bytes that begin at random. */
 function* randomLines(): Generator<Buffer> {
@@ -21,7 +19,7 @@ function* randomLines(): Generator<Buffer> {
     Math.floor(rng.next() * 2 ** 32)
       .toString(36)
       .padStart(9, '0');
-  for (let written = 0; written < sizeBytes;) {
+  for (let written = 0; written < bigGib * 1024 ** 3;) {
     const block = Buffer.from(
       Array.from({ length: 4_096 }, () => `${piece()}${piece()}${piece()}${tail}\n`).join(''),
     );
@@ -30,8 +28,8 @@ function* randomLines(): Generator<Buffer> {
   }
 }
 
-// Some two minutes and 5 GB of disk: `OUTRIDER_BIG=1 npm run test:all` runs it.
-describe.skipIf(process.env['OUTRIDER_BIG'] === undefined)('a sort of 1 GB', () => {
+// Some two minutes and 5 GB of disk for 1 GB.
+describe.skipIf(!isBig)(`a sort of ${bigGib} GB`, () => {
   it('is exact, and no worker process holds 512 MB', { timeout: 900_000 }, async () => {
     const dir = await mkdtemp(join(tmpdir(), 'outrider-big-'));
     onTestFinished(() => rm(dir, { recursive: true, force: true }));
@@ -40,7 +38,11 @@ describe.skipIf(process.env['OUTRIDER_BIG'] === undefined)('a sort of 1 GB', () 
     const system = await EmbeddedSystem.start({ slots: 2 });
     onTestFinished(() => system.stop());
     const inputs = [await staged(system, path)];
-    await runBelow512Mb(system, builtinJob('sort', { inputs, partitions: 16 }), join(dir, 'sorted'));
+    await runBelow512Mb(
+      system,
+      builtinJob('sort', { inputs, partitions: bigPartitions }),
+      join(dir, 'sorted'),
+    );
     execFileSync('sh', ['-c', 'LC_ALL=C sort -S 256M -T . lines | cmp - sorted'], { cwd: dir });
   });
 });

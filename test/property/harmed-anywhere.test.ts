@@ -6,6 +6,7 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { durationMs } from '../../src/contracts/units.ts';
 import { builtinJob } from '../../src/operators/builtin-jobs.ts';
 import { twoCopies } from '../support/cloned-jobs.ts';
+import { someOf } from '../support/draws.ts';
 import type { HardAccount } from '../support/hard-account.ts';
 import { HardProcess, type Ill } from '../support/hard-process.ts';
 import { hardRun, wrongWith } from '../support/hard-runs.ts';
@@ -129,11 +130,11 @@ describe('a job to which something is done at a step of its Finish', () => {
     async (name, harm) => {
       // Parts alone are needed still, and who cancels comes too late.
       const isNeeded = name === 'uploads of its parts are given up';
-      for (const [nth, job] of [
+      for (const [nth, job] of someOf([
         [1, { spec: sort, isOutput: isSorted, ill: freeze }],
         [2, { spec: { ...sort, ...cloned }, isOutput: isSorted }],
         [2, { spec: { ...join, ...cloned }, isOutput: isJoined, ill: freeze }],
-      ] as const) {
+      ] as const)) {
         const { met, unmet } = await harmEach('finish 1', nth, { ...job, harm });
         expect(met > 0).toBe(isNeeded);
         expect(unmet).toBeGreaterThanOrEqual(5);

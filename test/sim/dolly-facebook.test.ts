@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { dollyFacebook } from '../../src/experiments/dolly-facebook.ts';
 import { missingTraces } from '../../src/experiments/trace-library.ts';
+import { isWhole } from '../support/draws.ts';
 import { failedShapes, resultOf, sharedData } from '../support/experiment-runs.ts';
 
 /** Long on a busy machine; nothing is timed. */
@@ -15,7 +16,8 @@ const missing = await missingTraces(sharedData, dollyFacebook.traces);
 if (missing.length > 0)
   console.warn(`no traces ${missing.join(', ')} in ${sharedData}: Dolly on Facebook's jobs is skipped`);
 
-describe.skipIf(missing.length > 0)("Dolly on Facebook's jobs", () => {
+// With fewer draws it is left out: minutes, of what comes out alike until a rule or the simulator is changed.
+describe.skipIf(missing.length > 0 || !isWhole)("Dolly on Facebook's jobs", () => {
   it(
     'makes small jobs end far sooner than with LATE or Mantri, for little more slot time',
     async () => {

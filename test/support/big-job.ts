@@ -8,6 +8,14 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { parseUri } from '../../src/contracts/keys.ts';
 import type { EmbeddedSystem } from './embedded-system.ts';
 
+/**
+ * Gigabytes of input: `OUTRIDER_BIG=1 npm run test:all` runs jobs over 1 GB, and with 0.25 over a quarter of it. What one
+ * task has to carry is the same, since there are as many fewer.
+ */
+export const bigGib = Number(process.env['OUTRIDER_BIG'] ?? '0');
+export const isBig = bigGib > 0;
+export const bigPartitions = Math.ceil(bigGib * 16);
+
 const mostResidentBytes = 512 * 1024 ** 2;
 
 /** Uploads a file; answers the address under which a job reads it. */
