@@ -5,12 +5,12 @@ import { noCosts, noRequests, type RequestTally } from '../contracts/requests.ts
 import {
   addCosts,
   addRequests,
-  addTallies,
   costsOf,
   costsOfRequests,
   lastRequests,
   totalOf,
 } from '../core/model/cost.ts';
+import { addTallies } from '../core/model/request-tally.ts';
 import type { JobPatch, JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { Prices } from '../contracts/prices.ts';

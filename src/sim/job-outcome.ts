@@ -2,7 +2,8 @@ import { invariant } from '../contracts/errors.ts';
 import type { RequestTally } from '../contracts/requests.ts';
 import type { JobRun } from './job-scheduler.ts';
 import type { AttemptOutcome, JobOutcome, StageOutcome } from './outcome.ts';
-import { addTallies, computeDollars, costsOf, totalOf } from '../core/model/cost.ts';
+import { computeDollars, costsOf, totalOf } from '../core/model/cost.ts';
+import { addTallies } from '../core/model/request-tally.ts';
 import type { JobState, StageView, TaskView } from '../core/model/job-view.ts';
 
 /** From the first claim of any attempt of a task to its result; undefined without either. */

@@ -6,7 +6,7 @@ import type { TakenUp } from '../contracts/saved-work.ts';
 import { elapsedMs } from '../contracts/units.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
-import { addTallies } from '../core/model/cost.ts';
+import { addTallies } from '../core/model/request-tally.ts';
 import { addToCounter } from './task-counters.ts';
 
 /** Longest stretch without letting timers and sockets have their turn, so that heartbeats go out. */

@@ -6,7 +6,7 @@ import type { AttemptState, Failure, FinalPart, Progress, TaskResult } from '../
 import type { SavedWork } from '../contracts/saved-work.ts';
 import { durationMs } from '../contracts/units.ts';
 import { outputPlace, workerOfBucket } from '../contracts/worker-places.ts';
-import { addTallies } from '../core/model/cost.ts';
+import { addTallies } from '../core/model/request-tally.ts';
 import type { TaskSpace } from '../ports/attempt-store.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
 import { failureOf } from './failure-of.ts';

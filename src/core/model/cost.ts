@@ -4,10 +4,10 @@ import { fargateSizes, type Worker, workerSizes } from '../../contracts/job-spec
 import {
   type JobCosts,
   type JobRequests,
-  type RequestName,
   requestNames,
   type RequestTally,
 } from '../../contracts/requests.ts';
+import { addTallies } from './request-tally.ts';
 
 /** Fargate bills at least a minute. */
 const fargateMinimumMs = 60_000;
@@ -22,16 +22,6 @@ export function computeDollars(worker: Worker, workerMs: number, prices: Prices 
   const { vcpu, memoryMb } = fargateSizes[worker.size];
   const hours = Math.max(workerMs, fargateMinimumMs) / 3_600_000;
   return hours * (vcpu * prices.fargateVcpuHour + (memoryMb / 1024) * prices.fargateGbHour);
-}
-
-/** The sums of two tallies, by name. */
-export function addTallies(a: RequestTally, b: RequestTally): RequestTally {
-  const sum: Partial<Record<RequestName, number>> = {};
-  for (const name of requestNames) {
-    const both = (a[name] ?? 0) + (b[name] ?? 0);
-    if (both > 0) sum[name] = both;
-  }
-  return sum;
 }
 
 /** A tally as `--json` tells it. `uncounted`: attempts whose last counts never came. */

@@ -5,7 +5,8 @@ import type { EpochMs } from '../../contracts/units.ts';
 import { billedMsOf, workerMsOf } from '../estimate/progress-rate.ts';
 import { limits } from '../../contracts/limits.ts';
 import type { JobCosts, JobRequests, RequestTally } from '../../contracts/requests.ts';
-import { addTallies, computeDollars, costsOf, requestsOf, totalOf } from './cost.ts';
+import { computeDollars, costsOf, requestsOf, totalOf } from './cost.ts';
+import { addTallies } from './request-tally.ts';
 import {
   type AttemptView,
   isDeclined,

@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { noCosts } from '../../../src/contracts/requests.ts';
-import {
-  addRequests,
-  addTallies,
-  computeDollars,
-  costsOf,
-  requestsOf,
-  totalOf,
-} from '../../../src/core/model/cost.ts';
+import { addRequests, computeDollars, costsOf, requestsOf, totalOf } from '../../../src/core/model/cost.ts';
+import { addTallies } from '../../../src/core/model/request-tally.ts';
 
 describe('costs at list prices', () => {
   it('of what is counted, by what it is for', () => {
