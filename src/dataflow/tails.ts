@@ -84,6 +84,7 @@ class TextTail implements TailWriter {
   readonly #format: (record: unknown) => string;
   readonly #output: TaskOutput;
   #text: string;
+  #records = 0;
 
   constructor(format: (record: unknown) => string, output: TaskOutput, header: string) {
     this.#format = format;
@@ -93,13 +94,14 @@ class TextTail implements TailWriter {
 
   push(record: unknown): boolean {
     this.#text += `${this.#format(record)}\n`;
+    this.#records++;
     return this.#text.length >= pieceChars;
   }
 
   async drain(): Promise<void> {
-    const text = this.#text;
-    this.#text = '';
-    if (text !== '') await this.#output.write(Buffer.from(text));
+    const [text, records] = [this.#text, this.#records];
+    [this.#text, this.#records] = ['', 0];
+    if (text !== '') await this.#output.write(Buffer.from(text), records);
   }
 
   finish(): Promise<void> {

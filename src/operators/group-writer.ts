@@ -13,6 +13,7 @@ export class GroupWriter {
   readonly #aggregates: readonly Aggregate[];
   readonly #isCsv: boolean;
   #text = '';
+  #rows = 0;
 
   constructor(output: TaskOutput, { key, aggregates }: GroupbyOptions, { output: form }: RowOutputOptions) {
     this.#output = output;
@@ -22,7 +23,7 @@ export class GroupWriter {
   }
 
   async header(): Promise<void> {
-    await this.#output.write(Buffer.from(csvLine(this.#names)));
+    await this.#output.write(Buffer.from(csvLine(this.#names)), 0);
   }
 
   /** Await what is returned. */
@@ -35,14 +36,15 @@ export class GroupWriter {
           ...values.map((value) => JSON.stringify(value)),
           ...results.map((text) => text ?? 'null'),
         ]);
+    this.#rows++;
     return this.#text.length < writeChars ? undefined : this.flush();
   }
 
   /** Writes what is held; needed at the end. */
   async flush(): Promise<void> {
-    const text = this.#text;
-    this.#text = '';
-    if (text !== '') await this.#output.write(Buffer.from(text));
+    const [text, rows] = [this.#text, this.#rows];
+    [this.#text, this.#rows] = ['', 0];
+    if (text !== '') await this.#output.write(Buffer.from(text), rows);
   }
 }
 

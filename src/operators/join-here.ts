@@ -133,20 +133,17 @@ export class JoinHere {
   #out = Buffer.allocUnsafe(2 * writeBytes);
   #used = 0;
   #rows = 0;
-  /** Whether a row is one line, so that rows need not be counted again. */
-  #isLineEach: boolean;
 
   private constructor(
     { output, signal }: TaskContext,
     lefts: readonly string[],
-    { table, hasRights, isPlain }: { table: ByteTable; hasRights: boolean; isPlain: boolean },
+    { table, hasRights }: { table: ByteTable; hasRights: boolean },
   ) {
     this.#output = output;
     this.#signal = signal;
     this.#lefts = lefts;
     this.#table = table;
     this.#hasRights = hasRights;
-    this.#isLineEach = isPlain;
   }
 
   /** With all rows of the right-hand side, and the columns of the whole left-hand side. */
@@ -171,8 +168,7 @@ export class JoinHere {
         }
       }
     }
-    const isPlain = files.every((file) => file.isPlain);
-    return new JoinHere(context, lefts, { table, hasRights: rights.length > 0, isPlain });
+    return new JoinHere(context, lefts, { table, hasRights: rights.length > 0 });
   }
 
   /** Joins the lines of a left-hand file. */
@@ -195,7 +191,6 @@ export class JoinHere {
   async join(bytes: Buffer, records: CsvRecords, form: RecordForm): Promise<void> {
     this.#signal.throwIfAborted();
     const isPlain = !bytes.includes(quote);
-    this.#isLineEach &&= isPlain;
     const verbatim = isPlain ? verbatimPart(form) : 'none';
     for (let from = 0; from < records.count; from += batchRecords)
       await this.#joinSome({ bytes, records, form, verbatim, from });
@@ -203,8 +198,7 @@ export class JoinHere {
 
   /** Writes what is held; needed at the end. */
   async flush(): Promise<void> {
-    const lines = this.#isLineEach ? this.#rows : undefined;
-    if (this.#used > 0) await this.#output.write(this.#out.subarray(0, this.#used), lines);
+    if (this.#used > 0) await this.#output.write(this.#out.subarray(0, this.#used), this.#rows);
     this.#used = 0;
     this.#rows = 0;
   }

@@ -76,13 +76,13 @@ export class JoinedRows {
       return;
     const names = [...rightNames(this.left, this.right, this.options).values()];
     const all = [...this.left, ...names.filter((name) => name !== undefined)];
-    await this.output.write(Buffer.from(csvLine(all)));
+    await this.output.write(Buffer.from(csvLine(all)), 0);
   }
 
   /** Writes one pair. */
   pair(left: Row, right: Row): Promise<void> | undefined {
     const line = this.options.output === 'csv' ? this.csv(left, right) : this.json(left, right);
-    return this.output.write(Buffer.from(line));
+    return this.output.write(Buffer.from(line), 1);
   }
 
   private json(left: Row, right: Row): string {

@@ -10,6 +10,7 @@ import { recordsOfRun } from '../worker/stage-records.ts';
 import { Engine, firstLineOf, hasDuckDb } from './duckdb/engine.ts';
 import { joinFiles, SideFiles } from './duckdb/joined-files.ts';
 import type { TableFile } from './duckdb/joined-files.ts';
+import { putOut } from './duckdb/written-file.ts';
 import type { JoinOutputOptions } from './join-options.ts';
 import { rowsOfLines } from './join-pieces.ts';
 import { isPieceKey, readPieceKey, RowPacker, RowUnpacker } from './packed-rows.ts';
@@ -90,12 +91,15 @@ export async function joinByEngine(
     return false;
   }
   const path = join(scratchDir, 'joined');
+  let rows = 0;
   try {
     const engine = await Engine.open({ scratchDir, size, signal, keepsOrder: keepsLeftOrder });
     try {
       const known = { left: left.columns, right: right.columns };
       const files = { left: left.files, right: right.files, known };
-      if (!(await joinFiles(engine, files, options, path))) return false;
+      const joined = await joinFiles(engine, files, options, path);
+      if (joined === undefined) return false;
+      rows = joined;
     } finally {
       engine.close();
     }
@@ -106,8 +110,7 @@ export async function joinByEngine(
     note?.(`DuckDB could not join the rows, which are joined one by one: ${firstLineOf(error)}`);
     return false;
   }
-  const lines = createReadStream(path, { highWaterMark: readBytes }) as AsyncIterable<Buffer>;
-  for await (const bytes of lines) await output.write(bytes);
+  await putOut(path, rows, output);
   return true;
 }
 

@@ -1,4 +1,4 @@
-import { createReadStream, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BadInputError, OutOfMemoryError } from '../worker/operator.ts';
@@ -7,6 +7,7 @@ import { Engine, firstLineOf, sqlName, sqlText } from './duckdb/engine.ts';
 import { sendFile } from './duckdb/parquet-pieces.ts';
 import { addTable } from './duckdb/sql-tables.ts';
 import type { ColumnTypes } from './duckdb/staged-ndjson.ts';
+import { putOut } from './duckdb/written-file.ts';
 import { flagOption, onlyOptions, textOption, textsOption, wrongOption } from './options.ts';
 import type { Options } from './options.ts';
 
@@ -138,7 +139,7 @@ async function asked<T>({ inputs, signal }: TaskContext, work: () => Promise<T>)
 }
 
 async function writeText(engine: Engine, context: TaskContext, options: SqlOptions): Promise<void> {
-  const { output, scratchDir, task, tally } = context;
+  const { output, scratchDir, task } = context;
   const format = options.output ?? 'ndjson';
   const path = join(scratchDir, 'result');
   const header = options.header && task === 0 && context.isFinal !== false;
@@ -150,10 +151,7 @@ async function writeText(engine: Engine, context: TaskContext, options: SqlOptio
   const rows = await asked(context, () =>
     engine.run(`COPY (\n${options.query}\n) TO ${sqlText(path)} (${form})`),
   );
-  // Lines are counted as they are written; Parquet has none.
-  const lines = format === 'parquet' ? 0 : undefined;
-  if (format === 'parquet') tally?.({ out: rows });
-  for await (const bytes of createReadStream(path) as AsyncIterable<Buffer>) await output.write(bytes, lines);
+  await putOut(path, rows, output);
 }
 
 /**

@@ -168,10 +168,10 @@ export interface TaskOutput {
   emitKeys?(keys: KeyBatch): Promise<void> | undefined;
   /**
    * Text as it is, in pieces of any size. In the final stage the bytes of the part; elsewhere each line is a
-   * record: the key up to the first TAB, the value after it. `lines`: how many "\n" there are in it, from a caller who
-   * knows that; 0 for what is no text.
+   * record: the key up to the first TAB, the value after it. `records`: in the final stage, how many of them begin in it,
+   * from a caller who knows that: none in a header, and one in a row of several lines. Else each line counts.
    */
-  write(bytes: Uint8Array, lines?: number): Promise<void> | undefined;
+  write(bytes: Uint8Array, records?: number): Promise<void> | undefined;
 }
 
 /** The counter of records that were left out. */

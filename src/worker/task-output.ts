@@ -230,10 +230,10 @@ export class FinalOutput implements ClosableOutput {
       : before.then(() => this.#writer.append(bytes, 0, bytes.length));
   }
 
-  write(bytes: Uint8Array, lines?: number): Promise<void> | undefined {
+  write(bytes: Uint8Array, records?: number): Promise<void> | undefined {
     if (bytes.length === 0) return undefined;
-    this.#meter.recordsOut += lines ?? linesIn(bytes);
-    this.#isLineOpen = lines === undefined && bytes[bytes.length - 1] !== newline;
+    this.#meter.recordsOut += records ?? linesIn(bytes);
+    this.#isLineOpen = records === undefined && bytes[bytes.length - 1] !== newline;
     const stored = this.#writer.append(bytes, 0, bytes.length);
     return stored === undefined ? undefined : this.#meter.during('write', () => stored);
   }
@@ -271,9 +271,9 @@ export function guarded(output: TaskOutput, signal: AbortSignal): TaskOutput {
             return output.emitKeys?.(keys);
           },
         }),
-    write(bytes, lines) {
+    write(bytes, records) {
       signal.throwIfAborted();
-      return output.write(bytes, lines);
+      return output.write(bytes, records);
     },
   };
 }

@@ -8,7 +8,6 @@ import { ParameterName } from '../../src/contracts/settings.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { type BatchTimes, type PairTimes, renderBatch, summaryOf } from '../support/clone-batch.ts';
 import { twoCopies } from '../support/cloned-jobs.ts';
-import { draws } from '../support/draws.ts';
 import { expectNothingHeld } from '../support/nothing-left.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
@@ -16,7 +15,7 @@ import { EmbeddedSystem } from '../support/embedded-system.ts';
 /** Whether the table is asked for: a measurement, for which the machine has to be quiet. */
 const isMeasured = process.env['OUTRIDER_CLONE_TABLE'] !== undefined;
 /** Pairs of runs; twenty where it is a measurement. The bounds below are scaled. */
-const pairs = Number(process.env['OUTRIDER_CLONE_PAIRS'] ?? (isMeasured ? 20 : draws(10)));
+const pairs = Number(process.env['OUTRIDER_CLONE_PAIRS'] ?? (isMeasured ? '20' : '10'));
 /** Of the pairs, how many may be spoilt by what else the machine does. */
 const spoilt = Math.floor(pairs / 10);
 /** Runs without a straggler, between the pairs so that all meet the same load. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ExperimentResult, runExperiment } from '../../src/experiments/experiment.ts';
 import { experiments } from '../../src/experiments/registry.ts';
+import { isWhole } from '../support/draws.ts';
 
 /** Long on a busy machine; nothing is timed. */
 const timeoutMs = 600_000;
@@ -79,7 +80,8 @@ describe('Mantri against other schemes', () => {
   );
 });
 
-describe('the experiment on lost outputs', () => {
+// With fewer draws it is left out: minutes, of what comes out alike until a rule or the simulator is changed.
+describe.skipIf(!isWhole)('the experiment on lost outputs', () => {
   it(
     'has jobs end nearly as soon as where nothing is lost, by little traffic; of few losses shares say little',
     async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { costCases, shuffleOf } from '../support/cost-cases.ts';
+import { isWhole } from '../support/draws.ts';
 import { billJob, type JobBill } from '../support/costed-job.ts';
 
 /** Dollars, of which everything is counted in virtual time: no two runs differ. */
@@ -54,19 +55,24 @@ describe('what jobs cost beside their compute, by counted requests at list price
     expect(scheduling).toBeLessThanOrEqual(most.scheduling);
   }, 1_800_000);
 
-  it('is 8 % at most for 10,000 maps of a minute and 100 reduces, as less of them foretell', async () => {
-    const model = await shuffleModel();
-    const counted = billOf(await shuffled(300, 3));
-    const foretold = model(300, 3);
-    expect(foretold.rest / counted.rest).toBeGreaterThan(0.99);
-    expect(foretold.rest / counted.rest).toBeLessThan(1.01);
-    expect(foretold.compute / counted.compute).toBeCloseTo(1, 3);
-    const { most, maps, slots } = costCases['10,000 x 60 s maps, 100 reduces'];
-    const bill = model(maps, Math.ceil(maps / slots));
-    // 10,100 minutes at 1 GB, by the price list.
-    expect(bill.compute).toBeCloseTo(10_100 * 60 * 0.0000133334, 1);
-    expect(bill.rest / bill.compute).toBeLessThanOrEqual(most.all);
-    // The million reads alone are half of that: less were a mistake.
-    expect(bill.rest / bill.compute).toBeGreaterThan(0.05);
-  }, 1_800_000);
+  // With fewer draws it is left out, as five jobs that come out alike until something asks for more.
+  it.skipIf(!isWhole)(
+    'is 8 % at most for 10,000 maps of a minute and 100 reduces, as less of them foretell',
+    async () => {
+      const model = await shuffleModel();
+      const counted = billOf(await shuffled(300, 3));
+      const foretold = model(300, 3);
+      expect(foretold.rest / counted.rest).toBeGreaterThan(0.99);
+      expect(foretold.rest / counted.rest).toBeLessThan(1.01);
+      expect(foretold.compute / counted.compute).toBeCloseTo(1, 3);
+      const { most, maps, slots } = costCases['10,000 x 60 s maps, 100 reduces'];
+      const bill = model(maps, Math.ceil(maps / slots));
+      // 10,100 minutes at 1 GB, by the price list.
+      expect(bill.compute).toBeCloseTo(10_100 * 60 * 0.0000133334, 1);
+      expect(bill.rest / bill.compute).toBeLessThanOrEqual(most.all);
+      // The million reads alone are half of that: less were a mistake.
+      expect(bill.rest / bill.compute).toBeGreaterThan(0.05);
+    },
+    1_800_000,
+  );
 });

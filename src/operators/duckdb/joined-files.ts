@@ -100,7 +100,7 @@ interface Pair {
 }
 
 /**
- * Joins files and writes the joined rows as lines to `path`, as `JoinedRows` would write them. False where that takes rows one by
+ * Joins files and writes the joined rows as lines to `path`, as `JoinedRows` would write them; answers how many there are. Undefined where that takes rows one by
  * one. Throws `BadRecordError` where rows that match cannot be written.
  */
 export async function joinFiles(
@@ -108,9 +108,9 @@ export async function joinFiles(
   { left, right, known }: JoinedSides,
   options: JoinOutputOptions,
   path: string,
-): Promise<boolean> {
+): Promise<number | undefined> {
   const pairs = left.flatMap((one) => right.map((other): Pair => ({ left: one, right: other })));
-  if (pairs.length > mostPairs) return false;
+  if (pairs.length > mostPairs) return undefined;
   const queries: string[] = [];
   for (const pair of pairs) {
     const wrong = options.output === 'csv' ? whyNoCsv(pair, known) : undefined;
@@ -120,17 +120,16 @@ export async function joinFiles(
       continue;
     }
     const texts = options.output === 'csv' ? csvTexts(pair, known, options) : jsonTexts(pair, options);
-    if (texts === undefined) return false;
+    if (texts === undefined) return undefined;
     queries.push(pairQuery(pair, texts));
   }
   if (queries.length === 0) {
     await writeFile(path, '');
-    return true;
+    return 0;
   }
   // Without quotes a line, which is the only column, is written as it is.
   const form = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01'";
-  await engine.run(`COPY (${queries.join(' UNION ALL ')}) TO ${sqlText(path)} (${form})`);
-  return true;
+  return engine.run(`COPY (${queries.join(' UNION ALL ')}) TO ${sqlText(path)} (${form})`);
 }
 
 /** What of a pair is written: the text of each side's row, and the line that both make. */

@@ -120,9 +120,9 @@ export function ofBytes(output: TaskOutput): TaskOutput {
       checkBytes('emit: the value', value);
       return output.emit(key, value, partition);
     },
-    write(bytes) {
+    write(bytes, records) {
       checkBytes('write: what is written', bytes);
-      return output.write(bytes);
+      return output.write(bytes, Number.isSafeInteger(records) && Number(records) >= 0 ? records : undefined);
     },
   };
 }
