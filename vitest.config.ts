@@ -8,13 +8,10 @@ const long = [
   'test/property/worker/user-code.test.ts',
 ];
 
-/** Those that ask which attempt is slow, and which of two comes first: beside one another alone, since these mostly wait. */
+/** Those that ask which attempt is slow, and which of two comes first: one at a time. */
 const judging = [
-  'test/e2e/{causes,clone-faults,counted-costs,explain,invocations,out-of-time,packed-inputs,pauses,slow-nodes,slow-writes,small-phases,waits}.test.ts',
+  'test/e2e/{causes,clone-faults,clones,counted-costs,explain,invocations,out-of-time,packed-inputs,pauses,placed-tasks,slow-nodes,slow-writes,small-phases,waits}.test.ts',
 ];
-
-/** Such ones, too, that would be disturbed, or disturb the others: gains by pairs of runs, and a process for each of a dozen tasks. */
-const alone = ['test/e2e/{clones,placed-tasks}.test.ts'];
 
 /** Minutes each, too, but in one process: two at a time. */
 const campaigns = [
@@ -91,9 +88,9 @@ function project(
   };
 }
 
-const elsewhere = filesOf([...long, ...judging, ...alone, ...campaigns, ...broad, ...pure, ...essential]);
+const elsewhere = filesOf([...long, ...judging, ...campaigns, ...broad, ...pure, ...essential]);
 /** Of whole jobs and campaigns. */
-const testTimeout = 180_000;
+const testTimeout = 300_000;
 
 export default defineConfig(({ mode }) => ({
   test: {
@@ -116,8 +113,7 @@ export default defineConfig(({ mode }) => ({
       }),
       // A second try, which the report tells of: whole jobs on real processes, whose races a busy machine may decide otherwise.
       project('long', long, { testTimeout, workers: 2, place: 4, retry: 1 }),
-      project('judging', judging, { testTimeout, workers: 2, place: 5, retry: 1 }),
-      project('alone', alone, { testTimeout, workers: 1, place: 6, retry: 1 }),
+      project('judging', judging, { testTimeout, workers: 1, place: 5, retry: 1 }),
     ],
   },
 }));
