@@ -153,6 +153,8 @@ interface Emitted extends KeyValue {
 class Collector implements TaskOutput {
   readonly records: Emitted[] = [];
   readonly texts: Buffer[] = [];
+  /** How many records are in the texts, where it is told of each. */
+  told = 0;
   private readonly partitions: number;
 
   constructor(partitions: number) {
@@ -169,8 +171,9 @@ class Collector implements TaskOutput {
     this.texts.push(lineOf(record));
   }
 
-  write(bytes: Uint8Array): Promise<void> {
+  write(bytes: Uint8Array, records = Number.NaN): Promise<void> {
     this.texts.push(Buffer.from(bytes));
+    this.told += records;
     return Promise.resolve();
   }
 

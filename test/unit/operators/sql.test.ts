@@ -92,9 +92,10 @@ describe('sql', { timeout: 60_000 }, () => {
     expect(records.length).toBeGreaterThan(8);
     expect(seen.out + records.length).toBe(4);
     const query = { query: 'SELECT * FROM map WHERE id::INTEGER > 1', output: 'parquet' };
-    const { text } = await runTask(sql, query, [recordsOf('map', records, seeded(1))], { tally });
+    const { text, collector } = await runTask(sql, query, [recordsOf('map', records, seeded(1))], { tally });
     expect(seen.in + records.length).toBe(4);
-    expect(seen.out + records.length).toBe(4 + 3);
+    expect(collector.told).toBe(3);
+    expect(seen.out + records.length).toBe(4);
     expect(text.subarray(-4).toString()).toBe('PAR1');
   });
 
