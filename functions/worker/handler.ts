@@ -14,7 +14,9 @@ const memory = new GiveBack({
   residentBytes: () => process.memoryUsage.rss(),
   collect: () => globalThis.gc?.(),
 });
-const giveBack = (): void => { memory.run(); };
+const giveBack = (): void => {
+  memory.run();
+};
 
 /**
  * Runs an attempt, and those that ride with it. Never throws for an attempt that fails: its record says why, and the
