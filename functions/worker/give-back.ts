@@ -17,8 +17,8 @@ export interface ProcessMemory {
  */
 export class GiveBack {
   readonly #memory: ProcessMemory;
-  /** The least that was resident between attempts, or after the latest collection. */
-  #neededBytes = startedBytes - leftBytes;
+  /** The least that was resident since the latest collection; nothing is known before the first. */
+  #neededBytes = 0;
 
   constructor(memory: ProcessMemory) {
     this.#memory = memory;

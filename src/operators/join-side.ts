@@ -91,15 +91,13 @@ export async function joinByEngine(
     return false;
   }
   const path = join(scratchDir, 'joined');
-  let rows = 0;
+  let rows: number | undefined;
   try {
     const engine = await Engine.open({ scratchDir, size, signal, keepsOrder: keepsLeftOrder });
     try {
       const known = { left: left.columns, right: right.columns };
       const files = { left: left.files, right: right.files, known };
-      const joined = await joinFiles(engine, files, options, path);
-      if (joined === undefined) return false;
-      rows = joined;
+      rows = await joinFiles(engine, files, options, path);
     } finally {
       engine.close();
     }
@@ -110,6 +108,7 @@ export async function joinByEngine(
     note?.(`DuckDB could not join the rows, which are joined one by one: ${firstLineOf(error)}`);
     return false;
   }
+  if (rows === undefined) return false;
   await putOut(path, rows, output);
   return true;
 }

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { prepareJobFile } from '../../src/cli/job-file/prepare-job-file.ts';
 import type { UncheckedJob } from '../../src/cli/prepare-inputs.ts';
+import { specOnHost } from '../support/carried-code.ts';
 import type { HostedJob } from '../support/memory-host.ts';
 import { isWhole } from '../support/draws.ts';
 import { MemoryHost } from '../support/memory-host.ts';
@@ -120,13 +121,9 @@ describe('a join of a TypeScript job whose heavy partitions are split', () => {
   }
 
   async function run(host: MemoryHost, prepared: UncheckedJob, partitions: number): Promise<HostedJob> {
-    for (const { sha256, bytes } of prepared.carried) await host.put(`code/${sha256}`, bytes);
-    const spec = prepared.specWith([]);
+    const spec = await specOnHost(host, prepared);
     const stages = spec.stages.map((stage) => ({
       ...stage,
-      ...(stage.code === undefined
-        ? {}
-        : { code: { ...stage.code, s3: `s3://input/code/${stage.code.sha256}` } }),
       inputs: stage.inputs.map((input) => ('s3' in input ? { ...input, splitBytes: 300 } : input)),
       ...(stage.partitions === undefined ? {} : { partitions }),
     }));

@@ -1,4 +1,4 @@
-/** Of random draws, the share that is wanted: all, but in `npm test`, which sees little at once and often. */
+/** Of random draws, the share that is wanted: all, but in `npm test` and `.ci/run`, which see less at once and more often. */
 const share = Number(process.env['OUTRIDER_TEST_DRAWS'] ?? '1');
 /** Fewer would hold nothing. */
 const least = 5;

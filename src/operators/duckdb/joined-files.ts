@@ -100,8 +100,8 @@ interface Pair {
 }
 
 /**
- * Joins files and writes the joined rows as lines to `path`, as `JoinedRows` would write them; answers how many there are. Undefined where that takes rows one by
- * one. Throws `BadRecordError` where rows that match cannot be written.
+ * Joins files and writes the joined rows as lines to `path`, as `JoinedRows` would write them; answers how many there
+ * are, undefined where that takes rows one by one. Throws `BadRecordError` where rows that match cannot be written.
  */
 export async function joinFiles(
   engine: Engine,

@@ -11,7 +11,7 @@ import {
   UnsortedOutput,
 } from '../task-output.ts';
 import type { Channel } from './channel.ts';
-import { FromHost, outputBytes, type StartMessage } from './protocol.ts';
+import { FromHost, isCount, outputBytes, type StartMessage } from './protocol.ts';
 
 /**
  * Sends the bytes of an output to the worker, in the order in which they are to lie in the object. A message never
@@ -122,7 +122,7 @@ export function ofBytes(output: TaskOutput): TaskOutput {
     },
     write(bytes, records) {
       checkBytes('write: what is written', bytes);
-      return output.write(bytes, Number.isSafeInteger(records) && Number(records) >= 0 ? records : undefined);
+      return output.write(bytes, isCount(records) ? records : undefined);
     },
   };
 }

@@ -160,7 +160,8 @@ export function decodePull(body: Buffer): Pull {
   return { stream: body.readUInt32LE(0), input: body.readUInt8(4), kind, recordsOut, peakMemoryBytes };
 }
 
-const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;
+/** Whether a value can be how many of something there are: the other side may send anything. */
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
 
 /** A number that stands for itself: of a stream, at the begin of a message. */
 export function numberBody(value: number): Buffer {

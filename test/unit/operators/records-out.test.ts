@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { prepareJobFile } from '../../../src/cli/job-file/prepare-job-file.ts';
 import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import { builtinJob } from '../../../src/operators/builtin-jobs.ts';
+import { specOnHost } from '../../support/carried-code.ts';
 import { MemoryHost } from '../../support/memory-host.ts';
 
 const people = 'id,name\n1,"Ann\nLee"\n2,Bo\n3,Cy\n2,"Di ""D"" Fox"\n';
@@ -68,14 +69,7 @@ describe('records out of a final stage into CSV are its rows: a header is none, 
     const options = { input: ['people=s3://input/people'], header: true };
     const prepared = await prepareJobFile('job.mjs', options, { cwd: directory, inputs: 's3' });
     const host = await hostOf();
-    for (const { sha256, bytes } of prepared.carried) await host.put(`code/${sha256}`, bytes);
-    const spec = prepared.specWith([]);
-    const stages = spec.stages.map((stage) =>
-      stage.code === undefined
-        ? stage
-        : { ...stage, code: { ...stage.code, s3: `s3://input/code/${stage.code.sha256}` } },
-    );
-    const { records, output } = await ended({ ...spec, stages }, host);
+    const { records, output } = await ended(await specOnHost(host, prepared), host);
     expect(output).toBe(people);
     expect(records).toBe(4);
   });
