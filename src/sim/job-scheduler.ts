@@ -170,10 +170,34 @@ export class JobScheduler {
     const planRef = { bucket: deps.dataBucket, key: planKey(plan) };
     await deps.objects.write(planRef, new TextEncoder().encode(JSON.stringify(plan)));
     run.session = await enterJob(deps, job.id, { owner: 'simulator', until: never });
-    await deps.objects.remove(planRef.bucket, [planRef.key]);
+    // Who takes the job over reads its plan again; else it only takes memory.
+    if (this.parts.scenario.scheduler.handOverMs === undefined)
+      await deps.objects.remove(planRef.bucket, [planRef.key]);
     run.state = 'running';
     this.changeDeadlines(run);
+    this.handOverLater(run);
     await this.tick(run);
+  }
+
+  private handOverLater(run: JobRun): void {
+    const { deps, queue, scenario } = this.parts;
+    const { handOverMs } = scenario.scheduler;
+    if (handOverMs === undefined) return;
+    queue.schedule(epochMs(deps.clock.now() + handOverMs), {
+      kind: 'hand-over',
+      subject: run.job.id,
+      run: () => this.handOver(run),
+    });
+  }
+
+  /** One scheduler leaves the job, and another enters it. */
+  private async handOver(run: JobRun): Promise<void> {
+    const { deps } = this.parts;
+    if (run.session === undefined || run.state !== 'running') return;
+    await leaveJob(deps, run.session);
+    run.session = await enterJob(deps, run.job.id, { owner: 'simulator', until: never });
+    this.tickAt(run, deps.clock.now());
+    this.handOverLater(run);
   }
 
   /** People change the job's deadline, which its scheduler sees with its next tick. */

@@ -12,10 +12,7 @@ const name = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,31}$/, 'must be 1 to 32 of a-z, 0-9 and "-", and begin with a letter');
 
-/**
- * Spells in which outputs of tasks that lie in a place are lost, each place its own: `share` of those that lie there when
- * a spell begins, or are written there while it lasts, at even moments of it.
- */
+/** Spells of loss, each place its own: `share` of what lies there as one begins, or is written meanwhile, at even moments of it. */
 const lossSchema = z.strictObject({
   everyMs: distributionSchema,
   lastsMs: distributionSchema,
@@ -193,6 +190,8 @@ const schedulerSchema = z.strictObject({
   wakeAfterMs: z.int().min(0).default(0),
   leaseMs: z.int().min(1).default(30_000),
   claimLeaseMs: z.int().min(1).default(60_000),
+  /** A scheduler serves a job for so long, then hands it to the next, which knows what records tell. Absent: to the end. */
+  handOverMs: z.int().min(1).exactOptional(),
   /** Whether a cancelled attempt learns it with its next report, or stops at once. */
   cancel: z.enum(['cooperative', 'immediate']).default('cooperative'),
   /** How jobs share slots that are short: max-min fairly (where nothing is said, as in production), or first come. */

@@ -1,6 +1,6 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { AttemptView } from '../model/job-view.ts';
-import { type ProgressShape, levelOf, reachedMs } from '../model/progress-shape.ts';
+import { type ProgressShape, levelOf, reachedMs, stretchOf } from '../model/progress-shape.ts';
 import { ranMs, reportedMs } from './progress-rate.ts';
 
 /** What a stage's finished tasks foretell of one that reads as much; absent where too few have finished. */
@@ -46,10 +46,14 @@ function knownMs(attempt: AttemptView, { now, reportMs }: ForetellTerms): number
   return silentMs > missedReports * (attempt.nextMs ?? reportMs) ? ranMs(attempt, now) : reportedMs(attempt);
 }
 
+/** Whether an attempt has run for longer than its like take, for all that they may be wrong. */
+export const isOverdue = (ranSoFarMs: number, like: Expected): boolean =>
+  ranSoFarMs > like.ms * Math.exp(lateBy * like.error);
+
 /** What age alone says: it ends when its like do, and once it is late, after as long again as it has run. */
 function byAge(ranSoFarMs: number, like: Expected): Foretold {
-  const isLate = ranSoFarMs > like.ms * Math.exp(lateBy * like.error);
-  if (!isLate) return { totalMs: Math.max(ranSoFarMs, like.ms), error: like.error, isTold: true };
+  if (!isOverdue(ranSoFarMs, like))
+    return { totalMs: Math.max(ranSoFarMs, like.ms), error: like.error, isTold: true };
   return { totalMs: ranSoFarMs + Math.max(like.ms, ranSoFarMs), error: 0, isTold: false };
 }
 
@@ -69,14 +73,16 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
   if (attempt.reports.length === 0 && ran <= (attempt.nextMs ?? 0))
     return expected && { totalMs: Math.max(ran, expected.ms), error: expected.error, isTold: true };
   if (bytesTotal <= 0) return expected && byAge(ran, expected);
+  // How long it goes on after it has read all, none that has finished has shown.
+  if (shape.tasks === 0 && bytesRead >= bytesTotal && expected !== undefined) return byAge(ran, expected);
   const workedMs = reportedMs(attempt);
   const level = levelOf(bytesRead, bytesTotal);
-  const [from, until] = [shape.reachedAt[level] ?? 0, shape.reachedAt[level + 1] ?? 1];
+  const [from, until] = stretchOf(shape, level);
   const error = shape.errors[level] ?? 0;
-  const byLevel =
-    level > 0 && from >= leastShare
-      ? { ms: (reachedMs(attempt.reports, bytesTotal, level) ?? workedMs) / from, error }
-      : undefined;
+  const reached = reachedMs(attempt.reports, bytesTotal, level) ?? workedMs;
+  // When it came to where it was already when its scheduler took the job over, nobody knows.
+  const isSeen = reached > (attempt.unseenMs ?? 0);
+  const byLevel = level > 0 && from >= leastShare && isSeen ? { ms: reached / from, error } : undefined;
   if (until - from >= silentStretch) {
     const isBetter = byLevel === undefined || (expected !== undefined && expected.error < byLevel.error);
     const like = isBetter ? expected : byLevel;

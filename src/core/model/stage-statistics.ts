@@ -12,7 +12,7 @@ import type {
   Tally,
   TaskView,
 } from './job-view.ts';
-import { evenShape, shapeOf } from './progress-shape.ts';
+import { evenShape, shapeOf, unseenShape } from './progress-shape.ts';
 import { inputOf, isEmptyAfterAll } from './task-input.ts';
 import { hasTakenUp } from './taken-up.ts';
 import { costOf, fitCost, supposedCost } from './task-cost.ts';
@@ -124,14 +124,23 @@ function recordOutrun(statistics: StageStatistics, task: TaskView, winner: Attem
 function learnShape(statistics: StageStatistics, attempt: AttemptView): void {
   statistics.recent.push(attempt);
   if (statistics.recent.length > recentLimit) statistics.recent.shift();
-  if (!isWorthLearning(statistics.samples.length)) return;
-  statistics.shape = shapeOf(
-    statistics.recent.map(({ reports, progress, claimedAt, endedAt }) => ({
+  const isPartial = statistics.shape.isPartial === true;
+  if (!isPartial && !isWorthLearning(statistics.samples.length)) return;
+  const learnt = shapeOf(
+    statistics.recent.map(({ reports, progress, claimedAt, endedAt, unseenMs }) => ({
       reports,
       bytesTotal: progress?.bytesTotal ?? 0,
       runMs: claimedAt === undefined || endedAt === undefined ? 0 : elapsedMs(claimedAt, endedAt),
+      unseenMs,
     })),
   );
+  // What is even by supposition tells less than that others had seen how it is.
+  if (!isPartial || learnt.tasks > 0) statistics.shape = learnt;
+}
+
+/** Nobody has seen how the tasks that have finished got on: their reports went with the scheduler before this one. */
+export function forgetShape(statistics: StageStatistics): void {
+  if (statistics.samples.length > 0) statistics.shape = unseenShape;
 }
 
 /** How far a report lies off the straight line between its neighbours, in bytes. */
@@ -237,7 +246,7 @@ export function recordFinish(
   if (density !== undefined) insertSorted(statistics.density, density);
   const total = attempt.progress?.bytesTotal ?? 0;
   const allRead = attempt.reports.find(({ bytesRead }) => total > 0 && bytesRead >= total);
-  if (allRead !== undefined) {
+  if (allRead !== undefined && allRead.workedMs > (attempt.unseenMs ?? 0)) {
     insertSorted(statistics.wrapUpMs, durationMs(runMs - allRead.workedMs));
   }
   learnShape(statistics, attempt);

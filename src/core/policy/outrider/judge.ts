@@ -1,7 +1,7 @@
 import { inputOf } from '../../model/task-input.ts';
 import { invariant } from '../../../contracts/errors.ts';
 import { atRankOfBoth, quantileOf } from '../../../lib/sorted-numbers.ts';
-import { type Expected, foretell, type Foretold } from '../../estimate/foretell.ts';
+import { type Expected, foretell, type Foretold, isOverdue } from '../../estimate/foretell.ts';
 import {
   type ForetoldRun,
   samplesOf,
@@ -51,6 +51,8 @@ export interface JudgedTask {
   readonly slowness: number;
   /** How many times as many records as usual it has in each byte; 1: as usual, or nobody knows. */
   readonly recordFactor: number;
+  /** Whether it has run for longer than what those that have finished, for all that they may be wrong, let expect of it. */
+  readonly isLate: boolean;
 }
 
 /** What is known of a stage at one tick. */
@@ -64,8 +66,10 @@ export interface JudgedStage {
   readonly tasks: readonly JudgedTask[];
 }
 
-/** Finished tasks before they foretell what their like take. */
+/** Finished tasks before they foretell what their like take; all but one in a stage that has no more. */
 const leastFinished = 3;
+/** How wrong that may be where one or two have finished: a task alone may have been fast by a factor of e. */
+const fewErrors = [1, 0.7] as const;
 /** Of a normal distribution, the quartiles lie so many standard deviations apart. */
 const quartileSpan = 1.349;
 const leastError = 0.05;
@@ -96,34 +100,38 @@ interface StageTerms {
 /** What is foretold of a task. */
 interface ForetoldTask {
   readonly recordFactor: number;
+  readonly isLate: boolean;
   /** Of its attempts, in the order of `sampledOf`: its copies first. */
   readonly attempts: readonly (Foretold | undefined)[];
 }
 
 /** What is foretold where nothing is. */
-const untold: ForetoldTask = { recordFactor: 1, attempts: [] };
+const untold: ForetoldTask = { recordFactor: 1, isLate: false, attempts: [] };
 
 /** What finished tasks of a stage foretell, as slowness: its median and spread; undefined of too few. */
 function usualOf({ stage }: StageRuns): Expected | undefined {
   const { slowness } = stage.statistics;
   const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantileOf(slowness, share) ?? 0);
-  if (slowness.size < leastFinished || low === undefined || middle === undefined || high === undefined)
+  const least = Math.max(1, Math.min(leastFinished, stage.tasks.length - 1));
+  if (slowness.size < least || low === undefined || middle === undefined || high === undefined)
     return undefined;
-  const error = low <= 0 ? leastError : Math.log(high / low) / quartileSpan;
-  return { ms: middle, error: Math.max(leastError, error) };
+  const spread = low <= 0 ? leastError : Math.log(high / low) / quartileSpan;
+  return { ms: middle, error: Math.max(leastError, fewErrors[slowness.size - 1] ?? spread) };
 }
 
 /** The shape of a stage's progress: of finished tasks, or until there are enough, of those that run. */
 function shapeNow({ stage, tasks }: StageRuns, { now }: PolicyView): ProgressShape {
-  const { shape } = stage.statistics;
+  const { shape, slowness } = stage.statistics;
   if (shape.tasks > 0) return shape;
+  // Finished tasks tell what one takes, and none how it gets there: by an even shape all that run would look slow, or fast.
+  if (shape.isPartial === true && slowness.size >= leastFinished) return shape;
   const courses = tasks.flatMap(({ copies }) =>
     copies.flatMap((attempt) => {
       const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
       const runMs = ranMs(attempt, now);
       return bytesRead <= 0 || bytesTotal <= 0 || hasTakenUp(attempt)
         ? []
-        : [{ reports: attempt.reports, bytesTotal, runMs }];
+        : [{ reports: attempt.reports, bytesTotal, runMs, unseenMs: attempt.unseenMs }];
     }),
   );
   return shapeOfRunning(courses);
@@ -174,7 +182,8 @@ function foretellAll(
       const run = { bytes, ms: foretold.totalMs / factor, zone: attempt.zone };
       (foretold.isLeast === true ? atLeast : samples).push(run);
     }
-    return { recordFactor: factor, attempts };
+    const isLate = whole !== undefined && running.copies.some((each) => isOverdue(ranMs(each, now), whole));
+    return { recordFactor: factor, isLate, attempts };
   });
   return { byTask, samples: [...samples, ...wholeRuns(atLeast, samples, runs.stage)] };
 }
@@ -204,7 +213,7 @@ function newMsFor(cost: number, inVainMs: number, { slowness, samples, newMsByCo
 function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTerms): JudgedTask {
   const { view, samples, medianSlowness } = terms;
   const bytes = inputOf(running.task);
-  const { recordFactor: factor, attempts } = foretold;
+  const { recordFactor: factor, isLate, attempts } = foretold;
   const cost = costOf(samples.cost, Math.max(bytes, terms.leastBytes)) * factor;
   const usualMs = medianSlowness * cost;
   const inVainMs = newMsOf(running, 0, view.now);
@@ -240,6 +249,7 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
     slowness: usualMs <= 0 ? 1 : (first.ranMs + first.remMs) / usualMs,
     recordFactor: factor,
+    isLate,
   };
 }
 

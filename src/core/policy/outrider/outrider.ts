@@ -256,10 +256,13 @@ function proposeIn(
   view: PolicyView,
   slow: SlowNodes,
 ): readonly Proposal[] {
-  if (stage.samples < view.config.outrider.minSamples) return [];
+  // Too few to weigh one against others: only what is late beyond doubt by those that have finished.
+  const areFew = stage.samples < view.config.outrider.minSamples;
+  const judged = areFew ? stage.tasks.filter(({ isLate }) => isLate) : stage.tasks;
+  if (judged.length === 0) return [];
   const dear = pruneLosses(stage.tasks, runs, view);
   if (dear.length > 0) return dear;
-  const weighed = stage.tasks.map((task): Candidate => ({ task, worth: worthOf(task) }));
+  const weighed = judged.map((task): Candidate => ({ task, worth: worthOf(task) }));
   let known: ReadonlySet<JudgedTask> | undefined;
   // Most ticks copy nothing: it is asked for where one would.
   const worth = (): ReadonlySet<JudgedTask> => (known ??= worthwhile(stage, weighed, runs, view));

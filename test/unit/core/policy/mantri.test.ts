@@ -279,6 +279,23 @@ describe('outrider', () => {
   });
 
   it('acts on nothing before it has samples', () => {
-    expect(outrider.propose(viewOf([{ doneMs: 100 }, { running: [copyAt(0.01)] }]))).toEqual([]);
+    expect(outrider.propose(viewOf([{ doneMs: 100_000 }, { running: [copyAt(0.01)] }]))).toEqual([]);
+    expect(outrider.propose(viewOf([{}, { running: [copyAt(0)] }]))).toEqual([]);
+  });
+
+  it('copies what runs on in a stage of two or three tasks, whatever it has read, once it is late beyond doubt', () => {
+    const proposed = (finished: number, ranMs: number, share: number): readonly string[] =>
+      outrider
+        .propose(viewOf([...times(finished, { doneMs: 100_000 }), { running: [copyAt(share, ranMs)] }]))
+        .map(({ kind }) => kind);
+    for (const share of [0, 0.01, 1]) {
+      // One has taken 100 s, where e^2 times that would be no wonder; two have, and e^1.4 times that.
+      expect(proposed(1, 730_000, share)).toEqual([]);
+      expect(proposed(1, 750_000, share)).toEqual(['backup']);
+    }
+    for (const share of [0, 1]) {
+      expect(proposed(2, 400_000, share)).toEqual([]);
+      expect(proposed(2, 410_000, share)).toEqual(['backup']);
+    }
   });
 });

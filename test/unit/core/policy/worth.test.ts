@@ -22,6 +22,7 @@ function tasksOf(...remsMs: readonly number[]): JudgedTask[] {
       sinceCopyMs: 1_000,
       slowness: 1,
       recordFactor: 1,
+      isLate: false,
     };
   });
 }

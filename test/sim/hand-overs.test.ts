@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import type { PolicyName } from '../../src/contracts/policy-names.ts';
+import { metricsOf } from '../../src/sim/metrics.ts';
+import type { ScenarioInput } from '../../src/sim/scenario.ts';
+import { simulate } from '../../src/sim/simulate.ts';
+import { scenarioOf } from './scenarios.ts';
+
+type Progress = ScenarioInput['jobs'][number]['stages'][number]['progress'];
+
+/** Share of its work that a task has done, and of its input that it has read by then. */
+const shapes: readonly (readonly [name: string, progress: Progress])[] = [
+  [
+    'even',
+    [
+      [0, 0],
+      [1, 1],
+    ],
+  ],
+  [
+    'slow at first',
+    [
+      [0, 0],
+      [0.4, 0.05],
+      [1, 1],
+    ],
+  ],
+  [
+    'slow in the end',
+    [
+      [0, 0],
+      [0.2, 0.8],
+      [1, 1],
+    ],
+  ],
+  [
+    'read at once',
+    [
+      [0, 0],
+      [0.01, 1],
+      [1, 1],
+    ],
+  ],
+];
+
+interface Case {
+  readonly policy: PolicyName;
+  readonly progress: Progress;
+  readonly handOverMs?: number | undefined;
+  readonly slots?: number;
+  /** What the last task's first attempt takes. */
+  readonly lastMs?: number;
+}
+
+/** A hundred tasks of five minutes. */
+async function measured({ policy, progress, handOverMs, slots = 25, lastMs = 300_000 }: Case) {
+  const attemptsMs = Array.from({ length: 100 }, (_, task) => [task === 99 ? lastMs : 300_000, 300_000]);
+  const scenario: ScenarioInput = {
+    cluster: { nodes: [{ count: slots }] },
+    reports: { everyMs: 10_000 },
+    scheduler: handOverMs === undefined ? {} : { handOverMs },
+    jobs: [{ policy, stages: [{ name: 'map', tasks: 100, workMs: 300_000, attemptsMs, progress }] }],
+  };
+  return metricsOf(await simulate(scenarioOf(scenario), { seed: '1' }));
+}
+
+/** All the time, in the first wave and in the second, and as production does: every thirteen minutes, in the third. */
+const handOvers = [40_000, 320_000, 430_000, 780_000];
+
+describe.each(shapes)('tasks whose progress is %s', (_name, progress) => {
+  it.each(['outrider', 'late'] as const)(
+    'are not copied where all are alike, whenever another scheduler takes their job over: %s',
+    async (policy) => {
+      for (const slots of [25, 60])
+        for (const handOverMs of handOvers) {
+          const { copies, completionS } = await measured({ policy, progress, handOverMs, slots });
+          expect({ slots, handOverMs, ...copies }).toEqual({ slots, handOverMs, started: 0, won: 0 });
+          expect(completionS.mean).toBeLessThanOrEqual(Math.ceil(100 / slots) * 300 + 20);
+        }
+    },
+  );
+
+  it('are helped where one takes an hour', async () => {
+    for (const handOverMs of handOvers) {
+      const { completionS } = await measured({
+        ...{ policy: 'outrider', progress, handOverMs, lastMs: 3_600_000 },
+      });
+      expect(completionS.mean).toBeLessThanOrEqual(2_000);
+    }
+  });
+});
