@@ -9,6 +9,7 @@ export interface StageTimes {
   /** How long tasks took from their begin to their result, one number a task, all told. */
   readonly times: RunTimes;
   readonly queueMs: readonly number[];
+  /** Of attempts that began, how many came to nothing, and not even to work that was taken up. Below 1. */
   readonly failureShare: number;
   /** Bytes that a task read in the mean; undefined where nobody knows. */
   readonly taskBytes: number | undefined;
@@ -70,26 +71,37 @@ function ridersOf(attempts: readonly AttemptRecord[]): ReadonlySet<string> {
  * its next report to stop, which nobody waits for. Where the winner has taken up what others had done, their time is told
  * with its own.
  */
-function taskMs(winner: Ended, copies: readonly AttemptRecord[]): number {
+function taskMs(winner: Ended, copies: readonly AttemptRecord[], takenUp: readonly AttemptRecord[]): number {
   const untilWon = copies
     .filter((copy): copy is Ended => copy.state === 'cancelled' && hasEnded(copy))
     .map(({ claimedAt, endedAt }) => Math.min(endedAt, winner.endedAt) - claimedAt);
-  return Math.max(ownMs(winner) + takenUpMs(winner, copies), ...untilWon);
+  const wholeMs = [winner, ...takenUp.filter(hasEnded)].reduce((sum, each) => sum + ownMs(each), 0);
+  return Math.max(wholeMs, ...untilWon);
 }
 
 const ownMs = ({ claimedAt, endedAt }: Ended): number => elapsedMs(claimedAt, endedAt);
 
-/** What those took whose work an attempt has taken up, one after the other: of one task, each earlier than the one before. */
-function takenUpMs(attempt: AttemptRecord, copies: readonly AttemptRecord[]): number {
-  let sumMs = 0;
+/** Whose work an attempt has taken up, one after the other: of one task, each earlier than the one before. */
+function takenUpBy(attempt: AttemptRecord, copies: readonly AttemptRecord[]): readonly AttemptRecord[] {
+  const takenUp: AttemptRecord[] = [];
   for (let later = attempt; later.progress?.takenUp !== undefined;) {
     const number = later.progress.takenUp.attempt;
     const earlier = copies.find((copy) => attemptParts(copy.attemptId).attempt === number);
     if (earlier === undefined || number >= attemptParts(later.attemptId).attempt) break;
-    if (hasEnded(earlier)) sumMs += ownMs(earlier);
+    takenUp.push(earlier);
     later = earlier;
   }
-  return sumMs;
+  return takenUp;
+}
+
+/**
+ * How many of the attempts failed or were lost. Those whose work the winner took up are left out: their time is told with its
+ * own. So are launches that no worker took up: they cost a wait, and no work.
+ */
+function failureShareOf(attempts: readonly AttemptRecord[], handedOn: ReadonlySet<AttemptRecord>): number {
+  const counted = attempts.filter((each) => hasBegun(each) && !handedOn.has(each));
+  const failed = counted.filter(({ state }) => state === 'failed' || state === 'lost').length;
+  return Math.min(mostFailures, failed / Math.max(1, counted.length));
 }
 
 /** What the attempts of a finished job tell of each of its stages, by name. Stages without a result are missing. */
@@ -102,10 +114,13 @@ export function timesOfStages(attempts: readonly AttemptRecord[]): ReadonlyMap<s
     const byTask = Map.groupBy(own, ({ attemptId }) => attemptParts(attemptId).task);
     const samples: Record<SlotPast, number[]> = { cold: [], first: [], later: [] };
     const bytes: number[] = [];
+    const handedOn = new Set<AttemptRecord>();
     for (const copies of byTask.values()) {
       const winner = copies.find((copy): copy is Ended => copy.state === 'done' && hasEnded(copy));
       if (winner === undefined) continue;
-      samples[pasts.get(winner.attemptId) ?? 'later'].push(taskMs(winner, copies));
+      const earlier = takenUpBy(winner, copies);
+      for (const each of earlier) handedOn.add(each);
+      samples[pasts.get(winner.attemptId) ?? 'later'].push(taskMs(winner, copies, earlier));
       const { bytesRead, takenUp } = winner.progress ?? {};
       if (bytesRead !== undefined) bytes.push(bytesRead + (takenUp?.bytes ?? 0));
     }
@@ -115,12 +130,11 @@ export function timesOfStages(attempts: readonly AttemptRecord[]): ReadonlyMap<s
       later: ascending(samples.later),
     };
     if (times.cold.length + times.first.length + times.later.length === 0) continue;
-    const failed = own.filter(({ state }) => state === 'failed' || state === 'lost').length;
     const queued = own.filter(hasBegun).filter(({ attemptId }) => !riders.has(attemptId));
     told.set(stage, {
       times,
       queueMs: ascending(queued.map(({ launchedAt, claimedAt }) => elapsedMs(launchedAt, claimedAt))),
-      failureShare: Math.min(mostFailures, failed / own.length),
+      failureShare: failureShareOf(own, handedOn),
       taskBytes: bytes.length === 0 ? undefined : bytes.reduce((sum, each) => sum + each, 0) / bytes.length,
     });
   }

@@ -98,6 +98,15 @@ const attemptsOf = (factor = 1): AttemptRecord[] => [
   ran(['reduce', 0], [9_000, 9_005, 9_005 + 500 * factor], { node: 'b' }),
 ];
 
+/** So many tasks that take longer than a worker has: each was handed on once. */
+const handedOnOnce = (tasks: number): AttemptRecord[] =>
+  Array.from({ length: tasks }, (_, task) => [
+    ran(['map', task], [0, 0, 900_000], { state: 'failed' }),
+    ran(['map', task, 1], [900_000, 900_000, 1_200_000], {
+      progress: { ...progress(25), takenUp: { attempt: 0, bytes: 75 } },
+    }),
+  ]).flat();
+
 const learned = (run: number, before?: StoredForecast, changes: Changes = {}, factor = 1) =>
   learnProfile({ jobId: idOf(run), plan: planOf(changes), attempts: attemptsOf(factor) }, before);
 
@@ -159,6 +168,40 @@ describe('what one run tells', () => {
     ]).get('map');
     expect(told?.failureShare).toBe(0.5);
     expect(told?.times).toEqual({ cold: [], first: [], later: [100, 100] });
+  });
+
+  it('counts no attempt as a failure whose work the winner took up: its time is told as the task’s', () => {
+    const rest = (attempt: number) => ({ progress: { ...progress(50), takenUp: { attempt, bytes: 50 } } });
+    const told = timesOfStages([
+      ran(['map', 0], [0, 0, 700], { state: 'failed' }),
+      ran(['map', 0, 1], [700, 700, 1_200], rest(0)),
+      // What it had taken up was lost with it: the winner began anew.
+      ran(['map', 1], [0, 0, 700], { state: 'failed', node: 'b' }),
+      ran(['map', 1, 1], [700, 700, 900], { state: 'failed', node: 'b', ...rest(0) }),
+      ran(['map', 1, 2], [900, 900, 2_100], { node: 'b' }),
+    ]).get('map');
+    expect(told?.times).toEqual({ cold: [], first: [], later: [1_200, 1_200] });
+    // Two of map/1 beside the two winners.
+    expect(told?.failureShare).toBe(0.5);
+    expect(timesOfStages(handedOnOnce(20)).get('map')?.failureShare).toBe(0);
+  });
+
+  it('counts no launch that nobody took up, neither as a failure nor beside those', () => {
+    const unclaimed = (task: number): AttemptRecord => ({
+      attemptId: attemptIdOf('map', task, 0),
+      state: 'lost',
+      order: 'cancel',
+      beat: 0,
+      launchedAt: epochMs(0),
+      endedAt: epochMs(60),
+    });
+    const told = timesOfStages([
+      ...[unclaimed(0), unclaimed(1), unclaimed(2)],
+      ...[0, 1, 2].map((task) => ran(['map', task, 1], [100, 100, 200])),
+      ran(['map', 3], [0, 0, 50], { state: 'failed' }),
+      ran(['map', 3, 1], [100, 100, 200]),
+    ]).get('map');
+    expect(told?.failureShare).toBe(0.2);
   });
 
   it('counts a wait behind another attempt of an invocation as no queueing', () => {
