@@ -22,6 +22,15 @@ export function reportedMs(attempt: AttemptView): number {
   return claimedAt === undefined || reportedAt === undefined ? 0 : elapsedMs(claimedAt, reportedAt);
 }
 
+/**
+ * When the launch of an attempt was made, or that of the pack in which it rode. Where the log alone tells of it, the decision may
+ * have waited for its turn: its record is written just before the launch.
+ */
+export function launchMadeAt({ launchedAt, rodeSince, place, recordedAt }: AttemptView): EpochMs {
+  const decidedAt = place === 'own' ? launchedAt : (rodeSince ?? launchedAt);
+  return recordedAt === undefined || recordedAt < decidedAt ? decidedAt : recordedAt;
+}
+
 /** Time that an attempt has occupied a worker; 0 before it has claimed itself. */
 export function workerMsOf(attempt: AttemptView, now: EpochMs): number {
   const { claimedAt, reportedAt, endedAt, seenAt, launchedAt, rodeSince = launchedAt } = attempt;

@@ -304,6 +304,8 @@ export interface JobState {
   readonly nodes: Map<string, NodeView>;
   /** When the first attempt of the job was decided on. */
   firstLaunchAt?: EpochMs;
+  /** When the scheduler had taken the job over, and all that there was of it: what came before it has not seen happen. */
+  takenOverAt?: EpochMs;
   /** Whether any worker has ever taken up an attempt of the job. */
   hasBegun: boolean;
   /** Tasks that got a result since the last tick: their other attempts are to be cancelled. */

@@ -88,6 +88,7 @@ export function applyObservation(state: JobState, seen: Observation): void {
 
 /** What records do not tell, the scheduler before knew: since when attempts have been silent, and how they came to where they are. */
 function beginAnew(state: JobState, at: EpochMs): void {
+  state.takenOverAt = at;
   for (const attempt of state.live) attempt.seenAt = at;
   for (const attempt of state.attempts.values())
     if ((attempt.progress?.bytesRead ?? 0) > 0) attempt.unseenMs = reportedMs(attempt);

@@ -1,8 +1,9 @@
-import { ranMs } from '../../estimate/progress-rate.ts';
+import { launchMadeAt, ranMs } from '../../estimate/progress-rate.ts';
 import type { Predictor } from '../../forecast/predictor.ts';
 import type { StageForecast } from '../../forecast/stage-forecast.ts';
 import type { AttemptView, JobState, StageView } from '../../model/job-view.ts';
-import type { EpochMs } from '../../../contracts/units.ts';
+import { meanMs } from '../../model/stage-statistics.ts';
+import { elapsedMs, type EpochMs } from '../../../contracts/units.ts';
 
 /** How the work of a run compares with what was learned of the job. */
 export interface ObservedWork {
@@ -38,6 +39,24 @@ interface Told {
   readonly variance: number;
 }
 
+/** When a run is looked at, and since when this scheduler has seen what happens in it. */
+interface Look {
+  readonly now: EpochMs;
+  readonly takenOverAt: EpochMs | undefined;
+}
+
+/**
+ * How long a task that has ended could have run by now, in ms: since its first attempt began. Who takes a job over has not seen
+ * when that ended: all that had ended by then would seem to end just then, each after its own time at the most. Of those it goes
+ * by when their launches were made, and by what passes until a launch is taken up.
+ */
+function couldHaveRunMs(first: AttemptView, { statistics }: StageView, { now, takenOverAt }: Look): number {
+  const sinceSeenMs = ranMs(first, now);
+  if (first.claimedAt === undefined || takenOverAt === undefined || first.seenAt > takenOverAt)
+    return sinceSeenMs;
+  return Math.max(sinceSeenMs, elapsedMs(launchMadeAt(first), now) - meanMs(statistics.lag));
+}
+
 /**
  * A stage of which all tasks have ended tells by their mean. While some run, the short ones have ended first: what was
  * seen of each task by now is compared with what would be expected of it by now, Σ min(xᵢ, ageᵢ) = Σ W·E[min(X, ageᵢ/W)].
@@ -46,18 +65,17 @@ function toldBy(
   stage: StageView,
   forecast: StageForecast,
   live: readonly AttemptView[],
-  now: EpochMs,
+  look: Look,
 ): Told | undefined {
   const { samples } = stage.statistics;
   if (samples.length === 0 || forecast.meanMs <= 0) return undefined;
   const isOver = stage.done === stage.tasks.length;
-  const running = live.map((attempt) => ranMs(attempt, now));
-  // How long a task that has ended could have run by now.
+  const running = live.map((attempt) => ranMs(attempt, look.now));
   const ages = isOver
     ? []
     : samples.map(({ task, ms }) => {
         const [first] = task.attempts;
-        return first === undefined ? ms : Math.max(ms, ranMs(first, now));
+        return first === undefined ? ms : Math.max(ms, couldHaveRunMs(first, stage, look));
       });
   const took = samples.reduce((sum, { ms }) => sum + ms, 0) + running.reduce((sum, age) => sum + age, 0);
   if (took <= 0) return undefined;
@@ -99,7 +117,10 @@ export function observedWork(state: JobState, predictor: Predictor, now: EpochMs
     const { lag } = stage.statistics;
     lagMs += lag.sumMs;
     expectedLagMs += lag.count * forecast.queueMs;
-    const told = toldBy(stage, forecast, running.get(stage.index) ?? [], now);
+    const told = toldBy(stage, forecast, running.get(stage.index) ?? [], {
+      now,
+      takenOverAt: state.takenOverAt,
+    });
     if (told === undefined) continue;
     precision += 1 / told.variance;
     sum += told.logFactor / told.variance;

@@ -1,11 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { defaultPolicyConfig } from '../../../../../src/contracts/policy-config.ts';
 import type { StoredForecast } from '../../../../../src/contracts/forecast.ts';
+import { attemptIdOf } from '../../../../../src/contracts/ids.ts';
 import { epochMs } from '../../../../../src/contracts/units.ts';
 import { predictorOf } from '../../../../../src/core/forecast/predictor.ts';
+import {
+  addAttempt,
+  applyAttempt,
+  applyResult,
+  createJobState,
+  openStage,
+} from '../../../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../../../src/core/model/job-view.ts';
+import { applyObservation } from '../../../../../src/core/model/observation.ts';
 import { lookAhead } from '../../../../../src/core/policy/jockey/look-ahead.ts';
 import { isForecastWrong, observedWork } from '../../../../../src/core/policy/jockey/observed-work.ts';
+import { attemptRecord, resultOf } from '../../../../support/job-states.ts';
 import { profile, steady, times } from '../../forecast/profiles.ts';
 
 /** A stage of a run: when its tasks were begun, and how long those took that have ended by `now`. */
@@ -49,6 +59,38 @@ function stateOf(stages: readonly Seen[], now: number, aheadMs = 0): JobState {
 
 const even = (count: number, ms: (index: number) => number) =>
   Array.from({ length: count }, (_, index) => ({ atMs: 0, ms: ms(index) }));
+
+/**
+ * The state of whoever has taken the job over at `atMs`: all that had ended by then it read at once, and sees at its time what
+ * ends until `now`. Launches waited `turnMs` for their turn before they were made, and `lagMs` until they were claimed.
+ */
+function takenOver(
+  { tasks, begun, lagMs = 0 }: Seen,
+  { atMs, now, turnMs }: { readonly atMs: number; readonly now: number; readonly turnMs: number },
+): JobState {
+  const sourceBytes = Array.from({ length: tasks }, () => 100);
+  const state = createJobState([{ name: 'map', tasks, upstream: [], sourceBytes }]);
+  openStage(state, 0, [], epochMs(0));
+  const idOf = (task: number) => attemptIdOf('map', task, 0);
+  const take = (task: number, seenAt: number): void => {
+    const { atMs: claimedMs, ms } = begun[task] ?? { atMs: 0, ms: 0 };
+    const isEnded = claimedMs + ms <= seenAt;
+    const untilMs = isEnded ? claimedMs + ms : seenAt;
+    if (isEnded) applyResult(state, resultOf(idOf(task), untilMs), epochMs(seenAt));
+    const record = attemptRecord(idOf(task), isEnded ? 'done' : 'running', untilMs, {
+      claimedAt: epochMs(claimedMs),
+      launchedAt: epochMs(claimedMs - lagMs),
+    });
+    applyAttempt(state, record, epochMs(seenAt));
+  };
+  for (const [task, { atMs: claimedMs }] of begun.entries())
+    addAttempt(state, idOf(task), 'first', epochMs(claimedMs - lagMs - turnMs));
+  for (const task of begun.keys()) take(task, atMs);
+  applyObservation(state, { kind: 'taken-over', at: epochMs(atMs) });
+  for (const [task, { atMs: claimedMs, ms }] of begun.entries())
+    if (claimedMs + ms > atMs && claimedMs + ms <= now) take(task, claimedMs + ms);
+  return state;
+}
 
 /** Its tasks take 10, 20, …, 100 s, as many each. */
 const msOf = (index: number): number => 10_000 * (1 + ((index * 7) % 10));
@@ -94,6 +136,26 @@ describe('the work of a run beside what was learned', () => {
       expect(observedWork(skewed, predictor, epochMs(200_000))).toEqual(of({ tasks: 400, begun }, 200_000));
     },
   );
+
+  it.each([
+    [0.6, 0],
+    [1, 0],
+    [2, 0],
+    // Of what has ended since, the ends were seen.
+    [0.6, 30_000],
+    [1, 30_000],
+    [2, 30_000],
+  ])('%f times as much is seen by who took the job over %i ms ago as by who saw all of it', (more, agoMs) => {
+    const now = 220_000;
+    const begun = even(200, (at) => more * msOf(at))
+      .map(({ ms }, at) => ({ atMs: 20_000 + 1_000 * at, ms }))
+      .filter(({ atMs }) => atMs < now - agoMs);
+    const seen = { tasks: 400, begun, lagMs: 2_000 };
+    const state = takenOver(seen, { atMs: now - agoMs, now, turnMs: 10_000 });
+    const [after, before] = [observedWork(state, predictor, epochMs(now)), of(seen, now)];
+    expect(after.factor).toBeCloseTo(before.factor, 6);
+    expect(after.weight).toBeCloseTo(before.weight, 6);
+  });
 
   it('is known the better the more has ended, and never beyond doubt by one stage', () => {
     const after = (count: number) => of({ tasks: 200, begun: even(count, () => 55_000) }, 60_000).spread;
