@@ -24,7 +24,7 @@ import { runningOf, startWatch } from './observe-launches.ts';
 import { type LaunchDecision, performDecisions } from './perform-decisions.ts';
 import { keepCounts, openProtection, queueUnmadeCopies } from './protect-outputs.ts';
 import { findJob } from './query-jobs.ts';
-import { takeOutputs, takeRecords } from './read-changes.ts';
+import { takeAll, takeOutputs } from './read-changes.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Residency, Session } from './scheduler-session.ts';
 
@@ -155,7 +155,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const records = await deps.attempts.all(space);
   // It may have been frozen on its way here: what it has seen only now has not been silent since it came.
   const seenAt = deps.clock.now();
-  takeRecords(deps, session, records, seenAt);
+  takeAll(deps, session, records, seenAt);
   // Patience with those that live begins anew, by this scheduler's clock.
   observe(session, { kind: 'taken-over', at: seenAt });
   queueUnmadeCopies(deps, session);

@@ -1,6 +1,6 @@
 import type { AttemptId } from '../contracts/ids.ts';
 import { taskOf } from '../contracts/ids.ts';
-import type { TaskResult } from '../contracts/records.ts';
+import type { AttemptRecord, TaskResult } from '../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import { hasTask, stageAt, taskOfAttempt } from '../core/model/job-state.ts';
 import { isLive, type JobState } from '../core/model/job-view.ts';
@@ -49,10 +49,30 @@ function setAside(deps: ChangesDeps, session: Session, { unreadable = [] }: Task
 }
 
 /** Takes over what was read of a job's tasks, and seen at `now`. */
-export function takeRecords(deps: ChangesDeps, session: Session, records: TaskRecords, now: EpochMs): void {
+function takeRecords(deps: ChangesDeps, session: Session, records: TaskRecords, now: EpochMs): void {
   takeOutputs(session, records, now);
   for (const record of records.attempts) observe(session, { kind: 'attempt', record, at: now });
   setAside(deps, session, records);
+}
+
+/** Records of attempts by task, of each the winner's last. */
+function winnersLast(state: JobState, records: readonly AttemptRecord[]): readonly AttemptRecord[] {
+  const hasWon = ({ attemptId }: AttemptRecord): boolean =>
+    state.attempts.has(attemptId) && taskOfAttempt(state, attemptId).result?.attemptId === attemptId;
+  return [...Map.groupBy(records, ({ attemptId }) => taskOf(attemptId)).values()].flatMap((ofTask) =>
+    ofTask.length === 1 ? ofTask : ofTask.toSorted((a, b) => Number(hasWon(a)) - Number(hasWon(b))),
+  );
+}
+
+/**
+ * Takes over all that there is of a job's tasks, which another scheduler has seen happen. A task is measured as its winner's
+ * record is taken, with its other attempts: what those took is known before, of which the log says only that they were told
+ * to stop.
+ */
+export function takeAll(deps: ChangesDeps, session: Session, records: TaskRecords, now: EpochMs): void {
+  takeOutputs(session, records, now);
+  const attempts = winnersLast(session.state, records.attempts);
+  takeRecords(deps, session, { ...records, results: [], replicas: [], attempts }, now);
 }
 
 /**

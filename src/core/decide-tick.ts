@@ -385,7 +385,7 @@ export function applyDecisions(
         addAttempt(state, decision.attemptId, decision.reason, context.now, decision.worker, decision.behind);
         break;
       case 'cancel':
-        cancelAttempt(state, decision.attemptId, context.now);
+        cancelAttempt(state, decision.attemptId, context.now, decision.reason);
         break;
       case 'lose':
         loseAttempt(state, decision.attemptId, context.now);

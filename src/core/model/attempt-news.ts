@@ -55,6 +55,7 @@ export const newAttempt = (decided: {
   rodeSince: undefined,
   state: 'launched',
   cancelOrdered: false,
+  cancelReason: undefined,
   launchedAt: decided.now,
   isHeldBack: undefined,
   recordedAt: undefined,

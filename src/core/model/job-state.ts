@@ -5,7 +5,7 @@ import type { EpochMs } from '../../contracts/units.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import { outputPlace } from '../../contracts/worker-places.ts';
 import { compactResult, sameNumbers } from './compact-index.ts';
-import type { LaunchReason } from './decision.ts';
+import type { CancelReason, LaunchReason } from './decision.ts';
 import { measure, measureWinner } from './measure-attempts.ts';
 import { forgetPlace, goOn, passOn, ride, ridersOf, seatAnew, settlePlace, unseat } from './packs.ts';
 import { createStageStatistics, recordInputs } from './stage-statistics.ts';
@@ -325,6 +325,7 @@ export function resumeAttempt(state: JobState, id: AttemptId, now: EpochMs): boo
   if (attempt === undefined || attempt.state !== 'lost' || !isUnclaimed(attempt)) return false;
   attempt.state = 'running';
   attempt.cancelOrdered = false;
+  attempt.cancelReason = undefined;
   attempt.seenAt = now;
   attempt.endedAt = undefined;
   settle(state, taskOfAttempt(state, id), attempt);
@@ -359,10 +360,11 @@ export function preemptClones(state: JobState, index: number): void {
 }
 
 /** Marks an attempt as told to stop. One that has not claimed itself never will: it frees its slot at once. */
-export function cancelAttempt(state: JobState, id: AttemptId, now: EpochMs): void {
+export function cancelAttempt(state: JobState, id: AttemptId, now: EpochMs, reason: CancelReason): void {
   const attempt = state.attempts.get(id);
   if (attempt === undefined) return;
   attempt.cancelOrdered = true;
+  attempt.cancelReason ??= reason;
   if (attempt.state !== 'launched') return;
   state.unsure.add(attempt);
   attempt.state = 'cancelled';

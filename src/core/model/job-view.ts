@@ -9,6 +9,7 @@ import type { SortedNumbers } from '../../lib/sorted-numbers.ts';
 import type { SlotTime } from '../estimate/slot-time.ts';
 import type {
   AllocationReason,
+  CancelReason,
   CopyOutput,
   LaunchReason,
   PartitionSplit,
@@ -155,6 +156,8 @@ export interface AttemptView {
   rodeSince?: EpochMs | undefined;
   state: AttemptState;
   cancelOrdered: boolean;
+  /** Why it was told to stop, first; absent where it was not, or was given up. */
+  cancelReason?: CancelReason | undefined;
   /**
    * When its launch was made: handed to the service that starts workers. Until then, when it was decided. All times but
    * the worker's own (`claimedAt`, `reportedAt`, `endedAt`) are the scheduler's clock.

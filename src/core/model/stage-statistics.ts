@@ -1,6 +1,6 @@
 import { durationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
-import { reportedMs } from '../estimate/progress-rate.ts';
+import { launchMadeAt, reportedMs } from '../estimate/progress-rate.ts';
 import { densityOf } from '../estimate/record-density.ts';
 import { addSlotTimes, slotTimeOf } from '../estimate/slot-time.ts';
 import type {
@@ -198,10 +198,8 @@ export function wholeMs(attempt: AttemptView): number {
 /** Counts how long a launch took to become a claim. Clocks differ, so that it is never beyond the time we waited. */
 export function recordClaim(statistics: StageStatistics, attempt: AttemptView, now: EpochMs): void {
   if (attempt.claimedAt === undefined) return;
-  const lagMs = Math.min(
-    elapsedMs(attempt.launchedAt, attempt.claimedAt),
-    elapsedMs(attempt.launchedAt, now),
-  );
+  const madeAt = launchMadeAt(attempt);
+  const lagMs = Math.min(elapsedMs(madeAt, attempt.claimedAt), elapsedMs(madeAt, now));
   statistics.lag.sumMs += lagMs;
   statistics.lag.count += 1;
 }
@@ -252,7 +250,8 @@ export function recordFinish(
   learnShape(statistics, attempt);
   recordPlace(nodes, attempt, runMs / workBytes(statistics, task));
   for (const each of task.attempts) {
-    if (each === attempt || !wasOutrun(each, runMs)) continue;
+    // The log tells whoever takes a job over that losers were told to stop, which came after the winner's end.
+    if (each === attempt || each.cancelReason === 'sibling-won' || !wasOutrun(each, runMs)) continue;
     const msPerByte = wholeMs(each) / workBytes(statistics, task);
     for (let told = 0; told < outrunTells; told++) recordPlace(nodes, each, msPerByte);
   }

@@ -174,14 +174,14 @@ describe('an attempt that rides', () => {
     [
       'was told to stop before it began',
       (state) => {
-        cancelAttempt(state, attempt('map/4/0'), at(200));
+        cancelAttempt(state, attempt('map/4/0'), at(200), 'sibling-won');
       },
     ],
     [
       'was told to stop while it ran',
       (state) => {
         begin(state, 'map/4/0', 150);
-        cancelAttempt(state, attempt('map/4/0'), at(200));
+        cancelAttempt(state, attempt('map/4/0'), at(200), 'sibling-won');
       },
     ],
   ])('is launched by itself, first of all, once the one before it %s', (_, end) => {
@@ -273,7 +273,7 @@ describe('an attempt that rides', () => {
   it('is passed over where it was told to stop itself', () => {
     const state = afterFirstWave(24, 4);
     tick(state, 101, 4);
-    cancelAttempt(state, attempt('map/5/0'), at(150));
+    cancelAttempt(state, attempt('map/5/0'), at(150), 'sibling-won');
     finish(state, 'map/4/0', 200);
     expect(state.live.has(state.attempts.get(attempt('map/6/0')) as never)).toBe(true);
   });

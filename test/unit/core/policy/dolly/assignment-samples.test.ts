@@ -59,7 +59,7 @@ function endedJob(pattern: EdgePattern = 'all-to-all', reduces = 1): JobState {
     progress: { ...progress(20, 30), fetched: { bytes: 2_000, ms: 50 } },
   };
   applyAttempt(state, recordAt('reduce/0/1', 'running', 345, running), at(345));
-  cancelAttempt(state, attempt('reduce/0/1'), at(400));
+  cancelAttempt(state, attempt('reduce/0/1'), at(400), 'sibling-won');
   return state;
 }
 
@@ -91,7 +91,7 @@ describe('assignmentsOfJob', () => {
     cloneStage(state, 0, { copies: 2, tasks: 1 });
     for (const number of [0, 1]) addAttempt(state, attempt(`map/0/${number}`), 'clone', at(0));
     applyResult(state, resultOf('map/0/0', base + 100), at(100));
-    cancelAttempt(state, attempt('map/0/1'), at(100));
+    cancelAttempt(state, attempt('map/0/1'), at(100), 'sibling-won');
     openStage(state, 1, [10], at(100));
     expect(assignmentsOfJob(state)).toEqual({ gapsMs: [1e12], reads: [], computeMs: [] });
   });
