@@ -11,13 +11,14 @@ export interface SlotTime {
 }
 
 /**
- * Slot time of a task until now. What has failed was nobody's choice, and is in neither. While it runs, what was killed
- * counts as lost at once, and not only as far as the attempt in its place has come.
+ * Slot time of a task until now. What has failed was nobody's choice, and is in neither. Nor are attempts from before the
+ * task's output was lost: they were counted when it ended. While it runs, what was killed counts as lost at once, and not
+ * only as far as the attempt in its place has come.
  */
-export function slotTimeOf({ attempts, result }: TaskView, now: EpochMs): SlotTime {
+export function slotTimeOf({ attempts, result, since }: TaskView, now: EpochMs): SlotTime {
   let [ownMs, allMs] = [0, 0];
   for (const attempt of attempts) {
-    if (attempt.state === 'failed' || attempt.state === 'lost') continue;
+    if (attempt.number < since || attempt.state === 'failed' || attempt.state === 'lost') continue;
     const ms = workerMsOf(attempt, now);
     if (result !== undefined || isWanted(attempt)) ownMs = Math.max(ownMs, ms);
     allMs += ms;

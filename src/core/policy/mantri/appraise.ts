@@ -131,13 +131,14 @@ interface AppraisalTerms {
 
 /**
  * What a new copy of a task takes: as the stage says, and no less than what earlier copies of the task have run for in
- * vain. A task that is as slow wherever it runs is not copied again and again.
+ * vain. A task that is as slow wherever it runs is not copied again and again. Attempts from before its output was lost
+ * were not in vain, and the first one since is no copy.
  */
 export function newMsOf({ task, copies }: RunningTask, expectedMs: number, now: EpochMs): number {
   if (task.attempts.length === 1) return expectedMs;
   const first = copies[0].number;
   return task.attempts.reduce((most, attempt) => {
-    if (attempt.number === 0 || attempt.state === 'failed' || attempt.number === first) return most;
+    if (attempt.number <= task.since || attempt.state === 'failed' || attempt.number === first) return most;
     return Math.max(most, isLive(attempt) ? ranMs(attempt, now) : reportedMs(attempt));
   }, expectedMs);
 }

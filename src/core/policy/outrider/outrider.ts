@@ -158,12 +158,12 @@ const areSlotsShort = ({ slots }: PolicyView): boolean => slots.waiting > slots.
 /** A kill gains at least so much of what a new attempt takes: that one may draw badly, and what was done is gone. */
 const killGain = 0.25;
 
-/** Time that restarts of a task have thrown away. */
+/** Time that restarts of a task have thrown away. What was done before its output was lost was not. */
 const thrownAwayMs = ({ task }: RunningTask): number =>
-  task.attempts.reduce(
-    (sum, attempt) => sum + (isLive(attempt) || attempt.state === 'failed' ? 0 : reportedMs(attempt)),
-    0,
-  );
+  task.attempts.reduce((sum, attempt) => {
+    const isThrownAway = attempt.number >= task.since && !isLive(attempt) && attempt.state !== 'failed';
+    return sum + (isThrownAway ? reportedMs(attempt) : 0);
+  }, 0);
 
 /** An estimate may err by this factor, and a kill still throws away less than it gains. */
 const certainty = 4;
