@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import {
   type AwsSettings,
   dynamoClient,
-  s3Client,
+  s3HedgingClient,
   s3ReadClient,
   s3ZonalClients,
 } from '../../src/adapters/aws/clients.ts';
@@ -117,7 +117,7 @@ export async function buildKeepingDeps(
 /** Objects in S3; those of the embedded S3 by files, where it hands them. */
 function buildObjects(aws: AwsSettings, count: (tally: RequestTally) => void, log: Log): ObjectStore {
   const { env, region } = aws;
-  const client = s3Client(aws);
+  const client = s3HedgingClient(aws);
   const clients = { reads: s3ReadClient(aws), zonal: s3ZonalClients(aws) };
   const onHedge = (ref: ObjectRef): void => {
     count({ hedged: 1 });

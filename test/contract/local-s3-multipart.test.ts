@@ -9,6 +9,7 @@ import {
   ListMultipartUploadsCommand,
   ListPartsCommand,
   PutObjectCommand,
+  S3Client,
   UploadPartCommand,
   UploadPartCopyCommand,
 } from '@aws-sdk/client-s3';
@@ -17,8 +18,8 @@ import type {
   CreateMultipartUploadCommandInput,
   UploadPartCommandInput,
 } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BUCKET, bytes, MIB, outcome, startBench } from './local-s3-support.ts';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { BUCKET, bytes, CREDENTIALS, MIB, outcome, REGION, startBench } from './local-s3-support.ts';
 import type { S3Bench } from './local-s3-support.ts';
 
 let bench: S3Bench;
@@ -74,18 +75,18 @@ describe('a multipart upload', () => {
       ContentType: 'text/x',
       Metadata: { m: '1' },
     });
-    const two = await upload('joined', uploadId, 7, 'tail');
+    const two = await upload('joined', uploadId, 2, 'tail');
     const streamed = await bench.client.send(
       new UploadPartCommand({
         Bucket: BUCKET,
         Key: 'joined',
         UploadId: uploadId,
-        PartNumber: 2,
+        PartNumber: 1,
         Body: Readable.from([first.subarray(0, MIB), first.subarray(MIB)]),
         ContentLength: first.length,
       }),
     );
-    const done = await complete('joined', uploadId, [{ PartNumber: 2, ETag: streamed.ETag }, two]);
+    const done = await complete('joined', uploadId, [{ PartNumber: 1, ETag: streamed.ETag }, two]);
     expect(done.ETag).toMatch(/^"[0-9a-f]{32}-2"$/);
     expect(done.ChecksumCRC32).toMatch(/^.{8}-2$/);
     const got = await bench.client.send(new GetObjectCommand({ Bucket: BUCKET, Key: 'joined' }));
@@ -160,8 +161,45 @@ describe('a multipart upload', () => {
     );
     expect(await outcome(complete('picky', uploadId, []))).toBe('400 MalformedXML');
     expect(await outcome(complete('other', uploadId, [one]))).toBe('404 NoSuchUpload');
-    expect(await outcome(complete('picky', uploadId, [two]))).toBe('ok');
-    expect((await read('picky')).toString()).toBe('two');
+    expect(await outcome(complete('picky', uploadId, [one]))).toBe('ok');
+    expect((await read('picky')).toString()).toBe('one');
+  });
+
+  it('bears gaps between the numbers of parts that came without checksums, and of no others', async () => {
+    const bare = new S3Client({
+      endpoint: bench.server.endpoint,
+      region: REGION,
+      credentials: CREDENTIALS,
+      forcePathStyle: true,
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+    });
+    onTestFinished(() => {
+      bare.destroy();
+    });
+    const uploadId = await create('gaps');
+    const send = async (PartNumber: number, Body: Buffer | string): Promise<CompletedPart> => {
+      const part = new UploadPartCommand({
+        Bucket: BUCKET,
+        Key: 'gaps',
+        UploadId: uploadId,
+        PartNumber,
+        Body,
+      });
+      return { PartNumber, ETag: (await bare.send(part)).ETag };
+    };
+    const first = await send(3, bytes(5 * MIB, 3));
+    const known = await upload('gaps', uploadId, 7, 'known');
+    expect(await outcome(complete('gaps', uploadId, [first, known]))).toBe('400 InvalidPartOrder');
+    // One that does not begin with 1 has a gap before it.
+    expect(await outcome(complete('gaps', uploadId, [known]))).toBe('400 InvalidPartOrder');
+    expect(await outcome(complete('gaps', uploadId, [first, await send(7, 'bare')]))).toBe('ok');
+    expect((await read('gaps')).subarray(5 * MIB).toString()).toBe('bare');
+  });
+
+  it('with a checksum of the whole bears gaps as well: parts have none in it', async () => {
+    const uploadId = await create('whole', { ChecksumAlgorithm: 'CRC32', ChecksumType: 'FULL_OBJECT' });
+    const part = await upload('whole', uploadId, 2, 'one');
+    expect(await outcome(complete('whole', uploadId, [part]))).toBe('ok');
   });
 
   it('completed twice answers the same while its object stands, then is gone', async () => {

@@ -4,7 +4,7 @@ import { Agent as HttpsAgent } from 'node:https';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { ECSClient } from '@aws-sdk/client-ecs';
 import { LambdaClient } from '@aws-sdk/client-lambda';
-import { S3Client } from '@aws-sdk/client-s3';
+import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
@@ -50,15 +50,27 @@ export const dynamoClient = (settings: AwsSettings): DynamoDBDocumentClient =>
   );
 
 /** Path style where the endpoint is an address or localhost: names such as `bucket.127.0.0.1` resolve nowhere. */
-export function s3Client(settings: AwsSettings, maxAttempts = S3_MAX_ATTEMPTS): S3Client {
+export function s3Client(
+  settings: AwsSettings,
+  config: Pick<S3ClientConfig, 'maxAttempts' | 'requestChecksumCalculation'> = {},
+): S3Client {
   const client = new S3Client({
     ...common(settings),
-    maxAttempts,
+    maxAttempts: S3_MAX_ATTEMPTS,
+    ...config,
     forcePathStyle: needsPathStyle(settings.env),
   });
   if (isOnThisMachine(settings.env)) leaveBodiesUnhashed(client);
   return countS3(client, settings.count ?? uncounted);
 }
+
+/**
+ * For an `S3ObjectStore` that sends late parts again, under a second number: adds a checksum only where a request names one or
+ * S3 demands it. The SDK gives one to each part, and parts that have one must be numbered from 1 without gaps. What is sent is
+ * known by its SHA-256 all the same, which the signature holds.
+ */
+export const s3HedgingClient = (settings: AwsSettings): S3Client =>
+  s3Client(settings, { requestChecksumCalculation: 'WHEN_REQUIRED' });
 
 /**
  * Makes each request once. For the reads of an `S3ObjectStore`, which tries again itself: the SDK gives up after some
@@ -72,7 +84,7 @@ export const s3ReadClient = (settings: AwsSettings): S3Client =>
 
 /** Clients of directory buckets, which give up soon: where a zone is lost others are to hear of it. */
 export const s3ZonalClients = (settings: AwsSettings): { client: S3Client; reads: S3Client } => ({
-  client: keepExpressSessions(s3Client(settings, ZONAL_MAX_ATTEMPTS)),
+  client: keepExpressSessions(s3Client(settings, { maxAttempts: ZONAL_MAX_ATTEMPTS })),
   reads: keepExpressSessions(s3ReadClient(settings)),
 });
 

@@ -82,23 +82,33 @@ const finalPart = z.discriminatedUnion('kind', [
 ]);
 const finalHead = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('md5'), uploadId: z.string(), sizeBytes: z.number(), first: z.number() }),
+  z.object({ kind: z.literal('numbered'), uploadId: z.string(), sizeBytes: z.number() }),
   z.object({ kind: z.literal('inline') }),
   z.object({ kind: z.literal('plain') }),
 ]);
 const md5Etag = /^"[0-9a-f]{32}"$/;
 const MD5_BYTES = 16;
+const NUMBER_BYTES = 2;
 
 /**
- * A final part: a line of JSON, and after it, where the parts are numbered without gaps and their etags are MD5
- * sums as S3 gives them, 16 bytes each; or the bytes of a part that is small. Ten thousand etags as text would not fit an item, and do not deflate.
+ * A final part: a line of JSON, and after it, where the etags of the parts are MD5 sums as S3 gives them, 16 bytes each, before
+ * each of them the part's number in two bytes, little-endian, where the numbers have gaps, as they have where late parts are sent
+ * twice; or the bytes of a part that is small. Ten thousand etags as text would not fit an item, and do not deflate.
  */
 export function packFinalPart(part: FinalPart): Uint8Array {
   if (part.kind === 'inline')
     return new Uint8Array(Buffer.concat([Buffer.from(`${JSON.stringify({ kind: 'inline' })}\n`), part.body]));
   if (part.kind === 'upload' && hasMd5Etags(part.parts)) {
     const { uploadId, sizeBytes, parts } = part;
-    const head = { kind: 'md5', uploadId, sizeBytes, first: parts[0]?.number ?? 1 };
-    const sums = parts.map(({ etag }) => Buffer.from(etag.slice(1, -1), 'hex'));
+    const first = parts[0]?.number ?? 1;
+    const isNumbered = parts.some(({ number }, index) => number !== first + index);
+    const head = isNumbered
+      ? { kind: 'numbered', uploadId, sizeBytes }
+      : { kind: 'md5', uploadId, sizeBytes, first };
+    const sums = parts.map(({ number, etag }) => {
+      const sum = Buffer.from(etag.slice(1, -1), 'hex');
+      return isNumbered ? Buffer.concat([Buffer.from([number & 0xff, number >> 8]), sum]) : sum;
+    });
     return new Uint8Array(Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...sums]));
   }
   const head = { kind: 'plain' };
@@ -117,11 +127,14 @@ export function unpackFinalPart(packed: unknown): FinalPart {
   if (head.kind === 'inline') return { kind: 'inline', body: new Uint8Array(body) };
   if (head.kind === 'plain') return finalPart.parse(unpackJson(new Uint8Array(body)));
   const parts = [];
-  for (let at = 0; at < body.length; at += MD5_BYTES) {
-    parts.push({ number: head.first + parts.length, etag: `"${body.toString('hex', at, at + MD5_BYTES)}"` });
+  const numberBytes = head.kind === 'numbered' ? NUMBER_BYTES : 0;
+  for (let at = 0; at < body.length; at += numberBytes + MD5_BYTES) {
+    const number: number = head.kind === 'numbered' ? body.readUInt16LE(at) : head.first + parts.length;
+    const etag = `"${body.toString('hex', at + numberBytes, at + numberBytes + MD5_BYTES)}"`;
+    parts.push({ number, etag });
   }
   return { kind: 'upload', uploadId: head.uploadId, sizeBytes: head.sizeBytes, parts };
 }
 
-const hasMd5Etags = (parts: readonly { number: number; etag: string }[]): boolean =>
-  parts.every(({ number, etag }, index) => number === (parts[0]?.number ?? 1) + index && md5Etag.test(etag));
+const hasMd5Etags = (parts: readonly { etag: string }[]): boolean =>
+  parts.every(({ etag }) => md5Etag.test(etag));

@@ -3,7 +3,8 @@ import type { RequestHedge } from './request-hedge.ts';
 /**
  * How many of an upload's parts have a second number, under which they may be sent again. Of two requests with one number the
  * later one counts, and where a bucket encrypts by keys of its own its etag is another, so that the upload could not be
- * completed with what the earlier one answered. S3 bears gaps, and drops what is not on the list of an upload that is completed.
+ * completed with what the earlier one answered. S3 bears gaps between parts that came without a checksum, and drops what is not on
+ * the list of an upload that is completed.
  */
 const hedgedParts = 1_000;
 

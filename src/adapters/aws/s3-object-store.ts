@@ -11,14 +11,10 @@ import {
   PutObjectCommand,
   type S3Client,
   UploadPartCommand,
+  type UploadPartCommandInput,
 } from '@aws-sdk/client-s3';
 import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
-import {
-  ConflictError,
-  InvalidInputError,
-  NotFoundError,
-  StoreUnavailableError,
-} from '../../contracts/errors.ts';
+import { ConflictError, InvalidInputError, StoreUnavailableError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import type {
   ByteRange,
@@ -30,12 +26,13 @@ import type {
   UploadedPart,
 } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
-import { denialOf, isDenialCode, missingOrDenied } from './denials.ts';
+import { isDenialCode } from './denials.ts';
 import { faultOf } from './faults.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 import { sendHedged } from './hedged-part.ts';
 import { RequestHedge } from './request-hedge.ts';
 import { type PaceHost, ReadPace } from './read-pace.ts';
+import { translate } from './s3-faults.ts';
 import { type Reading, readObject } from './s3-read.ts';
 
 const READ_ALL_LIMIT_BYTES = 64 * 1024 * 1024;
@@ -43,6 +40,8 @@ const KEYS_PER_REMOVAL = 1_000;
 const REMOVALS_AT_ONCE = 4;
 const ATTEMPTS = 6;
 const PAGE_LIMIT = 1_000_000;
+/** Of bodies, where none hinders: S3 compares it, and it costs next to nothing. */
+const CHECKSUM = 'CRC32';
 /** Metadata by which a conditional write that the SDK repeats knows its own first delivery. */
 const writeIdMetadata = 'outrider-write';
 
@@ -58,7 +57,8 @@ export interface S3StoreOptions {
   readonly onHedge?: (ref: ObjectRef) => void;
   /**
    * Is told of each part that is sent a second time, since it is late. Absent: none is. Parts of directory buckets, which bear no
-   * gaps between numbers, never are.
+   * gaps between numbers, never are. The client must add no checksums of its own, as `s3HedgingClient`: neither do parts that
+   * have one bear gaps.
    */
   readonly onHedgedPart?: (ref: ObjectRef) => void;
   /** Time and chance of tests. */
@@ -179,6 +179,7 @@ export class S3ObjectStore implements ObjectStore {
       Key: ref.key,
       Body: body,
       Metadata: { ...options.metadata, ...(ifAbsent ? { [writeIdMetadata]: writeId } : {}) },
+      ChecksumAlgorithm: CHECKSUM,
       IfNoneMatch: ifAbsent ? '*' : undefined,
     });
     const outcome = await this.conditional('write', ref, () => this.clientOf(ref).send(command));
@@ -220,27 +221,30 @@ export class S3ObjectStore implements ObjectStore {
 
   async uploadPart(upload: UploadRef, number: number, body: Uint8Array): Promise<UploadedPart> {
     const { onHedgedPart } = this;
-    const send = (as: number, signal?: AbortSignal): Promise<UploadedPart> =>
-      this.sendPart(upload, as, body, signal);
-    if (onHedgedPart === undefined || isDirectoryBucket(upload.bucket)) return send(number);
+    const part = { ...idOf(upload), Body: body };
+    if (onHedgedPart === undefined || isDirectoryBucket(upload.bucket))
+      return this.sendPart({ ...part, PartNumber: number, ChecksumAlgorithm: CHECKSUM });
     const onHedge = (): void => {
       onHedgedPart(upload);
     };
+    const send = (as: number, signal: AbortSignal): Promise<UploadedPart> =>
+      this.sendPart({ ...part, PartNumber: as }, signal);
     return sendHedged(number, send, { hedge: this.writeHedge, sizeBytes: body.length, onHedge });
   }
 
   private async sendPart(
-    upload: UploadRef,
-    number: number,
-    body: Uint8Array,
+    part: UploadPartCommandInput & { Bucket: string; Key: string; PartNumber: number },
     signal?: AbortSignal,
   ): Promise<UploadedPart> {
-    const command = new UploadPartCommand({ ...idOf(upload), PartNumber: number, Body: body });
-    const { ETag: etag } = await this.call('upload part', upload, () =>
-      this.clientOf(upload).send(command, signal === undefined ? {} : { abortSignal: signal }),
+    const { Bucket: bucket, Key: key, PartNumber: number } = part;
+    const ref = { bucket, key };
+    const { ETag: etag } = await this.call('upload part', ref, () =>
+      this.clientOf(ref).send(
+        new UploadPartCommand(part),
+        signal === undefined ? {} : { abortSignal: signal },
+      ),
     );
-    if (etag === undefined)
-      throw new StoreUnavailableError('S3 gave no etag', { uri: uriOf(upload), number });
+    if (etag === undefined) throw new StoreUnavailableError('S3 gave no etag', { uri: uriOf(ref), number });
     return { number, etag };
   }
 
@@ -366,34 +370,3 @@ const idOf = ({ bucket, key, uploadId }: UploadRef) => ({ Bucket: bucket, Key: k
 
 const decoderOf = (encoding: string | undefined): ((text: string) => string) =>
   encoding === 'url' ? (text) => decodeURIComponent(text.replaceAll('+', ' ')) : (text) => text;
-
-const callersFaults = new Set(['EntityTooSmall', 'InvalidPart', 'InvalidPartOrder', 'KeyTooLongError']);
-
-/** What each operation is called in policies. A listing is asked of the bucket. */
-const actionOf = new Map([
-  ['list', 's3:ListBucket'],
-  ['list uploads', 's3:ListBucketMultipartUploads'],
-  ['head', 's3:GetObject'],
-  ['write', 's3:PutObject'],
-  ['copy', 's3:PutObject'],
-  ['begin upload', 's3:PutObject'],
-  ['upload part', 's3:PutObject'],
-  ['complete upload', 's3:PutObject'],
-  ['abort upload', 's3:AbortMultipartUpload'],
-  ['remove', 's3:DeleteObject'],
-]);
-
-function translate(operation: string, ref: ObjectRef, cause: unknown): Error {
-  const denial = denialOf(cause, {
-    action: actionOf.get(operation) ?? 's3:*',
-    resource: uriOf(ref),
-    ...(operation === 'head' ? { hint: missingOrDenied } : {}),
-  });
-  if (denial !== undefined) return denial;
-  const { name, status } = faultOf(cause);
-  const details = { uri: uriOf(ref), fault: name, status };
-  if (status === 404)
-    return new NotFoundError(`${operation}: no such object, upload or bucket`, details, { cause });
-  if (callersFaults.has(name)) return new InvalidInputError(`${operation}: ${name}`, details, { cause });
-  return new StoreUnavailableError(`${operation} in S3 failed`, details, { cause });
-}

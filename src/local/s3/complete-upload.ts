@@ -57,6 +57,7 @@ export async function completeMultipartUpload(store: ObjectStore, request: S3Req
     }
     const upload = await findUpload(bucket, request.key, uploadId);
     const parts = await checkParts(bucket, upload, claimed);
+    if (hasPartChecksums(upload, parts)) refuseGaps(claimed);
     checkTotal(request, parts);
     const meta = await assemble(store, bucket, upload, parts, request, condition);
     await removeUpload(bucket, uploadId);
@@ -85,8 +86,18 @@ function readClaimedParts(text: string): readonly ClaimedPart[] {
 
 function refuseGaps(parts: readonly ClaimedPart[]): void {
   if (parts.every(({ partNumber }, at) => partNumber === at + 1)) return;
-  throw badRequest('InvalidPartOrder', 'Parts in a directory bucket are numbered from 1 without a gap.');
+  throw badRequest(
+    'InvalidPartOrder',
+    'Parts that have checksums, or are in a directory bucket, are numbered from 1 without a gap.',
+  );
 }
+
+/**
+ * Whether the whole is known by checksums of its parts. S3 documents gaps as refused where each part has one; an upload in which
+ * some have is refused here as well, since nothing says that it is not.
+ */
+const hasPartChecksums = (upload: Upload, parts: readonly CheckedPart[]): boolean =>
+  upload.checksum?.type !== 'FULL_OBJECT' && parts.some(({ meta }) => meta.checksum !== undefined);
 
 async function checkParts(
   bucket: Bucket,

@@ -261,24 +261,24 @@ function describeResults(make: () => AttemptStore | Promise<AttemptStore>): void
     expect(results.toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))).toEqual([narrow, wide]);
   });
 
-  it('gives final parts back exactly: empty, inline, small, of 10,000 parts, with strange etags', async () => {
+  it('gives final parts back exactly: empty, inline, small, of 10,000 parts, numbered with gaps, with strange etags', async () => {
     const store = await make();
     const space = freshSpace();
-    const upload = (count: number, etag: (number: number) => string) => ({
+    const upload = (count: number, etag: (number: number) => string, number = (at: number) => at + 1) => ({
       kind: 'upload' as const,
       uploadId: 'u'.repeat(120),
       sizeBytes: 123,
-      parts: Array.from({ length: count }, (_, index) => ({ number: index + 1, etag: etag(index + 1) })),
+      parts: Array.from({ length: count }, (_, at) => ({ number: number(at), etag: etag(at + 1) })),
     });
+    const sum = (number: number): string =>
+      `"${Math.imul(number, 0x9e3779b1).toString(16).replace('-', '').padStart(32, 'f')}"`;
     const finals = [
       { kind: 'inline', body: Uint8Array.from({ length: 4_096 }, (_, index) => index % 256) } as const,
       { kind: 'inline', body: new Uint8Array([10]) } as const,
       { kind: 'empty' as const },
       upload(1, () => `"${'0a'.repeat(16)}"`),
-      upload(
-        10_000,
-        (number) => `"${Math.imul(number, 0x9e3779b1).toString(16).replace('-', '').padStart(32, 'f')}"`,
-      ),
+      upload(10_000, sum),
+      upload(9_000, sum, (at) => (at < 1_000 ? 2 * at + 1 : at + 1_001)),
       upload(3, (number) => `etag ${number}`),
     ];
     const results = finals.map((final, index) => resultOf(attempt(index), at(1), { final }));

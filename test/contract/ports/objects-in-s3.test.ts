@@ -6,7 +6,8 @@ import { startObjects } from './servers.ts';
 describe('over the local S3', () => {
   let server: Awaited<ReturnType<typeof startObjects>>;
   beforeAll(async () => {
-    server = await startObjects();
+    // As the client of workers.
+    server = await startObjects(undefined, { requestChecksumCalculation: 'WHEN_REQUIRED' });
   });
   afterAll(async () => {
     await server.close();

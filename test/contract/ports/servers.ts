@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateTableCommand, DynamoDBClient, waitUntilTableExists } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { S3Client } from '@aws-sdk/client-s3';
+import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import { DynamoTable, type ItemKey } from '../../../src/adapters/aws/dynamo-table.ts';
 import { type DynamoDbEngine, startDynamoDb } from '../../../src/local/dynamodb/process.ts';
 import { startS3Server } from '../../../src/local/s3/server.ts';
@@ -87,9 +87,10 @@ export function tablesAt(endpoint: string, end: () => Promise<void>): TableServe
   };
 }
 
-/** A local S3 with the bucket `books`; `front` as with tables. */
+/** A local S3 with the bucket `books`, and a client of it; `front` as with tables. */
 export async function startObjects(
   front: (endpoint: string) => Promise<string> = (endpoint) => Promise.resolve(endpoint),
+  config: S3ClientConfig = {},
 ): Promise<{ client: S3Client; close(): Promise<void> }> {
   const { dir, remove } = await scratchDir();
   const hosts = new Set<string>();
@@ -97,7 +98,7 @@ export async function startObjects(
   await server.createBucket('books');
   const endpoint = await front(server.endpoint);
   hosts.add(new URL(endpoint).host);
-  const client = new S3Client({ ...connection(endpoint), forcePathStyle: true });
+  const client = new S3Client({ ...connection(endpoint), forcePathStyle: true, ...config });
   return {
     client,
     async close() {

@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import { PutObjectCommand } from '@aws-sdk/client-s3';
+import { PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { afterEach, describe, expect, it } from 'vitest';
 import { checkSigV4 } from '../../../src/local/http/sigv4.ts';
-import { s3Client } from '../../../src/adapters/aws/clients.ts';
+import { s3Client, s3HedgingClient } from '../../../src/adapters/aws/clients.ts';
+import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
 
+const hello = Buffer.from('hello');
+const sha256 = '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824';
 const keys = { accessKeyId: 'AKIDLOCAL', secretAccessKey: 'secret' };
 const closings: (() => void)[] = [];
 
@@ -18,13 +21,16 @@ interface Seen {
   readonly signedFor: string | undefined;
 }
 
-/** A write of the five bytes `hello` to a service at that name of this machine. */
-async function write(host: string): Promise<Seen | undefined> {
+const put = (client: S3Client): Promise<unknown> =>
+  client.send(new PutObjectCommand({ Bucket: 'books', Key: 'a', Body: hello }));
+
+/** What a service at that name of this machine sees of a write of the five bytes `hello`. */
+async function write(host: string, send = put, make = s3Client): Promise<Seen | undefined> {
   const seen: Seen[] = [];
   const server = createServer((request, response) => {
     const checked = checkSigV4(request, { credentials: keys, region: 'us-east-1', service: 's3' });
     seen.push({ headers: request.headers, signedFor: checked.ok ? checked.payloadHash : undefined });
-    request.resume().once('end', () => response.end());
+    request.resume().once('end', () => response.setHeader('etag', '"a"').end());
   });
   server.listen(0, host);
   await once(server, 'listening');
@@ -36,14 +42,14 @@ async function write(host: string): Promise<Seen | undefined> {
     Promise.resolve({ ...keys, sessionToken: '', expiration: new Date(Date.now() + 3_600_000) });
   // The SDK itself reads the address from the process's environment.
   process.env['AWS_ENDPOINT_URL_S3'] = env.AWS_ENDPOINT_URL_S3;
-  const client = s3Client({ region: 'us-east-1', env, credentials });
+  const client = make({ region: 'us-east-1', env, credentials });
   closings.push(() => {
     delete process.env['AWS_ENDPOINT_URL_S3'];
     client.destroy();
     server.closeAllConnections();
     server.close();
   });
-  await client.send(new PutObjectCommand({ Bucket: 'books', Key: 'a', Body: Buffer.from('hello') }));
+  await send(client);
   return seen[0];
 }
 
@@ -60,6 +66,40 @@ describe('a body that is written to S3', () => {
 
   it('is signed by its SHA-256 wherever else', async () => {
     const seen = await write('localhost');
-    expect(seen?.signedFor).toBe('2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824');
+    expect(seen?.signedFor).toBe(sha256);
+  });
+});
+
+describe('what a store writes that sends late parts again, under numbers that leave gaps', () => {
+  const storeOf = (client: S3Client): S3ObjectStore =>
+    new S3ObjectStore(client, { onHedgedPart: () => undefined });
+  const upload = { bucket: 'books', key: 'a', uploadId: 'u' };
+
+  it.each(['127.0.0.1', 'localhost'])(
+    'has no checksum where it is a part, which S3 would have numbered without gaps, but is signed: at %s',
+    async (host) => {
+      const seen = await write(
+        host,
+        (client) => storeOf(client).uploadPart(upload, 2, hello),
+        s3HedgingClient,
+      );
+      expect(seen?.signedFor).toBe(sha256);
+      expect(Object.keys(seen?.headers ?? {}).filter((name) => name.includes('checksum'))).toEqual([]);
+    },
+  );
+
+  it('has one where it is an object, or a part of an upload without gaps', async () => {
+    const object = await write(
+      'localhost',
+      (client) => storeOf(client).write(upload, hello),
+      s3HedgingClient,
+    );
+    const part = await write(
+      'localhost',
+      (client) => new S3ObjectStore(client).uploadPart(upload, 2, hello),
+      s3HedgingClient,
+    );
+    expect(object?.headers['x-amz-checksum-crc32']).toBe('NhCmhg==');
+    expect(part?.headers['x-amz-checksum-crc32']).toBe('NhCmhg==');
   });
 });
