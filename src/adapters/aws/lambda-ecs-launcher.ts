@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type ECSClient,
   RunTaskCommand,
@@ -16,6 +15,7 @@ import { EcsTaskStopper } from './ecs-task-stopper.ts';
 import { denialOf, isDenial } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
 import { lacksPlace, lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
+import { type RunTaskAnswer, RunTaskRounds, tokenOf } from './run-task-rounds.ts';
 import { batchesOf, halvesOf, type LaunchBatch, payloadOf, withoutCopies } from './launch-batches.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 
@@ -56,6 +56,7 @@ export class LambdaEcsLauncher implements Launcher {
   private readonly lambda: LambdaClient;
   private readonly ecs: ECSClient;
   private readonly places: LauncherPlaces;
+  private readonly rounds = new RunTaskRounds();
 
   constructor(clients: { lambda: LambdaClient; ecs: ECSClient }, places: LauncherPlaces) {
     this.lambda = clients.lambda;
@@ -178,11 +179,14 @@ export class LambdaEcsLauncher implements Launcher {
     if (this.places.cluster === undefined)
       return batch.map(() => ({ outcome: 'refused', message: 'this deployment has no Fargate' }));
     const failed = new Map<LaunchRequest, Failed>();
+    const answers: RunTaskAnswer[] = [];
+    const round = this.rounds.of(batch);
     let left: LaunchBatch | undefined = batch;
     for (const place of this.placesFor(batch[0])) {
-      const outcomes = await this.runTasksAt(place, left);
+      const { answer, failures } = await this.runTasksAt(place, left, round);
+      answers.push(answer);
       left.forEach((request, index) => {
-        const failure = outcomes[index];
+        const failure = failures[index];
         if (failure === undefined) failed.delete(request);
         else failed.set(request, failure);
       });
@@ -193,6 +197,7 @@ export class LambdaEcsLauncher implements Launcher {
       if (first === undefined) break;
       left = [first, ...others];
     }
+    if (failed.size === batch.length) this.rounds.inVain(batch, answers);
     return batch.map((request) => failed.get(request));
   }
 
@@ -213,7 +218,11 @@ export class LambdaEcsLauncher implements Launcher {
     return [{ provider, subnets: inZone, zone: request.zone ?? '', lacks }, ...anywhere];
   }
 
-  private async runTasksAt(place: TaskPlace, batch: LaunchBatch): Promise<readonly (Failed | undefined)[]> {
+  private async runTasksAt(
+    place: TaskPlace,
+    batch: LaunchBatch,
+    round: number,
+  ): Promise<{ readonly answer: RunTaskAnswer; readonly failures: readonly (Failed | undefined)[] }> {
     const { cluster, taskDefinition, securityGroups = [], hasPublicIps, isSpot } = this.places;
     const { provider, subnets } = place;
     const { jobId } = batch[0].payload;
@@ -227,7 +236,7 @@ export class LambdaEcsLauncher implements Launcher {
             ? { capacityProviderStrategy: [{ capacityProvider: provider, weight: 1 }] }
             : { launchType: 'FARGATE' }),
           count: batch.length,
-          clientToken: tokenOf(place, batch),
+          clientToken: tokenOf(place, batch, round),
           startedBy: jobId,
           networkConfiguration: {
             awsvpcConfiguration: {
@@ -240,15 +249,18 @@ export class LambdaEcsLauncher implements Launcher {
           overrides: this.shortOverridesOf(batch, provider),
         }),
       );
-      return failuresOf(batch, answer);
+      return { answer: 'told', failures: failuresOf(batch, answer) };
     } catch (cause) {
       const fault = faultOf(cause);
-      // ECS has run these attempts before, from a payload that named other copies: a scheduler that takes a job over may
-      // find more of them. The first launch stands; had it come to nothing, an attempt is lost for want of a claim.
-      if (fault.name === 'ConflictException') return [];
+      // ECS was asked for these attempts before, with a payload that named other copies: a scheduler that takes a job over
+      // may find more of them. What was started then stands.
+      if (fault.name === 'ConflictException')
+        return { answer: 'told', failures: failuresOf(batch, { tasks: startedBefore(cause) }) };
       if (isDenial(fault)) throw cause;
       const refusal = refusalOfFault(fault);
-      return batch.map(() => refusal);
+      // The service's own fault may come after the tasks were started.
+      const isUnknown = fault.status === undefined || fault.status >= 500;
+      return { answer: isUnknown ? 'none' : 'refused', failures: batch.map(() => refusal) };
     }
   }
 
@@ -299,12 +311,6 @@ interface TaskPlace {
   readonly lacks: (words: string) => boolean;
 }
 
-/** A call that the SDK repeats starts no second task; one at another place does. */
-function tokenOf({ provider, zone }: TaskPlace, batch: LaunchBatch): string {
-  const attempts = `${batch[0].payload.jobId}/${batch.map(({ payload }) => payload.attemptId).join()}`;
-  const place = `${zone === undefined ? '' : `/${zone}`}${provider === 'FARGATE' ? '' : '/spot'}`;
-  return createHash('sha256').update(`${attempts}${place}`).digest('hex');
-}
 type Failed = Pick<LaunchOutcome, 'message' | 'denied'> & { readonly outcome: 'throttled' | 'refused' };
 
 const isShort = (overrides: TaskOverride): boolean => JSON.stringify(overrides).length <= ECS_OVERRIDES_CHARS;
@@ -315,7 +321,7 @@ const isShort = (overrides: TaskOverride): boolean => JSON.stringify(overrides).
  */
 function failuresOf(
   batch: LaunchBatch,
-  { tasks = [], failures = [] }: RunTaskCommandOutput,
+  { tasks = [], failures = [] }: Partial<Pick<RunTaskCommandOutput, 'tasks' | 'failures'>>,
 ): readonly (Failed | undefined)[] {
   return batch.map((_, index) => {
     if (index < tasks.length) return undefined;
@@ -323,3 +329,9 @@ function failuresOf(
     return refusalOfFailure(failure ?? { reason: 'fewer tasks were started than were asked for, capacity' });
   });
 }
+
+/** The tasks that a conflict names: those which its token has started. */
+const startedBefore = (conflict: unknown): { taskArn: string }[] => {
+  const { resourceIds } = (conflict ?? {}) as { readonly resourceIds?: readonly string[] };
+  return (resourceIds ?? []).map((taskArn) => ({ taskArn }));
+};

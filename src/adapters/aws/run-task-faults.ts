@@ -59,14 +59,18 @@ export function refusalOfFault(fault: Fault): RunTaskRefusal {
   return { outcome: isLater ? 'throttled' : 'refused', message: told(`${fault.name}: ${fault.message}`) };
 }
 
-/** What becomes of a launch that RunTask lists among its failures. */
+/**
+ * What becomes of a launch that RunTask lists among its failures. Those that it repeats, to a client token that it has seen, have
+ * no reason any more after an hour: the next call, under another token, is told whether there still is one.
+ */
 export function refusalOfFailure({
-  reason = 'unknown',
+  reason,
   detail = '',
 }: {
   readonly reason?: string | undefined;
   readonly detail?: string | undefined;
 }): RunTaskRefusal {
+  if (reason === undefined) return { outcome: 'throttled', message: 'ECS names no reason' };
   const message = `${reason} ${detail}`.trim();
   const isLater = mayStartLater(message) || /capacity|limit|throttl/i.test(reason);
   return { outcome: isLater ? 'throttled' : 'refused', message: told(message) };

@@ -6,7 +6,7 @@ import { parseRunTask, readInteger, readText, readTexts } from './request.ts';
 import type { Fields, RunTaskRequest } from './request.ts';
 import { Task } from './task.ts';
 
-/** What a client token was used for, so that its second use starts nothing. */
+/** What a client token was used for: its second use starts nothing, and is answered as the first, also where that failed. */
 interface TokenUse {
   readonly requestJson: string;
   readonly response: RunTaskResponse;
@@ -82,7 +82,7 @@ export class ClusterService {
       });
     }
     const response = earlier?.response ?? this.startTasks(request, clusterName, definition);
-    if (token !== undefined && response.tasks.length > 0) this.remember(token, { requestJson, response });
+    if (token !== undefined) this.remember(token, { requestJson, response });
     const tasks = response.tasks.map((task) => task.describe());
     if (earlier === undefined) for (const task of response.tasks) task.start();
     return { tasks, failures: response.failures };

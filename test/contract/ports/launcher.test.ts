@@ -175,6 +175,12 @@ describe('the launcher over the local Lambda and ECS', () => {
     ]);
     for (const { taskArn } of ecs.tasks()) await launcher.stop({ kind: 'fargate', node: taskArn });
     await until(() => ecs.tasks().every(({ lastStatus }) => lastStatus === 'STOPPED'));
+    // There is room now, which ECS would not say to a repetition of the call that found none.
+    expect(await launcher.launch([request('fargate', 8)])).toEqual([
+      { attemptId: 'map/8/0', outcome: 'accepted' },
+    ]);
+    for (const { taskArn } of ecs.tasks()) await launcher.stop({ kind: 'fargate', node: taskArn });
+    await until(() => ecs.tasks().every(({ lastStatus }) => lastStatus === 'STOPPED'));
   });
 
   it('hands a Fargate attempt what ECS takes of its payload, and Lambda all', async () => {

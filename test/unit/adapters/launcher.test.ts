@@ -1,4 +1,4 @@
-import { ECSClient, RunTaskCommand, StopTaskCommand } from '@aws-sdk/client-ecs';
+import { ConflictException, ECSClient, RunTaskCommand, StopTaskCommand } from '@aws-sdk/client-ecs';
 import { InvokeCommand, LambdaClient, LambdaServiceException } from '@aws-sdk/client-lambda';
 import { mockClient } from 'aws-sdk-client-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -107,7 +107,8 @@ describe('launching', () => {
   });
 
   it('counts as launched what ECS has run before under the same token, from another payload', async () => {
-    ecs.on(RunTaskCommand).rejects(fault('ConflictException', 400));
+    const conflict = new ConflictException({ message: 'why', $metadata: {}, resourceIds: ['task/1'] });
+    ecs.on(RunTaskCommand).rejects(conflict);
     expect(await launcher.launch([request('fargate')])).toEqual([
       { attemptId: 'map/0/0', outcome: 'accepted' },
     ]);

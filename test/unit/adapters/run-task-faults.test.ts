@@ -96,10 +96,14 @@ describe('a RunTask that lists the task among its failures', () => {
     expect(refusalOfFailure(given).outcome).toBe('throttled');
   });
 
-  it.each([{ reason: 'ATTRIBUTE' }, { reason: 'MISSING', detail: 'cluster' }, { reason: 'LOCATION' }, {}])(
+  it.each([{ reason: 'ATTRIBUTE' }, { reason: 'MISSING', detail: 'cluster' }, { reason: 'LOCATION' }])(
     'is refused: %j',
     (given) => {
       expect(refusalOfFailure(given).outcome).toBe('refused');
     },
   );
+
+  it('may be tried later where ECS names no reason, as it does to a token of an hour ago', () => {
+    expect(refusalOfFailure({})).toEqual({ outcome: 'throttled', message: 'ECS names no reason' });
+  });
 });
