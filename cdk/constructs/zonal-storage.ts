@@ -1,6 +1,6 @@
 import { Aws, CfnCondition, CfnParameter, Fn, type Stack } from 'aws-cdk-lib';
-import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
-import { CfnDirectoryBucket } from 'aws-cdk-lib/aws-s3express';
+import { type IGrantable, PolicyDocument, PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { CfnBucketPolicy, CfnDirectoryBucket } from 'aws-cdk-lib/aws-s3express';
 import { zonalZoneParameters } from '../../src/contracts/settings.ts';
 import { leftoverDays, type OutriderConfig } from '../config.ts';
 import { physicalName } from '../names.ts';
@@ -83,9 +83,30 @@ export function addZonalBuckets(stack: Stack, config: OutriderConfig): void {
         ],
       },
     });
-    bucket.cfnOptions.condition = isThere;
+    const policy = new CfnBucketPolicy(stack, `ZonalPolicy${String(place + 1)}`, {
+      bucket: bucket.ref,
+      policyDocument: lifecyclePolicy(bucket),
+    });
+    for (const resource of [bucket, policy]) resource.cfnOptions.condition = isThere;
   });
 }
+
+/**
+ * What lets the rules of a directory bucket's lifecycle have an effect. There they are carried out by a service that needs a
+ * session, as everybody does; without the right to one the rules are taken, and nothing ever goes. In the words of S3's guide: no
+ * condition on the account, since nothing says that the service tells it, and only the bucket's owner gives the bucket rules.
+ */
+const lifecyclePolicy = (bucket: CfnDirectoryBucket): PolicyDocument =>
+  new PolicyDocument({
+    statements: [
+      new PolicyStatement({
+        principals: [new ServicePrincipal('lifecycle.s3.amazonaws.com')],
+        actions: ['s3express:CreateSession'],
+        resources: [bucket.attrArn],
+        conditions: { StringEquals: { 's3express:SessionMode': 'ReadWrite' } },
+      }),
+    ],
+  });
 
 /** The right to sessions of the directory buckets: to all that is in them, since they know no rights to single objects. */
 export function grantZonal(

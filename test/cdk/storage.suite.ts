@@ -141,6 +141,31 @@ describe('the zones of the tier zonal', () => {
     for (const template of system.stacks.values()) template.hasParameter('ZonalZone1', { Default: '' });
   });
 
+  it('let the service that carries out lifecycle rules have sessions in which it may delete, and nobody else', () => {
+    const buckets = system.resources('AWS::S3Express::DirectoryBucket');
+    const policies = system.resources('AWS::S3Express::BucketPolicy');
+    expect(policies).toHaveLength(3);
+    policies.forEach(({ template, properties }, index) => {
+      const bucket = buckets[index];
+      expect(template['Condition']).toBe(bucket?.template['Condition']);
+      expect(properties).toEqual({
+        Bucket: { Ref: bucket?.logicalId },
+        PolicyDocument: {
+          Version: '2012-10-17',
+          Statement: [
+            {
+              Effect: 'Allow',
+              Principal: { Service: 'lifecycle.s3.amazonaws.com' },
+              Action: 's3express:CreateSession',
+              Resource: { 'Fn::GetAtt': [bucket?.logicalId, 'Arn'] },
+              Condition: { StringEquals: { 's3express:SessionMode': 'ReadWrite' } },
+            },
+          ],
+        },
+      });
+    });
+  });
+
   it('may be written with the session of a job alone, also on Fargate: tasks have no right to them by themselves', () => {
     const found = system
       .resources('AWS::IAM::Policy')

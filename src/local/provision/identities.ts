@@ -130,6 +130,7 @@ const identifiers: Readonly<Record<string, Identify>> = {
   'AWS::Lambda::EventInvokeConfig': plain(),
   'AWS::Lambda::Permission': plain(),
   'AWS::S3::BucketPolicy': plain(),
+  'AWS::S3Express::BucketPolicy': plain(),
 };
 
 /** How resources of a type are named, or undefined for a type that the embedded stack does not know. */
