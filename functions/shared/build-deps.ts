@@ -8,6 +8,7 @@ import {
   s3ZonalClients,
   sfnClient,
 } from '../../src/adapters/aws/clients.ts';
+import { clockAheadMs, watchDates } from '../../src/adapters/aws/clock-error.ts';
 import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
@@ -79,11 +80,17 @@ function buildCommon(env: Environment, requests = meterOf(env)) {
     requests.count(tally);
   };
   const aws = { region: env['AWS_REGION'] ?? 'us-east-1', env, count };
-  const table = new DynamoTable(dynamoClient(aws), textSetting(env, Setting.table));
+  let aheadMs = 0;
+  const dynamo = watchDates(dynamoClient(aws), (answer) => {
+    aheadMs = clockAheadMs(answer);
+  });
+  const table = new DynamoTable(dynamo, textSetting(env, Setting.table));
   const log = new CountedLog(new JsonLog(), requests);
   return {
     aws,
     table,
+    /** How far our clock is ahead, by the table's last answer. */
+    aheadMs: () => aheadMs,
     requests,
     clock: new SystemClock(),
     log,
@@ -165,7 +172,7 @@ const fargatePlaces = (env: Environment): Partial<LauncherPlaces> => ({
 
 export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): SchedulerDeps & Metered {
   const common = buildFinishDeps(env, requests);
-  const { aws, table } = buildCommon(env, requests);
+  const { aws, table, aheadMs } = buildCommon(env, requests);
   const hasFargate = flagSetting(env, Setting.fargate);
   const places: LauncherPlaces = {
     workerFunctions: workerFunctionsSetting(env),
@@ -186,6 +193,7 @@ export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): S
       log: common.log,
       roleArn: textSetting(env, Setting.jobAccessRole),
       dataBucket: common.dataBucket,
+      aheadMs,
     }),
     launcher: new LambdaEcsLauncher({ lambda: lambdaClient(aws), ecs: ecsClient(aws) }, places),
     config: {

@@ -7,7 +7,7 @@ import {
 } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { SessionTag, TableSchema } from '../../contracts/settings.ts';
-import { durationMs, type EpochMs, later } from '../../contracts/units.ts';
+import { durationMs, type EpochMs } from '../../contracts/units.ts';
 import type { IdSource } from '../../ports/id-source.ts';
 import type { JobAccess, JobGrant } from '../../ports/job-access.ts';
 import type { Log } from '../../ports/log.ts';
@@ -39,6 +39,8 @@ const SESSION_SECONDS = 3_600;
 const RENEW_BELOW_MS = durationMs(30 * 60_000);
 /** With less than this left, and none to be had, nothing is launched. */
 const LAUNCH_ABOVE_MS = durationMs(18 * 60_000);
+/** Jobs whose sessions are remembered: more than a resident has. One that is forgotten is read again. */
+const REMEMBERED = 256;
 /** Role sessions have names of at most so many characters. */
 const SESSION_NAME_CHARS = 64;
 
@@ -59,19 +61,43 @@ export class StsJobAccess implements JobAccess {
     readonly log: Log;
     readonly roleArn: string;
     readonly dataBucket: string;
+    /**
+     * By how many milliseconds the clock of `keep`'s caller is ahead of AWS's, as far as answers have told; negative: behind.
+     * Sessions end by AWS's. Asked anew at each use, after the session was read.
+     */
+    readonly aheadMs: () => number;
   };
-  /** Of the job that was asked for last; a scheduler has one. */
-  private known: Known | undefined;
+  /** Those that were read last, at the end. */
+  private readonly known = new Map<JobId, Known>();
 
   constructor(parts: StsJobAccess['parts']) {
     this.parts = parts;
   }
 
   async keep(grant: JobGrant, now: EpochMs): Promise<string> {
-    if (this.known?.jobId === grant.jobId && isFresh(this.known, now)) return this.known.word;
-    const kept = await this.load(grant.jobId, now);
-    this.known = isFresh(kept, now) ? kept : await this.renew(grant, kept, now);
-    return this.known.word;
+    const { jobId } = grant;
+    const known = this.known.get(jobId);
+    if (known !== undefined && this.isFresh(known, now)) return known.word;
+    const kept = await this.load(jobId, now);
+    const latest = this.isFresh(kept, now) ? kept : await this.renew(grant, kept, now);
+    this.remember(latest);
+    return latest.word;
+  }
+
+  private remember(latest: Known): void {
+    this.known.delete(latest.jobId);
+    this.known.set(latest.jobId, latest);
+    const [oldest] = this.known.keys();
+    if (this.known.size > REMEMBERED && oldest !== undefined) this.known.delete(oldest);
+  }
+
+  /** How long a session lasts from what is `now` for our caller. */
+  private leftMs({ until }: Known, now: EpochMs): number {
+    return until - now + this.parts.aheadMs();
+  }
+
+  private isFresh(known: Known, now: EpochMs): boolean {
+    return this.leftMs(known, now) > RENEW_BELOW_MS;
   }
 
   /** The job's word, drawn by whichever scheduler comes first. */
@@ -94,7 +120,7 @@ export class StsJobAccess implements JobAccess {
       session = await this.parts.assume(this.requestFor(grant));
     } catch (cause) {
       const error = translated(cause, grant.jobId, this.parts.roleArn);
-      if (!(error instanceof StoreUnavailableError) || kept.until - now < LAUNCH_ABOVE_MS) throw error;
+      if (!(error instanceof StoreUnavailableError) || this.leftMs(kept, now) < LAUNCH_ABOVE_MS) throw error;
       this.parts.log.warn('session-not-renewed', {
         jobId: grant.jobId,
         until: kept.until,
@@ -124,8 +150,6 @@ export class StsJobAccess implements JobAccess {
     };
   }
 }
-
-const isFresh = ({ until }: Known, now: EpochMs): boolean => until > later(now, RENEW_BELOW_MS);
 
 function translated(cause: unknown, jobId: JobId, roleArn: string): Error {
   const fault = faultOf(cause);

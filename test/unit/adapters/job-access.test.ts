@@ -107,8 +107,12 @@ it('a grant names each bucket of sources and code once', () => {
 /** As much of the table as sessions need: conditions as they are written there. */
 class Items {
   readonly held = new Map<string, Item>();
+  reads = 0;
   readonly table = {
-    get: (key: ItemKey) => Promise.resolve(this.held.get(nameOf(key))),
+    get: (key: ItemKey) => {
+      this.reads += 1;
+      return Promise.resolve(this.held.get(nameOf(key)));
+    },
     putNew: (item: ItemKey & Item) => {
       if (this.held.has(nameOf(item))) return Promise.resolve('refused');
       this.held.set(nameOf(item), item);
@@ -131,6 +135,8 @@ describe('access of a job', () => {
   let fault: Error | undefined;
   let words: number;
   let warned: string[];
+  /** By how much the clock of schedulers is ahead of that of STS. */
+  let aheadMs: number;
 
   const access = (): StsJobAccess =>
     new StsJobAccess({
@@ -139,22 +145,23 @@ describe('access of a job', () => {
         if (fault !== undefined) return Promise.reject(fault);
         const number = String(asked.length);
         const keys = { accessKeyId: `id-${number}`, secretAccessKey: 'secret', sessionToken: 'token' };
-        return Promise.resolve({ ...keys, until: epochMs(now + 60 * minute) });
+        return Promise.resolve({ ...keys, until: epochMs(now - aheadMs + 60 * minute) });
       },
       table: items.table,
       ids: { token: () => String(words++).padStart(32, '0'), digest: (text) => text },
       log: { info: () => undefined, warn: (event) => void warned.push(event) },
       roleArn: 'arn:aws-cn:iam::1:role/jobs',
       dataBucket: 'data',
+      aheadMs: () => aheadMs,
     });
   const named = (name: string, status?: number): Error =>
     Object.assign(new Error('why'), {
       name,
       ...(status === undefined ? {} : { $metadata: { httpStatusCode: status } }),
     });
-  const keep = (of: StsJobAccess, minutes: number): Promise<string> => {
+  const keep = (of: StsJobAccess, minutes: number, job = jobId): Promise<string> => {
     now = at(minutes);
-    return of.keep(grant, now);
+    return of.keep({ ...grant, jobId: job }, now);
   };
 
   beforeEach(() => {
@@ -163,6 +170,7 @@ describe('access of a job', () => {
     fault = undefined;
     words = 1;
     warned = [];
+    aheadMs = 0;
   });
 
   it('asks for one session, tagged with the job, and answers the word that leads to it', async () => {
@@ -202,6 +210,34 @@ describe('access of a job', () => {
     expect(await keep(one, 30)).toBe(word);
     expect(asked).toHaveLength(2);
     expect((await readSession(items.table, word, () => at(0))).accessKeyId).toBe('id-2');
+  });
+
+  it.each([-120, -60, 40, 120])(
+    'renews it by the time of STS, where the clock of its scheduler is ahead by %d minutes',
+    async (aheadMinutes) => {
+      aheadMs = aheadMinutes * minute;
+      await keep(access(), 0);
+      const one = access();
+      for (const minutes of [1, 29, 30]) await keep(one, minutes);
+      expect(asked).toHaveLength(2);
+      fault = named('Throttling', 400);
+      await keep(one, 71);
+      await expect(keep(one, 73)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    },
+  );
+
+  it('reads the session of each job once while it is fresh, of many at once, and forgets those read longest ago', async () => {
+    const one = access();
+    const job = (index: number): JobId => `words-${String(index).padStart(12, '0')}` as JobId;
+    for (let index = 0; index < 256; index++) await keep(one, 0, job(index));
+    const { reads } = items;
+    for (let index = 0; index < 256; index++) await keep(one, 1, job(index));
+    expect([asked.length, items.reads]).toEqual([256, reads]);
+    await keep(one, 2, job(256));
+    await keep(one, 2, job(255));
+    expect(items.reads).toBe(reads + 2);
+    await keep(one, 2, job(0));
+    expect([asked.length, items.reads]).toEqual([257, reads + 3]);
   });
 
   it('gives the next scheduler of the job the same word, and no new session while that is fresh', async () => {
