@@ -55,13 +55,15 @@ async function writeSummary(
     ...copiesMade(session.state),
     ...(session.deadlineControl?.told === undefined ? {} : { forecast: session.deadlineControl.told }),
   };
-  // Counts and costs grow with each look; what they are looked at for has not changed where nothing else has.
-  const text = JSON.stringify({ ...summary, coordination: undefined, requests: undefined, costs: undefined });
-  session.summarizedAt = now;
-  if (text === session.lastSummary) return;
   const { counters, ...others } = summary;
   const isLong = JSON.stringify(counters).length > longCountersChars;
-  await deps.jobs.update(session.jobId, ['running'], isLong && !force ? others : summary);
+  const told = isLong && !force ? others : summary;
+  // Counts and costs grow with each look; what they are looked at for has not changed where nothing else has. What was left
+  // out before is another text at the end.
+  const text = JSON.stringify({ ...told, coordination: undefined, requests: undefined, costs: undefined });
+  session.summarizedAt = now;
+  if (text === session.lastSummary) return;
+  await deps.jobs.update(session.jobId, ['running'], told);
   session.lastSummary = text;
 }
 
