@@ -12,6 +12,9 @@ export const mostParts = 9_000;
 /** What S3 copies in one request. */
 export const mostCopyBytes = 5 * 1024 ** 3;
 
+/** What `readAll` gives at most. */
+export const mostWholeBytes = 64 * 1024 * 1024;
+
 /** Bytes [start, end); `end` past the object's end is cut. */
 export interface ByteRange {
   readonly start: number;
@@ -48,7 +51,7 @@ export interface ObjectStore {
    * `ConflictError` where the object is another by now.
    */
   read(ref: ObjectRef, options?: ReadOptions): AsyncIterable<Uint8Array>;
-  /** A small object or range whole, at most 64 MiB. Ends early where the signal fires. */
+  /** A small object or range whole, at most `mostWholeBytes`. Ends early where the signal fires. */
   readAll(ref: ObjectRef, range?: ByteRange, signal?: AbortSignal): Promise<Uint8Array>;
   /** Size, etag and metadata, or undefined where there is no such object. */
   head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: ObjectMetadata }) | undefined>;

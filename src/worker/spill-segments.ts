@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { mostWholeBytes } from '../ports/object-store.ts';
 import { noting } from './lost-inputs.ts';
 import { FrameCursor } from './frame-cursor.ts';
 import { fewRuns, mergeFrames } from './merge-runs.ts';
@@ -26,22 +27,26 @@ const heldBytesOf = ({ length }: UpstreamSegment): number => length + segmentOve
 export const heldBytes = (segments: readonly UpstreamSegment[]): number =>
   segments.reduce((sum, segment) => sum + heldBytesOf(segment), 0);
 
+/** Whether a segment is streamed, and by itself: memory does not hold it, or one answer does not. */
+const isTooLarge = (segment: UpstreamSegment, mostBytes: number): boolean =>
+  heldBytesOf(segment) > mostBytes || segment.length > mostWholeBytes;
+
 /**
  * Sorted runs in scratch files with the records of all segments, in their order of ties: neighbours that memory holds
- * together are merged there, and a segment that it does not hold is streamed. One request for each segment.
+ * together are merged there, and a segment that is too large for that is streamed. One request for each segment.
  */
 export async function spilledRuns(
   reading: SpillReading,
   segments: readonly UpstreamSegment[],
 ): Promise<readonly Run[]> {
   const runs: Run[] = [];
-  for (const group of groupsOf(segments, reading.memoryBytes / 2)) {
+  const mostBytes = reading.memoryBytes / 2;
+  for (const group of groupsOf(segments, mostBytes)) {
     reading.signal.throwIfAborted();
     const path = join(reading.scratchDir, `segments-${String(runs.length)}`);
     const [first] = group;
-    const isTooLarge =
-      first !== undefined && group.length === 1 && heldBytesOf(first) > reading.memoryBytes / 2;
-    runs.push(await (isTooLarge ? streamedRun(reading, first, path) : mergedRun(reading, group, path)));
+    const isStreamed = first !== undefined && isTooLarge(first, mostBytes);
+    runs.push(await (isStreamed ? streamedRun(reading, first, path) : mergedRun(reading, group, path)));
   }
   const { memoryBytes, scratchDir, signal } = reading;
   return fewRuns(runs, {
@@ -62,16 +67,19 @@ function groupsOf(
   const groups: UpstreamSegment[][] = [];
   let group: UpstreamSegment[] = [];
   let sizeBytes = 0;
+  const close = (): void => {
+    if (group.length > 0) groups.push(group);
+    group = [];
+    sizeBytes = 0;
+  };
   for (const segment of segments) {
-    if (group.length > 0 && sizeBytes + heldBytesOf(segment) > mostBytes) {
-      groups.push(group);
-      group = [];
-      sizeBytes = 0;
-    }
+    const isAlone = isTooLarge(segment, mostBytes);
+    if (isAlone || sizeBytes + heldBytesOf(segment) > mostBytes) close();
     group.push(segment);
     sizeBytes += heldBytesOf(segment);
+    if (isAlone) close();
   }
-  if (group.length > 0) groups.push(group);
+  close();
   return groups;
 }
 

@@ -1,3 +1,4 @@
+import { mostWholeBytes } from '../ports/object-store.ts';
 import { FrameCursor, heapOf } from './frame-cursor.ts';
 import { copyShort, isShort, viewOf } from './copy-short.ts';
 import { chunkBytesFor } from './merge-runs.ts';
@@ -16,8 +17,6 @@ const newline = 0x0a;
 const batchRecords = 1_000;
 const batchBytes = 256 * 1024;
 const leastChunkBytes = 64 * 1024;
-/** What one request reads at most. */
-const mostChunkBytes = 64 * 1024 * 1024;
 /** Chunks of segments that are read one after the other, and how many segments are begun ahead. */
 const sequentialChunkBytes = 8 * 1024 * 1024;
 const segmentsAhead = 16;
@@ -134,7 +133,7 @@ async function wayOf(
   if (neededBytes <= space.freeBytes * usableScratch) return 'spill';
   // One chunk is in use, one is read ahead, and a batch that was handed out may hold a third.
   const share = Math.floor(memoryBytes / (4 * segments.length));
-  if (share >= leastChunkBytes) return Math.min(mostChunkBytes, share);
+  if (share >= leastChunkBytes) return Math.min(mostWholeBytes, share);
   throw scratchTooSmall({ neededBytes, segments: segments.length, ...space });
 }
 
@@ -144,7 +143,7 @@ function cursorsOf(
   way: 'whole' | number,
 ): readonly FrameCursor[] {
   return segments.map((segment, order) => {
-    const chunks = new SegmentChunks(reading, segment, way === 'whole' ? mostChunkBytes : way);
+    const chunks = new SegmentChunks(reading, segment, way === 'whole' ? mostWholeBytes : way);
     return new FrameCursor(order, () => chunks.next());
   });
 }

@@ -1,6 +1,7 @@
 import { ConflictError, InvalidInputError, NotFoundError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import { fnv1a } from '../../contracts/fnv1a.ts';
+import { mostWholeBytes } from '../../ports/object-store.ts';
 import type {
   ByteRange,
   ObjectInfo,
@@ -24,7 +25,6 @@ interface Upload {
 }
 
 const CHUNK_BYTES = 64 * 1024;
-const READ_ALL_LIMIT_BYTES = 64 * 1024 * 1024;
 const SMALLEST_PART_BYTES = 5 * 1024 * 1024;
 
 /** Objects in memory, with S3's rules: part sizes, order of keys, conditional writes. */
@@ -57,7 +57,7 @@ export class MemoryObjectStore implements ObjectStore {
     signal?.throwIfAborted();
     if (range !== undefined && range.end <= range.start) return new Uint8Array();
     const bytes = Uint8Array.from(this.found(ref).body.subarray(range?.start ?? 0, range?.end));
-    if (bytes.length > READ_ALL_LIMIT_BYTES) {
+    if (bytes.length > mostWholeBytes) {
       throw new InvalidInputError('too large to be read whole', { uri: uriOf(ref), sizeBytes: bytes.length });
     }
     return bytes;

@@ -6,6 +6,7 @@ import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import type { HandedFile } from '../../contracts/handed-files.ts';
 import type { ObjectRef } from '../../contracts/keys.ts';
 import type { RequestTally } from '../../contracts/requests.ts';
+import { mostWholeBytes } from '../../ports/object-store.ts';
 import type {
   ByteRange,
   ObjectInfo,
@@ -25,7 +26,6 @@ const chunkBytes = 112 * 1024;
 const chunksPerTurn = 8;
 /** Smaller parts go with their requests. */
 const leastPartBytes = 256 * 1024;
-const mostWholeBytes = 64 * 1024 * 1024;
 
 const readAt = promisify(readFd);
 const closeFd = promisify(close);

@@ -49,13 +49,14 @@ async function shuffled(
   objects: MemoryObjectStore,
   count: number,
   bytesOf: number | ((task: number) => number),
+  valueBytes = 500,
 ): Promise<{ segments: UpstreamSegment[]; keys: string[] }> {
   const rng = createRng(`segments ${String(count)}`);
   const segments: UpstreamSegment[] = [];
   const keys: string[] = [];
   for (let task = 0; task < count; task++) {
     const bytesEach = typeof bytesOf === 'number' ? bytesOf : bytesOf(task);
-    const value = Buffer.alloc(Math.min(500, bytesEach >> 1), 1);
+    const value = Buffer.alloc(Math.min(valueBytes, bytesEach >> 1), 1);
     const own = Array.from({ length: Math.max(1, Math.round(bytesEach / (value.length + 12))) }, () =>
       rng.next().toFixed(8),
     ).toSorted();
@@ -107,6 +108,16 @@ describe('a reducer asks for each segment once', () => {
     expect(await merge(objects, segments, { memoryBytes })).toEqual(keys);
     expect(reads).toHaveLength(count);
     expect(new Set(reads).size).toBe(count);
+  });
+
+  it('also of more than one answer holds, whatever memory it has, and of its small neighbours', async () => {
+    const store = new MemoryObjectStore();
+    const sizes = [kib, 70 * mib, kib, 45 * mib, 40 * mib, 65 * mib, kib];
+    const { segments, keys } = await shuffled(store, sizes.length, (task) => sizes[task] ?? 0, 64 * kib);
+    const { objects, reads } = counting(store);
+    expect(await merge(objects, segments, { memoryBytes: 300 * mib })).toEqual(keys);
+    expect(new Set(reads).size).toBe(sizes.length);
+    expect(reads).toHaveLength(sizes.length);
   });
 
   it('and once more where it came damaged, whole or as a stream', async () => {
