@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib';
 import {
   AccessDeniedError,
   ConflictError,
@@ -66,14 +65,21 @@ export async function noting<T>(check: InputCheck | undefined, read: () => Promi
   }
 }
 
+/** A piece of another stage's output that is read bit by bit, so that its checksum is known at its end alone. */
+export interface UncheckedPiece {
+  readonly segment: UpstreamSegment;
+  /** Reads it to its end. Throws what reading throws, and where its bytes, those before included, were not as written. */
+  readRest(): Promise<void>;
+}
+
 /**
  * What an attempt knows of its input from other stages: what it has found lost, whatever its operator made of that, and
- * which pieces it has taken in before their checksum was known. Records of those may be nonsense, so that an operator
- * fails of them in any way: before it is blamed they are looked at.
+ * which pieces it has taken in before their checksum was known. Records of those may be nonsense, of which an operator
+ * fails in any way, or makes a result: before it is blamed, or believed, they are read to their ends.
  */
 export class InputCheck {
   readonly #lost = new Map<string, LostInputError>();
-  readonly #unchecked = new Set<UpstreamSegment>();
+  readonly #unchecked = new Set<UncheckedPiece>();
 
   /** An output was found lost; the first word of it counts. */
   lose(error: LostInputError): void {
@@ -82,27 +88,35 @@ export class InputCheck {
   }
 
   /** Some of a piece is taken in. */
-  begin(segment: UpstreamSegment): void {
-    this.#unchecked.add(segment);
+  begin(piece: UncheckedPiece): void {
+    this.#unchecked.add(piece);
   }
 
   /** All of it was, and is as it was written. */
-  end(segment: UpstreamSegment): void {
-    this.#unchecked.delete(segment);
+  end(piece: UncheckedPiece): void {
+    this.#unchecked.delete(piece);
   }
 
-  /** Throws the first loss, if there was one: a result that was made without that input is none. */
-  throwIfLost(): void {
+  /**
+   * Reads the pieces that were not checked to their ends, and throws the first loss, if there was one, or what else keeps it
+   * from being sure: a result that was made of such input is none. Heads are left out: what they say of columns has
+   * to fit what the task's own pieces say, and a task would read as much of others' pieces as of its own.
+   */
+  async throwIfUnsure(signal: AbortSignal): Promise<void> {
+    for (const piece of [...this.#unchecked]) {
+      if (this.#lost.size > 0) break;
+      signal.throwIfAborted();
+      if (piece.segment.isHead !== true) await piece.readRest();
+    }
     const [first] = this.#lost.values();
     if (first !== undefined) throw first;
   }
 
-  /** Reads once more, to their ends, the pieces that were not checked. Never throws. */
-  async recheck(objects: ObjectStore, signal: AbortSignal): Promise<void> {
-    for (const segment of this.#unchecked) {
+  /** Reads the pieces that were not checked to their ends. Never throws. */
+  async recheck(signal: AbortSignal): Promise<void> {
+    for (const piece of [...this.#unchecked]) {
       if (signal.aborted || this.#lost.size >= limits.lostPerReport) return;
-      const how = await howDamaged(objects, segment, signal);
-      if (how !== undefined) this.lose(new LostInputError(segment, how));
+      await piece.readRest().catch(() => undefined);
     }
   }
 
@@ -150,22 +164,3 @@ const lostOutput = ({ segment, how }: LostInputError): LostOutput => ({
   length: segment.length,
   crc: segment.crc,
 });
-
-/** How a piece differs from what was written; undefined where it does not, or where nobody can tell. */
-async function howDamaged(
-  objects: ObjectStore,
-  { ref, offset, length, crc }: UpstreamSegment,
-  signal: AbortSignal,
-): Promise<LossKind | undefined> {
-  let [sum, size] = [0, 0];
-  try {
-    for await (const chunk of objects.read(ref, { range: { start: offset, end: offset + length }, signal })) {
-      sum = crc32(chunk, sum);
-      size += chunk.length;
-    }
-  } catch (cause) {
-    return howLost(cause, ref);
-  }
-  if (size < length) return 'short';
-  return sum === crc ? undefined : 'damaged';
-}

@@ -264,7 +264,7 @@ async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promi
     where = 'operator';
     run.leaving.begin(prepared, writer);
     await runOperator(deps.clock, prepared, run.grace);
-    check.throwIfLost(); // Whatever user code made of that.
+    await meter.during('read', () => check.throwIfUnsure(signal)); // Whatever the operator made of that.
     where = 'runtime';
     // Nothing of the user's runs while the result is recorded.
     await prepared.close();
@@ -286,7 +286,7 @@ async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promi
       tellNotHandedOn(run, error);
       return endOfStopped(reason, { isUsed: deps.isUsed === true, mayPass: false });
     }
-    await check.recheck(deps.objects, signal);
+    await check.recheck(signal);
     await check.askOthers(deps.objects, upstreamOf(plan), signal);
     if (error instanceof LostZoneError)
       return { outcome: 'failed', failure: failureWith('interrupted', error.message) };

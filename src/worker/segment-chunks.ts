@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { ObjectStore } from '../ports/object-store.ts';
-import { howLost, type InputCheck, LostInputError, noting } from './lost-inputs.ts';
+import { howLost, type InputCheck, LostInputError, noting, type UncheckedPiece } from './lost-inputs.ts';
 import type { UpstreamSegment } from './upstream-segment.ts';
 
 export interface SegmentReading {
@@ -38,29 +38,34 @@ export class ReadGate {
   }
 }
 
+/** What is read at once of a piece of which nobody wants more records. */
+const restBytes = 4 * 1024 * 1024;
+
 /**
  * Reads a segment in chunks and checks its CRC-32: what arrives damaged is asked for once more, and then the
  * attempt fails with `LostInputError`. A segment of several chunks is checked at its end, hence its records
  * are good only once it has ended without a throw.
  */
-export class SegmentChunks {
+export class SegmentChunks implements UncheckedPiece {
+  readonly segment: UpstreamSegment;
   readonly #reading: SegmentReading;
-  readonly #segment: UpstreamSegment;
-  readonly #chunkBytes: number;
+  #chunkBytes: number;
   #position = 0;
   #crc = 0;
   #ahead: Promise<Buffer> | undefined;
+  /** The last chunk that was asked for: whoever has given up reading may not have waited for it. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(reading: SegmentReading, segment: UpstreamSegment, chunkBytes: number) {
     this.#reading = reading;
-    this.#segment = segment;
+    this.segment = segment;
     this.#chunkBytes = chunkBytes;
   }
 
   /** Begins to read the next chunk, if there is one and it was not begun before. */
   prefetch(): void {
-    if (this.#ahead !== undefined || this.#position >= this.#segment.length) return;
-    const size = Math.min(this.#chunkBytes, this.#segment.length - this.#position);
+    if (this.#ahead !== undefined || this.#position >= this.segment.length) return;
+    const size = Math.min(this.#chunkBytes, this.segment.length - this.#position);
     const ahead = this.#read(this.#position, size);
     ahead.catch(() => undefined); // Whoever asks for the chunk gets the error; nobody may ask any more.
     this.#ahead = ahead;
@@ -68,7 +73,21 @@ export class SegmentChunks {
   }
 
   /** The next chunk, in memory of its own; undefined at the end. */
-  async next(): Promise<Buffer | undefined> {
+  next(): Promise<Buffer | undefined> {
+    const next = this.#turn.then(() => this.#next());
+    // Not with what came, which would be held for as long.
+    const over = (): void => undefined;
+    this.#turn = next.then(over, over);
+    return next;
+  }
+
+  /** Reads on to the end, for the checksum. Throws as `next` does, and once more what that threw. */
+  async readRest(): Promise<void> {
+    this.#chunkBytes = Math.max(this.#chunkBytes, restBytes);
+    while ((await this.next()) !== undefined);
+  }
+
+  async #next(): Promise<Buffer | undefined> {
     this.prefetch();
     const ahead = this.#ahead;
     if (ahead === undefined) return undefined;
@@ -76,13 +95,12 @@ export class SegmentChunks {
     const chunk = await noting(check, () => ahead);
     this.#ahead = undefined;
     this.#reading.onBytes(chunk.length);
-    if (chunk.length < this.#segment.length) {
-      check?.begin(this.#segment);
+    if (chunk.length < this.segment.length) {
+      check?.begin(this);
       this.#crc = crc32(chunk, this.#crc);
-      if (this.#position >= this.#segment.length) {
-        if (this.#crc !== this.#segment.crc)
-          await noting(check, () => Promise.reject(damaged(this.#segment)));
-        check?.end(this.#segment);
+      if (this.#position >= this.segment.length) {
+        if (this.#crc !== this.segment.crc) await noting(check, () => Promise.reject(damaged(this.segment)));
+        check?.end(this);
       }
       this.prefetch();
     }
@@ -91,20 +109,20 @@ export class SegmentChunks {
 
   async #read(from: number, size: number): Promise<Buffer> {
     const chunk = await this.#readOnce(from, size);
-    if (size < this.#segment.length || crc32(chunk) === this.#segment.crc) return chunk;
+    if (size < this.segment.length || crc32(chunk) === this.segment.crc) return chunk;
     const again = await this.#readOnce(from, size);
-    if (crc32(again) !== this.#segment.crc) throw damaged(this.#segment);
+    if (crc32(again) !== this.segment.crc) throw damaged(this.segment);
     return again;
   }
 
   async #readOnce(from: number, size: number): Promise<Buffer> {
-    const { ref, offset } = this.#segment;
+    const { ref, offset } = this.segment;
     const start = offset + from;
-    return fromProducer(this.#segment, async () => {
+    return fromProducer(this.segment, async () => {
       const { gate, objects, signal } = this.#reading;
       const request = (): Promise<Uint8Array> => objects.readAll(ref, { start, end: start + size }, signal);
       const bytes = await gate.run(() => this.#reading.fetching(request));
-      if (bytes.length !== size) throw new LostInputError(this.#segment, 'short');
+      if (bytes.length !== size) throw new LostInputError(this.segment, 'short');
       return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     });
   }
