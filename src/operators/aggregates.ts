@@ -1,5 +1,5 @@
 import { BadRecordError, BadValueError } from '../worker/operator.ts';
-import { addExactly, roundSum, wholeSum } from './exact-sum.ts';
+import { addExactly, addWhole, roundSum, wholeSum } from './exact-sum.ts';
 import type { ExactSum } from './exact-sum.ts';
 import type { AggregateOp } from './groupby-options.ts';
 
@@ -34,10 +34,11 @@ export function addValue(partial: Partial, op: AggregateOp, value: unknown, colu
     return;
   }
   const number = Number(text);
-  addExactly(partial.parts, number);
-  if (!isWholeText(text)) partial.isWhole = false;
-  // Beyond 2^53 a double holds the number only in part: the rest is a second term.
-  else if (!Number.isSafeInteger(number)) addExactly(partial.parts, Number(BigInt(text) - BigInt(number)));
+  const isWhole = isWholeText(text);
+  partial.isWhole &&= isWhole;
+  // Beyond 2^53 a double holds a whole number only in part.
+  if (isWhole && !Number.isSafeInteger(number)) addWhole(partial.parts, BigInt(text));
+  else addExactly(partial.parts, number);
 }
 
 /** Adds all that `other` has seen. */

@@ -29,6 +29,15 @@ export function addExactly(sum: ExactSum, term: number): void {
   if (carry !== 0 || kept === 0) sum.push(carry);
 }
 
+/** Adds a whole number of any length in units of 2^-bits, exactly: the doubles that make it up, the largest first. */
+export function addWhole(sum: ExactSum, whole: bigint, bits = 0): void {
+  for (let rest = whole; rest !== 0n;) {
+    const term = Number(rest);
+    addExactly(sum, term * 2 ** -bits);
+    rest -= BigInt(term);
+  }
+}
+
 /** The sum, rounded once to the nearest double; 0 for the empty sum. Infinite where it is beyond the largest double. */
 export function roundSum(sum: ExactSum): number {
   let at = sum.length - 1;

@@ -3,7 +3,7 @@ import { limits } from '../contracts/limits.ts';
 import { LineCutter } from '../worker/line-cutter.ts';
 import { addValue, noValues } from './aggregates.ts';
 import type { Partial } from './aggregates.ts';
-import { addExactly } from './exact-sum.ts';
+import { addExactly, addWhole } from './exact-sum.ts';
 import type { ExactSum } from './exact-sum.ts';
 import type { Aggregate } from './groupby-options.ts';
 
@@ -135,18 +135,11 @@ function addColumn(
 /** Digits of whole numbers that doubles hold, whatever they are. */
 const safeDigits = 15;
 
-/** Adds a whole number of units of 2^-bits, exactly: doubles that make it up, the largest first. */
+/** Adds a whole number of units of 2^-bits, exactly. */
 function addUnits(sum: ExactSum, units: string, bits: number): void {
   if (units === '') return;
-  if (units.length <= safeDigits) {
-    addExactly(sum, Number(units) * 2 ** -bits);
-    return;
-  }
-  for (let rest = BigInt(units); rest !== 0n;) {
-    const term = Number(rest);
-    addExactly(sum, term * 2 ** -bits);
-    rest -= BigInt(term);
-  }
+  if (units.length <= safeDigits) addExactly(sum, Number(units) * 2 ** -bits);
+  else addWhole(sum, BigInt(units), bits);
 }
 
 const readBytes = 256 * 1024;
