@@ -123,6 +123,11 @@ const stageInput = z.strictObject({
 
 const isShuffle = (input: object): boolean => 'pattern' in input && input.pattern === 'all-to-all';
 
+/** Operators for which all inputs together are as one. */
+const merging: ReadonlySet<OperatorName> = new Set<OperatorName>([
+  ...(['sum-counts', 'top-counts', 'merge-lines', 'groupby-reduce'] as const),
+]);
+
 const operatorOptions = z.record(z.string(), z.json());
 
 const stage = z
@@ -176,6 +181,17 @@ const stage = z
           path: ['inputs', index, 'format'],
           message: 'must be "text", "ndjson" or "csv": Parquet is read by stages of the operator "sql" alone',
         });
+  })
+  .superRefine(({ operator, inputs }, context) => {
+    if (operator === undefined || !merging.has(operator) || inputs.length === 1) return;
+    const why = `"${operator}" merges its inputs, which come in order of their keys so alone`;
+    for (const [index, input] of inputs.entries()) {
+      if (isShuffle(input)) continue;
+      const isStage = 'pattern' in input;
+      const right = isStage ? 'must be "all-to-all"' : 'must be another stage, read "all-to-all"';
+      const path = ['inputs', index, ...(isStage ? ['pattern'] : [])];
+      context.addIssue({ code: 'custom', path, message: `${right}: ${why}` });
+    }
   })
   .refine(
     ({ code, inputs, cutInputs }) =>

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
+import { recordsInKeyOrder } from '../worker/merged-inputs.ts';
 import { BadRecordError } from '../worker/operator.ts';
-import type { Operator, Row, TaskContext, TaskInput, TaskOutput } from '../worker/operator.ts';
+import type { Operator, Row, TaskContext, TaskOutput } from '../worker/operator.ts';
 import { partitionOf } from '../worker/partition-of.ts';
 import { RecordCursor } from '../worker/record-cursor.ts';
 import { forEachRow } from '../worker/row-places.ts';
@@ -237,7 +238,7 @@ function addRow(
 }
 
 /**
- * Merges the partial aggregates of each key and writes a row for each: the key's columns, then the aggregates.
+ * Merges the partial aggregates of each key, over all inputs, and writes a row for each: the key's columns, then the aggregates.
  * Rows are in byte order of the key's JSON. CSV has a header in the first part only, so that the parts laid end
  * to end are one CSV file.
  */
@@ -247,27 +248,22 @@ export const groupbyReduce: Operator = {
     rowOutputOptions(options);
   },
   async run(context) {
-    const { inputs, output, options, task } = context;
+    const { output, options, task } = context;
     const grouping = groupbyOptions(options, rowOutputNames);
     const form = rowOutputOptions(options);
     const writer = new GroupWriter(output, grouping, form);
     if (form.output === 'csv' && form.header && task === 0) await writer.header();
-    for (const [index, input] of inputs.entries()) await mergeInput(context, input, index, writer);
+    await mergeInputs(context, writer);
     await writer.flush();
   },
 };
 
-/** Groups come in pieces, one by one, or both. */
-async function mergeInput(
-  context: TaskContext,
-  input: TaskInput,
-  index: number,
-  writer: GroupWriter,
-): Promise<void> {
+/** Groups come in pieces, one by one, or both: pieces before all others, of whichever input. */
+async function mergeInputs(context: TaskContext, writer: GroupWriter): Promise<void> {
   const { aggregates } = groupbyOptions(context.options, rowOutputNames);
-  const rest = await RecordCursor.open(input.records());
+  const rest = await RecordCursor.open(recordsInKeyOrder(context.inputs));
   try {
-    const pieces = await readPieces(context, rest, { name: `groups-${String(index)}`, aggregates });
+    const pieces = await readPieces(context, rest, { name: 'groups', aggregates });
     const others = new GroupedRecords(rest, aggregates);
     for await (const groups of pieces) {
       for (const group of groups) {

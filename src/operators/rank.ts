@@ -1,3 +1,4 @@
+import { recordsInKeyOrder } from '../worker/merged-inputs.ts';
 import { BadRecordError } from '../worker/operator.ts';
 import type { Operator, TaskContext } from '../worker/operator.ts';
 import { encodeCount } from './counts.ts';
@@ -30,20 +31,18 @@ export function unrankKey(ranked: Buffer): { key: Buffer; count: bigint } {
 
 /**
  * Counts in falling order, equal counts by key: (key, count). Reads sum-counts with `ranked`, all-to-all of one
- * partition, so that its input is in that order already.
+ * partition, so that each input is in that order already.
  */
 export const topCounts: Operator = {
   check(options) {
     onlyOptions(options, []);
   },
   async run({ inputs, output }: TaskContext) {
-    for (const input of inputs) {
-      for await (const batch of input.records()) {
-        for (const record of batch) {
-          const { key, count } = unrankKey(record.key);
-          const wait = output.emit(key, encodeCount(count));
-          if (wait !== undefined) await wait;
-        }
+    for await (const batch of recordsInKeyOrder(inputs)) {
+      for (const record of batch) {
+        const { key, count } = unrankKey(record.key);
+        const wait = output.emit(key, encodeCount(count));
+        if (wait !== undefined) await wait;
       }
     }
   },

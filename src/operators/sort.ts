@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
+import { recordsInKeyOrder } from '../worker/merged-inputs.ts';
 import type { Operator, TaskContext, TaskInput, TaskOutput } from '../worker/operator.ts';
 import { LineWriter } from './line-writer.ts';
 import { onlyOptions, wholeOption } from './options.ts';
@@ -229,27 +230,25 @@ class LineKeys {
   }
 }
 
-/** Writes the keys of its records as lines, in the order in which they come: merged by key. */
+/** Writes the keys of its records as lines, in the order in which they come: merged by key, those of several inputs too. */
 export const mergeLines: Operator = {
   check(options) {
     onlyOptions(options, []);
   },
   async run({ inputs, output }) {
-    const writer = new LineWriter(output);
-    for (const input of inputs) {
-      if (input.keyLines !== undefined) {
-        await writer.flush();
-        for await (const { bytes } of input.keyLines()) {
-          const written = output.write(bytes);
-          if (written !== undefined) await written;
-        }
-        continue;
+    const [only] = inputs;
+    if (only?.keyLines !== undefined && inputs.length === 1) {
+      for await (const { bytes } of only.keyLines()) {
+        const written = output.write(bytes);
+        if (written !== undefined) await written;
       }
-      for await (const batch of input.records()) {
-        for (const { key } of batch) {
-          const wait = writer.line(key);
-          if (wait !== undefined) await wait;
-        }
+      return;
+    }
+    const writer = new LineWriter(output);
+    for await (const batch of recordsInKeyOrder(inputs)) {
+      for (const { key } of batch) {
+        const wait = writer.line(key);
+        if (wait !== undefined) await wait;
       }
     }
     await writer.flush();

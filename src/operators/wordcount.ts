@@ -1,3 +1,4 @@
+import { recordsInKeyOrder } from '../worker/merged-inputs.ts';
 import type { Operator, TaskContext } from '../worker/operator.ts';
 import { hashByte, hashSeed, type Spots } from './count-table.ts';
 import { LocalCounts, addCounts, combineCounts, decodeCount, encodeCount } from './counts.ts';
@@ -79,8 +80,8 @@ class WordFinder implements Spots {
 }
 
 /**
- * Sums the counts of each key; its records must come in order of key. Emits (key, total), or with `ranked` keys
- * that sort by falling total, for top-counts. Totals are exact beyond 2^53.
+ * Sums the counts of each key, over all inputs; the records of each must come in order of key. Emits (key, total), or with
+ * `ranked` keys that sort by falling total, for top-counts. Totals are exact beyond 2^53.
  */
 export const sumCounts: Operator = {
   check(options) {
@@ -91,24 +92,22 @@ export const sumCounts: Operator = {
     const isRanked = flagOption(options, 'ranked');
     const emit = (key: Buffer, total: number | bigint): Promise<void> | undefined =>
       isRanked ? output.emit(rankKey(key, total), empty) : output.emit(key, encodeCount(total));
-    for (const input of inputs) {
-      let current: Buffer | undefined;
-      let total: number | bigint = 0;
-      for await (const batch of input.records()) {
-        for (const { key, value } of batch) {
-          if (current?.equals(key) === true) {
-            total = addCounts(total, decodeCount(value));
-            continue;
-          }
-          const wait = current === undefined ? undefined : emit(current, total);
-          if (wait !== undefined) await wait;
-          current = key;
-          total = decodeCount(value);
+    let current: Buffer | undefined;
+    let total: number | bigint = 0;
+    for await (const batch of recordsInKeyOrder(inputs)) {
+      for (const { key, value } of batch) {
+        if (current?.equals(key) === true) {
+          total = addCounts(total, decodeCount(value));
+          continue;
         }
-        // The batch's memory may be used again once the next one is asked for.
-        if (current !== undefined) current = Buffer.from(current);
+        const wait = current === undefined ? undefined : emit(current, total);
+        if (wait !== undefined) await wait;
+        current = key;
+        total = decodeCount(value);
       }
-      if (current !== undefined) await emit(current, total);
+      // The batch's memory may be used again once the next one is asked for.
+      if (current !== undefined) current = Buffer.from(current);
     }
+    if (current !== undefined) await emit(current, total);
   },
 };

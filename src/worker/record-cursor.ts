@@ -19,6 +19,11 @@ export class RecordCursor {
     return cursor;
   }
 
+  /** Whether moving on asks for the next batch, as of which nothing of this one may be used. */
+  get isAtEndOfBatch(): boolean {
+    return this.at + 1 >= this.batch.length;
+  }
+
   /** Moves on by one record; to be awaited where it is a promise. */
   advance(): Promise<void> | undefined {
     this.at++;
