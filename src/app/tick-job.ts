@@ -1,6 +1,6 @@
 import { JobFailedError } from '../contracts/errors.ts';
 import { type JobRecord, finalJobStates } from '../contracts/records.ts';
-import { type EpochMs, durationMs } from '../contracts/units.ts';
+import type { EpochMs } from '../contracts/units.ts';
 import { type TickDecision, decideTick } from '../core/decide-tick.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
 import { admitClones, clonesTaken, releaseEndedClones } from './admit-clones.ts';
@@ -30,8 +30,11 @@ import type { Session } from './scheduler-session.ts';
 
 /** Counters that are longer are written at the end alone: they change with each look, and cost by their length. */
 const longCountersChars = 1_000;
-/** The job's record is brought up to date at most this often. */
-const defaultSummaryEveryMs = durationMs(1_000);
+/**
+ * The job's record is brought up to date at most this often: a sum over all that there is, so less often where there is much.
+ * A hundred thousand attempts take a tenth of a second and more.
+ */
+const summaryEveryMs = ({ state }: Session): number => Math.max(1_000, 0.1 * state.attempts.size);
 
 /** Of the slots that the job asks to be its own, those that are. */
 const guaranteedSlots = (
@@ -46,7 +49,7 @@ async function writeSummary(
   now: EpochMs,
   force: boolean,
 ): Promise<void> {
-  if (!force && now - session.summarizedAt < (deps.config.summaryEveryMs ?? defaultSummaryEveryMs)) return;
+  if (!force && now - session.summarizedAt < (deps.config.summaryEveryMs ?? summaryEveryMs(session))) return;
   takeCounts(deps, session);
   const { coordination } = session;
   const summary = {

@@ -37,6 +37,8 @@ const silentStretch = 0.25;
 const leastShare = 0.005;
 /** Standard deviations by which an attempt must be late before it counts as one that never ends. */
 const lateBy = 2;
+/** How wrong at least what others took may be of one of which nobody knows how far it is. */
+const leastUnseen = 0.7;
 /** Intervals of reports that may be missed before silence counts as no progress. */
 const missedReports = 2;
 
@@ -73,8 +75,10 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
   if (attempt.reports.length === 0 && ran <= (attempt.nextMs ?? 0))
     return expected && { totalMs: Math.max(ran, expected.ms), error: expected.error, isTold: true };
   if (bytesTotal <= 0) return expected && byAge(ran, expected);
-  // How long it goes on after it has read all, none that has finished has shown.
-  if (shape.tasks === 0 && bytesRead >= bytesTotal && expected !== undefined) return byAge(ran, expected);
+  // How long tasks go on after they have read all, none that has finished has shown; this one does so for several times as long.
+  const hasReadAll = shape.tasks === 0 && bytesRead >= bytesTotal;
+  const like = expected && { ms: expected.ms, error: Math.max(leastUnseen, expected.error) };
+  if (hasReadAll && like !== undefined && isOverdue(ran, like)) return byAge(ran, like);
   const workedMs = reportedMs(attempt);
   const level = levelOf(bytesRead, bytesTotal);
   const [from, until] = stretchOf(shape, level);
@@ -85,8 +89,8 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
   const byLevel = level > 0 && from >= leastShare && isSeen ? { ms: reached / from, error } : undefined;
   if (until - from >= silentStretch) {
     const isBetter = byLevel === undefined || (expected !== undefined && expected.error < byLevel.error);
-    const like = isBetter ? expected : byLevel;
-    return like && byAge(ran, like);
+    const nearer = isBetter ? expected : byLevel;
+    return nearer && byAge(ran, nearer);
   }
   const bySlowness = knownMs(attempt, terms) / Math.max(leastShare, until);
   // Nothing read: what it does, and for how long, nobody knows.

@@ -274,7 +274,9 @@ function proposeIn(
       proposals.push(...pruned);
       continue;
     }
-    const proposal = proposeForTask(candidate, stage, runs, view, slow);
+    const proposed = proposeForTask(candidate, stage, runs, view, slow);
+    // How near its end it is by then they do not tell.
+    const proposal = areFew && proposed?.kind === 'restart' ? undefined : proposed;
     const isWorth = proposal?.kind !== 'backup' || proposal.urgent || worth().has(candidate.task);
     if (proposal !== undefined && isWorth) proposals.push(proposal);
   }
