@@ -27,8 +27,9 @@ async function change(deps: ChangeDeps, { jobId }: JobRecord, patch: JobPatch): 
 async function cancelUnread(deps: ReconcileDeps, id: string, cause: unknown): Promise<never> {
   const jobId = parseJobId(id);
   if (!(cause instanceof UnreadableRecordError) || jobId === undefined) throw cause;
-  await deps.jobs.update(jobId, unfinished, { cancelRequestedAt: deps.clock.now() });
-  const execution = await executionOf(deps, { jobId });
+  const cancelRequestedAt = deps.clock.now();
+  await deps.jobs.update(jobId, unfinished, { cancelRequestedAt });
+  const execution = await executionOf(deps, { jobId, cancelRequestedAt });
   if (execution !== 'running') await endOrphan(deps, jobId, orphanError(execution));
   const message = `${cause.message}; it was asked to stop all the same`;
   throw new UnreadableRecordError(message, cause.details, { cause });

@@ -15,7 +15,10 @@ const unfinished: readonly JobRecordState[] = ['submitted', 'running'];
 
 /** A job that showed a sign of life within this time is believed to live. */
 const quietMs = durationMs(60_000);
-/** A submission may take so long from the record to the start of its execution. */
+/**
+ * A submission may take so long from the record to the start of its execution, and an execution so long to be told of everywhere:
+ * what Step Functions knows spreads in its own time.
+ */
 const startMs = durationMs(5 * 60_000);
 
 const longestDays = limits.longestExecutionMs / 86_400_000;
@@ -83,10 +86,10 @@ export interface ReconcileDeps {
   readonly log: Log;
 }
 
-/** When a job was last known to live. */
-const lastSign = ({ createdAt, startedAt, seenAt }: JobRecord): EpochMs =>
-  [createdAt, startedAt, seenAt].reduce<EpochMs>(
-    (latest, at) => (at !== undefined && at > latest ? at : latest),
+/** When a job was last known to live. What a clock ahead of ours has noted would keep it alive until its time has come. */
+const lastSign = ({ createdAt, startedAt, seenAt }: JobRecord, now: EpochMs): EpochMs =>
+  [startedAt, seenAt].reduce<EpochMs>(
+    (latest, at) => (at !== undefined && at > latest && at <= now ? at : latest),
     createdAt,
   );
 
@@ -94,14 +97,26 @@ const lastSign = ({ createdAt, startedAt, seenAt }: JobRecord): EpochMs =>
  * What has become of an unfinished job's execution; `running` also where it may yet begin. A job's record is written
  * before its execution ends, so that whoever finds another answer and reads the record after it knows that it has
  * none to wait for.
+ *
+ * `missing` only where it was already some minutes ago: an execution that has just begun may not be found, and the age of its job
+ * is told by two clocks, of which the reader's may be ahead. Of a job that was asked to stop nothing is lost.
  */
 export async function executionOf(
-  { coordinator, clock }: Pick<ReconcileDeps, 'coordinator' | 'clock'>,
-  { jobId, createdAt }: Pick<JobRecord, 'jobId'> & Partial<Pick<JobRecord, 'createdAt'>>,
+  { jobs, coordinator, clock }: Pick<ReconcileDeps, 'jobs' | 'coordinator' | 'clock'>,
+  job: Pick<JobRecord, 'jobId'> &
+    Partial<Pick<JobRecord, 'createdAt' | 'missingSince' | 'cancelRequestedAt'>>,
 ): Promise<ExecutionState> {
+  const { jobId, createdAt, missingSince, cancelRequestedAt } = job;
   const state = await coordinator.status(jobId);
-  const isYoung = createdAt !== undefined && elapsedMs(createdAt, clock.now()) < startMs;
-  return state === 'missing' && isYoung ? 'running' : state;
+  if (state !== 'missing') return state;
+  const now = clock.now();
+  if (createdAt !== undefined && elapsedMs(createdAt, now) < startMs) return 'running';
+  if (cancelRequestedAt !== undefined) return 'missing';
+  // Where a clock ahead of ours has noted it we do not wait until its time has come.
+  if (missingSince !== undefined && missingSince <= now)
+    return elapsedMs(missingSince, now) < startMs ? 'running' : 'missing';
+  await jobs.update(jobId, unfinished, { missingSince: now });
+  return 'running';
 }
 
 /**
@@ -116,7 +131,8 @@ export async function reconcileJob(
   options: { readonly isUrgent?: boolean } = {},
 ): Promise<JobRecord> {
   if (finalJobStates.includes(job.state)) return job;
-  const isQuiet = elapsedMs(lastSign(job), deps.clock.now()) >= quietMs;
+  const now = deps.clock.now();
+  const isQuiet = elapsedMs(lastSign(job, now), now) >= quietMs;
   if (!isQuiet && options.isUrgent !== true) return job;
   try {
     const state = await executionOf(deps, job);

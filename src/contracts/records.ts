@@ -299,8 +299,9 @@ export interface JobRecord {
   readonly endedAt?: EpochMs;
   readonly deadlineAt?: EpochMs;
   readonly cancelRequestedAt?: EpochMs;
-  /** When its execution was last seen to run by someone who asked about a job that showed no sign of life. */
+  /** When its execution was last seen to run by who asked about a job without a sign of life, and when first not to be there. */
   readonly seenAt?: EpochMs;
+  readonly missingSince?: EpochMs;
   /** When it asked for a scheduler and all were full; when one took it on at last. Absent: it did not wait. */
   readonly waitingSince?: EpochMs;
   readonly scheduledAt?: EpochMs;
@@ -376,6 +377,7 @@ export type EndingJob = Pick<
   | 'publishingAt'
   | 'startedAt'
   | 'cancelRequestedAt'
+  | 'missingSince'
 >;
 
 /** What a job has come to before anything of it has run. */

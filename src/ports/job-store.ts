@@ -12,6 +12,7 @@ export type JobPatch = { readonly deadlineAt?: EpochMs | undefined } & Partial<
     | 'endedAt'
     | 'cancelRequestedAt'
     | 'seenAt'
+    | 'missingSince'
     | 'waitingSince'
     | 'scheduledAt'
     | 'clearedAt'

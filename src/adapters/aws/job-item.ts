@@ -104,6 +104,7 @@ export const jobRecordSchema = z.object({
   deadlineAt: timeField.exactOptional(),
   cancelRequestedAt: timeField.exactOptional(),
   seenAt: timeField.exactOptional(),
+  missingSince: timeField.exactOptional(),
   waitingSince: timeField.exactOptional(),
   scheduledAt: timeField.exactOptional(),
   clearedAt: timeField.exactOptional(),
@@ -235,6 +236,7 @@ const decorations = {
   forecast: undefined,
   error: undefined,
   seenAt: undefined,
+  missingSince: undefined,
   waitingSince: undefined,
   scheduledAt: undefined,
   clearedAt: undefined,
@@ -303,6 +305,7 @@ export function salvageJob(jobId: JobId, item: Item): EndingJob {
   const cancelRequestedAt =
     read(shape.cancelRequestedAt, 'cancelRequestedAt') ??
     (fields['cancelRequestedAt'] === undefined ? undefined : epochMs(0));
+  const missingSince = read(shape.missingSince, 'missingSince');
   return {
     jobId,
     state: read(shape.state, 'state') ?? 'running',
@@ -314,5 +317,6 @@ export function salvageJob(jobId: JobId, item: Item): EndingJob {
     ...(storage === undefined ? {} : { storage }),
     ...(publishingAt === undefined ? {} : { publishingAt }),
     ...(cancelRequestedAt === undefined ? {} : { cancelRequestedAt }),
+    ...(missingSince === undefined ? {} : { missingSince }),
   };
 }

@@ -179,6 +179,7 @@ describe.each(engines)('records that cannot be read, over %s', (engine) => {
       ['planNonce', 7],
       ['publishingAt', null],
       ['seenAt', []],
+      ['missingSince', 'long'],
       ['clearedAt', {}],
     ])('leave the end of a job to be told where its %s is what cannot be read', async (name, value) => {
       const jobs = new DynamoJobStore(table);

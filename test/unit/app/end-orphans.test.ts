@@ -5,7 +5,7 @@ import { submitJob } from '../../../src/app/submit-job.ts';
 import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import type { JobRecord } from '../../../src/contracts/records.ts';
-import { durationMs } from '../../../src/contracts/units.ts';
+import { durationMs, later } from '../../../src/contracts/units.ts';
 import type { ExecutionState } from '../../../src/ports/coordinator.ts';
 import { ScriptedSystem } from '../../support/scripted-job.ts';
 
@@ -57,7 +57,6 @@ describe('a job that is read', () => {
     ['aborted', 'its execution was aborted'],
     ['failed', 'its execution failed, or ran for longer than 8 days, and could not say so'],
     ['succeeded', 'its execution ended without its output'],
-    ['missing', 'its execution was never started, or is forgotten'],
   ] as const)('is ended there and then where its execution is %s', async (state, message) => {
     await system.clock.advance(5 * 60_000);
     const found = await reconcileJob(
@@ -69,16 +68,50 @@ describe('a job that is read', () => {
     expect([...system.coordinator.endings]).toEqual([jobId]);
   });
 
-  it('is not ended while its submission may be on its way', async () => {
+  const isReadAs = async (state: ExecutionState): Promise<string> =>
+    (
+      await reconcileJob(
+        answering(() => state),
+        await job(),
+      )
+    ).state;
+
+  it('is ended where its execution is not found, and was not found five minutes ago either', async () => {
     await system.clock.advance(5 * 60_000 - 1);
-    expect(
-      (
-        await reconcileJob(
-          answering(() => 'missing'),
-          await job(),
-        )
-      ).state,
-    ).toBe('submitted');
+    expect(await isReadAs('missing')).toBe('submitted');
+    // Its submission is over by now: from here on it counts.
+    await system.clock.advance(60_000);
+    expect(await isReadAs('missing')).toBe('submitted');
+    await system.clock.advance(5 * 60_000 - 1);
+    expect(await isReadAs('missing')).toBe('submitted');
+    await system.clock.advance(60_000);
+    expect(await isReadAs('missing')).toBe('failed');
+    expect((await job()).error?.message).toBe('its execution was never started, or is forgotten');
+    expect([...system.coordinator.endings]).toEqual([jobId]);
+  });
+
+  it('that has just begun goes on, though its execution is not told of yet and a reader has a clock that is ahead', async () => {
+    const ahead = Object.assign(
+      answering(() => 'missing'),
+      { clock: { now: () => later(system.clock.now(), durationMs(6 * 60_000)) } },
+    );
+    expect((await reconcileJob(ahead, await job())).state).toBe('submitted');
+    // Those who look later find it, or by a clock of their own a job that is young.
+    expect(await isReadAs('missing')).toBe('submitted');
+    await system.clock.advance(60_000);
+    expect(await isReadAs('running')).toBe('submitted');
+  });
+
+  it('is ended in time where a clock that is hours ahead was the first to find no execution', async () => {
+    const ahead = Object.assign(
+      answering(() => 'missing'),
+      { clock: { now: () => later(system.clock.now(), durationMs(6 * 3_600_000)) } },
+    );
+    expect((await reconcileJob(ahead, await job())).state).toBe('submitted');
+    await system.clock.advance(5 * 60_000);
+    expect(await isReadAs('missing')).toBe('submitted');
+    await system.clock.advance(5 * 60_000);
+    expect(await isReadAs('missing')).toBe('failed');
   });
 
   it('keeps an end that was written between the two readings', async () => {
@@ -107,6 +140,12 @@ describe('a job that is read', () => {
 });
 
 describe('a job that is cancelled', () => {
+  it('ends at once where its execution was never started', async () => {
+    await system.clock.advance(5 * 60_000);
+    const deps = answering(() => 'missing');
+    expect(await cancelJob(deps, jobId)).toMatchObject({ jobId, state: 'cancelled' });
+  });
+
   it('ends at once where its execution has ended, and says so', async () => {
     system.coordinator.settle(jobId, 'aborted');
     expect(await cancelJob(system, jobId)).toMatchObject({ jobId, state: 'cancelled' });
