@@ -18,6 +18,8 @@ import { isPieceKey, readPieceKey } from './packed-rows.ts';
 
 /** Groups of fewer lines are merged here: the engine would have to be loaded for them, which takes 135 ms. */
 const leastEngineRows = 20_000;
+/** Where their keys are long they would take too much memory, being texts there, and objects. */
+const mostHereBytes = 16 * 1024 * 1024;
 /** Memory to sort groups in that came in pieces and are merged one by one after all. */
 const sortBytes = 24 * 1024 * 1024;
 
@@ -30,6 +32,7 @@ interface Grouping {
 /** Pieces of lines in a file. */
 interface ReceivedLines extends GroupFile {
   readonly rows: number;
+  readonly sizeBytes: number;
 }
 
 /**
@@ -44,7 +47,8 @@ export async function readPieces(
   if (cursor.current === undefined || !isPieceKey(cursor.current.key)) return [];
   const form = groupForm(grouping.aggregates);
   const lines = await layPieces(context, cursor, join(context.scratchDir, `${grouping.name}.lines`));
-  if (lines.rows < leastEngineRows) return [await mergedHere(lines, form, grouping)];
+  if (lines.rows < leastEngineRows && lines.sizeBytes <= mostHereBytes)
+    return [await mergedHere(lines, form, grouping)];
   const merged = await mergedByEngine(context, lines, form, `${lines.path}.merged`);
   return merged === undefined ? sortedGroups(context, lines, form, grouping) : groupsOf([merged], form);
 }
@@ -52,6 +56,7 @@ export async function readPieces(
 async function layPieces({ tally }: TaskContext, cursor: RecordCursor, path: string): Promise<ReceivedLines> {
   const handle: FileHandle = await open(path, 'w');
   let rows = 0;
+  let sizeBytes = 0;
   let longestBytes = 0;
   try {
     while (cursor.current !== undefined && isPieceKey(cursor.current.key)) {
@@ -59,6 +64,7 @@ async function layPieces({ tally }: TaskContext, cursor: RecordCursor, path: str
       const piece = readPieceKey(key);
       await handle.appendFile(value);
       rows += piece.rows;
+      sizeBytes += value.length;
       tally?.({ in: piece.rows - 1 });
       // A piece of several rows is short.
       longestBytes = Math.max(longestBytes, value.length);
@@ -67,7 +73,7 @@ async function layPieces({ tally }: TaskContext, cursor: RecordCursor, path: str
   } finally {
     await handle.close();
   }
-  return { path, rows, longestBytes };
+  return { path, rows, sizeBytes, longestBytes };
 }
 
 /** All in memory. */

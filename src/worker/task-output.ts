@@ -1,10 +1,12 @@
 import { invariant } from '../contracts/errors.ts';
+import { limits } from '../contracts/limits.ts';
 import type { PartitionIndex } from '../contracts/records.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
 import type { ExternalSort } from './external-sort.ts';
 import type { FrameSink } from './frame-sink.ts';
 import { frameBytes, writeFrame } from './framing.ts';
 import type { ObjectWriter, WrittenObject } from './object-writer.ts';
+import { BadInputError } from './operator.ts';
 import type { KeyBatch, TaskOutput } from './operator.ts';
 
 const newline = 10;
@@ -77,10 +79,19 @@ export class PartitionedObject implements FrameSink {
   }
 }
 
-/** Cuts pieces of text into lines (without "\n") and hands each to `take`; `flush` gives a last one without end. */
+/** What a line may have that is one record: a TAB is of neither key nor value. */
+const mostLineBytes = limits.recordBytes + 1;
+/** Memory of an open line that is kept for the next one. */
+const keptLineBytes = 64 * 1024;
+
+/**
+ * Cuts pieces of text into lines (without "\n") and hands each to `take`, which must be done with it before the next piece
+ * comes; `flush` gives a last one without end. Throws `BadInputError` as soon as a line is longer than a record may be.
+ */
 class LineSplitter {
   readonly #take: (line: Uint8Array) => Promise<void> | undefined;
-  #open: Buffer[] = [];
+  #open: Buffer = noValue;
+  #openBytes = 0;
 
   constructor(take: (line: Uint8Array) => Promise<void> | undefined) {
     this.#take = take;
@@ -97,19 +108,37 @@ class LineSplitter {
         return taken.then(() => this.push(bytes, rest));
       }
     }
-    if (start < bytes.length) this.#open.push(Buffer.from(bytes.subarray(start)));
+    if (start < bytes.length) this.#gather(bytes.subarray(start));
     return undefined;
   }
 
+  /** Keeps a copy of a piece of a line, in memory that grows with the line and not with the number of its pieces. */
+  #gather(piece: Uint8Array): void {
+    const size = this.#openBytes + piece.length;
+    if (size > mostLineBytes) {
+      const most = String(limits.recordBytes);
+      throw new BadInputError(`a record has at least ${String(size)} bytes; the most is ${most}`);
+    }
+    if (size > this.#open.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.min(mostLineBytes, Math.max(size, 2 * this.#open.length)));
+      grown.set(this.#open.subarray(0, this.#openBytes));
+      this.#open = grown;
+    }
+    this.#open.set(piece, this.#openBytes);
+    this.#openBytes = size;
+  }
+
   #close(end: Uint8Array): Uint8Array {
-    if (this.#open.length === 0) return end;
-    const line = Buffer.concat([...this.#open, end]);
-    this.#open = [];
+    if (this.#openBytes === 0) return end;
+    this.#gather(end);
+    const line = this.#open.subarray(0, this.#openBytes);
+    if (this.#open.length > keptLineBytes) this.#open = noValue;
+    this.#openBytes = 0;
     return line;
   }
 
   flush(): Promise<void> | undefined {
-    return this.#open.length === 0 ? undefined : this.#take(this.#close(noValue));
+    return this.#openBytes === 0 ? undefined : this.#take(this.#close(noValue));
   }
 }
 
