@@ -8,7 +8,7 @@ import type { ApiSettings, CredentialSource } from './api-client.ts';
 import type { Console } from './console.ts';
 import type { StackConnection } from './start-stack.ts';
 import { badInput, ServiceUnavailableError, systemCode, systemReason } from './failures.ts';
-import { isLiveProcess } from '../local/live-process.ts';
+import { isLiveProcess, startOf } from '../local/live-process.ts';
 
 /** Where `outrider local` keeps its data unless it is told otherwise. */
 export const defaultStateDir = '.outrider';
@@ -31,12 +31,14 @@ const connectionSchema = z.object({
     .catchall(z.string()),
   outputs: z.object({ DataBucketName: text }).catchall(z.string()),
   pid: z.int(),
+  pidStart: z.int().exactOptional(),
 });
 
 /** Tells other commands how to reach the stack of this process. Only its user may read it: it holds keys. */
 export async function writeConnection(stateDir: string, connection: StackConnection): Promise<void> {
   const { apiUrl, region, credentials, environment, outputs } = connection;
-  const document = { apiUrl, region, credentials, environment, outputs, pid: process.pid };
+  const keeper = { pid: process.pid, pidStart: startOf(process.pid) };
+  const document = { apiUrl, region, credentials, environment, outputs, ...keeper };
   const exports = Object.entries(environment).map(([name, value]) => `export ${name}=${quote(value)}\n`);
   await replace(join(stateDir, environmentFileName), exports.join(''));
   await replace(join(stateDir, fileName), `${JSON.stringify(document, undefined, 2)}\n`);
@@ -89,7 +91,7 @@ export async function findTarget(
           `(there is none in ${stateDir})`,
       );
     }
-    if (!isLiveProcess(local.pid)) {
+    if (!isLiveProcess(local.pid, local.pidStart)) {
       throw new ServiceUnavailableError(
         `the local stack at ${local.apiUrl} has ended: start it again with "outrider local --state-dir ${stateDir}"`,
       );

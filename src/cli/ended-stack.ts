@@ -1,6 +1,6 @@
 import { DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { access } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DynamoAttemptStore } from '../adapters/aws/dynamo-attempt-store.ts';
 import { DynamoJobStore } from '../adapters/aws/dynamo-job-store.ts';
@@ -13,8 +13,8 @@ import type { JobRecord } from '../contracts/records.ts';
 import { startDynamoDb } from '../local/dynamodb/process.ts';
 import { stackCredentials } from '../local/stack-credentials.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
+import { lockEndedStack } from './state-dir.ts';
 import { wholeJournal } from './whole-journal.ts';
-import { openStateDir } from './state-dir.ts';
 
 /** What the database of a local stack holds of a job. */
 export interface EndedJob {
@@ -27,23 +27,39 @@ const region = 'us-east-1';
 const databaseName = 'dynamodb';
 
 /**
- * Opens the database of a local stack that is not up, for as long as it takes to read a job from it; undefined where there
- * is no database, or the job is not in it. Throws where another process has the directory, and what the database does.
+ * A job out of the database of a local stack that is not up; undefined where there is no database, or the job is not in it.
+ *
+ * @throws InvalidInputError where a stack has the directory now; and what the database throws.
  */
-export async function readEndedJob(stateDir: string, jobId: JobId): Promise<EndedJob | undefined> {
+export function readEndedJob(stateDir: string, jobId: JobId): Promise<EndedJob | undefined> {
+  return readTables(stateDir, async (tables) => {
+    for (const table of tables) {
+      const found = await readJob(table, jobId);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  });
+}
+
+/** Opens the database, which has one table, for as long as it takes to read something out of it. */
+async function readTables<T>(
+  stateDir: string,
+  read: (tables: readonly DynamoTable[]) => Promise<T | undefined>,
+): Promise<T | undefined> {
   const dir = join(stateDir, databaseName);
-  const isThere = await access(dir).then(
-    () => true,
-    () => false,
-  );
-  if (!isThere) return undefined;
-  const state = await openStateDir(stateDir, stateDir);
+  const files = await readdir(dir).catch(() => []);
+  // Of either engine. A directory of that name alone may be anybody's.
+  if (!files.some((name) => name.startsWith(`${databaseName}.`))) return undefined;
+  const credentials = await stackCredentials(stateDir);
+  const state = await lockEndedStack(stateDir);
   try {
-    const credentials = await stackCredentials(stateDir);
     const database = await startDynamoDb({ dir, credentials, region });
     try {
       const client = new DynamoDBClient({ region, credentials, endpoint: database.endpoint });
-      return await readJob(client, jobId);
+      const { TableNames: names = [] } = await client.send(new ListTablesCommand({}));
+      const marshallOptions = { removeUndefinedValues: true };
+      const documents = DynamoDBDocumentClient.from(client, { marshallOptions });
+      return await read(names.map((name) => new DynamoTable(documents, name)));
     } finally {
       await database.close();
     }
@@ -52,22 +68,16 @@ export async function readEndedJob(stateDir: string, jobId: JobId): Promise<Ende
   }
 }
 
-async function readJob(client: DynamoDBClient, jobId: JobId): Promise<EndedJob | undefined> {
-  const { TableNames: names = [] } = await client.send(new ListTablesCommand({}));
-  const documents = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
-  for (const name of names) {
-    const table = new DynamoTable(documents, name);
-    const jobs = new DynamoJobStore(table, () => undefined);
-    const job = await jobs.load(jobId);
-    if (job === undefined) continue;
-    const journals = new DynamoJournalStore(table);
-    // What else is known of the job is known without it.
-    const journal = await wholeJournal((cursor) => listJournal({ jobs, journals }, jobId, { cursor })).catch(
-      () => [],
-    );
-    return { job, journal, attempts: await attemptsOf(new DynamoAttemptStore(table), job) };
-  }
-  return undefined;
+async function readJob(table: DynamoTable, jobId: JobId): Promise<EndedJob | undefined> {
+  const jobs = new DynamoJobStore(table, () => undefined);
+  const job = await jobs.load(jobId);
+  if (job === undefined) return undefined;
+  const journals = new DynamoJournalStore(table);
+  // What else is known of the job is known without it.
+  const journal = await wholeJournal((cursor) => listJournal({ jobs, journals }, jobId, { cursor })).catch(
+    () => [],
+  );
+  return { job, journal, attempts: await attemptsOf(new DynamoAttemptStore(table), job) };
 }
 
 async function attemptsOf(store: AttemptStore, { jobId, shards }: JobRecord): Promise<EndedJob['attempts']> {

@@ -1,9 +1,9 @@
-import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { isLiveProcess } from '../local/live-process.ts';
 import { makePrivateDirectory, NotPrivateError } from '../local/private-files.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
+import { takeLock } from './stack-lock.ts';
 
 /** A directory in which one embedded stack keeps its data, locked against a second one. */
 export interface StateDir {
@@ -13,7 +13,14 @@ export interface StateDir {
 }
 
 const lockName = 'stack.lock';
-const lockAttempts = 3;
+/** Says that a directory is a stack's, which may remove there what it likes. */
+const markName = 'outrider-state.txt';
+const markText =
+  'An embedded stack of outrider keeps its data in this directory. It replaces and removes them as it needs.\n';
+/** What lies in directories that stacks before that mark have left: all of these. */
+const unmarked = ['credentials.json', 'dynamodb', 's3'];
+/** What may lie in a directory that no stack has had: the records of jobs run elsewhere, and what systems put everywhere. */
+const harmless: ReadonlySet<string> = new Set(['runs', 'checkout-package.json', 'lost+found', '.DS_Store']);
 
 /** A new directory among the machine's temporary files. */
 export async function makeTemporaryStateDir(keep: boolean): Promise<StateDir> {
@@ -27,41 +34,58 @@ export async function makeTemporaryStateDir(keep: boolean): Promise<StateDir> {
 }
 
 /**
- * A directory of the user's choice, made if missing.
+ * A directory of the user's choice, made if missing. One that holds what no stack has put there is left as it is: a stack
+ * takes the access of others to its directory, and removes what an earlier one has left in it.
  *
- * @throws InvalidInputError where it cannot be written, or another live process has it.
+ * @throws InvalidInputError where it cannot be written, holds somebody else's files, or another live process has it.
  */
 export async function openStateDir(text: string, cwd: string): Promise<StateDir> {
   const path = resolve(cwd, text);
   const lock = join(path, lockName);
+  const release = (): Promise<void> => rm(lock, { force: true });
   try {
+    refuseStrangers(await namesIn(path), text);
     await makePrivateDirectory(path);
-    await takeLock(lock, text);
+    await takeLock(lock, `--state-dir ${text}`, 'stack');
+    await writeFile(join(path, markName), markText).catch(async (error: unknown) => {
+      await release();
+      throw error;
+    });
   } catch (error) {
     if (error instanceof NotPrivateError) throw badInput(`--state-dir: ${error.message}`, error);
     if (systemCode(error) === undefined) throw error;
     throw badInput(`--state-dir ${text} cannot be used: ${systemReason(error)}`, error);
   }
+  return { path, release };
+}
+
+/**
+ * Locks the directory of a stack that is not up for as long as somebody reads what it has left. Waits for others that do the
+ * same.
+ *
+ * @throws InvalidInputError where a stack has it now; the system's error where it cannot be written.
+ */
+export async function lockEndedStack(path: string): Promise<StateDir> {
+  const lock = join(path, lockName);
+  await takeLock(lock, `--state-dir ${path}`, 'reading');
   return { path, release: () => rm(lock, { force: true }) };
 }
 
-async function takeLock(lock: string, text: string): Promise<void> {
-  for (let attempt = 0; attempt < lockAttempts; attempt++) {
-    try {
-      const handle = await open(lock, 'wx', 0o600);
-      await handle.writeFile(`${String(process.pid)}\n`);
-      await handle.close();
-      return;
-    } catch (error) {
-      if (systemCode(error) !== 'EEXIST') throw error;
-    }
-    const owner = Number.parseInt(await readFile(lock, 'utf8').catch(() => ''), 10);
-    if (isLiveProcess(owner)) {
-      throw badInput(
-        `--state-dir ${text} is in use by process ${String(owner)}: end that one, or name another directory`,
-      );
-    }
-    await rm(lock, { force: true }); // Its process is gone.
+/** None where there is no such directory. */
+async function namesIn(path: string): Promise<readonly string[]> {
+  try {
+    return await readdir(path);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw error;
   }
-  throw badInput(`--state-dir ${text} is being taken by another process: name another directory`);
+}
+
+function refuseStrangers(names: readonly string[], text: string): void {
+  if (names.includes(markName) || unmarked.every((name) => names.includes(name))) return;
+  const stranger = names.find((name) => !harmless.has(name) && !name.startsWith(lockName));
+  if (stranger === undefined) return;
+  throw badInput(
+    `--state-dir ${text} holds "${stranger}", which is no stack's: name an empty directory, or one that is not there`,
+  );
 }

@@ -298,7 +298,7 @@ describe('outrider run', () => {
     );
     await writeFile(join(cwd, 'state/stack.lock'), '999999999\n');
     expect(await runCommand('wordcount', options({ stateDir: 'state' }), deps, never)).toBe(0);
-    expect(await readdir(join(cwd, 'state'))).toEqual(['runs']); // What is kept of the job.
+    expect(await readdir(join(cwd, 'state'))).toEqual(['outrider-state.txt', 'runs']); // What is kept of the job.
   });
 
   it('keeps the stack until the job has removed its data where these would stay, and else does not wait', async () => {

@@ -1,18 +1,25 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { isLiveProcess } from '../../../src/local/live-process.ts';
+import { isLiveProcess, startOf } from '../../../src/local/live-process.ts';
 
 describe('a live process', () => {
   it('is one that runs, and none that is not there', () => {
     expect(isLiveProcess(process.pid)).toBe(true);
-    expect([0, -1, 1.5, Number.NaN, 4_194_305].map(isLiveProcess)).toEqual([
+    expect([0, -1, 1.5, Number.NaN, 4_194_305].map((pid) => isLiveProcess(pid))).toEqual([
       false,
       false,
       false,
       false,
       false,
     ]);
+  });
+
+  it.runIf(process.platform === 'linux')('is not another one that was given the same id later', () => {
+    const start = startOf(process.pid) ?? Number.NaN;
+    expect(isLiveProcess(process.pid, start)).toBe(true);
+    expect(isLiveProcess(process.pid, start - 1)).toBe(false);
+    expect(startOf(4_194_305)).toBeUndefined();
   });
 
   it.runIf(process.platform === 'linux')(
