@@ -32,7 +32,7 @@ const optionsSchema = z.object({
   json: z.boolean().default(false),
 });
 
-/** Lines of a job's log that are read: decisions are few among what user code prints. */
+/** Lines of a job's log that are read, without what user code prints: that tells of no decision. */
 const mostLines = 100_000;
 
 /** `outrider explain`: what happened to a job, a stage or a task and why, what was considered and declined. */
@@ -89,11 +89,12 @@ async function readLog(
   logGroup: string | undefined,
 ): Promise<{ readonly lines: readonly LogLine[]; readonly unread?: string }> {
   try {
-    const lines = await source.logs(logGroup).read(jobId, { since: source.since, limit: mostLines });
+    const wants = (line: LogLine): boolean => readLogLine(line).event !== 'user-output';
+    const lines = await source.logs(logGroup).read(jobId, { since: source.since, limit: mostLines, wants });
     if (lines.length < mostLines) return { lines };
     return {
       lines,
-      unread: `its log has more than ${String(mostLines)} lines, and the later ones were not read`,
+      unread: `its log has more than ${String(mostLines)} lines besides what its code printed, and the later ones were not read`,
     };
   } catch (error) {
     if (!(error instanceof OutriderError)) throw error;

@@ -92,7 +92,8 @@ const sourceOf = ({ job, attempts, lines, journal = [] }: RunRecord): JobSource 
 });
 
 const readerOfLines = (lines: readonly LogLine[]): LogReader => ({
-  read: (_jobId, { since, limit }) => Promise.resolve(lines.filter(({ at }) => at >= since).slice(0, limit)),
+  read: (_jobId, { since, limit, wants = () => true }) =>
+    Promise.resolve(lines.filter((line) => line.at >= since && wants(line)).slice(0, limit)),
 });
 
 /** A local stack that is not up: its logs lie in files, all else of its jobs in its database. */

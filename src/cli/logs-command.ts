@@ -6,7 +6,7 @@ import { finalJobStates } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
 import { epochMs, type EpochMs } from '../contracts/units.ts';
 import type { LogLine, LogReader } from '../ports/log-reader.ts';
-import { oneLine } from '../report/format.ts';
+import { formatCount, oneLine } from '../report/format.ts';
 import {
   isAbout,
   isAtLeast,
@@ -99,19 +99,22 @@ async function showLogs(
   // Logs alone cannot tell a silent job from none.
   const source = await findJobSource(jobId, options, console, signal);
   const reader = source.logs(options.logGroup);
-  const wanted = { task: options.task, level: options.level };
   if (options.task !== undefined && !source.isLogAlone) await checkAttempt(options.task, source);
-  const lines = await readLines(reader, { jobId, ...wanted }, source.since, limit);
+  const log: Log = { reader, jobId, task: options.task, level: options.level };
+  // One more tells whether there are more.
+  const { lines: found } = await readLines(log, source.since, limit + 1);
+  const lines = found.slice(0, limit);
   if (options.task !== undefined && source.isLogAlone && lines.length === 0)
     throw badInput(`the logs of job ${jobId} do not name ${options.task}`);
-  if (options.json) {
-    writeJson(console, { jobId, lines: lines.map(jsonOf) });
-    return;
-  }
-  for (const { event } of lines) console.out(`${renderLogEvent(event, console.outStyle)}\n`);
+  if (options.json) writeJson(console, { jobId, lines: lines.map(jsonOf) });
+  else for (const line of lines) show(line, console);
   if (options.follow) {
     const isOver = async (): Promise<boolean> => finalJobStates.includes((await source.job(signal)).state);
-    await follow({ reader, jobId, ...wanted, shown: lines, isOver }, console, signal);
+    await follow({ ...log, since: source.since, shown: lines, isOver }, console, signal);
+  } else if (found.length > limit) {
+    console.err(
+      `these are the first ${formatCount(limit)} lines, and there are more: --limit shows up to ${formatCount(mostLines)}, --task and --level choose among all\n`,
+    );
   }
 }
 
@@ -136,29 +139,36 @@ const jsonOf = ({ line, event }: ReadLine): object => ({
   ...(event.stream === undefined ? {} : { stream: event.stream, message: event.text }),
 });
 
-interface Following {
+/** What is read of a job's log. */
+interface Log {
   readonly reader: LogReader;
   readonly jobId: JobId;
   readonly task: string | undefined;
   readonly level: LogLevel;
+}
+
+interface Following extends Log {
+  /** Before the first line. */
+  readonly since: EpochMs;
   readonly shown: readonly ReadLine[];
   readonly isOver: () => Promise<boolean>;
 }
 
+/** Lines that were shown, by what they are, and when they were logged. */
+type Known = ReadonlyMap<string, EpochMs>;
+
 /** Goes back a little each time, for lines that came late, and drops what it has shown. */
 async function follow(following: Following, console: Console, signal: AbortSignal): Promise<void> {
-  let known = new Set(following.shown.map(keyOf));
-  let newest = following.shown.at(-1)?.line.at ?? epochMs(0);
+  let known: Known = new Map(following.shown.map((line) => [keyOf(line), line.line.at]));
+  let newest = following.shown.at(-1)?.line.at ?? following.since;
   const began = performance.now();
   for (;;) {
     // Asked before the lines are read, so that the last ones are not missed.
     const isLast = await following.isOver();
-    const since = epochMs(newest - lateMs);
-    const lines = await readLines(following.reader, following, since, mostLines);
-    for (const line of lines)
-      if (!known.has(keyOf(line))) console.out(`${renderLogEvent(line.event, console.outStyle)}\n`);
-    known = new Set(lines.map(keyOf));
-    newest = lines.at(-1)?.line.at ?? newest;
+    const since = epochMs(Math.max(following.since, newest - lateMs));
+    const { keys, seenTo } = await showNewer(following, since, known, console);
+    known = keys;
+    newest = epochMs(Math.max(newest, seenTo));
     if (isLast) return;
     const pauseMs = Math.max(followPollMs, nextPollMs(performance.now() - began));
     await delay(pauseMs, undefined, { signal }).catch(() => {
@@ -167,23 +177,55 @@ async function follow(following: Following, console: Console, signal: AbortSigna
   }
 }
 
+/** Shows what is not known, page by page; tells what may be met again of it. */
+async function showNewer(
+  log: Log,
+  since: EpochMs,
+  known: Known,
+  console: Console,
+): Promise<{ readonly keys: Known; readonly seenTo: EpochMs }> {
+  let keys: Known = known;
+  for (let from = since; ;) {
+    const { lines, seenTo } = await readLines(log, from, mostLines);
+    const met = new Map(keys);
+    for (const line of lines) {
+      const key = keyOf(line);
+      if (!met.has(key)) show(line, console);
+      met.set(key, line.line.at);
+    }
+    keys = new Map([...met].filter(([, at]) => at >= seenTo - lateMs));
+    if (lines.length < mostLines) return { keys, seenTo };
+    from = epochMs(Math.max(seenTo, from + 1)); // From the last line on, and on in any case.
+  }
+}
+
 const keyOf = ({ line: { at, source, text } }: ReadLine): string => `${String(at)} ${source} ${text}`;
 
+function show({ event }: ReadLine, console: Console): void {
+  console.out(`${renderLogEvent(event, console.outStyle)}\n`);
+}
+
+/** The wanted lines, and the time of the newest line up to which all have been seen. */
+interface ReadLines {
+  readonly lines: readonly ReadLine[];
+  readonly seenTo: EpochMs;
+}
+
 async function readLines(
-  reader: LogReader,
-  {
-    jobId,
-    task,
-    level,
-  }: { readonly jobId: JobId; readonly task: string | undefined; readonly level: LogLevel },
+  { reader, jobId, task, level }: Log,
   since: EpochMs,
   limit: number,
-): Promise<readonly ReadLine[]> {
-  // Those that are wanted may be few among many, so the limit holds for those that are left.
-  const isAll = task === undefined && level === 'debug';
-  const lines = await reader.read(jobId, { since, limit: isAll ? limit : mostLines });
-  return lines
-    .map((line) => ({ line, event: readLogLine(line) }))
-    .filter(({ event }) => isAtLeast(event, level) && (task === undefined || isAbout(event, task)))
-    .slice(0, limit);
+): Promise<ReadLines> {
+  let seenTo = since;
+  const lines = await reader.read(jobId, {
+    since,
+    limit,
+    wants: (line) => {
+      if (line.at > seenTo) seenTo = line.at;
+      const event = readLogLine(line);
+      return isAtLeast(event, level) && (task === undefined || isAbout(event, task));
+    },
+  });
+  const read = lines.map((line) => ({ line, event: readLogLine(line) }));
+  return { lines: read, seenTo: lines.length < limit ? seenTo : (lines.at(-1)?.at ?? since) };
 }

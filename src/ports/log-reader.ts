@@ -9,11 +9,20 @@ export interface LogLine {
   readonly text: string;
 }
 
+/** Which lines of a job are read. */
+export interface LogPage {
+  readonly since: EpochMs;
+  /** Of lines that are wanted. */
+  readonly limit: number;
+  /** Asked of each line that is found, about in their order, until there are as many as the limit; all are wanted without it. */
+  readonly wants?: (line: LogLine) => boolean;
+}
+
 /** Logs of a job, across all functions and workers. */
 export interface LogReader {
   /**
-   * Lines that name the job, logged at or after `since`, oldest first, at most `limit`; empty where there are
+   * Lines that name the job and are wanted, logged at or after `since`, oldest first, at most `limit`; empty where there are
    * none. Lines arrive with some delay, so a follower goes back a little and drops what it has shown.
    */
-  read(jobId: JobId, page: { since: EpochMs; limit: number }): Promise<readonly LogLine[]>;
+  read(jobId: JobId, page: LogPage): Promise<readonly LogLine[]>;
 }

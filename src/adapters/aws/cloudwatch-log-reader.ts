@@ -2,7 +2,7 @@ import { type CloudWatchLogsClient, FilterLogEventsCommand } from '@aws-sdk/clie
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { epochMs } from '../../contracts/units.ts';
-import type { LogLine, LogReader } from '../../ports/log-reader.ts';
+import type { LogLine, LogPage, LogReader } from '../../ports/log-reader.ts';
 import { faultOf } from './faults.ts';
 
 /** CloudWatch may answer pages without lines while it searches. */
@@ -19,13 +19,14 @@ export class CloudWatchLogReader implements LogReader {
     this.logGroup = logGroup;
   }
 
-  async read(jobId: JobId, page: { since: number; limit: number }): Promise<readonly LogLine[]> {
+  async read(jobId: JobId, page: LogPage): Promise<readonly LogLine[]> {
     const lines: LogLine[] = [];
     let nextToken: string | undefined;
     for (let pages = 0; pages < PAGE_LIMIT && lines.length < page.limit; pages++) {
       const answer = await this.page(jobId, page, nextToken);
       for (const { timestamp = 0, logStreamName = '', message = '' } of answer.events ?? []) {
-        lines.push({ at: epochMs(timestamp), source: logStreamName, text: message.trimEnd() });
+        const line = { at: epochMs(timestamp), source: logStreamName, text: message.trimEnd() };
+        if (page.wants?.(line) ?? true) lines.push(line);
       }
       nextToken = answer.nextToken;
       if (nextToken === undefined) break;
@@ -33,11 +34,7 @@ export class CloudWatchLogReader implements LogReader {
     return lines.sort((a, b) => a.at - b.at).slice(0, page.limit);
   }
 
-  private async page(
-    jobId: JobId,
-    { since, limit }: { since: number; limit: number },
-    nextToken: string | undefined,
-  ) {
+  private async page(jobId: JobId, { since, limit, wants }: LogPage, nextToken: string | undefined) {
     try {
       return await this.client.send(
         new FilterLogEventsCommand({
@@ -45,7 +42,7 @@ export class CloudWatchLogReader implements LogReader {
           // Quoted: without quotes "-" would split the id into terms.
           filterPattern: `"${jobId}"`,
           startTime: since,
-          limit: Math.min(limit, LARGEST_PAGE),
+          limit: wants === undefined ? Math.min(limit, LARGEST_PAGE) : LARGEST_PAGE,
           nextToken,
         }),
       );

@@ -13,11 +13,34 @@ export interface LogEvent {
   readonly eventId: string;
 }
 
-/** Events of one group that are kept in memory for an answer; those beyond are the newest. */
-const MAX_EVENTS = 200_000;
+/** Where an event stands among those of its group: by time, and of one time by file and line. */
+export interface LogPlace {
+  readonly timestamp: number;
+  readonly file: string;
+  /** Of the file's lines, from 0. */
+  readonly line: number;
+}
+
+export interface LogRange {
+  /** Events up to this one are left out. */
+  readonly after?: LogPlace;
+  /** Events at most, the oldest; 200,000 where nothing is said. */
+  readonly limit?: number;
+}
+
+/** An event, and where it stands. */
+export interface PlacedEvent {
+  readonly event: LogEvent;
+  readonly place: LogPlace;
+}
+
+/** Events of one group that are kept in memory for an answer. */
+export const mostEvents = 200_000;
+/** How many more are taken in before the newest are dropped again. */
+const slackEvents = 10_000;
 
 /**
- * All events of the logs in some directories that pass `isWanted`, oldest first. Files are streams; lines have
+ * The oldest events of the logs in some directories that pass `isWanted`, in order. Files are streams; lines have
  * no time of their own unless they are JSON with `at`, and get that of the line before, or of the file.
  *
  * @param sinceMs - files not written to since then are not read; the events of others may be older.
@@ -26,22 +49,28 @@ export async function readLogEvents(
   directories: readonly string[],
   sinceMs: number,
   isWanted: (event: LogEvent) => boolean,
-): Promise<LogEvent[]> {
-  const files = (await Promise.all(directories.map((directory) => logFiles(directory, sinceMs))))
-    .flat()
-    .toSorted();
-  const events: LogEvent[] = [];
+  { after, limit = mostEvents }: LogRange = {},
+): Promise<readonly PlacedEvent[]> {
+  const files = (await Promise.all(directories.map((directory) => logFiles(directory, sinceMs)))).flat();
+  let events: PlacedEvent[] = [];
   for (const file of files) {
-    for await (const event of fileEvents(file)) {
-      if (isWanted(event)) events.push(event);
-      if (events.length >= MAX_EVENTS) return sorted(events);
+    for await (const found of fileEvents(file)) {
+      if (!isWanted(found.event) || (after !== undefined && byPlace(found.place, after) <= 0)) continue;
+      events.push(found);
+      if (events.length >= limit + slackEvents) events = oldest(events, limit);
     }
   }
-  return sorted(events);
+  return oldest(events, limit);
 }
 
-const sorted = (events: readonly LogEvent[]): LogEvent[] =>
-  events.toSorted((a, b) => a.timestamp - b.timestamp);
+const oldest = (events: readonly PlacedEvent[], limit: number): PlacedEvent[] =>
+  events.toSorted((a, b) => byPlace(a.place, b.place)).slice(0, limit);
+
+function byPlace(a: LogPlace, b: LogPlace): number {
+  if (a.timestamp !== b.timestamp) return a.timestamp - b.timestamp;
+  if (a.file !== b.file) return a.file < b.file ? -1 : 1;
+  return a.line - b.line;
+}
 
 async function logFiles(directory: string, sinceMs: number): Promise<string[]> {
   try {
@@ -54,7 +83,7 @@ async function logFiles(directory: string, sinceMs: number): Promise<string[]> {
   }
 }
 
-async function* fileEvents(file: string): AsyncGenerator<LogEvent> {
+async function* fileEvents(file: string): AsyncGenerator<PlacedEvent> {
   const logStreamName = basename(file, '.log');
   const { birthtimeMs } = await stat(file);
   let timestamp = Math.trunc(birthtimeMs);
@@ -63,7 +92,8 @@ async function* fileEvents(file: string): AsyncGenerator<LogEvent> {
   for await (const message of lines) {
     timestamp = timeOf(message) ?? timestamp;
     const eventId = `${logStreamName}:${String(number).padStart(10, '0')}`;
-    yield { logStreamName, timestamp, message, ingestionTime: timestamp, eventId };
+    const event = { logStreamName, timestamp, message, ingestionTime: timestamp, eventId };
+    yield { event, place: { timestamp, file, line: number } };
     number++;
   }
 }

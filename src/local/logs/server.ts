@@ -7,7 +7,7 @@ import { readBody } from '../http/read-body.ts';
 import type { Principals } from '../http/principals.ts';
 import { checkSigV4, type Credentials } from '../http/sigv4.ts';
 import { parseFilterPattern, UnsupportedPatternError } from './filter-pattern.ts';
-import { readLogEvents } from './log-events.ts';
+import { type LogPlace, readLogEvents } from './log-events.ts';
 
 /** A log group: the directories whose `*.log` files are its streams. */
 export interface LocalLogDirectories {
@@ -36,19 +36,38 @@ export interface LogsServer {
 const TARGET_PREFIX = 'Logs_20140328.';
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_PAGE_EVENTS = 10_000;
+/** A path on this machine, and two numbers. */
+const MAX_TOKEN_CHARACTERS = 10_000;
 const ARN_NAME = /:log-group:([^:]+)/;
+
+const placeSchema = z.object({ timestamp: z.number(), file: z.string(), line: z.int().min(0) });
+
+const tokenOf = (place: LogPlace): string => Buffer.from(JSON.stringify(place)).toString('base64url');
+
+function placeOf(token: string): LogPlace | undefined {
+  try {
+    return placeSchema.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
+  } catch {
+    return undefined;
+  }
+}
 
 const requestSchema = z.looseObject({
   logGroupName: z.string().optional(),
   logGroupIdentifier: z.string().optional(),
   filterPattern: z.string().default(''),
-  startTime: z.number().default(0),
-  endTime: z.number().default(Number.MAX_SAFE_INTEGER),
+  startTime: z.int().min(0).default(0),
+  endTime: z.int().min(0).default(Number.MAX_SAFE_INTEGER),
   logStreamNames: z.array(z.string()).optional(),
   limit: z.int().min(1).max(MAX_PAGE_EVENTS).default(MAX_PAGE_EVENTS),
   nextToken: z
     .string()
-    .regex(/^\d{1,9}$/)
+    .max(MAX_TOKEN_CHARACTERS)
+    .transform((token, context) => {
+      const place = placeOf(token);
+      if (place === undefined) context.addIssue('the token is none of these');
+      return place ?? z.NEVER;
+    })
     .optional(),
 });
 
@@ -68,7 +87,7 @@ class LogsError extends Error {
 
 /**
  * Serves CloudWatch Logs' AWS JSON 1.1 protocol on the loopback interface, from the files that the local Lambda
- * and ECS write. A page's token is its position: lines that arrive meanwhile with an older time may shift it.
+ * and ECS write. A page's token is the place of its last line: what arrives meanwhile with an older time is not met.
  *
  * @throws PortTakenError if the port is in use.
  */
@@ -128,21 +147,24 @@ async function filterLogEvents({ logGroups }: LogsServerOptions, query: FilterQu
   }
   const isMatch = filterOf(query.filterPattern);
   const streams = query.logStreamNames === undefined ? undefined : new Set(query.logStreamNames);
-  const events = await readLogEvents(
+  const { startTime, endTime, limit, nextToken: after } = query;
+  // One more tells whether there are more.
+  const found = await readLogEvents(
     group.directories,
-    query.startTime,
+    startTime,
     ({ timestamp, message, logStreamName }) =>
-      timestamp >= query.startTime &&
-      timestamp < query.endTime &&
+      timestamp >= startTime &&
+      timestamp < endTime &&
       (streams?.has(logStreamName) ?? true) &&
       isMatch(message),
+    { limit: limit + 1, ...(after === undefined ? {} : { after }) },
   );
-  const start = Number(query.nextToken ?? 0);
-  const end = start + query.limit;
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
   return {
-    events: events.slice(start, end),
+    events: page.map(({ event }) => event),
     searchedLogStreams: [],
-    ...(end < events.length ? { nextToken: String(end) } : {}),
+    ...(found.length > limit && last !== undefined ? { nextToken: tokenOf(last.place) } : {}),
   };
 }
 

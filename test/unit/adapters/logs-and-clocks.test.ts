@@ -147,6 +147,34 @@ describe('the log reader', () => {
     ]);
   });
 
+  it.each([
+    [2, ['yes 2', 'yes 6']],
+    [9, ['yes 2', 'yes 6', 'yes 7', 'yes 8']],
+  ])('reads on over pages of other lines until it has %d that are wanted', async (limit, wanted) => {
+    mock.reset();
+    const [first, second, third] = [
+      ['no 1', 'yes 2', 'no 3'],
+      ['no 4', 'no 5'],
+      ['yes 6', 'yes 7', 'yes 8'],
+    ].map((texts) =>
+      texts.map((message) => ({ timestamp: at(Number(message.split(' ')[1])), logStreamName: 's', message })),
+    );
+    mock
+      .on(FilterLogEventsCommand)
+      .resolvesOnce({ events: first, nextToken: 't' })
+      .resolvesOnce({ events: second, nextToken: 'u' })
+      .resolvesOnce({ events: third });
+    const wants = ({ text }: { readonly text: string }): boolean => text.startsWith('yes');
+    const lines = await reader.read(freshJobId(), { since: at(0), limit, wants });
+    expect(lines.map(({ text }) => text)).toEqual(wanted);
+    const inputs = mock.commandCalls(FilterLogEventsCommand).map(({ args }) => args[0].input);
+    expect(inputs.map((input) => [input.limit, input.nextToken])).toEqual([
+      [10_000, undefined],
+      [10_000, 't'],
+      [10_000, 'u'],
+    ]);
+  });
+
   it('says when logs cannot be read', async () => {
     mock.reset();
     mock.on(FilterLogEventsCommand).rejects(new Error('no'));

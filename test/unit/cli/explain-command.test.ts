@@ -1,8 +1,12 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { execute } from '../../../src/cli/main.ts';
+import { keepRun } from '../../../src/cli/run-records.ts';
 import { explanationSchema } from '../../../src/contracts/explanation.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { jobRecord, stageSummary } from '../report/report-records.ts';
 import { FakeService, jobId } from './fake-service.ts';
+import { memoryConsole, scratchDir } from './fixtures.ts';
 
 describe('explain', () => {
   it('explains a job as far as its records tell where nobody gives its log group, and says so', async () => {
@@ -45,5 +49,28 @@ describe('explain', () => {
     expect((await service.run('explain', jobId, 'tokenize')).err).toBe(
       `outrider: job ${jobId} is not planned yet: it has no stages to explain\n`,
     );
+  });
+
+  it('reads all decisions of a job whose code has printed a great deal', async () => {
+    const cwd = await scratchDir();
+    const job = jobRecord({ state: 'succeeded', endedAt: epochMs(1_002_000), stages: [stageSummary()] });
+    const line = (ms: number, event: object) => {
+      const at = epochMs(1_000_000 + ms);
+      return { at, source: 's', text: JSON.stringify({ at: new Date(at), level: 'info', jobId, ...event }) };
+    };
+    const attemptId = 'tokenize/0/0';
+    const lines = [
+      line(0, { event: 'planned' }),
+      ...Array.from({ length: 100_000 }, (_, index) =>
+        line(1, { event: 'user-output', attemptId, stream: 'stdout', text: String(index) }),
+      ),
+      line(2, { event: 'given-up', attemptId, reason: 'silent' }),
+    ];
+    await keepRun(join(cwd, '.outrider'), { job, attempts: { attempts: [] }, lines });
+    const { console, written } = memoryConsole(cwd);
+    expect(await execute(['explain', jobId, '--json'], console)).toBe(0);
+    const told = explanationSchema.parse(JSON.parse(written.out));
+    expect(told.log).toEqual({ state: 'whole' });
+    expect(told.actions).toMatchObject([{ kind: 'give-up', of: attemptId }]);
   });
 });

@@ -2,7 +2,7 @@ import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readLogEvents } from '../../../src/local/logs/log-events.ts';
+import { type LogPlace, readLogEvents } from '../../../src/local/logs/log-events.ts';
 
 let directory: string;
 
@@ -22,7 +22,7 @@ describe('readLogEvents', () => {
   it('merges streams by time, and gives lines without a time that of the line before', async () => {
     await writeFile(join(directory, 'one.log'), `${at(1)}\nEND RequestId: x\n${at(4)}\n`);
     await writeFile(join(directory, 'two.log'), `${at(2)}\n`);
-    const events = await readLogEvents([directory], 0, all);
+    const events = (await readLogEvents([directory], 0, all)).map(({ event }) => event);
     expect(events.map(({ logStreamName, message }) => [logStreamName, message])).toEqual([
       ['one', at(1)],
       ['one', 'END RequestId: x'],
@@ -40,5 +40,28 @@ describe('readLogEvents', () => {
 
   it('has nothing to tell of directories that are not there', async () => {
     expect(await readLogEvents([join(directory, 'none')], 0, all)).toEqual([]);
+  });
+
+  it('reads the oldest of all streams, so many at a time, in whichever files they lie', async () => {
+    await writeFile(join(directory, 'one.log'), [at(2), at(2), at(5)].map((line) => `${line}\n`).join(''));
+    await writeFile(join(directory, 'two.log'), [at(1), at(2), at(4)].map((line) => `${line}\n`).join(''));
+    const pages: number[][] = [];
+    let after: LogPlace | undefined;
+    do {
+      const page = await readLogEvents([directory], 0, all, { limit: 2, ...(after && { after }) });
+      pages.push(page.map(({ event }) => new Date(event.timestamp).getUTCSeconds()));
+      after = page.at(-1)?.place;
+    } while (after !== undefined);
+    expect(pages).toEqual([[1, 2], [2, 2], [4, 5], []]);
+  });
+
+  it('holds no more than it was asked for of files with many lines', async () => {
+    const lines = Array.from({ length: 12_000 }, (_, index) => {
+      const time = new Date(Date.UTC(2026, 0, 1) + 12_000 - index).toISOString();
+      return `{"at":"${time}"}\n`;
+    });
+    await writeFile(join(directory, 'newest-first.log'), lines.join(''));
+    const found = await readLogEvents([directory], 0, all, { limit: 3 });
+    expect(found.map(({ event }) => event.timestamp - Date.UTC(2026, 0, 1))).toEqual([1, 2, 3]);
   });
 });
