@@ -4,6 +4,7 @@ import { join, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { limits } from '../contracts/limits.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
+import { observedFiles } from './observed-files.ts';
 
 /** A file to read, and its size when it was found. */
 export interface LocalFile {
@@ -19,8 +20,8 @@ const deepestDirectory = 100;
  * exists is itself, whatever characters are in it; only then is it a pattern.
  *
  * @param option - How the user names this input in messages, such as `--input`.
- * @throws InvalidInputError where a path is missing or cannot be read, a pattern matches nothing, there is no
- * file at all, or there are more than a job may have.
+ * @throws InvalidInputError where a path is missing or cannot be read, a pattern matches nothing or leads into a directory
+ * that cannot be read, there is no file at all, or there are more than a job may have.
  */
 export async function findLocalFiles(
   option: string,
@@ -49,7 +50,15 @@ async function matches(option: string, pattern: string, cwd: string): Promise<re
   if (systemCode(failure) !== 'ENOENT' || !isDynamicPattern(pattern)) {
     throw badInput(`${option} ${pattern} cannot be read: ${systemReason(failure)}`, failure);
   }
-  const found = await glob(pattern, { cwd, absolute: true, onlyFiles: true, dot: false });
+  const { files: fs, unread } = observedFiles(pattern, cwd);
+  const found = await glob(pattern, { cwd, absolute: true, onlyFiles: true, dot: false, fs });
+  const failed = unread();
+  if (failed !== undefined) {
+    throw badInput(
+      `${option} ${pattern}: the directory ${failed.path} cannot be read: ${systemReason(failed.error)}`,
+      failed.error,
+    );
+  }
   if (found.length === 0) throw badInput(`${option} ${pattern} matches no file`);
   return found.map((match) => resolve(match));
 }

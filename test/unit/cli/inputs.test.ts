@@ -1,6 +1,6 @@
-import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, realpath, rename, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseAggregates } from '../../../src/cli/aggregates.ts';
 import { findLocalFiles } from '../../../src/cli/local-inputs.ts';
 import { checkOutputDir } from '../../../src/cli/output-dir.ts';
@@ -80,6 +80,65 @@ describe('local inputs', () => {
     await expect(found(root, ['d'])).rejects.toThrow(
       `${join(root, 'd/broken')} cannot be read: there is no such file`,
     );
+  });
+
+  it('finds by a pattern what links lead to, files and directories', async () => {
+    const root = await tree(['real/deep/f.txt', 'g.txt']);
+    await symlink('real', join(root, 'link'));
+    await symlink('g.txt', join(root, 'h.txt'));
+    const all = ['g.txt', 'h.txt', 'link/deep/f.txt', 'real/deep/f.txt'];
+    expect(await found(root, ['**/*.txt'])).toEqual(all);
+    expect(await found(root, ['*.txt'])).toEqual(['g.txt', 'h.txt']);
+  });
+
+  it('ends where links go round in a circle below a pattern', async () => {
+    const root = await tree(['real/f.txt']);
+    await symlink('..', join(root, 'real/up'));
+    await symlink('.', join(root, 'real/self'));
+    const paths = await found(root, ['**/*.txt']);
+    expect(new Set(await Promise.all(paths.map((path) => realpath(join(root, path)))))).toEqual(
+      new Set([join(await realpath(root), 'real/f.txt')]),
+    );
+  });
+
+  it('refuses a link that leads nowhere where a pattern names it, and else leaves it alone', async () => {
+    const root = await tree(['d/f.txt', 'd/g.csv']);
+    await symlink('gone', join(root, 'd/broken.txt'));
+    await symlink('round.txt', join(root, 'd/round.txt'));
+    await expect(found(root, ['d/b*.txt'])).rejects.toMatchObject({
+      name: 'InvalidInput',
+      message: `--input ${join(root, 'd/broken.txt')} cannot be read: there is no such file or directory`,
+    });
+    await expect(found(root, ['**/r*.txt'])).rejects.toThrow(
+      `--input ${join(root, 'd/round.txt')} cannot be read: its symbolic links go round in a circle`,
+    );
+    expect(await found(root, ['**/*.csv', 'd/f*'])).toEqual(['d/f.txt', 'd/g.csv']);
+  });
+
+  it('refuses a pattern that leads into a directory which cannot be read, and no other', async () => {
+    const root = await tree(['a.txt', 'b/a.txt']);
+    // Not even root reads what has too long a name, which it gets by being moved.
+    const [above, below] = [9, 12].map((count) => Array<string>(count).fill('d'.repeat(200)).join('/'));
+    await mkdir(join(root, 'b', above ?? ''), { recursive: true });
+    await mkdir(join(root, 'moved', below ?? ''), { recursive: true });
+    await rename(join(root, 'moved'), join(root, 'b', above ?? '', 'c'));
+    onTestFinished(() => rename(join(root, 'b', above ?? '', 'c'), join(root, 'moved')));
+    await expect(found(root, ['**/*.txt'])).rejects.toThrow(
+      /^--input \*\*\/\*\.txt: the directory \/.*d cannot be read: its name is too long$/,
+    );
+    expect(await found(root, ['*.txt', 'b/*', 'b*/a.txt'])).toEqual(['a.txt', 'b/a.txt']);
+  });
+
+  it.skipIf(isRoot)('refuses a pattern that leads into a directory which may not be read', async () => {
+    const root = await tree(['a.txt', 'locked/b.txt']);
+    await chmod(join(root, 'locked'), 0);
+    onTestFinished(() => chmod(join(root, 'locked'), 0o700));
+    for (const pattern of ['**/*.txt', '*/*', 'l*/b.txt'])
+      await expect(found(root, [pattern])).rejects.toThrow(
+        `--input ${pattern}: the directory ${join(root, 'locked')} cannot be read: permission denied`,
+      );
+    // In which nothing can be that these match.
+    expect(await found(root, ['*', 'a*.txt'])).toEqual(['a.txt']);
   });
 
   it.skipIf(isRoot)('refuses a file that may not be read', async () => {
