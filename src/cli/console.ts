@@ -17,20 +17,42 @@ export interface Console {
 
 const fallbackColumns = 80;
 
-/** The console of this process. */
-export function processConsole(): Console {
+/** The console of this process. `onUnread` is called once, when the reader of what it writes has gone. */
+export function processConsole(onUnread: () => void): Console {
+  let isTold = false;
+  const onGone = (): void => {
+    if (isTold) return;
+    isTold = true;
+    onUnread();
+  };
   return {
     env: process.env,
     cwd: process.cwd(),
-    out: (text) => {
-      process.stdout.write(text);
-    },
-    err: (text) => {
-      process.stderr.write(text);
-    },
+    out: untilGone(process.stdout, onGone),
+    err: untilGone(process.stderr, onGone),
     terminalColumns: () => (process.stderr.isTTY ? process.stderr.columns || fallbackColumns : undefined),
     outStyle: styleOf(process.stdout),
     errStyle: styleOf(process.stderr),
+  };
+}
+
+/** Why a write fails where a pipe's reader has gone, as `head` does, a terminal was closed, or a connection was cut. */
+const goneCodes: ReadonlySet<unknown> = new Set(['EPIPE', 'EIO', 'ENXIO', 'ECONNRESET']);
+
+/**
+ * Writes to a stream until its reader has gone, which is told once, and drops what comes after that: whoever takes something
+ * down then may go on saying so. Other errors of the stream are thrown.
+ */
+export function untilGone(stream: NodeJS.WritableStream, onGone: () => void): (text: string) => void {
+  let isGone = false;
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (!goneCodes.has(error.code)) throw error;
+    if (isGone) return;
+    isGone = true;
+    onGone();
+  });
+  return (text) => {
+    if (!isGone) stream.write(text);
   };
 }
 

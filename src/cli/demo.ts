@@ -10,7 +10,7 @@ import { renderJob } from '../report/job-table.ts';
 import { renderTable } from '../report/table.ts';
 import { processConsole, writeLines, type Console } from './console.ts';
 import { badInput, describeFailure, exitCodeOf } from './failures.ts';
-import { withInterrupts } from './interrupts.ts';
+import { endUnread, withInterrupts } from './interrupts.ts';
 import { jobOptionsSchema } from './job-options.ts';
 import { findLocalFiles } from './local-inputs.ts';
 import { checkAndRun } from './run-command.ts';
@@ -92,7 +92,7 @@ async function commonestWords(parts: readonly string[]): Promise<readonly { word
   return top;
 }
 
-const console = processConsole();
+const console = processConsole(endUnread);
 try {
   process.exitCode = await withInterrupts((signal) => demonstrate(console, signal));
 } catch (error) {

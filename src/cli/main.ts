@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { nearMiss } from '../contracts/known-fields.ts';
 import { processConsole, type Console } from './console.ts';
 import { badInput, describeFailure, ExitCode, exitCodeOf } from './failures.ts';
+import { endUnread } from './interrupts.ts';
 
 const examples = `
 Examples:
@@ -15,22 +16,8 @@ Examples:
 
 /** Runs one command and sets the exit code of the process; never throws. */
 export async function run(args: readonly string[]): Promise<void> {
-  endWithReader();
-  process.exitCode = await execute(args, processConsole());
-}
-
-/**
- * A reader that has gone, as `head` does, wants no more: that ends the command, and is no failure to tell of. Commands
- * that have something to take down listen to signals, and do it.
- */
-function endWithReader(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-      if (process.listenerCount('SIGTERM') === 0) process.exit(ExitCode.interrupted);
-      process.kill(process.pid, 'SIGTERM');
-    });
-  }
+  // A reader that has gone wants no more, which is no failure to tell of.
+  process.exitCode = await execute(args, processConsole(endUnread));
 }
 
 /** Runs one command on a console. Returns its exit code; errors become one line. */
