@@ -81,18 +81,23 @@ export const taskFileOf = ({ path, executable, sha256 }: CarriedFile, bucket: st
 /**
  * Writes what is not there yet; each object appears whole or not at all. `isRefreshed` writes all anew, for a bucket
  * that drops what has grown old.
+ *
+ * @returns How many it wrote.
  */
 export async function uploadCarried(
   store: ObjectStore,
   bucket: string,
   carried: readonly Carried[],
   { signal, isRefreshed = false }: { readonly signal: AbortSignal; readonly isRefreshed?: boolean },
-): Promise<void> {
+): Promise<number> {
+  let written = 0;
   const distinct = [...new Map(carried.map((each) => [each.sha256, each])).values()];
   await forEachBounded(distinct, parallelUploads, async ({ sha256, bytes }) => {
     signal.throwIfAborted();
     const ref = { bucket, key: carriedKey(sha256) };
     if (!isRefreshed && (await store.head(ref))?.sizeBytes === bytes.length) return;
     await store.write(ref, bytes);
+    written++;
   });
+  return written;
 }

@@ -22,6 +22,7 @@ const usesPrefix = 'jobs/staged-uses/';
 const placesPrefix = 'jobs/staged-places/';
 /** A submission has its job by then, which says itself what it reads. */
 const useMs = 10 * 60_000;
+const renewMs = useMs / 4;
 const pageJobs = 100;
 /** Of a stack with more jobs than that nobody clears up from here. */
 const mostPages = 100;
@@ -72,6 +73,45 @@ export async function announceUse(
   return () => store.remove(bucket, marks);
 }
 
+/** A use that is said again before it counts as forgotten, for as long as it takes until somebody uses the keys. */
+export interface KeptUse {
+  /** Says now that the keys are about to be used. */
+  renew(): Promise<void>;
+  /** Says it no more, and leaves what was said: it counts for ten minutes yet. */
+  readonly settle: () => void;
+  takeBack(): Promise<void>;
+}
+
+/** Announces a use as {@link announceUse} does, and again every few minutes until it is settled or taken back. */
+export async function keepUse(store: ObjectStore, bucket: string, keys: readonly string[]): Promise<KeptUse> {
+  let remove = await announceUse(store, bucket, keys, Date.now());
+  let renewal = Promise.resolve();
+  const renewOnce = async (): Promise<void> => {
+    const before = remove;
+    remove = await announceUse(store, bucket, keys, Date.now());
+    await before();
+  };
+  // One after the other: each takes back the one before it.
+  const renew = (): Promise<void> => (renewal = renewal.then(renewOnce, renewOnce));
+  const timer = setInterval(() => {
+    // Where the store does not answer, the upload fails by itself.
+    renew().catch(() => undefined);
+  }, renewMs);
+  timer.unref();
+  const settle = (): void => {
+    clearInterval(timer);
+  };
+  return {
+    renew,
+    settle,
+    takeBack: async () => {
+      settle();
+      await renewal.catch(() => undefined);
+      await remove();
+    },
+  };
+}
+
 /** Places that a job reads in the bucket. */
 function placesOf({ stages }: JobSpec, bucket: string): readonly string[] {
   const uris = stages.flatMap(({ inputs, code, operator, options }) => [
@@ -120,7 +160,7 @@ async function marksIn(store: ObjectStore, bucket: string, nowMs: number): Promi
 
 /**
  * Removes inputs and files that were staged, by the record of it, and that no unfinished job reads and nobody is about to
- * use. What is needed is asked for last: a submission that comes meanwhile has announced itself before it looks what is there.
+ * use. Who is about to is asked last: a submission that comes meanwhile has announced itself before it looks what is there.
  *
  * @returns How many objects were removed.
  */
@@ -136,16 +176,23 @@ export async function clearStaged(
   const { fresh, old } = await marksIn(store, bucket, nowMs);
   const used = await placesInUse(client, bucket);
   if (used === undefined) return 0;
+  const keysOf = new Map<string, readonly string[]>();
+  for (const place of places.filter((each) => !used.has(each) && !fresh.has(each)))
+    keysOf.set(place, await keysIn(store, bucket, place));
   const again = await marksIn(store, bucket, nowMs);
-  const unused = places.filter((place) => !used.has(place) && !fresh.has(place) && !again.fresh.has(place));
-  const keys: string[] = [];
-  for (const place of unused)
-    for await (const { key } of store.list({ bucket, key: stagedPrefix + place }))
-      if (placeOf(key) === place) keys.push(key);
+  const unused = [...keysOf].filter(([place]) => !again.fresh.has(place));
+  const keys = unused.flatMap(([, those]) => those);
   await store.remove(bucket, [...keys, ...old]);
   await store.remove(
     bucket,
-    unused.map((place) => placesPrefix + place),
+    unused.map(([place]) => placesPrefix + place),
   );
   return keys.length;
+}
+
+async function keysIn(store: ObjectStore, bucket: string, place: string): Promise<readonly string[]> {
+  const keys: string[] = [];
+  for await (const { key } of store.list({ bucket, key: stagedPrefix + place }))
+    if (placeOf(key) === place) keys.push(key);
+  return keys;
 }

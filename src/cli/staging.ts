@@ -46,20 +46,23 @@ export function planStaging(bucket: string, files: readonly LocalFile[], token?:
 
 /**
  * Uploads files a few at a time, but for those that are there already; `onBytes` takes how much of them has come over.
- * Throws `InvalidInputError` where one cannot be read any more.
+ *
+ * @returns How many were not there.
+ * @throws InvalidInputError where one cannot be read any more, or has another size by now.
  */
 export async function uploadStaged(
   store: ObjectStore,
   set: StagedSet,
   signal: AbortSignal,
   onBytes: (more: number) => void = () => undefined,
-): Promise<void> {
+): Promise<number> {
   const there = set.isShared ? await sizesIn(store, set) : new Map<string, number>();
   const missing = set.objects.filter(({ key, file }) => there.get(key) !== file.sizeBytes);
   await forEachBounded(missing, parallelUploads, async ({ key, file }) => {
     signal.throwIfAborted();
     await uploadFile(store, { bucket: set.bucket, key }, file, { signal, onBytes });
   });
+  return missing.length;
 }
 
 /** As {@link uploadStaged}, for a stack that lives in this process: its objects are copies that the kernel makes. */
@@ -82,12 +85,11 @@ async function adoptFile(files: ObjectFiles, ref: ObjectRef, { path, sizeBytes }
     if (code === undefined) throw error;
     throw isOfRoom(code) ? noRoom(path, error) : unreadable(path, error);
   });
-  if (outcome === 'changed') {
-    throw badInput(
-      `${path} changed while it was read: name a file that nobody writes to, such as a copy of it`,
-    );
-  }
+  if (outcome === 'changed') throw changed(path);
 }
+
+const changed = (path: string): Error =>
+  badInput(`${path} changed while it was read: name a file that nobody writes to, such as a copy of it`);
 
 const isOfRoom = (code: string): boolean => ['ENOSPC', 'EDQUOT', 'EROFS'].includes(code);
 
@@ -129,9 +131,12 @@ async function uploadFile(
   const size = Math.max(partBytes, Math.ceil(file.sizeBytes / mostParts));
   let upload: Awaited<ReturnType<ObjectStore['beginUpload']>> | undefined;
   const parts: UploadedPart[] = [];
+  let sent = 0;
   try {
     for await (const chunk of readParts(file, size)) {
       signal.throwIfAborted();
+      sent += chunk.bytes.length;
+      if (chunk.isLast && sent !== file.sizeBytes) throw changed(file.path);
       if (upload === undefined && chunk.isLast) {
         await store.write(ref, chunk.bytes);
         onBytes(chunk.bytes.length);

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import * as z from 'zod';
 import { S3ObjectStore } from '../adapters/aws/s3-object-store.ts';
+import type { SubmitResponse } from '../contracts/api.ts';
 import { OutputName } from '../contracts/settings.ts';
-import { carriedKey } from '../contracts/task-files.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { renderJob } from '../report/job-table.ts';
 import { type ApiClient, makeApiClient } from './api-client.ts';
@@ -18,8 +18,9 @@ import { addJobOptions, jobOptionsSchema } from './job-options.ts';
 import { Phases } from './phases.ts';
 import type { PreparedJob } from './prepare-inputs.ts';
 import { prepareJob } from './prepare-job.ts';
-import { announceUse, clearStaged, contentToken } from './staged-use.ts';
-import { planStaging, type StagedSet, uploadStaged } from './staging.ts';
+import { uploadNeeded } from './staged-upload.ts';
+import { clearStaged, contentToken } from './staged-use.ts';
+import { planStaging, type StagedSet } from './staging.ts';
 import { addTargetOptions, repeatedTarget, targetOptions } from './target-options.ts';
 import { exitCodeOfJob, watchJob } from './watch-job.ts';
 
@@ -93,14 +94,7 @@ async function submit(
       phases.end();
     },
   );
-  const spec = prepared.specWith(staged.uris, staged.bucket);
-  const answer = await client
-    .submit({ spec, clientToken: options.clientToken ?? randomUUID() })
-    .catch(async (error: unknown) => {
-      // A job that was accepted may yet read its inputs; of one that was refused nobody does.
-      if (error instanceof Error && error.name === 'InvalidInput') await staged.release();
-      throw error;
-    });
+  const answer = await startJob(prepared, staged, client, options.clientToken);
   if (!options.wait) {
     if (options.json) writeJson(console, answer);
     else console.out(`${answer.jobId}${answer.started ? '' : ' (started before with this token)'}\n`);
@@ -116,6 +110,23 @@ async function submit(
   else writeLines(console.out, renderJob(ended, ended.output, console.outStyle));
   await staged.release();
   return exitCodeOfJob(ended);
+}
+
+async function startJob(
+  prepared: PreparedJob,
+  staged: Staged,
+  client: ApiClient,
+  clientToken: string = randomUUID(),
+): Promise<SubmitResponse> {
+  try {
+    return await client.submit({ spec: prepared.specWith(staged.uris, staged.bucket), clientToken });
+  } catch (error) {
+    // A job that was accepted may yet read its inputs; of one that was refused nobody does.
+    if (error instanceof Error && error.name === 'InvalidInput') await staged.release();
+    throw error;
+  } finally {
+    staged.settle(); // From now on the job says what it reads.
+  }
 }
 
 /** What one does with a job that goes on. */
@@ -138,6 +149,8 @@ const leastShownBytes = 1024 * 1024;
 interface Staged {
   readonly uris: readonly string[];
   readonly bucket: string;
+  /** Says no more that this command is about to need them. */
+  readonly settle: () => void;
   /** Says that this command needs them no more, and removes what nobody needs. */
   readonly release: () => Promise<void>;
 }
@@ -172,18 +185,19 @@ async function stage(
   const onBytes = isShown ? phases.enterBytes('uploading', totalBytes, files.length) : undefined;
   const sets: StagedSet[] = [];
   for (const each of prepared.sets) sets.push(planStaging(bucket, each, await contentToken(each, signal)));
-  const keys = [
-    ...sets.map(({ prefix }) => prefix),
-    ...prepared.carried.map(({ sha256 }) => carriedKey(sha256)),
-  ];
-  const takeBack = await announceUse(store, bucket, keys, Date.now());
-  for (const set of sets) await uploadStaged(store, set, signal, onBytes);
-  await uploadCarried(store, bucket, prepared.carried, { signal });
+  const { carried } = prepared;
+  const use = await uploadNeeded(
+    store,
+    bucket,
+    { sets, carried },
+    { signal, ...(onBytes === undefined ? {} : { onBytes }) },
+  );
   return {
     bucket,
     uris: sets.map(({ uri }) => uri),
+    settle: use.settle,
     release: async () => {
-      await takeBack();
+      await use.takeBack();
       // What stays is removed with the next submission, or by the stack.
       await clearStaged(store, client, bucket, Date.now()).catch(() => 0);
     },
@@ -196,7 +210,7 @@ async function stageOnAws(
   { target, dataBucket }: { readonly target: Target; readonly dataBucket: string | undefined },
   signal: AbortSignal,
 ): Promise<Staged> {
-  const nothing = { uris: [], bucket: '', release: () => Promise.resolve() };
+  const nothing = { uris: [], bucket: '', settle: () => undefined, release: () => Promise.resolve() };
   if (prepared.carried.length === 0) return nothing;
   if (dataBucket === undefined)
     throw badInput(

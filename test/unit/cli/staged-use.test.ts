@@ -1,9 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
 import { makeApiClient } from '../../../src/cli/api-client.ts';
 import { announceUse, clearStaged, contentToken } from '../../../src/cli/staged-use.ts';
+import { uploadNeeded } from '../../../src/cli/staged-upload.ts';
 import { planStaging, uploadStaged } from '../../../src/cli/staging.ts';
 import { jobSpecSchema } from '../../../src/contracts/job-spec.ts';
 import type { JobRecord } from '../../../src/contracts/records.ts';
@@ -83,6 +84,15 @@ describe('staged inputs', () => {
     expect(bytes).toBe(9);
   });
 
+  it.each([2, 4, 9 * 1024 * 1024])('are refused where a file of %d bytes is another by now', async (size) => {
+    const store = new MemoryObjectStore();
+    const [file] = await filesOf({ 'a.txt': 'one' });
+    if (file === undefined) throw new Error('no file');
+    const set = planStaging(bucket, [{ ...file, sizeBytes: size }], 'token');
+    await expect(uploadStaged(store, set, signal)).rejects.toMatchObject({ name: 'InvalidInput' });
+    expect(await keysIn(store)).toEqual([]);
+  });
+
   it('are removed once neither an unfinished job nor a submission needs them', async () => {
     const store = new MemoryObjectStore();
     const put = (key: string) => store.write({ bucket, key }, Buffer.from('x'));
@@ -127,6 +137,18 @@ describe('staged inputs', () => {
     expect(await keysIn(store)).toEqual([]);
   });
 
+  it('stay where a submission announces itself while somebody clears up', async () => {
+    const store = new MemoryObjectStore();
+    await store.write({ bucket, key: 'input/t/0-a' }, Buffer.from('x'));
+    await announceUse(store, bucket, ['input/t/'], now - 60 * minuteMs);
+    const list = store.list.bind(store);
+    store.list = async function* (ref) {
+      yield* list(ref);
+      if (ref.key === 'input/t') await announceUse(store, bucket, ['input/t/'], now);
+    };
+    expect(await clearStaged(store, serving([]), bucket, now)).toBe(0);
+  });
+
   it('stay where not all jobs are known', async () => {
     const store = new MemoryObjectStore();
     await store.write({ bucket, key: 'input/t/0-a' }, Buffer.from('x'));
@@ -135,5 +157,90 @@ describe('staged inputs', () => {
       list: () => Promise.resolve({ jobs: [], unreadable: [{ jobId: 'j', message: 'torn' }] }),
     };
     expect(await clearStaged(store, client, bucket, now)).toBe(0);
+  });
+});
+
+describe('an upload that takes longer than an announcement counts', () => {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const none = serving([]);
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['Date', 'setInterval', 'clearInterval'], now });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+  });
+
+  /** Uploads six small files; `meanwhile` comes before the last of them does. */
+  async function upload(store: MemoryObjectStore, meanwhile: () => Promise<unknown>) {
+    const set = planStaging(
+      bucket,
+      await filesOf(Object.fromEntries(names.map((name) => [name, name]))),
+      't',
+    );
+    const carried = { sha256: 'c'.repeat(64), bytes: Buffer.from('code') };
+    const write = store.write.bind(store);
+    let isOver = false;
+    store.write = async (ref, ...others) => {
+      if (!isOver && ref.key.endsWith('-f')) {
+        isOver = true;
+        await meanwhile();
+      }
+      return write(ref, ...others);
+    };
+    return uploadNeeded(store, bucket, { sets: [set], carried: [carried] }, { signal });
+  }
+  const staged = (store: MemoryObjectStore) =>
+    keysIn(store).then((keys) => keys.filter((key) => key.startsWith('input/')));
+  const all = [`input/files/${'c'.repeat(64)}`, ...names.map((name, index) => `input/t/${index}-${name}`)];
+
+  it('is announced again and again, so that nobody takes away what has come over', async () => {
+    const store = new MemoryObjectStore();
+    const use = await upload(store, async () => {
+      await vi.advanceTimersByTimeAsync(31 * minuteMs);
+      expect(await clearStaged(store, none, bucket, Date.now())).toBe(0);
+      expect(await staged(store)).not.toEqual([]);
+    });
+    expect(await staged(store)).toEqual(all);
+    await vi.advanceTimersByTimeAsync(31 * minuteMs);
+    expect(await clearStaged(store, none, bucket, Date.now())).toBe(0);
+    use.settle();
+    expect(vi.getTimerCount()).toBe(0);
+    vi.setSystemTime(Date.now() + 11 * minuteMs);
+    expect(await clearStaged(store, none, bucket, Date.now())).toBe(7);
+    expect(await keysIn(store)).toEqual([]);
+  });
+
+  it('brings again what was taken away while the machine slept, and says once more that it is needed', async () => {
+    const store = new MemoryObjectStore();
+    let removed = 0;
+    const use = await upload(store, async () => {
+      vi.setSystemTime(now + 11 * minuteMs);
+      removed = await clearStaged(store, none, bucket, Date.now());
+    });
+    expect(removed).toBeGreaterThan(0);
+    expect(await staged(store)).toEqual(all);
+    expect(await clearStaged(store, none, bucket, Date.now())).toBe(0);
+    await use.takeBack();
+    expect(vi.getTimerCount()).toBe(0);
+    expect(await clearStaged(store, none, bucket, Date.now())).toBe(7);
+    expect(await keysIn(store)).toEqual([]);
+  });
+
+  it('ends with one clear error where something is taken away each time', async () => {
+    const store = new MemoryObjectStore();
+    const list = store.list.bind(store);
+    let looks = 0;
+    store.list = async function* (ref) {
+      if (ref.key === 'input/t/' && looks++ > 0) await store.remove(bucket, ['input/t/0-a']);
+      yield* list(ref);
+    };
+    await expect(upload(store, () => Promise.resolve())).rejects.toMatchObject({
+      name: 'ServiceUnavailable',
+      message:
+        'what the job needs was taken away from the local stack 4 times while it was uploaded: submit it again',
+    });
+    expect(looks).toBe(4);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });
