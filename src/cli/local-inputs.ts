@@ -1,6 +1,6 @@
 import { constants, type Stats } from 'node:fs';
 import { access, readdir, realpath, stat } from 'node:fs/promises';
-import { join, resolve, sep } from 'node:path';
+import { join, resolve } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { limits } from '../contracts/limits.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
@@ -114,7 +114,3 @@ async function addFile(
     );
   }
 }
-
-/** Whether `path` is `directory` or lies under it; both absolute. */
-export const isWithin = (path: string, directory: string): boolean =>
-  path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`);

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import * as z from 'zod';
 import { renderInjected } from '../report/injected-line.ts';
@@ -11,7 +12,7 @@ import { withInterrupts } from './interrupts.ts';
 import { idleFaults, refuseIdleZones } from './idle-faults.ts';
 import { injectOption, parseInject } from './inject-option.ts';
 import { addJobOptions, jobOptionsSchema, type JobOptions } from './job-options.ts';
-import { checkOutputDir } from './output-dir.ts';
+import { checkOutputDir, refuseStateInside } from './output-dir.ts';
 import { renderPhases } from './phases.ts';
 import { standIn } from './prepare-inputs.ts';
 import { prepareJob } from './prepare-job.ts';
@@ -122,6 +123,8 @@ export async function checkAndRun(
     for (const text of idleFaults(injection, spec)) deps.console.err(`${text}\n`);
   }
   const outputDir = await checkOutputDir(options.output, cwd, { force });
+  if (options.stateDir !== undefined)
+    await refuseStateInside(resolve(cwd, options.stateDir), options.stateDir, outputDir);
   return runJob(
     {
       job: prepared,

@@ -1,9 +1,9 @@
-import { chmod, mkdir, realpath, rename, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, realpath, rename, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseAggregates } from '../../../src/cli/aggregates.ts';
 import { findLocalFiles } from '../../../src/cli/local-inputs.ts';
-import { checkOutputDir } from '../../../src/cli/output-dir.ts';
+import { checkOutputDir, refuseStateInside } from '../../../src/cli/output-dir.ts';
 import {
   checkDeadline,
   parseBudget,
@@ -172,6 +172,50 @@ describe('output directory', () => {
   it('refuses one inside of a file', async () => {
     const root = await tree(['file']);
     await expect(checkOutputDir('file/out', root)).rejects.toThrow('--output file/out cannot be');
+  });
+
+  it.each(['latest', 'latest/out', 'latest/out/deep'])(
+    'refuses %j, where a link to nothing is in the way',
+    async (output) => {
+      const root = await tree(['d/f']);
+      await symlink('gone', join(root, 'latest'));
+      await expect(checkOutputDir(output, root)).rejects.toMatchObject({
+        name: 'InvalidInput',
+        message: `--output ${output} cannot be made: ${join(root, 'latest')} is a link to what is not there: remove it, or name another directory`,
+      });
+      expect((await readdir(root)).toSorted()).toEqual(['d', 'latest']);
+    },
+  );
+
+  it('may be a link to an empty directory, and lie below one', async () => {
+    const root = await scratchDir();
+    await mkdir(join(root, 'real'));
+    await symlink('real', join(root, 'link'));
+    expect(await checkOutputDir('link', root)).toBe(join(root, 'link'));
+    expect(await checkOutputDir('link/out', root)).toBe(join(root, 'link/out'));
+  });
+
+  it.each([
+    ['out', 'out'],
+    ['out/state', 'out'],
+    ['real/out/state', 'link/out'],
+    ['link/out', 'real/out'],
+    ['link/state', 'real'],
+  ])('refuses the state of a stack in %j where the output is to be %j', async (stateDir, output) => {
+    const root = await scratchDir();
+    await mkdir(join(root, 'real'));
+    await symlink('real', join(root, 'link'));
+    await expect(refuseStateInside(join(root, stateDir), stateDir, join(root, output))).rejects.toMatchObject(
+      {
+        name: 'InvalidInput',
+        message: `--state-dir ${stateDir} lies in the directory of --output, which holds the output alone: name one beside it`,
+      },
+    );
+    for (const [state, beside] of [
+      ['output', 'out'],
+      ['state', 'state/out'],
+    ] as const)
+      await refuseStateInside(join(root, state), state, join(root, beside));
   });
 
   it.runIf(process.platform === 'linux')('refuses one where not even root can make any', async () => {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
@@ -201,6 +201,7 @@ describe('outrider run', () => {
     await writeInputs(cwd);
     await mkdir(join(cwd, 'full'));
     await writeFile(join(cwd, 'full/x'), '');
+    await symlink('gone', join(cwd, 'latest'));
     const wrong: readonly (readonly [string, Partial<RunOptions>, string])[] = [
       [
         'wordcuont',
@@ -210,6 +211,9 @@ describe('outrider run', () => {
       ['wordcount', { input: ['gone'] }, '--input gone cannot be read: there is no such file or directory'],
       ['wordcount', { input: ['s3://a/b'] }, '--input s3://a/b must be a local path here'],
       ['wordcount', { output: 'full' }, '--output full is not empty'],
+      ['wordcount', { output: 'latest' }, 'latest is a link to what is not there'],
+      ['wordcount', { stateDir: 'out/state' }, '--state-dir out/state lies in the directory of --output'],
+      ['wordcount', { stateDir: 'out' }, '--state-dir out lies in the directory of --output'],
       ['wordcount', { pattern: 'x' }, 'wordcount takes no --pattern'],
       ['wordcount', { deadline: 'soon' }, '--deadline "soon" must be'],
       ['wordcount', { slots: '0' }, '--slots "0" must be'],
@@ -231,6 +235,7 @@ describe('outrider run', () => {
       });
     }
     expect(log).toEqual([]);
+    expect((await readdir(cwd)).toSorted()).toEqual(['full', 'in', 'latest']);
   });
 
   it('takes local paths of a spec file from beside that file', async () => {
