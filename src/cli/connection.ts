@@ -65,6 +65,9 @@ export async function removeConnection(stateDir: string): Promise<void> {
 /** Thrown where nobody has said which service to ask, and none is up. */
 export class NoServiceError extends InvalidInputError {}
 
+/** Thrown where the local stack of a directory was not ended in order, and is not up. */
+export class StackEndedError extends ServiceUnavailableError {}
+
 /** The service that a command speaks to; `stack` is there where it is a local one. */
 export interface Target {
   readonly api: ApiSettings;
@@ -75,7 +78,8 @@ export interface Target {
  * Finds the service: `endpoint`, else `OUTRIDER_ENDPOINT`, both with the credentials of the AWS SDK's default
  * chain; else the stack that `outrider local` keeps up in `stateDir`.
  *
- * @throws InvalidInputError where there is none of them, ServiceUnavailableError where that stack has ended.
+ * @throws NoServiceError where there is none of them, StackEndedError where that stack has ended, InvalidInputError where what
+ * was said or found is no address.
  */
 export async function findTarget(
   options: { readonly endpoint?: string | undefined; readonly stateDir?: string | undefined },
@@ -92,7 +96,7 @@ export async function findTarget(
       );
     }
     if (!isLiveProcess(local.pid, local.pidStart)) {
-      throw new ServiceUnavailableError(
+      throw new StackEndedError(
         `the local stack at ${local.apiUrl} has ended: start it again with "outrider local --state-dir ${stateDir}"`,
       );
     }

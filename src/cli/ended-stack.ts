@@ -13,6 +13,7 @@ import type { JobRecord } from '../contracts/records.ts';
 import { startDynamoDb } from '../local/dynamodb/process.ts';
 import { stackCredentials } from '../local/stack-credentials.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
+import { type JobList, listJobs } from './list-jobs.ts';
 import { lockEndedStack } from './state-dir.ts';
 import { wholeJournal } from './whole-journal.ts';
 
@@ -39,6 +40,16 @@ export function readEndedJob(stateDir: string, jobId: JobId): Promise<EndedJob |
     }
     return undefined;
   });
+}
+
+/** The newest jobs in the database of a local stack that is not up, at most `limit`; errors as of {@link readEndedJob}. */
+export async function listEndedJobs(stateDir: string, limit: number): Promise<JobList> {
+  const found = await readTables(stateDir, ([table]) => {
+    if (table === undefined) return Promise.resolve(undefined);
+    const store = new DynamoJobStore(table, () => undefined);
+    return listJobs((page) => store.list(page), limit);
+  });
+  return found ?? { jobs: [], unreadable: [] };
 }
 
 /** Opens the database, which has one table, for as long as it takes to read something out of it. */

@@ -1,21 +1,19 @@
 import { formatTime, oneLine } from '../report/format.ts';
-import type { ListResponse } from '../contracts/api.ts';
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import * as z from 'zod';
 import { epochMs } from '../contracts/units.ts';
 import { renderAttempts } from '../report/attempt-table.ts';
 import { renderJob, renderJobs } from '../report/job-table.ts';
-import { eachPage } from '../lib/pages.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
 import { attemptsOf } from './attempts-of.ts';
-import { defaultStateDir, findTarget, NoServiceError } from './connection.ts';
+import { findTarget } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { ExitCode } from './failures.ts';
+import { findJobs } from './find-jobs.ts';
 import { withInterrupts } from './interrupts.ts';
 import { findJobSource } from './job-source.ts';
+import { mostJobs } from './list-jobs.ts';
 import { checkDeadlineChange, parseWhole } from './quantities.ts';
-import { keptJobs } from './run-records.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 import { exitCodeOfJob, watchJob } from './watch-job.ts';
 
@@ -27,9 +25,6 @@ const optionsSchema = z.object({
   task: z.string().optional(),
 });
 type Options = z.output<typeof optionsSchema>;
-
-const mostJobs = 1_000;
-const pageJobs = 100;
 
 type Add = (name: string, description: string, example: string) => Command;
 
@@ -125,35 +120,4 @@ async function open(self: Command, console: Console): Promise<{ options: Options
 function writeJob(job: Awaited<ReturnType<ApiClient['job']>>, options: Options, console: Console): void {
   if (options.json) writeJson(console, job);
   else writeLines(console.out, renderJob(job, job.output, console.outStyle));
-}
-
-/** Asks the service; where there is none, for what is kept of runs in the state directory. Throws where nothing is. */
-async function findJobs(options: Options, limit: number, console: Console): Promise<Listed> {
-  try {
-    const target = await findTarget(options, console);
-    return await listJobs(makeApiClient(target.api), limit);
-  } catch (error) {
-    if (!(error instanceof NoServiceError)) throw error;
-    const kept = await keptJobs(resolve(console.cwd, options.stateDir ?? defaultStateDir));
-    if (kept.length === 0) throw error;
-    return { jobs: kept.slice(0, limit), unreadable: [] };
-  }
-}
-
-type Listed = Required<Pick<ListResponse, 'jobs' | 'unreadable'>>;
-
-/** Pages until there are enough, or no more; jobs whose records cannot be read are told apart. */
-async function listJobs(client: ApiClient, limit: number): Promise<Listed> {
-  const jobs: Awaited<ReturnType<ApiClient['job']>>[] = [];
-  const unreadable: NonNullable<ListResponse['unreadable']>[number][] = [];
-  const ask = (cursor?: string): ReturnType<ApiClient['list']> => {
-    const wanted = Math.min(pageJobs, limit - jobs.length);
-    return client.list({ limit: wanted, ...(cursor === undefined ? {} : { cursor }) });
-  };
-  for await (const page of eachPage(ask, mostJobs + 1)) {
-    jobs.push(...page.jobs);
-    unreadable.push(...(page.unreadable ?? []));
-    if (jobs.length >= limit) break;
-  }
-  return { jobs: jobs.slice(0, limit), unreadable };
 }

@@ -2,6 +2,7 @@ import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
 import { resolve } from 'node:path';
 import { CloudWatchLogReader } from '../adapters/aws/cloudwatch-log-reader.ts';
 import type { AllocationsResponse, AttemptsResponse, JournalResponse } from '../contracts/api.ts';
+import { InvalidInputError } from '../contracts/errors.ts';
 import { parseJobId, type JobId } from '../contracts/ids.ts';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
@@ -9,7 +10,7 @@ import { epochMs, type EpochMs } from '../contracts/units.ts';
 import type { LogLine, LogReader } from '../ports/log-reader.ts';
 import { oneLine } from '../report/format.ts';
 import { makeApiClient } from './api-client.ts';
-import { defaultStateDir, findTarget, NoServiceError, type Target } from './connection.ts';
+import { defaultStateDir, findTarget, NoServiceError, StackEndedError, type Target } from './connection.ts';
 import type { Console } from './console.ts';
 import { badInput } from './failures.ts';
 import { localLines } from './local-lines.ts';
@@ -63,7 +64,14 @@ export async function findJobSource(
       logs: (logGroup) => readerOf(target, logGroup),
     };
   } catch (error) {
-    const kept = signal?.aborted === true ? undefined : await keptSource(stateDir, jobText, console);
+    const isDown = error instanceof NoServiceError || error instanceof StackEndedError;
+    const kept =
+      signal?.aborted === true
+        ? undefined
+        : await keptSource(stateDir, jobText, console).catch((unread: unknown) => {
+            if (isDown) throw unread;
+            return undefined; // A service that is up has told more.
+          });
     if (kept !== undefined) return kept;
     if (!(error instanceof NoServiceError)) throw error;
     throw badInput(`${error.message}; nor is anything kept there of a job ${oneLine(jobText)}`, error);
@@ -105,7 +113,8 @@ async function sourceOfEnded(
   // The database and all that it needs: most commands do not.
   const { readEndedJob } = await import('./ended-stack.ts');
   // Without it there are the logs.
-  const ended = await readEndedJob(stateDir, jobId).catch(() => undefined);
+  const [read] = await Promise.allSettled([readEndedJob(stateDir, jobId)]);
+  const ended = read.status === 'fulfilled' ? read.value : undefined;
   const lines = await localLines(stateDir, jobId);
   if (ended !== undefined) {
     // Its record says what it did then.
@@ -115,13 +124,18 @@ async function sourceOfEnded(
       );
     return sourceOf({ ...ended, lines });
   }
-  if (lines.length === 0) return undefined;
-  const closed = (): Promise<never> =>
-    Promise.reject(
-      badInput(
-        `of job ${jobId} only logs can be read while its stack is down: "outrider local" with the same --state-dir starts it again`,
-      ),
+  const inUse =
+    read.status === 'rejected' && read.reason instanceof InvalidInputError ? read.reason : undefined;
+  if (lines.length === 0) {
+    if (inUse !== undefined) throw inUse;
+    return undefined;
+  }
+  const why =
+    inUse ??
+    badInput(
+      `of job ${jobId} only logs can be read while its stack is down: "outrider local" with the same --state-dir starts it again`,
     );
+  const closed = (): Promise<never> => Promise.reject(why);
   return {
     since: epochMs(0),
     isLogAlone: true,
