@@ -3,6 +3,7 @@ import type { Context, Key } from './context.ts';
 import type { Step } from './compile.ts';
 import type { JoinNode, RecordFunction } from './graph.ts';
 import { KeyEncoder, nameOf } from './key-codec.ts';
+import { copyOf, ownOf } from './value-codec.ts';
 
 /**
  * Takes a record. True means that no more can be taken now: whoever pushed stops, waits until there is room, and goes on
@@ -10,7 +11,7 @@ import { KeyEncoder, nameOf } from './key-codec.ts';
  */
 export type Push = (record: unknown) => boolean;
 
-/** The right-hand side of a broadcast join: its records by the bytes of their keys, as latin1. */
+/** The right-hand side of a broadcast join: its records (`keptValue`) by the bytes of their keys, as latin1. */
 export type SideTable = ReadonlyMap<string, readonly unknown[]>;
 
 /** Fused record-wise steps as one function, with no promise for a record. */
@@ -99,7 +100,11 @@ function probed(
   return (record) => {
     const key: Key = left.key(record, context);
     const partners = table.get(encoder.encode(key, 'keyBy').toString('latin1'));
-    if (partners !== undefined) return partners.map((partner) => [key, [record, partner]]);
+    // Each pair has values of its own. All are made before a function sees one.
+    if (partners !== undefined)
+      return partners.map((partner, at) =>
+        at === 0 ? [key, [record, ownOf(partner)]] : [ownOf(key), [copyOf(record), ownOf(partner)]],
+      );
     return how === 'left' ? [[key, [record, undefined]]] : [];
   };
 }

@@ -7,7 +7,7 @@ import { decodeKey } from './key-codec.ts';
 import { eachOfKey, RecordCursor } from '../worker/record-cursor.ts';
 import { TopRecords } from './tails.ts';
 import type { TaskView } from './task-view.ts';
-import { decodeValue } from './value-codec.ts';
+import { decodeValue, keptValue, ownOf } from './value-codec.ts';
 
 /** Takes one record; a promise where the next one must wait. */
 export type Take = (record: unknown) => Promise<void> | undefined;
@@ -163,11 +163,11 @@ async function readJoined(
       while (right.current !== undefined && right.current.key.compare(key) < 0) await right.advance();
       const partners: unknown[] = [];
       await eachOfKey(right, key, ({ value }) => {
-        partners.push(decodeValue(value));
+        partners.push(keptValue(value));
         return undefined;
       });
       if (partners.length === 0 && how === 'left') partners.push(undefined);
-      await eachOfKey(left, key, ({ value }) => pairs(decodeKey(key), value, partners, take));
+      await eachOfKey(left, key, ({ value }) => pairs([decodeKey(key), keptValue(value)], partners, take));
     }
   } finally {
     await left.close();
@@ -175,18 +175,17 @@ async function readJoined(
   }
 }
 
-/** Each pair has values of its own: functions may change what they are given. */
+/** Each pair has values of its own: functions may change what they are given. Partners are wanted again, for the next record. */
 function pairs(
-  key: unknown,
-  left: Buffer,
+  [key, left]: readonly [key: unknown, left: unknown],
   partners: readonly unknown[],
   take: Take,
+  from = 0,
 ): Promise<void> | undefined {
-  for (let at = 0; at < partners.length; at++) {
-    const wait = take([key, [decodeValue(left), partners[at]]]);
-    if (wait === undefined) continue;
-    const from = Buffer.from(left);
-    return wait.then(() => pairs(key, from, partners.slice(at + 1), take));
+  for (let at = from; at < partners.length; at++) {
+    const isLast = at === partners.length - 1;
+    const wait = take([ownOf(key, isLast), [ownOf(left, isLast), ownOf(partners[at])]]);
+    if (wait !== undefined) return wait.then(() => pairs([key, left], partners, take, at + 1));
   }
   return undefined;
 }

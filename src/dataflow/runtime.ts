@@ -18,7 +18,7 @@ import { emitBounds, sampleKeys, sendToShares } from './range-sort.ts';
 import { takingGood } from './skipping.ts';
 import { tailWriter, type TailWriter } from './tails.ts';
 import { TaskView } from './task-view.ts';
-import { decodeValue } from './value-codec.ts';
+import { keptValue } from './value-codec.ts';
 
 /** An input of a stage, as data. */
 export type DescribedInput =
@@ -189,8 +189,8 @@ async function sideTable(input: TaskInput): Promise<SideTable> {
     for (const { key, value } of batch) {
       const name = key.toString('latin1');
       const records = table.get(name);
-      if (records === undefined) table.set(name, [decodeValue(value)]);
-      else records.push(decodeValue(value));
+      if (records === undefined) table.set(name, [keptValue(value)]);
+      else records.push(keptValue(value));
     }
   }
   return table;

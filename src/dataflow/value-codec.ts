@@ -1,4 +1,5 @@
 import { deserialize, serialize } from 'node:v8';
+import { copyPlain } from '../lib/copy-plain.ts';
 import { UserCodeError } from '../worker/operator.ts';
 import { nameOf } from './key-codec.ts';
 
@@ -60,6 +61,27 @@ export function decodeValue(bytes: Buffer): unknown {
   }
 }
 
+/**
+ * The value behind bytes as it is kept for many to have one of their own of (`ownOf`): decoded, but what is neither plain data nor
+ * a text or number as its bytes, which no decoded value of those is.
+ */
+export const keptValue = (bytes: Buffer): unknown =>
+  bytes[0] === Tag.clone ? Buffer.from(bytes) : decodeValue(bytes);
+
+/** A value of one's own of what is kept, which nobody may need again where `isLast`. */
+export function ownOf(kept: unknown, isLast = false): unknown {
+  if (typeof kept !== 'object' || kept === null) return kept;
+  if (Buffer.isBuffer(kept)) return decodeValue(kept);
+  return isLast ? kept : copyPlain(kept);
+}
+
+/** A copy of a record that no stage has handed on, as it would come from one; where none could, the record itself. */
+export function copyOf(record: unknown): unknown {
+  if (typeof record !== 'object' || record === null) return record;
+  if (isJson(record, 0)) return copyPlain(record);
+  return uncarried(record) === undefined ? (deserialize(serialize(record)) as unknown) : record;
+}
+
 /** Whether JSON gives back just this value; false as soon as that is known. */
 function isJson(value: unknown, depth: number): boolean {
   switch (typeof value) {
@@ -85,13 +107,19 @@ function isJson(value: unknown, depth: number): boolean {
   return true;
 }
 
-/** Throws `UserCodeError` for what V8 would not give back as it was: functions, and objects of classes of their own. */
+/** Throws `UserCodeError` for what V8 would not give back as it was. */
 function checkCarried(value: unknown): void {
+  const found = uncarried(value);
+  if (found !== undefined) throw notCarried(found.value);
+}
+
+/** What of a value V8 would not give back as it was: a function, or an object of a class of its own. */
+function uncarried(value: unknown): { readonly value: unknown } | undefined {
   const seen = new Set<unknown>();
   const open: unknown[] = [value];
   while (open.length > 0) {
     const next = open.pop();
-    if (typeof next === 'function' || typeof next === 'symbol') throw notCarried(next);
+    if (typeof next === 'function' || typeof next === 'symbol') return { value: next };
     if (typeof next !== 'object' || next === null || seen.has(next)) continue;
     seen.add(next);
     const prototype: unknown = Object.getPrototypeOf(next);
@@ -100,8 +128,9 @@ function checkCarried(value: unknown): void {
     else if (next instanceof Map) for (const pair of next as Map<unknown, unknown>) open.push(...pair);
     else if (next instanceof Set) for (const item of next as Set<unknown>) open.push(item);
     else if (!cloned.has(prototype) && !ArrayBuffer.isView(next) && !(next instanceof Error))
-      throw notCarried(next);
+      return { value: next };
   }
+  return undefined;
 }
 
 function notCarried(value: unknown): UserCodeError {

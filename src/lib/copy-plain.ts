@@ -6,18 +6,16 @@ export function copyPlain<T>(value: T): T {
   return copied(value) as T;
 }
 
-const ownValue = { configurable: true, enumerable: true, writable: true };
-
 function copied(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(copied);
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return structuredClone(value);
-  const copy: Record<string, unknown> = {};
-  for (const [key, each] of Object.entries(value)) {
-    // Set as any other it would be the copy's prototype.
-    if (key === '__proto__') Object.defineProperty(copy, key, { ...ownValue, value: copied(each) });
-    else copy[key] = copied(each);
+  // All its keys are its own from here on, `__proto__` too, so that setting one sets nothing else.
+  const copy: Record<string, unknown> = { ...value };
+  for (const key of Object.keys(copy)) {
+    const each = copy[key];
+    if (typeof each === 'object' && each !== null) copy[key] = copied(each);
   }
   return copy;
 }
