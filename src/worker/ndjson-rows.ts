@@ -145,8 +145,8 @@ function parseRow(text: string): Row | string | undefined {
   return mayOverflow.test(text) && hasInfinity(value) ? 'a number beyond the range of doubles' : value;
 }
 
-/** What a number must have to be beyond range: an exponent of three digits, or hundreds of digits. */
-const mayOverflow = /[eE]\+?\d{3}|\d{309}/;
+/** What a number must have to be beyond range: an exponent of more than one digit, or, with at most one, hundreds of digits. */
+const mayOverflow = /\d[eE]\+?\d{2}|\d{300}/;
 
 /** Whether a number was too large for a double: it would be written as null. */
 function hasInfinity(row: Row): boolean {

@@ -78,17 +78,28 @@ describe('NDJSON', () => {
     },
   );
 
-  it.each(['1e999', '-1E+400', `1${'0'.repeat(400)}`])(
-    'takes a number that no double holds for a bad record: %s',
-    async (number) => {
-      const body = `{"a":"1e999"}\n{"a":{"b":[${number}]}}\n{"a":1e-999}\n`;
-      const failed = rowsOf(body, { format: 'ndjson' });
-      await expect(failed).rejects.toThrow('in/a:2: a number beyond the range of doubles (byte 14)');
-      const { rows, skipped } = await rowsOf(body, { format: 'ndjson', policy: 'skip' });
-      expect(rows).toEqual([{ a: '1e999' }, { a: 0 }]);
-      expect(skipped).toBe(1);
-    },
-  );
+  it.each([
+    ...['1e999', '-1E+400', `1${'0'.repeat(400)}`, '2e308', '1.5e000309', '-0.5E+0310'],
+    ...[`1${'0'.repeat(220)}e99`, `1${'0'.repeat(220)}.5E+0099`, `${'9'.repeat(300)}e9`],
+  ])('takes a number that no double holds for a bad record: %s', async (number) => {
+    const body = `{"a":"1e999"}\n{"a":{"b":[${number}]}}\n{"a":1e-999}\n`;
+    const failed = rowsOf(body, { format: 'ndjson' });
+    await expect(failed).rejects.toThrow('in/a:2: a number beyond the range of doubles (byte 14)');
+    const { rows, skipped } = await rowsOf(body, { format: 'ndjson', policy: 'skip' });
+    expect(rows).toEqual([{ a: '1e999' }, { a: 0 }]);
+    expect(skipped).toBe(1);
+  });
+
+  it.each([
+    '1.5e308',
+    `1${'0'.repeat(299)}e9`,
+    `1${'0'.repeat(400)}e-99`,
+    '1e-0400',
+    `0.${'0'.repeat(400)}1e99`,
+  ])('takes a number as it is that a double holds: %s', async (number) => {
+    const { rows } = await rowsOf(`{"a":${number}}\n`, { format: 'ndjson' });
+    expect(rows).toEqual([{ a: Number(number) }]);
+  });
 
   it('takes records as deep as the limit, and brackets within strings', async () => {
     const deep = `{"a":${'['.repeat(999)}${']'.repeat(999)}}`;
