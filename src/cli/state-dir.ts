@@ -20,7 +20,13 @@ const markText =
 /** What lies in directories that stacks before that mark have left: all of these. */
 const unmarked = ['credentials.json', 'dynamodb', 's3'];
 /** What may lie in a directory that no stack has had: the records of jobs run elsewhere, and what systems put everywhere. */
-const harmless: ReadonlySet<string> = new Set(['runs', 'checkout-package.json', 'lost+found', '.DS_Store']);
+const harmless: ReadonlySet<string> = new Set([
+  'runs',
+  'checkout-package.json',
+  'lost+found',
+  '.DS_Store',
+  '.gitignore',
+]);
 
 /** A new directory among the machine's temporary files. */
 export async function makeTemporaryStateDir(keep: boolean): Promise<StateDir> {
