@@ -100,7 +100,8 @@ async function* readLate(
   return yield* hedgedStream(begin(), {
     hedge,
     hedgesBefore: hedges.made,
-    beginAnother: () => (pace.hasRoom ? begin() : undefined),
+    // Where all has come but the end, the rest would be a range of no bytes, which S3 answers with the whole object.
+    beginAnother: () => (pace.hasRoom && !isRead(cursor) ? begin() : undefined),
     onHedge: () => {
       hedges.made += 1;
       reading.onHedge?.(ref);

@@ -1,4 +1,6 @@
 import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import type { GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { describe, expect, it } from 'vitest';
 import { RequestHedge } from '../../../src/adapters/aws/request-hedge.ts';
 import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
@@ -66,6 +68,30 @@ describe('a read that is late', () => {
       expect((await store.readAll(place)).length).toBe(body.length);
     }
     expect([ranges.length, hedged]).toEqual([20, []]);
+  });
+
+  it('is not asked for again where all has come but its end', async () => {
+    const clock = new HandClock();
+    const asked: (string | undefined)[] = [];
+    const open = new Readable({ read: () => undefined });
+    open.push(body);
+    const answers = [open, Readable.from([body])];
+    const client = {
+      send({ input }: GetObjectCommand) {
+        const Body = answers[asked.length];
+        asked.push(input.Range);
+        return Promise.resolve({ ContentLength: body.length, ETag: '"one"', Body });
+      },
+    };
+    const store = new S3ObjectStore(client as unknown as S3Client, { paceHost: clock });
+    let seconds = 0;
+    const reading = store.readAll(place, { start: 0, end: body.length });
+    const read = await passSeconds(clock, reading, () => {
+      // Far later than anything is late.
+      if (++seconds === 30) open.push(null);
+      return seconds;
+    });
+    expect([Buffer.from(read).equals(body), asked]).toEqual([true, ['bytes=0-99999']]);
   });
 
   it('goes on with the first request where the second fails', async () => {
