@@ -71,8 +71,7 @@ export class GroupCutter {
     if (piece === undefined || piece.used === 0) return undefined;
     const bytes = piece.bytes.subarray(0, piece.used);
     const { rows } = piece;
-    piece.used = 0;
-    piece.rows = 0;
+    piece.empty(this.#pieceBytes);
     return this.#taker.piece(partition, bytes, rows);
   }
 }

@@ -69,6 +69,7 @@ export class PieceCutter {
   readonly #tables = new Map<string, OpenTable>();
   #lastColumns: readonly string[] | undefined;
   #last: OpenTable | undefined;
+  /** What all pieces take, however little of that is used. */
   #heldBytes = 0;
 
   constructor(options: {
@@ -167,15 +168,22 @@ export class PieceCutter {
     start: number,
     end: number,
   ): Promise<void> | undefined {
-    const piece = (open.pieces[partition] ??= new OpenPiece());
+    const piece = (open.pieces[partition] ??= this.#newPiece());
     if (piece.used > 0 && piece.used + end - start > this.#pieceBytes) {
       const wait = this.#hand(open.table, partition, piece);
       if (wait !== undefined) return wait.then(() => this.#add(open, partition, bytes, start, end));
     }
+    const before = piece.bytes.length;
     piece.add(bytes, start, end);
-    this.#heldBytes += end - start;
+    this.#heldBytes += piece.bytes.length - before;
     // Of many tables each has its own pieces.
     return this.#heldBytes > 2 * allPiecesBytes ? this.flush() : undefined;
+  }
+
+  #newPiece(): OpenPiece {
+    const piece = new OpenPiece();
+    this.#heldBytes += piece.bytes.length;
+    return piece;
   }
 
   #hand(table: PieceTable, partition: number, piece: OpenPiece): Promise<void> | undefined {
@@ -183,9 +191,9 @@ export class PieceCutter {
     const bytes = piece.bytes.subarray(0, piece.used);
     const { rows } = piece;
     const isPlain = table.form.kind === 'json' || !bytes.includes(quote);
-    this.#heldBytes -= piece.used;
-    piece.used = 0;
-    piece.rows = 0;
+    const before = piece.bytes.length;
+    piece.empty(this.#pieceBytes);
+    this.#heldBytes += piece.bytes.length - before;
     return this.#take({ table, partition, bytes, rows, isPlain });
   }
 }

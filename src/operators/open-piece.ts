@@ -7,9 +7,12 @@ export const allPiecesBytes = 16 * 1024 * 1024;
 export const pieceBytesOf = (partitions: number): number =>
   Math.max(leastPieceBytes, Math.min(mostPieceBytes, Math.floor(allPiecesBytes / partitions)));
 
+/** What a piece begins with: of many tables and partitions most may get a line or two. */
+const firstBytes = 512;
+
 /** Lines that are held for one partition. */
 export class OpenPiece {
-  bytes = Buffer.allocUnsafe(leastPieceBytes);
+  bytes: Buffer = Buffer.allocUnsafe(firstBytes);
   used = 0;
   rows = 0;
 
@@ -21,6 +24,13 @@ export class OpenPiece {
     else for (let at = 0; at < size; at++) this.bytes[this.used + at] = source[start + at] ?? 0;
     this.used += size;
     this.rows++;
+  }
+
+  /** Begins anew, in the same memory, but where it is far more than the `usualBytes` of a piece, as behind a long line. */
+  empty(usualBytes: number): void {
+    this.used = 0;
+    this.rows = 0;
+    if (this.bytes.length > 2 * usualBytes) this.bytes = Buffer.allocUnsafe(firstBytes);
   }
 
   #grow(size: number): void {

@@ -30,8 +30,10 @@ interface OpenFile extends TableFile {
   sizeBytes: number;
   isPlain: boolean;
   longestBytes: number;
-  readonly handle: FileHandle;
 }
+
+/** Files of a side that are open at once: there are as many as lists of columns, and a process may have a thousand. */
+const mostOpen = 64;
 
 /** Writes the pieces of one side to scratch files, one for each table. */
 export class SideFiles {
@@ -39,6 +41,8 @@ export class SideFiles {
   readonly #name: string;
   readonly #files = new Map<string, OpenFile>();
   readonly #ofTable = new Map<PieceTable, OpenFile>();
+  /** By path, those that were used last at the end. */
+  readonly #handles = new Map<string, FileHandle>();
 
   constructor(dir: string, name: string) {
     this.#dir = dir;
@@ -46,12 +50,12 @@ export class SideFiles {
   }
 
   async add({ table, bytes, rows, isPlain }: Omit<Piece, 'partition'>): Promise<void> {
-    const file = this.#ofTable.get(table) ?? (await this.#open(table));
+    const file = this.#ofTable.get(table) ?? this.#begin(table);
     file.sizeBytes += bytes.length;
     file.isPlain &&= isPlain;
     // A piece of several rows is short.
     file.longestBytes = Math.max(file.longestBytes, bytes.length);
-    const before = await appendText(file.handle, bytes, file.rows === 0);
+    const before = await appendText(await this.#handleOf(file), bytes, file.rows === 0);
     if (file.rows === 0) file.start = before;
     file.rows += rows;
   }
@@ -63,21 +67,35 @@ export class SideFiles {
 
   /** Ends the files. */
   async finish(): Promise<void> {
-    for (const { handle } of this.#files.values()) await handle.close();
+    for (const handle of this.#handles.values()) await handle.close();
+    this.#handles.clear();
   }
 
   /** Tables of several tasks may be alike. */
-  async #open(table: PieceTable): Promise<OpenFile> {
+  #begin(table: PieceTable): OpenFile {
     const name = JSON.stringify(table);
     let file = this.#files.get(name);
     if (file === undefined) {
       const path = join(this.#dir, `${this.#name}-${String(this.#files.size)}.lines`);
-      const handle = await open(path, 'w');
-      file = { ...table, path, start: 0, rows: 0, sizeBytes: 0, isPlain: true, longestBytes: 0, handle };
+      file = { ...table, path, start: 0, rows: 0, sizeBytes: 0, isPlain: true, longestBytes: 0 };
       this.#files.set(name, file);
     }
     this.#ofTable.set(table, file);
     return file;
+  }
+
+  /** Makes the file where it is not there, and closes the one that was not used for longest where too many are open. */
+  async #handleOf({ path }: OpenFile): Promise<FileHandle> {
+    let handle = this.#handles.get(path);
+    this.#handles.delete(path);
+    const [oldest] = this.#handles;
+    if (handle === undefined && oldest !== undefined && this.#handles.size >= mostOpen) {
+      this.#handles.delete(oldest[0]);
+      await oldest[1].close();
+    }
+    handle ??= await open(path, 'a');
+    this.#handles.set(path, handle);
+    return handle;
   }
 }
 
