@@ -1,13 +1,14 @@
 import { ErrorName } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
-import { elapsedMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
+import { durationMs, elapsedMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
 import { hasRoom } from '../core/model/resident-load.ts';
 import { forEachBounded } from '../lib/bounded.ts';
-import type { RosterJob, RosterView, TakenSeat } from '../ports/roster.ts';
+import type { RosterJob, RosterPage, RosterView, TakenSeat } from '../ports/roster.ts';
 import type { ResidentDeps } from './resident-deps.ts';
 import {
   beatEveryMs,
+  farBeatEveryMs,
   goneGraceMs,
   leavingMs,
   patienceMs,
@@ -26,6 +27,10 @@ const mostRounds = 100_000;
 const parallelCalls = 8;
 /** Jobs that are told of a hand-over one after the other until one hears of it. */
 const mostHeirs = 5;
+/** Jobs that are spoken for beyond those of a view, page by page: as many as there is time for at a hundred a second. */
+const farPageJobs = 100;
+const farPageMs = durationMs(1_000);
+const mostFarPages = 15;
 /** Where a job has waited for longer its record says so. */
 const notedWaitMs = 5_000;
 
@@ -117,7 +122,39 @@ async function beatAll(
   const others = view.seats.filter(({ resident }) => resident !== undefined && living.has(resident));
   const isFirst = others.every(({ number }) => number > home.seat.number);
   const waiting = isFirst ? unserved(view, living).filter(({ jobId }) => !home.jobs.has(jobId)) : [];
+  if (isFirst) beginFarBeats(deps, home, view, now);
   await beat(deps, home, [...[...home.jobs.values()].map(({ job }) => job), ...waiting], now);
+}
+
+/**
+ * Begins signs of life for the jobs that stand behind those of a view, unless they are under way. Beside the rounds: there may
+ * be thousands of them, and none that is served waits for theirs.
+ */
+function beginFarBeats(deps: ResidentDeps, home: ResidentHome, { next }: RosterView, now: EpochMs): void {
+  const { farBeats } = home;
+  const isDue = now < farBeats.at || elapsedMs(farBeats.at, now) >= farBeatEveryMs;
+  if (next === undefined || farBeats.underWay !== undefined || !isDue) return;
+  farBeats.at = now;
+  farBeats.underWay = beatBehind(deps, home, next)
+    .catch((cause: unknown) => {
+      deps.log.warn('no signs of life for jobs that wait', { owner: home.owner, cause: String(cause) });
+    })
+    .finally(() => {
+      delete farBeats.underWay;
+    });
+}
+
+async function beatBehind(deps: ResidentDeps, home: ResidentHome, from: string): Promise<void> {
+  let next: string | undefined = from;
+  for (let page = 0; page < mostFarPages && next !== undefined && !home.left.signal.aborted; page++) {
+    const found: RosterPage = await deps.roster.after(next, farPageJobs);
+    const now = deps.clock.now();
+    const living = home.watch.living(now, home.owner);
+    const waiting = unserved({ ...found, seats: [] }, living).filter(({ jobId }) => !home.jobs.has(jobId));
+    await beat(deps, home, waiting, now);
+    next = found.next;
+    if (next !== undefined) await deps.clock.sleep(farPageMs, home.left.signal);
+  }
 }
 
 async function look(deps: ResidentDeps, home: ResidentHome): Promise<RosterView> {
@@ -201,6 +238,8 @@ export async function reside(
     jobs: new Map(),
     wake: new AbortController(),
     beatAt: epochMs(0),
+    farBeats: { at: epochMs(0) },
+    left: new AbortController(),
   };
   deps.log.info('seated', { owner: home.owner, seat: seat.number });
   try {
@@ -222,7 +261,9 @@ export async function reside(
       await deps.clock.sleep(deps.config.tickMs, home.wake.signal);
     }
   } finally {
+    home.left.abort();
     await stopAll(home);
+    await home.farBeats.underWay;
     deps.log.info('left', { owner: home.owner, seat: seat.number });
   }
 }

@@ -26,11 +26,17 @@ export interface ResidentHome {
   /** Fires when a job of it has ended. */
   wake: AbortController;
   beatAt: EpochMs;
+  /** Signs of life for jobs beyond its view: when they last began, and those under way. */
+  readonly farBeats: { at: EpochMs; underWay?: Promise<void> };
+  /** Fires when it leaves. */
+  readonly left: AbortController;
 }
 
 const taskHeartbeatMs = limits.taskHeartbeatSeconds * 1_000;
 /** Signs of life come so often that two may be lost. */
 export const beatEveryMs = durationMs(taskHeartbeatMs / 4);
+/** Those for jobs that stand behind all that residents look at, so that one may be lost: there may be thousands. */
+export const farBeatEveryMs = durationMs(taskHeartbeatMs / 2);
 /** A token for which nobody waits may be followed by another for so long. */
 export const goneGraceMs = durationMs(taskHeartbeatMs * 2);
 /** A job that has waited for so long is taken on by a full resident, too. */

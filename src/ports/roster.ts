@@ -35,9 +35,14 @@ export interface Seat {
 /** A seat with somebody in it. */
 export type TakenSeat = Seat & { readonly resident: string };
 
-/** The roster at one moment: every seat that was ever taken, and the oldest jobs, oldest first. */
-export interface RosterView {
+/** Jobs of the roster, oldest first. `next` goes into `after` for those behind them; absent: there are none. */
+export interface RosterPage {
   readonly jobs: readonly RosterJob[];
+  readonly next?: string;
+}
+
+/** The roster at one moment: every seat that was ever taken, and the oldest jobs. */
+export interface RosterView extends RosterPage {
   readonly seats: readonly Seat[];
 }
 
@@ -56,6 +61,8 @@ export interface Roster {
   enlist(job: EnlistedJob, token: string): Promise<void>;
   /** At most `limit` jobs. */
   view(limit: number): Promise<RosterView>;
+  /** At most `limit` jobs of those behind a page. */
+  after(next: string, limit: number): Promise<RosterPage>;
   find(place: RosterPlace): Promise<RosterJob | undefined>;
   /** Takes a job for a resident, if it is still `from`'s, or nobody's where that is undefined. */
   take(

@@ -6,6 +6,7 @@ import type {
   EnlistedJob,
   Roster,
   RosterJob,
+  RosterPage,
   RosterPlace,
   RosterView,
   Seat,
@@ -76,11 +77,20 @@ export class DynamoRoster implements Roster {
   }
 
   async view(limit: number): Promise<RosterView> {
-    const seats = await this.range(SEAT, KEYS_PER_READ);
-    const jobs = await this.range(JOB, limit);
+    const { items: seats } = await this.range(SEAT, KEYS_PER_READ);
+    const jobs = await this.jobsAfter(undefined, limit);
+    return { seats: seats.flatMap((item) => this.seatOf(item)), ...jobs };
+  }
+
+  after(next: string, limit: number): Promise<RosterPage> {
+    return this.jobsAfter(next, limit);
+  }
+
+  private async jobsAfter(after: string | undefined, limit: number): Promise<RosterPage> {
+    const { items, next } = await this.range(JOB, limit, after);
     return {
-      seats: seats.flatMap((item) => this.seatOf(item)),
-      jobs: jobs.flatMap((item) => this.jobOf(item)),
+      jobs: items.flatMap((item) => this.jobOf(item)),
+      ...(next === undefined ? {} : { next: String(next['sk']) }),
     };
   }
 
@@ -185,14 +195,14 @@ export class DynamoRoster implements Roster {
     });
   }
 
-  private async range(prefix: string, limit: number): Promise<readonly Item[]> {
+  private range(prefix: string, limit: number, after?: string): ReturnType<DynamoTable['page']> {
     const query = {
       keys: '#pk = :pk AND begins_with(#sk, :prefix)',
       values: { pk: rosterPartition, prefix },
       isConsistent: true,
     };
-    const { items } = await this.table.page(query, { start: undefined, limit });
-    return items;
+    const start = after === undefined ? undefined : { pk: rosterPartition, sk: after };
+    return this.table.page(query, { start, limit });
   }
 
   /** The item as it is to be, or nothing where it is not. */

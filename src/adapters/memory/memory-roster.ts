@@ -3,12 +3,17 @@ import type {
   EnlistedJob,
   Roster,
   RosterJob,
+  RosterPage,
   RosterPlace,
   RosterView,
   Seat,
   TakenSeat,
   TaskToken,
 } from '../../ports/roster.ts';
+
+/** By which jobs are sorted. */
+const nameOf = ({ createdAt, jobId }: RosterPlace): string =>
+  `${String(createdAt).padStart(15, '0')}#${jobId}`;
 
 /** The roster in memory. */
 export class MemoryRoster implements Roster {
@@ -24,11 +29,25 @@ export class MemoryRoster implements Roster {
   }
 
   view(limit: number): Promise<RosterView> {
-    const jobs = [...this.jobs.values()].sort(
-      (a, b) => a.createdAt - b.createdAt || (a.jobId < b.jobId ? -1 : 1),
-    );
     const seats = [...this.seats.values()].sort((a, b) => a.number - b.number);
-    return Promise.resolve({ jobs: jobs.slice(0, limit), seats });
+    return Promise.resolve({ ...this.pageAfter('', limit), seats });
+  }
+
+  after(next: string, limit: number): Promise<RosterPage> {
+    return Promise.resolve(this.pageAfter(next, limit));
+  }
+
+  private pageAfter(next: string, limit: number): RosterPage {
+    const all = [...this.jobs.values()]
+      .map((job) => ({ job, name: nameOf(job) }))
+      .filter(({ name }) => name > next)
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    const page = all.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      jobs: page.map(({ job }) => job),
+      ...(last === undefined || all.length === page.length ? {} : { next: last.name }),
+    };
   }
 
   find({ jobId }: RosterPlace): Promise<RosterJob | undefined> {

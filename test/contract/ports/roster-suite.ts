@@ -30,6 +30,20 @@ export function describeRoster(name: string, make: () => Roster | Promise<Roster
       expect((await roster.view(2)).jobs).toEqual([old, middle]);
     });
 
+    it('lists those behind the oldest page by page, each once, whatever goes and comes meanwhile', async () => {
+      const roster = await make();
+      const jobs = Array.from({ length: 7 }, (_, index) => enlisted(index));
+      for (const job of jobs.slice(0, 6)) await roster.enlist(job, 'token');
+      const first = await roster.view(2);
+      if (jobs[1] !== undefined) await roster.strike(jobs[1], jobs[1].mark);
+      const second = await roster.after(first.next ?? '', 3);
+      if (jobs[6] !== undefined) await roster.enlist(jobs[6], 'token');
+      const third = await roster.after(second.next ?? '', 3);
+      expect([...first.jobs, ...second.jobs, ...third.jobs]).toEqual(jobs);
+      expect(third.next).toBeUndefined();
+      expect((await roster.view(10)).next).toBeUndefined();
+    });
+
     it('gives a job that comes again another mark and token, and keeps who has taken it', async () => {
       const roster = await make();
       const job = enlisted(1);

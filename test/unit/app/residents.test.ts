@@ -96,6 +96,22 @@ describe('residents', () => {
     expect(made.counts.transitions).toBe(210);
   });
 
+  it('give them for jobs beyond all that they look at, too', async () => {
+    // One resident looks at the 128 oldest.
+    const made = await account({
+      residents: 1,
+      environments: 1_000,
+      taskMs: 8 * minute,
+      stayMs: 60 * minute,
+    });
+    await submit(made, 140);
+    await made.system.clock.advance(2 * minute);
+    const { jobs, next } = await made.roster.view(128);
+    expect(jobs.filter(({ resident }) => resident === undefined)).toHaveLength(128 - 64);
+    expect((await made.roster.after(next ?? '', 100)).jobs).toHaveLength(12);
+    expect(made.counts.transitions).toBe(280);
+  });
+
   it('hand over to one that follows before their time is up, which launches nothing again', async () => {
     const made = await account({ stayMs: minute, taskMs: 5 * minute });
     await submit(made, 3);
