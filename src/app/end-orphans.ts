@@ -20,6 +20,8 @@ const quietMs = durationMs(60_000);
  * what Step Functions knows spreads in its own time.
  */
 const startMs = durationMs(5 * 60_000);
+/** That it was not found so long ago tells nothing of now: it may have been found since. Two sweeps are an hour apart. */
+const oldMs = durationMs(3 * 3_600_000);
 
 const longestDays = limits.longestExecutionMs / 86_400_000;
 
@@ -113,8 +115,8 @@ export async function executionOf(
   if (createdAt !== undefined && elapsedMs(createdAt, now) < startMs) return 'running';
   if (cancelRequestedAt !== undefined) return 'missing';
   // Where a clock ahead of ours has noted it we do not wait until its time has come.
-  if (missingSince !== undefined && missingSince <= now)
-    return elapsedMs(missingSince, now) < startMs ? 'running' : 'missing';
+  const forMs = missingSince === undefined || missingSince > now ? Infinity : elapsedMs(missingSince, now);
+  if (forMs < oldMs) return forMs < startMs ? 'running' : 'missing';
   await jobs.update(jobId, unfinished, { missingSince: now });
   return 'running';
 }

@@ -102,6 +102,17 @@ describe('a job that is read', () => {
     expect(await isReadAs('running')).toBe('submitted');
   });
 
+  it('goes on where its execution was not found once as it began, and is not for a moment long after', async () => {
+    await system.clock.advance(6 * 60_000);
+    expect(await isReadAs('missing')).toBe('submitted');
+    await system.clock.advance(60_000);
+    expect(await isReadAs('running')).toBe('submitted');
+    await system.clock.advance(24 * 3_600_000);
+    expect(await isReadAs('missing')).toBe('submitted');
+    await system.clock.advance(60_000);
+    expect(await isReadAs('running')).toBe('submitted');
+  });
+
   it('is ended in time where a clock that is hours ahead was the first to find no execution', async () => {
     const ahead = Object.assign(
       answering(() => 'missing'),
