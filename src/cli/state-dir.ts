@@ -1,7 +1,7 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { makePrivateDirectory, NotPrivateError } from '../local/private-files.ts';
+import { createPrivateFile, makePrivateDirectory, NotPrivateError } from '../local/private-files.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import { takeLock } from './stack-lock.ts';
 
@@ -53,7 +53,7 @@ export async function openStateDir(text: string, cwd: string): Promise<StateDir>
     refuseStrangers(await namesIn(path), text);
     await makePrivateDirectory(path);
     await takeLock(lock, `--state-dir ${text}`, 'stack');
-    await writeFile(join(path, markName), markText).catch(async (error: unknown) => {
+    await createPrivateFile(join(path, markName), markText).catch(async (error: unknown) => {
       await release();
       throw error;
     });

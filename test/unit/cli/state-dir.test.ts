@@ -20,6 +20,7 @@ describe('a directory for the data of a stack', () => {
       await state.release();
     }
     expect((await stat(join(cwd, 'a/state'))).mode & 0o777).toBe(0o700);
+    expect((await stat(join(cwd, 'a/state/outrider-state.txt'))).mode & 0o777).toBe(0o600);
     expect(await readdir(join(cwd, 'a/state'))).toEqual(['outrider-state.txt', 's3']);
   });
 
