@@ -8,7 +8,7 @@ import {
   s3ZonalClients,
   sfnClient,
 } from '../../src/adapters/aws/clients.ts';
-import { clockAheadMs, watchDates } from '../../src/adapters/aws/clock-error.ts';
+import { watchClock } from '../../src/adapters/aws/clock-error.ts';
 import { DynamoAssignmentStatistics } from '../../src/adapters/aws/dynamo-assignment-statistics.ts';
 import { DynamoAttemptStore } from '../../src/adapters/aws/dynamo-attempt-store.ts';
 import { DynamoCapacityStore } from '../../src/adapters/aws/dynamo-capacity-store.ts';
@@ -80,17 +80,15 @@ function buildCommon(env: Environment, requests = meterOf(env)) {
     requests.count(tally);
   };
   const aws = { region: env['AWS_REGION'] ?? 'us-east-1', env, count };
-  let aheadMs = 0;
-  const dynamo = watchDates(dynamoClient(aws), (answer) => {
-    aheadMs = clockAheadMs(answer);
-  });
+  const dynamo = dynamoClient(aws);
+  const aheadMs = watchClock(dynamo);
   const table = new DynamoTable(dynamo, textSetting(env, Setting.table));
   const log = new CountedLog(new JsonLog(), requests);
   return {
     aws,
     table,
     /** How far our clock is ahead, by the table's last answer. */
-    aheadMs: () => aheadMs,
+    aheadMs,
     requests,
     clock: new SystemClock(),
     log,

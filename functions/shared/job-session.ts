@@ -1,6 +1,6 @@
 import { readSession, type WorkerCredentials } from '../../src/adapters/aws/access-item.ts';
 import { type AwsSettings, dynamoClient } from '../../src/adapters/aws/clients.ts';
-import { clockAheadMs, watchDates } from '../../src/adapters/aws/clock-error.ts';
+import { watchClock } from '../../src/adapters/aws/clock-error.ts';
 import { DynamoTable } from '../../src/adapters/aws/dynamo-table.ts';
 import { SystemClock } from '../../src/adapters/node/system-clock.ts';
 
@@ -19,12 +19,9 @@ export interface JobSession {
 
 /** The session that a word leads to, read with the worker's own rights. */
 export function jobSession(own: AwsSettings, tableName: string, access: string): JobSession {
-  let aheadMs = 0;
   let known: WorkerCredentials | undefined;
   const client = dynamoClient(own);
-  watchDates(client, (answer) => {
-    aheadMs = clockAheadMs(answer);
-  });
+  const aheadMs = watchClock(client);
   const table = new DynamoTable(client, tableName);
   // The clients compare its end with the machine's clock, whatever that says.
   const clock = new SystemClock();
@@ -39,7 +36,7 @@ export function jobSession(own: AwsSettings, tableName: string, access: string):
     credentials,
     aheadMs: async () => {
       await credentials().catch(() => undefined); // Whoever needs it hears why there is none.
-      return aheadMs;
+      return aheadMs();
     },
   };
 }

@@ -125,7 +125,10 @@ const isShuffle = (input: object): boolean => 'pattern' in input && input.patter
 
 /** Operators for which all inputs together are as one. */
 const merging: ReadonlySet<OperatorName> = new Set<OperatorName>([
-  ...(['sum-counts', 'top-counts', 'merge-lines', 'groupby-reduce'] as const),
+  'sum-counts',
+  'top-counts',
+  'merge-lines',
+  'groupby-reduce',
 ]);
 
 const operatorOptions = z.record(z.string(), z.json());

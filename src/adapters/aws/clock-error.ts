@@ -24,10 +24,7 @@ interface Dated {
 }
 
 /** Tells of each answer that a client gets, from a server that says what time it is, refusals aside. */
-export function watchDates<Client extends CountableClient>(
-  client: Client,
-  onAnswer: (answer: DatedAnswer) => void,
-): Client {
+function watchDates(client: CountableClient, onAnswer: (answer: DatedAnswer) => void): void {
   const middleware = (next: (args: unknown) => Promise<Dated>) => async (args: unknown) => {
     const sentAtMs = Date.now();
     const answered = await next(args);
@@ -37,5 +34,13 @@ export function watchDates<Client extends CountableClient>(
   };
   const options = { step: 'deserialize', name: 'outriderDates', priority: 'high', override: true };
   client.middlewareStack.add(middleware as never, options as never);
-  return client;
+}
+
+/** By how many milliseconds our clock is ahead, as far as the client's last answer has told; 0 before the first. */
+export function watchClock(client: CountableClient): () => number {
+  let aheadMs = 0;
+  watchDates(client, (answer) => {
+    aheadMs = clockAheadMs(answer);
+  });
+  return () => aheadMs;
 }

@@ -16,14 +16,15 @@ import {
 import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import { ConflictError, InvalidInputError, StoreUnavailableError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
-import type {
-  ByteRange,
-  ObjectInfo,
-  ObjectMetadata,
-  ObjectStore,
-  ReadOptions,
-  UploadRef,
-  UploadedPart,
+import {
+  type ByteRange,
+  type ObjectInfo,
+  type ObjectMetadata,
+  type ObjectStore,
+  type ReadOptions,
+  type UploadRef,
+  type UploadedPart,
+  mostWholeBytes,
 } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
 import { isDenialCode } from './denials.ts';
@@ -35,7 +36,6 @@ import { type PaceHost, ReadPace } from './read-pace.ts';
 import { translate } from './s3-faults.ts';
 import { type Reading, readObject } from './s3-read.ts';
 
-const READ_ALL_LIMIT_BYTES = 64 * 1024 * 1024;
 const KEYS_PER_REMOVAL = 1_000;
 const REMOVALS_AT_ONCE = 4;
 const ATTEMPTS = 6;
@@ -124,7 +124,7 @@ export class S3ObjectStore implements ObjectStore {
     };
     for await (const chunk of this.read(ref, options)) {
       sizeBytes += chunk.length;
-      if (sizeBytes > READ_ALL_LIMIT_BYTES) {
+      if (sizeBytes > mostWholeBytes) {
         throw new InvalidInputError('too large to be read whole', { uri: uriOf(ref), sizeBytes });
       }
       chunks.push(chunk);

@@ -76,9 +76,10 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
     return expected && { totalMs: Math.max(ran, expected.ms), error: expected.error, isTold: true };
   if (bytesTotal <= 0) return expected && byAge(ran, expected);
   // How long tasks go on after they have read all, none that has finished has shown; this one does so for several times as long.
-  const hasReadAll = shape.tasks === 0 && bytesRead >= bytesTotal;
-  const like = expected && { ms: expected.ms, error: Math.max(leastUnseen, expected.error) };
-  if (hasReadAll && like !== undefined && isOverdue(ran, like)) return byAge(ran, like);
+  if (shape.tasks === 0 && bytesRead >= bytesTotal && expected !== undefined) {
+    const like = { ms: expected.ms, error: Math.max(leastUnseen, expected.error) };
+    if (isOverdue(ran, like)) return byAge(ran, like);
+  }
   const workedMs = reportedMs(attempt);
   const level = levelOf(bytesRead, bytesTotal);
   const [from, until] = stretchOf(shape, level);

@@ -7,6 +7,7 @@ import {
   type TaskResult,
 } from '../../../src/contracts/records.ts';
 import { durationMs, type EpochMs, epochMs } from '../../../src/contracts/units.ts';
+import type { LaunchRequest } from '../../../src/ports/launcher.ts';
 
 /** A fixed start of time, far from zero. */
 export const T0 = epochMs(1_760_000_000_000);
@@ -43,6 +44,20 @@ export const jobRecord = (jobId: JobId, fields: Partial<JobRecord> = {}): JobRec
 
 /** The attempt `number` of task `index` of the stage `map`. */
 export const attempt = (index: number, number = 0): AttemptId => attemptIdOf('map', index, number);
+
+/** A launch of an attempt on Fargate. */
+export const fargateLaunch = (jobId: JobId, index: number): LaunchRequest => ({
+  kind: 'fargate',
+  size: 'large',
+  payload: {
+    jobId,
+    attemptId: attempt(index),
+    shards: 4,
+    stageKey: 'k',
+    inputs: [],
+    heartbeatMs: 1_000,
+  },
+});
 
 /** Progress of an attempt that has read `bytesRead` of 1,000 bytes. */
 export const progress = (bytesRead: number): Progress => ({

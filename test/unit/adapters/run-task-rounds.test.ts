@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { LambdaEcsLauncher } from '../../../src/adapters/aws/lambda-ecs-launcher.ts';
 import { RunTaskRounds } from '../../../src/adapters/aws/run-task-rounds.ts';
 import type { LaunchRequest } from '../../../src/ports/launcher.ts';
-import { attempt, freshJobId } from '../../contract/ports/builders.ts';
+import { fargateLaunch, freshJobId } from '../../contract/ports/builders.ts';
 
 const ecs = mockClient(ECSClient);
 const fresh = (isSpot = false): LambdaEcsLauncher =>
@@ -21,18 +21,7 @@ const fresh = (isSpot = false): LambdaEcsLauncher =>
     },
   );
 const jobId = freshJobId();
-const request = (index: number): LaunchRequest => ({
-  kind: 'fargate',
-  size: 'large',
-  payload: {
-    jobId,
-    attemptId: attempt(index),
-    shards: 4,
-    stageKey: 'k',
-    inputs: [],
-    heartbeatMs: 1_000,
-  },
-});
+const request = (index: number): LaunchRequest => fargateLaunch(jobId, index);
 const full = { failures: [{ reason: 'Capacity is unavailable at this time.' }] };
 const fault = (httpStatusCode: number, message = 'why'): LambdaServiceException =>
   new LambdaServiceException({

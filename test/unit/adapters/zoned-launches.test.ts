@@ -4,7 +4,7 @@ import { mockClient } from 'aws-sdk-client-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LambdaEcsLauncher, type LauncherPlaces } from '../../../src/adapters/aws/lambda-ecs-launcher.ts';
 import type { LaunchRequest } from '../../../src/ports/launcher.ts';
-import { attempt, freshJobId } from '../../contract/ports/builders.ts';
+import { fargateLaunch, freshJobId } from '../../contract/ports/builders.ts';
 
 const ecs = mockClient(ECSClient);
 const launcherIn = (more: Partial<LauncherPlaces> = {}): LambdaEcsLauncher =>
@@ -25,16 +25,7 @@ const launcherIn = (more: Partial<LauncherPlaces> = {}): LambdaEcsLauncher =>
   );
 const jobId = freshJobId();
 const inZone = (index: number, zone?: string): LaunchRequest => ({
-  kind: 'fargate',
-  size: 'large',
-  payload: {
-    jobId,
-    attemptId: attempt(index),
-    shards: 4,
-    stageKey: 'k',
-    inputs: [],
-    heartbeatMs: 1_000,
-  },
+  ...fargateLaunch(jobId, index),
   ...(zone === undefined ? {} : { zone }),
 });
 
