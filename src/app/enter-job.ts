@@ -6,7 +6,8 @@ import type { Plan } from '../contracts/plan.ts';
 import type { JobRecord, LogEntry } from '../contracts/records.ts';
 import { durationMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
-import { createJobState } from '../core/model/job-state.ts';
+import { createJobState, stageAt } from '../core/model/job-state.ts';
+import type { JobState } from '../core/model/job-view.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
 import type { PolicySet } from '../core/policy/policy-set.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
@@ -132,19 +133,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   const session = await openSession(deps, job, residency, { epoch: held.epoch, now });
   const { plan, state } = session;
   const space = { jobId, shards: plan.shards };
-  const before = await deps.attempts.all(space);
-  takeOutputs(session, before, now);
-  let last: readonly Decision[] = [];
-  const launches = new Map<AttemptId, LaunchDecision>();
-  for await (const entry of deps.decisions.read(jobId)) {
-    last = decisionsOf(jobId, entry, session.version);
-    follow(session, last, entry);
-    // Results of tasks that it has added were nobody's before it.
-    if (last.some((each) => each.kind === 'open-stage' && each.splits !== undefined))
-      takeOutputs(session, before, now);
-    for (const each of last) if (each.kind === 'launch') launches.set(each.attemptId, each);
-    session.version = entry.version;
-  }
+  const { last, launches } = await followLog(deps, session, now);
   // Fences off whoever held the lease before. The entry repeats the last one's decisions, for it is the last one now:
   // should this scheduler die before it has performed them, the next one finds them there.
   await append(deps, session, { decisions: last, refusals: [] }, now);
@@ -163,6 +152,47 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   session.watch.room.enter(jobId, runningOf(state), now);
   deps.log.info('entered', { jobId, epoch: held.epoch, version: session.version });
   return session;
+}
+
+/** Whether a stage opens by results that were not there yet when they were read. */
+const opensUnseen = (state: JobState, decisions: readonly Decision[]): boolean =>
+  decisions.some(
+    (each) =>
+      each.kind === 'open-stage' &&
+      state.stages[each.stage]?.shape.upstream.some((input) => stageAt(state, input).state !== 'done') ===
+        true,
+  );
+
+/**
+ * Takes over the results there are, and then what the log has decided by them. Answers the decisions of its last entry,
+ * and the last launch of each attempt.
+ */
+async function followLog(
+  deps: SchedulerDeps,
+  session: Session,
+  now: EpochMs,
+): Promise<{ last: readonly Decision[]; launches: ReadonlyMap<AttemptId, LaunchDecision> }> {
+  const { jobId, plan, state } = session;
+  const space = { jobId, shards: plan.shards };
+  let known = await deps.attempts.all(space);
+  takeOutputs(session, known, now);
+  let last: readonly Decision[] = [];
+  const launches = new Map<AttemptId, LaunchDecision>();
+  for await (const entry of deps.decisions.read(jobId)) {
+    last = decisionsOf(jobId, entry, session.version);
+    if (opensUnseen(state, last)) {
+      // Whoever was before lives still, and has decided since by results that came after ours were read.
+      known = await deps.attempts.all(space);
+      takeOutputs(session, known, now);
+    }
+    follow(session, last, entry);
+    // Results of tasks that it has added were nobody's before it.
+    if (last.some((each) => each.kind === 'open-stage' && each.splits !== undefined))
+      takeOutputs(session, known, now);
+    for (const each of last) if (each.kind === 'launch') launches.set(each.attemptId, each);
+    session.version = entry.version;
+  }
+  return { last, launches };
 }
 
 /** Applies an entry of the log. One that does not fit the job is as good as one that cannot be read. */
