@@ -114,7 +114,7 @@ export interface AttemptStore {
     now: EpochMs,
     nextMs?: DurationMs,
   ): Promise<AttemptOrder>;
-  /** By the worker: its orders as `report` answers them, for the price of a read; news of a second ago may be missing. */
+  /** By the worker: its orders as `report` answers them, for the price of a read; orders of a second ago may be missing, its own claim is not. */
   orders(space: TaskSpace, attemptId: AttemptId): Promise<AttemptOrder>;
   /**
    * By the worker, before it sends bytes of its output part: notes the upload of a running attempt in its record.

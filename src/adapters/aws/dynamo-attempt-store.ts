@@ -158,7 +158,10 @@ export class DynamoAttemptStore implements AttemptStore {
   }
 
   async orders(space: TaskSpace, attemptId: AttemptId): Promise<AttemptOrder> {
-    const item = await this.table.get(attemptKey(space, attemptId), { isConsistent: false });
+    const key = attemptKey(space, attemptId);
+    const seen = await this.table.get(key, { isConsistent: false });
+    // What is older than its own claim, or than its record, orders nothing.
+    const item = seen?.order === 'cancel' || seen?.state === 'running' ? seen : await this.table.get(key);
     return item?.state === 'running' && item.order === 'continue' ? 'continue' : 'cancel';
   }
 

@@ -270,6 +270,31 @@ describe('a write whose answer was lost and which the SDK repeats', () => {
   });
 });
 
+describe('orders that are read where copies of a record may be behind', () => {
+  const space = { jobId: freshJobId(), shards: 1 };
+  const orders = () => new DynamoAttemptStore(table).orders(space, attempt(0));
+  const reads = () => mock.commandCalls(GetCommand).map(({ args }) => args[0].input.ConsistentRead);
+
+  it.each([
+    ['a record of before the claim', { state: 'launched', order: 'continue' }],
+    ['no record yet', undefined],
+  ])('take %s for no order to stop', async (_, Item) => {
+    mock.on(GetCommand, { ConsistentRead: false }).resolves(Item === undefined ? {} : { Item });
+    mock.on(GetCommand, { ConsistentRead: true }).resolves({ Item: { state: 'running', order: 'continue' } });
+    expect(await orders()).toBe('continue');
+  });
+
+  it.each([
+    ['running', 'continue', 'continue'],
+    ['running', 'cancel', 'cancel'],
+    ['lost', 'cancel', 'cancel'],
+  ])('cost one cheap read of an attempt that is %s and told to %s', async (state, order, answer) => {
+    mock.on(GetCommand).resolves({ Item: { state, order } });
+    expect(await orders()).toBe(answer);
+    expect(reads()).toEqual([false]);
+  });
+});
+
 describe('errors of DynamoDB', () => {
   const store = new DynamoAttemptStore(table);
   const space = { jobId: freshJobId(), shards: 1 };
