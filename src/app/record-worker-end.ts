@@ -68,6 +68,24 @@ export async function recordWorkerEnd(
 }
 
 /**
+ * Ends the last of these that nobody has. A death that is told once more, or whose first writing had lost its answer, finds
+ * on the same way the one that it has ended before, and ends no other.
+ */
+async function endUnclaimed(
+  attempts: WorkerEndDeps['attempts'],
+  space: TaskSpace,
+  ids: readonly AttemptId[],
+  { death, now }: { readonly death: WorkerDeath; readonly now: EpochMs },
+): Promise<[AttemptId, 'recorded' | 'refused'] | undefined> {
+  for (const each of ids.toReversed()) {
+    if ((await attempts.recordDeath(space, each, death, now)) === 'recorded') return [each, 'recorded'];
+    const [record] = (await attempts.read(space, [each], 'results')).attempts;
+    if (record?.invocation === death.invocation) return [each, 'refused'];
+  }
+  return undefined;
+}
+
+/**
  * Ends the attempt that the worker had claimed of those that it might have taken. Where it had claimed none it ends
  * one that nobody has: there is one worker fewer for them, and those at the end are claimed last. Not where the worker
  * ended by itself, for then all had theirs.
@@ -81,22 +99,17 @@ async function recordEndInBatch(
   const ids = [payload, ...(payload.batch ?? [])].map(({ attemptId }) => attemptId);
   const { attempts: records } = await attempts.read(space, ids, 'records');
   const own = records.find(({ invocation }) => invocation === death.invocation)?.attemptId;
-  const tell = (attemptId: AttemptId): Promise<void> => attempts.tell(space, { attemptId, kind: 'end' }, now);
-  const tryAll = async (
-    candidates: readonly AttemptId[],
-    only?: 'claimed',
-  ): Promise<AttemptId | undefined> => {
-    for (const each of candidates)
-      if ((await attempts.recordDeath(space, each, death, now, only)) === 'recorded') return each;
-    return undefined;
-  };
   if (own === undefined && isByItself) return [payload.attemptId, 'refused'];
+  let ended: [AttemptId, 'recorded' | 'refused'] | undefined;
   // What is read may be older than its claim; what is written is not.
-  const ended =
-    (await tryAll(own === undefined ? ids : [own], 'claimed')) ??
-    (own === undefined ? await tryAll(ids.toReversed()) : undefined);
+  for (const each of own === undefined ? ids : [own]) {
+    if ((await attempts.recordDeath(space, each, death, now, 'claimed')) !== 'recorded') continue;
+    ended = [each, 'recorded'];
+    break;
+  }
+  if (own === undefined) ended ??= await endUnclaimed(attempts, space, ids, { death, now });
+  ended ??= [own ?? payload.attemptId, 'refused'];
   // Also where it was recorded before: whoever did that may have come no further.
-  const told = ended ?? own ?? payload.attemptId;
-  await tell(told);
-  return [told, ended === undefined ? 'refused' : 'recorded'];
+  await attempts.tell(space, { attemptId: ended[0], kind: 'end' }, now);
+  return ended;
 }

@@ -124,7 +124,7 @@ export interface AttemptRecord {
   /** Execution environment (Lambda log stream, Fargate task ARN) and zone, known once claimed. */
   readonly node?: string;
   readonly zone?: string;
-  /** What of the platform runs it: the request id of the invocation, or the ARN of the task; known once claimed. */
+  /** What of the platform runs it: the request id of the invocation, or the ARN of the task; known once claimed, or dead. */
   readonly invocation?: string;
   readonly progress?: Progress;
   readonly failure?: Failure;

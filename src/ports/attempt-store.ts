@@ -55,7 +55,7 @@ export interface AttemptEnd {
 
 /** The end of a worker, as the platform tells it. */
 export interface WorkerDeath {
-  /** As its attempt noted it when it claimed itself, if it came so far. */
+  /** As its attempt noted it when it claimed itself, if it came so far; else it is noted with the death. */
   readonly invocation: string;
   readonly failure: Failure;
 }
@@ -80,7 +80,8 @@ export interface AttemptStore {
     only?: 'unclaimed',
   ): Promise<'lost' | 'begun'>;
   /**
-   * By whoever the platform tells that a worker is gone, and by one that declines: as `markLost`, with why. Of one that was given up before for its
+   * By whoever the platform tells that a worker is gone, and by one that declines: as `markLost`, with why and by which
+   * worker, also where that had not claimed it. Of one that was given up before for its
    * silence, and that this worker had claimed, it takes down why, once. `refused`, and no effect, where the attempt has
    * ended otherwise, by its task's result too, or never was; where it was claimed by another worker than the one that
    * died; and where it was claimed at all, for a launch that has merely `expired`, or that the worker has `declined` which

@@ -67,6 +67,23 @@ describe('an attempt that was launched with others by one call', () => {
     const unstarted = ended({ stopCode: 'TaskFailedToStart', stoppedReason: 'no image' });
     expect(await tell(unstarted)).toBe('recorded');
     expect(await states()).toEqual(['running', 'launched', 'lost: exited']);
+    // Such events may be delivered again.
+    expect(await tell(unstarted)).toBe('refused');
+    expect(await states()).toEqual(['running', 'launched', 'lost: exited']);
+    expect((await attempts.told(space)).notes).toEqual([{ attemptId: third, kind: 'end' }]);
+  });
+
+  it('is lost once for each task that took none, also where one is told of twice at a time', async () => {
+    const unstarted = ended({ stopCode: 'TaskFailedToStart', stoppedReason: 'no image' });
+    // Neither has seen what the other writes.
+    const before = await attempts.read(space, ids, 'records');
+    const read = attempts.read.bind(attempts);
+    attempts.read = (of, wanted, what) =>
+      what === 'records' ? Promise.resolve(before) : read(of, wanted, what);
+    await Promise.all([tell(unstarted), tell(unstarted)]);
+    expect(await states()).toEqual(['running', 'launched', 'lost: exited']);
+    await tell(ended({ taskArn: `${taskArn}0`, stopCode: 'TaskFailedToStart', stoppedReason: 'no image' }));
+    expect(await states()).toEqual(['running', 'lost: exited', 'lost: exited']);
   });
 
   it('is left alone where a task ended by itself, with another or with none', async () => {

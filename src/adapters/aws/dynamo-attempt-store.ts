@@ -114,7 +114,8 @@ export class DynamoAttemptStore implements AttemptStore {
     const result = await this.table.get(resultKey(space, taskOf(attemptId)));
     if (result?.attemptId === attemptId) return 'refused';
     const answer = await this.table.update(attemptKey(space, attemptId), {
-      set: { state: 'lost', order: 'cancel', endedAt: now, failure },
+      // One that nobody has claimed is this worker's from now on: told of its death once more, no other is taken for it.
+      set: { state: 'lost', order: 'cancel', endedAt: now, failure, invocation },
       ...mayHaveDied(invocation, only ?? (neverBegan(failure) ? 'unclaimed' : undefined)),
     });
     if (answer !== 'refused') return 'recorded';

@@ -92,7 +92,7 @@ export class MemoryAttemptStore implements AttemptStore {
     if (attempt.state === 'running' && isAnothers) return Promise.resolve('refused');
     if (only === 'claimed' && attempt.invocation !== invocation) return Promise.resolve('refused');
     const ended = { state: 'lost', order: 'cancel', endedAt: now } as const;
-    this.put(space, { ...attempt, ...ended, failure: { ...failure } });
+    this.put(space, { ...attempt, ...ended, failure: { ...failure }, invocation });
     return Promise.resolve('recorded');
   }
 

@@ -51,6 +51,8 @@ export function describeDeaths(make: () => AttemptStore | Promise<AttemptStore>)
       'recorded',
     );
     expect(await store.claim(space, attempt(0), PLACE, at(3))).toBe('refused');
+    // Whose death that was is known, so that it is nobody else's.
+    expect(await only(store, space)).toMatchObject({ state: 'lost', invocation: 'request-1' });
   });
 
   it('ends one that rode with others only where the worker that died was at it', async () => {
