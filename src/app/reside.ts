@@ -174,6 +174,26 @@ async function round(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Prom
 }
 
 /**
+ * Begins a look at the roster, unless one is under way, and waits for its end for a tick at most: one call of it that hangs
+ * must not cost the seat, and with it all jobs.
+ */
+async function lookAround(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Promise<void> {
+  if (home.round === undefined) {
+    const over = new AbortController();
+    const done = paidByOldest(deps, home, () => round(deps, home, now))
+      .catch((cause: unknown) => {
+        deps.log.warn('roster not seen', { owner: home.owner, cause: String(cause) });
+      })
+      .finally(() => {
+        delete home.round;
+        over.abort();
+      });
+    home.round = { done, over: over.signal };
+  }
+  await deps.clock.sleep(deps.config.tickMs, home.round.over);
+}
+
+/**
  * What a resident asks for on its own account is counted with one of its jobs, which takes turns as jobs end, and with
  * the job that it was begun for until it serves one.
  */
@@ -209,6 +229,7 @@ async function leave(deps: ResidentDeps, home: ResidentHome): Promise<boolean> {
  * themselves would be cut as a loop.
  */
 async function handOver(deps: ResidentDeps, home: ResidentHome): Promise<void> {
+  await home.round?.done; // It may take on another.
   await stopAll(home);
   await deps.roster.leave(home.seat);
   const view = await look(deps, home);
@@ -254,15 +275,16 @@ export async function reside(
         return;
       }
       home.wake = new AbortController();
-      await paidByOldest(deps, home, () => round(deps, home, now)).catch((cause: unknown) => {
-        deps.log.warn('roster not seen', { owner: home.owner, cause: String(cause) });
-      });
-      if (home.jobs.size === 0 && (await leave(deps, home))) return;
+      await lookAround(deps, home, now);
+      const isIdle = home.round === undefined && home.jobs.size === 0;
+      if (isIdle && (await leave(deps, home))) return;
       await deps.clock.sleep(deps.config.tickMs, home.wake.signal);
     }
   } finally {
     home.left.abort();
     await stopAll(home);
+    await home.round?.done;
+    await stopAll(home); // What that has taken on meanwhile.
     await home.farBeats.underWay;
     deps.log.info('left', { owner: home.owner, seat: seat.number });
   }

@@ -28,6 +28,8 @@ export interface ResidentHome {
   beatAt: EpochMs;
   /** Signs of life for jobs beyond its view: when they last began, and those under way. */
   readonly farBeats: { at: EpochMs; underWay?: Promise<void> };
+  /** The look at the roster that is under way. */
+  round?: { readonly done: Promise<void>; readonly over: AbortSignal };
   /** Fires when it leaves. */
   readonly left: AbortController;
 }

@@ -33,6 +33,11 @@ const uncounted: CountRequests = () => undefined;
 const MAX_SOCKETS = 50;
 const CONNECTION_TIMEOUT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 60_000;
+/**
+ * For what is answered within milliseconds. A connection may die without a word; then the call is made again on another
+ * before a seat, a lease or the patience with a silent worker is over.
+ */
+const SHORT_TIMEOUT_MS = 5_000;
 const MAX_ATTEMPTS = 5;
 /** Writes to S3: some ten seconds of patience on average where it refuses them for their rate. */
 const S3_MAX_ATTEMPTS = 8;
@@ -42,12 +47,9 @@ const LAUNCH_MAX_ATTEMPTS = 2;
 
 /** The document client of the one table. */
 export const dynamoClient = (settings: AwsSettings): DynamoDBDocumentClient =>
-  DynamoDBDocumentClient.from(
-    countDynamo(new DynamoDBClient(common(settings)), settings.count ?? uncounted),
-    {
-      marshallOptions: { removeUndefinedValues: true },
-    },
-  );
+  DynamoDBDocumentClient.from(countDynamo(new DynamoDBClient(brief(settings)), settings.count ?? uncounted), {
+    marshallOptions: { removeUndefinedValues: true },
+  });
 
 /** Path style where the endpoint is an address or localhost: names such as `bucket.127.0.0.1` resolve nowhere. */
 export function s3Client(
@@ -100,20 +102,24 @@ export const ecsClient = (settings: AwsSettings): ECSClient =>
   new ECSClient({ ...common(settings), maxAttempts: LAUNCH_MAX_ATTEMPTS });
 
 /** Client of the state machine. */
-export const sfnClient = (settings: AwsSettings): SFNClient => new SFNClient(common(settings));
+export const sfnClient = (settings: AwsSettings): SFNClient => new SFNClient(brief(settings));
 
 /** Assumes roles with the process's own rights. */
 export const assumeRoleBy =
   (settings: AwsSettings): AssumeRole =>
   async (params) => {
-    const assume = fromTemporaryCredentials({ params, clientConfig: common(settings) });
+    const assume = fromTemporaryCredentials({ params, clientConfig: brief(settings) });
     const { accessKeyId, secretAccessKey, sessionToken, expiration } = await assume();
     if (sessionToken === undefined || expiration === undefined)
       throw new StoreUnavailableError('STS gave keys without a token or an end', { role: params.RoleArn });
     return { accessKeyId, secretAccessKey, sessionToken, until: epochMs(expiration.getTime()) };
   };
 
-function common({ region, credentials }: AwsSettings) {
+/** On one machine no connection dies like that: what answers late there is busy, and would be more so by being asked again. */
+const brief = (settings: AwsSettings) =>
+  common(settings, isOnThisMachine(settings.env) ? REQUEST_TIMEOUT_MS : SHORT_TIMEOUT_MS);
+
+function common({ region, credentials }: AwsSettings, requestTimeout = REQUEST_TIMEOUT_MS) {
   return {
     region,
     ...(credentials === undefined ? {} : { credentials }),
@@ -121,9 +127,9 @@ function common({ region, credentials }: AwsSettings) {
     retryMode: 'standard',
     requestHandler: new NodeHttpHandler({
       connectionTimeout: CONNECTION_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
+      requestTimeout,
       throwOnRequestTimeout: true,
-      socketTimeout: REQUEST_TIMEOUT_MS,
+      socketTimeout: requestTimeout,
       httpAgent: new HttpAgent({ keepAlive: true, maxSockets: MAX_SOCKETS }),
       httpsAgent: new HttpsAgent({ keepAlive: true, maxSockets: MAX_SOCKETS }),
     }),

@@ -254,6 +254,37 @@ describe('residents', () => {
     expect(made.launched.size).toBe(3);
   });
 
+  it('keep their seat, and with it their jobs, while a call hangs that it does not hang on', async () => {
+    const hanging = { tokens: 0 };
+    const made = await account({
+      taskMs: 2 * minute,
+      wrap: (deps) => ({
+        ...deps,
+        answers: Object.assign(Object.create(deps.answers) as typeof deps.answers, {
+          beat: async (token: string) => {
+            if (hanging.tokens-- > 0) await deps.clock.sleep(durationMs(20_000));
+            return deps.answers.beat(token);
+          },
+        }),
+      }),
+    });
+    await submit(made, 3);
+    await made.system.clock.advance(10_000);
+    hanging.tokens = 1;
+    const leftMs: number[] = [];
+    for (let second = 0; second < 40; second++) {
+      await made.system.clock.advance(1_000);
+      const { seats } = await made.roster.view(10);
+      leftMs.push(...seats.map(({ until }) => until - made.system.clock.now()));
+    }
+    expect(leftMs).toHaveLength(40);
+    expect(Math.min(...leftMs)).toBeGreaterThan(0);
+    expect(hanging.tokens).toBeLessThan(1);
+    await made.untilEnded(3, 20 * minute);
+    expect(made.counts).toMatchObject({ transitions: 9, mostResidents: 1 });
+    expect(made.launched.size).toBe(3);
+  });
+
   it.each<[string, (token: TaskToken) => readonly TaskToken[]]>([
     // Whoever enlisted it again died between its two writes: the token is that of another enlistment than the place.
     ['was but half enlisted anew', (token) => [{ ...token, mark: 'another' }]],

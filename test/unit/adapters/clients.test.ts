@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { SendTaskHeartbeatCommand } from '@aws-sdk/client-sfn';
+import { GetCommand } from '@aws-sdk/lib-dynamodb';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type AwsSettings, dynamoClient, sfnClient } from '../../../src/adapters/aws/clients.ts';
+
+const closings: (() => void)[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  for (const close of closings.splice(0)) close();
+});
+
+interface Service {
+  readonly settings: AwsSettings;
+  /** How many requests have come. */
+  readonly asked: () => number;
+  /** Resolves with the first. */
+  readonly first: Promise<unknown>;
+}
+
+/** A service at that name of this machine that never answers the first request. */
+async function deafAtFirst(host: string): Promise<Service> {
+  let asked = 0;
+  const server = createServer((request, response) => {
+    asked += 1;
+    if (asked === 1) return;
+    response.setHeader('content-type', 'application/x-amz-json-1.0');
+    request.resume().once('end', () => response.end('{}'));
+  });
+  const first = once(server, 'request');
+  server.listen(0, host);
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  const endpoint = `http://${host}:${String(address.port)}`;
+  process.env['AWS_ENDPOINT_URL'] = endpoint; // The SDK itself reads the address there.
+  closings.push(() => {
+    delete process.env['AWS_ENDPOINT_URL'];
+    server.closeAllConnections();
+    server.close();
+  });
+  const keys = { accessKeyId: 'AKIDLOCAL', secretAccessKey: 'secret', sessionToken: '' };
+  const credentials = () => Promise.resolve({ ...keys, expiration: new Date(Date.now() + 3_600_000) });
+  const settings = { region: 'us-east-1', env: { AWS_ENDPOINT_URL: endpoint }, credentials };
+  return { settings, asked: () => asked, first };
+}
+
+const read = (settings: AwsSettings): Promise<unknown> =>
+  dynamoClient(settings).send(new GetCommand({ TableName: 'records', Key: { pk: 'a', sk: 'b' } }));
+const beat = (settings: AwsSettings): Promise<unknown> =>
+  sfnClient(settings).send(new SendTaskHeartbeatCommand({ taskToken: 'token' }));
+
+/** Lets time pass until the service is asked once more, and for three seconds at most: the SDK waits before it tries again. */
+async function untilAskedAgain({ asked }: Service): Promise<void> {
+  for (let passed = 0; passed < 3_000 && asked() < 2; passed += 100) await vi.advanceTimersByTimeAsync(100);
+}
+
+describe('a call whose connection has died without a word', () => {
+  it.each([
+    ['DynamoDB', read],
+    ['Step Functions', beat],
+  ])('is made again after 5 s to %s', async (_, call) => {
+    const service = await deafAtFirst('localhost');
+    const answer = call(service.settings);
+    await service.first;
+    await vi.advanceTimersByTimeAsync(4_900);
+    expect(service.asked()).toBe(1);
+    await untilAskedAgain(service);
+    await expect(answer).resolves.toBeDefined();
+    expect(service.asked()).toBe(2);
+  });
+
+  it('is waited for on one machine, where a service that is late is busy', async () => {
+    const service = await deafAtFirst('127.0.0.1');
+    const answer = read(service.settings);
+    await service.first;
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(service.asked()).toBe(1);
+    await untilAskedAgain(service);
+    await expect(answer).resolves.toBeDefined();
+  });
+});
