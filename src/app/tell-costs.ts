@@ -35,11 +35,11 @@ export function takeCounts(
 /** Leaves what a scheduler has counted to whoever enters next. */
 export async function keepCounts(
   deps: CountingDeps & { readonly jobs: JobStore },
-  session: { readonly jobId: JobId; coordination?: RequestTally },
+  session: { readonly jobId: JobId; readonly epoch: number; coordination?: RequestTally },
 ): Promise<void> {
   takeCounts(deps, session);
-  if (session.coordination !== undefined)
-    await deps.jobs.update(session.jobId, ['running'], { coordination: session.coordination });
+  const { jobId, epoch, coordination } = session;
+  if (coordination !== undefined) await deps.jobs.update(jobId, ['running'], { coordination }, { epoch });
 }
 
 /** Under which name a process counts for a submission, whose job has no id yet. */

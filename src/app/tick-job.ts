@@ -66,7 +66,8 @@ async function writeSummary(
   const text = JSON.stringify({ ...told, coordination: undefined, requests: undefined, costs: undefined });
   session.summarizedAt = now;
   if (text === session.lastSummary) return;
-  await deps.jobs.update(session.jobId, ['running'], told);
+  // One that has slept knows less than its successor, and has perhaps nothing to decide by which it would notice.
+  await deps.jobs.update(session.jobId, ['running'], told, { epoch: session.epoch });
   session.lastSummary = text;
 }
 

@@ -52,6 +52,14 @@ export interface JobPage {
   readonly unreadable?: readonly { readonly jobId: string; readonly message: string }[];
 }
 
+/** On which condition a job is updated, beside its state. */
+export interface UpdateOptions {
+  /** Only where it has no `publishingAt`. */
+  readonly unlessPublishing?: boolean;
+  /** Of the scheduler of this epoch: only where none of a later one has written so. */
+  readonly epoch?: number;
+}
+
 /** Job records. Every call is one atomic write or one consistent read. */
 export interface JobStore {
   /** Exactly one of several creators of one id gets `created`; the others get the job that is there. */
@@ -67,7 +75,7 @@ export interface JobStore {
   end(
     jobId: JobId,
     patch: JobPatch,
-    options?: { readonly unlessPublishing?: boolean },
+    options?: Pick<UpdateOptions, 'unlessPublishing'>,
   ): Promise<'updated' | 'stale'>;
   /**
    * The job that a client token stands for: `claim.jobId` where nobody has claimed the token in the time that records
@@ -77,14 +85,14 @@ export interface JobStore {
   /** Newest first; at most `limit` (1 to 100). May lag a little. Throws `InvalidInputError` on a strange cursor. */
   list(page: { limit: number; cursor?: string }): Promise<JobPage>;
   /**
-   * Writes the fields of `patch` if the job is in one of `states`, and with `unlessPublishing` only where it has no
-   * `publishingAt`; else `stale` and nothing is written.
+   * Writes the fields of `patch` if the job is in one of `states`, and `options` hold; else `stale` and nothing is
+   * written.
    */
   update(
     jobId: JobId,
     states: readonly JobRecordState[],
     patch: JobPatch,
-    options?: { readonly unlessPublishing?: boolean },
+    options?: UpdateOptions,
   ): Promise<'updated' | 'stale'>;
   /** Which jobs' outputs lie where in a bucket, in one record. */
   loadClaims(bucket: string): Promise<BucketClaims>;

@@ -11,7 +11,14 @@ import {
 import { TableSchema } from '../../contracts/settings.ts';
 import { epochMs } from '../../contracts/units.ts';
 import type { OutputClaim } from '../../core/model/output-claims.ts';
-import type { BucketClaims, JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
+import type {
+  BucketClaims,
+  JobPage,
+  JobPatch,
+  JobStore,
+  TokenClaim,
+  UpdateOptions,
+} from '../../ports/job-store.ts';
 import { claimsKey, decodeClaims, savingChange } from './claims-item.ts';
 import type { Change, DynamoTable, Item, ItemKey } from './dynamo-table.ts';
 import { expiryOf, ttlSeconds } from './expiry.ts';
@@ -137,7 +144,7 @@ export class DynamoJobStore implements JobStore {
   end(
     jobId: JobId,
     patch: JobPatch,
-    options: { readonly unlessPublishing?: boolean } = {},
+    options: Pick<UpdateOptions, 'unlessPublishing'> = {},
   ): Promise<'updated' | 'stale'> {
     // By the ends, and not by the states before them: a state that nobody can read is none of either.
     return this.write(jobId, patch, { not: 'NOT ', states: finalJobStates, ...options });
@@ -147,7 +154,7 @@ export class DynamoJobStore implements JobStore {
     jobId: JobId,
     states: readonly JobRecordState[],
     patch: JobPatch,
-    options: { readonly unlessPublishing?: boolean } = {},
+    options: UpdateOptions = {},
   ): Promise<'updated' | 'stale'> {
     if (states.length === 0) return 'stale';
     return this.write(jobId, patch, { not: '', states, ...options });
@@ -156,21 +163,23 @@ export class DynamoJobStore implements JobStore {
   private async write(
     jobId: JobId,
     patch: JobPatch,
-    condition: {
-      readonly not: '' | 'NOT ';
-      readonly states: readonly JobRecordState[];
-      readonly unlessPublishing?: boolean;
-    },
+    condition: UpdateOptions & { readonly not: '' | 'NOT '; readonly states: readonly JobRecordState[] },
   ): Promise<'updated' | 'stale'> {
     const writeId = randomUUID();
-    const { not, states, unlessPublishing } = condition;
+    const { not, states, unlessPublishing, epoch } = condition;
     const isUnpublished = unlessPublishing === true ? ' AND attribute_not_exists(#publishingAt)' : '';
+    const told = epoch === undefined ? {} : { schedulerEpoch: epoch };
+    // Records of before schedulers told theirs have none.
+    const isNewest =
+      epoch === undefined
+        ? ''
+        : ' AND (attribute_not_exists(#schedulerEpoch) OR #schedulerEpoch <= :set_schedulerEpoch)';
     const { item: changes, aside } = encodePatch(jobId, patch, epochMs(Date.now()));
     await this.writeAside(aside);
     const answer = await this.table.update(jobKey(jobId), {
-      set: { ...changes, writeId },
+      set: { ...changes, ...told, writeId },
       ...(isWithoutDeadline(patch) ? { clauses: 'REMOVE #deadlineAt' } : {}),
-      when: `attribute_exists(#pk) AND ${not}#state IN (${states.map((_, index) => `:in${index}`).join(', ')})${isUnpublished}`,
+      when: `attribute_exists(#pk) AND ${not}#state IN (${states.map((_, index) => `:in${index}`).join(', ')})${isUnpublished}${isNewest}`,
       values: Object.fromEntries(states.map((state, index) => [`in${index}`, state])),
     });
     if (answer !== 'refused') return 'updated';

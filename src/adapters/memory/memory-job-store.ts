@@ -5,12 +5,20 @@ import type { JobRecord, JobRecordState } from '../../contracts/records.ts';
 import { durationMs, type EpochMs, later } from '../../contracts/units.ts';
 import { copyPlain } from '../../lib/copy-plain.ts';
 import type { OutputClaim } from '../../core/model/output-claims.ts';
-import type { BucketClaims, JobPage, JobPatch, JobStore, TokenClaim } from '../../ports/job-store.ts';
+import type {
+  BucketClaims,
+  JobPage,
+  JobPatch,
+  JobStore,
+  TokenClaim,
+  UpdateOptions,
+} from '../../ports/job-store.ts';
 
 /** Job records in memory; what the simulator and tests use. */
 export class MemoryJobStore implements JobStore {
   private readonly jobs = new Map<JobId, JobRecord>();
   private readonly tokens = new Map<string, { readonly jobId: JobId; readonly until: EpochMs }>();
+  private readonly epochs = new Map<JobId, number>();
   private readonly outputs = new Map<string, BucketClaims>();
 
   create(job: JobRecord): Promise<{ kind: 'created' } | { kind: 'exists'; job: JobRecord }> {
@@ -39,7 +47,7 @@ export class MemoryJobStore implements JobStore {
   end(
     jobId: JobId,
     patch: JobPatch,
-    options: { readonly unlessPublishing?: boolean } = {},
+    options: Pick<UpdateOptions, 'unlessPublishing'> = {},
   ): Promise<'updated' | 'stale'> {
     return this.update(jobId, ['submitted', 'running'], patch, options);
   }
@@ -63,11 +71,15 @@ export class MemoryJobStore implements JobStore {
     jobId: JobId,
     states: readonly JobRecordState[],
     patch: JobPatch,
-    options: { readonly unlessPublishing?: boolean } = {},
+    options: UpdateOptions = {},
   ): Promise<'updated' | 'stale'> {
     const job = this.jobs.get(jobId);
     if (job === undefined || !states.includes(job.state)) return Promise.resolve('stale');
     if (options.unlessPublishing === true && job.publishingAt !== undefined) return Promise.resolve('stale');
+    if (options.epoch !== undefined) {
+      if ((this.epochs.get(jobId) ?? 0) > options.epoch) return Promise.resolve('stale');
+      this.epochs.set(jobId, options.epoch);
+    }
     const { deadlineAt, ...changed } = { ...job, ...copyPlain(patch) };
     this.jobs.set(jobId, deadlineAt === undefined ? changed : { ...changed, deadlineAt });
     return Promise.resolve('updated');

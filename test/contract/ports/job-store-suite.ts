@@ -95,6 +95,22 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
       expect(await store.update(job.jobId, ['running'], { state: 'succeeded' })).toBe('updated');
     });
 
+    it('takes no word of a scheduler once a later one has written, and of all others as ever', async () => {
+      const store = await make();
+      const job = jobRecord(freshJobId(), { state: 'running' });
+      await store.create(job);
+      const tell = (workerMs: number, epoch?: number): Promise<'updated' | 'stale'> =>
+        store.update(job.jobId, ['running'], { workerMs }, epoch === undefined ? {} : { epoch });
+      expect(await tell(1, 3)).toBe('updated');
+      expect(await tell(2, 3)).toBe('updated');
+      expect(await tell(3, 4)).toBe('updated');
+      expect(await tell(4, 3)).toBe('stale');
+      expect(await store.load(job.jobId)).toEqual({ ...job, workerMs: 3 });
+      expect(await tell(5)).toBe('updated');
+      expect(await tell(6, 4)).toBe('updated');
+      expect(await store.load(job.jobId)).toEqual({ ...job, workerMs: 6 });
+    });
+
     it('does not update a job that is not there, nor from no state', async () => {
       const store = await make();
       const jobId = freshJobId();

@@ -4,7 +4,7 @@ import { finishJob } from '../../../src/app/finish-job.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
 import { runScheduler } from '../../../src/app/run-scheduler.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
-import type { JobId } from '../../../src/contracts/ids.ts';
+import type { AttemptId, JobId, TaskId } from '../../../src/contracts/ids.ts';
 import { taskOf } from '../../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
@@ -59,6 +59,27 @@ describe('parts that came with their results', () => {
     expect((await system.objects.head(second))?.metadata).toEqual({ 'outrider-attempt': `${jobId}/map/1/0` });
     const job = await system.jobs.load(jobId);
     expect(job).toMatchObject({ state: 'succeeded', partTotals: { count: 2, sizeBytes: 20 } });
+  });
+
+  /** A task that was added since a partition was split, of which the record of the job does not tell yet. */
+  const add = ({ attempts, clock }: ScriptedSystem, jobId: JobId, taskId: TaskId): Promise<unknown> =>
+    attempts.commit(
+      { jobId, shards: 1 },
+      {
+        ...{ taskId, attemptId: `${taskId}/0` as AttemptId, committedAt: clock.now() },
+        final: { kind: 'inline', body: Buffer.from('added') },
+        ...{ bytesIn: 5, bytesOut: 5, recordsIn: 1, recordsOut: 1, counters: {} },
+      },
+    );
+
+  it('are counted by themselves where the record is older, and none may be missing', async () => {
+    const { system, jobId } = await worked();
+    await add(system, jobId, 'map/3' as TaskId);
+    await expect(finishJob(system.deps, jobId)).rejects.toThrow('a job finished before all its tasks');
+    await add(system, jobId, 'map/2' as TaskId);
+    await finishJob(system.deps, jobId);
+    const parts = ['part-00000', 'part-00001', 'part-00002', 'part-00003'];
+    expect(await outputs(system)).toEqual(['_SUCCESS', ...parts]);
   });
 
   it('are not there where the job failed first', async () => {

@@ -2,6 +2,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { enterJob } from '../../../src/app/enter-job.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
+import { runTick } from '../../../src/app/tick-job.ts';
 import { type JobId, taskOf } from '../../../src/contracts/ids.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
 import type { Decision } from '../../../src/core/model/decision.ts';
@@ -78,6 +79,24 @@ it('follows a stage that its living predecessor opened by results which came whi
   // From here on the one before decides nothing more.
   expect(session.version).toBe(5);
   expect(await decide(launch('reduce/0/1'))).toBe('stale');
+});
+
+it('is not overwritten in what it tells of the job by one before it that has slept', async () => {
+  system.onLaunch = () => Promise.resolve('accepted');
+  const until = later(system.clock.now(), durationMs(600_000));
+  const before = await enterJob(system.deps, jobId, { owner: 'first', until });
+  await commit('map/1/0');
+  const after = await enterJob(system.deps, jobId, { owner: 'next', until, replaces: 'first' });
+  await runTick(system.deps, after);
+  const told = async () => (await system.jobs.load(jobId))?.stages.map(({ done }) => done);
+  expect(await told()).toEqual([2, 0]);
+  // It had read what there was when it fell asleep.
+  const attempts = Object.assign(Object.create(system.attempts) as typeof system.attempts, {
+    told: () => Promise.resolve({ notes: [] }),
+    read: () => Promise.resolve({ attempts: [], results: [], replicas: [] }),
+  });
+  expect((await runTick({ ...system.deps, attempts }, before)).decisions).toEqual([]);
+  expect(await told()).toEqual([2, 0]);
 });
 
 it('refuses a log that opens a stage although results of its input are nowhere', async () => {
