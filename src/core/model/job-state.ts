@@ -21,9 +21,10 @@ import {
   type TaskView,
 } from './job-view.ts';
 import { isNews, newAttempt, takeFields } from './attempt-news.ts';
-import { settleRetry, suspectInputs, suspectPart } from './lost-outputs.ts';
+import { suspectInputs, suspectPart } from './lost-outputs.ts';
 import { countFailure, explainLoss, judge } from './strikes.ts';
 import { newTask } from './new-task.ts';
+import { oweFirsts, settleOwed } from './owed-tasks.ts';
 import { leastCopies } from './upstream-copies.ts';
 
 /** A job before anything has happened. Stages must come after those they read. */
@@ -101,16 +102,7 @@ export function openStage(state: JobState, index: number, inputBytes: readonly n
   stage.order = stage.tasks
     .toSorted((a, b) => (bySize ? b.inputBytes - a.inputBytes : 0) || a.index - b.index)
     .map((task) => task.index);
-  if (stage.state === 'done') return;
-  stage.unstarted = stage.tasks.filter((task) => task.attempts.length === 0).length;
-}
-
-/** Moves the cursor past tasks that have an attempt; each place is passed once, whatever the number of ticks. */
-function advanceCursor(stage: StageView): void {
-  for (; stage.nextFirst < stage.order.length; stage.nextFirst++) {
-    const task = stage.tasks[stage.order[stage.nextFirst] ?? -1];
-    if (task !== undefined && task.attempts.length === 0) return;
-  }
+  oweFirsts(stage);
 }
 
 const stageIndexOf = (state: JobState, name: string): number =>
@@ -161,17 +153,14 @@ export function addAttempt(
   state.attempts.set(id, attempt);
   if (behind !== undefined) ride(state, attempt, behind, now);
   state.firstLaunchAt ??= now;
-  const stage = stageAt(state, task.stage);
-  if (reason === 'backup') stage.statistics.lastBackupAt = now;
-  if (number === 0 && stage.state === 'open') stage.unstarted -= 1;
-  advanceCursor(stage);
+  if (reason === 'backup') stageAt(state, task.stage).statistics.lastBackupAt = now;
   settle(state, task, attempt);
 }
 
 /** Keeps the indexes true after any change of an attempt or its task. */
 function settle(state: JobState, task: TaskView, attempt: AttemptView): void {
   settlePlace(state, attempt);
-  settleRetry(stageAt(state, task.stage), task);
+  settleOwed(stageAt(state, task.stage), task);
 }
 
 /**
@@ -193,13 +182,7 @@ export function withdrawAttempt(state: JobState, id: AttemptId, notBefore: Epoch
   state.attempts.delete(id);
   forgetPlace(state, attempt);
   task.notBefore = notBefore;
-  const stage = stageAt(state, task.stage);
-  if (task.attempts.length > 0) settle(state, task, task.attempts[0] ?? attempt);
-  else {
-    stage.retryable.delete(task);
-    stage.unstarted += 1;
-    stage.nextFirst = Math.min(stage.nextFirst, stage.order.indexOf(task.index));
-  }
+  settleOwed(stageAt(state, task.stage), task);
 }
 
 /** Takes over what the store says of an attempt. Older news and repeated news have no effect. */
@@ -284,7 +267,7 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
   if (attempt !== undefined && result.worker !== undefined) attempt.keeps = true;
   state.hasBegun = true;
   const stage = stageAt(state, task.stage);
-  stage.retryable.delete(task);
+  settleOwed(stage, task);
   stage.done += 1;
   state.justDone.push(task);
   measureWinner(state, stage, task);

@@ -223,6 +223,8 @@ export interface TaskView {
   replicaPlaces?: ReadonlyMap<number, OutputPlace>;
   /** Whether the winning attempt has been taken into the statistics. */
   measured: boolean;
+  /** Whether it is one of its stage's `unstarted`. */
+  isFirstOwed: boolean;
 }
 
 export interface StageView {
@@ -240,9 +242,9 @@ export interface StageView {
   readonly statistics: StageStatistics;
   /** Indices of tasks in the order in which they are first launched. */
   order: readonly number[];
-  /** Every task before this place of `order` has an attempt. */
+  /** Every task before this place of `order` has an attempt or a result. */
   nextFirst: number;
-  /** Tasks of the open stage that have no attempt yet. */
+  /** How many tasks have neither attempt nor result, once it has opened. */
   unstarted: number;
   /** Launched before, now without a live attempt and without a result. */
   readonly retryable: Set<TaskView>;

@@ -1,27 +1,14 @@
 import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.ts';
 import { type OutputPlace, outputPlace } from '../../contracts/worker-places.ts';
 import { producersOf } from './edge-manifest.ts';
-import {
-  type AttemptView,
-  isLive,
-  type JobState,
-  type StageView,
-  type Suspicion,
-  type TaskView,
-} from './job-view.ts';
+import type { AttemptView, JobState, StageView, Suspicion, TaskView } from './job-view.ts';
+import { settleOwed } from './owed-tasks.ts';
 
 /**
  * Outputs that are gone. A reader that does not find one fails, and says which: it is suspected. Whoever schedules looks
  * at the object, and either decides that it is lost, or the reader has failed by its own fault. An output is named by the
  * attempt that wrote it, so that a report which comes late, when the task was done again, is about nothing any more.
  */
-
-/** Keeps true which tasks are owed another attempt: those without a result, of whose present life nothing works. */
-export function settleRetry(stage: StageView, task: TaskView): void {
-  const works = task.attempts.some((each) => each.number >= task.since && isLive(each));
-  if (task.result === undefined && task.attempts.length > 0 && !works) stage.retryable.add(task);
-  else stage.retryable.delete(task);
-}
 
 const stageNamed = (state: JobState, name: string): StageView | undefined =>
   state.stages.find(({ shape }) => shape.name === name);
@@ -189,7 +176,7 @@ function reopen(state: JobState, stage: StageView, task: TaskView): void {
   delete state.doneAt;
   const place = state.justDone.indexOf(task);
   if (place >= 0) state.justDone.splice(place, 1);
-  settleRetry(stage, task);
+  settleOwed(stage, task);
 }
 
 /** The lists of what a stage's tasks read were written anew, as `revision`; an older one has no effect. */

@@ -14,4 +14,5 @@ export const newTask = (stage: number, index: number, inputBytes: number): TaskV
   since: 0,
   replicas: [],
   measured: false,
+  isFirstOwed: false,
 });

@@ -223,6 +223,22 @@ describe('decideTick', () => {
     expect(decided.refusals).toEqual([{ kind: 'refuse', taskId: 'map/0', reason: 'tick-full' }]);
   });
 
+  it('owes no attempt to a task whose worker had begun although its launch was withdrawn, until its output is lost', () => {
+    tick(1);
+    withdrawAttempt(state, attempt('map/1/0'), at(100));
+    expect(slotDemand(state)).toBe(3);
+    applyResult(state, resultOf('map/1/0', 50), at(50));
+    // The two that run.
+    expect(slotDemand(state)).toBe(2);
+    expect(launched(tick(100))).toEqual([]);
+    applyDecisions(state, [{ kind: 'lose-output', attemptId: attempt('map/1/0'), how: 'missing' }], {
+      now: at(110),
+      openStage: () => undefined,
+    });
+    expect(slotDemand(state)).toBe(3);
+    expect(launched(tick(120))).toEqual(['map/1/0 first']);
+  });
+
   it('opens a stage as it was where its results are known before, as they are to who takes a job over', () => {
     state = createJobState(shapes);
     for (const task of [0, 1, 2]) applyResult(state, resultOf(`map/${task}/0`, 50), at(90));

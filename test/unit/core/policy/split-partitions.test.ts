@@ -231,7 +231,7 @@ describe('partitionsToSplit', () => {
     expect([state.doneAt, state.stages[2]?.state, state.stages[2]?.unstarted]).toEqual([
       undefined,
       'open',
-      5,
+      1,
     ]);
     applyResult(state, resultOf('join/4/0', 3_100), at(3_100));
     expect([state.doneAt, state.stages[2]?.state]).toEqual([3_100, 'done']);
