@@ -170,6 +170,25 @@ async function createJob(deps: SubmitDeps, job: JobRecord): ReturnType<JobStore[
 }
 
 /**
+ * Ends a job that was made and could not be started, so that its output is free for the next try: without a token that would
+ * make another job. True where it has begun all the same, as where only the answer was lost.
+ */
+async function hasBegun(
+  { jobs, clock }: Pick<SubmitDeps, 'jobs' | 'clock'>,
+  jobId: JobId,
+  cause: unknown,
+): Promise<boolean> {
+  const { name, message } = cause instanceof Error ? cause : new Error(String(cause));
+  const error = { name, message: `its execution could not be started: ${message}` };
+  const end = { state: 'failed', endedAt: clock.now(), error } as const;
+  try {
+    return (await jobs.update(jobId, ['submitted'], end)) === 'stale';
+  } catch {
+    return false; // What is told is why it could not be started.
+  }
+}
+
+/**
  * Starts a job, once per client token for as long as its record is kept (30 days): token, record and execution are
  * each created only if they are not there. A crash between them is mended by the next submission with the same
  * token. Throws `InvalidInputError` (nothing started), `ConflictError` where the token was used for another spec, or
@@ -201,6 +220,11 @@ export async function submitJob(
   if (outcome.kind === 'exists' && outcome.job.specDigest !== specDigest) {
     throw new ConflictError('clientToken was used before for another spec', { field: 'clientToken', jobId });
   }
-  await deps.coordinator.start(jobId);
+  try {
+    await deps.coordinator.start(jobId);
+  } catch (cause) {
+    // Under a token the next try starts this very job.
+    if (clientToken !== undefined || !(await hasBegun(deps, jobId, cause))) throw cause;
+  }
   return { jobId, started: outcome.kind === 'created' };
 }

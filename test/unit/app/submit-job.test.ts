@@ -126,6 +126,40 @@ describe('a client token', () => {
   });
 });
 
+describe('a submission without a token whose job cannot be started', () => {
+  const named = { spec: { ...spec, output: 's3://mine/out/' } };
+  const refused = (): Promise<never> => Promise.reject(new Error('Rate exceeded'));
+
+  it('leaves its output to the next try', async () => {
+    await expect(submitJob(withCalls('coordinator', { start: refused }), named)).rejects.toThrow(
+      'Rate exceeded',
+    );
+    expect(await recorded()).toMatchObject([
+      { state: 'failed', error: { message: 'its execution could not be started: Rate exceeded' } },
+    ]);
+    const again = await submitJob(system, named);
+    expect(again.started).toBe(true);
+    expect(await system.coordinator.status(again.jobId)).toBe('running');
+  });
+
+  it('is answered as any other where the job has begun all the same', async () => {
+    const start = async (jobId: JobId): Promise<never> => {
+      await system.jobs.update(jobId, ['submitted'], { state: 'running' });
+      return refused();
+    };
+    const { jobId } = await submitJob(withCalls('coordinator', { start }), named);
+    expect(await recorded()).toMatchObject([{ jobId, state: 'running' }]);
+  });
+
+  it('tells why the job could not be started where the store fails as well', async () => {
+    const update = (): Promise<never> => Promise.reject(new Error('the store is away'));
+    const away = Object.assign(withCalls('coordinator', { start: refused }), {
+      jobs: withCalls('jobs', { update }).jobs,
+    });
+    await expect(submitJob(away, named)).rejects.toThrow('Rate exceeded');
+  });
+});
+
 it('starts a job of its own for each submission without a token', async () => {
   const answers = [await submitJob(system, { spec }), await submitJob(system, { spec })];
   expect(answers.map(({ started }) => started)).toEqual([true, true]);
