@@ -113,11 +113,13 @@ export interface Observed {
 
 /** Takes an observation over into the state of a job, and into its journal: the one way in which a job learns. */
 export function observe({ state, journal }: Observed, seen: Observation): void {
+  const isKnown =
+    seen.kind === 'attempt' && (state.attempts.get(seen.record.attemptId)?.reports.length ?? 0) > 0;
   applyObservation(state, seen);
   if (journal === undefined) return;
   // One with other bytes than the result is no replica, which the journal could not tell: it keeps no bytes.
   if (seen.kind === 'replica' && !isReplica(state, seen)) return;
-  journal.add(lean(seen));
+  journal.add(lean(seen, isKnown));
 }
 
 function isReplica(

@@ -65,15 +65,15 @@ export interface LostOutput {
   readonly crc: number;
 }
 
-/** What an attempt has done so far. */
 export interface Progress {
   readonly bytesRead: number;
   /** All bytes that it will read; 0 while unknown. */
   readonly bytesTotal: number;
+  /** What it reported before, as `historyOf` writes it; absent before its second report. */
+  readonly history?: string;
   readonly recordsIn: number;
   readonly recordsOut: number;
   readonly phase: Phase;
-  /** Time spent in each phase so far. */
   readonly phaseMs: Readonly<Record<Phase, number>>;
   /** Largest resident memory seen, 0 where unknown. */
   readonly peakMemoryBytes: number;

@@ -3,6 +3,7 @@ import type { Worker } from '../contracts/job-spec.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Failure, Phase, Progress, TaskResult } from '../contracts/records.ts';
 import { type DurationMs, type EpochMs, epochMs } from '../contracts/units.ts';
+import { ProgressHistory } from '../core/model/progress-history.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import { requestsOfAttempt } from './attempt-requests.ts';
@@ -80,6 +81,7 @@ export class SimWorker implements NodeLoad {
   private atGoal: () => void | Promise<void> = () => undefined;
   private next: SimEvent | undefined;
   private reported = 0;
+  private readonly history = new ProgressHistory();
 
   constructor(host: WorkerHost, assignment: Assignment, node: SimNode, rng: Rng) {
     this.host = host;
@@ -169,15 +171,9 @@ export class SimWorker implements NodeLoad {
     const { avoid } = this.assignment;
     if (avoid?.nodes.includes(place.node) === true) return this.decline(place.node, avoid.holdMs);
     const now = this.host.now();
-    if (
-      (await this.host.store.claim(
-        this.space,
-        this.assignment.attemptId,
-        place,
-        now,
-        this.reports.firstMs,
-      )) === 'refused'
-    ) {
+    const { attemptId } = this.assignment;
+    const told = await this.host.store.claim(this.space, attemptId, place, now, this.reports.firstMs);
+    if (told === 'refused') {
       this.leave('refused');
       return;
     }
@@ -315,8 +311,9 @@ export class SimWorker implements NodeLoad {
     const { loss, delayMs } = this.host.scenario.reports;
     if (loss > 0 && this.rng.next() < loss) return;
     const delay = sampleMs(delayMs, this.rng);
-    this.reported += 1;
     const progress = this.progress();
+    this.reported += 1;
+    this.history.note(this.host.now() - (this.claimedAt ?? 0), progress);
     if (delay === 0) return this.deliver(progress, nextMs, isNews);
     this.plan(delay, 'late-report', () => this.deliver(progress, nextMs, isNews));
   }
@@ -370,8 +367,8 @@ export class SimWorker implements NodeLoad {
     return {
       bytesRead: Math.floor(inputBytes * Math.min(1, this.shareRead())),
       bytesTotal: inputBytes,
-      recordsIn: 0,
-      recordsOut: 0,
+      ...(this.history.text === undefined ? {} : { history: this.history.text }),
+      ...{ recordsIn: 0, recordsOut: 0 },
       phase: this.phase,
       phaseMs,
       peakMemoryBytes: 0,

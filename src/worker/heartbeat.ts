@@ -22,6 +22,8 @@ export interface HeartbeatOptions {
   readonly space: TaskSpace;
   readonly attemptId: AttemptId;
   readonly meter: AttemptMeter;
+  /** When it claimed its attempt: its age is counted from there by whoever reads its reports. */
+  readonly claimedAt: EpochMs;
   /** Longest time between two reports. */
   readonly every: DurationMs;
   /** Processor time that this process has used, in milliseconds; absent where nobody tells: then no stall is noticed. */
@@ -43,7 +45,6 @@ const start: Mark = { ranMs: 0, share: 0 };
  */
 class Heartbeat {
   private readonly options: HeartbeatOptions;
-  private readonly startedAt: EpochMs;
   /** The last two reports that tell how far the attempt is. */
   private marks: readonly [Mark, Mark] | undefined;
   private reportAt: number;
@@ -52,7 +53,6 @@ class Heartbeat {
 
   constructor(options: HeartbeatOptions) {
     this.options = options;
-    this.startedAt = options.clock.now();
     this.reportAt = firstReportMs(options.attemptId, options.every);
     this.listenAt = listenAfterMs(0, options.every);
   }
@@ -83,7 +83,7 @@ class Heartbeat {
   }
 
   private ranMs(): number {
-    return elapsedMs(this.startedAt, this.options.clock.now());
+    return elapsedMs(this.options.claimedAt, this.options.clock.now());
   }
 
   private async look(): Promise<AttemptOrder> {
@@ -117,6 +117,7 @@ class Heartbeat {
     const progress = meter.progress();
     const mark = markOf(ranMs, progress);
     if (mark !== undefined) this.marks = [this.marks?.[1] ?? start, mark];
+    meter.history.note(ranMs, progress);
     const order = await attempts.report(space, attemptId, progress, clock.now(), nextMs);
     if (isNews && order === 'continue') await attempts.tell(space, { attemptId, kind: 'news' }, clock.now());
     return order;

@@ -127,7 +127,8 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
   if (isAvoided(payload, place)) return decline(deps, payload, space, place);
   const limit = timeLimitOf(deps.endsAt, clock.now());
   const firstMs = firstReportMs(attemptId, payload.heartbeatMs);
-  if ((await attempts.claim(space, attemptId, place, clock.now(), firstMs)) === 'refused') {
+  const claimedAt = clock.now();
+  if ((await attempts.claim(space, attemptId, place, claimedAt, firstMs)) === 'refused') {
     log.info('attempt-refused', { jobId, attemptId });
     return 'refused';
   }
@@ -146,6 +147,7 @@ async function claimAndRun(deps: AttemptDeps, payload: AttemptPayload): Promise<
     space,
     attemptId,
     meter,
+    claimedAt,
     every: durationMs(payload.heartbeatMs),
     cpuMs: deps.cpuMs,
     onCancel: cancel,

@@ -49,16 +49,24 @@ interface Case {
   readonly slots?: number;
   /** What the last task's first attempt takes. */
   readonly lastMs?: number;
+  readonly taskMs?: number;
 }
 
-/** A hundred tasks of five minutes. */
-async function measured({ policy, progress, handOverMs, slots = 25, lastMs = 300_000 }: Case) {
-  const attemptsMs = Array.from({ length: 100 }, (_, task) => [task === 99 ? lastMs : 300_000, 300_000]);
+/** A hundred tasks of five minutes, or of `taskMs`. */
+async function measured({
+  policy,
+  progress,
+  handOverMs,
+  slots = 25,
+  taskMs = 300_000,
+  lastMs = taskMs,
+}: Case) {
+  const attemptsMs = Array.from({ length: 100 }, (_, task) => [task === 99 ? lastMs : taskMs, taskMs]);
   const scenario: ScenarioInput = {
     cluster: { nodes: [{ count: slots }] },
     reports: { everyMs: 10_000 },
     scheduler: handOverMs === undefined ? {} : { handOverMs },
-    jobs: [{ policy, stages: [{ name: 'map', tasks: 100, workMs: 300_000, attemptsMs, progress }] }],
+    jobs: [{ policy, stages: [{ name: 'map', tasks: 100, workMs: taskMs, attemptsMs, progress }] }],
   };
   return metricsOf(await simulate(scenarioOf(scenario), { seed: '1' }));
 }
@@ -87,4 +95,18 @@ describe.each(shapes)('tasks whose progress is %s', (_name, progress) => {
       expect(completionS.mean).toBeLessThanOrEqual(2_000);
     }
   });
+
+  // Of such tasks no scheduler sees the beginning and the end.
+  it.each(['outrider', 'mantri'] as const)(
+    'are helped as soon where every scheduler serves their job for less than one takes: %s',
+    async (policy) => {
+      const given = { policy, progress, slots: 50, taskMs: 1_200_000, lastMs: 3_600_000 };
+      const alone = await measured(given);
+      for (const handOverMs of [300_000, 780_000]) {
+        const { completionS, copies } = await measured({ ...given, handOverMs });
+        expect(completionS.mean).toBeLessThanOrEqual(alone.completionS.mean + 60);
+        expect(copies.started).toBeLessThanOrEqual(alone.copies.started);
+      }
+    },
+  );
 });

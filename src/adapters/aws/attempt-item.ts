@@ -43,6 +43,7 @@ const attemptId = z
 const progress = z.object({
   bytesRead: count,
   bytesTotal: count,
+  history: z.string().exactOptional(),
   recordsIn: count,
   recordsOut: count,
   phase: z.enum(phases),

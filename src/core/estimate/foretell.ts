@@ -1,6 +1,6 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { AttemptView } from '../model/job-view.ts';
-import { type ProgressShape, levelOf, reachedMs, stretchOf } from '../model/progress-shape.ts';
+import { type ProgressShape, levelOf, reachedMs } from '../model/progress-shape.ts';
 import { ranMs, reportedMs } from './progress-rate.ts';
 
 /** What a stage's finished tasks foretell of one that reads as much; absent where too few have finished. */
@@ -82,12 +82,10 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
   }
   const workedMs = reportedMs(attempt);
   const level = levelOf(bytesRead, bytesTotal);
-  const [from, until] = stretchOf(shape, level);
+  const [from, until] = [shape.reachedAt[level] ?? 0, shape.reachedAt[level + 1] ?? 1];
   const error = shape.errors[level] ?? 0;
   const reached = reachedMs(attempt.reports, bytesTotal, level) ?? workedMs;
-  // When it came to where it was already when its scheduler took the job over, nobody knows.
-  const isSeen = reached > (attempt.unseenMs ?? 0);
-  const byLevel = level > 0 && from >= leastShare && isSeen ? { ms: reached / from, error } : undefined;
+  const byLevel = level > 0 && from >= leastShare ? { ms: reached / from, error } : undefined;
   if (until - from >= silentStretch) {
     const isBetter = byLevel === undefined || (expected !== undefined && expected.error < byLevel.error);
     const nearer = isBetter ? expected : byLevel;

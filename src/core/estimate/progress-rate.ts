@@ -56,20 +56,8 @@ export function billedMsOf(attempt: AttemptView, now: EpochMs): number {
 export const timeLeftMs = (score: number, ms: number): number =>
   score <= 0 ? Infinity : (ms * (1 - score)) / score;
 
-/**
- * What an attempt had read after `ms`: straight between two reports, and no more than the last says. Undefined where another
- * scheduler saw it, and this one did not.
- */
-export function readBy(
-  {
-    reports,
-    unseenMs = 0,
-    progress,
-  }: Pick<AttemptView, 'unseenMs' | 'progress'> & { readonly reports: readonly ProgressReport[] },
-  ms: number,
-): number | undefined {
-  if (ms < unseenMs) return undefined;
-  if (reports.length === 0 && unseenMs > 0) return progress?.bytesRead ?? 0;
+/** What a task that reported so had read after `ms`: straight between two reports, and no more than the last says. */
+export function readBy(reports: readonly ProgressReport[], ms: number): number {
   let before: ProgressReport = { workedMs: 0, bytesRead: 0 };
   for (const report of reports) {
     if (report.workedMs >= ms) {

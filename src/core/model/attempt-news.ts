@@ -4,6 +4,7 @@ import type { Worker } from '../../contracts/job-spec.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { LaunchReason } from './decision.ts';
 import type { AttemptView, TaskView } from './job-view.ts';
+import { reportsIn, withoutHistory } from './progress-history.ts';
 
 const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
 
@@ -21,7 +22,10 @@ export function isNews(attempt: AttemptView, record: AttemptRecord): boolean {
   return isUnsure ? record.state !== 'launched' : !ended.includes(attempt.state);
 }
 
-/** What a record does not say stays as it was known. */
+/**
+ * What a record does not say stays as it was known. How the attempt came to where it is, is taken of the first record that is
+ * read: whoever takes a job over has not read the reports before it.
+ */
 export function takeFields(attempt: AttemptView, record: AttemptRecord): void {
   attempt.nextMs = record.nextMs ?? attempt.nextMs;
   attempt.reportedAt = record.reportedAt ?? attempt.reportedAt;
@@ -29,9 +33,11 @@ export function takeFields(attempt: AttemptView, record: AttemptRecord): void {
   attempt.endedAt = record.endedAt ?? attempt.endedAt;
   attempt.node = record.node ?? attempt.node;
   attempt.zone = record.zone ?? attempt.zone;
-  attempt.progress = record.progress ?? attempt.progress;
   attempt.failure = record.failure ?? attempt.failure;
   attempt.saved = record.saved ?? attempt.saved;
+  if (record.progress === undefined) return;
+  if (attempt.reports.length === 0) attempt.reports.push(...reportsIn(record.progress));
+  attempt.progress = withoutHistory(record.progress);
 }
 
 /** An attempt that was decided on now. All its fields are there from the beginning, so that all attempts are alike. */

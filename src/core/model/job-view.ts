@@ -192,8 +192,6 @@ export interface AttemptView {
   unreadable?: string | undefined;
   /** Its progress over time, oldest first; thinned out where it is long. */
   readonly reports: ProgressReport[];
-  /** How long it had run when this scheduler took it over from another: of its reports until then there is the last at most. */
-  unseenMs?: number | undefined;
   /** Whether every upstream output that it reads has a copy that no other attempt of its task reads. */
   hasOwnCopies: boolean;
 }

@@ -4,7 +4,8 @@ import { isWorking } from './attempt-life.ts';
 import type { AttemptView, JobState, StageView, TaskView } from './job-view.ts';
 import { wasPickedUp } from './packs.ts';
 import { tellInput } from './task-input.ts';
-import { keepReport, recordClaim, recordFinish, recordNode } from './stage-statistics.ts';
+import { keepReport } from './progress-history.ts';
+import { recordClaim, recordFinish, recordNode } from './stage-statistics.ts';
 
 /** Takes news of an attempt into the statistics of its stage and node. */
 export function measure(

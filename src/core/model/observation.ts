@@ -1,7 +1,6 @@
 import type { AttemptId } from '../../contracts/ids.ts';
 import type { AttemptRecord, TaskResult, UnreadableRecord } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
-import { reportedMs } from '../estimate/progress-rate.ts';
 import { noteReads } from '../policy/due-reads.ts';
 import {
   applyAttempt,
@@ -14,7 +13,6 @@ import {
 import type { JobState } from './job-view.ts';
 import { holdLaunch, stampLaunch } from './launches.ts';
 import { openSuspicions, refute } from './lost-outputs.ts';
-import { forgetShape } from './stage-statistics.ts';
 
 /**
  * What a scheduler learns of its job between two decisions. Nothing else but the decisions themselves changes the job's
@@ -86,12 +84,9 @@ export function applyObservation(state: JobState, seen: Observation): void {
   }
 }
 
-/** What records do not tell, the scheduler before knew: since when attempts have been silent, and how they came to where they are. */
+/** What records do not tell, the scheduler before knew: since when attempts have been silent. */
 function beginAnew(state: JobState, at: EpochMs): void {
   state.takenOverAt = at;
   for (const attempt of state.live) attempt.seenAt = at;
-  for (const attempt of state.attempts.values())
-    if ((attempt.progress?.bytesRead ?? 0) > 0) attempt.unseenMs = reportedMs(attempt);
-  for (const { statistics } of state.stages) forgetShape(statistics);
   for (const pack of state.packs.values()) pack.since = at;
 }

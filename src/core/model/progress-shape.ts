@@ -3,14 +3,12 @@ import type { ProgressReport } from './job-view.ts';
 
 /** When tasks of a stage have got how far, in shares of their whole time. */
 export interface ProgressShape {
-  /** At place k: the share of its time after which a task has first reached the k-th level of progress; undefined: nobody saw it. */
-  readonly reachedAt: readonly (number | undefined)[];
+  /** At place k: the share of its time after which a task has first reached the k-th level of progress. */
+  readonly reachedAt: readonly number[];
   /** At place k: by how much the logarithm of the whole time foretold from there has been wrong. */
   readonly errors: readonly number[];
   /** Tasks that this is learnt from; 0 where progress is only supposed to be even. */
   readonly tasks: number;
-  /** Whether nobody saw some level: the scheduler before has seen it, and its successor knows of no task that came there since. */
-  readonly isPartial?: true;
 }
 
 /** A task with what it has reported, and how long it ran, or has run until now. */
@@ -18,8 +16,6 @@ export interface Course {
   readonly reports: readonly ProgressReport[];
   readonly bytesTotal: number;
   readonly runMs: number;
-  /** Until when this scheduler did not see it, where another did: when it came to where it was then is not known. */
-  readonly unseenMs?: number | undefined;
 }
 
 /** Levels of progress: finer at the beginning, where a straggler is told from its like by little. */
@@ -41,25 +37,6 @@ export const evenShape: ProgressShape = {
   errors: levels.map(() => supposedError),
   tasks: 0,
 };
-
-/** What is known after a scheduler has taken a job over from another: tasks have finished, and it has seen none on its way. */
-export const unseenShape: ProgressShape = {
-  ...evenShape,
-  reachedAt: levels.map((level) => (level === 0 ? 0 : undefined)),
-  isPartial: true,
-};
-
-/** Between which shares of its time a task is at a level: after it came there, or to one before that is known, until the next that is. */
-export function stretchOf(
-  { reachedAt }: ProgressShape,
-  level: number,
-): readonly [from: number, until: number] {
-  let [from, until] = [reachedAt[level], reachedAt[level + 1]];
-  for (let place = level - 1; from === undefined && place >= 0; place--) from = reachedAt[place];
-  for (let place = level + 2; until === undefined && place < reachedAt.length; place++)
-    until = reachedAt[place];
-  return [from ?? 0, until ?? 1];
-}
 
 /** The last level that a task has reached, by its place, at `bytesRead` of `bytesTotal`. */
 export function levelOf(bytesRead: number, bytesTotal: number): number {
@@ -102,29 +79,25 @@ interface Reached {
 /** Of a uniform distribution, the standard deviation is its width over this. */
 const widthsPerDeviation = Math.sqrt(12);
 
-/** When a task has first reached each level that it has reached, where that was seen, in one pass over its reports. */
-function timesOf({ reports, bytesTotal, unseenMs = 0 }: Course): readonly (number | undefined)[] {
-  const times: (number | undefined)[] = [0];
+/** When a task has first reached each level that it has reached, in one pass over its reports. */
+function timesOf({ reports, bytesTotal }: Course): readonly number[] {
+  const times = [0];
   let before = start;
   for (const report of reports) {
-    const isSeen = report.workedMs > unseenMs;
     const gained = report.bytesRead - before.bytesRead;
     for (let level = times.length; level < levels.length; level++) {
       const wanted = (levels[level] ?? 1) * bytesTotal;
       if (report.bytesRead < wanted * (1 - 1e-9)) break;
       const share = gained <= 0 ? 1 : Math.min(1, Math.max(0, (wanted - before.bytesRead) / gained));
-      times.push(isSeen ? before.workedMs + share * (report.workedMs - before.workedMs) : undefined);
+      times.push(before.workedMs + share * (report.workedMs - before.workedMs));
     }
     before = report;
   }
   return times;
 }
 
-/**
- * By level; undefined where nobody knows. A task has read all at its end: what it did between its last report and then nobody
- * saw, and is supposed to be even.
- */
-function reachedBy(course: Course): readonly (Reached | undefined)[] {
+/** By level. A task has read all at its end: what it did between its last report and then nobody saw, and is supposed to be even. */
+function reachedBy(course: Course): readonly Reached[] {
   const { reports, bytesTotal, runMs } = course;
   const seen = timesOf(course);
   const last = reports.at(-1) ?? start;
@@ -132,7 +105,6 @@ function reachedBy(course: Course): readonly (Reached | undefined)[] {
   const doubt = unseenMs / runMs / widthsPerDeviation;
   return levels.map((level, place) => {
     const seenMs = seen[place];
-    if (seenMs === undefined && place < seen.length) return undefined;
     if (seenMs !== undefined) return { share: Math.min(1, seenMs / runMs), doubt: 0 };
     const gained = (level * bytesTotal - last.bytesRead) / (bytesTotal - last.bytesRead);
     return { share: Math.min(1, (last.workedMs + gained * unseenMs) / runMs), doubt };
@@ -149,20 +121,15 @@ export function shapeOf(courses: readonly Course[]): ProgressShape {
     ({ runMs, bytesTotal, reports }) => runMs > 0 && bytesTotal > 0 && reports.length > 0,
   );
   if (known.length < leastTasks) return evenShape;
-  const courseOf = known.map(reachedBy);
-  const reached = levels.map((_, level) => courseOf.flatMap((each) => each[level] ?? []));
-  const reachedAt = reached.map((each) =>
-    each.length < leastTasks ? undefined : middleOf(each.map(({ share }) => share)),
-  );
-  const errors = reachedAt.map((middle = 0, level) => {
+  const reached = known.map(reachedBy);
+  const reachedAt = levels.map((_, level) => middleOf(reached.map((each) => each[level]?.share ?? 1)));
+  const errors = reachedAt.map((middle, level) => {
     if (middle <= 0) return supposedError;
-    const each = reached[level] ?? [];
-    const off = each.map(({ share }) => Math.abs(Math.log(Math.max(1e-3, share) / middle)));
-    const doubt = middleOf(each.map((one) => one.doubt)) / middle;
+    const off = reached.map((each) => Math.abs(Math.log(Math.max(1e-3, each[level]?.share ?? 1) / middle)));
+    const doubt = middleOf(reached.map((each) => each[level]?.doubt ?? 0)) / middle;
     return Math.max(leastError, deviationsPerMedian * middleOf(off), Math.min(supposedError, doubt));
   });
-  const learnt = { reachedAt, errors, tasks: known.length };
-  return reachedAt.includes(undefined) ? { ...learnt, isPartial: true } : learnt;
+  return { reachedAt, errors, tasks: known.length };
 }
 
 /**

@@ -3,23 +3,13 @@ import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
 import { launchMadeAt, reportedMs } from '../estimate/progress-rate.ts';
 import { densityOf } from '../estimate/record-density.ts';
 import { addSlotTimes, slotTimeOf } from '../estimate/slot-time.ts';
-import type {
-  AttemptView,
-  NodeView,
-  ProgressReport,
-  RunSample,
-  StageStatistics,
-  Tally,
-  TaskView,
-} from './job-view.ts';
-import { evenShape, shapeOf, unseenShape } from './progress-shape.ts';
+import type { AttemptView, NodeView, RunSample, StageStatistics, Tally, TaskView } from './job-view.ts';
+import { evenShape, shapeOf } from './progress-shape.ts';
 import { inputOf, isEmptyAfterAll } from './task-input.ts';
 import { hasTakenUp } from './taken-up.ts';
 import { costOf, fitCost, supposedCost } from './task-cost.ts';
 import { recordSlowness } from './zone-slowness.ts';
 
-/** Reports kept of one attempt: the newest in full, older ones thinned out. */
-const reportLimit = 24;
 const recentLimit = 32;
 const nodeSampleLimit = 3;
 /** Logarithm of the growth of samples after which costs and shapes are learnt anew. */
@@ -124,58 +114,14 @@ function recordOutrun(statistics: StageStatistics, task: TaskView, winner: Attem
 function learnShape(statistics: StageStatistics, attempt: AttemptView): void {
   statistics.recent.push(attempt);
   if (statistics.recent.length > recentLimit) statistics.recent.shift();
-  const isPartial = statistics.shape.isPartial === true;
-  if (!isPartial && !isWorthLearning(statistics.samples.length)) return;
-  const learnt = shapeOf(
-    statistics.recent.map(({ reports, progress, claimedAt, endedAt, unseenMs }) => ({
+  if (!isWorthLearning(statistics.samples.length)) return;
+  statistics.shape = shapeOf(
+    statistics.recent.map(({ reports, progress, claimedAt, endedAt }) => ({
       reports,
       bytesTotal: progress?.bytesTotal ?? 0,
       runMs: claimedAt === undefined || endedAt === undefined ? 0 : elapsedMs(claimedAt, endedAt),
-      unseenMs,
     })),
   );
-  // What is even by supposition tells less than that others had seen how it is.
-  if (!isPartial || learnt.tasks > 0) statistics.shape = learnt;
-}
-
-/** Nobody has seen how the tasks that have finished got on: their reports went with the scheduler before this one. */
-export function forgetShape(statistics: StageStatistics): void {
-  if (statistics.samples.length > 0) statistics.shape = unseenShape;
-}
-
-/** How far a report lies off the straight line between its neighbours, in bytes. */
-function offLine(
-  before: ProgressReport,
-  { workedMs, bytesRead }: ProgressReport,
-  after: ProgressReport,
-): number {
-  const share = (workedMs - before.workedMs) / Math.max(1, after.workedMs - before.workedMs);
-  return Math.abs(bytesRead - before.bytesRead - share * (after.bytesRead - before.bytesRead));
-}
-
-/** The place of the old report that tells least beside its neighbours; among equals the one that they are nearest to. */
-function leastTelling(reports: readonly ProgressReport[]): number {
-  let least = { place: 1, off: Infinity, spanMs: Infinity };
-  for (let place = 1; place < reportLimit / 2; place++) {
-    const [before, report, after] = [reports[place - 1], reports[place], reports[place + 1]];
-    if (before === undefined || report === undefined || after === undefined) break;
-    // Where progress began to stand still: each that took its place would lie as near, and be later.
-    if (before.bytesRead < report.bytesRead && report.bytesRead >= after.bytesRead) continue;
-    const [off, spanMs] = [offLine(before, report, after), after.workedMs - before.workedMs];
-    if (off < least.off || (off === least.off && spanMs < least.spanMs)) least = { place, off, spanMs };
-  }
-  return least.place;
-}
-
-/**
- * Appends a report unless it repeats the last. Of a long history the old one is dropped that lies nearest to the line
- * between its neighbours: where progress turns it is kept, so that it stays known when a task had read everything.
- */
-export function keepReport(reports: ProgressReport[], report: ProgressReport): void {
-  const last = reports.at(-1);
-  if (last !== undefined && report.workedMs <= last.workedMs) return;
-  reports.push(report);
-  if (reports.length > reportLimit) reports.splice(leastTelling(reports), 1);
 }
 
 /** Of a run: an attempt that was told to stop earlier may merely have begun slowly. */
@@ -244,9 +190,7 @@ export function recordFinish(
   if (density !== undefined) insertSorted(statistics.density, density);
   const total = attempt.progress?.bytesTotal ?? 0;
   const allRead = attempt.reports.find(({ bytesRead }) => total > 0 && bytesRead >= total);
-  if (allRead !== undefined && allRead.workedMs > (attempt.unseenMs ?? 0)) {
-    insertSorted(statistics.wrapUpMs, durationMs(runMs - allRead.workedMs));
-  }
+  if (allRead !== undefined) insertSorted(statistics.wrapUpMs, durationMs(runMs - allRead.workedMs));
   learnShape(statistics, attempt);
   recordPlace(nodes, attempt, runMs / workBytes(statistics, task));
   for (const each of task.attempts) {

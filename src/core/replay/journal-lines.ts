@@ -1,11 +1,12 @@
 import type { JobId } from '../../contracts/ids.ts';
 import type { PolicyConfig } from '../../contracts/policy-config.ts';
-import type { TaskResult } from '../../contracts/records.ts';
+import type { AttemptRecord, TaskResult } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { TickOutcome } from '../model/decision.ts';
 import { taskAt } from '../model/job-state.ts';
 import type { JobState, LaunchOrder, StageShape } from '../model/job-view.ts';
 import type { Observation } from '../model/observation.ts';
+import { withoutHistory } from '../model/progress-history.ts';
 import type { LaunchRoom, TickBudget, TickConfig } from '../model/tick-config.ts';
 
 /** Version of what a journal's lines look like. One in another is not gone through. */
@@ -127,17 +128,25 @@ const leanResult = ({
   progress,
 }: TaskResult): TaskResult => ({
   ...{ taskId, attemptId, committedAt, bytesIn, bytesOut, recordsIn, recordsOut, counters: {} },
-  ...(progress === undefined ? {} : { progress }),
+  ...(progress === undefined ? {} : { progress: withoutHistory(progress) }),
 });
 
-/** An observation without what no decision hangs on. */
-export function lean(seen: Observation): Observation {
+/** The record of an attempt whose reports are known tells nothing by telling them again. */
+function leanRecord(record: AttemptRecord, isKnown: boolean): AttemptRecord {
+  const others = without(record, 'invocation', 'upload');
+  return isKnown && record.progress !== undefined
+    ? { ...others, progress: withoutHistory(record.progress) }
+    : others;
+}
+
+/** An observation without what no decision hangs on; `isKnown`: it is of an attempt of which there are reports. */
+export function lean(seen: Observation, isKnown: boolean): Observation {
   switch (seen.kind) {
     case 'result':
     case 'replica':
       return { ...seen, result: leanResult(seen.result) };
     case 'attempt':
-      return { ...seen, record: without(seen.record, 'invocation', 'upload') };
+      return { ...seen, record: leanRecord(seen.record, isKnown) };
     default:
       return seen;
   }

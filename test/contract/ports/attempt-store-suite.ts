@@ -61,8 +61,9 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
       nextMs: seconds(10),
     });
     const fetched = { bytes: 250, ms: 40 };
-    await store.report(space, attempt(0), { ...progress(500), fetched }, at(3));
-    expect((await only(store, space))?.progress).toEqual({ ...progress(500), fetched });
+    const history = 'rs.0 rs0.i00';
+    await store.report(space, attempt(0), { ...progress(500), fetched, history }, at(3));
+    expect((await only(store, space))?.progress).toEqual({ ...progress(500), fetched, history });
     await store.end(space, attempt(0), { state: 'done', progress: progress(1_000) }, at(4));
     expect(await only(store, space)).toMatchObject({
       state: 'done',

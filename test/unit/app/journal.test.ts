@@ -8,7 +8,7 @@ import type { JobId } from '../../../src/contracts/ids.ts';
 import { limits } from '../../../src/contracts/limits.ts';
 import { type EpochMs, epochMs } from '../../../src/contracts/units.ts';
 import { createJobState } from '../../../src/core/model/job-state.ts';
-import { decodeLine, encodeLine, type JournalLine } from '../../../src/core/replay/journal-lines.ts';
+import { decodeLine, encodeLine, type JournalLine, lean } from '../../../src/core/replay/journal-lines.ts';
 import type { JournalPiece, JournalStore } from '../../../src/ports/journal-store.ts';
 
 const jobId = 'words-0123456789ab' as JobId;
@@ -93,6 +93,23 @@ describe('a journal', () => {
         expect(decodeLine(text)).toEqual(JSON.parse(JSON.stringify(facts, keepNumbers), giveNumbers));
       }),
     );
+  });
+
+  it('tells how an attempt got on where nobody knew it, and not once more', () => {
+    const progress = {
+      ...{ bytesRead: 7, bytesTotal: 9, history: 'rs.0', recordsIn: 0, recordsOut: 0, peakMemoryBytes: 0 },
+      ...{ phase: 'read', phaseMs: { init: 0, read: 1, compute: 0, write: 0 } },
+    } as const;
+    const record = {
+      ...{ attemptId: 'map/0/0' as never, state: 'running', order: 'continue', launchedAt: now, beat: 1 },
+      progress,
+    } as const;
+    const told = (isKnown: boolean): unknown => {
+      const seen = lean({ kind: 'attempt', record, at: now }, isKnown);
+      return seen.kind === 'attempt' ? seen.record.progress?.history : undefined;
+    };
+    expect(told(false)).toBe('rs.0');
+    expect(told(true)).toBeUndefined();
   });
 
   it('is stored in few pieces, and nobody waits for them', async () => {

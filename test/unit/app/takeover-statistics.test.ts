@@ -115,3 +115,22 @@ it('counts a launch from when it was made, and not the wait for its turn before'
   const { state } = await takeOver();
   expect(stageAt(state, 0).statistics.lag).toEqual({ sumMs: 900, count: 2 });
 });
+
+it('knows how tasks got on, those that have ended and those that run, by what their records tell once more', async () => {
+  await ran('map/0/0', [400, 1_000, 41_000], 'done');
+  const id = attempt('map/1/0');
+  await system.attempts.create(space(), id, at(400));
+  await system.attempts.claim(space(), id, { node: 'n', zone: 'z' }, at(1_000));
+  // A tenth after 20 s, and half after 30.
+  const history = `${(20_000).toString(36)}.${(4_666).toString(36)} ${(30_000).toString(36)}.${(23_328).toString(36)}`;
+  await system.attempts.report(space(), id, { ...progress(60), history }, at(41_000));
+  const { state } = await takeOver();
+  const [first, second, last, ...others] = state.attempts.get(id)?.reports ?? [];
+  expect(others).toEqual([]);
+  expect([first?.workedMs, second?.workedMs, last?.workedMs]).toEqual([20_000, 30_000, 40_000]);
+  expect(first?.bytesRead).toBeCloseTo(10, 2);
+  expect(second?.bytesRead).toBeCloseTo(50, 2);
+  expect(last?.bytesRead).toBe(60);
+  // Read by nobody any more: it is kept in the record alone.
+  expect(state.attempts.get(id)?.progress?.history).toBeUndefined();
+});

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readBy } from '../../../src/core/estimate/progress-rate.ts';
 import type { ProgressReport } from '../../../src/core/model/job-view.ts';
 import { reachedMs } from '../../../src/core/model/progress-shape.ts';
-import { keepReport } from '../../../src/core/model/stage-statistics.ts';
+import { keepReport } from '../../../src/core/model/progress-history.ts';
 
 /** What is kept of a task that reports each ten seconds. */
 function kept(count: number, bytesAfter: (ms: number) => number): readonly ProgressReport[] {
@@ -20,9 +20,9 @@ describe('reports kept of one attempt', () => {
     expect(readEarly).toHaveLength(24);
     expect(reachedMs(readEarly, 1_000, lastLevel)).toBe(20_000);
     const slowStart = kept(500, (ms) => (ms <= 40_000 ? 1 : Math.min(1_000, (ms - 40_000) / 1_000)));
-    expect(readBy({ reports: slowStart }, 40_000)).toBe(1);
-    expect(readBy({ reports: slowStart }, 540_000)).toBe(500);
-    expect(readBy({ reports: slowStart }, 4_000_000)).toBe(1_000);
+    expect(readBy(slowStart, 40_000)).toBe(1);
+    expect(readBy(slowStart, 540_000)).toBe(500);
+    expect(readBy(slowStart, 4_000_000)).toBe(1_000);
   });
 
   // Its progress is uneven by more than it does between two reports.

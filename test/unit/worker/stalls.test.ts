@@ -25,7 +25,7 @@ async function saidAfter(
   const log = { info: () => undefined, warn: () => undefined };
   let cpuMs = 0;
   const heart = startHeartbeat({
-    ...{ attempts, clock, log, space, meter, attemptId, every: durationMs(2_000) },
+    ...{ attempts, clock, log, space, meter, attemptId, claimedAt: clock.now(), every: durationMs(2_000) },
     ...(isToldCpu ? { cpuMs: () => cpuMs } : {}),
     onCancel: () => undefined,
   });

@@ -21,7 +21,7 @@ async function shownAfterMs(ordinaryMs: number, stuckAt: number): Promise<number
   meter.bytesTotal = 1_000_000;
   const log = { info: () => undefined, warn: () => undefined };
   const heart = startHeartbeat({
-    ...{ attempts, clock, log, space, meter, attemptId: id, every: durationMs(10_000) },
+    ...{ attempts, clock, log, space, meter, attemptId: id, claimedAt: began, every: durationMs(10_000) },
     onCancel: () => undefined,
   });
   for (let step = 1; step <= steps; step++) {

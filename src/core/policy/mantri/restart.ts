@@ -10,11 +10,10 @@ import { type Appraisal, type AppraisedCopy, byAdvance, type StageAppraisal } fr
 /** How much faster an attempt must have got on than another in its place, for one more to be tried. */
 const fasterBy = 1.25;
 
-/** Whether an attempt has got on no faster than another had at the same age, as far as anybody knows. */
+/** Whether an attempt has got on no faster than another had at the same age. */
 function isNoFaster(attempt: AttemptView, other: AttemptView): boolean {
   const ageMs = Math.min(reportedMs(other), reportedMs(attempt));
-  const [read, otherRead] = [readBy(attempt, ageMs), readBy(other, ageMs)];
-  return read === undefined || otherRead === undefined || read <= fasterBy * otherRead;
+  return readBy(attempt.reports, ageMs) <= fasterBy * readBy(other.reports, ageMs);
 }
 
 /**

@@ -121,17 +121,15 @@ function usualOf({ stage }: StageRuns): Expected | undefined {
 
 /** The shape of a stage's progress: of finished tasks, or until there are enough, of those that run. */
 function shapeNow({ stage, tasks }: StageRuns, { now }: PolicyView): ProgressShape {
-  const { shape, slowness } = stage.statistics;
+  const { shape } = stage.statistics;
   if (shape.tasks > 0) return shape;
-  // Finished tasks tell what one takes, and none how it gets there: by an even shape all that run would look slow, or fast.
-  if (shape.isPartial === true && slowness.size >= leastFinished) return shape;
   const courses = tasks.flatMap(({ copies }) =>
     copies.flatMap((attempt) => {
       const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
       const runMs = ranMs(attempt, now);
       return bytesRead <= 0 || bytesTotal <= 0 || hasTakenUp(attempt)
         ? []
-        : [{ reports: attempt.reports, bytesTotal, runMs, unseenMs: attempt.unseenMs }];
+        : [{ reports: attempt.reports, bytesTotal, runMs }];
     }),
   );
   return shapeOfRunning(courses);

@@ -35,8 +35,7 @@ function isOvertaken(older: JudgedCopy, younger: JudgedCopy, usualMs: number): b
 function isSlower({ attempt }: JudgedCopy, older: JudgedCopy): boolean {
   const ageMs = reportedMs(attempt);
   if (attempt.reports.length < leastReports || ageMs > reportedMs(older.attempt)) return false;
-  const [read, olderRead] = [readBy(attempt, ageMs), readBy(older.attempt, ageMs)];
-  return read !== undefined && olderRead !== undefined && read <= behindBy * olderRead;
+  return readBy(attempt.reports, ageMs) <= behindBy * readBy(older.attempt.reports, ageMs);
 }
 
 /**

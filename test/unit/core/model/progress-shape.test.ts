@@ -1,12 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  evenShape,
-  type Course,
-  levelOf,
-  shapeOf,
-  stretchOf,
-  unseenShape,
-} from '../../../../src/core/model/progress-shape.ts';
+import { evenShape, type Course, levelOf, shapeOf } from '../../../../src/core/model/progress-shape.ts';
 
 /** A task of 1,000 bytes that reported so, as [time, bytes]. */
 const task = (runMs: number, ...reports: readonly (readonly [number, number])[]): Course => ({
@@ -59,40 +52,5 @@ describe('the shape of progress, from tasks that have finished', () => {
       [0.1, 0.05],
       [0.18, 0.05],
     ]);
-  });
-});
-
-describe('the shape of progress, where another scheduler saw part of it', () => {
-  /** Taken over when it had run for 500 of 1,000 ms and read a tenth. */
-  const takenOver: Course = { ...task(1_000, [500, 100], [750, 550], [1_000, 1_000]), unseenMs: 500 };
-  const level = (bytes: number): number => levelOf(bytes, 1_000);
-
-  it('is not known where nobody of this one saw it, and is as reported from there', () => {
-    const shape = shapeOf(three(takenOver));
-    expect(shape.isPartial).toBe(true);
-    expect([10, 50, 100].map((bytes) => shape.reachedAt[level(bytes)])).toEqual([
-      undefined,
-      undefined,
-      undefined,
-    ]);
-    expect(shape.reachedAt[level(550)]).toBe(0.75);
-    // A task before that is somewhere in the time until then; one behind it where its like were.
-    expect(stretchOf(shape, level(50))[0]).toBe(0);
-    expect(stretchOf(shape, level(50))[1]).toBeCloseTo(0.5 + (0.25 * 50) / 450);
-    expect(stretchOf(shape, level(550))[0]).toBe(0.75);
-  });
-
-  it('is learnt whole from as many as it takes that were seen from their beginning', () => {
-    const seen = task(1_000, [400, 100], [1_000, 1_000]);
-    const shape = shapeOf([...three(takenOver), ...three(seen)]);
-    expect(shape.isPartial).toBeUndefined();
-    expect(shape.reachedAt[level(100)]).toBe(0.4);
-    expect(shapeOf([...three(takenOver), seen, seen]).isPartial).toBe(true);
-  });
-
-  it('is nothing but its ends where none was seen on its way', () => {
-    expect(stretchOf(unseenShape, 0)).toEqual([0, 1]);
-    expect(stretchOf(unseenShape, level(500))).toEqual([0, 1]);
-    expect(stretchOf(unseenShape, level(1_000))).toEqual([0, 1]);
   });
 });

@@ -1,0 +1,87 @@
+import type { Progress } from '../../contracts/records.ts';
+import type { ProgressReport } from './job-view.ts';
+
+/** Reports kept of one attempt: the newest in full, older ones thinned out. */
+const reportLimit = 24;
+/** Of an attempt's bytes, what its worker's record counts by: what it has read fits into three digits. */
+const shares = 36 ** 3 - 1;
+
+/** How far a report lies off the straight line between its neighbours, in bytes. */
+function offLine(
+  before: ProgressReport,
+  { workedMs, bytesRead }: ProgressReport,
+  after: ProgressReport,
+): number {
+  const share = (workedMs - before.workedMs) / Math.max(1, after.workedMs - before.workedMs);
+  return Math.abs(bytesRead - before.bytesRead - share * (after.bytesRead - before.bytesRead));
+}
+
+/** The place of the old report that tells least beside its neighbours; among equals the one that they are nearest to. */
+function leastTelling(reports: readonly ProgressReport[]): number {
+  let least = { place: 1, off: Infinity, spanMs: Infinity };
+  for (let place = 1; place < reportLimit / 2; place++) {
+    const [before, report, after] = [reports[place - 1], reports[place], reports[place + 1]];
+    if (before === undefined || report === undefined || after === undefined) break;
+    // Where progress began to stand still: each that took its place would lie as near, and be later.
+    if (before.bytesRead < report.bytesRead && report.bytesRead >= after.bytesRead) continue;
+    const [off, spanMs] = [offLine(before, report, after), after.workedMs - before.workedMs];
+    if (off < least.off || (off === least.off && spanMs < least.spanMs)) least = { place, off, spanMs };
+  }
+  return least.place;
+}
+
+/**
+ * Appends a report unless it repeats the last. Of a long history the old one is dropped that lies nearest to the line
+ * between its neighbours: where progress turns it is kept, so that it stays known when a task had read everything.
+ */
+export function keepReport(reports: ProgressReport[], report: ProgressReport): void {
+  const last = reports.at(-1);
+  if (last !== undefined && report.workedMs <= last.workedMs) return;
+  reports.push(report);
+  if (reports.length > reportLimit) reports.splice(leastTelling(reports), 1);
+}
+
+/**
+ * How an attempt has got on, as its worker tells it: at most 24 reports, each as `<milliseconds since the claim>.<46,655ths of
+ * all bytes>` in base 36, with spaces between them; undefined of none, and while it is not known how much there is. At most 250
+ * characters of a task that takes less than half an hour.
+ */
+export function historyOf(reports: readonly ProgressReport[], bytesTotal: number): string | undefined {
+  if (reports.length === 0 || bytesTotal <= 0) return undefined;
+  return reports
+    .map(({ workedMs, bytesRead }) => {
+      const share = Math.round(Math.min(1, Math.max(0, bytesRead / bytesTotal)) * shares);
+      return `${Math.round(workedMs).toString(36)}.${share.toString(36)}`;
+    })
+    .join(' ');
+}
+
+/** How an attempt gets on, as its worker keeps it, to tell it with each report once more. */
+export class ProgressHistory {
+  /** As `historyOf` writes it. */
+  text: string | undefined;
+  readonly #reports: ProgressReport[] = [];
+
+  note(workedMs: number, { bytesRead, bytesTotal }: Pick<Progress, 'bytesRead' | 'bytesTotal'>): void {
+    keepReport(this.#reports, { workedMs, bytesRead });
+    this.text = historyOf(this.#reports, bytesTotal);
+  }
+}
+
+/** The reports that `historyOf` wrote. What is no report, or of an earlier time than the one before it, is passed over. */
+export function reportsIn({ history, bytesTotal }: Progress): ProgressReport[] {
+  const reports: ProgressReport[] = [];
+  for (const text of history === undefined ? [] : history.split(' ', reportLimit)) {
+    const [ms, share] = text.split('.', 2).map((number) => Number.parseInt(number, 36));
+    if (ms === undefined || share === undefined || !(ms >= 0 && share >= 0 && share <= shares)) continue;
+    keepReport(reports, { workedMs: ms, bytesRead: (share / shares) * bytesTotal });
+  }
+  return reports;
+}
+
+/** Progress without how it came about, which is told to who reads an attempt's record first and to nobody after that. */
+export function withoutHistory(progress: Progress): Progress {
+  if (progress.history === undefined) return progress;
+  const { history: _, ...others } = progress;
+  return others;
+}
