@@ -146,7 +146,12 @@ const configSchema = z.strictObject({
         .max(21_600, 'must be at most 21600: Lambda keeps asynchronous events no longer'),
     )
     .default(900),
-  coordinatorConcurrency: concurrency.exactOptional(),
+  // One execution of the scheduler's function enlists jobs while others of it are residents, which run for many minutes.
+  coordinatorConcurrency: concurrency
+    .refine((executions) => executions >= 2, {
+      error: 'must be at least 2: while one scheduler serves jobs another enlists new ones',
+    })
+    .exactOptional(),
   workerConcurrency: concurrency.exactOptional(),
 });
 

@@ -57,7 +57,8 @@ export function nativeLayer(scope: Construct): LayerVersion {
   return new LayerVersion(scope, 'NativeModules', {
     description: `Outrider: ${duckdb} for workers`,
     compatibleArchitectures: [Architecture.ARM_64],
-    compatibleRuntimes: [Runtime.NODEJS_24_X],
+    // On Python's runtime they are for the Node beside it.
+    compatibleRuntimes: [Runtime.NODEJS_24_X, Runtime.PYTHON_3_14],
     code: Code.fromAsset(fileURLToPath(new URL('.', import.meta.url)), {
       // By what is asked for: the same version is fetched once for an assembly.
       assetHashType: AssetHashType.CUSTOM,

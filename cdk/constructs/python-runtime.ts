@@ -22,8 +22,12 @@ const nodePackages = [
 ] as const;
 
 const startName = 'outrider-start';
-/** Lambda hands it the interpreter and its arguments, which are left alone: the worker is the runtime here. */
+/**
+ * Lambda hands it the interpreter and its arguments, which are left alone: the worker is the runtime here. Where Node looks
+ * for the modules of layers, only Lambda's own Node runtime says.
+ */
 const startScript = `#!/bin/sh
+export NODE_PATH="\${NODE_PATH:-/opt/nodejs/node_modules}"
 exec /opt/bin/node "$LAMBDA_TASK_ROOT/runtime.mjs"
 `;
 

@@ -1,4 +1,5 @@
 import { totalmem } from 'node:os';
+import { Setting } from '../../src/contracts/settings.ts';
 import type { Environment } from './settings.ts';
 
 const mib = 1024 * 1024;
@@ -15,10 +16,13 @@ const mostSortBytes = 512 * mib;
  */
 const shares = 32;
 
-/** Bytes of memory of this worker; undefined where nothing bounds it but the machine. */
+/**
+ * Bytes of memory of this worker, by the word of Lambda or of who launched its task, else by the limit of its container;
+ * undefined where nothing bounds it but the machine.
+ */
 export function workerMemoryBytes(env: Environment): number | undefined {
-  const lambdaMb = Number(env['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? Number.NaN);
-  const bytes = Number.isNaN(lambdaMb) ? process.constrainedMemory() : lambdaMb * mib;
+  const toldMb = Number(env['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? env[Setting.memoryMb] ?? Number.NaN);
+  const bytes = Number.isNaN(toldMb) ? process.constrainedMemory() : toldMb * mib;
   // Without a limit the constraint is that of the machine, or a number beyond all memory.
   return bytes > 0 && bytes < totalmem() ? bytes : undefined;
 }

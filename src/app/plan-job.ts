@@ -73,6 +73,8 @@ function blame(field: string, uri: string): (cause: unknown) => never {
   return (cause) => {
     if (cause instanceof AccessDeniedError)
       throw new AccessDeniedError(`${field}: ${cause.message}`, { ...cause.details, field }, { cause });
+    if (cause instanceof InvalidInputError && cause.details['field'] === undefined)
+      throw new InvalidInputError(`${field}: ${cause.message}`, { ...cause.details, field }, { cause });
     if (!(cause instanceof NotFoundError)) throw cause;
     throw new InvalidInputError(`${field}: there is no bucket for ${uri}`, { field }, { cause });
   };
@@ -209,7 +211,7 @@ export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {
     throw new InvalidInputError('output must look like s3://bucket/key/', { field: 'output' });
   checkGuarantee(job, deps);
   await claimOutput(deps, job, { isPlanned: true });
-  await checkOutputIsFree(deps.objects, output);
+  await checkOutputIsFree(deps.objects, output).catch(blame('output', job.output));
   const sources = await resolveSources(deps.objects, job);
   const { dataBucket, zonalBuckets = [] } = deps;
   const nonce = deps.ids.token();

@@ -56,6 +56,8 @@ export const Setting = {
   zoneIds: 'OUTRIDER_ZONE_IDS',
   /** Fargate only: `true` where the task runs on Spot; absent otherwise. */
   onSpot: 'OUTRIDER_ON_SPOT',
+  /** Fargate only: the task's memory in MB. It bounds the whole task, so that nothing within the container tells it. */
+  memoryMb: 'OUTRIDER_MEMORY_MB',
 } as const;
 
 /** Tags of a session, by which the policy of its role tells whose it is. */

@@ -91,6 +91,9 @@ export interface AttemptDeps {
 export type AttemptOutcome =
   'done' | 'replica' | 'lost-race' | 'cancelled' | 'failed' | 'refused' | 'declined';
 
+/** How the name of each attempt's scratch directory begins. */
+export const scratchPrefix = 'attempt-';
+
 /** What Lambda itself logs of an invocation, and the attempt at its end. */
 const platformLogBytes = 700;
 
@@ -207,7 +210,7 @@ async function inScratch(run: Run): Promise<Ending> {
   let scratchDir: string;
   try {
     await mkdir(scratchRoot, { recursive: true });
-    scratchDir = await mkdtemp(join(scratchRoot, 'attempt-'));
+    scratchDir = await mkdtemp(join(scratchRoot, scratchPrefix));
   } catch (error) {
     return { outcome: 'failed', failure: failureOf(error, 'runtime') };
   }

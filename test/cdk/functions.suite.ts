@@ -71,7 +71,9 @@ describe('functions', () => {
     ]);
     expect(
       withDuckDb.resources('AWS::Lambda::LayerVersion').map(({ properties }) => properties),
-    ).toMatchObject([{ CompatibleArchitectures: ['arm64'], CompatibleRuntimes: ['nodejs24.x'] }]);
+    ).toMatchObject([
+      { CompatibleArchitectures: ['arm64'], CompatibleRuntimes: ['nodejs24.x', 'python3.14'] },
+    ]);
   });
 
   it('have no concurrency of their own where nothing is said: an account of ten could not be deployed to', () => {
@@ -94,7 +96,21 @@ describe('functions', () => {
   });
 
   it.each([
+    [{}, 4, undefined],
+    [{ coordinatorConcurrency: '2' }, 1, 1],
+    [{ coordinatorConcurrency: '4' }, 3, 3],
+    [{ coordinatorConcurrency: '20' }, 4, 19],
+  ])('leave an execution to enlist jobs beside schedulers that serve them: %o', (context, most, allowed) => {
+    const residents = synthesized(context).stacks.get('OutriderCoordinator')?.findParameters('Residents')[
+      'Residents'
+    ];
+    expect(residents?.['Default']).toBe(most);
+    expect(residents?.['MaxValue']).toBe(allowed);
+  });
+
+  it.each([
     [{ workerConcurrency: '0' }, 'context "workerConcurrency": must be at least 1'],
+    [{ coordinatorConcurrency: '1' }, 'context "coordinatorConcurrency": must be at least 2'],
     [
       { coordinatorConcurrency: 'many' },
       'context "coordinatorConcurrency": must be a whole number, not "many"',

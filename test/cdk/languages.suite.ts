@@ -71,6 +71,10 @@ describe('a deployment with Python', () => {
   it('has in the layer Node for the architecture of the functions, and the wrapper, within 250 MB', () => {
     const [layer] = assetsWith('outrider-start');
     if (layer === undefined) throw new Error('no layer');
+    // Where layers lay modules, that of DuckDB among them: only Lambda's own Node runtime says so itself.
+    expect(readFileSync(join(layer, 'outrider-start'), 'utf8')).toContain(
+      'export NODE_PATH="${NODE_PATH:-/opt/nodejs/node_modules}"\n',
+    );
     const node = readFileSync(join(layer, 'bin', 'node'));
     // e_machine of the ELF header: 62 is x86-64, 183 is AArch64.
     const architecture = new Map([

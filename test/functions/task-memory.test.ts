@@ -41,6 +41,10 @@ describe('memory of a task', () => {
     expect(workerMemoryBytes({ AWS_LAMBDA_FUNCTION_MEMORY_SIZE: '884' })).toBe(884 * mib);
   });
 
+  it('is that of the task on Fargate, as who launched it says: within the container nothing bounds it', () => {
+    expect(workerMemoryBytes({ OUTRIDER_MEMORY_MB: '2048' })).toBe(2_048 * mib);
+  });
+
   it.each([128, 512, 884, 1_769, 3_538, 7_076, 10_240])(
     'of a worker of %i MB leaves room: merging, sorting, the runtime and user code fit together',
     (memoryMb) => {

@@ -277,15 +277,19 @@ export class LambdaEcsLauncher implements Launcher {
     provider: Provider,
     payload: AttemptPayload = payloadOf(batch),
   ): TaskOverride {
-    const { size } = batch[0];
+    const { vcpu, memoryMb } = fargateSizes[batch[0].size];
     const onSpot = provider === 'FARGATE_SPOT' ? [{ name: Setting.onSpot, value: 'true' }] : [];
     return {
-      cpu: String(fargateSizes[size].vcpu * 1024),
-      memory: String(fargateSizes[size].memoryMb),
+      cpu: String(vcpu * 1024),
+      memory: String(memoryMb),
       containerOverrides: [
         {
           name: this.places.taskContainer,
-          environment: [{ name: Setting.attemptPayload, value: JSON.stringify(payload) }, ...onSpot],
+          environment: [
+            { name: Setting.attemptPayload, value: JSON.stringify(payload) },
+            { name: Setting.memoryMb, value: String(memoryMb) },
+            ...onSpot,
+          ],
         },
       ],
     };

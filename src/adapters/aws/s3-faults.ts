@@ -19,6 +19,36 @@ const actionOf = new Map([
   ['remove', 's3:DeleteObject'],
 ]);
 
+const otherRegion = new Set([
+  'PermanentRedirect',
+  'AuthorizationHeaderMalformed',
+  'IllegalLocationConstraintException',
+]);
+
+/** The region that S3 names for a bucket, in an answer to a request that was made in another. */
+function regionIn(cause: unknown): string | undefined {
+  if (typeof cause !== 'object' || cause === null) return undefined;
+  const { $response, Region } = cause as {
+    readonly $response?: { readonly headers?: Readonly<Record<string, unknown>> };
+    readonly Region?: unknown;
+  };
+  const named = $response?.headers?.['x-amz-bucket-region'] ?? Region;
+  return typeof named === 'string' && /^[a-z0-9-]{1,32}$/.test(named) ? named : undefined;
+}
+
+/** The error of ours where a bucket lies in another region than its user works in; undefined where it is not that. */
+export function elsewhere(cause: unknown, { bucket }: Pick<ObjectRef, 'bucket'>): Error | undefined {
+  const { name, status } = faultOf(cause);
+  if (status !== 301 && !otherRegion.has(name)) return undefined;
+  const region = regionIn(cause);
+  const where = region === undefined ? 'in another region than' : `in ${region}, which is not the region of`;
+  return new InvalidInputError(
+    `the bucket ${bucket} lies ${where} this deployment: what a job reads and writes must lie in the deployment's own`,
+    { bucket, fault: name },
+    { cause },
+  );
+}
+
 /** The error of ours for what S3, or the way to it, answered to an operation, as `actionOf` names them. */
 export function translate(operation: string, ref: ObjectRef, cause: unknown): Error {
   const denial = denialOf(cause, {
@@ -27,6 +57,8 @@ export function translate(operation: string, ref: ObjectRef, cause: unknown): Er
     ...(operation === 'head' ? { hint: missingOrDenied } : {}),
   });
   if (denial !== undefined) return denial;
+  const isElsewhere = elsewhere(cause, ref);
+  if (isElsewhere !== undefined) return isElsewhere;
   const { name, status } = faultOf(cause);
   const details = { uri: uriOf(ref), fault: name, status };
   if (status === 404)

@@ -9,6 +9,7 @@ import { type Fault, faultOf, isPassing } from './faults.ts';
 import { type ByteStream, hedgedStream } from './hedged-stream.ts';
 import type { RequestHedge } from './request-hedge.ts';
 import type { ReadPace } from './read-pace.ts';
+import { elsewhere } from './s3-faults.ts';
 
 /** Broken streams in a row without a byte between them. */
 const FRUITLESS_LIMIT = 5;
@@ -221,7 +222,9 @@ function translated(cause: unknown, ref: ObjectRef, cursor: Cursor): Error {
   if (status === 412) return new ConflictError(`the object ${uriOf(ref)} has changed`, details, { cause });
   const asked = { action: 's3:GetObject', resource: uriOf(ref), hint: missingOrDenied };
   return (
-    denialOf(cause, asked) ?? new StoreUnavailableError(`reading ${uriOf(ref)} failed`, details, { cause })
+    denialOf(cause, asked) ??
+    elsewhere(cause, ref) ??
+    new StoreUnavailableError(`reading ${uriOf(ref)} failed`, details, { cause })
   );
 }
 

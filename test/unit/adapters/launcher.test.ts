@@ -84,7 +84,13 @@ describe('launching', () => {
         cpu: '2048',
         memory: '4096',
         containerOverrides: [
-          { name: 'worker', environment: [{ name: 'OUTRIDER_ATTEMPT', value: JSON.stringify(one.payload) }] },
+          {
+            name: 'worker',
+            environment: [
+              { name: 'OUTRIDER_ATTEMPT', value: JSON.stringify(one.payload) },
+              { name: 'OUTRIDER_MEMORY_MB', value: '4096' },
+            ],
+          },
         ],
       },
     });
@@ -222,7 +228,8 @@ describe('launching on Spot', () => {
     const names = asked().map(({ overrides }) =>
       overrides?.containerOverrides?.[0]?.environment?.map(({ name }) => name),
     );
-    expect(names).toEqual([['OUTRIDER_ATTEMPT', 'OUTRIDER_ON_SPOT'], ['OUTRIDER_ATTEMPT']]);
+    const always = ['OUTRIDER_ATTEMPT', 'OUTRIDER_MEMORY_MB'];
+    expect(names).toEqual([[...always, 'OUTRIDER_ON_SPOT'], always]);
   });
 
   it.each([

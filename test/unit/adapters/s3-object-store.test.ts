@@ -2,6 +2,7 @@ import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   DeleteObjectsCommand,
+  GetObjectCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
   ListObjectsV2Command,
@@ -103,6 +104,37 @@ describe('errors of S3', () => {
     const writing = store.uploadPart(upload, 1, new Uint8Array());
     await expect(writing).rejects.toBeInstanceOf(kind);
     await expect(writing).rejects.toHaveProperty('cause', cause);
+  });
+});
+
+describe('a bucket of another region', () => {
+  const elsewhere = (name: string, status: number, headers: Readonly<Record<string, string>> = {}) =>
+    Object.assign(fault(name, status), { $response: { headers } });
+  const inIreland = { 'x-amz-bucket-region': 'eu-west-1' };
+
+  it.each([
+    [
+      elsewhere('PermanentRedirect', 301, inIreland),
+      'the bucket books lies in eu-west-1, which is not the region of',
+    ],
+    [
+      elsewhere('AuthorizationHeaderMalformed', 400, inIreland),
+      'the bucket books lies in eu-west-1, which is not',
+    ],
+    [elsewhere('IllegalLocationConstraintException', 400), 'the bucket books lies in another region than'],
+    [elsewhere('UnknownError', 301), 'the bucket books lies in another region than'],
+  ])('is named, whoever asks, and asked no more: %s', async (cause, message) => {
+    mock.on(ListObjectsV2Command).rejects(cause).on(HeadObjectCommand).rejects(cause);
+    mock.on(GetObjectCommand).rejects(cause).on(PutObjectCommand).rejects(cause);
+    for (const asking of [
+      () => collect(store.list({ bucket: 'books', key: 'x' })),
+      () => store.head(place),
+      () => store.readAll(place),
+      () => store.write(place, new Uint8Array()),
+    ]) {
+      await expect(asking()).rejects.toBeInstanceOf(InvalidInputError);
+      await expect(asking()).rejects.toThrow(message);
+    }
   });
 });
 

@@ -4,6 +4,7 @@ import { finishJob } from '../../../src/app/finish-job.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
 import { runScheduler } from '../../../src/app/run-scheduler.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
+import { InvalidInputError } from '../../../src/contracts/errors.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import { sourceManifestLineSchema } from '../../../src/contracts/plan.ts';
@@ -63,6 +64,22 @@ async function replan(world: World): Promise<void> {
 
 const outputOf = (jobId: JobId): string[] =>
   ['_SUCCESS', 'part-00000', 'part-00001'].map((name) => `output/${jobId}/${name}`);
+
+describe('what S3 says of a bucket', () => {
+  it.each([
+    ['in', 'stages[0].inputs[0].s3[0]: the bucket data lies elsewhere'],
+    ['output', 'output: the bucket data lies elsewhere'],
+  ])('is told with the field that names it: %s', async (place, message) => {
+    const { system, jobId } = await submitted();
+    const { objects } = system;
+    const list = objects.list.bind(objects);
+    objects.list = (ref) => {
+      if (ref.key.startsWith(place)) throw new InvalidInputError('the bucket data lies elsewhere', {});
+      return list(ref);
+    };
+    await expect(planJob(system.deps, jobId)).rejects.toThrow(message);
+  });
+});
 
 describe('slots that a job asks to be its own', () => {
   const plan = async (guaranteedSlots: number, system = new ScriptedSystem()) => {
