@@ -17,7 +17,8 @@ const atBlock: Step = { kind: 'block', bytes: blockHeadBytes };
 
 /**
  * Cuts chunks of zstd data so that none holds bytes of two frames: Node's decompressor goes on with a frame that begins
- * with a chunk, and stops without a word where one begins within it. Throws an Error where something else follows a frame.
+ * with a chunk, and stops without a word where one begins within it. Throws an Error where something else follows a frame, and where the
+ * bytes end within one: many versions of Node take such data for whole.
  *
  * Source: RFC 8878, section 3.1.
  */
@@ -30,6 +31,7 @@ export async function* zstdFrames(chunks: AsyncIterable<Uint8Array>): AsyncGener
       at = end;
     }
   }
+  if (!frames.isBetween) throw new Error('it ends too soon');
 }
 
 /** Follows the frames of a stream by the sizes that their heads and blocks tell. */
@@ -39,6 +41,11 @@ class FrameReader {
   #head: number[] = [];
   #passed = 0;
   #hasChecksum = false;
+
+  /** Whether what was read ends with a frame, or nothing was. */
+  get isBetween(): boolean {
+    return this.#step === atMagic && this.#head.length === 0;
+  }
 
   /** Reads on from `start`; answers where the chunk, or the frame, ends. */
   advance(chunk: Uint8Array, start: number): number {
