@@ -1,7 +1,8 @@
-import type { TaskOutput } from '../worker/operator.ts';
+import type { KeyValue, TaskOutput } from '../worker/operator.ts';
 
 const bufferBytes = 128 * 1024;
 const newline = 0x0a;
+const tabBytes = Buffer.from('\t');
 
 /** Gathers lines into larger pieces for `TaskOutput.write`. Await what a call returns, as with the output. */
 export class LineWriter {
@@ -20,6 +21,11 @@ export class LineWriter {
     this.used += bytes.copy(this.buffer, this.used, start, end);
     this.buffer[this.used++] = newline;
     return undefined;
+  }
+
+  /** Adds a record: the key, and if the value is not empty a TAB and it. */
+  record({ key, value }: KeyValue): Promise<void> | undefined {
+    return this.line(value.length === 0 ? key : Buffer.concat([key, tabBytes, value]));
   }
 
   /** Writes what is held; needed at the end. */

@@ -230,15 +230,18 @@ class LineKeys {
   }
 }
 
-/** Writes the keys of its records as lines, in the order in which they come: merged by key, those of several inputs too. */
+/**
+ * Writes its records as lines, in the order in which they come: merged by key, those of several inputs too. What a stage has
+ * written as text comes in order of what stands before the first TAB of each line, and so all that has none in order of lines.
+ */
 export const mergeLines: Operator = {
   check(options) {
     onlyOptions(options, []);
   },
   async run({ inputs, output }) {
     const [only] = inputs;
-    if (only?.keyLines !== undefined && inputs.length === 1) {
-      for await (const { bytes } of only.keyLines()) {
+    if (only?.recordLines !== undefined && inputs.length === 1) {
+      for await (const { bytes } of only.recordLines()) {
         const written = output.write(bytes);
         if (written !== undefined) await written;
       }
@@ -246,8 +249,8 @@ export const mergeLines: Operator = {
     }
     const writer = new LineWriter(output);
     for await (const batch of recordsInKeyOrder(inputs)) {
-      for (const { key } of batch) {
-        const wait = writer.line(key);
+      for (const record of batch) {
+        const wait = writer.record(record);
         if (wait !== undefined) await wait;
       }
     }

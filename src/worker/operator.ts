@@ -19,8 +19,8 @@ export interface KeyBatch {
   readonly partitions: Uint16Array;
 }
 
-/** Keys of records as lines: each with "\n" behind it. */
-export interface KeyLines {
+/** Records as lines: the key, if the value is not empty a TAB and it, and "\n". */
+export interface RecordLines {
   readonly bytes: Buffer;
   readonly records: number;
 }
@@ -138,10 +138,10 @@ export interface TaskInput {
    */
   firstColumns?(): Promise<readonly string[] | undefined>;
   /**
-   * The keys of `records` as lines, in their order, many at once, each block until the next is asked for; absent where
-   * there is no quicker way to them than by `records`.
+   * `records` as lines, in their order, many at once, each block until the next is asked for; absent where there is no
+   * quicker way to them than by `records`.
    */
-  keyLines?(): AsyncIterable<KeyLines>;
+  recordLines?(): AsyncIterable<RecordLines>;
   /** The values of columns of the records of NDJSON as JSON, bad ones as with `rows`; absent elsewhere. */
   cells?(columns: readonly string[]): AsyncIterable<JsonCells>;
   /** Parsed records in batches; bad ones fail the task (with file and line) or are skipped and counted. */

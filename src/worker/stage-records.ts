@@ -2,7 +2,7 @@ import { mostWholeBytes } from '../ports/object-store.ts';
 import { FrameCursor, heapOf } from './frame-cursor.ts';
 import { copyShort, isShort, viewOf } from './copy-short.ts';
 import { chunkBytesFor } from './merge-runs.ts';
-import type { KeyLines, KeyValue } from './operator.ts';
+import type { KeyValue, RecordLines } from './operator.ts';
 import { RunReader } from './run-file.ts';
 import type { Run } from './run-file.ts';
 import { scratchSpaceOf, scratchTooSmall } from './scratch-space.ts';
@@ -14,6 +14,7 @@ import { heldBytes, spilledRuns } from './spill-segments.ts';
 import type { SpillReading } from './spill-segments.ts';
 
 const newline = 0x0a;
+const tab = 0x09;
 const batchRecords = 1_000;
 const batchBytes = 256 * 1024;
 const leastChunkBytes = 64 * 1024;
@@ -82,11 +83,11 @@ export function recordsInOrder(
   return inOrder(reading, segments, merged);
 }
 
-/** The keys of `recordsInOrder` as lines. */
-export function keyLinesInOrder(
+/** `recordsInOrder` as lines. */
+export function linesInOrder(
   reading: MergeReading,
   segments: readonly UpstreamSegment[],
-): AsyncGenerator<KeyLines> {
+): AsyncGenerator<RecordLines> {
   return inOrder(reading, segments, mergedLines);
 }
 
@@ -171,10 +172,10 @@ async function* merged(cursors: readonly FrameCursor[]): AsyncGenerator<readonly
 }
 
 /**
- * The merged keys of cursors as lines: blocks of about `batchBytes`, and of one line where that is longer. A block is
+ * The merged records of cursors as lines: blocks of about `batchBytes`, and of one line where that is longer. A block is
  * good until the one after the next is asked for: of two pieces of memory one is filled while the other is used.
  */
-async function* mergedLines(cursors: readonly FrameCursor[]): AsyncGenerator<KeyLines> {
+async function* mergedLines(cursors: readonly FrameCursor[]): AsyncGenerator<RecordLines> {
   const heap = await heapOf(cursors);
   let spare: Buffer = Buffer.allocUnsafeSlow(batchBytes);
   let block: Buffer = Buffer.allocUnsafeSlow(batchBytes);
@@ -182,8 +183,9 @@ async function* mergedLines(cursors: readonly FrameCursor[]): AsyncGenerator<Key
   let used = 0;
   let records = 0;
   for (let top = heap.top(); top !== undefined; top = heap.top()) {
-    const { bytes, view, keyStart, keyEnd } = top;
-    const size = keyEnd - keyStart + 1;
+    const { bytes, view, keyStart, keyEnd, end } = top;
+    const keyBytes = keyEnd - keyStart;
+    const size = end - keyStart + (end > keyEnd ? 2 : 1);
     if (used + size > block.length) {
       if (records > 0) yield { bytes: block.subarray(0, used), records };
       [block, spare] = [size > spare.length ? Buffer.allocUnsafeSlow(size) : spare, block];
@@ -191,8 +193,12 @@ async function* mergedLines(cursors: readonly FrameCursor[]): AsyncGenerator<Key
       used = 0;
       records = 0;
     }
-    if (isShort(size - 1)) copyShort(blockView, used, view, keyStart, size - 1);
+    if (isShort(keyBytes)) copyShort(blockView, used, view, keyStart, keyBytes);
     else bytes.copy(block, used, keyStart, keyEnd);
+    if (end > keyEnd) {
+      block[used + keyBytes] = tab;
+      bytes.copy(block, used + keyBytes + 1, keyEnd, end);
+    }
     used += size;
     block[used - 1] = newline;
     records++;

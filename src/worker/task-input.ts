@@ -17,7 +17,7 @@ import { locatedRows } from './row-places.ts';
 import { sourceBlocks } from './source-blocks.ts';
 import { rangeOf, type SourceReading } from './object-ranges.ts';
 import { planSample, sampledBlocks, unreadBytes } from './sampled-blocks.ts';
-import { headRecords, keyLinesInOrder, recordsInOrder, recordsInTurn } from './stage-records.ts';
+import { headRecords, linesInOrder, recordsInOrder, recordsInTurn } from './stage-records.ts';
 import type { MergeReading } from './stage-records.ts';
 
 const newline = 10;
@@ -182,9 +182,9 @@ export function stageInput({ stage, isMerged, segments: all, reading, meter }: S
     ...(heads.length === 0 ? {} : { head: () => metered(headRecords(reading, heads), meter) }),
     ...(isMerged
       ? {
-          keyLines: () =>
+          recordLines: () =>
             metered(
-              tallied(keyLinesInOrder(reading, segments), (lines) => lines.records, ofStage(meter)),
+              tallied(linesInOrder(reading, segments), (lines) => lines.records, ofStage(meter)),
               meter,
             ),
         }
