@@ -168,8 +168,10 @@ export interface TaskOutput {
   emitKeys?(keys: KeyBatch): Promise<void> | undefined;
   /**
    * Text as it is, in pieces of any size. In the final stage the bytes of the part; elsewhere each line is a
-   * record: the key up to the first TAB, the value after it. `records`: in the final stage, how many of them begin in it,
-   * from a caller who knows that: none in a header, and one in a row of several lines. Else each line counts.
+   * record: the key up to the first TAB, the value after it. Who reads such records as lines reads what was written, byte for
+   * byte, each line ended; but all-to-all a TAB with nothing behind it is lost if it is its line's first: "a<TAB>" is the key
+   * "a" without a value, and is to meet "a". Otherwise that line is a key as a whole. `records`: in the final stage, how many of
+   * them begin in it, from a caller who knows that: none in a header, and one in a row of several lines. Else each line counts.
    */
   write(bytes: Uint8Array, records?: number): Promise<void> | undefined;
 }

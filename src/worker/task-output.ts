@@ -142,10 +142,14 @@ class LineSplitter {
   }
 }
 
-/** Emits `line` as a record: the key up to the first TAB, the value after it. */
-function emitLine(line: Uint8Array, emit: TaskOutput['emit']): Promise<void> | undefined {
+/**
+ * Emits `line` as a record: the key up to the first TAB, the value after it. A TAB with nothing behind it is left in the key
+ * where nobody looks for keys (`keepsText`): a record without value has none when it becomes a line again.
+ */
+function emitLine(line: Uint8Array, emit: TaskOutput['emit'], keepsText: boolean): Promise<void> | undefined {
   const cut = line.indexOf(tab);
-  return cut < 0 ? emit(line, noValue) : emit(line.subarray(0, cut), line.subarray(cut + 1));
+  const isKey = cut < 0 || (keepsText && cut === line.length - 1);
+  return isKey ? emit(line, noValue) : emit(line.subarray(0, cut), line.subarray(cut + 1));
 }
 
 /** Records for an all-to-all consumer: sorted by key within each partition. */
@@ -161,7 +165,8 @@ export class SortedOutput implements ClosableOutput {
     this.#object = new PartitionedObject(writer, partitions);
     this.#partitions = partitions;
     this.#meter = meter;
-    this.#lines = new LineSplitter((line) => emitLine(line, (key, value) => this.emit(key, value)));
+    // "a" and "a<TAB>" are of one key, and have to meet.
+    this.#lines = new LineSplitter((line) => emitLine(line, (key, value) => this.emit(key, value), false));
   }
 
   emit(key: Uint8Array, value: Uint8Array, partition?: number): Promise<void> | undefined {
@@ -206,7 +211,7 @@ export class UnsortedOutput implements ClosableOutput {
     invariant(partitions === 1, 'unsorted output has one partition', { partitions });
     this.#object = new PartitionedObject(writer, 1);
     this.#meter = meter;
-    this.#lines = new LineSplitter((line) => emitLine(line, (key, value) => this.emit(key, value)));
+    this.#lines = new LineSplitter((line) => emitLine(line, (key, value) => this.emit(key, value), true));
   }
 
   emit(key: Uint8Array, value: Uint8Array, partition?: number): Promise<void> | undefined {
