@@ -59,6 +59,11 @@ export class HostInputs {
     }));
   }
 
+  /** Whether somebody waits for what comes next of an input. */
+  get isRead(): boolean {
+    return this.#waiting.size > 0;
+  }
+
   /** The stream whose reading threw this very error. */
   streamOf(error: unknown): number | undefined {
     return typeof error === 'object' && error !== null ? this.#streamOfError.get(error) : undefined;

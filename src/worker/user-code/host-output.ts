@@ -110,19 +110,49 @@ function checkBytes(what: string, bytes: unknown): void {
 }
 
 /**
- * Refuses what is no bytes, as `UserCodeError`: copied as if it were, text would leave zeros in the output without a
- * word. User code need not have been checked for its types.
+ * An output as user code has it. Refuses what is no bytes, as `UserCodeError`: copied as if it were, text would leave zeros in
+ * the output without a word. User code need not have been checked for its types.
  */
-export function ofBytes(output: TaskOutput): TaskOutput {
-  return {
-    emit(key, value, partition) {
-      checkBytes('emit: the key', key);
-      checkBytes('emit: the value', value);
-      return output.emit(key, value, partition);
-    },
-    write(bytes, records) {
-      checkBytes('write: what is written', bytes);
-      return output.write(bytes, isCount(records) ? records : undefined);
-    },
-  };
+export class UserOutput implements TaskOutput {
+  readonly #output: TaskOutput;
+  readonly #mayPut: () => void;
+  readonly #open = new Set<Promise<void>>();
+
+  /** `mayPut` throws where nothing may be put out any more. */
+  constructor(output: TaskOutput, mayPut: () => void) {
+    this.#output = output;
+    this.#mayPut = mayPut;
+  }
+
+  emit(key: Uint8Array, value: Uint8Array, partition?: number): Promise<void> | undefined {
+    this.#mayPut();
+    checkBytes('emit: the key', key);
+    checkBytes('emit: the value', value);
+    return this.#noted(this.#output.emit(key, value, partition));
+  }
+
+  write(bytes: Uint8Array, records?: number): Promise<void> | undefined {
+    this.#mayPut();
+    checkBytes('write: what is written', bytes);
+    return this.#noted(this.#output.write(bytes, isCount(records) ? records : undefined));
+  }
+
+  /** Waits for what was begun, whether or not anybody else does: it would go on behind the end of the output. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#open);
+  }
+
+  #noted(wait: Promise<void> | undefined): Promise<void> | undefined {
+    if (wait === undefined) return undefined;
+    this.#open.add(wait);
+    return this.#untilDone(wait);
+  }
+
+  async #untilDone(wait: Promise<void>): Promise<void> {
+    try {
+      await wait;
+    } finally {
+      this.#open.delete(wait);
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { limits } from '../../contracts/limits.ts';
 import { epochMs } from '../../contracts/units.ts';
@@ -9,14 +9,14 @@ import type { Clock } from '../../ports/clock.ts';
 import { AttemptMeter } from '../attempt-meter.ts';
 import type { Failure } from '../../contracts/records.ts';
 import { failureOf, failureWith } from '../failure-of.ts';
-import { BadInputError, CancelledError, saysItResumes } from '../operator.ts';
+import { BadInputError, CancelledError, saysItResumes, UserCodeError } from '../operator.ts';
 import type { Operator, TaskContext } from '../operator.ts';
 import { type ClosableOutput, guarded } from '../task-output.ts';
 import { Channel } from './channel.ts';
 import { framesOf, tellExit, tellStack } from './user-frames.ts';
 import { decodeRecords } from './batches.ts';
 import { HostInputs } from './host-inputs.ts';
-import { hostOutput, ofBytes } from './host-output.ts';
+import { hostOutput, UserOutput } from './host-output.ts';
 import {
   channelNumber,
   doubleBody,
@@ -56,6 +56,8 @@ class Host {
   readonly #channel: Channel;
   readonly #abort = new AbortController();
   #loaded: Loaded | undefined;
+  /** Whether the operator has said that its task is done. */
+  #hasRun = false;
   #hasFailed = false;
 
   constructor(channel: Channel) {
@@ -132,6 +134,7 @@ class Host {
   async #run(): Promise<void> {
     const { start, operator, output, inputs, meter } = this.#mustBeLoaded();
     const { signal } = this.#abort;
+    const given = new UserOutput(output, this.#mayPut);
     let state: string | null | undefined;
     const { stage, task, attempt, partitions, options } = start;
     const context: TaskContext = {
@@ -141,7 +144,7 @@ class Host {
       partitions,
       options,
       inputs: inputs.inputs,
-      output: guarded(ofBytes(output), signal),
+      output: guarded(given, signal),
       scratchDir: start.operatorDir,
       environment: { ...process.env } as Record<string, string>,
       signal,
@@ -158,7 +161,16 @@ class Host {
     };
     await operator.run(context);
     signal.throwIfAborted();
+    this.#hasRun = true;
+    // What it has not waited for is work that nobody would see: its process ends with the task.
+    if (inputs.isRead)
+      throw new UserCodeError(
+        'run ended while it still waited for one of its inputs: is an await missing? (what is read ahead and not wanted is given up by return())',
+      );
+    await given.settled();
     await output.finish();
+    // Whatever is ready to go on may still show itself.
+    await turn();
     if (this.#hasFailed) return;
     const done = {
       recordsOut: meter.recordsOut,
@@ -168,6 +180,14 @@ class Host {
     };
     this.#channel.send(FromHost.done, jsonBody(done));
   }
+
+  /** Fails the task that puts something out once it is done, whether or not its operator looks at what is thrown. */
+  readonly #mayPut = (): void => {
+    if (!this.#hasRun) return;
+    const error = new UserCodeError('run ended before all of its output was written: is an await missing?');
+    this.fail(error);
+    throw error;
+  };
 
   /** Tells the worker what was thrown, whoever threw it and wherever; once. */
   readonly fail = (error: unknown): void => {

@@ -128,6 +128,47 @@ describe('user code that fails', () => {
     expect(failure?.message).toMatch(/must be bytes, a Buffer or Uint8Array, not /);
   });
 
+  const passOn = 'for await (const { bytes } of input.blocks()) await context.output.write(bytes);';
+  const late = 'await context.output.write(Buffer.from("late\\n"));';
+  const waits = /^run ended while it still waited for one of its inputs: is an await missing\?/;
+  const writes = /^run ended before all of its output was written: is an await missing\?/;
+  it.each([
+    ['reads and writes', `context.inputs.forEach(async (input) => { ${passOn} });`, waits],
+    ['reads', 'void (async ([input]) => { for await (const b of input.blocks()); })(context.inputs);', waits],
+    ['writes', `setImmediate(async () => { ${late} });`, writes],
+    ['writes, and does not look', `setImmediate(async () => { try { ${late} } catch {} });`, writes],
+    ['emits', 'setImmediate(() => context.output.emit(Buffer.from("k"), Buffer.from("v")));', writes],
+  ])('is told so where its run has ended and it still %s', async (_, run, message) => {
+    const failure = await failureOf(operator(run));
+    expect(failure?.cause).toBe('user-code');
+    expect(failure?.message).toMatch(message);
+  });
+
+  it('has put out all that it was given, also where nobody waits for that', async () => {
+    const { worker, stage } = await userStage(
+      operator('void context.output.write(Buffer.from("some line\\n".repeat(300_000)));'),
+      { output: 'unsorted' },
+    );
+    expect(await worker.run(stage)).toBe('done');
+    expect((await worker.results())[0]).toMatchObject({ recordsOut: 300_000, bytesOut: 300_000 * 11 });
+  });
+
+  it.each([
+    ['leaves an input', 'for await (const b of input.blocks()) break;'],
+    [
+      'leaves a stream of rows within another',
+      'for await (const r of (async function* () { yield* input.records(); })()) break;',
+    ],
+    ['leaves an iterator', 'await input.blocks()[Symbol.asyncIterator]().next();'],
+    ['gives up what it has read ahead', 'const b = input.blocks(); void b.next(); await b.return();'],
+  ])('ends well where it %s', async (_, run) => {
+    const text = 'some line\n'.repeat(200_000);
+    const { worker, stage } = await userStage(operator(`for (const input of context.inputs) { ${run} }`), {
+      text,
+    });
+    expect(await worker.run(stage)).toBe('done');
+  });
+
   it('says so where it ran out of memory', async () => {
     const { worker, stage } = await userStage(
       operator('const all = []; for (;;) all.push(new Array(1e5).fill(0.5));'),
