@@ -3,6 +3,7 @@ import type { Context, Key } from './context.ts';
 import type { Step } from './compile.ts';
 import type { JoinNode, RecordFunction } from './graph.ts';
 import { KeyEncoder, nameOf } from './key-codec.ts';
+import { refuseAsync } from './not-async.ts';
 import { copyOf, ownOf } from './value-codec.ts';
 
 /**
@@ -53,16 +54,6 @@ export class Chain {
     return this.#expanding.some((expansion) => expansion.resume());
   }
 }
-
-/** Answers a step's function that returned a promise: later steps would see it as a record. */
-const refuseAsync = (step: string, result: unknown): void => {
-  if (result instanceof Promise) {
-    result.catch(() => undefined);
-    throw new UserCodeError(
-      `the function of ${step} returned a promise: functions of a job must not be async`,
-    );
-  }
-};
 
 const mapped =
   (fn: RecordFunction<unknown>, context: Context, next: Push): Push =>

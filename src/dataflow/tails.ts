@@ -129,12 +129,25 @@ function formatOf(node: SinkNode, context: Context): (record: unknown) => string
       return (record) => {
         // `undefined` where the record has no JSON at all.
         const text = JSON.stringify(record) as string | undefined;
+        // All that JSON has for a promise.
+        if (text?.includes('{}') === true) refusePromises(record);
         if (text !== undefined) return text;
         throw new UserCodeError(`write.ndjson got ${nameOf(record)}, which JSON has no form for`);
       };
     case 'csv':
       return (record) => csvLine(node.columns, record);
   }
+}
+
+/** Throws `UserCodeError` where JSON writes a promise of a record, as `{}`. */
+function refusePromises(record: unknown): void {
+  JSON.stringify(record, (_, value: unknown) => {
+    if (!(value instanceof Promise)) return value;
+    value.catch(() => undefined);
+    throw new UserCodeError(
+      'write.ndjson got a record that holds a promise: functions of a job must not be async',
+    );
+  });
 }
 
 function csvLine(columns: readonly string[], record: unknown): string {

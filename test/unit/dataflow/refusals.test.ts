@@ -71,6 +71,16 @@ describe('what is refused', () => {
     ],
     ['a promise', run(() => job('x', source.map(untyped).write.ndjson())), /must not be async/],
     [
+      'a promise within a record that is written',
+      run(() => job('x', source.map((id) => ({ id, pages: [{ page: untyped() }] })).write.ndjson())),
+      /^write.ndjson got a record that holds a promise: functions of a job must not be async$/,
+    ],
+    [
+      'a promise as a record that is written',
+      run(() => job('x', source.flatMap(() => [untyped()]).write.ndjson())),
+      /^write.ndjson got a record that holds a promise/,
+    ],
+    [
       'a text of flatMap',
       run(() => job('x', source.flatMap((() => 'abc') as never).write.ndjson())),
       /flatMap gave a string/,
@@ -112,6 +122,52 @@ describe('what is refused', () => {
     ],
   ])('%s', async (_, act, message) => {
     await expect(act()).rejects.toThrow(message);
+  });
+
+  /** In each map task one value a key, so that a sum is made where values meet. */
+  const values = ['a 1', 'b 2', 'a 3', 'b 4'];
+  const keyed = source.map((line) => line.split(' ')).keyBy(([key = '']) => key);
+  const later = <T>(value: T): T => Promise.resolve(value) as T;
+  it.each<[string, () => ReturnType<typeof job>]>([
+    ['reduce', () => job('x', keyed.reduce((left) => later(left)).write.ndjson())],
+    [
+      'aggregate (add)',
+      () => job('x', keyed.aggregate({ zero: () => 0, add: (sum) => later(sum + 1) }).write.ndjson()),
+    ],
+    [
+      'aggregate (add)',
+      () =>
+        job(
+          'x',
+          keyed
+            .aggregate({ zero: () => 0, add: (sum) => later(sum + 1), merge: (a, b) => a + b })
+            .write.ndjson(),
+        ),
+    ],
+    [
+      'aggregate (zero)',
+      () => job('x', keyed.aggregate({ zero: () => later(0), add: (sum) => sum + 1 }).write.ndjson()),
+    ],
+    [
+      'aggregate (merge)',
+      () =>
+        job(
+          'x',
+          keyed
+            .aggregate({ zero: () => 0, add: (sum) => sum + 1, merge: (a, b) => later(a + b) })
+            .write.ndjson(),
+        ),
+    ],
+  ])('a promise of %s, also where nothing is handed on after it', async (step, build) => {
+    await expect(runJob(build(), values, { tasks: 2 })).rejects.toThrow(
+      `the function of ${step} returned a promise: functions of a job must not be async`,
+    );
+  });
+
+  it('writes empty objects as what they are', async () => {
+    const records = [{ id: 'a', map: new Map(), none: {}, text: '{}', list: [{}] }];
+    const { text } = await runJob(job('x', source.flatMap(() => records).write.ndjson()), ['a']);
+    expect(text).toBe('{"id":"a","map":{},"none":{},"text":"{}","list":[{}]}\n');
   });
 
   it('names the record whose key has half a character, though keys are held for a while', async () => {
