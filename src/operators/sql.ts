@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { StoreUnavailableError } from '../contracts/errors.ts';
 import { BadInputError, OutOfMemoryError } from '../worker/operator.ts';
 import type { Operator, TaskContext } from '../worker/operator.ts';
 import { Engine, firstLineOf, sqlName, sqlText } from './duckdb/engine.ts';
@@ -116,13 +117,13 @@ function tableNames({ inputs }: TaskContext, given: readonly string[] | undefine
 /** A file that holds what a task has read of an input, as DuckDB names it: of no use to who wrote the query. */
 const scratchTable = /file "[^"]*\/table(\d+)[^"/]*"/;
 
-/** What goes wrong in a query is the user's to mend, but for want of memory. */
+/** What goes wrong in a query is the user's to mend, but for want of memory and what the disk does. */
 async function asked<T>({ inputs, signal }: TaskContext, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
     signal.throwIfAborted();
-    if (cause instanceof OutOfMemoryError) throw cause;
+    if (cause instanceof OutOfMemoryError || cause instanceof StoreUnavailableError) throw cause;
     const message = firstLineOf(cause).replace(scratchTable, 'what this task reads of inputs[$1]');
     // What a binder does not find is named by the query, whatever that name says.
     const isRefused = /^(?!Binder Error).*(?:^Permission Error|has been locked|Secret|Extension)/i.test(

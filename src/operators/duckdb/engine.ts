@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type * as duckdb from '@duckdb/node-api';
 import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { StoreUnavailableError } from '../../contracts/errors.ts';
 import { BadInputError, OutOfMemoryError } from '../../worker/operator.ts';
 import type { EngineSize } from '../../worker/operator.ts';
 
@@ -70,7 +71,18 @@ function shortOfMemory(cause: unknown, { memoryBytes }: EngineSize): OutOfMemory
   });
 }
 
-/** Whether DuckDB itself says it, whose errors have neither names nor codes; want of memory is another matter. */
+/** What the disk that it works on does to DuckDB. Of other faults of a file its content may be the reason. */
+const diskFault =
+  /^IO Error: (.*(?:No space left on device|Disk quota exceeded|Too many open files|Input\/output error).*)/;
+
+/** What DuckDB says of its scratch files, as a fault of the place: elsewhere the same may pass. */
+function faultOfDisk(cause: unknown): StoreUnavailableError | undefined {
+  const [, what] = diskFault.exec(firstLineOf(cause)) ?? [];
+  if (what === undefined) return undefined;
+  return new StoreUnavailableError(`DuckDB could not use its scratch files: ${what}`, {}, { cause });
+}
+
+/** Whether DuckDB itself says it, whose errors have neither names nor codes; want of memory and faults of the disk are other matters. */
 const isOfDuckDb = (cause: unknown): boolean =>
   cause instanceof Error && cause.name === 'Error' && !('code' in cause);
 
@@ -170,7 +182,7 @@ export class Engine {
     try {
       return await ask();
     } catch (cause) {
-      throw shortOfMemory(cause, this.#size) ?? cause;
+      throw shortOfMemory(cause, this.#size) ?? faultOfDisk(cause) ?? cause;
     } finally {
       // What was interrupted fails by that, and not by what DuckDB says of it.
       this.#signal.throwIfAborted();
