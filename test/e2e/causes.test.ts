@@ -6,12 +6,10 @@ import type { JobSpecInput } from '../../src/contracts/job-spec.ts';
 import { coreutils } from '../support/coreutils.ts';
 import { Workplace } from './command.ts';
 import { type ExplainedRun, otherActions, runExplained } from './explained-run.ts';
+import { noCopies } from './no-copies.ts';
 
 const tasks = 4;
 const text = Buffer.from(Array.from({ length: 4_000 }, (_, line) => `${(line * 7919) % 4_000}\n`).join(''));
-
-/** Copies of attempts, and launches that were declined: wrong wherever no node is slow. */
-const noCopies = { backups: 0, restarts: 0, clones: 0, declined: 0 };
 
 /** Tasks that take a while without work, so that a busy machine makes none of them slow. */
 const waiting = (seconds: number): JobSpecInput => ({
