@@ -130,6 +130,7 @@ function drawn(seed: number): ScenarioInput {
       lostAttempt: pick([0, 0.05]),
       doubleLaunch: pick([0, 0.2]),
       lostLaunch: pick([0, 0.05]),
+      lostOutput: pick([0, 0.05]),
     },
     jobs: [
       {
@@ -161,6 +162,25 @@ describe('any job that is to stop at its budget', () => {
       }
       if (outcome.state === 'failed' && !/failed \d+ times/.test(outcome.error ?? ''))
         expect(outcome.error).toMatch(/^the budget of /);
+    },
+  );
+});
+
+describe('a job that has begun to read what is lost', () => {
+  it.each([0, 1, 2, 3, 4, 5])(
+    'makes it again before it pays for tasks that wait for it, draw %i',
+    async (seed) => {
+      // Of 40 reduces of which nobody knows what they take 30 wait for a place: 15 minutes each would be $0.62.
+      const stages = [
+        { name: 'map', tasks: 20, workMs: 60_000 },
+        { name: 'reduce', tasks: 40, upstream: ['map'], workMs: 10_000 },
+      ];
+      const scenario = { ...job({ stages, budget: 0.3 }), faults: { lostOutput: 0.1 }, maxEvents: 100_000 };
+      const outcome = await runOne(scenario, String(seed));
+      expect(outcome.state).toBe('succeeded');
+      // Two waves of maps and four of reduces, and each lost map again beside others.
+      expect(outcome.completedAtMs).toBeLessThan(600_000);
+      expect(outcome.dollars).toBeLessThan(0.3);
     },
   );
 });

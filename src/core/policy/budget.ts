@@ -7,10 +7,13 @@ import { computeDollars, tallyDollars } from '../model/cost.ts';
 import type { Facts } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
 import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from '../model/job-view.ts';
+import { awaitsInputs } from '../model/lost-outputs.ts';
 import { workerOf } from '../model/stage-worker.ts';
+import { savedFor } from '../model/taken-up.ts';
 import type { BudgetTerms, TickBudget, TickConfig } from '../model/tick-config.ts';
 import { foretoldMs } from './expected-run.ts';
 import { nextWorker } from './next-worker.ts';
+import { isRedone } from './owed-launches.ts';
 
 /** What an attempt asks for beside its worker's time: four writes, three reads, two objects in, two out, a launch. */
 const requestsOfAnAttempt = { writeUnits: 5, readUnits: 1.5, put: 2, get: 2, lambda: 1 } as const;
@@ -18,8 +21,8 @@ const requestsOfAnAttempt = { writeUnits: 5, readUnits: 1.5, put: 2, get: 2, lam
 const longestMs = 900_000;
 
 /**
- * What an attempt is for. `first`: its task has had none that began; `again`: an earlier one failed; `copy`: one runs
- * already.
+ * What an attempt is for. `first`: its task has had none that began, or the last one handed on what it had done, so that
+ * nothing is paid for twice; `again`: an earlier one failed, or its output was lost; `copy`: one runs already.
  */
 export type SpendingKind = 'first' | 'again' | 'copy';
 
@@ -34,7 +37,7 @@ export interface Spending {
   /** The same of tasks of open stages that are owed their first attempt, and of those that are owed another. */
   firsts: number;
   readonly agains: number;
-  /** The same of stages that wait. */
+  /** The same of stages that wait, and of first attempts that wait until what they read was made again. */
   readonly later: number;
   /** Whether nothing runs and nothing was launched: then a first attempt is tried whose cost nobody can foretell. */
   isIdle: boolean;
@@ -47,7 +50,16 @@ export interface Spending {
 const hasBegun = ({ attempts }: TaskView): boolean =>
   attempts.some(({ claimedAt }) => claimedAt !== undefined);
 
-const kindOf = (task: TaskView): 'first' | 'again' => (hasBegun(task) ? 'again' : 'first');
+/** Whether the next attempt of a task goes on where the last one that began had to end. */
+const goesOn = (task: TaskView): boolean => {
+  const last = task.attempts.findLast(
+    ({ number, claimedAt, state }) =>
+      number >= task.since && claimedAt !== undefined && state !== 'cancelled',
+  );
+  return last?.saved !== undefined && savedFor(task, task.attempts.length) !== undefined;
+};
+
+const kindOf = (task: TaskView): 'first' | 'again' => (hasBegun(task) && !goesOn(task) ? 'again' : 'first');
 
 /** The median run of a stage's tasks; undefined while none has ended. */
 const medianOf = ({ statistics: { runMs } }: StageView): number | undefined => quantileOf(runMs, 0.5);
@@ -116,9 +128,12 @@ export function openSpending(
     const each = attemptDollars(workerOf(stage), ms);
     if (stage.state !== 'open') later += stage.tasks.length * each;
     else {
-      const begun = [...stage.retryable].filter(hasBegun).length;
-      firsts += (stage.unstarted + stage.retryable.size - begun) * each;
+      const begun = [...stage.retryable].filter((task) => kindOf(task) === 'again').length;
+      const dollars = (stage.unstarted + stage.retryable.size - begun) * each;
       agains += begun * each;
+      // They cannot be launched before what they read is there: it must not wait until they are paid for.
+      if (awaitsInputs(state, stage)) later += dollars;
+      else firsts += dollars;
     }
   }
   return {
@@ -201,15 +216,16 @@ export const spendingFacts = (spending: Spending, task?: TaskView): Facts => ({
 const rounded = (dollars: number): number => Math.round(dollars * 1e6) / 1e6;
 const told = (dollars: number): string => `$${String(rounded(dollars))}`;
 
-/** Tasks of open stages that are owed an attempt, and how many there are, those of stages that wait included. */
+/** Tasks that are owed an attempt and may be launched, and how many are owed one, those of stages that wait included. */
 function owedTasks(state: JobState): { readonly open: readonly TaskView[]; readonly count: number } {
   const open: TaskView[] = [];
   let count = 0;
   for (const stage of state.stages) {
     if (stage.state === 'waiting') count += stage.tasks.length;
     if (stage.state !== 'open') continue;
-    open.push(...stage.retryable);
     count += stage.unstarted + stage.retryable.size;
+    if (awaitsInputs(state, stage)) continue;
+    open.push(...stage.retryable);
     const first = stage.unstarted === 0 ? undefined : stage.tasks[stage.order[stage.nextFirst] ?? -1];
     if (first !== undefined) open.push(first);
   }
@@ -226,16 +242,15 @@ export function budgetEnd(state: JobState, spending: Spending): string | undefin
   const isSpent = spent >= capDollars;
   if (!isSpent && !spending.isIdle) return undefined;
   const { open, count } = owedTasks(state);
-  const again = open.filter(hasBegun);
+  const again = open.filter((task) => kindOf(task) === 'again');
   const budget = `the budget of $${String(capDollars)} is used up: ${told(spent)} counted so far`;
   if (onBudget === 'finish') {
     const [task] = again;
     if (task === undefined) return undefined;
     const mayGoOn = open.some((each) => affords(spending, kindOf(each), each));
     if (!isSpent && mayGoOn) return undefined;
-    const cause = task.attempts.findLast(isEnded)?.failure?.message ?? 'its worker stopped reporting';
     const name = `stage ${stageAt(state, task.stage).shape.name}, task ${String(task.index)}`;
-    return `${budget}, and ${name} may have no second attempt after its first: ${cause}`;
+    return `${budget}, and ${name} may have no second attempt after its first: ${causeOf(task)}`;
   }
   if (
     count === 0 ||
@@ -249,5 +264,10 @@ export function budgetEnd(state: JobState, spending: Spending): string | undefin
 }
 
 const isEnded = (attempt: AttemptView): boolean => !isLive(attempt);
+/** Why a task is owed another attempt. */
+const causeOf = (task: TaskView): string =>
+  isRedone(task)
+    ? 'its output was lost'
+    : (task.attempts.findLast(isEnded)?.failure?.message ?? 'its worker stopped reporting');
 const nextCosts = (spending: Spending, task: TaskView): string =>
   `, which costs about ${told(spending.dollarsOf(task).dollars)}`;

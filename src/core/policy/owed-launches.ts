@@ -50,7 +50,7 @@ export function owedLaunches(
 }
 
 /** Whether a task is to be done again since its output is gone, and was not launched since. */
-const isRedone = ({ since, attempts }: TaskView): boolean => since > 0 && attempts.length === since;
+export const isRedone = ({ since, attempts }: TaskView): boolean => since > 0 && attempts.length === since;
 
 /**
  * Slots that the job could use now: those it holds, and one for each task that is owed an attempt; with `own` also one

@@ -11,10 +11,10 @@ import {
   openStage,
 } from '../../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
-import type { BudgetTerms } from '../../../../src/core/model/tick-config.ts';
+import type { BudgetTerms, FoundLoss } from '../../../../src/core/model/tick-config.ts';
 import { dollarsSoFar } from '../../../../src/core/policy/budget.ts';
 import { createRng } from '../../../../src/lib/rng.ts';
-import { attemptRecord, failure, resultOf, tickConfig } from '../../../support/job-states.ts';
+import { attempt, attemptRecord, failure, resultOf, tickConfig } from '../../../support/job-states.ts';
 
 const at = epochMs;
 /** $0.000023 a second of a medium Lambda worker. */
@@ -39,12 +39,23 @@ function tick(
   now: number,
   dollars: Omit<BudgetTerms, 'onBudget'> & Partial<BudgetTerms>,
   slots = 100,
+  losses: readonly FoundLoss[] = [],
 ): TickDecision {
-  const budget = { slots, cancelRequested: false, dollars: { onBudget: 'stop' as const, ...dollars } };
+  const budget = {
+    ...{ slots, losses, cancelRequested: false },
+    dollars: { onBudget: 'stop' as const, ...dollars },
+  };
   const config = { ...tickConfig, silenceMs: 1e9 as never };
   const decided = decideTick(state, at(now), config, budget, createRng('job'));
-  applyDecisions(state, decided.decisions, { now: at(now), openStage: () => undefined });
+  carryOut(decided, now);
   return decided;
+}
+
+function carryOut({ decisions }: TickDecision, now: number): void {
+  const open = (stage: number): void => {
+    openStage(state, stage, [], at(now));
+  };
+  applyDecisions(state, decisions, { now: at(now), openStage: open });
 }
 
 const launched = ({ decisions }: TickDecision): string[] =>
@@ -228,5 +239,81 @@ describe('a tick of a job with a budget', () => {
     const first = tick(10_001, { capDollars: 0.001 });
     state = heir;
     expect(tick(10_001, { capDollars: 0.001 })).toEqual(first);
+  });
+});
+
+describe('an output that is lost while a stage that reads it has tasks that never began', () => {
+  const values = ['finish', 'stop'] as const;
+
+  /** Two tasks of a minute, and three that read both: one has begun, and has not found what map/0 wrote. */
+  function loseInput(capDollars: number, onBudget: (typeof values)[number]): void {
+    const map = { name: 'map', tasks: 2, upstream: [], sourceBytes: [10, 10] };
+    state = createJobState([map, { name: 'reduce', tasks: 3, upstream: [0], sourceBytes: [0, 0, 0] }]);
+    openStage(state, 0, [], at(0));
+    tick(0, { capDollars: 1, onBudget });
+    ends('map/0/0', 60_000);
+    ends('map/1/0', 60_000);
+    tick(60_001, { capDollars, onBudget });
+    expect(launched(tick(60_002, { capDollars: 1, onBudget }, 1))).toEqual(['reduce/0/0']);
+    const lost = [{ attemptId: attempt('map/0/0'), how: 'missing', offset: 0, length: 1, crc: 0 }] as const;
+    const why = { ...failure('input-lost', 'output is gone'), lost };
+    const record = { claimedAt: at(60_100), failure: why };
+    applyAttempt(state, attemptRecord('reduce/0/0', 'failed', 61_000, record), at(61_000));
+    expect(tick(61_001, { capDollars, onBudget }, 100, [lost[0]]).outcome.kind).toBe('continue');
+  }
+
+  it.each(values)('is made again before those, whatever they may cost, with %s', (onBudget) => {
+    // Nobody knows what a reduce takes: 15 minutes of each that never began would be $0.04.
+    loseInput(0.03, onBudget);
+    const decided = tick(61_002, { capDollars: 0.03, onBudget });
+    expect(launched(decided)).toEqual(['map/0/1']);
+    expect(decided).toMatchObject({ overBudget: 0, outcome: { kind: 'continue' } });
+  });
+
+  it('ends the job at once where that is not afforded, and says why', () => {
+    // $0.00279 are counted, and a minute costs $0.00138.
+    loseInput(0.004, 'finish');
+    expect(tick(61_002, { capDollars: 0.004, onBudget: 'finish' }).outcome).toEqual({
+      kind: 'fail',
+      cause: 'budget',
+      message:
+        'the budget of $0.004 is used up: $0.002785 counted so far, and stage map, task 0 may have no second attempt after its first: its output was lost',
+    });
+    loseInput(0.004, 'stop');
+    const { outcome } = tick(61_002, { capDollars: 0.004 });
+    expect(outcome).toMatchObject({ kind: 'fail', cause: 'budget' });
+    expect(outcome.kind === 'fail' && outcome.message).toMatch(/4 tasks are still owed an attempt/);
+  });
+});
+
+describe('an attempt that hands on what it has done, as the budget is used up', () => {
+  const handsOn = (id: string, ms: number, bytesDone: number): void => {
+    const saved = { dataBytes: 1, noteBytes: 1, noteCrc: bytesDone, bytesDone, bytesTotal: 10 };
+    const record = { claimedAt: at(0), failure: failure('timeout', 'its time is up'), saved };
+    applyAttempt(state, attemptRecord(id, 'failed', ms, record), at(ms));
+  };
+
+  it('is gone on with where the job is to finish, as a first attempt is: nothing is paid for twice', () => {
+    startWith(1);
+    tick(0, { capDollars: 1, onBudget: 'finish' });
+    handsOn('map/0/0', 60_000, 5);
+    const decided = tick(70_000, { capDollars: 0.001, onBudget: 'finish' });
+    expect(decided.outcome.kind).toBe('continue');
+    expect(launched(decided)).toEqual(['map/0/1']);
+    // What that one did is lost: to do it again would be a second attempt.
+    runs('map/0/1', 71_000);
+    const record = { claimedAt: at(70_000), failure: failure('user-code', 'no such column') };
+    applyAttempt(state, attemptRecord('map/0/1', 'failed', 80_000, record), at(80_000));
+    expect(tick(90_000, { capDollars: 0.001, onBudget: 'finish' }).outcome).toMatchObject({
+      kind: 'fail',
+      cause: 'budget',
+    });
+  });
+
+  it('is gone on with by nobody where the job is to stop', () => {
+    startWith(1);
+    tick(0, { capDollars: 1 });
+    handsOn('map/0/0', 60_000, 5);
+    expect(tick(70_000, { capDollars: 0.001 }).outcome).toMatchObject({ kind: 'fail', cause: 'budget' });
   });
 });
