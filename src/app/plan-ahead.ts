@@ -45,27 +45,37 @@ const inputsOf = (stage: GraphStage, places: ReadonlyMap<string, number>): reado
     return place === undefined ? [] : [{ stage: place, isBarrier }];
   });
 
+/** What a profile that was learned tells besides of how large a stage's tasks were. */
+interface LearnedSize {
+  readonly taskBytes?: number;
+  readonly plannedTasks?: number;
+}
+
 /** Whether a profile is of the same stages in the same order. */
 const fits = (profile: JobProfile, graph: readonly GraphStage[]): boolean =>
   profile.stages.length === graph.length &&
   profile.stages.every(({ name }, index) => name === graph[index]?.spec.name);
 
-/** A profile with other numbers of tasks, of which each takes longer as it reads more, as far as both are known. */
+/**
+ * A profile with other numbers of tasks, of which each takes longer as it reads more, as far as both are known; where
+ * partitions were split, as many more than planned as there were.
+ */
 export function resized(profile: JobProfile, sizes: StageSizes): JobProfile {
   return {
     ...profile,
-    stages: profile.stages.map((stage): StageProfile & { readonly taskBytes?: number } => {
+    stages: profile.stages.map((stage: StageProfile & LearnedSize): StageProfile & LearnedSize => {
       const size = sizes[stage.name];
       if (size === undefined) return stage;
-      const before = (stage as { readonly taskBytes?: number }).taskBytes ?? 0;
-      const after = (size.bytes ?? 0) / size.tasks;
+      const { tasks: learned, taskBytes: before = 0, plannedTasks = learned } = stage;
+      const tasks = Math.round((size.tasks * learned) / plannedTasks);
+      const after = (size.bytes ?? 0) / tasks;
       const factor = before > 0 && after > 0 ? after / before : 1;
       const scaled = (times: readonly number[]): readonly number[] => times.map((each) => each * factor);
       const runs = stage.runs.map(({ slots, times }) => ({
         slots,
         times: { cold: scaled(times.cold), first: scaled(times.first), later: scaled(times.later) },
       }));
-      return { ...stage, tasks: size.tasks, runs };
+      return { ...stage, tasks, runs };
     }),
   };
 }

@@ -37,6 +37,8 @@ const spans = z.array(z.object({ begin: share, end: share })).max(limits.forecas
 const stageProfile = z.object({
   name: z.string(),
   tasks: z.int().min(1),
+  /** Tasks of it by its plan, where there were more: partitions were split. Absent: as many. */
+  plannedTasks: z.int().min(1).exactOptional(),
   inputs: z.array(z.object({ stage: place, isBarrier: z.boolean() })),
   runs: z
     .array(

@@ -71,9 +71,13 @@ function profileOfRun({ plan, attempts }: FinishedRun): Profile | undefined {
     const { name, tasks, inputs } = description;
     const of = told.get(name);
     if (of === undefined) return undefined;
+    const planned = Math.max(1, tasks);
+    // Where partitions were split the times are those of parts: so is their number, or their product is of neither.
+    const ran = Math.max(planned, of.times.cold.length + of.times.first.length + of.times.later.length);
     stages.push({
       name,
-      tasks: Math.max(1, tasks),
+      tasks: ran,
+      ...(ran === planned ? {} : { plannedTasks: planned }),
       // A stage opens when all that it reads have ended, whatever its tasks read of them.
       inputs: inputs.flatMap((input) =>
         input.kind === 'stage' ? [{ stage: places.get(input.stage) ?? 0, isBarrier: true }] : [],

@@ -80,6 +80,19 @@ describe('planAhead', () => {
     expect(eight?.isCheapest).toBe(true);
   });
 
+  it('has as many parts of split partitions as there were, however the job is cut', async () => {
+    const [first, second] = stored.profile.stages;
+    if (first === undefined || second === undefined) throw new Error('two stages');
+    const split = { ...stored, profile: { stages: [first, { ...second, tasks: 3, plannedTasks: 2 }] } };
+    const tasksOf = async (reduces: number): Promise<number> => {
+      const cut = { ...sizes, [reduce]: { tasks: reduces } };
+      const { tasks } = await planAhead(deps({ [spec.name]: split }), { spec, stages: cut, slots: [8] });
+      return tasks - 8;
+    };
+    expect(await tasksOf(2)).toBe(3);
+    expect(await tasksOf(4)).toBe(6);
+  });
+
   it('trusts its own runs less where the plan or the input is another', async () => {
     const other = await planAhead(deps({ [spec.name]: { ...stored, fingerprint: 'other' } }), {
       spec,

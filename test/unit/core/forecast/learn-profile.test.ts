@@ -228,6 +228,17 @@ describe('what one run tells', () => {
     expect(told?.times.cold.concat(told.times.first, told.times.later)).toEqual([1_000]);
   });
 
+  it('has all tasks that ran, where partitions were split into more than were planned', () => {
+    const parts = [2, 3, 4].map((task) => ran(['map', task], [0, 10, 510], { node: `n${task}` }));
+    const run = { jobId: idOf(1), plan: planOf(), attempts: [...attemptsOf(), ...parts] };
+    const [map, reduce] = learnProfile(run, undefined)?.profile.stages ?? [];
+    // Of 1, 2, and three times half a second: 4.5 s of work in all.
+    expect(map?.runs[0]?.times.cold).toEqual([500, 500, 500, 1_000, 2_000]);
+    expect(map).toMatchObject({ tasks: 5, plannedTasks: 2 });
+    expect(reduce).toMatchObject({ tasks: 1 });
+    expect(reduce).not.toHaveProperty('plannedTasks');
+  });
+
   it('is nothing where a stage says nothing, and where there are no attempts', () => {
     const plan = planOf();
     const none = attemptsOf().filter(({ attemptId }) => !attemptId.startsWith('reduce'));
