@@ -135,6 +135,7 @@ function duplicatedFrom(copies: 1 | 2): number {
         copies: [],
         remMs: ratio * unitMs,
         newMs: unitMs,
+        newFactor: 1,
         bytes: running.task.inputBytes,
         sinceCopyMs: unitMs,
       },

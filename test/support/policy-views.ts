@@ -43,6 +43,8 @@ export interface TaskSpec {
   readonly zone?: string;
   /** … or the running copies; without either the task waits. */
   readonly running?: readonly RunningSpec[];
+  /** The share of its input that an attempt before those has handed on: they have the rest to read. Absent: none has. */
+  readonly handedOn?: number;
 }
 
 /** The same task a number of times. */
@@ -54,7 +56,7 @@ const readAll = (bytes: number, density: number, ms: number): Progress =>
 
 function run(
   state: JobState,
-  place: { task: number; number: number; bytes: number },
+  place: { task: number; number: number; bytes: number; takenUp?: Progress['takenUp'] },
   spec: RunningSpec,
 ): void {
   const id = attemptIdOf('map', place.task, place.number);
@@ -62,7 +64,10 @@ function run(
   const claimedAt = epochMs(reportedAt - spec.ranMs);
   addAttempt(state, id, place.number === 0 ? 'first' : 'backup', epochMs(claimedAt - (spec.lagMs ?? 0)));
   for (const [ranMs, bytesRead] of [...(spec.before ?? []), [spec.ranMs, spec.bytesRead] as const]) {
-    const progress = progressOf(bytesRead, place.bytes, Math.round((spec.density ?? 0) * bytesRead), ranMs);
+    const progress = {
+      ...progressOf(bytesRead, place.bytes, Math.round((spec.density ?? 0) * bytesRead), ranMs),
+      ...(place.takenUp === undefined ? {} : { takenUp: place.takenUp }),
+    };
     const record = attemptRecord(id, 'running', claimedAt + ranMs, {
       claimedAt,
       progress,
@@ -71,6 +76,26 @@ function run(
     });
     applyAttempt(state, record, epochMs(claimedAt + ranMs));
   }
+}
+
+/** The attempts of a task that run, with the one before them, if that has handed on what it had done. */
+function runAll(state: JobState, task: number, bytes: number, { running = [], handedOn }: TaskSpec): void {
+  if (handedOn === undefined) {
+    for (const [number, each] of running.entries()) run(state, { task, number, bytes }, each);
+    return;
+  }
+  const id = attemptIdOf('map', task, 0);
+  const bytesDone = handedOn * bytes;
+  addAttempt(state, id, 'first', epochMs(1_000));
+  const record = attemptRecord(id, 'failed', 2_000, {
+    ...{ claimedAt: epochMs(1_000), node: 'spot', progress: progressOf(bytesDone, bytes, 0, 1_000) },
+    failure: { cause: 'interrupted', message: 'Spot' },
+    saved: { dataBytes: 1, noteBytes: 1, noteCrc: 1, bytesDone, bytesTotal: bytes },
+  });
+  applyAttempt(state, record, epochMs(2_000));
+  const takenUp = { attempt: 0, bytes: bytesDone };
+  for (const [place, each] of running.entries())
+    run(state, { task, number: place + 1, bytes: bytes - bytesDone, takenUp }, each);
 }
 
 /** A job of one open stage `map` with tasks as given. Finished ones were claimed as they were launched. */
@@ -84,8 +109,7 @@ export function jobOf(tasks: readonly TaskSpec[], kind: Worker['kind'] = 'lambda
   ]);
   openStage(state, 0, [], epochMs(0));
   for (const [task, spec] of tasks.entries()) {
-    for (const [number, each] of (spec.running ?? []).entries())
-      run(state, { task, number, bytes: sizes[task] ?? 0 }, each);
+    runAll(state, task, sizes[task] ?? 0, spec);
     if (spec.doneMs === undefined) continue;
     const id = attemptIdOf('map', task, 0);
     addAttempt(state, id, 'first', epochMs(1_000));

@@ -11,6 +11,7 @@ import {
 import { ranMs, reportedMs, scoreOf } from '../../estimate/progress-rate.ts';
 import { type RemainingTerms, remainingMs } from '../../estimate/remaining-time.ts';
 import { type AttemptView, isLive } from '../../model/job-view.ts';
+import { shareLeftFor } from '../../model/taken-up.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
 import { type ChosenZone, chooseZone, type StageZones, zonesOf } from './choose-zone.ts';
 
@@ -50,6 +51,8 @@ export interface Appraisal {
   readonly newMs: number | undefined;
   /** That zone; absent where it cannot be chosen. */
   readonly chosen?: ChosenZone | undefined;
+  /** How many times as long a copy there takes as one of the whole task takes anywhere: it takes up what is there for it. */
+  readonly newFactor: number;
   /** Input by which its time is measured. */
   readonly bytes: number;
   /** Since the last copy was launched. */
@@ -146,7 +149,8 @@ export function newMsOf({ task, copies }: RunningTask, expectedMs: number, now: 
 function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyView): Appraisal {
   const bytes = inputOf(running.task);
   const chosen = chooseZone(stage.zones, running);
-  const expectedMs = newCopyMs(stage.samples, bytes, chosen?.factor);
+  const newFactor = (chosen?.factor ?? 1) * shareLeftFor(running.task, running.task.attempts.length);
+  const expectedMs = newCopyMs(stage.samples, bytes, newFactor);
   const newMs = expectedMs === undefined ? undefined : newMsOf(running, expectedMs, view.now);
   const copies = running.copies.map((attempt) => {
     const known = remainingMs(attempt, stage.remaining);
@@ -161,6 +165,7 @@ function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyV
     remMs: least === Infinity ? undefined : least,
     newMs,
     chosen,
+    newFactor,
     bytes,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
   };

@@ -44,7 +44,7 @@ export function decline(task: Appraisal, stage: StageAppraisal, view: PolicyView
               stage.samples,
               task.bytes,
               (remMs * count) / (count + 1),
-              chosen?.factor,
+              task.newFactor,
             ),
           }
         : {}),

@@ -13,10 +13,11 @@ import {
 import { ranMs } from '../../estimate/progress-rate.ts';
 import { recordFactor, usualDensity } from '../../estimate/record-density.ts';
 import { type ProgressShape, shapeOfRunning } from '../../model/progress-shape.ts';
-import { hasTakenUp, ownShareOf } from '../../model/taken-up.ts';
+import { hasTakenUp, ownShareOf, shareLeftFor } from '../../model/taken-up.ts';
 import { costOf, type TaskCost } from '../../model/task-cost.ts';
 import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '../mantri/appraise.ts';
 import { type ChosenZone, chooseZone, type StageZones, zonesOf } from '../mantri/choose-zone.ts';
+import type { AttemptView } from '../../model/job-view.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
 
 /** A copy as `outrider` weighs it. */
@@ -169,10 +170,12 @@ function foretellAll(
       ms: usual.ms * costOf(cost, Math.max(bytes, leastBytes)) * factor,
       error: usual.error,
     };
+    const expectedOf = (attempt: AttemptView): Expected | undefined =>
+      whole && { ms: whole.ms * ownShareOf(running.task, attempt), error: whole.error };
     const attempts: (Foretold | undefined)[] = [];
     for (const attempt of sampledOf(running)) {
       // One that was told to stop is taken as it was when it was seen last.
-      const expected = whole && { ms: whole.ms * ownShareOf(attempt), error: whole.error };
+      const expected = expectedOf(attempt);
       const terms = { now, shape, expected, reportMs };
       const foretold = foretell(attempt, attempt.cancelOrdered ? { ...terms, now: attempt.seenAt } : terms);
       attempts.push(foretold);
@@ -180,7 +183,10 @@ function foretellAll(
       const run = { bytes, ms: foretold.totalMs / factor, zone: attempt.zone };
       (foretold.isLeast === true ? atLeast : samples).push(run);
     }
-    const isLate = whole !== undefined && running.copies.some((each) => isOverdue(ranMs(each, now), whole));
+    const isLate = running.copies.some((each) => {
+      const expected = expectedOf(each);
+      return expected !== undefined && isOverdue(ranMs(each, now), expected);
+    });
     return { recordFactor: factor, isLate, attempts };
   });
   return { byTask, samples: [...samples, ...wholeRuns(atLeast, samples, runs.stage)] };
@@ -213,16 +219,19 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
   const bytes = inputOf(running.task);
   const { recordFactor: factor, isLate, attempts } = foretold;
   const cost = costOf(samples.cost, Math.max(bytes, terms.leastBytes)) * factor;
-  const usualMs = medianSlowness * cost;
+  const usualOfMs = (attempt: AttemptView): number =>
+    medianSlowness * cost * ownShareOf(running.task, attempt);
   const inVainMs = newMsOf(running, 0, view.now);
   const chosen = chooseZone(terms.zones, running);
-  const anywhere = newMsFor(cost, inVainMs, terms);
+  // Another copy takes up what is there, too; a task that waits does not.
+  const share = shareLeftFor(running.task, running.task.attempts.length);
+  const waitingMs = newMsFor(cost, inVainMs, terms).newMs;
   const caution = isContended(view.slots) ? 1 : 0;
   const copies = running.copies.map((attempt, place) => {
     const known = attempts[place];
     const ran = ranMs(attempt, view.now);
     // One of which nothing is known is taken for an ordinary one.
-    const totalMs = known?.totalMs ?? Math.max(ran, usualMs);
+    const totalMs = known?.totalMs ?? Math.max(ran, usualOfMs(attempt));
     const remMs = Math.max(0, totalMs - ran);
     const leastRemMs = Math.max(0, totalMs * Math.exp(-caution * (known?.error ?? 0)) - ran);
     return { attempt, remMs, leastRemMs, ranMs: ran, isTold: known?.isTold ?? false };
@@ -234,15 +243,16 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
     if (each.attempt.launchedAt > lastLaunch) lastLaunch = each.attempt.launchedAt;
   }
   invariant(first !== undefined, 'a running task of which nothing runs', { task: running.task.index });
+  const usualMs = usualOfMs(first.attempt);
   return {
     running,
     copies,
     remMs: first.remMs,
     leastRemMs: first.leastRemMs,
     ranMs: first.ranMs,
-    ...(chosen === undefined ? anywhere : newMsFor(cost * chosen.factor, inVainMs, terms)),
+    ...newMsFor(cost * share * (chosen?.factor ?? 1), inVainMs, terms),
     chosen,
-    usualMs: anywhere.newMs[anywhere.newMs.length >>> 1],
+    usualMs: waitingMs[waitingMs.length >>> 1],
     bytes,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
     slowness: usualMs <= 0 ? 1 : (first.ranMs + first.remMs) / usualMs,

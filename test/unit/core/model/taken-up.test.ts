@@ -13,7 +13,7 @@ import {
   taskAt,
 } from '../../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
-import { ownShareOf, savedFor } from '../../../../src/core/model/taken-up.ts';
+import { ownShareOf, savedFor, shareLeftFor } from '../../../../src/core/model/taken-up.ts';
 import { attemptRecord, resultOf } from '../../../support/job-states.ts';
 
 const inputBytes = 1_000_000;
@@ -124,10 +124,36 @@ describe('what an attempt is to take up', () => {
   });
 
   it('is a share of its task, by bytes of input', () => {
-    expect(ownShareOf({ progress: progressOf(3) })).toBe(1);
-    expect(ownShareOf({ progress: undefined })).toBe(1);
-    const takenUp = { attempt: 0, bytes: 750_000 };
-    expect(ownShareOf({ progress: progressOf(3, { bytesTotal: 250_000, takenUp }) })).toBe(0.25);
+    const state = job();
+    const shareOf = (number: number, progress?: Progress): number => {
+      addAttempt(state, id(number), 'retry', epochMs(number * 10_000));
+      const record = attemptRecord(id(number), 'running', number * 10_000 + 1, {
+        ...(progress === undefined ? {} : { progress }),
+      });
+      applyAttempt(state, record, epochMs(number * 10_000 + 1));
+      const task = taskAt(state, 0, 0);
+      const [last] = task.attempts.slice(-1);
+      if (last === undefined) throw new Error('no attempt');
+      return ownShareOf(task, last);
+    };
+    expect(shareOf(0)).toBe(1);
+    expect(shareOf(1, progressOf(3))).toBe(1);
+    interrupt(state, 2, 400_000);
+    const takenUp = { attempt: 2, bytes: 750_000 };
+    expect(shareOf(3, progressOf(3, { bytesTotal: 250_000, takenUp }))).toBe(0.25);
+    // It has read nothing yet of what is left, and this one has begun anew.
+    expect(shareOf(4, progressOf(0))).toBe(0.6);
+    expect(shareOf(5, progressOf(3))).toBe(1);
+  });
+
+  it('leaves of a task what nobody has done that handed it on', () => {
+    const state = job();
+    const task = taskAt(state, 0, 0);
+    expect(shareLeftFor(task, 0)).toBe(1);
+    interrupt(state, 0, 750_000);
+    expect([shareLeftFor(task, 0), shareLeftFor(task, 1)]).toEqual([1, 0.25]);
+    goOn(state, 1, 'user-code');
+    expect([shareLeftFor(task, 1), shareLeftFor(task, 2)]).toEqual([0.25, 1]);
   });
 });
 
