@@ -1,7 +1,8 @@
 import { elapsedMs } from '../../../contracts/units.ts';
 import { stageAt } from '../../model/job-state.ts';
-import type { JobState, TaskView } from '../../model/job-view.ts';
+import type { AttemptView, JobState, TaskView } from '../../model/job-view.ts';
 import { meanMs } from '../../model/stage-statistics.ts';
+import { worksOf } from '../../model/taken-up.ts';
 import { copiesOf, sourcesOf } from '../../model/upstream-copies.ts';
 import { lossOfAll } from './loss-rate.ts';
 import { RedoTimes } from './redo-time.ts';
@@ -31,16 +32,25 @@ export interface OutputAtRisk extends ReplicaCandidate {
   readonly task: TaskView;
 }
 
+const ownMs = ({ claimedAt, endedAt }: AttemptView): number | undefined =>
+  claimedAt === undefined || endedAt === undefined ? undefined : elapsedMs(claimedAt, endedAt);
+
+/** What a task's result took to make: with the time of those whose work the winner took up, which goes with its output. */
+function madeInMs(task: TaskView, winner: AttemptView): number | undefined {
+  const own = ownMs(winner);
+  if (own === undefined) return undefined;
+  return worksOf(task, winner)
+    .slice(1)
+    .reduce((sum, each) => sum + (ownMs(each) ?? 0), own);
+}
+
 /** t_v: what a task's own execution took from its launch on; of one that was not seen to run, what its stage's do. */
 function takesMs(state: JobState, task: TaskView): number {
   const { statistics } = stageAt(state, task.stage);
   const { result } = task;
   const winner = result === undefined ? undefined : state.attempts.get(result.attemptId);
   const { runMs, lag } = statistics;
-  const own =
-    winner?.claimedAt === undefined || winner.endedAt === undefined
-      ? undefined
-      : elapsedMs(winner.claimedAt, winner.endedAt);
+  const own = winner === undefined ? undefined : madeInMs(task, winner);
   return (own ?? (runMs.size === 0 ? 0 : runMs.sum / runMs.size)) + meanMs(lag);
 }
 

@@ -17,6 +17,18 @@ import {
   lossCostMs,
   type ReplicaCandidate,
 } from '../../../../src/core/policy/mantri/replicate.ts';
+import { attemptIdOf } from '../../../../src/contracts/ids.ts';
+import { epochMs } from '../../../../src/contracts/units.ts';
+import {
+  addAttempt,
+  applyAttempt,
+  applyResult,
+  createJobState,
+  openStage,
+  taskAt,
+} from '../../../../src/core/model/job-state.ts';
+import { OutputValues } from '../../../../src/core/policy/mantri/outputs-at-risk.ts';
+import { attemptRecord, progressOf, resultOf } from '../../../support/job-states.ts';
 import { redoMs, redoTimes } from '../../../support/redo-times.ts';
 
 /** What a standard output would be worth that takes a week to make again. */
@@ -62,6 +74,32 @@ describe('the time to do a task again', () => {
 
   it('refuses a task before one that it reads', () => {
     expect(() => redoTimes([{ takesMs: 1, lossProbability: 0.1, inputs: [0] }])).toThrow('before one');
+  });
+});
+
+describe('the time to do again what several attempts have done, one after the other', () => {
+  it('is that of all whose work is in it: what they handed on is gone with the output', () => {
+    const at = epochMs;
+    const minute = 60_000;
+    const state = createJobState([{ name: 'map', tasks: 1, upstream: [], sourceBytes: [100] }]);
+    openStage(state, 0, [], at(0));
+    const ran = (number: number, [from, to]: readonly [number, number], bytesDone: number): void => {
+      const id = attemptIdOf('map', 0, number);
+      addAttempt(state, id, number === 0 ? 'first' : 'retry', at(from * minute));
+      const takenUp = { attempt: number - 1, bytes: bytesDone };
+      const record = attemptRecord(id, number === 2 ? 'done' : 'failed', to * minute, {
+        ...{ launchedAt: at(from * minute), claimedAt: at(from * minute) },
+        progress: { ...progressOf(100 - bytesDone, 100 - bytesDone), ...(number === 0 ? {} : { takenUp }) },
+      });
+      applyAttempt(state, record, at(to * minute));
+    };
+    ran(0, [0, 13], 0);
+    ran(1, [14, 27], 45);
+    ran(2, [28, 30], 90);
+    applyResult(state, resultOf(attemptIdOf('map', 0, 2), 30 * minute), at(30 * minute));
+    const copying = { copyLatencyMs: 100, copyBytesPerSecond: 1e8 };
+    const values = new OutputValues(state, { lossOf: () => 5e-4, copyLoss: 0, copying });
+    expect(values.valueOf(taskAt(state, 0, 0)).redoMs).toBe(28 * minute);
   });
 });
 
