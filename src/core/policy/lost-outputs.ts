@@ -67,16 +67,22 @@ export function lossDecisions(
   return decisions;
 }
 
-/** Why a job fails whose outputs are lost over and over, or undefined while it does not. */
+/** How often a task was done again since its output was gone, whatever copies of it were lost with it or besides. */
+const timesRedone = ({ attempts }: TaskView): number =>
+  attempts.filter(({ reason }) => reason === 'recompute').length;
+
+/** Why a job fails whose outputs are lost over and over, no copy left, or undefined while it does not. */
 export function lostTooOften(
   state: JobState,
   found: readonly FoundLoss[],
   { lossesPerTask = Infinity }: TickConfig,
 ): string | undefined {
-  for (const { attemptId, how } of found) {
+  for (const decision of lossDecisions(state, found, Infinity)) {
+    if (decision.kind !== 'lose-output' || decision.use !== undefined) continue;
+    const { attemptId, how } = decision;
     const task = taskWithOutput(state, attemptId);
-    if (task === undefined || task.lostOutputs.length < lossesPerTask) continue;
-    const times = task.lostOutputs.length + 1;
+    if (task?.result?.attemptId !== attemptId || timesRedone(task) < lossesPerTask) continue;
+    const times = timesRedone(task) + 1;
     return `the output of task ${taskOf(attemptId)} was lost ${times} times, at last that of attempt ${attemptId} (${how})`;
   }
   return undefined;

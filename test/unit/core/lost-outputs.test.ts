@@ -251,6 +251,39 @@ describe('an output that is gone', () => {
     });
   });
 
+  it('counts once with all its copies, and not at all where one of them is left', () => {
+    let [number, now] = [0, 10];
+    const idOf = (place: number): string => `map/0/${place}`;
+    const copiesOf = (place: number): [string, string] => [
+      idOf(1_000_000 + 2 * place),
+      idOf(1_000_001 + 2 * place),
+    ];
+    /** All three copies of what the task has left are lost at once, and it is done again. */
+    const loseAll = (): Decision[] => {
+      const copies = copiesOf(number);
+      for (const copy of copies) applyReplica(state, resultOf(copy, now));
+      missed(now, `mid/0/${number}`, idOf(number));
+      const found = [idOf(number), ...copies].map((id) => gone(id));
+      const { outcome, decisions } = tick(now + 1, found);
+      if (outcome.kind === 'fail') throw new Error(outcome.message);
+      tick(now + 2);
+      number += 1;
+      done(now + 3, idOf(number));
+      tick(now + 4);
+      tick(now + 5);
+      now += 10;
+      return [...decisions];
+    };
+    expect(loseAll().map(({ kind }) => kind)).toEqual(['lose-output', 'lose-output', 'lose-output']);
+    loseAll();
+    // A copy that is left is enough, and a copy that is lost is nobody's loss.
+    const [good, bad] = copiesOf(number);
+    for (const copy of [good, bad]) applyReplica(state, resultOf(copy, now));
+    expect(tick(now, [gone(bad)]).outcome).toEqual({ kind: 'continue' });
+    expect(tick(now + 1, [gone(idOf(number))]).outcome).toEqual({ kind: 'continue' });
+    expect(() => loseAll()).toThrow('the output of task map/0 was lost 3 times');
+  });
+
   it('of the last stage is found by whoever publishes, who notes it on its attempt', () => {
     done(10, 'mid/0/0', 'mid/1/0');
     tick(11);
