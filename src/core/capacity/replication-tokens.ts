@@ -1,5 +1,7 @@
 import type { JobId } from '../../contracts/ids.ts';
 import type { JobState } from '../model/job-view.ts';
+import { timesRedone } from '../model/lost-outputs.ts';
+import { inputOf } from '../model/task-input.ts';
 import type { Ledger, Move } from './ledger.ts';
 
 /** Of each byte that a job's tasks have processed, what may be spent on replicas of outputs. */
@@ -18,14 +20,19 @@ export interface TokenAsking {
 }
 
 /**
- * Tokens that a job has earned: a tenth of the bytes that its finished tasks have read, in whole bytes. It follows from
- * results alone, each of which counts once, so that whoever takes the job over finds the same; it never falls.
+ * Tokens that a job has earned: a tenth of the bytes that its finished tasks have read, in whole bytes, each time anew
+ * where their output was lost since: losses, after which copies are worth most, take none of them away. It follows from
+ * results and the log, so that whoever takes the job over finds the same.
  *
  * Source: Mantri §5.3: at most 10 % of the data that a job processes is replicated.
  */
 export function earnedTokens({ stages }: Pick<JobState, 'stages'>): number {
   let bytes = 0;
-  for (const { tasks } of stages) for (const { result } of tasks) bytes += result?.bytesIn ?? 0;
+  for (const { tasks } of stages)
+    for (const task of tasks) {
+      const { result } = task;
+      bytes += (result?.bytesIn ?? 0) + timesRedone(task) * (result?.bytesIn ?? inputOf(task));
+    }
   return Math.floor(bytes * tokensPerByte);
 }
 

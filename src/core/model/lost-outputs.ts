@@ -10,6 +10,17 @@ import { settleOwed } from './owed-tasks.ts';
  * attempt that wrote it, so that a report which comes late, when the task was done again, is about nothing any more.
  */
 
+/** Whether a task is to be done again since its output is gone, and was not launched since. */
+export const isRedone = ({ since, attempts }: TaskView): boolean => since > 0 && attempts.length === since;
+
+/** How often the output of a task was lost, no copy left, so that it was to be done again. */
+export function timesRedone(task: TaskView): number {
+  // Nearly every task.
+  if (task.lostOutputs.length === 0) return 0;
+  const launched = task.attempts.filter(({ reason }) => reason === 'recompute').length;
+  return launched + (isRedone(task) ? 1 : 0);
+}
+
 const stageNamed = (state: JobState, name: string): StageView | undefined =>
   state.stages.find(({ shape }) => shape.name === name);
 

@@ -7,13 +7,12 @@ import { computeDollars, tallyDollars } from '../model/cost.ts';
 import type { Facts } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
 import { type AttemptView, isLive, type JobState, type StageView, type TaskView } from '../model/job-view.ts';
-import { awaitsInputs } from '../model/lost-outputs.ts';
+import { awaitsInputs, isRedone } from '../model/lost-outputs.ts';
 import { workerOf } from '../model/stage-worker.ts';
 import { savedFor } from '../model/taken-up.ts';
 import type { BudgetTerms, TickBudget, TickConfig } from '../model/tick-config.ts';
 import { foretoldMs } from './expected-run.ts';
 import { nextWorker } from './next-worker.ts';
-import { isRedone } from './owed-launches.ts';
 
 /** What an attempt asks for beside its worker's time: four writes, three reads, two objects in, two out, a launch. */
 const requestsOfAnAttempt = { writeUnits: 5, readUnits: 1.5, put: 2, get: 2, lambda: 1 } as const;

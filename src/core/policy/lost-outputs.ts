@@ -3,7 +3,7 @@ import type { LossKind } from '../../contracts/records.ts';
 import type { Decision, LoseOutput } from '../model/decision.ts';
 import type { FoundLoss, TickConfig } from '../model/tick-config.ts';
 import { isLive, type JobState, type TaskView } from '../model/job-view.ts';
-import { isNeeded, taskWithOutput } from '../model/lost-outputs.ts';
+import { isNeeded, taskWithOutput, timesRedone } from '../model/lost-outputs.ts';
 
 /** Outputs that are gone, those of later stages first: whether an input is needed hangs on what is done again. */
 function byLaterStage(
@@ -66,10 +66,6 @@ export function lossDecisions(
   }
   return decisions;
 }
-
-/** How often a task was done again since its output was gone, whatever copies of it were lost with it or besides. */
-const timesRedone = ({ attempts }: TaskView): number =>
-  attempts.filter(({ reason }) => reason === 'recompute').length;
 
 /** Why a job fails whose outputs are lost over and over, no copy left, or undefined while it does not. */
 export function lostTooOften(

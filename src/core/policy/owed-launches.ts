@@ -1,4 +1,4 @@
-import { awaitsInputs } from '../model/lost-outputs.ts';
+import { awaitsInputs, isRedone } from '../model/lost-outputs.ts';
 import type { JobState, TaskView } from '../model/job-view.ts';
 import { type LaunchRoom, takesRoom } from '../model/tick-config.ts';
 import type { OwnPlaces } from './own-places.ts';
@@ -48,9 +48,6 @@ export function owedLaunches(
   }
   return owed;
 }
-
-/** Whether a task is to be done again since its output is gone, and was not launched since. */
-export const isRedone = ({ since, attempts }: TaskView): boolean => since > 0 && attempts.length === since;
 
 /**
  * Slots that the job could use now: those it holds, and one for each task that is owed an attempt; with `own` also one

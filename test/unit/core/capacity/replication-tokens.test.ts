@@ -3,7 +3,10 @@ import type { JobId } from '../../../../src/contracts/ids.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import { type Holding, type Ledger, moved } from '../../../../src/core/capacity/ledger.ts';
 import { earnedTokens, spendTokens, tokensStated } from '../../../../src/core/capacity/replication-tokens.ts';
+import { addAttempt, applyResult, createJobState, openStage } from '../../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
+import { loseOutput } from '../../../../src/core/model/lost-outputs.ts';
+import { attempt, resultOf } from '../../../support/job-states.ts';
 
 const jobId = 'a-000000000000' as JobId;
 const ledgerOf = (tokens: number | undefined): Ledger => ({
@@ -18,7 +21,10 @@ const asking = (spent: number, earned: number, epoch = 3) => ({
 const stateOf = (...stages: readonly (number | undefined)[][]): Pick<JobState, 'stages'> =>
   ({
     stages: stages.map((bytes) => ({
-      tasks: bytes.map((bytesIn) => (bytesIn === undefined ? {} : { result: { bytesIn } })),
+      tasks: bytes.map((bytesIn) => ({
+        ...{ inputBytes: 0, lostOutputs: [] },
+        ...(bytesIn === undefined ? {} : { result: { bytesIn } }),
+      })),
     })),
   }) as unknown as JobState;
 
@@ -29,6 +35,25 @@ describe('replication tokens', () => {
     // 1,000 MB processed: 100 MB of tokens (Mantri §5.3).
     expect(earnedTokens(stateOf([600e6, undefined], [400e6]))).toBe(100e6);
     expect(earnedTokens(stateOf([19]))).toBe(1);
+  });
+
+  it('stay earned where an output is lost, and are earned again by whoever makes it again', () => {
+    const at = epochMs;
+    const state = createJobState([
+      { name: 'map', tasks: 1, upstream: [], sourceBytes: [100] },
+      { name: 'reduce', tasks: 1, upstream: [0], sourceBytes: [0] },
+    ]);
+    openStage(state, 0, [], at(0));
+    addAttempt(state, attempt('map/0/0'), 'first', at(0));
+    expect(earnedTokens(state)).toBe(0);
+    applyResult(state, resultOf('map/0/0', 5), at(5));
+    expect(earnedTokens(state)).toBe(10);
+    loseOutput(state, attempt('map/0/0'));
+    expect(earnedTokens(state)).toBe(10);
+    addAttempt(state, attempt('map/0/1'), 'recompute', at(6));
+    expect(earnedTokens(state)).toBe(10);
+    applyResult(state, resultOf('map/0/1', 9), at(9));
+    expect(earnedTokens(state)).toBe(20);
   });
 
   it.each([
