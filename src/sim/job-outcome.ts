@@ -57,6 +57,15 @@ function dollarsOf({ job, session }: JobRun, attempts: readonly AttemptOutcome[]
   return totalOf(costsOf(tally, compute));
 }
 
+/** The deadline that a job had when it ended: the last that came in time, in whatever order they are listed. */
+function deadlineOf(
+  { deadlineMs, deadlineChanges }: JobRun['job']['scenario'],
+  ranMs: number,
+): number | undefined {
+  const inTime = deadlineChanges.filter(({ atMs }) => atMs < ranMs).toSorted((a, b) => a.atMs - b.atMs);
+  return inTime.at(-1)?.deadlineMs ?? deadlineMs;
+}
+
 /** What became of a job. `attempts` holds all its deliveries, in the order in which they left their slots. */
 export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[], invocations: number): JobOutcome {
   const { job, session, state, error } = run;
@@ -68,6 +77,7 @@ export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[], invo
     (first, { claimedAtMs }) => Math.min(first, claimedAtMs ?? Infinity),
     Infinity,
   );
+  const completedAtMs = state === 'failed' ? run.endedAtMs : lastCommitMs(session.state);
   return {
     jobId: job.id,
     index: job.index,
@@ -78,8 +88,8 @@ export function outcomeOf(run: JobRun, attempts: readonly AttemptOutcome[], invo
     tasks: job.stages.reduce((sum, { tasks }) => sum + tasks.length, 0),
     arrivedAtMs: job.arrivesAt,
     startedAtMs: startedAtMs === Infinity ? undefined : startedAtMs,
-    completedAtMs: state === 'failed' ? run.endedAtMs : lastCommitMs(session.state),
-    deadlineMs: job.scenario.deadlineChanges.at(-1)?.deadlineMs ?? job.scenario.deadlineMs,
+    completedAtMs,
+    deadlineMs: deadlineOf(job.scenario, completedAtMs - job.arrivesAt),
     asked: run.asked,
     stages: session.state.stages.map(stageOutcome),
     attempts,

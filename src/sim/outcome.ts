@@ -60,7 +60,7 @@ export interface JobOutcome {
   readonly startedAtMs: number | undefined;
   /** When its last task was committed; of a failed job, when it failed. */
   readonly completedAtMs: number;
-  /** The last that it had, since its arrival. */
+  /** The one that it had when it ended, since its arrival. */
   readonly deadlineMs: number | undefined;
   /** Slots that it asked to be its own for its deadline, from a time on. */
   readonly asked: readonly { readonly atMs: number; readonly slots: number }[];

@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest';
 import { attemptIdOf, type JobId } from '../../src/contracts/ids.ts';
 import { copyCountsOf, metricsOf, reductionsOf, slotTimeOf } from '../../src/sim/metrics.ts';
+import type { ScenarioInput } from '../../src/sim/scenario.ts';
+import { runOne } from './scenarios.ts';
 import type { AttemptOutcome, JobOutcome, SimulationResult } from '../../src/sim/outcome.ts';
 
 function attempt(
@@ -140,4 +142,31 @@ it('compares the jobs of two runs one by one, without those that failed', () => 
     p75: 0.325,
     p90: 0.43,
   });
+});
+
+it.each([
+  ['one that comes only after its end', [{ atMs: 480_000, deadlineMs: 240_000 }], 600_000],
+  ['one that comes before it', [{ atMs: 60_000, deadlineMs: 240_000 }], 240_000],
+  [
+    'the last by time, and not by place',
+    [
+      { atMs: 90_000, deadlineMs: 900_000 },
+      { atMs: 30_000, deadlineMs: 1_200_000 },
+    ],
+    900_000,
+  ],
+] as const)('a job is judged by the deadline that it had at its end: %s', async (_, changes, expected) => {
+  const scenario: ScenarioInput = {
+    cluster: { nodes: [{ count: 2 }] },
+    jobs: [
+      {
+        ...{ policy: 'none', deadlineMs: 600_000, deadlineChanges: [...changes] },
+        stages: [{ name: 'map', tasks: 2, workMs: 300_000 }],
+      },
+    ],
+  };
+  const { completedAtMs, arrivedAtMs, deadlineMs } = await runOne(scenario);
+  expect(completedAtMs - arrivedAtMs).toBeGreaterThan(290_000);
+  expect(completedAtMs - arrivedAtMs).toBeLessThan(400_000);
+  expect(deadlineMs).toBe(expected);
 });
