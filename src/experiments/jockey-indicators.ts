@@ -191,14 +191,22 @@ function checksOf(found: ReadonlyMap<ProgressIndicatorName, readonly Figures[]>)
   ];
 }
 
+/** The mean of a seed's runs: they share their jobs' graphs, profiles and tables, and so count as one. */
+function meanOf(runs: readonly Figures[]): Figures {
+  const mean = (figure: Figure): number =>
+    runs.reduce((sum, each) => sum + each[figure], 0) / Math.max(1, runs.length);
+  return { deltaT: mean('deltaT'), constant: mean('constant') };
+}
+
 async function run({ seeds }: ExperimentInput): Promise<Findings> {
   const found = new Map<ProgressIndicatorName, Figures[]>(progressIndicatorNames.map((name) => [name, []]));
   for (const seed of seeds) {
-    for (const job of jockeyJobNames) {
+    const judged = jockeyJobNames.map((job) => {
       const rng = createRng(`jockey-indicators/${seed}/${job}`);
-      for (const [name, figures] of judge(jockeyJob(job, rng.fork('job')), rng))
-        found.get(name)?.push(...figures);
-    }
+      return judge(jockeyJob(job, rng.fork('job')), rng);
+    });
+    for (const [name, means] of found)
+      means.push(meanOf(judged.flatMap((figures) => figures.get(name) ?? [])));
   }
   const rows = progressIndicatorNames.map((name) => ({
     indicator: name,
