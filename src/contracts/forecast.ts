@@ -50,6 +50,8 @@ const stageProfile = z.object({
     .min(1)
     .max(limits.profileRuns),
   queueMs: times,
+  /** Share of attempts that waited so, where others rode behind them on their worker; absent: all. */
+  queuedShare: share.exactOptional(),
   failureShare: z.number().min(0).lt(1),
   /** Bytes that a task of it reads in the mean; absent: nobody knows. */
   taskBytes: ms.exactOptional(),

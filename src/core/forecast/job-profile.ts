@@ -33,6 +33,8 @@ export interface StageProfile {
   readonly runs: readonly ProfiledRun[];
   /** Times from a slot's grant to the begin of an attempt (queue, start), ascending, in ms; none: 0. */
   readonly queueMs: readonly number[];
+  /** Share of attempts that wait so, above 0: the others ride behind another on its worker. Absent: all do. */
+  readonly queuedShare?: number;
   /** Share of attempts that fail, below 1. */
   readonly failureShare: number;
 }

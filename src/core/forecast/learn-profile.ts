@@ -84,12 +84,20 @@ function profileOfRun({ plan, attempts }: FinishedRun): Profile | undefined {
       ),
       runs: [{ slots, times: thinned(of.times, limits.profileSamples) }],
       queueMs: [...evenly(of.queueMs, limits.profileSamples)],
+      ...queuedOf(of.queuedShare),
       failureShare: of.failureShare,
       ...(of.taskBytes === undefined ? {} : { taskBytes: of.taskBytes }),
     });
   }
   return { stages };
 }
+
+/** The share of attempts that waited for a launch, where not all did. */
+const queuedOf = (queuedShare: number): Pick<Stage, 'queuedShare'> =>
+  queuedShare >= 1 ? {} : { queuedShare };
+
+/** A share as it was, and as it is in the newest run, which counts for so much. */
+const blended = (before: number, newest: number, share: number): number => before + (newest - before) * share;
 
 const thinned = (times: ProfiledRun['times'], limit: number): Run['times'] => ({
   cold: [...evenly(times.cold, limit)],
@@ -152,11 +160,13 @@ function merged(before: Profile, newest: Profile, runs: number): Profile {
     const old = before.stages[index];
     const [run] = stage.runs;
     if (old === undefined || run === undefined) return stage;
+    const { queuedShare = 1, ...newly } = stage;
     return {
-      ...stage,
+      ...newly,
       runs: withRun(old.runs, run, share),
       queueMs: pooled(old.queueMs, stage.queueMs, { limit: limits.profileSamples, share }),
-      failureShare: old.failureShare + (stage.failureShare - old.failureShare) * share,
+      ...queuedOf(blended(old.queuedShare ?? 1, queuedShare, share)),
+      failureShare: blended(old.failureShare, stage.failureShare, share),
     };
   });
   return { stages, workFactors: workFactors(before, { stages }, newest) };

@@ -93,7 +93,7 @@ function factsOf(
       return {
         chainMs: amdahlParts(totals, fractions).serialMs,
         workMs: left(({ meanMs }) => meanMs),
-        queueMs: left(({ queueMs }) => queueMs),
+        queueMs: left(({ waitMs }) => waitMs),
       };
     },
   };

@@ -208,7 +208,9 @@ export class RunSimulator {
     const stage = this.#stageOf[task] ?? 0;
     if (this.#failures[task] === 0) this.#started[stage] = (this.#started[stage] ?? 0) + 1;
     const past = this.#pastOf(this.#slotOf[task] ?? 0, stage);
-    return drawn(this.#times[stage]?.[past], rng) + drawn(this.#queues[stage], rng);
+    const ranMs = drawn(this.#times[stage]?.[past], rng);
+    const { queuedShare = 1 } = this.#profile.stages[stage] ?? {};
+    return queuedShare < 1 && rng.next() >= queuedShare ? ranMs : ranMs + drawn(this.#queues[stage], rng);
   }
 
   /** What a slot has run before it now runs a task of the stage. */

@@ -1,3 +1,4 @@
+import { meanWaitMs } from './stage-totals.ts';
 import { ascending } from '../../lib/quantiles.ts';
 import { slotPasts, type StageProfile } from './job-profile.ts';
 
@@ -7,15 +8,17 @@ export interface StageForecast {
   /** What a task takes in the mean, queueing left aside, and its standard deviation over that. */
   readonly meanMs: number;
   readonly variation: number;
-  /** From a slot's grant to the begin of an attempt, in the mean. */
+  /** From a slot's grant to the begin of an attempt that waits for it, in the mean; and of any, with those that do not. */
   readonly queueMs: number;
+  readonly waitMs: number;
   /**
    * How long a task has run, in the mean, by `ms` after its begin, E[min(X, ms)]; and the share of tasks that run still.
    */
   within(ms: number): { readonly withinMs: number; readonly share: number };
 }
 
-export function stageForecast({ runs, tasks, queueMs }: StageProfile): StageForecast {
+export function stageForecast(stage: StageProfile): StageForecast {
+  const { runs, tasks, queueMs } = stage;
   const run = runs[runs.length >> 1];
   const sample = ascending(slotPasts.flatMap((past) => run?.times[past] ?? []));
   const size = Math.max(1, sample.length);
@@ -28,6 +31,7 @@ export function stageForecast({ runs, tasks, queueMs }: StageProfile): StageFore
     meanMs,
     variation: meanMs <= 0 ? 0 : Math.sqrt(variance) / meanMs,
     queueMs: queueMs.reduce((sum, ms) => sum + ms, 0) / Math.max(1, queueMs.length),
+    waitMs: meanWaitMs(stage),
     within: (ms) => {
       const ended = endedBy(sample, ms);
       const share = 1 - ended / size;

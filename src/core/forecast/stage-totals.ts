@@ -1,4 +1,4 @@
-import type { JobProfile } from './job-profile.ts';
+import type { JobProfile, StageProfile } from './job-profile.ts';
 import { meanAndLongest } from './run-times.ts';
 
 /** Totals of a stage in which Jockey's formulas are written, in ms. */
@@ -13,12 +13,16 @@ export interface StageTotals {
   readonly afterMs: number;
 }
 
+/** How long a task waits in the mean, those that ride behind another not at all. */
+export const meanWaitMs = ({ queueMs, queuedShare = 1 }: StageProfile): number =>
+  (queuedShare * queueMs.reduce((sum, each) => sum + each, 0)) / Math.max(1, queueMs.length);
+
 /** Totals of each stage, in its order, on `slots` slots (Jockey, §4.1 and §4.2). */
 export function stageTotals(profile: JobProfile, slots: number): readonly StageTotals[] {
-  const own = profile.stages.map(({ runs, queueMs, tasks }) => {
+  const own = profile.stages.map((stage) => {
+    const { runs, tasks } = stage;
     const { meanMs, longestMs } = meanAndLongest(runs, slots);
-    const queued = queueMs.reduce((sum, each) => sum + each, 0) / Math.max(1, queueMs.length);
-    return { workMs: meanMs * tasks, queueMs: queued * tasks, longestMs };
+    return { workMs: meanMs * tasks, queueMs: meanWaitMs(stage) * tasks, longestMs };
   });
   const after = profile.stages.map(() => 0);
   for (const [index, { inputs }] of [...profile.stages.entries()].reverse()) {

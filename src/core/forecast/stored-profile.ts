@@ -25,6 +25,7 @@ export function storedProfile(name: string, profile: JobProfile): StoredForecast
           times: { cold: kept(times.cold), first: kept(times.first), later: kept(times.later) },
         })),
         queueMs: kept(stage.queueMs),
+        ...(stage.queuedShare === undefined ? {} : { queuedShare: stage.queuedShare }),
         failureShare: stage.failureShare,
       })),
     },

@@ -9,6 +9,8 @@ export interface StageTimes {
   /** How long tasks took from their begin to their result, one number a task, all told. */
   readonly times: RunTimes;
   readonly queueMs: readonly number[];
+  /** Share of attempts that waited so, above 0: the others rode behind another. */
+  readonly queuedShare: number;
   /** Of attempts that began, how many came to nothing, and not even to work that was taken up. Below 1. */
   readonly failureShare: number;
   /** Bytes that a task read in the mean; undefined where nobody knows. */
@@ -130,10 +132,12 @@ export function timesOfStages(attempts: readonly AttemptRecord[]): ReadonlyMap<s
       later: ascending(samples.later),
     };
     if (times.cold.length + times.first.length + times.later.length === 0) continue;
-    const queued = own.filter(hasBegun).filter(({ attemptId }) => !riders.has(attemptId));
+    const begun = own.filter(hasBegun);
+    const queued = begun.filter(({ attemptId }) => !riders.has(attemptId));
     told.set(stage, {
       times,
       queueMs: ascending(queued.map(({ launchedAt, claimedAt }) => elapsedMs(launchedAt, claimedAt))),
+      queuedShare: queued.length / begun.length,
       failureShare: failureShareOf(own, handedOn),
       taskBytes: bytes.length === 0 ? undefined : bytes.reduce((sum, each) => sum + each, 0) / bytes.length,
     });

@@ -30,6 +30,13 @@ it('tells of each stage its work, its longest task and the longest path behind i
   ]);
 });
 
+it('counts the waits of those alone that do not ride behind another', () => {
+  const riding = profile(steady(10, 40, [], { queueMs: [6, 10], queuedShare: 0.25 }));
+  expect(stageTotals(riding, 1)).toEqual([{ workMs: 400, queueMs: 80, longestMs: 10, afterMs: 0 }]);
+  const predictor = predictorOf({ profile: storedProfile('riding', riding).profile }, 'amdahl');
+  expect(predictor.partsLeft([0.5])).toEqual({ chainMs: 5, workMs: 200, queueMs: 40 });
+});
+
 describe('Amdahl’s law', () => {
   it('counts what tasks take to start where it stands in for a table, and is the paper’s where it is asked for', () => {
     const left = (table: ReturnType<typeof forecastTable> | undefined): number =>

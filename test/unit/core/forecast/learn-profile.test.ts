@@ -210,6 +210,21 @@ describe('what one run tells', () => {
       ran(['map', 1], [0, 1_030, 2_030], { invocation: 'i' }),
     ]).get('map');
     expect(told?.queueMs).toEqual([30]);
+    // One launch of two attempts.
+    expect(told?.queuedShare).toBe(0.5);
+  });
+
+  it('has the share of attempts that waited for a launch of their own, where others rode behind them', () => {
+    const attempts = attemptsOf().map((each) => ({
+      ...each,
+      invocation: each.attemptId.startsWith('map') ? 'i' : 'j',
+    }));
+    const learn = (run: number, before?: StoredForecast): StoredForecast | undefined =>
+      learnProfile({ jobId: idOf(run), plan: planOf(), attempts }, before);
+    expect(learn(1)?.profile.stages.map(({ queuedShare }) => queuedShare)).toEqual([0.5, undefined]);
+    // Of two runs each counts for a half.
+    expect(learn(2, known(1))?.profile.stages[0]?.queuedShare).toBe(0.75);
+    expect(learn(2, learn(1))?.profile.stages[0]?.queuedShare).toBe(0.5);
   });
 
   it('is not thrown off by clocks that are apart, or by what never began', () => {

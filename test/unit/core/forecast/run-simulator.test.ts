@@ -65,6 +65,13 @@ describe('a simulated run', () => {
     expect(timeOf(1, steady(10, 3, [], { queueMs: [4] }))).toBe(42);
   });
 
+  it('has none wait of the share that ride behind another', () => {
+    // 2,000 tasks of 100 ms, each tenth of which waits for a second: 400 s of work and waits on 20 slots, not 2,200 s.
+    const riding = steady(100, 2_000, [], { queueMs: [1_000], queuedShare: 0.1 });
+    expect(timeOf(20, riding)).toBeGreaterThan(19_000);
+    expect(timeOf(20, riding)).toBeLessThan(22_000);
+  });
+
   it('runs a task that keeps failing four times, and no more', () => {
     expect(timeOf(1, steady(10, 1, [], { failureShare: 0.999999 }))).toBe(40);
   });

@@ -12,6 +12,11 @@ it('tells of all tasks of a stage, whatever their slots had run', () => {
   expect(stage.variation).toBeCloseTo(0.72, 2);
 });
 
+it('tells how long those wait that wait, and all', () => {
+  const riding = stageForecast(steady(5, 9, [], { queueMs: [1, 3], queuedShare: 0.25 }));
+  expect([riding.queueMs, riding.waitMs]).toEqual([2, 0.5]);
+});
+
 it.each([
   [0, 0, 1],
   [5, 5, 1],
