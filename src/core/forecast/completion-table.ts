@@ -5,7 +5,7 @@ import { amdahlRemainingMs } from './amdahl.ts';
 import type { JobProfile } from './job-profile.ts';
 import type { ProgressIndicator } from './progress-indicators.ts';
 import { RunSimulator } from './run-simulator.ts';
-import { stageTotals } from './stage-totals.ts';
+import { meanWaitMs, stageTotals } from './stage-totals.ts';
 
 export type { RemainingStatistic } from '../../contracts/forecast.ts';
 
@@ -42,8 +42,22 @@ export interface TableTerms {
   readonly rng: Rng;
 }
 
-/** Looks at a run for each point of progress, were its progress even. */
+/** Looks at a run for each point of progress, were its progress even and its tasks without waits; and most of all. */
 const looksPerBucket = 2;
+const mostLooksPerBucket = 10;
+
+/** A profile whose tasks take their waits, too. */
+const withWaits = ({ stages }: JobProfile): JobProfile => ({
+  stages: stages.map((stage) => {
+    const waitMs = meanWaitMs(stage);
+    const later = (times: readonly number[]): readonly number[] => times.map((ms) => ms + waitMs);
+    const runs = stage.runs.map(({ slots, times }) => ({
+      slots,
+      times: { cold: later(times.cold), first: later(times.first), later: later(times.later) },
+    }));
+    return { ...stage, runs };
+  }),
+});
 
 /** Simulates the job on each number of slots; a run that ends at T gives at each look at t the sample T − t. */
 export function completionTable(profile: JobProfile, terms: TableTerms): CompletionTable {
@@ -52,10 +66,13 @@ export function completionTable(profile: JobProfile, terms: TableTerms): Complet
   const remainingMs = new Float32Array(slots.length * (buckets + 1) * statistics.length);
   const simulator = new RunSimulator(profile);
   const tasks = profile.stages.map((stage) => stage.tasks);
+  const waiting = withWaits(profile);
   for (const [row, count] of slots.entries()) {
     const samples = Array.from({ length: buckets + 1 }, (): number[] => []);
     const whole = amdahlRemainingMs(stageTotals(profile, count), [], count);
-    const everyMs = Math.max(1, whole / (buckets * looksPerBucket));
+    const longest = amdahlRemainingMs(stageTotals(waiting, count), [], count);
+    // Where short tasks wait for long a run lasts many times as long as its work.
+    const everyMs = Math.max(1, whole / (buckets * looksPerBucket), longest / (buckets * mostLooksPerBucket));
     for (let run = 0; run < runs; run++) {
       const looks: (readonly [number, number])[] = [];
       const endMs = simulator.run(count, rng, {

@@ -67,6 +67,24 @@ describe('C(p, a)', () => {
     expect(at(0.25)).toBeCloseTo((at(0) + at(0.5)) / 2, 3);
   });
 
+  it.each([1, 10])(
+    'looks at a run on %i slots a thousand times at most, however long its tasks wait',
+    (slots) => {
+      let looks = 0;
+      completionTable(profile(steady(20, 10, [], { queueMs: [45_000] })), {
+        indicator: ([fraction = 0]) => {
+          looks += 1;
+          return fraction;
+        },
+        slots: [slots],
+        runs: 4,
+        rng: createRng('table'),
+      });
+      expect(looks / 4).toBeGreaterThan(200);
+      expect(looks / 4).toBeLessThanOrEqual(1_000);
+    },
+  );
+
   it('never tells more left with more slots, nor with more done, in the mean of jobs without luck', () => {
     fc.assert(
       fc.property(
