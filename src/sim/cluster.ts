@@ -223,7 +223,7 @@ export class Cluster implements WorkerHost {
   private put(job: SimJob, stage: SimStage, task: number, attempt: number, node: SimNode): OutputCopy {
     const copy = { attempt, endpoint: this.endpointOf(node), host: node.host.index, isGone: false };
     stage.outputs[task]?.push(copy);
-    this.losses.add(job, stage, copy, node);
+    this.losses.add(job, stage, task, copy, node);
     return copy;
   }
 

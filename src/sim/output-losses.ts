@@ -11,6 +11,7 @@ import type { OutputCopy, SimJob, SimStage } from './sim-job.ts';
 interface Lying {
   readonly jobId: JobId;
   readonly stage: SimStage;
+  readonly task: number;
   readonly copy: OutputCopy;
 }
 
@@ -18,8 +19,13 @@ interface Lying {
 interface Location {
   readonly name: string;
   readonly losses: LossScenario;
-  readonly rng: Rng;
+  /** When its spells begin, and how long they last: of this nothing else draws, so that all policies meet the same spells. */
+  readonly spells: Rng;
+  /** What becomes of outputs there, each drawn by what it is and by the spell. */
+  readonly fates: Rng;
   readonly outputs: Set<Lying>;
+  /** Spells so far. */
+  count: number;
   /** When its present spell ends; undefined between spells. */
   spellEnds: EpochMs | undefined;
 }
@@ -66,10 +72,10 @@ export class OutputLosses {
   }
 
   /** An output was written by a worker on a node. */
-  add({ id: jobId }: SimJob, stage: SimStage, copy: OutputCopy, { host, zone }: SimNode): void {
+  add({ id: jobId }: SimJob, stage: SimStage, task: number, copy: OutputCopy, { host, zone }: SimNode): void {
     for (const location of [this.hosts.get(host.index), this.zones.get(zone)]) {
       if (location === undefined) continue;
-      const output = { jobId, stage, copy };
+      const output = { jobId, stage, task, copy };
       location.outputs.add(output);
       this.threaten(location, output);
     }
@@ -85,8 +91,10 @@ export class OutputLosses {
     const location: Location = {
       name,
       losses,
-      rng: rng.fork(name),
+      spells: rng.fork(name),
+      fates: rng.fork(`${name}/fates`),
       outputs: new Set(),
+      count: 0,
       spellEnds: undefined,
     };
     this.waitForSpell(location);
@@ -94,10 +102,11 @@ export class OutputLosses {
   }
 
   private waitForSpell(location: Location): void {
-    const { name, losses, rng, outputs } = location;
-    this.after(sampleMs(losses.everyMs, rng), name, () => {
+    const { name, losses, spells, outputs } = location;
+    this.after(sampleMs(losses.everyMs, spells), name, () => {
       if (!this.parts.goOn()) return;
-      const lastsMs = Math.max(1, sampleMs(losses.lastsMs, rng));
+      const lastsMs = Math.max(1, sampleMs(losses.lastsMs, spells));
+      location.count += 1;
       location.spellEnds = epochMs(this.parts.now() + lastsMs);
       for (const output of outputs) this.threaten(location, output);
       this.after(lastsMs, name, () => {
@@ -108,11 +117,14 @@ export class OutputLosses {
   }
 
   /** In a spell, decides whether an output will go, and when. */
-  private threaten({ name, losses, rng, outputs, spellEnds }: Location, output: Lying): void {
-    if (spellEnds === undefined || rng.next() >= losses.share) return;
+  private threaten({ name, losses, fates, count, outputs, spellEnds }: Location, output: Lying): void {
+    if (spellEnds === undefined) return;
+    const { jobId, stage, task, copy } = output;
+    const rng = fates.fork(`${count}/${jobId}/${stage.index}/${task}/${copy.attempt}`);
+    if (rng.next() >= losses.share) return;
     const leftMs = Math.max(0, spellEnds - this.parts.now());
-    this.after(Math.floor(rng.next() * leftMs), `${name} ${output.stage.scenario.name}`, () => {
-      if (outputs.delete(output)) loseCopy(output.stage, output.copy);
+    this.after(Math.floor(rng.next() * leftMs), `${name} ${stage.scenario.name}`, () => {
+      if (outputs.delete(output)) loseCopy(stage, copy);
     });
   }
 
