@@ -48,6 +48,8 @@ export async function checkOutputDir(
   { name = '--output', force = false }: OutputDirOptions = {},
 ): Promise<string> {
   if (text === '') throw badInput(`${name} is empty: name a directory that is empty or not there yet`);
+  if (text.startsWith('s3://'))
+    throw badInput(`${name} ${text} must be a local path: only "outrider submit" writes to s3:// addresses`);
   const path = resolve(cwd, text);
   try {
     const info = await stat(path);

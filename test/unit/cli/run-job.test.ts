@@ -211,6 +211,11 @@ describe('outrider run', () => {
       ['wordcount', { input: ['gone'] }, '--input gone cannot be read: there is no such file or directory'],
       ['wordcount', { input: ['s3://a/b'] }, '--input s3://a/b must be a local path here'],
       ['wordcount', { output: 'full' }, '--output full is not empty'],
+      [
+        'wordcount',
+        { output: 's3://results/c/' },
+        '--output s3://results/c/ must be a local path: only "outrider submit" writes to s3:// addresses',
+      ],
       ['wordcount', { output: 'latest' }, 'latest is a link to what is not there'],
       ['wordcount', { stateDir: 'out/state' }, '--state-dir out/state lies in the directory of --output'],
       ['wordcount', { stateDir: 'out' }, '--state-dir out lies in the directory of --output'],

@@ -224,6 +224,9 @@ describe('commands to a service', () => {
       'notes.txt',
       'part-00000',
     ]);
+    expect((await service.run('get', jobId, 's3://results/c/')).err).toBe(
+      'outrider: directory s3://results/c/ must be a local path: only "outrider submit" writes to s3:// addresses\n',
+    );
     service.jobs.set(jobId, failed);
     expect((await service.run('get', jobId, 'others')).err).toBe(
       `outrider: job ${jobId} is failed: it has no output\n`,
