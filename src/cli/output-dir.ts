@@ -1,19 +1,7 @@
 import { UnreadableRecordError } from '../contracts/errors.ts';
 import { constants, createWriteStream, existsSync } from 'node:fs';
-import {
-  access,
-  chmod,
-  lstat,
-  mkdir,
-  mkdtemp,
-  readdir,
-  realpath,
-  rename,
-  rm,
-  rmdir,
-  stat,
-} from 'node:fs/promises';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { access, chmod, lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { isOutputName, type ObjectRef, parseUri, successName } from '../contracts/keys.ts';
@@ -107,31 +95,6 @@ async function checkParent(text: string, path: string, name: string): Promise<vo
 
 const isLink = async (path: string): Promise<boolean> =>
   (await lstat(path).catch(() => undefined))?.isSymbolicLink() ?? false;
-
-/**
- * The same path with the links above what is there resolved, so that two of them can be compared; what is not there stays as
- * it is said.
- */
-async function realOf(path: string): Promise<string> {
-  let there = path;
-  for (let step = 0; step < deepestPath && !existsSync(there); step++) there = dirname(there);
-  return join(await realpath(there).catch(() => there), relative(there, path));
-}
-
-/** Whether `path` is `directory` or lies under it; both absolute. */
-const isWithin = (path: string, directory: string): boolean =>
-  path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`);
-
-/**
- * Throws `InvalidInputError` where a stack would keep its data in a directory that is to hold a job's output and nothing else.
- * Both paths absolute; `text` as the user said the first.
- */
-export async function refuseStateInside(stateDir: string, text: string, outputDir: string): Promise<void> {
-  if (isWithin(await realOf(stateDir), await realOf(outputDir)))
-    throw badInput(
-      `--state-dir ${text} lies in the directory of --output, which holds the output alone: name one beside it`,
-    );
-}
 
 /** Gives the store, once it is needed. */
 export type StoreSource = () => ObjectStore | Promise<ObjectStore>;

@@ -6,13 +6,14 @@ import { renderInjected } from '../report/injected-line.ts';
 import { renderJob } from '../report/job-table.ts';
 import { oneLine } from '../report/format.ts';
 import { runReport } from '../report/run-report.ts';
+import { refuseInputsInside, refuseStateInside } from './apart.ts';
 import { quote } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { withInterrupts } from './interrupts.ts';
 import { idleFaults, refuseIdleZones } from './idle-faults.ts';
 import { injectOption, parseInject } from './inject-option.ts';
 import { addJobOptions, jobOptionsSchema, type JobOptions } from './job-options.ts';
-import { checkOutputDir, refuseStateInside } from './output-dir.ts';
+import { checkOutputDir } from './output-dir.ts';
 import { renderPhases } from './phases.ts';
 import { standIn } from './prepare-inputs.ts';
 import { prepareJob } from './prepare-job.ts';
@@ -123,8 +124,14 @@ export async function checkAndRun(
     for (const text of idleFaults(injection, spec)) deps.console.err(`${text}\n`);
   }
   const outputDir = await checkOutputDir(options.output, cwd, { force });
-  if (options.stateDir !== undefined)
-    await refuseStateInside(resolve(cwd, options.stateDir), options.stateDir, outputDir);
+  const files = prepared.sets.flat();
+  // Else the output of the last run would be counted among the inputs of this one.
+  if (force) await refuseInputsInside(files, outputDir, `--output ${options.output}`);
+  if (options.stateDir !== undefined) {
+    const stateDir = resolve(cwd, options.stateDir);
+    await refuseStateInside(stateDir, options.stateDir, outputDir);
+    await refuseInputsInside(files, stateDir, `--state-dir ${options.stateDir}`);
+  }
   return runJob(
     {
       job: prepared,

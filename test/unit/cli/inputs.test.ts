@@ -1,9 +1,10 @@
 import { chmod, mkdir, readdir, realpath, rename, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { refuseInputsInside, refuseStateInside } from '../../../src/cli/apart.ts';
 import { parseAggregates } from '../../../src/cli/aggregates.ts';
 import { findLocalFiles } from '../../../src/cli/local-inputs.ts';
-import { checkOutputDir, refuseStateInside } from '../../../src/cli/output-dir.ts';
+import { checkOutputDir } from '../../../src/cli/output-dir.ts';
 import {
   checkDeadline,
   parseBudget,
@@ -216,6 +217,26 @@ describe('output directory', () => {
       ['state', 'state/out'],
     ] as const)
       await refuseStateInside(join(root, state), state, join(root, beside));
+  });
+
+  it.each([
+    ['in/out/part-00000', 'in/out'],
+    ['in/out/deep/part-00000', 'in/out'],
+    ['in/out/part-00000', 'link'],
+    ['link/part-00000', 'in/out'],
+    ['part', 'in/out'],
+  ])('refuses the input %j where the directory is to be %j', async (input, output) => {
+    const root = await tree(['in/out/part-00000', 'in/out/deep/part-00000', 'in/output']);
+    await symlink('in/out', join(root, 'link'));
+    await symlink('in/out/part-00000', join(root, 'part'));
+    const files = (...paths: readonly string[]) =>
+      paths.map((path) => ({ path: join(root, path), sizeBytes: 1 }));
+    await expect(refuseInputsInside(files(input), join(root, output), '--output x')).rejects.toMatchObject({
+      name: 'InvalidInput',
+      message: `input ${join(root, input)} lies in the directory of --output x: inputs must lie apart from it, so leave it out or name another directory`,
+    });
+    await refuseInputsInside(files('in/output'), join(root, output), '--output x');
+    await refuseInputsInside(files(input), join(root, 'none'), '--output x');
   });
 
   it.runIf(process.platform === 'linux')('refuses one where not even root can make any', async () => {
