@@ -84,6 +84,7 @@ const systemReasons: ReadonlyMap<string, string> = new Map(
     ELOOP: 'its symbolic links go round in a circle',
     ENAMETOOLONG: 'its name is too long',
     ENOSPC: 'the disk is full',
+    EDQUOT: 'the quota of disk space is used up',
     EROFS: 'the file system is read-only',
     EMFILE: 'too many files are open',
   }),

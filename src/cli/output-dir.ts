@@ -110,11 +110,12 @@ interface DownloadOptions extends Pick<OutputDirOptions, 'force'> {
 }
 
 /**
- * Brings a succeeded job's parts and then its `_SUCCESS` into `directory`, each under a temporary name first. With
- * `force` an earlier output there goes before.
- * When it throws, nothing of it is left there.
+ * Brings a succeeded job's parts and then its `_SUCCESS` into `directory`: all of them under temporary names, and once all are
+ * there under their own. With `force` an earlier output there goes between the two.
+ * When it throws, nothing of it is left there, and an earlier output still is.
  *
  * @returns Absolute paths of the parts, in order.
+ * @throws InvalidInputError where the directory does not take it.
  */
 export async function downloadOutput(
   store: StoreSource,
@@ -126,30 +127,29 @@ export async function downloadOutput(
   const prefix = parseUri(job.output);
   if (prefix === undefined) throw new Error(`the job's output ${job.output} is no s3:// address`);
   const parts = await partsOf(store, job, prefix);
-  const made = await makeDirectories(directory);
-  const paths = parts.map(({ key }) => join(directory, nameOf(key)));
-  const success = join(directory, successName);
+  const objects = [...parts, { key: `${prefix.key}${successName}`, sizeBytes: 0 }];
+  const paths = objects.map(({ key }) => join(directory, nameOf(key)));
+  const made: string[] = [];
   try {
+    await makeDirectories(directory, made);
     const earlier = await readdir(directory);
     refuseStrangers(directory, earlier, force);
-    for (const entry of earlier.toSorted()) await rm(join(directory, entry)); // "_SUCCESS" is the first.
-    await forEachBounded(parts.entries(), parallelDownloads, async ([index, { key, sizeBytes }]) => {
-      const path = paths[index];
-      if (path !== undefined) await downloadFile(bring, { bucket: prefix.bucket, key }, path, signal);
+    await forEachBounded(objects.entries(), parallelDownloads, async ([index, { key, sizeBytes }]) => {
+      signal.throwIfAborted();
+      const temporary = temporaryName(paths[index] ?? directory);
+      await bring({ bucket: prefix.bucket, key }, temporary, signal);
+      await openToOthers(temporary, 0o666);
       onBytes(sizeBytes);
     });
-    await downloadFile(bring, { bucket: prefix.bucket, key: `${prefix.key}${successName}` }, success, signal);
-    return paths;
+    for (const entry of earlier.toSorted()) await rm(join(directory, entry)); // "_SUCCESS" is the first,
+    for (const path of paths) await rename(temporaryName(path), path); // and here the last.
+    return paths.slice(0, -1);
   } catch (error) {
-    if (systemCode(error) === undefined && error instanceof Error && error.name === 'InvalidInput')
-      throw error;
-    for (const path of [...paths, success]) {
-      await rm(path, { force: true });
-      await rm(temporaryName(path), { force: true });
-    }
+    for (const path of paths) await rm(temporaryName(path), { force: true }).catch(() => undefined);
     // Only what was made here, and only while it is empty.
     for (const each of made.toReversed()) await rmdir(each).catch(() => undefined);
-    throw error;
+    if (systemCode(error) === undefined || signal.aborted) throw error;
+    throw badInput(`the output cannot be written to ${directory}: ${systemReason(error)}`, error);
   }
 }
 
@@ -177,30 +177,17 @@ async function partsOf(
  * Makes a directory and those above it that are missing. Step by step: where a file system refuses a directory
  * with "not found", as /proc does, Node's own `recursive` tries for ever.
  *
- * @returns What it made, from the top down.
+ * @param made - takes what it made, from the top down.
  */
-async function makeDirectories(directory: string): Promise<readonly string[]> {
+async function makeDirectories(directory: string, made: string[]): Promise<void> {
   const missing: string[] = [];
   for (let path = directory; missing.length < deepestPath && !existsSync(path); path = dirname(path))
     missing.unshift(path);
   for (const path of missing) {
     await mkdir(path);
+    made.push(path);
     await openToOthers(path, 0o777);
   }
-  return missing;
-}
-
-async function downloadFile(
-  bring: BringObject,
-  ref: ObjectRef,
-  path: string,
-  signal: AbortSignal,
-): Promise<void> {
-  signal.throwIfAborted();
-  const temporary = temporaryName(path);
-  await bring(ref, temporary, signal);
-  await openToOthers(temporary, 0o666);
-  await rename(temporary, path);
 }
 
 const readInto =

@@ -8,10 +8,13 @@ import { jobPrefix, type ObjectRef } from '../contracts/keys.ts';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
+import { oneLine } from '../report/format.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
+import { isWithin } from './apart.ts';
 import { uploadCarried } from './carried.ts';
-import { defaultStateDir } from './connection.ts';
+import { defaultStateDir, quote } from './connection.ts';
 import type { Console } from './console.ts';
+import { badInput } from './failures.ts';
 import { dataBucketOf, startEmbeddedStack, type EmbeddedStack } from './start-stack.ts';
 import { downloadOutput, type StoreSource } from './output-dir.ts';
 import { localLines } from './local-lines.ts';
@@ -73,7 +76,7 @@ export const runDeps = (console: Console): RunDeps => ({
 /**
  * Starts a stack, uploads the inputs, runs the job, brings its output, and takes the stack down whatever
  * happens. A failed job is an outcome; throws where the job cannot be started or brought home, and the
- * signal's reason where that fires: then the job is cancelled.
+ * signal's reason where that fires: then the job is cancelled. Of a job that cannot be brought home the stack's data stay.
  */
 export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSignal): Promise<RunOutcome> {
   const isKept = request.stateDir !== undefined || request.keepState;
@@ -83,52 +86,103 @@ export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSi
       : await openStateDir(request.stateDir, deps.console.cwd);
   const phases = new Phases(deps.console, request.quiet);
   phases.enter('starting');
+  let unbrought: Error | undefined;
   try {
-    signal.throwIfAborted();
-    const stack = await deps.startStack({
-      stateDir: state.path,
-      onPhase: (phase) => {
-        phases.enter(phase);
-      },
-      expectsJob: true,
-      learns: isKept,
-      ...(request.slots === undefined ? {} : { slots: request.slots }),
-      ...(request.injection === undefined ? {} : { injection: request.injection }),
-    });
-    let ran: Ran;
-    try {
-      ran = await runOnStack(request, stack, deps, { signal, isKept, phases });
-    } finally {
-      phases.enter('stopping');
-      await stack.stop();
-    }
-    const { job, output, attempts, journal } = ran;
+    const { stack, ran } = await startAndRun(request, state.path, deps, { signal, isKept, phases });
     const keptIn = isKept ? state.path : resolve(deps.console.cwd, defaultStateDir);
-    const lines = (await localLines(state.path, job.jobId)).map((line) => ({
-      ...line,
-      text: lineInLocalWords(line.text, ran.sets),
-    }));
     // Whoever may not write here has the output all the same.
-    const recordIn = await keepRun(keptIn, { job, attempts, lines, journal }).catch(() => undefined);
+    const recordIn = await keepRecord(request, ran, state.path, keptIn).catch(() => undefined);
     phases.end();
+    if ('failure' in ran.brought) {
+      unbrought = notBrought(ran.job, state.path, ran.brought.failure);
+      throw unbrought;
+    }
     return {
-      job,
-      output,
+      job: ran.job,
+      output: ran.brought.output,
       recordIn,
       stateDir: isKept ? state.path : undefined,
       injected: stack.injected(),
       phases: phases.times(),
     };
-  } finally {
+  } catch (error) {
     phases.end();
-    await state.release();
+    // Who wanted the data wants them now; nothing else tells the name of a temporary directory.
+    if (request.keepState && request.stateDir === undefined && unbrought === undefined)
+      deps.console.err(`state     ${state.path}\n`);
+    throw error;
+  } finally {
+    await state.release(unbrought === undefined ? {} : { keep: true });
   }
+}
+
+/** A job that has succeeded and whose output lies in the stack's data alone. */
+function notBrought({ jobId }: JobRecord, stateDir: string, failure: unknown): Error {
+  const why = failure instanceof Error ? oneLine(failure.message) : String(failure);
+  const place = quote(stateDir);
+  return badInput(
+    `job ${jobId} has succeeded, and its output is kept in ${stateDir}, since it could not be brought: ${why}; ` +
+      `"outrider local --state-dir ${place}" and then "outrider get ${jobId} <directory> --state-dir ${place}" bring it`,
+    failure,
+  );
+}
+
+async function startAndRun(
+  request: RunRequest,
+  stateDir: string,
+  deps: RunDeps,
+  work: Work,
+): Promise<{ readonly stack: EmbeddedStack; readonly ran: Ran }> {
+  const { signal, isKept, phases } = work;
+  signal.throwIfAborted();
+  const stack = await deps.startStack({
+    stateDir,
+    onPhase: (phase) => {
+      phases.enter(phase);
+    },
+    expectsJob: true,
+    learns: isKept,
+    ...(request.slots === undefined ? {} : { slots: request.slots }),
+    ...(request.injection === undefined ? {} : { injection: request.injection }),
+  });
+  try {
+    return { stack, ran: await runOnStack(request, stack, deps, work) };
+  } finally {
+    phases.enter('stopping');
+    await stack.stop();
+  }
+}
+
+/** What goes through a run. */
+interface Work {
+  readonly signal: AbortSignal;
+  /** Whether the stack's data are to stay. */
+  readonly isKept: boolean;
+  readonly phases: Phases;
+}
+
+/** Keeps what is known of a job, and returns where; undefined where nothing is kept. */
+async function keepRecord(
+  { outputDir }: RunRequest,
+  { job, attempts, journal, sets, brought }: Ran,
+  stateDir: string,
+  keptIn: string,
+): Promise<string | undefined> {
+  // A directory for an output holds that alone.
+  if (await isWithin(keptIn, outputDir)) return undefined;
+  const lines = (await localLines(stateDir, job.jobId)).map((line) => ({
+    ...line,
+    text: lineInLocalWords(line.text, sets),
+  }));
+  const isBrought = job.state === 'succeeded' && 'output' in brought;
+  return keepRun(keptIn, { job, attempts, lines, journal, ...(isBrought ? { outputDir } : {}) });
 }
 
 /** A job that has ended, as long as its stack is up. */
 interface Ran {
   readonly job: JobRecord;
-  readonly output: readonly string[];
+  /** Where its parts are; or why they could not be brought. */
+  readonly brought: { readonly output: readonly string[] } | { readonly failure: unknown };
   readonly attempts: Awaited<ReturnType<ApiClient['attempts']>>;
   readonly journal: JournalResponse['pieces'];
   readonly sets: readonly StagedSet[];
@@ -138,16 +192,13 @@ async function runOnStack(
   request: RunRequest,
   stack: EmbeddedStack,
   deps: RunDeps,
-  {
-    signal,
-    isKept,
-    phases,
-  }: { readonly signal: AbortSignal; readonly isKept: boolean; readonly phases: Phases },
+  { signal, isKept, phases }: Work,
 ): Promise<Ran> {
   const store = onFirstUse(async () => deps.storeOf(stack));
   const client = deps.clientOf(stack);
   const bucket = dataBucketOf(stack);
   const sets = request.job.sets.map((files) => planStaging(bucket, files));
+  let isToStay = isKept;
   try {
     const files = request.job.sets.flat();
     const onBytes = phases.enterBytes('uploading', totalBytes(files), files.length);
@@ -168,16 +219,20 @@ async function runOnStack(
     const told = await client.attempts(job.jobId).catch(() => ({ attempts: [] }));
     const attempts = { ...told, attempts: told.attempts.map((each) => attemptInLocalWords(each, sets)) };
     const journal = await wholeJournal((cursor) => client.journal(job.jobId, cursor)).catch(() => []);
-    const output =
-      job.state === 'succeeded'
-        ? await bringOutput(request, { stack, store, isKept }, job, { signal, phases })
-        : [];
-    // The output is home: what is left behind is no reason to fail.
-    if (isKept) await awaitCleanUp(await store(), bucket, job.jobId, signal).catch(() => undefined);
-    return { job: jobInLocalWords(job, sets), output, attempts, journal, sets };
+    const brought = await bringOutput(request, { stack, store, isKept }, job, { signal, phases }).then(
+      (output) => ({ output }),
+      (failure: unknown) => {
+        if (signal.aborted) throw failure;
+        isToStay = true;
+        return { failure };
+      },
+    );
+    // The job has ended: what is left behind is no reason to fail.
+    if (isToStay) await awaitCleanUp(await store(), bucket, job.jobId, signal).catch(() => undefined);
+    return { job: jobInLocalWords(job, sets), brought, attempts, journal, sets };
   } finally {
     // Data that go with the state directory need no removal of their own.
-    if (isKept) for (const set of sets) await removeStaged(await store(), set).catch(() => undefined);
+    if (isToStay) for (const set of sets) await removeStaged(await store(), set).catch(() => undefined);
   }
 }
 
@@ -196,12 +251,14 @@ interface Place {
   readonly isKept: boolean;
 }
 
-function bringOutput(
+/** Paths of the parts; none unless the job has succeeded. */
+async function bringOutput(
   { outputDir, force = false }: RunRequest,
   { stack, store, isKept }: Place,
   job: JobRecord,
-  { signal, phases }: { readonly signal: AbortSignal; readonly phases: Phases },
+  { signal, phases }: Pick<Work, 'signal' | 'phases'>,
 ): Promise<readonly string[]> {
+  if (job.state !== 'succeeded') return [];
   const { count, sizeBytes } = job.partTotals ?? {
     count: job.parts.length,
     sizeBytes: totalBytes(job.parts),

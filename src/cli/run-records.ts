@@ -15,6 +15,8 @@ export interface RunRecord {
   readonly lines: readonly LogLine[];
   /** What its schedulers have written down; absent where that is not kept. */
   readonly journal?: JournalResponse['pieces'];
+  /** Absolute path of the directory that has its output; absent where none has. */
+  readonly outputDir?: string;
 }
 
 /** Records that a state directory keeps; the oldest go. */
@@ -25,7 +27,7 @@ const runsIn = (stateDir: string): string => join(stateDir, directoryName);
 
 /** Keeps what is known of a job in a state directory, which is made if missing. Returns that directory. */
 export async function keepRun(stateDir: string, run: RunRecord): Promise<string> {
-  const { job, attempts, lines, journal = [] } = run;
+  const { job, attempts, lines, journal = [], outputDir } = run;
   await makePrivateDirectory(stateDir);
   const directory = join(runsIn(stateDir), job.jobId);
   await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -34,6 +36,7 @@ export async function keepRun(stateDir: string, run: RunRecord): Promise<string>
   await write('log.ndjson', lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   await write('attempts.json', JSON.stringify(attempts));
   await write('journal.json', JSON.stringify(journal));
+  if (outputDir !== undefined) await write('output.json', JSON.stringify(outputDir));
   await write('job.json', JSON.stringify(job)); // The last: who has it has all.
   await dropOldest(stateDir);
   return stateDir;
@@ -54,11 +57,12 @@ export async function readRun(stateDir: string, jobId: string): Promise<RunRecor
   if (parseJobId(jobId) === undefined) return undefined;
   const read = (name: string): Promise<string | undefined> =>
     readOwnFile(join(runsIn(stateDir), jobId, name));
-  const [job, attempts, log, journal = '[]'] = await Promise.all([
+  const [job, attempts, log, journal = '[]', output] = await Promise.all([
     read('job.json'),
     read('attempts.json'),
     read('log.ndjson'),
     read('journal.json'),
+    read('output.json'),
   ]);
   if (job === undefined || attempts === undefined || log === undefined) return undefined;
   try {
@@ -70,6 +74,7 @@ export async function readRun(stateDir: string, jobId: string): Promise<RunRecor
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line) as LogLine),
       journal: JSON.parse(journal) as NonNullable<RunRecord['journal']>,
+      ...(output === undefined ? {} : { outputDir: JSON.parse(output) as string }),
     };
   } catch {
     return undefined;

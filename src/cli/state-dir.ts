@@ -8,8 +8,8 @@ import { takeLock } from './stack-lock.ts';
 /** A directory in which one embedded stack keeps its data, locked against a second one. */
 export interface StateDir {
   readonly path: string;
-  /** Unlocks; and removes the directory where it was a temporary one that nobody wants kept. */
-  release(): Promise<void>;
+  /** Unlocks; and removes the directory where it was a temporary one that nobody wants kept, nor is to `keep` now. */
+  release(options?: { readonly keep?: boolean }): Promise<void>;
 }
 
 const lockName = 'stack.lock';
@@ -29,11 +29,11 @@ const harmless: ReadonlySet<string> = new Set([
 ]);
 
 /** A new directory among the machine's temporary files. */
-export async function makeTemporaryStateDir(keep: boolean): Promise<StateDir> {
+export async function makeTemporaryStateDir(isWanted: boolean): Promise<StateDir> {
   const path = await mkdtemp(join(tmpdir(), 'outrider-'));
   return {
     path,
-    release: async () => {
+    release: async ({ keep = isWanted } = {}) => {
       if (!keep) await rm(path, { recursive: true, force: true, maxRetries: 5 });
     },
   };

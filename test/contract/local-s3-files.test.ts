@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { appendFile, chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +10,7 @@ import {
   ListObjectsV2Command,
   PutObjectCommand,
 } from '@aws-sdk/client-s3';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { BUCKET, bytes, MIB, outcome, startBench } from './local-s3-support.ts';
 import type { S3Bench } from './local-s3-support.ts';
 
@@ -158,6 +159,19 @@ describe('an object that is brought', () => {
     const listed = await bench.client.send(new ListObjectsV2Command({ Bucket: BUCKET }));
     expect(listed.KeyCount).toBe(0);
   });
+
+  it.runIf(existsSync('/dev/shm'))(
+    'stays where its file had to be copied to another file system',
+    async () => {
+      const other = await mkdtemp('/dev/shm/outrider-test-');
+      onTestFinished(() => rm(other, { recursive: true, force: true }));
+      if ((await stat(other)).dev === (await stat(dir)).dev) return;
+      await put('a', Buffer.from('content'));
+      await bench.server.files.bring({ bucket: BUCKET, key: 'a' }, join(other, 'a'), { isMoved: true });
+      expect(await readFile(join(other, 'a'), 'utf8')).toBe('content');
+      expect((await read('a')).toString()).toBe('content');
+    },
+  );
 
   it('leaves the object alone that was copied, whatever is done to the file', async () => {
     await put('a', Buffer.from('content'));

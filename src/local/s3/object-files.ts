@@ -29,7 +29,8 @@ export interface ObjectFiles {
    */
   adopt(object: ObjectName, path: string, sizeBytes: number): Promise<'adopted' | 'changed'>;
   /**
-   * Writes an object to a file, in the place of one that is there. With `isMoved` the object is gone afterwards.
+   * Writes an object to a file, in the place of one that is there. With `isMoved` nobody needs the object any more, and it is
+   * gone afterwards where its file could be renamed; one that had to be copied, to another file system, stays.
    *
    * @throws S3Error NoSuchBucket, NoSuchKey; the file system's errors.
    */
@@ -67,10 +68,11 @@ export function objectFilesOf(store: ObjectStore): ObjectFiles {
       const { handle, meta } = await store.openObject(bucket, key);
       await handle.close();
       const from = objectPath(bucket, key);
-      if (!isMoved || !(await isRenamed(from, path))) await copyFile(from, path, constants.COPYFILE_FICLONE);
+      const isGone = isMoved && (await isRenamed(from, path));
+      if (!isGone) await copyFile(from, path, constants.COPYFILE_FICLONE);
       // What follows the data in the store's file is the store's.
       await truncate(path, meta.sizeBytes);
-      if (isMoved) await store.deleteObject(bucket, key, {});
+      if (isGone) await store.deleteObject(bucket, key, {});
     },
   };
 }

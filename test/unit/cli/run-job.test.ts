@@ -1,112 +1,14 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
-import type { ApiClient } from '../../../src/cli/api-client.ts';
 import { runCommand, type RunOptions } from '../../../src/cli/run-command.ts';
 import type { RunDeps } from '../../../src/cli/run-job.ts';
 import { readRun } from '../../../src/cli/run-records.ts';
-import { jobOptionsSchema } from '../../../src/cli/job-options.ts';
-import type { SubmitRequest } from '../../../src/contracts/api.ts';
 import type { JobRecord } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { attempt } from '../report/explain/explained-attempts.ts';
 import { jobRecord, stageSummary } from '../report/report-records.ts';
-import { memoryConsole, scratchDir } from './fixtures.ts';
-
-const bucket = 'data';
-const outputKey = 'output/wordcount-0123456789ab/';
-
-/** A stack that plays back the states of a job; its objects are in memory. */
-async function fakeStack(states: readonly Partial<JobRecord>[], onPoll?: (poll: number) => void) {
-  const cwd = await scratchDir();
-  const store = new MemoryObjectStore();
-  const { console, written } = memoryConsole(cwd);
-  const log: string[] = [];
-  const requests: SubmitRequest[] = [];
-  let polls = 0;
-  const answer = (): JobRecord => jobRecord(states[Math.min(polls, states.length - 1)]);
-  const client: ApiClient = {
-    apiUrl: 'http://127.0.0.1:1',
-    submit: (request) => {
-      requests.push(request);
-      return Promise.resolve({ jobId: 'wordcount-0123456789ab', started: true });
-    },
-    job: (_jobId, signal) => {
-      signal?.throwIfAborted();
-      const job = answer();
-      polls++;
-      onPoll?.(polls - 1);
-      return Promise.resolve(job);
-    },
-    allocations: () => Promise.reject(new Error('unused')),
-    journal: () => Promise.resolve({ pieces: [] }),
-    setDeadline: () => Promise.reject(new Error('unused')),
-    plan: () => Promise.reject(new Error('unused')),
-    cancel: () => {
-      log.push('cancel');
-      return Promise.resolve(jobRecord({ state: 'cancelled' }));
-    },
-    attempts: () => Promise.resolve({ attempts: [] }),
-    list: () => Promise.resolve({ jobs: [] }),
-  };
-  const deps: RunDeps = {
-    console,
-    startStack: ({ stateDir }) => {
-      log.push('start');
-      return Promise.resolve({
-        apiUrl: client.apiUrl,
-        region: 'us-east-1',
-        credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-        environment: { stateDir },
-        outputs: { DataBucketName: bucket },
-        injected: () => undefined,
-        stop: () => {
-          log.push('stop');
-          return Promise.resolve();
-        },
-      });
-    },
-    storeOf: () => store,
-    clientOf: () => client,
-  };
-  return { cwd, store, deps, written, log, requests };
-}
-
-const options = (changes: Partial<RunOptions>): RunOptions => ({
-  ...jobOptionsSchema.parse({ input: ['in'] }),
-  output: 'out',
-  slots: '2',
-  stateDir: undefined,
-  force: false,
-  keepState: false,
-  quiet: true,
-  json: true,
-  ...changes,
-});
-
-const succeeded: Partial<JobRecord> = {
-  state: 'succeeded',
-  endedAt: epochMs(1_001_000),
-  parts: [
-    { key: `${outputKey}part-00000`, sizeBytes: 8 },
-    { key: `${outputKey}part-00001`, sizeBytes: 0 },
-  ],
-};
-
-async function publish(store: MemoryObjectStore): Promise<void> {
-  await store.write({ bucket, key: `${outputKey}part-00000` }, Buffer.from('a\t1\nb\t2\n'));
-  await store.write({ bucket, key: `${outputKey}part-00001` }, Buffer.alloc(0));
-  await store.write({ bucket, key: `${outputKey}_SUCCESS` }, Buffer.from('{}'));
-}
-
-async function writeInputs(cwd: string): Promise<void> {
-  await mkdir(join(cwd, 'in'));
-  await writeFile(join(cwd, 'in/b.txt.gz'), 'bbb');
-  await writeFile(join(cwd, 'in/a b.txt'), 'aaa');
-}
-
-const never = new AbortController().signal;
+import { bucket, fakeStack, never, options, publish, succeeded, writeInputs } from './fake-stack.ts';
 
 describe('outrider run', () => {
   it('uploads in order of name, runs, brings the parts, and stops the stack', async () => {
@@ -286,15 +188,6 @@ describe('outrider run', () => {
       'ended by SIGINT',
     );
     expect(log).toEqual(['start', 'cancel', 'stop']);
-  });
-
-  it('takes half an output away when the rest cannot be brought', async () => {
-    const { cwd, store, deps, log } = await fakeStack([succeeded]);
-    await writeInputs(cwd);
-    await store.write({ bucket, key: `${outputKey}part-00000` }, Buffer.from('a'));
-    await expect(runCommand('wordcount', options({}), deps, never)).rejects.toThrow();
-    await expect(readdir(join(cwd, 'out'))).rejects.toThrow('ENOENT');
-    expect(log).toEqual(['start', 'stop']);
   });
 
   it('refuses a state directory that another process has, and frees its own', async () => {
