@@ -1,9 +1,10 @@
 import { formatTime, oneLine } from '../report/format.ts';
 import type { Command } from 'commander';
 import * as z from 'zod';
+import type { JobRecord } from '../contracts/records.ts';
 import { epochMs } from '../contracts/units.ts';
 import { renderAttempts } from '../report/attempt-table.ts';
-import { renderJob, renderJobs } from '../report/job-table.ts';
+import { outputOf, renderJob, renderJobs } from '../report/job-table.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
 import { attemptsOf } from './attempts-of.ts';
 import { findTarget } from './connection.ts';
@@ -40,7 +41,7 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
     .action(async (jobId: string, _options: unknown, self: Command) => {
       const options = optionsSchema.parse(self.opts());
       const source = await findJobSource(jobId, options, console);
-      writeJob(await source.job(), options, console);
+      writeJob(await source.job(), options, console, source.outputDir);
     });
 
   add('attempts', 'show where the time of a job went, attempt by attempt', 'attempts wordcount-0123456789ab')
@@ -117,7 +118,8 @@ async function open(self: Command, console: Console): Promise<{ options: Options
   return { options, client: makeApiClient(target.api) };
 }
 
-function writeJob(job: Awaited<ReturnType<ApiClient['job']>>, options: Options, console: Console): void {
-  if (options.json) writeJson(console, job);
-  else writeLines(console.out, renderJob(job, job.output, console.outStyle));
+/** @param outputDir - where the output has been brought, if it has. */
+function writeJob(job: JobRecord, options: Options, console: Console, outputDir?: string): void {
+  if (options.json) writeJson(console, outputDir === undefined ? job : { ...job, outputDir });
+  else writeLines(console.out, renderJob(job, outputDir ?? outputOf(job), console.outStyle));
 }

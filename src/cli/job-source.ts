@@ -24,6 +24,8 @@ export interface JobSource {
   readonly since: EpochMs;
   /** Whether nothing but its log can be read. */
   readonly isLogAlone: boolean;
+  /** The directory to which a run has brought the output; absent where none has. */
+  readonly outputDir?: string;
   job(signal?: AbortSignal): Promise<JobRecord>;
   attempts(): Promise<Attempts>;
   /** None where a job is kept without its log of decisions. */
@@ -89,9 +91,10 @@ async function keptSource(
   return run === undefined ? sourceOfEnded(stateDir, jobId, console) : sourceOf(run);
 }
 
-const sourceOf = ({ job, attempts, lines, journal = [] }: RunRecord): JobSource => ({
+const sourceOf = ({ job, attempts, lines, journal = [], outputDir }: RunRecord): JobSource => ({
   since: epochMs(0),
   isLogAlone: false,
+  ...(outputDir === undefined ? {} : { outputDir }),
   job: () => Promise.resolve(job),
   attempts: () => Promise.resolve(attempts),
   allocations: () => Promise.resolve({ allocations: [] }),

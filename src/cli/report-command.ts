@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import * as z from 'zod';
 import { renderAttempts } from '../report/attempt-table.ts';
-import { renderJob } from '../report/job-table.ts';
+import { outputOf, renderJob } from '../report/job-table.ts';
 import { drawPlot } from '../report/plots/draw-plot.ts';
 import { timelinePlot } from '../report/timeline.ts';
 import { epochMs } from '../contracts/units.ts';
@@ -51,7 +51,7 @@ export function addReportCommand(program: Command, console: Console): void {
         return;
       }
       writeLines(console.out, [
-        ...renderJob(job, job.output, console.outStyle),
+        ...renderJob(job, source.outputDir ?? outputOf(job), console.outStyle),
         '',
         ...(attempts.length === 0 ? ['no attempts'] : renderAttempts(attempts, now, console.outStyle)),
       ]);

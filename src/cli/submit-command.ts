@@ -6,7 +6,7 @@ import { S3ObjectStore } from '../adapters/aws/s3-object-store.ts';
 import type { SubmitResponse } from '../contracts/api.ts';
 import { OutputName } from '../contracts/settings.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
-import { renderJob } from '../report/job-table.ts';
+import { outputOf, renderJob } from '../report/job-table.ts';
 import { type ApiClient, makeApiClient } from './api-client.ts';
 import { findTarget, type Target } from './connection.ts';
 import { uploadCarried } from './carried.ts';
@@ -107,7 +107,7 @@ async function submit(
     if (signal.aborted) console.err(`job ${answer.jobId} goes on\n${nextSteps(answer.jobId, options)}`);
   });
   if (json) writeJson(console, ended);
-  else writeLines(console.out, renderJob(ended, ended.output, console.outStyle));
+  else writeLines(console.out, renderJob(ended, outputOf(ended), console.outStyle));
   await staged.release();
   return exitCodeOfJob(ended);
 }

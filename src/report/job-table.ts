@@ -43,6 +43,10 @@ export function renderStages(job: JobRecord, style: Style): readonly string[] {
   );
 }
 
+/** Where the output of a job is or will be; undefined where it has ended and none was published. */
+export const outputOf = ({ state, output }: Pick<JobRecord, 'state' | 'output'>): string | undefined =>
+  state === 'failed' || state === 'cancelled' ? undefined : output;
+
 /** What a job was and cost: state, its stages, attempts, counters, deadline, output. */
 export function renderJob(job: JobRecord, output: string | undefined, style: Style): readonly string[] {
   const lines = [

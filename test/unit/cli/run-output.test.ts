@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { execute } from '../../../src/cli/main.ts';
 import { runCommand, type RunOptions } from '../../../src/cli/run-command.ts';
 import { readRun } from '../../../src/cli/run-records.ts';
 import type { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
 import {
   bucket,
   fakeStack,
@@ -15,7 +17,7 @@ import {
   succeeded,
   writeInputs,
 } from './fake-stack.ts';
-import { scratchDir } from './fixtures.ts';
+import { memoryConsole, scratchDir } from './fixtures.ts';
 
 const jobId = 'wordcount-0123456789ab';
 
@@ -123,6 +125,30 @@ describe('the output of a run', () => {
     expect((await readdir(cwd)).toSorted()).toEqual(['_SUCCESS', 'part-00000', 'part-00001']);
     expect(JSON.parse(written.out)).not.toHaveProperty('recordIn');
     expect(await runCommand('wordcount', options({ ...changes, force: true }), deps, never)).toBe(0);
+  });
+
+  it('is told by status and report where it was brought to, and not where the stack had it', async () => {
+    const { cwd, store, deps } = await fakeStack([succeeded]);
+    await writeInputs(cwd);
+    await publish(store);
+    expect(await runCommand('wordcount', options({}), deps, never)).toBe(0);
+    for (const command of ['status', 'report']) {
+      const { console, written } = memoryConsole(cwd);
+      expect(await execute([command, jobId], console)).toBe(0);
+      expect(written.out).toContain(`\noutput    ${join(cwd, 'out')}\n`);
+    }
+    const { console, written } = memoryConsole(cwd);
+    await execute(['status', jobId, '--json'], console);
+    expect(JSON.parse(written.out)).toMatchObject({ jobId, outputDir: join(cwd, 'out') });
+  });
+
+  it('is none of a job that has failed', async () => {
+    const { cwd, deps } = await fakeStack([{ state: 'failed', endedAt: epochMs(1_000_500) }]);
+    await writeInputs(cwd);
+    expect(await runCommand('wordcount', options({}), deps, never)).toBe(1);
+    const { console, written } = memoryConsole(cwd);
+    expect(await execute(['status', jobId], console)).toBe(0);
+    expect(written.out).not.toContain('output ');
   });
 });
 
