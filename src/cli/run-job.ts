@@ -312,7 +312,8 @@ async function submitAndWatch(
 ): Promise<JobRecord> {
   const { jobId } = await client.submit({ spec, clientToken: randomUUID() });
   try {
-    const options = { quiet: request.quiet, signal, ...(news === undefined ? {} : { news }) };
+    // A stack in this process does not come back.
+    const options = { quiet: request.quiet, signal, outageMs: 0, ...(news === undefined ? {} : { news }) };
     return await watchJob(client, jobId, console, options);
   } catch (error) {
     if (signal.aborted) await cancelAndWait(client, jobId);

@@ -103,8 +103,10 @@ async function submit(
   }
   const { quiet, json } = options;
   if (!quiet && !json) console.err(`job ${answer.jobId}\n`);
-  const ended = await watchJob(client, answer.jobId, console, { quiet, signal }).finally(() => {
-    if (signal.aborted) console.err(`job ${answer.jobId} goes on\n${nextSteps(answer.jobId, options)}`);
+  const ended = await watchJob(client, answer.jobId, console, { quiet, signal }).catch((error: unknown) => {
+    // Nothing else may have told its id.
+    console.err(`job ${answer.jobId} goes on\n${nextSteps(answer.jobId, options)}`);
+    throw error;
   });
   if (json) writeJson(console, ended);
   else writeLines(console.out, renderJob(ended, outputOf(ended), console.outStyle));

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
+import { formatDuration } from '../report/format.ts';
 import { deadlineMet } from '../report/job-table.ts';
 import { renderBars, renderChanges } from '../report/progress-bars.ts';
 import type { ApiClient } from './api-client.ts';
 import { writeLines, type Console } from './console.ts';
-import { ExitCode } from './failures.ts';
+import { ExitCode, ServiceUnavailableError } from './failures.ts';
 
 export interface WatchOptions {
   /** Shows no progress. */
@@ -17,7 +18,12 @@ export interface WatchOptions {
    * fired. May do so too often, or too late.
    */
   readonly news?: (signal: AbortSignal) => Promise<unknown>;
+  /** How long a service that has answered may give no answer before the wait ends. Default ten minutes. */
+  readonly outageMs?: number;
 }
+
+/** Longer than a laptop takes to find its network again, or a service that is busy to have room. */
+const defaultOutageMs = 600_000;
 
 const shortestPollMs = 250;
 /** Where the end is told: only progress is asked for, and each answer takes four processes some milliseconds. */
@@ -34,7 +40,8 @@ export const nextPollMs = (waitedMs: number): number =>
 
 /**
  * Asks for a job until it has ended, and shows its progress on the way: bars on a terminal, elsewhere a line
- * for each change. Throws the signal's reason where that fires, and what the API throws.
+ * for each change. A service that has answered once is asked again where it does not: the job goes on meanwhile. Throws the
+ * signal's reason where that fires, and what the API throws.
  */
 export async function watchJob(
   client: ApiClient,
@@ -46,11 +53,24 @@ export async function watchJob(
   const began = performance.now();
   const leastMs = options.news === undefined ? 0 : shortestWithNewsMs;
   const pollMs = options.pollMs ?? ((waitedMs: number) => Math.max(leastMs, nextPollMs(waitedMs)));
+  const { outageMs = defaultOutageMs } = options;
+  let borneUntil = Number.NEGATIVE_INFINITY;
+  let isAway = false;
+  const bear = (error: unknown): undefined => {
+    if (!(error instanceof ServiceUnavailableError) || performance.now() >= borneUntil) throw error;
+    if (!isAway) progress?.tell(`no answer: asked again for up to ${formatDuration(outageMs)}`);
+    isAway = true;
+    return undefined;
+  };
   try {
     for (;;) {
-      const job = await client.job(jobId, options.signal);
-      progress?.show(job);
-      if (finalJobStates.includes(job.state)) return job;
+      const job = await client.job(jobId, options.signal).catch(bear);
+      if (job !== undefined) {
+        borneUntil = performance.now() + outageMs;
+        isAway = false;
+        progress?.show(job);
+        if (finalJobStates.includes(job.state)) return job;
+      }
       await pause(pollMs(performance.now() - began), options);
     }
   } finally {
@@ -65,6 +85,8 @@ export function exitCodeOfJob(job: JobRecord): number {
 
 interface Progress {
   show(job: JobRecord): void;
+  /** A line that stays. */
+  tell(line: string): void;
   /** Takes bars away; lines stay. */
   clear(): void;
 }
@@ -80,6 +102,9 @@ function lineProgress(console: Console): Progress {
       writeLines(console.err, renderChanges(before, job));
       before = job;
     },
+    tell: (line) => {
+      console.err(`${line}\n`);
+    },
     clear: () => undefined,
   };
 }
@@ -88,16 +113,21 @@ function barProgress(console: Console): Progress {
   let drawn = 0;
   // Cursor up over the old lines, then clear to the end of the screen.
   const back = (): string => (drawn === 0 ? '' : `\u001b[${String(drawn)}A\u001b[0J`);
+  const clear = (): void => {
+    console.err(back());
+    drawn = 0;
+  };
   return {
     show: (job) => {
       const lines = renderBars(job, Date.now(), console.terminalColumns() ?? 80, console.errStyle);
       console.err(`${back()}${lines.join('\n')}\n`);
       drawn = lines.length;
     },
-    clear: () => {
-      console.err(back());
-      drawn = 0;
+    tell: (line) => {
+      clear();
+      console.err(`${line}\n`);
     },
+    clear,
   };
 }
 

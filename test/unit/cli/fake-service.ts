@@ -24,6 +24,8 @@ export class FakeService {
   requests: string[] = [];
   attempts: unknown[] = [];
   allocations: unknown[] = [];
+  /** What is answered to questions after a job that has been submitted, in the place of the job. */
+  refusal: [status: number, answer: unknown] | undefined;
 
   async start(): Promise<void> {
     this.cwd = await scratchDir();
@@ -75,6 +77,7 @@ export class FakeService {
     if (method === 'PUT') this.bodies.push(JSON.parse(body));
     if (url.endsWith('/allocations')) return [200, { allocations: this.allocations }];
     if (url.endsWith('/attempts')) return [200, { attempts: this.attempts }];
+    if (this.refusal !== undefined) return this.refusal;
     const job = this.jobs.get(/^\/v1\/jobs\/([^/]+)/.exec(url)?.[1] ?? '');
     return job === undefined ? [404, { error: 'NotFound', message: 'no such job: x' }] : [200, job];
   }

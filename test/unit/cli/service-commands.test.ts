@@ -131,6 +131,29 @@ describe('commands to a service', () => {
     expect(left).toEqual([]);
   });
 
+  it('tells the id of a job whose wait breaks off, also where it says nothing else', async () => {
+    await service.start();
+    service.refusal = [403, { message: 'Forbidden' }];
+    const submit = ['submit', 'wordcount', '--input', 's3://books/en/', '--output', 's3://results/c/'];
+    for (const option of ['--json', '--quiet']) {
+      const { exitCode, out, err } = await service.run(...submit, '--wait', option);
+      expect([exitCode, out]).toEqual([2, '']);
+      expect(err).toMatch(
+        new RegExp(`^job ${jobId} goes on\\n  follow it .* watch ${jobId}\\n.*\\noutrider: .* Forbidden\\n$`),
+      );
+    }
+  });
+
+  it('shows no output of a job that has none', async () => {
+    await service.start();
+    service.jobs.set(jobId, { ...failed, output: 's3://results/c/' });
+    for (const command of ['status', 'report', 'watch'])
+      expect((await service.run(command, jobId)).out).not.toContain('s3://results/c/');
+    service.jobs.set(jobId, { ...succeeded, output: 's3://results/c/' });
+    for (const command of ['status', 'report', 'watch'])
+      expect((await service.run(command, jobId)).out).toContain('output    s3://results/c/\n');
+  });
+
   it('shows, follows and cancels a job', async () => {
     await service.start();
     service.jobs.set(jobId, succeeded);

@@ -1,6 +1,9 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { ApiClient } from '../../../src/cli/api-client.ts';
+import { ServiceUnavailableError } from '../../../src/cli/failures.ts';
 import { watchJob } from '../../../src/cli/watch-job.ts';
+import { InvalidInputError } from '../../../src/contracts/errors.ts';
+import type { JobRecord } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { jobRecord } from '../report/report-records.ts';
 import { memoryConsole } from './fixtures.ts';
@@ -46,6 +49,54 @@ it('asks again as soon as there may be news, however long the pause', async () =
   expect(asked.count).toBe(3);
   // Each wait for news is let go with its pause.
   expect(left).toEqual([true, true]);
+});
+
+describe('a service that gives no answer', () => {
+  const outage = new ServiceUnavailableError('no answer');
+  /** Which questions are answered, from the first on; the last one for ever. */
+  const answering = (answers: readonly boolean[]): { client: ApiClient; asked: { count: number } } => {
+    const asked = { count: 0 };
+    const client = clientOf({ count: 0 });
+    const job = (): Promise<JobRecord> =>
+      (answers[asked.count++] ?? answers.at(-1)) === true ? client.job('job') : Promise.reject(outage);
+    return { client: { ...client, job }, asked };
+  };
+  const options = { quiet: true, signal: new AbortController().signal, pollMs: () => 1 };
+  const { console } = memoryConsole('/');
+
+  it('is asked again, as the job goes on meanwhile', async () => {
+    const { client, asked } = answering([true, ...Array.from({ length: 20 }, () => false), true, true]);
+    expect((await watchJob(client, 'job', console, options)).state).toBe('succeeded');
+    expect(asked.count).toBe(23);
+  });
+
+  it('is told of once', async () => {
+    const { client } = answering([true, false, false, true, true]);
+    const { console: shown, written } = memoryConsole('/');
+    await watchJob(client, 'job', shown, { ...options, quiet: false });
+    expect(written.err).toBe('job running\nno answer: asked again for up to 10m00s\njob succeeded\n');
+  });
+
+  it('is not asked for ever', async () => {
+    const { client, asked } = answering([true, false]);
+    await expect(watchJob(client, 'job', console, { ...options, outageMs: 30 })).rejects.toBe(outage);
+    expect(asked.count).toBeGreaterThan(2);
+  });
+
+  it('is given up at once where it has never given one', async () => {
+    const { client, asked } = answering([false, true]);
+    await expect(watchJob(client, 'job', console, options)).rejects.toBe(outage);
+    expect(asked.count).toBe(1);
+  });
+
+  it('is not asked again where it has refused', async () => {
+    const { client } = answering([true]);
+    const refusal = new InvalidInputError('refuses these AWS credentials');
+    const answer = await client.job('job');
+    const job = vi.fn<ApiClient['job']>().mockRejectedValue(refusal).mockResolvedValueOnce(answer);
+    await expect(watchJob({ ...client, job }, 'job', console, options)).rejects.toBe(refusal);
+    expect(job).toHaveBeenCalledTimes(2);
+  });
 });
 
 it('asks at its pace where news never come, and ends by its signal', async () => {
