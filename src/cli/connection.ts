@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import * as z from 'zod';
 import { InvalidInputError } from '../contracts/errors.ts';
+import { oneLine } from '../report/format.ts';
 import { createPrivateFile, NotPrivateError, readOwnFile } from '../local/private-files.ts';
 import type { ApiSettings, CredentialSource } from './api-client.ts';
 import type { Console } from './console.ts';
@@ -139,20 +140,24 @@ async function awsIdentity(endpoint: string): Promise<Pick<ApiSettings, 'region'
   const { S3Client } = await import('@aws-sdk/client-s3');
   const { config } = new S3Client(region === undefined ? {} : { region });
   const credentials = awsCredentials(endpoint);
-  try {
-    await credentials();
-    return { region: region ?? (await config.region()), credentials };
-  } catch (error) {
-    throw noIdentity(endpoint, error);
-  }
+  await credentials();
+  if (region !== undefined) return { region, credentials };
+  const found = await config.region().catch((error: unknown) => {
+    throw badInput(`no AWS region for ${endpoint}: set AWS_REGION`, error);
+  });
+  return { region: found, credentials };
 }
 
-const noIdentity = (endpoint: string, error: unknown): Error =>
-  badInput(
-    `no AWS credentials or region for ${endpoint}: set AWS_REGION and AWS_PROFILE, or AWS_ACCESS_KEY_ID and ` +
-      'AWS_SECRET_ACCESS_KEY',
-    error,
-  );
+/** As the SDK says it, who knows which of its sources has failed; it does not say what to do where there is none. */
+function noKeys(endpoint: string, error: unknown): Error {
+  const said = error instanceof Error ? error.message : String(error);
+  const why = noSource.test(said)
+    ? 'set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
+    : oneLine(said);
+  return badInput(`no AWS credentials for ${endpoint}: ${why}`, error);
+}
+
+const noSource = /could not load credentials from any providers/i;
 
 /**
  * The keys of the SDK's default chain, asked for anew before they run out, and where they were refused also read anew
@@ -168,7 +173,7 @@ export function awsCredentials(
     if (renew) chain = chainOf({ ignoreCache: true });
     if (renew || kept === undefined || runsOutSoon(kept)) {
       kept = await chain().catch((error: unknown) => {
-        throw noIdentity(endpoint, error);
+        throw noKeys(endpoint, error);
       });
     }
     const { accessKeyId, secretAccessKey, sessionToken } = kept;

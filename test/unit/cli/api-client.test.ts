@@ -254,6 +254,22 @@ describe('keys of the default chain', () => {
     expect([await idOf(), await idOf()]).toEqual(['third', 'third']);
     expect(options).toEqual([undefined, { ignoreCache: true }]);
   });
+
+  const ssoSaid =
+    'The SSO session associated with this profile has expired. To refresh this SSO session run aws sso login with the corresponding profile.';
+  it.each([
+    [ssoSaid, ssoSaid],
+    [
+      'Could not load credentials from any providers',
+      'set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+    ],
+  ])('that cannot be had are told of as the SDK tells it: %s', async (said, told) => {
+    const source = awsCredentials('https://api', () => () => Promise.reject(new Error(said)));
+    await expect(source()).rejects.toMatchObject({
+      name: 'InvalidInput',
+      message: `no AWS credentials for https://api: ${told}`,
+    });
+  });
 });
 
 describe('a wait', () => {
