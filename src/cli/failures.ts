@@ -28,6 +28,8 @@ const inputMistakes: ReadonlySet<string> = new Set([
   ErrorName.InvalidInput,
   ErrorName.NotFound,
   ErrorName.Conflict,
+  // Of the user or of the deployment: asked again, it would be missing still.
+  ErrorName.AccessDenied,
   'PortTakenError',
   'NotPrivateError',
 ]);
@@ -50,9 +52,18 @@ export function exitCodeOf(error: unknown): number {
 /** One line for the user; the stack too where `OUTRIDER_DEBUG` is set. */
 export function describeFailure(error: unknown, env: Readonly<Record<string, string | undefined>>): string {
   const message = error instanceof Error ? error.message || error.name : String(error);
-  const line = `outrider: ${oneLine(message)}`;
+  const line = `outrider: ${oneLine(message)}${factsOf(error, message)}`;
   const isDebugging = env.OUTRIDER_DEBUG !== undefined && env.OUTRIDER_DEBUG !== '';
   return isDebugging && error instanceof Error ? `${line}\n${debugText(error)}` : line;
+}
+
+/** What an error of a store was about, where its message does not say it. */
+function factsOf(error: unknown, message: string): string {
+  if (!(error instanceof OutriderError)) return '';
+  const facts = [error.details['uri'], error.details['fault']].flatMap((fact) =>
+    typeof fact === 'string' && fact !== '' && !message.includes(fact) ? [oneLine(fact)] : [],
+  );
+  return facts.length === 0 ? '' : ` (${facts.join(': ')})`;
 }
 
 const deepestCause = 5;

@@ -16,6 +16,8 @@ export interface LogPage {
   readonly limit: number;
   /** Asked of each line that is found, about in their order, until there are as many as the limit; all are wanted without it. */
   readonly wants?: (line: LogLine) => boolean;
+  /** Ends the reading, with its reason. */
+  readonly signal?: AbortSignal;
 }
 
 /** Logs of a job, across all functions and workers. */

@@ -1,8 +1,9 @@
 import { type CloudWatchLogsClient, FilterLogEventsCommand } from '@aws-sdk/client-cloudwatch-logs';
-import { StoreUnavailableError } from '../../contracts/errors.ts';
+import { NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { epochMs } from '../../contracts/units.ts';
 import type { LogLine, LogPage, LogReader } from '../../ports/log-reader.ts';
+import { denialOf } from './denials.ts';
 import { faultOf } from './faults.ts';
 
 /** CloudWatch may answer pages without lines while it searches. */
@@ -34,7 +35,7 @@ export class CloudWatchLogReader implements LogReader {
     return lines.sort((a, b) => a.at - b.at).slice(0, page.limit);
   }
 
-  private async page(jobId: JobId, { since, limit, wants }: LogPage, nextToken: string | undefined) {
+  private async page(jobId: JobId, { since, limit, wants, signal }: LogPage, nextToken: string | undefined) {
     try {
       return await this.client.send(
         new FilterLogEventsCommand({
@@ -45,13 +46,22 @@ export class CloudWatchLogReader implements LogReader {
           limit: wants === undefined ? Math.min(limit, LARGEST_PAGE) : LARGEST_PAGE,
           nextToken,
         }),
+        signal === undefined ? {} : { abortSignal: signal },
       );
     } catch (cause) {
-      throw new StoreUnavailableError(
-        'logs cannot be read',
-        { jobId, fault: faultOf(cause).name },
-        { cause },
-      );
+      signal?.throwIfAborted();
+      throw this.translated(jobId, cause);
     }
+  }
+
+  /** Who reads logs has named the group, and nothing else says that it was the wrong one. */
+  private translated(jobId: JobId, cause: unknown): Error {
+    const { name } = faultOf(cause);
+    const details = { jobId, logGroup: this.logGroup, fault: name };
+    const denial = denialOf(cause, { action: 'logs:FilterLogEvents', resource: this.logGroup });
+    if (denial !== undefined) return denial;
+    if (name === 'ResourceNotFoundException')
+      return new NotFoundError(`there is no log group ${this.logGroup}`, details, { cause });
+    return new StoreUnavailableError(`logs in ${this.logGroup} cannot be read: ${name}`, details, { cause });
   }
 }

@@ -14,7 +14,12 @@ import { MemoryClock } from '../../../src/adapters/memory/memory-clock.ts';
 import { JsonLog } from '../../../src/adapters/node/json-log.ts';
 import { RandomIdSource } from '../../../src/adapters/node/random-id-source.ts';
 import { SystemClock } from '../../../src/adapters/node/system-clock.ts';
-import { InvalidInputError, StoreUnavailableError } from '../../../src/contracts/errors.ts';
+import {
+  AccessDeniedError,
+  InvalidInputError,
+  NotFoundError,
+  StoreUnavailableError,
+} from '../../../src/contracts/errors.ts';
 import { at, freshJobId, seconds, T0 } from '../../contract/ports/builders.ts';
 
 describe('the memory clock', () => {
@@ -175,12 +180,39 @@ describe('the log reader', () => {
     ]);
   });
 
-  it('says when logs cannot be read', async () => {
-    mock.reset();
-    mock.on(FilterLogEventsCommand).rejects(new Error('no'));
-    await expect(reader.read(freshJobId(), { since: at(0), limit: 2 })).rejects.toBeInstanceOf(
+  it.each([
+    ['ResourceNotFoundException', NotFoundError, 'there is no log group jobs'],
+    [
+      'AccessDeniedException',
+      AccessDeniedError,
+      'access denied: logs:FilterLogEvents on jobs: AccessDeniedException said',
+    ],
+    [
+      'ServiceUnavailableException',
       StoreUnavailableError,
-    );
+      'logs in jobs cannot be read: ServiceUnavailableException',
+    ],
+  ])('says of which group logs cannot be read, and why: %s', async (name, kind, message) => {
+    mock.reset();
+    mock.on(FilterLogEventsCommand).rejects(Object.assign(new Error('said'), { name }));
+    const failure: unknown = await reader
+      .read(freshJobId(), { since: at(0), limit: 2 })
+      .catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(kind);
+    expect(failure).toMatchObject({ message });
+  });
+
+  it('ends with the reason of its signal, however many pages are left', async () => {
+    mock.reset();
+    const controller = new AbortController();
+    const reason = new Error('ended by SIGINT');
+    mock.on(FilterLogEventsCommand).callsFake(() => {
+      controller.abort(reason);
+      return Promise.reject(new Error('aborted'));
+    });
+    const { signal } = controller;
+    await expect(reader.read(freshJobId(), { since: at(0), limit: 2, signal })).rejects.toBe(reason);
+    expect(mock.commandCalls(FilterLogEventsCommand)[0]?.args).toMatchObject([{}, { abortSignal: signal }]);
   });
 });
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { findTarget, removeConnection, writeConnection } from '../../../src/cli/connection.ts';
 import { describeFailure, exitCodeOf, ServiceUnavailableError } from '../../../src/cli/failures.ts';
 import { execute } from '../../../src/cli/main.ts';
-import { ConflictError, NotFoundError } from '../../../src/contracts/errors.ts';
+import { AccessDeniedError, ConflictError, NotFoundError } from '../../../src/contracts/errors.ts';
 import { keepRun } from '../../../src/cli/run-records.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
@@ -119,7 +119,19 @@ describe('failures', () => {
     expect(exitCodeOf(new NotFoundError('x'))).toBe(2);
     expect(exitCodeOf(new ConflictError('x'))).toBe(2);
     expect(exitCodeOf(new ServiceUnavailableError('x'))).toBe(3);
+    // A job that has succeeded is not to pass for one that has failed.
+    expect(exitCodeOf(new AccessDeniedError('access denied: s3:GetObject on s3://b/k'))).toBe(2);
     expect(exitCodeOf(new TypeError('x'))).toBe(1);
+  });
+
+  it('says what it is about where its message does not', () => {
+    const details = { uri: 's3://my-bukcet/k', fault: 'NoSuchBucket', status: 404 };
+    expect(describeFailure(new NotFoundError('write: no such bucket', details), {})).toBe(
+      'outrider: write: no such bucket (s3://my-bukcet/k: NoSuchBucket)',
+    );
+    expect(describeFailure(new NotFoundError('no s3://my-bukcet/k: NoSuchBucket', details), {})).toBe(
+      'outrider: no s3://my-bukcet/k: NoSuchBucket',
+    );
   });
 
   it('is one line, with the stack only where it is asked for', () => {
