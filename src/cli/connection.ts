@@ -88,8 +88,9 @@ export async function findTarget(
 ): Promise<Target> {
   const stateDir = options.stateDir ?? defaultStateDir;
   const endpoint = options.endpoint ?? console.env.OUTRIDER_ENDPOINT;
-  const local = await readConnection(resolve(console.cwd, stateDir));
+  const reading = readConnection(resolve(console.cwd, stateDir));
   if (endpoint === undefined || endpoint === '') {
+    const local = await reading;
     if (local === undefined) {
       throw new NoServiceError(
         `no service to ask: give --endpoint URL or set OUTRIDER_ENDPOINT, or keep "outrider local" up ` +
@@ -103,6 +104,8 @@ export async function findTarget(
     }
     return { api: local, stack: local };
   }
+  // What cannot be read, or is another user's, says nothing of a service that is named.
+  const local = await reading.catch(() => undefined);
   checkUrl(endpoint);
   if (local !== undefined && sameUrl(endpoint, local.apiUrl)) return { api: local, stack: local };
   return { api: { apiUrl: endpoint, ...(await awsIdentity(endpoint)) } };

@@ -1,6 +1,6 @@
 import { stat, writeFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { findTarget, removeConnection, writeConnection } from '../../../src/cli/connection.ts';
 import { describeFailure, exitCodeOf, ServiceUnavailableError } from '../../../src/cli/failures.ts';
 import { execute } from '../../../src/cli/main.ts';
@@ -168,6 +168,21 @@ describe('finding the service', () => {
     );
     await removeConnection(join(cwd, '.outrider'));
     await expect(findTarget({}, console)).rejects.toMatchObject({ name: 'InvalidInput' });
+  });
+
+  it('asks the service that is named, whatever another file of a connection holds', async () => {
+    const cwd = await scratchDir();
+    await writeFile(join(cwd, 'connection.json'), '{', { mode: 0o600 });
+    for (const [name, value] of Object.entries({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' }))
+      vi.stubEnv(name, value);
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    const apiUrl = 'https://x.execute-api.eu-west-1.amazonaws.com/v1';
+    const { console } = memoryConsole(cwd);
+    expect(await findTarget({ endpoint: apiUrl, stateDir: '.' }, console)).toMatchObject({
+      api: { apiUrl, region: 'eu-west-1' },
+    });
   });
 
   // The id of a process is given again: in a container each start of its command has the same.
