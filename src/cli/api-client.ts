@@ -55,13 +55,13 @@ export interface ApiSettings {
  */
 export interface ApiClient {
   readonly apiUrl: string;
-  /** Give a client token: a request whose answer was lost is sent again. */
-  submit(request: SubmitRequest): Promise<SubmitResponse>;
+  /** Give a client token: a request whose answer was lost is sent again. Where the signal fires it may have been accepted. */
+  submit(request: SubmitRequest, signal?: AbortSignal): Promise<SubmitResponse>;
   /** What a job would take and cost; nothing is started. */
   plan(request: PlanRequest): Promise<PlanResponse>;
   job(jobId: string, signal?: AbortSignal): Promise<JobRecord>;
   /** All of them, page by page. */
-  attempts(jobId: string): Promise<Omit<AttemptsResponse, 'cursor'>>;
+  attempts(jobId: string, signal?: AbortSignal): Promise<Omit<AttemptsResponse, 'cursor'>>;
   /** What it has asked for on its way, for its deadline. */
   allocations(jobId: string): Promise<AllocationsResponse>;
   /** A page of what its schedulers have written down; all of them together, in order, are its journal. */
@@ -89,10 +89,16 @@ export function makeApiClient(settings: ApiSettings): ApiClient {
     requestJson<T>(settings, method, new URL(`${base}${path}`), options);
   return {
     apiUrl: settings.apiUrl,
-    submit: (body) => call('POST', '/jobs', { body, isPatient: body.clientToken !== undefined }),
+    submit: (body, signal) =>
+      call('POST', '/jobs', {
+        body,
+        isPatient: body.clientToken !== undefined,
+        ...optionalSignal(signal),
+      }),
     plan: (body) => call('POST', '/plans', { body }),
-    job: async (jobId, signal) => call('GET', jobPath(jobId), signal === undefined ? {} : { signal }),
-    attempts: async (jobId) => allAttempts((query) => call('GET', `${jobPath(jobId)}/attempts`, { query })),
+    job: async (jobId, signal) => call('GET', jobPath(jobId), optionalSignal(signal)),
+    attempts: async (jobId, signal) =>
+      allAttempts((query) => call('GET', `${jobPath(jobId)}/attempts`, { query, ...optionalSignal(signal) })),
     allocations: async (jobId) => call('GET', `${jobPath(jobId)}/allocations`),
     journal: async (jobId, cursor) =>
       call('GET', `${jobPath(jobId)}/journal`, cursor === undefined ? {} : { query: { cursor } }),
@@ -184,7 +190,10 @@ async function requestJson<T>(
     }
     // Rivals that were told the same must not all come back at the same time.
     const pauseMs = Math.max(leastMs, backoffMs / 2) + Math.random() * (backoffMs / 2);
-    await delay(pauseMs, undefined, optionalSignal(options.signal));
+    await delay(pauseMs, undefined, optionalSignal(options.signal)).catch((error: unknown) => {
+      options.signal?.throwIfAborted(); // Its reason says more than the timer's own error.
+      throw error;
+    });
     backoffMs = Math.min(longestBackoffMs, backoffMs * 2);
   }
 }

@@ -27,7 +27,7 @@ export interface JobSource {
   /** The directory to which a run has brought the output; absent where none has. */
   readonly outputDir?: string;
   job(signal?: AbortSignal): Promise<JobRecord>;
-  attempts(): Promise<Attempts>;
+  attempts(signal?: AbortSignal): Promise<Attempts>;
   /** None where a job is kept without its log of decisions. */
   allocations(): Promise<AllocationsResponse>;
   /** What its schedulers have written down, page by page. None where a job is kept without it. */
@@ -60,7 +60,7 @@ export async function findJobSource(
       since: epochMs(createdAt - lateMs),
       isLogAlone: false,
       job: (each) => client.job(jobText, each),
-      attempts: () => client.attempts(jobText),
+      attempts: (each) => client.attempts(jobText, each),
       allocations: () => client.allocations(jobText),
       journal: (cursor) => client.journal(jobText, cursor),
       logs: (logGroup) => readerOf(target, logGroup),

@@ -99,8 +99,8 @@ async function showLogs(
   // Logs alone cannot tell a silent job from none.
   const source = await findJobSource(jobId, options, console, signal);
   const reader = source.logs(options.logGroup);
-  if (options.task !== undefined && !source.isLogAlone) await checkAttempt(options.task, source);
-  const log: Log = { reader, jobId, task: options.task, level: options.level };
+  if (options.task !== undefined && !source.isLogAlone) await checkAttempt(options.task, source, signal);
+  const log: Log = { reader, jobId, task: options.task, level: options.level, signal };
   // One more tells whether there are more.
   const { lines: found } = await readLines(log, source.since, limit + 1);
   const lines = found.slice(0, limit);
@@ -110,7 +110,7 @@ async function showLogs(
   else for (const line of lines) show(line, console);
   if (options.follow) {
     const isOver = async (): Promise<boolean> => finalJobStates.includes((await source.job(signal)).state);
-    await follow({ ...log, since: source.since, shown: lines, isOver }, console, signal);
+    await follow({ ...log, since: source.since, shown: lines, isOver }, console);
   } else if (found.length > limit) {
     console.err(
       `these are the first ${formatCount(limit)} lines, and there are more: --limit shows up to ${formatCount(mostLines)}, --task and --level choose among all\n`,
@@ -119,10 +119,10 @@ async function showLogs(
 }
 
 /** Throws where a job has no such stage, task or attempt. */
-async function checkAttempt(wanted: string, source: JobSource): Promise<void> {
-  const job = await source.job();
+async function checkAttempt(wanted: string, source: JobSource, signal: AbortSignal): Promise<void> {
+  const job = await source.job(signal);
   const isTold = checkTask(wanted, job);
-  if (!isTold || wanted.split('/').length > 2) attemptsOf(await source.attempts(), wanted, job.jobId);
+  if (!isTold || wanted.split('/').length > 2) attemptsOf(await source.attempts(signal), wanted, job.jobId);
 }
 
 /** A line as it was logged, and what it says. */
@@ -145,6 +145,7 @@ interface Log {
   readonly jobId: JobId;
   readonly task: string | undefined;
   readonly level: LogLevel;
+  readonly signal: AbortSignal;
 }
 
 interface Following extends Log {
@@ -158,7 +159,8 @@ interface Following extends Log {
 type Known = ReadonlyMap<string, EpochMs>;
 
 /** Goes back a little each time, for lines that came late, and drops what it has shown. */
-async function follow(following: Following, console: Console, signal: AbortSignal): Promise<void> {
+async function follow(following: Following, console: Console): Promise<void> {
+  const { signal } = following;
   let known: Known = new Map(following.shown.map((line) => [keyOf(line), line.line.at]));
   let newest = following.shown.at(-1)?.line.at ?? following.since;
   const began = performance.now();
@@ -212,7 +214,7 @@ interface ReadLines {
 }
 
 async function readLines(
-  { reader, jobId, task, level }: Log,
+  { reader, jobId, task, level, signal }: Log,
   since: EpochMs,
   limit: number,
 ): Promise<ReadLines> {
@@ -220,6 +222,7 @@ async function readLines(
   const lines = await reader.read(jobId, {
     since,
     limit,
+    signal,
     wants: (line) => {
       if (line.at > seenTo) seenTo = line.at;
       const event = readLogLine(line);

@@ -8,11 +8,11 @@ import { OutputName } from '../contracts/settings.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { outputOf, renderJob } from '../report/job-table.ts';
 import { type ApiClient, makeApiClient } from './api-client.ts';
-import { findTarget, type Target } from './connection.ts';
+import { findTarget, quote, type Target } from './connection.ts';
 import { uploadCarried } from './carried.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { dataBucketOf, objectStoreOf } from './embedded-stack.ts';
-import { badInput, ExitCode } from './failures.ts';
+import { badInput, ExitCode, ServiceUnavailableError } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
 import { addJobOptions, jobOptionsSchema } from './job-options.ts';
 import { Phases } from './phases.ts';
@@ -94,7 +94,7 @@ async function submit(
       phases.end();
     },
   );
-  const answer = await startJob(prepared, staged, client, options.clientToken);
+  const answer = await startJob(prepared, staged, client, options, { console, signal });
   if (!options.wait) {
     if (options.json) writeJson(console, answer);
     else console.out(`${answer.jobId}${answer.started ? '' : ' (started before with this token)'}\n`);
@@ -118,13 +118,19 @@ async function startJob(
   prepared: PreparedJob,
   staged: Staged,
   client: ApiClient,
-  clientToken: string = randomUUID(),
+  { clientToken = randomUUID() }: Pick<SubmitOptions, 'clientToken'>,
+  { console, signal }: { readonly console: Console; readonly signal: AbortSignal },
 ): Promise<SubmitResponse> {
   try {
-    return await client.submit({ spec: prepared.specWith(staged.uris, staged.bucket), clientToken });
+    const spec = prepared.specWith(staged.uris, staged.bucket);
+    return await client.submit({ spec, clientToken }, signal);
   } catch (error) {
     // A job that was accepted may yet read its inputs; of one that was refused nobody does.
     if (error instanceof Error && error.name === 'InvalidInput') await staged.release();
+    if (signal.aborted || error instanceof ServiceUnavailableError)
+      console.err(
+        `the job may have been accepted: submit it again with --client-token ${quote(clientToken)}, which starts it once\n`,
+      );
     throw error;
   } finally {
     staged.settle(); // From now on the job says what it reads.

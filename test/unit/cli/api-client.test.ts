@@ -122,6 +122,18 @@ describe('API client', () => {
     expect(seen.length).toBeGreaterThanOrEqual(1);
   });
 
+  it('lets a submission go, however patient, with the reason of its signal', async () => {
+    const { client, seen } = await serve([{ status: 503, body: {}, headers: { 'retry-after': '20' } }]);
+    const controller = new AbortController();
+    const reason = new Error('ended by SIGINT');
+    const submitted = client.submit({ spec, clientToken: 't' }, controller.signal);
+    setTimeout(() => {
+      controller.abort(reason);
+    }, 50);
+    await expect(submitted).rejects.toBe(reason);
+    expect(seen.length).toBeLessThanOrEqual(1);
+  });
+
   it('gives up after its attempts', async () => {
     const { client, seen } = await serve([{ status: 500, body: { message: 'broken' } }]);
     await expect(client.job('x')).rejects.toMatchObject({
