@@ -12,16 +12,28 @@ export function withLocalPaths(
   sets: readonly StagedSet[],
   written: (path: string) => string = (path) => path,
 ): string {
-  let text = message;
-  for (const { bucket, prefix, objects } of sets) {
-    if (!text.includes(prefix)) continue;
-    for (const { key, file } of objects) {
-      // A function, since "$&" and the like stand for something in a text that replaces.
-      const path = (): string => written(file.path);
-      text = text.replaceAll(uriOf({ bucket, key }), path).replaceAll(key, path);
-    }
+  return sets.reduce((text, set) => withPathsOf(set, text, written), message);
+}
+
+/** By the number in each key: a log may name each of a hundred thousand files. */
+function withPathsOf(
+  { bucket, prefix, objects }: StagedSet,
+  text: string,
+  written: (path: string) => string,
+): string {
+  const address = uriOf({ bucket, key: '' });
+  const digits = String(objects.length).length;
+  const parts: string[] = [];
+  let done = 0;
+  for (let at = text.indexOf(prefix); at >= 0; at = text.indexOf(prefix, at + 1)) {
+    const number = at + prefix.length;
+    const object = objects[Number(text.slice(number, number + digits))];
+    if (object === undefined || !text.startsWith(object.key, at)) continue;
+    const isAddress = at - address.length >= done && text.startsWith(address, at - address.length);
+    parts.push(text.slice(done, isAddress ? at - address.length : at), written(object.file.path));
+    done = at + object.key.length;
   }
-  return text;
+  return parts.length === 0 ? text : [...parts, text.slice(done)].join('');
 }
 
 /** A path as it stands inside of a text of JSON. */

@@ -14,6 +14,35 @@ describe('what a stack says of staged files', () => {
     );
   });
 
+  it('keeps what is no staged file, and tells one from another by its number', () => {
+    const files = Array.from({ length: 12 }, (_, n) => ({ path: `/in/${String(n)}/a.txt`, sizeBytes: 1 }));
+    const many = planStaging('data', files);
+    const keyOf = (n: number): string => many.objects[n]?.key ?? '';
+    expect(
+      withLocalPaths(`${keyOf(1)}.gz s3://other/${keyOf(11)}. ${many.prefix}12-a.txt ${many.prefix}`, [
+        set,
+        many,
+      ]),
+    ).toBe(`/in/1/a.txt.gz s3://other//in/11/a.txt. ${many.prefix}12-a.txt ${many.prefix}`);
+    expect(withLocalPaths(`s3://data/${keyOf(2)}s3://data/${keyOf(3)}`, [many])).toBe(
+      '/in/2/a.txt/in/3/a.txt',
+    );
+  });
+
+  it('costs a look-up for each name, however many files there are', () => {
+    const files = Array.from({ length: 1_000 }, (_, n) => ({ path: `/in/${String(n)}`, sizeBytes: 1 }));
+    const many = planStaging('data', files);
+    let looks = 0;
+    const objects = new Proxy(many.objects, {
+      get: (target, name) => {
+        looks += 1;
+        return Reflect.get(target, name) as unknown;
+      },
+    });
+    for (const { key } of many.objects) lineInLocalWords(`reading ${key}`, [{ ...many, objects }]);
+    expect(looks).toBeLessThanOrEqual(3_000);
+  });
+
   it('stays a line of JSON where it was one', () => {
     const said = { event: 'attempt-ended', failure: { message: `sh "failed" (reading s3://data/${key})` } };
     const text = lineInLocalWords(JSON.stringify(said), [set]);
