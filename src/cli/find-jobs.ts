@@ -8,8 +8,9 @@ import { type JobList, listJobs } from './list-jobs.ts';
 import { keptJobs } from './run-records.ts';
 
 /**
- * Asks the service for the newest jobs, at most `limit`; where there is none, or it was a local stack that has ended, reads
- * what the state directory has of them: what is kept of runs, and the stack's database.
+ * Asks the service for the newest jobs, at most `limit`, to which those join that a local stack's directory keeps of runs; where
+ * there is none, or it was a local stack that has ended, reads what the state directory has of them: what is kept of runs, and
+ * the stack's database.
  *
  * @throws what finding the service or asking it throws, where there are no jobs in the directory either.
  */
@@ -18,13 +19,16 @@ export async function findJobs(
   limit: number,
   console: Console,
 ): Promise<JobList> {
+  const stateDir = resolve(console.cwd, options.stateDir ?? defaultStateDir);
   try {
     const target = await findTarget(options, console);
     const client = makeApiClient(target.api);
-    return await listJobs((page) => client.list(page), limit);
+    const listed = await listJobs((page) => client.list(page), limit);
+    if (target.stack === undefined) return listed;
+    return { ...listed, jobs: joined(listed.jobs, await keptJobs(stateDir), limit) };
   } catch (error) {
     if (!(error instanceof NoServiceError) && !(error instanceof StackEndedError)) throw error;
-    const left = await leftJobs(resolve(console.cwd, options.stateDir ?? defaultStateDir), limit, console);
+    const left = await leftJobs(stateDir, limit, console);
     if (left.jobs.length === 0 && left.unreadable.length === 0) throw error;
     return left;
   }
@@ -40,11 +44,19 @@ async function leftJobs(stateDir: string, limit: number, console: Console): Prom
     console.err(`jobs of the stack in ${stateDir} are left out: ${why}\n`);
     return { jobs: [], unreadable: [] };
   });
-  // What is kept of a run says more than the database of its stack: it names inputs as their owner does.
-  const byId = new Map([...ended.jobs, ...kept].map((job) => [job.jobId, job]));
-  const jobs = [...byId.values()].toSorted((a, b) => b.createdAt - a.createdAt).slice(0, limit);
+  const jobs = joined(ended.jobs, kept, limit);
   tellUnended(jobs, console);
   return { jobs, unreadable: ended.unreadable };
+}
+
+/** Newest first, each once. What is kept of a run says more than a stack: it names inputs as their owner does. */
+function joined(
+  known: readonly JobRecord[],
+  kept: readonly JobRecord[],
+  limit: number,
+): readonly JobRecord[] {
+  const byId = new Map([...known, ...kept].map((job) => [job.jobId, job]));
+  return [...byId.values()].toSorted((a, b) => b.createdAt - a.createdAt).slice(0, limit);
 }
 
 /** Their records say what they did then. */

@@ -3,6 +3,8 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { objectStoreOf } from '../../../src/cli/embedded-stack.ts';
+import { keepRun } from '../../../src/cli/run-records.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { jobRecord } from '../report/report-records.ts';
 import { credentials, FakeService, jobId, region } from './fake-service.ts';
@@ -303,11 +305,33 @@ describe('commands to a service', () => {
   it('lists page after page', async () => {
     await service.start();
     service.jobs.set(jobId, succeeded);
-    service.jobs.set('sort-0123456789ab', failed);
+    service.jobs.set('sort-0123456789ab', { ...failed, jobId: 'sort-0123456789ab' as JobId });
     const { out, exitCode } = await service.run('list', '--json');
     expect(exitCode).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ jobs: [{ state: 'succeeded' }, { state: 'failed' }] });
     expect(service.requests).toEqual(['GET /v1/jobs?limit=20', 'GET /v1/jobs?limit=19&cursor=next']);
+  });
+
+  it('lists what is kept of runs beside the jobs of a local stack that is up, newest first, each once', async () => {
+    await service.start();
+    const stateDir = join(service.cwd, '.outrider');
+    service.jobs.set(jobId, jobRecord({ createdAt: epochMs(2_000_000) }));
+    service.jobs.set('sort-0123456789ab', { ...succeeded, jobId: 'sort-0123456789ab' as JobId });
+    for (const [id, createdAt] of [
+      ['grep-0123456789ab', 3_000_000],
+      ['join-0123456789ab', 1_500_000],
+      ['sort-0123456789ab', 1_000_000],
+    ] as const) {
+      const job = jobRecord({ jobId: id as JobId, state: 'succeeded', createdAt: epochMs(createdAt) });
+      await keepRun(stateDir, { job, attempts: { attempts: [] }, lines: [] });
+    }
+    const ids = async (...args: readonly string[]): Promise<unknown> => {
+      const { out } = await service.run('list', '--json', ...args);
+      return (JSON.parse(out) as { jobs: { jobId: string }[] }).jobs.map((job) => job.jobId);
+    };
+    const all = ['grep-0123456789ab', jobId, 'join-0123456789ab', 'sort-0123456789ab'];
+    expect(await ids()).toEqual(all);
+    expect(await ids('--limit', '2')).toEqual(all.slice(0, 2));
   });
 
   it('refuses logs of what is no job id', async () => {
