@@ -99,7 +99,7 @@ export async function findTarget(
     }
     if (!isLiveProcess(local.pid, local.pidStart)) {
       throw new StackEndedError(
-        `the local stack at ${local.apiUrl} has ended: start it again with "outrider local --state-dir ${stateDir}"`,
+        `the local stack at ${local.apiUrl} has ended: start it again with "outrider local --state-dir ${quote(stateDir)}"`,
       );
     }
     return { api: local, stack: local };

@@ -10,7 +10,7 @@ import type { PlanResponse } from '../contracts/plans.ts';
 import { pricesWith } from '../contracts/prices.ts';
 import { storedProfile } from '../core/forecast/stored-profile.ts';
 import { profileOfRuns } from '../experiments/profile-of-trace.ts';
-import { oneLine } from '../report/format.ts';
+import { oneLine, plural } from '../report/format.ts';
 import { renderPlan } from '../report/plan-table.ts';
 import { drawPlan } from '../report/plots/plan-plot.ts';
 import { readTrace } from '../traces/read-trace.ts';
@@ -95,6 +95,8 @@ async function answerFor(job: string | undefined, options: Options, console: Con
   const slots = options.slots === undefined ? undefined : parseSlots(options.slots);
   const prices = options.prices === undefined ? undefined : await readPrices(options.prices, console);
   const given = await givenProfile(options, console);
+  if (given !== undefined && options.like !== undefined)
+    throw badInput('--like cannot go with --profile or --trace: those say what the runs were');
   const asked = { ...(slots === undefined ? {} : { slots }), ...(prices === undefined ? {} : { prices }) };
   if (job === undefined) {
     if (given === undefined)
@@ -180,7 +182,7 @@ async function profileFrom(path: string, console: Console): Promise<GivenProfile
   return given(
     forecast.name,
     forecast,
-    `the profile in ${oneLine(path)}, of ${String(forecast.runs)} finished runs`,
+    `the profile in ${oneLine(path)}, of ${plural(forecast.runs, 'finished run')}`,
   );
 }
 

@@ -104,11 +104,23 @@ export function addSimulateCommand(
     .addHelpText('after', examples)
     .action(async (path: string | undefined, _options: unknown, self: Command) => {
       const options = optionsSchema.parse(self.opts());
+      refuseUnused(self, path, options);
       if (options.schema) writeJson(console, scenarioJsonSchema());
       else if (options.replay !== undefined) done(await replayed(path, options.replay, options, console));
       else await runSimulation(path, options, console);
     });
   addTargetOptions(command);
+}
+
+const ofTraces: readonly string[] = ['format', 'jobs', 'slots', 'load', 'host'];
+
+/** Throws where an option is given that would change nothing: the numbers would pass for those of what was asked for. */
+function refuseUnused(self: Command, path: string | undefined, { replay, trace, schema }: Options): void {
+  if (schema || (path === undefined && replay === undefined) || trace !== undefined) return;
+  const names = replay === undefined ? ofTraces : [...ofTraces, 'seed'];
+  const why = replay === undefined ? 'a scenario file: it says' : '--replay: the job says';
+  const unused = names.find((name) => self.getOptionValueSource(name) === 'cli');
+  if (unused !== undefined) throw badInput(`--${unused} cannot go with ${why} it by itself`);
 }
 
 async function replayed(

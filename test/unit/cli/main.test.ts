@@ -191,11 +191,12 @@ describe('finding the service', () => {
     'says that a stack has ended whose process is gone: %j',
     async (keeper) => {
       const cwd = await scratchDir();
-      await writeFile(join(cwd, 'connection.json'), JSON.stringify({ ...connection, ...keeper }));
+      await mkdir(join(cwd, 'my data'));
+      await writeFile(join(cwd, 'my data/connection.json'), JSON.stringify({ ...connection, ...keeper }));
       const { console, written } = memoryConsole(cwd);
-      expect(await execute(['list', '--state-dir', '.'], console)).toBe(3);
+      expect(await execute(['list', '--state-dir', 'my data'], console)).toBe(3);
       expect(written.err).toBe(
-        'outrider: the local stack at http://127.0.0.1:4000/v1 has ended: start it again with "outrider local --state-dir ."\n',
+        'outrider: the local stack at http://127.0.0.1:4000/v1 has ended: start it again with "outrider local --state-dir \'my data\'"\n',
       );
     },
   );

@@ -95,7 +95,10 @@ describe('outrider plan', () => {
     expect(plan.allocations[0]?.completionMs.p50).toBeLessThan(4_300);
     const saved = await readFile(join(cwd, 'q3.json'), 'utf8');
     const again = await run(['plan', '--profile', 'q3.json', '--slots', '4', '--json'], { 'q3.json': saved });
-    expect((JSON.parse(again.out) as typeof plan).allocations).toEqual(plan.allocations);
+    expect(JSON.parse(again.out)).toMatchObject({
+      allocations: plan.allocations,
+      basis: { says: 'the profile in q3.json, of 1 finished run' },
+    });
   });
 
   it('takes prices from a file, and says so', async () => {
@@ -118,6 +121,10 @@ describe('outrider plan', () => {
     [
       ['plan', 'wordcount', '--input', 'bad.json', '--profile', 'p.json'],
       /the profile has the stages map, reduce, and the job /,
+    ],
+    [
+      ['plan', '--profile', 'p.json', '--like', 'nightly'],
+      /--like cannot go with --profile or --trace: those say what the runs were/,
     ],
     [['plan', '--save-profile', 'x.json'], /--save-profile writes what --trace tells/],
   ])('refuses %j, and says what would be right', async (args, message) => {

@@ -95,6 +95,23 @@ describe('outrider simulate', () => {
       ['simulate', '--trace', 's.json', '--format', 'swim', '--load', '0'],
       /^outrider: --load "0" must be .+\n$/,
     ],
+    // Numbers of another cluster would pass for those that were asked for.
+    [
+      ['simulate', 's.json', '--host', 'fargate'],
+      'outrider: --host cannot go with a scenario file: it says it by itself\n',
+    ],
+    [
+      ['simulate', 's.json', '--slots', '50'],
+      'outrider: --slots cannot go with a scenario file: it says it by itself\n',
+    ],
+    [
+      ['simulate', 's.json', '--jobs', '100'],
+      'outrider: --jobs cannot go with a scenario file: it says it by itself\n',
+    ],
+    [
+      ['simulate', '--replay', 'sort-0123456789ab', '--seed', '2'],
+      'outrider: --seed cannot go with --replay: the job says it by itself\n',
+    ],
     [['experiments', 'x'], /^outrider: no such experiment: x; there are late-sleep, .+\n$/],
     [
       ['experiments', 'late-examples', '--seeds', '0'],
