@@ -1,4 +1,6 @@
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { synthesize } from '../../src/local/provision/synthesize.ts';
@@ -39,10 +41,16 @@ describe('synthesize', () => {
     expect(await readFile(marker, 'utf8')).toBe('touched');
   });
 
+  /** Where the lock of a synthesis lies. */
+  const lockPath = (): string =>
+    join(tmpdir(), `outrider-synth-${createHash('sha256').update(out.path).digest('hex').slice(0, 16)}.lock`);
+
   it(
-    'makes anew what another program has written there',
+    'makes anew what another program has written there, also where one was killed as it made its lock',
     async () => {
       await writeFile(join(out.path, 'manifest.json'), '{}');
+      await writeFile(lockPath(), '');
+      await utimes(lockPath(), 0, 0);
       await synthesize({ outDir: out.path });
       expect(await readFile(join(out.path, 'manifest.json'), 'utf8')).toContain('OutriderApi');
     },
@@ -50,9 +58,10 @@ describe('synthesize', () => {
   );
 
   it(
-    'makes anew what an interrupted synthesis left half done',
+    'makes anew what an interrupted synthesis left half done, also where another process has its id by now',
     async () => {
       await rm(join(out.path, 'outrider-inputs.sha256'));
+      await writeFile(lockPath(), process.platform === 'linux' ? `${String(process.pid)} 1` : '999999999');
       await synthesize({ outDir: out.path });
       expect(await readFile(join(out.path, 'OutriderApi.template.json'), 'utf8')).toContain('"Resources"');
     },

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { isLiveProcess } from '../live-process.ts';
+import { isLiveProcess, startOf } from '../live-process.ts';
 
 const rootDir = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -18,6 +18,8 @@ const OUTSIDE = new Set(
 const STAMP_NAME = 'outrider-inputs.sha256';
 const LOCK_WAIT_MS = 120_000;
 const LOCK_POLL_MS = 100;
+/** Far longer than a lock that is there takes to have its process's id. */
+const LOCK_WRITE_LIMIT_MS = 5_000;
 const SYNTH_LIMIT_MS = 120_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
@@ -147,7 +149,7 @@ async function lock(directory: string): Promise<() => Promise<void>> {
 async function tryLock(path: string): Promise<boolean> {
   try {
     const file = await open(path, 'wx');
-    await file.writeFile(String(process.pid));
+    await file.writeFile([process.pid, startOf(process.pid) ?? ''].join(' '));
     await file.close();
     return true;
   } catch (cause) {
@@ -156,11 +158,12 @@ async function tryLock(path: string): Promise<boolean> {
   }
 }
 
-/** Whether the process that wrote the lock lives; one without a number yet is being written. */
+/** Whether the very process that wrote the lock lives; one without a number is being written, or its process died over it. */
 async function isHeld(path: string): Promise<boolean> {
   try {
-    const pid = Number(await readFile(path, 'utf8'));
-    return !(pid > 0) || isLiveProcess(pid);
+    const [pid = '', start = ''] = (await readFile(path, 'utf8')).trim().split(' ');
+    if (pid === '') return Date.now() - (await stat(path)).mtimeMs < LOCK_WRITE_LIMIT_MS;
+    return isLiveProcess(Number(pid), start === '' ? undefined : Number(start));
   } catch (cause) {
     return !isErrno(cause, 'ENOENT');
   }
