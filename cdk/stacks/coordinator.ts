@@ -107,20 +107,9 @@ export class CoordinatorStack extends Stack {
     new CfnOutput(this, OutputName.stateMachine, { value: this.stateMachine.stateMachineArn });
   }
 
-  private addTuning({ claimLeaseSeconds, coordinatorConcurrency = Infinity }: OutriderConfig): Tuning {
-    const parameter = (
-      name: string,
-      value: number,
-      minValue: number,
-      description: string,
-      maxValue = Infinity,
-    ): CfnParameter =>
-      new CfnParameter(this, name, {
-        ...{ type: 'Number', default: value, minValue, description },
-        ...(maxValue === Infinity ? {} : { maxValue }),
-      });
-    // Residents run for minutes: were they all executions that their function may have, no job could be enlisted meanwhile.
-    const mostResidents = coordinatorConcurrency - 1;
+  private addTuning({ claimLeaseSeconds }: OutriderConfig): Tuning {
+    const parameter = (name: string, value: number, minValue: number, description: string): CfnParameter =>
+      new CfnParameter(this, name, { type: 'Number', default: value, minValue, description });
     return {
       totalSlots: parameter(ParameterName.totalSlots, 900, 1, 'Attempts of all jobs that may run at once'),
       tickMs: parameter(
@@ -155,10 +144,9 @@ export class CoordinatorStack extends Stack {
       ),
       residents: parameter(
         ParameterName.residents,
-        Math.min(4, mostResidents),
+        4,
         1,
         'Schedulers that may run at once; each serves many jobs',
-        mostResidents,
       ),
     };
   }
@@ -318,6 +306,9 @@ function stepEnvironment(
     [Setting.heartbeatMs]: tuning.heartbeatMs.valueAsString,
     [Setting.leaseMs]: tuning.leaseMs.valueAsString,
     [Setting.residents]: tuning.residents.valueAsString,
+    ...(config.coordinatorConcurrency === undefined
+      ? {}
+      : { [Setting.mostResidents]: String(config.coordinatorConcurrency - 1) }),
     [Setting.claimLeaseMs]: tuning.claimLeaseMs.valueAsString,
   };
 }

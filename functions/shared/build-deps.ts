@@ -214,7 +214,9 @@ export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): S
 export function buildResidentDeps(env: Environment): ResidentDeps & Metered {
   const requests = meterOf(env);
   const { aws, table, log } = buildCommon(env, requests);
-  const residents = numberSetting(env, Setting.residents);
+  const most =
+    env[Setting.mostResidents] === undefined ? Infinity : numberSetting(env, Setting.mostResidents);
+  const residents = Math.min(most, numberSetting(env, Setting.residents));
   const store = new DynamoCapacityStore(table, undefined, reportTo(log));
   return {
     ...buildSchedulerDeps(env, requests),

@@ -22,7 +22,9 @@ const shares = 32;
  */
 export function workerMemoryBytes(env: Environment): number | undefined {
   const toldMb = Number(env['AWS_LAMBDA_FUNCTION_MEMORY_SIZE'] ?? env[Setting.memoryMb] ?? Number.NaN);
-  const bytes = Number.isNaN(toldMb) ? process.constrainedMemory() : toldMb * mib;
+  // The machine may be cut to the task, and keeps some for its kernel.
+  if (toldMb > 0) return Math.min(toldMb * mib, totalmem());
+  const bytes = process.constrainedMemory();
   // Without a limit the constraint is that of the machine, or a number beyond all memory.
   return bytes > 0 && bytes < totalmem() ? bytes : undefined;
 }

@@ -1,12 +1,9 @@
 import type { AttemptId, JobId, TaskId } from './ids.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { JobCosts, JobRequests, RequestTally } from './requests.ts';
-import type { SavedWork, TakenUp } from './saved-work.ts';
+import type { Progress } from './progress.ts';
+import type { SavedWork } from './saved-work.ts';
 import type { DurationMs, EpochMs } from './units.ts';
-
-/** The clocks of an attempt, one per phase: nothing is ever compared from submission time (design §6.5). */
-export const phases = ['init', 'read', 'compute', 'write'] as const;
-export type Phase = (typeof phases)[number];
 
 /**
  * Why an attempt failed. `bad-record`, `bad-input` and `access-denied` fail the job at once: a second attempt meets the same.
@@ -63,34 +60,6 @@ export interface LostOutput {
   readonly offset: number;
   readonly length: number;
   readonly crc: number;
-}
-
-export interface Progress {
-  readonly bytesRead: number;
-  /** All bytes that it will read; 0 while unknown. */
-  readonly bytesTotal: number;
-  /** What it reported before, as `historyOf` writes it; absent before its second report. */
-  readonly history?: string;
-  readonly recordsIn: number;
-  readonly recordsOut: number;
-  readonly phase: Phase;
-  readonly phaseMs: Readonly<Record<Phase, number>>;
-  /** Largest resident memory seen, 0 where unknown. */
-  readonly peakMemoryBytes: number;
-  /** For how long its worker stood still, as far as it has noticed; absent where it did not. */
-  readonly stalledMs?: number;
-  /** What it has fetched of other stages' outputs; absent where it reads none. */
-  readonly fetched?: Fetched;
-  /** What its worker has asked of AWS so far, and logged; absent where nobody counts. */
-  readonly requests?: RequestTally;
-  /** Absent: it began at the begin. */
-  readonly takenUp?: TakenUp;
-}
-
-/** Bytes fetched, and for how long at least one request was under way: their ratio is the bandwidth that a task gets. */
-export interface Fetched {
-  readonly bytes: number;
-  readonly ms: number;
 }
 
 /**

@@ -45,6 +45,8 @@ export const Setting = {
   userCredentials: 'OUTRIDER_USER_CREDENTIALS',
   /** Schedulers that may be resident at once. */
   residents: 'OUTRIDER_RESIDENTS',
+  /** Residents at most, whatever the setting above says: what is reserved for their function, but for one execution that enlists jobs. */
+  mostResidents: 'OUTRIDER_MOST_RESIDENTS',
   /** Fargate only: the attempt's payload as JSON. */
   attemptPayload: 'OUTRIDER_ATTEMPT',
   /** Fargate only: the port at which a task answers others that read what it keeps; 0: any that is free. */

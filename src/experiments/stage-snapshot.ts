@@ -1,6 +1,6 @@
 import { attemptIdOf, taskIdOf } from '../contracts/ids.ts';
 import { type PolicyConfigInput, policyConfigSchema } from '../contracts/policy-config.ts';
-import type { Progress } from '../contracts/records.ts';
+import type { Progress } from '../contracts/progress.ts';
 import { durationMs, epochMs } from '../contracts/units.ts';
 import { addAttempt, applyAttempt, applyResult, createJobState, openStage } from '../core/model/job-state.ts';
 import type { PolicyView } from '../core/policy/policy-set.ts';

@@ -1,10 +1,10 @@
 import type { AttemptId, JobId } from '../contracts/ids.ts';
+import type { Progress } from '../contracts/progress.ts';
 import type {
   AttemptOrder,
   AttemptRecord,
   Failure,
   NotedUpload,
-  Progress,
   TaskResult,
   UnreadableRecord,
 } from '../contracts/records.ts';

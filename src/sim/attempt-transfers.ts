@@ -1,4 +1,4 @@
-import type { Fetched } from '../contracts/records.ts';
+import type { Fetched } from '../contracts/progress.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { Flow, FluidNetwork } from './fluid-network.ts';
 import type { EndpointRead } from './upstream-reads.ts';

@@ -1,6 +1,7 @@
 import { invariant } from '../contracts/errors.ts';
 import { type AttemptId, attemptParts, type JobId, type TaskId } from '../contracts/ids.ts';
-import type { AttemptOrder, AttemptState, NotedUpload, Progress, TaskResult } from '../contracts/records.ts';
+import type { Progress } from '../contracts/progress.ts';
+import type { AttemptOrder, AttemptState, NotedUpload, TaskResult } from '../contracts/records.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import { attemptLife } from '../core/model/attempt-life.ts';
 import type {

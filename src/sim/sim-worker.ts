@@ -1,7 +1,8 @@
 import { attemptParts, type AttemptId, taskOf } from '../contracts/ids.ts';
 import type { Worker } from '../contracts/job-spec.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
-import type { Failure, Phase, Progress, TaskResult } from '../contracts/records.ts';
+import type { Phase, Progress } from '../contracts/progress.ts';
+import type { Failure, TaskResult } from '../contracts/records.ts';
 import { type DurationMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import { ProgressHistory } from '../core/model/progress-history.ts';
 import type { Rng } from '../lib/rng.ts';

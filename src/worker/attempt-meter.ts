@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
-import { phases } from '../contracts/records.ts';
-import type { Phase, Progress } from '../contracts/records.ts';
+import { phases } from '../contracts/progress.ts';
+import type { Phase, Progress } from '../contracts/progress.ts';
 import type { RequestTally } from '../contracts/requests.ts';
 import type { TakenUp } from '../contracts/saved-work.ts';
 import { elapsedMs } from '../contracts/units.ts';

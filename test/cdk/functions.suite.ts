@@ -96,16 +96,16 @@ describe('functions', () => {
   });
 
   it.each([
-    [{}, 4, undefined],
-    [{ coordinatorConcurrency: '2' }, 1, 1],
-    [{ coordinatorConcurrency: '4' }, 3, 3],
-    [{ coordinatorConcurrency: '20' }, 4, 19],
-  ])('leave an execution to enlist jobs beside schedulers that serve them: %o', (context, most, allowed) => {
-    const residents = synthesized(context).stacks.get('OutriderCoordinator')?.findParameters('Residents')[
-      'Residents'
-    ];
-    expect(residents?.['Default']).toBe(most);
-    expect(residents?.['MaxValue']).toBe(allowed);
+    [{}, undefined],
+    [{ coordinatorConcurrency: '2' }, '1'],
+    [{ coordinatorConcurrency: '20' }, '19'],
+  ])('leave an execution to enlist jobs beside schedulers that serve them: %o', (context, most) => {
+    const schedule = synthesized(context)
+      .resources('AWS::Lambda::Function')
+      .find(({ logicalId }) => logicalId.startsWith('schedule'));
+    expect(schedule?.properties).toHaveProperty(['Environment', 'Variables', 'OUTRIDER_RESIDENTS']);
+    const { Variables } = schedule?.properties['Environment'] as { Variables: Record<string, unknown> };
+    expect(Variables['OUTRIDER_MOST_RESIDENTS']).toBe(most);
   });
 
   it.each([

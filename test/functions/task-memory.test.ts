@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import {
   engineSize,
@@ -43,6 +44,8 @@ describe('memory of a task', () => {
 
   it('is that of the task on Fargate, as who launched it says: within the container nothing bounds it', () => {
     expect(workerMemoryBytes({ OUTRIDER_MEMORY_MB: '2048' })).toBe(2_048 * mib);
+    // Of a machine that has no more than that, less what its kernel keeps.
+    expect(workerMemoryBytes({ OUTRIDER_MEMORY_MB: '100000000' })).toBe(totalmem());
   });
 
   it.each([128, 512, 884, 1_769, 3_538, 7_076, 10_240])(

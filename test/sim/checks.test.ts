@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { MemoryAttemptStore } from '../../src/adapters/memory/memory-attempt-store.ts';
 import { attemptIdOf, type JobId, taskIdOf } from '../../src/contracts/ids.ts';
-import type { Progress, TaskResult } from '../../src/contracts/records.ts';
+import type { Progress } from '../../src/contracts/progress.ts';
+import type { TaskResult } from '../../src/contracts/records.ts';
 import { epochMs } from '../../src/contracts/units.ts';
 import { createRng } from '../../src/lib/rng.ts';
 import { EventQueue } from '../../src/sim/event-queue.ts';

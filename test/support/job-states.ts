@@ -1,7 +1,8 @@
 import type { AttemptId } from '../../src/contracts/ids.ts';
 import { attemptParts, taskOf } from '../../src/contracts/ids.ts';
 import { defaultPolicyConfig } from '../../src/contracts/policy-config.ts';
-import type { AttemptRecord, Failure, Progress, TaskResult } from '../../src/contracts/records.ts';
+import type { Progress } from '../../src/contracts/progress.ts';
+import type { AttemptRecord, Failure, TaskResult } from '../../src/contracts/records.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
 import type { TickConfig } from '../../src/core/model/tick-config.ts';
 

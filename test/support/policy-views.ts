@@ -1,6 +1,6 @@
 import { attemptIdOf } from '../../src/contracts/ids.ts';
 import type { Worker } from '../../src/contracts/job-spec.ts';
-import type { Progress } from '../../src/contracts/records.ts';
+import type { Progress } from '../../src/contracts/progress.ts';
 import { type PolicyConfigInput, policyConfigSchema } from '../../src/contracts/policy-config.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
 import {

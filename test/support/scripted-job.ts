@@ -14,7 +14,7 @@ import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
 import type { JobId } from '../../src/contracts/ids.ts';
 import { taskOf } from '../../src/contracts/ids.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
-import type { Progress } from '../../src/contracts/records.ts';
+import type { Progress } from '../../src/contracts/progress.ts';
 import { durationMs } from '../../src/contracts/units.ts';
 import type { LaunchOutcome } from '../../src/ports/launcher.ts';
 

@@ -2,11 +2,11 @@ import * as z from 'zod';
 import { BrokenInvariantError, InvalidInputError } from '../../contracts/errors.ts';
 import { firstProblem } from '../../contracts/invalid.ts';
 import { type AttemptId, attemptIdPattern, type TaskId, taskIdPattern, taskOf } from '../../contracts/ids.ts';
+import { phases } from '../../contracts/progress.ts';
 import {
   type AttemptRecord,
   failureCauses,
   lossKinds,
-  phases,
   type TaskResult,
   type UnreadableRecord,
 } from '../../contracts/records.ts';

@@ -1,13 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type AttemptId, taskOf } from '../../contracts/ids.ts';
 import { limits } from '../../contracts/limits.ts';
-import {
-  type AttemptOrder,
-  neverBegan,
-  type NotedUpload,
-  type Progress,
-  type TaskResult,
-} from '../../contracts/records.ts';
+import type { Progress } from '../../contracts/progress.ts';
+import { type AttemptOrder, neverBegan, type NotedUpload, type TaskResult } from '../../contracts/records.ts';
 import { isSameWork, savedWorkSchema } from '../../contracts/saved-work.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';

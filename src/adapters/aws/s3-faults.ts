@@ -19,11 +19,7 @@ const actionOf = new Map([
   ['remove', 's3:DeleteObject'],
 ]);
 
-const otherRegion = new Set([
-  'PermanentRedirect',
-  'AuthorizationHeaderMalformed',
-  'IllegalLocationConstraintException',
-]);
+const otherRegion = new Set(['PermanentRedirect', 'IllegalLocationConstraintException']);
 
 /** The region that S3 names for a bucket, in an answer to a request that was made in another. */
 function regionIn(cause: unknown): string | undefined {
@@ -39,8 +35,10 @@ function regionIn(cause: unknown): string | undefined {
 /** The error of ours where a bucket lies in another region than its user works in; undefined where it is not that. */
 export function elsewhere(cause: unknown, { bucket }: Pick<ObjectRef, 'bucket'>): Error | undefined {
   const { name, status } = faultOf(cause);
-  if (status !== 301 && !otherRegion.has(name)) return undefined;
   const region = regionIn(cause);
+  // A key that is none gets the same name of a fault, with no region.
+  const isOfHeader = name === 'AuthorizationHeaderMalformed' && region !== undefined;
+  if (status !== 301 && !otherRegion.has(name) && !isOfHeader) return undefined;
   const where = region === undefined ? 'in another region than' : `in ${region}, which is not the region of`;
   return new InvalidInputError(
     `the bucket ${bucket} lies ${where} this deployment: what a job reads and writes must lie in the deployment's own`,

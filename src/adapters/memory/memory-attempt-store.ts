@@ -1,11 +1,11 @@
 import { type AttemptId, type JobId, type TaskId, taskOf } from '../../contracts/ids.ts';
+import type { Progress } from '../../contracts/progress.ts';
 import {
   type AttemptOrder,
   type AttemptRecord,
   endedByResult,
   neverBegan,
   type NotedUpload,
-  type Progress,
   type TaskResult,
 } from '../../contracts/records.ts';
 import { isSameWork } from '../../contracts/saved-work.ts';

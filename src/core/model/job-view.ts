@@ -1,7 +1,8 @@
 import type { AttemptId } from '../../contracts/ids.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import type { EdgePattern } from '../../contracts/plan.ts';
-import type { AttemptState, Failure, LostOutput, Progress, TaskResult } from '../../contracts/records.ts';
+import type { Progress } from '../../contracts/progress.ts';
+import type { AttemptState, Failure, LostOutput, TaskResult } from '../../contracts/records.ts';
 import type { SavedWork } from '../../contracts/saved-work.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { OutputPlace } from '../../contracts/worker-places.ts';

@@ -1,4 +1,4 @@
-import type { Progress } from '../../contracts/records.ts';
+import type { Progress } from '../../contracts/progress.ts';
 import type { ProgressReport } from './job-view.ts';
 
 /** Reports kept of one attempt: the newest in full, older ones thinned out. */
@@ -80,8 +80,5 @@ export function reportsIn({ history, bytesTotal }: Progress): ProgressReport[] {
 }
 
 /** Progress without how it came about, which is told to who reads an attempt's record first and to nobody after that. */
-export function withoutHistory(progress: Progress): Progress {
-  if (progress.history === undefined) return progress;
-  const { history: _, ...others } = progress;
-  return others;
-}
+export const withoutHistory = (progress: Progress): Progress =>
+  progress.history === undefined ? progress : { ...progress, history: undefined };

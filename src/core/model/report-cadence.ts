@@ -1,5 +1,5 @@
 import type { AttemptId } from '../../contracts/ids.ts';
-import type { Progress } from '../../contracts/records.ts';
+import type { Progress } from '../../contracts/progress.ts';
 import { type DurationMs, durationMs } from '../../contracts/units.ts';
 import { fnv1a } from '../../contracts/fnv1a.ts';
 

@@ -1,5 +1,6 @@
 import { attemptParts } from '../../contracts/ids.ts';
-import type { AttemptRecord, Phase } from '../../contracts/records.ts';
+import type { Phase } from '../../contracts/progress.ts';
+import type { AttemptRecord } from '../../contracts/records.ts';
 
 /** An attempt as its record and its like tell of it. Times are in milliseconds; those that are unknown are absent. */
 export interface AttemptRun {

@@ -1,5 +1,5 @@
 import type { ExplainedCause } from '../../contracts/explanation.ts';
-import { type Phase, phases } from '../../contracts/records.ts';
+import { type Phase, phases } from '../../contracts/progress.ts';
 import type { AttemptRun } from './attempt-runs.ts';
 import { evidenceOf, isOwnWork, type PhaseRatios, slowFactor, type Witnesses } from './node-evidence.ts';
 import { expectedMs, isMoreByRecords, mapPhases, slownessOf, type Usual } from './usual-run.ts';

@@ -1,4 +1,4 @@
-import { type Phase, phases } from '../../contracts/records.ts';
+import { type Phase, phases } from '../../contracts/progress.ts';
 import { costOf, fitCost, type TaskCost } from '../../core/model/task-cost.ts';
 import { mean, median } from '../../lib/quantiles.ts';
 import type { AttemptRun } from './attempt-runs.ts';

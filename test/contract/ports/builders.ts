@@ -1,11 +1,7 @@
 import { type AttemptId, attemptIdOf, type JobId, taskOf } from '../../../src/contracts/ids.ts';
 import { jobSpecSchema } from '../../../src/contracts/job-spec.ts';
-import {
-  type JobRecord,
-  noAttempts,
-  type Progress,
-  type TaskResult,
-} from '../../../src/contracts/records.ts';
+import type { Progress } from '../../../src/contracts/progress.ts';
+import { type JobRecord, noAttempts, type TaskResult } from '../../../src/contracts/records.ts';
 import { durationMs, type EpochMs, epochMs } from '../../../src/contracts/units.ts';
 import type { LaunchRequest } from '../../../src/ports/launcher.ts';
 

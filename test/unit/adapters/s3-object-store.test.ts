@@ -98,6 +98,7 @@ describe('errors of S3', () => {
     [fault('ExpiredToken', 400), StoreUnavailableError],
     [fault('RequestTimeTooSkewed', 403), StoreUnavailableError],
     [fault('EntityTooSmall', 400), InvalidInputError],
+    [fault('AuthorizationHeaderMalformed', 400), StoreUnavailableError],
     [new Error('socket hang up'), StoreUnavailableError],
   ])('translates %s once and keeps it as the cause', async (cause, kind) => {
     mock.on(UploadPartCommand).rejects(cause);

@@ -5,7 +5,7 @@ import { planJob } from '../../../src/app/plan-job.ts';
 import { runScheduler } from '../../../src/app/run-scheduler.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
 import { attemptIdOf, type JobId, taskOf } from '../../../src/contracts/ids.ts';
-import type { Progress } from '../../../src/contracts/records.ts';
+import type { Progress } from '../../../src/contracts/progress.ts';
 import type { RequestTally } from '../../../src/contracts/requests.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
 import { totalOf } from '../../../src/core/model/cost.ts';

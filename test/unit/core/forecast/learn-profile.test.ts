@@ -3,7 +3,8 @@ import { forecastFormat, type StoredForecast, type StoredTable } from '../../../
 import { attemptIdOf, type JobId } from '../../../../src/contracts/ids.ts';
 import { limits } from '../../../../src/contracts/limits.ts';
 import { type Plan, planSchema } from '../../../../src/contracts/plan.ts';
-import type { AttemptRecord, Progress } from '../../../../src/contracts/records.ts';
+import type { Progress } from '../../../../src/contracts/progress.ts';
+import type { AttemptRecord } from '../../../../src/contracts/records.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import { fingerprintOf, learnProfile, tellsOf } from '../../../../src/core/forecast/learn-profile.ts';
 import { mostAtOnce, timesOfStages } from '../../../../src/core/forecast/task-times.ts';

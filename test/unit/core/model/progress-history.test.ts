@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Progress } from '../../../../src/contracts/records.ts';
+import type { Progress } from '../../../../src/contracts/progress.ts';
 import type { ProgressReport } from '../../../../src/core/model/job-view.ts';
 import {
   historyOf,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attemptIdOf } from '../../../../src/contracts/ids.ts';
-import type { AttemptRecord, FailureCause, Progress } from '../../../../src/contracts/records.ts';
+import type { Progress } from '../../../../src/contracts/progress.ts';
+import type { AttemptRecord, FailureCause } from '../../../../src/contracts/records.ts';
 import { durationMs, epochMs, later } from '../../../../src/contracts/units.ts';
 import { timesOfStages } from '../../../../src/core/forecast/task-times.ts';
 import {

@@ -1,5 +1,6 @@
 import type { AttemptId } from '../../../../src/contracts/ids.ts';
-import type { AttemptRecord, Phase } from '../../../../src/contracts/records.ts';
+import type { Phase } from '../../../../src/contracts/progress.ts';
+import type { AttemptRecord } from '../../../../src/contracts/records.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 
 /** What a test says of an attempt; times in milliseconds since the job's submission. */
