@@ -1,6 +1,7 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { AttemptView } from '../model/job-view.ts';
 import { type ProgressShape, levelOf, reachedMs } from '../model/progress-shape.ts';
+import { partOf } from '../model/taken-up.ts';
 import { ranMs, reportedMs } from './progress-rate.ts';
 
 /** What a stage's finished tasks foretell of one that reads as much; absent where too few have finished. */
@@ -85,13 +86,16 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
   const [from, until] = [shape.reachedAt[level] ?? 0, shape.reachedAt[level + 1] ?? 1];
   const error = shape.errors[level] ?? 0;
   const reached = reachedMs(attempt.reports, bytesTotal, level) ?? workedMs;
-  const byLevel = level > 0 && from >= leastShare ? { ms: reached / from, error } : undefined;
+  // What others had done is taken up before a byte is read, which has no part in how reading goes.
+  const { takeUpMs } = partOf(attempt);
+  const wholeOf = (ms: number, share: number): number => takeUpMs + (ms - takeUpMs) / share;
+  const byLevel = level > 0 && from >= leastShare ? { ms: wholeOf(reached, from), error } : undefined;
   if (until - from >= silentStretch) {
     const isBetter = byLevel === undefined || (expected !== undefined && expected.error < byLevel.error);
     const nearer = isBetter ? expected : byLevel;
     return nearer && byAge(ran, nearer);
   }
-  const bySlowness = knownMs(attempt, terms) / Math.max(leastShare, until);
+  const bySlowness = wholeOf(knownMs(attempt, terms), Math.max(leastShare, until));
   // Nothing read: what it does, and for how long, nobody knows.
   if (bytesRead <= 0) {
     if (shape.tasks === 0 && expected === undefined) return undefined;

@@ -1,6 +1,7 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { ranMs, reportedMs } from './progress-rate.ts';
 import type { AttemptView, ProgressReport } from '../model/job-view.ts';
+import { partOf } from '../model/taken-up.ts';
 
 /** On what terms time left is estimated. */
 export interface RemainingTerms {
@@ -16,15 +17,20 @@ export interface RemainingTerms {
 
 /**
  * Run time in all that a report foretells: time to read the rest at the average rate so far, and the wrap-up. What was
- * read by `readMs` is read: the wrap-up counts from there.
+ * read by `readMs` is read: the wrap-up counts from there. What was taken up of others' work took `takeUpMs`, in which nothing
+ * was read.
  */
 function totalMs(
   { workedMs, bytesRead }: ProgressReport,
-  task: { readonly bytesTotal: number; readonly readMs: number },
+  task: { readonly bytesTotal: number; readonly readMs: number; readonly takeUpMs: number },
   wrapUpMs: number,
 ): number {
   const left = Math.max(0, task.bytesTotal - bytesRead);
-  return (left === 0 ? Math.min(workedMs, task.readMs) : workedMs + (workedMs * left) / bytesRead) + wrapUpMs;
+  return (
+    (left === 0
+      ? Math.min(workedMs, task.readMs)
+      : workedMs + ((workedMs - task.takeUpMs) * left) / bytesRead) + wrapUpMs
+  );
 }
 
 /** The last reports that show progress; what the attempt says now counts as the last of them. */
@@ -59,7 +65,8 @@ export function remainingMs(attempt: AttemptView, terms: RemainingTerms): number
   const ran = ranMs(attempt, terms.now);
   const readMs = readAllMs(attempt, reportedMs(attempt));
   if (terms.lateWrapUpMs > 0 && ran - readMs > terms.lateWrapUpMs) return undefined;
-  const task = { bytesTotal: attempt.progress?.bytesTotal ?? 0, readMs };
+  const { takeUpMs } = partOf(attempt);
+  const task = { bytesTotal: attempt.progress?.bytesTotal ?? 0, readMs, takeUpMs };
   const silent = elapsedMs(attempt.seenAt, terms.now) > Math.max(terms.deltaMs, attempt.nextMs ?? 0);
   const ends = reports.map((report) =>
     totalMs(silent && report === last ? { ...report, workedMs: ran } : report, task, terms.wrapUpMs),

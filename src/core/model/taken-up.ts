@@ -27,29 +27,43 @@ export function savedFor(task: TaskView, attempt: number): SavedOf | undefined {
   return { attempt: from.number, dataBytes, noteBytes, noteCrc };
 }
 
-/** Its end takes its time where all of a task is read. */
-const leastShare = 0.01;
-
-/** The share of its task that an attempt has to do which takes up what is there for it: 1 where there is nothing. */
-export function shareLeftFor(task: TaskView, attempt: number): number {
-  // Nearly every task, at each tick.
-  if (task.attempts.every(({ saved }) => saved === undefined)) return 1;
-  const { bytesDone = 0, bytesTotal = 0 } = savedBefore(task, attempt)?.saved ?? {};
-  return bytesTotal <= 0 ? 1 : Math.max(leastShare, 1 - bytesDone / bytesTotal);
+/** How much of its task an attempt does. */
+export interface PartOfTask {
+  /** By bytes of input: 1 of one that begins at the begin. */
+  readonly share: number;
+  /** What it takes before it reads anything, at the least: what was done before is read and written once more. */
+  readonly takeUpMs: number;
 }
+
+const allOfIt: PartOfTask = { share: 1, takeUpMs: 0 };
+
+/** How long an attempt that has taken up earlier work needed for that: until its last report of nothing read. */
+const takeUpMsOf = ({ reports }: AttemptView): number =>
+  reports.findLast(({ bytesRead }) => bytesRead <= 0)?.workedMs ?? 0;
 
 /** Whether an attempt does only the rest of its task: what it takes is not what the task takes. */
 export const hasTakenUp = ({ progress }: Pick<AttemptView, 'progress'>): boolean =>
   progress?.takenUp !== undefined;
 
+/** What an attempt does of its task. Until it has taken anything up, it may have to begin at the begin. */
+export function partOf(attempt: AttemptView): PartOfTask {
+  const { takenUp, bytesTotal = 0 } = attempt.progress ?? {};
+  if (takenUp === undefined || takenUp.bytes <= 0) return allOfIt;
+  return { share: bytesTotal / (takenUp.bytes + bytesTotal), takeUpMs: takeUpMsOf(attempt) };
+}
+
 /**
- * The share of its task that an attempt does, by bytes of input: 1 for one that began at the begin. One that has read
- * nothing yet is about to take up what was there for it.
+ * What another attempt of a task would do of it: the rest, where there is work to take up and one has shown that it can be; else
+ * all of it.
  */
-export function ownShareOf(task: TaskView, { number, progress }: AttemptView): number {
-  const { takenUp, bytesRead = 0, bytesTotal = 0 } = progress ?? {};
-  if (takenUp === undefined) return bytesRead > 0 ? 1 : shareLeftFor(task, number);
-  return takenUp.bytes <= 0 ? 1 : bytesTotal / (takenUp.bytes + bytesTotal);
+export function partForNew(task: TaskView): PartOfTask {
+  // Nearly every task, at each tick.
+  if (task.attempts.every(({ saved }) => saved === undefined)) return allOfIt;
+  const from = savedBefore(task, task.attempts.length);
+  const { bytesDone = 0, bytesTotal = 0 } = from?.saved ?? {};
+  const shown = task.attempts.findLast(({ progress }) => progress?.takenUp?.attempt === from?.number);
+  if (from === undefined || shown === undefined || bytesTotal <= 0) return allOfIt;
+  return { share: 1 - bytesDone / bytesTotal, takeUpMs: takeUpMsOf(shown) };
 }
 
 /** The attempts whose work is in what one has done, itself first: each has taken up that of the one behind it. */

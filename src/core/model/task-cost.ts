@@ -40,6 +40,22 @@ export const costOf = ({ fixed, perByte, leastBytes }: TaskCost, bytes: number):
   fixed + perByte * Math.max(leastBytes, bytes);
 
 /**
+ * The cost of a share of such a task, which is taken to read `leastBytes` at the least: its fixed part is that of every attempt. As
+ * long as none is learnt, time is supposed to follow from input alone, and so is that of a share.
+ */
+export function costOfShare(
+  cost: TaskCost,
+  {
+    bytes,
+    share,
+    leastBytes,
+  }: { readonly bytes: number; readonly share: number; readonly leastBytes: number },
+): number {
+  if (cost.isLearnt) return costOf(cost, Math.max(bytes * share, leastBytes));
+  return costOf(cost, Math.max(bytes, leastBytes)) * share;
+}
+
+/**
  * A fixed cost and a cost per byte from tasks that have finished, in any order, by a resistant line: through the
  * medians of the third that read least and of the third that read most. So neither a straggler nor an empty task moves
  * it. Where the larger took longer than in proportion, as those of a cold first wave do, it goes through the origin and

@@ -11,7 +11,7 @@ import {
 import { ranMs, reportedMs, scoreOf } from '../../estimate/progress-rate.ts';
 import { type RemainingTerms, remainingMs } from '../../estimate/remaining-time.ts';
 import { type AttemptView, isLive } from '../../model/job-view.ts';
-import { shareLeftFor } from '../../model/taken-up.ts';
+import { partForNew } from '../../model/taken-up.ts';
 import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
 import { type ChosenZone, chooseZone, type StageZones, zonesOf } from './choose-zone.ts';
 
@@ -51,10 +51,12 @@ export interface Appraisal {
   readonly newMs: number | undefined;
   /** That zone; absent where it cannot be chosen. */
   readonly chosen?: ChosenZone | undefined;
-  /** How many times as long a copy there takes as one of the whole task takes anywhere: it takes up what is there for it. */
+  /** How many times as long a copy there takes as anywhere. */
   readonly newFactor: number;
-  /** Input by which its time is measured. */
-  readonly bytes: number;
+  /** Input by which the time of a copy is measured: of the whole task, or of what is left where there is work to take up. */
+  readonly newBytes: number;
+  /** What others of the stage took, with what comes before the first byte. */
+  readonly samples: SlownessSamples;
   /** Since the last copy was launched. */
   readonly sinceCopyMs: number;
 }
@@ -149,8 +151,12 @@ export function newMsOf({ task, copies }: RunningTask, expectedMs: number, now: 
 function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyView): Appraisal {
   const bytes = inputOf(running.task);
   const chosen = chooseZone(stage.zones, running);
-  const newFactor = (chosen?.factor ?? 1) * shareLeftFor(running.task, running.task.attempts.length);
-  const expectedMs = newCopyMs(stage.samples, bytes, newFactor);
+  const newFactor = chosen?.factor ?? 1;
+  const { share, takeUpMs } = partForNew(running.task);
+  const newBytes = bytes * share;
+  const samples =
+    takeUpMs === 0 ? stage.samples : { ...stage.samples, lagMs: stage.samples.lagMs + takeUpMs };
+  const expectedMs = newCopyMs(samples, newBytes, newFactor);
   const newMs = expectedMs === undefined ? undefined : newMsOf(running, expectedMs, view.now);
   const copies = running.copies.map((attempt) => {
     const known = remainingMs(attempt, stage.remaining);
@@ -166,7 +172,8 @@ function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyV
     newMs,
     chosen,
     newFactor,
-    bytes,
+    newBytes,
+    samples,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
   };
 }

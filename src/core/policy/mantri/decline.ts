@@ -41,8 +41,8 @@ export function decline(task: Appraisal, stage: StageAppraisal, view: PolicyView
       ...(isContended(view.slots)
         ? {
             probability: probabilityBelow(
-              stage.samples,
-              task.bytes,
+              task.samples,
+              task.newBytes,
               (remMs * count) / (count + 1),
               task.newFactor,
             ),

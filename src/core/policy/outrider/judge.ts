@@ -13,8 +13,8 @@ import {
 import { ranMs } from '../../estimate/progress-rate.ts';
 import { recordFactor, usualDensity } from '../../estimate/record-density.ts';
 import { type ProgressShape, shapeOfRunning } from '../../model/progress-shape.ts';
-import { hasTakenUp, ownShareOf, shareLeftFor } from '../../model/taken-up.ts';
-import { costOf, type TaskCost } from '../../model/task-cost.ts';
+import { hasTakenUp, partForNew, partOf } from '../../model/taken-up.ts';
+import { costOf, costOfShare, type TaskCost } from '../../model/task-cost.ts';
 import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '../mantri/appraise.ts';
 import { type ChosenZone, chooseZone, type StageZones, zonesOf } from '../mantri/choose-zone.ts';
 import type { AttemptView } from '../../model/job-view.ts';
@@ -166,12 +166,15 @@ function foretellAll(
   const byTask = runs.tasks.map((running): ForetoldTask => {
     const bytes = inputOf(running.task);
     const factor = recordFactor(running.copies, usually);
-    const whole = usual && {
-      ms: usual.ms * costOf(cost, Math.max(bytes, leastBytes)) * factor,
-      error: usual.error,
+    const expectedOf = (attempt: AttemptView): Expected | undefined => {
+      const { share, takeUpMs } = partOf(attempt);
+      return (
+        usual && {
+          ms: usual.ms * costOfShare(cost, { bytes, share, leastBytes }) * factor + takeUpMs,
+          error: usual.error,
+        }
+      );
     };
-    const expectedOf = (attempt: AttemptView): Expected | undefined =>
-      whole && { ms: whole.ms * ownShareOf(running.task, attempt), error: whole.error };
     const attempts: (Foretold | undefined)[] = [];
     for (const attempt of sampledOf(running)) {
       // One that was told to stop is taken as it was when it was seen last.
@@ -202,14 +205,20 @@ function drawsOf({ finished, running }: SlownessSamples): number[] {
 }
 
 /** What a new copy of a task may take: no less than one took that has not brought anything. */
-function newMsFor(cost: number, inVainMs: number, { slowness, samples, newMsByCost }: StageTerms): NewTimes {
-  const known = inVainMs === 0 ? newMsByCost.get(cost) : undefined;
+function newMsFor(
+  cost: number,
+  { inVainMs, takeUpMs = 0 }: { readonly inVainMs: number; readonly takeUpMs?: number },
+  { slowness, samples, newMsByCost }: StageTerms,
+): NewTimes {
+  const isAny = inVainMs === 0 && takeUpMs === 0;
+  const known = isAny ? newMsByCost.get(cost) : undefined;
   if (known !== undefined) return known;
-  const newMs = slowness.map((each) => Math.max(each * cost + samples.lagMs, inVainMs));
+  const beforeMs = samples.lagMs + takeUpMs;
+  const newMs = slowness.map((each) => Math.max(each * cost + beforeMs, inVainMs));
   let sumMs = 0;
   for (const ms of newMs) sumMs += ms;
   const times = { newMs, newMeanMs: sumMs / Math.max(1, newMs.length) };
-  if (inVainMs === 0) newMsByCost.set(cost, times);
+  if (isAny) newMsByCost.set(cost, times);
   return times;
 }
 
@@ -218,14 +227,18 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
   const { view, samples, medianSlowness } = terms;
   const bytes = inputOf(running.task);
   const { recordFactor: factor, isLate, attempts } = foretold;
-  const cost = costOf(samples.cost, Math.max(bytes, terms.leastBytes)) * factor;
-  const usualOfMs = (attempt: AttemptView): number =>
-    medianSlowness * cost * ownShareOf(running.task, attempt);
+  const { leastBytes } = terms;
+  const costOfPart = (share: number): number =>
+    costOfShare(samples.cost, { bytes, share, leastBytes }) * factor;
+  const usualOfMs = (attempt: AttemptView): number => {
+    const { share, takeUpMs } = partOf(attempt);
+    return medianSlowness * costOfPart(share) + takeUpMs;
+  };
   const inVainMs = newMsOf(running, 0, view.now);
   const chosen = chooseZone(terms.zones, running);
   // Another copy takes up what is there, too; a task that waits does not.
-  const share = shareLeftFor(running.task, running.task.attempts.length);
-  const waitingMs = newMsFor(cost, inVainMs, terms).newMs;
+  const left = partForNew(running.task);
+  const waitingMs = newMsFor(costOfPart(1), { inVainMs }, terms).newMs;
   const caution = isContended(view.slots) ? 1 : 0;
   const copies = running.copies.map((attempt, place) => {
     const known = attempts[place];
@@ -250,7 +263,7 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
     remMs: first.remMs,
     leastRemMs: first.leastRemMs,
     ranMs: first.ranMs,
-    ...newMsFor(cost * share * (chosen?.factor ?? 1), inVainMs, terms),
+    ...newMsFor(costOfPart(left.share) * (chosen?.factor ?? 1), { inVainMs, takeUpMs: left.takeUpMs }, terms),
     chosen,
     usualMs: waitingMs[waitingMs.length >>> 1],
     bytes,

@@ -14,7 +14,7 @@ import {
   taskAt,
 } from '../../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
-import { ownShareOf, savedFor, shareLeftFor } from '../../../../src/core/model/taken-up.ts';
+import { partForNew, partOf, savedFor } from '../../../../src/core/model/taken-up.ts';
 import { attemptRecord, resultOf } from '../../../support/job-states.ts';
 
 const inputBytes = 1_000_000;
@@ -124,37 +124,50 @@ describe('what an attempt is to take up', () => {
     expect(savedFor(task, 4)?.attempt).toBe(1);
   });
 
-  it('is a share of its task, by bytes of input', () => {
-    const state = job();
-    const shareOf = (number: number, progress?: Progress): number => {
-      addAttempt(state, id(number), 'retry', epochMs(number * 10_000));
-      const record = attemptRecord(id(number), 'running', number * 10_000 + 1, {
-        ...(progress === undefined ? {} : { progress }),
-      });
-      applyAttempt(state, record, epochMs(number * 10_000 + 1));
-      const task = taskAt(state, 0, 0);
-      const [last] = task.attempts.slice(-1);
-      if (last === undefined) throw new Error('no attempt');
-      return ownShareOf(task, last);
-    };
-    expect(shareOf(0)).toBe(1);
-    expect(shareOf(1, progressOf(3))).toBe(1);
-    interrupt(state, 2, 400_000);
-    const takenUp = { attempt: 2, bytes: 750_000 };
-    expect(shareOf(3, progressOf(3, { bytesTotal: 250_000, takenUp }))).toBe(0.25);
-    // It has read nothing yet of what is left, and this one has begun anew.
-    expect(shareOf(4, progressOf(0))).toBe(0.6);
-    expect(shareOf(5, progressOf(3))).toBe(1);
-  });
+  /** Another attempt of the task, as it reports in that order. */
+  const runs = (state: JobState, number: number, ...reported: readonly Progress[]): void => {
+    addAttempt(state, id(number), 'retry', epochMs(number * 100_000));
+    for (const [beat, progress] of reported.entries()) {
+      const at = number * 100_000 + 1 + 10_000 * beat;
+      applyAttempt(
+        state,
+        {
+          ...attemptRecord(id(number), 'running', at, { claimedAt: epochMs(number * 100_000), progress }),
+          beat: beat + 1,
+        },
+        epochMs(at),
+      );
+    }
+  };
 
-  it('leaves of a task what nobody has done that handed it on', () => {
+  it('is a share of its task, by bytes of input, once it has been taken up', () => {
     const state = job();
     const task = taskAt(state, 0, 0);
-    expect(shareLeftFor(task, 0)).toBe(1);
+    const shareOf = (number: number) => task.attempts[number] && partOf(task.attempts[number]).share;
+    runs(state, 0);
+    expect(shareOf(0)).toBe(1);
+    interrupt(state, 1, 750_000);
+    runs(state, 2, progressOf(0));
+    // It may have to begin at the begin: nobody knows.
+    expect(shareOf(2)).toBe(1);
+    runs(state, 3, progressOf(3, { bytesTotal: 250_000, takenUp: { attempt: 1, bytes: 750_000 } }));
+    expect(shareOf(3)).toBe(0.25);
+  });
+
+  it('leaves the rest of a task to others once one has shown that it can be taken up, and how long that takes', () => {
+    const state = job();
+    const task = taskAt(state, 0, 0);
     interrupt(state, 0, 750_000);
-    expect([shareLeftFor(task, 0), shareLeftFor(task, 1)]).toEqual([1, 0.25]);
-    goOn(state, 1, 'user-code');
-    expect([shareLeftFor(task, 1), shareLeftFor(task, 2)]).toEqual([0.25, 1]);
+    expect(partForNew(task)).toEqual({ share: 1, takeUpMs: 0 });
+    // What was handed on cannot be read, so that this one begins anew, and so would every other.
+    runs(state, 1, progressOf(0), progressOf(90_000));
+    expect(partForNew(task)).toEqual({ share: 1, takeUpMs: 0 });
+    const takenUp = { attempt: 0, bytes: 750_000 };
+    const rest = { bytesTotal: 250_000, takenUp };
+    runs(state, 2, progressOf(0), progressOf(0), progressOf(50, rest));
+    const part = partForNew(task);
+    expect(part.share).toBe(0.25);
+    expect(part.takeUpMs).toBe(10_001);
   });
 });
 

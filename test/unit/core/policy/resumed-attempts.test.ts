@@ -43,6 +43,20 @@ describe.each(policies)('$name, of an attempt that does the rest of a task', (po
     expect(actsOn(policy, { ranMs: 2_000, bytesRead: 0 })).toEqual([]);
   });
 
+  it('leaves alone one that took long to take up what was there: so would a copy', () => {
+    // A minute before its first byte, and then as fast as any: it needs 9 s more, where a copy would need 70.
+    const started = {
+      ranMs: 61_000,
+      bytesRead: 0.01 * size,
+      before: [
+        [30_000, 0],
+        [60_000, 0],
+      ] as const,
+    };
+    expect(actsOn(policy, started)).toEqual([]);
+    expect(actsOn(policy, started, { waiting: 1 })).toEqual([]);
+  });
+
   it('leaves alone one whose rest a copy would not do sooner', () => {
     // Half of the task is left, which takes a copy 50 s; this one needs 40 s more.
     expect(actsOn(policy, evenly(60, 0.3), { handedOn: 0.5 })).toEqual([]);
