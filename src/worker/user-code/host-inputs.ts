@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { InvalidInputError } from '../../contracts/errors.ts';
 import type { AttemptMeter } from '../attempt-meter.ts';
 import { skippedRecords, type TaskInput } from '../operator.ts';
@@ -17,10 +18,7 @@ import {
 } from './protocol.ts';
 
 type Answer = { readonly kind: 'batch'; readonly bytes: Buffer } | { readonly kind: 'end' };
-interface Waiting {
-  resolve(answer: Answer): void;
-  reject(error: Error): void;
-}
+type Waiting = PromiseWithResolvers<Answer>;
 
 const peakMemoryBytes = (): number => process.resourceUsage().maxRSS * 1024;
 
@@ -29,13 +27,16 @@ export class HostInputs {
   readonly inputs: readonly TaskInput[];
   readonly #channel: Channel;
   readonly #meter: AttemptMeter;
+  readonly #mayRead: () => void;
   readonly #waiting = new Map<number, Waiting>();
   readonly #streamOfError = new WeakMap<object, number>();
   #streams = 0;
 
-  constructor(channel: Channel, described: StartMessage['inputs'], meter: AttemptMeter) {
+  /** `mayRead` throws where nothing may be asked for any more. */
+  constructor(channel: Channel, described: StartMessage['inputs'], meter: AttemptMeter, mayRead: () => void) {
     this.#channel = channel;
     this.#meter = meter;
+    this.#mayRead = mayRead;
     this.inputs = described.map(({ kind, format, stage, skipsBadValues = false }, input) => ({
       kind,
       format,
@@ -59,9 +60,12 @@ export class HostInputs {
     }));
   }
 
-  /** Whether somebody waits for what comes next of an input. */
-  get isRead(): boolean {
-    return this.#waiting.size > 0;
+  /** Waits until what was asked for has come, or cannot be read, whether or not anybody else does. Throws once aborted. */
+  async answered(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const answers = [...this.#waiting.values()].map(({ promise }) => promise);
+    await Promise.race([Promise.allSettled(answers), once(signal, 'abort')]);
+    signal.throwIfAborted();
   }
 
   /** The stream whose reading threw this very error. */
@@ -107,11 +111,12 @@ export class HostInputs {
   }
 
   #pull(stream: number, input: number, kind: StreamKind): Promise<Answer> {
+    this.#mayRead();
     const { recordsOut } = this.#meter;
     const pull = { stream, input, kind, recordsOut, peakMemoryBytes: peakMemoryBytes() };
-    return new Promise((resolve, reject) => {
-      this.#waiting.set(stream, { resolve, reject });
-      this.#channel.send(FromHost.pull, encodePull(pull));
-    });
+    const waiting: Waiting = Promise.withResolvers();
+    this.#waiting.set(stream, waiting);
+    this.#channel.send(FromHost.pull, encodePull(pull));
+    return waiting.promise;
   }
 }

@@ -106,7 +106,7 @@ class Host {
       start,
       operator,
       meter,
-      inputs: new HostInputs(this.#channel, start.inputs, meter),
+      inputs: new HostInputs(this.#channel, start.inputs, meter, this.#mayRead),
       output: hostOutput(this.#channel, start, meter, { combine, signal: this.#abort.signal }),
     };
     const readsStages = start.inputs.some(({ kind }) => kind === 'stage');
@@ -162,12 +162,9 @@ class Host {
     await operator.run(context);
     signal.throwIfAborted();
     this.#hasRun = true;
-    // What it has not waited for is work that nobody would see: its process ends with the task.
-    if (inputs.isRead)
-      throw new UserCodeError(
-        'run ended while it still waited for one of its inputs: is an await missing? (what is read ahead and not wanted is given up by return())',
-      );
     await given.settled();
+    // A stream over an input reads ahead, so that what was asked for last may be wanted by nobody: only what follows tells.
+    await inputs.answered(signal);
     await output.finish();
     // Whatever is ready to go on may still show itself.
     await turn();
@@ -183,11 +180,22 @@ class Host {
 
   /** Fails the task that puts something out once it is done, whether or not its operator looks at what is thrown. */
   readonly #mayPut = (): void => {
+    this.#mustRun('run ended before all of its output was written: is an await missing?');
+  };
+
+  /** Fails the task that goes on reading once it is done: its process would end with it, and nobody would see that work. */
+  readonly #mayRead = (): void => {
+    this.#mustRun(
+      'run ended while it still read one of its inputs: is an await missing? (a stream over an input that is not wanted to its end is given up by destroy(), an iterator by return())',
+    );
+  };
+
+  #mustRun(message: string): void {
     if (!this.#hasRun) return;
-    const error = new UserCodeError('run ended before all of its output was written: is an await missing?');
+    const error = new UserCodeError(message);
     this.fail(error);
     throw error;
-  };
+  }
 
   /** Tells the worker what was thrown, whoever threw it and wherever; once. */
   readonly fail = (error: unknown): void => {

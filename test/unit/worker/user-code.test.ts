@@ -130,11 +130,23 @@ describe('user code that fails', () => {
 
   const passOn = 'for await (const { bytes } of input.blocks()) await context.output.write(bytes);';
   const late = 'await context.output.write(Buffer.from("late\\n"));';
-  const waits = /^run ended while it still waited for one of its inputs: is an await missing\?/;
+  // Its first write is more than the worker takes at once, and run ends within it.
+  const slowly = `
+    const writes = Promise.withResolvers();
+    void (async ([input]) => {
+      for await (const { bytes } of input.blocks()) {
+        const written = context.output.write(Buffer.alloc(8_000_000, bytes));
+        writes.resolve();
+        await written;
+      }
+    })(context.inputs);
+    await writes.promise;`;
+  const waits = /^run ended while it still read one of its inputs: is an await missing\?/;
   const writes = /^run ended before all of its output was written: is an await missing\?/;
   it.each([
-    ['reads and writes', `context.inputs.forEach(async (input) => { ${passOn} });`, waits],
+    ['reads and writes', `context.inputs.forEach(async (input) => { ${passOn} });`, writes],
     ['reads', 'void (async ([input]) => { for await (const b of input.blocks()); })(context.inputs);', waits],
+    ['waits for a write in a loop over an input', slowly, waits],
     ['writes', `setImmediate(async () => { ${late} });`, writes],
     ['writes, and does not look', `setImmediate(async () => { try { ${late} } catch {} });`, writes],
     ['emits', 'setImmediate(() => context.output.emit(Buffer.from("k"), Buffer.from("v")));', writes],
@@ -161,11 +173,23 @@ describe('user code that fails', () => {
     ],
     ['leaves an iterator', 'await input.blocks()[Symbol.asyncIterator]().next();'],
     ['gives up what it has read ahead', 'const b = input.blocks(); void b.next(); await b.return();'],
+    [
+      'gives up what it reads, and does not wait',
+      'const b = input.blocks(); void b.next(); void b.return();',
+    ],
+    ['leaves what it has read ahead', 'void input.blocks().next();'],
+    ['leaves a stream', 'for await (const b of Readable.from(input.blocks())) break;'],
+    [
+      'leaves lines of a stream',
+      `const texts = async function* () { for await (const { bytes } of input.blocks()) yield bytes; };
+       let lines = 0;
+       for await (const line of createInterface({ input: Readable.from(texts()) })) if (++lines === 10) break;`,
+    ],
   ])('ends well where it %s', async (_, run) => {
     const text = 'some line\n'.repeat(200_000);
-    const { worker, stage } = await userStage(operator(`for (const input of context.inputs) { ${run} }`), {
-      text,
-    });
+    const imports = `import { createInterface } from 'node:readline'; import { Readable } from 'node:stream';`;
+    const source = `${imports} ${operator(`for (const input of context.inputs) { ${run} }`)}`;
+    const { worker, stage } = await userStage(source, { text });
     expect(await worker.run(stage)).toBe('done');
   });
 
