@@ -98,6 +98,7 @@ export class DynamoAttemptStore implements AttemptStore {
     return (await this.table.get(key))?.claimedAt === undefined ? 'lost' : 'begun';
   }
 
+  /** Marked with a token, as a claim is: taken for a refusal, one that the SDK repeats would end another attempt as well. */
   async recordDeath(
     space: TaskSpace,
     attemptId: AttemptId,
@@ -108,19 +109,22 @@ export class DynamoAttemptStore implements AttemptStore {
     // Its worker is done and has gone: a result is its attempt's end, and it writes no other.
     const result = await this.table.get(resultKey(space, taskOf(attemptId)));
     if (result?.attemptId === attemptId) return 'refused';
-    const answer = await this.table.update(attemptKey(space, attemptId), {
+    const key = attemptKey(space, attemptId);
+    const why = { failure, deathId: randomUUID() };
+    const answer = await this.table.update(key, {
       // One that nobody has claimed is this worker's from now on: told of its death once more, no other is taken for it.
-      set: { state: 'lost', order: 'cancel', endedAt: now, failure, invocation },
+      set: { state: 'lost', order: 'cancel', endedAt: now, ...why, invocation },
       ...mayHaveDied(invocation, only ?? (neverBegan(failure) ? 'unclaimed' : undefined)),
     });
     if (answer !== 'refused') return 'recorded';
     // Given up for its silence before its death was told: then that is why.
-    const told = await this.table.update(attemptKey(space, attemptId), {
-      set: { failure },
+    const told = await this.table.update(key, {
+      set: why,
       when: '#state = :lost AND #invocation = :invocation AND attribute_not_exists(#failure)',
       values: { lost: 'lost', invocation },
     });
-    return told === 'refused' ? 'refused' : 'recorded';
+    if (told !== 'refused') return 'recorded';
+    return (await this.table.get(key))?.deathId === why.deathId ? 'recorded' : 'refused';
   }
 
   /** Marked with a token, so that a claim which the SDK repeats is not taken for a duplicate delivery. */

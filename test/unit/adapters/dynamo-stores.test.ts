@@ -26,6 +26,7 @@ import {
   InvalidInputError,
   StoreUnavailableError,
 } from '../../../src/contracts/errors.ts';
+import { declinedOn } from '../../../src/contracts/records.ts';
 import {
   at,
   attempt,
@@ -249,6 +250,16 @@ describe('a write whose answer was lost and which the SDK repeats', () => {
     expect(
       await new DynamoAttemptStore(table).claim(space, attempt(0), { node: 'n', zone: 'z' }, at(0)),
     ).toBe('claimed');
+  });
+
+  it('records a death, and another one is no less refused', async () => {
+    deliverTwice();
+    const space = { jobId: freshJobId(), shards: 1 };
+    const store = new DynamoAttemptStore(table);
+    const death = { invocation: 'request-1', failure: declinedOn('slow') };
+    expect(await store.recordDeath(space, attempt(0), death, at(0))).toBe('recorded');
+    mock.on(UpdateCommand).rejects(refused);
+    expect(await store.recordDeath(space, attempt(0), death, at(1))).toBe('refused');
   });
 
   it('commits a result', async () => {
