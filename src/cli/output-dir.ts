@@ -1,7 +1,7 @@
 import { UnreadableRecordError } from '../contracts/errors.ts';
-import { constants, createWriteStream, existsSync } from 'node:fs';
+import { constants, createWriteStream, existsSync, type Dirent } from 'node:fs';
 import { access, chmod, lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { isOutputName, type ObjectRef, parseUri, successName } from '../contracts/keys.ts';
@@ -43,7 +43,7 @@ export async function checkOutputDir(
     const info = await stat(path);
     if (!info.isDirectory())
       throw badInput(`${name} ${text} is not a directory: name one that is empty or not there yet`);
-    refuseStrangers(`${name} ${text}`, await readdir(path), force);
+    refuseStrangers(`${name} ${text}`, await readdir(path, { withFileTypes: true }), force);
     await tryWriting(path);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') await checkParent(text, path, name);
@@ -54,12 +54,12 @@ export async function checkOutputDir(
 }
 
 /** Throws where there is anything in a directory but, with `force`, the output of a job. */
-function refuseStrangers(directory: string, entries: readonly string[], force: boolean): void {
-  const stranger = entries.find((entry) => !force || !isOutputName(entry));
+function refuseStrangers(directory: string, entries: readonly Dirent[], force: boolean): void {
+  const stranger = entries.find((entry) => !force || !isOutputName(entry.name) || entry.isDirectory());
   if (stranger === undefined) return;
   throw badInput(
     force
-      ? `${directory} holds ${oneLine(stranger)}, which is no output of a job: remove it, or name another directory`
+      ? `${directory} holds ${oneLine(stranger.name)}, which is no output of a job: remove it, or name another directory`
       : `${directory} is not empty: empty it, name another directory, or give --force where it holds an earlier output`,
   );
 }
@@ -99,20 +99,25 @@ const isLink = async (path: string): Promise<boolean> =>
 /** Gives the store, once it is needed. */
 export type StoreSource = () => ObjectStore | Promise<ObjectStore>;
 
-/** Writes an object to a file that may be there already. */
-export type BringObject = (ref: ObjectRef, path: string, signal: AbortSignal) => Promise<void>;
+/** How objects become files. */
+export interface Bringing {
+  /** Writes an object to a file that may be there already. */
+  bring(ref: ObjectRef, path: string, signal: AbortSignal): Promise<void>;
+  /** Takes a file away that `bring` has written, or was to write; but not what nothing else has any more: then it throws. */
+  giveBack(ref: ObjectRef, path: string): Promise<void>;
+}
 
 interface DownloadOptions extends Pick<OutputDirOptions, 'force'> {
   /** Takes how many more bytes are here. */
   readonly onBytes?: (more: number) => void;
-  /** How an object comes; it is read where nothing is said. */
-  readonly bring?: BringObject;
+  /** How objects come; they are read where nothing is said. */
+  readonly bringing?: Bringing;
 }
 
 /**
  * Brings a succeeded job's parts and then its `_SUCCESS` into `directory`: all of them under temporary names, and once all are
- * there under their own. With `force` an earlier output there goes between the two.
- * When it throws, nothing of it is left there, and an earlier output still is.
+ * there under their own. With `force` an earlier output there goes between the two, and is removed at the end.
+ * When it throws, nothing of it is left there, and an earlier output still is; what could not be put back is named.
  *
  * @returns Absolute paths of the parts, in order.
  * @throws InvalidInputError where the directory does not take it.
@@ -122,35 +127,70 @@ export async function downloadOutput(
   job: JobRecord,
   directory: string,
   signal: AbortSignal,
-  { force = false, onBytes = () => undefined, bring = readInto(store) }: DownloadOptions = {},
+  { force = false, onBytes = () => undefined, bringing = reading(store) }: DownloadOptions = {},
 ): Promise<readonly string[]> {
   const prefix = parseUri(job.output);
   if (prefix === undefined) throw new Error(`the job's output ${job.output} is no s3:// address`);
   const parts = await partsOf(store, job, prefix);
-  const objects = [...parts, { key: `${prefix.key}${successName}`, sizeBytes: 0 }];
-  const paths = objects.map(({ key }) => join(directory, nameOf(key)));
-  const made: string[] = [];
+  const objects = [...parts, { key: `${prefix.key}${successName}`, sizeBytes: 0 }].map((part) => ({
+    ...part,
+    ref: { bucket: prefix.bucket, key: part.key },
+    path: join(directory, nameOf(part.key)),
+  }));
+  const done: Done = { made: [], brought: new Map(), aside: new Map() };
   try {
-    await makeDirectories(directory, made);
-    const earlier = await readdir(directory);
+    await makeDirectories(directory, done.made);
+    const earlier = await readdir(directory, { withFileTypes: true });
     refuseStrangers(directory, earlier, force);
-    await forEachBounded(objects.entries(), parallelDownloads, async ([index, { key, sizeBytes }]) => {
+    await forEachBounded(objects, parallelDownloads, async ({ ref, path, sizeBytes }) => {
       signal.throwIfAborted();
-      const temporary = temporaryName(paths[index] ?? directory);
-      await bring({ bucket: prefix.bucket, key }, temporary, signal);
+      const temporary = hiddenName(path, 'partial');
+      done.brought.set(ref, temporary);
+      await bringing.bring(ref, temporary, signal);
       await openToOthers(temporary, 0o666);
       onBytes(sizeBytes);
     });
-    for (const entry of earlier.toSorted()) await rm(join(directory, entry)); // "_SUCCESS" is the first,
-    for (const path of paths) await rename(temporaryName(path), path); // and here the last.
-    return paths.slice(0, -1);
+    // "_SUCCESS" is the first,
+    for (const path of earlier.map(({ name }) => join(directory, name)).toSorted()) {
+      await rename(path, hiddenName(path, 'earlier'));
+      done.aside.set(path, hiddenName(path, 'earlier'));
+    }
+    for (const { ref, path } of objects) {
+      await rename(hiddenName(path, 'partial'), path); // and here the last.
+      done.brought.set(ref, path);
+    }
   } catch (error) {
-    for (const path of paths) await rm(temporaryName(path), { force: true }).catch(() => undefined);
-    // Only what was made here, and only while it is empty.
-    for (const each of made.toReversed()) await rmdir(each).catch(() => undefined);
-    if (systemCode(error) === undefined || signal.aborted) throw error;
-    throw badInput(`the output cannot be written to ${directory}: ${systemReason(error)}`, error);
+    const left = await undo(done, bringing);
+    if (left.length === 0 && (systemCode(error) === undefined || signal.aborted)) throw error;
+    const stays = left.length === 0 ? '' : `; what could not be put back stays there: ${left.join(', ')}`;
+    throw badInput(`the output cannot be written to ${directory}: ${systemReason(error)}${stays}`, error);
   }
+  for (const path of done.aside.values()) await rm(path, { force: true }).catch(() => undefined);
+  return objects.slice(0, -1).map(({ path }) => path);
+}
+
+/** What has been done to a directory. */
+interface Done {
+  /** Directories that were made, from the top down. */
+  readonly made: string[];
+  /** Where the file of an object lies, if it is there yet. */
+  readonly brought: Map<ObjectRef, string>;
+  /** Where an earlier output's files lie now, by their own paths. */
+  readonly aside: Map<string, string>;
+}
+
+/** Undoes it as far as that goes, and returns the names of files that stay: nothing else may have what is in them. */
+async function undo({ made, brought, aside }: Done, bringing: Bringing): Promise<readonly string[]> {
+  const left: string[] = [];
+  for (const [ref, path] of brought)
+    await bringing.giveBack(ref, path).catch(() => left.push(oneLine(basename(path))));
+  // "_SUCCESS" is the last; and never in the place of what stays.
+  for (const [path, hidden] of [...aside].toReversed())
+    if (existsSync(path)) left.push(oneLine(basename(hidden)));
+    else await rename(hidden, path).catch(() => left.push(oneLine(basename(hidden))));
+  // Only what was made here, and only while it is empty.
+  for (const each of made.toReversed()) await rmdir(each).catch(() => undefined);
+  return left;
 }
 
 /** The parts of a job: those of its record, or of the manifest where the record has not all. */
@@ -190,12 +230,13 @@ async function makeDirectories(directory: string, made: string[]): Promise<void>
   }
 }
 
-const readInto =
-  (store: StoreSource): BringObject =>
-  async (ref, path, signal) => {
+const reading = (store: StoreSource): Bringing => ({
+  async bring(ref, path, signal) {
     const body = Readable.from((await store()).read(ref, { signal }), { objectMode: false });
     await pipeline(body, createWriteStream(path), { signal });
-  };
+  },
+  giveBack: (_ref, path) => rm(path, { force: true }),
+});
 
 /** The stack keeps all new files private; the output is the person's, who may share it as any other file. */
 async function openToOthers(path: string, mode: 0o666 | 0o777): Promise<void> {
@@ -206,4 +247,5 @@ async function openToOthers(path: string, mode: 0o666 | 0o777): Promise<void> {
 const nameOf = (key: string): string => key.slice(key.lastIndexOf('/') + 1);
 
 /** Hidden, so that whoever lists the parts meanwhile does not meet half of one. */
-const temporaryName = (path: string): string => join(dirname(path), `.${nameOf(path)}.partial`);
+const hiddenName = (path: string, kind: 'partial' | 'earlier'): string =>
+  join(dirname(path), `.${nameOf(path)}.${kind}`);

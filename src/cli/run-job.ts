@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { JournalResponse } from '../contracts/api.ts';
 import type { JobId } from '../contracts/ids.ts';
 import type { JobSpecInput } from '../contracts/job-spec.ts';
-import { jobPrefix, type ObjectRef } from '../contracts/keys.ts';
+import { jobPrefix } from '../contracts/keys.ts';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -16,7 +16,7 @@ import { defaultStateDir, quote } from './connection.ts';
 import type { Console } from './console.ts';
 import { badInput } from './failures.ts';
 import { dataBucketOf, startEmbeddedStack, type EmbeddedStack } from './start-stack.ts';
-import { downloadOutput, type StoreSource } from './output-dir.ts';
+import { downloadOutput, type Bringing, type StoreSource } from './output-dir.ts';
 import { localLines } from './local-lines.ts';
 import { attemptInLocalWords, jobInLocalWords, lineInLocalWords } from './local-words.ts';
 import { type PhaseTimes, Phases } from './phases.ts';
@@ -266,9 +266,11 @@ async function bringOutput(
   const onBytes = phases.enterBytes('downloading', sizeBytes, count);
   const { objectFiles } = stack;
   // Objects that go with the stack need no copy.
-  const bring =
-    objectFiles && ((ref: ObjectRef, path: string) => objectFiles.bring(ref, path, { isMoved: !isKept }));
-  return downloadOutput(store, job, outputDir, signal, { force, onBytes, ...(bring && { bring }) });
+  const bringing: Bringing | undefined = objectFiles && {
+    bring: (ref, path) => objectFiles.bring(ref, path, { isMoved: !isKept }),
+    giveBack: (ref, path) => objectFiles.giveBack(ref, path),
+  };
+  return downloadOutput(store, job, outputDir, signal, { force, onBytes, ...(bringing && { bringing }) });
 }
 
 /** More than Finish waits at most for copies that lost, with the heartbeats of an embedded stack. */

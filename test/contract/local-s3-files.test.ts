@@ -160,6 +160,35 @@ describe('an object that is brought', () => {
     expect(listed.KeyCount).toBe(0);
   });
 
+  it.each([0, 7, 3 * MIB + 1])(
+    'is the object again once its file is given back, of %i bytes',
+    async (sizeBytes) => {
+      const content = bytes(sizeBytes);
+      const object = { bucket: BUCKET, key: 'out/part' };
+      const path = join(dir, 'part');
+      await put('out/part', content);
+      await bench.server.files.bring(object, path, { isMoved: true });
+      await chmod(path, 0o644);
+
+      await bench.server.files.giveBack(object, path);
+
+      expect(await readdir(dir)).toEqual([]);
+      expect((await read('out/part')).equals(content)).toBe(true);
+      const listed = await bench.client.send(new ListObjectsV2Command({ Bucket: BUCKET }));
+      expect(listed.Contents?.map(({ Key, Size }) => [Key, Size])).toEqual([['out/part', sizeBytes]]);
+    },
+  );
+
+  it('is as it was where a copy of it is given back, or nothing', async () => {
+    await put('a', Buffer.from('content'));
+    const path = join(dir, 'a');
+    await writeFile(path, 'half');
+    for (const key of ['a', 'a', 'none']) await bench.server.files.giveBack({ bucket: BUCKET, key }, path);
+    expect(await readdir(dir)).toEqual([]);
+    expect((await read('a')).toString()).toBe('content');
+    expect(await outcome(read('none'))).toBe('404 NoSuchKey');
+  });
+
   it.runIf(existsSync('/dev/shm'))(
     'stays where its file had to be copied to another file system',
     async () => {

@@ -35,6 +35,13 @@ export interface ObjectFiles {
    * @throws S3Error NoSuchBucket, NoSuchKey; the file system's errors.
    */
   bring(object: ObjectName, path: string, options?: { readonly isMoved?: boolean }): Promise<void>;
+  /**
+   * Takes a file away that `bring` has written, or was to write: where the object is gone, it is made of the file. Where
+   * that fails the file stays, as nothing else has what is in it.
+   *
+   * @throws S3Error NoSuchBucket; the file system's errors.
+   */
+  giveBack(object: ObjectName, path: string): Promise<void>;
 }
 
 /** Up to this size one read and one write are less work than asking the kernel to copy. */
@@ -70,9 +77,35 @@ export function objectFilesOf(store: ObjectStore): ObjectFiles {
       const from = objectPath(bucket, key);
       const isGone = isMoved && (await isRenamed(from, path));
       if (!isGone) await copyFile(from, path, constants.COPYFILE_FICLONE);
-      // What follows the data in the store's file is the store's.
-      await truncate(path, meta.sizeBytes);
+      try {
+        // What follows the data in the store's file is the store's.
+        await truncate(path, meta.sizeBytes);
+      } catch (cause) {
+        if (isGone) await rename(path, from);
+        throw cause;
+      }
       if (isGone) await store.deleteObject(bucket, key, {});
+    },
+    async giveBack({ bucket: name, key }, path) {
+      const bucket = await store.bucket(name);
+      if ((await store.findMeta(bucket, key)) !== undefined) {
+        await rm(path, { force: true });
+        return;
+      }
+      const found = await stat(path).catch((cause: unknown) => {
+        if (hasErrorCode(cause, 'ENOENT')) return undefined;
+        throw cause;
+      });
+      if (found === undefined) return;
+      const meta = adoptedMeta(key, found.size);
+      try {
+        await chmod(path, COPY_MODE);
+        await appendFile(path, encodeMeta(meta));
+        await store.publishPath(bucket, path, meta);
+      } catch (cause) {
+        await truncate(path, found.size); // Half of what was appended is none of the person's data.
+        throw cause;
+      }
     },
   };
 }

@@ -12,6 +12,7 @@ const set = planStaging('data', [
 const filesThat = (adopt: ObjectFiles['adopt']): ObjectFiles => ({
   adopt,
   bring: () => Promise.reject(new Error('nothing is brought here')),
+  giveBack: () => Promise.reject(new Error('nothing is brought here')),
 });
 
 const systemError = (code: string): Error => Object.assign(new Error(`${code}: no`), { code });
