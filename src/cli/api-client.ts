@@ -20,7 +20,7 @@ import {
 import type { PlanRequest, PlanResponse } from '../contracts/plans.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import { eachPage } from '../lib/pages.ts';
-import { ServiceUnavailableError } from './failures.ts';
+import { ServiceUnavailableError, systemCode } from './failures.ts';
 import { exchange, type HttpAnswer } from './http-exchange.ts';
 
 export interface ApiCredentials {
@@ -51,7 +51,8 @@ export interface ApiSettings {
 
 /**
  * The REST API (`contracts/api.ts`). Every call throws `InvalidInputError`, `NotFoundError` or `ConflictError`
- * as the API says, and `ServiceUnavailableError` where it does not answer after several attempts.
+ * as the API says, and `ServiceUnavailableError` where it does not answer after several attempts; its details say `isUnsent`
+ * where none of them can have reached anybody.
  */
 export interface ApiClient {
   readonly apiUrl: string;
@@ -170,6 +171,7 @@ async function requestJson<T>(
   const attempts = settings.attempts ?? 5;
   let backoffMs = settings.backoffMs ?? 200;
   let isExpired = false;
+  let isUnsent = true;
   const giveUpAt = performance.now() + (settings.patienceMs ?? defaultPatienceMs);
   for (let attempt = 1; ; attempt++) {
     let leastMs = 0;
@@ -183,8 +185,10 @@ async function requestJson<T>(
         continue;
       }
       if (!(error instanceof ServiceUnavailableError) || options.signal?.aborted === true) throw error;
+      isUnsent &&= error.details['isUnsent'] === true;
       const isBusy = options.isPatient === true && busyStatuses.includes(error.details['status']);
-      if (isBusy ? performance.now() >= giveUpAt : attempt >= attempts) throw error;
+      if (isBusy ? performance.now() >= giveUpAt : attempt >= attempts)
+        throw new ServiceUnavailableError(error.message, { ...error.details, isUnsent }, { cause: error });
       const asked = error.details['retryAfterMs'];
       if (typeof asked === 'number') leastMs = Math.min(longestRetryAfterMs, asked);
     }
@@ -220,7 +224,7 @@ async function sendOnce<T>(
     options.signal?.throwIfAborted();
     throw new ServiceUnavailableError(
       `no answer from ${settings.apiUrl} (${networkReason(cause)}): is it up, and the endpoint right?`,
-      {},
+      { isUnsent: unsentCodes.includes(systemCode(networkCause(cause))) },
       { cause },
     );
   }
@@ -322,9 +326,15 @@ function parseJson(text: string): unknown {
   }
 }
 
+/** There was no connection on which anything could have been sent. */
+const unsentCodes: readonly unknown[] = ['ECONNREFUSED', 'ENOTFOUND'];
+
 /** What was aborted has its reason, such as the time-out, as its cause; a name with several addresses an error for each. */
+const networkCause = (error: unknown): unknown =>
+  error instanceof Error && error.cause instanceof Error ? error.cause : error;
+
 function networkReason(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const cause = networkCause(error);
   if (cause instanceof Error && cause.name === 'TimeoutError') return 'timed out';
   if (cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED') return 'connection refused';
   if (cause instanceof Error && 'code' in cause && cause.code === 'ENOTFOUND') return 'no such host';

@@ -157,9 +157,23 @@ function noKeys(endpoint: string, error: unknown): Error {
   const why = noSource.test(said)
     ? 'set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
     : oneLine(said);
-  return badInput(`no AWS credentials for ${endpoint}: ${why}`, error);
+  const text = `no AWS credentials for ${endpoint}: ${why}`;
+  // Whoever waits for the network waits for that of their keys too.
+  if (isOfNetwork(error)) return new ServiceUnavailableError(text, { isUnsent: true }, { cause: error });
+  return badInput(text, error);
 }
 
+/** By words as well: some sources make an error of their own of the network's, and keep its text alone. */
+function isOfNetwork(error: unknown): boolean {
+  const faults = [error, error instanceof Error ? error.cause : undefined];
+  return faults.some(
+    (each) =>
+      each instanceof Error && networkFault.test(`${each.name} ${systemCode(each) ?? ''} ${each.message}`),
+  );
+}
+
+const networkFault =
+  /\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENETDOWN|EHOSTUNREACH|TimeoutError)\b/;
 const noSource = /could not load credentials from any providers/i;
 
 /**
@@ -174,8 +188,11 @@ export function awsCredentials(
   let kept: Awaited<ReturnType<typeof chain>> | undefined;
   return async ({ renew = false } = {}) => {
     if (renew) chain = chainOf({ ignoreCache: true });
-    if (renew || kept === undefined || runsOutSoon(kept)) {
+    if (renew || kept === undefined || runsOutWithin(kept, earlyMs)) {
+      const before = renew ? undefined : kept;
       kept = await chain().catch((error: unknown) => {
+        // Until they have run out they are as good as new ones.
+        if (before !== undefined && !runsOutWithin(before, 0)) return before;
         throw noKeys(endpoint, error);
       });
     }
@@ -198,5 +215,5 @@ function defaultChain(
 
 /** As early as the SDK itself does it. */
 const earlyMs = 5 * 60_000;
-const runsOutSoon = ({ expiration }: { readonly expiration?: Date }): boolean =>
-  expiration !== undefined && expiration.getTime() - Date.now() < earlyMs;
+const runsOutWithin = ({ expiration }: { readonly expiration?: Date }, ms: number): boolean =>
+  expiration !== undefined && expiration.getTime() - Date.now() < ms;

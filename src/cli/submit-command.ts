@@ -127,7 +127,8 @@ async function startJob(
   } catch (error) {
     // A job that was accepted may yet read its inputs; of one that was refused nobody does.
     if (error instanceof Error && error.name === 'InvalidInput') await staged.release();
-    if (signal.aborted || error instanceof ServiceUnavailableError)
+    const isUnanswered = error instanceof ServiceUnavailableError && error.details['isUnsent'] !== true;
+    if (signal.aborted || isUnanswered)
       console.err(
         `the job may have been accepted: submit it again with --client-token ${quote(clientToken)}, which starts it once\n`,
       );

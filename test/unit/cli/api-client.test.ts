@@ -178,6 +178,26 @@ describe('API client', () => {
     await expect(client.list({})).rejects.toMatchObject({
       name: 'ServiceUnavailable',
       message: `no answer from ${server.endpoint} (connection refused): is it up, and the endpoint right?`,
+      details: { isUnsent: true },
+    });
+  });
+
+  it('does not call unsent what may have arrived before nobody listened any more', async () => {
+    const server = await listen((request) => {
+      request.destroy();
+      void server.close();
+      return Promise.resolve();
+    });
+    const client = makeApiClient({
+      apiUrl: server.endpoint,
+      region,
+      credentials,
+      attempts: 3,
+      backoffMs: 100,
+    });
+    await expect(client.list({})).rejects.toMatchObject({
+      message: expect.stringContaining('connection refused'),
+      details: { isUnsent: false },
     });
   });
 
@@ -265,6 +285,33 @@ describe('keys of the default chain', () => {
     // That one runs out within five minutes.
     expect([await idOf(), await idOf()]).toEqual(['third', 'third']);
     expect(options).toEqual([undefined, { ignoreCache: true }]);
+  });
+
+  it('are used until they run out where the network gives no others', async () => {
+    const given = [at(60_000, 'first')];
+    const lost = Object.assign(new Error('getaddrinfo ENOTFOUND sts'), { code: 'ENOTFOUND' });
+    const source = awsCredentials('https://api', () => () => {
+      const next = given.shift();
+      return next === undefined ? Promise.reject(lost) : Promise.resolve(next);
+    });
+    expect([(await source()).accessKeyId, (await source()).accessKeyId]).toEqual(['first', 'first']);
+    await expect(source({ renew: true })).rejects.toMatchObject({ name: 'ServiceUnavailable' });
+    given.push(at(-1, 'second'));
+    await expect(source().then(() => source())).rejects.toMatchObject({ name: 'ServiceUnavailable' });
+  });
+
+  it.each([
+    new Error('Error: getaddrinfo ENOTFOUND portal.sso.eu-west-1.amazonaws.com'),
+    Object.assign(new Error(''), { code: 'ECONNREFUSED' }),
+    Object.assign(new Error('timed out'), { name: 'TimeoutError' }),
+    new Error('no keys', { cause: Object.assign(new Error(''), { code: 'EAI_AGAIN' }) }),
+  ])('are waited for where the network is away: %s', async (fault) => {
+    const source = awsCredentials('https://api', () => () => Promise.reject(fault));
+    await expect(source()).rejects.toMatchObject({
+      name: 'ServiceUnavailable',
+      message: `no AWS credentials for https://api: ${fault.message}`,
+      details: { isUnsent: true },
+    });
   });
 
   const ssoSaid =

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { writeConnection } from '../../../src/cli/connection.ts';
 import { objectStoreOf } from '../../../src/cli/embedded-stack.ts';
 import { keepRun } from '../../../src/cli/run-records.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
@@ -20,6 +21,19 @@ describe('commands to a service', () => {
   let service = new FakeService();
   beforeEach(() => {
     service = new FakeService();
+  });
+
+  it('does not say that a job may have been accepted where nobody listens', async () => {
+    await service.start();
+    const apiUrl = 'http://127.0.0.1:9/v1';
+    if (service.connection === undefined) throw new Error('not started');
+    await writeConnection(join(service.cwd, '.outrider'), { ...service.connection, apiUrl });
+    const submit = ['submit', 'wordcount', '--input', 's3://books/en/', '--output', 's3://results/c/'];
+    expect(await service.run(...submit, '--quiet')).toEqual({
+      exitCode: 3,
+      out: '',
+      err: `outrider: no answer from ${apiUrl} (connection refused): is it up, and the endpoint right?\n`,
+    });
   });
 
   it('submits s3:// inputs as they are, under the token that is given', async () => {
