@@ -110,6 +110,8 @@ export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSi
     // Who wanted the data wants them now; nothing else tells the name of a temporary directory.
     if (request.keepState && request.stateDir === undefined && unbrought === undefined)
       deps.console.err(`state     ${state.path}\n`);
+    // A signal takes the place of what is thrown, and nothing else tells where a whole output lies.
+    if (unbrought !== undefined && signal.aborted) deps.console.err(`${unbrought.message}\n`);
     throw error;
   } finally {
     await state.release(unbrought === undefined ? {} : { keep: true });

@@ -75,6 +75,26 @@ describe('the output of a run', () => {
     expect(left).toEqual([]);
   });
 
+  it('is told where it is kept also where a signal ends the run before it could be', async () => {
+    const { cwd, store, deps, written } = await fakeStack([succeeded]);
+    const temporary = await temporaryDirs();
+    await writeInputs(cwd);
+    await publish(store);
+    fillDisk(store);
+    const interrupt = new AbortController();
+    const list = store.list.bind(store);
+    store.list = (prefix) => {
+      // The job's clean-up is waited for: the output has not come, and nobody has been told yet.
+      interrupt.abort(new Error('ended by SIGINT'));
+      return list(prefix);
+    };
+    await expect(runCommand('wordcount', options({}), deps, interrupt.signal)).rejects.toThrow();
+    const [kept = ''] = await readdir(temporary);
+    expect(written.err).toContain(
+      `job ${jobId} has succeeded, and its output is kept in ${join(temporary, kept)}, since`,
+    );
+  });
+
   it('is taken away in part where the rest is missing, with the directory that was made for it', async () => {
     const { cwd, store, deps, log } = await fakeStack([succeeded]);
     await temporaryDirs();
