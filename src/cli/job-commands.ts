@@ -4,7 +4,7 @@ import * as z from 'zod';
 import type { JobRecord } from '../contracts/records.ts';
 import { epochMs } from '../contracts/units.ts';
 import { renderAttempts } from '../report/attempt-table.ts';
-import { outputOf, renderJob, renderJobs } from '../report/job-table.ts';
+import { renderJob, renderJobs } from '../report/job-table.ts';
 import { makeApiClient, type ApiClient } from './api-client.ts';
 import { attemptsOf } from './attempts-of.ts';
 import { findTarget } from './connection.ts';
@@ -12,7 +12,7 @@ import { writeJson, writeLines, type Console } from './console.ts';
 import { ExitCode } from './failures.ts';
 import { findJobs } from './find-jobs.ts';
 import { withInterrupts } from './interrupts.ts';
-import { findJobSource } from './job-source.ts';
+import { findJobSource, placeOfOutput, type JobSource } from './job-source.ts';
 import { mostJobs } from './list-jobs.ts';
 import { checkDeadlineChange, parseWhole } from './quantities.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
@@ -41,7 +41,7 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
     .action(async (jobId: string, _options: unknown, self: Command) => {
       const options = optionsSchema.parse(self.opts());
       const source = await findJobSource(jobId, options, console);
-      writeJob(await source.job(), options, console, source.outputDir);
+      writeJob(await source.job(), options, console, source);
     });
 
   add('attempts', 'show where the time of a job went, attempt by attempt', 'attempts wordcount-0123456789ab')
@@ -118,8 +118,13 @@ async function open(self: Command, console: Console): Promise<{ options: Options
   return { options, client: makeApiClient(target.api) };
 }
 
-/** @param outputDir - where the output has been brought, if it has. */
-function writeJob(job: JobRecord, options: Options, console: Console, outputDir?: string): void {
+function writeJob(
+  job: JobRecord,
+  options: Options,
+  console: Console,
+  source: Pick<JobSource, 'outputDir' | 'isOutputGone'> = {},
+): void {
+  const { outputDir } = source;
   if (options.json) writeJson(console, outputDir === undefined ? job : { ...job, outputDir });
-  else writeLines(console.out, renderJob(job, outputDir ?? outputOf(job), console.outStyle));
+  else writeLines(console.out, renderJob(job, placeOfOutput(job, source), console.outStyle));
 }

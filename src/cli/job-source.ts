@@ -1,14 +1,18 @@
 import { CloudWatchLogsClient } from '@aws-sdk/client-cloudwatch-logs';
-import { resolve } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { CloudWatchLogReader } from '../adapters/aws/cloudwatch-log-reader.ts';
 import type { AllocationsResponse, AttemptsResponse, JournalResponse } from '../contracts/api.ts';
 import { InvalidInputError } from '../contracts/errors.ts';
 import { parseJobId, type JobId } from '../contracts/ids.ts';
+import { successName } from '../contracts/keys.ts';
+import { decodePartList } from '../contracts/part-list.ts';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
 import { epochMs, type EpochMs } from '../contracts/units.ts';
 import type { LogLine, LogReader } from '../ports/log-reader.ts';
 import { oneLine } from '../report/format.ts';
+import { outputOf } from '../report/job-table.ts';
 import { makeApiClient } from './api-client.ts';
 import { defaultStateDir, findTarget, NoServiceError, StackEndedError, type Target } from './connection.ts';
 import type { Console } from './console.ts';
@@ -24,8 +28,10 @@ export interface JobSource {
   readonly since: EpochMs;
   /** Whether nothing but its log can be read. */
   readonly isLogAlone: boolean;
-  /** The directory to which a run has brought the output; absent where none has. */
+  /** The directory to which a run has brought the output, and which has it still. */
   readonly outputDir?: string;
+  /** Whether the output was brought to a directory that has it no more, as after a later run with `--force`. */
+  readonly isOutputGone?: boolean;
   job(signal?: AbortSignal): Promise<JobRecord>;
   attempts(signal?: AbortSignal): Promise<Attempts>;
   /** None where a job is kept without its log of decisions. */
@@ -88,8 +94,26 @@ async function keptSource(
   const jobId = parseJobId(jobText);
   if (jobId === undefined) return undefined;
   const run = await readRun(stateDir, jobId);
-  return run === undefined ? sourceOfEnded(stateDir, jobId, console) : sourceOf(run);
+  if (run === undefined) return sourceOfEnded(stateDir, jobId, console);
+  const { outputDir, ...rest } = run;
+  if (outputDir === undefined) return sourceOf(rest);
+  return (await hasOutput(outputDir, jobId)) ? sourceOf(run) : { ...sourceOf(rest), isOutputGone: true };
 }
+
+/** Whether the output in a directory is this job's: what comes with it names its job. */
+async function hasOutput(directory: string, jobId: JobId): Promise<boolean> {
+  try {
+    return decodePartList(await readFile(join(directory, successName))).jobId === jobId;
+  } catch {
+    return false;
+  }
+}
+
+/** Where the output of a job is or will be, as far as that is known; undefined where it is nowhere. */
+export const placeOfOutput = (
+  job: JobRecord,
+  { outputDir, isOutputGone = false }: Pick<JobSource, 'outputDir' | 'isOutputGone'>,
+): string | undefined => outputDir ?? (isOutputGone ? undefined : outputOf(job));
 
 const sourceOf = ({ job, attempts, lines, journal = [], outputDir }: RunRecord): JobSource => ({
   since: epochMs(0),

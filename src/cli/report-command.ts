@@ -3,13 +3,13 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import * as z from 'zod';
 import { renderAttempts } from '../report/attempt-table.ts';
-import { outputOf, renderJob } from '../report/job-table.ts';
+import { renderJob } from '../report/job-table.ts';
 import { drawPlot } from '../report/plots/draw-plot.ts';
 import { timelinePlot } from '../report/timeline.ts';
 import { epochMs } from '../contracts/units.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { badInput, systemReason } from './failures.ts';
-import { findJobSource } from './job-source.ts';
+import { findJobSource, placeOfOutput } from './job-source.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 
 const optionsSchema = z.object({
@@ -47,11 +47,18 @@ export function addReportCommand(program: Command, console: Console): void {
       if (options.plot !== undefined)
         await writePlot(resolve(console.cwd, options.plot), drawPlot(timeline), console);
       if (options.json) {
-        writeJson(console, { job, attempts, allocations, timeline });
+        const { outputDir } = source;
+        writeJson(console, {
+          job,
+          ...(outputDir === undefined ? {} : { outputDir }),
+          attempts,
+          allocations,
+          timeline,
+        });
         return;
       }
       writeLines(console.out, [
-        ...renderJob(job, source.outputDir ?? outputOf(job), console.outStyle),
+        ...renderJob(job, placeOfOutput(job, source), console.outStyle),
         '',
         ...(attempts.length === 0 ? ['no attempts'] : renderAttempts(attempts, now, console.outStyle)),
       ]);

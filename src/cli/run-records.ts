@@ -15,7 +15,7 @@ export interface RunRecord {
   readonly lines: readonly LogLine[];
   /** What its schedulers have written down; absent where that is not kept. */
   readonly journal?: JournalResponse['pieces'];
-  /** Absolute path of the directory that has its output; absent where none has. */
+  /** Absolute path of the directory to which its output was brought; absent where none was. */
   readonly outputDir?: string;
 }
 

@@ -96,7 +96,10 @@ export const succeeded: Partial<JobRecord> = {
 export async function publish(store: MemoryObjectStore): Promise<void> {
   await store.write({ bucket, key: `${outputKey}part-00000` }, Buffer.from('a\t1\nb\t2\n'));
   await store.write({ bucket, key: `${outputKey}part-00001` }, Buffer.alloc(0));
-  await store.write({ bucket, key: `${outputKey}_SUCCESS` }, Buffer.from('{}'));
+  await store.write(
+    { bucket, key: `${outputKey}_SUCCESS` },
+    Buffer.from('{"jobId":"wordcount-0123456789ab","parts":[]}'),
+  );
 }
 
 export async function writeInputs(cwd: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { execute } from '../../../src/cli/main.ts';
@@ -160,6 +160,30 @@ describe('the output of a run', () => {
     const { console, written } = memoryConsole(cwd);
     await execute(['status', jobId, '--json'], console);
     expect(JSON.parse(written.out)).toMatchObject({ jobId, outputDir: join(cwd, 'out') });
+    const reported = memoryConsole(cwd);
+    await execute(['report', jobId, '--json'], reported.console);
+    expect(JSON.parse(reported.written.out)).toMatchObject({ job: { jobId }, outputDir: join(cwd, 'out') });
+  });
+
+  it.each([
+    ['another job has its own there', '{"jobId":"wordcount-ba9876543210","parts":[]}'],
+    ['it was taken away', undefined],
+  ])('is told nowhere once %s', async (_, success) => {
+    const { cwd, store, deps } = await fakeStack([succeeded]);
+    await writeInputs(cwd);
+    await publish(store);
+    expect(await runCommand('wordcount', options({}), deps, never)).toBe(0);
+    if (success === undefined) await rm(join(cwd, 'out'), { recursive: true });
+    else await writeFile(join(cwd, 'out/_SUCCESS'), success);
+    for (const command of ['status', 'report']) {
+      const { console, written } = memoryConsole(cwd);
+      expect(await execute([command, jobId], console)).toBe(0);
+      expect(written.out).toContain(`${jobId} succeeded`);
+      expect(written.out).not.toContain('output ');
+    }
+    const { console, written } = memoryConsole(cwd);
+    await execute(['status', jobId, '--json'], console);
+    expect(JSON.parse(written.out)).not.toHaveProperty('outputDir');
   });
 
   it('is none of a job that has failed', async () => {
