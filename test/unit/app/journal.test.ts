@@ -98,10 +98,16 @@ describe('a journal', () => {
   it('tells how an attempt got on where nobody knew it, and not once more', () => {
     const progress = {
       ...{ bytesRead: 7, bytesTotal: 9, history: 'rs.0', recordsIn: 0, recordsOut: 0, peakMemoryBytes: 0 },
-      ...{ phase: 'read', phaseMs: { init: 0, read: 1, compute: 0, write: 0 } } as const,
+      ...({ phase: 'read', phaseMs: { init: 0, read: 1, compute: 0, write: 0 } } as const),
     } as const;
     const record = {
-      ...{ attemptId: 'map/0/0' as never, state: 'running', order: 'continue', launchedAt: now, beat: 1 } as const,
+      ...({
+        attemptId: 'map/0/0' as never,
+        state: 'running',
+        order: 'continue',
+        launchedAt: now,
+        beat: 1,
+      } as const),
       progress,
     } as const;
     const told = (isKnown: boolean): unknown => {
