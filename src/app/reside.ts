@@ -40,6 +40,8 @@ const weightsOf = (home: ResidentHome): readonly number[] =>
 const fits = (home: ResidentHome, job: RosterJob, now: EpochMs): boolean =>
   hasRoom(weightsOf(home), { weight: job.weight, waitedMs: elapsedMs(job.enlistedAt, now) }, patienceMs);
 
+const hasLeft = ({ left }: ResidentHome): boolean => left.signal.aborted;
+
 /** Keeps the seat once half of its time is over. False where somebody else sits there, or it ran out unheard. */
 async function keepSeat(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Promise<boolean> {
   const leftMs = home.seat.until - now;
@@ -75,9 +77,13 @@ async function adopt(deps: ResidentDeps, home: ResidentHome, view: RosterView, n
       served.job = job;
       continue;
     }
-    if (!fits(home, job, now)) return; // Those that are younger come after it.
+    if (hasLeft(home) || !fits(home, job, now)) return; // Those that are younger come after it.
     const taken = await deps.roster.take(job, { from: job.resident, resident: home.owner });
     if (taken === 'stale') continue;
+    if (hasLeft(home)) {
+      await deps.roster.giveBack(job, home.owner); // That call hung until we had left.
+      return;
+    }
     begin(deps, home, job);
     if (elapsedMs(job.enlistedAt, now) < notedWaitMs) continue;
     await beat(deps, home, [job], now); // It may have come from one that was silent for long.
@@ -95,7 +101,7 @@ async function beat(
   const tokens = await deps.roster.tokens(jobs.map(({ jobId }) => jobId));
   await forEachBounded(jobs, parallelCalls, async (job) => {
     const token = tokens.get(job.jobId);
-    if (token === undefined) return;
+    if (token === undefined || hasLeft(home)) return;
     const outcome = await deps.answers.beat(token.token);
     const served = home.jobs.get(job.jobId);
     if (outcome === 'answered') {
@@ -104,7 +110,8 @@ async function beat(
     }
     // Its execution has ended, or will enlist it anew under another token.
     const since = served === undefined ? job.enlistedAt : (served.goneSince ??= now);
-    if (elapsedMs(since, now) < goneGraceMs) return;
+    // Whoever leaves has itself answered a token, for which another follows.
+    if (elapsedMs(since, now) < goneGraceMs || hasLeft(home)) return;
     served?.stop.abort();
     await strikeAny(deps, job, [token.mark, job.mark]);
   });
@@ -146,7 +153,7 @@ function beginFarBeats(deps: ResidentDeps, home: ResidentHome, { next }: RosterV
 
 async function beatBehind(deps: ResidentDeps, home: ResidentHome, from: string): Promise<void> {
   let next: string | undefined = from;
-  for (let page = 0; page < mostFarPages && next !== undefined && !home.left.signal.aborted; page++) {
+  for (let page = 0; page < mostFarPages && next !== undefined && !hasLeft(home); page++) {
     const found: RosterPage = await deps.roster.after(next, farPageJobs);
     const now = deps.clock.now();
     const living = home.watch.living(now, home.owner);
@@ -175,22 +182,35 @@ async function round(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Prom
 
 /**
  * Begins a look at the roster, unless one is under way, and waits for its end for a tick at most: one call of it that hangs
- * must not cost the seat, and with it all jobs.
+ * must not cost the seat, and with it all jobs. True where a look has ended; of one that took longer a later call tells,
+ * before it begins the next: whoever is idle would look for ever where each takes longer than a tick.
  */
-async function lookAround(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Promise<void> {
-  if (home.round === undefined) {
-    const over = new AbortController();
-    const done = paidByOldest(deps, home, () => round(deps, home, now))
-      .catch((cause: unknown) => {
-        deps.log.warn('roster not seen', { owner: home.owner, cause: String(cause) });
-      })
-      .finally(() => {
-        delete home.round;
-        over.abort();
-      });
-    home.round = { done, over: over.signal };
-  }
-  await deps.clock.sleep(deps.config.tickMs, home.round.over);
+async function lookAround(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Promise<boolean> {
+  home.round ??= beginRound(deps, home, now);
+  await deps.clock.sleep(deps.config.tickMs, home.round);
+  if (!home.round.aborted) return false;
+  delete home.round;
+  return true;
+}
+
+/** The signal fires when it has ended. */
+function beginRound(deps: ResidentDeps, home: ResidentHome, now: EpochMs): AbortSignal {
+  const over = new AbortController();
+  void paidByOldest(deps, home, () => round(deps, home, now))
+    .catch((cause: unknown) => {
+      deps.log.warn('roster not seen', { owner: home.owner, cause: String(cause) });
+    })
+    .finally(() => {
+      over.abort();
+    });
+  return over.signal;
+}
+
+/** Waits for the look under way, but not for one that hangs: it takes on nothing more once its resident leaves. */
+async function endRound(deps: ResidentDeps, home: ResidentHome): Promise<void> {
+  const { round: underWay } = home;
+  delete home.round;
+  if (underWay !== undefined) await deps.clock.sleep(leavingMs, underWay);
 }
 
 /**
@@ -229,9 +249,10 @@ async function leave(deps: ResidentDeps, home: ResidentHome): Promise<boolean> {
  * themselves would be cut as a loop.
  */
 async function handOver(deps: ResidentDeps, home: ResidentHome): Promise<void> {
-  await home.round?.done; // It may take on another.
-  await stopAll(home);
+  home.left.abort();
+  await stopAll(home); // First, while the seat is ours.
   await deps.roster.leave(home.seat);
+  await endRound(deps, home);
   const view = await look(deps, home);
   const heirs = unserved(view, home.watch.living(deps.clock.now(), home.owner)).slice(0, mostHeirs);
   const tokens = await deps.roster.tokens(heirs.map(({ jobId }) => jobId));
@@ -275,16 +296,15 @@ export async function reside(
         return;
       }
       home.wake = new AbortController();
-      await lookAround(deps, home, now);
-      const isIdle = home.round === undefined && home.jobs.size === 0;
+      const hasLooked = await lookAround(deps, home, now);
+      const isIdle = hasLooked && home.jobs.size === 0;
       if (isIdle && (await leave(deps, home))) return;
       await deps.clock.sleep(deps.config.tickMs, home.wake.signal);
     }
   } finally {
     home.left.abort();
     await stopAll(home);
-    await home.round?.done;
-    await stopAll(home); // What that has taken on meanwhile.
+    await endRound(deps, home);
     await home.farBeats.underWay;
     deps.log.info('left', { owner: home.owner, seat: seat.number });
   }

@@ -28,9 +28,9 @@ export interface ResidentHome {
   beatAt: EpochMs;
   /** Signs of life for jobs beyond its view: when they last began, and those under way. */
   readonly farBeats: { at: EpochMs; underWay?: Promise<void> };
-  /** The look at the roster that is under way. */
-  round?: { readonly done: Promise<void>; readonly over: AbortSignal };
-  /** Fires when it leaves. */
+  /** Of the look at the roster that was begun last: fires when it has ended. Kept until that is seen. */
+  round?: AbortSignal;
+  /** Fires when it leaves: from then on it takes on no job. */
   readonly left: AbortController;
 }
 
