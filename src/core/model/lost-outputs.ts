@@ -1,5 +1,6 @@
 import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.ts';
 import { type OutputPlace, outputPlace } from '../../contracts/worker-places.ts';
+import { newAttempt } from './attempt-news.ts';
 import { producersOf } from './edge-manifest.ts';
 import type { AttemptView, JobState, StageView, Suspicion, TaskView } from './job-view.ts';
 import { settleOwed } from './owed-tasks.ts';
@@ -176,8 +177,26 @@ function dropReplica({ replicated }: StageView, { replicas }: TaskView, number: 
   replicated[replicas.length] = (replicated[replicas.length] ?? 1) - 1;
 }
 
+/**
+ * The winner of a task that is done again may be one whose launch was withdrawn: its number is used, and no worker could begin
+ * under it. Only here, since whoever takes a job over knows results before the log: of those attempts the log tells more.
+ */
+function knowWinner(state: JobState, task: TaskView): void {
+  const { attempts, result } = task;
+  if (result === undefined || state.attempts.has(result.attemptId)) return;
+  const { attemptId: id, committedAt: now } = result;
+  const { attempt: number } = attemptParts(id);
+  if (number !== attempts.length) return;
+  const reason = isRedone(task) ? 'recompute' : number === 0 ? 'first' : 'retry';
+  const winner = newAttempt({ id, task, number, reason, worker: undefined, now, hasOwnCopies: false });
+  winner.state = 'done';
+  attempts.push(winner);
+  state.attempts.set(id, winner);
+}
+
 function reopen(state: JobState, stage: StageView, task: TaskView): void {
   for (const number of [...task.replicas]) dropReplica(stage, task, number);
+  knowWinner(state, task);
   delete task.result;
   task.since = task.attempts.length;
   task.failures = 0;

@@ -9,8 +9,10 @@ import {
   createJobState,
   openStage,
   stageAt,
+  taskAt,
   withdrawAttempt,
 } from '../../../src/core/model/job-state.ts';
+import { loseOutput, timesRedone } from '../../../src/core/model/lost-outputs.ts';
 import { chargeLeft } from '../../../src/core/model/stage-clones.ts';
 import { slotDemand } from '../../../src/core/policy/owed-launches.ts';
 import { createRng } from '../../../src/lib/rng.ts';
@@ -236,7 +238,37 @@ describe('decideTick', () => {
       openStage: () => undefined,
     });
     expect(slotDemand(state)).toBe(3);
-    expect(launched(tick(120))).toEqual(['map/1/0 first']);
+    expect(timesRedone(taskAt(state, 0, 1))).toBe(1);
+    // Under the number that has ended no worker could begin.
+    expect(launched(tick(120))).toEqual(['map/1/1 recompute']);
+    expect(timesRedone(taskAt(state, 0, 1))).toBe(1);
+  });
+
+  it('counts the loss of an output that was made again by a worker which had begun although its launch was withdrawn', () => {
+    tick(1);
+    const lose = (id: string, now: number): void => {
+      const decisions = [{ kind: 'lose-output', attemptId: attempt(id), how: 'missing' } as const];
+      applyDecisions(state, decisions, { now: at(now), openStage: () => undefined });
+    };
+    applyResult(state, resultOf('map/1/0', 50), at(50));
+    lose('map/1/0', 60);
+    expect(launched(tick(70))).toEqual(['map/1/1 recompute']);
+    withdrawAttempt(state, attempt('map/1/1'), at(80));
+    applyResult(state, resultOf('map/1/1', 90), at(90));
+    lose('map/1/1', 100);
+    expect(launched(tick(110))).toEqual(['map/1/2 recompute']);
+    expect(timesRedone(taskAt(state, 0, 1))).toBe(2);
+    // Who takes the job over knows of its decisions, and not that a launch was withdrawn.
+    const next = createJobState(shapes);
+    applyResult(next, resultOf('map/1/1', 90), at(200));
+    openStage(next, 0, [], at(0));
+    addAttempt(next, attempt('map/1/0'), 'first', at(1));
+    loseOutput(next, attempt('map/1/0'));
+    addAttempt(next, attempt('map/1/1'), 'recompute', at(70));
+    loseOutput(next, attempt('map/1/1'));
+    addAttempt(next, attempt('map/1/2'), 'recompute', at(110));
+    expect(timesRedone(taskAt(next, 0, 1))).toBe(2);
+    expect(taskAt(next, 0, 1).since).toBe(taskAt(state, 0, 1).since);
   });
 
   it('opens a stage as it was where its results are known before, as they are to who takes a job over', () => {
