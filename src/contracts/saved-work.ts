@@ -41,6 +41,8 @@ export type SavedOf = z.output<typeof savedOfSchema>;
 export interface TakenUp {
   readonly attempt: number;
   readonly bytes: number;
+  /** How long it took to take that up, before the first byte of the rest; absent of workers that do not tell. */
+  readonly ms?: number;
 }
 
 /** What an attempt that takes the work up has to know of it. */

@@ -6,7 +6,7 @@ import { attemptDataKey } from '../contracts/keys.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Failure } from '../contracts/records.ts';
 import type { SavedOf, SavedWork } from '../contracts/saved-work.ts';
-import { durationMs, type EpochMs } from '../contracts/units.ts';
+import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
@@ -262,7 +262,9 @@ async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promi
     const prepared = await prepareTask(deps, attempt);
     task = prepared;
     if (earlier !== undefined) {
-      await takeUp(reading, earlier, prepared, meter);
+      const beganAt = deps.clock.now();
+      const taken = await takeUp(reading, earlier, prepared, meter);
+      meter.takenUp = { ...taken, ms: elapsedMs(beganAt, deps.clock.now()) };
       tellTakenUp(run, plan);
     }
     signal.throwIfAborted();

@@ -3,7 +3,7 @@ import { attemptIdOf, attemptParts } from '../contracts/ids.ts';
 import { attemptDataKey, type ObjectRef } from '../contracts/keys.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { PartitionIndex } from '../contracts/records.ts';
-import { type SavedNote, savedNoteSchema, type SavedOf } from '../contracts/saved-work.ts';
+import { type SavedNote, savedNoteSchema, type SavedOf, type TakenUp } from '../contracts/saved-work.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
 import { type AttemptPlan, restOfPlan } from './attempt-plan.ts';
@@ -54,7 +54,8 @@ export async function findEarlierWork(
 }
 
 /**
- * Puts the output of what was done into the task's own, in its order, and adds the counts, before the operator runs. Throws
+ * Puts the output of what was done into the task's own, in its order, and adds the counts, before the operator runs; answers what it
+ * has taken up. Throws
  * `NotTakenUpError` where that is gone, short or has other bytes: then the output is spoilt.
  */
 export async function takeUp(
@@ -62,7 +63,7 @@ export async function takeUp(
   { attempt, note, ref, plan }: EarlierWork,
   task: PreparedTask,
   meter: AttemptMeter,
-): Promise<void> {
+): Promise<Omit<TakenUp, 'ms'>> {
   const { output, taken } = task.handOver ?? {};
   if (output === undefined) throw new NotTakenUpError('its operator begins at the begin');
   const { partitions } = note;
@@ -87,7 +88,7 @@ export async function takeUp(
   meter.recordsIn += note.recordsIn;
   // Whatever it took to put them in again.
   meter.recordsOut = note.recordsOut;
-  meter.takenUp = { attempt, bytes: note.bytesDone };
+  return { attempt, bytes: note.bytesDone };
 }
 
 /** Where each part ends that begins where the one before it ends. */

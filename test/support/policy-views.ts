@@ -31,6 +31,8 @@ export interface RunningSpec {
   readonly silentMs?: number;
   /** How long the claim came after the launch. */
   readonly lagMs?: number;
+  /** How long it took to take up what an attempt before it had done, where one had. */
+  readonly takeUpMs?: number;
 }
 
 export interface TaskSpec {
@@ -64,9 +66,10 @@ function run(
   const claimedAt = epochMs(reportedAt - spec.ranMs);
   addAttempt(state, id, place.number === 0 ? 'first' : 'backup', epochMs(claimedAt - (spec.lagMs ?? 0)));
   for (const [ranMs, bytesRead] of [...(spec.before ?? []), [spec.ranMs, spec.bytesRead] as const]) {
+    const { takenUp } = place;
     const progress = {
       ...progressOf(bytesRead, place.bytes, Math.round((spec.density ?? 0) * bytesRead), ranMs),
-      ...(place.takenUp === undefined ? {} : { takenUp: place.takenUp }),
+      ...(takenUp === undefined ? {} : { takenUp: { ...takenUp, ms: spec.takeUpMs ?? 0 } }),
     };
     const record = attemptRecord(id, 'running', claimedAt + ranMs, {
       claimedAt,

@@ -52,7 +52,7 @@ const progress = z.object({
   stalledMs: count.exactOptional(),
   fetched: z.object({ bytes: count, ms: count }).exactOptional(),
   requests: requestTallySchema.exactOptional(),
-  takenUp: z.object({ attempt: count, bytes: count }).exactOptional(),
+  takenUp: z.object({ attempt: count, bytes: count, ms: count.exactOptional() }).exactOptional(),
 });
 
 const lostOutput = z.object({

@@ -31,15 +31,11 @@ export function savedFor(task: TaskView, attempt: number): SavedOf | undefined {
 export interface PartOfTask {
   /** By bytes of input: 1 of one that begins at the begin. */
   readonly share: number;
-  /** What it takes before it reads anything, at the least: what was done before is read and written once more. */
+  /** What it takes before it reads anything: what was done before is read and written once more. */
   readonly takeUpMs: number;
 }
 
 const allOfIt: PartOfTask = { share: 1, takeUpMs: 0 };
-
-/** How long an attempt that has taken up earlier work needed for that: until its last report of nothing read. */
-const takeUpMsOf = ({ reports }: AttemptView): number =>
-  reports.findLast(({ bytesRead }) => bytesRead <= 0)?.workedMs ?? 0;
 
 /** Whether an attempt does only the rest of its task: what it takes is not what the task takes. */
 export const hasTakenUp = ({ progress }: Pick<AttemptView, 'progress'>): boolean =>
@@ -49,7 +45,7 @@ export const hasTakenUp = ({ progress }: Pick<AttemptView, 'progress'>): boolean
 export function partOf(attempt: AttemptView): PartOfTask {
   const { takenUp, bytesTotal = 0 } = attempt.progress ?? {};
   if (takenUp === undefined || takenUp.bytes <= 0) return allOfIt;
-  return { share: bytesTotal / (takenUp.bytes + bytesTotal), takeUpMs: takeUpMsOf(attempt) };
+  return { share: bytesTotal / (takenUp.bytes + bytesTotal), takeUpMs: takenUp.ms ?? 0 };
 }
 
 /**
@@ -63,7 +59,7 @@ export function partForNew(task: TaskView): PartOfTask {
   const { bytesDone = 0, bytesTotal = 0 } = from?.saved ?? {};
   const shown = task.attempts.findLast(({ progress }) => progress?.takenUp?.attempt === from?.number);
   if (from === undefined || shown === undefined || bytesTotal <= 0) return allOfIt;
-  return { share: 1 - bytesDone / bytesTotal, takeUpMs: takeUpMsOf(shown) };
+  return { share: 1 - bytesDone / bytesTotal, takeUpMs: shown.progress?.takenUp?.ms ?? 0 };
 }
 
 /** The attempts whose work is in what one has done, itself first: each has taken up that of the one behind it. */

@@ -248,7 +248,9 @@ function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: K
     ...(runMs === undefined ? {} : { runMs }),
     ...(phaseMs === undefined ? {} : { phaseMs: { ...phaseMs } }),
     ...(progress === undefined ? {} : { bytesRead: progress.bytesRead, bytesTotal: progress.bytesTotal }),
-    ...(progress?.takenUp === undefined ? {} : { takenUp: { ...progress.takenUp } }),
+    ...(progress?.takenUp === undefined
+      ? {}
+      : { takenUp: { attempt: progress.takenUp.attempt, bytes: progress.takenUp.bytes } }),
     ...(node === undefined ? {} : { node }),
     ...(zone === undefined ? {} : { zone }),
     ...(slowness === undefined ? {} : { slowness }),

@@ -99,7 +99,7 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     const space = freshSpace();
     const saved = { dataBytes: 70, noteBytes: 9, noteCrc: 4_294_967_295, bytesDone: 600, bytesTotal: 1_000 };
     const failure = { cause: 'timeout', message: 'S3 was slow', mayPass: true } as const;
-    const takenUp = { attempt: 0, bytes: 600 };
+    const takenUp = { attempt: 0, bytes: 600, ms: 70 };
     await store.create(space, attempt(0), at(1));
     const end = { state: 'failed', progress: { ...progress(7), takenUp }, failure, saved } as const;
     expect(await store.end(space, attempt(0), end, at(2))).toBe('refused');

@@ -162,8 +162,7 @@ describe('what an attempt is to take up', () => {
     // What was handed on cannot be read, so that this one begins anew, and so would every other.
     runs(state, 1, progressOf(0), progressOf(90_000));
     expect(partForNew(task)).toEqual({ share: 1, takeUpMs: 0 });
-    const takenUp = { attempt: 0, bytes: 750_000 };
-    const rest = { bytesTotal: 250_000, takenUp };
+    const rest = { bytesTotal: 250_000, takenUp: { attempt: 0, bytes: 750_000, ms: 10_001 } };
     runs(state, 2, progressOf(0), progressOf(0), progressOf(50, rest));
     const part = partForNew(task);
     expect(part.share).toBe(0.25);

@@ -43,15 +43,19 @@ describe.each(policies)('$name, of an attempt that does the rest of a task', (po
     expect(actsOn(policy, { ranMs: 2_000, bytesRead: 0 })).toEqual([]);
   });
 
+  it('copies one that stands still since it has taken up what was there', () => {
+    expect(actsOn(policy, { ranMs: 600_000, bytesRead: 0, takeUpMs: 5_000, before: [[6_000, 0]] })).toEqual([
+      'backup',
+    ]);
+  });
+
   it('leaves alone one that took long to take up what was there: so would a copy', () => {
     // A minute before its first byte, and then as fast as any: it needs 9 s more, where a copy would need 70.
     const started = {
       ranMs: 61_000,
       bytesRead: 0.01 * size,
-      before: [
-        [30_000, 0],
-        [60_000, 0],
-      ] as const,
+      takeUpMs: 60_000,
+      before: [[60_000, 0]] as const,
     };
     expect(actsOn(policy, started)).toEqual([]);
     expect(actsOn(policy, started, { waiting: 1 })).toEqual([]);
