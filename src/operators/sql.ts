@@ -29,14 +29,15 @@ interface SqlOptions {
 
 const longestQuery = 64 * 1024;
 const oneSelect = 'one SELECT, of at most 65536 characters';
-/** A query, behind any comments: what it does is judged by DuckDB itself, before it runs. */
-const queryStart = /^(?:\s|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)*(?:\(|(?:select|with|from|values)\b)/i;
+/** How a query begins, behind any comments: what it does is judged by DuckDB itself, before it runs. */
+const queryStart = /^(?:\(|(?:select|with|from|values)\b)/i;
 const partitionColumn = 'outrider partition';
 
 function sqlOptions(options: Options): SqlOptions {
   onlyOptions(options, ['query', 'tables', 'columns', 'partitionBy', 'output', 'header']);
   const query = textOption(options, 'query', oneSelect);
-  if (query.length > longestQuery || !queryStart.test(query)) throw wrongOption('query', oneSelect);
+  if (query.length > longestQuery || !queryStart.test(behindComments(query)))
+    throw wrongOption('query', oneSelect);
   const given = options['output'];
   const output = formats.find((format) => format === given);
   if (given !== undefined && output === undefined)
@@ -49,6 +50,28 @@ function sqlOptions(options: Options): SqlOptions {
     output,
     header: flagOption(options, 'header', true),
   };
+}
+
+/**
+ * What follows the white space and comments at the start of a query; comments in stars nest, as DuckDB's do. Character by
+ * character: a regular expression that tries where a comment ends may take for ever over a long query of comments.
+ */
+function behindComments(query: string): string {
+  let depth = 0;
+  let at = 0;
+  while (at < query.length) {
+    const two = query.slice(at, at + 2);
+    if (two === '/*' || (two === '*/' && depth > 0)) {
+      depth += two === '/*' ? 1 : -1;
+      at += 2;
+    } else if (depth > 0 || two.trimStart().length < two.length) {
+      at += 1;
+    } else if (two === '--') {
+      const end = query.indexOf('\n', at);
+      at = end < 0 ? query.length : end + 1;
+    } else break;
+  }
+  return query.slice(at);
 }
 
 function columnsOption(given: unknown): Readonly<Record<string, ColumnTypes>> {

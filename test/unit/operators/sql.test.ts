@@ -142,6 +142,32 @@ describe('sql', { timeout: 60_000 }, () => {
   });
 
   it.each([
+    ['/* a */ -- b\n/* c * / */ SELECT 1', true],
+    ['\n/* a /* b */ c */\tselect 1', true],
+    ['/***/(SELECT 1)', true],
+    ['--SELECT 1\n --\nWITH a AS (SELECT 1) FROM a', true],
+    ['-- SELECT 1', false],
+    ['/* SELECT 1', false],
+    ['/* a */ */ SELECT 1', false],
+    ['- SELECT 1', false],
+  ])('looks behind the comments of %j for a query', (query, isQuery) => {
+    const check = (): void => {
+      sql.check({ query });
+    };
+    if (isQuery) expect(check).not.toThrow();
+    else expect(check).toThrow('options.query must be one SELECT');
+  });
+
+  it('refuses thousands of comments before what is no query in no time', () => {
+    const startedMs = performance.now();
+    for (const comment of ['/**/', '/*', '--\n', ' '])
+      expect(() => {
+        sql.check({ query: `${comment.repeat(15_000)}x` });
+      }).toThrow('options.query must be one SELECT');
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+  });
+
+  it.each([
     "SELECT * FROM read_csv('/etc/passwd')",
     "SELECT * FROM '/etc/passwd'",
     "SELECT * FROM read_text('/proc/self/environ')",
