@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { BrokenInvariantError, InvalidInputError } from '../../contracts/errors.ts';
 import { firstProblem } from '../../contracts/invalid.ts';
 import { type AttemptId, attemptIdPattern, type TaskId, taskIdPattern, taskOf } from '../../contracts/ids.ts';
+import { limits } from '../../contracts/limits.ts';
 import { phases } from '../../contracts/progress.ts';
 import {
   type AttemptRecord,
@@ -33,6 +34,8 @@ const ATTEMPT = 'A#';
 const RESULT = 'T#';
 const REPLICA = 'R#';
 const RESULT_LIMIT_BYTES = 390_000;
+/** What a task may count takes at most half of it, as JSON in UTF-8. */
+const COUNTERS_LIMIT_BYTES = 64 * 1024;
 
 const count = z.number().min(0);
 const attemptId = z
@@ -106,15 +109,25 @@ const resultFields = z.object({
   recordsOut: count,
   progress: progress.exactOptional(),
 });
-/** Not as a record of zod's, which would leave a counter named "__proto__" out. */
-const counters = z.custom<Readonly<Record<string, number>>>(
-  (value) =>
-    typeof value === 'object' &&
-    value !== null &&
-    !Array.isArray(value) &&
-    Object.values(value).every((each) => Number.isFinite(each)),
-  'counters must be finite numbers by name',
-);
+/**
+ * Not as a record of zod's, which would leave a counter named "__proto__" out. Within the bounds that workers hold: user code
+ * with the keys of its job's session can write results itself, and what they count goes into the job's own record.
+ */
+const counters = z
+  .custom<Readonly<Record<string, number>>>(
+    (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      !Array.isArray(value) &&
+      Object.values(value).every((each) => Number.isFinite(each)),
+    'counters must be finite numbers by name',
+  )
+  .refine((sums) => {
+    const names = Object.keys(sums);
+    return (
+      names.length <= limits.countersPerTask && names.every(({ length }) => length <= limits.counterNameChars)
+    );
+  }, `counters must be at most ${limits.countersPerTask}, with names of at most ${limits.counterNameChars} characters`);
 
 /**
  * The key under which all of a task lies. The tasks of a stage take turns, so that no key gets more than its share;
@@ -242,6 +255,6 @@ function decodeResult(item: Item): TaskResult {
     ...resultFields.parse(item),
     ...(item.partitions === undefined ? {} : { partitions: unpackPartitions(item.partitions) }),
     ...(item.final === undefined ? {} : { final: unpackFinalPart(item.final) }),
-    counters: counters.parse(unpackJson(item.counters)),
+    counters: counters.parse(unpackJson(item.counters, COUNTERS_LIMIT_BYTES)),
   };
 }

@@ -6,6 +6,8 @@ import type { FinalPart, PartitionIndex } from '../../contracts/records.ts';
 /** Longest JSON text that is stored as it is; longer ones are deflated, since items end at 400 KB. */
 const PLAIN_CHARS = 4_096;
 const INFLATED_LIMIT_BYTES = 64 * 1024 * 1024;
+/** Ten thousand parts whose etags are as long as fit an item once they are deflated take a quarter of it. */
+const FINAL_PART_LIMIT_BYTES = 4 * 1024 * 1024;
 const LARGEST_U32 = 0xffff_ffff;
 const NARROW = 0;
 const WIDE = 1;
@@ -16,20 +18,30 @@ export function packJson(value: unknown, plainChars = PLAIN_CHARS): string | Uin
   return text.length <= plainChars ? text : packText(text);
 }
 
-/** What `packJson` packed. Throws `BrokenInvariantError` on anything else. */
-export function unpackJson(packed: unknown): unknown {
+/**
+ * What `packJson` packed. Throws `BrokenInvariantError` on anything else.
+ *
+ * @param mostBytes - of what was deflated. What user code may have written needs one of its own: some kilobytes may inflate
+ * to more than a process bears to parse.
+ */
+export function unpackJson(packed: unknown, mostBytes = INFLATED_LIMIT_BYTES): unknown {
   if (typeof packed === 'string') return JSON.parse(packed);
   if (!(packed instanceof Uint8Array)) throw new BrokenInvariantError('a stored value is no JSON');
-  return JSON.parse(unpackText(packed));
+  return JSON.parse(unpackText(packed, mostBytes));
 }
 
 /** A text, deflated. */
 export const packText = (text: string): Uint8Array => new Uint8Array(deflateRawSync(text));
 
 /** What `packText` packed. Throws `BrokenInvariantError` on anything else. */
-export function unpackText(packed: unknown): string {
+export function unpackText(packed: unknown, mostBytes = INFLATED_LIMIT_BYTES): string {
   if (!(packed instanceof Uint8Array)) throw new BrokenInvariantError('a stored text is not binary');
-  return inflateRawSync(packed, { maxOutputLength: INFLATED_LIMIT_BYTES }).toString('utf8');
+  try {
+    return inflateRawSync(packed, { maxOutputLength: mostBytes }).toString('utf8');
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw new BrokenInvariantError(`a stored text may inflate to ${mostBytes} bytes, and is longer`);
+  }
 }
 
 /**
@@ -125,7 +137,7 @@ export function unpackFinalPart(packed: unknown): FinalPart {
   const head = finalHead.parse(JSON.parse(bytes.toString('utf8', 0, end)));
   const body = bytes.subarray(end + 1);
   if (head.kind === 'inline') return { kind: 'inline', body: new Uint8Array(body) };
-  if (head.kind === 'plain') return finalPart.parse(unpackJson(new Uint8Array(body)));
+  if (head.kind === 'plain') return finalPart.parse(unpackJson(new Uint8Array(body), FINAL_PART_LIMIT_BYTES));
   const parts = [];
   const numberBytes = head.kind === 'numbered' ? NUMBER_BYTES : 0;
   for (let at = 0; at < body.length; at += numberBytes + MD5_BYTES) {
