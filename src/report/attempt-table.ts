@@ -65,7 +65,7 @@ export function renderAttempts(
       const { attemptId, state, progress, zone } = attempt;
       const memory = progress?.peakMemoryBytes ?? 0;
       return [
-        attemptId,
+        oneLine(attemptId),
         state,
         formatDuration(waitedMs(attempt)),
         formatDuration(ms),

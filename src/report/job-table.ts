@@ -62,7 +62,8 @@ export function renderJob(job: JobRecord, output: string | undefined, style: Sty
   ];
   const counters = Object.entries(job.counters).filter(([, value]) => value !== 0);
   if (counters.length > 0) {
-    lines.push(`counters  ${counters.map(([name, value]) => `${name} ${formatCount(value)}`).join(', ')}`);
+    const texts = counters.map(([name, value]) => `${oneLine(name)} ${formatCount(value)}`);
+    lines.push(`counters  ${texts.join(', ')}`);
   }
   if (job.deadlineAt !== undefined) lines.push(`deadline  ${describeDeadline(job, style)}`);
   const forecast = describeForecast(job);

@@ -120,7 +120,7 @@ const isShown = ({ ms }: PathSpan): boolean => ms >= 50;
 const msColumn = 7;
 
 const spanLine = (span: PathSpan, state: string): string =>
-  `${formatDuration(span.ms).padStart(msColumn)}  ${spanWords[span.kind](span, state)}`;
+  `${formatDuration(span.ms).padStart(msColumn)}  ${oneLine(spanWords[span.kind](span, state))}`;
 
 function usualLines({ usual, tasks }: ExplainedStage): readonly string[] {
   if (usual === null) {
@@ -252,7 +252,7 @@ function attemptLines(attempt: ExplainedAttempt): readonly string[] {
   const where =
     attempt.node === undefined
       ? ''
-      : `, on ${shortNode(attempt.node)} in ${attempt.zone ?? 'an unknown zone'}`;
+      : `, on ${shortNode(attempt.node)} in ${oneLine(attempt.zone ?? 'an unknown zone')}`;
   const slow =
     attempt.slowness === undefined
       ? ''
@@ -272,7 +272,7 @@ const takenUpLine = (
   `  It took up what attempt ${String(attempt)} had done when that had to end: ${formatBytes(bytes)} of ${formatBytes(bytes + bytesTotal)}.`;
 
 const nodeLine = ({ node, slowness, attempts }: Explanation['slowNodes'][number]): string =>
-  `${node}: up to ${factorText(slowness)} times slower than usual, shown by ${attempts.slice(0, 5).join(', ')}${attempts.length > 5 ? ', …' : ''}.`;
+  `${oneLine(node)}: up to ${factorText(slowness)} times slower than usual, shown by ${oneLine(attempts.slice(0, 5).join(', '))}${attempts.length > 5 ? ', …' : ''}.`;
 
 /** Failures that are told one by one. */
 const mostFailures = 10;
@@ -284,7 +284,7 @@ const failureLines = (failures: Explanation['failures']): readonly string[] => [
 
 const failureLine = ({ attemptId, cause, message }: Explanation['failures'][number]): string => {
   const said = message === '' ? lossText(cause) : saidText(message);
-  return `${attemptId}: ${cause}${said === cause ? '' : `, ${said}`}.`;
+  return `${oneLine(attemptId)}: ${cause}${said === cause ? '' : `, ${said}`}.`;
 };
 
 function costLine(

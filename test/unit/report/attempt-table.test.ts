@@ -71,6 +71,18 @@ describe('attempts of a job', () => {
     expect(lines[2]).toMatch(/^map\/1\/0  lost +- +- .* no worker took it up$/);
   });
 
+  it('move no cursor by an id, which a record of the job itself may have made up', () => {
+    const lines = renderAttempts(
+      [attempt('\u001b]52;c;eA==\u0007/0/0', {}), attempt('a\nmap/1/0  done\u009b2J/1/0', {})],
+      epochMs(1_000),
+      plain,
+    );
+    expect(lines.slice(1).map((line) => line.split(' running')[0]?.trim())).toEqual([
+      ']52;c;eA== /0/0',
+      'a map/1/0  done 2J/1/0',
+    ]);
+  });
+
   it('fit a terminal of 80 columns, with all that is known of them', () => {
     const narrow = makeStyle({ isTty: true, env: { NO_COLOR: '1' }, columns: 80 });
     const failed = attempt('inverted-index/12/0', {

@@ -155,6 +155,13 @@ describe('job report', () => {
     ]);
   });
 
+  it('shows names of counters on one line and without what moves a cursor', () => {
+    const counters = { '\u001b[2Jgood': 1, 'a\nstate succeeded': 2, '\u009b': 3 };
+    expect(renderJob(jobRecord({ counters }), undefined, plain)).toContain(
+      'counters  [2Jgood 1, a state succeeded 2,  3',
+    );
+  });
+
   it('shows what was counted, by what it cost, and that it is a lower bound where counts were lost', () => {
     const requests = {
       dynamodb: { writeUnits: 1_234.5, readUnits: 7.5, calls: 2_000 },

@@ -271,6 +271,20 @@ describe('an explanation', () => {
     expect(lines).toContain('     9.9s  to end');
   });
 
+  it('has nothing in it that moves a cursor, whatever ids, nodes and zones the records of a job tell', () => {
+    const forged = [
+      attempt('\u001b[2J/0/0', { launched: 9_000, state: 'failed', ended: 11_500 }),
+      ...attempts.map((each) => ({ ...each, zone: '\u009b2J' })),
+      ...usualTasks(6, 'sum').map((each) => ({ ...each, node: `\u001b]0;${each.node ?? ''}\u0007` })),
+    ];
+    const facts = { job: job(), attempts: forged, decisions: readDecisions([]), now: at(12_000) };
+    for (const about of [undefined, { stage: 'map', task: 3 }]) {
+      const told = renderExplanation(explainJob(facts, about), makeStyle({ isTty: false, env: {} }));
+      expect(told.filter((each) => /\p{Cc}/u.test(each))).toEqual([]);
+      if (about === undefined) expect(told.join('\n')).toContain('[2J/0/0: unknown');
+    }
+  });
+
   it('tells of a job that goes on, as far as it has come', () => {
     const running = jobRecord({
       spec: twoStages,
