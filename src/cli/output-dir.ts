@@ -4,11 +4,11 @@ import { access, chmod, lstat, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat 
 import { basename, dirname, join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { isOutputName, type ObjectRef, parseUri, successName } from '../contracts/keys.ts';
-import { decodePartList } from '../contracts/part-list.ts';
+import { isOutputName, type ObjectRef, parseUri, partName, successName, uriOf } from '../contracts/keys.ts';
+import { decodePartList, type PartList } from '../contracts/part-list.ts';
 import type { JobRecord, OutputPart } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
-import { oneLine } from '../report/format.ts';
+import { formatCount, oneLine, plural } from '../report/format.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import { usualMode } from '../local/private-files.ts';
@@ -201,15 +201,43 @@ async function partsOf(
 ): Promise<readonly OutputPart[]> {
   const isWhole = job.unreadable?.includes('parts') !== true && job.parts.length > 0;
   if (isWhole && job.parts.length === (job.partTotals?.count ?? job.parts.length)) return job.parts;
+  const success = { bucket, key: `${key}${successName}` };
+  let list: PartList;
   try {
-    const { parts } = decodePartList(await (await store()).readAll({ bucket, key: `${key}${successName}` }));
-    return parts;
+    list = decodePartList(await (await store()).readAll(success));
   } catch (cause) {
     throw new UnreadableRecordError(
       `which parts job ${job.jobId} wrote cannot be read: look under ${job.output}`,
       {},
       { cause },
     );
+  }
+  checkParts(list, job, success, key);
+  return list.parts;
+}
+
+/**
+ * Whoever may write to the output may write this list too, such as code of the job with the job's credentials: it must not
+ * name files here, nor have objects read from elsewhere with the rights of the person.
+ *
+ * @throws UnreadableRecordError where it is not what the job published below `prefix`.
+ */
+function checkParts(
+  { jobId, parts }: PartList,
+  job: Pick<JobRecord, 'jobId' | 'partTotals'>,
+  success: ObjectRef,
+  prefix: string,
+): void {
+  const refuse = (what: string): never => {
+    throw new UnreadableRecordError(`${uriOf(success)} is not as job ${job.jobId} wrote it: ${what}`);
+  };
+  if (jobId !== job.jobId) refuse(`its jobId is "${oneLine(jobId)}"`);
+  const count = job.partTotals?.count ?? parts.length;
+  if (parts.length !== count) refuse(`it names ${plural(parts.length, 'part')} of ${formatCount(count)}`);
+  for (const [index, part] of parts.entries()) {
+    const right = `${prefix}${partName(index)}`;
+    if (part.key !== right)
+      refuse(`parts[${String(index)}].key is "${oneLine(part.key)}" and not "${right}"`);
   }
 }
 

@@ -112,6 +112,52 @@ describe('an output whose objects become its files', () => {
   });
 });
 
+describe('an output of which the list of parts alone tells', () => {
+  const { jobId } = jobRecord();
+  const key = (index: number): string => `${outputKey}part-0000${String(index)}`;
+
+  /** What comes of a job with two parts, by a list of those keys. */
+  async function listed(list: { readonly jobId: string; readonly keys: readonly string[] }) {
+    const cwd = await scratchDir();
+    const store = new MemoryObjectStore();
+    for (const each of [key(0), key(1), 'payroll/2026.csv', `${outputKey}.envrc`])
+      await store.write({ bucket, key: each }, Buffer.from('x'));
+    const parts = list.keys.map((each) => ({ key: each, sizeBytes: 1 }));
+    const text = JSON.stringify({ jobId: list.jobId, parts });
+    await store.write({ bucket, key: `${outputKey}_SUCCESS` }, Buffer.from(text));
+    const job = jobRecord({ ...succeeded, parts: [], partTotals: { count: 2, sizeBytes: 2 } });
+    const out = join(cwd, 'a/out');
+    return { cwd, out, brought: downloadOutput(() => store, job, out, never) };
+  }
+
+  it('comes whole', async () => {
+    const { out, brought } = await listed({ jobId, keys: [key(0), key(1)] });
+    expect(await brought).toEqual([join(out, 'part-00000'), join(out, 'part-00001')]);
+    expect((await readdir(out)).toSorted()).toEqual(['_SUCCESS', 'part-00000', 'part-00001']);
+  });
+
+  const notFirst = (there: string): string => `parts[0].key is "${there}" and not "${key(0)}"`;
+  it.each([
+    [
+      'another job',
+      { jobId: 'other-0123456789ab', keys: [key(0), key(1)] },
+      'its jobId is "other-0123456789ab"',
+    ],
+    ['too few parts', { jobId, keys: [key(0)] }, 'it names 1 part of 2'],
+    ['a name of its own', { jobId, keys: [`${outputKey}.envrc`, key(1)] }, notFirst(`${outputKey}.envrc`)],
+    ['other objects', { jobId, keys: ['payroll/2026.csv', key(1)] }, notFirst('payroll/2026.csv')],
+    ['the directory above', { jobId, keys: ['x/..', key(1)] }, notFirst('x/..')],
+    ['a part twice', { jobId, keys: [key(0), key(0)] }, `parts[1].key is "${key(0)}" and not "${key(1)}"`],
+  ])('is refused where that names %s, and leaves nothing', async (_what, list, why) => {
+    const { cwd, brought } = await listed(list);
+    await expect(brought).rejects.toMatchObject({
+      name: 'UnreadableRecord',
+      message: `s3://data/${outputKey}_SUCCESS is not as job ${jobId} wrote it: ${why}`,
+    });
+    expect(await readdir(cwd)).toEqual([]);
+  });
+});
+
 it('refuses a directory among what --force would replace', async () => {
   const cwd = await scratchDir();
   await mkdir(join(cwd, 'out/part-00007'), { recursive: true });
