@@ -152,14 +152,15 @@ async function awsIdentity(endpoint: string): Promise<Pick<ApiSettings, 'region'
 }
 
 /** As the SDK says it, who knows which of its sources has failed; it does not say what to do where there is none. */
-function noKeys(endpoint: string, error: unknown): Error {
+function noKeys(endpoint: string, error: unknown, isRenewal: boolean): Error {
   const said = error instanceof Error ? error.message : String(error);
   const why = noSource.test(said)
     ? 'set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
     : oneLine(said);
   const text = `no AWS credentials for ${endpoint}: ${why}`;
   // Whoever waits for the network waits for that of their keys too.
-  if (isOfNetwork(error)) return new ServiceUnavailableError(text, { isUnsent: true }, { cause: error });
+  if (isRenewal || isOfNetwork(error))
+    return new ServiceUnavailableError(text, { isUnsent: true }, { cause: error });
   return badInput(text, error);
 }
 
@@ -193,7 +194,8 @@ export function awsCredentials(
       kept = await chain().catch((error: unknown) => {
         // Until they have run out they are as good as new ones.
         if (before !== undefined && !runsOutWithin(before, 0)) return before;
-        throw noKeys(endpoint, error);
+        // Whoever has had keys may have them again: of a refresh without a network the SDK tells that a token has expired.
+        throw noKeys(endpoint, error, before !== undefined);
       });
     }
     const { accessKeyId, secretAccessKey, sessionToken } = kept;

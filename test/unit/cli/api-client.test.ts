@@ -314,6 +314,25 @@ describe('keys of the default chain', () => {
     });
   });
 
+  it('that ran out are waited for whatever the source says, and are bad input once they were refused', async () => {
+    const given = [at(-1, 'first')];
+    // The SDK's own, where it could not refresh the token for want of a network.
+    const said =
+      "Token is expired. To refresh this SSO session run 'aws sso login' with the corresponding profile.";
+    const source = awsCredentials('https://api', () => () => {
+      const next = given.shift();
+      return next === undefined ? Promise.reject(new Error(said)) : Promise.resolve(next);
+    });
+    await source();
+    const message = `no AWS credentials for https://api: ${said}`;
+    const waiting = { name: 'ServiceUnavailable', message, details: { isUnsent: true } };
+    await expect(source()).rejects.toMatchObject(waiting);
+    await expect(source()).rejects.toMatchObject(waiting);
+    await expect(source({ renew: true })).rejects.toMatchObject({ name: 'InvalidInput', message });
+    given.push(at(3_600_000, 'second'));
+    expect((await source()).accessKeyId).toBe('second');
+  });
+
   const ssoSaid =
     'The SSO session associated with this profile has expired. To refresh this SSO session run aws sso login with the corresponding profile.';
   it.each([
