@@ -15,6 +15,12 @@ export class ServiceUnavailableError extends OutriderError {
   override readonly name = 'ServiceUnavailable';
 }
 
+/**
+ * An output cannot be written, and not all that had been done for it could be undone; the message names what stays.
+ * `details.parts` says how many parts of the output lie there and may be nowhere else.
+ */
+export class LeftBehindError extends InvalidInputError {}
+
 /** Thrown where a signal ends what is under way. */
 export class InterruptedError extends OutriderError {
   override readonly name = 'Interrupted';

@@ -1,4 +1,4 @@
-import { ExitCode, InterruptedError } from './failures.ts';
+import { ExitCode, InterruptedError, LeftBehindError } from './failures.ts';
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** A terminal and the launcher may both pass on one keypress. */
@@ -35,8 +35,11 @@ export async function withInterrupts<T>(work: (signal: AbortSignal) => Promise<T
   } catch (error) {
     const reason: unknown = signal.reason;
     // Whatever broke after the signal broke because of it: the user wants to hear that it ended, not how.
-    if (reason instanceof InterruptedError && error !== reason)
-      throw new InterruptedError(reason.message, {}, { cause: error });
+    if (reason instanceof InterruptedError && error !== reason) {
+      // But for what nothing else names.
+      const left = error instanceof LeftBehindError ? `; ${error.message}` : '';
+      throw new InterruptedError(`${reason.message}${left}`, {}, { cause: error });
+    }
     throw error;
   } finally {
     underWay.delete(end);

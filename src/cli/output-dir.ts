@@ -9,7 +9,7 @@ import { decodePartList, type PartList } from '../contracts/part-list.ts';
 import type { JobRecord, OutputPart } from '../contracts/records.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { formatCount, oneLine, plural } from '../report/format.ts';
-import { badInput, systemCode, systemReason } from './failures.ts';
+import { badInput, LeftBehindError, systemCode, systemReason } from './failures.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import { usualMode } from '../local/private-files.ts';
 
@@ -160,10 +160,16 @@ export async function downloadOutput(
       done.brought.set(ref, path);
     }
   } catch (error) {
-    const left = await undo(done, bringing);
+    const { parts, earlier } = await undo(done, bringing);
+    const left = [...parts, ...earlier];
     if (left.length === 0 && (systemCode(error) === undefined || signal.aborted)) throw error;
-    const stays = left.length === 0 ? '' : `; what could not be put back stays there: ${left.join(', ')}`;
-    throw badInput(`the output cannot be written to ${directory}: ${systemReason(error)}${stays}`, error);
+    const why = `the output cannot be written to ${directory}: ${systemReason(error)}`;
+    if (left.length === 0) throw badInput(why, error);
+    throw new LeftBehindError(
+      `${why}; what could not be put back stays there: ${someOf(left)}`,
+      { parts: parts.length },
+      { cause: error },
+    );
   }
   for (const path of done.aside.values()) await rm(path, { force: true }).catch(() => undefined);
   return objects.slice(0, -1).map(({ path }) => path);
@@ -179,18 +185,34 @@ interface Done {
   readonly aside: Map<string, string>;
 }
 
-/** Undoes it as far as that goes, and returns the names of files that stay: nothing else may have what is in them. */
-async function undo({ made, brought, aside }: Done, bringing: Bringing): Promise<readonly string[]> {
-  const left: string[] = [];
+/** Names of files that stay: nothing else may have what is in them. */
+interface Left {
+  readonly parts: readonly string[];
+  /** Of an earlier output. */
+  readonly earlier: readonly string[];
+}
+
+const mostNamed = 3;
+
+/** There may be ten thousand. */
+const someOf = (names: readonly string[]): string => {
+  const more = names.length - mostNamed;
+  return `${names.slice(0, mostNamed).join(', ')}${more > 0 ? ` and ${formatCount(more)} more` : ''}`;
+};
+
+/** Undoes it as far as that goes. */
+async function undo({ made, brought, aside }: Done, bringing: Bringing): Promise<Left> {
+  const parts: string[] = [];
+  const earlier: string[] = [];
   for (const [ref, path] of brought)
-    await bringing.giveBack(ref, path).catch(() => left.push(oneLine(basename(path))));
+    await bringing.giveBack(ref, path).catch(() => parts.push(oneLine(basename(path))));
   // "_SUCCESS" is the last; and never in the place of what stays.
   for (const [path, hidden] of [...aside].toReversed())
-    if (existsSync(path)) left.push(oneLine(basename(hidden)));
-    else await rename(hidden, path).catch(() => left.push(oneLine(basename(hidden))));
+    if (existsSync(path)) earlier.push(oneLine(basename(hidden)));
+    else await rename(hidden, path).catch(() => earlier.push(oneLine(basename(hidden))));
   // Only what was made here, and only while it is empty.
   for (const each of made.toReversed()) await rmdir(each).catch(() => undefined);
-  return left;
+  return { parts, earlier };
 }
 
 /** The parts of a job: those of its record, or of the manifest where the record has not all. */

@@ -14,7 +14,7 @@ import { isWithin } from './apart.ts';
 import { uploadCarried } from './carried.ts';
 import { defaultStateDir, quote } from './connection.ts';
 import type { Console } from './console.ts';
-import { badInput } from './failures.ts';
+import { badInput, LeftBehindError } from './failures.ts';
 import { dataBucketOf, startEmbeddedStack, type EmbeddedStack } from './start-stack.ts';
 import { downloadOutput, type Bringing, type StoreSource } from './output-dir.ts';
 import { localLines } from './local-lines.ts';
@@ -122,6 +122,12 @@ export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSi
 function notBrought({ jobId }: JobRecord, stateDir: string, failure: unknown): Error {
   const why = failure instanceof Error ? oneLine(failure.message) : String(failure);
   const place = quote(stateDir);
+  // "outrider get" would find these missing.
+  if (failure instanceof LeftBehindError && failure.details['parts'] !== 0)
+    return badInput(
+      `job ${jobId} has succeeded, and its output could not be brought: ${why}; all else of it is kept in ${stateDir}`,
+      failure,
+    );
   return badInput(
     `job ${jobId} has succeeded, and its output is kept in ${stateDir}, since it could not be brought: ${why}; ` +
       `"outrider local --state-dir ${place}" and then "outrider get ${jobId} <directory> --state-dir ${place}" bring it`,

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { ServiceUnavailableError } from '../../../src/cli/failures.ts';
+import { LeftBehindError, ServiceUnavailableError } from '../../../src/cli/failures.ts';
 import { endUnread, withInterrupts } from '../../../src/cli/interrupts.ts';
 
 /** What a terminal's Ctrl-C does to this process, without the terminal. */
@@ -33,6 +33,17 @@ describe('an interrupt', () => {
       name: 'Interrupted',
       message: 'ended by SIGINT',
       cause: { message: 'the stack is gone' },
+    });
+  });
+
+  it('tells what the work has left behind', async () => {
+    const work = withInterrupts(async (signal) => {
+      await interrupt(signal);
+      throw new LeftBehindError('x stays there');
+    });
+    await expect(work).rejects.toMatchObject({
+      name: 'Interrupted',
+      message: 'ended by SIGINT; x stays there',
     });
   });
 

@@ -112,6 +112,23 @@ describe('an output whose objects become its files', () => {
   });
 });
 
+it('names three of the files that stay, and how many there are besides', async () => {
+  const { out, moving, download } = await scene();
+  const inTheWay: Bringing['bring'] = async (ref, path, signal) => {
+    if (ref.key.endsWith('_SUCCESS')) await mkdir(join(out, 'part-00001/full'), { recursive: true });
+    await moving.bring(ref, path, signal);
+  };
+  const giveBack: Bringing['giveBack'] = () => Promise.reject(new Error('EIO: i/o error'));
+  await expect(download({ bring: inTheWay, giveBack })).rejects.toMatchObject({
+    name: 'InvalidInput',
+    message:
+      `the output cannot be written to ${out}: it is a directory; what could not be put back stays there: ` +
+      'part-00000, .part-00001.partial, ._SUCCESS.partial and 1 more',
+    details: { parts: 3 },
+  });
+  expect(await readFile(join(out, '.part-00000.earlier'), 'utf8')).toBe('earlier');
+});
+
 describe('an output of which the list of parts alone tells', () => {
   const { jobId } = jobRecord();
   const key = (index: number): string => `${outputKey}part-0000${String(index)}`;

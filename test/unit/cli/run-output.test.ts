@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { withInterrupts } from '../../../src/cli/interrupts.ts';
 import { execute } from '../../../src/cli/main.ts';
 import { runCommand, type RunOptions } from '../../../src/cli/run-command.ts';
 import { readRun } from '../../../src/cli/run-records.ts';
+import type { RunDeps } from '../../../src/cli/run-job.ts';
 import type { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import {
@@ -39,6 +41,25 @@ function fillDisk(store: MemoryObjectStore): void {
       throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
     return read(ref, given);
   };
+}
+
+/** The disk fails once the parts are in the directory of the output, and before `_SUCCESS` is: the first cannot go back. */
+function onFailingDisk(deps: RunDeps, onFailure = (): void => undefined): RunDeps {
+  const failed = Object.assign(new Error('EIO: i/o error'), { code: 'EIO' });
+  const objectFiles = {
+    adopt: () => Promise.resolve('adopted' as const),
+    bring: async ({ key }: { readonly key: string }, path: string) => {
+      await writeFile(path, 'a');
+      if (!key.endsWith('_SUCCESS')) return;
+      onFailure();
+      throw failed;
+    },
+    giveBack: async ({ key }: { readonly key: string }, path: string) => {
+      if (key.endsWith('part-00000')) throw failed;
+      await rm(path);
+    },
+  };
+  return { ...deps, startStack: async (given) => ({ ...(await deps.startStack(given)), objectFiles }) };
 }
 
 describe('the output of a run', () => {
@@ -93,6 +114,41 @@ describe('the output of a run', () => {
     expect(written.err).toContain(
       `job ${jobId} has succeeded, and its output is kept in ${join(temporary, kept)}, since`,
     );
+  });
+
+  it('is not said to be brought by get where a part of it could not be put back', async () => {
+    const { cwd, deps } = await fakeStack([succeeded]);
+    const temporary = await temporaryDirs();
+    await writeInputs(cwd);
+    const failure = await runCommand('wordcount', options({}), onFailingDisk(deps), never).catch(
+      (error: unknown) => error,
+    );
+    const [kept = ''] = await readdir(temporary);
+    expect(failure).toMatchObject({
+      name: 'InvalidInput',
+      message:
+        `job ${jobId} has succeeded, and its output could not be brought: ` +
+        `the output cannot be written to ${join(cwd, 'out')}: EIO: i/o error; ` +
+        'what could not be put back stays there: .part-00000.partial; ' +
+        `all else of it is kept in ${join(temporary, kept)}`,
+    });
+    expect(await readdir(join(cwd, 'out'))).toEqual(['.part-00000.partial']);
+  });
+
+  it('is named as far as it could not be put back also where a signal ends the run meanwhile', async () => {
+    const { cwd, deps } = await fakeStack([succeeded]);
+    await temporaryDirs();
+    await writeInputs(cwd);
+    const work = withInterrupts((signal) => {
+      const failing = onFailingDisk(deps, () => process.emit('SIGINT', 'SIGINT'));
+      return runCommand('wordcount', options({}), failing, signal);
+    });
+    await expect(work).rejects.toMatchObject({
+      name: 'Interrupted',
+      message:
+        `ended by SIGINT; the output cannot be written to ${join(cwd, 'out')}: EIO: i/o error; ` +
+        'what could not be put back stays there: .part-00000.partial',
+    });
   });
 
   it('is taken away in part where the rest is missing, with the directory that was made for it', async () => {
