@@ -21,7 +21,10 @@ export const environmentFileName = 'environment.sh';
 const isHttpUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 
 const text = z.string().min(1);
-const address = z.string().refine(isHttpUrl);
+/** A local stack listens on loopback: a file that names another machine came from elsewhere, with a project, say. */
+const address = z
+  .string()
+  .refine((url) => isHttpUrl(url) && ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(url).hostname));
 const connectionSchema = z.object({
   apiUrl: address,
   region: text,

@@ -207,10 +207,15 @@ describe('finding the service', () => {
     ['another value', 'null'],
     // An address that is missing would be AWS's own, which the keys of a local stack must never be sent to.
     ...Object.entries({
-      apiUrl: [undefined, 1, '', 'nowhere', 'ftp://127.0.0.1/'],
+      apiUrl: [undefined, 1, '', 'nowhere', 'ftp://127.0.0.1/', 'https://elsewhere.example/v1'],
       region: [undefined, 1, ''],
       credentials: [undefined, 'a:b', {}, { accessKeyId: '', secretAccessKey: 'b' }],
-      environment: [undefined, {}, { ...connection.environment, AWS_ENDPOINT_URL_S3: 'nowhere' }],
+      environment: [
+        undefined,
+        {},
+        { ...connection.environment, AWS_ENDPOINT_URL_S3: 'nowhere' },
+        { ...connection.environment, AWS_ENDPOINT_URL_S3: 'http://127.0.0.1.elsewhere.example' },
+      ],
       outputs: [undefined, {}, { DataBucketName: '' }],
       pid: [undefined, 'x', 1.5],
     }).flatMap(([field, values]) =>
