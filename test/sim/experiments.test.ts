@@ -85,11 +85,25 @@ describe.skipIf(!isWhole)('the experiment on lost outputs', () => {
   it(
     'has jobs end nearly as soon as where nothing is lost, by little traffic; of few losses shares say little',
     async () => {
-      const { checks } = await resultOf('mantri-recompute', 1);
+      const { checks, rows } = await resultOf('mantri-recompute', 1);
+      const aboveIdeal = (losses: string, protection: string): number =>
+        Number.parseFloat(
+          String(
+            rows.find((row) => row['losses'] === losses && row['protection'] === protection)?.[
+              'aboveIdealPct'
+            ],
+          ),
+        );
+      expect(aboveIdeal('as in the paper', 'both')).toBeLessThanOrEqual(5);
+      expect(aboveIdeal('far more often', 'both')).toBeLessThanOrEqual(
+        aboveIdeal('far more often', 'none') / 2,
+      );
       const judged = checks.filter(({ kind }) => kind !== 'side');
       expect(judged.length).toBe(7);
       expect(judged.flatMap(({ ok, what }) => (ok ? [] : [what]))).toEqual([
+        // Of eight losses it hangs on each whether protection gains.
         'reduction of the completion of jobs that recompute, at the median, %',
+        'completion beside IdealRecompute, over all jobs',
         'recomputations avoided by replication and by pre-computation, of all seeds',
         'pre-computations that become useful, after one loss and after two in quick succession, of all seeds',
       ]);
