@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { InvalidInputError } from '../../contracts/errors.ts';
 import type { AttemptMeter } from '../attempt-meter.ts';
 import { skippedRecords, type TaskInput } from '../operator.ts';
@@ -60,11 +59,19 @@ export class HostInputs {
     }));
   }
 
-  /** Waits until what was asked for has come, or cannot be read, whether or not anybody else does. Throws once aborted. */
+  /**
+   * Waits until what was asked for has come, or cannot be read, whether or not anybody else does. Throws where it was aborted. One
+   * after the other: user code may have changed the methods of promises, without which whatever waits for several waits for ever.
+   */
   async answered(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const answers = [...this.#waiting.values()].map(({ promise }) => promise);
-    await Promise.race([Promise.allSettled(answers), once(signal, 'abort')]);
+    for (const { promise } of [...this.#waiting.values()]) {
+      signal.throwIfAborted();
+      try {
+        await promise;
+      } catch {
+        // Whoever asked hears of it.
+      }
+    }
     signal.throwIfAborted();
   }
 

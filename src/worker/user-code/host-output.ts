@@ -139,7 +139,7 @@ export class UserOutput implements TaskOutput {
 
   /** Waits for what was begun, whether or not anybody else does: it would go on behind the end of the output. */
   async settled(): Promise<void> {
-    await Promise.all(this.#open);
+    for (const wait of this.#open) await wait;
   }
 
   #noted(wait: Promise<void> | undefined): Promise<void> | undefined {
