@@ -135,7 +135,6 @@ function duplicatedFrom(copies: 1 | 2): number {
         copies: [],
         remMs: ratio * unitMs,
         newMs: unitMs,
-        newFactor: 1,
         newBytes: running.task.inputBytes,
         samples,
         sinceCopyMs: unitMs,

@@ -130,20 +130,26 @@ export const zoneSamples = ({ cost }: SlownessSamples, running: readonly Foretol
 export const sampleCount = ({ finished, running }: SlownessSamples): number => finished.size + running.length;
 
 /**
- * E(t_new): mean time of a new copy of a task that reads `bytes`, which takes `factor` times as long as others: as its
- * place is slow, or since it does the rest of the task alone. Undefined without samples.
+ * E(t_new): mean time of a new copy of a task that reads `bytes`, on a machine `locationFactor` times as slow as
+ * others. Undefined without samples.
  */
-export function newCopyMs(samples: SlownessSamples, bytes: number, factor = 1): number | undefined {
+export function newCopyMs(samples: SlownessSamples, bytes: number, locationFactor = 1): number | undefined {
   const count = sampleCount(samples);
   if (count === 0) return undefined;
   const slowness = (samples.finished.sum + samples.runningSum) / count;
-  return slowness * factor * costOf(samples.cost, bytes) + samples.lagMs;
+  return slowness * locationFactor * costOf(samples.cost, bytes) + samples.lagMs;
 }
 
 /** What a new copy takes as likely as not, which single slow tasks do not change. Undefined without samples. */
-export function medianNewCopyMs(samples: SlownessSamples, bytes: number, factor = 1): number | undefined {
+export function medianNewCopyMs(
+  samples: SlownessSamples,
+  bytes: number,
+  locationFactor = 1,
+): number | undefined {
   const slowness = atRankOfBoth(samples.finished, samples.running, (sampleCount(samples) - 1) >>> 1);
-  return slowness === undefined ? undefined : slowness * factor * costOf(samples.cost, bytes) + samples.lagMs;
+  return slowness === undefined
+    ? undefined
+    : slowness * locationFactor * costOf(samples.cost, bytes) + samples.lagMs;
 }
 
 /** P(t_new < `limitMs`): the share of samples at which a new copy would take less. 0 without samples. */
@@ -151,10 +157,10 @@ export function probabilityBelow(
   samples: SlownessSamples,
   bytes: number,
   limitMs: number,
-  factor = 1,
+  locationFactor = 1,
 ): number {
   const count = sampleCount(samples);
   if (count === 0) return 0;
-  const slowness = (limitMs - samples.lagMs) / (costOf(samples.cost, bytes) * factor);
+  const slowness = (limitMs - samples.lagMs) / (costOf(samples.cost, bytes) * locationFactor);
   return (countBelow(samples.finished, slowness) + countBelowIn(samples.running, slowness)) / count;
 }

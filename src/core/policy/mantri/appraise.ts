@@ -51,8 +51,6 @@ export interface Appraisal {
   readonly newMs: number | undefined;
   /** That zone; absent where it cannot be chosen. */
   readonly chosen?: ChosenZone | undefined;
-  /** How many times as long a copy there takes as anywhere. */
-  readonly newFactor: number;
   /** Input by which the time of a copy is measured: of the whole task, or of what is left where there is work to take up. */
   readonly newBytes: number;
   /** What others of the stage took, with what comes before the first byte. */
@@ -151,12 +149,11 @@ export function newMsOf({ task, copies }: RunningTask, expectedMs: number, now: 
 function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyView): Appraisal {
   const bytes = inputOf(running.task);
   const chosen = chooseZone(stage.zones, running);
-  const newFactor = chosen?.factor ?? 1;
   const { share, takeUpMs } = partForNew(running.task);
   const newBytes = bytes * share;
   const samples =
     takeUpMs === 0 ? stage.samples : { ...stage.samples, lagMs: stage.samples.lagMs + takeUpMs };
-  const expectedMs = newCopyMs(samples, newBytes, newFactor);
+  const expectedMs = newCopyMs(samples, newBytes, chosen?.factor);
   const newMs = expectedMs === undefined ? undefined : newMsOf(running, expectedMs, view.now);
   const copies = running.copies.map((attempt) => {
     const known = remainingMs(attempt, stage.remaining);
@@ -171,7 +168,6 @@ function appraiseTask(running: RunningTask, stage: AppraisalTerms, view: PolicyV
     remMs: least === Infinity ? undefined : least,
     newMs,
     chosen,
-    newFactor,
     newBytes,
     samples,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),

@@ -44,7 +44,7 @@ export function decline(task: Appraisal, stage: StageAppraisal, view: PolicyView
               task.samples,
               task.newBytes,
               (remMs * count) / (count + 1),
-              task.newFactor,
+              chosen?.factor,
             ),
           }
         : {}),

@@ -21,12 +21,12 @@ export function duplicate(
   view: PolicyView,
   slow: SlowNodes,
 ): Proposal | undefined {
-  const { remMs, newMs, newFactor, newBytes, samples, running, chosen } = task;
+  const { remMs, newMs, newBytes, samples, running, chosen } = task;
   if (remMs === undefined || newMs === undefined || task.sinceCopyMs < stage.deltaMs) return undefined;
   if (isCopiedInVain(running)) return undefined;
   const { duplicateProbability, gainFactor } = view.config.mantri;
   const count = running.copies.length;
-  const probability = probabilityBelow(samples, newBytes, (remMs * count) / (count + 1), newFactor);
+  const probability = probabilityBelow(samples, newBytes, (remMs * count) / (count + 1), chosen?.factor);
   const tasksWait = isContended(view.slots);
   const isWorth = tasksWait ? probability > duplicateProbability : remMs - newMs > gainFactor * stage.deltaMs;
   if (!isWorth) return undefined;
@@ -35,7 +35,7 @@ export function duplicate(
     task: running.task,
     gainMs: finiteMs(remMs - newMs),
     urgent: isQueueLong(view.slots),
-    ...(tasksWait ? { lossMs: medianNewCopyMs(samples, newBytes, newFactor) ?? newMs } : {}),
+    ...(tasksWait ? { lossMs: medianNewCopyMs(samples, newBytes, chosen?.factor) ?? newMs } : {}),
     avoidNodes: slow(),
     zone: chosen?.zone,
     facts: {

@@ -176,9 +176,12 @@ function foretellAll(
       );
     };
     const attempts: (Foretold | undefined)[] = [];
+    let isLate = false;
     for (const attempt of sampledOf(running)) {
-      // One that was told to stop is taken as it was when it was seen last.
       const expected = expectedOf(attempt);
+      const isCopy = attempts.length < running.copies.length;
+      if (isCopy && expected !== undefined && isOverdue(ranMs(attempt, now), expected)) isLate = true;
+      // One that was told to stop is taken as it was when it was seen last.
       const terms = { now, shape, expected, reportMs };
       const foretold = foretell(attempt, attempt.cancelOrdered ? { ...terms, now: attempt.seenAt } : terms);
       attempts.push(foretold);
@@ -186,10 +189,6 @@ function foretellAll(
       const run = { bytes, ms: foretold.totalMs / factor, zone: attempt.zone };
       (foretold.isLeast === true ? atLeast : samples).push(run);
     }
-    const isLate = running.copies.some((each) => {
-      const expected = expectedOf(each);
-      return expected !== undefined && isOverdue(ranMs(each, now), expected);
-    });
     return { recordFactor: factor, isLate, attempts };
   });
   return { byTask, samples: [...samples, ...wholeRuns(atLeast, samples, runs.stage)] };
