@@ -74,6 +74,8 @@ const middleOf = (values: readonly number[]): number => {
 interface Reached {
   readonly share: number;
   readonly doubt: number;
+  /** Its first report, which showed that level and more: by then it had come there, and nobody saw when. */
+  readonly byShare?: number;
 }
 
 /** Of a uniform distribution, the standard deviation is its width over this. */
@@ -103,11 +105,37 @@ function reachedBy(course: Course): readonly Reached[] {
   const last = reports.at(-1) ?? start;
   const unseenMs = Math.max(0, runMs - last.workedMs);
   const doubt = unseenMs / runMs / widthsPerDeviation;
+  const first = reports[0] ?? start;
+  const firstLevel = levelOf(first.bytesRead, bytesTotal);
   return levels.map((level, place) => {
     const seenMs = seen[place];
-    if (seenMs !== undefined) return { share: Math.min(1, seenMs / runMs), doubt: 0 };
+    if (seenMs !== undefined) {
+      const share = Math.min(1, seenMs / runMs);
+      const isWatched = place === 0 || place > firstLevel;
+      return { share, doubt: 0, ...(!isWatched && { byShare: Math.min(1, first.workedMs / runMs) }) };
+    }
     const gained = (level * bytesTotal - last.bytesRead) / (bytesTotal - last.bytesRead);
     return { share: Math.min(1, (last.workedMs + gained * unseenMs) / runMs), doubt };
+  });
+}
+
+/**
+ * After what shares of their times tasks have reached a level. One whose first report shows more than that had come there by
+ * then: a straight line from its beginning takes a slow start for even progress, and whoever is still
+ * at his looks like a straggler. It counts as the median of those that were seen on their way there and came sooner, and as
+ * when it was seen where all of these came later; by the line where nobody was seen on the way.
+ *
+ * Source: Efron, "The two sample problem with censored data" (1967): mass goes to where samples are, here to the left.
+ */
+function sharesAt(level: number, reached: readonly (readonly Reached[])[]): readonly number[] {
+  const all = reached.map((each) => each[level] ?? { share: 1, doubt: 0 });
+  const watched = Float64Array.from(
+    all.flatMap(({ share, byShare }) => (byShare === undefined ? [share] : [])),
+  ).sort();
+  return all.map(({ share, byShare }) => {
+    if (byShare === undefined || watched.length === 0) return share;
+    const sooner = countBelowIn(watched, byShare);
+    return sooner === 0 ? byShare : (watched[(sooner - 1) >>> 1] ?? byShare);
   });
 }
 
@@ -122,11 +150,14 @@ export function shapeOf(courses: readonly Course[]): ProgressShape {
   );
   if (known.length < leastTasks) return evenShape;
   const reached = known.map(reachedBy);
-  const reachedAt = levels.map((_, level) => middleOf(reached.map((each) => each[level]?.share ?? 1)));
-  const errors = reachedAt.map((middle, level) => {
-    if (middle <= 0) return supposedError;
-    const off = reached.map((each) => Math.abs(Math.log(Math.max(1e-3, each[level]?.share ?? 1) / middle)));
-    const doubt = middleOf(reached.map((each) => each[level]?.doubt ?? 0)) / middle;
+  const shares = levels.map((_, level) => sharesAt(level, reached));
+  // Who was seen on his way differs by level, so that medians alone might fall.
+  let middle = 0;
+  const reachedAt = shares.map((each) => (middle = Math.max(middle, middleOf(each))));
+  const errors = reachedAt.map((at, level) => {
+    if (at <= 0) return supposedError;
+    const off = (shares[level] ?? []).map((share) => Math.abs(Math.log(Math.max(1e-3, share) / at)));
+    const doubt = middleOf(reached.map((each) => each[level]?.doubt ?? 0)) / at;
     return Math.max(leastError, deviationsPerMedian * middleOf(off), Math.min(supposedError, doubt));
   });
   return { reachedAt, errors, tasks: known.length };

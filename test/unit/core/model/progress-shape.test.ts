@@ -53,4 +53,25 @@ describe('the shape of progress, from tasks that have finished', () => {
       [0.18, 0.05],
     ]);
   });
+
+  it('knows of levels that a first report is past when others came there who were seen on their way', () => {
+    // A slow start: by 45 % of their time four have read 10 % and more; one had read next to nothing by 35 %, and comes to 10 %
+    // after 0.35 + 0.65 · 99/999 of its time. A line from the beginning would have four of them come to it within a quarter.
+    const past = [0, 1, 2, 3].map(() => task(2_000, [900, 200]));
+    expect(told([...past, task(2_000, [700, 1])])[0]?.[0]).toBe(0.414);
+    // It came to it later than the others are known to have been there.
+    expect(told([...past, task(2_000, [800, 1])])[0]?.[0]).toBe(0.45);
+    // Nobody was seen on the way to it: by the line.
+    expect(told(past)[0]?.[0]).toBe(0.225);
+  });
+
+  it('never falls from one level to the next', () => {
+    const courses = [
+      ...[0, 1, 2].map(() => task(2_000, [900, 25])),
+      task(2_000, [860, 5], [1_000, 900]),
+      task(20_000, [900, 15]),
+    ];
+    const { reachedAt } = shapeOf(courses);
+    expect(reachedAt).toEqual([...reachedAt].sort((a, b) => a - b));
+  });
 });
