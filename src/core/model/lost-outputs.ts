@@ -111,9 +111,16 @@ export function awaitsInputs(state: JobState, { outdated, shape }: StageView): b
   return false;
 }
 
+/** Whether any of what a reader did not find is suspected still, on its word too, or is known to be lost. */
+const mayBeRight = (state: JobState, reader: AttemptView): boolean =>
+  reader.failure?.lost?.some(
+    ({ attemptId: id }) => state.suspects.get(id)?.by.includes(reader) === true || isKnownLost(state, id),
+  ) === true;
+
 /**
  * A suspected output is there: whoever has failed for want of it has done so by its own fault, which counts against its
- * task. One that S3 refuses to give though it is there fails the job.
+ * task: once, however many outputs it has named, and only where none of them is gone. One that S3 refuses to give though
+ * it is there fails the job.
  */
 export function refute(state: JobState, id: AttemptId): void {
   const suspicion = state.suspects.get(id);
@@ -121,7 +128,7 @@ export function refute(state: JobState, id: AttemptId): void {
   for (const reader of suspicion.by) {
     const task = state.stages[reader.stage]?.tasks[reader.task];
     if (task === undefined || task.result !== undefined || reader.number < task.since) continue;
-    task.failures += 1;
+    if (!mayBeRight(state, reader)) task.failures += 1;
     if (suspicion.how !== 'denied') continue;
     const failure = { cause: 'access-denied', message: reader.failure?.message ?? '' } as const;
     state.fatal ??= { stage: attemptParts(reader.id).stage, task: task.index, failure };

@@ -144,6 +144,38 @@ describe('a reader that does not find its input', () => {
     expect(stageAt(state, 0).done).toBe(2);
   });
 
+  describe('and names four outputs at once', () => {
+    const ids = ['map/0/0', 'map/1/0', 'map/2/0', 'map/3/0'] as const;
+
+    beforeEach(() => {
+      state = createJobState([
+        { name: 'map', tasks: 4, upstream: [], sourceBytes: [1, 1, 1, 1] },
+        { name: 'end', tasks: 1, upstream: [0], sourceBytes: [0] },
+      ]);
+      tick(0);
+      tick(1);
+      done(5, ...ids);
+      tick(6);
+      expect(launched(tick(7))).toEqual(['end/0/0 first']);
+      missed(10, 'end/0/0', ...ids);
+      expect(suspects()).toEqual(ids);
+    });
+
+    it('has failed once where all of them are there', () => {
+      for (const id of ids) refute(state, attempt(id));
+      expect(taskAt(state, 1, 0).failures).toBe(1);
+      expect(suspects()).toEqual([]);
+    });
+
+    it('is no failure where one of them is gone, whichever is looked at first', () => {
+      for (const id of ids.slice(0, 2)) refute(state, attempt(id));
+      tick(11, [gone('map/2/0', 'end/0/0')]);
+      refute(state, attempt('map/3/0'));
+      expect(taskAt(state, 1, 0).failures).toBe(0);
+      expect(suspects()).toEqual([]);
+    });
+  });
+
   it('has failed by itself where it names what nobody ever wrote, or nothing', () => {
     missed(10, 'mid/0/0', 'map/0/7');
     missed(10, 'mid/1/0');
