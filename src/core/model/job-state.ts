@@ -22,7 +22,7 @@ import {
 } from './job-view.ts';
 import { isNews, newAttempt, takeFields } from './attempt-news.ts';
 import { suspectInputs, suspectPart } from './lost-outputs.ts';
-import { countFailure, explainLoss, judge } from './strikes.ts';
+import { countFailure, judge, recount } from './strikes.ts';
 import { newTask } from './new-task.ts';
 import { oweFirsts, settleOwed } from './owed-tasks.ts';
 import { leastCopies } from './upstream-copies.ts';
@@ -198,11 +198,44 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
   }
   const task = taskOfAttempt(state, record.attemptId);
   if (record.outputLostAt !== undefined) suspectPart(state, task, attempt);
-  const isResumed = record.state === 'running' && resumeAttempt(state, attempt.id, now);
+  const isResumed = wasBegun(record) && resumeAttempt(state, attempt.id, now);
   // Given up; only a success is still welcome.
-  if (attempt.state === 'lost' && record.state !== 'done')
-    explainLoss(stageAt(state, task.stage), task, attempt, record);
+  if (attempt.state === 'lost' && record.state !== 'done') takeLoss(state, task, record, now);
   else if (isResumed || isNews(attempt, record)) takeNews(state, task, record, now);
+}
+
+/** Whether a launch that was given up unclaimed had been taken up just before, by what its record says. */
+const wasBegun = ({ state }: AttemptRecord): boolean =>
+  state === 'running' || state === 'failed' || state === 'cancelled';
+
+/** What is learnt of an attempt once it was given up may tell why, and counts as if it had been known before. */
+function learnLate(state: JobState, task: TaskView, attempt: AttemptView, learn: () => void): void {
+  const stage = stageAt(state, task.stage);
+  const { failure } = attempt;
+  recount(stage, task, attempt, learn);
+  if (failure !== undefined || attempt.failure === undefined) return;
+  judge(state, stage, task, attempt);
+  suspectInputs(state, task, attempt);
+}
+
+/**
+ * Takes over what the store says of an attempt that was given up: why it came to nothing, if that was not known, and what it
+ * did till then. Whoever takes the job over has learnt from the log that it was given up before anything that it did.
+ */
+function takeLoss(state: JobState, task: TaskView, record: AttemptRecord, now: EpochMs): void {
+  const attempt = state.attempts.get(record.attemptId);
+  if (attempt === undefined) return;
+  learnLate(state, task, attempt, () => {
+    const { failure = record.failure, claimedAt } = attempt;
+    if (record.claimedAt !== undefined && !isLive(record) && record.beat >= attempt.beat) {
+      attempt.beat = record.beat;
+      if (record.state !== 'lost') attempt.seenAt = now;
+      takeFields(attempt, record);
+      const before = claimedAt === undefined ? 'launched' : attempt.state;
+      measure(state, stageAt(state, task.stage), task, { attempt, before, now });
+    }
+    attempt.failure = failure;
+  });
 }
 
 function takeNews(state: JobState, task: TaskView, record: AttemptRecord, now: EpochMs): void {
@@ -249,7 +282,10 @@ export function applyUnreadable(
     if (attempt === undefined) return;
     attempt.unreadable = message;
     // Whoever takes the job over knows from the log that it was given up, and from here why.
-    if (attempt.state === 'lost') blameRecord(attempt);
+    if (attempt.state === 'lost')
+      learnLate(state, taskOfAttempt(state, attemptId), attempt, () => {
+        blameRecord(attempt);
+      });
   }
   if (kind !== 'result' || taskId === undefined || !hasTask(state, taskId)) return;
   const { stage, task } = attemptParts(`${taskId}/0` as AttemptId);

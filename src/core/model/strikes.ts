@@ -1,5 +1,5 @@
 import { inputOf } from './task-input.ts';
-import type { AttemptRecord, Failure, FailureCause } from '../../contracts/records.ts';
+import type { Failure, FailureCause } from '../../contracts/records.ts';
 import { hasFailedAlike } from './failed-alike.ts';
 import { type AttemptView, isUnclaimed, type JobState, type StageView, type TaskView } from './job-view.ts';
 import { workerOf } from './stage-worker.ts';
@@ -44,20 +44,15 @@ export function countFailure(stage: StageView, task: TaskView, attempt: AttemptV
 }
 
 /**
- * The platform may tell of a death when its attempt was given up already for its silence: then it is why, and a strike
- * that would not have been one is taken back. What was known before stays.
+ * Takes over what is learnt late of an attempt that was given up, and counts it anew. That it was at work may be known to
+ * whoever takes the job over from its record alone, which makes a strike of it; the platform may tell of a death when its
+ * attempt was given up already for its silence: then it is why, and a strike that would not have been one is taken back.
  */
-export function explainLoss(
-  stage: StageView,
-  task: TaskView,
-  attempt: AttemptView,
-  { failure }: Pick<AttemptRecord, 'failure'>,
-): void {
-  if (failure === undefined || attempt.failure !== undefined) return;
+export function recount(stage: StageView, task: TaskView, attempt: AttemptView, learn: () => void): void {
   const before = isStrike(stage, attempt);
-  attempt.failure = failure;
+  learn();
   noteTimeout(stage, task, attempt);
-  if (attempt.number >= task.since && before && !isStrike(stage, attempt)) task.failures -= 1;
+  if (attempt.number >= task.since) task.failures += Number(isStrike(stage, attempt)) - Number(before);
 }
 
 const isFatal = (failure: Failure): boolean =>
