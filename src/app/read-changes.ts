@@ -65,13 +65,30 @@ function winnersLast(state: JobState, records: readonly AttemptRecord[]): readon
 }
 
 /**
+ * Records of attempts with those that tell of failures last, and of those one from each node first: whether two failures on one
+ * node end the job hangs on what other nodes are known.
+ */
+function failuresLast(records: readonly AttemptRecord[]): readonly AttemptRecord[] {
+  const others: AttemptRecord[] = [];
+  const firsts = new Map<string | undefined, AttemptRecord>();
+  const failed: AttemptRecord[] = [];
+  for (const record of records) {
+    const { failure, node } = record;
+    if (failure === undefined) others.push(record);
+    else if (firsts.has(node)) failed.push(record);
+    else firsts.set(node, record);
+  }
+  return [...others, ...firsts.values(), ...failed];
+}
+
+/**
  * Takes over all that there is of a job's tasks, which another scheduler has seen happen. A task is measured as its winner's
  * record is taken, with its other attempts: what those took is known before, of which the log says only that they were told
  * to stop.
  */
 export function takeAll(deps: ChangesDeps, session: Session, records: TaskRecords, now: EpochMs): void {
   takeOutputs(session, records, now);
-  const attempts = winnersLast(session.state, records.attempts);
+  const attempts = failuresLast(winnersLast(session.state, records.attempts));
   takeRecords(deps, session, { ...records, results: [], replicas: [], attempts }, now);
 }
 
