@@ -297,10 +297,12 @@ export function applyUnreadable(
 export function applyResult(state: JobState, result: TaskResult, now: EpochMs): void {
   const task = taskOfAttempt(state, result.attemptId);
   task.recorded = result.attemptId;
-  if (task.result !== undefined || task.lostOutputs.includes(attemptParts(result.attemptId).attempt)) return;
-  task.result = compactResult(result);
+  if (task.lostOutputs.includes(attemptParts(result.attemptId).attempt)) return;
   const attempt = state.attempts.get(result.attemptId);
+  // Also on a repeat: whoever takes a job over knows results before the log, and so before attempts.
   if (attempt !== undefined && result.worker !== undefined) attempt.keeps = true;
+  if (task.result !== undefined) return;
+  task.result = compactResult(result);
   state.hasBegun = true;
   const stage = stageAt(state, task.stage);
   settleOwed(stage, task);

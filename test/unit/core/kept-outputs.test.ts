@@ -91,4 +91,25 @@ describe('a worker that keeps its output', () => {
     loseOutput(state, attempt('map/0/0'));
     expect(billed()).toEqual([first, second]);
   });
+
+  it.each([
+    ['is', [], 59_000],
+    ['is not, where that output is lost,', ['map/0/0'], 4_000],
+  ] as const)('%s billed so also to who takes the job over', (_, lost, expected) => {
+    const state = createJobState([
+      { name: 'map', tasks: 1, upstream: [], sourceBytes: [1] },
+      { name: 'reduce', tasks: 1, upstream: [0], sourceBytes: [0] },
+    ]);
+    const id = attempt('map/0/0');
+    const result = { ...resultOf(id, 5_000), worker: '10.0.0.7:7843' };
+    const record = attemptRecord(id, 'done', 5_000, { claimedAt: at(1_000) });
+    // Results, the log by them, and then results and records once more.
+    applyResult(state, result, at(50_000));
+    const launch = { kind: 'launch' as const, attemptId: id, reason: 'first' as const };
+    applyDecisions(state, [launch], { now: at(0), openStage: () => undefined });
+    for (const each of lost) loseOutput(state, attempt(each));
+    applyResult(state, result, at(50_000));
+    applyAttempt(state, record, at(50_000));
+    expect([...state.attempts.values()].map((each) => billedMsOf(each, at(60_000)))).toEqual([expected]);
+  });
 });
