@@ -32,8 +32,9 @@ export async function releaseEndedClones(deps: CloneDeps, session: Session): Pro
     if (stage.clones === undefined) continue;
     const left = chargeLeft(stage, charge);
     if (left >= (session.cloneCharges.get(stage.index) ?? Infinity)) continue;
-    const added = chargeLeft(stage, 'extra-copies');
-    await deps.ledger.releaseClones(session.jobId, stage.shape.name, left, Math.min(left, added));
+    const addedSlots = Math.min(left, chargeLeft(stage, 'extra-copies'));
+    const { jobId, epoch } = session;
+    await deps.ledger.releaseClones(jobId, stage.shape.name, left, { addedSlots, epoch });
     session.cloneCharges.set(stage.index, left);
   }
 }
@@ -87,7 +88,7 @@ async function ask(deps: CloneDeps, session: Session, asking: Asking): Promise<C
   if (!isRefused || held.length === 0 || outlook.config.assignment !== 'delay')
     return answerOf(wish, admission, outlook);
   for (const { index, shape } of held) {
-    await deps.ledger.releaseClones(session.jobId, shape.name, 0);
+    await deps.ledger.releaseClones(session.jobId, shape.name, 0, { epoch: session.epoch });
     session.cloneCharges.set(index, 0);
   }
   const again = await deps.ledger.admitClones(session.jobId, request, context);
@@ -127,7 +128,8 @@ export async function admitClones(
     answers.push(answer);
     if (answer.clones === undefined) {
       // Admitted to a scheduler that died, for fewer copies than are wanted by now: of no use any more.
-      if (answer.reason === undefined) await deps.ledger.releaseClones(session.jobId, wish.request.phase, 0);
+      if (answer.reason === undefined)
+        await deps.ledger.releaseClones(session.jobId, wish.request.phase, 0, { epoch: session.epoch });
       continue;
     }
     const charged = answer.facts['chargedSlots'] ?? 0;

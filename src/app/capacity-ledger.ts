@@ -5,24 +5,16 @@ import { admitBackups } from '../core/capacity/admit-backups.ts';
 import { admitClones, holdsClones, releaseClones } from '../core/capacity/admit-clones.ts';
 import { type ApiPace, type ApiRate, paceAt, startPace } from '../core/capacity/api-pace.ts';
 import type { CloneAdmission, CloneRequest, CloneTerms } from '../core/capacity/clone-admission.ts';
-import type { Preemption } from '../core/capacity/clone-holding.ts';
+import { hasClones, type Preemption } from '../core/capacity/clone-holding.ts';
 import { arbitrateGuarantees, type BidTerms } from '../core/capacity/arbitrate-guarantees.ts';
 import { admitGuarantee, guaranteeOf } from '../core/capacity/guarantees.ts';
-import {
-  type AdmittedPart,
-  type CapacityRule,
-  cloned,
-  type Holding,
-  type SlotBid,
-  occupied,
-  occupiedBy,
-} from '../core/capacity/ledger.ts';
+import type { AdmittedPart, CapacityRule, Holding, SlotBid } from '../core/capacity/ledger.ts';
 import { spendTokens } from '../core/capacity/replication-tokens.ts';
 import { grantFree, isOwed, isShort, shareSlots, stated } from '../core/capacity/share-slots.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { CapacityStore } from '../ports/capacity-store.ts';
 import { lookEveryMs, newsOf } from './ledger-news.ts';
-import { type CapacityView, type GrantContext, grantOf, type News, wordsOf } from './ledger-words.ts';
+import { type CapacityView, type GrantContext, type News, viewOf, wordsOf } from './ledger-words.ts';
 import { SilenceWatch } from './silence-watch.ts';
 
 export type { CapacityGrant, CapacityView, GrantContext } from './ledger-words.ts';
@@ -79,7 +71,7 @@ export class RuledCapacityLedger {
   private readonly store: CapacityStore;
   private readonly known = new Map<JobId, Known>();
   private readonly silence = new SilenceWatch();
-  /** Jobs that are known to hold nothing. */
+  /** Jobs that are known to hold nothing, or to be in the hands of another scheduler. */
   private readonly gone = new Set<JobId>();
   private readonly rate: ApiRate | undefined;
   private readonly spacingPerJobMs: number;
@@ -105,7 +97,8 @@ export class RuledCapacityLedger {
   async resize(jobId: JobId, wanted: number, context: GrantContext): Promise<number> {
     const { live, now, guaranteed = 0 } = context;
     // One that is guaranteed slots keeps them between its stages.
-    if (wanted === 0 && (live ?? 0) === 0 && guaranteed === 0) return this.leave(jobId);
+    const needsNone = wanted === 0 && (live ?? 0) === 0 && guaranteed === 0;
+    if (needsNone && (await this.leave(jobId, context))) return 0;
     const { holding: said, news } = await this.speak(jobId, wanted, context);
     if (said === undefined) return 0;
     if (live !== undefined && guaranteed > guaranteeOf(said) && said.bid === undefined)
@@ -212,8 +205,8 @@ export class RuledCapacityLedger {
     request: CloneRequest,
     context: GrantContext & CloneTerms,
   ): Promise<CloneAdmission> {
-    const { totalSlots, budgetSlots, ceilingSlots } = context;
-    const asking = { jobId, totalSlots, budgetSlots, ceilingSlots };
+    const { totalSlots, budgetSlots, ceilingSlots, epoch = 0 } = context;
+    const asking = { jobId, epoch, totalSlots, budgetSlots, ceilingSlots };
     for (let round = 1; round <= mostWords; round++) {
       if ((await this.read(jobId, context)) === undefined) await this.enter(jobId, context);
       const answer = await this.decide(context, (ledger) => admitClones(ledger, asking, request));
@@ -223,17 +216,20 @@ export class RuledCapacityLedger {
     throw new StoreUnavailableError('a job is struck out of the ledger again and again', { jobId });
   }
 
-  /** Gives clones back by the rule of the same name. */
+  /**
+   * Gives clones back by the rule of the same name. `addedSlots`: those beside one copy of each task, all where nothing is
+   * said; `epoch`: which of the job's schedulers says so.
+   */
   async releaseClones(
     jobId: JobId,
     phase: string,
     keepSlots: number,
-    addedSlots: number = keepSlots,
+    { addedSlots = keepSlots, epoch = 0 }: { readonly addedSlots?: number; readonly epoch?: number } = {},
   ): Promise<void> {
     const own = await this.store.own(jobId);
     if (own === undefined || !holdsClones(own, phase)) return;
     const kept = { keepSlots, addedSlots };
-    const changed = await this.store.change((before) => releaseClones(before, jobId, phase, kept));
+    const changed = await this.store.change((before) => releaseClones(before, { jobId, epoch }, phase, kept));
     if (changed !== 'busy') this.learn(changed.ledger.holdings, undefined);
   }
 
@@ -252,23 +248,27 @@ export class RuledCapacityLedger {
   }
 
   async view(): Promise<CapacityView> {
-    const { totalSlots, holdings } = await this.store.load();
-    const grants = [...holdings]
-      .filter(([, holding]) => occupiedBy(holding) > 0 || guaranteeOf(holding) > 0)
-      .map(([jobId, holding]) => [jobId, grantOf(holding)] as const);
-    return {
-      totalSlots,
-      usedSlots: occupied(holdings.values()),
-      cloneSlots: cloned(holdings.values()),
-      grants: Object.fromEntries(grants),
-    };
+    return viewOf(await this.store.load());
   }
 
-  private async leave(jobId: JobId): Promise<number> {
-    if (this.gone.has(jobId)) return 0;
-    if ((await this.store.own(jobId)) !== undefined) await this.release(jobId);
-    this.gone.add(jobId);
-    return 0;
+  /**
+   * Strikes the job out, unless it is at work in the hands of another scheduler. Answers whether it has nothing more to say:
+   * one that is charged for clones, launched or not, or does not know yet that they were taken away, keeps its place.
+   */
+  private async leave(jobId: JobId, { epoch = 0 }: GrantContext): Promise<boolean> {
+    if (this.gone.has(jobId)) return true;
+    if (hasClones(this.known.get(jobId)?.holding ?? {})) return false;
+    for (let round = 1; round <= mostWords; round++) {
+      const own = await this.store.own(jobId);
+      const isAnothers = own !== undefined && own.epoch > epoch;
+      if (own !== undefined && !isAnothers && hasClones(own)) return false;
+      const isGone = own === undefined || isAnothers || (await this.store.strike(jobId, own)) === 'struck';
+      await this.forget(jobId);
+      if (!isGone) continue;
+      this.gone.add(jobId);
+      return true;
+    }
+    throw new StoreUnavailableError('a job of the ledger changes too fast to leave it', { jobId });
   }
 
   /** What the job holds, read where this process does not know it. */

@@ -1,7 +1,15 @@
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type { BackupsSaid } from '../core/capacity/admit-backups.ts';
-import { cloneHolding, type CloneHolding } from '../core/capacity/clone-holding.ts';
-import type { Holding, Statement } from '../core/capacity/ledger.ts';
+import { cloneHolding, type CloneHolding, hasClones } from '../core/capacity/clone-holding.ts';
+import { guaranteeOf } from '../core/capacity/guarantees.ts';
+import {
+  cloned,
+  type Holding,
+  type Ledger,
+  occupied,
+  occupiedBy,
+  type Statement,
+} from '../core/capacity/ledger.ts';
 
 /** What a job holds: slots, and of them those that clones take. */
 export interface CapacityGrant extends CloneHolding {
@@ -53,7 +61,7 @@ export function wordsOf(before: Holding | undefined, wanted: number, context: Gr
   return { wanted, weight, since, epoch, beat: Math.max(now, (before?.beat ?? 0) + 1) };
 }
 
-export function grantOf(holding: Holding): CapacityGrant {
+function grantOf(holding: Holding): CapacityGrant {
   const { slots, held, guaranteed, tokens } = holding;
   return {
     slots,
@@ -61,5 +69,18 @@ export function grantOf(holding: Holding): CapacityGrant {
     ...(guaranteed === undefined ? {} : { guaranteed }),
     ...(tokens === undefined ? {} : { tokens }),
     ...cloneHolding(holding),
+  };
+}
+
+/** The ledger as people see it: without jobs that hold nothing. */
+export function viewOf({ totalSlots, holdings }: Ledger): CapacityView {
+  const grants = [...holdings]
+    .filter(([, holding]) => occupiedBy(holding) > 0 || guaranteeOf(holding) > 0 || hasClones(holding))
+    .map(([jobId, holding]) => [jobId, grantOf(holding)] as const);
+  return {
+    totalSlots,
+    usedSlots: occupied(holdings.values()),
+    cloneSlots: cloned(holdings.values()),
+    grants: Object.fromEntries(grants),
   };
 }

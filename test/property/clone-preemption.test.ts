@@ -119,7 +119,9 @@ it('takes from larger jobs alone, as many as needed, and keeps its sums, whoever
         if (step.kind === 'wait') now += step.ms;
         if (step.kind === 'resize') await ledger.resize(step.job, step.wanted, context());
         if (step.kind === 'end')
-          await ledger.releaseClones(step.job, step.phase, step.keep, Math.floor(step.keep / 2));
+          await ledger.releaseClones(step.job, step.phase, step.keep, {
+            addedSlots: Math.floor(step.keep / 2),
+          });
         if (step.kind === 'release') await ledger.release(step.job);
         if (step.kind === 'admit') {
           const jobTasks = sizeOf(step.job);

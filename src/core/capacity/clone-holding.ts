@@ -49,6 +49,10 @@ function tidy({ clones = {}, jobTasks, addedSlots = {}, preempted = {} }: CloneH
 export const cloneHolding = ({ clones, jobTasks, addedSlots, preempted }: CloneHolding): CloneHolding =>
   tidy({ clones, jobTasks, addedSlots, preempted });
 
+/** Whether a job is charged for clones, or does not know yet that they were taken away. */
+export const hasClones = ({ clones = {}, preempted = {} }: CloneHolding): boolean =>
+  !isEmpty(clones) || !isEmpty(preempted);
+
 /** With a phase that was admitted. It forgets that the phase's clones were ever taken away. */
 export function holdClones(holding: CloneHolding, request: CloneRequest, units: number): CloneHolding {
   const { phase, unitSlots, addedUnitSlots = unitSlots, jobTasks } = request;

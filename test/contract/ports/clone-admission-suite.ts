@@ -164,7 +164,7 @@ export function describeCloneAdmission(
       });
     });
 
-    it('gives clones back with the grant: on release, on shrinking to nothing, and when its job is struck out', async () => {
+    it('gives clones back with the grant: on release, and when its job is struck out', async () => {
       const ledger = await make();
       const [a, b, c, d] = [freshJobId(), freshJobId(), freshJobId(), freshJobId()];
       await ledger.admitClones(a, whole(5), context(0));
@@ -173,8 +173,6 @@ export function describeCloneAdmission(
       await ledger.release(a);
       await ledger.release(a);
       expect(await ledger.view()).toMatchObject({ usedSlots: 13, cloneSlots: 13 });
-      await ledger.resize(b, 0, context(1));
-      expect(await ledger.view()).toMatchObject({ usedSlots: 7, cloneSlots: 7 });
       for (const nowS of [15, 30, 45, 60, 75])
         expect((await ledger.admitClones(d, whole(14), context(nowS))).units).toBe(0);
       expect(await ledger.admitClones(d, whole(14), context(75.001))).toEqual({
@@ -187,6 +185,47 @@ export function describeCloneAdmission(
         cloneSlots: 14,
         grants: { [d]: { clones: { map: 14 } } },
       });
+    });
+
+    it('keeps a charge while its job has no room and holds no slots, until its clones have ended', async () => {
+      const ledger = await make();
+      const [a, b] = [freshJobId(), freshJobId()];
+      const idle = (nowS: number) => ({ ...context(nowS), live: 0 });
+      await ledger.admitClones(a, whole(12), idle(0));
+      expect(await ledger.resize(a, 0, idle(0))).toBe(0);
+      expect(await ledger.resize(a, 0, idle(1))).toBe(0);
+      expect(await ledger.admitClones(b, whole(9), context(1))).toMatchObject({
+        ...{ units: 0, reason: 'clone-budget' },
+      });
+      expect((await ledger.view()).grants).toEqual({ [a]: { slots: 0, clones: { map: 12 } } });
+      expect(await ledger.resize(a, 12, idle(2))).toBe(12);
+      await ledger.resize(a, 0, idle(3));
+      await ledger.releaseClones(a, 'map', 0);
+      expect(await ledger.resize(a, 0, idle(4))).toBe(0);
+      expect(await ledger.view()).toEqual({ totalSlots: 200, usedSlots: 0, cloneSlots: 0, grants: {} });
+      expect((await ledger.admitClones(b, whole(9), context(5))).units).toBe(1);
+    });
+
+    it('takes no word of a scheduler that was replaced', async () => {
+      const ledger = await make();
+      const a = freshJobId();
+      const of = (epoch: number, nowS: number, live: number) => ({ ...context(nowS), epoch, live });
+      await ledger.resize(a, 40, of(1, 0, 0));
+      await ledger.forget(a);
+      expect(await ledger.resize(a, 90, of(2, 1, 90))).toBe(90);
+      const held = { totalSlots: 200, usedSlots: 90, cloneSlots: 0, grants: { [a]: { slots: 90 } } };
+      expect(await ledger.view()).toEqual(held);
+      // It has nothing to run, or clones to begin with, as far as it knows.
+      await ledger.forget(a);
+      expect(await ledger.resize(a, 0, of(1, 2, 0))).toBe(0);
+      expect(await ledger.admitClones(a, whole(4), of(1, 2, 0))).toMatchObject({ units: 0 });
+      expect(await ledger.view()).toEqual(held);
+      expect((await ledger.admitClones(a, whole(4, 86), of(2, 3, 90))).units).toBe(1);
+      const cloned = { usedSlots: 90, cloneSlots: 4, grants: { [a]: { slots: 90, clones: { map: 4 } } } };
+      await ledger.releaseClones(a, 'map', 0, { epoch: 1 });
+      expect(await ledger.view()).toMatchObject(cloned);
+      await ledger.releaseClones(a, 'map', 0, { epoch: 2 });
+      expect(await ledger.view()).toEqual(held);
     });
 
     it('neither overspends nor leaks, whatever fifty schedulers do at once and wherever they die', async () => {

@@ -137,12 +137,12 @@ export function describeClonePreemption(
       await ledger.admitClones(large, sized(20, 100), context(0));
       await ledger.admitClones(small, sized(20, 4), context(1));
       // What the victim's scheduler does before it looks: it knows nothing yet.
-      await ledger.releaseClones(large, 'map', 17, 8);
+      await ledger.releaseClones(large, 'map', 17, { addedSlots: 8 });
       expect(await ledger.resize(large, 15, context(30))).toBe(15);
       expect(Object.keys(await ledger.preemptions(large))).toEqual(['map']);
       expect(await ledger.view()).toMatchObject({ usedSlots: 35, cloneSlots: 20 });
-      await ledger.releaseClones(large, 'map', 0, 0);
-      await ledger.releaseClones(large, 'map', 0, 0);
+      await ledger.releaseClones(large, 'map', 0, { addedSlots: 0 });
+      await ledger.releaseClones(large, 'map', 0, { addedSlots: 0 });
       expect(await ledger.preemptions(large)).toEqual({});
       expect((await ledger.view()).grants[large]).toEqual({ slots: 15 });
     });
@@ -154,7 +154,7 @@ export function describeClonePreemption(
       await ledger.resize(busy, 144, context(0));
       // U = 156; six of them are copies beside one of each task: 156 − 6 + 10 = τ·C.
       expect(await ledger.admitClones(small, sized(12, 4), context(0))).toMatchObject({ units: 0 });
-      await ledger.releaseClones(large, 'map', 11, 5);
+      await ledger.releaseClones(large, 'map', 11, { addedSlots: 5 });
       expect(await ledger.admitClones(small, sized(10, 4), context(0))).toMatchObject({
         units: 0,
         reason: 'clone-budget',
@@ -298,7 +298,7 @@ async function runScheduler(ledger: CapacityLedger, jobId: JobId, rng: Rng): Pro
         await ledger.resize(jobId, 1, context(3));
         break;
       }
-      await ledger.releaseClones(jobId, phase, keep, Math.floor(keep / 2));
+      await ledger.releaseClones(jobId, phase, keep, { addedSlots: Math.floor(keep / 2) });
       if (dies()) return tally;
       if (rng.next() < 0.3) await ledger.resize(jobId, keep + 1, context(3));
     }

@@ -21,10 +21,8 @@ async function ran([id, node, message]: Ran): Promise<void> {
   await system.attempts.create(space, attemptId, now);
   await system.attempts.claim(space, attemptId, { node, zone: 'z' }, now);
   if (message === undefined) return;
-  const end = {
-    ...{ state: 'failed', progress: progress(10), failure: failure('user-code', message) },
-  } as const;
-  await system.attempts.end(space, attemptId, end, now);
+  const why = failure('user-code', message);
+  await system.attempts.end(space, attemptId, { state: 'failed', progress: progress(10), failure: why }, now);
 }
 
 /** A scheduler takes the job over, whose records it finds in this order. */

@@ -60,7 +60,7 @@ describe('slots that a job asks to be its own', () => {
     const clone = (jobs: Readonly<Record<string, Partial<Holding>>>) =>
       admitClones(
         ledgerOf(jobs),
-        { jobId: idOf('a'), totalSlots: 100, budgetSlots: 100, ceilingSlots: 80 },
+        { jobId: idOf('a'), epoch: 1, totalSlots: 100, budgetSlots: 100, ceilingSlots: 80 },
         request,
       ).answer;
     expect(clone({ a: {}, b: { slots: 20 } })).toEqual({ units: 5, usedSlots: 20, cloneSlots: 0 });
@@ -77,7 +77,7 @@ describe('slots that a job asks to be its own', () => {
 
   it('are freed for no other job by the end of clones that ran on them', () => {
     const asked = { phase: 'map', unitSlots: 10, leastUnits: 1, mostUnits: 1, besideSlots: 0, jobTasks: 2 };
-    const terms = { jobId: idOf('a'), totalSlots: 100, budgetSlots: 20, ceilingSlots: 40 };
+    const terms = { jobId: idOf('a'), epoch: 1, totalSlots: 100, budgetSlots: 20, ceilingSlots: 40 };
     const clones = { slots: 40, clones: { map: 20 }, addedSlots: { map: 20 }, jobTasks: 50 };
     expect(admitClones(ledgerOf({ a: {}, b: clones }), terms, asked).answer).toMatchObject({
       units: 1,
@@ -92,7 +92,7 @@ describe('slots that a job asks to be its own', () => {
   });
 
   it('are freed once, of whichever phase of a job the clones are taken', () => {
-    const terms = { jobId: idOf('a'), totalSlots: 100, budgetSlots: 20, ceilingSlots: 20 };
+    const terms = { jobId: idOf('a'), epoch: 1, totalSlots: 100, budgetSlots: 20, ceilingSlots: 20 };
     const asked = { phase: 'map', leastUnits: 1, mostUnits: 1, besideSlots: 5, jobTasks: 2 };
     const held = { slots: 4, clones: { map: 3, sort: 6 }, addedSlots: { map: 4, sort: 4 }, jobTasks: 50 };
     const others = { slots: 10, jobTasks: 1 };
