@@ -2,6 +2,7 @@ import type { JobId } from '../../contracts/ids.ts';
 import type { PolicyConfig } from '../../contracts/policy-config.ts';
 import type { AttemptRecord, TaskResult } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
+import { outputPlace } from '../../contracts/worker-places.ts';
 import type { TickOutcome } from '../model/decision.ts';
 import { taskAt } from '../model/job-state.ts';
 import type { JobState, LaunchOrder, StageShape } from '../model/job-view.ts';
@@ -116,20 +117,15 @@ export function decodeBudget({ room, freeNodes, ...others }: EncodedBudget, stat
   };
 }
 
-/** Of a result what no decision hangs on is left out: lists of partitions are long. */
-const leanResult = ({
-  taskId,
-  attemptId,
-  committedAt,
-  bytesIn,
-  bytesOut,
-  recordsIn,
-  recordsOut,
-  progress,
-}: TaskResult): TaskResult => ({
-  ...{ taskId, attemptId, committedAt, bytesIn, bytesOut, recordsIn, recordsOut, counters: {} },
-  ...(progress === undefined ? {} : { progress: withoutHistory(progress) }),
-});
+/** Of a result what no decision hangs on is left out: lists of partitions are long. A worker that keeps its output costs. */
+const leanResult = (result: TaskResult): TaskResult => {
+  const { taskId, attemptId, committedAt, bytesIn, bytesOut, recordsIn, recordsOut, progress } = result;
+  return {
+    ...{ taskId, attemptId, committedAt, bytesIn, bytesOut, recordsIn, recordsOut, counters: {} },
+    ...outputPlace(result),
+    ...(progress === undefined ? {} : { progress: withoutHistory(progress) }),
+  };
+};
 
 /** The record of an attempt whose reports are known tells nothing by telling them again. */
 function leanRecord(record: AttemptRecord, isKnown: boolean): AttemptRecord {

@@ -6,9 +6,13 @@ import { replayJob } from '../../../src/app/replay-job.ts';
 import { UnreadableRecordError } from '../../../src/contracts/errors.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import { limits } from '../../../src/contracts/limits.ts';
-import { type EpochMs, epochMs } from '../../../src/contracts/units.ts';
-import { createJobState } from '../../../src/core/model/job-state.ts';
+import { durationMs, type EpochMs, epochMs, later } from '../../../src/contracts/units.ts';
+import { opened } from '../../../src/app/commit-decisions.ts';
+import { applyDecisions, decideTick, type TickDecision } from '../../../src/core/decide-tick.ts';
+import { createJobState, openStage } from '../../../src/core/model/job-state.ts';
 import { decodeLine, encodeLine, type JournalLine, lean } from '../../../src/core/replay/journal-lines.ts';
+import { createRng } from '../../../src/lib/rng.ts';
+import { attemptRecord, resultOf } from '../../support/job-states.ts';
 import type { JournalPiece, JournalStore } from '../../../src/ports/journal-store.ts';
 
 const jobId = 'words-0123456789ab' as JobId;
@@ -55,6 +59,8 @@ const session = {
   ...{ kind: 'session', format: 1, jobId, epoch: 1, at: now, launchOrder: 'by-index', config },
   shapes: [{ name: 'map', tasks: 2, upstream: [], sourceBytes: [1, 1] }],
 };
+/** A vCPU and 2 GB. */
+const worker = { kind: 'fargate', size: 'small' } as const;
 const tick = (at: number, version: number, text: string, more: object = {}): unknown => ({
   ...{ kind: 'tick', at, version, decided: text, budget: { slots: 2, cancelRequested: false } },
   ...more,
@@ -185,6 +191,48 @@ describe('the replay of a journal', () => {
         },
       ],
     });
+  });
+
+  it('counts what workers cost that keep their outputs, as the budget did', async () => {
+    const store = new Store();
+    const journal = open(store);
+    const shapes = [{ name: 'map', tasks: 2, upstream: [], sourceBytes: [1, 1], worker }];
+    const state = createJobState(shapes, 'by-index');
+    const at = (ms: number): EpochMs => later(now, durationMs(ms));
+    journal.add({ ...session, shapes } as never);
+    let version = 0;
+    /** One slot, a budget of a cent, and whatever the tick comes to. */
+    const decide = (ms: number): TickDecision => {
+      const dollars = { capDollars: 0.01, onBudget: 'stop' as const };
+      const budget = { slots: 1, cancelRequested: false, dollars };
+      const decided = decideTick(state, at(ms), config as never, budget, createRng(jobId));
+      const { decisions, refusals, outcome } = decided;
+      const text = JSON.stringify([...decisions, ...refusals]);
+      applyDecisions(state, decisions, {
+        now: at(ms),
+        openStage: (stage) => {
+          openStage(state, stage, [0, 0], at(ms));
+        },
+      });
+      journal.add({
+        ...{ kind: 'tick', at: at(ms), budget, ...opened(state, decisions) },
+        ...(decisions.length === 0 ? {} : { version: (version += 1), decided: text }),
+        ...(outcome.kind === 'continue' ? {} : { outcome }),
+      });
+      return decided;
+    };
+    decide(0);
+    expect(decide(1).decisions).toMatchObject([{ kind: 'launch', attemptId: 'map/0/0' }]);
+    const record = attemptRecord('map/0/0', 'done', at(60_000), { claimedAt: at(0) });
+    const result = { ...resultOf('map/0/0', at(60_000)), worker: '10.0.0.7:7843' };
+    observe({ state, journal }, { kind: 'attempt', record, at: at(60_000) });
+    observe({ state, journal }, { kind: 'result', result, at: at(60_000) });
+    // An hour of the worker costs more than the budget: it has stayed for readers.
+    expect(decide(3_600_000).outcome).toMatchObject({ kind: 'fail' });
+    await journal.close();
+    const report = await replay([await textIn(store)]);
+    expect(report).toMatchObject({ ticks: 3, reproduced: 3 });
+    expect(report.firstDifference).toBeUndefined();
   });
 
   it('shows the first tick that came to something else, with both sides', async () => {
