@@ -6,6 +6,7 @@ import type { Worker } from '../../contracts/job-spec.ts';
 import { outputPlace } from '../../contracts/worker-places.ts';
 import { compactResult, sameNumbers } from './compact-index.ts';
 import type { CancelReason, LaunchReason } from './decision.ts';
+import { launchAnew } from './launches.ts';
 import { measure, measureWinner } from './measure-attempts.ts';
 import { forgetPlace, goOn, passOn, ride, ridersOf, seatAnew, settlePlace, unseat } from './packs.ts';
 import { createStageStatistics, recordInputs } from './stage-statistics.ts';
@@ -119,7 +120,7 @@ export function taskOfAttempt(state: JobState, id: AttemptId): TaskView {
 /**
  * Records that an attempt was decided on, with what it runs on where that is not its stage's own worker, and behind
  * whom it rides, if it does. A second time (replay of the log) has no effect, but that one that rode may get a place of
- * its own, or ride behind another.
+ * its own, or ride behind another, and one that was withdrawn another worker.
  */
 export function addAttempt(
   state: JobState,
@@ -131,6 +132,7 @@ export function addAttempt(
 ): void {
   const known = state.attempts.get(id);
   if (known !== undefined) {
+    if (behind === undefined) launchAnew(known, { reason, worker, now });
     seatAnew(state, known, behind, now);
     return;
   }

@@ -143,9 +143,10 @@ export interface AttemptView {
   readonly stage: number;
   readonly task: number;
   readonly number: number;
-  readonly reason: LaunchReason;
+  /** This and the next change where its launch was withdrawn, and it is decided on anew under the same id. */
+  reason: LaunchReason;
   /** What it runs on, where that is not its stage's own worker. */
-  readonly worker?: Worker | undefined;
+  worker?: Worker | undefined;
   /** The head of the pack in which it was launched, where it rides: the attempt that its worker was started for. */
   behind?: AttemptId | undefined;
   /**

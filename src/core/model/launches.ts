@@ -15,6 +15,24 @@ export function holdLaunch(state: JobState, id: AttemptId): void {
 }
 
 /**
+ * Takes over that an attempt which nobody has begun is launched anew, on another worker or for another reason: that its
+ * earlier launch was withdrawn, of which the log says nothing, whoever takes the job over knows from this alone. No effect
+ * of the same launch said again, as each takeover does.
+ */
+export function launchAnew(
+  attempt: AttemptView,
+  { reason, worker, now }: Pick<AttemptView, 'reason' | 'worker'> & { readonly now: EpochMs },
+): void {
+  const before = attempt.worker;
+  const isSame = attempt.reason === reason && before?.kind === worker?.kind && before?.size === worker?.size;
+  if (attempt.state !== 'launched' || isSame) return;
+  attempt.reason = reason;
+  attempt.worker = worker;
+  attempt.launchedAt = now;
+  attempt.seenAt = now;
+}
+
+/**
  * Stamps a launch with the time at which it was made: what its claim lease and its queueing are counted from. Those that
  * ride behind it were launched with it.
  */
