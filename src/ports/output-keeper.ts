@@ -1,4 +1,4 @@
-import type { EpochMs } from '../contracts/units.ts';
+import type { DurationMs, EpochMs } from '../contracts/units.ts';
 
 /**
  * The part of a worker that keeps outputs for other workers (the tier `worker-local`), on its disk and for as long as the
@@ -11,6 +11,9 @@ export interface OutputKeeper {
   keys(): readonly string[];
   /** When it was last asked for anything by one of its job; undefined: never. */
   readonly askedAt: EpochMs | undefined;
-  /** Ends all answers, and removes what is kept. Never throws. */
-  close(): Promise<void>;
+  /**
+   * Takes no more readers, lets the answers that are under way go on for at most `answersMs`, by default not at all, and then
+   * removes what is kept. Never throws.
+   */
+  close(answersMs?: DurationMs): Promise<void>;
 }

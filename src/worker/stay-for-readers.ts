@@ -2,11 +2,12 @@ import { AccessDeniedError, NotFoundError } from '../contracts/errors.ts';
 import { attemptOfDataKey, copyOrderKey, jobDataPrefix } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
-import { durationMs, elapsedMs } from '../contracts/units.ts';
+import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import { bucketOfWorker } from '../contracts/worker-places.ts';
 import type { OutputKeeper } from '../ports/output-keeper.ts';
 import { ObjectWriter } from './object-writer.ts';
 import type { AttemptDeps } from './run-attempt.ts';
+import { leaveMs, PlaceTakenError } from './time-limit.ts';
 
 const lookEvery = durationMs(2_000);
 
@@ -16,7 +17,8 @@ type StayingFor = Pick<AttemptPayload, 'jobId' | 'stageKey'>;
 /**
  * Stays, after its attempts have ended, for those that read what it keeps, and then ends: at once where it keeps nothing,
  * and once the job has ended. Meanwhile it makes the copies that its scheduler has ordered. When nobody has asked for a
- * while, or it is told to stop, it first puts what it keeps into the data bucket, where readers find it under the same key.
+ * while, or it is told to stop, it first puts what it keeps into the data bucket, where readers find it under the same key;
+ * answers that are under way go on meanwhile, and for the rest of its notice: those who read them have not to begin anew.
  * Never throws: what it cannot put there is lost, and made again.
  */
 export async function stayForReaders(deps: StayDeps, job: StayingFor): Promise<void> {
@@ -24,16 +26,20 @@ export async function stayForReaders(deps: StayDeps, job: StayingFor): Promise<v
   if (keeper === undefined) return;
   const { jobId } = job;
   const keys = keeper.keys();
-  try {
-    if (keys.length > 0) {
-      log.info('output-kept', { jobId, keys });
-      await new Stay(deps, job, keeper).stay();
-    }
-  } catch (error) {
-    log.warn('kept-output-lost', { jobId, error: String(error) });
+  if (keys.length === 0) {
+    await keeper.close();
+    return;
   }
-  await keeper.close();
+  log.info('output-kept', { jobId, keys });
+  const stay = new Stay(deps, job, keeper);
+  await stay.stay().catch((error: unknown) => {
+    log.warn('kept-output-lost', { jobId, error: String(error) });
+  });
+  await keeper.close(stay.answersMs());
 }
+
+/** Of the notice of its end, what a worker leaves unused, so that it ends by itself. */
+const spareShare = 0.1;
 
 class Stay {
   private readonly deps: StayDeps;
@@ -41,6 +47,9 @@ class Stay {
   private readonly keeper: OutputKeeper;
   /** Outputs of which no copy was ordered yet. */
   private readonly notOrdered: Set<string>;
+  /** When it was told to stop, if that was while it stayed. */
+  private toldAt: EpochMs | undefined;
+  private hasJobEnded = false;
 
   constructor(deps: StayDeps, job: StayingFor, keeper: OutputKeeper) {
     this.deps = deps;
@@ -52,6 +61,7 @@ class Stay {
   async stay(): Promise<void> {
     const { clock, stopSignal } = this.deps;
     const since = clock.now();
+    stopSignal?.addEventListener('abort', () => (this.toldAt ??= clock.now()), { once: true });
     while (await this.isJobAlive()) {
       const idleMs = elapsedMs(this.keeper.askedAt ?? since, clock.now());
       if (stopSignal?.aborted === true || idleMs >= limits.keptIdleMs) {
@@ -61,6 +71,19 @@ class Stay {
       for (const key of this.notOrdered) await this.obey(key);
       await clock.sleep(lookEvery, stopSignal);
     }
+    this.hasJobEnded = true;
+  }
+
+  /** How long answers may go on that are under way as it closes: not for a job that has ended, and within its notice. */
+  answersMs(): DurationMs {
+    const { clock, stopSignal } = this.deps;
+    if (this.hasJobEnded) return durationMs(0);
+    if (stopSignal?.aborted !== true) return durationMs(limits.keptIdleMs);
+    const reason: unknown = stopSignal.reason;
+    if (!(reason instanceof PlaceTakenError)) return durationMs(0);
+    // Told before it stayed, as its attempt was at work: that may have used as much.
+    const usedMs = this.toldAt === undefined ? leaveMs(reason) : elapsedMs(this.toldAt, clock.now());
+    return durationMs((1 - spareShare) * reason.notice - usedMs);
   }
 
   /** What the tasks of a stage share is removed at the end of their job. Where nobody can say, it goes on. */

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MemoryObjectStore } from '../../src/adapters/memory/memory-object-store.ts';
 import { KeptClient } from '../../src/adapters/node/kept/kept-client.ts';
@@ -11,6 +12,7 @@ import { KeptObjects } from '../../src/adapters/node/kept/kept-objects.ts';
 import { KeptServer } from '../../src/adapters/node/kept/kept-server.ts';
 import { secretOf } from '../../src/adapters/node/kept/question.ts';
 import { NotFoundError, StoreUnavailableError } from '../../src/contracts/errors.ts';
+import { durationMs, epochMs } from '../../src/contracts/units.ts';
 import { bucketOfWorker } from '../../src/contracts/worker-places.ts';
 
 const secret = secretOf('0123456789abcdef0123456789abcdef');
@@ -43,6 +45,20 @@ async function keeper(options: { secret?: Buffer; key?: string; port?: number } 
   const address = await server.open();
   if (address === undefined) throw new Error('nothing listens');
   return { server, files, address, ref: { bucket: bucketOfWorker(address), key } };
+}
+
+/** One that keeps more than sockets hold, no two places of which look alike; how often it was asked. */
+async function largeKeeper() {
+  const body = Buffer.alloc(32 * 1024 * 1024);
+  for (let at = 0; at < body.length; at += 4) body.writeUInt32LE(at, at);
+  const files = new KeptFiles(join(directory, `kept-${closers.length}`));
+  await files.write(key, body);
+  let asked = 0;
+  const server = new KeptServer(files, secret, { host, port: 0 }, () => epochMs(asked++));
+  closers.push(() => server.close());
+  const address = await server.open();
+  if (address === undefined) throw new Error('nothing listens');
+  return { server, body, address, ref: { bucket: bucketOfWorker(address), key }, questions: () => asked };
 }
 
 /** What another worker of the job sees. */
@@ -158,6 +174,68 @@ describe('an output that a worker keeps', () => {
       });
     });
     await expect(reader().readAll(cut)).rejects.toThrow(StoreUnavailableError);
+  });
+
+  it('is read whole where its connection breaks once while its worker lives: on from what was taken', async () => {
+    const { address } = await keeper();
+    const asked: unknown[] = [];
+    const cutOnce = await stranger((request, response) => {
+      asked.push(request.headers['x-outrider-range']);
+      void fetch(`http://${address}${request.url ?? ''}`, {
+        headers: request.headers as Record<string, string>,
+      }).then(async (answer) => {
+        response.writeHead(200, Object.fromEntries(answer.headers));
+        const body = Buffer.from(await answer.arrayBuffer());
+        if (asked.length > 1) response.end(body);
+        else response.write(body.subarray(0, 4), () => setTimeout(() => request.socket.destroy(), 50));
+      });
+    });
+    expect(Buffer.from(await reader().readAll(cutOnce, { start: 1, end: 9 })).toString()).toBe('12345678');
+    expect(asked).toEqual(['1-9', '5-9']);
+  });
+
+  it('is read whole where its worker ends in the middle, which has put it into the data bucket', async () => {
+    const { ref, body, server } = await largeKeeper();
+    await s3.write(data, body);
+    const taken: Uint8Array[] = [];
+    for await (const chunk of reader().read(ref)) {
+      if (taken.length === 0) await server.close();
+      taken.push(chunk);
+    }
+    expect(Buffer.concat(taken).equals(body)).toBe(true);
+  });
+
+  it('is given to the end to whoever reads it as its worker closes, within the time that it has for that', async () => {
+    const { ref, body, server, address } = await largeKeeper();
+    const taken: Uint8Array[] = [];
+    let closed: Promise<void> | undefined;
+    for await (const chunk of reader().read(ref)) {
+      closed ??= server.close(durationMs(60_000));
+      taken.push(chunk);
+    }
+    await closed;
+    expect(Buffer.concat(taken).equals(body)).toBe(true);
+    await expect(new KeptClient(secret).sizeOf(address, key)).rejects.toThrow(StoreUnavailableError);
+    const { ref: other, server: late } = await largeKeeper();
+    const reading = reader().read(other)[Symbol.asyncIterator]();
+    await reading.next();
+    await late.close(durationMs(50));
+    await expect(
+      (async () => {
+        while ((await reading.next()).done !== true);
+      })(),
+    ).rejects.toThrow(StoreUnavailableError);
+  });
+
+  it('is asked for once by a reader that pauses for longer than a worker may be silent', async () => {
+    const { ref, body, questions } = await largeKeeper();
+    const taken: Uint8Array[] = [];
+    for await (const chunk of reader().read(ref)) {
+      if (taken.length === 0) await delay(700);
+      taken.push(chunk);
+    }
+    expect(Buffer.concat(taken).equals(body)).toBe(true);
+    expect(questions()).toBe(1);
   });
 
   it('is read from the data bucket where its worker has put it there and ended', async () => {

@@ -7,6 +7,7 @@ import { attemptDataKey, copyOrderKey } from '../../../src/contracts/keys.ts';
 import { durationMs, type EpochMs } from '../../../src/contracts/units.ts';
 import { bucketOfWorker } from '../../../src/contracts/worker-places.ts';
 import { InputCheck, LostInputError } from '../../../src/worker/lost-inputs.ts';
+import { PlaceTakenError } from '../../../src/worker/time-limit.ts';
 import { stayForReaders } from '../../../src/worker/stay-for-readers.ts';
 
 const jobId = 'sort-0123456789ab' as JobId;
@@ -25,12 +26,15 @@ let objects: MemoryObjectStore;
 let askedAt: EpochMs | undefined;
 let warned: string[];
 let stop: AbortController;
+/** How long answers under way might go on as it closed. */
+let allowed: number | undefined;
 
 beforeEach(async () => {
   clock = new MemoryClock();
   objects = new MemoryObjectStore();
   askedAt = undefined;
   warned = [];
+  allowed = undefined;
   stop = new AbortController();
   await objects.write(kept, bytes);
   await objects.write(stage, Buffer.from('{}'));
@@ -46,7 +50,10 @@ function stays(keys: readonly string[] = [key]): { hasEnded: boolean } {
     get askedAt() {
       return askedAt;
     },
-    close: () => Promise.resolve(),
+    close: (answersMs = 0) => {
+      allowed = answersMs;
+      return Promise.resolve();
+    },
   };
   const deps = { clock, objects, log, keeper, dataBucket: 'data', stopSignal: stop.signal };
   void stayForReaders(deps, job).then(() => (stay.hasEnded = true));
@@ -100,6 +107,29 @@ describe('a worker that keeps an output', () => {
     stop.abort();
     await after(0);
     expect([stay.hasEnded, await text(moved)]).toEqual([true, '0123456789']);
+  });
+
+  it('lets answers go on that are under way for most of the rest of its notice', async () => {
+    stays();
+    await after(1);
+    const write = objects.write.bind(objects);
+    objects.write = async (ref, body, options) => {
+      await clock.sleep(durationMs(20_000));
+      return write(ref, body, options);
+    };
+    stop.abort(new PlaceTakenError('Spot needs its place', durationMs(120_000)));
+    await after(30);
+    expect(allowed).toBe(88_000);
+  });
+
+  it('lets answers go on no longer than it had stayed without a question, and not once its job has ended', async () => {
+    stays();
+    await after(610);
+    expect(allowed).toBe(600_000);
+    stays();
+    await objects.remove('data', [stageKey]);
+    await after(3);
+    expect(allowed).toBe(0);
   });
 
   it('takes back what it has put there when its job has ended meanwhile', async () => {

@@ -95,7 +95,9 @@ export class KeptClient {
           [header.proof]: proofOf(this.#secret, question),
         },
       });
+      let hasBytesWaiting = (): boolean => false;
       sent.once('response', (response) => {
+        hasBytesWaiting = () => response.readableLength > 0;
         const sizeBytes = Number(response.headers[header.size]);
         const expected = proofOf(this.#secret, question, sizeBytes);
         if (response.statusCode === 200 && isProof(response.headers[header.proof], expected)) {
@@ -105,8 +107,11 @@ export class KeptClient {
         sent.destroy();
         reject(new NotFoundError(`whoever is at ${address} does not keep ${key}`));
       });
-      // Also of an answer that has begun: a socket without a byte.
-      sent.on('timeout', () => sent.destroy(new Error(`no answer within ${String(this.#silenceMs)} ms`)));
+      // Also of an answer that has begun: a socket without a byte. Not while bytes wait for whoever reads: the pause is its own.
+      sent.on('timeout', () => {
+        if (hasBytesWaiting()) sent.socket?.setTimeout(this.#silenceMs);
+        else sent.destroy(new Error(`no answer within ${String(this.#silenceMs)} ms`));
+      });
       sent.on('error', reject);
       sent.end();
     });

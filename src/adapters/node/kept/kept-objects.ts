@@ -13,6 +13,8 @@ import type {
 import type { KeptClient } from './kept-client.ts';
 import type { KeptFiles } from './kept-files.ts';
 
+/** Workers that have begun to answer and break off are asked so often in all, each time for the rest. */
+const mostAsked = 2;
 const everything = { start: 0, end: Number.MAX_SAFE_INTEGER };
 
 /** What keeps outputs on a worker. */
@@ -57,16 +59,24 @@ export class KeptObjects implements ObjectStore {
       yield* this.moved(ref.key, options, silence);
       return;
     }
-    let hasBegun = false;
-    try {
-      for await (const chunk of this.keeping.client.read(address, ref.key, range, signal)) {
-        hasBegun = true;
-        yield chunk;
+    let { start } = range;
+    for (let asked = 1; ; asked++) {
+      const from = start;
+      try {
+        for await (const chunk of this.keeping.client.read(address, ref.key, { ...range, start }, signal)) {
+          start += chunk.length;
+          yield chunk;
+        }
+        return;
+      } catch (cause) {
+        if (!isMissed(cause)) throw cause;
+        const hasAnswered = start > from;
+        // One connection may break while the worker lives; what was taken is good, and is not asked for again.
+        if (hasAnswered && asked < mostAsked) continue;
+        if (!hasAnswered && cause instanceof StoreUnavailableError) this.silent.set(address, cause);
+        yield* this.moved(ref.key, { ...options, range: { ...range, start } }, cause);
+        return;
       }
-    } catch (cause) {
-      if (hasBegun || !isMissed(cause)) throw cause;
-      if (cause instanceof StoreUnavailableError) this.silent.set(address, cause);
-      yield* this.moved(ref.key, options, cause);
     }
   }
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { epochMs, type EpochMs } from '../../../contracts/units.ts';
+import { durationMs, epochMs, type EpochMs } from '../../../contracts/units.ts';
 import type { OutputKeeper } from '../../../ports/output-keeper.ts';
 import type { KeptFiles } from './kept-files.ts';
 import { header, isProof, proofOf, type Question } from './question.ts';
@@ -45,12 +45,17 @@ export class KeptServer implements OutputKeeper {
     return this.#askedAt;
   }
 
-  async close(): Promise<void> {
+  async close(answersMs = durationMs(0)): Promise<void> {
     const server = this.#server;
     if (server !== undefined) {
+      // Connections are kept for further questions no longer than their answers take.
+      server.keepAliveTimeout = 1;
       const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
+      const ending = setTimeout(() => {
+        server.closeAllConnections();
+      }, answersMs);
       await closed;
+      clearTimeout(ending);
     }
     await this.#files.clear().catch(() => undefined); // It goes with the worker's disk.
   }
