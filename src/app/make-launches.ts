@@ -1,5 +1,5 @@
 import { AccessDeniedError, JobFailedError } from '../contracts/errors.ts';
-import type { AttemptId } from '../contracts/ids.ts';
+import { type AttemptId, attemptParts } from '../contracts/ids.ts';
 import { durationMs, elapsedMs, epochMs, type EpochMs, later } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
 import type { AttemptView } from '../core/model/job-view.ts';
@@ -91,12 +91,29 @@ export function queueUnmadeLaunches(
   for (const { id } of [...again, ...unmade.toReversed()]) {
     const decision = decided.get(id);
     if (decision === undefined) continue;
-    if (isOutdated(session, id)) {
-      observe(session, { kind: 'held', attemptId: id });
-      session.heldLaunches.push(decision);
-    } else queueLaunch(session, decision);
+    if (isOutdated(session, id)) session.heldLaunches.push(decision);
+    else queueLaunch(session, decision);
   }
+  withdrawUnmade(session);
   session.launches.pump();
+}
+
+/**
+ * Takes back the held launches that were certainly not made: they would keep the slots that making their input again
+ * needs. The others wait for their claims like any that was made, since nobody can say that they were not.
+ */
+function withdrawUnmade(session: Session): void {
+  const { state, enteredAt: at, heldLaunches } = session;
+  const unmade = heldLaunches
+    .filter(({ attemptId }) => state.attempts.get(attemptId)?.recordedAt === undefined)
+    // An attempt can be withdrawn only while none of its task is numbered after it.
+    .toSorted((a, b) => attemptParts(b.attemptId).attempt - attemptParts(a.attemptId).attempt);
+  for (const decision of unmade) {
+    const { attemptId } = decision;
+    observe(session, { kind: 'launched', attemptId, at });
+    observe(session, { kind: 'withdrawn', attemptId, notBefore: at });
+    if (!state.attempts.has(attemptId)) heldLaunches.splice(heldLaunches.indexOf(decision), 1);
+  }
 }
 
 /** Whether the lists of what an attempt reads are of outputs that are gone: nobody knows any more where its line lies. */
