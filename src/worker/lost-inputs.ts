@@ -16,6 +16,8 @@ import type { UpstreamSegment } from './upstream-segment.ts';
 
 /** Workers that are asked at once whether they keep what they did. */
 const askedAtOnce = 16;
+/** Its multiples, less their whole parts, lie evenly between 0 and 1, however many there are. */
+const goldenRatio = (Math.sqrt(5) - 1) / 2;
 
 const said = {
   missing: 'is gone',
@@ -122,12 +124,14 @@ export class InputCheck {
 
   /**
    * Where a worker is gone that kept a piece of the input, asks those that keep the others. Whoever schedules cannot, being
-   * in another network, and each that is found by itself would cost another attempt. Never throws.
+   * in another network, and each that is found by itself would cost another attempt. A report has room for few: readers of
+   * one stage begin at different places, by the `index` of their task, so that together they name most. Never throws.
    */
   async askOthers(
     objects: ObjectStore,
     input: readonly UpstreamSegment[],
     signal: AbortSignal,
+    index: number,
   ): Promise<void> {
     if (![...this.#lost.values()].some(({ segment }) => isWithWorker(segment.ref.bucket))) return;
     const others = new Map(
@@ -135,7 +139,10 @@ export class InputCheck {
         .filter(({ ref, length }) => length > 0 && isWithWorker(ref.bucket))
         .map((segment) => [segment.producer, segment]),
     );
-    await forEachBounded(others.values(), askedAtOnce, async (segment) => {
+    const inOrder = [...others.values()];
+    const first = Math.floor(((index * goldenRatio) % 1) * inOrder.length);
+    const turned = [...inOrder.slice(first), ...inOrder.slice(0, first)];
+    await forEachBounded(turned, askedAtOnce, async (segment) => {
       const { producer, ref } = segment;
       if (signal.aborted || this.#lost.has(producer) || this.#lost.size >= limits.lostPerReport) return;
       try {

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoreUnavailableError } from '../contracts/errors.ts';
+import { attemptParts } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import { attemptDataKey } from '../contracts/keys.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
@@ -294,7 +295,7 @@ async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promi
       return endOfStopped(reason, { isUsed: deps.isUsed === true, mayPass: false });
     }
     await check.recheck(signal);
-    await check.askOthers(deps.objects, upstreamOf(plan), signal);
+    await check.askOthers(deps.objects, upstreamOf(plan), signal, attemptParts(payload.attemptId).task);
     if (error instanceof LostZoneError)
       return { outcome: 'failed', failure: failureWith('interrupted', error.message) };
     const failure = check.failure() ?? failureReading(failureOf(error, where), task?.reads ?? '');

@@ -172,13 +172,35 @@ describe('a reader that has missed what a worker kept', () => {
     await objects.write(second.ref, bytes);
     const onS3 = { ...fourth, ref: { ...fourth.ref, bucket: 'data' } };
     const check = new InputCheck();
-    await check.askOthers(objects, [first, second, third, onS3], new AbortController().signal);
+    await check.askOthers(objects, [first, second, third, onS3], new AbortController().signal, 7);
     expect(check.failure()).toBeUndefined();
     check.lose(new LostInputError(first, 'unreachable'));
-    await check.askOthers(objects, [first, second, third, onS3], new AbortController().signal);
+    await check.askOthers(objects, [first, second, third, onS3], new AbortController().signal, 7);
     expect(check.failure()?.lost?.map(({ attemptId: id, how }) => [id, how])).toEqual([
       ['map/0/0', 'unreachable'],
       ['map/2/0', 'missing'],
     ]);
+  });
+
+  it('asks others than the other readers of its stage do first, so that they find a mass loss together', async () => {
+    const segments = Array.from({ length: 100 }, (_, task) => {
+      const producer = `map/${task}/0` as AttemptId;
+      return {
+        ref: { bucket: bucketOfWorker(address), key: attemptDataKey(jobId, producer) },
+        ...{ offset: 0, length: 4, crc: 1, producer },
+      };
+    });
+    const [first] = segments;
+    if (first === undefined) throw new Error('a hundred pieces');
+    const named = new Set<string>();
+    for (let reader = 0; reader < 10; reader++) {
+      const check = new InputCheck();
+      check.lose(new LostInputError(first, 'unreachable'));
+      await check.askOthers(objects, segments, new AbortController().signal, reader);
+      const lost = check.failure()?.lost ?? [];
+      expect(lost).toHaveLength(16);
+      for (const each of lost) named.add(each.attemptId);
+    }
+    expect(named.size).toBeGreaterThanOrEqual(90);
   });
 });
