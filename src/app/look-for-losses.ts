@@ -1,5 +1,5 @@
 import { bucketOfZone } from '../contracts/directory-buckets.ts';
-import { NotFoundError, StoreUnavailableError } from '../contracts/errors.ts';
+import { ConflictError, NotFoundError, StoreUnavailableError } from '../contracts/errors.ts';
 import { type AttemptId, attemptIdOf, attemptParts } from '../contracts/ids.ts';
 import { attemptDataKey, type ObjectRef } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
@@ -19,6 +19,8 @@ import type { Session } from './scheduler-session.ts';
 const looksAtOnce = 32;
 /** Ranges that are read again at once. */
 const checksAtOnce = 4;
+/** An object is gone, was written anew, or cannot be read just now. */
+const unreadable = [NotFoundError, ConflictError, StoreUnavailableError] as const;
 
 interface LookDeps {
   readonly objects: ObjectStore;
@@ -104,7 +106,8 @@ class Look {
     }
   }
 
-  private async howLost({ attemptId, how, offset, length, crc }: Suspicion): Promise<LossKind | undefined> {
+  private async howLost(suspicion: Suspicion): Promise<LossKind | undefined> {
+    const { attemptId, how, offset, length } = suspicion;
     if (how === 'unpublished') return 'missing';
     const ref = this.refOf(attemptId);
     const there = await this.head(ref);
@@ -115,19 +118,27 @@ class Look {
     if (how !== 'short' && how !== 'damaged') return undefined;
     // Whoever reads has asked twice; of so much he is believed.
     if ((this.checkBytes -= length) < 0) return 'damaged';
-    return (await this.crcOf(ref, offset, offset + length)) === crc ? undefined : 'damaged';
+    return this.howDamaged(ref, suspicion);
   }
 
-  private async crcOf(ref: ObjectRef, start: number, end: number): Promise<number | undefined> {
-    let crc = 0;
+  /** Reads a range again that was not as it was written: undefined where it is. What cannot be read, its reader is believed. */
+  private async howDamaged(
+    ref: ObjectRef,
+    { offset: start, length, crc }: Suspicion,
+  ): Promise<LossKind | undefined> {
+    let seen = 0;
     try {
-      for await (const chunk of this.deps.objects.read(ref, { range: { start, end } }))
-        crc = crc32(chunk, crc);
+      for await (const chunk of this.deps.objects.read(ref, { range: { start, end: start + length } }))
+        seen = crc32(chunk, seen);
     } catch (cause) {
-      if (cause instanceof NotFoundError) return undefined;
+      if (cause instanceof StoreUnavailableError && ref.bucket !== this.deps.dataBucket) {
+        this.unreachable.add(ref.bucket);
+        return 'unreachable';
+      }
+      if (unreadable.some((kind) => cause instanceof kind)) return 'damaged';
       throw cause;
     }
-    return crc;
+    return seen === crc ? undefined : 'damaged';
   }
 
   private isWithWorker(attemptId: AttemptId): boolean {

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
 import { lookForLosses } from '../../../src/app/look-for-losses.ts';
 import type { Session } from '../../../src/app/scheduler-session.ts';
-import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
+import { ConflictError, NotFoundError, StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import type { AttemptId, JobId } from '../../../src/contracts/ids.ts';
 import { attemptDataKey } from '../../../src/contracts/keys.ts';
 import type { LossKind } from '../../../src/contracts/records.ts';
@@ -200,6 +200,37 @@ describe('a look at outputs in zones', () => {
       { attemptId: 'mid/2/0', how: 'unreachable' },
     ]);
     expect(zoned.asked.filter((bucket) => bucket === zonalBuckets[0])).toHaveLength(1);
+  });
+
+  /** One object by its size alone: whoever reads it is told this. */
+  async function told(cause: Error, zone?: string): Promise<readonly FoundLoss[]> {
+    const unread = new MemoryObjectStore();
+    const task = taskAt(state, 1, 0);
+    if (task.result !== undefined && zone !== undefined) task.result = { ...task.result, zone };
+    const bucket = zone === undefined ? 'data' : (zonalBuckets[0] ?? '');
+    await unread.write({ ...refOf('mid/0/0'), bucket }, bytes);
+    unread.read = () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(cause) }) });
+    for (const id of ['mid/1/0', 'mid/2/0', 'map/0/0', 'map/1/0', 'map/2/0'])
+      await unread.write(refOf(id), bytes);
+    return lookForLosses({ objects: unread, dataBucket: 'data', log }, { jobId, state, plan });
+  }
+
+  it.each(['damaged', 'short'] as const)(
+    'takes what is said to be %s for lost with its zone where that tells its size and does not give it',
+    async (how) => {
+      missed('end/0/0', 'mid/0/0', how);
+      const found = await told(new StoreUnavailableError('no answer'), 'use1-az1');
+      expect(found).toEqual([{ attemptId: 'mid/0/0', how: 'unreachable', by: 'end/0/0' }]);
+    },
+  );
+
+  it.each([
+    ['is written anew as it is read', new ConflictError('changed')],
+    ['is gone as it is read', new NotFoundError('gone')],
+    ['cannot be read', new StoreUnavailableError('no answer')],
+  ])('believes whoever has read it that what %s in the data bucket is damaged', async (_, cause) => {
+    missed('end/0/0', 'mid/0/0', 'damaged');
+    expect(await told(cause)).toEqual([{ attemptId: 'mid/0/0', how: 'damaged', by: 'end/0/0' }]);
   });
 
   it('fails where the data bucket does not answer: that is no loss', async () => {
