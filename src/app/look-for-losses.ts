@@ -101,7 +101,8 @@ class Look {
       const tasks = lost.flatMap((id) => taskWithOutput(this.state, id) ?? []);
       await this.probe(tasks.flatMap((task) => this.replicasOf(task)));
       for (const task of tasks) if (this.isGone(task)) this.reopening.add(task);
-      await this.probe([...this.siblingsOf(tasks), ...this.inputsOf(tasks)]);
+      // What is to be read at once comes first, should not all be asked for.
+      await this.probe([...this.inputsOf(tasks), ...this.siblingsOf(tasks)]);
       lost = [...this.found.keys()].filter((id) => !before.has(id));
     }
   }
@@ -167,16 +168,17 @@ class Look {
   /** Sees whether outputs are there, and as long as they were, as far as objects may still be asked for. */
   private async probe(ids: readonly AttemptId[]): Promise<void> {
     const left = Math.max(0, limits.lossProbes - this.seen.size);
-    const isToBeSeen = (id: AttemptId): boolean => !this.seen.has(id) && !this.isWithWorker(id);
+    const sizeOf = (id: AttemptId): number => bytesRead(this.state, taskWithOutput(this.state, id));
+    // Of empty outputs, and of the last stage's, nothing is asked.
+    const isToBeSeen = (id: AttemptId): boolean =>
+      !this.seen.has(id) && !this.isWithWorker(id) && sizeOf(id) > 0;
     const fresh = [...new Set(ids)].filter(isToBeSeen).slice(0, left);
     for (const id of fresh) this.seen.add(id);
     await forEachBounded(fresh, looksAtOnce, async (attemptId) => {
-      const sizeBytes = bytesRead(this.state, taskWithOutput(this.state, attemptId));
-      if (sizeBytes === 0) return;
       const there = await this.head(this.refOf(attemptId));
       if (there === 'unreachable') this.found.set(attemptId, { attemptId, how: there });
       else if (there === undefined) this.found.set(attemptId, { attemptId, how: 'missing' });
-      else if (there.sizeBytes < sizeBytes) this.found.set(attemptId, { attemptId, how: 'short' });
+      else if (there.sizeBytes < sizeOf(attemptId)) this.found.set(attemptId, { attemptId, how: 'short' });
     });
   }
 

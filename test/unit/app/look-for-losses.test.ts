@@ -116,8 +116,8 @@ describe('a look at what readers did not find', () => {
     missed('end/0/0', 'mid/1/0', 'missing');
     expect((await look()).map(({ attemptId, by }) => [attemptId, by])).toEqual([
       ['mid/1/0', 'end/0/0'],
-      ['mid/2/0', undefined],
       ['map/0/0', undefined],
+      ['mid/2/0', undefined],
     ]);
     expect(asked.filter((each) => each.startsWith('head'))).toHaveLength(6);
   });
@@ -130,6 +130,36 @@ describe('a look at what readers did not find', () => {
     missed('end/0/0', 'mid/1/0', 'missing');
     expect((await look()).map(({ attemptId }) => attemptId)).toEqual(['mid/1/0', 'mid/1/2']);
     expect(asked.join()).not.toContain('map');
+  });
+});
+
+describe('a look at a part that cannot be published', () => {
+  it('finds what its task has to read again to be gone, however many tasks the last stage has', async () => {
+    const shape = (name: string, tasks: number, upstream: readonly number[]) => ({
+      ...{ name, tasks, upstream, sourceBytes: [] },
+    });
+    state = createJobState([shape('map', 2, []), shape('end', 2_500, [0])]);
+    const ids = ['map/0/0', 'map/1/0', ...Array.from({ length: 2_500 }, (_, task) => `end/${task}/0`)];
+    applyDecisions(
+      state,
+      [
+        ...[0, 1].map((stage) => ({ kind: 'open-stage' as const, stage })),
+        ...ids.map((id) => ({ kind: 'launch' as const, attemptId: attempt(id), reason: 'first' as const })),
+      ],
+      {
+        now: at(1),
+        openStage: (stage) => {
+          openStage(state, stage, [], at(1));
+        },
+      },
+    );
+    for (const id of ids) applyResult(state, resultOf(id, 5), at(5));
+    await remove('map/1/0');
+    applyAttempt(state, { ...attemptRecord('end/7/0', 'done', 9), outputLostAt: at(9) }, at(9));
+    expect(await look()).toEqual([
+      { attemptId: 'end/7/0', how: 'missing' },
+      { attemptId: 'map/1/0', how: 'missing' },
+    ]);
   });
 });
 
