@@ -47,6 +47,10 @@ const lastNumber = 999_999_999;
 /** Whether an attempt's number is that of a copy. */
 export const isCopy = (attempt: number): boolean => attempt >= firstCopy;
 
+/** Of which attempt, or copy, one with such a number is a copy; undefined where it is none. */
+export const copiedFrom = (attempt: number): number | undefined =>
+  isCopy(attempt) ? attempt - firstCopy : undefined;
+
 /** Whose name a copy of an attempt's output has, or of a copy's; undefined where there are no more names. */
 export function copyIdOf(id: AttemptId): AttemptId | undefined {
   const { stage, task, attempt } = attemptParts(id);

@@ -370,7 +370,7 @@ export function applyDecisions(
         state.copied.set(decision.attemptId, { bytes: decision.bytes, reason: decision.reason });
         break;
       case 'lose-output':
-        loseOutput(state, decision.attemptId, decision.use);
+        loseOutput(state, decision.attemptId, decision.use, decision.how);
         break;
       case 'clone-stage':
         cloneStage(state, decision.stage, clonesIn(decision));

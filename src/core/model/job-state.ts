@@ -1,5 +1,5 @@
 import { invariant } from '../../contracts/errors.ts';
-import { type AttemptId, attemptParts, type TaskId } from '../../contracts/ids.ts';
+import { type AttemptId, attemptParts, copiedFrom, type TaskId } from '../../contracts/ids.ts';
 import type { AttemptRecord, TaskResult, UnreadableRecord } from '../../contracts/records.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
@@ -329,8 +329,9 @@ export function applyReplica(state: JobState, replica: TaskResult): void {
   const { attempt } = attemptParts(attemptId);
   const { result } = task;
   if (result === undefined || result.attemptId === attemptId || task.replicas.includes(attempt)) return;
-  // Whoever takes a job over finds its record still.
-  if (task.lostOutputs.includes(attempt)) return;
+  // Whoever takes a job over finds its record still. A copy of what is lost may be a copy of what was harmed.
+  const original = copiedFrom(attempt);
+  if (task.lostOutputs.some((number) => number === attempt || number === original)) return;
   const isSame =
     sameNumbers(partitions?.lengths, result.partitions?.lengths) &&
     sameNumbers(partitions?.crcs, result.partitions?.crcs);

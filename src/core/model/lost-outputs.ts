@@ -1,4 +1,5 @@
-import { type AttemptId, attemptIdOf, attemptParts } from '../../contracts/ids.ts';
+import { type AttemptId, attemptIdOf, attemptParts, copiedFrom } from '../../contracts/ids.ts';
+import type { LossKind } from '../../contracts/records.ts';
 import { type OutputPlace, outputPlace } from '../../contracts/worker-places.ts';
 import { newAttempt } from './attempt-news.ts';
 import { producersOf } from './edge-manifest.ts';
@@ -144,17 +145,23 @@ export function openSuspicions(state: JobState): readonly Suspicion[] {
   return [...state.suspects.values()];
 }
 
+/** Losses after which what was copied from the lost output has to be doubted: it may have been harmed before. */
+export const isCopiedToo = (how: LossKind): boolean => how === 'damaged' || how === 'short';
+
 /**
  * An output is gone, as was decided; a second time (replay of the log) has no effect. Readers go by the replica `use`, if
- * one is named; else the task is to be done again. Whoever reads it needs other lists of inputs.
+ * one is named; else the task is to be done again. Whoever reads it needs other lists of inputs. A copy of what was harmed
+ * is a replica no more.
  */
-export function loseOutput(state: JobState, id: AttemptId, use?: number): void {
+export function loseOutput(state: JobState, id: AttemptId, use?: number, how: LossKind = 'missing'): void {
   state.suspects.delete(id);
   const { stage: name, task: index, attempt: number } = attemptParts(id);
   const stage = stageNamed(state, name);
   const task = stage?.tasks[index];
   if (stage === undefined || task === undefined || task.lostOutputs.includes(number)) return;
   task.lostOutputs.push(number);
+  if (isCopiedToo(how))
+    for (const copy of [...task.replicas]) if (copiedFrom(copy) === number) dropReplica(stage, task, copy);
   const attempt = state.attempts.get(id);
   if (attempt?.keeps === true) attempt.keeps = false;
   if (task.replicas.includes(number)) {

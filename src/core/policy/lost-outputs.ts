@@ -3,7 +3,7 @@ import type { LossKind } from '../../contracts/records.ts';
 import type { Decision, LoseOutput } from '../model/decision.ts';
 import type { FoundLoss, TickConfig } from '../model/tick-config.ts';
 import { isLive, type JobState, type TaskView } from '../model/job-view.ts';
-import { isNeeded, taskWithOutput, timesRedone } from '../model/lost-outputs.ts';
+import { isCopiedToo, isNeeded, taskWithOutput, timesRedone } from '../model/lost-outputs.ts';
 
 /** Outputs that are gone, those of later stages first: whether an input is needed hangs on what is done again. */
 function byLaterStage(
@@ -17,9 +17,6 @@ function byLaterStage(
     })
     .toSorted(([, a], [, b]) => b.stage - a.stage || a.index - b.index);
 }
-
-/** Losses after which what was copied from the lost output has to be doubted: it may have been harmed before. */
-const isCopiedToo = (how: LossKind): boolean => how === 'damaged' || how === 'short';
 
 /**
  * The first copy of a task's output that is neither among the lost nor copied from what was harmed, by the number of its
