@@ -8,7 +8,7 @@ import type { OpenedStage } from '../core/replay/journal-lines.ts';
 import { prepareStage } from './open-stage.ts';
 import { queueLaunches } from './make-launches.ts';
 import { performDecisions } from './perform-decisions.ts';
-import { queueCopy } from './protect-outputs.ts';
+import { noteTold, queueCopy } from './protect-outputs.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
 
@@ -66,4 +66,5 @@ export async function append(
     });
   }
   session.version += 1;
+  noteTold(session, decided.refusals);
 }

@@ -9,12 +9,7 @@ import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
 import type { JobState, StageView, TaskView } from '../core/model/job-view.ts';
 import type { FoundLoss } from '../core/model/tick-config.ts';
 import { addLosses, lossPriors, type LossCounts } from '../core/policy/mantri/loss-rate.ts';
-import {
-  copyMsOf,
-  isUnprotected,
-  type OutputAtRisk,
-  OutputValues,
-} from '../core/policy/mantri/outputs-at-risk.ts';
+import { copyMsOf, isUnprotected, OutputValues } from '../core/policy/mantri/outputs-at-risk.ts';
 import { isSpell, precomputeBudgetMs } from '../core/policy/mantri/precompute.ts';
 import { protect } from '../core/policy/mantri/protect.ts';
 import { lossCostMs, worthOfCopy } from '../core/policy/mantri/replicate.ts';
@@ -29,6 +24,8 @@ import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { Session } from './scheduler-session.ts';
 import { SharedLosses } from './shared-losses.ts';
 
+type Declined = ReturnType<typeof protect>['declined'][number];
+
 /** What a scheduler keeps of what it knows of losses, and of what it has judged. */
 export interface Protection {
   /** Whether every output is to be judged: at first, and when losses have changed what is known. */
@@ -40,7 +37,11 @@ export interface Protection {
   /** Outputs that are worth a copy and have none, for want of tokens. */
   readonly waiting: Set<TaskView>;
   /** Of each stage's outputs that are not worth a copy that which nearly is, by the place of the stage. */
-  readonly nearest: Map<number, { readonly output: OutputAtRisk; readonly refusal: Refusal }>;
+  readonly nearest: Map<string, Declined>;
+  /** Of those that are and get none the dearest as a tick has judged them, by the stage and the reason. */
+  readonly dearest: Map<string, Declined>;
+  /** Of which output the log was told last, by the same. */
+  readonly told: Map<string, AttemptId>;
   /** Whether the log was told that nothing is copied where the job's data lie, and why. */
   isToldWhy: boolean;
 }
@@ -51,6 +52,8 @@ const startingFrom = (seen: SharedLosses): Protection => ({
   seenUpTo: 0,
   waiting: new Set(),
   nearest: new Map(),
+  dearest: new Map(),
+  told: new Map(),
   isToldWhy: false,
 });
 
@@ -251,27 +254,40 @@ function spentOf(session: Session): { readonly tokens: number; readonly spellMs:
 const workedMs = ({ stages }: JobState): number =>
   stages.reduce((sum, { statistics }) => sum + statistics.slotTime.ownMs, 0);
 
-/** Refusals that the log is to be told: of outputs that are not worth it that which nearly is, once its stage is done. */
+/**
+ * Refusals that the log is to be told: of each stage's outputs that are not worth it that which nearly is, once the stage is
+ * done; of those that have to wait the dearest, once. All would be told anew in each tick.
+ */
 function refusalsOf(
-  { state, protection: { nearest } }: Session,
-  declined: ReturnType<typeof protect>['declined'],
+  { state, protection: { nearest, dearest, told } }: Session,
+  declined: readonly Declined[],
 ): readonly Refusal[] {
-  const others: Refusal[] = [];
+  dearest.clear();
   for (const each of declined) {
     const { output, refusal } = each;
-    if (refusal.reason !== 'replica-not-worth-it') others.push(refusal);
-    else {
-      const known = nearest.get(output.task.stage)?.output;
-      if (known === undefined || worthOfCopy(known) < worthOfCopy(output))
-        nearest.set(output.task.stage, each);
-    }
+    const among = refusal.reason === 'replica-not-worth-it' ? nearest : dearest;
+    const key = `${output.task.stage}/${refusal.reason}`;
+    const known = among.get(key)?.output;
+    if (known === undefined || worthOfCopy(known) < worthOfCopy(output)) among.set(key, each);
   }
-  for (const [place, { refusal }] of nearest) {
-    if (stageAt(state, place).state !== 'done') continue;
-    nearest.delete(place);
-    others.push(refusal);
+  const telling: Refusal[] = [];
+  for (const [key, { output, refusal }] of dearest)
+    if (told.get(key) !== output.task.result?.attemptId) telling.push(refusal);
+  for (const [key, { output, refusal }] of nearest) {
+    if (stageAt(state, output.task.stage).state !== 'done') continue;
+    nearest.delete(key);
+    telling.push(refusal);
   }
-  return others;
+  return telling;
+}
+
+/** Notes which refusals a log entry has told. Those of a tick that had nothing to log are told by a later one. */
+export function noteTold({ protection }: Session, refusals: readonly Refusal[]): void {
+  const { dearest, told } = protection;
+  for (const [key, { output, refusal }] of dearest) {
+    const { result } = output.task;
+    if (result !== undefined && refusals.includes(refusal)) told.set(key, result.attemptId);
+  }
 }
 
 /**
