@@ -5,7 +5,7 @@ import { attemptDataKey, type ObjectRef } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import type { LossKind } from '../contracts/records.ts';
 import type { JobState, Suspicion, TaskView } from '../core/model/job-view.ts';
-import { isNeeded, placeOfOutput, taskWithOutput } from '../core/model/lost-outputs.ts';
+import { isNeeded, placeOfOutput, taskWithOutput, unreachedBy } from '../core/model/lost-outputs.ts';
 import type { FoundLoss } from '../core/model/tick-config.ts';
 import { sourceTasks } from '../core/model/upstream-copies.ts';
 import { forEachBounded } from '../lib/bounded.ts';
@@ -63,6 +63,8 @@ class Look {
   private readonly stages = new Set<number>();
   /** Directory buckets that did not answer: none of their objects is asked for by itself. */
   private readonly unreachable = new Set<string>();
+  /** How many readers have said so of what, once that is asked. */
+  private unreachedBy: ReadonlyMap<AttemptId, number> | undefined;
   /** Bytes that may still be read again. */
   private checkBytes: number = limits.lossCheckBytes;
 
@@ -116,6 +118,9 @@ class Look {
     // Nobody outside of the workers' network can ask the one that keeps it: whoever reads has asked twice, and is believed.
     if (there === undefined) return this.isWithWorker(attemptId) ? how : 'missing';
     if (there.sizeBytes < offset + length) return 'short';
+    // Where sizes are told bytes may not be given all the same: one reader may have met what has passed, two have not.
+    this.unreachedBy ??= unreachedBy(this.state);
+    if ((this.unreachedBy.get(attemptId) ?? 0) > 1) return 'unreachable';
     if (how !== 'short' && how !== 'damaged') return undefined;
     // Whoever reads has asked twice; of so much he is believed.
     if ((this.checkBytes -= length) < 0) return 'damaged';

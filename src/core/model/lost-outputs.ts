@@ -118,10 +118,30 @@ const mayBeRight = (state: JobState, reader: AttemptView): boolean =>
     ({ attemptId: id }) => state.suspects.get(id)?.by.includes(reader) === true || isKnownLost(state, id),
   ) === true;
 
+/** Whether a reader has said no more than that nobody answers: which may have been so, and passed. */
+const saidUnreachable = ({ failure }: AttemptView): boolean =>
+  failure?.lost?.every(({ how }) => how === 'unreachable') === true;
+
+/**
+ * How many attempts have said of an output that nobody answers where it is, by output. It follows from their records, so that
+ * whoever takes the job over knows the same.
+ */
+export function unreachedBy({ attempts }: JobState): ReadonlyMap<AttemptId, number> {
+  const counts = new Map<AttemptId, number>();
+  for (const { failure } of attempts.values()) {
+    if (failure?.cause !== 'input-lost') continue;
+    const named = (failure.lost ?? []).flatMap((each) =>
+      each.how === 'unreachable' ? [each.attemptId] : [],
+    );
+    for (const id of new Set(named)) counts.set(id, (counts.get(id) ?? 0) + 1);
+  }
+  return counts;
+}
+
 /**
  * A suspected output is there: whoever has failed for want of it has done so by its own fault, which counts against its
- * task: once, however many outputs it has named, and only where none of them is gone. One that S3 refuses to give though
- * it is there fails the job.
+ * task: once, however many outputs it has named, and only where none of them is gone, and it has said of any more than that
+ * nobody answers. One that S3 refuses to give though it is there fails the job.
  */
 export function refute(state: JobState, id: AttemptId): void {
   const suspicion = state.suspects.get(id);
@@ -129,7 +149,7 @@ export function refute(state: JobState, id: AttemptId): void {
   for (const reader of suspicion.by) {
     const task = state.stages[reader.stage]?.tasks[reader.task];
     if (task === undefined || task.result !== undefined || reader.number < task.since) continue;
-    if (!mayBeRight(state, reader)) task.failures += 1;
+    if (!mayBeRight(state, reader) && !saidUnreachable(reader)) task.failures += 1;
     if (suspicion.how !== 'denied') continue;
     const failure = { cause: 'access-denied', message: reader.failure?.message ?? '' } as const;
     state.fatal ??= { stage: attemptParts(reader.id).stage, task: task.index, failure };

@@ -163,6 +163,65 @@ describe('a look at a part that cannot be published', () => {
   });
 });
 
+describe('a look at an output that readers say is where nobody answers, of which the size is told', () => {
+  /** The reader is launched again, and fails again. */
+  const again = (number: number, id: string): void => {
+    const decision = { kind: 'launch', attemptId: attempt(`end/0/${number}`), reason: 'retry' } as const;
+    if (number > 0) applyDecisions(state, [decision], { now: at(9), openStage: () => undefined });
+    missed(`end/0/${number}`, id, 'unreachable');
+  };
+
+  it('believes no reader that is alone, but finds it by no fault of its own that it has failed', async () => {
+    for (const [number, id] of ['mid/0/0', 'mid/1/0', 'mid/2/0'].entries()) {
+      again(number, id);
+      expect(await look()).toEqual([]);
+    }
+    expect(taskAt(state, 2, 0).failures).toBe(0);
+    expect(state.fatal).toBeUndefined();
+  });
+
+  it('believes the second, be it the next attempt of the same task or another', async () => {
+    again(0, 'mid/1/0');
+    expect(await look()).toEqual([]);
+    again(1, 'mid/1/0');
+    expect(await look()).toEqual([{ attemptId: 'mid/1/0', how: 'unreachable', by: 'end/0/1' }]);
+    for (const reader of ['mid/0/1', 'mid/1/1'])
+      applyDecisions(state, [{ kind: 'launch', attemptId: attempt(reader), reason: 'clone' }], {
+        now: at(9),
+        openStage: () => undefined,
+      });
+    missed('mid/0/1', 'map/0/0', 'unreachable');
+    missed('mid/1/1', 'map/0/0', 'unreachable');
+    applyDecisions(state, [{ kind: 'lose-output', attemptId: attempt('mid/1/0'), how: 'unreachable' }], {
+      now: at(10),
+      openStage: () => undefined,
+    });
+    expect(await look()).toEqual([{ attemptId: 'map/0/0', how: 'unreachable', by: 'mid/0/1' }]);
+    expect(taskAt(state, 2, 0).failures).toBe(0);
+  });
+
+  it('knows of both after a takeover, whether or not somebody has looked between them', async () => {
+    const records = [0, 1].map((number) => {
+      again(number, 'mid/1/0');
+      return attempt(`end/0/${number}`);
+    });
+    expect(state.suspects.get(attempt('mid/1/0'))?.by.map(({ id }) => id)).toEqual(records);
+    expect(await look()).toEqual([{ attemptId: 'mid/1/0', how: 'unreachable', by: 'end/0/0' }]);
+  });
+
+  it('strikes a reader all the same that says other things of other outputs, which are there', async () => {
+    const range = { offset: 3, length: 4, crc: crcOfRange };
+    const lost = (['unreachable', 'damaged'] as const).map((how, index) => ({
+      ...{ attemptId: attempt(`mid/${index}/0`), how },
+      ...range,
+    }));
+    const why = { ...failure('input-lost'), lost };
+    applyAttempt(state, attemptRecord('end/0/0', 'failed', 9, { failure: why }), at(9));
+    expect(await look()).toEqual([]);
+    expect(taskAt(state, 2, 0).failures).toBe(1);
+  });
+});
+
 describe('a look at outputs that workers keep', () => {
   const keep = (id: string): void => {
     const { stage, task } = { stage: id.startsWith('map') ? 0 : 1, task: Number(id.split('/')[1]) };
