@@ -63,7 +63,7 @@ class Look {
   private readonly stages = new Set<number>();
   /** Directory buckets that did not answer: none of their objects is asked for by itself. */
   private readonly unreachable = new Set<string>();
-  /** How many readers have said so of what, once that is asked. */
+  /** How many attempts of one task have said so of what, once that is asked. */
   private unreachedBy: ReadonlyMap<AttemptId, number> | undefined;
   /** Bytes that may still be read again. */
   private checkBytes: number = limits.lossCheckBytes;
@@ -118,7 +118,7 @@ class Look {
     // Nobody outside of the workers' network can ask the one that keeps it: whoever reads has asked twice, and is believed.
     if (there === undefined) return this.isWithWorker(attemptId) ? how : 'missing';
     if (there.sizeBytes < offset + length) return 'short';
-    // Where sizes are told bytes may not be given all the same: one reader may have met what has passed, two have not.
+    // Where sizes are told bytes may not be given all the same: a task may have met what has passed, once and not twice.
     this.unreachedBy ??= unreachedBy(this.state);
     if ((this.unreachedBy.get(attemptId) ?? 0) > 1) return 'unreachable';
     if (how !== 'short' && how !== 'damaged') return undefined;

@@ -118,30 +118,40 @@ const mayBeRight = (state: JobState, reader: AttemptView): boolean =>
     ({ attemptId: id }) => state.suspects.get(id)?.by.includes(reader) === true || isKnownLost(state, id),
   ) === true;
 
+/** Attempts of a task that are forgiven for having said in vain that nobody answers. */
+const forgivenPerTask = 4;
+
 /** Whether a reader has said no more than that nobody answers: which may have been so, and passed. */
 const saidUnreachable = ({ failure }: AttemptView): boolean =>
-  failure?.lost?.every(({ how }) => how === 'unreachable') === true;
+  failure?.cause === 'input-lost' && failure.lost?.every(({ how }) => how === 'unreachable') === true;
+
+const isForgiven = ({ attempts }: TaskView, reader: AttemptView): boolean =>
+  saidUnreachable(reader) && attempts.filter(saidUnreachable).length <= forgivenPerTask;
 
 /**
- * How many attempts have said of an output that nobody answers where it is, by output. It follows from their records, so that
- * whoever takes the job over knows the same.
+ * How many attempts of one task, of the one with most of them, have said of an output that nobody answers where it is, by output.
+ * A second one began after the first had been looked into; readers of other tasks may all have met what has passed. It
+ * follows from their records, so that whoever takes the job over knows the same.
  */
-export function unreachedBy({ attempts }: JobState): ReadonlyMap<AttemptId, number> {
-  const counts = new Map<AttemptId, number>();
-  for (const { failure } of attempts.values()) {
-    if (failure?.cause !== 'input-lost') continue;
-    const named = (failure.lost ?? []).flatMap((each) =>
-      each.how === 'unreachable' ? [each.attemptId] : [],
-    );
-    for (const id of new Set(named)) counts.set(id, (counts.get(id) ?? 0) + 1);
+export function unreachedBy({ stages }: JobState): ReadonlyMap<AttemptId, number> {
+  const most = new Map<AttemptId, number>();
+  for (const { attempts } of stages.flatMap(({ tasks }) => tasks)) {
+    const counts = new Map<AttemptId, number>();
+    for (const { failure } of attempts) {
+      if (failure?.cause !== 'input-lost') continue;
+      const named = (failure.lost ?? []).filter(({ how }) => how === 'unreachable');
+      for (const id of new Set(named.map(({ attemptId }) => attemptId)))
+        counts.set(id, (counts.get(id) ?? 0) + 1);
+    }
+    for (const [id, count] of counts) if (count > (most.get(id) ?? 0)) most.set(id, count);
   }
-  return counts;
+  return most;
 }
 
 /**
  * A suspected output is there: whoever has failed for want of it has done so by its own fault, which counts against its
- * task: once, however many outputs it has named, and only where none of them is gone, and it has said of any more than that
- * nobody answers. One that S3 refuses to give though it is there fails the job.
+ * task: once, however many outputs it has named, and only where none of them is gone; not that it has said, of no
+ * more than some of its attempts, that nobody answers. One that S3 refuses to give though it is there fails the job.
  */
 export function refute(state: JobState, id: AttemptId): void {
   const suspicion = state.suspects.get(id);
@@ -149,7 +159,7 @@ export function refute(state: JobState, id: AttemptId): void {
   for (const reader of suspicion.by) {
     const task = state.stages[reader.stage]?.tasks[reader.task];
     if (task === undefined || task.result !== undefined || reader.number < task.since) continue;
-    if (!mayBeRight(state, reader) && !saidUnreachable(reader)) task.failures += 1;
+    if (!mayBeRight(state, reader) && !isForgiven(task, reader)) task.failures += 1;
     if (suspicion.how !== 'denied') continue;
     const failure = { cause: 'access-denied', message: reader.failure?.message ?? '' } as const;
     state.fatal ??= { stage: attemptParts(reader.id).stage, task: task.index, failure };

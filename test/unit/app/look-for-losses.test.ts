@@ -3,6 +3,7 @@ import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-st
 import { lookForLosses } from '../../../src/app/look-for-losses.ts';
 import type { Session } from '../../../src/app/scheduler-session.ts';
 import { ConflictError, NotFoundError, StoreUnavailableError } from '../../../src/contracts/errors.ts';
+import { refute } from '../../../src/core/model/lost-outputs.ts';
 import type { AttemptId, JobId } from '../../../src/contracts/ids.ts';
 import { attemptDataKey } from '../../../src/contracts/keys.ts';
 import type { LossKind } from '../../../src/contracts/records.ts';
@@ -180,11 +181,15 @@ describe('a look at an output that readers say is where nobody answers, of which
     expect(state.fatal).toBeUndefined();
   });
 
-  it('believes the second, be it the next attempt of the same task or another', async () => {
+  it('believes the next attempt of the same task', async () => {
     again(0, 'mid/1/0');
     expect(await look()).toEqual([]);
     again(1, 'mid/1/0');
     expect(await look()).toEqual([{ attemptId: 'mid/1/0', how: 'unreachable', by: 'end/0/1' }]);
+    expect(taskAt(state, 2, 0).failures).toBe(0);
+  });
+
+  it('believes no readers of several tasks, which may have met the same that has passed', async () => {
     for (const reader of ['mid/0/1', 'mid/1/1'])
       applyDecisions(state, [{ kind: 'launch', attemptId: attempt(reader), reason: 'clone' }], {
         now: at(9),
@@ -196,8 +201,15 @@ describe('a look at an output that readers say is where nobody answers, of which
       now: at(10),
       openStage: () => undefined,
     });
-    expect(await look()).toEqual([{ attemptId: 'map/0/0', how: 'unreachable', by: 'mid/0/1' }]);
-    expect(taskAt(state, 2, 0).failures).toBe(0);
+    expect(await look()).toEqual([]);
+  });
+
+  it('forgives a task four attempts, and counts each that fails so from then on', () => {
+    for (const number of [0, 1, 2, 3, 4, 5]) {
+      again(number, 'mid/1/0');
+      refute(state, attempt('mid/1/0'));
+    }
+    expect(taskAt(state, 2, 0).failures).toBe(2);
   });
 
   it('knows of both after a takeover, whether or not somebody has looked between them', async () => {
