@@ -9,6 +9,7 @@ import {
   type FailedInvocation,
   failedInvocationSchema,
   functionErrorSchema,
+  ownStopReason,
   type TaskChange,
   taskChangeSchema,
 } from '../../src/contracts/worker-events.ts';
@@ -17,7 +18,7 @@ import { withoutRequest } from './lambda-message.ts';
 
 /**
  * What an event tells of the end of a worker: the record of an asynchronous invocation that failed, or the change of an
- * ECS task to STOPPED. Undefined for what is neither, or names no attempt.
+ * ECS task to STOPPED. Undefined for what is neither, names no attempt, or is the end that a scheduler itself has asked for.
  */
 export function workerEndOf(event: unknown): WorkerEnd | undefined {
   const change = taskChangeSchema.safeParse(event);
@@ -71,8 +72,10 @@ function endOfTask(task: TaskChange): WorkerEnd | undefined {
   const text = variables.find(({ name }) => name === Setting.attemptPayload)?.value;
   const payload = text === undefined ? undefined : payloadOf(documentOf(text));
   if (payload === undefined) return undefined;
+  const failure = failureOfTask(task);
+  if (failure === undefined) return undefined;
   const isByItself = task.stopCode === 'EssentialContainerExited' && exitCodeOf(task) === 0;
-  return { payload, isByItself, death: { invocation: task.taskArn, failure: failureOfTask(task) } };
+  return { payload, isByItself, death: { invocation: task.taskArn, failure } };
 }
 
 /** What a worker was launched with; undefined for what names no attempt. */
@@ -98,7 +101,11 @@ const taken =
 const exitCodeOf = ({ containers }: TaskChange): number | undefined =>
   containers.find((each) => typeof each.exitCode === 'number')?.exitCode ?? undefined;
 
-function failureOfTask(task: TaskChange): Failure {
+/**
+ * Why a task has ended; undefined where it was stopped by a scheduler, which knows why. Its word would come back as
+ * `interrupted`, which is no strike, so that a task that hangs in each attempt would be made again without end.
+ */
+function failureOfTask(task: TaskChange): Failure | undefined {
   const { stopCode, stoppedReason, containers } = task;
   const reasons = containers.flatMap(({ reason }) => reason ?? []);
   const exitCode = exitCodeOf(task);
@@ -110,6 +117,7 @@ function failureOfTask(task: TaskChange): Failure {
     .join('; ');
   if (reasons.some((reason) => /OutOfMemory/i.test(reason)) || /OutOfMemory/i.test(stoppedReason ?? ''))
     return failureWith('out-of-memory', `its task ran out of memory: ${message}`);
+  if (stopCode === 'UserInitiated' && stoppedReason?.includes(ownStopReason) === true) return undefined;
   if (taken.test(stopCode ?? '') || /spot (task )?(was )?interrupt/i.test(stoppedReason ?? ''))
     return failureWith('interrupted', `its task was stopped: ${message}`);
   if (stopCode === 'TaskFailedToStart') {

@@ -19,6 +19,9 @@ export const failedInvocationSchema = z.looseObject({
 });
 export type FailedInvocation = z.output<typeof failedInvocationSchema>;
 
+/** The reason for which a scheduler, or whoever ends a job, has ECS stop a task. */
+export const ownStopReason = 'the attempt is not needed';
+
 /** What EventBridge tells of an ECS task that has changed its state. */
 export const taskChangeSchema = z.looseObject({
   source: z.literal('aws.ecs'),

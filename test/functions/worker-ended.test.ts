@@ -207,6 +207,15 @@ describe('the end of a task', () => {
   it('is none while the task runs', () => {
     expect(workerEndOf(stopped({ lastStatus: 'RUNNING' }))).toBeUndefined();
   });
+
+  // As the task stopper asks for it: whoever asked has given the attempt up, or ended its job.
+  it('is none where it was stopped by its own scheduler, unless its memory ran out', () => {
+    const ours = { stopCode: 'UserInitiated', stoppedReason: 'the attempt is not needed', ...container(137) };
+    expect(workerEndOf(stopped(ours))).toBeUndefined();
+    expect(causeOf(stopped({ ...ours, stopCode: 'SpotInterruption' }))).toBe('interrupted');
+    const killed = container(137, 'OutOfMemoryError: Container killed due to memory usage');
+    expect(causeOf(stopped({ ...ours, ...killed }))).toBe('out-of-memory');
+  });
 });
 
 it.each([

@@ -1,4 +1,5 @@
 import { type ECSClient, StopTaskCommand } from '@aws-sdk/client-ecs';
+import { ownStopReason } from '../../contracts/worker-events.ts';
 import type { WorkerStopper } from '../../ports/worker-stopper.ts';
 import { faultOf } from './faults.ts';
 
@@ -19,9 +20,9 @@ export class EcsTaskStopper implements WorkerStopper {
 
   async stop(node: string): Promise<string | undefined> {
     if (!taskName.test(node)) return undefined;
-    const reason = 'the attempt is not needed';
+    const asked = { cluster: this.cluster, task: node, reason: ownStopReason };
     try {
-      await this.ecs.send(new StopTaskCommand({ cluster: this.cluster, task: node, reason }));
+      await this.ecs.send(new StopTaskCommand(asked));
       return undefined;
     } catch (cause) {
       const { name, message } = faultOf(cause);
