@@ -20,7 +20,7 @@ import { KeptObjects } from '../../src/adapters/node/kept/kept-objects.ts';
 import { KeptServer } from '../../src/adapters/node/kept/kept-server.ts';
 import { secretOf } from '../../src/adapters/node/kept/question.ts';
 import { JsonLog } from '../../src/adapters/node/json-log.ts';
-import { SystemClock } from '../../src/adapters/node/system-clock.ts';
+import { SteadyClock } from '../../src/adapters/node/steady-clock.ts';
 import { handedFilesSetting } from '../../src/contracts/handed-files.ts';
 import type { AttemptPayload } from '../../src/contracts/payloads.ts';
 import { type ObjectRef, uriOf } from '../../src/contracts/keys.ts';
@@ -41,16 +41,19 @@ import { engineSize, sortMemoryBytes, userHeapMb, workerMemoryBytes } from './ta
 /** No read fails because S3 is busy before the attempt itself is over: its signal ends it. */
 const patienceMs = 60 * 60_000;
 
+/** What an attempt works with, and its clock. */
+export type TimedDeps = AttemptDeps & { readonly clock: SteadyClock };
+
 /**
  * What an attempt works with, on Lambda and on Fargate alike: clients with the rights of its job's session, to which
  * the worker's own rights lead and to nothing else. Its clock is that of those who gave the session: what workers say of
- * time is compared with what schedulers and other workers say.
+ * time is compared with what schedulers and other workers say. From then on it goes on evenly, whatever the machine is set to.
  */
 export async function buildWorkerDeps(
   env: Environment,
   place: Place,
   { access, jobId, attemptId }: Pick<AttemptPayload, 'access' | 'jobId' | 'attemptId'>,
-): Promise<AttemptDeps> {
+): Promise<TimedDeps> {
   const requests = new AsyncRequestMeter({ elapsedMs: () => performance.now() });
   const count = (tally: RequestTally): void => {
     requests.count(tally);
@@ -67,7 +70,7 @@ export async function buildWorkerDeps(
   return {
     objects,
     attempts: new DynamoAttemptStore(new DynamoTable(dynamoClient(aws), tableName)),
-    clock: new SystemClock(aheadMs),
+    clock: new SteadyClock(aheadMs),
     log,
     requests,
     operators,
@@ -151,10 +154,10 @@ function hostProgram(env: Environment): HostProgram {
  * know, and the first of another job drops both.
  */
 export class WarmWorker {
-  private readonly build: (payload: AttemptPayload) => Promise<AttemptDeps>;
-  private last: { readonly access: string | undefined; readonly deps: AttemptDeps } | undefined;
+  private readonly build: (payload: AttemptPayload) => Promise<TimedDeps>;
+  private last: { readonly access: string | undefined; readonly deps: TimedDeps } | undefined;
 
-  constructor(build: (payload: AttemptPayload) => Promise<AttemptDeps>) {
+  constructor(build: (payload: AttemptPayload) => Promise<TimedDeps>) {
     this.build = build;
   }
 
@@ -162,6 +165,8 @@ export class WarmWorker {
     const { access } = payload;
     if (this.last === undefined || this.last.access !== access)
       this.last = { access, deps: await this.build(payload) };
+    // The environment was frozen since the last one.
+    else this.last.deps.clock.catchUp();
     return this.last.deps;
   }
 }

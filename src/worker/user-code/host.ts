@@ -31,8 +31,12 @@ import {
 } from './protocol.ts';
 import { placeOf } from './record-place.ts';
 
+/** Bound before there is user code, which may change it. */
+const sinceStart = performance.now.bind(performance);
+
+/** Counts from the process's start, since only lengths of time are asked for: the machine's clock may be set back. */
 const hostClock: Clock = {
-  now: () => epochMs(Date.now()),
+  now: () => epochMs(sinceStart()),
   sleep: (length, signal) =>
     delay(length, undefined, signal === undefined ? {} : { signal }).catch(() => undefined),
 };
