@@ -1,9 +1,16 @@
 import type { RequestHedge } from './request-hedge.ts';
 
+/** Why a stream brings no more bytes, though there are more. */
+export interface BrokenStream {
+  readonly cause: unknown;
+  /** Whether it broke while its consumer was at work for long, and nobody waited for it; absent: it did not. */
+  readonly wasLeft?: boolean;
+}
+
 /** One request's bytes, from where it was begun. */
 export interface ByteStream {
   /** Bytes, or why there are no more: undefined at its end, else what broke it. Throws what its request threw. */
-  next(): Promise<IteratorResult<Uint8Array, { readonly cause: unknown } | undefined>>;
+  next(): Promise<IteratorResult<Uint8Array, BrokenStream | undefined>>;
   /** What came last is taken: reading goes on behind it. */
   accept(): void;
   /** Ends it at once, whatever is under way. */
@@ -46,7 +53,7 @@ export interface HedgeOptions {
 export async function* hedgedStream(
   first: ByteStream,
   { hedge, hedgesBefore, beginAnother, onHedge }: HedgeOptions,
-): AsyncGenerator<Uint8Array, { readonly cause: unknown } | undefined> {
+): AsyncGenerator<Uint8Array, BrokenStream | undefined> {
   const alarm = new Alarm(hedge);
   let stream = first;
   let hedges = hedgesBefore;

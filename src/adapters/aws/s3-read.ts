@@ -6,15 +6,19 @@ import type { ReadOptions } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
 import { denialOf, missingOrDenied } from './denials.ts';
 import { type Fault, faultOf, isPassing } from './faults.ts';
-import { type ByteStream, hedgedStream } from './hedged-stream.ts';
+import { type BrokenStream, type ByteStream, hedgedStream } from './hedged-stream.ts';
 import type { RequestHedge } from './request-hedge.ts';
 import type { ReadPace } from './read-pace.ts';
 import { elsewhere } from './s3-faults.ts';
 
 /** Broken streams in a row without a byte between them. */
 const FRUITLESS_LIMIT = 5;
-/** Broken streams in all, over one object. */
+/**
+ * Broken streams in all, over one object. One that breaks while its consumer is at work for long is none of them: a connection
+ * over which nobody takes anything for a minute is given up. Each of those has brought bytes, and cost its consumer so long.
+ */
 const BREAK_LIMIT = 100;
+const LONG_PAUSE_MS = 5_000;
 
 /** Requests that fail without a byte, for another reason than that they came too fast. */
 const FAULT_LIMIT = 5;
@@ -51,14 +55,15 @@ export async function* readObject(
   const cursor: Cursor = { position: range?.start ?? 0, end: range?.end, etag: options.etag };
   const hedges = { made: 0 };
   let fruitless = 0;
-  for (let breaks = 0; ; breaks++) {
+  for (let breaks = 0; ;) {
     signal?.throwIfAborted();
     const before = cursor.position;
     const fault = yield* readLate(reading, { ref, cursor, hedges, signal });
     if (fault === undefined) return;
     signal?.throwIfAborted();
     fruitless = cursor.position > before ? 1 : fruitless + 1;
-    if (fruitless > FRUITLESS_LIMIT || breaks >= BREAK_LIMIT || isRead(cursor)) {
+    if (fault.wasLeft !== true) breaks += 1;
+    if (fruitless > FRUITLESS_LIMIT || breaks > BREAK_LIMIT || isRead(cursor)) {
       throw new StoreUnavailableError('reading an object keeps failing', detailsOf(ref, cursor), {
         cause: fault.cause,
       });
@@ -80,7 +85,7 @@ interface Asked {
 async function* readLate(
   reading: Reading,
   { ref, cursor, hedges, signal }: Asked,
-): AsyncGenerator<Uint8Array, { readonly cause: unknown } | undefined> {
+): AsyncGenerator<Uint8Array, BrokenStream | undefined> {
   const { hedge, pace } = reading;
   const begin = (): ByteStream => {
     const own = { ...cursor };
@@ -117,23 +122,26 @@ async function* readOnce(
   cursor: Cursor,
   signal: AbortSignal | undefined,
   abort: AbortController,
-): AsyncGenerator<Uint8Array, { cause: unknown } | undefined> {
+): AsyncGenerator<Uint8Array, BrokenStream | undefined> {
   const onAbort = (): void => {
     abort.abort();
   };
   signal?.addEventListener('abort', onAbort, { once: true });
   let body: Readable | undefined;
+  let wasLeft = false;
   try {
     body = await open(reading, ref, cursor, abort.signal);
     if (body === undefined) return undefined;
     for await (const chunk of bytesOf(body)) {
       cursor.position += chunk.length;
+      const givenAt = reading.pace.now();
       yield chunk;
+      wasLeft = body.destroyed && reading.pace.now() - givenAt >= LONG_PAUSE_MS;
     }
-    return isRead(cursor) ? undefined : { cause: new Error('the stream ended early') };
+    return isRead(cursor) ? undefined : { cause: new Error('the stream ended early'), wasLeft };
   } catch (cause) {
     if (body === undefined) throw cause;
-    return { cause };
+    return { cause, wasLeft };
   } finally {
     signal?.removeEventListener('abort', onAbort);
     // Without both, the connection of a stream that is not read to its end would be held until it times out.
