@@ -16,6 +16,7 @@ import { wantedZone } from '../core/policy/mantri/place-stages.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Launcher, LaunchRequest } from '../ports/launcher.ts';
+import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { type Journal, observe } from './journal.ts';
 import type { LaunchQueue } from './launch-queue.ts';
@@ -28,6 +29,7 @@ export interface PerformDeps {
   readonly launcher: Launcher;
   readonly objects: ObjectStore;
   readonly dataBucket: string;
+  readonly log: Pick<Log, 'warn'>;
 }
 
 /** A job in the hands of its scheduler. */
@@ -124,10 +126,21 @@ async function stopWorker(deps: PerformDeps, job: RunningJob, attemptId: Attempt
       ? undefined
       : (attempt.worker ?? job.plan.stages[attempt.stage]?.description.worker);
   if (attempt === undefined || worker === undefined) return;
-  await deps.launcher.stop({
-    kind: worker.kind,
-    ...(attempt.node === undefined ? {} : { node: attempt.node }),
-  });
+  const { kind } = worker;
+  const node = attempt.node ?? (kind === 'fargate' ? await recordedNode(deps, job, attemptId) : undefined);
+  const wrong = await deps.launcher.stop({ kind, ...(node === undefined ? {} : { node }) });
+  if (wrong !== undefined)
+    deps.log.warn('worker-not-stopped', { jobId: job.plan.jobId, attemptId, node, cause: wrong });
+}
+
+/** Where an attempt runs by its record: whoever takes a job over does what was decided last before it has seen any. */
+async function recordedNode(
+  { attempts }: PerformDeps,
+  job: RunningJob,
+  attemptId: AttemptId,
+): Promise<string | undefined> {
+  const { attempts: records } = await attempts.read(spaceOf(job), [attemptId], 'records');
+  return records.find((record) => record.attemptId === attemptId)?.node;
 }
 
 async function performOne(

@@ -51,6 +51,9 @@ export interface Launcher {
   zones?(): readonly string[];
   /** One outcome per request, in order. Passing faults count as `throttled`. Throws only on our own bugs. */
   launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]>;
-  /** Ends an attempt for good where its kind allows (Fargate, by node); else no effect. Never throws. */
-  stop(attempt: { kind: 'lambda' | 'fargate'; node?: string }): Promise<void>;
+  /**
+   * Ends an attempt for good where its kind allows (Fargate, by node); else no effect. Answers what went wrong, if anything.
+   * Never throws.
+   */
+  stop(attempt: { kind: 'lambda' | 'fargate'; node?: string }): Promise<string | undefined>;
 }

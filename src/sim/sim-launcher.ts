@@ -69,9 +69,9 @@ export class SimLauncher implements Launcher {
   }
 
   /** Others than tasks on Fargate learn of the end by their reports, or from the store where orders act at once. */
-  stop({ kind, node }: { readonly kind: Worker['kind']; readonly node?: string }): Promise<void> {
+  stop({ kind, node }: { readonly kind: Worker['kind']; readonly node?: string }): Promise<undefined> {
     if (kind === 'fargate' && node !== undefined) this.stopTask(node);
-    return Promise.resolve();
+    return Promise.resolve(undefined);
   }
 
   private launchOne(request: LaunchRequest): LaunchOutcome {

@@ -40,7 +40,7 @@ it('gives a task up that hangs in each attempt until its scheduler has it stoppe
     return 'accepted';
   };
   const words = { wordOf: () => Promise.resolve(undefined) };
-  const stop = async ({ node = '' }: { node?: string }): Promise<void> => {
+  const stop = async ({ node = '' }: { node?: string }): Promise<undefined> => {
     const payload = payloads.get(node);
     const end = payload === undefined ? undefined : workerEndOf(stoppedBy(payload));
     if (end !== undefined) await recordWorkerEnd({ attempts, clock, log, words }, end);

@@ -128,7 +128,7 @@ export class RecordWorld {
               return { attemptId: payload.attemptId, outcome: 'accepted' as const };
             }),
           ),
-        stop: () => Promise.resolve(),
+        stop: () => Promise.resolve(undefined),
       },
       config: {
         tickMs: durationMs(500),

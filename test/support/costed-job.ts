@@ -246,7 +246,7 @@ class Host {
       checkOperator: () => undefined,
       launcher: {
         launch: (requests) => Promise.resolve(requests.map((request) => this.launch(worker, request))),
-        stop: () => Promise.resolve(),
+        stop: () => Promise.resolve(undefined),
       },
       config: {
         tickMs: durationMs(1_000),

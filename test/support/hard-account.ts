@@ -220,7 +220,7 @@ export class HardAccount {
         terms: () => ({ waits: true }),
         launch: (requests: readonly LaunchRequest[]) =>
           Promise.resolve(requests.map((request) => this.launch(request))),
-        stop: () => Promise.resolve(),
+        stop: () => Promise.resolve(undefined),
       },
       config: {
         tickMs: durationMs(1_000),

@@ -115,7 +115,7 @@ export class MemoryHost {
       ledger: new RuledCapacityLedger(new MemoryCapacityStore()),
       launcher: {
         launch: (requests) => Promise.resolve(requests.map(launch)),
-        stop: () => Promise.resolve(),
+        stop: () => Promise.resolve(undefined),
       },
       config: {
         tickMs: durationMs(1),

@@ -66,7 +66,7 @@ export class ScriptedSystem {
         }
         return outcomes;
       },
-      stop: () => Promise.resolve(),
+      stop: () => Promise.resolve(undefined),
     },
     config: {
       tickMs: durationMs(100),

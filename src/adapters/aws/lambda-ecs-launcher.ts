@@ -106,11 +106,11 @@ export class LambdaEcsLauncher implements Launcher {
     );
   }
 
-  async stop(attempt: { kind: 'lambda' | 'fargate'; node?: string }): Promise<void> {
+  async stop(attempt: { kind: 'lambda' | 'fargate'; node?: string }): Promise<string | undefined> {
     const { cluster } = this.places;
-    if (attempt.kind !== 'fargate' || attempt.node === undefined || cluster === undefined) return;
+    if (attempt.kind !== 'fargate' || attempt.node === undefined || cluster === undefined) return undefined;
     // The order to cancel reaches the worker by its progress reports as well, and who ends its job stops it once more.
-    await new EcsTaskStopper(this.ecs, cluster).stop(attempt.node);
+    return new EcsTaskStopper(this.ecs, cluster).stop(attempt.node);
   }
 
   /** What has failed of a batch, in its order; undefined for what was accepted. */

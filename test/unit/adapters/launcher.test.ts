@@ -321,6 +321,17 @@ describe('stopping', () => {
     expect(await stopper.stop(task)).toBe('AccessDeniedException: not authorized');
   });
 
+  it('asks again where ECS has refused it for its rate, four times at most, and says when that did not help', async () => {
+    const throttled = fault('ThrottlingException', 400, 'Rate exceeded');
+    ecs.on(StopTaskCommand).rejectsOnce(throttled).rejectsOnce(fault('ServerException', 500)).resolves({});
+    expect(await launcher.stop({ kind: 'fargate', node: task })).toBeUndefined();
+    expect(ecs.commandCalls(StopTaskCommand)).toHaveLength(3);
+    ecs.reset();
+    ecs.on(StopTaskCommand).rejects(throttled);
+    expect(await launcher.stop({ kind: 'fargate', node: task })).toBe('ThrottlingException: Rate exceeded');
+    expect(ecs.commandCalls(StopTaskCommand)).toHaveLength(4);
+  });
+
   it('asks for nothing where a node is no task: an environment of Lambda, or a task that nobody told its name', async () => {
     const stopper = new EcsTaskStopper(new ECSClient({ region: 'us-east-1' }), 'cluster');
     for (const node of ['outrider-worker/2026/11/26/[$LATEST]0123', 'fargate/ip-10-0-0-1'])

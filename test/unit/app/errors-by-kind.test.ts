@@ -80,7 +80,7 @@ describe('a missing right', () => {
           })),
         );
       },
-      stop: () => Promise.resolve(),
+      stop: () => Promise.resolve(undefined),
     };
     await expect(schedule({ ...system.deps, launcher })).rejects.toThrow(
       expect.objectContaining({ name: 'AccessDenied', message }) as Error,
@@ -101,7 +101,7 @@ describe('a missing right', () => {
           })),
         );
       },
-      stop: () => Promise.resolve(),
+      stop: () => Promise.resolve(undefined),
     };
     const failed: unknown = await schedule({ ...system.deps, launcher }).catch((cause: unknown) => cause);
     expect(failed).toMatchObject({ name: 'JobFailed' });

@@ -37,7 +37,7 @@ class Bench {
             rate: kind === 'lambda' ? { perS: 1_000, burst: 1_000 } : { perS: 20, burst: 100 },
           }),
           launch: (requests) => this.launch(requests),
-          stop: () => Promise.resolve(),
+          stop: () => Promise.resolve(undefined),
         },
       },
       space,

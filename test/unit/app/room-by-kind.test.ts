@@ -12,7 +12,7 @@ import { attempt, failure } from '../../support/job-states.ts';
 const launcher: Launcher = {
   terms: (kind) => ({ waits: kind === 'lambda' }),
   launch: () => Promise.resolve([]),
-  stop: () => Promise.resolve(),
+  stop: () => Promise.resolve(undefined),
 };
 
 /** A job with a stage on Lambda and one on Fargate, both open, in a process that has learned nothing yet. */
