@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { BrokenInvariantError, invariant } from '../contracts/errors.ts';
 import { attemptIdOf } from '../contracts/ids.ts';
 import { bucketOfZone } from '../contracts/directory-buckets.ts';
-import { attemptDataKey } from '../contracts/keys.ts';
+import { attemptDataKey, type ObjectRef } from '../contracts/keys.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import {
   sourceManifestLineSchema,
@@ -44,14 +44,15 @@ export interface AttemptPlan {
 /**
  * Reads the stage's description and the task's line of each input manifest, and puts the copies that the launch names
  * in the places of winners. Throws `BrokenInvariantError` on junk, and where a copy is of a stage that the task does
- * not read.
+ * not read. Ends early where the signal fires.
  */
 export async function loadAttemptPlan(
   objects: ObjectStore,
   dataBucket: string,
   payload: AttemptPayload,
+  signal?: AbortSignal,
 ): Promise<AttemptPlan> {
-  const description = await loadDescription(objects, dataBucket, payload.stageKey);
+  const description = await loadDescription(objects, { bucket: dataBucket, key: payload.stageKey }, signal);
   invariant(payload.inputs.length === description.inputs.length, 'a manifest for each input', {
     inputs: description.inputs.length,
     manifests: payload.inputs.length,
@@ -70,6 +71,7 @@ export async function loadAttemptPlan(
           : await objects.readAll(
               { bucket: dataBucket, key: range.key },
               { start: range.start, end: range.end },
+              signal,
             );
       const line = bytes === undefined ? { segments: [] } : parseJson(bytes, range.key);
       return inputOf(description, planned, { line, key: range.key }, payload.copies);
@@ -78,12 +80,17 @@ export async function loadAttemptPlan(
   return { description, inputs, bytesTotal: inputs.reduce((sum, input) => sum + bytesOf(input), 0) };
 }
 
-async function loadDescription(objects: ObjectStore, bucket: string, key: string): Promise<StageDescription> {
+async function loadDescription(
+  objects: ObjectStore,
+  ref: ObjectRef,
+  signal: AbortSignal | undefined,
+): Promise<StageDescription> {
+  const { key } = ref;
   const kept = descriptions.get(objects) ?? new Map<string, StageDescription>();
   descriptions.set(objects, kept);
   const known = kept.get(key);
   if (known !== undefined) return known;
-  const read = parseJson(await objects.readAll({ bucket, key }), key);
+  const read = parseJson(await objects.readAll(ref, undefined, signal), key);
   const description = parseAs(stageDescriptionSchema, read, { key, what: 'the description of a stage' });
   const [oldest] = kept.keys();
   if (kept.size >= keptDescriptions && oldest !== undefined) kept.delete(oldest);

@@ -250,7 +250,7 @@ async function executeFrom(run: Run, scratchDir: string, saved?: SavedOf): Promi
   let where: 'runtime' | 'operator' = 'runtime';
   const check = new InputCheck();
   try {
-    plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload);
+    plan = await loadAttemptPlan(deps.objects, deps.dataBucket, payload, signal);
     const reading = { objects: deps.objects, dataBucket: deps.dataBucket, signal };
     const earlier = saved === undefined ? undefined : await findEarlierWork(reading, payload, saved, plan);
     plan = earlier?.plan ?? plan;

@@ -179,7 +179,8 @@ async function prepareOperator(
   invariant(operatorName !== undefined, 'a stage has an operator or code', { attemptId });
   const operator = host.operators[operatorName];
   operator.check(options);
-  if (operatorName === 'exec') await layFiles(host.userCode.objects, taskFilesOf(options), operatorDir);
+  if (operatorName === 'exec')
+    await layFiles(host.userCode.objects, taskFilesOf(options), operatorDir, signal);
   const output = openOutput(host, attempt, operator, sortDir);
   let state: JsonState | undefined;
   const context: TaskContext = {

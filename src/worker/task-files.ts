@@ -11,16 +11,17 @@ const parallelFiles = 4;
 
 /**
  * Lays the files of a stage into a directory, executable where they are said to be. Throws `BadInputError` where one is
- * gone or is not what was submitted, or all are too large together.
+ * gone or is not what was submitted, or all are too large together. Ends early where the signal fires.
  */
 export async function layFiles(
   objects: ObjectStore,
   files: readonly TaskFile[],
   directory: string,
+  signal?: AbortSignal,
 ): Promise<void> {
   let total = 0;
   await forEachBounded(files, parallelFiles, async (file) => {
-    const bytes = await fetchBundle(objects, file, `file ${file.path}`);
+    const bytes = await fetchBundle(objects, file, { what: `file ${file.path}`, ...(signal && { signal }) });
     total += bytes.length;
     if (total > limits.filesBytes)
       throw new BadInputError(`the files of a stage must be at most ${limits.filesBytes} bytes together`);

@@ -18,18 +18,18 @@ const keptByStore = new WeakMap<ObjectStore, Map<string, Uint8Array>>();
 
 /**
  * The bytes of a bundle, or of another file that travels with a job, checked against its digest; later calls for the same digest are served from memory. Throws
- * `BadInputError`, which names it as `what`, where the object is not what was submitted.
+ * `BadInputError`, which names it as `what`, where the object is not what was submitted. Ends early where the signal fires.
  */
 export async function fetchBundle(
   objects: ObjectStore,
   ref: CodeRef,
-  what = `code ${ref.s3}`,
+  { what = `code ${ref.s3}`, signal }: { readonly what?: string; readonly signal?: AbortSignal } = {},
 ): Promise<Uint8Array> {
   const kept = keptByStore.get(objects) ?? new Map<string, Uint8Array>();
   keptByStore.set(objects, kept);
   const known = kept.get(ref.sha256);
   if (known !== undefined) return known;
-  const source = await read(objects, ref, what);
+  const source = await read(objects, ref, what, signal);
   const digest = createHash('sha256').update(source).digest('hex');
   if (digest !== ref.sha256) {
     throw new BadInputError(`${what}: its SHA-256 is ${digest}, the job says ${ref.sha256}`);
@@ -41,11 +41,16 @@ export async function fetchBundle(
   return source;
 }
 
-async function read(objects: ObjectStore, ref: CodeRef, what: string): Promise<Uint8Array> {
+async function read(
+  objects: ObjectStore,
+  ref: CodeRef,
+  what: string,
+  signal: AbortSignal | undefined,
+): Promise<Uint8Array> {
   const place = parseUri(ref.s3);
   if (place === undefined) throw new BadInputError(`${what}: ${ref.s3} is not an s3:// address`);
   try {
-    return await objects.readAll(place);
+    return await objects.readAll(place, undefined, signal);
   } catch (cause) {
     if (cause instanceof NotFoundError)
       throw new BadInputError(`${what}: there is no such object`, { cause });

@@ -100,12 +100,13 @@ export class UserTask {
     options.signal.throwIfAborted();
     // The process takes about as long to start as the bundle to come.
     const task = new UserTask(new HostProcess(program, options), options);
+    const { code, signal } = options;
     try {
-      await task.#orKilled(async () => task.#load(await fetchBundle(objects, options.code), options));
+      await task.#orKilled(async () => task.#load(await fetchBundle(objects, code, { signal }), options));
       return task;
     } catch (error) {
       await task.close();
-      options.signal.throwIfAborted();
+      signal.throwIfAborted();
       throw error;
     }
   }
