@@ -30,9 +30,10 @@ function isStrike(stage: StageView, attempt: AttemptView): boolean {
   return failure === undefined || !uncounted.has(failure.cause);
 }
 
-/** Takes note of the smallest task that Lambda's time did not suffice for. */
+/** Takes note of the smallest task that Lambda's time did not suffice for. What may pass tells nothing of its size. */
 function noteTimeout({ shape, statistics }: StageView, task: TaskView, attempt: AttemptView): void {
-  if (attempt.failure?.cause !== 'timeout' || workerOf({ shape }, attempt).kind !== 'lambda') return;
+  const { cause, mayPass = false } = attempt.failure ?? {};
+  if (cause !== 'timeout' || mayPass || workerOf({ shape }, attempt).kind !== 'lambda') return;
   const { leastTimedOutBytes = Infinity } = statistics;
   statistics.leastTimedOutBytes = Math.min(leastTimedOutBytes, inputOf(task));
 }
