@@ -1,5 +1,5 @@
-import { UserCodeError } from '../worker/operator.ts';
 import type { TaskContext } from '../worker/operator.ts';
+import { checkShare } from '../worker/progress-share.ts';
 import { atPlace, type RecordPlace } from '../worker/user-code/record-place.ts';
 import type { Context, Logger, RecordInput } from './context.ts';
 import { decodeKey, shownKey } from './key-codec.ts';
@@ -69,8 +69,7 @@ export class TaskView implements Context {
   }
 
   progress(fraction: number): void {
-    if (!Number.isFinite(fraction) || fraction < 0 || fraction > 1)
-      throw new UserCodeError('progress must be a number from 0 to 1');
+    checkShare(fraction);
     this.#task.progress?.(fraction);
   }
 

@@ -11,6 +11,7 @@ import type { Failure } from '../../contracts/records.ts';
 import { failureOf, failureWith } from '../failure-of.ts';
 import { BadInputError, CancelledError, saysItResumes, UserCodeError } from '../operator.ts';
 import type { Operator, TaskContext } from '../operator.ts';
+import { checkShare } from '../progress-share.ts';
 import { type ClosableOutput, guarded } from '../task-output.ts';
 import { Channel } from './channel.ts';
 import { framesOf, tellExit, tellStack } from './user-frames.ts';
@@ -160,6 +161,7 @@ class Host {
         meter.count(name, by);
       },
       progress: (fraction) => {
+        checkShare(fraction);
         this.#channel.send(FromHost.progress, doubleBody(fraction));
       },
     };

@@ -99,6 +99,9 @@ describe('user code that fails', () => {
     ],
     [operator('Promise.reject(new Error("unseen")); await new Promise(() => {});'), 'user-code', /unseen/],
     [operator('context.count("lines");'), 'user-code', /must be a finite number/],
+    [operator('context.progress(2);'), 'user-code', /^progress must be a number from 0 to 1$/],
+    [operator('context.progress(NaN);'), 'user-code', /^progress must be a number from 0 to 1$/],
+    [operator('context.progress("0.5");'), 'user-code', /^progress must be a number from 0 to 1$/],
     [
       operator('(await import("node:fs")).writeSync(3, "garbage of any kind");'),
       'user-code',
