@@ -183,7 +183,7 @@ export const explanationSchema = z.strictObject({
       attempts: z.array(z.string()),
     }),
   ),
-  /** What was done beyond first attempts, by time. `split`: the task's partition is read by several tasks, of which it is one. `place`: the stage's tasks have zones. `steer`: a first attempt was sent to a zone, since another is slow. */
+  /** What was done beyond first attempts, by time. `split`: the task's partition is read by several tasks, of which it is one. `place`: the stage's tasks have zones. `steer`: a first attempt was sent to a zone, since another is slow. `copy`: the attempt's output was to be copied, lest it be lost. `nothing-copied`: no output of the job is, since its storage is not expected to lose any. */
   actions: z.array(
     z.strictObject({
       at: instant,
@@ -191,6 +191,8 @@ export const explanationSchema = z.strictObject({
         'retry',
         'recompute',
         'lose-output',
+        'copy',
+        'nothing-copied',
         'restart',
         'backup',
         'clone',
@@ -211,6 +213,10 @@ export const explanationSchema = z.strictObject({
       zone: z.string().exactOptional(),
       /** What an attempt was launched on, kind and size, where that is not its stage's own worker. */
       worker: z.string().exactOptional(),
+      /** Of `lose-output`: how it was lost, the attempt that found that, and the copy that is read instead, named as an attempt is. */
+      how: z.string().exactOptional(),
+      foundBy: z.string().exactOptional(),
+      readInstead: z.string().exactOptional(),
       /** How the attempt ended. */
       end: attemptEnd.exactOptional(),
       /** The attempt, by its number, whose work it took up. */

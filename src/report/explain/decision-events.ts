@@ -108,6 +108,8 @@ const kinds: Readonly<Record<string, ToldAction['kind']>> = {
   'given-up': 'give-up',
   'attempt-declined': 'decline',
   'output-lost': 'lose-output',
+  copied: 'copy',
+  'nothing-copied': 'nothing-copied',
   cloned: 'clone-stage',
   'clones-preempted': 'take-clones',
   'partition-split': 'split',
@@ -119,15 +121,22 @@ const kinds: Readonly<Record<string, ToldAction['kind']>> = {
 const reasonFields: Readonly<Record<string, string>> = {
   'attempt-declined': 'node',
   'stage-placed': 'zones',
+  'nothing-copied': 'why',
 };
 
-/** A field of an event that holds a text, if it has it. */
-function fieldOf<Name extends 'zone' | 'worker'>(
+/** Fields of an event that an action tells as they are. */
+const toldFields = ['zone', 'worker', 'how', 'foundBy', 'readInstead'] as const;
+
+/** The fields of an event that hold a text, of those that are wanted. */
+function fieldsOf<Name extends (typeof toldFields)[number]>(
   event: LogEvent,
-  name: Name,
+  names: readonly Name[],
 ): { readonly [Field in Name]?: string } {
-  const text = textOf(event, name);
-  return text === undefined ? {} : ({ [name]: text } as { readonly [Field in Name]: string });
+  const found = names.flatMap((name) => {
+    const text = textOf(event, name);
+    return text === undefined ? [] : [[name, text] as const];
+  });
+  return Object.fromEntries(found) as { readonly [Field in Name]?: string };
 }
 
 function actionOf(event: LogEvent): readonly ToldAction[] {
@@ -140,8 +149,7 @@ function actionOf(event: LogEvent): readonly ToldAction[] {
       kind,
       ...(event.about === undefined || kind === 'slots' ? {} : { of: event.about }),
       ...(reason === undefined ? {} : { reason }),
-      ...fieldOf(event, 'zone'),
-      ...fieldOf(event, 'worker'),
+      ...fieldsOf(event, toldFields),
       facts: numbersOf(event.facts),
     },
   ];
@@ -163,11 +171,13 @@ function kindOf({ event = '', facts }: LogEvent, reason: string | undefined): To
   }
 }
 
+/** Events of refusals. A `not-copied` without a reason is of a copy that failed. */
+const refusalEvents: ReadonlySet<string> = new Set(['refused', 'not-cloned', 'not-copied']);
+
 function refusalOf(event: LogEvent): readonly ToldRefusal[] {
-  const isRefusal = event.event === 'refused' || event.event === 'not-cloned';
   const reason = textOf(event, 'reason');
-  if (!isRefusal || event.about === undefined || reason === undefined) return [];
+  if (!refusalEvents.has(event.event ?? '') || event.about === undefined || reason === undefined) return [];
   return [
-    { at: event.at, task: event.about, reason, ...fieldOf(event, 'zone'), facts: numbersOf(event.facts) },
+    { at: event.at, task: event.about, reason, ...fieldsOf(event, ['zone']), facts: numbersOf(event.facts) },
   ];
 }

@@ -1,7 +1,8 @@
 import type { ExplainedAttempt, ToldAction, ToldRefusal } from '../../contracts/explanation.ts';
-import type { AllocationReason, RefusalReason } from '../../core/model/decision.ts';
+import type { LossKind } from '../../contracts/records.ts';
+import type { AllocationReason, CopyOutput, RefusalReason } from '../../core/model/decision.ts';
 import { ownValue } from '../../lib/own.ts';
-import { plural } from '../format.ts';
+import { oneLine, plural } from '../format.ts';
 import { lossText } from './cause-sentences.ts';
 import { factsText } from './facts-text.ts';
 
@@ -79,6 +80,28 @@ function slotSentence({ at, reason = '', facts }: ToldAction): string {
   return `${timeText(at)} the job ${text}${withFacts(others)}.`;
 }
 
+/** Why an output is copied, as a part of a sentence. */
+const copyWords: Readonly<Record<CopyOutput['reason'], string>> = {
+  worth: 'its loss was expected to cost more than the copy',
+  spell: 'others were just lost where it lies',
+};
+
+/** How an output was found that was lost. */
+const foundWords: Readonly<Record<LossKind, string>> = {
+  missing: 'gone',
+  short: 'cut short',
+  damaged: 'changed',
+  denied: 'closed to readers',
+  unreachable: 'out of reach',
+};
+
+function lossSentence({ at, of = '', how, foundBy, readInstead, facts }: ToldAction): string {
+  const found = how === undefined ? 'gone, cut short or changed' : (ownValue(foundWords, how) ?? how);
+  const by = foundBy === undefined ? 'was found' : `${foundBy} found`;
+  const instead = readInstead === undefined ? '' : `; ${readInstead} is read instead`;
+  return `${timeText(at)} ${of} had left an output that ${by} ${found}${instead}${withFacts(facts)}.`;
+}
+
 const withFacts = (facts: ToldAction['facts']): string => {
   const text = factsText(facts);
   return text === '' ? '' : `: ${text}`;
@@ -89,7 +112,7 @@ const inZone = (zone: string | undefined): string => (zone === undefined ? '' : 
 const actionWords = {
   retry: 'was launched again, after an attempt that came to nothing',
   recompute: 'was launched since the output of its task was gone',
-  'lose-output': 'had left an output that was found gone, cut short or changed',
+  copy: 'was to have its output copied',
   restart: 'was launched in place of a slow attempt',
   backup: 'was launched as a backup',
   clone: 'was launched as a clone',
@@ -140,19 +163,22 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
       ];
     }
     if (kind === 'slots') return [slotSentence(action)];
+    if (kind === 'lose-output') return [lossSentence(action)];
+    if (kind === 'nothing-copied')
+      return [`${head}the job copied no outputs, since ${oneLine(reason)}${withFacts(facts)}.`];
     if (kind === 'stop') {
       if (reason === 'sibling-won') return [];
       const why = ownValue(stopWords, reason) ?? reason;
       return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
     }
     const because =
-      kind === 'give-up'
-        ? `, since ${lossText(reason)}`
+      kind === 'give-up' || kind === 'copy'
+        ? `, since ${kind === 'copy' ? (ownValue(copyWords, reason) ?? reason) : lossText(reason)}`
         : kind === 'decline' || kind === 'place'
           ? ` (${reason})`
           : '';
     const after =
-      end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'lose-output'
+      end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'copy'
         ? ''
         : ` ${endWords[end]}`;
     const did = takenUp === undefined || kind !== 'retry' ? actionWords[kind] : goesOn(takenUp);
@@ -164,20 +190,25 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
 /** Refusals of one reason that are told with their numbers; more are counted. */
 const toldOfReason = 3;
 
-/** Reasons for which a whole stage is not cloned: its first task stands for it in the log. */
-const ofStages: ReadonlySet<string> = new Set<RefusalReason>([
-  'clone-budget',
-  'utilization',
-  'unmeasured',
-  'deadline-slack',
+/** What a whole stage is refused, by reason: its first task stands for it in the log. */
+const refusedToStages: ReadonlyMap<string, string> = new Map<RefusalReason, string>([
+  ['clone-budget', 'clones'],
+  ['utilization', 'clones'],
+  ['unmeasured', 'clones'],
+  ['deadline-slack', 'clones'],
+  ['replica-not-worth-it', 'copies of outputs'],
+  ['too-few-tokens', 'copies of outputs'],
+  ['precompute-budget', 'copies of outputs'],
 ]);
 
-const proposals = (count: number, reason: string): string =>
-  ofStages.has(reason) ? `clones of ${plural(count, 'stage')}` : plural(count, 'proposal');
+function proposals(count: number, reason: string): string {
+  const what = refusedToStages.get(reason);
+  return what === undefined ? plural(count, 'proposal') : `${what} of ${plural(count, 'stage')}`;
+}
 
 /** What a refusal is of: a task, or where it is of a whole stage, that. */
 const refusedOf = ({ task, reason }: ToldRefusal): string =>
-  ofStages.has(reason) ? (task.split('/')[0] ?? task) : task;
+  refusedToStages.has(reason) ? (task.split('/')[0] ?? task) : task;
 
 /** What was declined, by reason, the most frequent first: how often, and of some the numbers. */
 export function refusalSentences(declined: readonly ToldRefusal[]): readonly string[] {
