@@ -35,7 +35,8 @@ export const explainedCauses = [
 ] as const;
 
 /**
- * What shows that a node is slow. `every-phase`: also its start, which reads no input, took as many times longer, and computing more than half as long again;
+ * What shows that a node is slow. `every-phase`: also its start, which reads no input, took as many times longer, and computing more than half as long again, or for the
+ * first attempt on a node, that all took three times as long as first attempts on other nodes;
  * `other-tasks`: other tasks were slow there, too; `same-task`: the same task took its usual time on another node.
  */
 export const nodeEvidence = ['every-phase', 'other-tasks', 'same-task'] as const;

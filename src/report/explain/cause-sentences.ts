@@ -142,8 +142,10 @@ const slowText = ({ slowness = 0, runMs, expectedMs, readShare }: Facts): string
     : `after ${formatDuration(runMs)} it had read ${String(Math.round(readShare * 100))} % of its input, and was to take ${factorText(slowness)} times what is usual`;
 
 const evidenceWords: Readonly<Record<NodeEvidence, (facts: Facts) => string>> = {
-  'every-phase': ({ startFactor = 0, restFactor = 0 }) =>
-    `its start, which reads no input, took ${factorText(startFactor)} times the usual, and the rest ${factorText(restFactor)} times`,
+  'every-phase': ({ startFactor = 0, restFactor = 0, firstStartFactor, firstRestFactor = 0 }) =>
+    firstStartFactor === undefined
+      ? `its start, which reads no input, took ${factorText(startFactor)} times the usual, and the rest ${factorText(restFactor)} times`
+      : `its start, which reads no input, took ${factorText(firstStartFactor)} times as long as that of first attempts on other nodes, and the rest ${factorText(firstRestFactor)} times`,
   'other-tasks': ({ otherTasks = 0, otherTasksSlowness = 0 }) =>
     `${plural(otherTasks, 'other attempt')} there took ${factorText(otherTasksSlowness)} times the usual in the median`,
   'same-task': ({ elsewhereSlowness = 0 }) =>

@@ -126,7 +126,11 @@ function knownOf(facts: JobFacts): Known {
     runs.filter(({ attempt }) => attempt.node !== undefined),
     ({ attempt }) => attempt.node ?? '',
   );
-  const index: RunIndex = { byNode, byTask, usual };
+  const firsts = Map.groupBy(
+    runs.filter(({ isWarm, isFinished }) => isWarm === false && isFinished),
+    ({ stage }) => stage,
+  );
+  const index: RunIndex = { byNode, byTask, usual, firsts };
   const causes = (run: AttemptRun): readonly ExplainedCause[] =>
     causesOfSlowness(run, usual.get(run.stage), witnessesOf(run, index));
   return { ...facts, runs, index, tasks, causes };

@@ -1,7 +1,15 @@
 import type { ExplainedCause } from '../../contracts/explanation.ts';
 import { type Phase, phases } from '../../contracts/progress.ts';
 import type { AttemptRun } from './attempt-runs.ts';
-import { evidenceOf, isOwnWork, type PhaseRatios, slowFactor, type Witnesses } from './node-evidence.ts';
+import {
+  evidenceOf,
+  isOwnWork,
+  isSlowBesideItsLike,
+  type PhaseRatios,
+  type PhasesBeside,
+  slowFactor,
+  type Witnesses,
+} from './node-evidence.ts';
 import { expectedMs, isMoreByRecords, mapPhases, slownessOf, type Usual } from './usual-run.ts';
 
 /** Slowness up to this factor over what its input explains is explained by it. As `explainedFactor` of policies. */
@@ -23,32 +31,40 @@ const phaseCauses = {
 interface Excess {
   readonly ms: Readonly<Record<Phase, number>>;
   readonly sumMs: number;
-  readonly ratios: PhaseRatios | undefined;
+  readonly beside: PhasesBeside;
 }
 
-function excessOf({ phaseMs, readShare = 1 }: AttemptRun, usual: Usual, inputFactor: number): Excess {
-  const nothing = { ms: mapPhases(() => 0), sumMs: 0, ratios: undefined };
+type PhaseTimes = Readonly<Record<Phase, number>>;
+
+const sumOf = (of: PhaseTimes, from: readonly Phase[]): number =>
+  from.reduce((total, phase) => total + of[phase], 0);
+
+function ratiosOf(took: PhaseTimes, known: PhaseTimes): PhaseRatios | undefined {
+  const rest = ['read', 'compute', 'write'] as const;
+  const knownRestMs = sumOf(known, rest);
+  if (known.init <= 0 || knownRestMs <= 0) return undefined;
+  return {
+    start: took.init / known.init,
+    rest: sumOf(took, rest) / knownRestMs,
+    ...(known.compute < leastComputeMs ? {} : { compute: took.compute / known.compute }),
+  };
+}
+
+function excessOf(
+  { phaseMs, readShare = 1 }: AttemptRun,
+  usual: Usual,
+  { inputFactor, witnesses: { firstMs } }: Judged,
+): Excess {
+  const nothing = { ms: mapPhases(() => 0), sumMs: 0, beside: { usual: undefined } };
   if (phaseMs === undefined) return nothing;
   // Its start does not depend on what it reads.
   const share = (phase: Phase): number => (phase === 'init' ? 1 : inputFactor * readShare);
-  const usualMs = mapPhases((phase) => usual.phaseMs[phase] * share(phase));
+  const scaled = (of: PhaseTimes): PhaseTimes => mapPhases((phase) => of[phase] * share(phase));
+  const usualMs = scaled(usual.phaseMs);
   const ms = mapPhases((phase) => Math.max(0, phaseMs[phase] - usualMs[phase]));
-  const sum = (of: Readonly<Record<Phase, number>>, from: readonly Phase[]): number =>
-    from.reduce((total, phase) => total + of[phase], 0);
-  const rest = ['read', 'compute', 'write'] as const;
-  const usualRestMs = sum(usualMs, rest);
-  return {
-    ms,
-    sumMs: sum(ms, phases),
-    ratios:
-      usualMs.init <= 0 || usualRestMs <= 0
-        ? undefined
-        : {
-            start: phaseMs.init / usualMs.init,
-            rest: sum(phaseMs, rest) / usualRestMs,
-            ...(usualMs.compute < leastComputeMs ? {} : { compute: phaseMs.compute / usualMs.compute }),
-          },
-  };
+  const firsts = firstMs === undefined ? undefined : ratiosOf(phaseMs, scaled(firstMs));
+  const beside = { usual: ratiosOf(phaseMs, usualMs), ...(firsts === undefined ? {} : { firsts }) };
+  return { ms, sumMs: sumOf(ms, phases), beside };
 }
 
 /** The phase that most of the time beyond the usual went to; undefined where it is spread, or in none of them. */
@@ -68,7 +84,8 @@ const finite = (facts: Readonly<Record<string, number | undefined>>): Record<str
  * input comes first, with what it explains; one other cause for what is left.
  *
  * The order of the rules: input explains what it can. A worker that stood still for most of the rest has said so
- * itself. What the same task took elsewhere tells the task from its place. Then comes what shows the node; then the one
+ * itself; but one that is slowed down much stops so often that it takes that for standing still, and is told from it by
+ * that all of its phases took long beside its like, or all together where other tasks were slow as well. What the same task took elsewhere tells the task from its place. Then comes what shows the node; then the one
  * phase that the time went to; and where nothing does, it says so.
  *
  * Source: Mantri §4 for input and place; the phases are ours.
@@ -118,10 +135,12 @@ interface Judged {
 const leastNodeMs = 300;
 
 /** The cause of what its input does not explain. */
-function restOf(run: AttemptRun, usual: Usual, { witnesses, slowness, inputFactor }: Judged): ExplainedCause {
+function restOf(run: AttemptRun, usual: Usual, judged: Judged): ExplainedCause {
+  const { witnesses, slowness, inputFactor } = judged;
   const { attempt, runMs = 0, isFinished, readShare } = run;
-  const excess = excessOf(run, usual, inputFactor);
-  const evidence = evidenceOf(excess.ratios, witnesses);
+  const excess = excessOf(run, usual, judged);
+  const { beside } = excess;
+  const evidence = evidenceOf(beside, witnesses);
   const beyondMs = Math.max(0, runMs - usual.runMs * inputFactor * (isFinished ? 1 : (readShare ?? 1)));
   const phase = phaseAtFault(excess, beyondMs);
   const head = {
@@ -134,15 +153,22 @@ function restOf(run: AttemptRun, usual: Usual, { witnesses, slowness, inputFacto
     runMs,
     usualMs: usual.runMs,
     expectedMs: usual.runMs * inputFactor,
-    startFactor: excess.ratios?.start,
-    restFactor: excess.ratios?.rest,
+    startFactor: beside.usual?.start,
+    restFactor: beside.usual?.rest,
+    // Where nothing but these shows the node.
+    ...(isSlowBesideItsLike(beside, false)
+      ? {}
+      : { firstStartFactor: beside.firsts?.start, firstRestFactor: beside.firsts?.rest }),
     otherTasks: witnesses.othersCount,
     otherTasksSlowness: witnesses.others,
     elsewhereSlowness: witnesses.elsewhere,
     ...(isFinished ? {} : { readShare }),
   });
   const stalledMs = attempt.progress?.stalledMs ?? 0;
-  if (stalledMs > 0 && stalledMs >= phaseShare * head.ms)
+  const isSlowed =
+    (evidence.includes('every-phase') && isSlowBesideItsLike(beside, run.isWarm === false)) ||
+    (evidence.includes('other-tasks') && phase === undefined);
+  if (stalledMs > 0 && stalledMs >= phaseShare * head.ms && !isSlowed)
     return { kind: 'stood-still', ...head, facts: { ...facts, stalledMs } };
   if (isOwnWork(witnesses, slowness)) return { kind: 'own-work', ...head, facts };
   // One phase alone that waits for storage is told by its name, whatever other attempts were slow: storage can be slow

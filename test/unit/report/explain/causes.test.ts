@@ -166,6 +166,60 @@ describe('the cause of a slow attempt', () => {
     expect(causesOf(8, of(6_000))).toEqual([['slow-node', 14_000]]);
   });
 
+  /** Warm attempts of two quick nodes, with what the first attempt on either took. */
+  const quick = (claimed: number, task: number, node: string, first = false): AttemptRecord =>
+    attempt(`map/${String(task)}/0`, {
+      ...{ claimed, node, ended: claimed + (first ? 400 : 150) },
+      phases: first
+        ? { init: 80, read: 60, compute: 160, write: 70 }
+        : { init: 4, read: 16, compute: 92, write: 37 },
+    });
+  const quickNodes = [
+    quick(100, 0, 'a', true),
+    ...[1, 2, 3, 4].map((task) => quick(600 * task, task, 'a')),
+    quick(100, 5, 'b', true),
+    ...[6, 7].map((task) => quick(600 * task, task, 'b')),
+  ];
+
+  it('is its node where its first attempt there took long beside the first ones on other nodes', () => {
+    const phases = { init: 1_052, read: 861, compute: 1_082, write: 339 };
+    const all = [...quickNodes, attempt('map/8/0', { node: 'slow', ended: 4_300, phases })];
+    expect(causesOf(8, all)).toEqual([['slow-node', 4_050]]);
+    expect(explained(8, all).causes.at(-1)).toMatchObject({
+      evidence: ['every-phase'],
+      facts: { startFactor: 263, firstStartFactor: 13.15 },
+    });
+    expect(causeSentences(explained(8, all))).toEqual([
+      'map/8/0 ran on a slow node (slow): it took 28 times what is usual for its input (4.2s against 0.2s); its start, which reads no input, took 13 times as long as that of first attempts on other nodes, and the rest 7.9 times.',
+    ]);
+    // A first attempt that took as long as first ones do, or not much longer, shows no node.
+    const ordinary = { init: 150, read: 100, compute: 300, write: 120 };
+    const cold = [...quickNodes, attempt('map/8/0', { node: 'new', ended: 800, phases: ordinary })];
+    expect(causesOf(8, cold)).toEqual([['unexplained', 550]]);
+  });
+
+  it('is its node, and not that it stood still, where it was slowed down so much that its stops look like that', () => {
+    const phases = { init: 1_052, read: 861, compute: 1_082, write: 339 };
+    const first = { node: 'slow', ended: 4_300, phases, stalled: 2_600 };
+    expect(causesOf(8, [...quickNodes, attempt('map/8/0', first)])).toEqual([['slow-node', 4_050]]);
+    const later = {
+      ...{ node: 'slow', launched: 4_900, ended: 8_000, stalled: 2_400 },
+      phases: { init: 90, read: 700, compute: 1_400, write: 700 },
+    };
+    const both = [...quickNodes, attempt('map/8/0', first), attempt('map/9/0', later)];
+    expect(causesOf(9, both)).toEqual([['slow-node', 2_850]]);
+    // One pause is in one phase: it says so itself, also where that was the first attempt on its node.
+    const paused = { node: 'new', ended: 4_300, stalled: 3_700 };
+    for (const stood of [
+      { init: 80, read: 3_760, compute: 160, write: 70 },
+      { init: 80, read: 60, compute: 3_860, write: 70 },
+      { init: 3_780, read: 60, compute: 160, write: 70 },
+    ])
+      expect(causesOf(8, [...quickNodes, attempt('map/8/0', { ...paused, phases: stood })])).toEqual([
+        ['stood-still', 4_050],
+      ]);
+  });
+
   it('is its own work where it was as slow on another node', () => {
     const phases = { compute: 15_400 };
     const all = [
