@@ -126,7 +126,11 @@ const stageSchema = z.strictObject({
   told: z.array(taskSchema),
 });
 
-/** What takes time on the way of a job from its submission to its end, one after the other. */
+/**
+ * What takes time on the way of a job from its submission to its end, one after the other. `before-launch`: of an attempt, or
+ * without one of a stage of which nothing was launched; `wait`: of a job that goes on, while no attempt was at work; `end`:
+ * of one that has ended.
+ */
 export const spanKinds = [
   'plan',
   'before-launch',
@@ -134,6 +138,7 @@ export const spanKinds = [
   'ride',
   'host-wait',
   'run',
+  'wait',
   'end',
 ] as const;
 
@@ -148,7 +153,7 @@ export const explanationSchema = z.strictObject({
   error: z.string().nullable(),
   /**
    * When the job was to end, and whether it had succeeded by then: null where it may still, and by how much it ended
-   * later. Null where it had no deadline.
+   * later, if it has ended. Null where it had no deadline.
    */
   deadline: z
     .strictObject({ at: instant, isMet: z.boolean().nullable(), lateMs: length.exactOptional() })

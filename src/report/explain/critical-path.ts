@@ -37,6 +37,10 @@ interface Marks {
   readonly endedAt: number;
   /** When stages were opened, as far as that is known. */
   readonly opened: ReadonlyMap<string, number>;
+  /** Whether the job goes on, so that `endedAt` is now. */
+  readonly isRunning: boolean;
+  /** A stage that was opened and of which nothing was launched; absent where there is none. */
+  readonly waiting?: string;
 }
 
 /**
@@ -46,7 +50,7 @@ interface Marks {
  */
 export function criticalPath(
   tasks: readonly TaskRuns[],
-  { createdAt, endedAt, opened }: Marks,
+  { createdAt, endedAt, opened, isRunning, waiting }: Marks,
 ): readonly PathSpan[] {
   const spans: PathSpan[] = [];
   let at = createdAt;
@@ -65,8 +69,15 @@ export function criticalPath(
     until(first.attempt.launchedAt, 'before-launch', { stage, attemptId: first.attempt.attemptId });
     until(run.attempt.launchedAt, 'earlier-attempts', { stage, attemptId: first.attempt.attemptId });
     alongRun(run, until);
+    const isLast = place === tasks.length - 1;
+    if (isRunning && isLast && run.attempt.state === 'launched')
+      until(endedAt, 'host-wait', { stage, attemptId: run.attempt.attemptId });
   }
-  until(endedAt, tasks.length === 0 ? 'plan' : 'end');
+  if (waiting !== undefined) {
+    if (tasks.length === 0) until(opened.get(waiting) ?? endedAt, 'plan');
+    until(endedAt, 'before-launch', { stage: waiting });
+  }
+  until(endedAt, tasks.length === 0 ? 'plan' : isRunning ? 'wait' : 'end');
   return spans;
 }
 

@@ -41,6 +41,8 @@ interface Known extends JobFacts {
   readonly runs: readonly AttemptRun[];
   readonly index: RunIndex;
   readonly tasks: ReadonlyMap<string, TaskRuns>;
+  /** When stages were opened: by the log, else by the job's record. */
+  readonly opened: ReadonlyMap<string, number>;
   readonly causes: (run: AttemptRun) => readonly ExplainedCause[];
 }
 
@@ -60,7 +62,7 @@ export function explainJob(facts: JobFacts, about?: About): Explanation {
     jobId: job.jobId,
     state: job.state,
     error: job.error?.message ?? null,
-    deadline: deadlineOf(job),
+    deadline: deadlineOf(job, now),
     budget: budgetOf(job),
     policy: job.spec.policy,
     about:
@@ -79,12 +81,12 @@ export function explainJob(facts: JobFacts, about?: About): Explanation {
   };
 }
 
-function deadlineOf(job: JobRecord): Explanation['deadline'] {
+function deadlineOf(job: JobRecord, now: number): Explanation['deadline'] {
   const { deadlineAt, endedAt } = job;
   if (deadlineAt === undefined) return null;
   return {
     at: deadlineAt,
-    isMet: deadlineMet(job) ?? null,
+    isMet: deadlineMet(job) ?? (now > deadlineAt ? false : null),
     ...(endedAt !== undefined && endedAt > deadlineAt ? { lateMs: endedAt - deadlineAt } : {}),
   };
 }
@@ -101,7 +103,7 @@ function logOf({ decisions, unread }: JobFacts): Explanation['log'] {
 
 function knownOf(facts: JobFacts): Known {
   const { job, attempts, decisions, now } = facts;
-  const runs = attemptRuns(attempts, finalJobStates.includes(job.state) ? undefined : now);
+  const runs = attemptRuns(attempts, isOver(job) ? undefined : now);
   const byTask = Map.groupBy(runs, taskIdOf);
   const tasks = new Map(
     [...byTask].map(([taskId, all]): [string, TaskRuns] => [
@@ -133,8 +135,18 @@ function knownOf(facts: JobFacts): Known {
   const index: RunIndex = { byNode, byTask, usual, firsts };
   const causes = (run: AttemptRun): readonly ExplainedCause[] =>
     causesOfSlowness(run, usual.get(run.stage), witnessesOf(run, index));
-  return { ...facts, runs, index, tasks, causes };
+  return { ...facts, runs, index, tasks, causes, opened: openingsOf(job, decisions) };
 }
+
+const isOver = ({ state }: JobRecord): boolean => finalJobStates.includes(state);
+
+const openingsOf = ({ stages }: JobRecord, { opened }: ToldDecisions): ReadonlyMap<string, number> =>
+  new Map(
+    stages.flatMap(({ name, startedAt }) => {
+      const at = opened.get(name) ?? startedAt;
+      return at === undefined ? [] : [[name, at]];
+    }),
+  );
 
 /** Of those that were done, the one whose result counts: the others were told that they came second, or ended later. */
 function winnerOf(runs: readonly AttemptRun[], { seconds }: ToldDecisions): AttemptRun | undefined {
@@ -156,17 +168,25 @@ const tasksOf = ({ tasks }: Known, stage: string): readonly TaskRuns[] =>
   [...tasks.values()].filter(({ runs }) => runs[0]?.stage === stage);
 
 function pathOf(known: Known, endedAt: number): Explanation['path'] {
-  const { job, decisions } = known;
+  const { job, opened } = known;
   const last = new Map(
     job.stages.flatMap(({ name }) => {
       const task = lastOf(tasksOf(known, name));
       return task === undefined ? [] : [[name, task] as const];
     }),
   );
-  return [
-    ...criticalPath(lastTasks(job, last), { createdAt: job.createdAt, endedAt, opened: decisions.opened }),
-  ];
+  const tasks = lastTasks(job, last);
+  const isRunning = !isOver(job);
+  // One that has failed in another stage did not end for want of a slot.
+  const mayWait = isRunning || job.state === 'cancelled' || tasks.length === 0;
+  const waiting = mayWait ? waitingStage(known, last) : undefined;
+  const marks = { createdAt: job.createdAt, endedAt, opened, isRunning };
+  return [...criticalPath(tasks, waiting === undefined ? marks : { ...marks, waiting })];
 }
+
+/** The stage that was opened first of those of which nothing was launched; undefined where there is none. */
+const waitingStage = ({ opened }: Known, last: ReadonlyMap<string, TaskRuns>): string | undefined =>
+  [...opened].filter(([name]) => !last.has(name)).toSorted(([, a], [, b]) => a - b)[0]?.[0];
 
 /** How late the worst of its attempts is; 0 where that is not known. */
 const worstLateness = ({ runs }: TaskRuns, { usual }: RunIndex): number =>
@@ -216,8 +236,8 @@ function explainStage(
 }
 
 function explainTask(task: TaskRuns, known: Known): ExplainedTask {
-  const { decisions, causes } = known;
-  const openedAt = decisions.opened.get(task.runs[0]?.stage ?? '');
+  const { decisions, causes, opened } = known;
+  const openedAt = opened.get(task.runs[0]?.stage ?? '');
   return {
     taskId: task.taskId,
     winner: task.winner?.attempt.attemptId ?? null,

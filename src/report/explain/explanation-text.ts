@@ -70,6 +70,8 @@ function stateText(state: string, time: string): string {
   }
 }
 
+const isEnded = (state: string): boolean => state !== 'submitted' && state !== 'running';
+
 /** Of the job alone: a stage has none. */
 function deadlineLines({ about, deadline, state }: Explanation): readonly string[] {
   if (about !== null || deadline === null) return [];
@@ -77,6 +79,7 @@ function deadlineLines({ about, deadline, state }: Explanation): readonly string
   const was = `Its deadline ${isMet === null ? 'is' : 'was'} ${formatTime(at)}`;
   if (isMet === null) return [`${was}.`];
   if (isMet) return [`${was}: it met it.`];
+  if (!isEnded(state)) return [`${was}: it has passed, and the job goes on.`];
   return [
     `${was}: ${lateMs === undefined ? `the job ${state === 'cancelled' ? 'was cancelled' : state} before it` : `it ended ${formatDuration(lateMs)} late`}.`,
   ];
@@ -85,7 +88,7 @@ function deadlineLines({ about, deadline, state }: Explanation): readonly string
 function budgetLines({ about, budget, state }: Explanation): readonly string[] {
   if (about !== null || budget === null) return [];
   const { dollars, overDollars } = budget;
-  const isOver = state !== 'submitted' && state !== 'running';
+  const isOver = isEnded(state);
   const spent = overDollars === undefined ? 'no more' : `${formatDollars(overDollars)} more`;
   return [
     `Its budget ${isOver ? 'was' : 'is'} ${formatDollars(dollars)}: it ${isOver ? '' : 'has '}cost ${spent}${isOver ? '' : ' so far'}.`,
@@ -105,12 +108,16 @@ function logLines({ log: { state, why } }: Explanation): readonly string[] {
 
 const spanWords: Readonly<Record<PathSpan['kind'], (span: PathSpan, state: string) => string>> = {
   plan: () => 'to take the job up and plan it',
-  'before-launch': ({ attemptId = '' }) => `before ${attemptId} was launched`,
+  'before-launch': ({ attemptId, stage = '' }) =>
+    attemptId === undefined
+      ? `in which no task of ${stage} was launched`
+      : `before ${attemptId} was launched`,
   'earlier-attempts': ({ attemptId = '' }) =>
     `from the launch of ${attemptId} to that of the attempt that counted`,
   ride: ({ attemptId = '' }) => `of ${attemptId}, which waited for tasks that rode with it`,
   'host-wait': ({ attemptId = '' }) => `of ${attemptId}, which waited for its worker`,
   run: ({ attemptId = '' }) => `of ${attemptId}, which ran`,
+  wait: () => 'in which none of its attempts was at work',
   end: (_span, state) => (state === 'succeeded' ? 'to publish the output and end' : 'to end'),
 };
 

@@ -127,10 +127,7 @@ export const isSlowBesideItsLike = ({ usual, firsts }: PhasesBeside, isFirst: bo
  * from, where computing was slowed down, too. The first attempt on a node starts what later ones find started, so that
  * its start is held against that of other nodes' first ones as well.
  */
-export function evidenceOf(
-  beside: PhasesBeside,
-  { others, elsewhere }: Witnesses,
-): readonly NodeEvidence[] {
+export function evidenceOf(beside: PhasesBeside, { others, elsewhere }: Witnesses): readonly NodeEvidence[] {
   const { usual: ratios } = beside;
   // Other tasks ran there as usual: then what was slow was not the node, or not for long.
   if (others !== undefined && others <= ordinaryFactor) return [];

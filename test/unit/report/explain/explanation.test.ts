@@ -297,6 +297,63 @@ describe('an explanation', () => {
     expect(text({ of: running })).toMatch(/^wordcount-0123456789ab has been running for 12\.0s/);
   });
 
+  /** The spans of a job of `twoStages` that was looked at 12 s after its submission. */
+  const spansOf = (
+    of: Partial<JobRecord>,
+    known: readonly AttemptRecord[],
+    told: typeof lines = [],
+  ): readonly string[] =>
+    explainJob({
+      job: jobRecord({ spec: twoStages, state: 'running', ...of }),
+      attempts: known,
+      decisions: readDecisions(told.map(readLogLine)),
+      now: at(12_000),
+    }).path.map(({ kind, stage, attemptId, ms }) => `${kind} ${attemptId ?? stage ?? ''} ${String(ms)}`);
+
+  it('tells a wait for room from planning: what was opened, and nothing of it launched', () => {
+    const stages = [stageSummary({ name: 'map', tasks: 4 })];
+    const waiting = [...lines.slice(0, 2), line(900, 'refused', { task: 'map/0', reason: 'no-slot' })];
+    expect(spansOf({ stages }, [], waiting)).toEqual(['plan  500', 'before-launch map 11500']);
+    expect(
+      text({ given: waiting, of: jobRecord({ spec: twoStages, state: 'running', stages }) }, undefined),
+    ).not.toContain('to end');
+    const cancelled = { state: 'cancelled', endedAt: at(10_000), stages } as const;
+    expect(spansOf(cancelled, [], waiting)).toEqual(['plan  500', 'before-launch map 9500']);
+    // Its record tells when it was opened where no log does.
+    const opened = [stageSummary({ name: 'map', tasks: 4, startedAt: at(700) })];
+    expect(spansOf({ stages: opened }, [])).toEqual(['plan  700', 'before-launch map 11300']);
+    const late = attempt('map/0/0', { launched: 8_700, claimed: 9_000, state: 'running' });
+    expect(spansOf({ stages: opened }, [late])).toEqual([
+      'plan  700',
+      'before-launch map/0/0 8000',
+      'host-wait map/0/0 300',
+      'run map/0/0 3000',
+    ]);
+  });
+
+  it('does not say of a job that goes on that it ends: it waits for a slot, for its host, or for what comes next', () => {
+    const map = usualTasks(4);
+    const first = ['plan  500', 'host-wait map/3/0 100', 'run map/3/0 2000'];
+    const mapped = (given: readonly AttemptRecord[]) =>
+      given.map((each) => ({ ...each, launchedAt: at(500), claimedAt: at(600), endedAt: at(2_600) }));
+    const stages = (sum: object) => [
+      stageSummary({ name: 'map', tasks: 4, done: 4, startedAt: at(500) }),
+      stageSummary({ name: 'sum', tasks: 1, ...sum }),
+    ];
+    const path = (of: object, more: readonly AttemptRecord[] = []) =>
+      spansOf({ stages: stages(of) }, [...mapped(map), ...more]).map((each) =>
+        each.replace(/map\/\d\/0/, 'map/3/0'),
+      );
+    expect(path({})).toEqual([...first, 'wait  9400']);
+    expect(path({ startedAt: at(3_000) })).toEqual([...first, 'before-launch sum 9400']);
+    const launched = attempt('sum/0/0', { launched: 4_000, state: 'launched' });
+    expect(path({ startedAt: at(3_000) }, [launched])).toEqual([
+      ...first,
+      'before-launch sum/0/0 1400',
+      'host-wait sum/0/0 8000',
+    ]);
+  });
+
   it('says of a stage that is not done which task ended last, and not that it ended with that', () => {
     const stages = (done: number, tasks: number) => [
       stageSummary({ name: 'map', tasks: 4, done: 4 }),
@@ -325,6 +382,11 @@ describe('an explanation', () => {
     const running = jobRecord({ spec: twoStages, state: 'running', deadlineAt: at(20_000) });
     expect(text({ of: running })).toContain('\nIts deadline is 1970-01-01 00:17:00Z.\n');
     expect(explain({ of: running }).deadline).toEqual({ at: at(20_000), isMet: null });
+    const late = { ...running, deadlineAt: at(3_000) };
+    expect(explain({ of: late }).deadline).toEqual({ at: at(3_000), isMet: false });
+    expect(text({ of: late })).toContain(
+      '\nIts deadline was 1970-01-01 00:16:43Z: it has passed, and the job goes on.\n',
+    );
     expect(explain({ of: job({ deadlineAt: at(3_000) }) }).deadline).toEqual({
       ...{ at: at(3_000), isMet: false, lateMs: 9_000 },
     });
