@@ -66,7 +66,8 @@ export function addExplainCommand(program: Command, console: Console): void {
         job,
         attempts,
         decisions,
-        now: Date.now(),
+        // What nobody goes on with has not gone on since.
+        now: source.seenUntil ?? Date.now(),
         ...(unread === undefined ? {} : { unread }),
       };
       const explanation = explainJob(facts, about);

@@ -53,7 +53,10 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
       const found = attemptsOf(await source.attempts(), options.task, jobId);
       if (options.json) writeJson(console, found);
       else if (found.attempts.length === 0) console.out('no attempts\n');
-      else writeLines(console.out, renderAttempts(found.attempts, epochMs(Date.now()), console.outStyle));
+      else {
+        const now = source.seenUntil ?? epochMs(Date.now());
+        writeLines(console.out, renderAttempts(found.attempts, now, console.outStyle));
+      }
     });
 
   add('watch', 'follow a job until it has ended; exit code 1 if it failed', 'watch wordcount-0123456789ab')

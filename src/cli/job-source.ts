@@ -26,6 +26,8 @@ type Attempts = Omit<AttemptsResponse, 'cursor'>;
 export interface JobSource {
   /** Before its first line. */
   readonly since: EpochMs;
+  /** The newest that is kept of it, where no service is up that could tell more; absent where one is. */
+  readonly seenUntil?: EpochMs;
   /** Whether nothing but its log can be read. */
   readonly isLogAlone: boolean;
   /** The directory to which a run has brought the output, and which has it still. */
@@ -115,15 +117,25 @@ export const placeOfOutput = (
   { outputDir, isOutputGone = false }: Pick<JobSource, 'outputDir' | 'isOutputGone'>,
 ): string | undefined => outputDir ?? (isOutputGone ? undefined : outputOf(job));
 
-const sourceOf = ({ job, attempts, lines, journal = [], outputDir }: RunRecord): JobSource => ({
+/** When the newest was told of what is kept of a job. */
+function newestOf({ job, attempts: { attempts }, lines }: RunRecord): EpochMs {
+  let newest: number = Math.max(job.createdAt, job.startedAt ?? 0, job.endedAt ?? 0);
+  for (const { launchedAt, claimedAt = 0, reportedAt = 0, endedAt = 0 } of attempts)
+    newest = Math.max(newest, launchedAt, claimedAt, reportedAt, endedAt);
+  for (const { at } of lines) newest = Math.max(newest, at);
+  return epochMs(newest);
+}
+
+const sourceOf = ({ outputDir, ...kept }: RunRecord): JobSource => ({
   since: epochMs(0),
+  seenUntil: newestOf(kept),
   isLogAlone: false,
   ...(outputDir === undefined ? {} : { outputDir }),
-  job: () => Promise.resolve(job),
-  attempts: () => Promise.resolve(attempts),
+  job: () => Promise.resolve(kept.job),
+  attempts: () => Promise.resolve(kept.attempts),
   allocations: () => Promise.resolve({ allocations: [] }),
-  journal: () => Promise.resolve({ pieces: journal }),
-  logs: () => readerOfLines(lines),
+  journal: () => Promise.resolve({ pieces: kept.journal ?? [] }),
+  logs: () => readerOfLines(kept.lines),
 });
 
 const readerOfLines = (lines: readonly LogLine[]): LogReader => ({
@@ -165,6 +177,7 @@ async function sourceOfEnded(
   const closed = (): Promise<never> => Promise.reject(why);
   return {
     since: epochMs(0),
+    seenUntil: epochMs(lines.reduce((newest, { at }) => Math.max(newest, at), 0)),
     isLogAlone: true,
     job: closed,
     attempts: closed,

@@ -19,7 +19,7 @@ import {
 import { attemptsOf } from './attempts-of.ts';
 import { checkTask } from './check-task.ts';
 import { writeJson, type Console } from './console.ts';
-import { badInput } from './failures.ts';
+import { badInput, ServiceUnavailableError } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
 import { findJobSource, type JobSource } from './job-source.ts';
 import { parseWhole } from './quantities.ts';
@@ -72,7 +72,7 @@ export function addLogsCommand(program: Command, console: Console): void {
     .addOption(
       new Option('--level <level>', 'lines of this level and above').choices(logLevels).default('info'),
     )
-    .option('--follow', 'go on until the job has ended')
+    .option('--follow', 'go on until the job has ended; exit code 3 if no stack is up that goes on with it')
     .option('--limit <n>', 'lines at most', '1000')
     .option('--log-group <name>', 'of a deployed service')
     .option('--json', 'print one JSON document, and nothing else, on standard output')
@@ -109,8 +109,14 @@ async function showLogs(
   if (options.json) writeJson(console, { jobId, lines: lines.map(jsonOf) });
   else for (const line of lines) show(line, console);
   if (options.follow) {
-    const isOver = async (): Promise<boolean> => finalJobStates.includes((await source.job(signal)).state);
+    const hasEnded = async (): Promise<boolean> => finalJobStates.includes((await source.job(signal)).state);
+    const isKept = source.seenUntil !== undefined;
+    const isOver = async (): Promise<boolean> => (await hasEnded()) || isKept;
     await follow({ ...log, since: source.since, shown: lines, isOver }, console);
+    if (!(await hasEnded()))
+      throw new ServiceUnavailableError(
+        `job ${jobId} has not ended, and no stack is up that goes on with it: there is nothing to follow`,
+      );
   } else if (found.length > limit) {
     console.err(
       `these are the first ${formatCount(limit)} lines, and there are more: --limit shows up to ${formatCount(mostLines)}, --task and --level choose among all\n`,

@@ -42,7 +42,7 @@ export function addReportCommand(program: Command, console: Console): void {
         source.attempts(),
         source.allocations(),
       ]);
-      const now = epochMs(Date.now());
+      const now = source.seenUntil ?? epochMs(Date.now());
       const timeline = timelinePlot(job, attempts, { allocations, now });
       if (options.plot !== undefined)
         await writePlot(resolve(console.cwd, options.plot), drawPlot(timeline), console);

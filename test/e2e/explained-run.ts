@@ -53,8 +53,8 @@ export async function linesOf(place: Workplace, name: string): Promise<readonly 
   return text.split('\n').slice(0, -1);
 }
 
-/** What was done beyond first attempts, but for what is named. */
+/** What was done beyond first attempts, but for what is named; that no outputs are copied is nothing that was done. */
 export const otherActions = (
   { actions }: Explanation,
   ...known: readonly Explanation['actions'][number]['kind'][]
-): Explanation['actions'] => actions.filter(({ kind }) => !known.includes(kind));
+): Explanation['actions'] => actions.filter(({ kind }) => kind !== 'nothing-copied' && !known.includes(kind));

@@ -46,8 +46,11 @@ export function renderExplanation(explanation: Explanation, style: Style): reado
       : []),
     ...section('Slow nodes', explanation.slowNodes.map(nodeLine)),
     ...section('What failed', failureLines(failures)),
-    ...section('What was done', actionSentences(actions)),
-    ...section('What was declined', refusalSentences(declined)),
+    ...section('What was done', actionSentences(actions.filter(({ kind }) => kind !== 'nothing-copied'))),
+    ...section('What was declined', [
+      ...refusalSentences(declined),
+      ...actionSentences(actions.filter(({ kind }) => kind === 'nothing-copied')),
+    ]),
     ...section('What it cost', [costLine(cost, about)]),
   ];
 }

@@ -5,6 +5,7 @@ import { keepRun } from '../../../src/cli/run-records.ts';
 import { explanationSchema } from '../../../src/contracts/explanation.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { jobRecord, stageSummary } from '../report/report-records.ts';
+import { attempt } from '../report/explain/explained-attempts.ts';
 import { FakeService, jobId } from './fake-service.ts';
 import { memoryConsole, scratchDir } from './fixtures.ts';
 
@@ -49,6 +50,27 @@ describe('explain', () => {
     expect((await service.run('explain', jobId, 'tokenize')).err).toBe(
       `outrider: job ${jobId} is not planned yet: it has no stages to explain\n`,
     );
+  });
+
+  it('counts no time of a job that no stack goes on with beyond what is kept of it', async () => {
+    const cwd = await scratchDir();
+    const job = jobRecord({ state: 'running', stages: [stageSummary({ tasks: 1 })] });
+    const lines = [
+      {
+        ...{ at: epochMs(1_003_000), source: 's' },
+        text: JSON.stringify({ event: 'stage-opened', jobId, stage: 'tokenize' }),
+      },
+    ];
+    const running = attempt('tokenize/0/0', { launched: 3_500, reported: 9_000, state: 'running' });
+    await keepRun(join(cwd, '.outrider'), { job, attempts: { attempts: [running] }, lines });
+    const { console, written } = memoryConsole(cwd);
+    expect(await execute(['explain', jobId, '--json'], console)).toBe(0);
+    const told = explanationSchema.parse(JSON.parse(written.out));
+    expect(told.wallMs).toBe(9_000);
+    expect(told.stages[0]?.told[0]?.attempts[0]).toMatchObject({ end: 'open', runMs: 5_400 });
+    written.out = '';
+    expect(await execute(['attempts', jobId], console)).toBe(0);
+    expect(written.out).toMatch(/^tokenize\/0\/0 +running +0\.1s +5\.4s /m);
   });
 
   it('reads all decisions of a job whose code has printed a great deal', async () => {

@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { writeConnection } from '../../../src/cli/connection.ts';
+import { execute } from '../../../src/cli/main.ts';
+import { keepRun } from '../../../src/cli/run-records.ts';
 import { OutputName } from '../../../src/contracts/settings.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { startLogsServer } from '../../../src/local/logs/server.ts';
 import { jobRecord, stageSummary } from '../report/report-records.ts';
 import { credentials, FakeService, jobId, region } from './fake-service.ts';
-import { scratchDir } from './fixtures.ts';
+import { memoryConsole, scratchDir } from './fixtures.ts';
 
 const stages = [stageSummary({ tasks: 2 })];
 const running = jobRecord({ state: 'running', stages });
@@ -87,6 +89,20 @@ describe('logs', () => {
     expect(out.endsWith('line 7  outcome failed\n')).toBe(true);
     const errors = await service.run('logs', jobId, '--level', 'error', '--follow');
     expect(errors.out).toMatch(/^00:17:30\.000 tokenize\/1\/0 error: .*\n$/);
+  });
+
+  it('ends with what is kept of a job that no stack goes on with', async () => {
+    const cwd = await scratchDir();
+    const lines = [{ at: epochMs(1_000_005), source: 's', text: printed(5, 'the last') }];
+    await keepRun(join(cwd, '.outrider'), { job: running, attempts: { attempts: [] }, lines });
+    const { console, written } = memoryConsole(cwd);
+    expect(await execute(['logs', jobId, '--follow'], console)).toBe(3);
+    expect(textsOf(written.out)).toEqual(['the last']);
+    expect(written.err).toBe(
+      `outrider: job ${jobId} has not ended, and no stack is up that goes on with it: there is nothing to follow\n`,
+    );
+    await keepRun(join(cwd, '.outrider'), { job: succeeded, attempts: { attempts: [] }, lines });
+    expect(await execute(['logs', jobId, '--follow'], console)).toBe(0);
   });
 
   it('follows a job that has not logged anything yet', async () => {
