@@ -118,7 +118,7 @@ const stageSchema = z.strictObject({
       phaseMs: z.strictObject({ init: length, read: length, compute: length, write: length }),
     })
     .nullable(),
-  /** The task that ended last; null where none has. */
+  /** The task over which the job failed, else the one that ended last; null where none has. */
   last: z.string().nullable(),
   /** How many stragglers it has. */
   stragglers: z.int(),
@@ -151,6 +151,8 @@ export const explanationSchema = z.strictObject({
   state: z.string(),
   /** Why the job failed; null where it did not. */
   error: z.string().nullable(),
+  /** The task (`stage/index`) over which it failed; absent where no task is named. */
+  failedTask: z.string().exactOptional(),
   /**
    * When the job was to end, and whether it had succeeded by then: null where it may still, and by how much it ended
    * later, if it has ended. Null where it had no deadline.
@@ -177,6 +179,8 @@ export const explanationSchema = z.strictObject({
       ms: length,
       stage: z.string().exactOptional(),
       attemptId: z.string().exactOptional(),
+      /** Of `earlier-attempts` of a task that is not done: the attempt that was launched at its end. */
+      to: z.string().exactOptional(),
     }),
   ),
   stages: z.array(stageSchema),

@@ -1,3 +1,4 @@
+import { failedTaskText } from '../contracts/failed-task.ts';
 import { type AttemptId, taskIdOf } from '../contracts/ids.ts';
 import { durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
@@ -151,16 +152,16 @@ function nothingBegins(state: JobState, now: EpochMs, { nothingBeginsMs }: TickC
 function fatalMessage(state: JobState, now: EpochMs, config: TickConfig): string | undefined {
   if (state.fatal !== undefined) {
     const { stage, task, failure, alike } = state.fatal;
-    return `stage ${stage}, task ${task}${alike === true ? ' failed alike twice' : ''}: ${failure.message}`;
+    return `${failedTaskText(stage, task)}${alike === true ? ' failed alike twice' : ''}: ${failure.message}`;
   }
   for (const stage of state.stages) {
     for (const task of stage.retryable) {
       const why = hopeless(stage, task, config);
-      if (why !== undefined) return `stage ${stage.shape.name}, task ${task.index} ${why}`;
+      if (why !== undefined) return `${failedTaskText(stage.shape.name, task.index)} ${why}`;
       if (task.failures < config.attemptsPerTask) continue;
       const last = task.attempts.findLast((attempt) => attempt.failure !== undefined);
       const cause = last?.failure?.message ?? 'its workers stopped reporting';
-      return `stage ${stage.shape.name}, task ${task.index} failed ${task.failures} times, at last: ${cause}`;
+      return `${failedTaskText(stage.shape.name, task.index)} failed ${task.failures} times, at last: ${cause}`;
     }
   }
   return nothingBegins(state, now, config);

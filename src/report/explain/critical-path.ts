@@ -3,10 +3,15 @@ import type { JobRecord } from '../../contracts/records.ts';
 import type { AttemptRun } from './attempt-runs.ts';
 import { decidingRun, endOf, type TaskRuns } from './task-causes.ts';
 
-/** The tasks that ended last, one of each stage on the way, first stage first. */
+/**
+ * The tasks that ended last, one of each stage on the way, first stage first.
+ *
+ * @param end - the stage that the way leads to; absent: the one that ended last.
+ */
 export function lastTasks(
   { spec }: Pick<JobRecord, 'spec'>,
   lastOf: ReadonlyMap<string, TaskRuns>,
+  end?: string,
 ): readonly TaskRuns[] {
   const endMs = (stage: string): number => {
     const task = lastOf.get(stage);
@@ -22,7 +27,7 @@ export function lastTasks(
     ]),
   );
   const path: TaskRuns[] = [];
-  let next = latest([...lastOf.keys()]);
+  let next = end ?? latest([...lastOf.keys()]);
   // A graph of stages has no cycles; a damaged record may.
   for (let steps = 0; next !== undefined && steps <= spec.stages.length; steps++) {
     const task = lastOf.get(next);
@@ -67,7 +72,10 @@ export function criticalPath(
     // Until the first stage is opened, the job is planned; where that is not known, until its first launch.
     if (place === 0) until(opened.get(stage) ?? first.attempt.launchedAt, 'plan');
     until(first.attempt.launchedAt, 'before-launch', { stage, attemptId: first.attempt.attemptId });
-    until(run.attempt.launchedAt, 'earlier-attempts', { stage, attemptId: first.attempt.attemptId });
+    until(run.attempt.launchedAt, 'earlier-attempts', {
+      ...{ stage, attemptId: first.attempt.attemptId },
+      ...(task.winner === undefined ? { to: run.attempt.attemptId } : {}),
+    });
     alongRun(run, until);
     const isLast = place === tasks.length - 1;
     if (isRunning && isLast && run.attempt.state === 'launched')

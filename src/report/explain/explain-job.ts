@@ -5,6 +5,7 @@ import type {
   ExplainedStage,
   ExplainedTask,
 } from '../../contracts/explanation.ts';
+import { failedTaskIn } from '../../contracts/failed-task.ts';
 import { type AttemptRecord, finalJobStates, type JobRecord } from '../../contracts/records.ts';
 import { hasTakenUp } from '../../core/model/taken-up.ts';
 import { deadlineMet } from '../job-table.ts';
@@ -41,6 +42,8 @@ interface Known extends JobFacts {
   readonly runs: readonly AttemptRun[];
   readonly index: RunIndex;
   readonly tasks: ReadonlyMap<string, TaskRuns>;
+  /** The task over which the job failed; undefined where it did not, or nobody says over which. */
+  readonly failedTask: string | undefined;
   /** When stages were opened: by the log, else by the job's record. */
   readonly opened: ReadonlyMap<string, number>;
   readonly causes: (run: AttemptRun) => readonly ExplainedCause[];
@@ -62,6 +65,7 @@ export function explainJob(facts: JobFacts, about?: About): Explanation {
     jobId: job.jobId,
     state: job.state,
     error: job.error?.message ?? null,
+    ...(known.failedTask === undefined ? {} : { failedTask: known.failedTask }),
     deadline: deadlineOf(job, now),
     budget: budgetOf(job),
     policy: job.spec.policy,
@@ -105,11 +109,13 @@ function knownOf(facts: JobFacts): Known {
   const { job, attempts, decisions, now } = facts;
   const runs = attemptRuns(attempts, isOver(job) ? undefined : now);
   const byTask = Map.groupBy(runs, taskIdOf);
+  const failedTask = failedTaskOf(job, byTask);
   const tasks = new Map(
-    [...byTask].map(([taskId, all]): [string, TaskRuns] => [
-      taskId,
-      { taskId, runs: all, winner: winnerOf(all, decisions) },
-    ]),
+    [...byTask].map(([taskId, all]): [string, TaskRuns] => {
+      const failed = taskId === failedTask ? lastFailed(all) : undefined;
+      const winner = winnerOf(all, decisions);
+      return [taskId, { taskId, runs: all, winner, ...(failed === undefined ? {} : { failed }) }];
+    }),
   );
   const winners = Map.groupBy(
     // One that did only the rest of its task is no measure of others.
@@ -135,7 +141,7 @@ function knownOf(facts: JobFacts): Known {
   const index: RunIndex = { byNode, byTask, usual, firsts };
   const causes = (run: AttemptRun): readonly ExplainedCause[] =>
     causesOfSlowness(run, usual.get(run.stage), witnessesOf(run, index));
-  return { ...facts, runs, index, tasks, causes, opened: openingsOf(job, decisions) };
+  return { ...facts, runs, index, tasks, causes, failedTask, opened: openingsOf(job, decisions) };
 }
 
 const isOver = ({ state }: JobRecord): boolean => finalJobStates.includes(state);
@@ -154,12 +160,25 @@ function winnerOf(runs: readonly AttemptRun[], { seconds }: ToldDecisions): Atte
   return done.find(({ attempt }) => !seconds.has(attempt.attemptId)) ?? done[0];
 }
 
-/** The task of a stage that ended last; where one has not ended, that one. */
+function failedTaskOf(
+  { state, error }: JobRecord,
+  byTask: ReadonlyMap<string, readonly AttemptRun[]>,
+): string | undefined {
+  const named = state === 'failed' && error !== undefined ? failedTaskIn(error.message) : undefined;
+  return named !== undefined && byTask.has(named) ? named : undefined;
+}
+
+const lastFailed = (runs: readonly AttemptRun[]): AttemptRun | undefined =>
+  runs.filter(hasFailed).toSorted((a, b) => endOf(b) - endOf(a))[0];
+
+/** The task of a stage over which the job failed, or that ended last; where one has not ended, that one. */
 function lastOf(tasks: readonly TaskRuns[]): TaskRuns | undefined {
   const end = (task: TaskRuns): number => {
     const run = decidingRun(task);
     return run === undefined ? 0 : endOf(run);
   };
+  const failed = tasks.find((task) => task.failed !== undefined);
+  if (failed !== undefined) return failed;
   const open = tasks.filter(({ winner }) => winner === undefined);
   return (open.length > 0 ? open : tasks).toSorted((a, b) => end(b) - end(a))[0];
 }
@@ -168,14 +187,14 @@ const tasksOf = ({ tasks }: Known, stage: string): readonly TaskRuns[] =>
   [...tasks.values()].filter(({ runs }) => runs[0]?.stage === stage);
 
 function pathOf(known: Known, endedAt: number): Explanation['path'] {
-  const { job, opened } = known;
+  const { job, opened, failedTask } = known;
   const last = new Map(
     job.stages.flatMap(({ name }) => {
       const task = lastOf(tasksOf(known, name));
       return task === undefined ? [] : [[name, task] as const];
     }),
   );
-  const tasks = lastTasks(job, last);
+  const tasks = lastTasks(job, last, failedTask?.split('/')[0]);
   const isRunning = !isOver(job);
   // One that has failed in another stage did not end for want of a slot.
   const mayWait = isRunning || job.state === 'cancelled' || tasks.length === 0;

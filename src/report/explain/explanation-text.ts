@@ -37,7 +37,7 @@ export function renderExplanation(explanation: Explanation, style: Style): reado
       explanation.path.filter(isShown).map((span) => spanLine(span, state)),
     ),
     ...stages.flatMap((stage) =>
-      section(`Stage ${stage.stage}`, isTask ? taskLines(stage) : stageLines(stage)),
+      section(`Stage ${stage.stage}`, isTask ? taskLines(stage) : stageLines(stage, explanation.failedTask)),
     ),
     ...(isTask
       ? stages.flatMap(({ told }) =>
@@ -115,8 +115,8 @@ const spanWords: Readonly<Record<PathSpan['kind'], (span: PathSpan, state: strin
     attemptId === undefined
       ? `in which no task of ${stage} was launched`
       : `before ${attemptId} was launched`,
-  'earlier-attempts': ({ attemptId = '' }) =>
-    `from the launch of ${attemptId} to that of the attempt that counted`,
+  'earlier-attempts': ({ attemptId = '', to = 'the attempt that counted' }) =>
+    `from the launch of ${attemptId} to that of ${to}`,
   ride: ({ attemptId = '' }) => `of ${attemptId}, which waited for tasks that rode with it`,
   'host-wait': ({ attemptId = '' }) => `of ${attemptId}, which waited for its worker`,
   run: ({ attemptId = '' }) => `of ${attemptId}, which ran`,
@@ -152,7 +152,7 @@ function taskLines(stage: ExplainedStage): readonly string[] {
   return [...usualLines(stage), ...(causes.length === 0 ? known : causes)];
 }
 
-function stageLines(stage: ExplainedStage): readonly string[] {
+function stageLines(stage: ExplainedStage, failedTask: string | undefined): readonly string[] {
   const { last, told, stragglers, tasks, done } = stage;
   const others = told.filter(({ taskId }) => taskId !== last);
   const lastTask = told.find(({ taskId }) => taskId === last);
@@ -166,9 +166,11 @@ function stageLines(stage: ExplainedStage): readonly string[] {
     ...(lastTask === undefined
       ? ['No attempt of it is known.']
       : [
-          lastTask.winner === null
-            ? `${lastTask.taskId} is not done ${formatDuration(lastTask.totalMs)} after the stage began.`
-            : `${done < tasks ? `Of those that are done, the last was ${lastTask.taskId}` : `It ended with ${lastTask.taskId}`}, ${formatDuration(lastTask.totalMs)} after the stage began.`,
+          lastTask.taskId === failedTask
+            ? `The job failed over ${lastTask.taskId}, ${formatDuration(lastTask.totalMs)} after the stage began.`
+            : lastTask.winner === null
+              ? `${lastTask.taskId} is not done ${formatDuration(lastTask.totalMs)} after the stage began.`
+              : `${done < tasks ? `Of those that are done, the last was ${lastTask.taskId}` : `It ended with ${lastTask.taskId}`}, ${formatDuration(lastTask.totalMs)} after the stage began.`,
         ]),
     ...(lastCauses.length === 0 && lastTask !== undefined && stage.usual !== null
       ? ['Nothing held that task up.']

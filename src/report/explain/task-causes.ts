@@ -9,6 +9,8 @@ export interface TaskRuns {
   readonly runs: readonly AttemptRun[];
   /** The one whose result counts. */
   readonly winner: AttemptRun | undefined;
+  /** The attempt that failed the job; absent where the task did not. */
+  readonly failed?: AttemptRun;
 }
 
 /** When an attempt ended, or was seen last; its launch where it never began. */
@@ -19,8 +21,9 @@ export const endOf = ({ attempt: { claimedAt, launchedAt }, runMs }: AttemptRun)
 export const hasFailed = ({ attempt: { state } }: AttemptRun): boolean =>
   state === 'failed' || state === 'lost';
 
-/** The attempt that a task's time is told of: the one that won, else the one launched last. */
-export const decidingRun = ({ winner, runs }: TaskRuns): AttemptRun | undefined => winner ?? runs.at(-1);
+/** The attempt that a task's time is told of: the one that won, or failed the job, else the one launched last. */
+export const decidingRun = ({ winner, failed, runs }: TaskRuns): AttemptRun | undefined =>
+  winner ?? failed ?? runs.at(-1);
 
 /** From the opening of its stage, or its first launch where that is not known, to its end or what was seen last. */
 export function totalMsOf(task: TaskRuns, openedAt: number | undefined): number {

@@ -271,6 +271,45 @@ describe('an explanation', () => {
     expect(lines).toContain('     9.9s  to end');
   });
 
+  it('follows a failed job to the task over which it failed, though others ran longer', () => {
+    const failure = { cause: 'user-code', message: 'no such colour' } as const;
+    const error = { name: 'JobFailed', message: 'stage map, task 1 failed alike twice: no such colour' };
+    const given = [
+      attempt('map/0/0', { launched: 500, ended: 2_600 }),
+      attempt('map/1/0', { launched: 500, ended: 1_600, state: 'failed', failure }),
+      attempt('map/2/0', { launched: 500, state: 'cancelled', order: 'cancel', ended: 4_500 }),
+      attempt('map/1/1', { launched: 2_000, ended: 3_600, state: 'failed', failure }),
+    ];
+    const explained = explainJob({
+      job: job({
+        ...{ state: 'failed', error, endedAt: at(5_000) },
+        stages: [
+          stageSummary({ name: 'map', tasks: 3, done: 1, startedAt: at(400) }),
+          stageSummary({ name: 'sum' }),
+        ],
+      }),
+      attempts: given,
+      decisions: readDecisions([]),
+      now: at(12_000),
+    });
+    expect(explanationSchema.parse(explained)).toEqual(explained);
+    expect(explained.failedTask).toBe('map/1');
+    expect(
+      explained.path.map(({ kind, attemptId = '', ms }) => `${kind} ${attemptId} ${String(ms)}`),
+    ).toEqual([
+      'plan  400',
+      'before-launch map/1/0 100',
+      'earlier-attempts map/1/0 1500',
+      'host-wait map/1/1 100',
+      'run map/1/1 1500',
+      'end  1400',
+    ]);
+    expect(explained.stages[0]?.last).toBe('map/1');
+    const told = renderExplanation(explained, makeStyle({ isTty: false, env: {} }));
+    expect(told).toContain('     1.5s  from the launch of map/1/0 to that of map/1/1');
+    expect(told).toContain('  The job failed over map/1, 3.2s after the stage began.');
+  });
+
   it('has nothing in it that moves a cursor, whatever ids, nodes and zones the records of a job tell', () => {
     const forged = [
       attempt('\u001b[2J/0/0', { launched: 9_000, state: 'failed', ended: 11_500 }),
