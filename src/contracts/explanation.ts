@@ -251,10 +251,15 @@ export const explanationSchema = z.strictObject({
     dollars: z.number(),
     /** What the dollars are made of. */
     costs: numbers,
-    /** Of the job; of attempts that won; of all others. The last two are of what was asked about. */
+    /**
+     * Of the job; of attempts that won; of all others, as long as they were heard of; and what more they are billed at most:
+     * those that were given up, or had not answered an order to stop. The last three are of what was asked about, and add up
+     * to what that has cost.
+     */
     workerMs: length,
     wonMs: length,
     otherMs: length,
+    unheardMs: length,
   }),
 });
 

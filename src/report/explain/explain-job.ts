@@ -9,7 +9,7 @@ import { failedTaskIn } from '../../contracts/failed-task.ts';
 import { type AttemptRecord, finalJobStates, type JobRecord } from '../../contracts/records.ts';
 import { hasTakenUp } from '../../core/model/taken-up.ts';
 import { deadlineMet } from '../job-table.ts';
-import { type AttemptRun, attemptRuns } from './attempt-runs.ts';
+import { type AttemptRun, attemptRuns, isGivenUp } from './attempt-runs.ts';
 import { criticalPath, lastTasks } from './critical-path.ts';
 import type { ToldDecisions } from './decision-events.ts';
 import { type RunIndex, slowFactor, taskIdOf, witnessesOf } from './node-evidence.ts';
@@ -81,7 +81,7 @@ export function explainJob(facts: JobFacts, about?: About): Explanation {
       .map((action) => ({ ...action, ...endOfAction(action.of, known) })),
     declined: decisions.declined.filter(({ task }) => isWanted(task)),
     failures: wanted.flatMap(failureOf(decisions)),
-    cost: costOf(known, wanted),
+    cost: costOf(known, wanted, about),
   };
 }
 
@@ -342,15 +342,29 @@ const failureOf =
     return [{ attemptId, cause, message }];
   };
 
-function costOf({ job, tasks }: Known, wanted: readonly AttemptRun[]): Explanation['cost'] {
+/** What a given-up attempt is billed beyond its last report: nobody knows when it ended before it was given up. */
+function unheardOf({ attempt, runMs = 0 }: AttemptRun): number {
+  const { claimedAt, launchedAt, endedAt } = attempt;
+  if (!isGivenUp(attempt) || claimedAt === undefined || endedAt === undefined) return 0;
+  return Math.max(0, endedAt - Math.max(claimedAt, launchedAt) - runMs);
+}
+
+/** By the record of the job or the stage, which counts attempts to their end; a task has none. */
+function costOf(
+  { job, tasks }: Known,
+  wanted: readonly AttemptRun[],
+  about: About | undefined,
+): Explanation['cost'] {
   const isWinner = (run: AttemptRun): boolean => tasks.get(taskIdOf(run))?.winner === run;
   const sum = (runs: readonly AttemptRun[]): number =>
     runs.reduce((total, { runMs = 0 }) => total + runMs, 0);
-  return {
-    dollars: job.dollars,
-    costs: { ...job.costs },
-    workerMs: job.workerMs,
-    wonMs: sum(wanted.filter(isWinner)),
-    otherMs: sum(wanted.filter((run) => !isWinner(run))),
-  };
+  const wonMs = sum(wanted.filter(isWinner));
+  const otherMs = sum(wanted.filter((run) => !isWinner(run)));
+  const ofStage = job.stages.find(({ name }) => name === about?.stage)?.workerMs ?? 0;
+  const unheardMs =
+    about?.task === undefined
+      ? Math.max(0, (about === undefined ? job.workerMs : ofStage) - wonMs - otherMs)
+      : wanted.reduce((total, run) => total + unheardOf(run), 0);
+  const { dollars, costs, workerMs } = job;
+  return { dollars, costs: { ...costs }, workerMs, wonMs, otherMs, unheardMs };
 }

@@ -125,7 +125,8 @@ const spanWords: Readonly<Record<PathSpan['kind'], (span: PathSpan, state: strin
 };
 
 /** Less would be shown as 0.0s. */
-const isShown = ({ ms }: PathSpan): boolean => ms >= 50;
+const leastShown = 50;
+const isShown = ({ ms }: PathSpan): boolean => ms >= leastShown;
 
 const msColumn = 7;
 
@@ -300,7 +301,7 @@ const failureLine = ({ attemptId, cause, message }: Explanation['failures'][numb
 };
 
 function costLine(
-  { dollars, costs, workerMs, wonMs, otherMs }: Explanation['cost'],
+  { dollars, costs, workerMs, wonMs, otherMs, unheardMs }: Explanation['cost'],
   about: string | null,
 ): string {
   const parts = Object.entries(costs).map(([name, each]) => `${name} ${formatDollars(each)}`);
@@ -308,7 +309,11 @@ function costLine(
     about === null
       ? `${formatDollars(dollars)}${parts.length === 0 ? '' : ` (${parts.join(', ')})`} and ${formatDuration(workerMs)} of workers. `
       : '';
-  const known = wonMs + otherMs;
-  const share = known === 0 ? '' : ` (${String(Math.round((100 * otherMs) / known))} %)`;
-  return `${job}Attempts that won ran for ${formatDuration(wonMs)}, all others for ${formatDuration(otherMs)}${share}.`;
+  const lost = otherMs + unheardMs;
+  const share = wonMs + lost === 0 ? '' : ` (${String(Math.round((100 * lost) / (wonMs + lost)))} %)`;
+  const unheard =
+    unheardMs < leastShown
+      ? ''
+      : ` and are billed at most ${formatDuration(unheardMs)} more, in which nothing was heard of them`;
+  return `${job}Attempts that won ran for ${formatDuration(wonMs)}, all others for ${formatDuration(otherMs)}${unheard}${share}.`;
 }

@@ -30,7 +30,7 @@ const job = (changes: Partial<JobRecord> = {}): JobRecord =>
     state: 'succeeded',
     endedAt: at(12_000),
     dollars: 0.0123,
-    workerMs: 20_000,
+    workerMs: 16_500,
     stages: [
       stageSummary({ name: 'map', tasks: 4, done: 4 }),
       stageSummary({ name: 'sum', tasks: 1, done: 1 }),
@@ -161,7 +161,7 @@ describe('an explanation', () => {
         { task: 'map/1', reason: 'not-worth-it' },
       ],
       failures: [],
-      cost: { dollars: 0.0123, wonMs: 11_500, otherMs: 5_000 },
+      cost: { dollars: 0.0123, wonMs: 11_500, otherMs: 5_000, unheardMs: 0 },
     });
   });
 
@@ -217,7 +217,7 @@ describe('an explanation', () => {
       '    00:16:42 map/1: 0.9s left to run, 2.1s for a new attempt.',
       '',
       'What it cost',
-      '  $0.0123 and 20.0s of workers. Attempts that won ran for 11.5s, all others for 5.0s (30 %).',
+      '  $0.0123 and 16.5s of workers. Attempts that won ran for 11.5s, all others for 5.0s (30 %).',
     ]);
   });
 
@@ -443,6 +443,28 @@ describe('an explanation', () => {
       dollars: 0.01,
       overDollars: expect.closeTo(0.0023, 9) as number,
     });
+  });
+
+  it('adds up what its workers took where some were given up, of the job, of a stage and of a task', () => {
+    const silent = { state: 'lost', launched: 0, claimed: 100, reported: 4_100, ended: 120_100 } as const;
+    const given = [
+      ...usualTasks(3),
+      attempt('map/3/0', silent),
+      attempt('map/3/1', { launched: 121_000, claimed: 121_100, ended: 123_100 }),
+    ];
+    const stages = [stageSummary({ name: 'map', tasks: 4, done: 4, workerMs: 128_000 })];
+    const facts = {
+      job: job({ endedAt: at(124_000), workerMs: 128_000, stages }),
+      ...{ attempts: given, decisions: readDecisions([]), now: at(124_000) },
+    };
+    expect(explainJob(facts).cost).toMatchObject({ wonMs: 8_000, otherMs: 4_000, unheardMs: 116_000 });
+    expect(explainJob(facts, { stage: 'map' }).cost).toEqual(explainJob(facts).cost);
+    expect(explainJob(facts, { stage: 'map', task: 3 }).cost).toMatchObject({
+      ...{ wonMs: 2_000, otherMs: 4_000, unheardMs: 116_000 },
+    });
+    expect(renderExplanation(explainJob(facts), makeStyle({ isTty: false, env: {} })).at(-1)).toBe(
+      '  $0.0123 and 2m08s of workers. Attempts that won ran for 8.0s, all others for 4.0s and are billed at most 1m56s more, in which nothing was heard of them (94 %).',
+    );
   });
 
   it('has nothing to tell of a job that nothing has begun of', () => {
