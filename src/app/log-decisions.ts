@@ -47,13 +47,13 @@ function logTogether(
   { jobId }: Session,
   { event, of }: { readonly event: 'launched' | 'launched-alone'; readonly of: readonly Launch[] },
 ): void {
-  const alike = Map.groupBy(of, ({ attemptId, worker }) =>
-    JSON.stringify([attemptParts(attemptId).stage, workerText(worker)]),
+  const alike = Map.groupBy(of, ({ attemptId, worker, zone = '' }) =>
+    JSON.stringify([attemptParts(attemptId).stage, workerText(worker), zone]),
   );
   for (const launches of alike.values()) {
     const [first] = launches;
     if (first === undefined) continue;
-    const { attemptId: from, worker, facts } = first;
+    const { attemptId: from, worker, zone, facts } = first;
     const riding = launches.filter(({ behind }) => behind !== undefined).length;
     log.info(event, {
       jobId,
@@ -62,9 +62,10 @@ function logTogether(
       attempts: launches.length,
       ...(riding === 0 ? {} : { riding }),
       ...(worker === undefined ? {} : { worker: workerText(worker) }),
+      ...(zone === undefined ? {} : { zone }),
       from,
       to: launches.at(-1)?.attemptId,
-      // Those of the first: where workers are chosen, they tell why.
+      // Those of the first: where workers or zones are chosen, they tell why.
       ...facts,
     });
   }

@@ -85,6 +85,7 @@ function stateOf(sorted: readonly LogEvent[]): ToldDecisions['state'] {
 /**
  * Events without the launches that came to nothing by themselves: a launch that the host refused is withdrawn and decided on
  * again, as is one of a scheduler that went before it was made. The last of an attempt counts, unless that was refused too.
+ * Launches that were logged together are of as many attempts.
  */
 function withoutUnmade(sorted: readonly LogEvent[]): readonly LogEvent[] {
   const last = new Map<string, LogEvent>();
@@ -92,7 +93,11 @@ function withoutUnmade(sorted: readonly LogEvent[]): readonly LogEvent[] {
     if (event.about !== undefined && (event.event === 'launched' || event.event === 'throttled'))
       last.set(event.about, event);
   return sorted.filter(
-    (event) => event.event !== 'launched' || event.about === undefined || last.get(event.about) === event,
+    (event) =>
+      event.event !== 'launched' ||
+      event.about === undefined ||
+      event.facts['attempts'] !== undefined ||
+      last.get(event.about) === event,
   );
 }
 

@@ -142,6 +142,13 @@ const endWords: Readonly<Record<ExplainedAttempt['end'], string>> = {
 /** Where first attempts of one stage were sent to one zone, the first of them. */
 const steeredTo = ({ of = '', zone = '' }: ToldAction): string => `${of.split('/')[0] ?? ''} ${zone}`;
 
+/** Which attempts were sent there: those of a wide stage are logged together, by the name of their stage. */
+function steeredWords(of: string, all: readonly ToldAction[]): string {
+  const count = all.reduce((sum, { facts }) => sum + (facts['attempts'] ?? 1), 0);
+  if (!of.includes('/')) return `${plural(count, 'first attempt')} of ${of}`;
+  return count === 1 ? of : `${of} and ${plural(count - 1, 'first attempt')} after it`;
+}
+
 /**
  * What was done, one sentence each; stops of attempts whose sibling had won go without saying, and first attempts that
  * were sent to a zone are told with the first of them.
@@ -157,9 +164,8 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
     if (kind === 'steer') {
       const all = steered.get(steeredTo(action)) ?? [];
       if (all[0] !== action) return [];
-      const which = all.length === 1 ? of : `${of} and ${plural(all.length - 1, 'first attempt')} after it`;
       return [
-        `${head}${which} went to ${zone ?? ''}, since tasks are slower in another zone${withFacts(facts)}.`,
+        `${head}${steeredWords(of, all)} went to ${zone ?? ''}, since tasks are slower in another zone${withFacts(facts)}.`,
       ];
     }
     if (kind === 'slots') return [slotSentence(action)];

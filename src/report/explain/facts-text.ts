@@ -114,6 +114,7 @@ const logged: Readonly<Record<string, Wording>> = {
   epoch: untold,
   version: untold,
   attempts: untold,
+  riding: untold,
 };
 
 const decimals = 100;

@@ -150,6 +150,20 @@ describe('what a tick has decided', () => {
     ]);
   });
 
+  it('tells of first attempts by the dozen where each zone was chosen, and by what', () => {
+    const sent = (task: number): Decision => ({
+      ...{ kind: 'launch', attemptId: attemptIdOf('map', task, 0), reason: 'first' },
+      ...(task % 5 === 0
+        ? { zone: 'us-east-1c', facts: { locationFactor: 0.9 } }
+        : { zone: 'us-east-1b', facts: { locationFactor: 0.5 } }),
+    });
+    const { actions } = told(Array.from({ length: 25 }, (_, task) => sent(task)));
+    expect(actionSentences(actions)).toEqual([
+      '03:04:00 5 first attempts of map went to us-east-1c, since tasks are slower in another zone: its zone 0.9 times as slow as where the others ran.',
+      '03:04:01 20 first attempts of map went to us-east-1b, since tasks are slower in another zone: its zone 0.5 times as slow as where the others ran.',
+    ]);
+  });
+
   it('says why a job copies no output at all, where its storage loses none', () => {
     const text = JSON.stringify({
       ...{ event: 'nothing-copied', jobId, storage: 'standard', why: 'S3 Standard is made to lose none' },
