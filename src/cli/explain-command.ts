@@ -13,7 +13,7 @@ import { readLogLine } from '../report/log-lines.ts';
 import { checkTask } from './check-task.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { badInput } from './failures.ts';
-import { findJobSource, type JobSource } from './job-source.ts';
+import { cutText, findJobSource, type JobSource } from './job-source.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 
 const examples = `
@@ -91,7 +91,10 @@ async function readLog(
 ): Promise<{ readonly lines: readonly LogLine[]; readonly unread?: string }> {
   try {
     const wants = (line: LogLine): boolean => readLogLine(line).event !== 'user-output';
-    const lines = await source.logs(logGroup).read(jobId, { since: source.since, limit: mostLines, wants });
+    const { since, until } = source;
+    const page = { since, ...(until === undefined ? {} : { until }), limit: mostLines, wants };
+    const { lines, isCut } = await source.logs(logGroup).read(jobId, page);
+    if (isCut) return { lines, unread: cutText };
     if (lines.length < mostLines) return { lines };
     return {
       lines,

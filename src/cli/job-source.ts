@@ -26,6 +26,8 @@ type Attempts = Omit<AttemptsResponse, 'cursor'>;
 export interface JobSource {
   /** Before its first line. */
   readonly since: EpochMs;
+  /** After its last line; absent of a job that may log more. */
+  readonly until?: EpochMs;
   /** The newest that is kept of it, where no service is up that could tell more; absent where one is. */
   readonly seenUntil?: EpochMs;
   /** Whether nothing but its log can be read. */
@@ -44,8 +46,14 @@ export interface JobSource {
   logs(logGroup?: string): LogReader;
 }
 
+/** That a log was not read to its end, though fewer lines were found than were asked for. */
+export const cutText =
+  'its log was not read to the end: CloudWatch had more to search after a thousand answers, and what it has not searched is not told';
+
 /** Lines may be a little older by their own clock than the job is by the service's. */
 const lateMs = 15_000;
+/** For so long after its end a job may log: attempts that were not told to stop in time go on to Lambda's limit. */
+const afterEndMs = 30 * 60_000;
 
 /**
  * Asks the service for a job; where there is none, or it does not know the job, looks into the state directory, which
@@ -63,9 +71,10 @@ export async function findJobSource(
   try {
     const target = await findTarget(options, console);
     const client = makeApiClient(target.api);
-    const { createdAt } = await client.job(jobText, signal);
+    const { createdAt, endedAt } = await client.job(jobText, signal);
     return {
       since: epochMs(createdAt - lateMs),
+      ...(endedAt === undefined ? {} : { until: epochMs(endedAt + afterEndMs) }),
       isLogAlone: false,
       job: (each) => client.job(jobText, each),
       attempts: (each) => client.attempts(jobText, each),
@@ -140,7 +149,10 @@ const sourceOf = ({ outputDir, ...kept }: RunRecord): JobSource => ({
 
 const readerOfLines = (lines: readonly LogLine[]): LogReader => ({
   read: (_jobId, { since, limit, wants = () => true }) =>
-    Promise.resolve(lines.filter((line) => line.at >= since && wants(line)).slice(0, limit)),
+    Promise.resolve({
+      lines: lines.filter((line) => line.at >= since && wants(line)).slice(0, limit),
+      isCut: false,
+    }),
 });
 
 /** A local stack that is not up: its logs lie in files, all else of its jobs in its database. */

@@ -21,7 +21,7 @@ import { checkTask } from './check-task.ts';
 import { writeJson, type Console } from './console.ts';
 import { badInput, ServiceUnavailableError } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
-import { findJobSource, type JobSource } from './job-source.ts';
+import { cutText, findJobSource, type JobSource } from './job-source.ts';
 import { parseWhole } from './quantities.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 import { nextPollMs } from './watch-job.ts';
@@ -100,14 +100,19 @@ async function showLogs(
   const source = await findJobSource(jobId, options, console, signal);
   const reader = source.logs(options.logGroup);
   if (options.task !== undefined && !source.isLogAlone) await checkAttempt(options.task, source, signal);
-  const log: Log = { reader, jobId, task: options.task, level: options.level, signal };
+  const { until } = source;
+  const log: Log = {
+    ...{ reader, jobId, task: options.task, level: options.level, signal },
+    ...(until === undefined ? {} : { until }),
+  };
   // One more tells whether there are more.
-  const { lines: found } = await readLines(log, source.since, limit + 1);
+  const { lines: found, isCut } = await readLines(log, source.since, limit + 1);
   const lines = found.slice(0, limit);
   if (options.task !== undefined && source.isLogAlone && lines.length === 0)
     throw badInput(`the logs of job ${jobId} do not name ${options.task}`);
   if (options.json) writeJson(console, { jobId, lines: lines.map(jsonOf) });
   else for (const line of lines) show(line, console);
+  if (isCut) console.err(`${cutText}\n`);
   if (options.follow) {
     const hasEnded = async (): Promise<boolean> => finalJobStates.includes((await source.job(signal)).state);
     const isKept = source.seenUntil !== undefined;
@@ -152,6 +157,7 @@ interface Log {
   readonly task: string | undefined;
   readonly level: LogLevel;
   readonly signal: AbortSignal;
+  readonly until?: EpochMs;
 }
 
 interface Following extends Log {
@@ -217,16 +223,18 @@ function show({ event }: ReadLine, console: Console): void {
 interface ReadLines {
   readonly lines: readonly ReadLine[];
   readonly seenTo: EpochMs;
+  readonly isCut: boolean;
 }
 
 async function readLines(
-  { reader, jobId, task, level, signal }: Log,
+  { reader, jobId, task, level, signal, until }: Log,
   since: EpochMs,
   limit: number,
 ): Promise<ReadLines> {
   let seenTo = since;
-  const lines = await reader.read(jobId, {
+  const { lines, isCut } = await reader.read(jobId, {
     since,
+    ...(until === undefined ? {} : { until }),
     limit,
     signal,
     wants: (line) => {
@@ -236,5 +244,5 @@ async function readLines(
     },
   });
   const read = lines.map((line) => ({ line, event: readLogLine(line) }));
-  return { lines: read, seenTo: lines.length < limit ? seenTo : (lines.at(-1)?.at ?? since) };
+  return { lines: read, isCut, seenTo: lines.length < limit ? seenTo : (lines.at(-1)?.at ?? since) };
 }

@@ -12,6 +12,8 @@ export interface LogLine {
 /** Which lines of a job are read. */
 export interface LogPage {
   readonly since: EpochMs;
+  /** Nothing logged after it is looked for; absent: all up to now. */
+  readonly until?: EpochMs;
   /** Of lines that are wanted. */
   readonly limit: number;
   /** Asked of each line that is found, about in their order, until there are as many as the limit; all are wanted without it. */
@@ -20,11 +22,19 @@ export interface LogPage {
   readonly signal?: AbortSignal;
 }
 
+/** What was read of a job's logs. */
+export interface LogRead {
+  /** Oldest first. */
+  readonly lines: readonly LogLine[];
+  /** Whether the reader gave up with fewer lines than the limit, and more to search. */
+  readonly isCut: boolean;
+}
+
 /** Logs of a job, across all functions and workers. */
 export interface LogReader {
   /**
-   * Lines that name the job and are wanted, logged at or after `since`, oldest first, at most `limit`; empty where there are
+   * Lines that name the job and are wanted, logged from `since` to `until`, at most `limit`; none where there are
    * none. Lines arrive with some delay, so a follower goes back a little and drops what it has shown.
    */
-  read(jobId: JobId, page: LogPage): Promise<readonly LogLine[]>;
+  read(jobId: JobId, page: LogPage): Promise<LogRead>;
 }

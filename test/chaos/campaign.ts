@@ -136,6 +136,8 @@ class Campaign {
     await mkdir(join(system.dir, 'evidence'), { recursive: true });
     for (const { jobId, job } of outcome.ran) {
       if (jobId === undefined || job === undefined) continue;
+      const page = { since: job.createdAt, limit: 2_000 };
+      const { lines } = await makeLogs(system.stack).read(job.jobId, page);
       const evidence = {
         problems,
         mischief: outcome.mischief,
@@ -143,9 +145,7 @@ class Campaign {
         job: await system.api.job(jobId),
         decisions: await system.decisions(jobId),
         outcomes: await system.outcomes(jobId),
-        log: (await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 2_000 })).map(
-          ({ text }) => text,
-        ),
+        log: lines.map(({ text }) => text),
       };
       await writeFile(join(system.dir, 'evidence', `${jobId}.json`), JSON.stringify(evidence, null, 1));
     }

@@ -213,7 +213,7 @@ describe('a cloned job one of whose workers is frozen', () => {
     await expectNothingHeld(system, 20_000);
     process.kill(pid, 'SIGCONT');
     await system.until('the end of the copy that has thawed', async () => {
-      const lines = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 1_000 });
+      const { lines } = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 1_000 });
       const ended = lines.filter(({ text }) => text.includes('attempt-ended'));
       return ended.filter(({ text }) => /first\/0\/\d/.test(text)).length >= 2 ? true : undefined;
     });

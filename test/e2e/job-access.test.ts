@@ -366,7 +366,7 @@ describe.runIf(process.platform === 'linux')("a worker's own role", () => {
 describe('what a running job shows', () => {
   it('holds its keys neither in its logs nor in what the API tells', async () => {
     const job = await system.api.job(mine);
-    const lines = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 10_000 });
+    const { lines } = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 10_000 });
     expect(lines.some(({ text }) => text.includes('entered'))).toBe(true);
     const shown = JSON.stringify([job, await system.api.attempts(mine), lines]);
     const { secretAccessKey, sessionToken } = await sessionOf(mine);

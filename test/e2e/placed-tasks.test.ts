@@ -63,7 +63,10 @@ describe('the reduce tasks of a job on Fargate whose map task keeps its output',
     const { attempts } = await system.outcomes(job.jobId);
     const zonesOf = (stage: string): string[] =>
       attempts.flatMap(({ attemptId, zone }) => (attemptId.startsWith(`${stage}/`) ? [zone ?? '?'] : []));
-    const log = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 1_000 });
+    const { lines: log } = await makeLogs(system.stack).read(job.jobId, {
+      since: job.createdAt,
+      limit: 1_000,
+    });
     const placed = log.map(readLogLine).filter(({ event }) => event === 'stage-placed');
     return { map: zonesOf('pass'), reduce: zonesOf('again'), placed };
   }
@@ -144,7 +147,10 @@ async function expectNextKeepsOut(system: EmbeddedSystem, spec: JobSpecInput): P
   expect(next.error).toBeUndefined();
   const { attempts } = await system.outcomes(next.jobId);
   expect(new Set(attempts.flatMap(({ zone }) => zone ?? []))).toEqual(new Set([otherZoneId]));
-  const log = await makeLogs(system.stack).read(next.jobId, { since: next.createdAt, limit: 1_000 });
+  const { lines: log } = await makeLogs(system.stack).read(next.jobId, {
+    since: next.createdAt,
+    limit: 1_000,
+  });
   const launched = log
     .map(readLogLine)
     .filter(({ event, facts }) => event === 'launched' && facts['reason'] === 'first');
@@ -175,7 +181,10 @@ describe.each(['mantri', 'outrider'] as const)('a zone whose tasks are slow, und
         ),
       );
       expect([...firstIn.values()]).toContain(slowZoneId);
-      const log = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 1_000 });
+      const { lines: log } = await makeLogs(system.stack).read(job.jobId, {
+        since: job.createdAt,
+        limit: 1_000,
+      });
       const backups = log
         .map(readLogLine)
         .filter(({ event, facts }) => event === 'launched' && facts['reason'] === 'backup');

@@ -36,7 +36,7 @@ describe('a stage of user code', () => {
     const job = await system.ended(jobId);
     expect(job.error).toBeUndefined();
     expect((await system.output(job)).toString()).toBe('HELLO\nWORLD\n!\n');
-    const lines = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 1_000 });
+    const { lines } = await makeLogs(system.stack).read(job.jobId, { since: job.createdAt, limit: 1_000 });
     expect(lines.some(({ text }) => text.includes('"planned"'))).toBe(true);
   });
 

@@ -69,7 +69,7 @@ async function zonesOf(system: EmbeddedSystem, { jobId }: JobRecord, stage: stri
 
 /** What the log says of where tasks of the reducing stage go. */
 async function placed(system: EmbeddedSystem, { jobId, createdAt }: JobRecord) {
-  const log = await makeLogs(system.stack).read(jobId, { since: createdAt, limit: 1_000 });
+  const { lines: log } = await makeLogs(system.stack).read(jobId, { since: createdAt, limit: 1_000 });
   return log
     .map(readLogLine)
     .filter(({ event, about }) => event === 'stage-placed' && about === 'again')

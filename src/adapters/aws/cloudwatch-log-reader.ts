@@ -2,7 +2,7 @@ import { type CloudWatchLogsClient, FilterLogEventsCommand } from '@aws-sdk/clie
 import { NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { epochMs } from '../../contracts/units.ts';
-import type { LogLine, LogPage, LogReader } from '../../ports/log-reader.ts';
+import type { LogLine, LogPage, LogRead, LogReader } from '../../ports/log-reader.ts';
 import { denialOf } from './denials.ts';
 import { faultOf } from './faults.ts';
 
@@ -20,7 +20,7 @@ export class CloudWatchLogReader implements LogReader {
     this.logGroup = logGroup;
   }
 
-  async read(jobId: JobId, page: LogPage): Promise<readonly LogLine[]> {
+  async read(jobId: JobId, page: LogPage): Promise<LogRead> {
     const lines: LogLine[] = [];
     let nextToken: string | undefined;
     for (let pages = 0; pages < PAGE_LIMIT && lines.length < page.limit; pages++) {
@@ -32,10 +32,12 @@ export class CloudWatchLogReader implements LogReader {
       nextToken = answer.nextToken;
       if (nextToken === undefined) break;
     }
-    return lines.sort((a, b) => a.at - b.at).slice(0, page.limit);
+    const isCut = nextToken !== undefined && lines.length < page.limit;
+    return { lines: lines.sort((a, b) => a.at - b.at).slice(0, page.limit), isCut };
   }
 
-  private async page(jobId: JobId, { since, limit, wants, signal }: LogPage, nextToken: string | undefined) {
+  private async page(jobId: JobId, page: LogPage, nextToken: string | undefined) {
+    const { since, until, limit, wants, signal } = page;
     try {
       return await this.client.send(
         new FilterLogEventsCommand({
@@ -43,6 +45,7 @@ export class CloudWatchLogReader implements LogReader {
           // Quoted: without quotes "-" would split the id into terms.
           filterPattern: `"${jobId}"`,
           startTime: since,
+          ...(until === undefined ? {} : { endTime: until }),
           limit: wants === undefined ? Math.min(limit, LARGEST_PAGE) : LARGEST_PAGE,
           nextToken,
         }),

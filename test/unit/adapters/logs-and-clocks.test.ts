@@ -140,13 +140,16 @@ describe('the log reader', () => {
       })
       .resolvesOnce({ events: [], nextToken: 'u' })
       .resolvesOnce({ events: [{ timestamp: at(1), logStreamName: 'a', message: 'one' }], nextToken: 'v' });
-    expect(await reader.read(jobId, { since: at(0), limit: 2 })).toEqual([
-      { at: at(1), source: 'a', text: 'one' },
-      { at: at(3), source: 'b', text: 'three' },
-    ]);
+    expect(await reader.read(jobId, { since: at(0), until: at(9), limit: 2 })).toEqual({
+      lines: [
+        { at: at(1), source: 'a', text: 'one' },
+        { at: at(3), source: 'b', text: 'three' },
+      ],
+      isCut: false,
+    });
     const inputs = mock.commandCalls(FilterLogEventsCommand).map(({ args }) => args[0].input);
     expect(inputs).toMatchObject([
-      { logGroupName: 'jobs', filterPattern: `"${jobId}"`, startTime: at(0), limit: 2 },
+      { logGroupName: 'jobs', filterPattern: `"${jobId}"`, startTime: at(0), endTime: at(9), limit: 2 },
       { nextToken: 't' },
       { nextToken: 'u' },
     ]);
@@ -170,7 +173,7 @@ describe('the log reader', () => {
       .resolvesOnce({ events: second, nextToken: 'u' })
       .resolvesOnce({ events: third });
     const wants = ({ text }: { readonly text: string }): boolean => text.startsWith('yes');
-    const lines = await reader.read(freshJobId(), { since: at(0), limit, wants });
+    const { lines } = await reader.read(freshJobId(), { since: at(0), limit, wants });
     expect(lines.map(({ text }) => text)).toEqual(wanted);
     const inputs = mock.commandCalls(FilterLogEventsCommand).map(({ args }) => args[0].input);
     expect(inputs.map((input) => [input.limit, input.nextToken])).toEqual([
@@ -178,6 +181,19 @@ describe('the log reader', () => {
       [10_000, 't'],
       [10_000, 'u'],
     ]);
+  });
+
+  it('says that it gave up where pages of nothing never end', async () => {
+    mock.reset();
+    mock
+      .on(FilterLogEventsCommand)
+      .resolvesOnce({ events: [{ timestamp: at(1), logStreamName: 'a', message: 'one' }], nextToken: 't' })
+      .resolves({ events: [], nextToken: 'u' });
+    expect(await reader.read(freshJobId(), { since: at(0), limit: 2 })).toEqual({
+      lines: [{ at: at(1), source: 'a', text: 'one' }],
+      isCut: true,
+    });
+    expect(mock.commandCalls(FilterLogEventsCommand)).toHaveLength(1_000);
   });
 
   it.each([

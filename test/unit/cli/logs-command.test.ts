@@ -1,4 +1,6 @@
 import { appendFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -29,8 +31,8 @@ const failed = JSON.stringify({
 /** More than a page of CloudWatch holds, and then what went wrong. */
 const chatty = [...Array.from({ length: 12_000 }, (_, index) => printed(index, `line ${index}`)), failed];
 
-/** A service whose job has logged these lines, in one file. */
-async function logging(lines: readonly string[]) {
+/** A service whose job has logged these lines, in one file; at `endpoint`, if any, others answer for its logs. */
+async function logging(lines: readonly string[], endpoint?: string) {
   const service = new FakeService();
   await service.start();
   const directory = await scratchDir();
@@ -46,7 +48,7 @@ async function logging(lines: readonly string[]) {
   if (connection === undefined) throw new Error('not started');
   await writeConnection(join(service.cwd, '.outrider'), {
     ...connection,
-    environment: { ...connection.environment, AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: logs.endpoint },
+    environment: { ...connection.environment, AWS_ENDPOINT_URL_CLOUDWATCH_LOGS: endpoint ?? logs.endpoint },
     outputs: { ...connection.outputs, [OutputName.logGroup]: 'jobs' },
   });
   service.jobs.set(jobId, succeeded);
@@ -90,6 +92,39 @@ describe('logs', () => {
     const errors = await service.run('logs', jobId, '--level', 'error', '--follow');
     expect(errors.out).toMatch(/^00:17:30\.000 tokenize\/1\/0 error: .*\n$/);
   });
+
+  it(
+    'says so, as explain does, where CloudWatch has always more to search',
+    { timeout: 60_000 },
+    async () => {
+      const asked: string[] = [];
+      const endless = createServer((request, response) => {
+        request.setEncoding('utf8');
+        let body = '';
+        request.on('data', (chunk: string) => (body += chunk));
+        request.on('end', () => {
+          asked.push(body);
+          response.setHeader('content-type', 'application/x-amz-json-1.1');
+          response.end(JSON.stringify({ events: [], nextToken: 'more' }));
+        });
+      });
+      await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve));
+      onTestFinished(() => void endless.close());
+      const { port } = endless.address() as AddressInfo;
+      const { service } = await logging([], `http://127.0.0.1:${String(port)}`);
+      const cut = /^its log was not read to the end: /;
+      expect(await service.run('logs', jobId)).toMatchObject({
+        exitCode: 0,
+        err: expect.stringMatching(cut) as string,
+      });
+      // Nothing is looked for of long after the end of a job that has ended.
+      expect(JSON.parse(asked[0] ?? '')).toMatchObject({ startTime: 985_000, endTime: 2_900_000 });
+      const told = await service.run('explain', jobId, '--json');
+      expect(JSON.parse(told.out)).toMatchObject({
+        log: { state: 'unread', why: expect.stringMatching(cut) as string },
+      });
+    },
+  );
 
   it('ends with what is kept of a job that no stack goes on with', async () => {
     const cwd = await scratchDir();
