@@ -17,7 +17,7 @@ import { readTrace } from '../traces/read-trace.ts';
 import { isTraceFormat, TRACE_FORMATS } from '../traces/trace-formats.ts';
 import { taskCount, type TraceJob } from '../traces/trace-job.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
-import { badInput, systemReason } from './failures.ts';
+import { badInput, ExitCode, systemReason } from './failures.ts';
 import { parseWhole } from './quantities.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 
@@ -46,7 +46,7 @@ as Hadoop's hosts had it (shares of the variance of normal scores). How a stage 
 Not simulated: what readers do to each other's bandwidth, failures, and where times are recorded, what nodes make of
 later attempts.
 
-Exit codes: 0 done, 1 failed or came out otherwise, 2 bad usage or input, 3 service unavailable.`;
+Exit codes: 0 done, 1 a job failed or came out otherwise, 2 bad usage or input, 3 service unavailable.`;
 
 const optionsSchema = z.object({
   ...targetOptions,
@@ -107,7 +107,7 @@ export function addSimulateCommand(
       refuseUnused(self, path, options);
       if (options.schema) writeJson(console, scenarioJsonSchema());
       else if (options.replay !== undefined) done(await replayed(path, options.replay, options, console));
-      else await runSimulation(path, options, console);
+      else done(await runSimulation(path, options, console));
     });
   addTargetOptions(command);
 }
@@ -137,7 +137,8 @@ async function replayed(
   return runReplay(job, { ...options, policy }, console);
 }
 
-async function runSimulation(path: string | undefined, options: Options, console: Console): Promise<void> {
+/** Returns the exit code. */
+async function runSimulation(path: string | undefined, options: Options, console: Console): Promise<number> {
   if ((path === undefined) === (options.trace === undefined))
     throw badInput('give either a scenario file, --trace or --replay');
   const policy = options.policy === undefined ? undefined : policyOf(options.policy);
@@ -149,6 +150,7 @@ async function runSimulation(path: string | undefined, options: Options, console
   const metrics = metricsOf(await simulate(scenario, { seed }));
   if (options.json) writeJson(console, { ...metrics, seed: Number(seed) });
   else writeLines(console.out, renderMetrics(metrics, console.outStyle));
+  return metrics.failed === 0 ? ExitCode.done : ExitCode.jobFailed;
 }
 
 function policyOf(name: string): PolicyName {

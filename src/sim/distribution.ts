@@ -51,6 +51,33 @@ export const distributionSchema = z.union([
 ]);
 export type Distribution = z.output<typeof distributionSchema>;
 
+/** The least that a distribution names; of those that come near 0 by chance alone a little more than that. */
+function leastOf(distribution: Distribution): number {
+  if (typeof distribution === 'number') return distribution;
+  switch (distribution.kind) {
+    case 'uniform':
+    case 'uniform-sum':
+      return Math.min(distribution.min, distribution.max);
+    case 'normal':
+      return distribution.mean;
+    case 'empirical':
+      return distribution.values.reduce((least, value) => Math.min(least, value), Infinity);
+    case 'quantiles':
+      return distribution.points.reduce((least, [, value]) => Math.min(least, value), Infinity);
+    case 'mixture':
+      return Math.min(leastOf(distribution.outlier), leastOf(distribution.usual));
+    case 'exponential':
+    case 'lognormal':
+    case 'pareto':
+      return Number.MIN_VALUE;
+  }
+}
+
+/** A distribution of what is never 0, such as a speed: at speed 0 nothing ends. */
+export const aboveZeroSchema = distributionSchema.refine((distribution) => leastOf(distribution) > 0, {
+  message: 'must be above 0, whatever is drawn',
+});
+
 /** Standard normal, by Box and Muller. */
 export function normal(rng: Rng): number {
   const radius = Math.sqrt(-2 * Math.log(1 - rng.next()));

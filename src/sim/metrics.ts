@@ -16,6 +16,8 @@ export interface SimulationMetrics {
   readonly seed: string;
   readonly jobs: number;
   readonly failed: number;
+  /** Why the first of those failed that did; absent where none did. */
+  readonly error?: string;
   readonly completionS: {
     readonly mean: number;
     readonly p50: number;
@@ -127,6 +129,7 @@ function deadlinesOf(jobs: readonly JobOutcome[]): { met: number; missed: number
 /** Sums a run up. `policy` joins the names where jobs ran under several. Zeros where there is nothing to measure. */
 export function metricsOf({ jobs, seed }: SimulationResult): SimulationMetrics {
   const done = jobs.filter(({ state }) => state === 'succeeded');
+  const error = jobs.find(({ state }) => state !== 'succeeded')?.error;
   const times = ascending(done.map((job) => completionMsOf(job) / 1_000));
   const at = (share: number): number => round(quantile(times, share) ?? 0);
   const slots = jobs.map(slotTimeOf);
@@ -136,6 +139,7 @@ export function metricsOf({ jobs, seed }: SimulationResult): SimulationMetrics {
     seed,
     jobs: jobs.length,
     failed: jobs.length - done.length,
+    ...(error === undefined ? {} : { error }),
     completionS: { mean: round(mean(times) ?? 0), p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99) },
     bins: binsOf(done),
     slotSeconds: round(sum(slots.map(({ usedMs }) => usedMs)) / 1_000),

@@ -4,7 +4,7 @@ import { onBudgetChoices, workerKinds } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
 import { defaultPolicy, policyNames } from '../contracts/policy-names.ts';
 import { policyConfigSchema } from '../contracts/policy-config.ts';
-import { distributionSchema } from './distribution.ts';
+import { aboveZeroSchema, distributionSchema } from './distribution.ts';
 
 const probability = z.number().min(0).max(1);
 const atLeastZero = z.number().nonnegative();
@@ -33,7 +33,7 @@ const nodeGroupSchema = z.strictObject({
   count: z.int().min(1).max(200_000),
   slots: z.int().min(1).max(10_000).default(1),
   /** Work that a node does in a millisecond, in milliseconds of a node of speed 1; drawn once per node. */
-  speed: distributionSchema.default(1),
+  speed: aboveZeroSchema.default(1),
   /** Nodes of the group that share one machine and so contend with each other; hosts are filled in order. */
   perHost: z.int().min(1).max(10_000).default(1),
   /** In place of the cluster's. */

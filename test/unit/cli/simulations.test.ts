@@ -45,6 +45,38 @@ describe('outrider simulate', () => {
     expect(out).toContain('deadlines   1 met, 0 missed');
   });
 
+  it('tells of jobs that fail why, ends with 1, and names no time that none has taken', async () => {
+    const failing = JSON.stringify({ ...(JSON.parse(scenario) as object), faults: { attemptFailure: 1 } });
+    const { exitCode, out, err } = await run(['simulate', 's.json'], { 's.json': failing });
+    expect([exitCode, err]).toEqual([1, '']);
+    expect(out).toMatch(/^late, seed 1: 1 job, 1 failed\nthe first failed: stage map, task \d failed .+\n/);
+    expect(out).toContain('\ncompletion  mean -, median -, 90 % -, 95 % -, 99 % -\n');
+    const json = await run(['simulate', 's.json', '--json'], { 's.json': failing });
+    expect(json.exitCode).toBe(1);
+    expect(JSON.parse(json.out)).toMatchObject({
+      ...{ jobs: 1, failed: 1, error: expect.stringMatching(/^stage map, task \d failed/) as string },
+      completionS: { mean: 0 },
+    });
+  });
+
+  it.each([
+    0,
+    { kind: 'empirical', values: [1, 0] },
+    { kind: 'uniform', min: 0, max: 1 },
+    { kind: 'mixture', probability: 0.1, outlier: 0, usual: 1 },
+  ])('refuses a node that may stand still: %j', async (speed) => {
+    const still = JSON.stringify({
+      ...(JSON.parse(scenario) as object),
+      cluster: { nodes: [{ count: 1 }, { count: 2, speed }] },
+    });
+    const { exitCode, out, err } = await run(['simulate', 's.json'], { 's.json': still });
+    expect([exitCode, out, err]).toEqual([
+      2,
+      '',
+      'outrider: cluster.nodes[1].speed must be above 0, whatever is drawn\n',
+    ]);
+  });
+
   it('replays a trace, the same for the same seed', async () => {
     const swim = 'job0\t0\t0\t300000000\t90000000\t1000\njob1\t5\t5\t1000\t0\t0\n';
     const args = [
