@@ -163,11 +163,8 @@ async function byOperators(
       why: `no finished job has run ${similar.unknown.map((each) => (each === 'code' ? 'its code' : each)).join(', ')}`,
     };
   const says = `jobs like it: ${plural(similar.samples, 'finished stage')} with the same operators; it may take half as long or twice`;
-  return {
-    profile: similar.profile,
-    spread: spreadOfOthers,
-    basis: { kind: 'like', runs: done.length, says },
-  };
+  const runs = done.filter((job) => job.stages.some((each: RunStage) => similar.used.has(each))).length;
+  return { profile: similar.profile, spread: spreadOfOthers, basis: { kind: 'like', runs, says } };
 }
 
 async function findBasis(

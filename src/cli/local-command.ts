@@ -107,7 +107,8 @@ async function runLocal(
       await firing(signal);
       clearInterval(clearing);
       const injected = stack.injected();
-      if (injected !== undefined) writeLines(console.err, [`injected  ${renderInjected(injected)}`]);
+      if (injected !== undefined)
+        writeLines(console.err, [`injected  ${renderInjected(injected, injection)}`]);
     } finally {
       await removeConnection(state.path);
       await stack.stop();

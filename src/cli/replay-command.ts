@@ -5,12 +5,13 @@ import type { ReplayedTick } from '../core/replay/replay-journal.ts';
 import { type SimulatedOutcome, simulateRecorded, traceOfRecorded } from '../experiments/recorded-job.ts';
 import { taskCount } from '../traces/trace-job.ts';
 import { UnreadableRecordError } from '../contracts/errors.ts';
-import { parseJobId } from '../contracts/ids.ts';
+import { type JobId, parseJobId } from '../contracts/ids.ts';
+import { finalJobStates } from '../contracts/records.ts';
 import { oneLine } from '../report/format.ts';
 import { renderOtherPolicy, renderReplay } from '../report/replay-report.ts';
 import { type Console, writeJson, writeLines } from './console.ts';
 import { badInput, ExitCode } from './failures.ts';
-import { findJobSource } from './job-source.ts';
+import { findJobSource, type JobSource } from './job-source.ts';
 
 interface ReplayOptions {
   readonly endpoint?: string | undefined;
@@ -32,6 +33,8 @@ export async function runReplay(jobText: string, options: ReplayOptions, console
   const jobId = parseJobId(jobText);
   if (jobId === undefined) throw badInput(`no such job: ${oneLine(jobText)}; "outrider list" names them`);
   const source = await findJobSource(jobId, options, console);
+  const first = await source.journal();
+  if (first.pieces.length === 0 && first.cursor === undefined) throw await nothingKept(jobId, source);
   const other = options.policy === undefined ? undefined : new OtherPolicy(options.policy);
   let last: ReplayedTick | undefined;
   const onTick = (tick: ReplayedTick): void => {
@@ -58,6 +61,15 @@ export async function runReplay(jobText: string, options: ReplayOptions, console
     if (told !== undefined) writeLines(console.out, ['', ...renderOtherPolicy(told, console.outStyle)]);
   }
   return isAlike ? ExitCode.done : ExitCode.jobFailed;
+}
+
+/** Why a job has nothing to be gone through by. */
+async function nothingKept(jobId: JobId, source: JobSource): Promise<UnreadableRecordError> {
+  const isOver = source.seenUntil !== undefined || finalJobStates.includes((await source.job()).state);
+  const why = isOver
+    ? 'what its schedulers had learned is not kept: they write it down once a minute and as they leave the job, and what they had not written is lost with them'
+    : 'nothing is kept of it yet: its scheduler writes down once a minute what it has learned';
+  return new UnreadableRecordError(`job ${jobId} cannot be gone through again: ${why}`, { jobId });
 }
 
 /** The recorded policy and the other in the simulator, on the work that the job was seen to have; none of too little or too much. */

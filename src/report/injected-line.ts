@@ -1,34 +1,55 @@
-import type { InjectedCounts } from '../local/inject/injection.ts';
+import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import { formatCount, plural } from './format.ts';
 
-/** What went wrong on purpose, in one line: "1 slow node, 2 killed workers, 0 throttled launches". */
-export function renderInjected(injected: InjectedCounts): string {
-  const { slow, killed, interrupted, throttled, lostObjects, corruptObjects, lostZone, slowZone } = injected;
-  const {
-    slowTaskZone,
-    slowTaskZoneId,
-    memoryHogs,
-    slowReads,
-    coldStarts,
-    paused,
-    skewed,
-    lostInvocations,
-    duplicateInvocations,
-  } = injected;
+type Asked = Pick<
+  Injection,
+  | 'slow'
+  | 'kills'
+  | 'memoryHogs'
+  | 'interruptions'
+  | 'lostObjects'
+  | 'corruptObjects'
+  | 'lostInvocations'
+  | 'duplicateInvocations'
+  | 'slowReads'
+  | 'coldStarts'
+  | 'pauses'
+  | 'skews'
+>;
+
+/** What there was of a fault, and of how many that were asked for where there were fewer. */
+function countText(done: number, noun: string, asked = 0): string {
+  return asked > done ? `${formatCount(done)} of ${plural(asked, noun)}` : plural(done, noun);
+}
+
+/** Nothing of a fault that was neither asked for nor there. */
+const countOf = (done: number, noun: string, asked = 0): readonly string[] =>
+  done === 0 && asked === 0 ? [] : [countText(done, noun, asked)];
+
+/** Of a fault that is asked for by its share, which may strike nothing. */
+const shareOf = (done: number, noun: string, asked: object | undefined): readonly string[] =>
+  done === 0 && asked === undefined ? [] : [plural(done, noun)];
+
+/**
+ * What went wrong on purpose, in one line: "1 slow node, 2 killed workers, 0 throttled launches". Where it is known what was
+ * asked for, that is told too as far as it struck nothing: "0 of 1 lost object".
+ */
+export function renderInjected(injected: InjectedCounts, asked?: Asked): string {
+  const { throttled, lostZone, slowZone, slowTaskZone, slowTaskZoneId } = injected;
   return [
-    plural(slow, 'slow node'),
-    plural(killed, 'killed worker'),
-    ...(memoryHogs === 0 ? [] : [plural(memoryHogs, 'memory hog')]),
-    ...(interrupted === 0 ? [] : [plural(interrupted, 'interrupted task')]),
+    countText(injected.slow, 'slow node', asked?.slow?.nodes),
+    countText(injected.killed, 'killed worker', asked?.kills),
+    ...countOf(injected.memoryHogs, 'memory hog', asked?.memoryHogs),
+    ...countOf(injected.interrupted, 'interrupted task', asked?.interruptions),
     `${formatCount(throttled)} throttled launch${throttled === 1 ? '' : 'es'}`,
-    ...(slowReads === 0 ? [] : [plural(slowReads, 'slow read')]),
-    ...(coldStarts === 0 ? [] : [plural(coldStarts, 'slow start')]),
-    ...(paused === 0 ? [] : [plural(paused, 'frozen worker')]),
-    ...(skewed === 0 ? [] : [plural(skewed, 'wrong clock')]),
-    ...(lostObjects === 0 ? [] : [plural(lostObjects, 'lost object')]),
-    ...(corruptObjects === 0 ? [] : [plural(corruptObjects, 'corrupt object')]),
-    ...(lostInvocations === 0 ? [] : [plural(lostInvocations, 'lost invocation')]),
-    ...(duplicateInvocations === 0 ? [] : [plural(duplicateInvocations, 'duplicate invocation')]),
+    ...shareOf(injected.slowReads, 'slow read', asked?.slowReads),
+    ...shareOf(injected.coldStarts, 'slow start', asked?.coldStarts),
+    ...shareOf(injected.paused, 'frozen worker', asked?.pauses),
+    ...shareOf(injected.skewed, 'wrong clock', asked?.skews),
+    ...countOf(injected.lostObjects, 'lost object', asked?.lostObjects),
+    ...countOf(injected.corruptObjects, 'corrupt object', asked?.corruptObjects),
+    ...countOf(injected.lostInvocations, 'lost invocation', asked?.lostInvocations),
+    ...countOf(injected.duplicateInvocations, 'duplicate invocation', asked?.duplicateInvocations),
     ...(lostZone === undefined ? [] : [`storage of ${lostZone} lost`]),
     ...(slowZone === undefined ? [] : [`storage of ${slowZone} slow`]),
     ...(slowTaskZone === undefined

@@ -25,6 +25,8 @@ export interface SimilarProfile {
   readonly profile: JobProfile;
   /** Finished stages behind it. */
   readonly samples: number;
+  /** Those of the given stages that are behind it. */
+  readonly used: ReadonlySet<RunStage>;
 }
 
 /** Times of a stage's tasks about their mean, which is all that records tell: nine quantiles of a log-normal, σ = 0.5. */
@@ -51,9 +53,11 @@ export function similarProfile(
   if (unknown.length > 0) return { unknown: [...new Set(unknown)] };
   const outBytes: (number | undefined)[] = [];
   let samples = 0;
+  const used = new Set<RunStage>();
   const profiled = stages.map((stage): StageProfile => {
     const known = (byOperator.get(stage.operator) ?? []).slice(0, mostSamples);
     samples += known.length;
+    for (const each of known) used.add(each);
     const bytes = bytesOf(stage, outBytes);
     outBytes.push(bytes === undefined ? undefined : bytes * shareOut(known));
     const later = known.flatMap((run) => {
@@ -69,7 +73,7 @@ export function similarProfile(
       failureShare: 0,
     };
   });
-  return { profile: { stages: profiled }, samples };
+  return { profile: { stages: profiled }, samples, used };
 }
 
 /** What a stage reads in all; undefined where some of it is unknown. */

@@ -2,6 +2,8 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { execute } from '../../../src/cli/main.ts';
+import { keepRun } from '../../../src/cli/run-records.ts';
+import { jobRecord } from '../report/report-records.ts';
 import { memoryConsole, scratchDir } from './fixtures.ts';
 
 async function run(args: readonly string[], files: Readonly<Record<string, string>> = {}) {
@@ -97,6 +99,17 @@ describe('outrider simulate', () => {
     expect(first.exitCode).toBe(0);
     expect(JSON.parse(first.out)).toMatchObject({ policy: 'outrider', jobs: 2, failed: 0 });
     expect(second.out).toBe(first.out);
+  });
+
+  it('says of a job of which its schedulers had written nothing down that this is gone, or is to come', async () => {
+    const cwd = await scratchDir();
+    const job = jobRecord({ state: 'running' });
+    await keepRun(join(cwd, '.outrider'), { job, attempts: { attempts: [] }, lines: [] });
+    const { console, written } = memoryConsole(cwd);
+    expect(await execute(['simulate', '--replay', job.jobId], console)).toBe(1);
+    expect(written.err).toBe(
+      `outrider: job ${job.jobId} cannot be gone through again: what its schedulers had learned is not kept: they write it down once a minute and as they leave the job, and what they had not written is lost with them\n`,
+    );
   });
 
   it('prints the schema of scenarios', async () => {
