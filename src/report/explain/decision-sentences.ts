@@ -2,7 +2,7 @@ import type { ExplainedAttempt, ToldAction, ToldRefusal } from '../../contracts/
 import type { LossKind } from '../../contracts/records.ts';
 import type { AllocationReason, CopyOutput, RefusalReason } from '../../core/model/decision.ts';
 import { ownValue } from '../../lib/own.ts';
-import { oneLine, plural } from '../format.ts';
+import { formatCount, oneLine, plural } from '../format.ts';
 import { lossText } from './cause-sentences.ts';
 import { factsText } from './facts-text.ts';
 
@@ -149,48 +149,85 @@ function steeredWords(of: string, all: readonly ToldAction[]): string {
   return count === 1 ? of : `${of} and ${plural(count - 1, 'first attempt')} after it`;
 }
 
+/** Where first attempts of a zone are told together, which of them are told, and with whom. */
+type Steered = ReadonlyMap<string, readonly ToldAction[]>;
+
+function sentencesOf(action: ToldAction, steered: Steered): readonly string[] {
+  const { at, kind, of = '', reason = '', zone, worker, takenUp, facts, end } = action;
+  const head = `${timeText(at)} `;
+  if (kind === 'steer') {
+    const all = steered.get(steeredTo(action)) ?? [];
+    if (all[0] !== action) return [];
+    return [
+      `${head}${steeredWords(of, all)} went to ${zone ?? ''}, since tasks are slower in another zone${withFacts(facts)}.`,
+    ];
+  }
+  if (kind === 'slots') return [slotSentence(action)];
+  if (kind === 'lose-output') return [lossSentence(action)];
+  if (kind === 'nothing-copied')
+    return [`${head}the job copied no outputs, since ${oneLine(reason)}${withFacts(facts)}.`];
+  if (kind === 'stop') {
+    if (reason === 'sibling-won') return [];
+    const why = ownValue(stopWords, reason) ?? reason;
+    return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
+  }
+  const after =
+    end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'copy'
+      ? ''
+      : ` ${endWords[end]}`;
+  const did = takenUp === undefined || kind !== 'retry' ? actionWords[kind] : goesOn(takenUp);
+  const on = worker === undefined ? '' : `, on ${worker}`;
+  return [`${head}${of} ${did}${becauseOf(kind, reason)}${on}${inZone(zone)}${withFacts(facts)}.${after}`];
+}
+
+function becauseOf(kind: ToldAction['kind'], reason: string): string {
+  switch (kind) {
+    case 'give-up':
+      return `, since ${lossText(reason)}`;
+    case 'copy':
+      return `, since ${ownValue(copyWords, reason) ?? reason}`;
+    case 'decline':
+    case 'place':
+      return ` (${reason})`;
+    default:
+      return '';
+  }
+}
+
+/** So many actions are told one by one; of more, so many of each kind and reason, and the others are counted. */
+const actionsTold = 20;
+const toldOfKind = 3;
+
+/** Kinds of which the reason is one of a few: nodes and zones are not. */
+const byReason: ReadonlySet<ToldAction['kind']> = new Set<ToldAction['kind']>([
+  'stop',
+  'give-up',
+  'copy',
+  'slots',
+]);
+
 /**
  * What was done, one sentence each; stops of attempts whose sibling had won go without saying, and first attempts that
- * were sent to a zone are told with the first of them.
+ * were sent to a zone are told with the first of them. Of many the first of each kind and reason are told.
  */
 export function actionSentences(actions: readonly ToldAction[]): readonly string[] {
   const steered = Map.groupBy(
     actions.filter(({ kind }) => kind === 'steer'),
     steeredTo,
   );
-  return actions.flatMap((action) => {
-    const { at, kind, of = '', reason = '', zone, worker, takenUp, facts, end } = action;
-    const head = `${timeText(at)} `;
-    if (kind === 'steer') {
-      const all = steered.get(steeredTo(action)) ?? [];
-      if (all[0] !== action) return [];
-      return [
-        `${head}${steeredWords(of, all)} went to ${zone ?? ''}, since tasks are slower in another zone${withFacts(facts)}.`,
-      ];
-    }
-    if (kind === 'slots') return [slotSentence(action)];
-    if (kind === 'lose-output') return [lossSentence(action)];
-    if (kind === 'nothing-copied')
-      return [`${head}the job copied no outputs, since ${oneLine(reason)}${withFacts(facts)}.`];
-    if (kind === 'stop') {
-      if (reason === 'sibling-won') return [];
-      const why = ownValue(stopWords, reason) ?? reason;
-      return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
-    }
-    const because =
-      kind === 'give-up' || kind === 'copy'
-        ? `, since ${kind === 'copy' ? (ownValue(copyWords, reason) ?? reason) : lossText(reason)}`
-        : kind === 'decline' || kind === 'place'
-          ? ` (${reason})`
-          : '';
-    const after =
-      end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'copy'
-        ? ''
-        : ` ${endWords[end]}`;
-    const did = takenUp === undefined || kind !== 'retry' ? actionWords[kind] : goesOn(takenUp);
-    const on = worker === undefined ? '' : `, on ${worker}`;
-    return [`${head}${of} ${did}${because}${on}${inZone(zone)}${withFacts(facts)}.${after}`];
-  });
+  const told = actions.flatMap((action) =>
+    sentencesOf(action, steered).map((sentence) => ({ action, sentence })),
+  );
+  if (told.length <= actionsTold) return told.map(({ sentence }) => sentence);
+  const alike = Map.groupBy(told, ({ action: { kind, reason = '' } }) =>
+    byReason.has(kind) ? `${kind}, ${reason}` : kind,
+  );
+  return [...alike].flatMap(([name, all]) => [
+    ...all.slice(0, toldOfKind).map(({ sentence }) => sentence),
+    ...(all.length > toldOfKind
+      ? [`  and ${formatCount(all.length - toldOfKind)} more of these (${name}).`]
+      : []),
+  ]);
 }
 
 /** Refusals of one reason that are told with their numbers; more are counted. */

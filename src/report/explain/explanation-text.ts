@@ -45,7 +45,8 @@ export function renderExplanation(explanation: Explanation, style: Style): reado
         )
       : []),
     ...section('Slow nodes', explanation.slowNodes.map(nodeLine)),
-    ...section('What failed', failureLines(failures)),
+    // Of one task, each attempt is told with what became of it.
+    ...(isTask ? [] : section('What failed', failureLines(failures))),
     ...section('What was done', actionSentences(actions.filter(({ kind }) => kind !== 'nothing-copied'))),
     ...section('What was declined', [
       ...refusalSentences(declined),

@@ -190,6 +190,33 @@ describe('decisions in a log', () => {
     ]);
   });
 
+  it('are told by the first of each kind and reason where they are many', () => {
+    const stopped = Array.from({ length: 1_000 }, (_, task): [string, object] => [
+      'told-to-stop',
+      { attemptId: `map/${String(task)}/0`, reason: 'job-cancelled' },
+    ]);
+    const { actions } = told(
+      ['launched', { attemptId: 'map/7/1', reason: 'backup' }],
+      ...Array.from({ length: 4 }, (_, task): [string, object] => [
+        'attempt-declined',
+        { attemptId: `map/${String(task)}/1`, node: `worker/${String(task)}` },
+      ]),
+      ...stopped,
+    );
+    expect(actions).toHaveLength(1_005);
+    expect(actionSentences(actions)).toEqual([
+      '03:04:00 map/7/1 was launched as a backup.',
+      '03:04:01 map/0/1 was declined by its worker, whose node its launch says to avoid (worker/0).',
+      '03:04:02 map/1/1 was declined by its worker, whose node its launch says to avoid (worker/1).',
+      '03:04:03 map/2/1 was declined by its worker, whose node its launch says to avoid (worker/2).',
+      '  and 1 more of these (decline).',
+      '03:04:05 map/0/0 was told to stop, since the job was cancelled.',
+      '03:04:06 map/1/0 was told to stop, since the job was cancelled.',
+      '03:04:07 map/2/0 was told to stop, since the job was cancelled.',
+      '  and 997 more of these (stop, job-cancelled).',
+    ]);
+  });
+
   it('tell on what an attempt was launched where that is not the worker of its stage', () => {
     const { actions } = told(['launched', { attemptId: 'map/1/1', reason: 'retry', worker: 'lambda large' }]);
     expect(actionSentences(actions)).toEqual([
