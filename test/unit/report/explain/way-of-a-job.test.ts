@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+import { explanationSchema } from '../../../../src/contracts/explanation.ts';
+import { jobSpecSchema } from '../../../../src/contracts/job-spec.ts';
+import type { AttemptRecord, JobRecord } from '../../../../src/contracts/records.ts';
+import { epochMs } from '../../../../src/contracts/units.ts';
+import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
+import { explainJob } from '../../../../src/report/explain/explain-job.ts';
+import { renderExplanation } from '../../../../src/report/explain/explanation-text.ts';
+import { readLogLine } from '../../../../src/report/log-lines.ts';
+import { makeStyle } from '../../../../src/report/style.ts';
+import { jobRecord, stageSummary } from '../report-records.ts';
+import { attempt, submittedAt, usualTasks } from './explained-attempts.ts';
+
+const at = (ms: number) => epochMs(submittedAt + ms);
+
+const twoStages = jobSpecSchema.parse({
+  name: 'wordcount',
+  policy: 'outrider',
+  stages: [
+    { name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'] }] },
+    { name: 'sum', operator: 'merge-lines', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },
+  ],
+});
+
+const job = (changes: Partial<JobRecord>): JobRecord =>
+  jobRecord({ spec: twoStages, state: 'succeeded', dollars: 0.0123, ...changes });
+
+const line = (ms: number, event: string, facts: object = {}) => ({
+  at: at(ms),
+  source: 's',
+  text: JSON.stringify({ at: new Date(at(ms)).toISOString(), level: 'info', event, jobId: 'j', ...facts }),
+});
+
+describe('the way of a job', () => {
+  /** The spans of a job of `twoStages` that was looked at 12 s after its submission. */
+  const spansOf = (
+    of: Partial<JobRecord>,
+    known: readonly AttemptRecord[],
+    told: readonly ReturnType<typeof line>[] = [],
+  ): readonly string[] =>
+    explainJob({
+      job: jobRecord({ spec: twoStages, state: 'running', ...of }),
+      attempts: known,
+      decisions: readDecisions(told.map(readLogLine)),
+      now: at(12_000),
+    }).path.map(({ kind, stage, attemptId, ms }) => `${kind} ${attemptId ?? stage ?? ''} ${String(ms)}`);
+
+  it('tells a wait for room from planning: what was opened, and nothing of it launched', () => {
+    const stages = [stageSummary({ name: 'map', tasks: 4 })];
+    const waiting = [
+      line(400, 'planned', { stages: [] }),
+      line(500, 'stage-opened', { stage: 'map' }),
+      line(900, 'refused', { task: 'map/0', reason: 'no-slot' }),
+    ];
+    expect(spansOf({ stages }, [], waiting)).toEqual(['plan  500', 'before-launch map 11500']);
+    const cancelled = { state: 'cancelled', endedAt: at(10_000), stages } as const;
+    expect(spansOf(cancelled, [], waiting)).toEqual(['plan  500', 'before-launch map 9500']);
+    // Its record tells when it was opened where no log does.
+    const opened = [stageSummary({ name: 'map', tasks: 4, startedAt: at(700) })];
+    expect(spansOf({ stages: opened }, [])).toEqual(['plan  700', 'before-launch map 11300']);
+    const late = attempt('map/0/0', { launched: 8_700, claimed: 9_000, state: 'running' });
+    expect(spansOf({ stages: opened }, [late])).toEqual([
+      'plan  700',
+      'before-launch map/0/0 8000',
+      'host-wait map/0/0 300',
+      'run map/0/0 3000',
+    ]);
+  });
+
+  it('does not say of a job that goes on that it ends: it waits for a slot, for its host, or for what comes next', () => {
+    const map = usualTasks(4);
+    const first = ['plan  500', 'host-wait map/3/0 100', 'run map/3/0 2000'];
+    const mapped = (given: readonly AttemptRecord[]) =>
+      given.map((each) => ({ ...each, launchedAt: at(500), claimedAt: at(600), endedAt: at(2_600) }));
+    const stages = (sum: object) => [
+      stageSummary({ name: 'map', tasks: 4, done: 4, startedAt: at(500) }),
+      stageSummary({ name: 'sum', tasks: 1, ...sum }),
+    ];
+    const path = (of: object, more: readonly AttemptRecord[] = []) =>
+      spansOf({ stages: stages(of) }, [...mapped(map), ...more]).map((each) =>
+        each.replace(/map\/\d\/0/, 'map/3/0'),
+      );
+    expect(path({})).toEqual([...first, 'wait  9400']);
+    expect(path({ startedAt: at(3_000) })).toEqual([...first, 'before-launch sum 9400']);
+    const launched = attempt('sum/0/0', { launched: 4_000, state: 'launched' });
+    expect(path({ startedAt: at(3_000) }, [launched])).toEqual([
+      ...first,
+      'before-launch sum/0/0 1400',
+      'host-wait sum/0/0 8000',
+    ]);
+  });
+
+  it('follows a failed job to the task over which it failed, though others ran longer', () => {
+    const failure = { cause: 'user-code', message: 'no such colour' } as const;
+    const error = { name: 'JobFailed', message: 'stage map, task 1 failed alike twice: no such colour' };
+    const given = [
+      attempt('map/0/0', { launched: 500, ended: 2_600 }),
+      attempt('map/1/0', { launched: 500, ended: 1_600, state: 'failed', failure }),
+      attempt('map/2/0', { launched: 500, state: 'cancelled', order: 'cancel', ended: 4_500 }),
+      attempt('map/1/1', { launched: 2_000, ended: 3_600, state: 'failed', failure }),
+    ];
+    const explained = explainJob({
+      job: job({
+        ...{ state: 'failed', error, endedAt: at(5_000) },
+        stages: [
+          stageSummary({ name: 'map', tasks: 3, done: 1, startedAt: at(400) }),
+          stageSummary({ name: 'sum' }),
+        ],
+      }),
+      attempts: given,
+      decisions: readDecisions([]),
+      now: at(12_000),
+    });
+    expect(explanationSchema.parse(explained)).toEqual(explained);
+    expect(explained.failedTask).toBe('map/1');
+    expect(
+      explained.path.map(({ kind, attemptId = '', ms }) => `${kind} ${attemptId} ${String(ms)}`),
+    ).toEqual([
+      'plan  400',
+      'before-launch map/1/0 100',
+      'earlier-attempts map/1/0 1500',
+      'host-wait map/1/1 100',
+      'run map/1/1 1500',
+      'end  1400',
+    ]);
+    expect(explained.stages[0]?.last).toBe('map/1');
+    const told = renderExplanation(explained, makeStyle({ isTty: false, env: {} }));
+    expect(told).toContain('     1.5s  from the launch of map/1/0 to that of map/1/1');
+    expect(told).toContain('  The job failed over map/1, 3.2s after the stage began.');
+  });
+
+  it('adds up what its workers took where some were given up, of the job, of a stage and of a task', () => {
+    const silent = { state: 'lost', launched: 0, claimed: 100, reported: 4_100, ended: 120_100 } as const;
+    const given = [
+      ...usualTasks(3),
+      attempt('map/3/0', silent),
+      attempt('map/3/1', { launched: 121_000, claimed: 121_100, ended: 123_100 }),
+    ];
+    const stages = [stageSummary({ name: 'map', tasks: 4, done: 4, workerMs: 128_000 })];
+    const facts = {
+      job: job({ endedAt: at(124_000), workerMs: 128_000, stages }),
+      ...{ attempts: given, decisions: readDecisions([]), now: at(124_000) },
+    };
+    expect(explainJob(facts).cost).toMatchObject({ wonMs: 8_000, otherMs: 4_000, unheardMs: 116_000 });
+    expect(explainJob(facts, { stage: 'map' }).cost).toEqual(explainJob(facts).cost);
+    expect(explainJob(facts, { stage: 'map', task: 3 }).cost).toMatchObject({
+      ...{ wonMs: 2_000, otherMs: 4_000, unheardMs: 116_000 },
+    });
+    expect(renderExplanation(explainJob(facts), makeStyle({ isTty: false, env: {} })).at(-1)).toBe(
+      '  $0.0123 and 2m08s of workers. Attempts that won ran for 8.0s, all others for 4.0s and are billed at most 1m56s more, in which nothing was heard of them (94 %).',
+    );
+  });
+});
