@@ -72,7 +72,8 @@ const wordings: Readonly<Record<FactName, Wording>> = {
   ended: counted('task', 'tasks', ' seen to end'),
   timedOutBytes: 'one with # to read ran out of time',
   earlierMs: '# or more for most tasks of earlier runs',
-  bytes: '# to read',
+  // Of an output that is to be copied, its own; else what a partition has.
+  bytes: (value, beside) => `${formatBytes(value)} ${Object.hasOwn(beside, 'copyMs') ? 'in it' : 'to read'}`,
   usualBytes: '# usual in its stage',
   largestPartBytes: '# in the largest part',
   stragglerProbability: share('# of attempts taken to straggle'),
