@@ -1,7 +1,14 @@
 import type { JobId } from '../../contracts/ids.ts';
 import type { CloneRefusal } from '../capacity/clone-admission.ts';
 import type { Facts } from './decision.ts';
-import { type AttemptView, isLive, type StageClones, type StageView, type TaskView } from './job-view.ts';
+import {
+  type AttemptView,
+  isLive,
+  isUnclaimed,
+  type StageClones,
+  type StageView,
+  type TaskView,
+} from './job-view.ts';
 
 /**
  * Why a policy does not even ask for clones of a small phase: how often copies straggle has not been measured, or the job
@@ -45,11 +52,19 @@ export function clonedTasks(
 }
 
 /**
+ * Copies that a cloned task has been given: its attempts, but for those beside its clones that came to nothing before a worker
+ * took them up, as where it declines, since others are launched in their place. Clones count in any case: those are
+ * never made up for, so that declines can not make clones without end.
+ */
+export const copiesGiven = ({ attempts }: Pick<TaskView, 'attempts'>): number =>
+  attempts.reduce((count, each) => count + Number(each.reason === 'clone' || !isUnclaimed(each)), 0);
+
+/**
  * Copies that a cloned task has not been given yet. A copy that failed or was lost is not made up for while others
  * run: it was one of those that were to be made. None once the stage's clones were taken away.
  */
 export const owedCopies = (task: TaskView, { copies, preempted }: StageClones): number =>
-  task.result === undefined && preempted === undefined ? Math.max(0, copies - task.attempts.length) : 0;
+  task.result === undefined && preempted === undefined ? Math.max(0, copies - copiesGiven(task)) : 0;
 
 /** Slots that clones will take which are not launched yet: what the job needs beyond one for each waiting task. */
 export function owedClones(stages: readonly StageView[]): number {
@@ -58,7 +73,7 @@ export function owedClones(stages: readonly StageView[]): number {
     const { clones } = stage;
     if (clones === undefined || clones.preempted === true || stage.state !== 'open') continue;
     for (const task of clonedTasks(stage)) {
-      const isWaiting = task.result === undefined && task.attempts.length === 0;
+      const isWaiting = task.result === undefined && copiesGiven(task) === 0;
       owed += owedCopies(task, clones) - (isWaiting ? 1 : 0);
     }
   }

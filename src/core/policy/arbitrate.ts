@@ -12,6 +12,7 @@ import { affords, affordsOwed, charge, spendingFacts } from './budget.ts';
 import { alone, joins, type OpenPack, openPack, type Packs } from './ride-together.ts';
 import { runningBackups } from './running-tasks.ts';
 import { type AttemptView, isLive, isUnclaimed, type JobState, type TaskView } from '../model/job-view.ts';
+import { copiesGiven } from '../model/stage-clones.ts';
 import { type LaunchRoom, takesRoom } from '../model/tick-config.ts';
 
 /** Proposals refused that one tick logs. */
@@ -256,7 +257,7 @@ function considerClone(
 ): void {
   // Without its original there is nothing to clone: it waits for a slot, or for its next retry.
   if (copiesAfter(account, task) === 0 || obstacleToClone(account, task) !== undefined) return;
-  for (let made = task.attempts.length + (account.launched.get(task) ?? 0); made < copies; made++) {
+  for (let made = copiesGiven(task) + (account.launched.get(task) ?? 0); made < copies; made++) {
     if (!affordsCopy(account, task)) return;
     const isFull = roomLeft(account) < 1;
     if (slotsFor(account, task) < 1 || isFull) {

@@ -1,4 +1,4 @@
-import { clonedTasks, owedCopies } from '../../model/stage-clones.ts';
+import { clonedTasks, copiesGiven, owedCopies } from '../../model/stage-clones.ts';
 import type { Facts } from '../../model/decision.ts';
 import { awaitedCopies } from '../../model/upstream-copies.ts';
 import type { StageClones } from '../../model/job-view.ts';
@@ -17,7 +17,7 @@ function clonesOf(place: number, clones: StageClones, { state, now }: PolicyView
     const proposal = { task, gainMs: firstOfAll };
     const facts: Facts = { copies: clones.copies };
     const copies = readyCopies(task, wait);
-    if (copies > Math.max(1, task.attempts.length)) return [{ kind: 'clone', copies, facts, ...proposal }];
+    if (copies > Math.max(1, copiesGiven(task))) return [{ kind: 'clone', copies, facts, ...proposal }];
     const waiting: Facts = { ...facts, waitMs: clones.waitMs ?? 0 };
     return [{ kind: 'decline', reason: 'awaiting-copy', facts: waiting, ...proposal }];
   });
