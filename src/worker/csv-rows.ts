@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { invariant } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
-import type { SourceSegment } from '../contracts/plan.ts';
+import { codecOf, type SourceSegment } from '../contracts/plan.ts';
 import { CsvRecordParser } from './csv-record.ts';
 import { lineNumberAt } from './line-number.ts';
 import { linesOf } from './ndjson-rows.ts';
@@ -98,7 +98,10 @@ export async function columnsBefore(
     recordBytes: reading.lineBytes ?? limits.recordBytes,
   });
   const quiet = { ...reading, onBytes: () => undefined, mark: undefined };
-  for (let start = 0, size = headBytes; start < segment.start; start += size, size *= 4) {
+  // What cannot be entered in its middle is read once, for as long as it takes: each look would begin anew.
+  const isStream = (codecOf(segment) ?? 'gzip') !== 'gzip';
+  const firstBytes = isStream ? segment.sizeBytes : headBytes;
+  for (let start = 0, size = firstBytes; start < segment.start; start += size, size *= 4) {
     const piece = { ...segment, start, end: Math.min(segment.start, start + size) };
     for await (const block of sourceBlocks(quiet, piece)) {
       head.rowsOf(block).next();

@@ -1,3 +1,4 @@
+import { invariant } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
 import { codecOf, type Codec, type SourceSegment } from '../contracts/plan.ts';
 import { isPiece, memberBlocks } from './gzip-cuts.ts';
@@ -35,7 +36,9 @@ async function* untilCut(blocks: AsyncIterable<LineBlock>, mark: SegmentMark): A
 function allBlocks(reading: SourceReading, segment: SourceSegment): AsyncGenerator<LineBlock> {
   const codec = codecOf(segment);
   if (codec === undefined) return plainBlocks(reading, segment);
-  return isPiece(segment) ? memberBlocks(reading, segment) : packedBlocks(reading, segment, codec);
+  if (!isPiece(segment)) return packedBlocks(reading, segment, codec);
+  invariant(codec === 'gzip', 'of what is packed only gzip is cut', { segment });
+  return memberBlocks(reading, segment);
 }
 
 /** All bytes of the segment's file from its begin, decompressed. */

@@ -1,8 +1,9 @@
-import { gzipSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { crc32, gzipSync, zstdCompressSync } from 'node:zlib';
+import { describe, expect, it, vi } from 'vitest';
 import { MemoryClock } from '../../../src/adapters/memory/memory-clock.ts';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
-import { csvRows } from '../../../src/worker/csv-rows.ts';
+import type { SourceSegment } from '../../../src/contracts/plan.ts';
+import { columnsBefore, csvRows } from '../../../src/worker/csv-rows.ts';
 import { AttemptMeter } from '../../../src/worker/attempt-meter.ts';
 import { ndjsonRows } from '../../../src/worker/ndjson-rows.ts';
 import { BadRecordError, type Row } from '../../../src/worker/operator.ts';
@@ -323,6 +324,20 @@ describe('the columns of an input of which a task reads a share', () => {
     expect(await columnsOf(gzipSync('a,b\n'))).toEqual(['a', 'b']);
     const wide = Array.from({ length: 20_000 }, (_, column) => `column ${String(column)}`);
     expect(await columnsOf(`${wide.join(',')}\n`)).toEqual(wide);
+  });
+
+  it('are read in one pass where the first file cannot be entered in its middle', async () => {
+    const wide = Array.from({ length: 20_000 }, (_, at) => crc32(`column ${String(at)}`).toString(36));
+    const body = zstdCompressSync(`${wide.join(',')}\n`);
+    expect(body.length).toBeGreaterThan(64 * 1024);
+    const objects = new MemoryObjectStore();
+    const read = vi.spyOn(objects, 'read');
+    const first = await putSource(objects, { bucket: 'input', key: 'in/a.zst' }, body);
+    const whole: SourceSegment = { ...first, codec: 'zstd', start: body.length };
+    const form = { header: true, bad: { policy: 'fail', onSkip: () => undefined } } as const;
+    const columns = await columnsBefore({ objects, signal, onBytes: () => undefined }, whole, form);
+    expect(columns).toEqual(wide);
+    expect(read).toHaveBeenCalledTimes(1);
   });
 
   it('are not known where that is no CSV, has nothing, or is not told', async () => {
