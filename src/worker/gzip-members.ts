@@ -1,4 +1,12 @@
-import { constants, crc32, createInflateRaw, inflateRawSync, type InflateRaw } from 'node:zlib';
+import {
+  constants,
+  crc32,
+  createGunzip,
+  createInflateRaw,
+  inflateRawSync,
+  type Gunzip,
+  type InflateRaw,
+} from 'node:zlib';
 import { gzipHeadBytes } from '../core/model/gzip-header.ts';
 
 const outBytes = 128 * 1024;
@@ -105,6 +113,27 @@ export function checkSums(trailer: Buffer, sum: number, size: number): void {
   if (trailer.readUInt32LE(4) !== size % sizeTurn) throw new Error('incorrect length check');
 }
 
+/**
+ * Unpacks the members of gzip that follow each other, by the stream that takes them all. Zeros may follow the last: at the
+ * first of them it ends as if nothing came behind, so that what does is looked at here. Throws as `gzipMembers`.
+ */
+export async function* gunzipped(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  const bytes = new Lookahead(chunks, 0);
+  try {
+    const gunzip = createGunzip({ chunkSize: outBytes });
+    const feeding = new Feeding(bytes, gunzip);
+    try {
+      yield* gunzip as AsyncIterable<Buffer>;
+    } finally {
+      gunzip.destroy();
+      await feeding.end();
+    }
+    await onlyZeros(bytes);
+  } finally {
+    await bytes.close();
+  }
+}
+
 async function* largeMember(bytes: Lookahead): AsyncGenerator<MemberText> {
   const inflate = createInflateRaw({ chunkSize: outBytes });
   const feeding = new Feeding(bytes, inflate);
@@ -125,19 +154,21 @@ async function* largeMember(bytes: Lookahead): AsyncGenerator<MemberText> {
   bytes.pass(trailerBytes);
 }
 
-const isOver = ({ destroyed, readableEnded }: InflateRaw): boolean => destroyed || readableEnded;
+const isOver = ({ destroyed, readableEnded }: Unpacking): boolean => destroyed || readableEnded;
 
-/** Gives bytes to a stream of one member, and what it did not take back. */
+type Unpacking = Gunzip | InflateRaw;
+
+/** Gives bytes to a stream that ends before they do, and what it did not take back. */
 class Feeding {
   readonly #bytes: Lookahead;
-  readonly #inflate: InflateRaw;
+  readonly #inflate: Unpacking;
   readonly #done: Promise<void>;
   /** What was given, and may not have been taken yet. */
   #given: Buffer[] = [];
   #taken = 0;
   #failure: Error | undefined;
 
-  constructor(bytes: Lookahead, inflate: InflateRaw) {
+  constructor(bytes: Lookahead, inflate: Unpacking) {
     this.#bytes = bytes;
     this.#inflate = inflate;
     this.#done = this.#feed().catch((error: unknown) => {

@@ -1,8 +1,9 @@
 import { Readable, type Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { createZstdDecompress } from 'node:zlib';
 import type { Codec } from '../contracts/plan.ts';
 import { bunzip2 } from './bunzip2.ts';
+import { gunzipped } from './gzip-members.ts';
 import { BadInputError } from './operator.ts';
 import { zstdFrames } from './zstd-frames.ts';
 
@@ -29,7 +30,7 @@ export async function* unpacked(
   })();
   try {
     if (codec === 'bzip2') yield* bunzip2(watched);
-    else if (codec === 'gzip') yield* throughZlib(watched, createGunzip({ chunkSize }));
+    else if (codec === 'gzip') yield* gunzipped(watched);
     else yield* throughZlib(zstdFrames(watched), createZstdDecompress({ chunkSize }));
   } catch (cause) {
     if (source.error !== undefined) throw source.error;

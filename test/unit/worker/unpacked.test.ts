@@ -66,6 +66,20 @@ describe('compressed data', () => {
     }
   });
 
+  it.each([1, 7, 4_096, 1_000_000])(
+    'may end with zeros, behind which there must be nothing, in chunks of %i',
+    async (size) => {
+      const zeros = Buffer.alloc(5_000);
+      const [one, two] = [gzipSync('one\n'), gzipSync('two\n')];
+      expect(await unpack(Buffer.concat([one, two, zeros]), 'gzip', size)).toBe('one\ntwo\n');
+      const message = 'in/a: not whole gzip data: something follows the zeros behind its end';
+      for (const more of [two, Buffer.from('and more')]) {
+        await expect(unpack(Buffer.concat([one, zeros, more]), 'gzip', size)).rejects.toThrow(BadInputError);
+        await expect(unpack(Buffer.concat([one, zeros, more]), 'gzip', size)).rejects.toThrow(message);
+      }
+    },
+  );
+
   it('leaves an error of the source as it is', async () => {
     const failing = async function* (): AsyncGenerator<Uint8Array> {
       yield gzipSync(text).subarray(0, 100);
