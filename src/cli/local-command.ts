@@ -12,7 +12,13 @@ import {
 } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { makeApiClient } from './api-client.ts';
-import { dataBucketOf, objectStoreOf, startEmbeddedStack, type StackConnection } from './embedded-stack.ts';
+import {
+  dataBucketOf,
+  failureOf,
+  objectStoreOf,
+  startEmbeddedStack,
+  type StackConnection,
+} from './embedded-stack.ts';
 import { badInput } from './failures.ts';
 import { injectOption, parseInject } from './inject-option.ts';
 import { withInterrupts } from './interrupts.ts';
@@ -104,8 +110,11 @@ async function runLocal(
       if (options.json) writeJson(console, connectionOf(stack));
       else writeLines(console.out, describe(stack, state.path, injection));
       const clearing = clearStagedOf(stack);
-      await firing(signal);
-      clearInterval(clearing);
+      try {
+        await Promise.race([firing(signal), failureOf(stack, state.path)]);
+      } finally {
+        clearInterval(clearing);
+      }
       const injected = stack.injected();
       if (injected !== undefined)
         writeLines(console.err, [`injected  ${renderInjected(injected, injection)}`]);

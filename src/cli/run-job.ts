@@ -15,7 +15,7 @@ import { uploadCarried } from './carried.ts';
 import { defaultStateDir, quote } from './connection.ts';
 import type { Console } from './console.ts';
 import { badInput, LeftBehindError } from './failures.ts';
-import { dataBucketOf, startEmbeddedStack, type EmbeddedStack } from './start-stack.ts';
+import { dataBucketOf, failureOf, startEmbeddedStack, type EmbeddedStack } from './start-stack.ts';
 import { downloadOutput, type Bringing, type StoreSource } from './output-dir.ts';
 import { localLines } from './local-lines.ts';
 import { attemptInLocalWords, jobInLocalWords, lineInLocalWords } from './local-words.ts';
@@ -153,8 +153,17 @@ async function startAndRun(
     ...(request.slots === undefined ? {} : { slots: request.slots }),
     ...(request.injection === undefined ? {} : { injection: request.injection }),
   });
+  const broken = new AbortController();
+  failureOf(stack, stateDir).catch((error: unknown) => {
+    broken.abort(error);
+  });
+  const either = AbortSignal.any([signal, broken.signal]);
   try {
-    return { stack, ran: await runOnStack(request, stack, deps, work) };
+    return { stack, ran: await runOnStack(request, stack, deps, { ...work, either }) };
+  } catch (error) {
+    // Whatever broke after that broke because of it.
+    broken.signal.throwIfAborted();
+    throw error;
   } finally {
     phases.enter('stopping');
     await stack.stop();
@@ -163,10 +172,16 @@ async function startAndRun(
 
 /** What goes through a run. */
 interface Work {
+  /** By which whoever runs the command ends it. */
   readonly signal: AbortSignal;
   /** Whether the stack's data are to stay. */
   readonly isKept: boolean;
   readonly phases: Phases;
+}
+
+interface WorkOnStack extends Work {
+  /** Fires as well where the stack cannot go on. */
+  readonly either: AbortSignal;
 }
 
 /** Keeps what is known of a job, and returns where; undefined where nothing is kept. */
@@ -200,7 +215,7 @@ async function runOnStack(
   request: RunRequest,
   stack: EmbeddedStack,
   deps: RunDeps,
-  { signal, isKept, phases }: Work,
+  { signal, either, isKept, phases }: WorkOnStack,
 ): Promise<Ran> {
   const store = onFirstUse(async () => deps.storeOf(stack));
   const client = deps.clientOf(stack);
@@ -211,19 +226,19 @@ async function runOnStack(
     const files = request.job.sets.flat();
     const onBytes = phases.enterBytes('uploading', totalBytes(files), files.length);
     for (const set of sets) {
-      if (stack.objectFiles === undefined) await uploadStaged(await store(), set, signal, onBytes);
-      else await adoptStaged(stack.objectFiles, set, signal, onBytes);
+      if (stack.objectFiles === undefined) await uploadStaged(await store(), set, either, onBytes);
+      else await adoptStaged(stack.objectFiles, set, either, onBytes);
     }
     const { carried } = request.job;
-    if (carried.length > 0) await uploadCarried(await store(), bucket, carried, { signal });
-    signal.throwIfAborted();
+    if (carried.length > 0) await uploadCarried(await store(), bucket, carried, { signal: either });
+    either.throwIfAborted();
     const spec = request.job.specWith(
       sets.map(({ uri }) => uri),
       bucket,
     );
     phases.enter('running');
     const news = stack.executionEnded?.bind(stack);
-    const job = await submitAndWatch(request, { client, spec, news }, deps.console, signal);
+    const job = await submitAndWatch(request, { client, spec, news }, deps.console, either);
     const told = await client.attempts(job.jobId).catch(() => ({ attempts: [] }));
     const attempts = { ...told, attempts: told.attempts.map((each) => attemptInLocalWords(each, sets)) };
     const journal = await wholeJournal((cursor) => client.journal(job.jobId, cursor)).catch(() => []);
@@ -236,7 +251,7 @@ async function runOnStack(
       },
     );
     // The job has ended: what is left behind is no reason to fail.
-    if (isToStay) await awaitCleanUp(await store(), bucket, job.jobId, signal).catch(() => undefined);
+    if (isToStay) await awaitCleanUp(await store(), bucket, job.jobId, either).catch(() => undefined);
     return { job: jobInLocalWords(job, sets), brought, attempts, journal, sets };
   } finally {
     // Data that go with the state directory need no removal of their own.

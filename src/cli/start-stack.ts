@@ -2,6 +2,7 @@ import { OutputName } from '../contracts/settings.ts';
 import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import type { ObjectFiles } from '../local/s3/object-files.ts';
 import type { ApiCredentials } from './api-client.ts';
+import { badInput, ServiceUnavailableError, systemCode, systemReason } from './failures.ts';
 
 /** What a client needs to reach an embedded stack; also what `connection.json` holds. */
 export interface StackConnection {
@@ -18,6 +19,8 @@ export interface StackConnection {
 export interface EmbeddedStack extends StackConnection {
   /** Its objects as files, where the stack lives in this process. */
   readonly objectFiles?: ObjectFiles;
+  /** Resolves, with why, where it cannot go on by itself; for a stack in this process. */
+  readonly failed?: Promise<Error>;
   /** Resolves when a job may have ended, or the signal fires; for a stack in this process. */
   executionEnded?(signal: AbortSignal): Promise<void>;
   /** What has been injected so far; undefined where nothing was to be. */
@@ -56,6 +59,16 @@ export async function startEmbeddedStack(options: StartOptions): Promise<Embedde
     ...(options.onPhase === undefined ? {} : { onPhase: options.onPhase }),
     ...(options.apiPort === undefined ? {} : { ports: { api: options.apiPort } }),
   });
+}
+
+/** Throws why a stack cannot go on, as on a full disk, once that is so. */
+export async function failureOf({ failed }: EmbeddedStack, stateDir: string): Promise<never> {
+  const error = await (failed ?? new Promise<never>(() => undefined));
+  if (systemCode(error) === undefined) throw new ServiceUnavailableError(error.message, {}, { cause: error });
+  throw badInput(
+    `the stack has ended, since its data cannot be written to ${stateDir}: ${systemReason(error)}`,
+    error,
+  );
 }
 
 /** The bucket in which a stack keeps data of jobs. */

@@ -83,6 +83,8 @@ export interface LocalStack {
   readonly environment: Readonly<Record<string, string>>;
   /** Its objects as files: the kernel moves them, where requests would send their bytes. */
   readonly objectFiles: ObjectFiles;
+  /** Resolves, with why, where it cannot go on by itself, as on a full disk: it is to be stopped then. */
+  readonly failed: Promise<Error>;
   /** Resolves when an execution of a state machine ends, or the signal fires. */
   executionEnded(signal: AbortSignal): Promise<void>;
   /** Living processes of functions and tasks, for those who watch or harm them. */
@@ -199,6 +201,7 @@ async function startServers(
   };
   const environment: Record<string, string> = { ...sdkIdentity(credentials), ...choicesOf(options) };
   const ready = Promise.withResolvers<undefined>();
+  const failed = Promise.withResolvers<Error>();
   const warmUp = options.expectsJob === true ? new WarmUp(deployment, slotsOf(options)) : undefined;
   const kept = await keptPorts(stateDir);
   const services = await startServices({
@@ -209,16 +212,14 @@ async function startServers(
     slots: slotsOf(options),
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     ...{ zones: zonesOf(options), handsFiles: handsFilesOf(options), environment },
-    ready: ready.promise,
-    onOpen,
+    ...{ ready: ready.promise, onOpen, onFailure: failed.resolve },
     onStep: () => warmUp?.beginsToRun(),
   });
   Object.assign(running, { services });
   Object.assign(environment, endpointsOf(services));
   warmUp?.isExpected(services);
 
-  const [api] = deployment.apis;
-  if (api === undefined) throw new ProvisionError('the templates describe no stage of a REST API');
+  const api = apiOf(deployment);
   const port = options.ports?.api ?? kept.api ?? 0;
   const front = await startApiServer({ ...settings, ...api, port, invoke: services.invoke });
   onOpen(front);
@@ -230,11 +231,18 @@ async function startServers(
     ...{ apiUrl: front.endpoint, region: localRegion, credentials, environment },
     outputs: localOutputs(deployment, api.awsUrl, front.endpoint),
     objectFiles: services.s3.files,
+    failed: failed.promise,
     executionEnded: (signal) => services.ends.wait(signal),
     processes: () => workerProcesses(services),
     injected: () => injector?.counts(),
     stop: stopOnce(closers),
   };
+}
+
+function apiOf({ apis }: LocalDeployment): LocalDeployment['apis'][number] {
+  const [api] = apis;
+  if (api === undefined) throw new ProvisionError('the templates describe no stage of a REST API');
+  return api;
 }
 
 /** Throws `InvalidInputError` where the stack has no storage, or no tasks, in a zone that is to be harmed. */

@@ -72,6 +72,8 @@ export interface ServicesOptions {
   readonly ready: Promise<unknown>;
   /** Told of each service as soon as it is up, to close it in the end. */
   readonly onOpen: (service: Closable) => void;
+  /** Told why the stack cannot go on, as on a full disk. */
+  readonly onFailure: (error: Error) => void;
   /** Where servers are to listen; any free port where nothing is said. */
   readonly ports?: Ports;
   /** Told when a function has answered that a state machine has called. */
@@ -149,7 +151,10 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     ends.put(record);
   };
   const states = await opened(
-    startStepFunctionsServer({ ...settings, ...at('states'), stateMachines, invokeLambda, runDir, onStatus }),
+    startStepFunctionsServer({
+      ...{ ...settings, ...at('states'), stateMachines, invokeLambda, runDir, onStatus },
+      onUnwritable: options.onFailure,
+    }),
   );
   return { dynamodb, s3, lambda, ecs, logs, sts, states, invoke, ends };
 }

@@ -79,7 +79,8 @@ const line = z.discriminatedUnion('kind', [
 /**
  * The executions and their histories, in memory and, given a directory, as one file of JSON
  * lines per execution. Lines are appended before an answer goes out, so that what a client
- * was told survives the process.
+ * was told survives the process. What cannot be written throws the file system's error, and is
+ * not in memory either; a line may be torn then, so that nothing may follow it before the file is read anew.
  */
 export class ExecutionLog {
   private readonly records = new Map<string, OwnRecord>();
@@ -139,17 +140,16 @@ export class ExecutionLog {
       failure: {},
       events: [],
     };
-    this.records.set(record.executionArn, record);
     const { executionArn, stateMachineArn, name, input, startMs, sequence } = record;
-    this.write(executionArn, {
-      kind: 'started',
-      executionArn,
-      stateMachineArn,
-      name,
-      input,
-      startMs,
-      sequence,
-    });
+    const started = { kind: 'started', executionArn, stateMachineArn, name, input, startMs, sequence };
+    try {
+      this.write(executionArn, [started]);
+    } catch (error) {
+      // Of a torn line nothing may stay: the same execution may be begun again.
+      this.forgetFile(executionArn);
+      throw error;
+    }
+    this.records.set(executionArn, record);
     this.forgetOldest();
     this.onStatus(record);
     return record;
@@ -162,19 +162,24 @@ export class ExecutionLog {
   append(executionArn: string, event: NewEvent): number | 'full' {
     const record = this.runningOne(executionArn);
     if (record.events.length >= MAX_HISTORY_EVENTS - 1) return 'full';
-    return this.add(record, event);
+    const placed = placeEvent(event, record.events.length, Date.now());
+    this.write(executionArn, [{ kind: 'event', event: placed }]);
+    record.events.push(placed);
+    return placed.id;
   }
 
   /** Ends a running execution with its last event. */
   end(executionArn: string, end: End): void {
     const record = this.runningOne(executionArn);
-    this.add(record, end.event);
-    record.status = end.status;
-    record.stopMs = Date.now();
-    record.output = end.output;
-    record.failure = end.failure ?? {};
-    const { status, stopMs, output, failure } = record;
-    this.write(executionArn, { kind: 'ended', status, stopMs, output, failure });
+    const { status, output, failure = {} } = end;
+    const stopMs = Date.now();
+    const placed = placeEvent(end.event, record.events.length, stopMs);
+    this.write(executionArn, [
+      { kind: 'event', event: placed },
+      { kind: 'ended', status, stopMs, output, failure },
+    ]);
+    record.events.push(placed);
+    Object.assign(record, { status, stopMs, output, failure });
     this.onStatus(record);
   }
 
@@ -184,25 +189,23 @@ export class ExecutionLog {
     return record;
   }
 
-  private add(record: OwnRecord, event: NewEvent): number {
-    const placed = placeEvent(event, record.events.length, Date.now());
-    record.events.push(placed);
-    this.write(record.executionArn, { kind: 'event', event: placed });
-    return placed.id;
-  }
-
   private forgetOldest(): void {
     if (this.records.size <= MAX_KEPT_EXECUTIONS) return;
     const oldest = [...this.records.values()].find(({ status }) => status !== 'RUNNING');
     if (oldest === undefined) return;
     this.records.delete(oldest.executionArn);
-    if (this.runDir !== undefined) rmSync(this.fileOf(this.runDir, oldest.executionArn), { force: true });
+    this.forgetFile(oldest.executionArn);
+  }
+
+  private forgetFile(executionArn: string): void {
+    if (this.runDir !== undefined) rmSync(this.fileOf(this.runDir, executionArn), { force: true });
   }
 
   /** Synchronous: a few lines a second, and the answer must not overtake them. */
-  private write(executionArn: string, entry: Readonly<Record<string, unknown>>): void {
+  private write(executionArn: string, entries: readonly Readonly<Record<string, unknown>>[]): void {
     if (this.runDir === undefined) return;
-    appendFileSync(this.fileOf(this.runDir, executionArn), `${JSON.stringify(entry)}\n`);
+    const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+    appendFileSync(this.fileOf(this.runDir, executionArn), lines);
   }
 
   private fileOf(runDir: string, executionArn: string): string {

@@ -31,12 +31,14 @@ export interface ExecutionDeps {
   readonly roleArn: string;
   readonly invokeLambda: InvokeLambda;
   readonly tokens: TaskTokens;
+  /** Told why the log cannot be written; the execution is suspended by then. */
+  readonly onUnwritable: (error: Error) => void;
 }
 
 export interface RunningExecution {
   /** Leaves it as it is on record, for a server that comes later to resume; for a shutdown. */
   suspend(): void;
-  /** Ends it as StopExecution does; nothing if it has ended. A call under way is not cut off, as on AWS. */
+  /** Ends it as StopExecution does; nothing if it has ended, or is suspended. A call under way is not cut off, as on AWS. */
   stop(failure: Failure): void;
 }
 
@@ -318,14 +320,27 @@ class Execution implements RunningExecution {
     this.hasEnded = true;
     this.openToken?.close();
     this.cut.reject(new ExecutionOverFailure());
-    this.deps.log.end(this.record.executionArn, end);
+    this.written(() => {
+      this.deps.log.end(this.record.executionArn, end);
+    });
   }
 
-  /** The event's id; 0 once the execution has ended, be it by this very event filling the history. */
+  /** What a write to the log answers; undefined where it fails, as on a full disk: then it goes on from what is on record. */
+  private written<T>(write: () => T): T | undefined {
+    try {
+      return write();
+    } catch (error) {
+      this.suspend();
+      this.deps.onUnwritable(error instanceof Error ? error : new Error(String(error)));
+      return undefined;
+    }
+  }
+
+  /** The event's id; 0 once the execution has ended or is suspended, be it by this very event. */
   private append(event: NewEvent): number {
     if (this.hasEnded) return 0;
-    const id = this.deps.log.append(this.record.executionArn, event);
-    if (id !== 'full') return id;
+    const id = this.written(() => this.deps.log.append(this.record.executionArn, event));
+    if (id !== 'full') return id ?? 0;
     this.fail(HISTORY_FULL);
     this.abort();
     return 0;

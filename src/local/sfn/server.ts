@@ -29,6 +29,8 @@ export interface StepFunctionsOptions {
   readonly runDir?: string;
   /** Told of each execution that begins or ends. */
   readonly onStatus?: (record: ExecutionRecord) => void;
+  /** Told why an execution cannot be kept on record any more, as on a full disk; it is suspended by then. */
+  readonly onUnwritable?: (error: Error) => void;
   /** Makes requests fail at will; asked before each is served. */
   readonly onRequest?: FaultHook;
 }

@@ -27,6 +27,8 @@ export interface StatesApiOptions {
   readonly runDir?: string;
   /** Told of each execution that begins or ends. */
   readonly onStatus?: (record: ExecutionRecord) => void;
+  /** Told why an execution cannot be kept on record any more, as on a full disk; it is suspended by then. */
+  readonly onUnwritable?: (error: Error) => void;
 }
 
 interface Machine {
@@ -107,6 +109,7 @@ export class StatesApi {
             roleArn: `arn:aws:iam::${source.arn.split(':')[4] ?? ''}:role/local`,
             invokeLambda: options.invokeLambda,
             tokens: this.tokens,
+            onUnwritable: options.onUnwritable ?? (() => undefined),
             machine: { name: source.name, arn: source.arn, runnable: runnableDefinition(source.definition) },
           },
         },
@@ -191,9 +194,11 @@ export class StatesApi {
   private stopExecution({ executionArn, error, cause }: z.infer<typeof inputs.StopExecution>): Output {
     const record = this.execution(executionArn);
     // Stopping what has ended is no error, and changes nothing.
-    this.running
-      .get(executionArn)
-      ?.stop({ ...(error === undefined ? {} : { error }), ...(cause === undefined ? {} : { cause }) });
+    const running = this.running.get(executionArn);
+    running?.stop({ ...(error === undefined ? {} : { error }), ...(cause === undefined ? {} : { cause }) });
+    // Nobody may be told so who would find it running again.
+    if (running !== undefined && record.status === 'RUNNING')
+      throw new Error(`${executionArn} is suspended, and cannot be stopped`);
     return { stopDate: (record.stopMs ?? Date.now()) / 1000 };
   }
 

@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ExitCode, exitCodeOf } from '../../../src/cli/failures.ts';
 import { runCommand, type RunOptions } from '../../../src/cli/run-command.ts';
 import type { RunDeps } from '../../../src/cli/run-job.ts';
 import { readRun } from '../../../src/cli/run-records.ts';
@@ -187,6 +188,27 @@ describe('outrider run', () => {
     await expect(runCommand('wordcount', options({}), deps, interrupt.signal)).rejects.toThrow(
       'ended by SIGINT',
     );
+    expect(log).toEqual(['start', 'cancel', 'stop']);
+  });
+
+  it.each([
+    ['the stack has ended, since its data cannot be written to ', ': the disk is full', 'ENOSPC'],
+    ['the database has ended', '', undefined],
+  ])('stops the stack and says why where that cannot go on: %s…%s', async (why, reason, code) => {
+    const failed = Promise.withResolvers<Error>();
+    const { cwd, deps, log } = await fakeStack([{ state: 'running' }], (poll) => {
+      if (poll === 1) failed.resolve(Object.assign(new Error('the database has ended'), { code }));
+    });
+    await writeInputs(cwd);
+    const startStack: RunDeps['startStack'] = async (given) => ({
+      ...(await deps.startStack(given)),
+      failed: failed.promise,
+    });
+    const error: unknown = await runCommand('wordcount', options({}), { ...deps, startStack }, never).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toMatchObject({ message: expect.stringMatching(new RegExp(`^${why}.*${reason}$`)) });
+    expect(exitCodeOf(error)).toBe(code === undefined ? ExitCode.unavailable : ExitCode.badInput);
     expect(log).toEqual(['start', 'cancel', 'stop']);
   });
 
