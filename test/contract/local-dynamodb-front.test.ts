@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
@@ -170,9 +170,11 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
     await rm(own, { recursive: true, force: true });
   });
 
-  it('answers with a failure, and soon, once its process is gone', async () => {
+  it('answers with a failure, and soon, once its process is gone and no other starts', async () => {
     const own = await mkdtemp(join(tmpdir(), 'local-dynamodb-gone-'));
     const other = await startDynamoDb({ dir: own, engine, credentials, region });
+    await rm(own, { recursive: true });
+    await writeFile(own, 'no directory');
     process.kill(other.pid, 'SIGKILL');
     await other.exited;
     expect((await signedCall(other.endpoint, 'ListTables', '{}')).status).toBe(500);

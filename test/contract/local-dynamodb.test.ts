@@ -297,16 +297,19 @@ describe.each(hasDynoxide ? (['dynoxide', 'dynalite'] as const) : (['dynalite'] 
     expect((Responses?.[TABLE] ?? []).map(({ sk }) => sk?.S).sort()).toEqual(['1', '2', '3']);
   });
 
-  it('keeps what was acknowledged when killed, and serves it when started again', async () => {
+  it('keeps what was acknowledged when killed, and serves it from another process, or when started again', async () => {
     const own = await mkdtemp(join(tmpdir(), 'local-dynamodb-kill-'));
     const first = await startDynamoDb({ dir: own, engine, credentials, region });
     const writer = clientFor(first.endpoint);
     await createTable(writer);
     const key = { pk: { S: 'kept' }, sk: { S: 'a' } };
     await writer.send(new PutItemCommand({ TableName: TABLE, Item: key }));
-    process.kill(first.pid, 'SIGKILL');
-    await first.exited;
+    const { pid } = first;
+    process.kill(pid, 'SIGKILL');
+    expect(await eventually(() => first.pid !== pid)).toBe(true);
+    expect((await writer.send(new GetItemCommand({ TableName: TABLE, Key: key }))).Item).toEqual(key);
     writer.destroy();
+    await first.close();
 
     const second = await startDynamoDb({ dir: own, engine, credentials, region });
     const reader = clientFor(second.endpoint);

@@ -40,7 +40,7 @@ export interface DynamoDbProcess {
   /** The database's own process, not a wrapper's: another one from time to time. */
   readonly pid: number;
   readonly engine: DynamoDbEngine;
-  /** Settles once the process is gone, whoever ended it. */
+  /** Settles once the process is gone, and none can be started in its place; or after `close`. */
   readonly exited: Promise<void>;
   /**
    * Makes a table for the stack itself, without a request; one that is there stays as it is.
@@ -68,7 +68,7 @@ export async function startDynamoDb(options: DynamoDbOptions): Promise<DynamoDbP
     ? RenewedEngine.start(() => startDynoxide(options.dir), {
         calls: options.renewAfterCalls ?? dynoxideCalls,
       })
-    : startDynalite(options.dir));
+    : RenewedEngine.start(() => startDynalite(options.dir), { calls: Number.POSITIVE_INFINITY }));
   try {
     const front = await startFront({ ...options, engine });
     return {

@@ -6,13 +6,19 @@ export interface RenewalOptions {
   readonly calls: number;
   /** How long calls that are open may keep it from that: then it is put off by as many calls again. */
   readonly patienceMs?: number;
+  /** Before another is started in the place of one that has ended by itself; each further pause in a row is three times as long. */
+  readonly pauseMs?: number;
 }
 
 const usualPatienceMs = 5_000;
+const usualPauseMs = 100;
+/** In a row, without an answer between them: with the usual pauses some four seconds. */
+const mostStarts = 4;
 
 /**
  * An engine whose process is ended after so many calls, and another started in its place: for one that keeps some memory of each
- * call for good. Calls that come meanwhile wait; those that are open end first. Who uses it sees one engine.
+ * call for good. Calls that come meanwhile wait; those that are open end first. One that ends by itself is replaced as well;
+ * calls that were open are answered as failed. Who uses it sees one engine, which is gone only where none can be started any more.
  */
 export class RenewedEngine implements Engine {
   readonly exited: Promise<void>;
@@ -22,7 +28,10 @@ export class RenewedEngine implements Engine {
   #calls = 0;
   #open = 0;
   #renewal: Promise<void> | undefined;
-  #isClosed = false;
+  /** Starts since the last answer in the place of processes that had ended by themselves. */
+  #starts = 0;
+  #isGone = false;
+  readonly #closing = new AbortController();
   #tellExit: () => void = () => undefined;
   #tellIdle: () => void = () => undefined;
 
@@ -49,7 +58,9 @@ export class RenewedEngine implements Engine {
     while (this.#renewal !== undefined) await this.#renewal;
     this.#open++;
     try {
-      return await this.#engine.perform(operation, body);
+      const answer = await this.#engine.perform(operation, body);
+      if (answer.status < 500) this.#starts = 0;
+      return answer;
     } finally {
       this.#open--;
       if (this.#open === 0) this.#tellIdle();
@@ -58,18 +69,43 @@ export class RenewedEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort();
     await this.#renewal;
     await this.#engine.close();
     this.#tellExit();
   }
 
-  /** The end of a process is news unless another one takes its place. */
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   #watched(engine: Engine): Engine {
+    this.#isGone = false;
     void engine.exited.then(() => {
-      if (engine === this.#engine && this.#renewal === undefined) this.#tellExit();
+      if (engine !== this.#engine) return;
+      this.#isGone = true;
+      if (this.#renewal === undefined) this.#goOn();
     });
     return engine;
+  }
+
+  /** With another process where the present one has ended by itself; calls come to it, or fail, where there is none. */
+  #goOn(): void {
+    this.#renewal = undefined;
+    if (!this.#isGone || this.#isClosed) return;
+    if (this.#starts >= mostStarts) this.#tellExit();
+    else this.#renewal = this.#replace();
+  }
+
+  async #replace(): Promise<void> {
+    const pauseMs = (this.#options.pauseMs ?? usualPauseMs) * 3 ** this.#starts++;
+    await delay(pauseMs, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+    const next = this.#isClosed ? undefined : await this.#start().catch(() => undefined);
+    if (next !== undefined) {
+      this.#calls = 0;
+      this.#engine = this.#watched(next);
+    }
+    this.#goOn();
   }
 
   async #renew(): Promise<void> {
@@ -80,9 +116,9 @@ export class RenewedEngine implements Engine {
       this.#engine = this.#watched(await this.#start());
     } catch {
       // It does not start again: as if it had ended by itself.
-      this.#tellExit();
+      this.#isGone = true;
     } finally {
-      this.#renewal = undefined;
+      this.#goOn();
     }
   }
 

@@ -1,6 +1,6 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type DynamoDbProcess, startDynamoDb } from '../dynamodb/process.ts';
+import { DynamoDbUnavailableError, type DynamoDbProcess, startDynamoDb } from '../dynamodb/process.ts';
 import { type EcsServer, startEcsServer } from '../ecs/server.ts';
 import { type EventBus, executionEvent, startEventBus, taskEvent } from '../events/event-bus.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
@@ -144,6 +144,9 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     isLate: (await readdir(runDir).catch(() => [])).length > 0,
   });
   telling.bus = bus;
+  void dynamodb.exited.then(() => {
+    options.onFailure(new DynamoDbUnavailableError('the database has ended, and cannot be started again'));
+  });
   onOpen(bus);
   const ends = new ExecutionEnds();
   const onStatus = (record: ExecutionRecord): void => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { DynamoDbUnavailableError, type Engine } from '../../../src/local/dynamodb/engine.ts';
 import { RenewedEngine } from '../../../src/local/dynamodb/renewed-engine.ts';
 
@@ -76,16 +76,59 @@ describe('an engine whose process is replaced after so many calls', () => {
     expect((await engine.perform('Get', nothing)).body).toBe('2');
   });
 
-  it('tells of the end of a process that ended by itself, or that does not start again', async () => {
+  it('starts another where one has ended by itself', async () => {
     const engines = new Engines();
-    const engine = await RenewedEngine.start(engines.start, { calls: 10 });
-    engines.exits[0]?.();
-    expect(await isSettled(engine.exited)).toBe(true);
+    const engine = await RenewedEngine.start(engines.start, { calls: 10, pauseMs: 1 });
+    for (const answer of ['2', '3', '4', '5', '6', '7']) {
+      engines.exits.at(-1)?.();
+      await isSettled(engine.exited);
+      expect((await engine.perform('Get', nothing)).body).toBe(answer);
+    }
+    expect(await isSettled(engine.exited)).toBe(false);
+    await engine.close();
+    expect(engines.started).toBe(7);
+  });
 
-    const other = await RenewedEngine.start(engines.start, { calls: 1 });
+  it('does so too where one ends while it waits for a call that does not end', async () => {
+    const engines = new Engines();
+    const engine = await RenewedEngine.start(engines.start, { calls: 1, patienceMs: 1, pauseMs: 1 });
+    const slow = engine.perform('Slow', nothing);
+    await engine.perform('Get', nothing);
+    engines.exits[0]?.();
+    expect((await engine.perform('Get', nothing)).body).toBe('2');
+    for (const go of engines.waiting) go();
+    await slow;
+  });
+
+  it('tells of the end once none starts, or several have ended without an answer', async () => {
+    const engines = new Engines();
+    const engine = await RenewedEngine.start(engines.start, { calls: 1, pauseMs: 1 });
     engines.failsToStart = true;
-    await other.perform('Get', nothing);
+    await engine.perform('Get', nothing);
+    await engine.exited;
+
+    engines.failsToStart = false;
+    const other = await RenewedEngine.start(engines.start, { calls: 10, pauseMs: 1 });
+    const before = engines.started;
+    for (let end = 0; end < 5; end++) {
+      engines.exits.at(-1)?.();
+      await vi.waitFor(async () => {
+        expect(engines.started > before + end || (await isSettled(other.exited))).toBe(true);
+      });
+    }
     await other.exited;
+    expect(engines.started).toBe(before + 4);
+    // What comes later is answered by the process that is gone: it does not wait for another.
+    expect((await other.perform('Get', nothing)).body).toBe(String(before + 4));
+  });
+
+  it('does not wait to start another once it is to end', async () => {
+    const engines = new Engines();
+    const engine = await RenewedEngine.start(engines.start, { calls: 10, pauseMs: 3_600_000 });
+    engines.exits[0]?.();
+    await isSettled(engine.exited);
+    await engine.close();
+    expect(engines.events).toEqual(['start 1', 'close 1']);
   });
 
   it('starts no process any more once it is to end', async () => {
