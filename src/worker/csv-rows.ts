@@ -3,7 +3,7 @@ import { invariant } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
 import { codecOf, type SourceSegment } from '../contracts/plan.ts';
 import { CsvRecordParser } from './csv-record.ts';
-import { lineNumberAt } from './line-number.ts';
+import { lineName, lineNumberAt } from './line-number.ts';
 import { linesOf } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
 import { BadInputError, BadRecordError } from './operator.ts';
@@ -48,7 +48,8 @@ export async function* csvRows(
   let begin: number | undefined;
   const blame = async (error: unknown): Promise<unknown> => {
     if (!(error instanceof CsvProblem)) return error;
-    return error.at(segment.key, await linesBefore(reading, segment, begin ?? 0));
+    // Before the segment's first line it was read from the file's begin.
+    return error.at(segment, begin === undefined ? 0 : await linesBefore(reading, segment, begin));
   };
   try {
     const columns = await columnsBefore(reading, segment, form);
@@ -67,17 +68,31 @@ export async function* csvRows(
   }
 }
 
-/** Tells the place of a line by its number within the segment, whose first line begins at byte `begin`. */
+/** A line by its number within the segment, and by its offset in the file. */
+interface LinePlace {
+  readonly line: number;
+  readonly offset: number;
+}
+
+/** Tells the place of a line of the segment, whose first line begins at byte `begin`. */
 const placesIn =
   (reading: SourceReading, segment: SourceSegment, begin: number) =>
-  async (line: number): Promise<string> => {
-    const before = await linesBefore(reading, segment, begin);
-    return `${segment.key}:${String(before + line)}`;
-  };
+  async (place: LinePlace): Promise<string> =>
+    nameOf(segment, await linesBefore(reading, segment, begin), place);
 
-/** Lines of the file before a segment, whose first line begins at byte `begin`. */
-const linesBefore = async (reading: SourceReading, segment: SourceSegment, begin: number): Promise<number> =>
-  segment.start === 0 ? 0 : (await lineNumberAt(reading, segment, begin)) - 1;
+/** Lines of the file before a segment, whose first line begins at byte `begin`; undefined where they are too many to be counted. */
+async function linesBefore(
+  reading: SourceReading,
+  segment: SourceSegment,
+  begin: number,
+): Promise<number | undefined> {
+  if (segment.start === 0) return 0;
+  const first = await lineNumberAt(reading, segment, begin);
+  return first === undefined ? undefined : first - 1;
+}
+
+const nameOf = (segment: SourceSegment, before: number | undefined, { line, offset }: LinePlace): string =>
+  lineName(segment.key, before === undefined ? undefined : before + line, { segment, offset });
 
 /** First look at the begin of a file for its columns; each further one is four times as long. */
 const headBytes = 64 * 1024;
@@ -114,17 +129,17 @@ export async function columnsBefore(
 /** Something wrong with a line of a segment, whose own number is not known yet. */
 export class CsvProblem extends Error {
   readonly #kind: 'record' | 'input';
-  readonly #line: number;
+  readonly #place: LinePlace;
 
-  constructor(kind: 'record' | 'input', line: number, what: string) {
+  constructor(kind: 'record' | 'input', place: LinePlace, what: string) {
     super(what);
     this.#kind = kind;
-    this.#line = line;
+    this.#place = place;
   }
 
   /** With its place, after so many lines that come before the segment. */
-  at(file: string, before: number): Error {
-    const message = `${file}:${String(before + this.#line)}: ${this.message}`;
+  at(segment: SourceSegment, before: number | undefined): Error {
+    const message = `${nameOf(segment, before, this.#place)}: ${this.message}`;
     return this.#kind === 'record' ? new BadRecordError(message) : new BadInputError(message);
   }
 }
@@ -165,14 +180,15 @@ class CsvTable {
     this.#checkColumns(columns);
   }
 
-  /** The rows that were added since, whose places `placeOf` tells by the number of their line. */
-  take(file: string, placeOf: (line: number) => Promise<string>): readonly Row[] {
+  /** The rows that were added since. */
+  take(file: string, placeOf: (place: LinePlace) => Promise<string>): readonly Row[] {
     const { rows } = this;
     const lines = this.#lines;
+    const offsets = this.#offsets;
     rememberPlaces(rows, {
-      placeOf: (index) => placeOf(lines[index] ?? 0),
+      placeOf: (index) => placeOf({ line: lines[index] ?? 0, offset: offsets[index] ?? 0 }),
       file,
-      offsets: this.#offsets,
+      offsets,
     });
     this.rows = [];
     this.#lines = [];
@@ -262,6 +278,6 @@ class CsvTable {
   }
 
   #problem(kind: 'record' | 'input', what: string): CsvProblem {
-    return new CsvProblem(kind, this.#recordLine, what);
+    return new CsvProblem(kind, { line: this.#recordLine, offset: this.#recordOffset }, what);
   }
 }

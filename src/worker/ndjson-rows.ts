@@ -7,7 +7,7 @@ import { BadRecordError } from './operator.ts';
 import type { JsonCells, LineBlock, Row } from './operator.ts';
 import { ownValue } from '../lib/own.ts';
 import { rememberPlaces } from './row-places.ts';
-import { lineNumberAt } from './line-number.ts';
+import { lineNameAt } from './line-number.ts';
 import { sourceBlocks } from './source-blocks.ts';
 import type { SourceReading } from './object-ranges.ts';
 
@@ -24,7 +24,7 @@ export interface BadRecords {
 /**
  * The records of a segment of NDJSON, in batches. Each line must be a JSON object in UTF-8; lines of nothing but
  * white space are passed over; a byte order mark at the file's begin is ignored. Throws `BadRecordError` with file
- * and line (`file:3: …`), or skips and counts.
+ * and line (`file:3: …`, see `lineName`), or skips and counts.
  */
 export async function* ndjsonRows(
   reading: SourceReading,
@@ -38,7 +38,7 @@ export async function* ndjsonRows(
     const take = (): readonly Row[] => {
       const [rows, starts] = [batch, offsets];
       rememberPlaces(rows, {
-        placeOf: (index) => placeAt(reading, segment, starts[index] ?? 0),
+        placeOf: (index) => lineNameAt(reading, segment, { offset: starts[index] ?? 0 }),
         file: segment.key,
         offsets: starts,
       });
@@ -167,9 +167,6 @@ async function badRecord(
   offset: number,
   what: string,
 ): Promise<BadRecordError> {
-  const place = await placeAt(reading, segment, offset);
+  const place = await lineNameAt(reading, segment, { offset });
   return new BadRecordError(`${place}: ${what} (byte ${String(offset)})`);
 }
-
-const placeAt = async (reading: SourceReading, segment: SourceSegment, offset: number): Promise<string> =>
-  `${segment.key}:${String(await lineNumberAt(reading, segment, offset))}`;

@@ -150,7 +150,10 @@ export interface TaskInput {
   located?(): AsyncIterable<LocatedRows>;
   /** Whether the last stream of it has ended before its end, for another attempt to go on; absent where that cannot be. */
   endedEarly?(): boolean;
-  /** `s3://bucket/key:17`: the line of one of the task's files that holds a byte. Reads the file up to there. */
+  /**
+   * `s3://bucket/key:17`: the line of one of the task's files that holds a byte. Reads the file up to there, but not beyond a
+   * gigabyte: `s3://bucket/key: the line at byte 2000000000`.
+   */
   placeAt?(file: string, offset: number): Promise<string>;
 }
 

@@ -6,7 +6,7 @@ import { metered } from './attempt-meter.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
 import { csvBlocks } from './csv-blocks.ts';
 import { columnsBefore, CsvProblem, csvRows } from './csv-rows.ts';
-import { lineNumberAt } from './line-number.ts';
+import { lineNameAt } from './line-number.ts';
 import { ndjsonCells, ndjsonRows } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
 import { skippedRecords } from './operator.ts';
@@ -90,7 +90,7 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
     placeAt: async (file, offset) => {
       const segment = segments.find(({ key }) => key === file);
       if (segment === undefined) return `${file}, byte ${String(offset)}`;
-      return `${uriOf(segment)}:${String(await lineNumberAt(reading, segment, offset))}`;
+      return lineNameAt(reading, segment, { file: uriOf(segment), offset });
     },
     ...(format === 'parquet' ? { files: segments.map((one) => fileOf(streamOf().reading, one)) } : {}),
     ...(format === 'ndjson' ? { cells: (columns) => cellsOf(segments, streamOf(), columns) } : {}),
