@@ -11,12 +11,20 @@ export interface StepRetry {
   readonly hasJitter?: boolean;
 }
 
-/** Lambda has no room for a step now ("Rate Exceeded."), or cannot serve: nothing is wrong with the job. */
+/**
+ * Lambda has no room for a step now ("Rate Exceeded."), cannot serve, gave Step Functions no answer in time, or is updating
+ * the step's function: nothing is wrong with the job.
+ *
+ * Source: the four that AWS would have retried, docs.aws.amazon.com/step-functions/latest/dg/bp-lambda-serviceexception.html,
+ * throttling, and the conflict of an update, for the seconds that one takes.
+ */
 const busyErrors = [
   'Lambda.TooManyRequestsException',
   'Lambda.ServiceException',
   'Lambda.AWSLambdaException',
   'Lambda.SdkClientException',
+  'Lambda.ClientExecutionTimeoutException',
+  'Lambda.ResourceConflictException',
 ] as const;
 
 /** Faults that pass: of stores, and of a sandbox that died under its function. */

@@ -127,6 +127,8 @@ describe('the state machine', () => {
             'Lambda.ServiceException',
             'Lambda.AWSLambdaException',
             'Lambda.SdkClientException',
+            'Lambda.ClientExecutionTimeoutException',
+            'Lambda.ResourceConflictException',
           ],
           IntervalSeconds: 2,
           BackoffRate: 2,
@@ -137,6 +139,23 @@ describe('the state machine', () => {
       ]);
     },
   );
+
+  it('tries each task again after every fault of Lambda that AWS says will pass, and while a function is updated', () => {
+    const tasks = Object.entries(machine.States).filter(([, { Type }]) => Type === 'Task');
+    expect(tasks.map(([name]) => name).sort()).toEqual(['Fail', 'Finish', 'Plan', 'Schedule']);
+    for (const [, { Retry = [] }] of tasks) {
+      // The first four: https://docs.aws.amazon.com/step-functions/latest/dg/bp-lambda-serviceexception.html
+      expect(Retry.flatMap(({ ErrorEquals }) => ErrorEquals)).toEqual(
+        expect.arrayContaining([
+          'Lambda.ClientExecutionTimeoutException',
+          'Lambda.ServiceException',
+          'Lambda.AWSLambdaException',
+          'Lambda.SdkClientException',
+          'Lambda.ResourceConflictException',
+        ]),
+      );
+    }
+  });
 
   it('is scheduled anew after a hand-over or a silence, as often as the longest job may come to', () => {
     const [first] = machine.States['Schedule']?.Retry ?? [];
