@@ -18,7 +18,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { IdSource } from '../ports/id-source.ts';
 import type { JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
-import type { ObjectStore } from '../ports/object-store.ts';
+import type { ObjectInfo, ObjectStore } from '../ports/object-store.ts';
 import { claimOutput } from './claim-output.ts';
 import { findJob } from './query-jobs.ts';
 import { withUnpackedSizes } from './size-packed.ts';
@@ -47,6 +47,14 @@ function checkGuarantee({ spec }: JobRecord, { totalSlots }: Pick<PlanDeps, 'tot
   );
 }
 
+function refuseArchived(ref: ObjectRef, { archive }: ObjectInfo, field: string): void {
+  if (archive === undefined) return;
+  throw new InvalidInputError(
+    `${field}: the object ${uriOf(ref)} is archived (${archive}); restore it first`,
+    { field },
+  );
+}
+
 /** The objects behind one URI: those under a prefix that ends in "/" (or a bucket), else the one of that key. */
 async function objectsOf(objects: ObjectStore, uri: string, field: string): Promise<SourceObject[]> {
   const ref = parseUri(uri);
@@ -54,11 +62,14 @@ async function objectsOf(objects: ObjectStore, uri: string, field: string): Prom
   if (ref.key !== '' && !ref.key.endsWith('/')) {
     const info = await objects.head(ref);
     if (info === undefined) throw new InvalidInputError(`${field}: there is no object ${uri}`, { field });
+    refuseArchived(ref, info, field);
     return [{ ...ref, sizeBytes: info.sizeBytes, etag: info.etag }];
   }
   const found: SourceObject[] = [];
-  for await (const { key, sizeBytes, etag } of objects.list(ref)) {
+  for await (const info of objects.list(ref)) {
+    const { key, sizeBytes, etag } = info;
     if (key.endsWith('/')) continue; // A folder marker of the console.
+    refuseArchived({ bucket: ref.bucket, key }, info, field);
     found.push({ bucket: ref.bucket, key, sizeBytes, etag });
     if (found.length > limits.inputObjects) {
       throw new InvalidInputError(`${field} must match at most ${limits.inputObjects} objects`, { field });
@@ -198,7 +209,7 @@ async function takePlan(deps: PlanDeps, job: JobRecord, planned: PlannedJob): Pr
 /**
  * Resolves a job's inputs, cuts it into tasks and writes its plan. May be repeated, also while an earlier run goes
  * on: each run lists the inputs anew and writes under a nonce of its own, and the record names the one that is
- * taken. Does nothing where the job is `running`. Throws `InvalidInputError` for inputs that are not there,
+ * taken. Does nothing where the job is `running`. Throws `InvalidInputError` for inputs that are not there or are archived,
  * `ConflictError` where the output prefix holds something or an unfinished job writes there, `JobFailedError` where the job has ended.
  */
 export async function planJob(deps: PlanDeps, jobId: JobId): Promise<void> {

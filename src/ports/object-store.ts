@@ -4,6 +4,8 @@ export interface ObjectInfo {
   readonly key: string;
   readonly sizeBytes: number;
   readonly etag: string;
+  /** Where it is archived, as the store calls that: it cannot be read before it is restored. Absent: it is not, as far as is told. */
+  readonly archive?: string;
 }
 
 /** Parts of one upload at most: a tenth of S3's 10,000 numbers is left for parts that are sent twice. */

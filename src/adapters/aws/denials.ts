@@ -20,8 +20,12 @@ const denied =
 const deniedByKms =
   /^(KMS\.?|Kms)(AccessDenied|Disabled|InvalidState|KMSInvalidState|InvalidKeyUsage|NotFound|KeyUnavailable)(Exception)?$/;
 
+/** What S3 answers by 403 to whoever reads an object that is archived, whatever rights there are. */
+export const archivedFault = 'InvalidObjectState';
+
 /** Whether a fault says that a right or a key is missing: the same call fails alike until somebody grants it. */
 export function isDenial({ name, message, status }: Fault): boolean {
+  if (name === archivedFault) return false;
   if (passing.test(name) || passingMessage.test(message)) return false;
   return denied.test(name) || deniedByKms.test(name) || status === 403 || status === 401;
 }

@@ -1,9 +1,15 @@
 import { InvalidInputError, NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
-import { denialOf, missingOrDenied } from './denials.ts';
+import { archivedFault, denialOf, missingOrDenied } from './denials.ts';
 import { faultOf } from './faults.ts';
 
-const callersFaults = new Set(['EntityTooSmall', 'InvalidPart', 'InvalidPartOrder', 'KeyTooLongError']);
+const callersFaults = new Set([
+  'EntityTooSmall',
+  'InvalidPart',
+  'InvalidPartOrder',
+  'KeyTooLongError',
+  archivedFault,
+]);
 
 /** What each operation is called in policies. A listing is asked of the bucket. */
 const actionOf = new Map([

@@ -26,6 +26,7 @@ import {
   type UploadedPart,
   mostWholeBytes,
 } from '../../ports/object-store.ts';
+import { archiveOf } from './archives.ts';
 import { backoff } from './backoff.ts';
 import { isDenialCode } from './denials.ts';
 import { faultOf } from './faults.ts';
@@ -155,11 +156,14 @@ export class S3ObjectStore implements ObjectStore {
         ContinuationToken: token,
         // Keys may hold characters that XML cannot.
         EncodingType: 'url',
+        // An archived object keeps its class while it is restored. Directory buckets have none, and take no such question.
+        ...(isDirectoryBucket(ref.bucket) ? {} : { OptionalObjectAttributes: ['RestoreStatus'] }),
       });
       const answer = await this.call('list', ref, () => this.clientOf(ref).send(command));
       const decode = decoderOf(answer.EncodingType);
-      for (const { Key: key, Size: sizeBytes = 0, ETag: etag = '' } of answer.Contents ?? []) {
-        if (key !== undefined) yield { key: decode(key), sizeBytes, etag };
+      for (const object of answer.Contents ?? []) {
+        const { Key: key, Size: sizeBytes = 0, ETag: etag = '' } = object;
+        if (key !== undefined) yield { key: decode(key), sizeBytes, etag, ...archiveOf(object) };
       }
       if (answer.NextContinuationToken === undefined) return;
       token = answer.NextContinuationToken;
@@ -302,7 +306,7 @@ export class S3ObjectStore implements ObjectStore {
         new HeadObjectCommand({ Bucket: ref.bucket, Key: ref.key }),
       );
       const { ContentLength: sizeBytes = 0, ETag: etag = '', Metadata: metadata = {} } = answer;
-      return { key: ref.key, sizeBytes, etag, metadata };
+      return { key: ref.key, sizeBytes, etag, metadata, ...archiveOf(answer) };
     } catch (cause) {
       if (faultOf(cause).status === 404) return undefined;
       throw translate('head', ref, cause);

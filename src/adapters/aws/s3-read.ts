@@ -9,6 +9,7 @@ import { type Fault, faultOf, isPassing } from './faults.ts';
 import { type BrokenStream, type ByteStream, hedgedStream } from './hedged-stream.ts';
 import type { RequestHedge } from './request-hedge.ts';
 import type { ReadPace } from './read-pace.ts';
+import { archived } from './archives.ts';
 import { elsewhere } from './s3-faults.ts';
 
 /** Broken streams in a row without a byte between them. */
@@ -231,6 +232,7 @@ function translated(cause: unknown, ref: ObjectRef, cursor: Cursor): Error {
   const asked = { action: 's3:GetObject', resource: uriOf(ref), hint: missingOrDenied };
   return (
     denialOf(cause, asked) ??
+    archived(cause, ref) ??
     elsewhere(cause, ref) ??
     new StoreUnavailableError(`reading ${uriOf(ref)} failed`, details, { cause })
   );
