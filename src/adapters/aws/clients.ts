@@ -16,6 +16,7 @@ import type { WorkerCredentials } from './access-item.ts';
 import { countDynamo, countLambda, type CountRequests, countS3 } from './count-requests.ts';
 import type { AssumeRole } from './sts-job-access.ts';
 import { keepExpressSessions } from './express-sessions.ts';
+import type { S3StoreOptions } from './s3-object-store.ts';
 
 /** What all clients share. Credentials and `AWS_ENDPOINT_URL*` are read by the SDK itself. */
 export interface AwsSettings {
@@ -38,6 +39,8 @@ const REQUEST_TIMEOUT_MS = 60_000;
  * before a seat, a lease or the patience with a silent worker is over.
  */
 const SHORT_TIMEOUT_MS = 5_000;
+/** How long a zone may be silent where it is read: what it answers at all it answers within milliseconds. */
+const ZONAL_SILENCE_MS = 3_000;
 const MAX_ATTEMPTS = 5;
 /** Writes to S3: some ten seconds of patience on average where it refuses them for their rate. */
 const S3_MAX_ATTEMPTS = 8;
@@ -55,9 +58,10 @@ export const dynamoClient = (settings: AwsSettings): DynamoDBDocumentClient =>
 export function s3Client(
   settings: AwsSettings,
   config: Pick<S3ClientConfig, 'maxAttempts' | 'requestChecksumCalculation'> = {},
+  waits: Waits = {},
 ): S3Client {
   const client = new S3Client({
-    ...common(settings),
+    ...common(settings, waits),
     maxAttempts: S3_MAX_ATTEMPTS,
     ...config,
     forcePathStyle: needsPathStyle(settings.env),
@@ -78,17 +82,38 @@ export const s3HedgingClient = (settings: AwsSettings): S3Client =>
  * Makes each request once. For the reads of an `S3ObjectStore`, which tries again itself: the SDK gives up after some
  * tries that know nothing of each other, and its adaptive mode, which slows down, gives up after as many.
  */
-export const s3ReadClient = (settings: AwsSettings): S3Client =>
+export const s3ReadClient = (settings: AwsSettings, waits: Waits = {}): S3Client =>
   countS3(
-    new S3Client({ ...common(settings), maxAttempts: 1, forcePathStyle: needsPathStyle(settings.env) }),
+    new S3Client({
+      ...common(settings, waits),
+      maxAttempts: 1,
+      forcePathStyle: needsPathStyle(settings.env),
+    }),
     settings.count ?? uncounted,
   );
 
-/** Clients of directory buckets, which give up soon: where a zone is lost others are to hear of it. */
-export const s3ZonalClients = (settings: AwsSettings): { client: S3Client; reads: S3Client } => ({
-  client: keepExpressSessions(s3Client(settings, { maxAttempts: ZONAL_MAX_ATTEMPTS })),
-  reads: keepExpressSessions(s3ReadClient(settings)),
-});
+/**
+ * Clients of directory buckets, which give up soon: where a zone is lost others are to hear of it. Reads wait so long for an
+ * answer, and their store for more of one that has begun, since a stream of which nobody wants more is silent, too; what is
+ * written may take its time, as long as anything of it goes out.
+ */
+export function s3ZonalClients(settings: AwsSettings): NonNullable<S3StoreOptions['zonal']> {
+  const writes = { maxAttempts: ZONAL_MAX_ATTEMPTS };
+  if (isOnThisMachine(settings.env))
+    return {
+      client: keepExpressSessions(s3Client(settings, writes)),
+      reads: keepExpressSessions(s3ReadClient(settings)),
+    };
+  const silenceMs = ZONAL_SILENCE_MS;
+  // The last of what is written may be on its way in the kernel's buffers, which looks like silence.
+  const sending = { connectionMs: silenceMs, socketMs: SHORT_TIMEOUT_MS };
+  const reading = { connectionMs: silenceMs, requestMs: silenceMs, socketMs: REQUEST_TIMEOUT_MS };
+  return {
+    client: keepExpressSessions(s3Client(settings, writes, sending)),
+    reads: keepExpressSessions(s3ReadClient(settings, reading)),
+    silenceMs,
+  };
+}
 
 /** Client of asynchronous invocations; gives up early, see `LambdaEcsLauncher`. */
 export const lambdaClient = (settings: AwsSettings): LambdaClient =>
@@ -117,19 +142,33 @@ export const assumeRoleBy =
 
 /** On one machine no connection dies like that: what answers late there is busy, and would be more so by being asked again. */
 const brief = (settings: AwsSettings) =>
-  common(settings, isOnThisMachine(settings.env) ? REQUEST_TIMEOUT_MS : SHORT_TIMEOUT_MS);
+  common(settings, isOnThisMachine(settings.env) ? {} : { requestMs: SHORT_TIMEOUT_MS });
 
-function common({ region, credentials }: AwsSettings, requestTimeout = REQUEST_TIMEOUT_MS) {
+/** How long a client waits, milliseconds. */
+interface Waits {
+  readonly connectionMs?: number;
+  /** From a request to the beginning of its answer, with the time that its body takes to be sent. */
+  readonly requestMs?: number;
+  /** While nothing goes through its connection either way. */
+  readonly socketMs?: number;
+}
+
+function common({ region, credentials }: AwsSettings, waits: Waits = {}) {
+  const {
+    connectionMs = CONNECTION_TIMEOUT_MS,
+    requestMs = REQUEST_TIMEOUT_MS,
+    socketMs = requestMs,
+  } = waits;
   return {
     region,
     ...(credentials === undefined ? {} : { credentials }),
     maxAttempts: MAX_ATTEMPTS,
     retryMode: 'standard',
     requestHandler: new NodeHttpHandler({
-      connectionTimeout: CONNECTION_TIMEOUT_MS,
-      requestTimeout,
+      connectionTimeout: connectionMs,
+      requestTimeout: requestMs,
       throwOnRequestTimeout: true,
-      socketTimeout: requestTimeout,
+      socketTimeout: socketMs,
       httpAgent: new HttpAgent({ keepAlive: true, maxSockets: MAX_SOCKETS }),
       httpsAgent: new HttpsAgent({ keepAlive: true, maxSockets: MAX_SOCKETS }),
     }),

@@ -95,17 +95,17 @@ export async function* hedgedStream(
 }
 
 /** Tells that what is waited for is late. One timer serves many waits, since most bytes are there at once. */
-class Alarm {
-  private readonly hedge: RequestHedge;
+export class Alarm {
+  private readonly hedge: Pick<RequestHedge, 'now' | 'sleep'>;
   private readonly stopped = new AbortController();
   private rings: Promise<undefined> | undefined;
 
-  constructor(hedge: RequestHedge) {
+  constructor(hedge: Pick<RequestHedge, 'now' | 'sleep'>) {
     this.hedge = hedge;
   }
 
   /** What comes within a time, or somewhat later; undefined where nothing does. */
-  async inTime(pending: Promise<Outcome>, ms: number): Promise<Outcome | undefined> {
+  async inTime<T>(pending: Promise<T>, ms: number): Promise<T | undefined> {
     const until = this.hedge.now() + ms;
     for (;;) {
       const leftMs = Math.max(0, Math.min(until - this.hedge.now(), longestNapMs));

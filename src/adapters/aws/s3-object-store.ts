@@ -67,11 +67,12 @@ export interface S3StoreOptions {
   /**
    * Make the requests to directory buckets, giving up soon: no others, since the SDK signs all that a client asks as what it
    * asks first, for one kind of bucket. The same clients where nothing is said: then all buckets must be of one kind.
+   * `silenceMs`: how long a read waits for more of an answer that has begun; as long as its client bears where it is not said.
    */
-  readonly zonal?: { readonly client: S3Client; readonly reads: S3Client };
+  readonly zonal?: { readonly client: S3Client; readonly reads: S3Client; readonly silenceMs?: number };
 }
 
-/** How long a read of a directory bucket goes on that refuses it: where its zone is lost others are to hear of it soon. */
+/** How long a read of a directory bucket goes on that gets no bytes: where its zone is lost others are to hear of it soon. */
 const ZONAL_PATIENCE_MS = 5_000;
 
 /** Objects in S3. */
@@ -103,6 +104,7 @@ export class S3ObjectStore implements ObjectStore {
       client: zonal.reads,
       pace: new ReadPace(paceHost),
       patienceMs: Math.min(patienceMs, ZONAL_PATIENCE_MS),
+      silenceMs: options.zonal?.silenceMs,
       hedge: new RequestHedge(paceHost),
       onHedge,
     };

@@ -6,7 +6,7 @@ import type { ReadOptions } from '../../ports/object-store.ts';
 import { backoff } from './backoff.ts';
 import { denialOf, missingOrDenied } from './denials.ts';
 import { type Fault, faultOf, isPassing } from './faults.ts';
-import { type BrokenStream, type ByteStream, hedgedStream } from './hedged-stream.ts';
+import { Alarm, type BrokenStream, type ByteStream, hedgedStream } from './hedged-stream.ts';
 import type { RequestHedge } from './request-hedge.ts';
 import type { ReadPace } from './read-pace.ts';
 import { archived } from './archives.ts';
@@ -23,6 +23,8 @@ const LONG_PAUSE_MS = 5_000;
 
 /** Requests that fail without a byte, for another reason than that they came too fast. */
 const FAULT_LIMIT = 5;
+/** Tries that are made even where patience is over: a connection may have died, or this process have been busy. */
+const LEAST_TRIES = 2;
 
 /** How reads are made: by this client, which must try each request once, since all tries are counted here. */
 export interface Reading {
@@ -30,6 +32,11 @@ export interface Reading {
   readonly pace: ReadPace;
   /** How long a read that S3 refuses for its rate goes on trying; its signal ends it before. */
   readonly patienceMs: number;
+  /**
+   * How long bytes of an answer are waited for. Where it is said patience is for every fault that passes, and not for refusals
+   * alone. Absent: as long as the client bears.
+   */
+  readonly silenceMs?: number | undefined;
   /** When a read is slow enough to be asked for again, and who is told of it. */
   readonly hedge: RequestHedge;
   readonly onHedge?: ((ref: ObjectRef) => void) | undefined;
@@ -133,7 +140,7 @@ async function* readOnce(
   try {
     body = await open(reading, ref, cursor, abort.signal);
     if (body === undefined) return undefined;
-    for await (const chunk of bytesOf(body)) {
+    for await (const chunk of bytesOf(body, reading)) {
       cursor.position += chunk.length;
       const givenAt = reading.pace.now();
       yield chunk;
@@ -154,16 +161,28 @@ async function* readOnce(
   }
 }
 
-async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {
-  for await (const chunk of body) {
-    if (!(chunk instanceof Uint8Array)) throw new TypeError('the body of an object is no bytes');
-    yield chunk;
+/** Breaks off where nothing comes for so long as silence may last; while nobody waits for bytes it does not count. */
+async function* bytesOf(body: Readable, { hedge, silenceMs }: Reading): AsyncGenerator<Uint8Array> {
+  const chunks: AsyncIterator<unknown, undefined> = body[Symbol.asyncIterator]();
+  const alarm = new Alarm(hedge);
+  try {
+    for (;;) {
+      const next = chunks.next();
+      const step = await (silenceMs === undefined ? next : alarm.inTime(next, silenceMs));
+      if (step === undefined) throw new Error('the stream fell silent');
+      if (step.done === true) return;
+      if (!(step.value instanceof Uint8Array)) throw new TypeError('the body of an object is no bytes');
+      yield step.value;
+    }
+  } finally {
+    alarm.stop();
   }
 }
 
 /**
  * The body from the cursor on, or undefined where the range begins at or past the object's end. What S3 refuses for
- * its rate is asked again, in its turn, for as long as patience lasts; other passing faults a few times.
+ * its rate is asked again, in its turn, for as long as patience lasts; other passing faults a few times, and of a zone no longer
+ * than that either.
  */
 async function open(
   reading: Reading,
@@ -171,8 +190,10 @@ async function open(
   cursor: Cursor,
   signal: AbortSignal,
 ): Promise<Readable | undefined> {
-  const { pace, patienceMs } = reading;
+  const { pace, patienceMs, silenceMs } = reading;
   const until = pace.now() + patienceMs;
+  const mayTry = (faults: number): boolean =>
+    faults < FAULT_LIMIT && (silenceMs === undefined || faults < LEAST_TRIES || pace.now() < until);
   let refusals = 0;
   for (let faults = 0; ;) {
     try {
@@ -183,7 +204,7 @@ async function open(
       if (fault.status === 416) return undefined;
       if (isRefusal(cause) && pace.now() < until) {
         await pace.pause(++refusals, signal);
-      } else if (isWorthAnother(fault) && !isRefusal(cause) && ++faults < FAULT_LIMIT) {
+      } else if (isWorthAnother(fault) && !isRefusal(cause) && mayTry(++faults)) {
         refusals = 0;
         await backoff(faults + 1, signal);
       } else throw translated(cause, ref, cursor);

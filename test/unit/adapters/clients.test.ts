@@ -1,9 +1,16 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { Socket } from 'node:net';
+import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { SendTaskHeartbeatCommand } from '@aws-sdk/client-sfn';
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type AwsSettings, dynamoClient, sfnClient } from '../../../src/adapters/aws/clients.ts';
+import {
+  type AwsSettings,
+  dynamoClient,
+  s3ZonalClients,
+  sfnClient,
+} from '../../../src/adapters/aws/clients.ts';
 
 const closings: (() => void)[] = [];
 
@@ -82,6 +89,57 @@ describe('a call whose connection has died without a word', () => {
     await service.first;
     await vi.advanceTimersByTimeAsync(59_000);
     expect(service.asked()).toBe(1);
+    await untilAskedAgain(service);
+    await expect(answer).resolves.toBeDefined();
+  });
+});
+
+/** A bucket of all: to a directory bucket of a service by an address of its own the SDK makes no sessions. */
+const object = { Bucket: 'books', Key: 'a' };
+
+describe('a request to a zone that has fallen silent', () => {
+  beforeEach(() => {
+    // Sockets tell the time by clocks of their own, which no test sets.
+    vi.spyOn(Socket.prototype, 'setTimeout').mockImplementation(function (this: Socket, ms, onTimeout) {
+      if (onTimeout !== undefined && ms > 0) setTimeout(onTimeout, ms);
+      return this;
+    });
+  });
+
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  it('is made again after 5 s where it writes', async () => {
+    const service = await deafAtFirst('localhost');
+    const answer = s3ZonalClients(service.settings).client.send(
+      new PutObjectCommand({ ...object, Body: 'a' }),
+    );
+    await service.first;
+    await vi.advanceTimersByTimeAsync(4_900);
+    expect(service.asked()).toBe(1);
+    await untilAskedAgain(service);
+    await expect(answer).resolves.toBeDefined();
+    expect(service.asked()).toBe(2);
+  });
+
+  it('ends after 3 s where it reads, for the store to make it again', async () => {
+    const service = await deafAtFirst('localhost');
+    const { reads, silenceMs } = s3ZonalClients(service.settings);
+    const answer = reads.send(new GetObjectCommand(object)).catch((cause: unknown) => cause);
+    await service.first;
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(await answer).toMatchObject({ name: 'TimeoutError' });
+    expect([service.asked(), silenceMs]).toEqual([1, 3_000]);
+  });
+
+  it('is waited for on one machine, where a service that is late is busy', async () => {
+    const service = await deafAtFirst('127.0.0.1');
+    const { client, silenceMs } = s3ZonalClients(service.settings);
+    const answer = client.send(new PutObjectCommand({ ...object, Body: 'a' }));
+    await service.first;
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect([service.asked(), silenceMs]).toEqual([1, undefined]);
     await untilAskedAgain(service);
     await expect(answer).resolves.toBeDefined();
   });
