@@ -1,4 +1,4 @@
-import { CfnOutput, CfnParameter, Duration, Stack, type StackProps } from 'aws-cdk-lib';
+import { CfnCondition, CfnOutput, CfnParameter, Duration, Fn, Stack, type StackProps } from 'aws-cdk-lib';
 import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { StateMachine } from 'aws-cdk-lib/aws-stepfunctions';
@@ -64,10 +64,11 @@ export class CoordinatorStack extends Stack {
 
   constructor(scope: Construct, id: string, props: CoordinatorStackProps) {
     super(scope, id, { description: 'Outrider: planning, scheduling and ending of jobs', ...props });
-    const tuning = this.addTuning(props.config);
+    const tuning = this.addTuning();
     this.zonal = zonalStorage(this, props.config);
     const environment = {
       ...stepEnvironment(props, tuning),
+      [Setting.claimLeaseMs]: this.claimLease(tuning, props.config),
       [Setting.zonalBuckets]: this.zonal.names,
     };
     const step = (name: StepName | WatchName, memoryMb: number, minutes: number): LambdaFunction =>
@@ -107,7 +108,11 @@ export class CoordinatorStack extends Stack {
     new CfnOutput(this, OutputName.stateMachine, { value: this.stateMachine.stateMachineArn });
   }
 
-  private addTuning({ claimLeaseSeconds }: OutriderConfig): Tuning {
+  /**
+   * Defaults are none of the context's: the CDK's command keeps the parameters of a stack that is there as they were, so that
+   * another context would change nothing.
+   */
+  private addTuning(): Tuning {
     const parameter = (name: string, value: number, minValue: number, description: string): CfnParameter =>
       new CfnParameter(this, name, { type: 'Number', default: value, minValue, description });
     return {
@@ -132,9 +137,9 @@ export class CoordinatorStack extends Stack {
       ),
       claimLeaseMs: parameter(
         ParameterName.claimLeaseMs,
-        claimLeaseSeconds * 1_000,
-        500,
-        'Milliseconds to claim a launch on Lambda: as long as its queue keeps events (-c claimLeaseSeconds)',
+        0,
+        0,
+        'Milliseconds to claim a launch on Lambda; 0: as long as its queue keeps events (-c claimLeaseSeconds)',
       ),
       fargateClaimLeaseMs: parameter(
         ParameterName.fargateClaimLeaseMs,
@@ -149,6 +154,15 @@ export class CoordinatorStack extends Stack {
         'Schedulers that may run at once; each serves many jobs',
       ),
     };
+  }
+
+  /** As the parameter says, and where that says nothing as long as Lambda keeps events, which the context says. */
+  private claimLease({ claimLeaseMs }: Tuning, { claimLeaseSeconds }: OutriderConfig): string {
+    const isSaid = new CfnCondition(this, 'HasClaimLeaseMs', {
+      expression: Fn.conditionNot(Fn.conditionEquals(claimLeaseMs.valueAsString, '0')),
+    });
+    const kept = String(claimLeaseSeconds * 1_000);
+    return Fn.conditionIf(isSaid.logicalId, claimLeaseMs.valueAsString, kept).toString();
   }
 
   private addStep(
@@ -309,7 +323,6 @@ function stepEnvironment(
     ...(config.coordinatorConcurrency === undefined
       ? {}
       : { [Setting.mostResidents]: String(config.coordinatorConcurrency - 1) }),
-    [Setting.claimLeaseMs]: tuning.claimLeaseMs.valueAsString,
   };
 }
 

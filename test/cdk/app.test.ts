@@ -5,6 +5,7 @@ import './fargate.suite.ts';
 import './functions.suite.ts';
 import './grants.suite.ts';
 import './languages.suite.ts';
+import './parameters.suite.ts';
 import './state-machine.suite.ts';
 import './storage.suite.ts';
 import './synthesis.suite.ts';

@@ -121,10 +121,6 @@ describe('functions', () => {
   });
 
   it('wait for claims as long as Lambda keeps events, and longer than Fargate takes to start', () => {
-    const defaults = ['ClaimLeaseMs', 'FargateClaimLeaseMs'].map(
-      (name) => system.stacks.get('OutriderCoordinator')?.findParameters(name)[name]?.['Default'] as unknown,
-    );
-    expect(defaults).toEqual([900_000, 600_000]);
     const patient = synthesized({ claimLeaseSeconds: 1_200 });
     const ages = patient
       .resources('AWS::Lambda::EventInvokeConfig')
@@ -134,9 +130,6 @@ describe('functions', () => {
       })
       .map(({ properties }) => properties['MaximumEventAgeInSeconds']);
     expect(ages).toEqual([1_200, 1_200, 1_200, 1_200]);
-    expect(
-      patient.stacks.get('OutriderCoordinator')?.findParameters('ClaimLeaseMs')['ClaimLeaseMs'],
-    ).toMatchObject({ Default: 1_200_000 });
     expect(() => synthesized({ claimLeaseSeconds: 30 })).toThrow(
       'context "claimLeaseSeconds": must be at least 60: Lambda keeps asynchronous events no shorter',
     );
@@ -198,7 +191,7 @@ describe('functions', () => {
         OUTRIDER_TICK_MS: { Ref: 'TickMs' },
         OUTRIDER_HEARTBEAT_MS: { Ref: 'HeartbeatMs' },
         OUTRIDER_LEASE_MS: { Ref: 'LeaseMs' },
-        OUTRIDER_CLAIM_LEASE_MS: { Ref: 'ClaimLeaseMs' },
+        OUTRIDER_CLAIM_LEASE_MS: { 'Fn::If': ['HasClaimLeaseMs', { Ref: 'ClaimLeaseMs' }, '900000'] },
       },
     });
     expect(JSON.stringify(environment)).toContain('OUTRIDER_WORKER_FUNCTIONS');
@@ -211,7 +204,7 @@ describe('functions', () => {
       TickMs: { Default: 1000 },
       HeartbeatMs: { Default: 10000 },
       LeaseMs: { Default: 15000 },
-      ClaimLeaseMs: { Default: 900000 },
+      ClaimLeaseMs: { Default: 0 },
       FargateClaimLeaseMs: { Default: 600000 },
     });
   });
