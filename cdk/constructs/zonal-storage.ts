@@ -1,9 +1,10 @@
-import { Aws, CfnCondition, CfnParameter, Fn, type Stack } from 'aws-cdk-lib';
+import { Aws, CfnCondition, Fn, type Stack } from 'aws-cdk-lib';
 import { type IGrantable, PolicyDocument, PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { CfnBucketPolicy, CfnDirectoryBucket } from 'aws-cdk-lib/aws-s3express';
 import { zonalZoneParameters } from '../../src/contracts/settings.ts';
 import { leftoverDays, type OutriderConfig } from '../config.ts';
 import { physicalName } from '../names.ts';
+import { sharedParameter } from './shared-parameters.ts';
 
 /** The directory bucket of a zone, as a stack is told of it. */
 interface ZonalBucket {
@@ -23,20 +24,12 @@ export interface ZonalStorage {
 }
 
 /**
- * The zones of the tier `zonal`, as a stack is told: each stack that must know has the parameters itself, as with
- * `userCredentials`. Names follow from account and zone, so that no stack exports any. Zones are chosen by parameters and not
- * at synthesis, since which zones have S3 Express One Zone differs between regions.
+ * The zones of the tier `zonal`, as a stack is told: each stack has the parameters itself. Names follow from account
+ * and zone, so that no stack exports any. Zones are chosen by parameters and not at synthesis, since which zones have S3 Express One Zone differs between regions.
  */
 export function zonalStorage(stack: Stack, config: OutriderConfig): ZonalStorage {
   const buckets = zonalZoneParameters.map((parameterName): ZonalBucket => {
-    const parameter = new CfnParameter(stack, parameterName, {
-      default: '',
-      allowedPattern: '([a-z0-9-]+-az[0-9]+)?',
-      constraintDescription: 'must be the id of a zone, such as use1-az4, or empty',
-      description:
-        'Id of a zone with S3 Express One Zone in which jobs may have intermediate data (tier zonal), such as use1-az4; empty: none',
-    });
-    const zone = parameter.valueAsString;
+    const zone = sharedParameter(stack, parameterName);
     return {
       zone,
       name: Fn.join('', [physicalName(config), '-', Aws.ACCOUNT_ID, '--', zone, '--x-s3']),

@@ -24,7 +24,7 @@ import { acknowledge, acknowledgeWildcards } from '../constructs/acknowledge.ts'
 import { handlerCode } from '../constructs/bundle.ts';
 import { acknowledgeObjects, grantItems, grantObjectReads } from '../constructs/grants.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
-import { userCredentials } from '../constructs/user-credentials.ts';
+import { addSharedParameters, userCredentials } from '../constructs/shared-parameters.ts';
 import { zonalStorage } from '../constructs/zonal-storage.ts';
 import { exportName, physicalName } from '../names.ts';
 import type { ComputeStack } from './compute.ts';
@@ -48,6 +48,7 @@ export class ApiStack extends Stack {
 
   constructor(scope: Construct, id: string, props: ApiStackProps) {
     super(scope, id, { description: 'Outrider: REST API', ...props });
+    addSharedParameters(this);
     this.handler = this.addHandler(props);
     this.api = this.addApi(props.config);
     this.addRoutes();

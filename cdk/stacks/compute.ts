@@ -13,7 +13,7 @@ import { itemsOf } from '../constructs/grants.ts';
 import { nativeLayer } from '../constructs/native-modules.ts';
 import { functionRole, jobFunction } from '../constructs/job-function.ts';
 import { pythonRuntime } from '../constructs/python-runtime.ts';
-import { userCredentials } from '../constructs/user-credentials.ts';
+import { addSharedParameters, userCredentials } from '../constructs/shared-parameters.ts';
 import { failuresTo, tellOfStoppedTasks, workerEnded } from '../constructs/worker-ends.ts';
 import type { StorageStack } from './storage.ts';
 
@@ -51,6 +51,7 @@ export class ComputeStack extends Stack {
 
   constructor(scope: Construct, id: string, props: ComputeStackProps) {
     super(scope, id, { description: 'Outrider: workers on Lambda and Fargate', ...props });
+    addSharedParameters(this);
     const { storage, config } = props;
     const environment = workerEnvironment(storage, userCredentials(this));
     this.workerEnded = workerEnded(this, {

@@ -30,6 +30,7 @@ import { jobAccessRole } from '../constructs/job-access-role.ts';
 import { functionRole, jobFunction, type JobFunctionProps } from '../constructs/job-function.ts';
 import { grantAnswering, jobMachine } from '../constructs/job-machine.ts';
 import { grantDescribing, settleOnEnds, sweepEachHour } from '../constructs/job-watch.ts';
+import { addSharedParameters } from '../constructs/shared-parameters.ts';
 import { exportName } from '../names.ts';
 import { type FargateWorkers, workerContainer } from '../constructs/fargate-workers.ts';
 import { grantZonal, type ZonalStorage, zonalStorage } from '../constructs/zonal-storage.ts';
@@ -64,6 +65,7 @@ export class CoordinatorStack extends Stack {
 
   constructor(scope: Construct, id: string, props: CoordinatorStackProps) {
     super(scope, id, { description: 'Outrider: planning, scheduling and ending of jobs', ...props });
+    addSharedParameters(this);
     const tuning = this.addTuning();
     this.zonal = zonalStorage(this, props.config);
     const environment = {

@@ -7,6 +7,7 @@ import { OutputName } from '../../src/contracts/settings.ts';
 import { carriedPrefix } from '../../src/contracts/task-files.ts';
 import { acknowledge } from '../constructs/acknowledge.ts';
 import { recordsTable } from '../constructs/records-table.ts';
+import { addSharedParameters } from '../constructs/shared-parameters.ts';
 import { addZonalBuckets } from '../constructs/zonal-storage.ts';
 import { leftoverDays, type OutriderConfig } from '../config.ts';
 
@@ -24,6 +25,7 @@ export class StorageStack extends Stack {
 
   constructor(scope: Construct, id: string, props: StorageStackProps) {
     super(scope, id, { description: 'Outrider: data and records of jobs', ...props });
+    addSharedParameters(this);
     this.dataBucket = addDataBucket(this, props.config);
     addZonalBuckets(this, props.config);
     this.table = recordsTable(this, 'Table');

@@ -1,6 +1,17 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { synthesized } from './synthesized.ts';
+
+const ownNetwork = { subnets: 'subnet-01234567', securityGroups: 'sg-01234567' };
+const configurations: readonly Readonly<Record<string, unknown>>[] = [
+  {},
+  { name: 'dev' },
+  { fargate: 'off' },
+  { fargate: 'spot' },
+  ownNetwork,
+  { ...ownNetwork, subnetZones: 'us-east-1a=use1-az4' },
+];
 
 const environments = z.object({ Environment: z.object({ Variables: z.record(z.string(), z.unknown()) }) });
 
@@ -31,5 +42,36 @@ describe('parameters', () => {
     expect(synthesized(long).stacks.get('OutriderCoordinator')?.toJSON()['Conditions']).toMatchObject({
       HasClaimLeaseMs: { 'Fn::Not': [{ 'Fn::Equals': [{ Ref: 'ClaimLeaseMs' }, '0'] }] },
     });
+  });
+
+  it.each(configurations)(
+    'that are for all stacks are in each of them, and those of one stack in that one (%j)',
+    (context) => {
+      const { stacks } = synthesized(context);
+      for (const [stack, template] of stacks) {
+        const names = Object.keys(template.findParameters('*')).filter((name) => name !== 'BootstrapVersion');
+        const own = stack.endsWith('Coordinator')
+          ? [
+              'ClaimLeaseMs',
+              'FargateClaimLeaseMs',
+              'HeartbeatMs',
+              'LeaseMs',
+              'Residents',
+              'TickMs',
+              'TotalSlots',
+            ]
+          : [];
+        const all = ['UserCredentials', 'ZonalZone1', 'ZonalZone2', 'ZonalZone3'];
+        expect([stack, names.sort()]).toEqual([stack, [...own, ...all].sort()]);
+      }
+    },
+  );
+
+  it('are given in the README as the CDK takes them', () => {
+    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+    const given = [...readme.matchAll(/--parameters (?:(\w+):)?(\w+)=/g)].map(
+      ([, stack, name]) => `${stack ?? 'all'} ${name ?? ''}`,
+    );
+    expect(given.sort()).toEqual(['OutriderCoordinator TotalSlots', 'all UserCredentials', 'all ZonalZone1']);
   });
 });
