@@ -50,7 +50,11 @@ export function zonalStorage(stack: Stack, config: OutriderConfig): ZonalStorage
   };
 }
 
-/** Makes the directory buckets. What jobs leave goes by itself, as in the data bucket. */
+/**
+ * Makes the directory buckets. What jobs leave goes by itself, as in the data bucket. They are deleted with their zones, and
+ * not retained: a name follows from account and zone, so that a bucket which stays is in the way of the next deployment. One that is
+ * not empty stays anyway; the README says what to do before.
+ */
 export function addZonalBuckets(stack: Stack, config: OutriderConfig): void {
   zonalStorage(stack, config).buckets.forEach(({ zone, name, isThere }, place) => {
     const bucket = new CfnDirectoryBucket(stack, `Zonal${String(place + 1)}`, {
