@@ -238,6 +238,27 @@ describe('an output that a worker keeps', () => {
     expect(questions()).toBe(1);
   });
 
+  it('is unreachable where its worker falls silent after its reader has paused', async () => {
+    const { address, body } = await largeKeeper();
+    const silent = await stranger((request, response) => {
+      void fetch(`http://${address}${request.url ?? ''}`, {
+        headers: request.headers as Record<string, string>,
+      }).then((answer) => {
+        response.writeHead(200, Object.fromEntries(answer.headers));
+        response.write(body.subarray(0, 8 * 1024 * 1024));
+        void answer.body?.cancel();
+      });
+    });
+    const reading = reader().read(silent)[Symbol.asyncIterator]();
+    await reading.next();
+    await delay(700);
+    await expect(
+      (async () => {
+        while ((await reading.next()).done !== true);
+      })(),
+    ).rejects.toThrow(StoreUnavailableError);
+  });
+
   it('is read from the data bucket where its worker has put it there and ended', async () => {
     const { address, server } = await keeper();
     await server.close();

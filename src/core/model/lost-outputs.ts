@@ -125,25 +125,37 @@ const forgivenPerTask = 4;
 const saidUnreachable = ({ failure }: AttemptView): boolean =>
   failure?.cause === 'input-lost' && failure.lost?.every(({ how }) => how === 'unreachable') === true;
 
+/** It hangs on records alone, and not on what of them is known: whoever takes the job over knows all at once. */
 const isForgiven = ({ attempts }: TaskView, reader: AttemptView): boolean =>
-  saidUnreachable(reader) && attempts.filter(saidUnreachable).length <= forgivenPerTask;
+  saidUnreachable(reader) &&
+  attempts.filter((each) => each.number <= reader.number && saidUnreachable(each)).length <= forgivenPerTask;
+
+/** Of some attempts of a task, how many followed one another: each was claimed once the one before had ended. */
+function inSuccession(attempts: readonly AttemptView[]): number {
+  let [count, before] = [0, -Infinity];
+  for (const { claimedAt, endedAt } of attempts.toSorted((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0))) {
+    if (claimedAt === undefined || endedAt === undefined || claimedAt < before) continue;
+    [count, before] = [count + 1, endedAt];
+  }
+  return count;
+}
 
 /**
- * How many attempts of one task, of the one with most of them, have said of an output that nobody answers where it is, by output.
- * A second one began after the first had been looked into; readers of other tasks may all have met what has passed. It
- * follows from their records, so that whoever takes the job over knows the same.
+ * How many attempts of one task, one after the other, have said of an output that nobody answers where it is: of the task
+ * with most of them, by output. The first was looked into before the second began; copies, and readers of other tasks,
+ * may all have met what has passed. It follows from their records, so that whoever takes the job over knows the same.
  */
 export function unreachedBy({ stages }: JobState): ReadonlyMap<AttemptId, number> {
   const most = new Map<AttemptId, number>();
   for (const { attempts } of stages.flatMap(({ tasks }) => tasks)) {
-    const counts = new Map<AttemptId, number>();
-    for (const { failure } of attempts) {
-      if (failure?.cause !== 'input-lost') continue;
-      const named = (failure.lost ?? []).filter(({ how }) => how === 'unreachable');
+    const readers = new Map<AttemptId, AttemptView[]>();
+    for (const attempt of attempts) {
+      if (attempt.failure?.cause !== 'input-lost') continue;
+      const named = (attempt.failure.lost ?? []).filter(({ how }) => how === 'unreachable');
       for (const id of new Set(named.map(({ attemptId }) => attemptId)))
-        counts.set(id, (counts.get(id) ?? 0) + 1);
+        readers.set(id, [...(readers.get(id) ?? []), attempt]);
     }
-    for (const [id, count] of counts) if (count > (most.get(id) ?? 0)) most.set(id, count);
+    for (const [id, each] of readers) most.set(id, Math.max(most.get(id) ?? 0, inSuccession(each)));
   }
   return most;
 }

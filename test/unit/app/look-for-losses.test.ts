@@ -54,10 +54,12 @@ async function look(): Promise<readonly FoundLoss[]> {
   return lookForLosses({ objects: seen, dataBucket: 'data', log }, { jobId, state });
 }
 
-function missed(reader: string, id: string, how: LossKind): void {
+/** A reader that ran from 1 ms to 9 ms, or at another time. */
+function missed(reader: string, id: string, how: LossKind, [from, until] = [1, 9]): void {
   const lost = [{ attemptId: attempt(id), how, offset: 3, length: 4, crc: crcOfRange }];
   const why = { ...failure('input-lost'), lost };
-  applyAttempt(state, attemptRecord(reader, 'failed', 9, { failure: why }), at(9));
+  const ran = { claimedAt: at(from), failure: why };
+  applyAttempt(state, attemptRecord(reader, 'failed', until, ran), at(until));
 }
 
 /** Three maps, three that read all of them, and one that reads those. */
@@ -165,11 +167,11 @@ describe('a look at a part that cannot be published', () => {
 });
 
 describe('a look at an output that readers say is where nobody answers, of which the size is told', () => {
-  /** The reader is launched again, and fails again. */
-  const again = (number: number, id: string): void => {
+  /** The reader is launched again, once the one before has failed or beside it, and fails again. */
+  const again = (number: number, id: string, from = 10 * number): void => {
     const decision = { kind: 'launch', attemptId: attempt(`end/0/${number}`), reason: 'retry' } as const;
-    if (number > 0) applyDecisions(state, [decision], { now: at(9), openStage: () => undefined });
-    missed(`end/0/${number}`, id, 'unreachable');
+    if (number > 0) applyDecisions(state, [decision], { now: at(from), openStage: () => undefined });
+    missed(`end/0/${number}`, id, 'unreachable', [from, from + 9]);
   };
 
   it('believes no reader that is alone, but finds it by no fault of its own that it has failed', async () => {
@@ -204,11 +206,26 @@ describe('a look at an output that readers say is where nobody answers, of which
     expect(await look()).toEqual([]);
   });
 
+  it('believes no copies of one task that ran at once, and the attempt after them', async () => {
+    again(0, 'mid/1/0');
+    again(1, 'mid/1/0', 5);
+    expect(await look()).toEqual([]);
+    again(2, 'mid/1/0');
+    expect(await look()).toEqual([{ attemptId: 'mid/1/0', how: 'unreachable', by: 'end/0/2' }]);
+  });
+
   it('forgives a task four attempts, and counts each that fails so from then on', () => {
     for (const number of [0, 1, 2, 3, 4, 5]) {
       again(number, 'mid/1/0');
       refute(state, attempt('mid/1/0'));
     }
+    expect(taskAt(state, 2, 0).failures).toBe(2);
+  });
+
+  it('forgives no fewer where all are known before any is looked into, as after a takeover', () => {
+    const ids = ['mid/0/0', 'mid/1/0', 'mid/2/0', 'map/0/0', 'map/1/0', 'map/2/0'];
+    for (const [number, id] of ids.entries()) again(number, id);
+    for (const id of ids) refute(state, attempt(id));
     expect(taskAt(state, 2, 0).failures).toBe(2);
   });
 

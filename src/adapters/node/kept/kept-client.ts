@@ -108,9 +108,14 @@ export class KeptClient {
         reject(new NotFoundError(`whoever is at ${address} does not keep ${key}`));
       });
       // Also of an answer that has begun: a socket without a byte. Not while bytes wait for whoever reads: the pause is its own.
-      sent.on('timeout', () => {
-        if (hasBytesWaiting()) sent.socket?.setTimeout(this.#silenceMs);
-        else sent.destroy(new Error(`no answer within ${String(this.#silenceMs)} ms`));
+      // The request itself hears of its socket's silence once: the socket is listened to, which others use afterwards.
+      sent.once('socket', (socket) => {
+        const onSilence = (): void => {
+          if (hasBytesWaiting()) socket.setTimeout(this.#silenceMs);
+          else sent.destroy(new Error(`no answer within ${String(this.#silenceMs)} ms`));
+        };
+        socket.on('timeout', onSilence);
+        sent.once('close', () => socket.off('timeout', onSilence));
       });
       sent.on('error', reject);
       sent.end();
