@@ -17,6 +17,7 @@ import {
   failureOf,
   objectStoreOf,
   startEmbeddedStack,
+  warningsOf,
   type StackConnection,
 } from './embedded-stack.ts';
 import { badInput } from './failures.ts';
@@ -105,6 +106,7 @@ async function runLocal(
       );
     });
     phases.end();
+    writeLines(console.err, warningsOf(stack));
     try {
       await writeConnection(state.path, stack);
       if (options.json) writeJson(console, connectionOf(stack));

@@ -13,9 +13,15 @@ import { makeApiClient, type ApiClient } from './api-client.ts';
 import { isWithin } from './apart.ts';
 import { uploadCarried } from './carried.ts';
 import { defaultStateDir, quote } from './connection.ts';
-import type { Console } from './console.ts';
+import { writeLines, type Console } from './console.ts';
 import { badInput, LeftBehindError } from './failures.ts';
-import { dataBucketOf, failureOf, startEmbeddedStack, type EmbeddedStack } from './start-stack.ts';
+import {
+  dataBucketOf,
+  failureOf,
+  startEmbeddedStack,
+  warningsOf,
+  type EmbeddedStack,
+} from './start-stack.ts';
 import { downloadOutput, type Bringing, type StoreSource } from './output-dir.ts';
 import { localLines } from './local-lines.ts';
 import { attemptInLocalWords, jobInLocalWords, lineInLocalWords } from './local-words.ts';
@@ -153,6 +159,9 @@ async function startAndRun(
     ...(request.slots === undefined ? {} : { slots: request.slots }),
     ...(request.injection === undefined ? {} : { injection: request.injection }),
   });
+  const warnings = warningsOf(stack);
+  if (warnings.length > 0) phases.end();
+  writeLines(deps.console.err, warnings);
   const broken = new AbortController();
   failureOf(stack, stateDir).catch((error: unknown) => {
     broken.abort(error);

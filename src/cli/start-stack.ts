@@ -19,6 +19,8 @@ export interface StackConnection {
 export interface EmbeddedStack extends StackConnection {
   /** Its objects as files, where the stack lives in this process. */
   readonly objectFiles?: ObjectFiles;
+  /** What its user should know of the data that it found. */
+  readonly warnings?: readonly string[];
   /** Resolves, with why, where it cannot go on by itself; for a stack in this process. */
   readonly failed?: Promise<Error>;
   /** Resolves when a job may have ended, or the signal fires; for a stack in this process. */
@@ -60,6 +62,10 @@ export async function startEmbeddedStack(options: StartOptions): Promise<Embedde
     ...(options.apiPort === undefined ? {} : { ports: { api: options.apiPort } }),
   });
 }
+
+/** Lines for the user about what a stack found as it started. */
+export const warningsOf = ({ warnings = [] }: EmbeddedStack): readonly string[] =>
+  warnings.map((warning) => `warning   ${warning}`);
 
 /** Throws why a stack cannot go on, as on a full disk, once that is so. */
 export async function failureOf({ failed }: EmbeddedStack, stateDir: string): Promise<never> {

@@ -83,6 +83,8 @@ export interface LocalStack {
   readonly environment: Readonly<Record<string, string>>;
   /** Its objects as files: the kernel moves them, where requests would send their bytes. */
   readonly objectFiles: ObjectFiles;
+  /** What its user should know of the data that it found. */
+  readonly warnings: readonly string[];
   /** Resolves, with why, where it cannot go on by itself, as on a full disk: it is to be stopped then. */
   readonly failed: Promise<Error>;
   /** Resolves when an execution of a state machine ends, or the signal fires. */
@@ -231,13 +233,16 @@ async function startServers(
     ...{ apiUrl: front.endpoint, region: localRegion, credentials, environment },
     outputs: localOutputs(deployment, api.awsUrl, front.endpoint),
     objectFiles: services.s3.files,
-    failed: failed.promise,
+    ...{ failed: failed.promise, warnings: services.s3.setAside.map(ofTorn) },
     executionEnded: (signal) => services.ends.wait(signal),
     processes: () => workerProcesses(services),
     injected: () => injector?.counts(),
     stop: stopOnce(closers),
   };
 }
+
+const ofTorn = (path: string): string =>
+  `a stored object was not whole, and is lost; what there is of it was moved to ${path}`;
 
 function apiOf({ apis }: LocalDeployment): LocalDeployment['apis'][number] {
   const [api] = apis;

@@ -49,6 +49,15 @@ export interface OpenObject {
   readonly startByte?: number;
 }
 
+/** A file that was cut short, or filled with zeros, as by a crash of the machine. */
+export class TornFileError extends Error {
+  override readonly name = 'TornFileError';
+
+  constructor(path: string, options?: ErrorOptions) {
+    super(`${path} is not a whole object file`, options);
+  }
+}
+
 /** The bytes that follow an object's data in its file. */
 export function encodeMeta(meta: ObjectMeta): Buffer {
   const json = Buffer.from(JSON.stringify(meta));
@@ -60,27 +69,27 @@ export function encodeMeta(meta: ObjectMeta): Buffer {
 /**
  * Opens an object file and reads its metadata.
  *
- * @throws the file system's ENOENT if there is none; an Error if the file was cut short.
+ * @throws the file system's ENOENT if there is none; TornFileError.
  */
 export async function openObjectFile(path: string): Promise<OpenObject> {
   const handle = await open(path, 'r');
   try {
     const { size } = await handle.stat();
     const tail = await readFully(handle, Math.max(0, size - TAIL_BYTES), Math.min(size, TAIL_BYTES));
-    const jsonBytes = metaLength(tail, path);
+    const jsonBytes = metaLength(tail, path, size);
     const held = jsonBytes + FOOTER_BYTES;
     const json =
       held <= tail.length
         ? tail.subarray(tail.length - held, tail.length - FOOTER_BYTES)
         : await readFully(handle, size - held, jsonBytes);
-    return { meta: decodeMeta(json), handle };
+    return { meta: decodeMeta(json, path), handle };
   } catch (cause) {
     await handle.close();
     throw cause;
   }
 }
 
-/** As {@link openObjectFile}, but only the metadata, and blocking: a start reads thousands of them. */
+/** As {@link openObjectFile}, with its errors, but only the metadata, and blocking: a start reads thousands of them. */
 export const readMetaSync = (path: string): ObjectMeta => identifyObjectSync(path).meta;
 
 /** The metadata of an object, and what tells its file from any other that comes into its place later. */
@@ -98,9 +107,9 @@ export function identifyObjectSync(path: string): {
       return bytes.subarray(0, readSync(descriptor, bytes, 0, lengthBytes, position));
     };
     const tail = readAt(Math.max(0, size - TAIL_BYTES), Math.min(size, TAIL_BYTES));
-    const held = metaLength(tail, path) + FOOTER_BYTES;
+    const held = metaLength(tail, path, size) + FOOTER_BYTES;
     const whole = held <= tail.length ? tail.subarray(tail.length - held) : readAt(size - held, held);
-    return { meta: decodeMeta(whole.subarray(0, whole.length - FOOTER_BYTES)), ino, mtimeNs };
+    return { meta: decodeMeta(whole.subarray(0, whole.length - FOOTER_BYTES), path), ino, mtimeNs };
   } finally {
     closeSync(descriptor);
   }
@@ -118,13 +127,18 @@ export async function readFully(handle: FileHandle, position: number, lengthByte
   return bytes.subarray(0, filled);
 }
 
-function metaLength(tail: Buffer, path: string): number {
-  const magic = tail.subarray(tail.length - FOOTER_MAGIC.length);
-  if (tail.length < FOOTER_BYTES || !magic.equals(FOOTER_MAGIC))
-    throw new Error(`${path} is not a whole object file`);
-  return tail.readUInt32BE(tail.length - FOOTER_BYTES);
+function metaLength(tail: Buffer, path: string, size: number): number {
+  const magic = tail.subarray(Math.max(0, tail.length - FOOTER_MAGIC.length));
+  if (tail.length < FOOTER_BYTES || !magic.equals(FOOTER_MAGIC)) throw new TornFileError(path);
+  const length = tail.readUInt32BE(tail.length - FOOTER_BYTES);
+  if (length + FOOTER_BYTES > size) throw new TornFileError(path);
+  return length;
 }
 
-function decodeMeta(json: Buffer): ObjectMeta {
-  return objectMetaSchema.parse(JSON.parse(json.toString('utf8')));
+function decodeMeta(json: Buffer, path: string): ObjectMeta {
+  try {
+    return objectMetaSchema.parse(JSON.parse(json.toString('utf8')));
+  } catch (cause) {
+    throw new TornFileError(path, { cause });
+  }
 }

@@ -1,12 +1,12 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { renameSync } from 'node:fs';
-import { link, mkdir, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { link, mkdir, readdir, readFile, rename, rm, rmdir, stat, unlink, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import * as z from 'zod';
 import { hasErrorCode, noSuchKey, preconditionFailed, S3Error } from './errors.ts';
 import { KeyIndex } from './key-index.ts';
 import { KeyedLock } from './keyed-lock.ts';
-import { openObjectFile, readMetaSync } from './object-file.ts';
+import { openObjectFile, readMetaSync, TornFileError } from './object-file.ts';
 import type { ObjectMeta, OpenObject } from './object-file.ts';
 import { ScratchSpace } from './scratch-space.ts';
 import type { ScratchFile } from './scratch-space.ts';
@@ -25,6 +25,7 @@ export interface Bucket {
   readonly index: KeyIndex;
 }
 
+const BUCKET_FILE = 'bucket.json';
 const bucketFileSchema = z.object({ createdMs: z.number() });
 
 /**
@@ -41,13 +42,17 @@ export class ObjectStore {
   private readonly bucketsDir: string;
   private readonly buckets = new Map<string, Bucket>();
   private readonly locks = new KeyedLock();
+  private readonly torn: string[] = [];
 
   private constructor(bucketsDir: string, scratch: ScratchSpace) {
     this.bucketsDir = bucketsDir;
     this.scratch = scratch;
   }
 
-  /** Opens, or makes, the store in `rootDir`: sweeps what a crash left and reads all keys. */
+  /**
+   * Opens, or makes, the store in `rootDir`: sweeps what a crash left and reads all keys. Objects whose files are not whole
+   * are lost: the files are set aside in `torn` of their bucket.
+   */
   static async open(rootDir: string): Promise<ObjectStore> {
     const bucketsDir = join(rootDir, 'buckets');
     await mkdir(bucketsDir, { recursive: true });
@@ -64,7 +69,7 @@ export class ObjectStore {
       const dir = join(this.bucketsDir, name);
       await mkdir(join(dir, 'uploads'), { recursive: true });
       await mkdir(join(dir, 'objects'), { recursive: true });
-      await writeFile(join(dir, 'bucket.json'), JSON.stringify({ createdMs }));
+      await writeNote(dir, createdMs);
       this.buckets.set(name, { name, dir, createdMs, index: new KeyIndex() });
       return true;
     });
@@ -88,6 +93,11 @@ export class ObjectStore {
       this.buckets.delete(name);
       await rm(bucket.dir, { recursive: true, force: true });
     });
+  }
+
+  /** Where files lie by now that were not whole when they were read. */
+  get setAside(): readonly string[] {
+    return this.torn;
   }
 
   /** All buckets by name. */
@@ -204,7 +214,7 @@ export class ObjectStore {
       const dir = join(this.bucketsDir, name);
       let text: string;
       try {
-        text = await readFile(join(dir, 'bucket.json'), 'utf8');
+        text = await readFile(join(dir, BUCKET_FILE), 'utf8');
       } catch (error) {
         // Without the file, its creation was cut short, and nobody was told of the bucket.
         if (hasErrorCode(error, 'ENOENT')) return undefined;
@@ -212,16 +222,46 @@ export class ObjectStore {
       }
       // Missing where a removal of the bucket was cut short.
       await mkdir(join(dir, 'objects'), { recursive: true });
-      const bucket = {
-        name,
-        dir,
-        createdMs: bucketFileSchema.parse(JSON.parse(text)).createdMs,
-        index: new KeyIndex(),
-      };
-      bucket.index.load(await readKeys(join(dir, 'objects')));
+      const createdMs = createdIn(text) ?? (await this.noteAnew(dir));
+      const bucket = { name, dir, createdMs, index: new KeyIndex() };
+      bucket.index.load(await this.readKeys(dir));
       this.buckets.set(name, bucket);
       return bucket;
     });
+  }
+
+  private async readKeys(bucketDir: string): Promise<(readonly [string, ObjectMeta])[]> {
+    const found: (readonly [string, ObjectMeta])[] = [];
+    const objectsDir = join(bucketDir, 'objects');
+    for (const part of await readdir(objectsDir)) {
+      for (const name of await readdir(join(objectsDir, part))) {
+        const path = join(objectsDir, part, name);
+        try {
+          const meta = readMetaSync(path);
+          found.push([meta.key, meta]);
+        } catch (error) {
+          if (!(error instanceof TornFileError)) throw error;
+          await this.putAside(bucketDir, path);
+        }
+      }
+    }
+    return found;
+  }
+
+  /** Writes the note of a bucket whose own one is torn, and answers when the bucket was made, as far as that can be told. */
+  private async noteAnew(dir: string): Promise<number> {
+    const createdMs = Math.floor((await stat(dir)).birthtimeMs);
+    await this.putAside(dir, join(dir, BUCKET_FILE));
+    await writeNote(dir, createdMs);
+    return createdMs;
+  }
+
+  private async putAside(bucketDir: string, path: string): Promise<void> {
+    const tornDir = join(bucketDir, 'torn');
+    await mkdir(tornDir, { recursive: true });
+    const aside = join(tornDir, `${basename(path)}.${randomUUID()}`);
+    await rename(path, aside);
+    this.torn.push(aside);
   }
 }
 
@@ -260,15 +300,16 @@ async function linkOnce(from: string, to: string): Promise<void> {
   }
 }
 
-async function readKeys(objectsDir: string): Promise<(readonly [string, ObjectMeta])[]> {
-  const found: (readonly [string, ObjectMeta])[] = [];
-  for (const part of await readdir(objectsDir)) {
-    for (const name of await readdir(join(objectsDir, part))) {
-      const meta = readMetaSync(join(objectsDir, part, name));
-      found.push([meta.key, meta]);
-    }
+const writeNote = (dir: string, createdMs: number): Promise<void> =>
+  writeFile(join(dir, BUCKET_FILE), JSON.stringify({ createdMs }));
+
+/** When a bucket was made, by its note; undefined where that is torn. */
+function createdIn(note: string): number | undefined {
+  try {
+    return bucketFileSchema.parse(JSON.parse(note)).createdMs;
+  } catch {
+    return undefined;
   }
-  return found;
 }
 
 function bucketNotEmpty(): S3Error {

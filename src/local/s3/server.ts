@@ -55,6 +55,8 @@ export interface S3Server {
   createBucket(name: string): Promise<void>;
   /** The objects, for whoever runs this server. */
   readonly files: ObjectFiles;
+  /** Where files of objects lie by now that were not whole as it started; the objects are lost. */
+  readonly setAside: readonly string[];
   /** Removes all objects of a bucket, as they are gone with a zone. Throws S3Error NoSuchBucket. */
   emptyBucket(name: string): Promise<void>;
   close(): Promise<void>;
@@ -112,6 +114,7 @@ export async function startS3Server(options: S3ServerOptions): Promise<S3Server>
         await store.createBucket(name, Date.now());
       },
       files: objectFilesOf(store),
+      setAside: [...store.setAside],
       async emptyBucket(name) {
         const bucket = await store.bucket(name);
         const all = bucket.index.list({ prefix: '', delimiter: '', after: '', maxKeys: bucket.index.size });

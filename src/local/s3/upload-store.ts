@@ -3,7 +3,7 @@ import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'nod
 import { join } from 'node:path';
 import * as z from 'zod';
 import { hasErrorCode, noSuchUpload, notImplemented, S3Error } from './errors.ts';
-import { openObjectFile, readMetaSync } from './object-file.ts';
+import { openObjectFile, readMetaSync, TornFileError } from './object-file.ts';
 import type { ObjectMeta, OpenObject } from './object-file.ts';
 import type { Bucket } from './object-store.ts';
 import type { ScratchFile, ScratchSpace } from './scratch-space.ts';
@@ -77,7 +77,7 @@ export async function publishPart(
   }
 }
 
-/** Opens a part for reading, or answers `undefined` if it was never uploaded. */
+/** Opens a part for reading, or answers `undefined` if it was never uploaded, or its file is torn. */
 export async function openPart(
   bucket: Bucket,
   upload: Upload,
@@ -90,7 +90,7 @@ export async function openPart(
     await opened.handle.close();
     return { meta, handle: await open(roomPath(bucket, upload), 'r'), startByte: meta.inRoomAt };
   } catch (error) {
-    if (hasErrorCode(error, 'ENOENT')) return undefined;
+    if (error instanceof TornFileError || hasErrorCode(error, 'ENOENT')) return undefined;
     throw error;
   }
 }
@@ -127,15 +127,24 @@ export async function roomBytes(bucket: Bucket, upload: Upload): Promise<number>
   }
 }
 
-/** All parts, by number. */
+/** All parts whose files are whole, by number. */
 export async function listStoredParts(bucket: Bucket, upload: Upload): Promise<readonly StoredPart[]> {
   const names = (await readdir(uploadDir(bucket, upload.uploadId)))
     .filter((name) => name.endsWith(PART_SUFFIX))
     .sort();
-  return names.map((name) => ({
-    partNumber: Number(name.slice(0, -PART_SUFFIX.length)),
-    meta: readMetaSync(join(uploadDir(bucket, upload.uploadId), name)),
-  }));
+  return names.flatMap((name) => {
+    const meta = wholeMeta(join(uploadDir(bucket, upload.uploadId), name));
+    return meta === undefined ? [] : [{ partNumber: Number(name.slice(0, -PART_SUFFIX.length)), meta }];
+  });
+}
+
+function wholeMeta(path: string): ObjectMeta | undefined {
+  try {
+    return readMetaSync(path);
+  } catch (error) {
+    if (error instanceof TornFileError) return undefined;
+    throw error;
+  }
 }
 
 /** All uploads under way, in no order. */
@@ -155,13 +164,19 @@ export async function removeUpload(bucket: Bucket, uploadId: string): Promise<vo
   await rm(uploadDir(bucket, uploadId), { recursive: true, force: true, maxRetries: 3 });
 }
 
+/** Undefined where there is none, or its note is torn: then it is lost, as is a task's whose process has ended. */
 async function readUpload(bucket: Bucket, uploadId: string): Promise<Upload | undefined> {
+  let text: string;
   try {
-    const text = await readFile(join(uploadDir(bucket, uploadId), UPLOAD_FILE), 'utf8');
-    return uploadSchema.parse(JSON.parse(text));
+    text = await readFile(join(uploadDir(bucket, uploadId), UPLOAD_FILE), 'utf8');
   } catch (error) {
     if (hasErrorCode(error, 'ENOENT')) return undefined;
     throw error;
+  }
+  try {
+    return uploadSchema.parse(JSON.parse(text));
+  } catch {
+    return undefined;
   }
 }
 

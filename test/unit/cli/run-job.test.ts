@@ -212,6 +212,18 @@ describe('outrider run', () => {
     expect(log).toEqual(['start', 'cancel', 'stop']);
   });
 
+  it('says what the stack has found of its data', async () => {
+    const { cwd, store, deps, written } = await fakeStack([succeeded]);
+    await writeInputs(cwd);
+    await publish(store);
+    const startStack: RunDeps['startStack'] = async (given) => ({
+      ...(await deps.startStack(given)),
+      warnings: ['a stored object was not whole'],
+    });
+    await runCommand('wordcount', options({}), { ...deps, startStack }, never);
+    expect(written.err).toContain('warning   a stored object was not whole\n');
+  });
+
   it('refuses a state directory that another process has, and frees its own', async () => {
     const { cwd, store, deps } = await fakeStack([succeeded]);
     await writeInputs(cwd);
