@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
+import { LineSplitter } from '../line-splitter.ts';
 import { type PipedProcess, startPiped } from './child-process.ts';
 import { answerOf, encodeCall, toolCall, type ToolCall, type ToolResult } from './dynoxide-calls.ts';
 import { readDocument } from './request-document.ts';
@@ -12,7 +13,6 @@ const READY_LIMIT_MS = 15_000;
 /** Far above the longest operation; only a line that the process did not understand meets it. */
 const ANSWER_LIMIT_MS = 60_000;
 const MAX_WAITING = 4_096;
-const NEWLINE = 0x0a;
 
 const answerSchema = z.object({
   id: z.number(),
@@ -207,19 +207,10 @@ class Dynoxide implements Engine {
   }
 }
 
-/** Lines end at a line feed and nowhere else: items may hold U+2028, at which Node's readline cuts, too. */
 function readLines(stream: Readable, onLine: (line: string) => void): void {
-  let parts: Buffer[] = [];
+  const lines = new LineSplitter();
   stream.on('data', (chunk: Buffer) => {
-    let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
-      const piece = chunk.subarray(start, end);
-      const line = parts.length === 0 ? piece : Buffer.concat([...parts, piece]);
-      parts = [];
-      start = end + 1;
-      if (line.length > 0) onLine(line.toString('utf8'));
-    }
-    if (start < chunk.length) parts.push(chunk.subarray(start));
+    for (const line of lines.push(chunk)) if (line.length > 0) onLine(line.toString('utf8'));
   });
   stream.on('error', () => undefined); // It breaks with its process.
 }

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { LineSplitter } from '../line-splitter.ts';
 
 /** One line of a log, as FilterLogEvents answers it. */
 export interface LogEvent {
@@ -88,14 +88,22 @@ async function* fileEvents(file: string): AsyncGenerator<PlacedEvent> {
   const { birthtimeMs } = await stat(file);
   let timestamp = Math.trunc(birthtimeMs);
   let number = 0;
-  const lines = createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Infinity });
-  for await (const message of lines) {
+  for await (const message of linesOf(file)) {
     timestamp = timeOf(message) ?? timestamp;
     const eventId = `${logStreamName}:${String(number).padStart(10, '0')}`;
     const event = { logStreamName, timestamp, message, ingestionTime: timestamp, eventId };
     yield { event, place: { timestamp, file, line: number } };
     number++;
   }
+}
+
+async function* linesOf(file: string): AsyncGenerator<string> {
+  const lines = new LineSplitter();
+  const textOf = (line: Buffer): string => line.toString('utf8').replace(/\r$/, '');
+  for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>)
+    for (const line of lines.push(chunk)) yield textOf(line);
+  const rest = lines.rest();
+  if (rest !== undefined) yield textOf(rest);
 }
 
 function timeOf(line: string): number | undefined {

@@ -32,6 +32,15 @@ describe('readLogEvents', () => {
     expect(events[1]?.timestamp).toBe(Date.parse('2026-01-01T00:00:01Z'));
   });
 
+  it('cuts at line feeds alone, wherever the bytes of a file are cut as it is read', async () => {
+    const separators = ['\u2028', '\u2029', '\r', '\v', '\u0085'].map((each) => `before${each}after`);
+    const lines = [at(1), ...separators, '', 'é'.repeat(100_000), 'with no end'];
+    await writeFile(join(directory, 'one.log'), lines.join('\n'));
+    await writeFile(join(directory, 'two.log'), `${at(2)}\r\nlast\r\n`);
+    const events = await readLogEvents([directory], 0, all);
+    expect(events.map(({ event: { message } }) => message)).toEqual([...lines, at(2), 'last']);
+  });
+
   it('does not read files that were last written to before the time asked for', async () => {
     await writeFile(join(directory, 'old.log'), `${at(1)}\n`);
     await utimes(join(directory, 'old.log'), 1_000, 1_000);
