@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { constants, gunzipSync } from 'node:zlib';
 import type { SourceFormat } from '../contracts/job-spec.ts';
 import { nearMiss } from '../contracts/known-fields.ts';
+import { codecOfKey, unpackedKey } from '../core/model/splits.ts';
 import { CsvRecordParser } from '../worker/csv-record.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import type { LocalFile } from './local-inputs.ts';
@@ -62,7 +63,7 @@ export async function formatOf(
 }
 
 function formatOfName(path: string): 'csv' | 'ndjson' | undefined {
-  const name = path.toLowerCase().replace(/\.(gz|zst|bz2)$/, '');
+  const name = unpackedKey(path).toLowerCase();
   if (/\.(ndjson|jsonl|jsonlines)$/.test(name)) return 'ndjson';
   return name.endsWith('.csv') ? 'csv' : undefined;
 }
@@ -112,14 +113,15 @@ async function headOf(option: string, file: InputFile, isOfRows: boolean): Promi
   if (bytes === undefined) return unread;
 
   const isGzip = bytes.subarray(0, gzipMagic.length).equals(gzipMagic);
-  const isNamed = path.endsWith('.gz');
+  const codec = codecOfKey(path);
+  const isNamed = codec === 'gzip';
   if (isGzip && !isNamed)
     throw badInput(
       `${option}: ${path} is packed with gzip: name it ${basename(path)}.gz, so that it is unpacked`,
     );
   if (isNamed && !isGzip && isOfRows && bytes.length > 0)
     throw badInput(`${option}: ${path} is not packed with gzip, though its name says so: name it otherwise`);
-  if (/\.(zst|bz2)$/.test(path)) return unread;
+  if (codec !== undefined && !isNamed) return unread;
   return { text: textOf(isGzip ? unpacked(bytes) : bytes), isReadable: true };
 }
 

@@ -1,4 +1,5 @@
 import { limits } from '../contracts/limits.ts';
+import { codecOfKey } from '../core/model/splits.ts';
 import type { BuiltinJobOptions } from '../operators/builtin-jobs.ts';
 import type { InputFile } from './input-formats.ts';
 import { mostObjects } from './remote-inputs.ts';
@@ -12,7 +13,6 @@ const mostBroadcastBytes = limits.defaultSplitBytes;
 const leftPerRight = 8;
 /** About how many times as large text is as when it is compressed. */
 const unpacksTo = 5;
-const isCompressed = /\.(?:gz|bz2|zst)$/;
 
 /** One side of a join, as far as it was looked at. */
 interface SeenSide {
@@ -31,7 +31,7 @@ function bytesOf({ uris, files }: SeenSide): number | undefined {
   const isWhole = uris.length === 0 || (uris.length === 1 && files.length > 0 && files.length < mostObjects);
   if (!isWhole) return undefined;
   return files.reduce(
-    (sum, { path, sizeBytes }) => sum + (isCompressed.test(path) ? unpacksTo : 1) * sizeBytes,
+    (sum, { path, sizeBytes }) => sum + (codecOfKey(path) === undefined ? 1 : unpacksTo) * sizeBytes,
     0,
   );
 }

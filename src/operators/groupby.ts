@@ -133,13 +133,11 @@ function isEnough({ inputs }: TaskContext): boolean {
   let bytes = 0;
   for (const { objects } of inputs) {
     if (objects === undefined) return true;
-    for (const { uri, start, end } of objects)
-      bytes += (isCompressed.test(uri) ? unpacksTo : 1) * (end - start);
+    for (const { start, end, isPacked } of objects) bytes += (isPacked ? unpacksTo : 1) * (end - start);
   }
   return bytes >= least;
 }
 
-const isCompressed = /\.(?:gz|bz2|zst)$/;
 /** About how many times as large text is as when it is compressed. */
 const unpacksTo = 5;
 

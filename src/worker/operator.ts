@@ -48,13 +48,13 @@ export interface SourcePiece {
   readonly uri: string;
   readonly start: number;
   readonly end: number;
+  /** Whether its name says that it is compressed as a whole. */
+  readonly isPacked: boolean;
 }
 
 /** A file that is read by places: which of its bytes are the task's, and any of all its bytes. */
 export interface SourceFile extends SourcePiece {
   readonly sizeBytes: number;
-  /** Whether its name says that it is compressed as a whole. */
-  readonly isPacked: boolean;
   /** Bytes [start, end); they count as read where they are of what was expected. */
   read(start: number, end: number, isExpected?: boolean): AsyncIterable<Uint8Array>;
   /** Says how many bytes the task takes of the file, where these are not those of its piece. */

@@ -10,7 +10,16 @@ import { lineNameAt } from './line-number.ts';
 import { ndjsonCells, ndjsonRows } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
 import { skippedRecords } from './operator.ts';
-import type { CsvBlock, JsonCells, KeyValue, LineBlock, Row, SourceFile, TaskInput } from './operator.ts';
+import type {
+  CsvBlock,
+  JsonCells,
+  KeyValue,
+  LineBlock,
+  Row,
+  SourceFile,
+  SourcePiece,
+  TaskInput,
+} from './operator.ts';
 import type { UpstreamSegment } from './upstream-segment.ts';
 import { ReadAhead } from './read-ahead.ts';
 import { locatedRows } from './row-places.ts';
@@ -65,7 +74,7 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
           },
         }
       : {}),
-    objects: segments.map(({ bucket, key, start, end }) => ({ uri: uriOf({ bucket, key }), start, end })),
+    objects: segments.map(pieceOf),
     blocks: () => {
       const stream = streamOf();
       return stream.metered(blocks(stream), (block) => lineCount(block.bytes));
@@ -241,15 +250,18 @@ const ofStage =
     meter.recordsOfStages += records;
   };
 
+const pieceOf = (segment: SourceSegment): SourcePiece => ({
+  uri: uriOf(segment),
+  start: segment.start,
+  end: segment.end,
+  isPacked: codecOf(segment) !== undefined,
+});
+
 /** A file that is read by places. */
 function fileOf(reading: SourceReading, segment: SourceSegment): SourceFile {
-  const { bucket, key, start, end, sizeBytes } = segment;
   return {
-    uri: uriOf({ bucket, key }),
-    start,
-    end,
-    sizeBytes,
-    isPacked: codecOf(segment) !== undefined,
+    ...pieceOf(segment),
+    sizeBytes: segment.sizeBytes,
     async *read(from, until, isExpected = false) {
       for await (const chunk of rangeOf(reading, segment, { start: from, end: until })) {
         if (isExpected) reading.onBytes(chunk.length);

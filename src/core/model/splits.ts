@@ -28,6 +28,10 @@ const codecs: readonly (readonly [ending: RegExp, codec: Codec])[] = [
 export const codecOfKey = (key: string): Codec | undefined =>
   codecs.find(([ending]) => ending.test(key))?.[1];
 
+/** A key without the ending that tells how its object is compressed: what the object holds has that name. */
+export const unpackedKey = (key: string): string =>
+  codecs.reduce((name, [ending]) => (ending.test(key) ? key.replace(ending, '') : name), key);
+
 /** A stream of one member cannot be entered in the middle, and a line end may be a quoted field's own. */
 const isWhole = ({ key, hasMembers }: SourceObject, { format, multiline }: SplitOptions): boolean =>
   (codecOfKey(key) !== undefined && hasMembers !== true) || (format === 'csv' && multiline !== false);

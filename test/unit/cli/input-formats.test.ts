@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
+import { checkFormats, formatOf } from '../../../src/cli/input-formats.ts';
 import { jobOptionsSchema } from '../../../src/cli/job-options.ts';
 import { prepareJob } from '../../../src/cli/prepare-job.ts';
+import { codecOfKey } from '../../../src/core/model/splits.ts';
 import { scratchDir } from './fixtures.ts';
 
 const csv = 'region,amount\nnorth,3\n';
@@ -78,6 +80,34 @@ describe('the format of local inputs', () => {
 
   it('is looked at for jobs on text, too: what is packed must be unpacked', async () => {
     await expect(prepared('wordcount', { input: ['packed.csv'] })).rejects.toThrow('is packed with gzip');
+  });
+});
+
+describe('files whose names say that they are packed', () => {
+  const gzip = ['gz', 'gzip', 'GZ', 'Gzip'];
+  const others = ['zst', 'zstd', 'ZST', 'bz2', 'bzip2', 'BZ2'];
+
+  it.each([...gzip, ...others])('are read by what is before the ending: .%s', async (ending) => {
+    const cwd = await scratchDir();
+    const packed = gzip.includes(ending) ? gzipSync(csv) : Buffer.from('what only a worker unpacks');
+    const path = join(cwd, `sales.csv.${ending}`);
+    await writeFile(path, packed);
+    const inputs = [{ path, sizeBytes: packed.length }];
+    expect(codecOfKey(path)).toBeDefined();
+    expect(await formatOf('--input', inputs)).toBe('csv');
+    const wanted = { header: true, option: '--input', formatOption: '--format' };
+    const columns = [{ name: 'region', option: '--key' }];
+    await checkFormats(inputs, { ...wanted, format: 'csv', columns });
+    await checkFormats(inputs, { ...wanted, format: 'text', columns: [] });
+  });
+
+  it.each(gzip)('are refused where they are not: .%s', async (ending) => {
+    const path = join(await scratchDir(), `sales.csv.${ending}`);
+    await writeFile(path, csv);
+    const wanted = { header: true, option: '--input', formatOption: '--format', columns: [] };
+    await expect(
+      checkFormats([{ path, sizeBytes: csv.length }], { ...wanted, format: 'csv' }),
+    ).rejects.toThrow('is not packed with gzip, though its name says so');
   });
 });
 

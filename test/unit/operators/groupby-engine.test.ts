@@ -200,7 +200,10 @@ describe('a group-by of many groups', { timeout: 60_000 }, () => {
   it('loads no engine for a task that reads little, nor for few groups', async () => {
     const notesOf = async (name: string, text: Buffer, end: number): Promise<readonly string[]> => {
       const notes: string[] = [];
-      const input = { ...csv(text), objects: [{ uri: `s3://bucket/${name}`, start: 0, end }] };
+      const input = {
+        ...csv(text),
+        objects: [{ uri: `s3://bucket/${name}`, start: 0, end, isPacked: name.endsWith('.gz') }],
+      };
       await runTask(groupbyMap, options, [input], { engine: tiny, notes });
       return notes;
     };

@@ -26,7 +26,7 @@ async function scratch(): Promise<string> {
 
 const source = (uri: string, start: number, end: number): TaskInput => ({
   ...sourceOf(Buffer.from('x\n'), seeded(1)),
-  objects: [{ uri, start, end }],
+  objects: [{ uri, start, end, isPacked: false }],
 });
 
 describe('files of a stage', () => {
