@@ -11,7 +11,7 @@ const numbers = z.record(z.string(), z.number());
 /**
  * What took time, from a closed union. `before-launch`: from the opening of its stage to its first launch, for want of a
  * slot or of dollars; `earlier-failed`: attempts before the one that won had failed or were lost; `copied`: an attempt
- * before it lagged, and a copy was made; `ride`: it waited in its worker behind other tasks; `host-wait`: in the host's
+ * before it lagged, and a copy was made; `output-lost`: one before it had won, and its output was lost; `ride`: it waited in its worker behind other tasks; `host-wait`: in the host's
  * queue, or for its environment to start; `more-input`: more to read than its siblings; `slow-start`, `slow-read`,
  * `slow-compute`, `slow-write`: one phase, by no fault of its node that could be shown; `stood-still`: its worker did
  * nothing for a while, as it has noticed itself; `slow-node`: its node, by evidence; `own-work`: as slow elsewhere; `unexplained`: slow, and nothing in the records tells why.
@@ -20,6 +20,7 @@ export const explainedCauses = [
   'before-launch',
   'earlier-failed',
   'copied',
+  'output-lost',
   'launch-refused',
   'ride',
   'host-wait',
@@ -179,7 +180,7 @@ export const explanationSchema = z.strictObject({
       ms: length,
       stage: z.string().exactOptional(),
       attemptId: z.string().exactOptional(),
-      /** Of `earlier-attempts` of a task that is not done: the attempt that was launched at its end. */
+      /** Of `earlier-attempts` of a task that is not done, or is to be done again: the attempt that was launched at its end. */
       to: z.string().exactOptional(),
     }),
   ),

@@ -29,6 +29,8 @@ function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']):
       return `${took} went by before ${attemptId} was launched, since ${failuresText(attempts, attemptId)}.`;
     case 'copied':
       return `${took} went by before its copy ${attemptId} was launched, since ${cameBeforeText(attempts, attemptId)}.`;
+    case 'output-lost':
+      return `${took} went by before ${attemptId} was launched, since the output of ${attempts.find(({ end }) => end === 'won')?.attemptId ?? 'an attempt before it'} was lost later.`;
     case 'launch-refused':
       return `${attemptId} waited ${formatDuration(facts['waitedMs'])} for its launch, which the host's limits refused ${plural(facts['throttled'] ?? 0, 'time')}, to be made again.`;
     case 'ride':

@@ -74,7 +74,7 @@ export function criticalPath(
     until(first.attempt.launchedAt, 'before-launch', { stage, attemptId: first.attempt.attemptId });
     until(run.attempt.launchedAt, 'earlier-attempts', {
       ...{ stage, attemptId: first.attempt.attemptId },
-      ...(task.winner === undefined ? { to: run.attempt.attemptId } : {}),
+      ...(run !== task.winner ? { to: run.attempt.attemptId } : {}),
     });
     alongRun(run, until);
     const isLast = place === tasks.length - 1;

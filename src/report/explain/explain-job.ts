@@ -15,7 +15,15 @@ import type { ToldDecisions } from './decision-events.ts';
 import { type RunIndex, slowFactor, taskIdOf, witnessesOf } from './node-evidence.ts';
 import { slowNodesOf } from './slow-nodes.ts';
 import { causesOfSlowness } from './slowness-causes.ts';
-import { causesOfTask, decidingRun, endOf, hasFailed, type TaskRuns, totalMsOf } from './task-causes.ts';
+import {
+  causesOfTask,
+  decidingRun,
+  endOf,
+  hasFailed,
+  isAfter,
+  type TaskRuns,
+  totalMsOf,
+} from './task-causes.ts';
 import { latenessOf, slownessOf, usualOf } from './usual-run.ts';
 
 /** What is known of a job. */
@@ -112,9 +120,17 @@ function knownOf(facts: JobFacts): Known {
   const failedTask = failedTaskOf(job, byTask);
   const tasks = new Map(
     [...byTask].map(([taskId, all]): [string, TaskRuns] => {
-      const failed = taskId === failedTask ? lastFailed(all) : undefined;
       const winner = winnerOf(all, decisions);
-      return [taskId, { taskId, runs: all, winner, ...(failed === undefined ? {} : { failed }) }];
+      const failed = taskId === failedTask ? lastFailed(all, winner) : undefined;
+      const again = isOver(job) ? undefined : all.findLast((run) => isAfter(run, winner) && isAtWork(run));
+      return [
+        taskId,
+        {
+          ...{ taskId, runs: all, winner },
+          ...(failed === undefined ? {} : { failed }),
+          ...(again === undefined ? {} : { again }),
+        },
+      ];
     }),
   );
   const winners = Map.groupBy(
@@ -168,10 +184,16 @@ function failedTaskOf(
   return named !== undefined && byTask.has(named) ? named : undefined;
 }
 
-const lastFailed = (runs: readonly AttemptRun[]): AttemptRun | undefined =>
-  runs.filter(hasFailed).toSorted((a, b) => endOf(b) - endOf(a))[0];
+/** What had failed before the task was done failed no job. */
+const lastFailed = (runs: readonly AttemptRun[], winner: AttemptRun | undefined): AttemptRun | undefined =>
+  runs
+    .filter((run) => hasFailed(run) && (winner === undefined || isAfter(run, winner)))
+    .toSorted((a, b) => endOf(b) - endOf(a))[0];
 
-/** The task of a stage over which the job failed, or that ended last; where one has not ended, that one. */
+const isAtWork = ({ attempt: { state, order } }: AttemptRun): boolean =>
+  (state === 'launched' || state === 'running') && order === 'continue';
+
+/** The task of a stage over which the job failed, or that ended last; where one has not ended, or not again, that one. */
 function lastOf(tasks: readonly TaskRuns[]): TaskRuns | undefined {
   const end = (task: TaskRuns): number => {
     const run = decidingRun(task);
@@ -179,7 +201,7 @@ function lastOf(tasks: readonly TaskRuns[]): TaskRuns | undefined {
   };
   const failed = tasks.find((task) => task.failed !== undefined);
   if (failed !== undefined) return failed;
-  const open = tasks.filter(({ winner }) => winner === undefined);
+  const open = tasks.filter(({ winner, again }) => winner === undefined || again !== undefined);
   return (open.length > 0 ? open : tasks).toSorted((a, b) => end(b) - end(a))[0];
 }
 

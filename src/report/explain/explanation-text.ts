@@ -170,7 +170,7 @@ function stageLines(stage: ExplainedStage, failedTask: string | undefined): read
       : [
           lastTask.taskId === failedTask
             ? `The job failed over ${lastTask.taskId}, ${formatDuration(lastTask.totalMs)} after the stage began.`
-            : lastTask.winner === null
+            : !isDone(lastTask)
               ? `${lastTask.taskId} is not done ${formatDuration(lastTask.totalMs)} after the stage began.`
               : `${done < tasks ? `Of those that are done, the last was ${lastTask.taskId}` : `It ended with ${lastTask.taskId}`}, ${formatDuration(lastTask.totalMs)} after the stage began.`,
         ]),
@@ -182,6 +182,18 @@ function stageLines(stage: ExplainedStage, failedTask: string | undefined): read
     ...(untold > 0 ? [`${plural(untold, 'task')} more took over 1.5 times the usual.`] : []),
   ];
 }
+
+/** Whether it has its result, as far as is seen: of one whose output was lost, an attempt may be at that again. */
+const isDone = ({ winner, attempts }: ExplainedTask): boolean => {
+  const won = attempts.find(({ attemptId }) => attemptId === winner);
+  return (
+    won !== undefined &&
+    !attempts.some(
+      ({ end, stopReason, launchedAt }) =>
+        end === 'open' && stopReason === undefined && launchedAt >= (won.endedAt ?? Infinity),
+    )
+  );
+};
 
 /** Where nobody can say what is usual, what the one that won spent its time on. */
 function ranLines(task: ExplainedTask | undefined): readonly string[] {

@@ -11,6 +11,8 @@ export interface TaskRuns {
   readonly winner: AttemptRun | undefined;
   /** The attempt that failed the job; absent where the task did not. */
   readonly failed?: AttemptRun;
+  /** Of a job that goes on, the attempt that makes the winner's output again, which was lost; absent where none does. */
+  readonly again?: AttemptRun;
 }
 
 /** When an attempt ended, or was seen last; its launch where it never began. */
@@ -21,9 +23,16 @@ export const endOf = ({ attempt: { claimedAt, launchedAt }, runMs }: AttemptRun)
 export const hasFailed = ({ attempt: { state } }: AttemptRun): boolean =>
   state === 'failed' || state === 'lost';
 
-/** The attempt that a task's time is told of: the one that won, or failed the job, else the one launched last. */
-export const decidingRun = ({ winner, failed, runs }: TaskRuns): AttemptRun | undefined =>
-  winner ?? failed ?? runs.at(-1);
+/** Whether an attempt was launched when its task had been done: its output was lost. */
+export const isAfter = (run: AttemptRun, winner: AttemptRun | undefined): boolean =>
+  winner !== undefined && run.attempt.launchedAt >= endOf(winner);
+
+/**
+ * The attempt that a task's time is told of: the one that failed the job, or is at work on an output that was lost, or
+ * that won, else the one launched last.
+ */
+export const decidingRun = ({ winner, failed, again, runs }: TaskRuns): AttemptRun | undefined =>
+  failed ?? again ?? winner ?? runs.at(-1);
 
 /** From the opening of its stage, or its first launch where that is not known, to its end or what was seen last. */
 export function totalMsOf(task: TaskRuns, openedAt: number | undefined): number {
@@ -41,7 +50,7 @@ interface Told {
 
 /**
  * Where the time of a task went beyond what is usual, in the order in which it did: the wait for its first launch, the
- * attempts before the one that won, that one's waits, and why it was slow where it was.
+ * attempts before the one that decides, that one's waits, and why it was slow where it was.
  */
 export function causesOfTask(task: TaskRuns, told: Told): readonly ExplainedCause[] {
   const [first] = task.runs;
@@ -98,7 +107,7 @@ function causesBeforeLaunch(
 
 /** What came before the attempt that decides: failures where all before it had failed, else attempts that lagged. */
 function causesBefore(
-  { runs }: TaskRuns,
+  { runs, winner }: TaskRuns,
   first: AttemptRun,
   deciding: AttemptRun,
   { decisions, slownessOf }: Told,
@@ -109,6 +118,7 @@ function causesBefore(
   const failed = before.filter((run) => run !== deciding && hasFailed(run));
   const others = before.filter((run) => run !== deciding && !hasFailed(run));
   const { attemptId } = deciding.attempt;
+  if (isAfter(deciding, winner)) return [{ kind: 'output-lost', ms, attemptId, facts: {} }];
   if (decisions.launches.get(attemptId)?.reason === 'clone') return [];
   const isRetry = others.length === 0;
   return [

@@ -129,6 +129,74 @@ describe('the way of a job', () => {
     expect(told).toContain('  The job failed over map/1, 3.2s after the stage began.');
   });
 
+  it('follows a running job to the attempt that makes a lost output again', () => {
+    const failure = { cause: 'input-lost', message: 'the output of map/0 is gone' } as const;
+    const given = [
+      attempt('map/0/0', { launched: 500, ended: 2_600 }),
+      attempt('sum/0/0', { launched: 3_000, ended: 4_000, state: 'failed', failure }),
+      attempt('map/0/1', { launched: 5_000, claimed: 6_000, state: 'running' }),
+    ];
+    const explained = explainJob({
+      job: job({
+        state: 'running',
+        stages: [
+          stageSummary({ name: 'map', tasks: 1, startedAt: at(400) }),
+          stageSummary({ name: 'sum', tasks: 1, startedAt: at(2_700) }),
+        ],
+      }),
+      ...{ attempts: given, decisions: readDecisions([]), now: at(60_000) },
+    });
+    expect(explanationSchema.parse(explained)).toEqual(explained);
+    expect(
+      explained.path.map(({ kind, attemptId = '', ms }) => `${kind} ${attemptId} ${String(ms)}`),
+    ).toEqual([
+      'plan  400',
+      'before-launch map/0/0 100',
+      'earlier-attempts map/0/0 4500',
+      'host-wait map/0/1 1000',
+      'run map/0/1 54000',
+    ]);
+    const told = renderExplanation(explained, makeStyle({ isTty: false, env: {} })).join('\n');
+    expect(told).toContain('     4.5s  from the launch of map/0/0 to that of map/0/1');
+    expect(told).toContain('  map/0 is not done 59.6s after the stage began.');
+    expect(told).not.toContain('none of its attempts was at work');
+  });
+
+  it('follows a failed job to the attempts that failed over a task which had been done once', () => {
+    const failure = { cause: 'user-code', message: 'no such colour' } as const;
+    const error = { name: 'JobFailed', message: 'stage map, task 1 failed alike twice: no such colour' };
+    const explained = explainJob({
+      job: job({
+        ...{ state: 'failed', error, endedAt: at(10_000) },
+        stages: [stageSummary({ name: 'map', tasks: 2, startedAt: at(400) }), stageSummary({ name: 'sum' })],
+      }),
+      attempts: [
+        attempt('map/0/0', { launched: 500, ended: 2_600 }),
+        attempt('map/1/0', { launched: 500, ended: 1_600 }),
+        attempt('map/1/1', { launched: 4_000, ended: 5_600, state: 'failed', failure }),
+        attempt('map/1/2', { launched: 6_000, ended: 8_600, state: 'failed', failure }),
+      ],
+      ...{ decisions: readDecisions([]), now: at(12_000) },
+    });
+    expect(
+      explained.path.map(
+        ({ kind, attemptId = '', to = '', ms }) => `${kind} ${attemptId} ${to} ${String(ms)}`,
+      ),
+    ).toEqual([
+      'plan   400',
+      'before-launch map/1/0  100',
+      'earlier-attempts map/1/0 map/1/2 5500',
+      'host-wait map/1/2  100',
+      'run map/1/2  2500',
+      'end   1400',
+    ]);
+    const told = renderExplanation(explained, makeStyle({ isTty: false, env: {} }));
+    expect(told).toContain('  The job failed over map/1, 8.2s after the stage began.');
+    expect(told).toContain(
+      '  5.5s went by before map/1/2 was launched, since the output of map/1/0 was lost later.',
+    );
+  });
+
   it('adds up what its workers took where some were given up, of the job, of a stage and of a task', () => {
     const silent = { state: 'lost', launched: 0, claimed: 100, reported: 4_100, ended: 120_100 } as const;
     const given = [
