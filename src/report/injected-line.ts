@@ -15,6 +15,7 @@ type Asked = Pick<
   | 'coldStarts'
   | 'pauses'
   | 'skews'
+  | 'lostZone'
 >;
 
 /** What there was of a fault, and of how many that were asked for where there were fewer. */
@@ -29,6 +30,12 @@ const countOf = (done: number, noun: string, asked = 0): readonly string[] =>
 /** Of a fault that is asked for by its share, which may strike nothing. */
 const shareOf = (done: number, noun: string, asked: object | undefined): readonly string[] =>
   done === 0 && asked === undefined ? [] : [plural(done, noun)];
+
+/** Of a zone whose storage is lost after a while, which a job may not run for. */
+function lossOf(zone: string | undefined, asked: string | undefined): readonly string[] {
+  if (zone !== undefined) return [`storage of ${zone} lost`];
+  return asked === undefined ? [] : [`storage of ${asked} not lost: nothing ran so long`];
+}
 
 /**
  * What went wrong on purpose, in one line: "1 slow node, 2 killed workers, 0 throttled launches". Where it is known what was
@@ -50,7 +57,7 @@ export function renderInjected(injected: InjectedCounts, asked?: Asked): string 
     ...countOf(injected.corruptObjects, 'corrupt object', asked?.corruptObjects),
     ...countOf(injected.lostInvocations, 'lost invocation', asked?.lostInvocations),
     ...countOf(injected.duplicateInvocations, 'duplicate invocation', asked?.duplicateInvocations),
-    ...(lostZone === undefined ? [] : [`storage of ${lostZone} lost`]),
+    ...lossOf(lostZone, asked?.lostZone?.zone),
     ...(slowZone === undefined ? [] : [`storage of ${slowZone} slow`]),
     ...(slowTaskZone === undefined
       ? []

@@ -29,6 +29,16 @@ describe('the line of what went wrong on purpose', () => {
     );
   });
 
+  it('tells of a zone that was to be lost, and was not', () => {
+    const asked = parseInjection('lose-zone=use1-az2@600');
+    expect(renderInjected(nothing, asked)).toBe(
+      '0 slow nodes, 0 killed workers, 0 throttled launches, storage of use1-az2 not lost: nothing ran so long',
+    );
+    expect(renderInjected({ ...nothing, lostZone: 'use1-az2' }, asked)).toBe(
+      '0 slow nodes, 0 killed workers, 0 throttled launches, storage of use1-az2 lost',
+    );
+  });
+
   it('tells what there was alone where nobody says what was asked for', () => {
     expect(renderInjected({ ...nothing, slow: 1, lostObjects: 2 })).toBe(
       '1 slow node, 0 killed workers, 0 throttled launches, 2 lost objects',
