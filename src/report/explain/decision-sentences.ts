@@ -159,7 +159,7 @@ function sentencesOf(action: ToldAction, steered: Steered): readonly string[] {
     const all = steered.get(steeredTo(action)) ?? [];
     if (all[0] !== action) return [];
     return [
-      `${head}${steeredWords(of, all)} went to ${zone ?? ''}, since tasks are slower in another zone${withFacts(facts)}.`,
+      `${head}${steeredWords(of, all)} went to ${zone ?? 'another zone'}, since tasks are slower in ${zone === undefined ? 'one' : 'another zone'}${withFacts(facts)}.`,
     ];
   }
   if (kind === 'slots') return [slotSentence(action)];
@@ -206,6 +206,65 @@ const byReason: ReadonlySet<ToldAction['kind']> = new Set<ToldAction['kind']>([
   'slots',
 ]);
 
+/** What things of a kind are called, one and many. */
+const nouns: Readonly<Record<ToldAction['kind'], readonly [string, string]>> = {
+  retry: ['retry', 'retries'],
+  recompute: ['launch for a lost output', 'launches for lost outputs'],
+  'lose-output': ['lost output', 'lost outputs'],
+  copy: ['copy of an output', 'copies of outputs'],
+  'nothing-copied': ['reason to copy nothing', 'reasons to copy nothing'],
+  restart: ['restart', 'restarts'],
+  backup: ['backup', 'backups'],
+  clone: ['clone', 'clones'],
+  stop: ['stop', 'stops'],
+  'give-up': ['attempt given up', 'attempts given up'],
+  decline: ['declined attempt', 'declined attempts'],
+  'clone-stage': ['cloned stage', 'cloned stages'],
+  'take-clones': ['stage without its clones', 'stages without their clones'],
+  split: ['split partition', 'split partitions'],
+  place: ['placed stage', 'placed stages'],
+  steer: ['zone chosen for first attempts', 'zones chosen for first attempts'],
+  slots: ['change of its slots', 'changes of its slots'],
+};
+
+/** Kinds that launch an attempt beside or after another, so that it counts how many of them won. */
+const launching: ReadonlySet<ToldAction['kind']> = new Set<ToldAction['kind']>([
+  'retry',
+  'restart',
+  'backup',
+  'clone',
+]);
+
+/** How many of the attempts that are not told of one by one came first; nothing where that is not known. */
+function winsText(kind: ToldAction['kind'], rest: readonly ToldAction[]): string {
+  if (!launching.has(kind) || rest.every(({ end }) => end === undefined)) return '';
+  const won = rest.filter(({ end }) => end === 'won').length;
+  if (rest.length === 1) return won === 1 ? ', which won' : ', which did not win';
+  return `, of which ${won === 0 ? 'none' : formatCount(won)} won`;
+}
+
+/** Things of one kind, and where that has some, one reason, that are counted and not told one by one. */
+function moreText(rest: readonly ToldAction[]): string {
+  const [first] = rest;
+  if (first === undefined) return '';
+  const { kind, reason = '' } = first;
+  const why = kind === 'stop' ? `, since ${ownValue(stopWords, reason) ?? reason}` : becauseOf(kind, reason);
+  const [one, many] = nouns[kind];
+  const count = formatCount(rest.length);
+  return `  and ${count} more ${rest.length === 1 ? one : many}${byReason.has(kind) ? why : ''}${winsText(kind, rest)}.`;
+}
+
+/** Each scheduler of a job says anew why nothing is copied. */
+function saidOnce(actions: readonly ToldAction[]): readonly ToldAction[] {
+  const said = new Set<string>();
+  return actions.filter(({ kind, reason = '' }) => {
+    if (kind !== 'nothing-copied') return true;
+    const isNew = !said.has(reason);
+    said.add(reason);
+    return isNew;
+  });
+}
+
 /**
  * What was done, one sentence each; stops of attempts whose sibling had won go without saying, and first attempts that
  * were sent to a zone are told with the first of them. Of many the first of each kind and reason are told.
@@ -215,19 +274,20 @@ export function actionSentences(actions: readonly ToldAction[]): readonly string
     actions.filter(({ kind }) => kind === 'steer'),
     steeredTo,
   );
-  const told = actions.flatMap((action) =>
+  const told = saidOnce(actions).flatMap((action) =>
     sentencesOf(action, steered).map((sentence) => ({ action, sentence })),
   );
   if (told.length <= actionsTold) return told.map(({ sentence }) => sentence);
   const alike = Map.groupBy(told, ({ action: { kind, reason = '' } }) =>
     byReason.has(kind) ? `${kind}, ${reason}` : kind,
   );
-  return [...alike].flatMap(([name, all]) => [
-    ...all.slice(0, toldOfKind).map(({ sentence }) => sentence),
-    ...(all.length > toldOfKind
-      ? [`  and ${formatCount(all.length - toldOfKind)} more of these (${name}).`]
-      : []),
-  ]);
+  return [...alike.values()].flatMap((all) => {
+    const rest = all.slice(toldOfKind).map(({ action }) => action);
+    return [
+      ...all.slice(0, toldOfKind).map(({ sentence }) => sentence),
+      ...(rest.length === 0 ? [] : [moreText(rest)]),
+    ];
+  });
 }
 
 /** Refusals of one reason that are told with their numbers; more are counted. */
@@ -253,9 +313,17 @@ function proposals(count: number, reason: string): string {
 const refusedOf = ({ task, reason }: ToldRefusal): string =>
   refusedToStages.has(reason) ? (task.split('/')[0] ?? task) : task;
 
+/** Of what a whole stage is refused, its latest refusal: each scheduler of a job says it anew, and of a dearer output. */
+function latestOf(reason: string, all: readonly ToldRefusal[]): readonly ToldRefusal[] {
+  return refusedToStages.has(reason)
+    ? [...new Map(all.map((each) => [refusedOf(each), each])).values()]
+    : all;
+}
+
 /** What was declined, by reason, the most frequent first: how often, and of some the numbers. */
 export function refusalSentences(declined: readonly ToldRefusal[]): readonly string[] {
   return [...Map.groupBy(declined, ({ reason }) => reason)]
+    .map(([reason, all]) => [reason, latestOf(reason, all)] as const)
     .toSorted(([, a], [, b]) => b.length - a.length)
     .flatMap(([reason, all]) => {
       const why = ownValue(refusalWords, reason) ?? reason;

@@ -209,11 +209,58 @@ describe('decisions in a log', () => {
       '03:04:01 map/0/1 was declined by its worker, whose node its launch says to avoid (worker/0).',
       '03:04:02 map/1/1 was declined by its worker, whose node its launch says to avoid (worker/1).',
       '03:04:03 map/2/1 was declined by its worker, whose node its launch says to avoid (worker/2).',
-      '  and 1 more of these (decline).',
+      '  and 1 more declined attempt.',
       '03:04:05 map/0/0 was told to stop, since the job was cancelled.',
       '03:04:06 map/1/0 was told to stop, since the job was cancelled.',
       '03:04:07 map/2/0 was told to stop, since the job was cancelled.',
-      '  and 997 more of these (stop, job-cancelled).',
+      '  and 997 more stops, since the job was cancelled.',
+    ]);
+  });
+
+  it('count many lost outputs, and how many of many backups won, by what they are called', () => {
+    const lost = told(
+      ...Array.from({ length: 25 }, (_, task): [string, object] => [
+        'output-lost',
+        { attemptId: `map/${String(task)}/0` },
+      ]),
+    );
+    const sentences = actionSentences(lost.actions);
+    expect(sentences).toHaveLength(4);
+    expect(sentences[3]).toBe('  and 22 more lost outputs.');
+    const backups = Array.from({ length: 25 }, (_, task): [string, object] => [
+      'launched',
+      { attemptId: `map/${String(task)}/1`, reason: 'backup' },
+    ]);
+    const ended = told(...backups).actions.map((action, task) => ({
+      ...action,
+      end: task % 5 === 0 ? ('won' as const) : ('stopped' as const),
+    }));
+    expect(actionSentences(ended).at(-1)).toBe('  and 22 more backups, of which 4 won.');
+  });
+
+  it('tell of first attempts that went to a zone also where an older log does not name it', () => {
+    const { actions } = told([
+      'launched',
+      { stage: 'map', reason: 'first', attempts: 4, locationFactor: 0.5 },
+    ]);
+    expect(actionSentences(actions)).toEqual([
+      '03:04:00 4 first attempts of map went to another zone, since tasks are slower in one: its zone 0.5 times as slow as where the others ran.',
+    ]);
+  });
+
+  it('tell what each scheduler of a job has said anew once, by the latest numbers of a stage', () => {
+    const session = (tasks: number): readonly [string, object][] => [
+      ['entered', { scheduler: 's' }],
+      ['not-copied', { attemptId: 'map/0/0', reason: 'replica-not-worth-it', tasks }],
+      ['nothing-copied', { why: 'S3 Standard is made to lose none' }],
+    ];
+    const { actions, declined } = told(...session(3), ...session(5));
+    expect(refusalSentences(declined)).toEqual([
+      'copies of outputs of 1 stage, since its loss would cost less than the copy (replica-not-worth-it):',
+      '  03:04:04 map: 5 tasks.',
+    ]);
+    expect(actionSentences(actions)).toEqual([
+      '03:04:02 the job copied no outputs, since S3 Standard is made to lose none.',
     ]);
   });
 
