@@ -156,7 +156,7 @@ function knownOf(facts: JobFacts): Known {
   );
   const index: RunIndex = { byNode, byTask, usual, firsts };
   const causes = (run: AttemptRun): readonly ExplainedCause[] =>
-    causesOfSlowness(run, usual.get(run.stage), witnessesOf(run, index));
+    causesOfSlowness(run, usual.get(run.stage), () => witnessesOf(run, index));
   return { ...facts, runs, index, tasks, causes, failedTask, opened: openingsOf(job, decisions) };
 }
 

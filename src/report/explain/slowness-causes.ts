@@ -89,11 +89,13 @@ const finite = (facts: Readonly<Record<string, number | undefined>>): Record<str
  * phase that the time went to; and where nothing does, it says so.
  *
  * Source: Mantri §4 for input and place; the phases are ours.
+ *
+ * @param findWitnesses - asked only of an attempt that was slow beyond its input: of a wide job, to find them for each takes long.
  */
 export function causesOfSlowness(
   run: AttemptRun,
   usual: Usual | undefined,
-  witnesses: Witnesses,
+  findWitnesses: () => Witnesses,
 ): readonly ExplainedCause[] {
   const { runMs, bytes, attempt } = run;
   const slowness = slownessOf(run, usual);
@@ -122,7 +124,7 @@ export function causesOfSlowness(
           },
         ];
   if (isExplained) return more;
-  return [...more, restOf(run, usual, { witnesses, slowness, inputFactor })];
+  return [...more, restOf(run, usual, { witnesses: findWitnesses(), slowness, inputFactor })];
 }
 
 interface Judged {

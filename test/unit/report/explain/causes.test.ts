@@ -3,7 +3,10 @@ import type { ExplainedTask } from '../../../../src/contracts/explanation.ts';
 import type { AttemptRecord } from '../../../../src/contracts/records.ts';
 import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
 import { causeSentences, failureText } from '../../../../src/report/explain/cause-sentences.ts';
+import { attemptRuns } from '../../../../src/report/explain/attempt-runs.ts';
 import { explainJob } from '../../../../src/report/explain/explain-job.ts';
+import { causesOfSlowness } from '../../../../src/report/explain/slowness-causes.ts';
+import { usualOf } from '../../../../src/report/explain/usual-run.ts';
 import type { LogEvent } from '../../../../src/report/log-lines.ts';
 import { jobRecord, stageSummary } from '../report-records.ts';
 import { attempt, submittedAt, usualTasks } from './explained-attempts.ts';
@@ -35,6 +38,14 @@ describe('the cause of a slow attempt', () => {
   it('is none where it took as long as others, and where too few have won to say', () => {
     expect(causesOf(8, [...siblings, attempt('map/8/0', { ended: 3_000 })])).toEqual([]);
     expect(causesOf(8, [...siblings.slice(0, 1), attempt('map/8/0', slow)])).toEqual([]);
+  });
+
+  it('asks what others tell of the attempts that were slow alone', () => {
+    const runs = attemptRuns([...siblings, attempt('map/8/0', slow)], undefined);
+    const asked: string[] = [];
+    const ask = (id: string) => ({ othersCount: asked.push(id) });
+    for (const run of runs) causesOfSlowness(run, usualOf(runs), () => ask(run.attempt.attemptId));
+    expect(asked).toEqual(['map/8/0']);
   });
 
   it('is more input where it read and took eight times as much', () => {
