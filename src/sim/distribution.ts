@@ -120,6 +120,19 @@ export function sample(distribution: Distribution, rng: Rng): number {
   }
 }
 
+/** As many draws as half of which are 0 are all 0 by no chance. */
+const mostDraws = 64;
+
+/**
+ * Draws a number above 0, as of a speed: draws that are cut at 0 are made again. The first one above 0 is that of `sample`
+ * where none is cut.
+ */
+export function sampleAboveZero(distribution: Distribution, rng: Rng): number {
+  let drawn = sample(distribution, rng);
+  for (let draw = 1; draw < mostDraws && drawn <= 0; draw++) drawn = sample(distribution, rng);
+  return drawn;
+}
+
 /** A length of time drawn in whole milliseconds. */
 export const sampleMs = (distribution: Distribution, rng: Rng): number =>
   Math.round(sample(distribution, rng));

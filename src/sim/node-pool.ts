@@ -1,6 +1,6 @@
 import { invariant } from '../contracts/errors.ts';
 import type { Rng } from '../lib/rng.ts';
-import { sample } from './distribution.ts';
+import { sample, sampleAboveZero } from './distribution.ts';
 import { nodeLuck } from './node-luck.ts';
 import type { ClusterScenario, NodeGroup } from './scenario.ts';
 import type { Meeting, SimStage } from './sim-job.ts';
@@ -297,7 +297,8 @@ const nodeName = (index: number, generation: number): string =>
 const isCold = (node: SimNode, now: number): boolean =>
   node.group.elastic && node.busy === 0 && now > node.warmUntil;
 
-const speedOf = (group: NodeGroup, rng: Rng): number => Math.max(leastSpeed, sample(group.speed, rng));
+const speedOf = (group: NodeGroup, rng: Rng): number =>
+  Math.max(leastSpeed, sampleAboveZero(group.speed, rng));
 
 function newHost({ disk }: NodeGroup, index: number, rng: Rng): SimHost {
   const bytesPerS = disk === undefined ? 0 : sample(disk.bytesPerS, rng.fork(`disk-${index}`));

@@ -32,7 +32,7 @@ const zoneSchema = z.strictObject({
 const nodeGroupSchema = z.strictObject({
   count: z.int().min(1).max(200_000),
   slots: z.int().min(1).max(10_000).default(1),
-  /** Work that a node does in a millisecond, in milliseconds of a node of speed 1; drawn once per node. */
+  /** Work that a node does in a millisecond, in milliseconds of a node of speed 1; drawn once per node, and again where the draw is cut at 0. */
   speed: aboveZeroSchema.default(1),
   /** Nodes of the group that share one machine and so contend with each other; hosts are filled in order. */
   perHost: z.int().min(1).max(10_000).default(1),

@@ -1,6 +1,14 @@
 import { expect, it } from 'vitest';
 import { createRng } from '../../src/lib/rng.ts';
-import { type Distribution, distributionSchema, sample, sampleMs } from '../../src/sim/distribution.ts';
+import {
+  type Distribution,
+  distributionSchema,
+  sample,
+  sampleAboveZero,
+  sampleMs,
+} from '../../src/sim/distribution.ts';
+import { parseScenario } from '../../src/sim/scenario.ts';
+import { simulate } from '../../src/sim/simulate.ts';
 
 const drawsOf = (distribution: Distribution, count = 40_000): number[] => {
   const rng = createRng('draws');
@@ -50,6 +58,27 @@ it('has the tail of a Pareto distribution, up to the cap', () => {
   expect(Math.max(...draws)).toBe(50);
   expect(shareAbove(draws, 8)).toBeCloseTo(0.125, 2); // (2 / 8)^1.5
   expect(shareAbove(draws, 32)).toBeCloseTo(1 / 64, 2);
+});
+
+it('draws again what is cut at 0 of what has to be above 0, and else the same', () => {
+  const half = { kind: 'normal', mean: 1, sd: 100 } as const;
+  const rng = createRng('speeds');
+  const speeds = Array.from({ length: 1_000 }, () => sampleAboveZero(half, rng));
+  expect(Math.min(...speeds)).toBeGreaterThan(0);
+  const usual = { kind: 'normal', mean: 1, sd: 0.1 } as const;
+  const [one, other] = [createRng('same'), createRng('same')];
+  for (let draw = 0; draw < 100; draw++) expect(sampleAboveZero(usual, one)).toBe(sample(usual, other));
+});
+
+it('has no node stand still whose speed is drawn from a normal distribution', async () => {
+  const outcome = await simulate(
+    parseScenario({
+      cluster: { nodes: [{ count: 100, speed: { kind: 'normal', mean: 1, sd: 1 } }], placement: 'in-order' },
+      jobs: [{ policy: 'none', stages: [{ name: 'map', tasks: 100, workMs: 1_000 }] }],
+    }),
+    { seed: 'normal' },
+  );
+  expect(outcome.jobs.map(({ state }) => state)).toEqual(['succeeded']);
 });
 
 it('is never negative, and whole where it is a time', () => {
