@@ -23,10 +23,9 @@ import { traceScenario } from './trace-scenario.ts';
 const slots = 100;
 const load = 0.7;
 /**
- * Whole jobs are drawn until they have so many tasks; of the shuffles by rack fewer, since a task of theirs stands for all
- * of a rack and takes an hour. A job of more than three quarters of that would be all there is.
+ * Whole jobs are drawn until they have so many tasks or more. A job of more than three quarters of that would be all there is.
  */
-const mostTasks = (name: TraceName): number => (name === 'coflow' ? 300 : 1_000);
+const mostTasks = 1_000;
 const largestJob = 0.75;
 
 /** What knows more than reports tell, and what has nothing to mend. No bounds: luck and another order bring others before them. */
@@ -47,8 +46,11 @@ interface Sample {
 }
 
 /**
- * Whole jobs of a trace, in its order: drawn one after the other, each as likely, and left out where they do not fit any more. So
- * the last of a sample are small ones, and jobs of a hundred tasks and more come about half as often as in the trace.
+ * Whole jobs of a trace, in its order: drawn one after the other, each as likely, up to the one that reaches `budget` tasks, which
+ * is kept: were what no longer fits passed over, or the last left out, samples would be of smaller jobs than the trace.
+ *
+ * Source: Wald's identity (where a draw's end depends on nothing that is still to be drawn, the mean number of tasks is the
+ * mean number of jobs times that of a job's tasks).
  */
 export function sampleJobs(jobs: readonly TraceJob[], budget: number, rng: Rng): Sample {
   const fitting = jobs.filter((job) => taskCount(job) <= largestJob * budget);
@@ -56,7 +58,7 @@ export function sampleJobs(jobs: readonly TraceJob[], budget: number, rng: Rng):
   const taken = new Set<TraceJob>();
   let tasks = 0;
   for (const { job } of ranked) {
-    if (tasks + taskCount(job) > budget) continue;
+    if (tasks >= budget) break;
     taken.add(job);
     tasks += taskCount(job);
   }
@@ -95,7 +97,7 @@ async function replayTrace(name: TraceName, { seeds, traces }: ExperimentInput):
   const runs = new Map<Scheme, SimulationMetrics[]>(schemes.map((scheme) => [scheme, []]));
   const samples: Sample[] = [];
   for (const seed of seeds) {
-    const sample = sampleJobs(traces.get(name) ?? [], mostTasks(name), createRng(`sample/${name}/${seed}`));
+    const sample = sampleJobs(traces.get(name) ?? [], mostTasks, createRng(`sample/${name}/${seed}`));
     samples.push(sample);
     for (const scheme of schemes) runs.get(scheme)?.push(await runOf(name, sample, scheme, seed));
   }

@@ -47,7 +47,7 @@ describe.skipIf(missing.length > 0)('what a job gets on Lambda with nothing said
     ['swim', 0.97],
     ['yahoo1', 1.02],
   ] as const)(
-    'is beside no copies, for at most 2 %% more slot time: %s, at most %d of the time',
+    'is beside no copies, for at most a fiftieth more slot time: %s, at most %d of the time',
     async (name, most) => {
       const [none, own] = [await measured(name, 'none'), await measured(name, 'outrider')];
       expect(own.meanS / none.meanS).toBeLessThanOrEqual(most);
