@@ -3,7 +3,7 @@ import type { RequestHedge } from './request-hedge.ts';
 /** Why a stream brings no more bytes, though there are more. */
 export interface BrokenStream {
   readonly cause: unknown;
-  /** Whether it broke while its consumer was at work for long, and nobody waited for it; absent: it did not. */
+  /** Whether its consumer was at work for long before, and nobody waited for it; absent: it was not. */
   readonly wasLeft?: boolean;
 }
 

@@ -15,8 +15,8 @@ import { elsewhere } from './s3-faults.ts';
 /** Broken streams in a row without a byte between them. */
 const FRUITLESS_LIMIT = 5;
 /**
- * Broken streams in all, over one object. One that breaks while its consumer is at work for long is none of them: a connection
- * over which nobody takes anything for a minute is given up. Each of those has brought bytes, and cost its consumer so long.
+ * Broken streams in all, over one object. One whose consumer was at work for long is none of them: a connection
+ * over which nobody takes anything for a minute is given up, by S3 perhaps sooner. Each of those has brought bytes, and cost its consumer so long.
  */
 const BREAK_LIMIT = 100;
 const LONG_PAUSE_MS = 5_000;
@@ -144,7 +144,8 @@ async function* readOnce(
       cursor.position += chunk.length;
       const givenAt = reading.pace.now();
       yield chunk;
-      wasLeft = body.destroyed && reading.pace.now() - givenAt >= LONG_PAUSE_MS;
+      // Whoever closes the connection meanwhile, what has come by then is given before anybody hears of it.
+      wasLeft ||= reading.pace.now() - givenAt >= LONG_PAUSE_MS;
     }
     return isRead(cursor) ? undefined : { cause: new Error('the stream ended early'), wasLeft };
   } catch (cause) {

@@ -69,8 +69,11 @@ export class ObjectStore {
       const dir = join(this.bucketsDir, name);
       await mkdir(join(dir, 'uploads'), { recursive: true });
       await mkdir(join(dir, 'objects'), { recursive: true });
+      // Where its note was lost, as between a crash and its repair, its objects are there.
+      const index = new KeyIndex();
+      index.load(await this.readKeys(dir));
       await writeNote(dir, createdMs);
-      this.buckets.set(name, { name, dir, createdMs, index: new KeyIndex() });
+      this.buckets.set(name, { name, dir, createdMs, index });
       return true;
     });
   }
@@ -251,7 +254,6 @@ export class ObjectStore {
   /** Writes the note of a bucket whose own one is torn, and answers when the bucket was made, as far as that can be told. */
   private async noteAnew(dir: string): Promise<number> {
     const createdMs = Math.floor((await stat(dir)).birthtimeMs);
-    await this.putAside(dir, join(dir, BUCKET_FILE));
     await writeNote(dir, createdMs);
     return createdMs;
   }
@@ -300,8 +302,12 @@ async function linkOnce(from: string, to: string): Promise<void> {
   }
 }
 
-const writeNote = (dir: string, createdMs: number): Promise<void> =>
-  writeFile(join(dir, BUCKET_FILE), JSON.stringify({ createdMs }));
+/** Writes a bucket's note, whole or not at all, in the place of one that is there. */
+async function writeNote(dir: string, createdMs: number): Promise<void> {
+  const path = join(dir, `${BUCKET_FILE}.new`);
+  await writeFile(path, JSON.stringify({ createdMs }));
+  await rename(path, join(dir, BUCKET_FILE));
+}
 
 /** When a bucket was made, by its note; undefined where that is torn. */
 function createdIn(note: string): number | undefined {

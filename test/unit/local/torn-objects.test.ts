@@ -66,9 +66,21 @@ describe('a store of objects whose files a crash has torn', () => {
     const { store, bucket } = await reopened(rootDir);
     expect(keysIn(bucket)).toEqual(['one']);
     expect(bucket.createdMs).toBeGreaterThan(1_600_000_000_000);
-    expect(store.setAside).toHaveLength(1);
+    // Nothing of it is lost.
+    expect(store.setAside).toEqual([]);
     store.close();
     expect((await reopened(rootDir)).bucket.createdMs).toBe(bucket.createdMs);
+  });
+
+  it('has the objects of a bucket whose note is gone, once that is made again', async () => {
+    const { rootDir, bucket: before } = await storeOf('one');
+    await rm(join(before.dir, 'bucket.json'));
+    const store = await ObjectStore.open(rootDir);
+    onTestFinished(() => {
+      store.close();
+    });
+    expect(await store.createBucket('bucket', 1)).toBe(true);
+    expect(keysIn(await store.bucket('bucket'))).toEqual(['one']);
   });
 
   it('has no upload any more whose note is torn', async () => {
