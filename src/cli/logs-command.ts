@@ -116,9 +116,9 @@ async function showLogs(
   if (options.follow) {
     const hasEnded = async (): Promise<boolean> => finalJobStates.includes((await source.job(signal)).state);
     const isKept = source.seenUntil !== undefined;
-    const isOver = async (): Promise<boolean> => (await hasEnded()) || isKept;
-    await follow({ ...log, since: source.since, shown: lines, isOver }, console);
-    if (!(await hasEnded()))
+    const followed = await follow({ ...log, since: source.since, shown: lines, hasEnded, isKept }, console);
+    if (followed.isCut && !isCut) console.err(`${cutText}\n`);
+    if (!followed.hasEnded)
       throw new ServiceUnavailableError(
         `job ${jobId} has not ended, and no stack is up that goes on with it: there is nothing to follow`,
       );
@@ -164,26 +164,35 @@ interface Following extends Log {
   /** Before the first line. */
   readonly since: EpochMs;
   readonly shown: readonly ReadLine[];
-  readonly isOver: () => Promise<boolean>;
+  /** Whether the job has ended. */
+  readonly hasEnded: () => Promise<boolean>;
+  /** Whether no stack goes on with it, so that what is kept of it is all that there will be. */
+  readonly isKept: boolean;
 }
 
 /** Lines that were shown, by what they are, and when they were logged. */
 type Known = ReadonlyMap<string, EpochMs>;
 
-/** Goes back a little each time, for lines that came late, and drops what it has shown. */
-async function follow(following: Following, console: Console): Promise<void> {
+/**
+ * Goes back a little each time, for lines that came late, and drops what it has shown. Tells whether the job had ended by
+ * its last look, and whether its last read was cut.
+ */
+async function follow(
+  following: Following,
+  console: Console,
+): Promise<{ readonly hasEnded: boolean; readonly isCut: boolean }> {
   const { signal } = following;
   let known: Known = new Map(following.shown.map((line) => [keyOf(line), line.line.at]));
   let newest = following.shown.at(-1)?.line.at ?? following.since;
   const began = performance.now();
   for (;;) {
     // Asked before the lines are read, so that the last ones are not missed.
-    const isLast = await following.isOver();
+    const hasEnded = await following.hasEnded();
     const since = epochMs(Math.max(following.since, newest - lateMs));
-    const { keys, seenTo } = await showNewer(following, since, known, console);
+    const { keys, seenTo, isCut } = await showNewer(following, since, known, console);
     known = keys;
     newest = epochMs(Math.max(newest, seenTo));
-    if (isLast) return;
+    if (hasEnded || following.isKept) return { hasEnded, isCut };
     const pauseMs = Math.max(followPollMs, nextPollMs(performance.now() - began));
     await delay(pauseMs, undefined, { signal }).catch(() => {
       signal.throwIfAborted();
@@ -191,16 +200,16 @@ async function follow(following: Following, console: Console): Promise<void> {
   }
 }
 
-/** Shows what is not known, page by page; tells what may be met again of it. */
+/** Shows what is not known, page by page; tells what may be met again of it, and whether the last page was cut. */
 async function showNewer(
   log: Log,
   since: EpochMs,
   known: Known,
   console: Console,
-): Promise<{ readonly keys: Known; readonly seenTo: EpochMs }> {
+): Promise<{ readonly keys: Known; readonly seenTo: EpochMs; readonly isCut: boolean }> {
   let keys: Known = known;
   for (let from = since; ;) {
-    const { lines, seenTo } = await readLines(log, from, mostLines);
+    const { lines, seenTo, isCut } = await readLines(log, from, mostLines);
     const met = new Map(keys);
     for (const line of lines) {
       const key = keyOf(line);
@@ -208,7 +217,7 @@ async function showNewer(
       met.set(key, line.line.at);
     }
     keys = new Map([...met].filter(([, at]) => at >= seenTo - lateMs));
-    if (lines.length < mostLines) return { keys, seenTo };
+    if (lines.length < mostLines) return { keys, seenTo, isCut };
     from = epochMs(Math.max(seenTo, from + 1)); // From the last line on, and on in any case.
   }
 }

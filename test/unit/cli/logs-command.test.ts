@@ -98,6 +98,7 @@ describe('logs', () => {
     { timeout: 60_000 },
     async () => {
       const asked: string[] = [];
+      let endsLeft = 0;
       const endless = createServer((request, response) => {
         request.setEncoding('utf8');
         let body = '';
@@ -105,7 +106,7 @@ describe('logs', () => {
         request.on('end', () => {
           asked.push(body);
           response.setHeader('content-type', 'application/x-amz-json-1.1');
-          response.end(JSON.stringify({ events: [], nextToken: 'more' }));
+          response.end(JSON.stringify({ events: [], ...(endsLeft-- > 0 ? {} : { nextToken: 'more' }) }));
         });
       });
       await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve));
@@ -122,6 +123,12 @@ describe('logs', () => {
       const told = await service.run('explain', jobId, '--json');
       expect(JSON.parse(told.out)).toMatchObject({
         log: { state: 'unread', why: expect.stringMatching(cut) as string },
+      });
+      // The first read finds an end, and each one after it none.
+      endsLeft = 1;
+      expect(await service.run('logs', jobId, '--follow')).toMatchObject({
+        exitCode: 0,
+        err: expect.stringMatching(cut) as string,
       });
     },
   );
