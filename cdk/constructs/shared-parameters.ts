@@ -1,5 +1,6 @@
 import { CfnParameter, type CfnParameterProps, type Stack } from 'aws-cdk-lib';
 import { ParameterName, zonalZoneParameters } from '../../src/contracts/settings.ts';
+import { acknowledge } from './acknowledge.ts';
 
 type SharedName = (typeof zonalZoneParameters)[number] | typeof ParameterName.userCredentials;
 
@@ -31,6 +32,10 @@ const shared: readonly (readonly [SharedName, CfnParameterProps])[] = [
  */
 export function addSharedParameters(stack: Stack): void {
   for (const [name, props] of shared) new CfnParameter(stack, name, props);
+  acknowledge(stack, {
+    'CloudFormation-Validate::W2001':
+      'Not each stack reads all of them: what is given for all has to be known to each',
+  });
 }
 
 /** One of those, as its stack is told. */

@@ -15,8 +15,8 @@ const parallelism = 4;
 
 /**
  * Ends the workers of a job's attempts that were told to stop and have not, in the time that they had: they hang. On Fargate
- * nothing else would, and each is billed for as long as it is there. So also those that were given up while the job ran: their
- * scheduler has stopped them, and did not look whether that went well. May be repeated. What goes wrong is told in the log.
+ * nothing else would, and each is billed for as long as it is there. So also those that were given up while the job ran, whom their
+ * scheduler has stopped, or tried to: once more. May be repeated. What goes wrong is told in the log.
  */
 export async function endWorkers(
   { workers, log }: EndWorkersDeps,

@@ -18,7 +18,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { IdSource } from '../ports/id-source.ts';
 import type { JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
-import type { ObjectInfo, ObjectStore } from '../ports/object-store.ts';
+import { archivedText, type ObjectInfo, type ObjectStore } from '../ports/object-store.ts';
 import { claimOutput } from './claim-output.ts';
 import { findJob } from './query-jobs.ts';
 import { withUnpackedSizes } from './size-packed.ts';
@@ -49,10 +49,7 @@ function checkGuarantee({ spec }: JobRecord, { totalSlots }: Pick<PlanDeps, 'tot
 
 function refuseArchived(ref: ObjectRef, { archive }: ObjectInfo, field: string): void {
   if (archive === undefined) return;
-  throw new InvalidInputError(
-    `${field}: the object ${uriOf(ref)} is archived (${archive}); restore it first`,
-    { field },
-  );
+  throw new InvalidInputError(`${field}: ${archivedText(uriOf(ref), archive)}`, { field });
 }
 
 /** The objects behind one URI: those under a prefix that ends in "/" (or a bucket), else the one of that key. */

@@ -36,9 +36,9 @@ export interface Protection {
   seenUpTo: number;
   /** Outputs that are worth a copy and have none, for want of tokens. */
   readonly waiting: Set<TaskView>;
-  /** Of each stage's outputs that are not worth a copy that which nearly is, by the place of the stage. */
+  /** Of each stage's outputs that are not worth a copy that which nearly is, by the stage and the reason. */
   readonly nearest: Map<string, Declined>;
-  /** Of those that are and get none the dearest as a tick has judged them, by the stage and the reason. */
+  /** Of those that are and get none the dearest as a tick has judged them, by the same. */
   readonly dearest: Map<string, Declined>;
   /** Of which output the log was told last, by the same. */
   readonly told: Map<string, AttemptId>;

@@ -10,7 +10,7 @@ const numbers = z.record(z.string(), z.number());
 
 /**
  * What took time, from a closed union. `before-launch`: from the opening of its stage to its first launch, for want of a
- * slot or of dollars; `earlier-failed`: attempts before the one that won had failed or were lost; `copied`: an attempt
+ * slot or of dollars; `earlier-failed`: attempts before the one that decides had failed or were lost; `copied`: an attempt
  * before it lagged, and a copy was made; `output-lost`: one before it had won, and its output was lost; `ride`: it waited in its worker behind other tasks; `host-wait`: in the host's
  * queue, or for its environment to start; `more-input`: more to read than its siblings; `slow-start`, `slow-read`,
  * `slow-compute`, `slow-write`: one phase, by no fault of its node that could be shown; `stood-still`: its worker did

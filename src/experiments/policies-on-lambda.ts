@@ -25,7 +25,7 @@ const load = 0.7;
 /**
  * Whole jobs are drawn until they have so many tasks or more. A job of more than three quarters of that would be all there is.
  */
-const mostTasks = 1_000;
+const leastTasks = 1_000;
 const largestJob = 0.75;
 
 /** What knows more than reports tell, and what has nothing to mend. No bounds: luck and another order bring others before them. */
@@ -46,19 +46,19 @@ interface Sample {
 }
 
 /**
- * Whole jobs of a trace, in its order: drawn one after the other, each as likely, up to the one that reaches `budget` tasks, which
- * is kept: were what no longer fits passed over, or the last left out, samples would be of smaller jobs than the trace.
+ * Whole jobs of a trace, in its order: drawn one after the other, each as likely, up to the one with which they have `leastTasks`
+ * tasks, which is kept: were what no longer fits passed over, or the last left out, samples would be of smaller jobs than the trace.
  *
  * Source: Wald's identity (where a draw's end depends on nothing that is still to be drawn, the mean number of tasks is the
  * mean number of jobs times that of a job's tasks).
  */
-export function sampleJobs(jobs: readonly TraceJob[], budget: number, rng: Rng): Sample {
-  const fitting = jobs.filter((job) => taskCount(job) <= largestJob * budget);
+export function sampleJobs(jobs: readonly TraceJob[], leastTasks: number, rng: Rng): Sample {
+  const fitting = jobs.filter((job) => taskCount(job) <= largestJob * leastTasks);
   const ranked = fitting.map((job) => ({ job, key: rng.next() })).sort((a, b) => a.key - b.key);
   const taken = new Set<TraceJob>();
   let tasks = 0;
   for (const { job } of ranked) {
-    if (tasks >= budget) break;
+    if (tasks >= leastTasks) break;
     taken.add(job);
     tasks += taskCount(job);
   }
@@ -97,7 +97,7 @@ async function replayTrace(name: TraceName, { seeds, traces }: ExperimentInput):
   const runs = new Map<Scheme, SimulationMetrics[]>(schemes.map((scheme) => [scheme, []]));
   const samples: Sample[] = [];
   for (const seed of seeds) {
-    const sample = sampleJobs(traces.get(name) ?? [], mostTasks, createRng(`sample/${name}/${seed}`));
+    const sample = sampleJobs(traces.get(name) ?? [], leastTasks, createRng(`sample/${name}/${seed}`));
     samples.push(sample);
     for (const scheme of schemes) runs.get(scheme)?.push(await runOf(name, sample, scheme, seed));
   }

@@ -8,6 +8,10 @@ export interface ObjectInfo {
   readonly archive?: string;
 }
 
+/** Why an archived object cannot be read, and what to do; `archive` as in `ObjectInfo`, empty where nobody tells. */
+export const archivedText = (uri: string, archive: string): string =>
+  `the object ${uri} is archived${archive === '' ? '' : ` (${archive})`}; restore it first`;
+
 /** Parts of one upload at most: a tenth of S3's 10,000 numbers is left for parts that are sent twice. */
 export const mostParts = 9_000;
 

@@ -8,9 +8,8 @@ const newline = 10;
 /** Lines are counted through no more than this: seconds, in which no progress is told. Of a piece of gzip as it is stored, else of the text. */
 const mostCountedBytes = 1_000_000_000;
 
-/** A piece of gzip, whose offsets are no bytes of the text. */
-const isPackedPiece = (segment: SourceSegment): boolean =>
-  segment.start > 0 && codecOf(segment) !== undefined;
+/** A piece of gzip other than its file's first, whose offsets are no bytes of the text. */
+const isLaterPiece = (segment: SourceSegment): boolean => segment.start > 0 && codecOf(segment) !== undefined;
 
 /**
  * The number of the line that begins at an offset of a block of the segment's file, the first line being 1. A split does not know how many
@@ -22,7 +21,7 @@ export async function lineNumberAt(
   segment: SourceSegment,
   offset: number,
 ): Promise<number | undefined> {
-  const isPacked = isPackedPiece(segment);
+  const isPacked = isLaterPiece(segment);
   if ((isPacked ? segment.start : offset) > mostCountedBytes) return undefined;
   if (isPacked) return 1 + (await lineEndsBefore(reading, segment, offset));
   let line = 1;
@@ -48,8 +47,7 @@ export function lineName(
   { segment, offset }: { readonly segment: SourceSegment; readonly offset: number },
 ): string {
   if (line !== undefined) return `${file}:${String(line)}`;
-  if (isPackedPiece(segment))
-    return `${file}: a line of what is packed from byte ${String(segment.start)} on`;
+  if (isLaterPiece(segment)) return `${file}: a line of what is packed from byte ${String(segment.start)} on`;
   return `${file}: the line at byte ${String(offset)}`;
 }
 

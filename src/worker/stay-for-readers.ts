@@ -18,7 +18,8 @@ type StayingFor = Pick<AttemptPayload, 'jobId' | 'stageKey'>;
  * Stays, after its attempts have ended, for those that read what it keeps, and then ends: at once where it keeps nothing,
  * and once the job has ended. Meanwhile it makes the copies that its scheduler has ordered. When nobody has asked for a
  * while, or it is told to stop, it first puts what it keeps into the data bucket, where readers find it under the same key;
- * answers that are under way go on meanwhile, and for the rest of its notice: those who read them have not to begin anew.
+ * answers that are under way go on meanwhile, and for the rest of its notice, or as long as it waits for questions where
+ * nobody has told it to stop: those who read them have not to begin anew.
  * Never throws: what it cannot put there is lost, and made again.
  */
 export async function stayForReaders(deps: StayDeps, job: StayingFor): Promise<void> {

@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
-import type { ObjectInfo } from '../../ports/object-store.ts';
+import { archivedText, type ObjectInfo } from '../../ports/object-store.ts';
 import { archivedFault } from './denials.ts';
 import { faultOf } from './faults.ts';
 
@@ -40,9 +40,8 @@ export function archived(cause: unknown, ref: ObjectRef): Error | undefined {
     readonly AccessTier?: unknown;
   };
   const archive = [storageClass, tier].filter((word) => typeof word === 'string').join(', ');
-  const where = archive === '' ? '' : ` (${archive})`;
   return new InvalidInputError(
-    `the object ${uriOf(ref)} is archived${where}; restore it first`,
+    archivedText(uriOf(ref), archive),
     { uri: uriOf(ref), fault: archivedFault },
     { cause },
   );

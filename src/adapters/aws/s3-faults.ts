@@ -1,15 +1,10 @@
 import { InvalidInputError, NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
-import { archivedFault, denialOf, missingOrDenied } from './denials.ts';
+import { archived } from './archives.ts';
+import { denialOf, missingOrDenied } from './denials.ts';
 import { faultOf } from './faults.ts';
 
-const callersFaults = new Set([
-  'EntityTooSmall',
-  'InvalidPart',
-  'InvalidPartOrder',
-  'KeyTooLongError',
-  archivedFault,
-]);
+const callersFaults = new Set(['EntityTooSmall', 'InvalidPart', 'InvalidPartOrder', 'KeyTooLongError']);
 
 /** What each operation is called in policies. A listing is asked of the bucket. */
 const actionOf = new Map([
@@ -61,8 +56,8 @@ export function translate(operation: string, ref: ObjectRef, cause: unknown): Er
     ...(operation === 'head' ? { hint: missingOrDenied } : {}),
   });
   if (denial !== undefined) return denial;
-  const isElsewhere = elsewhere(cause, ref);
-  if (isElsewhere !== undefined) return isElsewhere;
+  const known = archived(cause, ref) ?? elsewhere(cause, ref);
+  if (known !== undefined) return known;
   const { name, status } = faultOf(cause);
   const details = { uri: uriOf(ref), fault: name, status };
   if (status === 404)

@@ -24,13 +24,13 @@ const codecs: readonly (readonly [ending: RegExp, codec: Codec])[] = [
   [/\.(bz2|bzip2)$/i, 'bzip2'],
 ];
 
+const codecEntry = (key: string) => codecs.find(([ending]) => ending.test(key));
+
 /** How an object is compressed, which its key tells; undefined where it is plain. */
-export const codecOfKey = (key: string): Codec | undefined =>
-  codecs.find(([ending]) => ending.test(key))?.[1];
+export const codecOfKey = (key: string): Codec | undefined => codecEntry(key)?.[1];
 
 /** A key without the ending that tells how its object is compressed: what the object holds has that name. */
-export const unpackedKey = (key: string): string =>
-  codecs.reduce((name, [ending]) => (ending.test(key) ? key.replace(ending, '') : name), key);
+export const unpackedKey = (key: string): string => key.replace(codecEntry(key)?.[0] ?? '', '');
 
 /** A stream of one member cannot be entered in the middle, and a line end may be a quoted field's own. */
 const isWhole = ({ key, hasMembers }: SourceObject, { format, multiline }: SplitOptions): boolean =>

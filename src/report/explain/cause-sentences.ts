@@ -94,11 +94,12 @@ function waitedFor({ warm = 0, throttled = 0 }: Facts): string {
 
 type Attempts = ExplainedTask['attempts'];
 
-const attemptsBefore = (attempts: Attempts, attemptId: string): Attempts =>
-  attempts.slice(
-    0,
-    attempts.findIndex((each) => each.attemptId === attemptId),
-  );
+/** The attempts that an attempt came after; of one that makes a lost output again those since the loss. */
+function attemptsBefore(attempts: Attempts, attemptId: string): Attempts {
+  const place = attempts.findIndex((each) => each.attemptId === attemptId);
+  const won = attempts.findIndex(({ end }) => end === 'won');
+  return attempts.slice(won < place ? won + 1 : 0, place);
+}
 
 const hasFailed = ({ end }: Attempts[number]): boolean => end === 'failed' || end === 'lost';
 

@@ -168,8 +168,7 @@ function sentencesOf(action: ToldAction, steered: Steered): readonly string[] {
     return [`${head}the job copied no outputs, since ${oneLine(reason)}${withFacts(facts)}.`];
   if (kind === 'stop') {
     if (reason === 'sibling-won') return [];
-    const why = ownValue(stopWords, reason) ?? reason;
-    return [`${head}${of} was told to stop, since ${why}${withFacts(facts)}.`];
+    return [`${head}${of} was told to stop${becauseOf(kind, reason)}${withFacts(facts)}.`];
   }
   const after =
     end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'copy'
@@ -184,6 +183,8 @@ function becauseOf(kind: ToldAction['kind'], reason: string): string {
   switch (kind) {
     case 'give-up':
       return `, since ${lossText(reason)}`;
+    case 'stop':
+      return `, since ${ownValue(stopWords, reason) ?? reason}`;
     case 'copy':
       return `, since ${ownValue(copyWords, reason) ?? reason}`;
     case 'decline':
@@ -248,10 +249,10 @@ function moreText(rest: readonly ToldAction[]): string {
   const [first] = rest;
   if (first === undefined) return '';
   const { kind, reason = '' } = first;
-  const why = kind === 'stop' ? `, since ${ownValue(stopWords, reason) ?? reason}` : becauseOf(kind, reason);
+  const why = byReason.has(kind) ? becauseOf(kind, reason) : '';
   const [one, many] = nouns[kind];
   const count = formatCount(rest.length);
-  return `  and ${count} more ${rest.length === 1 ? one : many}${byReason.has(kind) ? why : ''}${winsText(kind, rest)}.`;
+  return `  and ${count} more ${rest.length === 1 ? one : many}${why}${winsText(kind, rest)}.`;
 }
 
 /** Each scheduler of a job says anew why nothing is copied. */

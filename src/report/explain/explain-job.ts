@@ -20,7 +20,7 @@ import {
   decidingRun,
   endOf,
   hasFailed,
-  isAfter,
+  redoOf,
   type TaskRuns,
   totalMsOf,
 } from './task-causes.ts';
@@ -121,12 +121,15 @@ function knownOf(facts: JobFacts): Known {
   const tasks = new Map(
     [...byTask].map(([taskId, all]): [string, TaskRuns] => {
       const winner = winnerOf(all, decisions);
-      const failed = taskId === failedTask ? lastFailed(all, winner) : undefined;
-      const again = isOver(job) ? undefined : all.findLast((run) => isAfter(run, winner) && isAtWork(run));
+      const redo = redoOf(all, winner, decisions);
+      // What had failed before the task was done failed no job.
+      const failed = taskId === failedTask ? lastFailed(winner === undefined ? all : redo) : undefined;
+      const isDone = job.state === 'succeeded' || redo.some(({ attempt }) => attempt.state === 'done');
+      const again = isDone ? undefined : redo.at(-1);
       return [
         taskId,
         {
-          ...{ taskId, runs: all, winner },
+          ...{ taskId, runs: all, winner, redo },
           ...(failed === undefined ? {} : { failed }),
           ...(again === undefined ? {} : { again }),
         },
@@ -184,14 +187,8 @@ function failedTaskOf(
   return named !== undefined && byTask.has(named) ? named : undefined;
 }
 
-/** What had failed before the task was done failed no job. */
-const lastFailed = (runs: readonly AttemptRun[], winner: AttemptRun | undefined): AttemptRun | undefined =>
-  runs
-    .filter((run) => hasFailed(run) && (winner === undefined || isAfter(run, winner)))
-    .toSorted((a, b) => endOf(b) - endOf(a))[0];
-
-const isAtWork = ({ attempt: { state, order } }: AttemptRun): boolean =>
-  (state === 'launched' || state === 'running') && order === 'continue';
+const lastFailed = (runs: readonly AttemptRun[]): AttemptRun | undefined =>
+  runs.filter(hasFailed).toSorted((a, b) => endOf(b) - endOf(a))[0];
 
 /** The task of a stage over which the job failed, or that ended last; where one has not ended, or not again, that one. */
 function lastOf(tasks: readonly TaskRuns[]): TaskRuns | undefined {

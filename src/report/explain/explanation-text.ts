@@ -5,7 +5,7 @@ import type {
   Explanation,
   PathSpan,
 } from '../../contracts/explanation.ts';
-import type { FailureCause } from '../../contracts/records.ts';
+import { type FailureCause, finalJobStates } from '../../contracts/records.ts';
 import {
   formatBytes,
   formatDollars,
@@ -74,7 +74,7 @@ function stateText(state: string, time: string): string {
   }
 }
 
-const isEnded = (state: string): boolean => state !== 'submitted' && state !== 'running';
+const isEnded = (state: string): boolean => finalJobStates.some((final) => final === state);
 
 /** Of the job alone: a stage has none. */
 function deadlineLines({ about, deadline, state }: Explanation): readonly string[] {
@@ -183,17 +183,9 @@ function stageLines(stage: ExplainedStage, failedTask: string | undefined): read
   ];
 }
 
-/** Whether it has its result, as far as is seen: of one whose output was lost, an attempt may be at that again. */
-const isDone = ({ winner, attempts }: ExplainedTask): boolean => {
-  const won = attempts.find(({ attemptId }) => attemptId === winner);
-  return (
-    won !== undefined &&
-    !attempts.some(
-      ({ end, stopReason, launchedAt }) =>
-        end === 'open' && stopReason === undefined && launchedAt >= (won.endedAt ?? Infinity),
-    )
-  );
-};
+/** Whether it has its result, as far as is seen: of one whose output was lost, and that is done again, a cause says so. */
+const isDone = ({ winner, causes }: ExplainedTask): boolean =>
+  winner !== null && !causes.some(({ kind }) => kind === 'output-lost');
 
 /** Where nobody can say what is usual, what the one that won spent its time on. */
 function ranLines(task: ExplainedTask | undefined): readonly string[] {

@@ -11,7 +11,9 @@ export interface TaskRuns {
   readonly winner: AttemptRun | undefined;
   /** The attempt that failed the job; absent where the task did not. */
   readonly failed?: AttemptRun;
-  /** Of a job that goes on, the attempt that makes the winner's output again, which was lost; absent where none does. */
+  /** Attempts launched since the winner's output was lost, by launch. */
+  readonly redo: readonly AttemptRun[];
+  /** The last of them, while none of them is done; absent where nothing is to be made again. */
   readonly again?: AttemptRun;
 }
 
@@ -23,12 +25,25 @@ export const endOf = ({ attempt: { claimedAt, launchedAt }, runMs }: AttemptRun)
 export const hasFailed = ({ attempt: { state } }: AttemptRun): boolean =>
   state === 'failed' || state === 'lost';
 
-/** Whether an attempt was launched when its task had been done: its output was lost. */
-export const isAfter = (run: AttemptRun, winner: AttemptRun | undefined): boolean =>
-  winner !== undefined && run.attempt.launchedAt >= endOf(winner);
+/**
+ * The attempts of a task from the one on that was launched since the winner's output was lost. The log tells why each was
+ * launched; without it, those that were launched once the winner had ended, which its own worker's clock tells.
+ */
+export function redoOf(
+  runs: readonly AttemptRun[],
+  winner: AttemptRun | undefined,
+  { launches }: ToldDecisions,
+): readonly AttemptRun[] {
+  const later = winner === undefined ? [] : runs.filter(({ number }) => number > winner.number);
+  const reasons = later.map(({ attempt }) => launches.get(attempt.attemptId)?.reason);
+  const first = reasons.indexOf('recompute');
+  if (first >= 0) return later.slice(first);
+  if (winner?.attempt.claimedAt === undefined || reasons.some((reason) => reason !== undefined)) return [];
+  return later.filter(({ attempt }) => attempt.launchedAt >= endOf(winner));
+}
 
 /**
- * The attempt that a task's time is told of: the one that failed the job, or is at work on an output that was lost, or
+ * The attempt that a task's time is told of: the one that failed the job, or was to make an output again that was lost, or
  * that won, else the one launched last.
  */
 export const decidingRun = ({ winner, failed, again, runs }: TaskRuns): AttemptRun | undefined =>
@@ -105,9 +120,23 @@ function causesBeforeLaunch(
   ];
 }
 
-/** What came before the attempt that decides: failures where all before it had failed, else attempts that lagged. */
+/** What came before the attempt that decides. Of one that makes a lost output again, what came before the loss is its winner's. */
 function causesBefore(
-  { runs, winner }: TaskRuns,
+  { runs, redo }: TaskRuns,
+  first: AttemptRun,
+  deciding: AttemptRun,
+  told: Told,
+): readonly ExplainedCause[] {
+  const [again] = redo;
+  if (again === undefined || !redo.includes(deciding)) return triedBefore(runs, first, deciding, told);
+  const { attemptId, launchedAt } = again.attempt;
+  const ms = Math.max(0, launchedAt - first.attempt.launchedAt);
+  return [{ kind: 'output-lost', ms, attemptId, facts: {} }, ...triedBefore(redo, again, deciding, told)];
+}
+
+/** Of some attempts from the first on: failures where all before the one that decides had failed, else attempts that lagged. */
+function triedBefore(
+  runs: readonly AttemptRun[],
   first: AttemptRun,
   deciding: AttemptRun,
   { decisions, slownessOf }: Told,
@@ -118,7 +147,6 @@ function causesBefore(
   const failed = before.filter((run) => run !== deciding && hasFailed(run));
   const others = before.filter((run) => run !== deciding && !hasFailed(run));
   const { attemptId } = deciding.attempt;
-  if (isAfter(deciding, winner)) return [{ kind: 'output-lost', ms, attemptId, facts: {} }];
   if (decisions.launches.get(attemptId)?.reason === 'clone') return [];
   const isRetry = others.length === 0;
   return [

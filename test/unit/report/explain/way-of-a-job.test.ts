@@ -193,8 +193,59 @@ describe('the way of a job', () => {
     const told = renderExplanation(explained, makeStyle({ isTty: false, env: {} }));
     expect(told).toContain('  The job failed over map/1, 8.2s after the stage began.');
     expect(told).toContain(
-      '  5.5s went by before map/1/2 was launched, since the output of map/1/0 was lost later.',
+      '  3.5s went by before map/1/1 was launched, since the output of map/1/0 was lost later.',
     );
+    expect(told.filter((line) => line.includes('was launched, since map/1/1 failed'))).toEqual([
+      '  2.0s went by before map/1/2 was launched, since map/1/1 failed (user-code: no such colour).',
+    ]);
+  });
+
+  it('follows a running job to an attempt at a lost output that has failed, while the next one waits', () => {
+    const explained = explainJob({
+      job: job({
+        state: 'running',
+        stages: [stageSummary({ name: 'map', tasks: 1, done: 0, startedAt: at(400) })],
+      }),
+      attempts: [
+        attempt('map/0/0', { launched: 500, ended: 2_600 }),
+        attempt('map/0/1', { launched: 5_000, ended: 8_000, state: 'failed' }),
+      ],
+      ...{ decisions: readDecisions([]), now: at(60_000) },
+    });
+    expect(explained.path.map(({ kind, attemptId = '' }) => `${kind} ${attemptId}`)).toContain('run map/0/1');
+    const told = renderExplanation(explained, makeStyle({ isTty: false, env: {} })).join('\n');
+    expect(told).toContain('  map/0 is not done 7.6s after the stage began.');
+  });
+
+  it('takes no attempt for one at a lost output by the clock of the worker that won', () => {
+    const failed = attempt('map/0/0', { launched: 500, ended: 2_600, state: 'failed' });
+    // Ninety seconds behind; and one of which nobody knows when it began.
+    const behind = attempt('map/0/1', { launched: 100_000, claimed: 10_100, ended: 12_100 });
+    const { claimedAt, ...unclaimed } = attempt('map/0/1', { launched: 100_000, ended: 102_000 });
+    expect(claimedAt).toBeDefined();
+    for (const winner of [behind, unclaimed]) {
+      const explained = explainJob({
+        job: job({ stages: [stageSummary({ name: 'map', tasks: 1, startedAt: at(400) })] }),
+        attempts: [failed, winner],
+        ...{ decisions: readDecisions([]), now: at(200_000) },
+      });
+      const kinds = explained.stages[0]?.told[0]?.causes.map(({ kind }) => kind);
+      expect(kinds).toContain('earlier-failed');
+      expect(kinds).not.toContain('output-lost');
+    }
+  });
+
+  it('says of no job that succeeded that a task is not done', () => {
+    const explained = explainJob({
+      job: job({ stages: [stageSummary({ name: 'map', tasks: 1, done: 1, startedAt: at(400) })] }),
+      attempts: [
+        attempt('map/0/0', { launched: 500, ended: 2_600 }),
+        attempt('map/0/1', { launched: 5_000, state: 'running' }),
+      ],
+      ...{ decisions: readDecisions([]), now: at(60_000) },
+    });
+    const told = renderExplanation(explained, makeStyle({ isTty: false, env: {} })).join('\n');
+    expect(told).not.toContain('not done');
   });
 
   it('adds up what its workers took where some were given up, of the job, of a stage and of a task', () => {
