@@ -122,8 +122,8 @@ function reachedBy(course: Course): readonly Reached[] {
 /**
  * After what shares of their times tasks have reached a level. One whose first report shows more than that had come there by
  * then: a straight line from its beginning takes a slow start for even progress, and whoever is still
- * at his looks like a straggler. It counts as the median of those that were seen on their way there and came sooner, and as
- * when it was seen where all of these came later; by the line where nobody was seen on the way.
+ * at his looks like a straggler. It counts as the median of those that were seen on their way there and came sooner; by
+ * the line where there are none.
  *
  * Source: Efron, "The two sample problem with censored data" (1967): mass goes to where samples are, here to the left.
  */
@@ -133,9 +133,8 @@ function sharesAt(level: number, reached: readonly (readonly Reached[])[]): read
     all.flatMap(({ share, byShare }) => (byShare === undefined ? [share] : [])),
   ).sort();
   return all.map(({ share, byShare }) => {
-    if (byShare === undefined || watched.length === 0) return share;
-    const sooner = countBelowIn(watched, byShare);
-    return sooner === 0 ? byShare : (watched[(sooner - 1) >>> 1] ?? byShare);
+    const sooner = byShare === undefined ? 0 : countBelowIn(watched, byShare);
+    return sooner === 0 ? share : (watched[(sooner - 1) >>> 1] ?? share);
   });
 }
 
