@@ -149,11 +149,11 @@ export async function checkAndRun(
 }
 
 function reportLines(outcome: RunOutcome, options: RunOptions, console: Console): readonly string[] {
-  const asked = options.inject === undefined ? undefined : parseInject(options.inject);
+  const { injected, asked } = outcome;
   const output = outcome.job.state === 'succeeded' ? options.output : undefined;
   return [
     ...renderJob(outcome.job, output, console.outStyle),
-    ...(outcome.injected === undefined ? [] : [`injected  ${renderInjected(outcome.injected, asked)}`]),
+    ...(injected === undefined ? [] : [`injected  ${renderInjected(injected, asked)}`]),
     `time      ${renderPhases(outcome.phases)}`,
     ...(outcome.stateDir === undefined ? [] : [`state     ${outcome.stateDir}`]),
     ...(outcome.recordIn === undefined ? [] : [`logs      ${logsCommand(outcome, options)}`]),

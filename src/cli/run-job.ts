@@ -60,6 +60,8 @@ export interface RunOutcome {
   readonly phases: PhaseTimes;
   /** What went wrong on purpose; undefined where nothing was to. */
   readonly injected: InjectedCounts | undefined;
+  /** What was asked for; undefined where nothing was. */
+  readonly asked: Injection | undefined;
 }
 
 /** What `runJob` starts and reaches; replaced in tests. */
@@ -109,6 +111,7 @@ export async function runJob(request: RunRequest, deps: RunDeps, signal: AbortSi
       recordIn,
       stateDir: isKept ? state.path : undefined,
       injected: stack.injected(),
+      asked: request.injection,
       phases: phases.times(),
     };
   } catch (error) {

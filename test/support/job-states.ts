@@ -4,6 +4,10 @@ import { defaultPolicyConfig } from '../../src/contracts/policy-config.ts';
 import type { Progress } from '../../src/contracts/progress.ts';
 import type { AttemptRecord, Failure, TaskResult } from '../../src/contracts/records.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
+import { applyDecisions } from '../../src/core/decide-tick.ts';
+import type { Decision } from '../../src/core/model/decision.ts';
+import { openStage } from '../../src/core/model/job-state.ts';
+import type { JobState } from '../../src/core/model/job-view.ts';
 import type { TickConfig } from '../../src/core/model/tick-config.ts';
 
 /** A tick's settings in round numbers. */
@@ -64,3 +68,11 @@ export function resultOf(id: string, at: number, lengths: readonly number[] = [1
 }
 
 export const failure = (cause: Failure['cause'], message = 'it broke'): Failure => ({ cause, message });
+
+/** Takes decisions over; stages that they open read what they read by the plan. */
+export function carryOut(state: JobState, decisions: readonly Decision[], now: number): void {
+  const open = (stage: number): void => {
+    openStage(state, stage, [], epochMs(now));
+  };
+  applyDecisions(state, decisions, { now: epochMs(now), openStage: open });
+}

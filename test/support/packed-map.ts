@@ -1,13 +1,12 @@
 import { expect } from 'vitest';
 import type { AttemptId } from '../../src/contracts/ids.ts';
 import { durationMs, epochMs } from '../../src/contracts/units.ts';
-import { applyDecisions, decideTick, type TickDecision } from '../../src/core/decide-tick.ts';
-import type { Decision } from '../../src/core/model/decision.ts';
+import { decideTick, type TickDecision } from '../../src/core/decide-tick.ts';
 import { applyAttempt, applyResult, createJobState, openStage } from '../../src/core/model/job-state.ts';
 import type { JobState } from '../../src/core/model/job-view.ts';
 import type { TickConfig } from '../../src/core/model/tick-config.ts';
 import { createRng } from '../../src/lib/rng.ts';
-import { attemptRecord, resultOf, tickConfig } from './job-states.ts';
+import { attemptRecord, carryOut, resultOf, tickConfig } from './job-states.ts';
 
 const at = epochMs;
 export const rng = createRng('job');
@@ -29,11 +28,6 @@ export function mapOf(tasks: number): JobState {
 /** Decides a tick. */
 export const decided = (state: JobState, now: number, slots: number, config = packing): TickDecision =>
   decideTick(state, at(now), config, { slots, cancelRequested: false }, rng);
-
-/** Takes decisions over. */
-export function carryOut(state: JobState, decisions: readonly Decision[], now: number): void {
-  applyDecisions(state, decisions, { now: at(now), openStage: () => undefined });
-}
 
 /** Decides and carries out a tick. Answers its launches, those that ride with their head. */
 export function tick(state: JobState, now: number, slots: number, config = packing): string[] {

@@ -133,8 +133,7 @@ export function evidenceOf(beside: PhasesBeside, { others, elsewhere }: Witnesse
   if (others !== undefined && others <= ordinaryFactor) return [];
   // It computed as usual itself, whatever it waited for.
   if (ratios !== undefined && (ratios.compute ?? ratios.rest) <= ordinaryFactor) return [];
-  const isEveryPhase =
-    (ratios !== undefined && isSlowThroughout(ratios, slowFactor)) || isSlowBesideItsLike(beside, true);
+  const isEveryPhase = isSlowBesideItsLike(beside, false) || isSlowBesideItsLike(beside, true);
   const told: readonly (readonly [NodeEvidence, boolean])[] = [
     ['every-phase', isEveryPhase],
     ['other-tasks', others !== undefined && others >= slowFactor],

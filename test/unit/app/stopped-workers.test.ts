@@ -1,24 +1,15 @@
 import { beforeEach, expect, it } from 'vitest';
 import { enterJob } from '../../../src/app/enter-job.ts';
-import { planJob } from '../../../src/app/plan-job.ts';
-import { submitJob } from '../../../src/app/submit-job.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
-import type { Decision } from '../../../src/core/model/decision.ts';
 import { attempt } from '../../support/job-states.ts';
+import { launch, Predecessor } from '../../support/predecessor.ts';
 import { ScriptedSystem } from '../../support/scripted-job.ts';
 
 const node = 'arn:aws:ecs:us-east-1:123456789012:task/cluster/0123456789abcdef';
 
 let system: ScriptedSystem;
 let jobId: JobId;
-let version: number;
-
-/** What the scheduler before has decided, and died before it did it. */
-async function decide(...decisions: readonly Decision[]): Promise<void> {
-  version += 1;
-  await system.decisions.append(jobId, { version, epoch: 1, at: system.clock.now(), decisions });
-}
 
 /** Takes the job over; answers what was to be stopped. `wrong` is what each stop comes to. */
 async function takeOver(wrong?: string): Promise<readonly unknown[]> {
@@ -35,19 +26,18 @@ async function takeOver(wrong?: string): Promise<readonly unknown[]> {
 
 beforeEach(async () => {
   system = new ScriptedSystem();
-  version = 0;
-  await system.objects.write({ bucket: 'data', key: 'in/a' }, Buffer.from('one\n'));
   const stage = { name: 'map', operator: 'grep' as const, options: { pattern: 'one' } };
   const worker = { kind: 'fargate' as const };
   const spec = { name: 'hangs', stages: [{ ...stage, worker, inputs: [{ s3: ['s3://data/in/'] }] }] };
-  ({ jobId } = await submitJob(system, { spec }));
-  await planJob(system.deps, jobId);
+  // What it has decided last it died before it did.
+  const before = await Predecessor.of(system, spec, Buffer.from('one\n'));
+  ({ jobId } = before);
   const [attemptId, space] = [attempt('map/0/0'), { jobId, shards: 1 }];
-  await decide({ kind: 'open-stage', stage: 0 });
-  await decide({ kind: 'launch', attemptId, reason: 'first' });
+  await before.decide({ kind: 'open-stage', stage: 0 });
+  await before.decide(launch('map/0/0'));
   await system.attempts.create(space, attemptId, system.clock.now());
   await system.attempts.claim(space, attemptId, { node, zone: 'z' }, system.clock.now());
-  await decide({ kind: 'lose', attemptId, reason: 'silent' });
+  await before.decide({ kind: 'lose', attemptId, reason: 'silent' });
 });
 
 it('are those that were given up by a scheduler which died before it had them stopped', async () => {

@@ -1,71 +1,34 @@
 import { beforeEach, expect, it } from 'vitest';
 import { enterJob } from '../../../src/app/enter-job.ts';
-import { planJob } from '../../../src/app/plan-job.ts';
-import { submitJob } from '../../../src/app/submit-job.ts';
 import { runTick } from '../../../src/app/tick-job.ts';
-import { type AttemptId, type JobId, taskOf } from '../../../src/contracts/ids.ts';
+import type { JobId } from '../../../src/contracts/ids.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
-import type { Decision } from '../../../src/core/model/decision.ts';
 import { attempt } from '../../support/job-states.ts';
+import { launch, Predecessor } from '../../support/predecessor.ts';
 import { progress, ScriptedSystem } from '../../support/scripted-job.ts';
 
 let system: ScriptedSystem;
+let before: Predecessor;
 let jobId: JobId;
-let version: number;
-
-/** What the scheduler before has decided. */
-async function decide(...decisions: readonly Decision[]): Promise<void> {
-  version += 1;
-  await system.decisions.append(jobId, { version, epoch: 1, at: system.clock.now(), decisions });
-}
-
-const launch = (id: string): Decision => ({ kind: 'launch', attemptId: attempt(id), reason: 'first' });
-
-async function commit(id: string, replaces?: AttemptId): Promise<void> {
-  const attemptId = attempt(id);
-  await system.attempts.commit(
-    { jobId, shards: 1 },
-    {
-      ...{ taskId: taskOf(attemptId), attemptId, committedAt: system.clock.now(), bytesIn: 1, bytesOut: 20 },
-      ...{ partitions: { lengths: [10, 10], crcs: [1, 1] }, recordsIn: 2, recordsOut: 1, counters: {} },
-    },
-    undefined,
-    replaces,
-  );
-}
 
 /** Two maps are done, as many reduce tasks as the job has slots were decided on, and the output of the first map is lost. */
 beforeEach(async () => {
   system = new ScriptedSystem();
-  version = 0;
-  await system.objects.write({ bucket: 'data', key: 'in/a' }, Buffer.alloc(2_000, 'word\n'));
-  ({ jobId } = await submitJob(system, {
-    spec: {
-      name: 'words',
-      policy: 'none',
-      stages: [
-        {
-          ...{ name: 'map', operator: 'tokenize', partitions: 2 },
-          inputs: [{ s3: ['s3://data/in/'], splitBytes: 1_000 }],
-        },
-        { name: 'reduce', operator: 'sum-counts', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },
-      ],
-    },
-  }));
-  await planJob(system.deps, jobId);
-  await decide({ kind: 'open-stage', stage: 0 });
-  await decide(launch('map/0/0'), launch('map/1/0'));
+  before = await Predecessor.ofWords(system, 2);
+  ({ jobId } = before);
+  await before.decide({ kind: 'open-stage', stage: 0 });
+  await before.decide(launch('map/0/0'), launch('map/1/0'));
   for (const id of ['map/0/0', 'map/1/0']) {
     const space = { jobId, shards: 1 };
     await system.attempts.create(space, attempt(id), system.clock.now());
     await system.attempts.claim(space, attempt(id), { node: 'n', zone: 'z' }, system.clock.now());
-    await commit(id);
+    await before.commit(id, 2);
     const done = { state: 'done', progress: progress(100) } as const;
     await system.attempts.end(space, attempt(id), done, system.clock.now());
   }
-  await decide({ kind: 'open-stage', stage: 1 });
-  await decide(launch('reduce/0/0'), launch('reduce/1/0'));
-  await decide({ kind: 'lose-output', attemptId: attempt('map/0/0'), how: 'missing' });
+  await before.decide({ kind: 'open-stage', stage: 1 });
+  await before.decide(launch('reduce/0/0'), launch('reduce/1/0'));
+  await before.decide({ kind: 'lose-output', attemptId: attempt('map/0/0'), how: 'missing' });
   system.onLaunch = () => Promise.resolve('accepted');
 });
 
@@ -87,7 +50,7 @@ async function afterTakeover(ms: number): Promise<readonly string[]> {
 
 it('makes a lost output again although launches that wait for it were decided on for all slots', async () => {
   expect(await afterTakeover(0)).toEqual(['launch map/0/1 recompute']);
-  await commit('map/0/1', attempt('map/0/0'));
+  await before.commit('map/0/1', 2, attempt('map/0/0'));
   const until = later(system.clock.now(), durationMs(600_000));
   const session = await enterJob(system.deps, jobId, { owner: 'third', until, replaces: 'next' });
   const launched: string[] = [];

@@ -1,18 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { LossKind } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
-import { applyDecisions, decideTick } from '../../../src/core/decide-tick.ts';
+import { decideTick } from '../../../src/core/decide-tick.ts';
 import type { Decision } from '../../../src/core/model/decision.ts';
-import {
-  applyReplica,
-  applyResult,
-  createJobState,
-  openStage,
-  taskAt,
-} from '../../../src/core/model/job-state.ts';
+import { applyReplica, applyResult, createJobState, taskAt } from '../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../src/core/model/job-view.ts';
 import { createRng } from '../../../src/lib/rng.ts';
-import { attempt, resultOf, tickConfig } from '../../support/job-states.ts';
+import { attempt, carryOut, resultOf, tickConfig } from '../../support/job-states.ts';
 
 const at = epochMs;
 
@@ -24,13 +18,6 @@ const shapes = [
 
 let state: JobState;
 let log: { readonly now: number; readonly decisions: readonly Decision[] }[];
-
-const carryOut = (target: JobState, decisions: readonly Decision[], now: number): void => {
-  const open = (stage: number): void => {
-    openStage(target, stage, [], at(now));
-  };
-  applyDecisions(target, decisions, { now: at(now), openStage: open });
-};
 
 /** A tick that knows how the output of the first task's first attempt was found to be lost, if it was. */
 function tick(now: number, how?: LossKind): void {

@@ -2,14 +2,13 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { AttemptId } from '../../../src/contracts/ids.ts';
 import type { LossKind } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
-import { applyDecisions, decideTick, type TickDecision } from '../../../src/core/decide-tick.ts';
+import { decideTick, type TickDecision } from '../../../src/core/decide-tick.ts';
 import type { Decision } from '../../../src/core/model/decision.ts';
 import {
   applyAttempt,
   applyReplica,
   applyResult,
   createJobState,
-  openStage,
   stageAt,
   taskAt,
 } from '../../../src/core/model/job-state.ts';
@@ -18,7 +17,7 @@ import { awaitsInputs, openSuspicions, refute } from '../../../src/core/model/lo
 import type { FoundLoss } from '../../../src/core/model/tick-config.ts';
 import { slotDemand } from '../../../src/core/policy/owed-launches.ts';
 import { createRng } from '../../../src/lib/rng.ts';
-import { attempt, attemptRecord, failure, resultOf, tickConfig } from '../../support/job-states.ts';
+import { attempt, attemptRecord, carryOut, failure, resultOf, tickConfig } from '../../support/job-states.ts';
 
 const at = epochMs;
 const rng = createRng('job');
@@ -33,13 +32,6 @@ const shapes = [
 
 let state: JobState;
 let log: { readonly now: number; readonly decisions: readonly Decision[] }[];
-
-const carryOut = (target: JobState, decisions: readonly Decision[], now: number): void => {
-  const open = (stage: number): void => {
-    openStage(target, stage, [], at(now));
-  };
-  applyDecisions(target, decisions, { now: at(now), openStage: open });
-};
 
 function tick(now: number, losses: readonly FoundLoss[] = [], slots = 10): TickDecision {
   const budget = { slots, cancelRequested: false, losses };

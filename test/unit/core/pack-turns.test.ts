@@ -11,8 +11,8 @@ import {
 import type { AttemptView, JobState } from '../../../src/core/model/job-view.ts';
 import { meanMs } from '../../../src/core/model/stage-statistics.ts';
 import { workerMsOf } from '../../../src/core/estimate/progress-rate.ts';
-import { attempt, attemptRecord, failure, resultOf } from '../../support/job-states.ts';
-import { afterFirstWave, begin, carryOut, finish, idsOf, mapOf, tick } from '../../support/packed-map.ts';
+import { attempt, attemptRecord, carryOut, failure, resultOf } from '../../support/job-states.ts';
+import { afterFirstWave, begin, finish, idsOf, mapOf, tick } from '../../support/packed-map.ts';
 
 const at = epochMs;
 

@@ -14,8 +14,8 @@ import { isLive, isRiding, type JobState } from '../../../src/core/model/job-vie
 import { holdLaunch, stampLaunch, unclaimedLaunches } from '../../../src/core/model/launches.ts';
 import { ridersOf } from '../../../src/core/model/packs.ts';
 import type { TickConfig } from '../../../src/core/model/tick-config.ts';
-import { attemptRecord, failure, resultOf } from '../../support/job-states.ts';
-import { carryOut, decided, mapOf, packing } from '../../support/packed-map.ts';
+import { attemptRecord, carryOut, failure, resultOf } from '../../support/job-states.ts';
+import { decided, mapOf, packing } from '../../support/packed-map.ts';
 
 const config: TickConfig = {
   ...packing,

@@ -15,11 +15,10 @@ import { stampLaunch, unclaimedLaunches } from '../../../src/core/model/launches
 import { ridersOf } from '../../../src/core/model/packs.ts';
 import { dueReads } from '../../../src/core/policy/due-reads.ts';
 import { slotDemand } from '../../../src/core/policy/owed-launches.ts';
-import { attempt, attemptRecord, failure, tickConfig } from '../../support/job-states.ts';
+import { attempt, attemptRecord, carryOut, failure, tickConfig } from '../../support/job-states.ts';
 import {
   afterFirstWave,
   begin,
-  carryOut,
   decided,
   finish,
   idsOf,

@@ -1,4 +1,5 @@
 import type { AttemptId } from '../../../../src/contracts/ids.ts';
+import { jobSpecSchema } from '../../../../src/contracts/job-spec.ts';
 import type { Phase } from '../../../../src/contracts/progress.ts';
 import type { AttemptRecord } from '../../../../src/contracts/records.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
@@ -24,6 +25,25 @@ export interface Written {
 }
 
 export const submittedAt = 1_000_000;
+
+/** So long after the job's submission. */
+export const at = (ms: number) => epochMs(submittedAt + ms);
+
+export const twoStages = jobSpecSchema.parse({
+  name: 'wordcount',
+  policy: 'outrider',
+  stages: [
+    { name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'] }] },
+    { name: 'sum', operator: 'merge-lines', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },
+  ],
+});
+
+/** A line of the job's log. */
+export const line = (ms: number, event: string, facts: object = {}) => ({
+  at: at(ms),
+  source: 's',
+  text: JSON.stringify({ at: new Date(at(ms)).toISOString(), level: 'info', event, jobId: 'j', ...facts }),
+});
 
 const usual = { init: 200, read: 300, compute: 1_400, write: 100 };
 

@@ -1,27 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { explanationSchema } from '../../../../src/contracts/explanation.ts';
 import type { AttemptId } from '../../../../src/contracts/ids.ts';
-import { jobSpecSchema } from '../../../../src/contracts/job-spec.ts';
 import type { AttemptRecord, JobRecord } from '../../../../src/contracts/records.ts';
-import { epochMs } from '../../../../src/contracts/units.ts';
 import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
 import { type About, explainJob } from '../../../../src/report/explain/explain-job.ts';
 import { renderExplanation } from '../../../../src/report/explain/explanation-text.ts';
 import { readLogLine } from '../../../../src/report/log-lines.ts';
 import { makeStyle } from '../../../../src/report/style.ts';
 import { jobRecord, stageSummary } from '../report-records.ts';
-import { attempt, submittedAt, usualTasks } from './explained-attempts.ts';
-
-const at = (ms: number) => epochMs(submittedAt + ms);
-
-const twoStages = jobSpecSchema.parse({
-  name: 'wordcount',
-  policy: 'outrider',
-  stages: [
-    { name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'] }] },
-    { name: 'sum', operator: 'merge-lines', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },
-  ],
-});
+import { at, attempt, line, twoStages, usualTasks } from './explained-attempts.ts';
 
 /** Submitted at 0, planned and opened at 500, ended at 12,000 ms. */
 const job = (changes: Partial<JobRecord> = {}): JobRecord =>
@@ -55,11 +42,6 @@ const attempts: readonly AttemptRecord[] = [
   attempt('sum/0/0', { launched: 7_000, claimed: 7_500, ended: 11_000 }),
 ];
 
-const line = (ms: number, event: string, facts: object = {}) => ({
-  at: at(ms),
-  source: 's',
-  text: JSON.stringify({ at: new Date(at(ms)).toISOString(), level: 'info', event, jobId: 'j', ...facts }),
-});
 const numbers = { remMs: 9_000, newMs: 2_100, savedMs: 6_900, extraMs: -4_000 };
 const lines = [
   line(400, 'planned', { stages: [] }),

@@ -1,35 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { explanationSchema } from '../../../../src/contracts/explanation.ts';
-import { jobSpecSchema } from '../../../../src/contracts/job-spec.ts';
 import type { AttemptRecord, JobRecord } from '../../../../src/contracts/records.ts';
-import { epochMs } from '../../../../src/contracts/units.ts';
 import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
 import { explainJob } from '../../../../src/report/explain/explain-job.ts';
 import { renderExplanation } from '../../../../src/report/explain/explanation-text.ts';
 import { readLogLine } from '../../../../src/report/log-lines.ts';
 import { makeStyle } from '../../../../src/report/style.ts';
 import { jobRecord, stageSummary } from '../report-records.ts';
-import { attempt, submittedAt, usualTasks } from './explained-attempts.ts';
-
-const at = (ms: number) => epochMs(submittedAt + ms);
-
-const twoStages = jobSpecSchema.parse({
-  name: 'wordcount',
-  policy: 'outrider',
-  stages: [
-    { name: 'map', operator: 'tokenize', inputs: [{ s3: ['s3://data/in/'] }] },
-    { name: 'sum', operator: 'merge-lines', inputs: [{ stage: 'map', pattern: 'all-to-all' }] },
-  ],
-});
+import { at, attempt, line, twoStages, usualTasks } from './explained-attempts.ts';
 
 const job = (changes: Partial<JobRecord>): JobRecord =>
   jobRecord({ spec: twoStages, state: 'succeeded', dollars: 0.0123, ...changes });
-
-const line = (ms: number, event: string, facts: object = {}) => ({
-  at: at(ms),
-  source: 's',
-  text: JSON.stringify({ at: new Date(at(ms)).toISOString(), level: 'info', event, jobId: 'j', ...facts }),
-});
 
 describe('the way of a job', () => {
   /** The spans of a job of `twoStages` that was looked at 12 s after its submission. */

@@ -2,18 +2,12 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { policyConfigSchema } from '../../../../../src/contracts/policy-config.ts';
 import type { AttemptRecord } from '../../../../../src/contracts/records.ts';
 import { durationMs, epochMs } from '../../../../../src/contracts/units.ts';
-import { applyDecisions, decideTick } from '../../../../../src/core/decide-tick.ts';
-import {
-  applyAttempt,
-  createJobState,
-  openStage,
-  stageAt,
-  taskAt,
-} from '../../../../../src/core/model/job-state.ts';
+import { decideTick } from '../../../../../src/core/decide-tick.ts';
+import { applyAttempt, createJobState, stageAt, taskAt } from '../../../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../../../src/core/model/job-view.ts';
 import { chargeLeft, owedClones } from '../../../../../src/core/model/stage-clones.ts';
 import { createRng } from '../../../../../src/lib/rng.ts';
-import { attempt, attemptRecord, failure, tickConfig } from '../../../../support/job-states.ts';
+import { attempt, attemptRecord, carryOut, failure, tickConfig } from '../../../../support/job-states.ts';
 
 const at = epochMs;
 const policyConfig = policyConfigSchema.parse({ dolly: { otherwise: 'none' } });
@@ -26,12 +20,7 @@ let state: JobState;
 function tick(now: number, more: object = {}): string[] {
   const budget = { slots: 100, cancelRequested: false, ...more };
   const { decisions } = decideTick(state, at(now), config, budget, createRng('job'));
-  applyDecisions(state, decisions, {
-    now: at(now),
-    openStage: (stage) => {
-      openStage(state, stage, [], at(now));
-    },
-  });
+  carryOut(state, decisions, now);
   return decisions.flatMap((each) => (each.kind === 'launch' ? [`${each.attemptId} ${each.reason}`] : []));
 }
 
