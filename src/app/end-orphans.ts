@@ -123,9 +123,9 @@ export async function executionOf(
 
 /**
  * The job as it is in truth: one whose record says that it goes on while its execution has ended, or never began, is
- * ended on record here and now, and what it left is removed by an execution of its own. Asks Step Functions only about
- * jobs that have shown no sign of life for a minute, or where the caller must know (`isUrgent`); where it cannot be
- * asked, the record is the answer.
+ * ended on record here and now, and what it left is removed by an execution of its own, which also brings one to its
+ * good end whose output is all there. Asks Step Functions only about jobs that have shown no sign of life for a minute,
+ * or where the caller must know (`isUrgent`); where it cannot be asked, the record is the answer.
  */
 export async function reconcileJob(
   deps: ReconcileDeps,
@@ -158,17 +158,26 @@ export async function reconcileJob(
 }
 
 /**
- * Ends a job on record whose execution is no more, unless it has ended meanwhile, and has what it left removed. Reads
- * no more of its record than that takes.
+ * Ends a job on record whose execution is no more, unless it has ended meanwhile, and has what it left removed. One
+ * whose output is all there keeps its record, and has its good end written by the same execution of its own: Finish
+ * does that, or Fail where the job cannot be scheduled. Reads no more of its record than that takes.
  */
 export async function endOrphan(deps: ReconcileDeps, jobId: JobId, error: JobError): Promise<void> {
   const job = await deps.jobs.salvage(jobId);
   if (job === undefined || finalJobStates.includes(job.state)) return;
   const state = job.cancelRequestedAt === undefined ? 'failed' : 'cancelled';
-  if ((await deps.jobs.end(jobId, { state, endedAt: deps.clock.now(), error })) === 'stale') return;
-  deps.log.warn('ended a job without an execution', { jobId, state, error });
+  const end = { state, endedAt: deps.clock.now(), error } as const;
+  if ((await deps.jobs.end(jobId, end, { unlessPublishing: true })) === 'updated') {
+    deps.log.warn('ended a job without an execution', { jobId, state, error });
+  } else {
+    // Its ending is at work: whoever looks next need not ask at once. Stale where the job has ended.
+    const isPublished =
+      (await deps.jobs.update(jobId, unfinished, { seenAt: deps.clock.now() })) === 'updated';
+    if (!isPublished) return;
+    deps.log.warn('a job without an execution has its output, and is brought to its end', { jobId });
+  }
   await deps.coordinator.startEnding(jobId).catch((cause: unknown) => {
-    // The job has ended all the same; the next sweep removes what it left.
+    // The next sweep does what the ending would have done.
     deps.log.warn('the ending of a job could not be started', { jobId, cause: String(cause) });
   });
 }

@@ -13,7 +13,8 @@ export interface Coordinator {
   status(jobId: JobId): Promise<ExecutionState>;
   /**
    * Starts an execution that removes what a job left that has ended on record, as its own would have: the state
-   * machine's first step finds the job ended, and goes on to Fail. Once per job, however often it is called.
+   * machine's first step finds the job ended, and goes on to Fail. A job that has not ended, since its output is all
+   * there, goes through all steps to its good end. Once per job, however often it is called.
    */
   startEnding(jobId: JobId): Promise<void>;
 }

@@ -1,15 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { cancelJob } from '../../../src/app/change-job.ts';
+import { reconcileJob } from '../../../src/app/end-orphans.ts';
 import { failJob } from '../../../src/app/fail-job.ts';
 import { finishJob } from '../../../src/app/finish-job.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
+import { findJob } from '../../../src/app/query-jobs.ts';
 import { runScheduler } from '../../../src/app/run-scheduler.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
 import { attemptIdOf, attemptParts, type JobId, taskOf } from '../../../src/contracts/ids.ts';
 import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import { attemptMetadata, partName } from '../../../src/contracts/keys.ts';
 import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
-import type { FinalPart } from '../../../src/contracts/records.ts';
+import type { FinalPart, JobRecord } from '../../../src/contracts/records.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
 import { type FreezeScenario, type FreezingProcess, freezeEverywhere } from '../../support/freezing.ts';
 import { progress, ScriptedSystem } from '../../support/scripted-job.ts';
@@ -224,6 +226,27 @@ describe('a job whose parts are all there', () => {
     const world = await published();
     await fail(world);
     expect(await checkEnd(world, 'rolled forward')).toBe('succeeded');
+  });
+
+  it.each([
+    { name: 'is looked at', isCancelled: false, end: finish },
+    { name: 'is looked at', isCancelled: false, end: fail },
+    { name: 'is cancelled', isCancelled: true, end: fail },
+  ])('is brought to its end by its ending where its execution is gone and it $name', async (look) => {
+    const world = await published();
+    const { system, jobId } = world;
+    system.coordinator.settle(jobId, 'aborted');
+    await system.clock.advance(60_000);
+    const load = async (): Promise<JobRecord> => findJob(system.jobs, jobId);
+    const found = look.isCancelled
+      ? await cancelJob(system, jobId)
+      : await reconcileJob(system, await load());
+    expect(found.state).toBe('running');
+    expect([...system.coordinator.endings]).toEqual([jobId]);
+    // Not asked about again while its ending is at work.
+    expect((await load()).seenAt).toBe(system.clock.now());
+    await look.end(world);
+    expect(await checkEnd(world, look.name)).toBe('succeeded');
   });
 
   it('fails after all where the mark is of another, and that stays', async () => {
