@@ -10,6 +10,7 @@ import {
   lastRequests,
   totalOf,
 } from '../core/model/cost.ts';
+import { lastWorkerTime } from '../core/model/last-worker-time.ts';
 import { addTallies } from '../core/model/request-tally.ts';
 import type { JobPatch, JobStore } from '../ports/job-store.ts';
 import type { Log } from '../ports/log.ts';
@@ -58,13 +59,16 @@ export function countedPatch({ requests, prices }: CountingDeps, job: JobRecord)
   };
 }
 
-/** As `countedPatch`, with what attempts have told that stopped after their job's end was known. */
+/** As `countedPatch`, with the requests and the time of attempts that stopped after their job's end was known. */
 function lastPatch(deps: CountingDeps, job: JobRecord, attempts: readonly AttemptRecord[]): JobPatch {
   const patch = countedPatch(deps, job);
   if (patch.requests === undefined) return patch;
   const requests = lastRequests(patch.requests, attempts, patch.coordination ?? {});
-  const costs = costsOfRequests(requests, patch.costs?.compute ?? 0, deps.prices);
-  return { ...patch, requests, costs, dollars: totalOf(costs) };
+  const { compute, ...time } = lastWorkerTime(job, patch.costs?.compute ?? 0, attempts, deps.prices);
+  const costs = costsOfRequests(requests, compute, deps.prices);
+  // A record whose stages cannot be read keeps them as they are.
+  const worked = time.workerMs > job.workerMs ? time : {};
+  return { ...patch, ...worked, requests, costs, dollars: totalOf(costs) };
 }
 
 /**

@@ -24,6 +24,11 @@ export function computeDollars(worker: Worker, workerMs: number, prices: Prices 
   return hours * (vcpu * prices.fargateVcpuHour + (memoryMb / 1024) * prices.fargateGbHour);
 }
 
+/** What further time of attempts on such a worker costs in dollars, on top of time that was billed before. */
+export const moreDollars = (worker: Worker, moreMs: number, prices?: Prices): number =>
+  computeDollars(worker, fargateMinimumMs + moreMs, prices) -
+  computeDollars(worker, fargateMinimumMs, prices);
+
 /** A tally as `--json` tells it. `uncounted`: attempts whose last counts never came. */
 export const requestsOf = (tally: RequestTally, uncounted: number): JobRequests => ({
   dynamodb: {
