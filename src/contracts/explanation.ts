@@ -77,6 +77,8 @@ const attemptSchema = z.strictObject({
   /** From launch to claim; `rideMs` of it behind other attempts in the same worker. Absent: it never began. */
   waitMs: length.exactOptional(),
   rideMs: length.exactOptional(),
+  /** From launch until now, or to the job's end, of one that no worker took up by then. */
+  unclaimedMs: length.exactOptional(),
   /** From claim to end, or to its last report. */
   runMs: length.exactOptional(),
   phaseMs: z.strictObject({ init: length, read: length, compute: length, write: length }).exactOptional(),

@@ -1,4 +1,4 @@
-import { attemptParts } from '../../contracts/ids.ts';
+import { attemptParts, taskOf } from '../../contracts/ids.ts';
 import type { Phase } from '../../contracts/progress.ts';
 import type { AttemptRecord } from '../../contracts/records.ts';
 
@@ -11,6 +11,8 @@ export interface AttemptRun {
   /** From launch to claim; `rideMs` of it while its worker was at attempts before it. */
   readonly waitMs?: number;
   readonly rideMs?: number;
+  /** From launch until now, or to the job's end, of one that no worker has taken up, though one may or might have. */
+  readonly unclaimedMs?: number;
   /** Whether an earlier attempt of the job had run on its node: then nothing had to be started. */
   readonly isWarm?: boolean;
   /** From claim to end; to what was seen last where it did not end. */
@@ -70,15 +72,44 @@ function warmOf(attempts: readonly AttemptRecord[]): ReadonlySet<AttemptRecord> 
 }
 
 /**
+ * Launches that still wait for a worker, or waited for one to the end of their job. Such an end orders them to stop: of a
+ * task that is not done, the last of them is one that was waited for until then.
+ */
+function waitingOf(attempts: readonly AttemptRecord[]): ReadonlySet<AttemptRecord> {
+  const byTask = Map.groupBy(attempts, ({ attemptId }) => taskOf(attemptId));
+  return new Set(
+    attempts.filter((attempt) => {
+      const { state, order, attemptId, launchedAt } = attempt;
+      if (state !== 'launched') return false;
+      const number = numberOf(attempt);
+      const others = byTask.get(taskOf(attemptId)) ?? [];
+      return (
+        order === 'continue' ||
+        others.every(
+          (each) => numberOf(each) <= number && !(each.state === 'done' && endedSince(each, launchedAt)),
+        )
+      );
+    }),
+  );
+}
+
+const numberOf = ({ attemptId }: AttemptRecord): number => attemptParts(attemptId).attempt;
+const endedSince = ({ endedAt }: AttemptRecord, at: number): boolean =>
+  endedAt !== undefined && endedAt >= at;
+
+/**
  * The attempts of a job, by launch. Clocks of different machines are compared for waits alone, which are never below 0.
  *
  * @param now - until when an attempt runs that has not ended; absent where the job has.
+ * @param waitedUntil - until when one waits that no worker has taken up: now, or the job's end. Absent: nobody knows.
  */
 export function attemptRuns(
   attempts: readonly AttemptRecord[],
   now: number | undefined,
+  waitedUntil = now,
 ): readonly AttemptRun[] {
   const before = endsBefore(attempts);
+  const waiting = waitingOf(attempts);
   const warm = warmOf(attempts);
   return attempts
     .map((attempt): AttemptRun => {
@@ -103,6 +134,9 @@ export function attemptRuns(
               rideMs: Math.min(waitMs, Math.max(0, (before.get(attempt) ?? launchedAt) - launchedAt)),
               isWarm: warm.has(attempt),
             }),
+        ...(waitedUntil === undefined || !waiting.has(attempt)
+          ? {}
+          : { unclaimedMs: Math.max(0, waitedUntil - launchedAt) }),
         ...(claimedAt === undefined || until === undefined ? {} : { runMs: Math.max(0, until - claimedAt) }),
         ...(progress === undefined ? {} : { phaseMs: progress.phaseMs }),
         ...shareOf(attempt, bytes, isFinished),

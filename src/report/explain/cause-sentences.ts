@@ -36,7 +36,9 @@ function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']):
     case 'ride':
       return `${attemptId} waited ${took} in its worker for other tasks that rode with it.`;
     case 'host-wait':
-      return `${attemptId} waited ${took} ${waitedFor(facts)}.`;
+      return facts['unclaimed'] === undefined
+        ? `${attemptId} waited ${took} ${waitedFor(facts)}.`
+        : `${attemptId} had waited ${took} for a worker when it was seen last${refusedText(facts)}.`;
     case 'more-input':
       return `${attemptId} had more to read than its siblings: ${inputText(facts)}.${cause.ms === undefined ? '' : ` That explains ${took} of ${formatDuration(facts['runMs'])}.`}`;
     case 'stood-still':
@@ -78,16 +80,17 @@ function reasonBeforeLaunch({
     noSlot > 0 && othersThrottled > 0
       ? `: the host's limits had refused ${plural(othersThrottled, 'launch', 'launches')}, and fewer were tried`
       : '';
-  const refused =
-    throttled > 0 ? `; its launch was refused ${plural(throttled, 'time')} by the host's limits` : '';
+  const refused = refusedText({ throttled });
   return `${whiles.length === 0 ? '' : `, while ${whiles.join(', or ')}`}${fewer}${refused}`;
 }
 
+const refusedText = ({ throttled = 0 }: Facts): string =>
+  throttled > 0 ? `; its launch was refused ${plural(throttled, 'time')} by the host's limits` : '';
+
 /** A host that had started its node before had nothing to start: then it waited in the queue alone. */
-function waitedFor({ warm = 0, throttled = 0 }: Facts): string {
-  const why =
-    throttled > 0 ? `; its launch was refused ${plural(throttled, 'time')} by the host's limits` : '';
-  return warm > 0
+function waitedFor(facts: Facts): string {
+  const why = refusedText(facts);
+  return (facts['warm'] ?? 0) > 0
     ? `for its worker, which had run before: in the host's queue, not for a start${why}`
     : `for its worker, in the host's queue or for its start: the job had not used it before${why}`;
 }

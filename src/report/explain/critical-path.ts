@@ -77,9 +77,6 @@ export function criticalPath(
       ...(run !== task.winner ? { to: run.attempt.attemptId } : {}),
     });
     alongRun(run, until);
-    const isLast = place === tasks.length - 1;
-    if (isRunning && isLast && run.attempt.state === 'launched')
-      until(endedAt, 'host-wait', { stage, attemptId: run.attempt.attemptId });
   }
   if (waiting !== undefined) {
     if (tasks.length === 0) until(opened.get(waiting) ?? endedAt, 'plan');
@@ -90,12 +87,15 @@ export function criticalPath(
 }
 
 function alongRun(
-  { attempt, stage, rideMs = 0, runMs = 0 }: AttemptRun,
+  { attempt, stage, rideMs = 0, runMs = 0, unclaimedMs = 0 }: AttemptRun,
   until: (end: number, kind: PathSpan['kind'], where: Partial<PathSpan>) => void,
 ): void {
   const { attemptId, launchedAt, claimedAt } = attempt;
   const where = { stage, attemptId };
-  if (claimedAt === undefined) return;
+  if (claimedAt === undefined) {
+    until(launchedAt + unclaimedMs, 'host-wait', where);
+    return;
+  }
   until(launchedAt + rideMs, 'ride', where);
   until(claimedAt, 'host-wait', where);
   until(claimedAt + runMs, 'run', where);

@@ -1,40 +1,19 @@
 import type {
   Explanation,
   ExplainedAttempt,
-  ExplainedCause,
   ExplainedStage,
   ExplainedTask,
 } from '../../contracts/explanation.ts';
-import { failedTaskIn } from '../../contracts/failed-task.ts';
-import { type AttemptRecord, finalJobStates, type JobRecord } from '../../contracts/records.ts';
-import { hasTakenUp } from '../../core/model/taken-up.ts';
+import type { JobRecord } from '../../contracts/records.ts';
 import { deadlineMet } from '../job-table.ts';
-import { type AttemptRun, attemptRuns, isGivenUp } from './attempt-runs.ts';
+import { type AttemptRun, isGivenUp } from './attempt-runs.ts';
 import { criticalPath, lastTasks } from './critical-path.ts';
 import type { ToldDecisions } from './decision-events.ts';
-import { type RunIndex, slowFactor, taskIdOf, witnessesOf } from './node-evidence.ts';
+import { isOver, type JobFacts, type Known, knownOf } from './known-job.ts';
+import { type RunIndex, slowFactor, taskIdOf } from './node-evidence.ts';
 import { slowNodesOf } from './slow-nodes.ts';
-import { causesOfSlowness } from './slowness-causes.ts';
-import {
-  causesOfTask,
-  decidingRun,
-  endOf,
-  hasFailed,
-  redoOf,
-  type TaskRuns,
-  totalMsOf,
-} from './task-causes.ts';
-import { latenessOf, slownessOf, usualOf } from './usual-run.ts';
-
-/** What is known of a job. */
-export interface JobFacts {
-  readonly job: JobRecord;
-  readonly attempts: readonly AttemptRecord[];
-  readonly decisions: ToldDecisions;
-  /** Why the log was not read, or not all of it; absent where it was. */
-  readonly unread?: string;
-  readonly now: number;
-}
+import { causesOfTask, decidingRun, endOf, hasFailed, type TaskRuns, totalMsOf } from './task-causes.ts';
+import { latenessOf, slownessOf } from './usual-run.ts';
 
 /** A stage, or a task of it. Absent: the job. */
 export interface About {
@@ -45,17 +24,6 @@ export interface About {
 /** Stragglers of a stage that are told of: of a job, and of a stage that was asked about. */
 const toldOfJob = 3;
 const toldOfStage = 20;
-
-interface Known extends JobFacts {
-  readonly runs: readonly AttemptRun[];
-  readonly index: RunIndex;
-  readonly tasks: ReadonlyMap<string, TaskRuns>;
-  /** The task over which the job failed; undefined where it did not, or nobody says over which. */
-  readonly failedTask: string | undefined;
-  /** When stages were opened: by the log, else by the job's record. */
-  readonly opened: ReadonlyMap<string, number>;
-  readonly causes: (run: AttemptRun) => readonly ExplainedCause[];
-}
 
 /** Explains a job, a stage or a task from its records and its log. Takes nothing for known that they do not tell. */
 export function explainJob(facts: JobFacts, about?: About): Explanation {
@@ -112,83 +80,6 @@ function logOf({ decisions, unread }: JobFacts): Explanation['log'] {
   if (unread === undefined) return { state: decisions.state };
   return { state: decisions.state === 'none' ? 'unread' : 'part', why: unread };
 }
-
-function knownOf(facts: JobFacts): Known {
-  const { job, attempts, decisions, now } = facts;
-  const runs = attemptRuns(attempts, isOver(job) ? undefined : now);
-  const byTask = Map.groupBy(runs, taskIdOf);
-  const failedTask = failedTaskOf(job, byTask);
-  const tasks = new Map(
-    [...byTask].map(([taskId, all]): [string, TaskRuns] => {
-      const winner = winnerOf(all, decisions);
-      const redo = redoOf(all, winner, decisions);
-      // What had failed before the task was done failed no job.
-      const failed = taskId === failedTask ? lastFailed(winner === undefined ? all : redo) : undefined;
-      const isDone = job.state === 'succeeded' || redo.some(({ attempt }) => attempt.state === 'done');
-      const again = isDone ? undefined : redo.at(-1);
-      return [
-        taskId,
-        {
-          ...{ taskId, runs: all, winner, redo },
-          ...(failed === undefined ? {} : { failed }),
-          ...(again === undefined ? {} : { again }),
-        },
-      ];
-    }),
-  );
-  const winners = Map.groupBy(
-    // One that did only the rest of its task is no measure of others.
-    [...tasks.values()].flatMap(({ winner }) =>
-      winner === undefined || hasTakenUp(winner.attempt) ? [] : winner,
-    ),
-    ({ stage }) => stage,
-  );
-  const usual = new Map(
-    [...winners].flatMap(([stage, all]) => {
-      const found = usualOf(all);
-      return found === undefined ? [] : [[stage, found] as const];
-    }),
-  );
-  const byNode = Map.groupBy(
-    runs.filter(({ attempt }) => attempt.node !== undefined),
-    ({ attempt }) => attempt.node ?? '',
-  );
-  const firsts = Map.groupBy(
-    runs.filter(({ isWarm, isFinished }) => isWarm === false && isFinished),
-    ({ stage }) => stage,
-  );
-  const index: RunIndex = { byNode, byTask, usual, firsts };
-  const causes = (run: AttemptRun): readonly ExplainedCause[] =>
-    causesOfSlowness(run, usual.get(run.stage), () => witnessesOf(run, index));
-  return { ...facts, runs, index, tasks, causes, failedTask, opened: openingsOf(job, decisions) };
-}
-
-const isOver = ({ state }: JobRecord): boolean => finalJobStates.includes(state);
-
-const openingsOf = ({ stages }: JobRecord, { opened }: ToldDecisions): ReadonlyMap<string, number> =>
-  new Map(
-    stages.flatMap(({ name, startedAt }) => {
-      const at = opened.get(name) ?? startedAt;
-      return at === undefined ? [] : [[name, at]];
-    }),
-  );
-
-/** Of those that were done, the one whose result counts: the others were told that they came second, or ended later. */
-function winnerOf(runs: readonly AttemptRun[], { seconds }: ToldDecisions): AttemptRun | undefined {
-  const done = runs.filter(({ attempt }) => attempt.state === 'done').toSorted((a, b) => endOf(a) - endOf(b));
-  return done.find(({ attempt }) => !seconds.has(attempt.attemptId)) ?? done[0];
-}
-
-function failedTaskOf(
-  { state, error }: JobRecord,
-  byTask: ReadonlyMap<string, readonly AttemptRun[]>,
-): string | undefined {
-  const named = state === 'failed' && error !== undefined ? failedTaskIn(error.message) : undefined;
-  return named !== undefined && byTask.has(named) ? named : undefined;
-}
-
-const lastFailed = (runs: readonly AttemptRun[]): AttemptRun | undefined =>
-  runs.filter(hasFailed).toSorted((a, b) => endOf(b) - endOf(a))[0];
 
 /** The task of a stage over which the job failed, or that ended last; where one has not ended, or not again, that one. */
 function lastOf(tasks: readonly TaskRuns[]): TaskRuns | undefined {
@@ -287,7 +178,7 @@ function explainTask(task: TaskRuns, known: Known): ExplainedTask {
 }
 
 function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: Known): ExplainedAttempt {
-  const { attempt, waitMs, rideMs, runMs, phaseMs } = run;
+  const { attempt, waitMs, rideMs, unclaimedMs, runMs, phaseMs } = run;
   const { attemptId, launchedAt, claimedAt, endedAt, failure, node, zone, progress } = attempt;
   const launch = decisions.launches.get(attemptId);
   const stopReason = decisions.stops.get(attemptId);
@@ -307,6 +198,7 @@ function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: K
     ...(endedAt === undefined ? {} : { endedAt }),
     ...(waitMs === undefined ? {} : { waitMs }),
     ...(rideMs === undefined ? {} : { rideMs }),
+    ...(unclaimedMs === undefined ? {} : { unclaimedMs }),
     ...(runMs === undefined ? {} : { runMs }),
     ...(phaseMs === undefined ? {} : { phaseMs: { ...phaseMs } }),
     ...(progress === undefined ? {} : { bytesRead: progress.bytesRead, bytesTotal: progress.bytesTotal }),

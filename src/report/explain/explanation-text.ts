@@ -231,10 +231,12 @@ const workerEnds: ReadonlySet<string> = new Set<FailureCause>([
 ]);
 
 /** Of one that no worker has claimed: a worker may have had it all the same, and have ended before it could say so. */
-const unclaimedText = ({ failure }: ExplainedAttempt): string =>
-  failure !== undefined && workerEnds.has(failure.cause)
+function unclaimedText({ failure, unclaimedMs }: ExplainedAttempt): string {
+  if (unclaimedMs !== undefined) return `had waited ${formatDuration(unclaimedMs)} for a worker`;
+  return failure !== undefined && workerEnds.has(failure.cause)
     ? 'its worker ended before it had said that it began'
     : 'no worker took it up';
+}
 
 function attemptLines(attempt: ExplainedAttempt): readonly string[] {
   const {

@@ -17,9 +17,9 @@ export interface TaskRuns {
   readonly again?: AttemptRun;
 }
 
-/** When an attempt ended, or was seen last; its launch where it never began. */
-export const endOf = ({ attempt: { claimedAt, launchedAt }, runMs }: AttemptRun): number =>
-  claimedAt === undefined ? launchedAt : claimedAt + (runMs ?? 0);
+/** When an attempt ended, or was seen last; until when it waited for a worker where it never began, else its launch. */
+export const endOf = ({ attempt: { claimedAt, launchedAt }, runMs, unclaimedMs }: AttemptRun): number =>
+  claimedAt === undefined ? launchedAt + (unclaimedMs ?? 0) : claimedAt + (runMs ?? 0);
 
 /** Whether an attempt came to nothing, so that another was owed. */
 export const hasFailed = ({ attempt: { state } }: AttemptRun): boolean =>
@@ -178,7 +178,7 @@ function withoutTime(cause: ExplainedCause): ExplainedCause {
  * where it was not refused, or the log does not tell when it was made.
  */
 function refusedWait(
-  { attempt, waitMs = 0 }: AttemptRun,
+  { attempt, unclaimedMs = 0, waitMs = unclaimedMs }: AttemptRun,
   decisions: ToldDecisions,
 ): readonly ExplainedCause[] {
   const { attemptId, launchedAt } = attempt;
@@ -190,7 +190,7 @@ function refusedWait(
 }
 
 function causesOfWait(run: AttemptRun, decisions: ToldDecisions): readonly ExplainedCause[] {
-  const { attempt, waitMs = 0, isWarm } = run;
+  const { attempt, unclaimedMs, waitMs = unclaimedMs ?? 0, isWarm } = run;
   const { attemptId, node } = attempt;
   const refused = refusedWait(run, decisions);
   const refusedMs = refused[0]?.ms ?? 0;
@@ -208,6 +208,7 @@ function causesOfWait(run: AttemptRun, decisions: ToldDecisions): readonly Expla
             ms: hostMs,
             ...where,
             facts: {
+              ...(unclaimedMs === undefined ? {} : { unclaimed: 1 }),
               warm: isWarm === true ? 1 : 0,
               // Those of which the log does not tell when the launch was made again.
               throttled: refused.length > 0 ? 0 : refusalsOf(attempt, decisions, 'since-launch'),

@@ -71,6 +71,62 @@ describe('the way of a job', () => {
     ]);
   });
 
+  it.each([
+    { state: 'running', order: 'continue' },
+    { state: 'cancelled', order: 'cancel' },
+  ] as const)('tells how long an attempt has waited for a worker of a job that is $state', (of) => {
+    const { state, order } = of;
+    const facts = {
+      job: job({
+        state,
+        ...(state === 'running' ? {} : { endedAt: at(600_000) }),
+        stages: [stageSummary({ name: 'map', tasks: 4, done: 3, startedAt: at(0) })],
+      }),
+      attempts: [...usualTasks(3), attempt('map/3/0', { launched: 100, state: 'launched', order })],
+      ...{ decisions: readDecisions([]), now: at(state === 'running' ? 600_000 : 900_000) },
+    };
+    const explained = explainJob(facts);
+    expect(explanationSchema.parse(explained)).toEqual(explained);
+    expect(
+      explained.path.map(({ kind, attemptId = '', ms }) => `${kind} ${attemptId} ${String(ms)}`),
+    ).toEqual(['before-launch map/3/0 100', 'host-wait map/3/0 599900']);
+    const told = (...about: Parameters<typeof explainJob>): readonly string[] =>
+      renderExplanation(explainJob(...about), makeStyle({ isTty: false, env: {} }));
+    expect(told(facts)).toContain('  map/3 is not done 10m00s after the stage began.');
+    expect(told(facts)).toContain('  map/3/0 had waited 10m00s for a worker when it was seen last.');
+    const [, attempts] = told(facts, { stage: 'map', task: 3 }).join('\n').split('Its attempts\n');
+    expect(attempts?.split('\n').slice(0, 3)).toEqual([
+      '  map/3/0, the first attempt:',
+      '    launched at 00:16:40, had waited 10m00s for a worker.',
+      '    It had not begun when it was seen last.',
+    ]);
+  });
+
+  it('takes no attempt for one that is waited for whose task another has done, or that another has replaced', () => {
+    const facts = {
+      job: job({
+        ...{ state: 'cancelled', endedAt: at(600_000) },
+        stages: [stageSummary({ name: 'map', tasks: 2, done: 1, startedAt: at(0) })],
+      }),
+      attempts: [
+        attempt('map/0/0', { ended: 2_100 }),
+        attempt('map/0/1', { launched: 1_000, state: 'launched', order: 'cancel' }),
+        attempt('map/1/0', { launched: 100, state: 'launched', order: 'cancel' }),
+        attempt('map/1/1', { launched: 1_100, claimed: 1_200, state: 'running', order: 'cancel' }),
+      ],
+      ...{ decisions: readDecisions([]), now: at(900_000) },
+    };
+    const told = [0, 1].flatMap(
+      (task) => explainJob(facts, { stage: 'map', task }).stages[0]?.told[0]?.attempts ?? [],
+    );
+    expect(told.map(({ attemptId, unclaimedMs }) => [attemptId, unclaimedMs])).toEqual([
+      ['map/0/0', undefined],
+      ['map/0/1', undefined],
+      ['map/1/0', undefined],
+      ['map/1/1', undefined],
+    ]);
+  });
+
   it('follows a failed job to the task over which it failed, though others ran longer', () => {
     const failure = { cause: 'user-code', message: 'no such colour' } as const;
     const error = { name: 'JobFailed', message: 'stage map, task 1 failed alike twice: no such colour' };
