@@ -30,7 +30,7 @@ function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']):
     case 'copied':
       return `${took} went by before its copy ${attemptId} was launched, since ${cameBeforeText(attempts, attemptId)}.`;
     case 'output-lost':
-      return `${took} went by before ${attemptId} was launched, since the output of ${attempts.find(({ end }) => end === 'won')?.attemptId ?? 'an attempt before it'} was lost later.`;
+      return `${took} went by before ${attemptId} was launched, since the output of ${attempts[doneBefore(attempts, placeOf(attempts, attemptId))]?.attemptId ?? 'an attempt before it'} was lost later.`;
     case 'launch-refused':
       return `${attemptId} waited ${formatDuration(facts['waitedMs'])} for its launch, which the host's limits refused ${plural(facts['throttled'] ?? 0, 'time')}, to be made again.`;
     case 'ride':
@@ -97,11 +97,17 @@ function waitedFor(facts: Facts): string {
 
 type Attempts = ExplainedTask['attempts'];
 
+const placeOf = (attempts: Attempts, attemptId: string): number =>
+  attempts.findIndex((each) => each.attemptId === attemptId);
+
+/** Where among them the last attempt before one is that won, or made a lost output again; -1 for none. */
+const doneBefore = (attempts: Attempts, place: number): number =>
+  attempts.findLastIndex(({ end }, each) => each < place && (end === 'won' || end === 'again'));
+
 /** The attempts that an attempt came after; of one that makes a lost output again those since the loss. */
 function attemptsBefore(attempts: Attempts, attemptId: string): Attempts {
-  const place = attempts.findIndex((each) => each.attemptId === attemptId);
-  const won = attempts.findIndex(({ end }) => end === 'won');
-  return attempts.slice(won < place ? won + 1 : 0, place);
+  const place = placeOf(attempts, attemptId);
+  return attempts.slice(doneBefore(attempts, place) + 1, place);
 }
 
 const hasFailed = ({ end }: Attempts[number]): boolean => end === 'failed' || end === 'lost';

@@ -188,7 +188,7 @@ function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: K
     attemptId,
     // The first attempt of a task is owed, whatever is left of the log.
     reason: launch?.reason ?? (run.number === 0 ? 'first' : null),
-    end: endingOf(run, task, decisions),
+    end: endingOf(run, task),
     launchedAt,
     facts: { ...launch?.facts },
     ...(stopReason === undefined ? {} : { stopReason }),
@@ -211,15 +211,11 @@ function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: K
   };
 }
 
-function endingOf(
-  run: AttemptRun,
-  { winner }: TaskRuns,
-  { launches }: ToldDecisions,
-): ExplainedAttempt['end'] {
+function endingOf(run: AttemptRun, { winner, makers }: TaskRuns): ExplainedAttempt['end'] {
   switch (run.attempt.state) {
     case 'done':
       if (run === winner) return 'won';
-      return launches.get(run.attempt.attemptId)?.reason === 'recompute' ? 'again' : 'second';
+      return makers.includes(run) ? 'again' : 'second';
     case 'failed':
       return 'failed';
     case 'lost':
@@ -234,14 +230,14 @@ function endingOf(
 
 function endOfAction(
   id: string | undefined,
-  { runs, tasks, decisions }: Known,
+  { runs, tasks }: Known,
 ): { readonly end?: ExplainedAttempt['end']; readonly takenUp?: number } {
   const run = runs.find(({ attempt }) => attempt.attemptId === id);
   if (run === undefined) return {};
   const task = tasks.get(taskIdOf(run));
   if (task === undefined) return {};
   const takenUp = run.attempt.progress?.takenUp?.attempt;
-  return { end: endingOf(run, task, decisions), ...(takenUp === undefined ? {} : { takenUp }) };
+  return { end: endingOf(run, task), ...(takenUp === undefined ? {} : { takenUp }) };
 }
 
 const failureOf =

@@ -38,22 +38,7 @@ export function knownOf(facts: JobFacts): Known {
   const byTask = Map.groupBy(runs, taskIdOf);
   const failedTask = failedTaskOf(job, byTask);
   const tasks = new Map(
-    [...byTask].map(([taskId, all]): [string, TaskRuns] => {
-      const winner = winnerOf(all, decisions);
-      const redo = redoOf(all, winner, decisions);
-      // What had failed before the task was done failed no job.
-      const failed = taskId === failedTask ? lastFailed(winner === undefined ? all : redo) : undefined;
-      const isDone = job.state === 'succeeded' || redo.some(({ attempt }) => attempt.state === 'done');
-      const again = isDone ? undefined : redo.at(-1);
-      return [
-        taskId,
-        {
-          ...{ taskId, runs: all, winner, redo },
-          ...(failed === undefined ? {} : { failed }),
-          ...(again === undefined ? {} : { again }),
-        },
-      ];
-    }),
+    [...byTask].map(([taskId, all]) => [taskId, taskRunsOf(taskId, all, taskId === failedTask, facts)]),
   );
   const winners = Map.groupBy(
     // One that did only the rest of its task is no measure of others.
@@ -80,6 +65,43 @@ export function knownOf(facts: JobFacts): Known {
   const causes = (run: AttemptRun): readonly ExplainedCause[] =>
     causesOfSlowness(run, usual.get(run.stage), () => witnessesOf(run, index));
   return { ...facts, runs, index, tasks, causes, failedTask, opened: openingsOf(job, decisions) };
+}
+
+function taskRunsOf(
+  taskId: string,
+  all: readonly AttemptRun[],
+  hasFailedJob: boolean,
+  { job, decisions }: JobFacts,
+): TaskRuns {
+  const winner = winnerOf(all, decisions);
+  const { redo, makers } = redosOf(all, winner, decisions);
+  // What had failed before the task was done failed no job.
+  const failed = hasFailedJob ? lastFailed(winner === undefined ? all : redo) : undefined;
+  const isDone = job.state === 'succeeded' || redo.some(({ attempt }) => attempt.state === 'done');
+  const again = isDone ? undefined : redo.at(-1);
+  return {
+    ...{ taskId, runs: all, winner, redo, makers },
+    ...(failed === undefined ? {} : { failed }),
+    ...(again === undefined ? {} : { again }),
+  };
+}
+
+/** The attempts since the last loss of a task's output, and of each loss the one that made the output again. */
+function redosOf(
+  all: readonly AttemptRun[],
+  winner: AttemptRun | undefined,
+  decisions: ToldDecisions,
+): Pick<TaskRuns, 'redo' | 'makers'> {
+  const makers: AttemptRun[] = [];
+  let redo = redoOf(all, winner, decisions);
+  // Each has a higher number than the one before.
+  for (let maker = winnerOf(redo, decisions); maker !== undefined; maker = winnerOf(redo, decisions)) {
+    makers.push(maker);
+    const next = redoOf(all, maker, decisions);
+    if (next.length === 0) break;
+    redo = next;
+  }
+  return { redo, makers };
 }
 
 export const isOver = ({ state }: JobRecord): boolean => finalJobStates.includes(state);

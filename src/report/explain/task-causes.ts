@@ -11,8 +11,10 @@ export interface TaskRuns {
   readonly winner: AttemptRun | undefined;
   /** The attempt that failed the job; absent where the task did not. */
   readonly failed?: AttemptRun;
-  /** Attempts launched since the winner's output was lost, by launch. */
+  /** Attempts launched since its output was lost, for the last time, by launch. */
   readonly redo: readonly AttemptRun[];
+  /** Those that made an output again that was lost, one for each loss after which it was. */
+  readonly makers: readonly AttemptRun[];
   /** The last of them, while none of them is done; absent where nothing is to be made again. */
   readonly again?: AttemptRun;
 }
@@ -26,7 +28,7 @@ export const hasFailed = ({ attempt: { state } }: AttemptRun): boolean =>
   state === 'failed' || state === 'lost';
 
 /**
- * The attempts of a task from the one on that was launched since the winner's output was lost. The log tells why each was
+ * The attempts of a task from the one on that was launched since the output of one that was done was lost. The log tells why each was
  * launched; without it, those that were launched once the winner had ended, which its own worker's clock tells.
  */
 export function redoOf(

@@ -69,6 +69,32 @@ describe('the end of an attempt', () => {
     expect(lines.join('\n')).not.toContain('came to nothing');
   });
 
+  it.each(['retry', 'backup', undefined])(
+    'is that of an output made again also where that was no first try, but a %s',
+    (reason) => {
+      const again = ['map/3/0', 'map/3/1', 'map/3/2', 'map/3/3'];
+      const { explanation } = explained(
+        [
+          attempt('map/3/0', { ended: 2_100 }),
+          attempt('map/3/1', { launched: 3_000, ended: 4_000, state: 'failed' }),
+          attempt('map/3/2', { launched: 5_000, ended: 9_000 }),
+          attempt('map/3/3', { launched: 6_000, ended: 9_500 }),
+        ],
+        ...(reason === undefined
+          ? []
+          : ['first', 'recompute', reason, 'backup'].map((why, place) =>
+              line(1_000 * place, 'launched', { attemptId: again[place], reason: why }),
+            )),
+      );
+      expect(explanation.stages[0]?.told[0]?.attempts.map(({ end }) => end)).toEqual([
+        ...['won', 'failed', 'again', 'second'],
+      ]);
+      expect(explanation.actions.find(({ of }) => of === 'map/3/2')?.end).toBe(
+        reason === undefined ? undefined : 'again',
+      );
+    },
+  );
+
   it('is told of one that was given up no later than anything was heard of it', () => {
     const silent = { state: 'lost', claimed: 100, ended: 40_100, reported: 1_500, read: 900 } as const;
     const { explanation, lines } = explained(

@@ -237,6 +237,49 @@ describe('the way of a job', () => {
     ]);
   });
 
+  it.each([true, false])(
+    'follows a running job to the attempt at an output that was lost twice (log: %s)',
+    (isTold) => {
+      const given = [
+        attempt('map/0/0', { launched: 500, ended: 2_600 }),
+        attempt('map/0/1', { launched: 5_000, ended: 7_100 }),
+        attempt('map/0/2', { launched: 9_000, ended: 9_500, state: 'failed' }),
+        attempt('map/0/3', { launched: 10_000, state: 'running' }),
+      ];
+      const log = [
+        line(500, 'launched', { attemptId: 'map/0/0', reason: 'first' }),
+        line(5_000, 'launched', { attemptId: 'map/0/1', reason: 'recompute' }),
+        line(9_000, 'launched', { attemptId: 'map/0/2', reason: 'recompute' }),
+        line(10_000, 'launched', { attemptId: 'map/0/3', reason: 'retry' }),
+      ];
+      const explained = explainJob({
+        job: job({
+          state: 'running',
+          stages: [stageSummary({ name: 'map', tasks: 1, startedAt: at(400) })],
+        }),
+        attempts: given,
+        decisions: readDecisions(isTold ? log.map(readLogLine) : []),
+        now: at(60_000),
+      });
+      expect(
+        explained.path.map(({ kind, attemptId = '', ms }) => `${kind} ${attemptId} ${String(ms)}`),
+      ).toEqual([
+        'plan  400',
+        'before-launch map/0/0 100',
+        'earlier-attempts map/0/0 9500',
+        'host-wait map/0/3 100',
+        'run map/0/3 49900',
+      ]);
+      const attempts = explained.stages[0]?.told[0]?.attempts;
+      expect(attempts?.map(({ end }) => end)).toEqual(['won', 'again', 'failed', 'open']);
+      const told = renderExplanation(explained, makeStyle({ isTty: false, env: {} }));
+      expect(told).toContain('  map/0 is not done 59.6s after the stage began.');
+      expect(told).toContain(
+        '  8.5s went by before map/0/2 was launched, since the output of map/0/1 was lost later.',
+      );
+    },
+  );
+
   it('follows a running job to an attempt at a lost output that has failed, while the next one waits', () => {
     const explained = explainJob({
       job: job({
