@@ -196,7 +196,7 @@ export const explanationSchema = z.strictObject({
       attempts: z.array(z.string()),
     }),
   ),
-  /** What was done beyond first attempts, by time. `split`: the task's partition is read by several tasks, of which it is one. `place`: the stage's tasks have zones. `steer`: a first attempt was sent to a zone, since another is slow. `copy`: the attempt's output was to be copied, lest it be lost. `nothing-copied`: no output of the job is, since its storage is not expected to lose any. */
+  /** What was done beyond first attempts, by time. `split`: the task's partition is read by several tasks, of which it is one. `place`: the stage's tasks have zones. `steer`: a first attempt was sent to a zone, since another is slow. `move`: one was launched on another worker than its stage's own, since it would outlast Lambda. `copy`: the attempt's output was to be copied, lest it be lost. `nothing-copied`: no output of the job is, since its storage is not expected to lose any. */
   actions: z.array(
     z.strictObject({
       at: instant,
@@ -217,6 +217,7 @@ export const explanationSchema = z.strictObject({
         'split',
         'place',
         'steer',
+        'move',
         'slots',
       ]),
       /** Attempt, or stage. */

@@ -170,6 +170,8 @@ function kindOf({ event = '', facts }: LogEvent, reason: string | undefined): To
     case 'clone':
       return reason;
     case 'first':
+      // It is told where that is not its stage's own.
+      if (facts['worker'] !== undefined) return 'move';
       return facts['locationFactor'] === undefined ? undefined : 'steer';
     default:
       return undefined;

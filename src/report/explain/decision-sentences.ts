@@ -139,28 +139,40 @@ const endWords: Readonly<Record<ExplainedAttempt['end'], string>> = {
   open: 'It was open when it was seen last.',
 };
 
-/** Where first attempts of one stage were sent to one zone, the first of them. */
-const steeredTo = ({ of = '', zone = '' }: ToldAction): string => `${of.split('/')[0] ?? ''} ${zone}`;
+/** Whether first attempts were sent somewhere: those of a stage that went the same way are told together. */
+const isSent = ({ kind }: ToldAction): boolean => kind === 'steer' || kind === 'move';
 
-/** Which attempts were sent there: those of a wide stage are logged together, by the name of their stage. */
-function steeredWords(of: string, all: readonly ToldAction[]): string {
+/** Which way first attempts of one stage were sent. */
+const sentTo = ({ kind, of = '', zone = '', worker = '' }: ToldAction): string =>
+  `${kind} ${of.split('/')[0] ?? ''} ${zone} ${worker}`;
+
+/** Which attempts were sent so: those of a wide stage are logged together, by the name of their stage. */
+function sentWords(of: string, all: readonly ToldAction[]): string {
   const count = all.reduce((sum, { facts }) => sum + (facts['attempts'] ?? 1), 0);
   if (!of.includes('/')) return `${plural(count, 'first attempt')} of ${of}`;
   return count === 1 ? of : `${of} and ${plural(count - 1, 'first attempt')} after it`;
 }
 
-/** Where first attempts of a zone are told together, which of them are told, and with whom. */
-type Steered = ReadonlyMap<string, readonly ToldAction[]>;
+/** Where first attempts that were sent the same way are told together, which of them are told, and with whom. */
+type Sent = ReadonlyMap<string, readonly ToldAction[]>;
 
-function sentencesOf(action: ToldAction, steered: Steered): readonly string[] {
+/** What is told of all that were sent the same way, with the numbers of the first. */
+function sentSentence(action: ToldAction, all: readonly ToldAction[]): string {
+  const { at, kind, of = '', zone, worker, facts } = action;
+  const who = `${timeText(at)} ${sentWords(of, all)}`;
+  if (kind === 'move') {
+    const why = facts['lambdaMs'] === undefined ? '' : ', to have more time than Lambda gives';
+    return `${who} went to ${worker ?? 'another worker'}${inZone(zone)}${why}${withFacts(facts)}.`;
+  }
+  return `${who} went to ${zone ?? 'another zone'}, since tasks are slower in ${zone === undefined ? 'one' : 'another zone'}${withFacts(facts)}.`;
+}
+
+function sentencesOf(action: ToldAction, sent: Sent): readonly string[] {
   const { at, kind, of = '', reason = '', zone, worker, takenUp, facts, end } = action;
   const head = `${timeText(at)} `;
-  if (kind === 'steer') {
-    const all = steered.get(steeredTo(action)) ?? [];
-    if (all[0] !== action) return [];
-    return [
-      `${head}${steeredWords(of, all)} went to ${zone ?? 'another zone'}, since tasks are slower in ${zone === undefined ? 'one' : 'another zone'}${withFacts(facts)}.`,
-    ];
+  if (kind === 'steer' || kind === 'move') {
+    const all = sent.get(sentTo(action)) ?? [];
+    return all[0] === action ? [sentSentence(action, all)] : [];
   }
   if (kind === 'slots') return [slotSentence(action)];
   if (kind === 'lose-output') return [lossSentence(action)];
@@ -225,6 +237,7 @@ const nouns: Readonly<Record<ToldAction['kind'], readonly [string, string]>> = {
   split: ['split partition', 'split partitions'],
   place: ['placed stage', 'placed stages'],
   steer: ['zone chosen for first attempts', 'zones chosen for first attempts'],
+  move: ['worker chosen for first attempts', 'workers chosen for first attempts'],
   slots: ['change of its slots', 'changes of its slots'],
 };
 
@@ -268,15 +281,12 @@ function saidOnce(actions: readonly ToldAction[]): readonly ToldAction[] {
 
 /**
  * What was done, one sentence each; stops of attempts whose sibling had won go without saying, and first attempts that
- * were sent to a zone are told with the first of them. Of many the first of each kind and reason are told.
+ * were sent to a zone or to Fargate are told with the first of them. Of many the first of each kind and reason are told.
  */
 export function actionSentences(actions: readonly ToldAction[]): readonly string[] {
-  const steered = Map.groupBy(
-    actions.filter(({ kind }) => kind === 'steer'),
-    steeredTo,
-  );
+  const sent = Map.groupBy(actions.filter(isSent), sentTo);
   const told = saidOnce(actions).flatMap((action) =>
-    sentencesOf(action, steered).map((sentence) => ({ action, sentence })),
+    sentencesOf(action, sent).map((sentence) => ({ action, sentence })),
   );
   if (told.length <= actionsTold) return told.map(({ sentence }) => sentence);
   const alike = Map.groupBy(told, ({ action: { kind, reason = '' } }) =>

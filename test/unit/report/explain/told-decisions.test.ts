@@ -164,6 +164,41 @@ describe('what a tick has decided', () => {
     ]);
   });
 
+  it.each([1, 3, 30])('tells of %i first attempts that went to Fargate, and by what numbers', (count) => {
+    const moved = (task: number): Decision => ({
+      ...{ kind: 'launch', attemptId: attemptIdOf('map', task, 0), reason: 'first' },
+      ...(task < count
+        ? {
+            worker: { kind: 'fargate', size: 'medium' },
+            facts: { lambdaMs: 840_000, forecastMs: 1_200_000, ended: 5 },
+          }
+        : {}),
+    });
+    const { actions } = told(Array.from({ length: count + 2 }, (_, task) => moved(task)));
+    const who = {
+      1: 'map/0/0',
+      3: 'map/0/0 and 2 first attempts after it',
+      30: '30 first attempts of map',
+    };
+    expect(actionSentences(actions)).toEqual([
+      `03:04:00 ${who[count as keyof typeof who]} went to fargate medium, to have more time than Lambda gives: at most 14m00s on Lambda, 20m00s foretold, 5 tasks seen to end.`,
+    ]);
+  });
+
+  it('tells apart first attempts that went to Fargate from those that went to another zone', () => {
+    const zoned = { zone: 'us-east-1b', facts: { locationFactor: 0.5 } };
+    const worker = { kind: 'fargate', size: 'large' } as const;
+    const { actions } = told([
+      { kind: 'launch', attemptId: attemptIdOf('map', 0, 0), reason: 'first', ...zoned },
+      { kind: 'launch', attemptId: attemptIdOf('map', 1, 0), reason: 'first', ...zoned, worker },
+    ]);
+    const numbers = 'its zone 0.5 times as slow as where the others ran';
+    expect(actionSentences(actions)).toEqual([
+      `03:04:00 map/0/0 went to us-east-1b, since tasks are slower in another zone: ${numbers}.`,
+      `03:04:01 map/1/0 went to fargate large in us-east-1b: ${numbers}.`,
+    ]);
+  });
+
   it('says why a job copies no output at all, where its storage loses none', () => {
     const text = JSON.stringify({
       ...{ event: 'nothing-copied', jobId, storage: 'standard', why: 'S3 Standard is made to lose none' },
