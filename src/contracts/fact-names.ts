@@ -81,6 +81,7 @@ export const factNames = [
   'lossCostMs',
   'copyMs',
   'tokens',
+  'spellLeftMs',
 ] as const;
 export type FactName = (typeof factNames)[number];
 

@@ -106,6 +106,7 @@ const wordings: Readonly<Record<FactName, Wording>> = {
   redoMs: '# to make it again',
   lossCostMs: '# lost in the mean',
   copyMs: '# to copy it',
+  spellLeftMs: '# left for copies beside lost outputs',
   tokens: (value) => `${formatBytes(value)} that may be copied`,
 };
 

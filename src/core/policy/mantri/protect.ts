@@ -69,7 +69,7 @@ export function protect(state: JobState, terms: ProtectionTerms): ProtectionChoi
   });
   return {
     copies: [
-      ...first.flatMap((output) => copyOf(output, 'spell', { leftMs: Math.round(spellLeftMs) })),
+      ...first.flatMap((output) => copyOf(output, 'spell', { spellLeftMs: Math.round(spellLeftMs) })),
       ...then.flatMap((output) => {
         const copy = copyOf(output, 'worth', { tokens: left });
         left -= output.bytes;
@@ -90,7 +90,7 @@ export function protect(state: JobState, terms: ProtectionTerms): ProtectionChoi
       })),
       ...ahead.declined.map(({ candidate: { output }, reason, leftMs }) => ({
         output,
-        refusal: refusalOf(output, reason, { leftMs: Math.round(leftMs) }),
+        refusal: refusalOf(output, reason, { spellLeftMs: Math.round(leftMs) }),
       })),
     ],
   };

@@ -5,6 +5,8 @@ import { attemptIdOf, type AttemptId, type JobId, taskIdOf } from '../../../../s
 import { type LossKind, lossKinds } from '../../../../src/contracts/records.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import type { Decision, LaunchReason, Refusal, RefusalReason } from '../../../../src/core/model/decision.ts';
+import { createJobState } from '../../../../src/core/model/job-state.ts';
+import { protect } from '../../../../src/core/policy/mantri/protect.ts';
 import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
 import { actionSentences, refusalSentences } from '../../../../src/report/explain/decision-sentences.ts';
 import { readLogLine } from '../../../../src/report/log-lines.ts';
@@ -132,6 +134,35 @@ describe('what a tick has decided', () => {
     expect(refusalSentences(declined)).toEqual([
       'copies of outputs of 1 stage, since its loss would cost less than the copy (replica-not-worth-it):',
       `  03:04:01 map: ${numbers}.`,
+    ]);
+  });
+
+  it('tells by what is left for copies in a spell of losses which of them were made', () => {
+    const shape = { name: 'map', tasks: 2, upstream: [], sourceBytes: [1, 1] };
+    const state = createJobState([shape]);
+    const [quick, dear] = (state.stages[0]?.tasks ?? []).map((task) => {
+      const id = attemptIdOf('map', task.index, 0);
+      const result = { taskId: taskIdOf('map', task.index), attemptId: id, committedAt: epochMs(0) };
+      task.result = { ...result, bytesIn: 1, bytesOut: 2_048, recordsIn: 1, recordsOut: 1, counters: {} };
+      const copyMs = 1_000 + 4_000 * task.index;
+      return { task, lossProbability: 0, copyLossProbability: 0, redoMs: 10_000, copyMs, bytes: 2_048 };
+    });
+    if (quick === undefined || dear === undefined) throw new Error('no tasks');
+    const { copies, declined: refused } = protect(state, {
+      ...{ outputs: [], tokens: 0, inSpell: [quick, dear], spellLeftMs: 4_500, most: 9 },
+    });
+    const { actions, declined } = told(
+      copies,
+      refused.map(({ refusal }) => refusal),
+    );
+    const numbers = (copy: string, left: string): string =>
+      `a chance of 0 % to be lost, 10.0s to make it again, 0.0s lost in the mean, ${copy} to copy it, 2.0 KiB in it, ${left} left for copies beside lost outputs`;
+    expect(actionSentences(actions)).toEqual([
+      `03:04:00 map/0/0 was to have its output copied, since others were just lost where it lies: ${numbers('1.0s', '4.5s')}.`,
+    ]);
+    expect(refusalSentences(declined)).toEqual([
+      'copies of outputs of 1 stage, since the time for outputs beside lost ones was used up (precompute-budget):',
+      `  03:04:01 map: ${numbers('5.0s', '3.5s')}.`,
     ]);
   });
 
