@@ -107,11 +107,20 @@ const taskSchema = z.strictObject({
   attempts: z.array(attemptSchema),
 });
 
+/**
+ * Why nobody can say what is usual in a stage, from a closed union: it has too few tasks; too few have won; too few of those
+ * that won had anything to read; or too few were timed in all of their work, and did not go on with that of another.
+ */
+export const notUsualReasons = ['few-tasks', 'few-won', 'few-reading', 'few-timed'] as const;
+
 const stageSchema = z.strictObject({
   stage: z.string(),
   tasks: z.int(),
   done: z.int(),
-  /** Medians over attempts that won; null of fewer than three: what is usual cannot be said. */
+  /**
+   * Medians over attempts that won, read something where others did, and did all of their task; null of fewer than three:
+   * what is usual cannot be said.
+   */
   usual: z
     .strictObject({
       tasks: z.int(),
@@ -121,6 +130,8 @@ const stageSchema = z.strictObject({
       phaseMs: z.strictObject({ init: length, read: length, compute: length, write: length }),
     })
     .nullable(),
+  /** Of what there are too few, where `usual` is null. */
+  notUsual: z.enum(notUsualReasons).exactOptional(),
   /** The task over which the job failed, else the one that ended last; null where none has. */
   last: z.string().nullable(),
   /** How many stragglers it has. */
@@ -271,6 +282,7 @@ export type Explanation = z.output<typeof explanationSchema>;
 export type ExplainedStage = z.output<typeof stageSchema>;
 export type ExplainedTask = z.output<typeof taskSchema>;
 export type ExplainedAttempt = z.output<typeof attemptSchema>;
+export type NotUsual = (typeof notUsualReasons)[number];
 export type ExplainedCause = z.output<typeof causeSchema>;
 export type PathSpan = Explanation['path'][number];
 export type ToldAction = Explanation['actions'][number];

@@ -13,7 +13,7 @@ import { isOver, type JobFacts, type Known, knownOf } from './known-job.ts';
 import { type RunIndex, slowFactor, taskIdOf } from './node-evidence.ts';
 import { slowNodesOf } from './slow-nodes.ts';
 import { causesOfTask, decidingRun, endOf, hasFailed, type TaskRuns, totalMsOf } from './task-causes.ts';
-import { latenessOf, slownessOf } from './usual-run.ts';
+import { latenessOf, notUsualOf, slownessOf } from './usual-run.ts';
 
 /** A stage, or a task of it. Absent: the job. */
 export interface About {
@@ -158,6 +158,14 @@ function explainStage(
             bytes: usual.bytes,
             phaseMs: { ...usual.phaseMs },
           },
+    ...(usual === undefined
+      ? {
+          notUsual: notUsualOf(
+            tasks,
+            all.flatMap(({ winner = [] }) => winner),
+          ),
+        }
+      : {}),
     last: last?.taskId ?? null,
     stragglers: stragglers.length,
     told: told.map((task) => explainTask(task, known)),

@@ -3,6 +3,7 @@ import type {
   ExplainedStage,
   ExplainedTask,
   Explanation,
+  NotUsual,
   PathSpan,
 } from '../../contracts/explanation.ts';
 import { type FailureCause, finalJobStates } from '../../contracts/records.ts';
@@ -37,7 +38,10 @@ export function renderExplanation(explanation: Explanation, style: Style): reado
       explanation.path.filter(isShown).map((span) => spanLine(span, state)),
     ),
     ...stages.flatMap((stage) =>
-      section(`Stage ${stage.stage}`, isTask ? taskLines(stage) : stageLines(stage, explanation.failedTask)),
+      section(
+        `Stage ${stage.stage}`,
+        isTask ? taskLines(stage, !isEnded(state)) : stageLines(stage, explanation),
+      ),
     ),
     ...(isTask
       ? stages.flatMap(({ told }) =>
@@ -134,10 +138,24 @@ const msColumn = 7;
 const spanLine = (span: PathSpan, state: string): string =>
   `${formatDuration(span.ms).padStart(msColumn)}  ${oneLine(spanWords[span.kind](span, state))}`;
 
-function usualLines({ usual, tasks }: ExplainedStage): readonly string[] {
+/** Of what a stage has too few, `yet` or for good. */
+const notUsualWords: Readonly<Record<NotUsual, (yet: boolean) => string>> = {
+  'few-tasks': () => 'too few',
+  'few-won': (yet) => `of which too few ${yet ? 'have won yet' : 'won'}`,
+  'few-reading': (yet) =>
+    `of which too few ${yet ? 'have won yet that had anything to read' : 'had anything to read'}`,
+  'few-timed': (yet) =>
+    `of which too few ${yet ? 'have won yet that were timed' : 'were timed'} from the begin`,
+};
+
+/** @param goesOn - whether the job does, so that more may win. */
+function usualLines(
+  { usual, notUsual = 'few-won', tasks, done }: ExplainedStage,
+  goesOn: boolean,
+): readonly string[] {
   if (usual === null) {
-    const why = tasks < 3 ? 'too few to say' : 'too few have won yet to say';
-    return [`It has ${plural(tasks, 'task')}, ${why} what is usual.`];
+    const why = notUsualWords[notUsual](goesOn && done < tasks);
+    return [`It has ${plural(tasks, 'task')}, ${why} to say what is usual.`];
   }
   const { runMs, bytes, phaseMs } = usual;
   return [
@@ -146,15 +164,19 @@ function usualLines({ usual, tasks }: ExplainedStage): readonly string[] {
 }
 
 /** Of one task, what held it up; its attempts come apart. */
-function taskLines(stage: ExplainedStage): readonly string[] {
+function taskLines(stage: ExplainedStage, goesOn: boolean): readonly string[] {
   const [task] = stage.told;
-  if (task === undefined) return [...usualLines(stage), 'No attempt of the task is known.'];
+  const usual = usualLines(stage, goesOn);
+  if (task === undefined) return [...usual, 'No attempt of the task is known.'];
   const causes = causeSentences(task);
   const known = stage.usual === null ? [] : ['Nothing held the task up.'];
-  return [...usualLines(stage), ...(causes.length === 0 ? known : causes)];
+  return [...usual, ...(causes.length === 0 ? known : causes)];
 }
 
-function stageLines(stage: ExplainedStage, failedTask: string | undefined): readonly string[] {
+function stageLines(
+  stage: ExplainedStage,
+  { failedTask, state }: Pick<Explanation, 'failedTask' | 'state'>,
+): readonly string[] {
   const { last, told, stragglers, tasks, done } = stage;
   const others = told.filter(({ taskId }) => taskId !== last);
   const lastTask = told.find(({ taskId }) => taskId === last);
@@ -164,7 +186,7 @@ function stageLines(stage: ExplainedStage, failedTask: string | undefined): read
     ...(done < tasks
       ? [`${String(done)} of ${plural(tasks, 'task')} ${tasks === 1 ? 'is' : 'are'} done.`]
       : []),
-    ...usualLines(stage),
+    ...usualLines(stage, !isEnded(state)),
     ...(lastTask === undefined
       ? ['No attempt of it is known.']
       : [

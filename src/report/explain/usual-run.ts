@@ -1,4 +1,6 @@
+import type { NotUsual } from '../../contracts/explanation.ts';
 import { type Phase, phases } from '../../contracts/progress.ts';
+import { hasTakenUp } from '../../core/model/taken-up.ts';
 import { costOf, fitCost, type TaskCost } from '../../core/model/task-cost.ts';
 import { mean, median } from '../../lib/quantiles.ts';
 import type { AttemptRun } from './attempt-runs.ts';
@@ -41,6 +43,15 @@ export function usualOf(winners: readonly AttemptRun[]): Usual | undefined {
     phaseMs: mapPhases((phase) => middle(({ phaseMs }) => phaseMs[phase])),
     cost: fitCost(samples, mean(samples.map(({ bytes }) => bytes)) ?? 0),
   };
+}
+
+/** Why nobody can say what is usual among the attempts that won in a stage of so many tasks, of which `usualOf` says nothing. */
+export function notUsualOf(tasks: number, winners: readonly AttemptRun[]): NotUsual {
+  if (tasks < leastTasks) return 'few-tasks';
+  if (winners.length < leastTasks) return 'few-won';
+  const whole = winners.filter(({ attempt }) => !hasTakenUp(attempt));
+  const reading = whole.filter(({ bytes }) => bytes > 0).length;
+  return whole.length >= leastTasks && reading > 0 && reading < leastTasks ? 'few-reading' : 'few-timed';
 }
 
 /** A number for each phase. */

@@ -217,6 +217,48 @@ describe('an explanation', () => {
     );
   });
 
+  it('says why nobody can say what is usual, and of a job that goes on alone that it is not known yet', () => {
+    const empty = { read: 0, total: 0 };
+    const told = (state: JobRecord['state'], given: readonly AttemptRecord[]): string => {
+      const done = given.filter((each) => each.state === 'done').length;
+      const facts = {
+        job: job({ state, stages: [stageSummary({ name: 'map', tasks: 4, done })] }),
+        ...{ attempts: given, decisions: readDecisions([]), now: at(12_000) },
+      };
+      const explained = explainJob(facts);
+      expect(explanationSchema.parse(explained)).toEqual(explained);
+      return (
+        renderExplanation(explained, makeStyle({ isTty: false, env: {} })).find((each) =>
+          each.endsWith('what is usual.'),
+        ) ?? ''
+      );
+    };
+    const readers = usualTasks(2);
+    const runs = attempt('map/2/0', { state: 'running' });
+    const empties = [attempt('map/2/0', empty), attempt('map/3/0', empty)];
+    const few = '  It has 4 tasks, ';
+    expect(told('succeeded', [...readers, ...empties])).toBe(
+      `${few}of which too few had anything to read to say what is usual.`,
+    );
+    expect(told('running', [...readers, ...empties.slice(0, 1)])).toBe(
+      `${few}of which too few have won yet that had anything to read to say what is usual.`,
+    );
+    expect(told('running', [...readers, runs])).toBe(
+      `${few}of which too few have won yet to say what is usual.`,
+    );
+    for (const state of ['failed', 'cancelled'] as const)
+      expect(told(state, [...readers, runs])).toBe(`${few}of which too few won to say what is usual.`);
+    const rest = usualTasks(4).map((each) => ({
+      ...each,
+      ...(each.progress === undefined
+        ? {}
+        : { progress: { ...each.progress, takenUp: { attempt: 0, bytes: 400 } } }),
+    }));
+    expect(told('succeeded', [...rest.slice(0, 2), ...usualTasks(4).slice(2)])).toBe(
+      `${few}of which too few were timed from the begin to say what is usual.`,
+    );
+  });
+
   it('says so where the log is gone, and does not guess why a copy was launched', () => {
     const gone = explain({ given: [] }, { stage: 'map', task: 3 });
     expect(gone.log).toEqual({ state: 'none' });
