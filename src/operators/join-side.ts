@@ -52,12 +52,13 @@ export async function readSide(context: TaskContext, input: TaskInput, name: str
   return { name, rows, files: files.all, rest };
 }
 
-/** Learns of what columns the whole side is from its first piece, which another task joins. */
+/** Learns of what columns the whole side is from the pieces before, which other tasks join: from the first that has records. */
 async function learnColumns(rows: RowUnpacker, head: AsyncIterable<readonly KeyValue[]>): Promise<void> {
   for await (const batch of head) {
     for (const { key, value } of batch) {
       if (key.length > 0) return;
       rows.learn(value);
+      if (rows.knowsColumns) return;
     }
   }
 }

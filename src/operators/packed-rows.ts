@@ -178,6 +178,11 @@ export class RowUnpacker {
     return this.#known ?? this.#ofEmpty;
   }
 
+  /** Whether a task that has records has said so. */
+  get knowsColumns(): boolean {
+    return this.#known !== undefined;
+  }
+
   /** Takes over what a task says of columns. */
   learn(said: Buffer): void {
     const { task, schema, columns, known, isEmpty, form } = JSON.parse(

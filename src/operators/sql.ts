@@ -6,7 +6,7 @@ import { BadInputError, OutOfMemoryError } from '../worker/operator.ts';
 import type { Operator, TaskContext } from '../worker/operator.ts';
 import { Engine, firstLineOf, sqlName, sqlText } from './duckdb/engine.ts';
 import { sendFile } from './duckdb/parquet-pieces.ts';
-import { addTable } from './duckdb/sql-tables.ts';
+import { addTable, type WiderTable } from './duckdb/sql-tables.ts';
 import type { ColumnTypes } from './duckdb/staged-ndjson.ts';
 import { putOut } from './duckdb/written-file.ts';
 import { flagOption, onlyOptions, textOption, textsOption, wrongOption } from './options.ts';
@@ -104,19 +104,23 @@ export const sql: Operator = {
       for (const table of Object.keys(options.columns))
         if (!names.includes(table))
           throw wrongOption(`columns.${table}`, `the name of a table: ${names.join(', ')}`);
-      for (const [index, input] of inputs.entries())
-        await addTable(engine, input, {
+      const wider: WiderTable[] = [];
+      for (const [index, input] of inputs.entries()) {
+        const table = await addTable(engine, input, {
           name: names[index] ?? '',
           file: `table${String(index)}`,
           dir,
           columns: options.columns[names[index] ?? ''],
-          isFirstTask: context.task === 0,
+          hasOthers: context.task > 0 || (context.tasks ?? 1) > 1,
           tally,
         });
+        if (table !== undefined) wider.push(table);
+      }
       await asked(context, async () => {
         const { count, isSelect } = await engine.statementsOf(options.query);
         if (count !== 1 || !isSelect) throw new BadInputError(`it must be ${oneSelect}`);
       });
+      await narrow(engine, context, wider, options.query);
       if (context.isFinal === false && (options.output ?? 'parquet') === 'parquet')
         await sendPartitions(engine, context, options);
       else await writeText(engine, context, options);
@@ -125,6 +129,34 @@ export const sql: Operator = {
     }
   },
 };
+
+/**
+ * Leaves out what the first file of all does not know: a task that read such a file would write rows of other columns than the
+ * rest. Throws where the query's result had them, as by `*`.
+ */
+async function narrow(
+  engine: Engine,
+  context: TaskContext,
+  wider: readonly WiderTable[],
+  query: string,
+): Promise<void> {
+  const [table] = wider;
+  if (table === undefined) return;
+  const columns = (): Promise<string> =>
+    asked(context, async () => {
+      const names: unknown[] = [];
+      for await (const rows of engine.rows(`SELECT column_name FROM (DESCRIBE ${query})`))
+        names.push(...rows.map(([name]) => name));
+      return JSON.stringify(names);
+    });
+  const wide = await columns();
+  for (const { name, narrowQuery } of wider)
+    await engine.run(`CREATE OR REPLACE TEMP VIEW ${sqlName(name)} AS ${narrowQuery}`);
+  if ((await columns()) === wide) return;
+  throw new BadInputError(
+    `the files of ${table.name} have different columns: ${JSON.stringify(table.stranger)} is not among ${table.known.join(', ')}`,
+  );
+}
 
 function tableNames({ inputs }: TaskContext, given: readonly string[] | undefined): readonly string[] {
   if (given !== undefined && given.length !== inputs.length)

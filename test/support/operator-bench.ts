@@ -208,6 +208,7 @@ export async function runTask(
   {
     partitions = 1,
     task = 0,
+    tasks,
     signal = new AbortController().signal,
     environment = plainEnvironment(process.env),
     isFinal = true,
@@ -220,6 +221,8 @@ export async function runTask(
   }: {
     partitions?: number;
     task?: number;
+    /** Tasks of the stage. */
+    tasks?: number;
     signal?: AbortSignal;
     environment?: Readonly<Record<string, string>>;
     isFinal?: boolean;
@@ -241,6 +244,7 @@ export async function runTask(
     await operator.run({
       stage: 'stage',
       task,
+      ...(tasks === undefined ? {} : { tasks }),
       partitions,
       options,
       inputs,

@@ -36,9 +36,13 @@ function indexed(result: TaskResult): IndexedOutput {
   return { task, attempt, index: partitions, offsets, place: outputPlace(result) };
 }
 
+/** What a task says of its columns is never longer; what is has records behind that. */
+const mostColumnBytes = 1024 * 1024;
+
 /**
- * The segments of a share of a partition. A part that begins later gets the first segment of all beside its own, as its
- * `head`: what that says of all others, such as their columns, holds for every part.
+ * The segments of a share of a partition. A part that begins later gets those before its own too, as `head`s: what the first
+ * of them says that has records, such as its columns, holds for every part. That cannot be told from here, but where one is
+ * long: whoever reads them stops there as well.
  */
 function* segmentsOfShare(
   outputs: readonly IndexedOutput[],
@@ -50,11 +54,12 @@ function* segmentsOfShare(
     yield* all;
     return;
   }
-  let isFirst = true;
+  let mayBeAhead = true;
   for (const segment of all) {
-    if (cut.from <= segment.task && segment.task < cut.to) yield segment;
-    else if (isFirst) yield { ...segment, head: true };
-    isFirst = false;
+    if (segment.task >= cut.to) return;
+    if (segment.task >= cut.from) yield segment;
+    else if (mayBeAhead) yield { ...segment, head: true };
+    mayBeAhead &&= segment.length < mostColumnBytes;
   }
 }
 

@@ -179,7 +179,7 @@ describe('edgeManifest', () => {
       ['0/0@5+7#2', '1/2@3+3#102', '2/0@0+4#202'],
     ]);
   });
-  it('gives parts of a partition its outputs by task, each with the first one of all as its head', () => {
+  it('gives parts of a partition its outputs by task, each with all that come before as heads', () => {
     const heavy = [
       resultOf('p/0/0', 1, [5, 0, 7]),
       resultOf('p/1/2', 1, [0, 2, 3]),
@@ -193,18 +193,29 @@ describe('edgeManifest', () => {
     expect(short(read(0)).filter((_, task) => task === 1 || task > 2)).toEqual([
       ['1/2@0+2#101'],
       ['1/2@0+2#101', '2/0@0+6#201'],
-      ['1/2@0+2#101', '3/0@0+8#301'],
+      ['1/2@0+2#101', '2/0@0+6#201', '3/0@0+8#301'],
     ]);
     expect(read(0).map(({ segments }) => [...segments].map(({ head }) => head === true))).toEqual([
       [false],
       [false],
       [false, false, false],
       [true, false],
-      [true, false],
+      [true, true, false],
     ]);
     const whole = ['1/2@0+2#101', '2/0@0+6#201', '3/0@0+8#301'];
     expect(short(read(1)).filter((_, task) => task === 1 || task > 2)).toEqual([whole, whole, whole]);
     expect([...(read(1)[3]?.segments ?? [])].some(({ head }) => head)).toBe(false);
+  });
+  it('takes no head behind one that is longer than columns can be', () => {
+    const MIB = 1024 * 1024;
+    const heavy = [20, MIB, 9, 8].map((length, task) => resultOf(`p/${String(task)}/0`, 1, [length]));
+    const shares = sharesOf(1, [{ task: 0, input: 0, cuts: [3], facts: {} }]);
+    const [, part] = edgeManifest(consumer(1), edge('all-to-all', 4, 1), heavy, { number: 0, shares });
+    expect([...(part?.segments ?? [])].map(({ task, head }) => [task, head === true])).toEqual([
+      [0, true],
+      [1, true],
+      [3, false],
+    ]);
   });
   it('gives nothing of outputs that are empty, or of which nothing is said', () => {
     const silent = { ...resultOf('p/1/0', 1, []) };

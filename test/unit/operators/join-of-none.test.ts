@@ -19,14 +19,22 @@ const engines: Readonly<Record<string, EngineSize | undefined>> = {
 
 const source = (text: string) => sourceOf(Buffer.from(text), seeded(1), 'csv');
 
+/** What a task of one side sends, of its own file. */
+async function sentBy(texts: readonly string[], task: number, engine?: EngineSize): Promise<KeyValue[]> {
+  const input = source(texts[task] ?? '');
+  const { collector } = await runTask(joinMap, { key: 'id' }, [input], { task, engine });
+  return [...collector.sorted(0, joinMap, {})];
+}
+
 /** What tasks of one side send, one file each. */
 async function sent(texts: readonly string[], engine?: EngineSize): Promise<KeyValue[]> {
   const all: KeyValue[] = [];
-  for (const [task, text] of texts.entries()) {
-    const { collector } = await runTask(joinMap, { key: 'id' }, [source(text)], { task, engine });
-    all.push(...collector.sorted(0, joinMap, {}));
-  }
+  for (const task of texts.keys()) all.push(...(await sentBy(texts, task, engine)));
   return all.sort((one, other) => one.key.compare(other.key));
+}
+
+async function* batchesOf(batches: readonly (readonly KeyValue[])[]): AsyncGenerator<readonly KeyValue[]> {
+  for (const batch of batches) yield await Promise.resolve(batch);
 }
 
 describe.each(Object.keys(engines))('a join into CSV of a side without records, %s', (name) => {
@@ -75,6 +83,26 @@ describe.each(Object.keys(engines))('a join into CSV of a side without records, 
   it('has none where a side has nothing at all, of which nobody knows the columns', async () => {
     expect(await shuffled([people], [''])).toBe('');
     expect(await broadcast(people, [''])).toBe('');
+  });
+
+  it('writes one order of columns in all parts of a cut side whose first file has a header alone', async () => {
+    const files = ['id,name\n', 'name,id\nAnn,1\n', 'id,name\n2,Bo\n'];
+    const rights = recordsOf('right', await sent(['id,what\n1,tea\n2,rum\n'], engine), seeded(3));
+    const part = async (from: number, to: number): Promise<string> => {
+      const all = await Promise.all(files.map((_, task) => sentBy(files, task, engine)));
+      const own = all.slice(from, to).flat();
+      const left: TaskInput = {
+        ...recordsOf(
+          'left',
+          own.sort((one, other) => one.key.compare(other.key)),
+          seeded(2),
+        ),
+        ...(from === 0 ? {} : { head: () => batchesOf(all.slice(0, from)) }),
+      };
+      return (await runTask(joinReduce, options, [left, rights], { task: from, engine })).text.toString();
+    };
+    expect(await part(0, 2)).toBe('name,id,what\nAnn,1,tea\n');
+    expect(await part(2, 3)).toBe('Bo,2,rum\n');
   });
 
   // Each task of the broadcast form has its share of the left-hand side, and writes a part of its own.

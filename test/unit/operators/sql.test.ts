@@ -42,6 +42,26 @@ describe('sql', { timeout: 60_000 }, () => {
     expect(await at(2, 'id\n3\n')).toBe('3,\n');
   });
 
+  it('fails where a later file has a column of its own that the result would have, and only there', async () => {
+    const at = async (query: string, task: number, texts: readonly string[], tasks = 2): Promise<string> => {
+      const own = sourceOf(Buffer.from(texts[task] ?? ''), seeded(1), 'csv');
+      const input = { ...own, firstColumns: () => Promise.resolve(['id', 'x']) };
+      return (await runTask(sql, { query, output: 'csv' }, [input], { task, tasks })).text.toString();
+    };
+    const files = ['id,x\n1,10\n', 'id,X,extra\n2,20,no\n'];
+    expect(await at('SELECT * FROM input', 0, files)).toBe('id,x\n1,10\n');
+    await expect(at('SELECT * FROM input', 1, files)).rejects.toThrow(
+      'the files of input have different columns: "extra" is not among id, x',
+    );
+    // In whatever order the two kinds of files are read by one task of several.
+    await expect(at('SELECT * FROM input', 0, ['id,x,extra\n2,20,no\n'])).rejects.toThrow('"extra"');
+    expect(await at('SELECT x, id FROM input', 1, files)).toBe('20,2\n');
+    expect(await at('SELECT count(*) AS n FROM input', 1, files)).toBe('1\n');
+    // Other tasks do not find it.
+    await expect(at('SELECT extra FROM input', 1, files)).rejects.toThrow(/options\.query: .*extra/);
+    expect(await at('SELECT * FROM input', 0, ['id,x,extra\n2,20,no\n'], 1)).toBe('id,x,extra\n2,20,no\n');
+  });
+
   it('keeps a byte order mark that the first value begins with', async () => {
     const rows = sourceOf(Buffer.from('\uFEFFa\n\uFEFFx\ny\n'), seeded(1), 'csv');
     const { text } = await runTask(sql, { query: 'SELECT a, length(a) AS n FROM input' }, [rows]);
