@@ -131,6 +131,34 @@ describe('user code that fails', () => {
     expect(failure?.message).toMatch(/must be bytes, a Buffer or Uint8Array, not /);
   });
 
+  /** So many keys, each of them twenty times. */
+  const emitting = (keys: number): string => `
+    for (let at = 0; at < ${String(keys * 20)}; at++) {
+      const wait = context.output.emit(Buffer.from('key ' + at % ${String(keys)}), Buffer.from('1'));
+      if (wait !== undefined) await wait;
+    }`;
+  const combining = (combine: string, keys: number): string =>
+    `export default { check() {}, combiner: () => ${combine}, async run(context) { ${emitting(keys)} } };`;
+
+  it.each([
+    ['(left, right) => String(Number(left) + Number(right))', 1, 'string'],
+    ['(left, right) => String(Number(left) + Number(right))', 500, 'string'],
+    ['async (left) => left', 1, 'another object'],
+    ['() => undefined', 500, 'undefined'],
+  ])(
+    'is told so where its combiner %s answers for %i keys what is no bytes',
+    async (combine, keys, given) => {
+      const { worker, stage } = await userStage(combining(combine, keys), { output: 'sorted' });
+      expect(await worker.run(stage)).toBe('failed');
+      expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure).toMatchObject({
+        cause: 'user-code',
+        message: expect.stringContaining(
+          `combiner: what it returns must be bytes, a Buffer or Uint8Array, not ${given}`,
+        ) as string,
+      });
+    },
+  );
+
   const passOn = 'for await (const { bytes } of input.blocks()) await context.output.write(bytes);';
   const late = 'await context.output.write(Buffer.from("late\\n"));';
   // Its first write is more than the worker takes at once, and run ends within it.
