@@ -13,6 +13,7 @@ import {
 } from './protocol.ts';
 
 interface Stream {
+  readonly input: number;
   readonly batches: AsyncIterator<readonly Uint8Array[]>;
   isPulled: boolean;
 }
@@ -23,6 +24,8 @@ export class ServedInputs {
   readonly #inputs: readonly TaskInput[];
   readonly #streams = new Map<number, Stream>();
   readonly #errors = new Map<number, unknown>();
+  /** By input: what reading it threw, where nobody has read it to its end since. */
+  readonly #unread = new Map<number, unknown>();
 
   constructor(channel: Channel, inputs: readonly TaskInput[]) {
     this.#channel = channel;
@@ -32,6 +35,14 @@ export class ServedInputs {
   /** What reading a stream threw. */
   errorOf(stream: number | undefined): unknown {
     return stream === undefined ? undefined : this.#errors.get(stream);
+  }
+
+  /**
+   * Throws what reading an input threw, for whoever says that all is done: user code may have swallowed that, and taken the
+   * begin for all. Not where the stream was given up before, nor where the input was read again since, to its end.
+   */
+  throwIfUnread(): void {
+    for (const error of this.#unread.values()) throw error;
   }
 
   /** Answers a pull; never rejects for what reading throws. Throws `ProtocolError` for a pull that makes no sense. */
@@ -47,9 +58,10 @@ export class ServedInputs {
         return;
       }
       this.#streams.delete(number);
+      this.#unread.delete(stream.input);
       this.#channel.send(ToHost.end, numberBody(number));
     } catch (error) {
-      this.#streams.delete(number);
+      if (this.#streams.delete(number)) this.#unread.set(stream.input, error);
       if (this.#errors.size < mostStreams) this.#errors.set(number, error);
       this.#channel.send(ToHost.inputFailed, numberBody(number), jsonBody(thrownOf(error)));
     }
@@ -80,7 +92,7 @@ export class ServedInputs {
     if (source === undefined || this.#streams.size >= mostStreams) {
       throw new ProtocolError('an input that is not there, or too many at once');
     }
-    const stream = { batches: encoded(source, kind), isPulled: false };
+    const stream = { input, batches: encoded(source, kind), isPulled: false };
     this.#streams.set(number, stream);
     return stream;
   }

@@ -202,6 +202,7 @@ export class UserTask {
         this.#meter.saidDone = Math.max(this.#meter.saidDone ?? 0, shareOf(body));
         return false;
       case FromHost.done:
+        this.#inputs.throwIfUnread();
         this.#finish(body);
         return true;
       case FromHost.failed:

@@ -236,15 +236,28 @@ describe('user code that fails', () => {
     });
   });
 
-  it('fails with what reading an input threw, whatever it makes of that', async () => {
-    const { worker, stage } = await userStage(
-      operator(
-        'for (const i of context.inputs) for await (const b of i.blocks()) await context.output.write(b.bytes);',
-      ),
-    );
-    await worker.objects.remove('input', ['text']);
-    expect(await worker.run(stage)).toBe('failed');
-    expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure?.cause).not.toBe('user-code');
+  it.each([
+    ['passes that on', passOn],
+    ['swallows that', `try { ${passOn} } catch {}`],
+    [
+      'leaves that to nobody',
+      `await new Promise((end) => { (async () => { ${passOn} })().then(end, end); });`,
+    ],
+  ])('fails with what reading an input threw where it %s', async (_, read) => {
+    const { worker, stage } = await userStage(operator(`for (const input of context.inputs) { ${read} }`), {
+      text: 'first\n',
+    });
+    const [input] = stage.inputs ?? [];
+    const gone = await putSource(worker.objects, { bucket: 'input', key: 'gone' }, Buffer.from('second\n'));
+    await worker.objects.remove('input', ['gone']);
+    const inputs =
+      input === undefined ? [] : [{ planned: input.planned, segments: [...input.segments, gone] }];
+    expect(await worker.run({ ...stage, inputs })).toBe('failed');
+    expect((await worker.attempt(attemptIdOf('work', 0, 0)))?.failure).toEqual({
+      cause: 'bad-input',
+      message: 'gone: gone since the job was planned',
+    });
+    expect(await worker.leftovers()).toEqual({ data: [], uploads: [] });
   });
 });
 
