@@ -27,6 +27,25 @@ const causeOfName: ReadonlyMap<string, FailureCause> = new Map<string, FailureCa
   [ErrorName.BrokenInvariant, 'internal'],
 ]);
 
+/** What a process of user code may fail with. Stores are not among them: it has none, but for its inputs, which its worker reads. */
+export const causesOfUserCode = [
+  'user-code',
+  'bad-record',
+  'bad-input',
+  'out-of-memory',
+  'internal',
+] as const satisfies readonly FailureCause[];
+
+/** The names that mean something there: a library of the user's has a NotFound or a Conflict of its own. */
+const causeOfUserName: typeof causeOfName = new Map(
+  [...causeOfName].filter(([, cause]) => causesOfUserCode.some((each) => each === cause)),
+);
+
+/** Whose code ran: an operator of ours or the worker, in the worker's process; or user code, in one of its own. */
+type Where = 'operator' | 'runtime' | 'user-code';
+
+const namesIn = (where: Where): typeof causeOfName => (where === 'user-code' ? causeOfUserName : causeOfName);
+
 /** What was thrown, read once: user code may throw anything, also what throws when it is looked at. */
 interface Thrown {
   /** Empty where it is no error or has no name of its own. */
@@ -51,11 +70,13 @@ export class ReportedFailure extends Error {
  * The failure to record for whatever was thrown; `where` tells whose code ran. The message is one line of at most
  * 1,000 characters of Unicode. Never throws.
  */
-export function failureOf(error: unknown, where: 'operator' | 'runtime'): Failure {
+export function failureOf(error: unknown, where: Where): Failure {
   const reported = attempt(() => (error instanceof ReportedFailure ? error.failure : undefined));
   if (reported !== undefined) return reported;
   const thrown = read(error);
-  return { cause: causeOf(thrown, where), message: messageOf(thrown) };
+  const names = namesIn(where);
+  const cause = causeOf(thrown, names) ?? (where === 'runtime' ? 'internal' : 'user-code');
+  return { cause, message: messageOf(thrown, names) };
 }
 
 /** What `look` finds; undefined where looking throws. */
@@ -101,24 +122,23 @@ function plainText(value: unknown): string {
   return text.startsWith('[object ') ? (attempt(() => JSON.stringify(value)) ?? text) : text;
 }
 
-function causeOf(thrown: Thrown, where: 'operator' | 'runtime'): FailureCause {
-  if (isOutOfMemory(thrown)) return 'out-of-memory';
-  return causeOfName.get(thrown.name) ?? (where === 'operator' ? 'user-code' : 'internal');
-}
+const causeOf = (thrown: Thrown, names: typeof causeOfName): FailureCause | undefined =>
+  isOutOfMemory(thrown) ? 'out-of-memory' : names.get(thrown.name);
 
 const isOutOfMemory = ({ code, isRangeError, message }: Thrown): boolean =>
   memoryCodes.has(code) || (isRangeError && memoryMessage.test(message.slice(0, limits.failureChars)));
 
-function messageOf({ name, message }: Thrown): string {
+function messageOf({ name, message }: Thrown, names = causeOfName): string {
   // Cut before anything else is done with it: a message may be as long as memory allows.
   const cut = message.slice(0, 2 * limits.failureChars);
-  const label = isPlain(name) ? '' : `${name.slice(0, limits.failureChars / 10)}: `;
+  const label = isPlain(name, names) ? '' : `${name.slice(0, limits.failureChars / 10)}: `;
   const line = boundedLine(label + cut, limits.failureChars);
   return line === '' ? 'failed without a message' : line;
 }
 
 /** Errors whose message says all; the names of others (TypeError …) help. */
-const isPlain = (name: string): boolean => name === '' || name === 'Error' || causeOfName.has(name);
+const isPlain = (name: string, names: typeof causeOfName): boolean =>
+  name === '' || name === 'Error' || names.has(name);
 
 /** A failure whose cause is known; its message is as `failureOf` makes it. */
 export const failureWith = (cause: FailureCause, message: string): Failure => ({

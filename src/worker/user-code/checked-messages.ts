@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { limits } from '../../contracts/limits.ts';
-import { failureCauses } from '../../contracts/records.ts';
+import { causesOfUserCode } from '../failure-of.ts';
 import {
   type DoneMessage,
   type FailedMessage,
@@ -19,7 +19,7 @@ import {
 const helloSchema = z.object({ version: z.literal(protocolVersion) });
 const readySchema = z.object({ resumes: z.boolean() });
 const failedSchema = z.object({
-  cause: z.enum(failureCauses),
+  cause: z.enum(causesOfUserCode),
   message: z.string().max(2 * limits.failureChars),
   stream: z.int().optional(),
   place: z

@@ -232,7 +232,7 @@ function textOfState(state: unknown): string | null {
 
 /** What was thrown, and where in the user's files: the deepest frames, as far as they fit. */
 function failureIn(error: unknown): Failure {
-  const { cause, message } = failureOf(error, 'operator');
+  const { cause, message } = failureOf(error, 'user-code');
   const frames = framesOf(error);
   return frames.length === 0
     ? { cause, message }

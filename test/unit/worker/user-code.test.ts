@@ -110,6 +110,16 @@ describe('user code that fails', () => {
     [operator('JSON.stringify = Buffer.from = () => { throw 1; };'), 'user-code', /SIGABRT/],
     [operator('throw Object.assign(new Error("x".repeat(1e6)), { name: "Odd" });'), 'user-code', /^Odd: xxx/],
     [operator('throw null;'), 'user-code', /null was thrown, which is no error/],
+    ...['NotFound', 'Conflict', 'StoreUnavailable', 'AccessDenied'].map((name): [string, string, RegExp] => [
+      operator(`throw Object.assign(new Error('boom'), { name: '${name}' });`),
+      'user-code',
+      new RegExp(`^${name}: boom$`),
+    ]),
+    [
+      operator("throw Object.assign(new Error('no such field'), { name: 'BadInput' });"),
+      'bad-input',
+      /^no such field$/,
+    ],
   ])('%j has the cause %s', async (source, cause, message) => {
     const failure = await failureOf(source);
     expect(failure?.cause).toBe(cause);
