@@ -115,7 +115,11 @@ class Host {
       output: hostOutput(this.#channel, start, meter, { combine, signal: this.#abort.signal }),
     };
     const readsStages = start.inputs.some(({ kind }) => kind === 'stage');
-    const resumes = saysItResumes(operator, start.options, readsStages);
+    const resumes: unknown = saysItResumes(operator, start.options, readsStages);
+    if (typeof resumes !== 'boolean') {
+      const given = resumes instanceof Promise ? 'a promise' : typeof resumes;
+      throw new UserCodeError(`resumes must answer true or false, not ${given}`);
+    }
     this.#channel.send(FromHost.ready, jsonBody({ resumes }));
   }
 

@@ -126,14 +126,14 @@ export class UserTask {
     this.#signal.throwIfAborted();
     return this.#orKilled(async () => {
       this.#host.channel.send(ToHost.take, numberBody(partition), frames);
-      await this.#next(FromHost.taken);
+      await this.#next(FromHost.taken, () => undefined);
     });
   }
 
   async #load(source: Uint8Array, { code, codeDir, start, inputs }: UserTaskOptions): Promise<void> {
     const codePath = join(codeDir, `code-${code.sha256}.mjs`);
     await writeFile(codePath, source);
-    helloOf((await this.#next(FromHost.hello)).body);
+    await this.#next(FromHost.hello, helloOf);
     const described = inputs.map(({ kind, format, stage, onBadValue }) => ({
       kind,
       format,
@@ -142,17 +142,17 @@ export class UserTask {
     }));
     const message: StartMessage = { ...start, codePath, codeName: code.s3, inputs: described };
     this.#host.channel.send(ToHost.start, jsonBody(message));
-    this.#resumes = readyOf((await this.#next(FromHost.ready)).body).resumes;
+    this.#resumes = (await this.#next(FromHost.ready, readyOf)).resumes;
   }
 
-  /** The next message, which must be of this type. */
-  async #next(type: number): Promise<Message> {
+  /** What `read` finds in the next message, which must be of this type. */
+  async #next<T>(type: number, read: (body: Buffer) => T): Promise<T> {
     try {
       const next = await this.#messages.next();
       if (next.done === true) throw await this.#death();
       if (next.value.type === FromHost.failed) throw this.#failed(failedOf(next.value.body));
       if (next.value.type !== type) throw new ProtocolError('an answer to another question');
-      return next.value;
+      return read(next.value.body);
     } catch (error) {
       throw reported(error);
     }

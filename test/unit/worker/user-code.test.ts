@@ -110,6 +110,22 @@ describe('user code that fails', () => {
     [operator('JSON.stringify = Buffer.from = () => { throw 1; };'), 'user-code', /SIGABRT/],
     [operator('throw Object.assign(new Error("x".repeat(1e6)), { name: "Odd" });'), 'user-code', /^Odd: xxx/],
     [operator('throw null;'), 'user-code', /null was thrown, which is no error/],
+    ...[
+      ['() => "yes"', 'string'],
+      ['() => undefined', 'undefined'],
+      ['async () => true', 'a promise'],
+    ].map(([resumes = '', given = '']): [string, string, RegExp] => [
+      `export default { check() {}, resumes: ${resumes}, run() {} };`,
+      'user-code',
+      new RegExp(`^resumes must answer true or false, not ${given}$`),
+    ]),
+    [
+      // A message of its own, after that with which its process begins: it is ready, and does not say whether it resumes.
+      `import { writeSync } from 'node:fs';
+       writeSync(3, Buffer.from([0x52, 0x4f, 65, 1, 2, 0, 0, 0, 0x7b, 0x7d])); await new Promise(() => {});`,
+      'user-code',
+      /^the process of the user code sent a message that makes no sense: .+ file descriptor 3/,
+    ],
     ...['NotFound', 'Conflict', 'StoreUnavailable', 'AccessDenied'].map((name): [string, string, RegExp] => [
       operator(`throw Object.assign(new Error('boom'), { name: '${name}' });`),
       'user-code',
