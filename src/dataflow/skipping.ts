@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../contracts/errors.ts';
-import { BadInputError, UserCodeError } from '../worker/operator.ts';
+import { isOfMemory, nameOfThrown } from '../worker/failure-of.ts';
 import { Chain, type SideTable } from './chain.ts';
 import type { Step } from './compile.ts';
 import type { Take } from './heads.ts';
@@ -66,11 +66,17 @@ export function takingGood(
   };
 }
 
+/** By name: the worker's side of the process throws classes of its own, which are not those of the bundle. */
+const ours: ReadonlySet<string> = new Set(['UserCode', 'BadInput']);
+
+/** What V8 says of a length that is none, such as -1 or NaN: of a record, and not of memory. */
+const wrongLength = 'Invalid array length';
+
 /** Whether what was thrown may be the record's fault. */
 function isOfRecord(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted) return false;
-  const isOurs =
-    error instanceof UserCodeError || error instanceof BadInputError || error instanceof InvalidInputError;
+  if (ours.has(nameOfThrown(error)) || error instanceof InvalidInputError) return false;
+  if (!(error instanceof Error)) return true;
   // Errors of the system's calls have a number.
-  return !isOurs && !(error instanceof Error && 'errno' in error);
+  return !('errno' in error) && (error.message === wrongLength || !isOfMemory(error));
 }

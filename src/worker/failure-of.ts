@@ -79,6 +79,13 @@ export function failureOf(error: unknown, where: Where): Failure {
   return { cause, message: messageOf(thrown, names) };
 }
 
+/** The name of an error, for whoever cannot tell it by its class; empty where it has none of its own. Never throws. */
+export const nameOfThrown = (thrown: unknown): string => read(thrown).name;
+
+/** Whether it was thrown for want of memory. Never throws. */
+export const isOfMemory = (thrown: unknown): boolean =>
+  causeOf(read(thrown), causeOfName) === 'out-of-memory';
+
 /** What `look` finds; undefined where looking throws. */
 function attempt<T>(look: () => T): T | undefined {
   try {

@@ -137,3 +137,32 @@ export default job('x', read.text().map((line, context) => {
   );
   expect(result?.progress).toMatchObject({ bytesRead: 5, bytesTotal: 5 });
 });
+
+describe('where bad records are to be skipped', () => {
+  it.each([
+    [
+      'counts under too many names',
+      '(line, context) => { context.count(`line ${line}`); return line; }',
+      'user-code',
+      /^count\("line 100", …\): a task may count under at most 100 names/,
+    ],
+    [
+      'tells a progress that is none',
+      '(line, context) => { context.progress(Number(line)); return line; }',
+      'user-code',
+      /^progress must be a number from 0 to 1/,
+    ],
+    [
+      'has no memory for one',
+      "(line) => line === '7' ? String(new ArrayBuffer(2 ** 52).byteLength) : line",
+      'out-of-memory',
+      /^RangeError: Array buffer allocation failed/,
+    ],
+  ])('a task fails whose function %s', async (_, map, cause, message) => {
+    const program = `${head}export default job('x', read.text().map(${map}).write.text());`;
+    const text = Array.from({ length: 150 }, (_each, number) => `${String(number)}\n`).join('');
+    const { outcome, failure } = await runFirstStage(program, text, { onBadRecord: 'skip' });
+    expect([outcome, failure?.cause]).toEqual(['failed', cause]);
+    expect(failure?.message).toMatch(message);
+  });
+});
