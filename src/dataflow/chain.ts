@@ -12,6 +12,9 @@ import { copyOf, ownOf } from './value-codec.ts';
  */
 export type Push = (record: unknown) => boolean;
 
+/** The same at the end of a chain. A record that is lent may change as soon as it was taken: who keeps it keeps `copyOfLent`. */
+export type PushLast = (record: unknown, isLent: boolean) => boolean;
+
 /** The right-hand side of a broadcast join: its records (`keptValue`) by the bytes of their keys, as latin1. */
 export type SideTable = ReadonlyMap<string, readonly unknown[]>;
 
@@ -24,9 +27,10 @@ export class Chain {
   constructor(
     steps: readonly Step[],
     context: Context,
-    last: Push,
+    last: PushLast,
     sides: ReadonlyMap<number, SideTable> = new Map(),
   ) {
+    const end: Push = (record) => last(record, typeof record === 'object' && this.#isLending());
     this.push = steps.reduceRight<Push>((next, step) => {
       switch (step.kind) {
         case 'map':
@@ -46,7 +50,12 @@ export class Chain {
           return (record) => expansion.begin(partners(record));
         }
       }
-    }, last);
+    }, end);
+  }
+
+  /** Whether records come from a generator just now, which may use one object for all of them. */
+  #isLending(): boolean {
+    return this.#expanding.some(({ isLending }) => isLending);
   }
 
   /** Goes on with what a full tail has interrupted; true where it is full again. */
@@ -102,6 +111,8 @@ function probed(
 
 /** A step that gives many records for one, and can stop between them. */
 class Expansion {
+  /** Whether what it gives is not of a list, and there may be more. */
+  isLending = false;
   readonly #next: Push;
   #open: Iterator<unknown> | undefined;
 
@@ -110,6 +121,7 @@ class Expansion {
   }
 
   begin(records: Iterable<unknown>): boolean {
+    this.isLending = !Array.isArray(records);
     if (Array.isArray(records)) {
       const list = records as readonly unknown[];
       for (let at = 0; at < list.length; at++) {
@@ -133,6 +145,7 @@ class Expansion {
       this.#open = records;
       return true;
     }
+    this.isLending = false;
     return false;
   }
 }

@@ -5,6 +5,7 @@ import type { Context, Key } from './context.ts';
 import { folding, type Folding } from './folding.ts';
 import type { AggregateNode, ReduceNode } from './graph.ts';
 import { KeyEncoder, shownKey } from './key-codec.ts';
+import { copyOfLent } from './lent-records.ts';
 import { ValueEncoder } from './value-codec.ts';
 
 /** Keys that are held at once, and the share of V8's heap that may be used when they are. */
@@ -47,7 +48,7 @@ export class CombiningTail {
     this.#isHolding = this.#fold.merge !== undefined;
   }
 
-  push(record: unknown): boolean {
+  push(record: unknown, isLent = false): boolean {
     const key = this.#keyFn(record, this.#context);
     if (!this.#isHolding)
       return this.#emit(key, this.#fold.merge === undefined ? record : this.#fold.begin(record));
@@ -56,10 +57,12 @@ export class CombiningTail {
     const name = isPlain ? key : this.#nameOf(key);
     const held = this.#held.get(name);
     this.#records++;
+    // A sum may be the record, or have it in it.
+    const own = isLent ? copyOfLent(record) : record;
     if (held !== undefined) {
       this.#met++;
-      held.sum = this.#fold.add(held.sum, record);
-    } else this.#hold(name, key, record);
+      held.sum = this.#fold.add(held.sum, own);
+    } else this.#hold(name, key, own);
     return this.#held.size >= mostKeys || (this.#records % lookEvery === 0 && this.#isHeapFull());
   }
 

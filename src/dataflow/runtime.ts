@@ -159,7 +159,7 @@ async function runFlow(
   const onBad = head.kind === 'source' ? context.inputs[0]?.onBadValue : undefined;
   const take =
     onBad === undefined
-      ? takingAll(new Chain(steps, view, (record) => writer.push(record), sides), writer)
+      ? takingAll(new Chain(steps, view, (record, isLent) => writer.push(record, isLent), sides), writer)
       : takingGood(steps, view, { writer, sides, onBad });
   try {
     await readHead(head, context.inputs, view, take);

@@ -3,6 +3,7 @@ import { isOfMemory, nameOfThrown } from '../worker/failure-of.ts';
 import { Chain, type SideTable } from './chain.ts';
 import type { Step } from './compile.ts';
 import type { Take } from './heads.ts';
+import { copyOfLent } from './lent-records.ts';
 import type { TailWriter } from './tails.ts';
 import type { TaskView } from './task-view.ts';
 
@@ -29,8 +30,8 @@ export function takingGood(
 ): Take {
   let held: unknown[] = [];
   let told = 0;
-  const hold = (record: unknown): boolean => {
-    held.push(record);
+  const hold = (record: unknown, isLent: boolean): boolean => {
+    held.push(isLent ? copyOfLent(record) : record);
     return false;
   };
   const chain = new Chain(steps, view, hold, sides);

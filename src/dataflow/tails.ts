@@ -6,12 +6,13 @@ import type { Context, Key } from './context.ts';
 import type { KeyedNode, SinkNode, SortNode, TopNode } from './graph.ts';
 import { CombiningTail } from './combining-tail.ts';
 import { KeyEncoder, nameOf } from './key-codec.ts';
+import { copyOfLent } from './lent-records.ts';
 import { ValueEncoder } from './value-codec.ts';
 
 /** Where the records of a stage go. */
 export interface TailWriter {
-  /** True where `drain` has to be awaited before the next record. */
-  push(record: unknown): boolean;
+  /** True where `drain` has to be awaited before the next record. What is lent may change as soon as it was pushed. */
+  push(record: unknown, isLent?: boolean): boolean;
   /** Makes room; throws what writing throws. */
   drain(): Promise<void>;
   /** Gives away what is held, after the last record. */
@@ -205,7 +206,7 @@ export class TopRecords {
     this.#by = (record) => by(record, context);
   }
 
-  add(record: unknown): void {
+  add(record: unknown, isLent = false): void {
     const key = this.#encoder.encode(this.#by(record), 'top');
     const order = this.#seen++;
     if (this.#heap.size >= this.#size) {
@@ -213,7 +214,7 @@ export class TopRecords {
       if (least !== undefined && least.key.compare(key) >= 0) return;
       this.#heap.pop();
     }
-    this.#heap.push({ key: Buffer.from(key), order, record });
+    this.#heap.push({ key: Buffer.from(key), order, record: isLent ? copyOfLent(record) : record });
   }
 
   /** The greatest first; nothing is left. */
@@ -237,8 +238,8 @@ class TopTail implements TailWriter {
     this.#output = output;
   }
 
-  push(record: unknown): boolean {
-    this.#top.add(record);
+  push(record: unknown, isLent?: boolean): boolean {
+    this.#top.add(record, isLent);
     return false;
   }
 

@@ -8,6 +8,7 @@ import { isShuffled } from './compile.ts';
 import type { SourceNode } from './graph.ts';
 import { mainInput } from './graph.ts';
 import type { Job } from './job.ts';
+import { copyOfLent } from './lent-records.ts';
 import { runStage } from './runtime.ts';
 import { tailWriter } from './tails.ts';
 
@@ -162,9 +163,9 @@ class MemoryRun {
       const writer = tailWriter(tail, to, view, goesOn);
       if (tail.kind !== 'sink') return writer;
       return {
-        push: (record) => {
-          result.records.push(record);
-          return writer.push(record);
+        push: (record, isLent) => {
+          result.records.push(isLent === true ? copyOfLent(record) : record);
+          return writer.push(record, isLent);
         },
         drain: () => writer.drain(),
         finish: () => writer.finish(),
