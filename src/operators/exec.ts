@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { constants } from 'node:os';
-import type { Readable, Writable } from 'node:stream';
+import { Readable, type Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { invariant, OutriderError } from '../contracts/errors.ts';
 import { taskFilesOf } from '../contracts/task-files.ts';
@@ -11,8 +11,11 @@ import { ProcessGroup, type ProgramEnd } from '../worker/processes/process-group
 import { taskVariables } from '../worker/task-files.ts';
 import { flagOption, onlyOptions, wrongOption } from './options.ts';
 import type { Options } from './options.ts';
+import { readShares } from './told-shares.ts';
 
 const maxArguments = 1_000;
+/** The file descriptor into which a program may write how far it is. */
+const sharesNumber = 3;
 /** What is kept of standard error, for the message of a failure. */
 const errorBytes = 8 * 1024;
 const errorLines = 10;
@@ -40,7 +43,8 @@ export class ProgramKilledError extends ProgramFailedError {
  * order, its output the stage's. It sees the task's environment, what `env` adds, and OUTRIDER_STAGE, _TASK, _ATTEMPT,
  * _INPUT and _OFFSET (`taskVariables`); it runs in the attempt's scratch directory, which is its TMPDIR too and into
  * which the worker has laid what `files` names. What it says on standard error goes to the job's log, line by line, and
- * its last lines into the message of its failure. It may end before it has read all. What it has started and left behind
+ * its last lines into the message of its failure. Into the file descriptor that OUTRIDER_PROGRESS says it may write how much of
+ * its work is done, from 0 to 1, a line each time; from then on that is its progress, and not how much it was fed. It may end before it has read all. What it has started and left behind
  * ends with it. `resumes` says that it makes whole lines of each line by itself: a task may then be cut between two of them,
  * its program seeing the end of its input there.
  */
@@ -67,11 +71,15 @@ export const exec: Operator = {
           { task: context.task, attempt: context.attempt ?? 0 },
           context.inputs,
         ),
+        OUTRIDER_PROGRESS: String(sharesNumber),
       },
-      stdio: ['pipe', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     });
-    const { stdin, stdout, stderr } = group.child;
+    const { stdin, stdout, stderr, stdio } = group.child;
+    const shares = stdio[sharesNumber];
     invariant(stdin !== null && stdout !== null && stderr !== null, 'a program has its pipes');
+    invariant(shares instanceof Readable, 'a program has a pipe for its progress');
+    tellShares(shares, context);
     const running: Running = {
       program,
       group,
@@ -91,10 +99,23 @@ export const exec: Operator = {
       await runProgram(running, context);
     } finally {
       context.signal.removeEventListener('abort', kill);
+      shares.destroy();
       await group.end();
     }
   },
 };
+
+/** Takes what the program says of its progress. What it says wrong is told, once, and nothing more: it works all the same. */
+function tellShares(shares: Readable, context: TaskContext): void {
+  readShares(shares, {
+    share: (share) => context.progress?.(share),
+    other: (line) =>
+      context.print?.(
+        'stderr',
+        `OUTRIDER_PROGRESS: ${JSON.stringify(line)} is no share from 0 to 1; such lines are passed over`,
+      ),
+  });
+}
 
 /** A program under way. */
 interface Running {

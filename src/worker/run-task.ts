@@ -174,7 +174,7 @@ async function prepareOperator(
   attempt: TaskAttempt,
   { cut, inputs, environment, operatorDir, sortDir }: OpenTask,
 ): Promise<PreparedTask> {
-  const { plan, attemptId, signal, log } = attempt;
+  const { plan, attemptId, meter, signal, log } = attempt;
   const { jobId, operator: operatorName, partitions, options } = plan.description;
   invariant(operatorName !== undefined, 'a stage has an operator or code', { attemptId });
   const operator = host.operators[operatorName];
@@ -207,7 +207,11 @@ async function prepareOperator(
   return {
     signal,
     reads: describeInputs(inputs),
-    run: () => operator.run(context),
+    run: async () => {
+      await operator.run(context);
+      // What a program said on the way; it has read what it has read.
+      meter.saidDone = undefined;
+    },
     finish: () => output.finish(),
     close: () => Promise.resolve(),
     isKillable: false,
@@ -222,7 +226,7 @@ function tellers({
   attemptId,
   meter,
   log,
-}: TaskAttempt): Pick<TaskContext, 'count' | 'note' | 'tally'> {
+}: TaskAttempt): Pick<TaskContext, 'count' | 'note' | 'tally' | 'progress'> {
   const { jobId } = plan.description;
   return {
     count: (counter, by) => {
@@ -230,6 +234,9 @@ function tellers({
     },
     note: (why) => {
       log.info('slower-way', { jobId, attemptId, why });
+    },
+    progress: (fraction) => {
+      meter.saidDone = Math.max(meter.saidDone ?? 0, fraction);
     },
     tally: (records) => {
       meter.recordsIn += records.in ?? 0;

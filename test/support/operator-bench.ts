@@ -218,6 +218,7 @@ export async function runTask(
     tally,
     kept,
     keep,
+    progress,
   }: {
     partitions?: number;
     task?: number;
@@ -234,6 +235,8 @@ export async function runTask(
     tally?: TaskContext['tally'];
     kept?: unknown;
     keep?: NonNullable<TaskContext['keep']>;
+    /** Takes what the task says of its progress, with its directory. */
+    progress?: (fraction: number, scratchDir: string) => void;
   } = {},
 ): Promise<BenchTask & { collector: Collector }> {
   operator.check(options);
@@ -257,6 +260,7 @@ export async function runTask(
       ...(tally === undefined ? {} : { tally }),
       ...(kept === undefined ? {} : { kept }),
       ...(keep === undefined ? {} : { keep }),
+      progress: (fraction) => progress?.(fraction, scratchDir),
       note: (text) => {
         notes.push(text);
       },
