@@ -4,6 +4,7 @@ import type { AttemptRecord } from '../../../contracts/records.ts';
 import { elapsedMs } from '../../../contracts/units.ts';
 import { addTallies, noStragglers, type StragglerTally } from '../../model/straggler-tally.ts';
 import type { AttemptView, JobState, StageView } from '../../model/job-view.ts';
+import { leastOutrun } from '../../model/stage-statistics.ts';
 
 /** A phase with fewer measured copies has no median worth the name. */
 const leastCopies = 3;
@@ -14,12 +15,42 @@ const straggleShare = 0.5;
 /** What is asked of a copy. */
 type Copy = Pick<AttemptView, 'state' | 'claimedAt' | 'endedAt' | 'progress'>;
 
-/** Input read per millisecond over the life of an ended copy; undefined where it did not run to an end of its own or an order. */
-function rateOf({ state, claimedAt, endedAt, progress }: Copy): number | undefined {
+/** A copy that has ended by itself or by an order. */
+interface EndedCopy {
+  /** Place of its task in its phase. */
+  readonly task: number;
+  readonly isDone: boolean;
+  /** How long it ran. */
+  readonly ranMs: number;
+  /** Input read per millisecond of that. */
+  readonly rate: number;
+}
+
+/** A copy as it ended; nothing where it came to no end of its own, nor an order's, or nobody knows its input. */
+function endedCopy(task: number, { state, claimedAt, endedAt, progress }: Copy): readonly EndedCopy[] {
   if ((state !== 'done' && state !== 'cancelled') || claimedAt === undefined || endedAt === undefined)
-    return undefined;
-  if (progress === undefined || progress.bytesTotal <= 0) return undefined;
-  return progress.bytesRead / Math.max(1, elapsedMs(claimedAt, endedAt));
+    return [];
+  if (progress === undefined || progress.bytesTotal <= 0) return [];
+  const ranMs = elapsedMs(claimedAt, endedAt);
+  return [{ task, isDone: state === 'done', ranMs, rate: progress.bytesRead / Math.max(1, ranMs) }];
+}
+
+/**
+ * The rates of a phase's copies, without those that were told to stop before they had run for a good part of what tasks of
+ * the phase take, or of what their own took: a copy has read next to nothing at first, wherever it runs.
+ */
+function ratesOf(copies: readonly EndedCopy[]): readonly number[] {
+  const wonMs = new Map<number, number>();
+  for (const { task, isDone, ranMs } of copies)
+    if (isDone) wonMs.set(task, Math.min(ranMs, wonMs.get(task) ?? Infinity));
+  const usualMs = median([...wonMs.values()]);
+  if (usualMs === undefined) return [];
+  return copies
+    .filter((each) => {
+      const takesMs = Math.min(usualMs, wonMs.get(each.task) ?? Infinity);
+      return each.isDone || each.ranMs >= leastOutrun * takesMs;
+    })
+    .map(({ rate }) => rate);
 }
 
 /**
@@ -34,12 +65,16 @@ export function tallyOf(rates: readonly number[]): StragglerTally {
 
 /**
  * The copies of a phase that have ended, by success or because they were told to, and those among them that
- * straggled. Failed and lost copies, and those of which no input is known, are left out.
+ * straggled. Failed and lost copies, those that were stopped while they were young, and those of which no input is known,
+ * are left out.
  *
- * Source: Dolly §3.2: "progresses at less than half the median task in the job"; progress rate is input over time.
+ * Source: Dolly §3.2: "progresses at less than half the median task in the job"; progress rate is input over time. Which
+ * copies are too young to tell is ours.
  */
-export const stragglersOf = (stage: StageView): StragglerTally =>
-  tallyOf(stage.tasks.flatMap((task) => task.attempts.flatMap((attempt) => rateOf(attempt) ?? [])));
+export const stragglersOf = ({ tasks }: StageView): StragglerTally =>
+  tallyOf(
+    ratesOf(tasks.flatMap(({ index, attempts }) => attempts.flatMap((attempt) => endedCopy(index, attempt)))),
+  );
 
 /** The copies of all phases of a job so far. */
 export const stragglersOfJob = ({ stages }: JobState): StragglerTally =>
@@ -47,16 +82,15 @@ export const stragglersOfJob = ({ stages }: JobState): StragglerTally =>
 
 /** As `stragglersOfJob`, of a job's attempts as the store has them. */
 export function stragglersOfAttempts(attempts: readonly AttemptRecord[]): StragglerTally {
-  const rates = new Map<string, number[]>();
+  const byStage = new Map<string, EndedCopy[]>();
   for (const attempt of attempts) {
-    const { stage } = attemptParts(attempt.attemptId);
-    const rate = rateOf(attempt);
-    if (rate === undefined) continue;
-    const ofStage = rates.get(stage);
-    if (ofStage === undefined) rates.set(stage, [rate]);
-    else ofStage.push(rate);
+    const { stage, task } = attemptParts(attempt.attemptId);
+    const ofStage = byStage.get(stage);
+    const ended = endedCopy(task, attempt);
+    if (ofStage === undefined) byStage.set(stage, [...ended]);
+    else ofStage.push(...ended);
   }
-  return [...rates.values()].map(tallyOf).reduce(addTallies, noStragglers);
+  return [...byStage.values()].map((copies) => tallyOf(ratesOf(copies))).reduce(addTallies, noStragglers);
 }
 
 /** p: the share of stragglers, or the prior until `minAttempts` copies have been seen. */
