@@ -250,6 +250,22 @@ function worthwhile(
   return new Set([...thrifty, ...worthForEnd(candidates, tasks, view.config.outrider.costShare)]);
 }
 
+/**
+ * Tasks of a stage whose clones run: those were admitted from the start to run until the first of them has ended, so that the rules
+ * which stop late copies leave them alone. None once they were taken away.
+ *
+ * Source: Dolly §3.3.
+ */
+function clonedIn(
+  { tasks }: JudgedStage,
+  { stage: { index } }: StageRuns,
+  { cloned }: PolicyView,
+): ReadonlySet<JudgedTask> {
+  const clones = cloned?.get(index);
+  if (clones === undefined || clones.preempted === true) return new Set();
+  return new Set(tasks.filter(({ copies }) => copies.some(({ attempt }) => attempt.reason === 'clone')));
+}
+
 function proposeIn(
   stage: JudgedStage,
   runs: StageRuns,
@@ -260,7 +276,9 @@ function proposeIn(
   const areFew = stage.samples < view.config.outrider.minSamples;
   const judged = areFew ? stage.tasks.filter(({ isLate }) => isLate) : stage.tasks;
   if (judged.length === 0) return [];
-  const dear = pruneLosses(stage.tasks, runs, view);
+  const cloned = clonedIn(stage, runs, view);
+  const late = cloned.size === 0 ? stage.tasks : stage.tasks.filter((task) => !cloned.has(task));
+  const dear = pruneLosses(late, runs, view);
   if (dear.length > 0) return dear;
   const weighed = judged.map((task): Candidate => ({ task, worth: worthOf(task) }));
   let known: ReadonlySet<JudgedTask> | undefined;
@@ -268,7 +286,7 @@ function proposeIn(
   const worth = (): ReadonlySet<JudgedTask> => (known ??= worthwhile(stage, weighed, runs, view));
   const proposals: Proposal[] = [];
   for (const candidate of weighed) {
-    const tooMany = prune(candidate.task, stage.deltaMs, view);
+    const tooMany = cloned.has(candidate.task) ? [] : prune(candidate.task, stage.deltaMs, view);
     const pruned = tooMany.length > 0 ? tooMany : outrun(candidate.task, stage);
     if (pruned.length > 0) {
       proposals.push(...pruned);
