@@ -36,6 +36,9 @@ export interface CopyNews extends QueuedCopy {
   readonly outcome: 'kept' | 'gone' | 'short' | 'failed';
 }
 
+/** `paused`: the job is not this scheduler's just now, and what there is of the copy nobody knows of. */
+type Made = CopyNews['outcome'] | 'paused';
+
 /** Copies under way at once, and copies that wait at most: more are not decided on before these are made. */
 const lanes = 8;
 export const mostCopiesWaiting = 64;
@@ -47,7 +50,8 @@ const mostLooks = 60;
  * The copies that a scheduler has decided on and not made yet. They are made beside its ticks, a few at once; each tick
  * takes what became of them. First the output is seen to be whole, then that very object is copied, and then the copy is
  * recorded, so that whoever reads the record finds the object; all may happen twice, and come to the same. A copy that fails
- * is left: the output is where it was.
+ * is left: the output is where it was. One that a lapse of the lease keeps from being begun or recorded waits until the lease is
+ * held again, if it is.
  *
  * One scheduler's alone. What it holds is lost with it, and follows from the decision log.
  */
@@ -78,9 +82,11 @@ export class CopyQueue {
     this.pump();
   }
 
-  /** What became of copies since the last call. */
+  /** What became of copies since the last call. Begins those that the lease kept back and does no more. */
   take(): readonly CopyNews[] {
-    return this.news.splice(0);
+    const news = this.news.splice(0);
+    this.pump();
+    return news;
   }
 
   /** Begins no more copies, and resolves once none is under way. */
@@ -95,29 +101,35 @@ export class CopyQueue {
       const copy = this.waiting.shift();
       if (copy === undefined) return;
       const done = this.make(copy)
-        .catch((cause: unknown): CopyNews['outcome'] => {
-          this.deps.log.warn('not-copied', {
-            jobId: this.space.jobId,
-            attemptId: copy.of,
-            cause: String(cause),
-          });
-          return 'failed';
-        })
-        .then((outcome) => {
+        .catch((cause: unknown): Made => this.spoilt(copy, cause))
+        .then((made) => {
           this.underWay.delete(done);
-          this.news.push({ ...copy, outcome });
+          if (made === 'paused') this.putBack(copy);
+          else this.news.push({ ...copy, outcome: made });
           this.pump();
         });
       this.underWay.add(done);
     }
   }
 
-  private async make(copy: QueuedCopy): Promise<CopyNews['outcome']> {
+  private putBack(copy: QueuedCopy): void {
+    if (!this.isClosed) this.waiting.unshift(copy);
+  }
+
+  /** What an error makes of a copy. Of one that slept the connections may be gone when it wakes. */
+  private spoilt(copy: QueuedCopy, cause: unknown): Made {
+    if (!this.deps.mayBegin()) return 'paused';
+    const { jobId } = this.space;
+    this.deps.log.warn('not-copied', { jobId, attemptId: copy.of, cause: String(cause) });
+    return 'failed';
+  }
+
+  private async make(copy: QueuedCopy): Promise<Made> {
     const { attempts, mayBegin } = this.deps;
     const made = await (copy.order === undefined ? this.copied(copy) : this.ordered(copy, copy.order));
     if (made !== 'kept') return made;
     // One that slept leaves nothing that nobody knows of: its job's data is removed by the job's name.
-    if (!mayBegin()) return 'failed';
+    if (!mayBegin()) return 'paused';
     return (await attempts.commit(this.space, copy.result, 'replica')) === 'kept' ? 'kept' : 'failed';
   }
 
@@ -134,12 +146,13 @@ export class CopyQueue {
   }
 
   /** Has the worker that keeps an output copy it, and waits until the copy is there. */
-  private async ordered({ to, result }: QueuedCopy, order: ObjectRef): Promise<CopyNews['outcome']> {
+  private async ordered({ to, result }: QueuedCopy, order: ObjectRef): Promise<Made> {
     const { objects, clock, mayBegin } = this.deps;
     await objects.write(order, new TextEncoder().encode(to.key));
     for (let looks = 1; ; looks++) {
       if ((await objects.head(to))?.sizeBytes === result.bytesOut) return 'kept';
-      if (looks >= mostLooks || this.isClosed || !mayBegin()) return 'failed';
+      if (!mayBegin()) return 'paused';
+      if (looks >= mostLooks || this.isClosed) return 'failed';
       await clock.sleep(lookEvery);
     }
   }

@@ -137,12 +137,25 @@ export function takeCopies({ log }: Pick<ProtectDeps, 'log'>, session: Session):
   });
 }
 
-/** What a job has copied, for its record. */
+/** Whether a copy that was decided on was made: it is read, or might be, or was lost itself since. */
+function isCopyMade(state: JobState, of: AttemptId): boolean {
+  const copyId = copyIdOf(of);
+  if (copyId === undefined) return false;
+  const { result, replicas, lostOutputs } = taskOfAttempt(state, of);
+  const { attempt } = attemptParts(copyId);
+  return result?.attemptId === copyId || replicas.includes(attempt) || lostOutputs.includes(attempt);
+}
+
+/** What a job has copied, for its record; nothing said of one that has decided on no copy. */
 export function copiesMade(state: JobState): { readonly copies?: JobCopies } {
   if (state.copied.size === 0) return {};
-  let bytes = 0;
-  for (const each of state.copied.values()) bytes += each.bytes;
-  return { copies: { outputs: state.copied.size, bytes, tokens: earnedTokens(state) } };
+  let [outputs, bytes] = [0, 0];
+  for (const [of, each] of state.copied) {
+    if (!isCopyMade(state, of)) continue;
+    outputs += 1;
+    bytes += each.bytes;
+  }
+  return { copies: { outputs, bytes, tokens: earnedTokens(state) } };
 }
 
 /** Learns from losses that were found at `now`. */

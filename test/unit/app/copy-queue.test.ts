@@ -16,11 +16,20 @@ const copy = { of: attempt('map/0/0'), from, to, result: resultOf('map/0/1000000
 let objects: MemoryObjectStore;
 let attempts: MemoryAttemptStore;
 
+/** The queue of a scheduler that may begin something as long as it holds its job. */
+function queueWhile(mayBegin: () => boolean): CopyQueue {
+  const log = { info: (): void => undefined, warn: (): void => undefined };
+  return new CopyQueue({ objects, attempts, log, clock: new MemoryClock(), mayBegin }, space);
+}
+
+/** Has all go on that waits for no clock: more turns than anything takes here. */
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 1_000; turns++) await Promise.resolve();
+}
+
 /** What becomes of the copy of an output of ten bytes. */
 async function made(more: Partial<QueuedCopy> = {}): Promise<readonly CopyNews['outcome'][]> {
-  const log = { info: (): void => undefined, warn: (): void => undefined };
-  const clock = new MemoryClock();
-  const queue = new CopyQueue({ objects, attempts, log, clock, mayBegin: () => true }, space);
+  const queue = queueWhile(() => true);
   queue.add({ ...copy, ...more });
   queue.add(copy);
   await queue.close();
@@ -83,5 +92,37 @@ describe('a copy of an output', () => {
     objects.head = () => Promise.reject(new StoreUnavailableError('head in S3 failed', {}));
     expect(await made()).toEqual(['failed']);
     expect(await recorded()).toEqual([]);
+  });
+
+  it('waits where the lease lapses, with those under way, and is made once it is held again', async () => {
+    const ids = Array.from({ length: 20 }, (_, task) => attempt(`map/${task}/0`));
+    const own = (id: string) => ({ bucket: 'data', key: id });
+    let isHeld = true;
+    let looks = 0;
+    const queue = queueWhile(() => isHeld);
+    for (const id of ids) {
+      await attempts.commit(space, resultOf(id, 4));
+      await objects.write(own(id), whole);
+    }
+    const head = objects.head.bind(objects);
+    objects.head = (ref) => {
+      // The scheduler sleeps as those that are under way look at their outputs.
+      if (++looks === 8) isHeld = false;
+      return head(ref);
+    };
+    for (const id of ids) {
+      const copyId = id.replace(/0$/, '1000000');
+      queue.add({ of: id, from: own(id), to: own(copyId), result: resultOf(copyId, 5) });
+    }
+    await settled();
+    expect(queue.take()).toEqual([]);
+    await settled();
+    expect([queue.size, queue.take()]).toEqual([20, []]);
+    isHeld = true;
+    queue.take();
+    await settled();
+    expect(queue.take().map(({ outcome }) => outcome)).toEqual(ids.map(() => 'kept'));
+    expect(queue.size).toBe(0);
+    expect((await recorded()).length).toBe(20);
   });
 });

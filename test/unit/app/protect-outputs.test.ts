@@ -2,13 +2,20 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { MemoryCapacityStore } from '../../../src/adapters/memory/memory-capacity-store.ts';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
 import { type GrantContext, RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
-import { noteTold, openProtection, protectOutputs } from '../../../src/app/protect-outputs.ts';
+import { copiesMade, noteTold, openProtection, protectOutputs } from '../../../src/app/protect-outputs.ts';
 import type { Session } from '../../../src/app/scheduler-session.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { applyDecisions } from '../../../src/core/decide-tick.ts';
 import type { Refusal } from '../../../src/core/model/decision.ts';
-import { applyAttempt, applyResult, createJobState, openStage } from '../../../src/core/model/job-state.ts';
+import {
+  applyAttempt,
+  applyReplica,
+  applyResult,
+  createJobState,
+  openStage,
+} from '../../../src/core/model/job-state.ts';
+import { loseOutput } from '../../../src/core/model/lost-outputs.ts';
 import type { JobState } from '../../../src/core/model/job-view.ts';
 import { attempt, attemptRecord, resultOf, tickConfig } from '../../support/job-states.ts';
 
@@ -96,5 +103,23 @@ describe('outputs that are worth a copy and wait for tokens', () => {
     expect(told).toHaveLength(1);
     expect(await tick(ended + 1_000)).toEqual(told);
     expect(await tick(ended + 2_000)).toEqual([]);
+  });
+});
+
+describe('what a job has copied', () => {
+  it('is what there are copies of, and not what came to nothing', () => {
+    expect(copiesMade(state)).toEqual({});
+    const decided = [0, 1, 2, 3].map((task) => ({
+      ...{ kind: 'copy-output' as const, attemptId: attempt(`map/${task}/0`), bytes: 7 + task },
+      ...{ reason: 'worth' as const, facts: {} },
+    }));
+    applyDecisions(state, decided, { now: at(ended), openStage: () => undefined });
+    // A tenth of the 100 bytes that each of a thousand tasks has read.
+    expect(copiesMade(state)).toEqual({ copies: { outputs: 0, bytes: 0, tokens: 10_000 } });
+    for (const task of [0, 1, 2]) applyReplica(state, resultOf(`map/${task}/1000000`, ended));
+    // The copy of one is read in its place, and that of another was lost as well.
+    loseOutput(state, attempt('map/0/0'), 1_000_000);
+    loseOutput(state, attempt('map/1/1000000'));
+    expect(copiesMade(state)).toEqual({ copies: { outputs: 3, bytes: 24, tokens: 10_000 } });
   });
 });
