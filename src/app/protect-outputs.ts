@@ -4,7 +4,7 @@ import { attemptDataKey, copyOrderKey, stageKey } from '../contracts/keys.ts';
 import type { JobCopies } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { earnedTokens } from '../core/capacity/replication-tokens.ts';
-import type { CopyOutput, Refusal } from '../core/model/decision.ts';
+import type { CopyOutput, Decision, Refusal } from '../core/model/decision.ts';
 import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
 import type { JobState, StageView, TaskView } from '../core/model/job-view.ts';
 import type { FoundLoss } from '../core/model/tick-config.ts';
@@ -34,7 +34,7 @@ export interface Protection {
   readonly seen: SharedLosses;
   /** How much of that was known when outputs were judged last. */
   seenUpTo: number;
-  /** Outputs that are worth a copy and have none, for want of tokens. */
+  /** Outputs that are worth a copy and have none, for want of tokens or since a tick was full. */
   readonly waiting: Set<TaskView>;
   /** Of each stage's outputs that are not worth a copy that which nearly is, by the stage and the reason. */
   readonly nearest: Map<string, Declined>;
@@ -362,4 +362,16 @@ export async function protectOutputs(
   if (!isAdmitted) for (const { attemptId } of worth) protection.waiting.add(taskOfAttempt(state, attemptId));
   const copies = isAdmitted ? choice.copies : choice.copies.filter(({ reason }) => reason === 'spell');
   return { copies, notCopied: refusalsOf(session, choice.declined) };
+}
+
+/** Has copies judged again on which a tick that was full did not decide. */
+export function keepUndecided(
+  { state, protection }: Pick<Session, 'state' | 'protection'>,
+  copies: readonly CopyOutput[] = [],
+  decisions: readonly Decision[],
+): void {
+  if (copies.length === 0) return;
+  const decided = new Set(decisions.flatMap((each) => (each.kind === 'copy-output' ? [each.attemptId] : [])));
+  for (const { attemptId } of copies)
+    if (!decided.has(attemptId)) protection.waiting.add(taskOfAttempt(state, attemptId));
 }

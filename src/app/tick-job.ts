@@ -21,7 +21,7 @@ import { policySetOf } from '../core/policy/policy-sets.ts';
 import { partitionsToSplit } from '../core/policy/split-partitions.ts';
 import { ownPlaces } from '../core/policy/own-places.ts';
 import { tellTick } from './open-journal.ts';
-import { copiesMade, learnLosses, protectOutputs, takeCopies } from './protect-outputs.ts';
+import { copiesMade, keepUndecided, learnLosses, protectOutputs, takeCopies } from './protect-outputs.ts';
 import { findJob } from './query-jobs.ts';
 import { clearInbox, readChanges } from './read-changes.ts';
 import { takeCounts } from './tell-costs.ts';
@@ -170,6 +170,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   let decided = decide(used);
   // Backups that were admitted just now are launched now.
   if (await admitBackups(deps, session, now, decided)) decided = decide((used = terms()));
+  keepUndecided(session, used.copies, decided.decisions);
   session.shortByStage = decided.shortByStage;
   session.overBudget = decided.overBudget;
   if (decided.decisions.length > 0) await append(deps, session, decided, now);

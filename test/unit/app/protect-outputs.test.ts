@@ -2,12 +2,18 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { MemoryCapacityStore } from '../../../src/adapters/memory/memory-capacity-store.ts';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
 import { type GrantContext, RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
-import { copiesMade, noteTold, openProtection, protectOutputs } from '../../../src/app/protect-outputs.ts';
+import {
+  copiesMade,
+  keepUndecided,
+  noteTold,
+  openProtection,
+  protectOutputs,
+} from '../../../src/app/protect-outputs.ts';
 import type { Session } from '../../../src/app/scheduler-session.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
-import { epochMs } from '../../../src/contracts/units.ts';
-import { applyDecisions } from '../../../src/core/decide-tick.ts';
-import type { Refusal } from '../../../src/core/model/decision.ts';
+import { durationMs, epochMs } from '../../../src/contracts/units.ts';
+import { applyDecisions, decideTick } from '../../../src/core/decide-tick.ts';
+import type { Decision, Refusal } from '../../../src/core/model/decision.ts';
 import {
   applyAttempt,
   applyReplica,
@@ -17,6 +23,7 @@ import {
 } from '../../../src/core/model/job-state.ts';
 import { loseOutput } from '../../../src/core/model/lost-outputs.ts';
 import type { JobState } from '../../../src/core/model/job-view.ts';
+import { createRng } from '../../../src/lib/rng.ts';
 import { attempt, attemptRecord, resultOf, tickConfig } from '../../support/job-states.ts';
 
 const at = epochMs;
@@ -35,18 +42,18 @@ const deps = {
   log: { info: (): void => undefined, warn: (): void => undefined },
 };
 
-const end = (id: string, now: number): void => {
-  applyResult(state, { ...resultOf(id, now), bytesOut: bytes, worker: '10.0.0.1:7843' }, at(now));
+const end = (id: string, now: number, bytesIn = 100): void => {
+  applyResult(state, { ...resultOf(id, now), bytesIn, bytesOut: bytes, worker: '10.0.0.1:7843' }, at(now));
   applyAttempt(state, attemptRecord(id, 'done', now), at(now));
 };
 
-/** A thousand outputs, of 100 bytes each read, so that there are tokens for none, that are worth a copy each. */
-beforeEach(async () => {
+/** A job of so many maps, of which the first have ended, and a task that reads them. */
+async function begin(tasks: number, done: number, bytesIn: number): Promise<void> {
   const shape = (name: string, tasks: number, upstream: readonly number[]) => ({
     ...{ name, tasks, upstream, sourceBytes: [] },
   });
-  state = createJobState([shape('map', 1_001, []), shape('end', 1, [0])]);
-  const ids = Array.from({ length: 1_001 }, (_, task) => `map/${task}/0`);
+  state = createJobState([shape('map', tasks, []), shape('end', 1, [0])]);
+  const ids = Array.from({ length: tasks }, (_, task) => `map/${task}/0`);
   const launches = ids.map((id) => ({
     ...{ kind: 'launch' as const, attemptId: attempt(id), reason: 'first' as const },
   }));
@@ -57,8 +64,8 @@ beforeEach(async () => {
     },
   });
   for (const id of ids) applyAttempt(state, attemptRecord(id, 'running', 1, { claimedAt: at(1) }), at(1));
-  for (const id of ids.slice(0, 1_000)) end(id, ended);
-  const plan = { stages: [{ description: { keptTasks: 1_001 } }] } as unknown as Session['plan'];
+  for (const id of ids.slice(0, done)) end(id, ended, bytesIn);
+  const plan = { stages: [{ description: { keptTasks: tasks } }] } as unknown as Session['plan'];
   const job = {
     jobId: 'sort-0123456789ab' as JobId,
     plan,
@@ -71,7 +78,10 @@ beforeEach(async () => {
     copies: { size: 0 },
     overBudget: 0,
   } as unknown as Session;
-});
+}
+
+/** A thousand outputs, of 100 bytes each read, so that there are tokens for none, that are worth a copy each. */
+beforeEach(() => begin(1_001, 1_000, 100));
 
 /** What a tick is told of outputs that are not copied, and whether it logs anything. */
 async function tick(now: number, isLogged = true): Promise<readonly Refusal[]> {
@@ -103,6 +113,29 @@ describe('outputs that are worth a copy and wait for tokens', () => {
     expect(told).toHaveLength(1);
     expect(await tick(ended + 1_000)).toEqual(told);
     expect(await tick(ended + 2_000)).toEqual([]);
+  });
+});
+
+describe('an output that is to be copied', () => {
+  it('is decided on by the next tick where the losses of many attempts fill one', async () => {
+    await begin(501, 1, 1_000 * bytes);
+    const context = { now: at(ended), totalSlots: 9, length: durationMs(60_000) };
+    await deps.ledger.resize(session.jobId, 1, context);
+    const budget = { slots: 0, cancelRequested: false };
+    const config = { ...tickConfig, decisionsPerTick: 500, attemptsPerTask: 9 };
+    const decided = async (): Promise<readonly Decision[]> => {
+      const protecting = await protectOutputs(deps, session, context, true);
+      const used = { ...budget, ...protecting };
+      const { decisions } = decideTick(state, at(ended), config, used, createRng('x'));
+      keepUndecided(session, protecting.copies, decisions);
+      applyDecisions(state, decisions, { now: at(ended), openStage: () => undefined });
+      return decisions;
+    };
+    expect((await decided()).filter(({ kind }) => kind === 'lose')).toHaveLength(500);
+    expect(state.copied.size).toBe(0);
+    expect(await decided()).toMatchObject([{ kind: 'copy-output', attemptId: 'map/0/0' }]);
+    expect(await decided()).toEqual([]);
+    expect(session.protection.waiting.size).toBe(0);
   });
 });
 
