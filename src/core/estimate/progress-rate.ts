@@ -41,11 +41,17 @@ export function workerMsOf(attempt: AttemptView, now: EpochMs): number {
   return Math.min(elapsedMs(claimedAt, endedAt), elapsedMs(rodeSince, waitedUntil));
 }
 
-/** Time of its worker that an attempt is billed at most: one that keeps its output stays, for as long as its job goes on. */
+/**
+ * Time of its worker that an attempt is billed at most: one that keeps its output stays, for as long as its job goes on. How
+ * long that is by its claim, whose clock may differ from ours: no longer than since its launch, and no shorter than it ran
+ * and then was seen to have ended.
+ */
 export function billedMsOf(attempt: AttemptView, now: EpochMs): number {
   const ms = workerMsOf(attempt, now);
-  const { keeps, claimedAt } = attempt;
-  return keeps === true && claimedAt !== undefined ? Math.max(ms, elapsedMs(claimedAt, now)) : ms;
+  const { keeps, claimedAt, endedAt, seenAt, launchedAt, rodeSince = launchedAt } = attempt;
+  if (keeps !== true || claimedAt === undefined) return ms;
+  const seenMs = endedAt === undefined ? ms : ms + elapsedMs(seenAt, now);
+  return Math.max(seenMs, Math.min(elapsedMs(claimedAt, now), elapsedMs(rodeSince, now)));
 }
 
 /**

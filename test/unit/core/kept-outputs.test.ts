@@ -112,4 +112,26 @@ describe('a worker that keeps its output', () => {
     applyAttempt(state, record, at(50_000));
     expect([...state.attempts.values()].map((each) => billedMsOf(each, at(60_000)))).toEqual([expected]);
   });
+
+  it.each([
+    ['behind', -3_600_000, 60_000],
+    ['ahead', 3_600_000, 59_000],
+    ['right', 0, 59_500],
+  ])('is billed for its own time where its clock is %s', (_, aheadMs, expected) => {
+    const hour = 3_600_000;
+    const state = createJobState([
+      { name: 'map', tasks: 1, upstream: [], sourceBytes: [1] },
+      { name: 'reduce', tasks: 1, upstream: [0], sourceBytes: [0] },
+    ]);
+    const id = attempt('map/0/0');
+    const launch = { kind: 'launch' as const, attemptId: id, reason: 'first' as const };
+    applyDecisions(state, [launch], { now: at(hour), openStage: () => undefined });
+    // Claimed half a second after its launch, it takes ten seconds, and its end is seen half a second later.
+    const claimedAt = at(hour + aheadMs + 500);
+    const record = attemptRecord(id, 'done', hour + aheadMs + 10_500, { claimedAt });
+    applyAttempt(state, record, at(hour + 11_000));
+    applyResult(state, { ...resultOf(id, 10_500), worker: '10.0.0.7:7843' }, at(hour + 11_000));
+    const [view] = state.attempts.values();
+    expect(view && billedMsOf(view, at(hour + 60_000))).toBe(expected);
+  });
 });
