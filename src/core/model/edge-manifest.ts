@@ -127,3 +127,16 @@ export function edgeManifest(
     return lineOf(() => allSegments(outputs.slice(from, to), input.producerPartitions));
   });
 }
+
+/** Which of so many consumer tasks read producer task `producer`, whole or in part: the other way round as `producersOf`. */
+export function readersOf(
+  { pattern, producerTasks }: Pick<UpstreamPlan, 'pattern' | 'producerTasks'>,
+  producer: number,
+  tasks: number,
+): { readonly from: number; readonly to: number } {
+  if (pattern === 'all-to-all' || pattern === 'broadcast') return { from: 0, to: tasks };
+  // The first task whose group ends after it.
+  const reader =
+    pattern === 'one-to-one' ? producer : Math.ceil(((producer + 1) * tasks) / producerTasks) - 1;
+  return { from: reader, to: reader + 1 };
+}

@@ -2,7 +2,7 @@ import { type AttemptId, attemptIdOf, attemptParts, copiedFrom } from '../../con
 import type { LossKind } from '../../contracts/records.ts';
 import { type OutputPlace, outputPlace } from '../../contracts/worker-places.ts';
 import { newAttempt } from './attempt-news.ts';
-import { producersOf } from './edge-manifest.ts';
+import { readersOf } from './edge-manifest.ts';
 import type { AttemptView, JobState, StageView, Suspicion, TaskView } from './job-view.ts';
 import { settleOwed } from './owed-tasks.ts';
 
@@ -89,15 +89,15 @@ export function isNeeded(
   if (task.stage === state.stages.length - 1) return true;
   for (const { consumer, input } of consumersOf(state, task.stage)) {
     if (consumer.state === 'done' && reopening.size === 0) continue;
-    const { shape, tasks } = consumer;
+    const { shape, tasks, done } = consumer;
     const pattern = shape.patterns?.[input] ?? 'all-to-all';
     const producerTasks = state.stages[task.stage]?.tasks.length ?? 0;
-    const reads = (index: number): boolean => {
-      const { from, to } = producersOf({ pattern, producerTasks }, index, shape.tasks);
-      return from <= task.index && task.index < to;
-    };
+    const { from, to } = readersOf({ pattern, producerTasks }, task.index, shape.tasks);
+    const isReadByAll = from === 0 && to === shape.tasks;
+    // Asked of each output of a stage, it costs no look at each reader.
+    if (isReadByAll && done < tasks.length) return true;
     const isMissing = (each: TaskView): boolean => each.result === undefined || reopening.has(each);
-    if (tasks.some((each) => isMissing(each) && reads(each.index))) return true;
+    if (tasks.slice(from, isReadByAll ? tasks.length : to).some(isMissing)) return true;
   }
   return false;
 }

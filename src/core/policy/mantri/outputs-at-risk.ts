@@ -1,6 +1,7 @@
 import { elapsedMs } from '../../../contracts/units.ts';
 import { stageAt } from '../../model/job-state.ts';
 import type { AttemptView, JobState, TaskView } from '../../model/job-view.ts';
+import { isNeeded } from '../../model/lost-outputs.ts';
 import { meanMs } from '../../model/stage-statistics.ts';
 import { worksOf } from '../../model/taken-up.ts';
 import { copiesOf, sourcesOf } from '../../model/upstream-copies.ts';
@@ -100,8 +101,10 @@ export class OutputValues {
 }
 
 /** Whether a task's output lies where other tasks read it that are not done, and is not copied or about to be. */
-export function isUnprotected({ stages, copied }: JobState, { result, replicas, stage }: TaskView): boolean {
+export function isUnprotected(state: JobState, task: TaskView): boolean {
+  const { result, replicas, stage } = task;
   if (result === undefined || result.bytesOut === 0 || replicas.length > 0) return false;
-  if (copied.has(result.attemptId)) return false;
-  return stages.some(({ state, shape }) => state !== 'done' && shape.upstream.includes(stage));
+  if (state.copied.has(result.attemptId)) return false;
+  // What the last one leaves nobody reads: it is published.
+  return stage < state.stages.length - 1 && isNeeded(state, task);
 }
