@@ -86,6 +86,8 @@ export interface NodeView {
   zone?: string;
   /** How often something was told of it: a winning attempt that ran here once, one that another outran twice. */
   finished: number;
+  /** How many winning attempts ran here. */
+  won: number;
   /** What was told last, at most `nodeSampleLimit`, the newest last. */
   readonly recent: NodeSample[];
 }

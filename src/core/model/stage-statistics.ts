@@ -3,7 +3,15 @@ import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
 import { launchMadeAt, reportedMs } from '../estimate/progress-rate.ts';
 import { densityOf } from '../estimate/record-density.ts';
 import { addSlotTimes, slotTimeOf } from '../estimate/slot-time.ts';
-import type { AttemptView, NodeView, RunSample, StageStatistics, Tally, TaskView } from './job-view.ts';
+import {
+  type AttemptView,
+  isLive,
+  type NodeView,
+  type RunSample,
+  type StageStatistics,
+  type Tally,
+  type TaskView,
+} from './job-view.ts';
 import { evenShape, shapeOf } from './progress-shape.ts';
 import { inputOf, isEmptyAfterAll } from './task-input.ts';
 import { hasTakenUp } from './taken-up.ts';
@@ -127,9 +135,12 @@ function learnShape(statistics: StageStatistics, attempt: AttemptView): void {
 /** Of a run: an attempt that was told to stop earlier may merely have begun slowly. */
 export const leastOutrun = 0.5;
 
-/** Whether an attempt was told to stop when it had run for a good part of what its task, or its like, takes in all. */
+/**
+ * Whether an attempt was told to stop when it had run for a good part of what its task, or its like, takes in all. One that was
+ * given up or has failed by itself tells nothing of how fast its node is.
+ */
 export const wasOutrun = (attempt: AttemptView, usualMs: number): boolean =>
-  (attempt.cancelOrdered || attempt.state === 'cancelled') &&
+  (attempt.state === 'cancelled' || (attempt.cancelOrdered && isLive(attempt))) &&
   !hasTakenUp(attempt) &&
   attempt.claimedAt !== undefined &&
   reportedMs(attempt) >= leastOutrun * usualMs;
@@ -153,7 +164,7 @@ export function recordClaim(statistics: StageStatistics, attempt: AttemptView, n
 function nodeOf(nodes: Map<string, NodeView>, id: string): NodeView {
   const known = nodes.get(id);
   if (known !== undefined) return known;
-  const node: NodeView = { id, finished: 0, recent: [] };
+  const node: NodeView = { id, finished: 0, won: 0, recent: [] };
   nodes.set(id, node);
   return node;
 }
@@ -192,24 +203,25 @@ export function recordFinish(
   const allRead = attempt.reports.find(({ bytesRead }) => total > 0 && bytesRead >= total);
   if (allRead !== undefined) insertSorted(statistics.wrapUpMs, durationMs(runMs - allRead.workedMs));
   learnShape(statistics, attempt);
-  recordPlace(nodes, attempt, runMs / workBytes(statistics, task));
+  recordPlace(nodes, attempt, { msPerByte: runMs / workBytes(statistics, task), hasWon: true });
   for (const each of task.attempts) {
     // The log tells whoever takes a job over that losers were told to stop, which came after the winner's end.
     if (each === attempt || each.cancelReason === 'sibling-won' || !wasOutrun(each, runMs)) continue;
     const msPerByte = wholeMs(each) / workBytes(statistics, task);
-    for (let told = 0; told < outrunTells; told++) recordPlace(nodes, each, msPerByte);
+    for (let told = 0; told < outrunTells; told++) recordPlace(nodes, each, { msPerByte, hasWon: false });
   }
 }
 
-/** Takes note of how fast a task went where an attempt of it ran. */
+/** Takes note of how fast a task went where an attempt of it ran, and whether that has won. */
 function recordPlace(
   nodes: Map<string, NodeView>,
   { node: id, stage }: AttemptView,
-  msPerByte: number,
+  { msPerByte, hasWon }: { readonly msPerByte: number; readonly hasWon: boolean },
 ): void {
   if (id === undefined) return;
   const node = nodeOf(nodes, id);
   node.finished += 1;
+  if (hasWon) node.won += 1;
   node.recent.push({ stage, msPerByte });
   if (node.recent.length > nodeSampleLimit) node.recent.shift();
 }

@@ -4,7 +4,7 @@ import type { PolicyView } from '../policy-set.ts';
 
 /** Progress of each node: winners that ran there, and the scores of what runs there now. */
 export function nodeProgress({ state, runs }: PolicyView): ReadonlyMap<string, number> {
-  const progress = new Map([...state.nodes.values()].map(({ id, finished }) => [id, finished]));
+  const progress = new Map([...state.nodes.values()].map(({ id, won }) => [id, won]));
   for (const { tasks } of runs) {
     for (const { copies } of tasks) {
       for (const copy of copies) {
