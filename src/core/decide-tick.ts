@@ -323,7 +323,7 @@ export function decideTick(
     placeOf: policy.placesOwed?.(view),
     isReady,
   });
-  const { proposals, givenUp } = proposalsOf(policy, view, budget);
+  const proposals = proposalsOf(policy, view, budget);
   dispose(account, proposals.filter(isUrgent));
   const owedUpTo = (limit: number, room?: LaunchRoom): OwedLaunch[] =>
     owedLaunches(state, mayLaunch, limit, room);
@@ -339,7 +339,7 @@ export function decideTick(
   );
   return {
     decisions: [...owed, ...onFitWorkers(state, account.decisions, config, budget.earlierMs)],
-    refusals: [...refusedBefore(state, budget), ...givenUp, ...account.refusals],
+    refusals: [...refusedBefore(state, budget), ...account.refusals],
     outcome: outcomeOf(state, now, config, owed),
     slotsShort: account.slotsShort,
     shortByStage: account.shortByStage,

@@ -1,25 +1,19 @@
-import { taskIdOf } from '../../contracts/ids.ts';
-import type { Refusal } from '../model/decision.ts';
-import { stageAt } from '../model/job-state.ts';
 import type { TickBudget } from '../model/tick-config.ts';
 import type { PolicySet, PolicyView, Proposal } from './policy-set.ts';
 
-/** What the policy proposes, without copies where the job gives way to others, and those that it has given up. */
+/** What the policy proposes. Where the job gives way to others, copies are declined, which the log is told of. */
 export function proposalsOf(
   policy: PolicySet,
   view: PolicyView,
   { givesWay }: TickBudget,
-): { readonly proposals: readonly Proposal[]; readonly givenUp: readonly Refusal[] } {
+): readonly Proposal[] {
   const all = policy.propose(view);
-  if (givesWay !== true) return { proposals: all, givenUp: [] };
-  const [proposals, givenUp]: [Proposal[], Refusal[]] = [[], []];
-  for (const each of all) {
-    if (each.kind !== 'backup' && each.kind !== 'clone') proposals.push(each);
-    else {
-      const { stage, index } = each.task;
-      const taskId = taskIdOf(stageAt(view.state, stage).shape.name, index);
-      givenUp.push({ kind: 'refuse', taskId, reason: 'gives-way', facts: each.facts });
-    }
-  }
-  return { proposals, givenUp };
+  return givesWay === true ? all.map(givenUp) : all;
+}
+
+/** Ranked as what it stands for would be: of many that are given up those are told of that would have brought most. */
+function givenUp(proposal: Proposal): Proposal {
+  if (proposal.kind !== 'backup' && proposal.kind !== 'clone') return proposal;
+  const { task, gainMs, facts } = proposal;
+  return { kind: 'decline', task, reason: 'gives-way', gainMs, facts };
 }
