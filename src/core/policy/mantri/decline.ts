@@ -1,21 +1,24 @@
 import { probabilityBelow } from '../../estimate/new-copy.ts';
 import type { RefusalReason } from '../../model/decision.ts';
 import { finiteMs } from '../merit.ts';
-import type { PolicyView, Proposal } from '../policy-set.ts';
+import type { PolicyView, Proposal, RunningTask } from '../policy-set.ts';
 import { zoneFacts } from './choose-zone.ts';
 import { type Appraisal, isContended, type StageAppraisal } from './appraise.ts';
 
-/** What kept a slow task from another attempt, of what the rules ask in their order. */
-function reasonOf(task: Appraisal, deltaMs: number, gainMs: number, view: PolicyView): RefusalReason {
-  if (task.sinceCopyMs < deltaMs) return 'recent-copy';
-  const restarts = restartsOf(task);
-  return isContended(view.slots) && gainMs > deltaMs && restarts >= view.config.mantri.restartsPerTask
-    ? 'restart-limit'
-    : 'not-worth-it';
+/** What kept a slow task from another attempt, of what the rules ask in their order. `gainMs`: by how much sooner that would end. */
+export function whyDeclined(
+  { running, sinceCopyMs }: Pick<Appraisal, 'running' | 'sinceCopyMs'>,
+  { deltaMs, gainMs }: { readonly deltaMs: number; readonly gainMs: number },
+  view: PolicyView,
+): RefusalReason {
+  if (sinceCopyMs < deltaMs) return 'recent-copy';
+  const isSpent = restartsOf(running) >= view.config.mantri.restartsPerTask;
+  return isContended(view.slots) && gainMs > deltaMs && isSpent ? 'restart-limit' : 'not-worth-it';
 }
 
-const restartsOf = ({ running }: Appraisal): number =>
-  running.task.attempts.filter(({ reason }) => reason === 'restart').length;
+/** How often a task was killed and begun anew. */
+export const restartsOf = ({ task }: RunningTask): number =>
+  task.attempts.filter(({ reason }) => reason === 'restart').length;
 
 /**
  * Why a task is left alone of which a new attempt would be expected to end sooner than those that run, with the numbers
@@ -28,7 +31,7 @@ export function decline(task: Appraisal, stage: StageAppraisal, view: PolicyView
   return {
     kind: 'decline',
     task: running.task,
-    reason: reasonOf(task, stage.deltaMs, remMs - newMs, view),
+    reason: whyDeclined(task, { deltaMs: stage.deltaMs, gainMs: remMs - newMs }, view),
     // After all that is proposed in earnest: of refusals a tick logs so many and no more.
     gainMs: 0,
     facts: {
@@ -36,7 +39,7 @@ export function decline(task: Appraisal, stage: StageAppraisal, view: PolicyView
       newMs: finiteMs(newMs),
       deltaMs: finiteMs(stage.deltaMs),
       sinceCopyMs: task.sinceCopyMs,
-      restarts: restartsOf(task),
+      restarts: restartsOf(running),
       copies: count,
       ...(isContended(view.slots)
         ? {

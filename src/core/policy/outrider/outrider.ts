@@ -1,17 +1,18 @@
 import { quantileOf } from '../../../lib/sorted-numbers.ts';
 import { ranMs, reportedMs } from '../../estimate/progress-rate.ts';
-import type { Facts } from '../../model/decision.ts';
 import { isLive } from '../../model/job-view.ts';
 import { byAdvance, isContended, isQueueLong } from '../mantri/appraise.ts';
 import { cloneProposals } from '../dolly/clone-proposals.ts';
 import { lateCopiesServe } from '../dolly/copy-wait.ts';
 import { lossLeftMs } from '../loss-limit.ts';
-import { withLostToZones, zoneFacts, zonesOfOwed } from '../mantri/choose-zone.ts';
+import { withLostToZones, zonesOfOwed } from '../mantri/choose-zone.ts';
+import { restartsOf } from '../mantri/decline.ts';
 import { prune, pruneLosses } from '../mantri/prune.ts';
 import { isCopiedInVain, isSlowAnywhere } from '../mantri/restart.ts';
 import { finiteMs } from '../merit.ts';
 import { nodesInSpell, onceAsked, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
+import { declines, factsOf, recordFacts } from './decline.ts';
 import { judgeStage, type JudgedStage, type JudgedTask } from './judge.ts';
 import { outrun } from './outrun.ts';
 import { isSmall, smallPhases } from './small-phases.ts';
@@ -31,9 +32,6 @@ function readsMore({ bytes, recordFactor }: JudgedTask, { stage }: StageRuns): b
   const { readBytes, runMs } = stage.statistics;
   return runMs.size === 0 || recordFactor > 1 || bytes > readBytes / runMs.size;
 }
-
-/** What the log is told of the records of a task that has more of them in each byte. */
-const recordFacts = ({ recordFactor }: JudgedTask): Facts => (recordFactor > 1 ? { recordFactor } : {});
 
 /** Whether a task takes what it does since it has more to read. */
 const isExplained = (task: JudgedTask, runs: StageRuns, view: PolicyView): boolean =>
@@ -94,19 +92,6 @@ function elsewhere(task: JudgedTask, slow: SlowNodes): readonly string[] {
   const own = task.running.copies.flatMap(({ node }) => node ?? []);
   return [...new Set([...own, ...slow()])];
 }
-
-const factsOf = (task: JudgedTask, stage: JudgedStage, worth: Worth): Facts => ({
-  remMs: finiteMs(task.remMs),
-  leastRemMs: finiteMs(task.leastRemMs),
-  newMs: finiteMs(worth.newMs),
-  savedMs: finiteMs(worth.savedMs),
-  extraMs: finiteMs(worth.extraMs),
-  deltaMs: finiteMs(stage.deltaMs),
-  copies: task.copies.length,
-  slownessForInput: task.slowness,
-  ...recordFacts(task),
-  ...zoneFacts(task.chosen),
-});
 
 /** Whether a copy beside those that run is worth it by itself. One more than are kept must be better than one of them. */
 function isWorthOne(task: JudgedTask, worth: Worth, { config }: PolicyView, urgent: boolean): boolean {
@@ -197,7 +182,7 @@ function again(
   const slowest = task.copies.toSorted(byAdvance).at(-1);
   if (slowest?.isTold !== true) return undefined;
   const { attempt: victim } = slowest;
-  const restarts = task.running.task.attempts.filter(({ reason }) => reason === 'restart').length;
+  const restarts = restartsOf(task.running);
   const lostMs = thrownAwayMs(task.running) + ranMs(victim, view.now);
   if (restarts >= view.config.mantri.restartsPerTask || lostMs > task.leastRemMs) return undefined;
   if (isSlowAnywhere(task.running.task, victim)) return undefined;
@@ -285,6 +270,7 @@ function proposeIn(
   // Most ticks copy nothing: it is asked for where one would.
   const worth = (): ReadonlySet<JudgedTask> => (known ??= worthwhile(stage, weighed, runs, view));
   const proposals: Proposal[] = [];
+  const left: Candidate[] = [];
   for (const candidate of weighed) {
     const tooMany = cloned.has(candidate.task) ? [] : prune(candidate.task, stage.deltaMs, view);
     const pruned = tooMany.length > 0 ? tooMany : outrun(candidate.task, stage);
@@ -297,8 +283,9 @@ function proposeIn(
     const proposal = areFew && proposed?.kind === 'restart' ? undefined : proposed;
     const isWorth = proposal?.kind !== 'backup' || proposal.urgent || worth().has(candidate.task);
     if (proposal !== undefined && isWorth) proposals.push(proposal);
+    else if (!isExplained(candidate.task, runs, view)) left.push(candidate);
   }
-  return proposals;
+  return [...proposals, ...declines(left, stage, view)];
 }
 
 function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonly Proposal[] {
