@@ -115,9 +115,11 @@ export class StsJobAccess implements JobAccess {
   }
 
   private async renew(grant: JobGrant, kept: Known, now: EpochMs): Promise<Known> {
+    // Not in the try: what a job asks for and no session can name is no fault of STS, and does not pass.
+    const request = this.requestFor(grant);
     let session: AccessSession;
     try {
-      session = await this.parts.assume(this.requestFor(grant));
+      session = await this.parts.assume(request);
     } catch (cause) {
       const error = translated(cause, grant.jobId, this.parts.roleArn);
       if (!(error instanceof StoreUnavailableError) || this.leftMs(kept, now) < LAUNCH_ABOVE_MS) throw error;

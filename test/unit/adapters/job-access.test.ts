@@ -280,6 +280,16 @@ describe('access of a job', () => {
     });
   });
 
+  it('refuses a job whose names no session can hold, and asks for none', async () => {
+    const sourceBuckets = Array.from({ length: 40 }, (_, index) => `${'b'.repeat(27)}-${index}`);
+    now = at(0);
+    await expect(access().keep({ ...grant, sourceBuckets }, now)).rejects.toMatchObject({
+      name: 'InvalidInput',
+      message: expect.stringMatching(/^the job names too many source buckets/) as unknown,
+    });
+    expect(asked).toEqual([]);
+  });
+
   it('tells a worker whose word leads nowhere, and nothing of the word', async () => {
     await expect(readSession(items.table, 'f'.repeat(32), () => at(0))).rejects.toMatchObject({
       name: 'NotFound',
