@@ -142,6 +142,7 @@ const statusOf: ReadonlyMap<string, number> = new Map<string, number>([
   [ErrorName.UnreadableRecord, 409],
   // The deployment lacks a right, not the caller, whom the gateway has let in.
   [ErrorName.AccessDenied, 502],
+  [ErrorName.StoreRefused, 502],
   [ErrorName.StoreUnavailable, 503],
 ]);
 

@@ -16,6 +16,7 @@ import {
   ErrorName,
   InvalidInputError,
   NotFoundError,
+  StoreRefusedError,
 } from '../contracts/errors.ts';
 import type { PlanRequest, PlanResponse } from '../contracts/plans.ts';
 import type { JobRecord } from '../contracts/records.ts';
@@ -288,8 +289,9 @@ function refusal(
 ): Error {
   const { error, message, field } = errorFields(answer);
   const text = message ?? `${apiUrl} answered with HTTP status ${String(status)}`;
-  // The deployment lacks a right: asked again, it would lack it still.
+  // The deployment lacks a right, or S3 refuses what it asks: asked again, it would be so still.
   if (error === ErrorName.AccessDenied) return new AccessDeniedError(text, { status });
+  if (error === ErrorName.StoreRefused) return new StoreRefusedError(text, { status });
   if (status === 429 || status >= 500) {
     return new ServiceUnavailableError(`${apiUrl} cannot serve now: ${text}`, { status, retryAfterMs });
   }

@@ -36,6 +36,7 @@ const inputMistakes: ReadonlySet<string> = new Set([
   ErrorName.Conflict,
   // Of the user or of the deployment: asked again, it would be missing still.
   ErrorName.AccessDenied,
+  ErrorName.StoreRefused,
   'PortTakenError',
   'NotPrivateError',
 ]);

@@ -9,6 +9,7 @@ export const ErrorName = {
   NotFound: 'NotFound',
   Conflict: 'Conflict',
   StoreUnavailable: 'StoreUnavailable',
+  StoreRefused: 'StoreRefused',
   LaunchThrottled: 'LaunchThrottled',
   LeaseHeld: 'LeaseHeld',
   /** No failure: a resident's time is up, and the next one is to be started. */
@@ -69,7 +70,16 @@ export class ConflictError extends OutriderError {
 
 /** A passing fault of a store: try again with backoff. */
 export class StoreUnavailableError extends OutriderError {
-  override readonly name = ErrorName.StoreUnavailable;
+  override readonly name: typeof ErrorName.StoreUnavailable | typeof ErrorName.StoreRefused =
+    ErrorName.StoreUnavailable;
+}
+
+/**
+ * A store refuses a request for what it asks, and would refuse it again; the message holds the store's words. Where a store
+ * that is away can be borne this can, too, but no step is tried again for it.
+ */
+export class StoreRefusedError extends StoreUnavailableError {
+  override readonly name = ErrorName.StoreRefused;
 }
 
 /** Another scheduler of the same job holds the lease: come back when it has run out. */

@@ -21,6 +21,7 @@ const causeOfName: ReadonlyMap<string, FailureCause> = new Map<string, FailureCa
   [ErrorName.OutOfMemory, 'out-of-memory'],
   [ErrorName.InvalidInput, 'bad-input'],
   [ErrorName.StoreUnavailable, 'storage'],
+  [ErrorName.StoreRefused, 'storage'],
   [ErrorName.AccessDenied, 'access-denied'],
   [ErrorName.NotFound, 'storage'],
   [ErrorName.Conflict, 'storage'],

@@ -3,6 +3,7 @@ import { answer, type ApiRequest } from '../../functions/api/routes.ts';
 import {
   AccessDeniedError,
   InvalidInputError,
+  StoreRefusedError,
   StoreUnavailableError,
   UnreadableRecordError,
 } from '../../src/contracts/errors.ts';
@@ -231,6 +232,7 @@ describe('the API', () => {
 
   it.each([
     [new AccessDeniedError('access denied: dynamodb:GetItem on table jobs'), 502, 'AccessDenied'],
+    [new StoreRefusedError('write was refused by S3 for s3://b/k: InvalidRequest: why'), 502, 'StoreRefused'],
     [new UnreadableRecordError('the record JOB#x/META of a job cannot be read'), 409, 'UnreadableRecord'],
   ])('answers %s by what it is', async (error, status, name) => {
     const load = (): Promise<never> => Promise.reject(error);

@@ -34,6 +34,25 @@ export function isPassing({ name, status }: Fault): boolean {
   return /Throttl|TooManyRequests|RequestLimit|ThroughputExceeded|LimitExceeded|Timeout|SlowDown/i.test(name);
 }
 
+/** Statuses and names of faults of the way or the moment: the same request may well be served the next time. */
+const passingStatuses: ReadonlySet<number> = new Set([408, 409, 425]);
+const passingNames =
+  /^(BadDigest|IncompleteBody|XAmzContentSHA256Mismatch|OperationAborted|Expired\w*|RequestExpired|RequestTimeTooSkewed|TokenRefreshRequired)$/;
+/** How much of a service's words is kept. */
+const mostWords = 300;
+
+/**
+ * What a service says that refuses a request for what it asks, "InvalidRequest: …"; undefined where the fault passes, and
+ * where the answer says nothing but its status, as that to a head.
+ */
+export function refusalOf(fault: Fault): string | undefined {
+  const { name, message, status = 0 } = fault;
+  if (status < 400 || passingStatuses.has(status) || isPassing(fault) || passingNames.test(name))
+    return undefined;
+  if (/^(\d*|Unknown\w*)$/.test(name)) return undefined;
+  return `${name}: ${message}`.slice(0, mostWords).toWellFormed();
+}
+
 /**
  * The one translation of DynamoDB's errors: too large an item is the caller's, a malformed request is our bug,
  * and everything else (also a table that is missing) may be mended, so it is a passing fault.

@@ -1,8 +1,13 @@
-import { InvalidInputError, NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
+import {
+  InvalidInputError,
+  NotFoundError,
+  StoreRefusedError,
+  StoreUnavailableError,
+} from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import { archived } from './archives.ts';
 import { denialOf, missingOrDenied } from './denials.ts';
-import { faultOf } from './faults.ts';
+import { faultOf, refusalOf } from './faults.ts';
 
 const callersFaults = new Set(['EntityTooSmall', 'InvalidPart', 'InvalidPartOrder', 'KeyTooLongError']);
 
@@ -48,6 +53,20 @@ export function elsewhere(cause: unknown, { bucket }: Pick<ObjectRef, 'bucket'>)
   );
 }
 
+/** The error of ours where S3 refuses an operation for what it asks; undefined where the fault may pass. */
+export function refused(operation: string, ref: ObjectRef, cause: unknown): Error | undefined {
+  const fault = faultOf(cause);
+  const words = refusalOf(fault);
+  if (words === undefined) return undefined;
+  const { name, status } = fault;
+  // In the message and not in the details: it is all that a failed job is told.
+  return new StoreRefusedError(
+    `${operation} was refused by S3 for ${uriOf(ref)}: ${words}`,
+    { uri: uriOf(ref), fault: name, status },
+    { cause },
+  );
+}
+
 /** The error of ours for what S3, or the way to it, answered to an operation, as `actionOf` names them. */
 export function translate(operation: string, ref: ObjectRef, cause: unknown): Error {
   const denial = denialOf(cause, {
@@ -63,5 +82,8 @@ export function translate(operation: string, ref: ObjectRef, cause: unknown): Er
   if (status === 404)
     return new NotFoundError(`${operation}: no such object, upload or bucket`, details, { cause });
   if (callersFaults.has(name)) return new InvalidInputError(`${operation}: ${name}`, details, { cause });
-  return new StoreUnavailableError(`${operation} in S3 failed`, details, { cause });
+  return (
+    refused(operation, ref, cause) ??
+    new StoreUnavailableError(`${operation} in S3 failed`, details, { cause })
+  );
 }

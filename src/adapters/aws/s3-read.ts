@@ -10,7 +10,7 @@ import { Alarm, type BrokenStream, type ByteStream, hedgedStream } from './hedge
 import type { RequestHedge } from './request-hedge.ts';
 import type { ReadPace } from './read-pace.ts';
 import { archived } from './archives.ts';
-import { elsewhere } from './s3-faults.ts';
+import { elsewhere, refused } from './s3-faults.ts';
 
 /** Broken streams in a row without a byte between them. */
 const FRUITLESS_LIMIT = 5;
@@ -256,6 +256,7 @@ function translated(cause: unknown, ref: ObjectRef, cursor: Cursor): Error {
     denialOf(cause, asked) ??
     archived(cause, ref) ??
     elsewhere(cause, ref) ??
+    refused('reading', ref, cause) ??
     new StoreUnavailableError(`reading ${uriOf(ref)} failed`, details, { cause })
   );
 }
