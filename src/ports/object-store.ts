@@ -44,6 +44,8 @@ export interface UploadRef extends ObjectRef {
 export interface UploadedPart {
   readonly number: number;
   readonly etag: string;
+  /** CRC-32 of its bytes in base64, where its upload is completed by it; absent elsewhere. */
+  readonly crc32?: string;
 }
 
 /**

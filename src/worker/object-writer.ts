@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { invariant, StoreUnavailableError } from '../contracts/errors.ts';
+import { invariant, StoreRefusedError, StoreUnavailableError } from '../contracts/errors.ts';
 import type { ObjectRef } from '../contracts/keys.ts';
 import { mostParts, type ObjectStore, type UploadedPart, type UploadRef } from '../ports/object-store.ts';
 import { BadInputError } from './operator.ts';
@@ -135,6 +135,8 @@ export class ObjectWriter {
       return await request();
     } catch (cause) {
       this.#giveUpZone(cause);
+      // The zone is there, and would refuse it from another attempt alike: that is to be told, and to count.
+      if (cause instanceof StoreRefusedError) throw cause;
       throw new LostZoneError(`${this.bucket} does not answer`, {}, { cause });
     }
   }

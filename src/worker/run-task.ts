@@ -99,6 +99,12 @@ export interface HandOver {
 }
 
 /**
+ * Attempts of a task that leave their output in their worker's zone: a zone that takes the beginning of each object, and loses
+ * it, would have the others, none of which is a strike, do so for ever. More than one, since clones begin together.
+ */
+const zonalAttempts = 3;
+
+/**
  * Where the attempt's output goes: an object of its own, on the tier `zonal` in the bucket of its worker's zone, on the tier
  * `worker-local` in the one that stands for its worker (`kept`), or an upload of its part that only Finish completes and that
  * is noted, since it lies where others write too. A part that is small goes with the result, and Finish writes it.
@@ -121,7 +127,8 @@ export function writerOf(
     const standard = { bucket: dataBucket, key: attemptDataKey(jobId, attemptId) };
     if (kept !== undefined)
       return new ObjectWriter(objects, { ...standard, bucket: kept }, { leaveUpload: false });
-    const bucket = bucketOfZone(zonalBuckets, zone);
+    const isZonal = attemptParts(attemptId).attempt < zonalAttempts;
+    const bucket = isZonal ? bucketOfZone(zonalBuckets, zone) : undefined;
     return bucket === undefined
       ? new ObjectWriter(objects, standard, { leaveUpload: false })
       : new ObjectWriter(objects, { ...standard, bucket }, { leaveUpload: false, fallback: standard });

@@ -6,6 +6,7 @@ import {
   DeleteObjectsCommand,
   GetObjectCommand,
   HeadBucketCommand,
+  HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
@@ -170,14 +171,16 @@ describe('a directory bucket', () => {
   it('takes uploads whose parts are numbered without a gap', async () => {
     const target = { Bucket: zonal, Key: 'large' };
     const complete = async (numbers: readonly number[]): Promise<string> => {
-      const { UploadId } = await bench.client.send(new CreateMultipartUploadCommand(target));
+      const { UploadId } = await bench.client.send(
+        new CreateMultipartUploadCommand({ ...target, ChecksumAlgorithm: 'CRC32' }),
+      );
       const Parts = [];
       for (const PartNumber of numbers) {
         const Body = bytes(PartNumber === numbers.at(-1) ? 10 : 5 * MIB, PartNumber);
-        const { ETag } = await bench.client.send(
+        const { ETag, ChecksumCRC32 } = await bench.client.send(
           new UploadPartCommand({ ...target, UploadId, PartNumber, Body }),
         );
-        Parts.push({ PartNumber, ETag });
+        Parts.push({ PartNumber, ETag, ChecksumCRC32 });
       }
       return outcome(
         bench.client.send(
@@ -188,6 +191,37 @@ describe('a directory bucket', () => {
     expect(await complete([1, 3])).toBe('400 InvalidPartOrder');
     expect(await complete([1, 2])).toBe('ok');
   });
+
+  it('takes checksums of parts that their upload was begun with, and is completed with them', async () => {
+    const target = { Bucket: zonal, Key: 'large', PartNumber: 1 };
+    const begin = async (input: object = {}): Promise<string | undefined> =>
+      (await bench.client.send(new CreateMultipartUploadCommand({ ...target, ...input }))).UploadId;
+    const unsaid = { ...target, UploadId: await begin(), Body: 'part' };
+    // The SDK gives it a CRC-32.
+    expect(await outcome(bench.client.send(new UploadPartCommand(unsaid)))).toBe('400 InvalidRequest');
+    const said = { ...target, UploadId: await begin({ ChecksumAlgorithm: 'CRC32' }) };
+    const { ETag } = await bench.client.send(new UploadPartCommand({ ...said, Body: 'part' }));
+    const Parts = [{ PartNumber: 1, ETag }];
+    const without = new CompleteMultipartUploadCommand({ ...said, MultipartUpload: { Parts } });
+    expect(await outcome(bench.client.send(without))).toBe('400 InvalidRequest');
+  });
+
+  it.each([{}, { onHedgedPart: () => undefined }])(
+    'takes what our store writes in parts (%o)',
+    async (options) => {
+      const store = new S3ObjectStore(bench.client, options);
+      const upload = await store.beginUpload({ bucket: zonal, key: 'large' });
+      const parts = [
+        await store.uploadPart(upload, 1, bytes(5 * MIB, 1)),
+        await store.uploadPart(upload, 2, bytes(10, 2)),
+      ];
+      expect(await store.completeUpload(upload, parts)).toBe('completed');
+      const { ChecksumType } = await bench.client.send(
+        new HeadObjectCommand({ Bucket: zonal, Key: 'large', ChecksumMode: 'ENABLED' }),
+      );
+      expect(ChecksumType).toBe('COMPOSITE');
+    },
+  );
 });
 
 describe('the right to a session', () => {

@@ -47,7 +47,8 @@ async function upload(
 ): Promise<CompletedPart> {
   const part = { Bucket: BUCKET, Key: key, UploadId: uploadId, PartNumber: partNumber, Body: body };
   const sent = await bench.client.send(new UploadPartCommand({ ...part, ...extra }));
-  return { PartNumber: partNumber, ETag: sent.ETag };
+  const { ETag, ChecksumCRC32, ChecksumSHA256 } = sent;
+  return { PartNumber: partNumber, ETag, ChecksumCRC32, ChecksumSHA256 };
 }
 
 function complete(key: string, uploadId: string, parts: readonly CompletedPart[], extra: object = {}) {
@@ -86,7 +87,8 @@ describe('a multipart upload', () => {
         ContentLength: first.length,
       }),
     );
-    const done = await complete('joined', uploadId, [{ PartNumber: 1, ETag: streamed.ETag }, two]);
+    const { ETag, ChecksumCRC32 } = streamed;
+    const done = await complete('joined', uploadId, [{ PartNumber: 1, ETag, ChecksumCRC32 }, two]);
     expect(done.ETag).toMatch(/^"[0-9a-f]{32}-2"$/);
     expect(done.ChecksumCRC32).toMatch(/^.{8}-2$/);
     const got = await bench.client.send(new GetObjectCommand({ Bucket: BUCKET, Key: 'joined' }));

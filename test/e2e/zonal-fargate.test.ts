@@ -153,6 +153,47 @@ describe('a zonal job on Fargate', () => {
   }, 400_000);
 });
 
+describe('a zone that begins every object and has no answer to the rest of it', () => {
+  it('is given up by its task, whose workers are all new, and the job ends well', async () => {
+    const error = { status: 503, code: 'ServiceUnavailable' };
+    const system = await EmbeddedSystem.start({
+      ...{ slots: 4, parameters, zones: 2 },
+      onRequest: ({ operation, resource }) =>
+        operation === 'UploadPart' && resource.includes('--x-s3/') ? { error } : undefined,
+    });
+    try {
+      // More than the one part that is written in one request.
+      const large = Buffer.concat(Array.from({ length: Math.ceil((9 << 20) / text.length) }, () => text));
+      const jobId = await system.submit({
+        ...{ name: 'large', storage: 'zonal' },
+        stages: [
+          {
+            ...{ name: 'pass', operator: 'exec', worker: fargate, options: { command: ['cat'] } },
+            inputs: [{ s3: [await system.put('lines', large)], splitBytes: 2 * large.length }],
+            partitions: 1,
+          },
+          {
+            ...{ name: 'again', operator: 'exec', options: { command: ['cat'] } },
+            inputs: [{ stage: 'pass', pattern: 'all-to-all' }],
+          },
+        ],
+      });
+      const job = await system.ended(jobId);
+      expect(job.error).toBeUndefined();
+      expect((await system.output(job)).length).toBe(large.length);
+      const { attempts } = await system.outcomes(jobId);
+      const message = expect.stringMatching(/does not answer$/) as unknown;
+      const failures = attempts.flatMap(({ failure }) => failure ?? []);
+      expect(failures[0]).toEqual({ cause: 'interrupted', message });
+      // Fewer where one of the three was a copy that was cancelled.
+      expect(failures.length).toBeLessThanOrEqual(3);
+      expect((await zonesOf(system, job, 'pass')).map(({ left }) => left)).toEqual([undefined]);
+    } finally {
+      await system.stop();
+    }
+  }, 400_000);
+});
+
 describe('outrider run of a zonal job on Fargate', () => {
   it('loses a zone by its name, is exact, tells where tasks went, and decides alike in a replay', async () => {
     const at = await Workplace.make();

@@ -217,7 +217,11 @@ export class S3ObjectStore implements ObjectStore {
 
   async beginUpload(ref: ObjectRef, metadata: ObjectMetadata = {}): Promise<UploadRef> {
     const { bucket, key } = ref;
-    const command = new CreateMultipartUploadCommand({ Bucket: bucket, Key: key, Metadata: { ...metadata } });
+    const command = new CreateMultipartUploadCommand({
+      ...{ Bucket: bucket, Key: key, Metadata: { ...metadata } },
+      // Its parts will have one, which has to be named here. Other buckets bear that it is not, and parts without any.
+      ...(isDirectoryBucket(bucket) ? { ChecksumAlgorithm: CHECKSUM } : {}),
+    });
     const { UploadId: uploadId } = await this.call('begin upload', ref, () =>
       this.clientOf(ref).send(command),
     );
@@ -244,14 +248,14 @@ export class S3ObjectStore implements ObjectStore {
   ): Promise<UploadedPart> {
     const { Bucket: bucket, Key: key, PartNumber: number } = part;
     const ref = { bucket, key };
-    const { ETag: etag } = await this.call('upload part', ref, () =>
+    const { ETag: etag, ChecksumCRC32: crc32 } = await this.call('upload part', ref, () =>
       this.clientOf(ref).send(
         new UploadPartCommand(part),
         signal === undefined ? {} : { abortSignal: signal },
       ),
     );
     if (etag === undefined) throw new StoreUnavailableError('S3 gave no etag', { uri: uriOf(ref), number });
-    return { number, etag };
+    return { number, etag, ...(isDirectoryBucket(bucket) && crc32 !== undefined ? { crc32 } : {}) };
   }
 
   async completeUpload(
@@ -261,7 +265,12 @@ export class S3ObjectStore implements ObjectStore {
   ): Promise<'completed' | 'exists' | 'gone'> {
     const command = new CompleteMultipartUploadCommand({
       ...idOf(upload),
-      MultipartUpload: { Parts: parts.map(({ number, etag }) => ({ PartNumber: number, ETag: etag })) },
+      MultipartUpload: {
+        Parts: parts.map(({ number, etag, crc32 }) => ({
+          ...{ PartNumber: number, ETag: etag },
+          ...(crc32 === undefined ? {} : { ChecksumCRC32: crc32 }),
+        })),
+      },
       IfNoneMatch: options.ifAbsent === true ? '*' : undefined,
     });
     const outcome = await this.conditional('complete upload', upload, () =>

@@ -56,6 +56,7 @@ export async function completeMultipartUpload(store: ObjectStore, request: S3Req
       return completed(request, present);
     }
     const upload = await findUpload(bucket, request.key, uploadId);
+    refuseMissingChecksums(upload, claimed);
     const parts = await checkParts(bucket, upload, claimed);
     if (hasPartChecksums(upload, parts)) refuseGaps(claimed);
     checkTotal(request, parts);
@@ -89,6 +90,21 @@ function refuseGaps(parts: readonly ClaimedPart[]): void {
   throw badRequest(
     'InvalidPartOrder',
     'Parts that have checksums, or are in a directory bucket, are numbered from 1 without a gap.',
+  );
+}
+
+/**
+ * The checksum of such an upload is made of those of its parts, which the request repeats.
+ *
+ * Source: docs.aws.amazon.com/AmazonS3/latest/API/API_CompletedPart.html, and S3's own words.
+ */
+function refuseMissingChecksums({ checksum }: Upload, claimed: readonly ClaimedPart[]): void {
+  if (checksum?.type !== 'COMPOSITE') return;
+  const missing = claimed.find((part) => part.checksum === undefined);
+  if (missing === undefined) return;
+  throw badRequest(
+    'InvalidRequest',
+    `The upload was created using a ${checksum.algorithm} checksum. The complete request must include the checksum for each part. It was missing for part ${String(missing.partNumber)} in the request.`,
   );
 }
 

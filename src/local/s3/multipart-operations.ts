@@ -1,3 +1,4 @@
+import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import { parseRange } from './conditions.ts';
 import { badRequest, noSuchUpload } from './errors.ts';
 import { keyEncoder } from './bucket-operations.ts';
@@ -15,7 +16,7 @@ import {
 import type { ObjectMeta } from './object-file.ts';
 import type { ObjectStore } from './object-store.ts';
 import { receiveFile } from './receive-body.ts';
-import type { BodyDigest } from './receive-body.ts';
+import type { BodyDigest, ReceivedFile } from './receive-body.ts';
 import { countParameter } from './request.ts';
 import type { Reply, S3Request } from './request.ts';
 import type { ScratchFile } from './scratch-space.ts';
@@ -86,11 +87,27 @@ export async function uploadPart(store: ObjectStore, request: S3Request): Promis
   const bucket = await store.bucket(request.bucket);
   const upload = await findUpload(bucket, request.key, readUploadId(request));
   const received = await receiveFile(request, store.scratch, upload.checksum?.algorithm);
+  if (isDirectoryBucket(request.bucket)) await refuseUnsaid(upload, received);
   const meta = await finishPart(received.file, upload, partNumber, received);
   await publishPart(bucket, upload, partNumber, received.file);
   const checksum =
     meta.checksum === undefined ? {} : { [`x-amz-checksum-${meta.checksum.algorithm}`]: meta.checksum.value };
   return { status: 200, headers: { etag: `"${meta.etag}"`, ...checksum } };
+}
+
+/**
+ * A checksum of a part must be of the algorithm that its upload was begun with. Of other buckets S3 has borne since 2024 that none was
+ * named; for directory buckets nothing says so.
+ *
+ * Source: docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPart.html, ChecksumAlgorithm.
+ */
+async function refuseUnsaid(upload: Upload, { file, checksum }: ReceivedFile): Promise<void> {
+  if (upload.checksum !== undefined || checksum === undefined) return;
+  await file.discard();
+  throw badRequest(
+    'InvalidRequest',
+    `Checksum Type mismatch occurred, expected checksum Type: null, actual checksum Type: ${checksum.algorithm}`,
+  );
 }
 
 async function finishPart(

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
-import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
+import { StoreRefusedError, StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import type { UploadRef, UploadedPart } from '../../../src/ports/object-store.ts';
 import { LostZoneError, ObjectWriter } from '../../../src/worker/object-writer.ts';
 import { collect } from '../../support/worker-fixtures.ts';
@@ -151,4 +151,18 @@ describe('ObjectWriter in a zone that does not answer', () => {
     const next = new ObjectWriter(objects, zonal, options);
     expect(next.bucket).toBe('data');
   });
+
+  it.each(['uploadPart', 'completeUpload'] as const)(
+    'tells what the zone refuses of an object (%s), which counts, and asks it no more',
+    async (method) => {
+      const objects = new MemoryObjectStore();
+      const refusal = new StoreRefusedError('upload part was refused by S3: InvalidRequest: why');
+      objects[method] = () => Promise.reject(refusal);
+      const writer = new ObjectWriter(objects, zonal, options);
+      const bytes = pattern(part + 13);
+      await writer.append(bytes, 0, bytes.length);
+      await expect(writer.finish()).rejects.toBe(refusal);
+      expect(new ObjectWriter(objects, zonal, options).bucket).toBe('data');
+    },
+  );
 });
