@@ -32,6 +32,7 @@ import { isDenialCode } from './denials.ts';
 import { faultOf } from './faults.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
 import { sendHedged } from './hedged-part.ts';
+import { PartDigests } from './part-digests.ts';
 import { RequestHedge } from './request-hedge.ts';
 import { type PaceHost, ReadPace } from './read-pace.ts';
 import { translate } from './s3-faults.ts';
@@ -82,6 +83,7 @@ export class S3ObjectStore implements ObjectStore {
   private readonly reading: Reading;
   private readonly zonalReading: Reading;
   private readonly writeHedge: RequestHedge;
+  private readonly partDigests = new PartDigests();
   private readonly onHedgedPart: S3StoreOptions['onHedgedPart'];
 
   constructor(client: S3Client, options: S3StoreOptions = {}) {
@@ -243,15 +245,17 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   private async sendPart(
-    part: UploadPartCommandInput & { Bucket: string; Key: string; PartNumber: number },
+    part: UploadPartCommandInput & { Bucket: string; Key: string; PartNumber: number; Body: Uint8Array },
     signal?: AbortSignal,
   ): Promise<UploadedPart> {
     const { Bucket: bucket, Key: key, PartNumber: number } = part;
     const ref = { bucket, key };
     const { ETag: etag, ChecksumCRC32: crc32 } = await this.call('upload part', ref, () =>
-      this.clientOf(ref).send(
-        new UploadPartCommand(part),
-        signal === undefined ? {} : { abortSignal: signal },
+      this.partDigests.sending(part, (digest) =>
+        this.clientOf(ref).send(
+          new UploadPartCommand({ ...part, ...digest }),
+          signal === undefined ? {} : { abortSignal: signal },
+        ),
       ),
     );
     if (etag === undefined) throw new StoreUnavailableError('S3 gave no etag', { uri: uriOf(ref), number });
