@@ -6,7 +6,7 @@ import type { InputCut } from './input-cut.ts';
 import { dropMemory } from './kept-memory.ts';
 import { type Operator, type OperatorRegistry, saysItResumes, type TaskInput } from './operator.ts';
 import type { TaskAttempt, TaskHost } from './run-task.ts';
-import type { ReadGate } from './segment-chunks.ts';
+import type { Gate } from '../lib/gate.ts';
 import { sourceInput, stageInput } from './task-input.ts';
 import { type ClosableOutput, FinalOutput, SortedOutput, UnsortedOutput } from './task-output.ts';
 
@@ -14,7 +14,7 @@ import { type ClosableOutput, FinalOutput, SortedOutput, UnsortedOutput } from '
 export interface OpeningInput {
   /** Its place in the plan. */
   readonly index: number;
-  readonly gate: ReadGate;
+  readonly gate: Gate;
   readonly scratchDir: string;
   readonly cut: InputCut | undefined;
 }

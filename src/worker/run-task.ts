@@ -19,7 +19,7 @@ import { mayResume, openInput, openOutput, wouldResume } from './open-task.ts';
 import { BadInputError, CancelledError } from './operator.ts';
 import type { EngineSize, JsonState, OperatorRegistry, TaskContext, TaskInput } from './operator.ts';
 import type { InputCheck } from './lost-inputs.ts';
-import { ReadGate } from './segment-chunks.ts';
+import { Gate } from '../lib/gate.ts';
 import { guarded } from './task-output.ts';
 import type { ClosableOutput, FinishedOutput } from './task-output.ts';
 import { describeInputs, layFiles, taskVariables } from './task-files.ts';
@@ -147,7 +147,7 @@ export function writerOf(
 /** Loads the operator, checks its options, opens inputs and output. Throws what these throw, and leaves nothing open. */
 export async function prepareTask(host: TaskHost, attempt: TaskAttempt): Promise<PreparedTask> {
   const { plan, scratchDir } = attempt;
-  const gate = new ReadGate(readsAtOnce);
+  const gate = new Gate(readsAtOnce);
   const inputs: TaskInput[] = [];
   const cut = mayResume(host.operators, plan) ? new InputCut() : undefined;
   for (const index of plan.inputs.keys()) {

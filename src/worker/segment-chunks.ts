@@ -1,41 +1,18 @@
 import { crc32 } from 'node:zlib';
+import type { Gate } from '../lib/gate.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { howLost, type InputCheck, LostInputError, noting, type UncheckedPiece } from './lost-inputs.ts';
 import type { UpstreamSegment } from './upstream-segment.ts';
 
 export interface SegmentReading {
   readonly objects: ObjectStore;
-  readonly gate: ReadGate;
+  readonly gate: Gate;
   readonly signal: AbortSignal;
   onBytes(count: number): void;
   /** Makes a request once it has its turn, and measures it. */
   fetching(request: () => Promise<Uint8Array>): Promise<Uint8Array>;
   /** Is told what is gone, and what is read before it was checked; absent: nobody asks. */
   readonly check?: InputCheck;
-}
-
-/** Lets a limited number of reads run at once; the others wait their turn in order. */
-export class ReadGate {
-  readonly #limit: number;
-  #running = 0;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  async run<T>(read: () => Promise<T>): Promise<T> {
-    if (this.#running >= this.#limit) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#running++;
-    try {
-      return await read();
-    } finally {
-      // The place goes straight to the next one, so that nobody can slip in between.
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#running--;
-      else next();
-    }
-  }
 }
 
 /** What is read at once of a piece of which nobody wants more records. */

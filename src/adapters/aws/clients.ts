@@ -13,6 +13,7 @@ import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { StoreUnavailableError } from '../../contracts/errors.ts';
 import { epochMs } from '../../contracts/units.ts';
 import type { WorkerCredentials } from './access-item.ts';
+import { boundRequests } from './bound-requests.ts';
 import { countDynamo, countLambda, type CountRequests, countS3 } from './count-requests.ts';
 import type { AssumeRole } from './sts-job-access.ts';
 import { keepExpressSessions } from './express-sessions.ts';
@@ -50,9 +51,10 @@ const LAUNCH_MAX_ATTEMPTS = 2;
 
 /** The document client of the one table. */
 export const dynamoClient = (settings: AwsSettings): DynamoDBDocumentClient =>
-  DynamoDBDocumentClient.from(countDynamo(new DynamoDBClient(brief(settings)), settings.count ?? uncounted), {
-    marshallOptions: { removeUndefinedValues: true },
-  });
+  DynamoDBDocumentClient.from(
+    countDynamo(boundRequests(new DynamoDBClient(brief(settings)), MAX_SOCKETS), settings.count ?? uncounted),
+    { marshallOptions: { removeUndefinedValues: true } },
+  );
 
 /** Path style where the endpoint is an address or localhost: names such as `bucket.127.0.0.1` resolve nowhere. */
 export function s3Client(

@@ -60,7 +60,12 @@ export function countLambda<Client extends CountableClient>(client: Client, coun
 export function countDynamo<Client extends CountableClient>(client: Client, count: CountRequests): Client {
   const ask: Middleware = (next) => (args) =>
     next({ ...args, input: { ReturnConsumedCapacity: 'TOTAL', ...args.input } });
-  add(client, ask, { step: 'initialize', name: 'outriderAskForUnits', priority: 'low', override: true });
+  addMiddleware(client, ask, {
+    step: 'initialize',
+    name: 'outriderAskForUnits',
+    priority: 'low',
+    override: true,
+  });
   return counting(client, (name, outcome, input) => {
     count({ calls: 1, ...consumedUnits(name, outcome, input) });
   });
@@ -88,11 +93,16 @@ function counting<Client extends CountableClient>(
     return answered;
   };
   // Before the deserializer, so that it gets what that makes of an answer, or the error that it throws.
-  add(client, middleware, { step: 'deserialize', name: 'outriderCount', priority: 'high', override: true });
+  addMiddleware(client, middleware, {
+    step: 'deserialize',
+    name: 'outriderCount',
+    priority: 'high',
+    override: true,
+  });
   return client;
 }
 
 /** Each client's stack is typed by its own commands; what is added here fits them all. */
-function add(client: CountableClient, middleware: Middleware, options: object): void {
+export function addMiddleware(client: CountableClient, middleware: Middleware, options: object): void {
   client.middlewareStack.add(middleware as never, options as never);
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { SendTaskHeartbeatCommand } from '@aws-sdk/client-sfn';
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
@@ -41,6 +42,35 @@ async function deafAtFirst(host: string): Promise<Service> {
     request.resume().once('end', () => response.end('{}'));
   });
   const first = once(server, 'request');
+  return { settings: await settingsOf(server, host), asked: () => asked, first };
+}
+
+/** A service that answers nothing before it is told to. */
+async function slowService(host: string) {
+  let asked = 0;
+  const held: ServerResponse[] = [];
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => {
+      asked += 1;
+      held.push(response.setHeader('content-type', 'application/x-amz-json-1.0'));
+    });
+  });
+  return {
+    settings: await settingsOf(server, host),
+    /** Waits until so many requests have come in all; no more may come. */
+    arrived: async (total: number): Promise<void> => {
+      for (let turns = 0; turns < 100_000 && asked < total; turns++) await turn();
+      for (let turns = 0; turns < 50; turns++) await turn();
+      expect(asked).toBe(total);
+    },
+    answerAll: (): void => {
+      for (const response of held.splice(0)) response.end('{}');
+    },
+  };
+}
+
+/** Has the server listen at that name, and gives what a client of it needs. */
+async function settingsOf(server: Server, host: string): Promise<AwsSettings> {
   server.listen(0, host);
   await once(server, 'listening');
   const address = server.address();
@@ -54,8 +84,7 @@ async function deafAtFirst(host: string): Promise<Service> {
   });
   const keys = { accessKeyId: 'AKIDLOCAL', secretAccessKey: 'secret', sessionToken: '' };
   const credentials = () => Promise.resolve({ ...keys, expiration: new Date(Date.now() + 3_600_000) });
-  const settings = { region: 'us-east-1', env: { AWS_ENDPOINT_URL: endpoint }, credentials };
-  return { settings, asked: () => asked, first };
+  return { region: 'us-east-1', env: { AWS_ENDPOINT_URL: endpoint }, credentials };
 }
 
 const read = (settings: AwsSettings): Promise<unknown> =>
@@ -98,6 +127,28 @@ describe('a call whose connection has died without a word', () => {
     expect(service.asked()).toBe(1);
     await untilAskedAgain(service);
     await expect(answer).resolves.toBeDefined();
+  });
+});
+
+describe('more calls of DynamoDB at once than there are connections', () => {
+  it('wait for one without that being taken for its silence', async () => {
+    const { settings, arrived, answerAll } = await slowService('localhost');
+    const client = dynamoClient(settings);
+    const answers = Promise.allSettled(
+      Array.from({ length: 120 }, () =>
+        client.send(new GetCommand({ TableName: 'records', Key: { pk: 'a', sk: 'b' } })),
+      ),
+    );
+    // Three rounds of three seconds each, where a connection that is silent for five is given up.
+    for (const total of [50, 100, 120]) {
+      await arrived(total);
+      await vi.advanceTimersByTimeAsync(3_000);
+      answerAll();
+    }
+    expect((await answers).map(({ status }) => status)).toEqual(
+      Array.from({ length: 120 }, () => 'fulfilled'),
+    );
+    await arrived(120);
   });
 });
 

@@ -6,7 +6,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { S3ObjectStore } from '../../../src/adapters/aws/s3-object-store.ts';
 import { frameOf } from '../../../src/worker/framing.ts';
-import { ReadGate } from '../../../src/worker/segment-chunks.ts';
+import { Gate } from '../../../src/lib/gate.ts';
 import type { UpstreamSegment } from '../../../src/worker/upstream-segment.ts';
 import { recordsInOrder } from '../../../src/worker/stage-records.ts';
 import { S3AtItsRate, VirtualTime } from '../../support/s3-at-its-rate.ts';
@@ -45,7 +45,7 @@ async function reduceAtOnce(
     const objects = new S3ObjectStore(client, { paceHost: time, patienceMs });
     const reading = {
       objects,
-      gate: new ReadGate(16),
+      gate: new Gate(16),
       onBytes: () => undefined,
       fetching: (request: () => Promise<Uint8Array>) => request(),
       memoryBytes: 40 * 1024 * 1024,

@@ -7,7 +7,7 @@ import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-st
 import { createRng } from '../../../src/lib/rng.ts';
 import type { ByteRange, ObjectStore } from '../../../src/ports/object-store.ts';
 import { frameOf } from '../../../src/worker/framing.ts';
-import { ReadGate } from '../../../src/worker/segment-chunks.ts';
+import { Gate } from '../../../src/lib/gate.ts';
 import type { UpstreamSegment } from '../../../src/worker/upstream-segment.ts';
 import { recordsInOrder } from '../../../src/worker/stage-records.ts';
 import type { MergeReading } from '../../../src/worker/stage-records.ts';
@@ -79,7 +79,7 @@ async function merge(
   const found: string[] = [];
   const reading: MergeReading = {
     objects,
-    gate: new ReadGate(16),
+    gate: new Gate(16),
     onBytes: () => undefined,
     fetching: (request) => request(),
     memoryBytes: 40 * mib,
