@@ -81,6 +81,10 @@ const zoneId = String.raw`[a-z0-9]+(-[a-z0-9]+)*-az\d+`;
 const configSchema = z.strictObject({
   inputBuckets: bucketNames,
   outputBuckets: bucketNames,
+  kmsKeys: listOf(
+    /^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key\/[A-Za-z0-9-]{1,64}$/,
+    'must be ARNs of keys such as arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab, with commas between them',
+  ).exactOptional(),
   logRetentionDays: wholeNumber
     .pipe(z.number().min(leftoverDays, tooFew))
     .pipe(z.enum(RetentionDays, { error: oneOfRetentions }))
@@ -167,6 +171,8 @@ export interface OutriderConfig {
   readonly inputBuckets: readonly string[];
   /** Buckets besides the system's own that jobs may write their output to. */
   readonly outputBuckets: readonly string[];
+  /** ARNs of the KMS keys by which those buckets are encrypted. Absent: S3's own encrypt them. */
+  readonly kmsKeys?: readonly string[];
   readonly logRetentionDays: RetentionDays;
   /** Days until what a job left under `jobs/` is removed; more than the longest job may live. */
   readonly intermediateDays: number;

@@ -74,6 +74,26 @@ export function grantObjectRemoval(grantee: IGrantable, bucket: BucketArns, pref
   allow(grantee, ['s3:DeleteObject'], [bucket.arnForObjects(`${prefix}*`)]);
 }
 
+/** What KMS is asked for where objects are written in parts under a key, which are read again as they are joined. */
+const keyUses = ['kms:Decrypt', 'kms:GenerateDataKey'] as const;
+
+/** Using these keys for what lies in S3, for nothing else: reading it, and writing it as well. */
+export function grantKeys(
+  grantee: IGrantable,
+  keys: readonly string[],
+  uses: readonly (typeof keyUses)[number][] = keyUses,
+): void {
+  if (keys.length === 0) return;
+  grantee.grantPrincipal.addToPrincipalPolicy(
+    new PolicyStatement({
+      actions: [...uses],
+      resources: [...keys],
+      // In some partitions the name of a service ends otherwise.
+      conditions: { StringLike: { 'kms:ViaService': 's3.*.amazonaws.com*' } },
+    }),
+  );
+}
+
 /** Finding uploads that nobody has completed. */
 export function grantUploadListing(grantee: IGrantable, bucket: BucketArns): void {
   allow(grantee, ['s3:ListBucketMultipartUploads'], [bucket.bucketArn]);

@@ -12,7 +12,7 @@ import { forecastPrefix } from '../../src/contracts/keys.ts';
 import { SessionTag } from '../../src/contracts/settings.ts';
 import { acknowledgeWildcards } from './acknowledge.ts';
 import { grantZonal, type ZonalStorage } from './zonal-storage.ts';
-import { acknowledgeObjects, type BucketArns, dataBucketExport, itemsOf } from './grants.ts';
+import { acknowledgeObjects, type BucketArns, dataBucketExport, grantKeys, itemsOf } from './grants.ts';
 
 export interface JobAccessRoleProps {
   /** Who makes sessions for jobs, and nobody else. */
@@ -26,6 +26,8 @@ export interface JobAccessRoleProps {
   readonly zonal: ZonalStorage;
   /** Names of all those buckets. */
   readonly bucketNames: readonly string[];
+  /** ARNs of the keys by which they are encrypted. */
+  readonly keys: readonly string[];
 }
 
 /** The job of a session, as policies name it. Ids of jobs hold letters, digits and hyphens only: no pattern. */
@@ -72,6 +74,7 @@ export function jobAccessRole(scope: Construct, id: string, props: JobAccessRole
   ];
   for (const statement of statements) role.addToPolicy(statement);
   grantZonal(role, props.zonal, 'ReadWrite');
+  grantKeys(role, props.keys);
   acknowledgeWildcards(
     role,
     ['*', 'data/*'].map(

@@ -19,6 +19,7 @@ import { forecastFunction } from '../constructs/forecast-function.ts';
 import {
   acknowledgeObjects,
   grantItems,
+  grantKeys,
   grantObjectReads,
   grantObjectRemoval,
   grantObjectWrites,
@@ -238,6 +239,7 @@ export class CoordinatorStack extends Stack {
     for (const bucket of [storage.dataBucket, ...namedBuckets(this, others)]) {
       grantObjectReads(plan, bucket);
     }
+    grantKeys(plan, config.kmsKeys ?? [], ['kms:Decrypt']);
     grantObjectWrites(plan, storage.dataBucket, 'jobs/');
     grantObjectRemoval(plan, storage.dataBucket, 'jobs/');
   }
@@ -255,6 +257,7 @@ export class CoordinatorStack extends Stack {
       outputs: namedBuckets(this, config.outputBuckets),
       zonal: this.zonal,
       bucketNames: [...config.inputBuckets, ...config.outputBuckets],
+      keys: config.kmsKeys ?? [],
     });
     schedule.addToRolePolicy(
       new PolicyStatement({ actions: ['sts:AssumeRole', 'sts:TagSession'], resources: [access.roleArn] }),
@@ -277,6 +280,7 @@ export class CoordinatorStack extends Stack {
     grantZonal(schedule, this.zonal, 'ReadOnly');
     for (const step of [finish, fail, settle, sweep]) {
       grantZonal(step, this.zonal, 'ReadWrite');
+      grantKeys(step, config.kmsKeys ?? []);
       for (const bucket of [storage.dataBucket, ...namedBuckets(this, config.outputBuckets)]) {
         grantObjectReads(step, bucket);
         grantObjectWrites(step, bucket);

@@ -4,6 +4,7 @@ import './deployments.suite.ts';
 import './fargate.suite.ts';
 import './functions.suite.ts';
 import './grants.suite.ts';
+import './keys.suite.ts';
 import './languages.suite.ts';
 import './parameters.suite.ts';
 import './state-machine.suite.ts';

@@ -35,6 +35,14 @@ describe('the policy of a session', () => {
     expect(allows('GetObject', 'secrets/any')).toBe(false);
   });
 
+  it('leaves to the role which keys of buckets may be used', () => {
+    const found = readPolicy(JSON.parse(sessionPolicy(grant, places)));
+    if ('problem' in found) throw new Error(found.problem);
+    const resource = 'arn:aws:kms:us-east-1:000000000000:key/a';
+    for (const action of ['kms:Decrypt', 'kms:GenerateDataKey'])
+      expect(evaluate(found, { action, resource }, new Map())).toBe('allowed');
+  });
+
   it('keeps jobs out of directory buckets, but those whose data is there', () => {
     const session = (isZonal: boolean): string => {
       const found = readPolicy(JSON.parse(sessionPolicy({ ...grant, isZonal }, places)));

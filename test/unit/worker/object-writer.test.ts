@@ -157,7 +157,7 @@ describe('ObjectWriter in a zone that does not answer', () => {
     async (method) => {
       const objects = new MemoryObjectStore();
       const refusal = new StoreRefusedError('upload part was refused by S3: InvalidRequest: why');
-      objects[method] = () => Promise.reject(refusal);
+      Object.assign(objects, { [method]: () => Promise.reject(refusal) });
       const writer = new ObjectWriter(objects, zonal, options);
       const bytes = pattern(part + 13);
       await writer.append(bytes, 0, bytes.length);
