@@ -77,9 +77,25 @@ export function ownSlotsAlone({ plan, state: { allocation }, share: { guaranteed
   return isOwn ? Math.max(1, guaranteed) : Infinity;
 }
 
+/** What the job may launch with. */
+export interface SlotsAnswered {
+  readonly granted: number;
+  /** Launches beside what is live that it could make with the slots that it may have, if there were room for all. */
+  readonly able: number;
+}
+
+/** What the job has of what is shared. */
+export const shareOf = (
+  { ledger }: SchedulerDeps,
+  { jobId, share: { weight } }: Session,
+): { readonly weight: number | undefined; readonly guaranteed: number } => ({
+  weight,
+  guaranteed: ledger.admitted(jobId, 'guaranteed'),
+});
+
 /**
  * Slots that the job may launch with: for what is live and owed, and for the copies that the last tick would have
- * launched, as far as there seems to be room for them. The ledger is asked each tick, which costs something only where
+ * launched, as far as its part of the room goes. The ledger is asked each tick, which costs something only where
  * there is news.
  */
 export async function slotsOf(
@@ -91,15 +107,19 @@ export async function slotsOf(
     outlook,
     own,
   }: { readonly copies: StageCopies; readonly outlook: Outlook | undefined; readonly own: OwnPlaces },
-): Promise<number> {
+): Promise<SlotsAnswered> {
   const { state } = session;
   // What there are no dollars for needs no slot either.
   const owed = Math.max(state.live.size, slotDemand(state, own) - session.overBudget);
   const needed = owed + sumOf(copies);
   const usable = outlook === undefined ? needed : Math.min(needed, usableSlots(state, outlook));
-  const wanted = Math.min(deps.config.totalSlots, ownSlotsAlone(session), usable);
+  const most = Math.min(deps.config.totalSlots, ownSlotsAlone(session));
+  const wanted = Math.min(most, usable);
   const backups = sharesCap(session) ? { backups: backupsSaid(session) } : {};
   const context = { ...grantContext(deps, session, now), ...backups };
-  session.grant = await deps.ledger.resize(session.jobId, wanted, context);
-  return session.grant;
+  const granted = await deps.ledger.resize(session.jobId, wanted, context);
+  session.grant = granted;
+  // Where its part of the room is all that it has asked for, it could use more of that.
+  const slots = granted < wanted ? granted : Math.min(most, needed);
+  return { granted, able: Math.max(0, slots - state.live.size) };
 }

@@ -2,8 +2,9 @@ import type { AttemptId, JobId } from '../contracts/ids.ts';
 import { type Worker, workerKinds } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
 import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
+import type { TickDecision } from '../core/decide-tick.ts';
 import { isWorking } from '../core/model/attempt-life.ts';
-import { stageAt } from '../core/model/job-state.ts';
+import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
 import {
   type AttemptView,
   isDeclined,
@@ -13,7 +14,7 @@ import {
 } from '../core/model/job-view.ts';
 import { wasPickedUp } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
-import type { LaunchRoom, TickConfig } from '../core/model/tick-config.ts';
+import { type LaunchRoom, takesRoom, type TickBudget, type TickConfig } from '../core/model/tick-config.ts';
 import { nextWorker } from '../core/policy/next-worker.ts';
 import { type OwnPlaces, ownPlaces } from '../core/policy/own-places.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
@@ -140,6 +141,8 @@ interface TickLook {
   readonly copies: StageCopies;
   /** Riders that are to get places of their own; absent: to be found out. */
   readonly own?: OwnPlaces;
+  /** What it has of what is shared: its weight, and the slots that are its own. Absent: as everybody, and none. */
+  readonly share?: { readonly weight: number | undefined; readonly guaranteed: number } | undefined;
 }
 
 /** Takes how many launches of these kinds were refused since the last look. */
@@ -160,7 +163,8 @@ function look(
     now,
     owed,
     stages,
-  }: { readonly now: EpochMs; readonly owed: number; readonly stages: ReadonlySet<number> },
+    share,
+  }: Pick<TickLook, 'now' | 'share'> & { readonly owed: number; readonly stages: ReadonlySet<number> },
 ): OwnLaunches {
   const claimLagsMs = takeClaims(watch, state, kinds, now);
   const patienceMs = watch.room.patienceMs(claimLagsMs);
@@ -187,7 +191,12 @@ function look(
     turnedLate += 1;
   }
   const throttled = takeThrottled(watch, kinds);
-  return { now, running, starting, held, late: watch.late.size, turnedLate, claimLagsMs, throttled, owed };
+  const late = watch.late.size;
+  // Of the slots that are its own, others may be used where nothing has to wait for room.
+  const elsewhere = state.live.size - running - starting - late;
+  const guaranteed = Math.max(0, (share?.guaranteed ?? 0) - elsewhere);
+  const own = { running, starting, held, late, owed, weight: share?.weight, guaranteed };
+  return { ...own, now, turnedLate, claimLagsMs, throttled };
 }
 
 /** Whether a launch came to nothing in the queue: one that was declined had room. */
@@ -227,7 +236,9 @@ function launchesToRenew(
 
 /** What a tick may launch in stages whose launches wait unseen, and which of those that wait it makes anew. */
 export interface Outlook {
-  readonly room: LaunchRoom;
+  readonly room: Pick<LaunchRoom, 'stages' | 'elsewhere'>;
+  /** Launches that are the job's part of the room, also where others have not left it yet. */
+  readonly part: number;
   /** Attempts and copies that the job can use and that need none of the room. */
   readonly others: number;
   readonly renewed: readonly AttemptId[];
@@ -242,7 +253,7 @@ export function watchLaunches(
     readonly watch: LaunchWatch;
     readonly tickConfig: Pick<TickConfig, 'hasFargate'>;
   },
-  { now, copies, own: known }: TickLook,
+  { now, copies, share, own: known }: TickLook,
 ): Outlook | undefined {
   const { state, watch, tickConfig } = session;
   const kinds: Kinds = new Set(workerKinds.filter((kind) => launcher.terms?.(kind).waits === true));
@@ -251,12 +262,39 @@ export function watchLaunches(
   const own = known ?? ownPlaces(state, now);
   const elsewhere = tasksElsewhere(state, kinds, stages, tickConfig.hasFargate ?? false);
   const { here: owed, others } = owedOf(state, { own, copies }, { stages, elsewhere });
-  const seen = look(watch, state, kinds, { now, owed, stages });
-  const launches = watch.room.take(session.jobId, seen);
+  const seen = look(watch, state, kinds, { now, owed, stages, share });
+  const part = watch.room.see(session.jobId, seen);
   const renewed = launchesToRenew(watch, state, seen, own);
-  return { room: { stages, launches, elsewhere }, others, renewed };
+  return { room: { stages, elsewhere }, part, others, renewed };
 }
 
-/** Slots that a job can use now: for what runs, for what needs no room, and for what has room. */
-export const usableSlots = ({ live }: Pick<JobState, 'live'>, { room, others }: Outlook): number =>
-  live.size + others + room.launches;
+/** Slots that a job can use: for what runs, for what needs no room, and for its part of the room. */
+export const usableSlots = ({ live }: Pick<JobState, 'live'>, { part, others }: Outlook): number =>
+  live.size + others + part;
+
+/** Takes room for what the job could launch with its slots; what it does not launch of it is to be given back. */
+export const takeRoom = (
+  { jobId, watch }: { readonly jobId: JobId; readonly watch: LaunchWatch },
+  outlook: Outlook | undefined,
+  able: number,
+): Pick<TickBudget, 'room' | 'renewed'> =>
+  outlook === undefined
+    ? {}
+    : { room: { ...outlook.room, launches: watch.room.take(jobId, able) }, renewed: outlook.renewed };
+
+/** Gives back the room for launches that a tick does not make; before its decisions are taken over. */
+export function giveBackRoom(
+  { jobId, state, watch }: { readonly jobId: JobId; readonly state: JobState; readonly watch: LaunchWatch },
+  { room }: Pick<TickBudget, 'room'>,
+  { decisions }: Pick<TickDecision, 'decisions'>,
+): void {
+  // One that rides, or that its worker is about to take up, needs no place of its own.
+  const made = decisions.filter(
+    (each) =>
+      each.kind === 'launch' &&
+      each.behind === undefined &&
+      state.attempts.get(each.attemptId)?.place !== 'carrier' &&
+      takesRoom(room, taskOfAttempt(state, each.attemptId)),
+  );
+  watch.room.giveBack(jobId, (room?.launches ?? 0) - made.length);
+}

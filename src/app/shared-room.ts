@@ -7,21 +7,22 @@ import {
   observeConcurrency,
   startConcurrency,
 } from '../core/capacity/observed-concurrency.ts';
-import { fairRoom, type RoomUse, sumOfUses, used } from '../core/capacity/shared-room.ts';
+import { fairRoom, type RoomClaim, type RoomUse, sumOfUses, used } from '../core/capacity/shared-room.ts';
 
 /** Room is held for a late launch for so many times what an attempt ordinarily takes. */
 const holdFactor = 2;
 
 /** What one job's tick has seen of its own launches. */
-export type OwnLaunches = RoomUse & Pick<LaunchesSeen, 'now' | 'turnedLate' | 'claimLagsMs' | 'throttled'>;
+export type OwnLaunches = RoomClaim & Pick<LaunchesSeen, 'now' | 'turnedLate' | 'claimLagsMs' | 'throttled'>;
 
 /**
  * What one process has learned of the room for launches, from those of all jobs that it serves: they share one account,
- * so that what one has found out the others need not try again. Each job's tick tells what it sees, and takes its fair
- * part of what there is; it is kept for it until its next tick tells what has become of it.
+ * so that what one has found out the others need not try again. Each job's tick tells what it sees, takes its fair part
+ * of what there is once it knows how much of it it may use, and gives back what it has not launched; what it has is kept
+ * for it until its next tick tells what has become of it.
  */
 export class SharedRoom {
-  private readonly uses = new Map<JobId, RoomUse>();
+  private readonly uses = new Map<JobId, RoomClaim>();
   private learned: ObservedConcurrency | undefined;
   /** What an attempt ordinarily takes, by the last job that could tell. */
   private runMs: DurationMs | undefined;
@@ -59,23 +60,54 @@ export class SharedRoom {
     this.uses.delete(jobId);
   }
 
-  /** Learns from what a job's tick has seen. Answers how many launches the job may make now, which are kept for it. */
-  take(jobId: JobId, { now, turnedLate, claimLagsMs, throttled, ...own }: OwnLaunches): number {
+  /**
+   * Learns from what a job's tick has seen. Answers how many launches more its part of the room is, also those for which
+   * there is none as long as others use more than theirs.
+   */
+  see(jobId: JobId, { now, turnedLate, claimLagsMs, throttled, ...own }: OwnLaunches): number {
     this.uses.set(jobId, own);
     const all = sumOfUses(this.uses.values());
     const before = this.learned ?? startConcurrency(all.running, now);
     this.learned = observeConcurrency(before, { now, turnedLate, claimLagsMs, throttled, ...all });
-    const total = this.learned.known + this.learned.trial;
-    const shares = fairRoom(total, [...this.uses.values()]);
-    const share = shares[[...this.uses.keys()].indexOf(jobId)] ?? 0;
-    const launches = Math.max(0, Math.min(total - used(all), own.owed, share - used(own)));
+    return this.partOf(jobId, own);
+  }
+
+  /**
+   * Answers how many launches the job may make now, which are kept for it. `able`: how many it could make if there were
+   * room for all: others may have what it can make no use of.
+   */
+  take(jobId: JobId, able: number): number {
+    const before = this.uses.get(jobId);
+    if (before === undefined) return 0;
+    const own = { ...before, owed: Math.min(before.owed, able) };
+    this.uses.set(jobId, own);
+    const free = this.total - used(sumOfUses(this.uses.values()));
+    const launches = Math.max(0, Math.min(free, this.partOf(jobId, own)));
     this.uses.set(jobId, { ...own, starting: own.starting + launches, owed: own.owed - launches });
     return launches;
+  }
+
+  /** The job has made so many launches fewer than it has taken room for: until its next tick it can make none. */
+  giveBack(jobId: JobId, unused: number): void {
+    const own = this.uses.get(jobId);
+    if (own !== undefined && unused > 0)
+      this.uses.set(jobId, { ...own, starting: own.starting - unused, owed: 0 });
   }
 
   /** Of what is known to have room, what nobody uses, is about to, or is owed. */
   get idle(): number {
     const all = sumOfUses(this.uses.values());
     return (this.learned?.known ?? 0) - used(all) - all.owed;
+  }
+
+  /** Places that are known, and those that are tried. */
+  private get total(): number {
+    return (this.learned?.known ?? 0) + (this.learned?.trial ?? 0);
+  }
+
+  /** Launches more that a job's fair part of all places is. */
+  private partOf(jobId: JobId, own: RoomUse): number {
+    const share = fairRoom(this.total, this.uses).get(jobId) ?? 0;
+    return Math.max(0, Math.min(own.owed, share - used(own)));
   }
 }

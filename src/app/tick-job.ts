@@ -4,7 +4,7 @@ import type { EpochMs } from '../contracts/units.ts';
 import { type TickDecision, decideTick } from '../core/decide-tick.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
 import { admitClones, clonesTaken, releaseEndedClones } from './admit-clones.ts';
-import { admitBackups, admittedBackups, grantContext, slotsOf, wantedCopies } from './ask-slots.ts';
+import { admitBackups, admittedBackups, grantContext, shareOf, slotsOf, wantedCopies } from './ask-slots.ts';
 import { keepAssignments } from './clone-statistics.ts';
 import { append, apply, perform } from './commit-decisions.ts';
 import { budgetTerms } from './job-budget.ts';
@@ -13,7 +13,7 @@ import { controlDeadline, type DeadlineTurn } from './control-deadline.ts';
 import { lookForLosses } from './look-for-losses.ts';
 import { logDecisions } from './log-decisions.ts';
 import { takeLaunches } from './make-launches.ts';
-import { watchLaunches } from './observe-launches.ts';
+import { giveBackRoom, takeRoom, watchLaunches } from './observe-launches.ts';
 import type { FoundLoss, TickBudget } from '../core/model/tick-config.ts';
 import { stagePlacements } from '../core/policy/mantri/place-stages.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
@@ -142,8 +142,8 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const clones = mayClone ? await admitClones(deps, session, context, dollars) : [];
   const own = ownPlaces(session.state, now);
   const copies = turn.givesWay === true ? new Map<number, number>() : wantedCopies(session, clones);
-  const outlook = watchLaunches(deps, session, { now, copies, own });
-  const granted = await slotsOf(deps, session, now, { copies, outlook, own });
+  const outlook = watchLaunches(deps, session, { now, copies, own, share: shareOf(deps, session) });
+  const { granted, able } = await slotsOf(deps, session, now, { copies, outlook, own });
   const { isHeldBack = false, ...forDeadline } = turn;
   const { earlierMs } = session.deadlineControl?.forecast ?? {};
   const budget = {
@@ -152,7 +152,6 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     cancelRequested: isCancelled,
     own,
     clusterSlots: deps.config.totalSlots,
-    ...(outlook === undefined ? {} : { room: outlook.room, renewed: outlook.renewed }),
     ...(dollars === undefined ? {} : { dollars }),
     ...(earlierMs === undefined ? {} : { earlierMs }),
     freeNodes: deps.launcher.nodes?.().free,
@@ -163,7 +162,8 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
     slowNodes: deps.nodes?.learn(session.jobId, session.state, now) ?? [],
     ...(await protectOutputs(deps, session, context, mayClone && losses.length === 0)),
   };
-  const terms = (): TickBudget => ({ ...budget, ...admittedBackups(deps, session) });
+  const room = takeRoom(session, outlook, isHeldBack ? 0 : able);
+  const terms = (): TickBudget => ({ ...budget, ...room, ...admittedBackups(deps, session) });
   const decide = (used: TickBudget): TickDecision =>
     decideTick(session.state, now, session.tickConfig, used, session.rng);
   let used = terms();
@@ -171,6 +171,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   // Backups that were admitted just now are launched now.
   if (await admitBackups(deps, session, now, decided)) decided = decide((used = terms()));
   keepUndecided(session, used.copies, decided.decisions);
+  giveBackRoom(session, room, decided);
   session.shortByStage = decided.shortByStage;
   session.overBudget = decided.overBudget;
   if (decided.decisions.length > 0) await append(deps, session, decided, now);

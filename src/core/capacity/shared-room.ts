@@ -1,3 +1,6 @@
+import type { JobId } from '../../contracts/ids.ts';
+import { type GuaranteedClaim, guaranteedShares } from './fair-shares.ts';
+
 /** What one of several jobs does with the room that they share, and what more it could use of it. */
 export interface RoomUse {
   /** Attempts that have begun and not ended. */
@@ -10,6 +13,14 @@ export interface RoomUse {
   readonly held: number;
   /** Launches that it could make at once: of tasks that are owed one, and copies. */
   readonly owed: number;
+}
+
+/** A job among those that share the room. */
+export interface RoomClaim extends RoomUse {
+  /** Its share beside those of others; above 0. Absent: 1. */
+  readonly weight?: number | undefined;
+  /** Places that are its own before any are shared, as far as it can use them. Absent: none. */
+  readonly guaranteed?: number | undefined;
 }
 
 /** What all of them do together. */
@@ -30,19 +41,15 @@ export const used = ({ running, starting, held }: RoomUse): number => running + 
 const wanted = (use: RoomUse): number => used(use) + use.owed;
 
 /**
- * What each job may use of `total`: max-min fair by what it could use, in whole places; those that rounding leaves over
- * go to whoever could use least, ties to the first of the list. Costs a sort.
+ * What each job may use of `total`, in whole places: what is guaranteed to it first, and the rest max-min fairly by
+ * weight and by what it could use, as the ledger shares slots. What rounding leaves over goes to whoever has least, ties
+ * to the first of the map.
  */
-export function fairRoom(total: number, uses: readonly RoomUse[]): readonly number[] {
-  const shares = uses.map(() => 0);
-  const byWant = uses
-    .map((use, place) => ({ place, want: wanted(use) }))
-    .sort((a, b) => a.want - b.want || a.place - b.place);
-  let left = total;
-  for (const [rank, { place, want }] of byWant.entries()) {
-    const share = Math.min(want, Math.ceil(left / (byWant.length - rank)));
-    shares[place] = share;
-    left -= share;
-  }
-  return shares;
-}
+export const fairRoom = (total: number, claims: ReadonlyMap<JobId, RoomClaim>): ReadonlyMap<JobId, number> =>
+  guaranteedShares(
+    total,
+    [...claims].map(([jobId, claim], since): GuaranteedClaim => ({
+      ...{ jobId, since, wanted: wanted(claim) },
+      ...{ weight: claim.weight ?? 1, guaranteed: claim.guaranteed },
+    })),
+  );

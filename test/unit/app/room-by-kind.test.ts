@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SharedRoom } from '../../../src/app/shared-room.ts';
-import { startWatch, usableSlots, watchLaunches } from '../../../src/app/observe-launches.ts';
+import { startWatch, takeRoom, usableSlots, watchLaunches } from '../../../src/app/observe-launches.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import { durationMs, epochMs } from '../../../src/contracts/units.ts';
 import { addAttempt, createJobState, openStage } from '../../../src/core/model/job-state.ts';
@@ -38,8 +38,9 @@ function mixedJob(tasks: number) {
   };
   const look = (atMs: number, copies: ReadonlyMap<number, number> = new Map()) => {
     const outlook = watchLaunches({ launcher }, session, { now: epochMs(atMs), copies });
-    if (outlook === undefined) throw new Error('nothing waits');
-    return outlook;
+    const { room } = takeRoom(session, outlook, Infinity);
+    if (outlook === undefined || room === undefined) throw new Error('nothing waits');
+    return { ...outlook, room };
   };
   return { state, room, watch, launch, look };
 }
