@@ -7,7 +7,7 @@ import { type ApiPace, type ApiRate, paceAt, startPace } from '../core/capacity/
 import type { CloneAdmission, CloneRequest, CloneTerms } from '../core/capacity/clone-admission.ts';
 import { hasClones, type Preemption } from '../core/capacity/clone-holding.ts';
 import { arbitrateGuarantees, type BidTerms } from '../core/capacity/arbitrate-guarantees.ts';
-import { admitGuarantee, guaranteeOf } from '../core/capacity/guarantees.ts';
+import { admitGuarantee, lacksGuarantee } from '../core/capacity/guarantees.ts';
 import type { AdmittedPart, CapacityRule, Holding, SlotBid } from '../core/capacity/ledger.ts';
 import { spendTokens } from '../core/capacity/replication-tokens.ts';
 import { grantFree, isOwed, isShort, shareSlots, stated } from '../core/capacity/share-slots.ts';
@@ -101,8 +101,7 @@ export class RuledCapacityLedger {
     if (needsNone && (await this.leave(jobId, context))) return 0;
     const { holding: said, news } = await this.speak(jobId, wanted, context);
     if (said === undefined) return 0;
-    if (live !== undefined && guaranteed > guaranteeOf(said) && said.bid === undefined)
-      await this.admitGuarantee(jobId, context);
+    if (live !== undefined && lacksGuarantee(said, guaranteed)) await this.admitGuarantee(jobId, context);
     const holding = this.known.get(jobId)?.holding ?? said;
     if (live === undefined) {
       if (isShort(holding))
@@ -113,8 +112,8 @@ export class RuledCapacityLedger {
     return Math.min(wanted, this.known.get(jobId)?.holding.slots ?? 0);
   }
 
-  /** What a job was admitted of a part, backups or slots of its own, as far as this process knows. */
-  admitted(jobId: JobId, part: AdmittedPart): number {
+  /** What a job was admitted of a part, backups or slots of its own, or all its slots, as far as this process knows. */
+  admitted(jobId: JobId, part: AdmittedPart | 'slots'): number {
     return this.known.get(jobId)?.holding[part] ?? 0;
   }
 
@@ -317,8 +316,9 @@ export class RuledCapacityLedger {
     const after = stated(undefined, { ...wordsOf(undefined, 0, context), live: context.live });
     this.spend(1, context.now);
     this.gone.delete(jobId);
-    await this.store.tell(jobId, undefined, after);
-    this.known.delete(jobId);
+    const { now } = context;
+    if ((await this.store.tell(jobId, undefined, after)) === 'stale') this.known.delete(jobId);
+    else this.known.set(jobId, { holding: after, toldAt: now, readAt: now });
   }
 
   /** Shares slots out, unless that was done just now or would write too much. */

@@ -69,14 +69,20 @@ const allocate = (
   facts: Allocate['facts'],
 ): Allocate => ({ kind: 'allocate', slots, smoothed, reason, facts });
 
+/** Slots that the job may count on: of its own, or granted, by whoever had it before as long as it has not asked itself. */
+function slotsHeld({ ledger }: SchedulerDeps, { jobId, grant }: Session): number {
+  const granted = grant === 0 ? ledger.admitted(jobId, 'slots') : grant;
+  return Math.max(ledger.admitted(jobId, 'guaranteed'), granted);
+}
+
 /** Numbers that tell why so many slots are asked for. */
 const factsOf = (
-  { step, work, probability, needed }: DeadlineOutlook,
-  guaranteed: number,
+  { step, work, needed, chancesOn }: DeadlineOutlook,
+  { guaranteed, held }: { readonly guaranteed: number; readonly held: number },
 ): Allocate['facts'] => ({
   raw: step.raw,
   guaranteed,
-  probability,
+  probability: chancesOn(held).probability,
   workFactor: work.factor,
   ...(needed === undefined ? {} : { needed }),
 });
@@ -115,6 +121,9 @@ const bidWith = (bid: SlotBid, guaranteed: number): SlotBid => ({
   asks: Math.max(bid.asks, guaranteed),
 });
 
+/** Whether the last look had its answer: what a busy ledger was asked for is asked for again, as news if it was. */
+const isAnswered = ({ lookedAt }: DeadlineControl): boolean => lookedAt !== undefined;
+
 /** A look of the control loop: bids for what it comes to. */
 async function control(
   deps: SchedulerDeps,
@@ -145,7 +154,8 @@ async function control(
   if (!isNew && before?.slots === step.slots) return nothing;
   const isChanged = own.deadlineAt !== undefined && own.deadlineAt !== job.deadlineAt;
   const reason = isNew ? 'admitted' : isChanged ? 'deadline-changed' : 'adjusted';
-  return { allocation: allocate(step.slots, step.smoothed, reason, factsOf(outlook, answer)) };
+  const facts = factsOf(outlook, { guaranteed: answer, held: slotsHeld(deps, session) });
+  return { allocation: allocate(step.slots, step.smoothed, reason, facts) };
 }
 
 /**
@@ -177,10 +187,10 @@ interface Look {
   readonly isNew: boolean;
 }
 
-/** What the job is expected to do under its deadline, on the slots that it has; of a guess with more slack. */
+/** What the job is expected to do under its deadline; of a guess with more slack. */
 function outlookOf(
-  { config: { totalSlots }, ledger }: SchedulerDeps,
-  { state, plan, jobId, grant }: Session,
+  { config: { totalSlots } }: SchedulerDeps,
+  { state, plan }: Session,
   job: JobRecord & { readonly deadlineAt: EpochMs },
   { own, now, isNew, predictor }: Pick<Look, 'own' | 'now' | 'isNew'> & { readonly predictor: Predictor },
 ): DeadlineOutlook {
@@ -191,7 +201,6 @@ function outlookOf(
     ...{ state, now, since, deadlineAt, predictor, totalSlots },
     config: { ...jockey, slack },
     kind: spec.deadlineKind ?? 'soft',
-    slots: Math.max(ledger.admitted(jobId, 'guaranteed'), grant),
     before: isNew ? undefined : (own.smoothed ?? state.allocation?.smoothed),
   });
 }
@@ -230,21 +239,23 @@ export async function controlDeadline(
   const isNew = allocation === undefined || allocation.slots === 0;
   const outlook = outlookOf(deps, session, { ...job, deadlineAt }, { own, now, isNew, predictor });
   own.lookedAt = now;
-  own.hasSlack = outlook.hasSlack;
   const turn = await turnOf(deps, session, job, { own, outlook, now, isNew }, periodMs);
-  own.deadlineAt = deadlineAt;
+  if (isAnswered(own)) own.deadlineAt = deadlineAt;
+  // By then the ledger has answered: before, the first look of a scheduler knows of no slots.
+  const { hasSlack, expectedEndAt, probability } = outlook.chancesOn(slotsHeld(deps, session));
+  own.hasSlack = hasSlack;
   const isOut = isOutOfControl((turn.allocation ?? allocation)?.reason);
   own.told = {
     ...{ at: now, basis, runs },
     ...(isOut ? {} : { slotsWanted: outlook.step.slots }),
-    expectedEndAt: epochMs(outlook.expectedEndAt),
-    probability: outlook.probability,
+    expectedEndAt: epochMs(expectedEndAt),
+    probability,
   };
   return { ...turn, ...givingWay() };
 }
 
 /** A job that has gone out of its control loop stays out of it until it may be tried again. */
-function turnOf(
+async function turnOf(
   deps: SchedulerDeps,
   session: Session,
   job: JobRecord,
@@ -260,8 +271,9 @@ function turnOf(
     const sinceMs = now - (own.triedAt ?? at);
     if (!mayReturn({ reason, sinceMs, periodMs, isChanged, work }))
       return letGo(deps, session, job, { own, now, reason, facts: {} });
-    own.triedAt = now;
-    return control(deps, session, job, look);
+    const turn = await control(deps, session, job, look);
+    if (isAnswered(own)) own.triedAt = now;
+    return turn;
   }
   const facts: Allocate['facts'] = { workFactor: work.factor, finishedTasks: work.tasks };
   if (isWrong) return letGo(deps, session, job, { own, now, reason: 'wrong-forecast', facts });

@@ -1,5 +1,5 @@
 import type { JobId } from '../../contracts/ids.ts';
-import { type Holding, type Ledger, type Move, occupiedBy } from './ledger.ts';
+import { type Holding, isBidder, type Ledger, type Move, occupiedBy } from './ledger.ts';
 
 /** Slots that a job asks to have before any are shared. */
 export interface GuaranteeAsking {
@@ -12,6 +12,10 @@ export interface GuaranteeAsking {
 
 /** Slots that are a job's own before any are shared. */
 export const guaranteeOf = ({ guaranteed = 0 }: Pick<Holding, 'guaranteed'>): number => guaranteed;
+
+/** Whether a job is to be guaranteed more: what one that bids has of its own is settled with its bid. */
+export const lacksGuarantee = (holding: Pick<Holding, 'guaranteed' | 'bid'>, asked: number): boolean =>
+  asked > guaranteeOf(holding) && !isBidder(holding);
 
 /** Slots that are guaranteed to these and that they do not use now. */
 export function reserved(holdings: Iterable<Holding>): number {

@@ -20,8 +20,6 @@ export interface DeadlineLook {
   readonly predictor: Predictor;
   readonly config: PolicyConfig['jockey'];
   readonly totalSlots: number;
-  /** Slots that it may count on: of its own, or granted. */
-  readonly slots: number;
   /** A of the look before; undefined at the first. */
   readonly before: number | undefined;
 }
@@ -34,10 +32,16 @@ export interface DeadlineOutlook {
   readonly bid: SlotBid;
   readonly work: ObservedWork;
   readonly isWrong: boolean;
-  /** Whether it ends by its deadline, and a dead zone before it, on the slots that it may count on. */
+  /** What is expected of it on so many slots that it may count on, one at least. */
+  readonly chancesOn: (slots: number) => DeadlineChances;
+}
+
+/** What is expected of a job under its deadline on a number of slots. */
+export interface DeadlineChances {
+  /** Whether it ends by its deadline, and a dead zone before it. */
   readonly hasSlack: boolean;
-  /** Expected end and the probability of meeting the deadline on those slots. */
   readonly expectedEndAt: number;
+  /** Of meeting the deadline. */
   readonly probability: number;
 }
 
@@ -104,15 +108,6 @@ export function lookAhead(look: DeadlineLook): DeadlineOutlook {
     ...{ allocations, remainingMs: expectedMs },
   };
   const shifted = shiftedLeft(utility, terms.deadZoneMs);
-  const held = Math.max(1, look.slots);
-  const leftMs = deadlineMs - elapsedMs;
-  // What earlier runs varied by counts for as much as this run has not told yet.
-  const chances = predictor.workFactors.map((factor) =>
-    predictor.chance(fractions, held, {
-      leftMs,
-      factor: work.factor * (1 + (factor - 1) * (1 - work.weight)),
-    }),
-  );
   return {
     step,
     needed: neededSlots(need),
@@ -127,8 +122,33 @@ export function lookAhead(look: DeadlineLook): DeadlineOutlook {
     },
     work,
     isWrong: isForecastWrong(work),
-    hasSlack: foretoldEndMs(view, terms.slack, held) <= deadlineMs - terms.deadZoneMs,
-    expectedEndAt: now + work.factor * predictor.remainingMs(fractions, held, 'mean'),
+    chancesOn: (slots) => {
+      const held = Math.max(1, slots);
+      return {
+        hasSlack: foretoldEndMs(view, terms.slack, held) <= deadlineMs - terms.deadZoneMs,
+        ...expectedOn(look, work, held),
+      };
+    },
+  };
+}
+
+/** When a job is expected to end on so many slots, and how likely that is by its deadline. */
+function expectedOn(
+  { state, now, since, deadlineAt, predictor }: DeadlineLook,
+  work: ObservedWork,
+  slots: number,
+): Pick<DeadlineChances, 'expectedEndAt' | 'probability'> {
+  const fractions = fractionsOf(state);
+  const leftMs = deadlineAt - since - Math.max(0, now - since);
+  // What earlier runs varied by counts for as much as this run has not told yet.
+  const chances = predictor.workFactors.map((factor) =>
+    predictor.chance(fractions, slots, {
+      leftMs,
+      factor: work.factor * (1 + (factor - 1) * (1 - work.weight)),
+    }),
+  );
+  return {
+    expectedEndAt: now + work.factor * predictor.remainingMs(fractions, slots, 'mean'),
     probability: chances.reduce((sum, each) => sum + each, 0) / Math.max(1, chances.length),
   };
 }

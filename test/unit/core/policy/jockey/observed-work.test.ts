@@ -186,7 +186,7 @@ describe('a look ahead', () => {
         since: epochMs(0),
         deadlineAt: epochMs(deadlineMs),
       },
-      ...{ kind: 'soft', predictor, config: defaultPolicyConfig.jockey, totalSlots: 100, slots: 10, before },
+      ...{ kind: 'soft', predictor, config: defaultPolicyConfig.jockey, totalSlots: 100, before },
     });
   const at = (...args: Parameters<typeof outlook>) => outlook(...args).step;
 
