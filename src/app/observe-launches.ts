@@ -5,17 +5,11 @@ import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contrac
 import type { TickDecision } from '../core/decide-tick.ts';
 import { isWorking } from '../core/model/attempt-life.ts';
 import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
-import {
-  type AttemptView,
-  isDeclined,
-  isUnclaimed,
-  type JobState,
-  type TaskView,
-} from '../core/model/job-view.ts';
+import { type AttemptView, isDeclined, isUnclaimed, type JobState } from '../core/model/job-view.ts';
 import { wasPickedUp } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import { type LaunchRoom, takesRoom, type TickBudget, type TickConfig } from '../core/model/tick-config.ts';
-import { nextWorker } from '../core/policy/next-worker.ts';
+import { tasksElsewhere, type WorkerTerms } from '../core/policy/leave-lambda.ts';
 import { type OwnPlaces, ownPlaces } from '../core/policy/own-places.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { quantileOf } from '../lib/sorted-numbers.ts';
@@ -64,28 +58,6 @@ const waitsFor = (state: JobState, kinds: Kinds, attempt: AttemptView): boolean 
 const waitingStages = ({ stages }: JobState, kinds: Kinds): ReadonlySet<number> =>
   new Set(stages.filter((stage) => kinds.has(workerOf(stage).kind)).map(({ index }) => index));
 
-/** Tasks of these stages whose next attempt goes to a kind of worker whose launches do not wait. */
-function tasksElsewhere(
-  state: JobState,
-  kinds: Kinds,
-  stages: ReadonlySet<number>,
-  hasFargate: boolean,
-): ReadonlySet<TaskView> {
-  const tasks = new Set<TaskView>();
-  if (!hasFargate) return tasks;
-  const consider = (task: TaskView | undefined): void => {
-    if (task === undefined || task.failures === 0) return;
-    if (!kinds.has(nextWorker(stageAt(state, task.stage), task, hasFargate).kind)) tasks.add(task);
-  };
-  for (const stage of state.stages) {
-    if (!stages.has(stage.index) || stage.state !== 'open') continue;
-    for (const task of stage.retryable) consider(task);
-  }
-  for (const { stage, task } of state.live)
-    if (stages.has(stage)) consider(stageAt(state, stage).tasks[task]);
-  return tasks;
-}
-
 /** How long the launches took that were claimed since the last look, as the scheduler saw it. */
 function takeClaims({ waiting, late }: LaunchWatch, state: JobState, kinds: Kinds, now: EpochMs): number[] {
   const lags: number[] = [];
@@ -124,10 +96,14 @@ function owedOf(
 ): { readonly here: number; readonly others: number } {
   let [here, others] = [0, 0];
   const leaving = leavingByStage(own);
+  const owedElsewhere = new Map<number, number>();
+  for (const task of elsewhere ?? [])
+    if (task.isFirstOwed || stageAt(state, task.stage).retryable.has(task))
+      owedElsewhere.set(task.stage, (owedElsewhere.get(task.stage) ?? 0) + 1);
   for (const { index, state: stageState, retryable, unstarted } of state.stages) {
     if (stageState !== 'open') continue;
     const owed = retryable.size + unstarted + (copies.get(index) ?? 0) + (leaving.get(index) ?? 0);
-    const away = stages.has(index) ? [...retryable].filter((task) => elsewhere?.has(task)).length : owed;
+    const away = stages.has(index) ? (owedElsewhere.get(index) ?? 0) : owed;
     here += owed - away;
     others += away;
   }
@@ -143,6 +119,8 @@ interface TickLook {
   readonly own?: OwnPlaces;
   /** What it has of what is shared: its weight, and the slots that are its own. Absent: as everybody, and none. */
   readonly share?: { readonly weight: number | undefined; readonly guaranteed: number } | undefined;
+  /** What tasks took in earlier runs of the job, by which they go to Fargate from the first. Absent: nothing is known. */
+  readonly earlierMs?: WorkerTerms['earlierMs'] | undefined;
 }
 
 /** Takes how many launches of these kinds were refused since the last look. */
@@ -251,16 +229,17 @@ export function watchLaunches(
     readonly jobId: JobId;
     readonly state: JobState;
     readonly watch: LaunchWatch;
-    readonly tickConfig: Pick<TickConfig, 'hasFargate'>;
+    readonly tickConfig: Pick<TickConfig, 'hasFargate' | 'lambdaMs'>;
   },
-  { now, copies, share, own: known }: TickLook,
+  { now, copies, share, earlierMs, own: known }: TickLook,
 ): Outlook | undefined {
   const { state, watch, tickConfig } = session;
   const kinds: Kinds = new Set(workerKinds.filter((kind) => launcher.terms?.(kind).waits === true));
   const stages = waitingStages(state, kinds);
   if (stages.size === 0) return undefined;
   const own = known ?? ownPlaces(state, now);
-  const elsewhere = tasksElsewhere(state, kinds, stages, tickConfig.hasFargate ?? false);
+  const terms = { ...tickConfig, ...(earlierMs === undefined ? {} : { earlierMs }) };
+  const elsewhere = tasksElsewhere(state, kinds, { stages }, terms);
   const { here: owed, others } = owedOf(state, { own, copies }, { stages, elsewhere });
   const seen = look(watch, state, kinds, { now, owed, stages, share });
   const part = watch.room.see(session.jobId, seen);

@@ -142,10 +142,11 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const clones = mayClone ? await admitClones(deps, session, context, dollars) : [];
   const own = ownPlaces(session.state, now);
   const copies = turn.givesWay === true ? new Map<number, number>() : wantedCopies(session, clones);
-  const outlook = watchLaunches(deps, session, { now, copies, own, share: shareOf(deps, session) });
+  const { earlierMs } = session.deadlineControl?.forecast ?? {};
+  const share = shareOf(deps, session);
+  const outlook = watchLaunches(deps, session, { now, copies, own, share, earlierMs });
   const { granted, able } = await slotsOf(deps, session, now, { copies, outlook, own });
   const { isHeldBack = false, ...forDeadline } = turn;
-  const { earlierMs } = session.deadlineControl?.forecast ?? {};
   const budget = {
     slots: isHeldBack ? 0 : granted,
     ...forDeadline,

@@ -7,8 +7,8 @@ import type { TickConfig } from '../model/tick-config.ts';
 import { mayUseFargate, nextWorker } from './next-worker.ts';
 import { type LambdaTime, outlastsLambda } from './outlasts-lambda.ts';
 
-/** A worker, and why it is that one where its task's failures do not tell. */
-function fitWorker(
+/** The worker for the next attempt of a task, and why it is that one where its task's failures do not tell. */
+export function fitWorker(
   stage: StageView,
   task: TaskView,
   { hasFargate = false, lambdaMs }: Pick<TickConfig, 'hasFargate' | 'lambdaMs'>,

@@ -36,14 +36,14 @@ export function owedLaunches(
       if (takesRoom(room, task) && roomLeft-- <= 0) continue;
       owed.push({ task, reason: isRedone(task) ? 'recompute' : 'retry' });
     }
-    const isShared = room?.stages.has(stage.index) === true;
+    // Others of the stage may need none of the room.
+    const isShared = room?.stages.has(stage.index) === true && (room.elsewhere?.size ?? 0) === 0;
     for (let place = stage.nextFirst; place < stage.order.length && owed.length < limit; place++) {
       if (isShared && roomLeft <= 0) break;
       const task = stage.tasks[stage.order[place] ?? -1];
       if (task === undefined || task.attempts.length > 0 || task.result !== undefined) continue;
-      if (!isReady(task)) continue;
+      if (!isReady(task) || (takesRoom(room, task) && roomLeft-- <= 0)) continue;
       owed.push({ task, reason: 'first' });
-      if (isShared) roomLeft -= 1;
     }
   }
   return owed;

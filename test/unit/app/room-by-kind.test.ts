@@ -3,11 +3,11 @@ import { SharedRoom } from '../../../src/app/shared-room.ts';
 import { startWatch, takeRoom, usableSlots, watchLaunches } from '../../../src/app/observe-launches.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import { durationMs, epochMs } from '../../../src/contracts/units.ts';
-import { addAttempt, createJobState, openStage } from '../../../src/core/model/job-state.ts';
+import { addAttempt, applyAttempt, createJobState, openStage } from '../../../src/core/model/job-state.ts';
 import type { AttemptView } from '../../../src/core/model/job-view.ts';
 import { owedLaunches } from '../../../src/core/policy/owed-launches.ts';
 import type { Launcher } from '../../../src/ports/launcher.ts';
-import { attempt, failure } from '../../support/job-states.ts';
+import { attempt, attemptRecord, failure } from '../../support/job-states.ts';
 
 const launcher: Launcher = {
   terms: (kind) => ({ waits: kind === 'lambda' }),
@@ -16,8 +16,8 @@ const launcher: Launcher = {
 };
 
 /** A job with a stage on Lambda and one on Fargate, both open, in a process that has learned nothing yet. */
-function mixedJob(tasks: number) {
-  const stage = { tasks, upstream: [], sourceBytes: Array.from({ length: tasks }, () => 100) };
+function mixedJob(tasks: number, sourceBytes = Array.from({ length: tasks }, () => 100)) {
+  const stage = { tasks, upstream: [], sourceBytes };
   const state = createJobState([
     { ...stage, name: 'map', worker: { kind: 'lambda', size: 'medium' } },
     { ...stage, name: 'work', worker: { kind: 'fargate', size: 'medium' } },
@@ -27,7 +27,7 @@ function mixedJob(tasks: number) {
   const watch = startWatch(room);
   const jobId = 'job-1' as JobId;
   room.enter(jobId, 0, epochMs(0));
-  const session = { jobId, state, watch, tickConfig: { hasFargate: true } };
+  const session = { jobId, state, watch, tickConfig: { hasFargate: true, lambdaMs: durationMs(900_000) } };
   /** Launches a first attempt. */
   const launch = (id: string, atMs: number): AttemptView => {
     addAttempt(state, attempt(id), 'first', epochMs(atMs));
@@ -36,8 +36,9 @@ function mixedJob(tasks: number) {
     watch.waiting.add(view);
     return view;
   };
-  const look = (atMs: number, copies: ReadonlyMap<number, number> = new Map()) => {
-    const outlook = watchLaunches({ launcher }, session, { now: epochMs(atMs), copies });
+  const look = (atMs: number, more: Partial<Parameters<typeof watchLaunches>[2]> = {}) => {
+    const told = { now: epochMs(atMs), copies: new Map<number, number>(), ...more };
+    const outlook = watchLaunches({ launcher }, session, told);
     const { room } = takeRoom(session, outlook, Infinity);
     if (outlook === undefined || room === undefined) throw new Error('nothing waits');
     return { ...outlook, room };
@@ -55,7 +56,7 @@ describe('the room of Lambda, for a job of which a stage runs on Fargate', () =>
     const { state, launch, look } = mixedJob(2);
     for (const id of ['map/0/0', 'map/1/0', 'work/0/0', 'work/1/0']) claim(launch(id, 0), 500);
     const copies = new Map([[1, 2]]);
-    const outlook = look(1_000, copies);
+    const outlook = look(1_000, { copies });
     expect(outlook.room.launches).toBe(0);
     expect(usableSlots(state, outlook)).toBe(4 + 2);
   });
@@ -64,7 +65,7 @@ describe('the room of Lambda, for a job of which a stage runs on Fargate', () =>
     const { state, launch, look } = mixedJob(2);
     for (const id of ['map/0/0', 'map/1/0', 'work/0/0', 'work/1/0']) claim(launch(id, 0), 500);
     const copies = new Map([[0, 1]]);
-    const outlook = look(1_000, copies);
+    const outlook = look(1_000, { copies });
     expect(outlook.room.launches).toBe(1);
     expect(usableSlots(state, outlook)).toBe(4 + 1);
   });
@@ -108,16 +109,12 @@ describe('the room of Lambda, for a job of which a stage runs on Fargate', () =>
 
   it('is not waited for by a task that ran out of the time of Lambda and goes to Fargate', () => {
     const { state, launch, look } = mixedJob(2);
-    const first = launch('map/0/0', 0);
-    claim(first, 900);
+    claim(launch('map/0/0', 0), 900);
     claim(launch('map/1/0', 0), 900);
-    first.state = 'failed';
-    first.failure = failure('timeout');
-    state.live.delete(first);
-    const task = state.stages[0]?.tasks[0];
-    if (task === undefined) throw new Error('no such task');
-    task.failures = 1;
-    state.stages[0]?.retryable.add(task);
+    const record = attemptRecord('map/0/0', 'failed', 950, { failure: failure('timeout') });
+    applyAttempt(state, record, epochMs(950));
+    // No strike, since it goes to another worker.
+    expect(state.stages[0]?.tasks[0]?.failures).toBe(0);
     const outlook = look(1_000);
     // One of its own stage runs; this and the two of the other stage need no room.
     expect(outlook.room.launches).toBe(0);
@@ -127,6 +124,39 @@ describe('the room of Lambda, for a job of which a stage runs on Fargate', () =>
       [0, 0, 'retry'],
       [1, 0, 'first'],
       [1, 1, 'first'],
+    ]);
+  });
+
+  it('is not waited for by first attempts that go to Fargate, as earlier runs of the job outlasted Lambda', () => {
+    const { state, look } = mixedJob(6);
+    const outlook = look(1_000, { earlierMs: [1_200_000, undefined] });
+    expect(outlook.room.launches).toBe(0);
+    expect(usableSlots(state, outlook)).toBe(6 + 6);
+    const owed = owedLaunches(state, () => true, 4, outlook.room);
+    expect(owed.map(({ task }) => [task.stage, task.index])).toEqual([0, 1, 2, 3].map((index) => [0, index]));
+  });
+
+  it('is waited for by first attempts whose like end in the time of Lambda', () => {
+    const { state, look } = mixedJob(6);
+    const outlook = look(1_000, { earlierMs: [600_000, undefined] });
+    // Four are tried before anything is known.
+    expect(outlook.room.launches).toBe(4);
+    expect(usableSlots(state, outlook)).toBe(4 + 6);
+  });
+
+  it('is left by those that read as much as one that ran out of time, and waited for by the others', () => {
+    const { state, launch, look } = mixedJob(4, [400, 300, 200, 100]);
+    claim(launch('map/1/0', 0), 900);
+    const record = attemptRecord('map/1/0', 'failed', 950, { failure: failure('timeout') });
+    applyAttempt(state, record, epochMs(950));
+    const outlook = look(1_000);
+    expect([...(outlook.room.elsewhere ?? [])].map(({ index }) => index).toSorted()).toEqual([0, 1]);
+    const withoutRoom = { ...outlook.room, launches: 1 };
+    const owed = owedLaunches(state, () => true, 10, withoutRoom).filter(({ task }) => task.stage === 0);
+    expect(owed.map(({ task, reason }) => [task.index, reason])).toEqual([
+      [1, 'retry'],
+      [0, 'first'],
+      [2, 'first'],
     ]);
   });
 });
