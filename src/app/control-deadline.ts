@@ -9,6 +9,7 @@ import { observedWork } from '../core/policy/jockey/observed-work.ts';
 import { isOutOfControl, mayReturn } from '../core/policy/jockey/return-to-control.ts';
 import { grantContext } from './ask-slots.ts';
 import { findForecast, withFirstWave } from './find-forecast.ts';
+import { mostPlaces } from './observe-launches.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { DeadlineControl, FoundForecast, Session } from './scheduler-session.ts';
 
@@ -69,10 +70,15 @@ const allocate = (
   facts: Allocate['facts'],
 ): Allocate => ({ kind: 'allocate', slots, smoothed, reason, facts });
 
-/** Slots that the job may count on: of its own, or granted, by whoever had it before as long as it has not asked itself. */
-function slotsHeld({ ledger }: SchedulerDeps, { jobId, grant }: Session): number {
+/**
+ * Slots that the job may count on: of its own, or granted, by whoever had it before as long as it has not asked itself, as
+ * far as there is room for them: an account may have fewer than the deployment was told.
+ */
+function slotsHeld(deps: SchedulerDeps, session: Session): number {
+  const { ledger } = deps;
+  const { jobId, grant } = session;
   const granted = grant === 0 ? ledger.admitted(jobId, 'slots') : grant;
-  return Math.max(ledger.admitted(jobId, 'guaranteed'), granted);
+  return Math.min(Math.max(ledger.admitted(jobId, 'guaranteed'), granted), mostPlaces(deps, session));
 }
 
 /** Numbers that tell why so many slots are asked for. */

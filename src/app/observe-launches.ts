@@ -50,6 +50,9 @@ export const runningOf = ({ live }: Pick<JobState, 'live'>): number => [...live]
 /** Kinds of workers whose launches wait for room unseen. */
 type Kinds = ReadonlySet<Worker['kind']>;
 
+const waitingKinds = (launcher: Launcher): Kinds =>
+  new Set(workerKinds.filter((kind) => launcher.terms?.(kind).waits === true));
+
 /** Whether a launch of an attempt waits for room unseen: one that has left Lambda for Fargate does not. */
 const waitsFor = (state: JobState, kinds: Kinds, attempt: AttemptView): boolean =>
   kinds.has(workerOf(stageAt(state, attempt.stage), attempt).kind);
@@ -234,7 +237,7 @@ export function watchLaunches(
   { now, copies, share, earlierMs, own: known }: TickLook,
 ): Outlook | undefined {
   const { state, watch, tickConfig } = session;
-  const kinds: Kinds = new Set(workerKinds.filter((kind) => launcher.terms?.(kind).waits === true));
+  const kinds = waitingKinds(launcher);
   const stages = waitingStages(state, kinds);
   if (stages.size === 0) return undefined;
   const own = known ?? ownPlaces(state, now);
@@ -245,6 +248,16 @@ export function watchLaunches(
   const part = watch.room.see(session.jobId, seen);
   const renewed = launchesToRenew(watch, state, seen, own);
   return { room: { stages, elsewhere }, part, others, renewed };
+}
+
+/** The most attempts that a job could have running at once; Infinity where none of its launches wait, or more may be found. */
+export function mostPlaces(
+  { launcher }: { readonly launcher: Launcher },
+  { jobId, state, watch }: { readonly jobId: JobId; readonly state: JobState; readonly watch: LaunchWatch },
+): number {
+  const kinds = waitingKinds(launcher);
+  const waitAll = state.stages.every((stage) => stage.state === 'done' || kinds.has(workerOf(stage).kind));
+  return waitAll ? Math.max(runningOf(state), watch.room.mostOf(jobId)) : Infinity;
 }
 
 /** Slots that a job can use: for what runs, for what needs no room, and for its part of the room. */

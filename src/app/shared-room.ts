@@ -1,6 +1,7 @@
 import type { JobId } from '../contracts/ids.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import {
+  isAllThereIs,
   lateAfterMs,
   type LaunchesSeen,
   type ObservedConcurrency,
@@ -92,6 +93,14 @@ export class SharedRoom {
     const own = this.uses.get(jobId);
     if (own !== undefined && unused > 0)
       this.uses.set(jobId, { ...own, starting: own.starting - unused, owed: 0 });
+  }
+
+  /** The most that a job could have running at once; Infinity as long as more may be found than is known. */
+  mostOf(jobId: JobId): number {
+    const own = this.uses.get(jobId);
+    if (own === undefined || this.learned === undefined || !isAllThereIs(this.learned)) return Infinity;
+    const wide = new Map(this.uses).set(jobId, { ...own, owed: this.total });
+    return fairRoom(this.total, wide).get(jobId) ?? Infinity;
   }
 
   /** Of what is known to have room, what nobody uses, is about to, or is owed. */

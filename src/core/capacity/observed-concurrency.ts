@@ -151,6 +151,12 @@ export function lateAfterMs(
   return durationMs(Math.min(config.firstLateMs, Math.max(config.leastLateMs, median * config.lateFactor)));
 }
 
+/** Whether the last trial has failed, and nothing has run since beyond what was known: it is all there is, as far as is known. */
+export const isAllThereIs = (
+  { pauseMs }: Pick<ObservedConcurrency, 'pauseMs'>,
+  config: ConcurrencyConfig = defaultConcurrencyConfig,
+): boolean => pauseMs > config.shortestPauseMs;
+
 /** Late launches beyond which none are tried for the sake of trying. */
 export const lateLimit = (known: number, { lateShare, leastLate }: ConcurrencyConfig): number =>
   Math.max(leastLate, Math.floor(known * lateShare));

@@ -105,3 +105,47 @@ it('guarantees a job what its spec says once others have left it that, also wher
   for (let ticks = 0; ticks < 2; ticks++) await tick();
   expect(await host.store.own(jobId)).toMatchObject({ guaranteed: 4 });
 });
+
+it('tells that a job does not end in time on an account that has fewer places than it has slots of its own', async () => {
+  const taskMs = 200_000;
+  const { system } = host;
+  [host.taskTakesMs, host.foretoldMs] = [taskMs, taskMs];
+  const { launcher, config } = system.deps;
+  host.more = {
+    launcher: { ...launcher, terms: () => ({ waits: true, takesPacks: false }) },
+    config: { ...config, totalSlots: 900, claimLeaseMs: durationMs(900_000) },
+  };
+  const begin = system.onLaunch;
+  const waiting: Parameters<typeof begin>[0][] = [];
+  let running = 0;
+  // Two run at once; the others wait in Lambda's queue.
+  const next = async (): Promise<void> => {
+    const payload = running < 2 ? waiting.shift() : undefined;
+    if (payload === undefined) return;
+    running += 1;
+    await begin(payload);
+    void system.clock.sleep(durationMs(taskMs)).then(() => {
+      running -= 1;
+      return next();
+    });
+  };
+  system.onLaunch = async (payload) => {
+    waiting.push(payload);
+    await next();
+    return 'accepted';
+  };
+  const { session, deps } = await host.entered({ deadline: '20m' });
+  const told: (readonly (number | undefined)[])[] = [];
+  for (let second = 1; second <= 480; second++) {
+    await system.clock.advance(1_000);
+    await runTick(deps, session);
+    if (second % 60 === 0) told.push(expected(session));
+  }
+  expect(session.share.guaranteed).toBeGreaterThan(4);
+  // After eight minutes four of twenty-two tasks have ended: the others take half an hour on two places.
+  const [leftMs = 0, probability] = told.at(-1) ?? [];
+  expect(leftMs).toBeGreaterThan(1_200_000);
+  expect(probability).toBeLessThan(0.1);
+  // Whoever looked before the first tasks had ended was told so, too.
+  for (const [ms = 0] of told.slice(1)) expect(ms).toBeGreaterThan(1_200_000);
+});
