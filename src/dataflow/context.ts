@@ -32,7 +32,7 @@ export interface Context {
   /** A directory of the attempt's own, removed after it. */
   readonly scratchDir: string;
   /** Adds to a named sum of the job, 1 where nothing is said. Attempts that did not win do not count. */
-  count(name: string, by?: number): void;
+  readonly count: (name: string, by?: number) => void;
   /** Says how much of the task is done, from 0 to 1, where that is not the share of its input that was read. */
-  progress(fraction: number): void;
+  readonly progress: (fraction: number) => void;
 }

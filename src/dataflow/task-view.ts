@@ -15,6 +15,14 @@ export class TaskView implements Context {
   readonly signal: AbortSignal;
   readonly scratchDir: string;
   readonly log: Logger = logger;
+  /** These two bound to the view, for functions that take their context apart: `(line, { count }) => …`. */
+  readonly count: Context['count'] = (name, by = 1) => {
+    this.#task.count(name, by);
+  };
+  readonly progress: Context['progress'] = (fraction) => {
+    checkShare(fraction);
+    this.#task.progress?.(fraction);
+  };
   readonly #task: TaskContext;
   /** Number of the input, its file and the record's place in it; no file where a stage has made the record. */
   #input = 0;
@@ -62,15 +70,6 @@ export class TaskView implements Context {
     const key = this.#file;
     if (key === undefined) return undefined;
     return { name: fileName(key), key, offset: this.#offset };
-  }
-
-  count(name: string, by = 1): void {
-    this.#task.count(name, by);
-  }
-
-  progress(fraction: number): void {
-    checkShare(fraction);
-    this.#task.progress?.(fraction);
   }
 
   /** What was thrown for the record at hand, with its place. */

@@ -174,9 +174,11 @@ describe.each(sizes)('on $tasks tasks and $partitions partitions', (options) => 
     ]);
   });
 
-  it('counts, and carries what JSON would not', async () => {
-    const values = words.map((word, context) => {
-      context.count('words');
+  it('counts, also by what was taken out of the context, and carries what JSON would not', async () => {
+    const values = words.map((word, { count, progress }) => {
+      count('words');
+      count('twos', 2);
+      progress(0.5);
       return { word, at: new Date(word.length), set: new Set([word]), nothing: undefined, nan: NaN, big: 7n };
     });
     const odd = job(
@@ -190,7 +192,7 @@ describe.each(sizes)('on $tasks tasks and $partitions partitions', (options) => 
     );
     const { text, counters } = await runJob(odd, lines, options);
     expect(text).toBe('mat 3 mat NaN 7 true\n');
-    expect(counters).toEqual({ words: 9 });
+    expect(counters).toEqual({ words: 9, twos: 18 });
   });
 
   it('gives no input a sound output', async () => {
