@@ -1,20 +1,13 @@
-import { createRequire } from 'node:module';
 import { basename, dirname, relative, resolve, sep } from 'node:path';
 import type { BuildFailure, BuildResult, Message, OutputFile, Plugin } from 'esbuild';
 import * as z from 'zod';
 import { requireBanner } from '../../lib/require-banner.ts';
 import { userFileScheme } from '../../worker/user-code/user-frames.ts';
 import { badInput } from '../failures.ts';
+import { isOwnModule, moduleOfPackage } from './own-package.ts';
 
 /** What a file of the user's exports as its default. */
 export type ModuleKind = 'job' | 'operator';
-
-const require = createRequire(import.meta.url);
-/** The module behind one of the names under which this package is imported. */
-export const moduleOfPackage = (name: string): string => require.resolve(name);
-
-/** Below it is all of ours that a bundle may hold. */
-const packageRoot = dirname(moduleOfPackage('outrider/package.json'));
 
 /** The module that becomes the bundle: what a worker runs as its default export, and what the command asks for. */
 const entryOf = (kind: ModuleKind, file: string): string =>
@@ -103,14 +96,11 @@ function mapFor(text: string, directory: string): Buffer {
   const map = mapSchema.parse(JSON.parse(text));
   const sources = map.sources.map((source) => {
     const path = resolve(directory, source);
-    if (source === 'outrider-entry.js' || isBelow(path, packageRoot)) return `outrider:///${basename(path)}`;
+    if (source === 'outrider-entry.js' || isOwnModule(path)) return `outrider:///${basename(path)}`;
     const name = isBelow(path, directory) ? relative(directory, path).split(sep).join('/') : path;
     return userFileScheme + name;
   });
   return Buffer.from(JSON.stringify({ ...map, sources }));
 }
 
-/** Whether a file is one of this package's own, but for what its tests and users keep beside it. */
-const isBelow = (path: string, directory: string): boolean =>
-  path.startsWith(`${directory}${sep}`) &&
-  (directory !== packageRoot || !/[\\/](test|node_modules)[\\/]/.test(path.slice(directory.length)));
+const isBelow = (path: string, directory: string): boolean => path.startsWith(`${directory}${sep}`);

@@ -1,15 +1,22 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import * as z from 'zod';
 import { badInput } from '../failures.ts';
-import { moduleOfPackage } from './bundle-job.ts';
 import { KeptChecks, settingsFiles, userCache } from './kept-checks.ts';
+import { isOwnOrBrought } from './own-package.ts';
+import {
+  type Basis,
+  basisFor,
+  noSettings,
+  type OwnSettings,
+  ownSettingsIn,
+  projectFor,
+  writePackageTypes,
+} from './types-project.ts';
 
-const packageRoot = dirname(moduleOfPackage('outrider/package.json'));
 const mostProblems = 5;
 const longestOutput = 16 * 1024 * 1024;
 /** Names of Node's that are not known where a project has no types of Node. */
@@ -28,24 +35,46 @@ export async function checkTypes(file: string, cache = userCache()): Promise<boo
   const manifest = findCompiler(dirname(file));
   if (manifest === undefined) return false;
   const compiler = await compilerOf(manifest);
-  const project = projectFor(file);
-  const settings = project.extends === undefined ? [] : await settingsFiles(project.extends);
-  const kept = settings && new KeptChecks(cache, { ...compiler, file, project });
+  const basis = basisFor(file);
+  const settings = basis.own === undefined ? [] : await settingsFiles(basis.own);
+  const fixed = projectFor(file, basis, { own: noSettings, packageTypes: '' });
+  const kept = settings && new KeptChecks(cache, { ...compiler, file, basis, project: fixed });
   if ((await kept?.has()) === true) return true;
-  const directory = await mkdtemp(join(tmpdir(), 'outrider-types-'));
+  const directory = await realpath(await mkdtemp(join(tmpdir(), 'outrider-types-')));
   try {
-    const path = join(directory, 'tsconfig.json');
-    await writeFile(path, JSON.stringify(project));
-    const output = await run(compiler.program, path, dirname(file));
-    refuse(file, output);
-    const libraries = dirname(manifest) + sep;
-    const read = output.split(/\r?\n/).filter((line) => isAbsolute(line) && !line.startsWith(libraries));
+    const output = await check(file, basis, { program: compiler.program, directory });
+    refuse(file, output, directory);
+    const others = [dirname(manifest) + sep, directory + sep];
+    const read = output
+      .split(/\r?\n/)
+      .filter((line) => isAbsolute(line) && !others.some((other) => line.startsWith(other)));
     // Without the file itself its list was not understood.
     if (settings !== undefined && read.includes(file)) await kept?.add([...read, ...settings]);
     return true;
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+/** What the compiler says of a file, and the files that it has read. */
+async function check(
+  file: string,
+  basis: Basis,
+  { program, directory }: { readonly program: string; readonly directory: string },
+): Promise<string> {
+  const cwd = dirname(file);
+  const own = basis.own === undefined ? noSettings : await ownSettings(basis.own, program);
+  const packageTypes = join(directory, 'types');
+  if (!basis.hasPackage) await writePackageTypes(packageTypes);
+  const path = join(directory, 'tsconfig.json');
+  await writeFile(path, JSON.stringify(projectFor(file, basis, { own, packageTypes })));
+  return run(program, ['--project', path, '--pretty', 'false', '--listFiles'], cwd);
+}
+
+async function ownSettings(own: string, program: string): Promise<OwnSettings> {
+  // What keeps it from being told, the check itself tells.
+  const shown = await run(program, ['--project', own, '--showConfig'], dirname(own)).catch(() => '');
+  return ownSettingsIn(shown, own);
 }
 
 /** The manifest of TypeScript. */
@@ -67,72 +96,10 @@ async function compilerOf(manifest: string): Promise<{ readonly program: string;
   return { program: resolve(dirname(manifest), bin.tsc), version };
 }
 
-/** Settings for one file; `extends` is where its own project has some. */
-interface Project {
-  readonly extends?: string;
-  readonly files: readonly string[];
-  readonly include: readonly string[];
-  readonly compilerOptions: object;
-}
-
-/** Directories from that of the file up to the root. */
-function directoriesAbove(file: string): readonly string[] {
-  const directories = [dirname(file)];
-  for (let at = dirname(file); dirname(at) !== at; at = dirname(at)) directories.push(dirname(at));
-  return directories;
-}
-
-function projectFor(file: string): Project {
-  const above = directoriesAbove(file);
-  const own = above.map((directory) => join(directory, 'tsconfig.json')).find((path) => existsSync(path));
-  const typeRoots = above.map((directory) => join(directory, 'node_modules', '@types')).filter(existsSync);
-  const usual = {
-    strict: true,
-    noUncheckedIndexedAccess: false,
-    target: 'es2024',
-    module: 'nodenext',
-    ...(typeRoots.some((root) => existsSync(join(root, 'node'))) ? { types: ['node'] } : { types: [] }),
-  };
-  return {
-    ...(own === undefined ? {} : { extends: own }),
-    files: [file],
-    include: [],
-    compilerOptions: {
-      ...(own === undefined ? usual : {}),
-      ...(hasPackage(file) ? {} : { paths: ownPaths() }),
-      typeRoots,
-      noEmit: true,
-      composite: false,
-      incremental: false,
-      tsBuildInfoFile: null,
-      skipLibCheck: true,
-      allowImportingTsExtensions: true,
-    },
-  };
-}
-
-function hasPackage(file: string): boolean {
-  try {
-    createRequire(file).resolve('outrider');
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** For a file whose project does not have this package: it was installed for all, or is run from a checkout. */
-const ownPaths = (): Record<string, readonly string[]> =>
-  Object.fromEntries(
-    ['outrider', 'outrider/testing'].map((name) => {
-      const path = moduleOfPackage(name);
-      return [name, [path.replace(/\.js$/, '.d.ts')]];
-    }),
-  );
-
-const run = (program: string, project: string, cwd: string): Promise<string> =>
+const run = (program: string, args: readonly string[], cwd: string): Promise<string> =>
   new Promise((done, fail) => {
-    const args = [program, '--project', project, '--pretty', 'false', '--listFiles'];
-    execFile(process.execPath, args, { cwd, maxBuffer: longestOutput }, (error, stdout, stderr) => {
+    const options = { cwd, maxBuffer: longestOutput };
+    execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
       // It ends with 1 or 2 where it has found something, and has told it.
       if (error !== null && typeof error.code !== 'number')
         fail(badInput(`TypeScript cannot be started: ${error.message}`, error));
@@ -154,18 +121,16 @@ function problemsIn(output: string): readonly { readonly line: string; readonly 
   return problems.filter(({ line }) => problemLine.test(line));
 }
 
-function refuse(file: string, output: string): void {
+/** @param directory - of what was written for the check. */
+function refuse(file: string, output: string, directory: string): void {
   const problems = problemsIn(output).flatMap(({ line, why }) => {
     const [, path, row, column, what = ''] = problemLine.exec(line) ?? [];
     if (ofNode.test(what)) return [];
-    if (path === undefined) return [what + why];
-    const absolute = resolve(dirname(file), path);
+    const absolute = resolve(dirname(file), path ?? '');
+    // A place in settings that are gone by then tells nobody anything.
+    if (path === undefined || absolute.startsWith(directory + sep)) return [what + why];
     // Ours were checked when they were made, and by other settings.
-    if (
-      absolute.startsWith(packageRoot + sep) &&
-      !absolute.slice(packageRoot.length).startsWith(`${sep}test${sep}`)
-    )
-      return [];
+    if (isOwnOrBrought(absolute)) return [];
     const name = relative(dirname(file), absolute);
     return [`${name}:${String(row)}:${String(column)}: ${what.replace(/^error /, '')}${why}`];
   });

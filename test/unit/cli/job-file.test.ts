@@ -213,6 +213,74 @@ describe('a job file', () => {
   });
 });
 
+/** A directory with these files, and a program in it, which is prepared. */
+async function prepareIn(
+  project: string,
+  files: Readonly<Record<string, string>>,
+  program: string,
+): Promise<PreparedJob> {
+  await mkdir(join(dir, project), { recursive: true });
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(dirname(join(dir, project, name)), { recursive: true });
+    await writeFile(join(dir, project, name), text);
+  }
+  return prepare(`${project}/job.ts`, program);
+}
+
+const lengths = "export default job('x', read.text().map((line) => line.length).write.ndjson());\n";
+const wrongLengths = lengths.replace('length', 'lenght');
+
+describe('the check of types', () => {
+  it.each([
+    ['outDir', { outDir: 'out' }],
+    ['rootDir', { rootDir: './src', outDir: 'out' }],
+    ['output', { composite: true, declarationMap: true, emitDeclarationOnly: true, outDir: 'out' }],
+  ])('is made whatever the project says of its output: %s', async (name, compilerOptions) => {
+    const files = {
+      'tsconfig.json': JSON.stringify({ compilerOptions: { strict: true, ...compilerOptions } }),
+      'src/other.ts': 'export const other = 1;\n',
+    };
+    await expect(prepareIn(name, files, imports + lengths)).resolves.toBeDefined();
+    await expect(prepareIn(name, files, imports + wrongLengths)).rejects.toThrow(/^job\.ts:2:56: TS2551: /);
+  });
+
+  it('knows the paths, the declarations and the directories of types of the project', async () => {
+    const files = {
+      'config/base.json':
+        '{ "compilerOptions": { "paths": { "@/*": ["../src/*"] }, "typeRoots": ["../own"] } }',
+      'tsconfig.json':
+        '{ "extends": "./config/base.json", "compilerOptions": { "strict": true, "types": ["thing"] }, "include": ["src"] }',
+      'src/lib/parse.ts': 'export const parse = (text: string): number => Number(text);\n',
+      'src/global.d.ts': "declare module 'untyped' { const text: string; export default text; }\n",
+      'own/thing/index.d.ts': 'declare const ofThing: string;\n',
+      'node_modules/untyped/index.js': 'exports.default = "1"; globalThis.ofThing = "2";\n',
+    };
+    const program = `import { parse } from '@/lib/parse';
+import text from 'untyped';
+${imports}export const all: number = parse(text) + parse(ofThing);
+`;
+    await expect(prepareIn('aliases', files, program + lengths)).resolves.toBeDefined();
+    await expect(
+      prepareIn('aliases', files, program.replace('all: number', 'all: string') + lengths),
+    ).rejects.toThrow(/^job\.ts:4:14: TS2322: /);
+  });
+
+  it.each(['module', 'commonjs'])('finds this package by name in a project of type %s', async (type) => {
+    const files = {
+      'package.json': JSON.stringify({ type }),
+      'tsconfig.json': '{ "compilerOptions": { "strict": true, "module": "nodenext" } }',
+    };
+    const program = `${imports}import { runJob } from 'outrider/testing';\nexport const run = runJob;\n`;
+    await expect(prepareIn(type, files, program + lengths)).resolves.toBeDefined();
+    await expect(prepareIn(type, files, program + wrongLengths)).rejects.toThrow(/^job\.ts:4:56: TS2551: /);
+  });
+
+  it('takes without a project what a bundle may hold', async () => {
+    const program = `${imports}export const here: string = await Promise.resolve(import.meta.url);\n`;
+    await expect(prepareIn('bare', {}, program + lengths)).resolves.toBeDefined();
+  });
+});
+
 describe('a spec whose stage runs a file', () => {
   const spec = (code: unknown) =>
     JSON.stringify({ name: 'own', stages: [{ name: 'shout', code, inputs: [{ s3: ['in.txt'] }] }] });
