@@ -26,7 +26,7 @@ async function jobOfReadme(): Promise<string> {
 const failing = /const hits = [\s\S]*?\n\}\);\n/;
 const mended = `const hits = read.text().flatMap((line, context): Hit[] => {
   const [page, ms] = line.split('\\t');
-  if (ms === undefined) {
+  if (page === undefined || ms === undefined) {
     context.count('unreadable');
     return [];
   }

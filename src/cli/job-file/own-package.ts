@@ -9,12 +9,13 @@ export const moduleOfPackage = (name: string): string => require.resolve(name);
 /** Of a checkout, or of the package as npm has installed it. */
 export const packageRoot = dirname(moduleOfPackage('outrider/package.json'));
 
-const isBelowRoot = (path: string): boolean => path.startsWith(packageRoot + sep);
+/** All that this package runs lies below these, in a checkout and where it was installed. */
+const ownDirectories = ['src', 'cdk', 'functions', 'dist'].map((name) => packageRoot + sep + name + sep);
 
-/** Whether a file is one of this package's own, but for what its tests and users keep beside it. */
+/** Whether a file is one of this package's own: what users keep beside them in a checkout is theirs. */
 export const isOwnModule = (path: string): boolean =>
-  isBelowRoot(path) && !/[\\/](test|node_modules)[\\/]/.test(path.slice(packageRoot.length));
+  ownDirectories.some((directory) => path.startsWith(directory));
 
 /** The same, or of a package that npm has brought along. */
 export const isOwnOrBrought = (path: string): boolean =>
-  isBelowRoot(path) && !path.slice(packageRoot.length).startsWith(`${sep}test${sep}`);
+  isOwnModule(path) || path.startsWith(`${packageRoot}${sep}node_modules${sep}`);

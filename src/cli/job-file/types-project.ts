@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, parse, resolve } from 'node:path';
 import * as z from 'zod';
-import { moduleOfPackage } from './own-package.ts';
+import { moduleOfPackage, packageRoot } from './own-package.ts';
 
 /** Where a file's settings come from, as far as it is known without asking a compiler. */
 export interface Basis {
@@ -46,7 +46,8 @@ export function basisFor(file: string): Basis {
   const own = above.map((directory) => join(directory, 'tsconfig.json')).find((path) => existsSync(path));
   const typeRoots = above.map((directory) => join(directory, 'node_modules', '@types')).filter(existsSync);
   return {
-    ...(own === undefined ? {} : { own }),
+    // By that of a checkout its own sources are checked, and no user's file.
+    ...(own === undefined || own === join(packageRoot, 'tsconfig.json') ? {} : { own }),
     hasPackage: hasPackage(file),
     typeRoots,
   };
