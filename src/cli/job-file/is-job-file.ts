@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 
-const extensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.tsx', '.js', '.mjs']);
-const typedExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.tsx']);
+const typedExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.cts', '.tsx']);
+const extensions: ReadonlySet<string> = new Set([...typedExtensions, '.js', '.mjs', '.cjs']);
 
 /** Whether the user names a program and not a built-in job or a spec. */
 export const isJobFile = (job: string): boolean => extensions.has(extname(job));

@@ -193,6 +193,19 @@ describe('a job file', () => {
     await expect(prepare(name, imports + program, options)).rejects.toThrow(message);
   });
 
+  it.each([
+    [
+      'words.cjs',
+      "const { job, read } = require('outrider');\nmodule.exports = job('x', read.text().write.text());",
+    ],
+    ['words.cts', `${imports}export default job('x', read.text().write.text());`],
+  ])('may be a module of CommonJS: %s', async (name, program) => {
+    const spec = jobSpecSchema.parse(
+      (await prepare(name, program)).specWith(['s3://bucket/input/x/'], 'bucket'),
+    );
+    expect(spec.name).toBe('x');
+  });
+
   it('is checked by the TypeScript and the settings of its own project', async () => {
     const project = join(dir, 'project');
     await mkdir(join(project, 'node_modules'), { recursive: true });
