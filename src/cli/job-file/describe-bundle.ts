@@ -31,10 +31,14 @@ try {
 } catch (error) {
   const isError = error instanceof Error;
   const label = isError && !['Error', 'InvalidInput'].includes(error.name) ? error.name + ': ' : '';
-  say({ message: isError ? label + error.message : String(error), stack: String(isError ? error.stack : '') });
+  const words = isError ? label + error.message : (await import(process.argv[2])).wordsOfThrown(error);
+  say({ message: words, stack: String(isError ? error.stack : '') });
 }
 process.exit(0);
 `;
+
+/** Puts into words what is thrown and is no error. */
+const wordsModule = new URL('../../worker/failure-of.ts', import.meta.url).href;
 
 const limitMs = 30_000;
 
@@ -56,7 +60,7 @@ export async function describeBundle(bundle: Uint8Array, name: string): Promise<
 }
 
 async function ask(path: string, cwd: string, name: string): Promise<JobDescription> {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script, path], {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script, path, wordsModule], {
     cwd,
     env: plainEnvironment(process.env),
     // What the file prints is for people: standard output may have to be one JSON document.

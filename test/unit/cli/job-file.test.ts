@@ -123,6 +123,12 @@ describe('a job file', () => {
       /^throws\.mjs: TypeError: no settings \(at settings \(throws\.mjs:2:32\), .*throws\.mjs:3:20\)?\)$/,
     ],
     [
+      'what its own code throws and is no error',
+      'thrown.mjs',
+      'throw { code: 7 };',
+      /^thrown\.mjs: \{"code":7\}/,
+    ],
+    [
       'a wrong graph',
       'graph.mjs',
       'export default job("x", read.text());',
