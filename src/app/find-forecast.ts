@@ -1,3 +1,4 @@
+import type { StoredForecast } from '../contracts/forecast.ts';
 import type { Plan } from '../contracts/plan.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import { firstWave, tasksTold } from '../core/forecast/first-wave.ts';
@@ -9,6 +10,7 @@ import {
 } from '../core/forecast/job-profile.ts';
 import { matterOf, tellsOf } from '../core/forecast/learn-profile.ts';
 import { predictorOf } from '../core/forecast/predictor.ts';
+import { learnedBytes, resized, type StageSizes } from '../core/forecast/resize-profile.ts';
 import { type NewStage, similarProfile } from '../core/forecast/similar-jobs.ts';
 import { storedProfile } from '../core/forecast/stored-profile.ts';
 import { ascending } from '../lib/quantiles.ts';
@@ -48,7 +50,19 @@ function quarterOf({ runs }: StageProfile): number | undefined {
   return all[Math.floor(all.length / 4)];
 }
 
-/** What the job's own finished runs tell, or undefined. Says in the log why they tell nothing. */
+/** How large a plan's stages are: as its sources are to those of earlier runs, so is all that its stages read to what was read. */
+function sizesOf(plan: Plan, { profile, inputBytes }: StoredForecast): StageSizes {
+  const growth = inputBytes === 0 ? 1 : matterOf(plan).inputBytes / inputBytes;
+  const sizes = plan.stages.map(({ description: { name, tasks } }, index) => {
+    const learned = profile.stages[index];
+    const before = learned === undefined ? undefined : learnedBytes(learned);
+    const bytes = before === undefined ? undefined : before * growth;
+    return [name, { tasks: Math.max(1, tasks), bytes }] as const;
+  });
+  return Object.fromEntries(sizes);
+}
+
+/** What the job's own finished runs tell, as large as it is, or undefined. Says in the log why they tell nothing. */
 async function byOwnRuns(
   { forecasts, log }: SchedulerDeps,
   { jobId, plan }: Session,
@@ -62,8 +76,9 @@ async function byOwnRuns(
     log.info('forecast-of-another', { jobId, name: plan.name, runs });
     return undefined;
   }
-  const predictor = predictorOf(forecast, plan.policyConfig.jockey.predictor);
-  return { ...nothing, basis: 'profile', runs, predictor, earlierMs: profile.stages.map(quarterOf) };
+  const now = resized(profile, sizesOf(plan, forecast));
+  const predictor = predictorOf(forecast, plan.policyConfig.jockey.predictor, now);
+  return { ...nothing, basis: 'profile', runs, predictor, earlierMs: now.stages.map(quarterOf) };
 }
 
 function stagesOf(plan: Plan): readonly NewStage[] {

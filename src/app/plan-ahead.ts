@@ -6,8 +6,9 @@ import { listPrices, pricesWith } from '../contracts/prices.ts';
 import { InvalidInputError } from '../contracts/errors.ts';
 import { allocationGrid } from '../core/forecast/forecast-table.ts';
 import { fingerprintOf, tellsOf } from '../core/forecast/learn-profile.ts';
-import type { JobProfile, ProfiledInput, StageProfile } from '../core/forecast/job-profile.ts';
+import type { JobProfile, ProfiledInput } from '../core/forecast/job-profile.ts';
 import { planAllocations } from '../core/forecast/plan-allocations.ts';
+import { resized, type StageSizes } from '../core/forecast/resize-profile.ts';
 import { type NewStage, type RunStage, similarProfile } from '../core/forecast/similar-jobs.ts';
 import { type GraphStage, jobGraph } from '../core/model/job-graph.ts';
 import { createRng } from '../lib/rng.ts';
@@ -36,8 +37,6 @@ export interface Found {
   readonly profile?: JobProfile;
 }
 
-type StageSizes = Readonly<Record<string, { readonly tasks: number; readonly bytes?: number | undefined }>>;
-
 const inputsOf = (stage: GraphStage, places: ReadonlyMap<string, number>): readonly ProfiledInput[] =>
   stage.upstream.flatMap((input) => {
     const place = places.get(input.stage);
@@ -45,40 +44,10 @@ const inputsOf = (stage: GraphStage, places: ReadonlyMap<string, number>): reado
     return place === undefined ? [] : [{ stage: place, isBarrier }];
   });
 
-/** What a profile that was learned tells besides of how large a stage's tasks were. */
-interface LearnedSize {
-  readonly taskBytes?: number;
-  readonly plannedTasks?: number;
-}
-
 /** Whether a profile is of the same stages in the same order. */
 const fits = (profile: JobProfile, graph: readonly GraphStage[]): boolean =>
   profile.stages.length === graph.length &&
   profile.stages.every(({ name }, index) => name === graph[index]?.spec.name);
-
-/**
- * A profile with other numbers of tasks, of which each takes longer as it reads more, as far as both are known; where
- * partitions were split, as many more than planned as there were.
- */
-export function resized(profile: JobProfile, sizes: StageSizes): JobProfile {
-  return {
-    ...profile,
-    stages: profile.stages.map((stage: StageProfile & LearnedSize): StageProfile & LearnedSize => {
-      const size = sizes[stage.name];
-      if (size === undefined) return stage;
-      const { tasks: learned, taskBytes: before = 0, plannedTasks = learned } = stage;
-      const tasks = Math.round((size.tasks * learned) / plannedTasks);
-      const after = (size.bytes ?? 0) / tasks;
-      const factor = before > 0 && after > 0 ? after / before : 1;
-      const scaled = (times: readonly number[]): readonly number[] => times.map((each) => each * factor);
-      const runs = stage.runs.map(({ slots, times }) => ({
-        slots,
-        times: { cold: scaled(times.cold), first: scaled(times.first), later: scaled(times.later) },
-      }));
-      return { ...stage, tasks, runs };
-    }),
-  };
-}
 
 /** What tells a job from those that a profile is of, in words; undefined where it is the same again. */
 function differences(

@@ -1,4 +1,5 @@
-import type { StageTotals } from './stage-totals.ts';
+import type { JobProfile } from './job-profile.ts';
+import { type StageTotals, stageTotals } from './stage-totals.ts';
 
 /**
  * What is left of a job by Amdahl's law, S_t + P_t / a, in ms: the longest chain of what has not ended, and its work
@@ -30,4 +31,27 @@ export function amdahlParts(
     parallelMs += left * workMs;
   }
   return { serialMs, parallelMs };
+}
+
+/**
+ * What is left of a job of a profile, in ms, by what share of each stage's tasks has finished and on how many slots.
+ *
+ * @param countsStarts - what tasks take to start is work too, as it holds slots; the paper's T_s is run time alone.
+ */
+export function amdahlOf(
+  profile: JobProfile,
+  countsStarts: boolean,
+): (fractions: readonly number[], slots: number) => number {
+  const known = new Map<number, readonly StageTotals[]>();
+  const totalsAt = (slots: number): readonly StageTotals[] => {
+    const totals =
+      known.get(slots) ??
+      stageTotals(profile, slots).map((stage) => ({
+        ...stage,
+        workMs: stage.workMs + (countsStarts ? stage.queueMs : 0),
+      }));
+    known.set(slots, totals);
+    return totals;
+  };
+  return (fractions, slots) => amdahlRemainingMs(totalsAt(slots), fractions, slots);
 }

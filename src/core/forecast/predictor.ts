@@ -1,8 +1,8 @@
 import type { RemainingStatistic, StoredForecast } from '../../contracts/forecast.ts';
-import { amdahlParts, amdahlRemainingMs } from './amdahl.ts';
-import { remainingMs } from './completion-table.ts';
+import { amdahlOf, amdahlParts } from './amdahl.ts';
 import { indicatorOf } from './forecast-table.ts';
 import type { JobProfile } from './job-profile.ts';
+import { tableFor } from './resized-table.ts';
 import { type StageForecast, stageForecast } from './stage-forecast.ts';
 import { stageTotals } from './stage-totals.ts';
 
@@ -49,19 +49,23 @@ const amdahlSpread = 0.25;
  * Makes a predictor of what was learned of a job; `wanted`: by which law, where there is a choice. Amdahl's law that is
  * asked for is the paper's, whose T_s is the time that tasks run (§4.1); where it stands in for a table that is missing,
  * what they take to start is work too, as it holds slots.
+ *
+ * @param now - the profile as large as the job is now, where earlier runs had other numbers of tasks or bytes.
  */
 export function predictorOf(
   { profile, table }: Pick<StoredForecast, 'profile' | 'table'>,
   wanted: 'simulator' | 'amdahl',
+  now: JobProfile & { readonly workFactors?: readonly number[] } = profile,
 ): Predictor {
-  const facts = factsOf(profile);
-  if (table === undefined) return byAmdahl(profile, facts, true);
-  if (wanted === 'amdahl') return byAmdahl(profile, facts, false);
+  const facts = factsOf(now);
+  if (table === undefined) return byAmdahl(now, facts, true);
+  if (wanted === 'amdahl') return byAmdahl(now, facts, false);
   const indicator = indicatorOf(profile, table);
+  const left = tableFor(table, profile, now);
   const at = (fractions: readonly number[], slots: number, statistic: RemainingStatistic): number =>
     fractions.every((share) => share >= 1)
       ? 0
-      : remainingMs(table, { progress: indicator(fractions), slots, statistic });
+      : left(fractions, { progress: indicator(fractions), slots, statistic });
   return {
     ...facts,
     by: 'simulator',
@@ -104,19 +108,7 @@ function byAmdahl(
   facts: Pick<Predictor, 'stages' | 'partsLeft' | 'workFactors'>,
   countsStarts: boolean,
 ): Predictor {
-  const totals = new Map<number, ReturnType<typeof stageTotals>>();
-  const totalsAt = (slots: number): ReturnType<typeof stageTotals> => {
-    const known =
-      totals.get(slots) ??
-      stageTotals(profile, slots).map((stage) => ({
-        ...stage,
-        workMs: stage.workMs + (countsStarts ? stage.queueMs : 0),
-      }));
-    totals.set(slots, known);
-    return known;
-  };
-  const at = (fractions: readonly number[], slots: number): number =>
-    amdahlRemainingMs(totalsAt(slots), fractions, slots);
+  const at = amdahlOf(profile, countsStarts);
   return {
     ...facts,
     by: 'amdahl',
