@@ -13,11 +13,15 @@ const tailFactor = 2;
 export const tailMs = ({ statistics: { runMs } }: StageView): number | undefined =>
   atRank(runMs, Math.ceil(runMs.size * tail) - 1);
 
-/** What a task of a stage takes: as its like have, by what it reads, and no less than the median. */
-export function foretoldMs({ statistics }: StageView, medianMs: number, task: TaskView): number {
+/** What a task of a stage takes by what it reads, as its like have; 0 where none has ended. */
+export function foretoldByInputMs({ statistics }: StageView, task: TaskView): number {
   const slowness = quantileOf(statistics.slowness, 0.5) ?? 0;
-  return Math.max(1, medianMs, slowness * costOf(statistics.cost, inputOf(task)));
+  return slowness * costOf(statistics.cost, inputOf(task));
 }
+
+/** What a task of a stage takes: as its like have, by what it reads, and no less than the median. */
+export const foretoldMs = (stage: StageView, medianMs: number, task: TaskView): number =>
+  Math.max(1, medianMs, foretoldByInputMs(stage, task));
 
 /** Time within which nearly every attempt of a stage ends that has begun. */
 export const nearlyAllEndMs = (stage: StageView): DurationMs =>

@@ -3,7 +3,7 @@ import type { DurationMs } from '../../contracts/units.ts';
 import { quantileOf } from '../../lib/sorted-numbers.ts';
 import type { Facts } from '../model/decision.ts';
 import type { StageView, TaskView } from '../model/job-view.ts';
-import { foretoldMs } from './expected-run.ts';
+import { foretoldByInputMs } from './expected-run.ts';
 
 /** Tasks of a stage that must have ended before they tell what the others take. */
 const telling = 4;
@@ -14,6 +14,20 @@ export interface LambdaTime {
   readonly lambdaMs: DurationMs;
   /** Time below which only one of four tasks of each stage stayed in earlier runs of the job; absent: none are known. */
   readonly earlierMs?: readonly (number | undefined)[];
+}
+
+/**
+ * How long a task takes by those of its stage that have ended, in ms: by what it reads, and no less than their median where
+ * one that read no more took longer than Lambda lets it. Where only larger ones did, the median is theirs and says
+ * nothing of it.
+ */
+function forecastOf(stage: StageView, task: TaskView, medianMs: number, lambdaMs: DurationMs): number {
+  const byInputMs = foretoldByInputMs(stage, task);
+  if (medianMs <= lambdaMs) return byInputMs;
+  const isLike = stage.statistics.samples.some(
+    ({ task: ended, ms }) => ms > lambdaMs && inputOf(ended) <= inputOf(task),
+  );
+  return isLike ? Math.max(medianMs, byInputMs) : byInputMs;
 }
 
 /**
@@ -31,7 +45,7 @@ export function outlastsLambda(
   const medianMs = quantileOf(runMs, 0.5);
   const facts: Facts = { lambdaMs, inputBytes: inputOf(task) };
   if (medianMs !== undefined && runMs.size >= telling) {
-    const forecastMs = Math.round(foretoldMs(stage, medianMs, task));
+    const forecastMs = Math.round(forecastOf(stage, task, medianMs, lambdaMs));
     if (forecastMs > lambdaMs) return { forecastMs, ended: runMs.size, ...facts };
   }
   if (leastTimedOutBytes !== undefined && leastTimedOutBytes <= inputOf(task)) {

@@ -73,6 +73,33 @@ describe('a task that will outlast Lambda', () => {
     ]);
   });
 
+  it('is foretold by what it reads where the large tasks have ended first, which took longer', () => {
+    const gb = 1e9;
+    const sizes = [...Array<number>(12).fill(20 * gb), ...Array<number>(2).fill(3_000), 20 * gb];
+    const stage = new StageOfTest(sizes);
+    expect(stage.tick(0, 12, { earlierMs: [20 * minute] })).toHaveLength(12);
+    for (let task = 0; task < 12; task++) stage.ends(task, 25 * minute);
+    const facts = { forecastMs: 25 * minute, ended: 12, lambdaMs, inputBytes: 20 * gb };
+    const launches = stage.tick(26 * minute, 12);
+    expect(launches).toHaveLength(3);
+    expect(launches).toEqual(
+      expect.arrayContaining([
+        ['map/12/0', undefined, undefined],
+        ['map/13/0', undefined, undefined],
+        ['map/14/0', onFargate, facts],
+      ]),
+    );
+  });
+
+  it('goes there where tasks that read nothing took longer', () => {
+    const stage = new StageOfTest([0, 0, 0, 0, 0]);
+    stage.tick(0, 4);
+    for (let task = 0; task < 4; task++) stage.ends(task, 25 * minute);
+    expect(stage.tick(26 * minute, 4)).toEqual([
+      ['map/4/0', onFargate, { forecastMs: 25 * minute, ended: 4, lambdaMs, inputBytes: 0 }],
+    ]);
+  });
+
   it('goes there after one that reads no more has run out of time, and the smaller ones do not', () => {
     const stage = new StageOfTest([500, 500, 499, 900]);
     stage.tick(0, 1);
