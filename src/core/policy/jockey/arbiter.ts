@@ -1,6 +1,6 @@
 import type { SlotBid } from '../../capacity/ledger.ts';
 import { divideByMarginalUtility, type WorthPoints } from './marginal-utility.ts';
-import { followPlan, type PlannedEnds, type PlannedJob, type Precedence } from './slot-plan.ts';
+import { type Effort, followPlan, type PlannedEnds, type PlannedJob, type Precedence } from './slot-plan.ts';
 import { utilityAt } from './utility.ts';
 
 interface Bidder {
@@ -11,8 +11,11 @@ interface Bidder {
   readonly has: number;
 }
 
-/** What a search for a better plan may cost: plans that are followed, times the square of the number of jobs. */
-const searchCost = 60_000;
+/**
+ * What a division may cost, in paces that are looked up: a hundredth of a second of one core, for a resident divides once for
+ * each bid, and all its jobs wait for that.
+ */
+const mostSteps = 150_000;
 /** A plan is better where it is worth so much more: what is less is not worth moving slots for. */
 const leastGain = 1e-3;
 
@@ -77,12 +80,17 @@ function changesOf(jobs: readonly PlannedJob[]): readonly PlanChange[] {
  * though their slots would soon be free for others. So whole plans are compared: who comes before whom, and with how
  * many slots, until all have ended. The best of a few (as now; by due times; the shortest first; by marginal utility; fair
  * shares) is bettered job by job while that brings more, and what it gives each now is the answer, in their order. Each
- * has one slot, as far as there are so many, that none starves; none gets more than it asks for.
+ * has one slot, as far as there are so many, that none starves; none gets more than it asks for. Of so many jobs that not
+ * even one plan can be followed, those that are due first come first.
  *
  * Source: the arbiter that Jockey (EuroSys 2012), §4.4 and §7, leaves to future work. The search is by insertion, as for
  * other problems of sequencing (Nawaz, Enscore and Ham, Omega 11, 1983).
  */
-export function divideSlots(totalSlots: number, bidders: readonly Bidder[]): readonly number[] {
+export function divideSlots(
+  totalSlots: number,
+  bidders: readonly Bidder[],
+  effort: Effort = { steps: 0, most: mostSteps },
+): readonly number[] {
   const slots = Math.max(0, Math.floor(totalSlots));
   const jobs = bidders.map(({ bid: { left, asks, utility }, weight }): PlannedJob => ({
     left,
@@ -90,25 +98,26 @@ export function divideSlots(totalSlots: number, bidders: readonly Bidder[]): rea
     utility: { points: utility },
     weight,
   }));
-  const left = { plans: searchCost / Math.max(1, jobs.length) ** 2 };
-  const follow = (plan: Precedence): Followed => {
-    left.plans -= 1;
-    return { plan, ends: followPlan(slots, jobs, plan) };
-  };
-  const starts = plansFor(slots, jobs, bidders).map(follow);
+  const follow = (plan: Precedence): Followed => ({ plan, ends: followPlan(slots, jobs, plan, effort) });
+  const plans = plansFor(slots, jobs, bidders);
+  const starts: Followed[] = [];
+  for (const plan of plans) if (isLeft(effort)) starts.push(follow(plan));
   // Of very many jobs there are more changes than can be tried, or held.
-  const changes = left.plans > 0 ? changesOf(jobs) : [];
+  const changes = isLeft(effort) ? changesOf(jobs) : [];
   // From the best on: where a search ends depends on where it begins.
   let best = starts.reduce(better);
   for (const start of starts.toSorted((a, b) => b.ends.worth - a.ends.worth))
-    best = better(best, bettered(start, changes, { follow, left }));
-  return best.ends.now;
+    best = better(best, bettered(start, changes, { follow, effort }));
+  const byDue = plans[1];
+  return (best.ends.worth === -Infinity && byDue !== undefined ? follow(byDue) : best).ends.now;
 }
 
 interface Followed {
   readonly plan: Precedence;
   readonly ends: PlannedEnds;
 }
+
+const isLeft = ({ steps, most }: Effort): boolean => steps < most;
 
 /** The better of two; the first where there is hardly a difference. */
 const better = (a: Followed, b: Followed): Followed => (b.ends.worth > a.ends.worth + leastGain ? b : a);
@@ -117,10 +126,10 @@ const better = (a: Followed, b: Followed): Followed => (b.ends.worth > a.ends.wo
 function bettered(
   start: Followed,
   changes: readonly PlanChange[],
-  search: { readonly follow: (plan: Precedence) => Followed; readonly left: { readonly plans: number } },
+  search: { readonly follow: (plan: Precedence) => Followed; readonly effort: Effort },
 ): Followed {
   let best = start;
-  for (let [turn, vain] = [0, 0]; vain < changes.length && search.left.plans > 0; turn++) {
+  for (let [turn, vain] = [0, 0]; vain < changes.length && isLeft(search.effort); turn++) {
     const change = changes[turn % changes.length] ?? ((plan: Precedence) => plan);
     const found = better(best, search.follow(change(best.plan)));
     vain = found === best ? vain + 1 : 0;

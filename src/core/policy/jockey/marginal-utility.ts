@@ -25,28 +25,36 @@ export function divideByMarginalUtility(totalSlots: number, bidders: readonly Bi
     return first;
   });
   const steps = bidders.reduce((sum, { bid }) => sum + bid.length, 0);
+  const bestOf = ({ bid }: Bidder, place: number): Step | undefined => bestStep(bid, given[place] ?? 0, left);
+  const best = bidders.map(bestOf);
   for (let step = 0; step < steps && left > 0; step++) {
-    let best = { place: -1, slots: 0, gain: 0 };
-    for (const [place, { bid, weight }] of bidders.entries()) {
-      const found = bestStep(bid, given[place] ?? 0, left);
-      if (found !== undefined && found.gain * weight > best.gain)
-        best = { place, slots: found.slots, gain: found.gain * weight };
+    let found = { place: -1, slots: 0, gain: 0 };
+    for (const [place, bidder] of bidders.entries()) {
+      // What there is no room for any more is another step; the others stay what they were.
+      if ((best[place]?.slots ?? 0) > left) best[place] = bestOf(bidder, place);
+      const { slots, gain } = best[place] ?? none;
+      if (gain * bidder.weight > found.gain) found = { place, slots, gain: gain * bidder.weight };
     }
-    if (best.place < 0) break;
-    given[best.place] = (given[best.place] ?? 0) + best.slots;
-    left -= best.slots;
+    const bidder = bidders[found.place];
+    if (bidder === undefined) break;
+    given[found.place] = (given[found.place] ?? 0) + found.slots;
+    left -= found.slots;
+    best[found.place] = bestOf(bidder, found.place);
   }
   return given;
 }
 
+/** So many slots more, and what each of them brings. */
+interface Step {
+  readonly slots: number;
+  readonly gain: number;
+}
+const none: Step = { slots: 0, gain: 0 };
+
 /** The step from `slots` to a point of the bid that brings the most for each slot; undefined where none brings anything. */
-function bestStep(
-  bid: WorthPoints,
-  slots: number,
-  left: number,
-): { slots: number; gain: number } | undefined {
+function bestStep(bid: WorthPoints, slots: number, left: number): Step | undefined {
   const from = worthOf(bid, slots);
-  let best: { slots: number; gain: number } | undefined;
+  let best: Step | undefined;
   for (const [to, worth] of bid) {
     const more = Math.min(to - slots, left);
     if (more <= 0) continue;

@@ -27,17 +27,31 @@ export interface PlannedEnds {
   readonly now: readonly number[];
 }
 
-/** Part of its way that a job goes in a ms on so many slots: straight between points, as work that any slot can do. */
-export function paceOn({ left }: Pick<PlannedJob, 'left'>, slots: number): number {
-  let [from, paceFrom] = [0, 0];
-  for (const [to, ms] of left) {
-    const paceTo = Math.max(paceFrom, 1 / Math.max(1, ms));
-    if (slots <= to)
-      return to === from ? paceTo : paceFrom + ((paceTo - paceFrom) * (slots - from)) / (to - from);
-    [from, paceFrom] = [to, paceTo];
-  }
-  return paceFrom;
+/** A bid's points as paces, parts of the job's way in a ms, ascending: nobody is slower on more slots. */
+interface Pacing {
+  readonly slots: readonly number[];
+  readonly paces: readonly number[];
 }
+
+function pacingOf({ left }: Pick<PlannedJob, 'left'>): Pacing {
+  let fastest = 0;
+  return {
+    slots: left.map(([slots]) => slots),
+    paces: left.map(([, ms]) => (fastest = Math.max(fastest, 1 / Math.max(1, ms)))),
+  };
+}
+
+/** Between points straight, as work that any slot can do; beyond the last no faster. */
+function paceAt({ slots, paces }: Pacing, at: number): number {
+  let place = 0;
+  while (place < slots.length && at > (slots[place] ?? 0)) place++;
+  const [from, paceFrom] = [slots[place - 1] ?? 0, paces[place - 1] ?? 0];
+  const [to, paceTo] = [slots[place] ?? from, paces[place] ?? paceFrom];
+  return to === from ? paceTo : paceFrom + ((paceTo - paceFrom) * (at - from)) / (to - from);
+}
+
+/** Part of its way that a job goes in a ms on so many slots: straight between points, as work that any slot can do. */
+export const paceOn = (job: Pick<PlannedJob, 'left'>, slots: number): number => paceAt(pacingOf(job), slots);
 
 /** The fewest slots on which a job ends as soon as on any: more bring it nothing. */
 const mostFor = ({ left }: PlannedJob): number => {
@@ -45,9 +59,22 @@ const mostFor = ({ left }: PlannedJob): number => {
   return left.find(([, ms]) => ms <= soonest)?.[0] ?? 0;
 };
 
-/** Slots that a job keeps busy in the mean where it goes on at a pace: on one slot it would take all its slot time. */
-const busyAt = ({ left }: PlannedJob, pace: number): number =>
-  (left[0]?.[0] ?? 0) * (left[0]?.[1] ?? 0) * pace;
+/** A job on its way. */
+interface Going {
+  readonly place: number;
+  readonly job: PlannedJob;
+  readonly pacing: Pacing;
+  /** All its slot time, as on one slot: times a pace the slots that it keeps busy in the mean. */
+  readonly slotMs: number;
+  /** Part of its way that is left. */
+  rest: number;
+}
+
+/** What following plans has cost, in paces that were looked up, and how many of them may be. */
+export interface Effort {
+  steps: number;
+  readonly most: number;
+}
 
 /**
  * Paces of jobs that have slots of their own. What they leave idle at their barriers is shared by weight, as production
@@ -55,26 +82,33 @@ const busyAt = ({ left }: PlannedJob, pace: number): number =>
  */
 function pacesOn(
   totalSlots: number,
-  jobs: readonly PlannedJob[],
-  given: readonly number[],
+  jobs: readonly Going[],
+  { given, effort }: { readonly given: readonly number[]; readonly effort: Effort },
 ): readonly number[] {
-  const paceAt = (job: PlannedJob, place: number, level: number): number =>
-    paceOn(job, Math.max(given[place] ?? 0, level * job.weight));
+  const paceFor = ({ place, job, pacing }: Going, level: number): number => {
+    effort.steps += 1;
+    return paceAt(pacing, Math.max(given[place] ?? 0, level * job.weight));
+  };
   const isRoomAt = (level: number): boolean => {
     let busy = 0;
-    for (const [place, job] of jobs.entries()) {
-      busy += busyAt(job, paceAt(job, place, level));
+    for (const going of jobs) {
+      busy += going.slotMs * paceFor(going, level);
       if (busy > totalSlots) return false;
     }
     return true;
   };
-  let [low, high] = [0, Math.floor(totalSlots)];
+  // None goes on faster above the last point of its bid.
+  const fastest = jobs.reduce(
+    (most, { job, pacing }) => Math.max(most, Math.ceil((pacing.slots.at(-1) ?? 0) / job.weight)),
+    0,
+  );
+  let [low, high] = [0, Math.min(Math.floor(totalSlots), fastest)];
   while (low < high) {
     const level = Math.ceil((low + high) / 2);
     if (isRoomAt(level)) low = level;
     else high = level - 1;
   }
-  return jobs.map((job, place) => paceAt(job, place, low));
+  return jobs.map((going) => paceFor(going, low));
 }
 
 const mostNow = (job: PlannedJob): number => Math.min(job.asks, mostFor(job));
@@ -104,38 +138,39 @@ function fill(
 /**
  * What it comes to where jobs have slots in an order, and those of each that ends go to the others in the same order,
  * until all have ended. A job goes on from where it stands at the pace of the slots that it has, its own and those that
- * others leave idle.
+ * others leave idle. Where that would cost more than it may, what it is worth is not known: -Infinity.
  */
 export function followPlan(
   totalSlots: number,
   jobs: readonly PlannedJob[],
   precedence: Precedence,
+  effort: Effort = { steps: 0, most: Infinity },
 ): PlannedEnds {
   const now = fill(totalSlots, precedence, (place) => mostNow(jobs[place] ?? idle));
-  const rest = jobs.map(() => 1);
-  let order = precedence.order.filter((place) => mostFor(jobs[place] ?? idle) > 0);
+  const most = jobs.map(mostFor);
+  let going = precedence.order.flatMap((place): readonly Going[] => {
+    const job = jobs[place] ?? idle;
+    const slotMs = (job.left[0]?.[0] ?? 0) * (job.left[0]?.[1] ?? 0);
+    return (most[place] ?? 0) > 0 ? [{ place, job, pacing: pacingOf(job), slotMs, rest: 1 }] : [];
+  });
   let [given, atMs, worth] = [now, 0, 0];
-  while (order.length > 0) {
-    const paces = pacesOn(
-      totalSlots,
-      order.map((place) => jobs[place] ?? idle),
-      order.map((place) => given[place] ?? 0),
-    );
-    const lastsMs = order.reduce(
-      (least, place, index) => Math.min(least, (rest[place] ?? 0) / (paces[index] ?? 0)),
+  while (going.length > 0) {
+    const paces = pacesOn(totalSlots, going, { given, effort });
+    const lastsMs = going.reduce(
+      (least, { rest }, index) => Math.min(least, rest / (paces[index] ?? 0)),
       Infinity,
     );
-    if (!Number.isFinite(lastsMs)) return { worth: -Infinity, now };
+    if (!Number.isFinite(lastsMs) || effort.steps > effort.most) return { worth: -Infinity, now };
     atMs += lastsMs;
-    const going: number[] = [];
-    for (const [index, place] of order.entries()) {
-      const after = (rest[place] ?? 0) - lastsMs * (paces[index] ?? 0);
-      rest[place] = after;
-      if (after > roundingOf) going.push(place);
-      else worth += endsAt(jobs[place] ?? idle, atMs);
+    const still: Going[] = [];
+    for (const [index, each] of going.entries()) {
+      each.rest -= lastsMs * (paces[index] ?? 0);
+      if (each.rest > roundingOf) still.push(each);
+      else worth += endsAt(each.job, atMs);
     }
-    order = going;
-    given = fill(totalSlots, { order, shares: precedence.shares }, (place) => mostFor(jobs[place] ?? idle));
+    going = still;
+    const order = going.map(({ place }) => place);
+    given = fill(totalSlots, { order, shares: precedence.shares }, (place) => most[place] ?? 0);
   }
   return { worth, now };
 }

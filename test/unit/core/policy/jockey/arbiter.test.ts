@@ -163,6 +163,51 @@ describe('the division of slots among jobs', () => {
     expect(Math.min(...given)).toBe(1);
   });
 
+  // A step is a pace that is looked up, and 150,000 of them take some ten ms of one core.
+  it.each([
+    [10, 900],
+    [20, 900],
+    [200, 900],
+    [1_000, 4_000],
+  ])(
+    'of %i jobs that ask for twice as many slots as there are takes no more steps than it may',
+    (count, slots) => {
+      const bids = places(count).map((place) => ({
+        asks: 2 * Math.ceil(slots / count),
+        left: [1, 3, 6, 13, 25, 50, 100].map(
+          (each) => [each, 20_000 + (1_200_000 * (1 + (place % 7))) / each] as const,
+        ),
+        utility: dueAt(285_000, 4e-5),
+      }));
+      const effort = { steps: 0, most: 150_000 };
+      const given = divideSlots(
+        slots,
+        bids.map((bid) => bidder(bid, 2)),
+        effort,
+      );
+      // Beyond that the round of looks that is under way, and one more: for each job ten at the most.
+      expect(effort.steps).toBeLessThan(150_000 + 2 * 10 * count);
+      expect(given.reduce((sum, each) => sum + each, 0)).toBe(slots);
+      expect(Math.min(...given)).toBeGreaterThan(0);
+    },
+  );
+
+  it('serves those first that are due first where there are too many jobs to follow any plan', () => {
+    const bids = places(5).map((place) => ({
+      asks: 9,
+      left: spread(100, 9),
+      utility: dueAt(50 - place, 1),
+    }));
+    const effort = { steps: 0, most: 1 };
+    expect(
+      divideSlots(
+        22,
+        bids.map((bid) => bidder(bid)),
+        effort,
+      ),
+    ).toEqual([1, 1, 2, 9, 9]);
+  });
+
   it('leaves none without a slot while there are any', () => {
     const bid = { asks: 5, left: spread(100, 5), utility: dueAt(0, 1) };
     expect(
