@@ -11,7 +11,7 @@ import {
 import { matterOf, tellsOf } from '../core/forecast/learn-profile.ts';
 import { predictorOf } from '../core/forecast/predictor.ts';
 import { learnedBytes, resized, type StageSizes } from '../core/forecast/resize-profile.ts';
-import { type NewStage, similarProfile } from '../core/forecast/similar-jobs.ts';
+import { jobsBehind, type NewStage, similarProfile } from '../core/forecast/similar-jobs.ts';
 import { storedProfile } from '../core/forecast/stored-profile.ts';
 import { ascending } from '../lib/quantiles.ts';
 import type { JobState } from '../core/model/job-view.ts';
@@ -103,7 +103,7 @@ async function byOthers({ jobs }: SchedulerDeps, { plan }: Session): Promise<Fou
   );
   if ('unknown' in similar) return nothing;
   const { profile } = similar;
-  return { ...nothing, ...guessed('similar', profile), runs: done.length, others: profile };
+  return { ...nothing, ...guessed('similar', profile), runs: jobsBehind(similar, done), others: profile };
 }
 
 /**

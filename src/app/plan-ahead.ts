@@ -9,7 +9,7 @@ import { fingerprintOf, tellsOf } from '../core/forecast/learn-profile.ts';
 import type { JobProfile, ProfiledInput } from '../core/forecast/job-profile.ts';
 import { planAllocations } from '../core/forecast/plan-allocations.ts';
 import { resized, type StageSizes } from '../core/forecast/resize-profile.ts';
-import { type NewStage, type RunStage, similarProfile } from '../core/forecast/similar-jobs.ts';
+import { jobsBehind, type NewStage, type RunStage, similarProfile } from '../core/forecast/similar-jobs.ts';
 import { type GraphStage, jobGraph } from '../core/model/job-graph.ts';
 import { createRng } from '../lib/rng.ts';
 import type { ForecastStore } from '../ports/forecast-store.ts';
@@ -132,7 +132,7 @@ async function byOperators(
       why: `no finished job has run ${similar.unknown.map((each) => (each === 'code' ? 'its code' : each)).join(', ')}`,
     };
   const says = `jobs like it: ${plural(similar.samples, 'finished stage')} with the same operators; it may take half as long or twice`;
-  const runs = done.filter((job) => job.stages.some((each: RunStage) => similar.used.has(each))).length;
+  const runs = jobsBehind(similar, done);
   return { profile: similar.profile, spread: spreadOfOthers, basis: { kind: 'like', runs, says } };
 }
 

@@ -29,6 +29,12 @@ export interface SimilarProfile {
   readonly used: ReadonlySet<RunStage>;
 }
 
+/** Of finished jobs those that a profile rests on: one of its stages is behind it. Others only ended at about that time. */
+export const jobsBehind = (
+  { used }: Pick<SimilarProfile, 'used'>,
+  jobs: readonly { readonly stages: readonly RunStage[] }[],
+): number => jobs.filter(({ stages }) => stages.some((each) => used.has(each))).length;
+
 /** Times of a stage's tasks about their mean, which is all that records tell: nine quantiles of a log-normal, σ = 0.5. */
 const spreadOfTasks = [0.44, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.37, 2.04];
 /** Finished stages of one operator that are looked at, the newest first. */

@@ -87,3 +87,24 @@ describe('a job that is larger or smaller than its earlier runs', () => {
     expect(await look()).toMatchObject({ allocation: { slots: 2, reason: 'admitted' } });
   });
 });
+
+describe('the first run of a job, where others have run', () => {
+  const ended = { state: 'done', done: 1, running: 0, recordsIn: 1, recordsOut: 1 } as const;
+
+  /** A finished job whose stages ran these operators. */
+  async function past(...operators: readonly string[]): Promise<void> {
+    const { jobId } = await submitJob(system, { spec });
+    const sizes = { tasks: 10, bytesIn: 40, bytesOut: 40, workerMs: 20_000 };
+    const stages = operators.map((operator) => ({ ...ended, ...sizes, name: operator, operator }));
+    await system.jobs.update(jobId, ['submitted'], { state: 'succeeded', stages } as never);
+  }
+
+  it('rests on those alone that ran what it runs', async () => {
+    await past('tokenize', 'sum-counts');
+    await past('grep', 'top-counts');
+    await past('sum-counts');
+    const { session, look } = await entered('60s');
+    await look();
+    expect(session.deadlineControl?.told).toMatchObject({ basis: 'similar', runs: 2 });
+  });
+});
