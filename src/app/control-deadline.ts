@@ -8,7 +8,7 @@ import { type DeadlineOutlook, fractionsOf, lookAhead, termsOf } from '../core/p
 import { observedWork } from '../core/policy/jockey/observed-work.ts';
 import { isOutOfControl, mayReturn } from '../core/policy/jockey/return-to-control.ts';
 import { grantContext } from './ask-slots.ts';
-import { findForecast, withFirstWave } from './find-forecast.ts';
+import { findForecast, lacksOthers, withFirstWave } from './find-forecast.ts';
 import { mostPlaces } from './observe-launches.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
 import type { DeadlineControl, FoundForecast, Session } from './scheduler-session.ts';
@@ -214,7 +214,8 @@ function outlookOf(
 /**
  * Looks after the deadline of a job, as often as its control loop is due: what it is expected to take, how many slots are
  * to be its own, and whether it is taken on at all. Costs a few writes to the ledger each time; nothing where nothing
- * is known of the job. What was learned before is read once; what its own tasks tell is looked at as they end.
+ * is known of the job. What was learned before is read once, and again where a deadline comes later; what its own tasks tell
+ * is looked at as they end.
  */
 export async function controlDeadline(
   deps: SchedulerDeps,
@@ -228,6 +229,7 @@ export async function controlDeadline(
   const { deadlineAt } = job;
   const hasDeadline = deadlineAt !== undefined;
   const own = (session.deadlineControl ??= open(await findForecast(deps, session, hasDeadline)));
+  if (hasDeadline && lacksOthers(own.forecast)) own.forecast = await findForecast(deps, session, true);
   own.forecast = withFirstWave(own.forecast, state, now);
   const { basis, runs, predictor } = own.forecast;
   if (!hasDeadline || predictor === undefined) {

@@ -117,12 +117,16 @@ export async function findForecast(
 ): Promise<FoundForecast> {
   try {
     const own = await byOwnRuns(deps, session);
-    return own ?? (hasDeadline ? await byOthers(deps, session) : nothing);
+    return own ?? { ...(hasDeadline ? await byOthers(deps, session) : nothing), hasSought: hasDeadline };
   } catch (cause) {
     deps.log.warn('no-forecast', { jobId: session.jobId, cause: String(cause) });
-    return nothing;
+    return { ...nothing, hasSought: hasDeadline };
   }
 }
+
+/** Whether a job that has a deadline now, as it had none before, is to be foretold by others that were not looked for then. */
+export const lacksOthers = ({ basis, hasSought = false }: FoundForecast): boolean =>
+  basis !== 'profile' && !hasSought;
 
 /** A forecast that does not rest on the job's own runs, as its own first tasks tell it better. */
 export function withFirstWave(found: FoundForecast, state: JobState, now: EpochMs): FoundForecast {

@@ -43,6 +43,8 @@ export interface FoundForecast {
   readonly earlierMs?: readonly (number | undefined)[];
   /** What jobs like it tell, where its own runs tell nothing. */
   readonly others?: JobProfile;
+  /** Whether jobs like it were looked for, as is done for a deadline alone; absent: not yet. */
+  readonly hasSought?: boolean;
 }
 
 /** What a scheduler keeps of the forecast of its job, and of the loop that controls its slots. */

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { MemoryCapacityStore } from '../../../src/adapters/memory/memory-capacity-store.ts';
 import { MemoryForecastStore } from '../../../src/adapters/memory/memory-forecast-store.ts';
 import { RuledCapacityLedger } from '../../../src/app/capacity-ledger.ts';
+import { setDeadline } from '../../../src/app/change-job.ts';
 import { controlDeadline, type DeadlineTurn } from '../../../src/app/control-deadline.ts';
 import { enterJob } from '../../../src/app/enter-job.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
@@ -106,5 +107,28 @@ describe('the first run of a job, where others have run', () => {
     const { session, look } = await entered('60s');
     await look();
     expect(session.deadlineControl?.told).toMatchObject({ basis: 'similar', runs: 2 });
+  });
+
+  it('goes by them also under a deadline that it is given later', async () => {
+    await past('tokenize', 'sum-counts');
+    const { jobId, session, look } = await entered(undefined);
+    expect(await look()).toEqual({});
+    expect(session.deadlineControl?.told).toMatchObject({ basis: 'nothing', runs: 0 });
+    await setDeadline(system, jobId, { deadline: '600s' });
+    expect((await look()).allocation).toMatchObject({ reason: 'admitted' });
+    expect(session.deadlineControl?.told).toMatchObject({ basis: 'similar', runs: 1 });
+  });
+
+  it('looks for them once, also where there are none', async () => {
+    const { jobId, look } = await entered(undefined);
+    await setDeadline(system, jobId, { deadline: '60s' });
+    let lists = 0;
+    const list = system.jobs.list.bind(system.jobs);
+    system.jobs.list = (...asked) => {
+      lists += 1;
+      return list(...asked);
+    };
+    for (let looks = 0; looks < 5; looks++) await look();
+    expect(lists).toBe(1);
   });
 });
