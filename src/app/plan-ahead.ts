@@ -4,10 +4,9 @@ import type { StoredForecast } from '../contracts/forecast.ts';
 import { type PlanBasis, planRequestSchema, type PlanResponse } from '../contracts/plans.ts';
 import { listPrices, pricesWith } from '../contracts/prices.ts';
 import { InvalidInputError } from '../contracts/errors.ts';
-import { allocationGrid } from '../core/forecast/forecast-table.ts';
 import { fingerprintOf, tellsOf } from '../core/forecast/learn-profile.ts';
 import type { JobProfile, ProfiledInput } from '../core/forecast/job-profile.ts';
-import { planAllocations } from '../core/forecast/plan-allocations.ts';
+import { planAllocations, plannedSlots } from '../core/forecast/plan-allocations.ts';
 import { resized, type StageSizes } from '../core/forecast/resize-profile.ts';
 import { jobsBehind, type NewStage, type RunStage, similarProfile } from '../core/forecast/similar-jobs.ts';
 import { type GraphStage, jobGraph } from '../core/model/job-graph.ts';
@@ -206,9 +205,8 @@ export function answerOf(
     prices: { asOf: prices.asOf, region: prices.region, overridden },
   };
   if (profile === undefined) return { ...told, tasks: 0, simulatedRuns: 0, allocations: [], cheapest: null };
-  const widest = Math.max(...profile.stages.map(({ tasks }) => tasks));
   const { allocations, runs, cheapest } = planAllocations(profile, {
-    slots: slots ?? allocationGrid(Math.min(mostSlots, widest)),
+    slots: slots ?? plannedSlots(profile, mostSlots),
     ...{ workers, spread, deadlineMs, budgetDollars, prices },
     rng: createRng(`plan/${name}`),
   });

@@ -14,14 +14,14 @@ const mostEvents = 20_000_000;
 
 /**
  * Numbers of slots from 1 to `most` on which a job is simulated, ascending: all where they are few, else further apart the
- * more they are, as one more slot then matters less.
+ * more they are, as one more slot then matters less; `count` of them at the most, which is at least 2.
  */
-export function allocationGrid(most: number): readonly number[] {
+export function allocationGrid(most: number, count = mostAllocations): readonly number[] {
   const last = Math.max(1, Math.floor(most));
-  if (last <= mostAllocations) return Array.from({ length: last }, (_, index) => index + 1);
+  if (last <= count) return Array.from({ length: last }, (_, index) => index + 1);
   const slots: number[] = [];
-  for (let at = 0; at < mostAllocations; at++) {
-    const left = mostAllocations - 1 - at;
+  for (let at = 0; at < count; at++) {
+    const left = count - 1 - at;
     const before = slots.at(-1) ?? 0;
     // By the factor that leads from here to the last in as many steps as are left.
     const next = before === 0 ? 1 : Math.round(before * (last / before) ** (1 / (left + 1)));

@@ -4,6 +4,7 @@ import { listPrices, type Prices } from '../../contracts/prices.ts';
 import { quantile } from '../../lib/quantiles.ts';
 import type { Rng } from '../../lib/rng.ts';
 import { computeDollars, tallyDollars } from '../model/cost.ts';
+import { allocationGrid } from './forecast-table.ts';
 import type { JobProfile, StageProfile } from './job-profile.ts';
 import { RunSimulator } from './run-simulator.ts';
 import { timesAt } from './run-times.ts';
@@ -12,8 +13,13 @@ import { timesAt } from './run-times.ts';
 const sureShare = 0.95;
 /** Simulated runs of each allocation, and task ends of all: a few seconds of a third of a core. */
 const mostRuns = 200;
-const leastRuns = 20;
 const mostEvents = 2_000_000;
+/** A job that is too large for so many runs of all allocations is looked at on fewer, down to so few. */
+const wantedRuns = 20;
+const mostAllocations = 20;
+const leastAllocations = 5;
+/** Draws of how far runs are from the profile, also of fewer simulated ones: those of a large job are much alike. */
+const leastDraws = 20;
 
 /** What an attempt asks for beside its worker's time. */
 const requestsOfAnAttempt = { writeUnits: 5, readUnits: 1.5, put: 1, get: 2, lambda: 1 } as const;
@@ -97,28 +103,38 @@ function factor(spread: number, rng: Rng): number {
 
 const rounded = (value: number, digits: number): number => Math.round(value * 10 ** digits) / 10 ** digits;
 
+const tasksOf = ({ stages }: JobProfile): number => stages.reduce((sum, { tasks }) => sum + tasks, 0);
+
+/** Numbers of slots up to `most` on which a job is planned where nobody names them: the fewer the larger it is. */
+export function plannedSlots(profile: JobProfile, most: number): readonly number[] {
+  const widest = Math.max(...profile.stages.map(({ tasks }) => tasks));
+  const affordable = Math.floor(mostEvents / (wantedRuns * Math.max(1, tasksOf(profile))));
+  const count = Math.min(mostAllocations, Math.max(leastAllocations, affordable));
+  return allocationGrid(Math.min(most, widest), count);
+}
+
 /**
  * What a job is foretold to take and to cost on each number of slots, by simulated runs: quantiles of its time, the
  * probability of its deadline, dollars. Of allocations that meet the deadline in 95 % of the runs the cheapest is marked,
- * of equally cheap ones that with the fewest slots.
+ * of equally cheap ones that with the fewest slots. The larger the job, the fewer runs, at least one of each.
  */
 export function planAllocations(profile: JobProfile, terms: AllocationTerms): PlannedAllocations {
   const { workers, spread, rng, prices = listPrices, deadlineMs, budgetDollars } = terms;
   const slots = [...new Set(terms.slots)].sort((a, b) => a - b);
-  const tasks = profile.stages.reduce((sum, stage) => sum + stage.tasks, 0);
-  const affordable = Math.floor(mostEvents / Math.max(1, tasks * slots.length));
-  const runs = Math.max(leastRuns, Math.min(mostRuns, affordable));
+  const affordable = Math.floor(mostEvents / Math.max(1, tasksOf(profile) * slots.length));
+  const runs = Math.max(1, Math.min(mostRuns, affordable));
   const simulator = new RunSimulator(profile);
   const onceDollars = tallyDollars(requestsOfAJob, prices);
   // The same for each allocation: else the luckiest would be the cheapest.
-  const lucks = Array.from({ length: runs }, () => factor(spread, rng));
+  const lucks = Array.from({ length: Math.max(leastDraws, runs) }, () => factor(spread, rng));
   const rows = slots.map((count): PlanAllocation => {
     const ends: number[] = [];
     const dollars: number[] = [];
     const work = workDollars(profile, count, workers, prices);
     const once = onceDollars + startDollars(profile, count, workers, prices);
-    for (const luck of lucks) {
-      const endMs = simulator.run(count, rng) * luck;
+    const ran = Array.from({ length: runs }, () => simulator.run(count, rng));
+    for (const [draw, luck] of lucks.entries()) {
+      const endMs = (ran[draw % runs] ?? 0) * luck;
       ends.push(endMs);
       const scheduler = tallyDollars({ coordinatorMbMs: schedulerMb * endMs }, prices);
       dollars.push(work * luck + once + scheduler);

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { pricesWith } from '../../../../src/contracts/prices.ts';
 import type { JobProfile } from '../../../../src/core/forecast/job-profile.ts';
-import { type AllocationTerms, planAllocations } from '../../../../src/core/forecast/plan-allocations.ts';
+import {
+  type AllocationTerms,
+  planAllocations,
+  plannedSlots,
+} from '../../../../src/core/forecast/plan-allocations.ts';
 import { createRng } from '../../../../src/lib/rng.ts';
 
 const stage = (name: string, tasks: number, times: readonly number[], reads: readonly number[] = []) => ({
@@ -101,6 +105,37 @@ describe('planAllocations', () => {
     const many = Array.from({ length: 20 }, (_, index) => (index + 1) * 50);
     expect(
       planAllocations(huge, { slots: many, workers: [medium], spread: 0, rng: createRng('x') }).runs,
-    ).toBe(20);
+    ).toBe(10);
+  });
+
+  // What it simulates at the most: two million task ends, which take some seconds of the API's 29.
+  it.each([
+    [1, 100, 20, 200],
+    [1, 10_000, 10, 20],
+    [3, 10_000, 5, 13],
+    [20, 10_000, 5, 2],
+  ])(
+    'looks at fewer slots, and then has fewer runs, the larger a job is: %i × %i',
+    (stages, tasks, most, ran) => {
+      const large = { stages: Array.from({ length: stages }, (_, at) => stage(`s${at}`, tasks, [1_000])) };
+      const slots = plannedSlots(large, 1_000);
+      const { runs, allocations } = planAllocations(large, {
+        ...{ slots, workers: [medium], spread: 0.2, deadlineMs: 1, rng: createRng('x') },
+      });
+      expect([allocations.length, runs]).toEqual([most, ran]);
+      expect(stages * tasks * allocations.length * runs).toBeLessThanOrEqual(2_000_000);
+      expect([slots[0], slots.at(-1)]).toEqual([1, Math.min(1_000, tasks)]);
+    },
+  );
+
+  it('tells by how much runs differ also of a job that it can simulate only once', () => {
+    const large = { stages: Array.from({ length: 20 }, (_, at) => stage(`s${at}`, 10_000, [1_000])) };
+    const slots = [10, 100, 300, 1_000, 3_000, 4_000, 5_000, 6_000, 7_000, 10_000];
+    const { runs, allocations } = planAllocations(large, {
+      ...{ slots, workers: [medium], spread: 0.4, rng: createRng('x') },
+    });
+    expect(runs).toBe(1);
+    for (const { completionMs } of allocations)
+      expect(completionMs.p90 / completionMs.p10).toBeGreaterThan(1.5);
   });
 });
