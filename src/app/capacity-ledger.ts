@@ -6,13 +6,14 @@ import { admitClones, holdsClones, releaseClones } from '../core/capacity/admit-
 import { type ApiPace, type ApiRate, paceAt, startPace } from '../core/capacity/api-pace.ts';
 import type { CloneAdmission, CloneRequest, CloneTerms } from '../core/capacity/clone-admission.ts';
 import { hasClones, type Preemption } from '../core/capacity/clone-holding.ts';
-import { arbitrateGuarantees, type BidTerms } from '../core/capacity/arbitrate-guarantees.ts';
+import type { BidTerms } from '../core/capacity/arbitrate-guarantees.ts';
 import { admitGuarantee, lacksGuarantee } from '../core/capacity/guarantees.ts';
 import type { AdmittedPart, CapacityRule, Holding, SlotBid } from '../core/capacity/ledger.ts';
 import { spendTokens } from '../core/capacity/replication-tokens.ts';
 import { grantFree, isOwed, isShort, shareSlots, stated } from '../core/capacity/share-slots.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { CapacityStore } from '../ports/capacity-store.ts';
+import { type BidAnswer, BidRounds } from './bid-rounds.ts';
 import { lookEveryMs, newsOf } from './ledger-news.ts';
 import { type CapacityView, type GrantContext, type News, viewOf, wordsOf } from './ledger-words.ts';
 import { SilenceWatch } from './silence-watch.ts';
@@ -71,6 +72,7 @@ export class RuledCapacityLedger {
   private readonly store: CapacityStore;
   private readonly known = new Map<JobId, Known>();
   private readonly silence = new SilenceWatch();
+  private readonly bids = new BidRounds((context, rule) => this.decide(context, rule, askTries));
   /** Jobs that are known to hold nothing, or to be in the hands of another scheduler. */
   private readonly gone = new Set<JobId>();
   private readonly rate: ApiRate | undefined;
@@ -149,16 +151,11 @@ export class RuledCapacityLedger {
    * Bids for slots of its own, with what each more is worth to the job: all such slots are divided anew; answers how many
    * are its own now. `busy`: nothing was changed, for others came first or too much was written; to be asked again.
    */
-  async bid(
-    jobId: JobId,
-    bid: SlotBid,
-    context: GrantContext & BidTerms,
-  ): Promise<number | 'busy' | 'refused'> {
+  async bid(jobId: JobId, bid: SlotBid, context: GrantContext & BidTerms): Promise<BidAnswer> {
     const { epoch = 0, totalSlots, now, needed, alone } = context;
     if ((await this.read(jobId, context)) === undefined) await this.enter(jobId, context);
-    const asking = { jobId, epoch, bid, totalSlots, needed, alone };
     if (this.tokens(now) < 2) return 'busy';
-    return this.decide(context, (ledger) => arbitrateGuarantees(ledger, asking), askTries);
+    return this.bids.ask({ jobId, epoch, bid, totalSlots, needed, alone }, context);
   }
 
   /** Whether another job lacks slots that it needs for its deadline, as far as this process knows. */

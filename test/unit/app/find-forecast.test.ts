@@ -48,8 +48,8 @@ function learned({ plan }: Session, { tasks: times, bytes, taskBytes }: Earlier)
     runs: [{ slots: 4, times: { cold: [], first: [], later: [2_000] } }],
     inputs: stage === 0 ? [] : [{ stage: 0, isBarrier: true }],
   }));
-  const known = { version: forecastFormat, name: 'words', runs: 3, jobs: [], profile: { stages } } as const;
-  return { ...known, ...matter, inputBytes: matter.inputBytes * bytes };
+  const known = { version: forecastFormat, name: 'words', runs: 3 } as const;
+  return { ...known, ...matter, jobs: [], inputBytes: matter.inputBytes * bytes, profile: { stages } };
 }
 
 /** A job that has a scheduler and has launched nothing. */

@@ -12,8 +12,8 @@ interface Bidder {
 }
 
 /**
- * What a division may cost, in paces that are looked up: a hundredth of a second of one core, for a resident divides once for
- * each bid, and all its jobs wait for that.
+ * What a division may cost, in paces that are looked up: a hundredth of a second of one core. A resident divides as often as
+ * its jobs bid, every second or so where deadlines are short, and all of them wait for it.
  */
 const mostSteps = 150_000;
 /** A plan is better where it is worth so much more: what is less is not worth moving slots for. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JobId } from '../../../../src/contracts/ids.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
-import { arbitrateGuarantees } from '../../../../src/core/capacity/arbitrate-guarantees.ts';
+import { arbitrateBids, type BidAsking } from '../../../../src/core/capacity/arbitrate-guarantees.ts';
 import { admitGuarantee, guaranteeOf } from '../../../../src/core/capacity/guarantees.ts';
 import {
   type Holding,
@@ -36,6 +36,11 @@ const late = (asks: number, perMinute: number, slotMinutes = 1_000): SlotBid => 
 const bidOf = (name: string, bid: SlotBid, needed?: number) => ({
   ...{ jobId: idOf(name), epoch: 1, bid, totalSlots: 100, needed },
 });
+/** One bid by itself. */
+function arbitrateGuarantees(ledger: Ledger, asking: BidAsking) {
+  const { answer, ...move } = arbitrateBids(ledger, [asking]);
+  return { ...move, answer: answer[0] };
+}
 const guarantees = (ledger: Ledger): Record<string, number> =>
   Object.fromEntries([...ledger.holdings].map(([id, each]) => [id.slice(0, 1), guaranteeOf(each)]));
 
@@ -88,6 +93,45 @@ describe('bids for slots of jobs with deadlines', () => {
       arbitrateGuarantees({ ...after, holdings: said }, bidOf('b', late(80, 1), 80)),
     );
     expect(guarantees(others)).toEqual({ a: 5, b: 80 });
+  });
+
+  it('that come together are divided once, each with its own answer', () => {
+    const ledger = ledgerOf({ a: {}, b: {}, c: {}, d: { epoch: 2 }, e: { guaranteed: 5, bid: late(5, 1) } });
+    const asked = [
+      bidOf('a', late(60, 50)),
+      bidOf('b', late(60, 1), 30),
+      // Others ask for 60, 60 and 5: nothing is left for it.
+      bidOf('c', late(9, 1), 9),
+      bidOf('d', late(9, 1)),
+      bidOf('e', noBid),
+    ];
+    const move = arbitrateBids(ledger, asked);
+    // 5 are guaranteed to the last, and one each is left to those that have none: 93 are divided.
+    expect(move.answer).toEqual([60, 33, 'refused', 0, 5]);
+    expect(guarantees(moved(ledger, move))).toEqual({ a: 60, b: 33, c: 0, d: 0, e: 5 });
+    expect(move.changes.get(idOf('e'))?.bid).toEqual(noBid);
+  });
+
+  it('change the guarantees of fifty jobs at a time, and promise no more than there is', () => {
+    const names = Array.from({ length: 90 }, (_, index) => `job${index}`);
+    // The later a job, the more each minute costs; what there is goes to the first, which asks for it anew.
+    let ledger = ledgerOf(
+      Object.fromEntries(
+        names.map((name, index) => [name, { guaranteed: index < 45 ? 2 : 0, bid: late(4, 1 + index) }]),
+      ),
+    );
+    const sums: number[] = [];
+    for (let round = 0; round < 4; round++) {
+      const move = arbitrateGuarantees(ledger, bidOf('job89', late(4, 200 + round)));
+      expect(move.changes.size).toBeLessThanOrEqual(50);
+      ledger = moved(ledger, move);
+      expect(move.answer).toBe(guaranteeOf(ledger.holdings.get(idOf('job89')) ?? {}));
+      sums.push([...ledger.holdings.values()].reduce((sum, each) => sum + guaranteeOf(each), 0));
+    }
+    expect(Math.max(...sums)).toBeLessThanOrEqual(100);
+    // By then each has one slot, and all are given away.
+    expect(sums.at(-1)).toBe(100);
+    expect(Math.min(...[...ledger.holdings.values()].map(guaranteeOf))).toBe(1);
   });
 
   it('of a scheduler that was replaced, or a job that is not there, come to nothing', () => {
