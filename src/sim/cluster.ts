@@ -59,9 +59,10 @@ export class Cluster implements WorkerHost {
     { readonly request: LaunchRequest; readonly isRider: boolean }
   >();
   private readonly runningByJob = new Map<JobId, number>();
+  /** How often each attempt of a job has been started, or its launch been lost. */
+  private readonly deliveries = new Map<JobId, Map<AttemptId, number>>();
   /** Environments that had to be started for a delivery. */
   coldlyStarted = 0;
-  private deliveries = 0;
   private running = 0;
   private runningOnFargate = 0;
 
@@ -84,7 +85,7 @@ export class Cluster implements WorkerHost {
       this.events = new LambdaQueue(cluster.queue, {
         queue: parts.queue,
         now: parts.now,
-        rng: parts.rng.fork('events'),
+        luckOf: ({ payload: { jobId, attemptId } }) => this.luckOf(jobId, attemptId).fork('pauses'),
         begin: (request) => this.hasEnvironment() && this.deliverNow(request) === 'delivered',
       });
     }
@@ -118,11 +119,34 @@ export class Cluster implements WorkerHost {
   /** Starts an attempt on a free slot of a node that it may use, or has it wait for one in Lambda's queue. */
   deliver(request: LaunchRequest): 'delivered' | 'full' {
     const { faults } = this.scenario;
-    const isLost = this.faultsGoOn() && faults.lostLaunch > 0 && this.rng.next() < faults.lostLaunch;
-    if (isLost) return 'delivered';
+    const { jobId, attemptId } = request.payload;
+    if (this.isStruck(this.luckOf(jobId, attemptId).fork('lost'), faults.lostLaunch)) {
+      this.noteDelivery(jobId, attemptId);
+      return 'delivered';
+    }
     if (this.events === undefined || request.kind === 'fargate') return this.deliverNow(request);
     this.events.accept(request);
     return 'delivered';
+  }
+
+  /**
+   * What befalls the next delivery of an attempt. Hangs on the attempt and on its own deliveries before, and on nothing that
+   * others do: else a copy of one job would give all later ones other luck.
+   */
+  private luckOf(jobId: JobId, attemptId: AttemptId): Rng {
+    const before = this.deliveries.get(jobId)?.get(attemptId) ?? 0;
+    return this.rng.fork(`${jobId}/${attemptId}/${before}`);
+  }
+
+  private noteDelivery(jobId: JobId, attemptId: AttemptId): void {
+    const ofJob = this.deliveries.get(jobId) ?? new Map<AttemptId, number>();
+    ofJob.set(attemptId, (ofJob.get(attemptId) ?? 0) + 1);
+    this.deliveries.set(jobId, ofJob);
+  }
+
+  /** Whether a fault of such a probability befalls something now. */
+  private isStruck(luck: Rng, probability: number): boolean {
+    return probability > 0 && this.faultsGoOn() && luck.next() < probability;
   }
 
   /** Whether others have left an environment. */
@@ -138,7 +162,7 @@ export class Cluster implements WorkerHost {
   }
 
   private deliverNow(request: LaunchRequest): 'delivered' | 'full' {
-    const { faults } = this.scenario;
+    const { jobId, attemptId } = request.payload;
     const avoid = new Set(this.scenario.cluster.choosesNodes === false ? [] : request.avoidNodes);
     const wanted = { avoid, isFresh: this.isOwnTask(request.kind) };
     const slot = this.pool.take({ ...wanted, zone: request.zone }, this.now()) ?? this.takeAny();
@@ -147,8 +171,9 @@ export class Cluster implements WorkerHost {
       this.pool.release(slot.node, -1);
       return 'full';
     }
+    const { doubleLaunch } = this.scenario.faults;
+    const isDoubled = this.isStruck(this.luckOf(jobId, attemptId).fork('doubled'), doubleLaunch);
     this.startWorker(request, slot);
-    const isDoubled = this.faultsGoOn() && faults.doubleLaunch > 0 && this.rng.next() < faults.doubleLaunch;
     const second = isDoubled ? this.pool.take(wanted, this.now()) : undefined;
     if (second !== undefined) this.startWorker(request, second);
     return 'delivered';
@@ -173,12 +198,15 @@ export class Cluster implements WorkerHost {
     if (fargateStopMs === undefined) return;
     const isMeant = ({ assignment, node: { name } }: SimWorker): boolean =>
       assignment.kind === 'fargate' && name === node;
-    for (const worker of [...this.startedWith.keys()].filter(isMeant))
-      this.queue.schedule(epochMs(this.now() + sampleMs(fargateStopMs, this.rng)), {
+    for (const worker of [...this.startedWith.keys()].filter(isMeant)) {
+      const { job, attemptId } = worker.assignment;
+      const stopsIn = sampleMs(fargateStopMs, this.luckOf(job.id, attemptId).fork('stop'));
+      this.queue.schedule(epochMs(this.now() + stopsIn), {
         kind: 'task-stopped',
         subject: node,
         run: () => worker.kill(),
       });
+    }
   }
 
   /** Ends every delivery of an attempt at once. */
@@ -230,6 +258,7 @@ export class Cluster implements WorkerHost {
   /** A job has ended: its outputs are removed. */
   forget(jobId: JobId): void {
     this.losses.forget(jobId);
+    this.deliveries.delete(jobId);
   }
 
   endpointOf({ index, zone, host }: SimNode): number {
@@ -293,7 +322,8 @@ export class Cluster implements WorkerHost {
       ? this.scenario.faults
       : { ...this.scenario.faults, attemptFailure: 0, lostAttempt: 0 };
     const draw = drawAttempt(stage, task, number, faults, this.pool.meet(node, stage, this.now()));
-    const rng = this.rng.fork(`${jobId}/${attemptId}/${this.deliveries++}`);
+    const rng = this.luckOf(jobId, attemptId);
+    this.noteDelivery(jobId, attemptId);
     const { kind } = request;
     const reads = { lists: listsRead(job, stage, inputs), named: copies };
     const assignment: Assignment = {

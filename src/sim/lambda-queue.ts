@@ -30,7 +30,7 @@ export class LambdaQueue<T> {
   private readonly terms: LambdaQueueTerms;
   private readonly queue: EventQueue;
   private readonly now: () => number;
-  private readonly rng: Rng;
+  private readonly luckOf: (event: T) => Rng;
   /** Begins an event, or answers that there is no room. */
   private readonly begin: (event: T) => boolean;
   private waiting = 0;
@@ -41,14 +41,15 @@ export class LambdaQueue<T> {
     parts: {
       readonly queue: EventQueue;
       readonly now: () => number;
-      readonly rng: Rng;
+      /** What spreads an event's pauses: its own, so that they do not hang on how often others were refused. */
+      readonly luckOf: (event: T) => Rng;
       readonly begin: (event: T) => boolean;
     },
   ) {
     this.terms = terms;
     this.queue = parts.queue;
     this.now = parts.now;
-    this.rng = parts.rng;
+    this.luckOf = parts.luckOf;
     this.begin = parts.begin;
   }
 
@@ -64,22 +65,22 @@ export class LambdaQueue<T> {
   /** Takes an event in, always. It begins at once where there is room. */
   accept(event: T): void {
     this.counted.accepted += 1;
-    this.attempt(event, this.now(), this.terms.firstPauseMs);
+    this.attempt(event, { acceptedAt: this.now(), luck: this.luckOf(event) }, this.terms.firstPauseMs);
   }
 
-  private attempt(event: T, acceptedAt: number, pauseMs: number): void {
+  private attempt(event: T, own: { readonly acceptedAt: number; readonly luck: Rng }, pauseMs: number): void {
     if (this.begin(event)) return;
     this.counted.refused += 1;
     this.waiting += 1;
     this.counted.longest = Math.max(this.counted.longest, this.waiting);
-    const spreadMs = Math.round(pauseMs * (0.75 + this.rng.next() / 2));
+    const spreadMs = Math.round(pauseMs * (0.75 + own.luck.next() / 2));
     this.queue.schedule(epochMs(this.now() + spreadMs), {
       kind: 'event-again',
       subject: '',
       run: () => {
         this.waiting -= 1;
-        if (this.now() - acceptedAt > this.terms.eventAgeMs) this.counted.dropped += 1;
-        else this.attempt(event, acceptedAt, Math.min(2 * pauseMs, this.terms.longestPauseMs));
+        if (this.now() - own.acceptedAt > this.terms.eventAgeMs) this.counted.dropped += 1;
+        else this.attempt(event, own, Math.min(2 * pauseMs, this.terms.longestPauseMs));
       },
     });
   }
