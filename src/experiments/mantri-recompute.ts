@@ -18,6 +18,7 @@ type Mantri = NonNullable<PolicyConfigInput['mantri']>;
 
 const settings: Readonly<Record<ProtectionName, Mantri>> = {
   none: { replicates: false, precomputes: false },
+  'none, other places': { replicates: false, precomputes: false },
   replication: { precomputes: false },
   'pre-computation': { replicates: false },
   both: {},
@@ -106,13 +107,15 @@ async function runsOf(seed: string, rate: LossRate): Promise<Runs> {
   const seenLosses = await seenBefore(seed, rate);
   const runWith = async (name: ProtectionName): Promise<readonly Protected[]> => {
     const scenario = lossScenario(seed, rate, settings[name], name === 'ideal recompute');
-    const { jobs } = await simulate(scenario, { seed, seenLosses });
+    const places = name === 'none, other places' ? { places: name } : {};
+    const { jobs } = await simulate(scenario, { seed, seenLosses, ...places });
     const failed = jobs.find(({ state }) => state === 'failed');
     invariant(failed === undefined, 'a job failed of its losses', { seed, error: failed?.error });
     return jobs.map((job) => protectedOf(scenario, job));
   };
   return {
     none: await runWith('none'),
+    'none, other places': await runWith('none, other places'),
     replication: await runWith('replication'),
     'pre-computation': await runWith('pre-computation'),
     both: await runWith('both'),
@@ -133,7 +136,8 @@ async function run({ seeds }: ExperimentInput): Promise<Findings> {
 
 /**
  * Outputs that are lost, and what protects from it: production's rules and effects on machines that lose what lies on them
- * in spells. `none`: what is lost is made again when it is missed. `ideal recompute`: nothing is lost. Dryad's part, the
+ * in spells. `none`: what is lost is made again when it is missed; with other places for the attempts, what chance makes of
+ * the figures: attempts have the same places under all others, where these are free. `ideal recompute`: nothing is lost. Dryad's part, the
  * base, is played by our own scheduler without protection. A copy is there at once: what it takes is in the rule alone.
  *
  * Source: Mantri §5.3 and §6, the figures on recomputations.

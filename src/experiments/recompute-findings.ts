@@ -5,6 +5,7 @@ import type { LossRateName } from './loss-workload.ts';
 
 export const protectionNames = [
   'none',
+  'none, other places',
   'replication',
   'pre-computation',
   'both',
@@ -130,6 +131,7 @@ function lossChecksOf(bySeed: Readonly<Record<LossRateName, readonly Runs[]>>, m
 /** All seeds' jobs as those of one run: what befalls few of them is rare in one seed. */
 const pooled = (bySeed: readonly Runs[]): Runs => ({
   none: bySeed.flatMap((runs) => runs.none),
+  'none, other places': bySeed.flatMap((runs) => runs['none, other places']),
   replication: bySeed.flatMap((runs) => runs.replication),
   'pre-computation': bySeed.flatMap((runs) => runs['pre-computation']),
   both: bySeed.flatMap((runs) => runs.both),

@@ -11,7 +11,7 @@ import type { EventQueue } from './event-queue.ts';
 import { linksOf, perMs } from './endpoint-links.ts';
 import { FluidNetwork } from './fluid-network.ts';
 import { LambdaQueue, type LambdaQueueCounts } from './lambda-queue.ts';
-import { NodePool, type SimNode, type TakenSlot } from './node-pool.ts';
+import { NodePool, type SimNode, type TakenSlot, type WantedSlot } from './node-pool.ts';
 import { planTroubles } from './node-troubles.ts';
 import { Pacer } from './pacer.ts';
 import type { Scenario } from './scenario.ts';
@@ -35,6 +35,8 @@ export interface ClusterParts {
   readonly store: AttemptStore;
   readonly jobs: ReadonlyMap<JobId, SimJob>;
   readonly rng: Rng;
+  /** Names another draw of attempts' places; absent: the first. */
+  readonly places?: string | undefined;
   /** An attempt has left its slot. */
   readonly onLeave: (worker: SimWorker, ending: Ending) => void;
 }
@@ -138,6 +140,10 @@ export class Cluster implements WorkerHost {
     return this.rng.fork(`${jobId}/${attemptId}/${before}`);
   }
 
+  private placeLuck(jobId: JobId, attemptId: AttemptId): Rng {
+    return this.luckOf(jobId, attemptId).fork(this.parts.places ?? 'places');
+  }
+
   private noteDelivery(jobId: JobId, attemptId: AttemptId): void {
     const ofJob = this.deliveries.get(jobId) ?? new Map<AttemptId, number>();
     ofJob.set(attemptId, (ofJob.get(attemptId) ?? 0) + 1);
@@ -164,8 +170,8 @@ export class Cluster implements WorkerHost {
   private deliverNow(request: LaunchRequest): 'delivered' | 'full' {
     const { jobId, attemptId } = request.payload;
     const avoid = new Set(this.scenario.cluster.choosesNodes === false ? [] : request.avoidNodes);
-    const wanted = { avoid, isFresh: this.isOwnTask(request.kind) };
-    const slot = this.pool.take({ ...wanted, zone: request.zone }, this.now()) ?? this.takeAny();
+    const wanted = { avoid, isFresh: this.isOwnTask(request.kind), luck: this.placeLuck(jobId, attemptId) };
+    const slot = this.pool.take({ ...wanted, zone: request.zone }, this.now()) ?? this.takeAny(wanted);
     if (slot === undefined) return 'full';
     if (request.kind === 'lambda' && this.isTooCold(slot)) {
       this.pool.release(slot.node, -1);
@@ -174,7 +180,8 @@ export class Cluster implements WorkerHost {
     const { doubleLaunch } = this.scenario.faults;
     const isDoubled = this.isStruck(this.luckOf(jobId, attemptId).fork('doubled'), doubleLaunch);
     this.startWorker(request, slot);
-    const second = isDoubled ? this.pool.take(wanted, this.now()) : undefined;
+    const other = { ...wanted, luck: this.placeLuck(jobId, attemptId) };
+    const second = isDoubled ? this.pool.take(other, this.now()) : undefined;
     if (second !== undefined) this.startWorker(request, second);
     return 'delivered';
   }
@@ -183,8 +190,8 @@ export class Cluster implements WorkerHost {
    * A slot anywhere, where nothing runs and nodes are not known before they are used: as the arbiter has it of nodes that it
    * knows, a job must not wait for one that is idle until that is forgotten.
    */
-  private takeAny(): TakenSlot | undefined {
-    return this.running > 0 || this.pool.isFixed ? undefined : this.pool.take({}, this.now());
+  private takeAny({ luck }: WantedSlot): TakenSlot | undefined {
+    return this.running > 0 || this.pool.isFixed ? undefined : this.pool.take({ luck }, this.now());
   }
 
   /** Whether a worker is a task on Fargate, which takes its node with it. */

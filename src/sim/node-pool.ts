@@ -49,6 +49,8 @@ export interface SimNode {
 
 /** What is asked of a slot. */
 export interface WantedSlot {
+  /** What its place is drawn with, where that is drawn: the attempt's own. */
+  readonly luck: Rng;
   /** Nodes on which it must not be. */
   readonly avoid?: ReadonlySet<string>;
   /** Where it had best be. */
@@ -69,6 +71,9 @@ const leastSpeed = 1e-6;
 /** The slowest disk, in bytes per second: however it was drawn, what is read ends. */
 const slowestDisk = 1_000;
 
+/** As many draws miss the free nodes by chance only where few are free. */
+const mostDraws = 64;
+
 /** Nodes and their slots. */
 export class NodePool {
   readonly nodes: readonly SimNode[];
@@ -77,7 +82,6 @@ export class NodePool {
   /** Whether nodes are known before they are used. */
   readonly isFixed: boolean;
   private readonly cluster: ClusterScenario;
-  private readonly rng: Rng;
   private readonly free: SimNode[] = [];
   private readonly freeByName = new Map<string, number>();
   private busySlots = 0;
@@ -85,7 +89,6 @@ export class NodePool {
 
   constructor(cluster: ClusterScenario, rng: Rng) {
     this.cluster = cluster;
-    this.rng = rng.fork('placement');
     const zones = new Map(cluster.zones.map(({ name }, index) => [name, index]));
     const nodes: SimNode[] = [];
     const hosts: SimHost[] = [];
@@ -116,13 +119,14 @@ export class NodePool {
   }
 
   /** Takes a slot on a node that is not to be avoided, in a zone where that has one; undefined where there is none now. */
-  take({ avoid, zone, isFresh = false }: WantedSlot, now: number): TakenSlot | undefined {
+  take(wanted: WantedSlot, now: number): TakenSlot | undefined {
+    const { avoid, zone, isFresh = false } = wanted;
     const becomesNew = (each: SimNode): boolean => isFresh && each.group.elastic;
     const allows = (each: SimNode): boolean =>
       becomesNew(each) ? each.busy === 0 : isCold(each, now) || avoid?.has(each.name) !== true;
     const place = zone === undefined ? -1 : this.cluster.zones.findIndex(({ name }) => name === zone);
-    const there = place < 0 ? undefined : this.choose((each) => each.zone === place && allows(each), isFresh);
-    const node = there ?? this.choose(allows, isFresh);
+    const there = place < 0 ? undefined : this.choose((each) => each.zone === place && allows(each), wanted);
+    const node = there ?? this.choose(allows, wanted);
     if (node === undefined) return undefined;
     const cold = becomesNew(node) || isCold(node, now);
     if (cold) {
@@ -242,29 +246,43 @@ export class NodePool {
   }
 
   /** `isFresh`: warm nodes are left to others, if there are others. */
-  private choose(allows: (node: SimNode) => boolean, isFresh: boolean): SimNode | undefined {
+  private choose(
+    allows: (node: SimNode) => boolean,
+    { luck, isFresh = false }: WantedSlot,
+  ): SimNode | undefined {
     const { placement } = this.cluster;
     if (placement === 'warmest') return isFresh ? this.free.find(allows) : this.free.findLast(allows);
-    if (placement === 'random') {
-      const start = Math.floor(this.rng.next() * this.free.length);
-      for (let step = 0; step < this.free.length; step++) {
-        const node = this.free[(start + step) % this.free.length];
-        if (node !== undefined && allows(node)) return node;
-      }
-      return undefined;
-    }
-    if (placement === 'spread') return this.leastBusy(allows);
+    if (placement === 'random') return this.draw(allows, luck);
+    if (placement === 'spread') return this.leastBusy(allows, luck);
     return this.free.reduce<SimNode | undefined>(
       (first, node) => (allows(node) && (first === undefined || node.index < first.index) ? node : first),
       undefined,
     );
   }
 
-  private leastBusy(allows: (node: SimNode) => boolean): SimNode | undefined {
-    const allowed = this.free.filter(allows);
-    const least = allowed.reduce((fewest, { busy }) => Math.min(fewest, busy), Infinity);
-    const candidates = allowed.filter(({ busy }) => busy === least).sort((a, b) => a.index - b.index);
-    return candidates[Math.floor(this.rng.next() * candidates.length)];
+  /**
+   * The first free node that is allowed, of all nodes in an order of the attempt's own: so it comes to the same machine under
+   * every policy that leaves it free, whatever else is free, and whatever others have taken before.
+   */
+  private draw(allows: (node: SimNode) => boolean, luck: Rng): SimNode | undefined {
+    if (this.free.length === 0) return undefined;
+    const order = luck.fork('order');
+    for (let draw = 0; draw < mostDraws; draw++) {
+      const node = this.nodes[Math.floor(order.next() * this.nodes.length)];
+      if (node !== undefined && node.freePlace >= 0 && allows(node)) return node;
+    }
+    const rank = (node: SimNode): number => luck.fork(String(node.index)).next();
+    const ranked = this.free.filter(allows).map((node) => ({ node, rank: rank(node) }));
+    return ranked.reduce<(typeof ranked)[number] | undefined>(
+      (first, each) => (first === undefined || each.rank < first.rank ? each : first),
+      undefined,
+    )?.node;
+  }
+
+  private leastBusy(allows: (node: SimNode) => boolean, luck: Rng): SimNode | undefined {
+    let least = Infinity;
+    for (const node of this.free) if (node.busy < least && allows(node)) least = node.busy;
+    return this.draw((node) => node.busy === least && allows(node), luck);
   }
 
   private addFree(node: SimNode): void {

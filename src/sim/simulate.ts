@@ -47,6 +47,8 @@ export interface SimulateOptions {
   readonly forecasts?: readonly StoredForecast[];
   /** What was seen of outputs at each machine before; absent: nothing. */
   readonly seenLosses?: ReadonlyMap<string, LossCounts>;
+  /** Draw the places of attempts anew by this name, and nothing else: what another placement alone makes of a run. */
+  readonly places?: string;
   /** Have a perfect detector of stragglers decide in place of the jobs' policies. */
   readonly perfect?: boolean;
 }
@@ -220,7 +222,7 @@ function buildWorld(scenario: Scenario, options: SimulateOptions): World {
     now: nowOf(clock),
     store,
     jobs: byId,
-    rng: rng.fork('cluster'),
+    ...{ rng: rng.fork('cluster'), places: options.places },
     onLeave: (worker, ending) => {
       const { id } = worker.assignment.job;
       attempts.get(id)?.push(attemptOutcome(worker, ending, clock.now()));

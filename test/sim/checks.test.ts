@@ -89,6 +89,8 @@ it('accepts a whole life of two attempts', async () => {
   await store.audit(space);
 });
 
+const luck = createRng('places');
+
 it('breaks the run where a slot is given back twice', () => {
   const pool = new NodePool(
     scenarioOf({
@@ -97,10 +99,10 @@ it('breaks the run where a slot is given back twice', () => {
     }).cluster,
     createRng('test'),
   );
-  const slot = pool.take({}, 0);
+  const slot = pool.take({ luck }, 0);
   expect(slot?.node.name).toBe('node-0');
   expect([...pool.freeSlotsByNode]).toEqual([['node-0', 1]]);
-  expect(pool.take({ avoid: new Set(['node-0']) }, 0)).toBeUndefined();
+  expect(pool.take({ luck, avoid: new Set(['node-0']) }, 0)).toBeUndefined();
   if (slot === undefined) return;
   pool.release(slot.node, Infinity);
   expect(() => {
@@ -118,9 +120,9 @@ it('tells the free slots of nodes that are up, by the names that they have now',
   );
   const free = (): unknown => Object.fromEntries(pool.freeSlotsByNode);
   expect(free()).toEqual({ 'node-0': 2, 'node-1': 2 });
-  const first = pool.take({}, 0)?.node;
+  const first = pool.take({ luck }, 0)?.node;
   expect(free()).toEqual({ 'node-0-1': 1, 'node-1': 2 });
-  pool.take({}, 0);
+  pool.take({ luck }, 0);
   expect(free()).toEqual({ 'node-1': 2 });
   if (first === undefined) return;
   pool.release(first, 1_000);
