@@ -112,10 +112,15 @@ export function addSimulateCommand(
   addTargetOptions(command);
 }
 
+/** Options by which a service is named, and what they are called. */
+const ofService = { endpoint: 'endpoint', stateDir: 'state-dir' } as const;
 const ofTraces: readonly string[] = ['format', 'jobs', 'slots', 'load', 'host'];
 
 /** Throws where an option is given that would change nothing: the numbers would pass for those of what was asked for. */
 function refuseUnused(self: Command, path: string | undefined, { replay, trace, schema }: Options): void {
+  const given = Object.entries(ofService).find(([name]) => self.getOptionValueSource(name) === 'cli');
+  if (given !== undefined && replay === undefined && !schema)
+    throw badInput(`--${given[1]} goes with --replay alone: nothing else asks a service`);
   if (schema || (path === undefined && replay === undefined) || trace !== undefined) return;
   const names = replay === undefined ? ofTraces : [...ofTraces, 'seed'];
   const why = replay === undefined ? 'a scenario file: it says' : '--replay: the job says';

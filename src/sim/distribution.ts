@@ -5,17 +5,31 @@ import { interpolate } from './interpolate.ts';
 const positive = z.number().positive();
 const atLeastZero = z.number().nonnegative();
 
+const isInOrder = ({ min, max }: { readonly min: number; readonly max: number }): boolean => min <= max;
+const inOrder = { path: ['min'], message: 'must be at most "max"' };
+
+/** Whether neither of the coordinates of points falls from one to the next. */
+export const isAscending = (points: readonly (readonly [number, number])[]): boolean =>
+  points.every(([x, y], place) => {
+    const before = points[place - 1];
+    return before === undefined || (before[0] <= x && before[1] <= y);
+  });
+
 const plainSchema = z.union([
   atLeastZero,
   z.discriminatedUnion('kind', [
-    z.strictObject({ kind: z.literal('uniform'), min: atLeastZero, max: atLeastZero }),
+    z
+      .strictObject({ kind: z.literal('uniform'), min: atLeastZero, max: atLeastZero })
+      .refine(isInOrder, inOrder),
     /** The sum of `count` uniform draws: a task that sleeps so often. */
-    z.strictObject({
-      kind: z.literal('uniform-sum'),
-      count: z.int().min(1).max(10_000),
-      min: atLeastZero,
-      max: atLeastZero,
-    }),
+    z
+      .strictObject({
+        kind: z.literal('uniform-sum'),
+        count: z.int().min(1).max(10_000),
+        min: atLeastZero,
+        max: atLeastZero,
+      })
+      .refine(isInOrder, inOrder),
     z.strictObject({ kind: z.literal('exponential'), mean: positive }),
     /** Normal, cut at 0. */
     z.strictObject({ kind: z.literal('normal'), mean: atLeastZero, sd: atLeastZero }),
@@ -31,7 +45,11 @@ const plainSchema = z.union([
       points: z
         .array(z.tuple([z.number().min(0).max(1), atLeastZero]))
         .min(2)
-        .max(10_000),
+        .max(10_000)
+        .refine(
+          (points) => points[0]?.[0] === 0 && points.at(-1)?.[0] === 1 && isAscending(points),
+          'must have shares from 0 to 1, each as large as the one before or larger, as must be the values',
+        ),
     }),
   ]),
 ]);

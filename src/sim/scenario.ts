@@ -4,7 +4,7 @@ import { onBudgetChoices, workerKinds } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
 import { defaultPolicy, policyNames } from '../contracts/policy-names.ts';
 import { policyConfigSchema } from '../contracts/policy-config.ts';
-import { aboveZeroSchema, distributionSchema } from './distribution.ts';
+import { aboveZeroSchema, distributionSchema, isAscending } from './distribution.ts';
 
 const probability = z.number().min(0).max(1);
 const atLeastZero = z.number().nonnegative();
@@ -248,11 +248,7 @@ const stageSchema = z.strictObject({
    */
   replicatesOutput: z.boolean().default(false),
   /** Share of the input that counts as read when the network is done with it; the rest follows the work. */
-  readShare: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(1 / 3),
+  readShare: probability.default(1 / 3),
   /**
    * Points [share of the work done, share of the input reported as read], ascending, straight between them. What is left
    * at the last follows the output as it is written, where it is.
@@ -260,6 +256,7 @@ const stageSchema = z.strictObject({
   progress: z
     .array(z.tuple([probability, probability]))
     .min(2)
+    .refine(isAscending, 'must have no share that is less than the one before')
     .default([
       [0, 0],
       [1, 1],
@@ -332,10 +329,12 @@ export const scenarioSchema = z
 type Refuse = (path: (string | number)[], message: string) => void;
 
 function checkZones({ zones, nodes, nodeLinks }: z.output<typeof clusterSchema>, refuse: Refuse): void {
-  const names = new Set(zones.map((zone) => zone.name));
+  const names = zones.map((zone) => zone.name);
+  const twice = names.findIndex((each, index) => names.indexOf(each) < index);
+  if (twice >= 0) refuse(['cluster', 'zones', twice, 'name'], 'must differ from earlier ones');
   for (const [index, group] of nodes.entries()) {
-    if (group.zone === undefined || names.has(group.zone)) continue;
-    refuse(['cluster', 'nodes', index, 'zone'], `must be one of ${[...names].join(', ')}`);
+    if (group.zone === undefined || names.includes(group.zone)) continue;
+    refuse(['cluster', 'nodes', index, 'zone'], `must be one of ${names.join(', ')}`);
   }
   if (nodeLinks === undefined) return;
   for (const [index, zone] of zones.entries()) {

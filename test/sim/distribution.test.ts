@@ -93,6 +93,29 @@ it.each([
   { kind: 'empirical', values: [] },
   { kind: 'weibull' },
   { kind: 'uniform', min: 1 },
+  { kind: 'uniform', min: 9, max: 3 },
+  { kind: 'uniform-sum', count: 2, min: 9, max: 3 },
+  { kind: 'mixture', probability: 0.5, outlier: { kind: 'uniform', min: 9, max: 3 }, usual: 1 },
+  ...[
+    [
+      [0, 1],
+      [0.5, 2],
+    ],
+    [
+      [0.5, 1],
+      [1, 2],
+    ],
+    [
+      [0, 1],
+      [0.8, 2],
+      [0.4, 3],
+      [1, 4],
+    ],
+    [
+      [0, 3],
+      [1, 2],
+    ],
+  ].map((points) => ({ kind: 'quantiles', points })),
 ])('refuses %j', (data) => {
   expect(distributionSchema.safeParse(data).success).toBe(false);
 });

@@ -67,6 +67,40 @@ it.each([
     job(stage('map'), stage('reduce', { tasks: 2, upstream: ['map'], pattern: 'many-to-one' })),
     'jobs[0].stages[1].pattern',
   ],
+  [
+    'two zones of one name',
+    { ...smallest, cluster: { nodes: [{ count: 1 }], zones: [{ name: 'a' }, { name: 'b' }, { name: 'a' }] } },
+    'cluster.zones[2].name',
+  ],
+  [
+    'work of which the most is less than the least',
+    job(stage('map', { workMs: { kind: 'uniform', min: 9, max: 3 } })),
+    'jobs[0].stages[0].workMs.min',
+  ],
+  [
+    'progress that takes work back',
+    job(
+      stage('map', {
+        progress: [
+          [0.5, 1],
+          [0.2, 1],
+        ],
+      }),
+    ),
+    'jobs[0].stages[0].progress',
+  ],
+  [
+    'progress that takes input back',
+    job(
+      stage('map', {
+        progress: [
+          [0, 0.5],
+          [1, 0.2],
+        ],
+      }),
+    ),
+    'jobs[0].stages[0].progress',
+  ],
   ['a probability above 1', { ...smallest, faults: { lostLaunch: 2 } }, 'faults.lostLaunch'],
   ['an unknown policy', { ...smallest, jobs: [{ ...smallest.jobs[0], policy: 'best' }] }, 'jobs[0].policy'],
 ])('refuses %s and names the field', (_, data, field) => {

@@ -157,6 +157,15 @@ describe('outrider simulate', () => {
       ['simulate', '--replay', 'sort-0123456789ab', '--seed', '2'],
       'outrider: --seed cannot go with --replay: the job says it by itself\n',
     ],
+    [
+      ['simulate', 's.json', '--endpoint', 'http://nowhere'],
+      'outrider: --endpoint goes with --replay alone: nothing else asks a service\n',
+    ],
+    [
+      ['simulate', '--trace', 's.json', '--format', 'swim', '--state-dir', 'x'],
+      'outrider: --state-dir goes with --replay alone: nothing else asks a service\n',
+    ],
+    [['simulate', 'backwards.json'], 'outrider: jobs[0].stages[0].workMs.min must be at most "max"\n'],
     [['experiments', 'x'], /^outrider: no such experiment: x; there are late-sleep, .+\n$/],
     [
       ['experiments', 'late-examples', '--seeds', '0'],
@@ -171,6 +180,7 @@ describe('outrider simulate', () => {
       's.json': scenario,
       'bad.json': '{',
       'empty.json': '{}',
+      'backwards.json': scenario.replace('"workMs":5000', '"workMs":{"kind":"uniform","min":9,"max":3}'),
     });
     expect([exitCode, out]).toEqual([2, '']);
     expect(err).toMatch(line);
