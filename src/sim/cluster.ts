@@ -6,7 +6,7 @@ import { type EpochMs, epochMs } from '../contracts/units.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { AttemptStore } from '../ports/attempt-store.ts';
 import type { LaunchRequest } from '../ports/launcher.ts';
-import { sampleMs } from './distribution.ts';
+import { type Distribution, meanOf, sampleMs } from './distribution.ts';
 import type { EventQueue } from './event-queue.ts';
 import { linksOf, perMs } from './endpoint-links.ts';
 import { FluidNetwork } from './fluid-network.ts';
@@ -60,6 +60,7 @@ export class Cluster implements WorkerHost {
     SimWorker,
     { readonly request: LaunchRequest; readonly isRider: boolean }
   >();
+  private readonly usualStarts = new Map<Distribution, number>();
   private readonly runningByJob = new Map<JobId, number>();
   /** How often each attempt of a job has been started, or its launch been lost. */
   private readonly deliveries = new Map<JobId, Map<AttemptId, number>>();
@@ -230,6 +231,17 @@ export class Cluster implements WorkerHost {
   leftMs(jobId: JobId, attemptId: AttemptId): number | undefined {
     const lefts = (this.workers.get(keyOf(jobId, attemptId)) ?? []).map((worker) => worker.leftMs());
     return lefts.length === 0 ? undefined : lefts.reduce((least, each) => Math.min(least, each));
+  }
+
+  /** What a new attempt would take to start in the mean: on an environment that is warm, as long as one is free. */
+  usualStartMs(kind: Worker['kind']): number {
+    const { startMs, cold, fargateStartMs } = this.scenario.cluster;
+    const onFargate = kind === 'fargate' ? fargateStartMs : undefined;
+    const isCold = cold !== undefined && onFargate === undefined && !this.pool.hasWarm(this.now());
+    const length = onFargate ?? (isCold ? cold.startMs : startMs);
+    const ms = this.usualStarts.get(length) ?? meanOf(length);
+    this.usualStarts.set(length, ms);
+    return ms;
   }
 
   /** Notes where a committed output lies. One that is to be gone when it is first read is gone at once. */

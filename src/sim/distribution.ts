@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Rng } from '../lib/rng.ts';
+import { createRng, type Rng } from '../lib/rng.ts';
 import { interpolate } from './interpolate.ts';
 
 const positive = z.number().positive();
@@ -136,6 +136,18 @@ export function sample(distribution: Distribution, rng: Rng): number {
     case 'mixture':
       return sample(rng.next() < distribution.probability ? distribution.outlier : distribution.usual, rng);
   }
+}
+
+/** Draws from which a mean is taken. */
+const drawsOfMean = 1_000;
+
+/** The mean of a distribution: of a thousand draws, always the same ones. */
+export function meanOf(distribution: Distribution): number {
+  if (typeof distribution === 'number') return distribution;
+  const rng = createRng('mean');
+  let sum = 0;
+  for (let draw = 0; draw < drawsOfMean; draw++) sum += sample(distribution, rng);
+  return sum / drawsOfMean;
 }
 
 /** As many draws as half of which are 0 are all 0 by no chance. */

@@ -142,6 +142,11 @@ export class NodePool {
     return { node, isCold: cold };
   }
 
+  /** Whether an attempt that came now could have a warm node; where all are busy, the next that becomes free is. */
+  hasWarm(now: number): boolean {
+    return this.free.length === 0 || this.free.findLast((node) => !isCold(node, now)) !== undefined;
+  }
+
   /** Gives a slot back; the node stays warm until `warmUntil`. */
   release(node: SimNode, warmUntil: number): void {
     invariant(node.busy > 0, 'a slot was given back twice', { node: node.name });

@@ -224,8 +224,8 @@ const stageSchema = z.strictObject({
   /** Drawn per attempt; multiplies the work: what the attempt's own bad luck costs. */
   slowdown: distributionSchema.default(1),
   /**
-   * What an attempt of each task takes in the mean: what a perfect detector of stragglers expects of a new one. Where
-   * nothing is said, it is worked out of the other figures.
+   * What the work of an attempt of each task takes in the mean: what a perfect detector of stragglers expects of a new one,
+   * besides its start and the writing of its output. Where nothing is said, it is worked out of the other figures.
    */
   expectedMs: z.array(atLeastZero).min(1).optional(),
   /** Instead of work and slowdown: what attempt k of task i takes at speed 1; the last entry holds for later ones. */

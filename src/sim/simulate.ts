@@ -192,7 +192,10 @@ const detectorIn =
   ({ jobId }: { readonly jobId: JobId }): PolicySet => {
     const job = jobs.get(jobId);
     invariant(job !== undefined, 'a plan of no job', { jobId });
-    return perfectDetector(job, (attemptId) => cluster.leftMs(jobId, attemptId));
+    return perfectDetector(job, {
+      leftMs: (attemptId) => cluster.leftMs(jobId, attemptId),
+      startMs: (kind) => cluster.usualStartMs(kind),
+    });
   };
 
 const forecastsOf = ({ forecasts }: SimulateOptions): ForecastStore | undefined =>

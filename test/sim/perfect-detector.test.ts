@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { createRng } from '../../src/lib/rng.ts';
 import { copyCountsOf, slotTimeOf } from '../../src/sim/metrics.ts';
 import type { JobOutcome } from '../../src/sim/outcome.ts';
+import { hostOf } from '../../src/sim/host-profiles.ts';
 import { expectedMsOf } from '../../src/sim/perfect-detector.ts';
 import { parseScenario, type ScenarioInput } from '../../src/sim/scenario.ts';
 import { buildJobs, type SimStage } from '../../src/sim/sim-job.ts';
@@ -73,4 +74,50 @@ it('expects the mean of a slowdown that is drawn', () => {
   const scenario = parseScenario(scenarioOf({ slowdown: { kind: 'uniform', min: 1, max: 3 } }, 4));
   const [built] = buildJobs(scenario, '1', createRng('x'))[0]?.stages ?? [];
   for (const ms of expectedMsOf(built as SimStage)) expect(ms / 10_000).toBeCloseTo(2, 1);
+});
+
+async function onLambda(stage: Partial<StageInput>, slots: number): Promise<JobOutcome> {
+  const { worker, wrapUpMs, ...host } = hostOf('lambda', slots, 200);
+  const scenario = parseScenario({
+    ...host,
+    jobs: [{ policy: 'none', worker, stages: [{ name: 'map', tasks: 4, workMs: 200, wrapUpMs, ...stage }] }],
+  });
+  const [job] = (await simulate(scenario, { seed: '1', perfect: true })).jobs;
+  if (job === undefined) throw new Error('no job');
+  return job;
+}
+
+it.each([
+  ['in one wave', 40, 60],
+  ['in waves', 60, 20],
+])(
+  'copies none of equal tasks that take as long to start and to write as to do: %s',
+  async (_, tasks, slots) => {
+    expect(copyCountsOf(await onLambda({ tasks }, slots))).toMatchObject({ started: 0 });
+  },
+);
+
+it('expects of a new attempt that it writes its output, too', () => {
+  const scenario = parseScenario(scenarioOf({ expectedMs: [1, 2], wrapUpMs: 300 }, 4));
+  const [built] = buildJobs(scenario, '1', createRng('x'))[0]?.stages ?? [];
+  expect(expectedMsOf(built as SimStage)).toEqual([301, 302, 301, 302]);
+});
+
+// When one has worked for 20 s and written for 10, the other has 20 s of work left, and 10 to write; a new one takes 15, and its start.
+it.each([
+  [10_000, 3],
+  [16_000, 2],
+])('counts what a new attempt takes to start: %d ms, %d attempts', async (startMs, attempts) => {
+  const [slow, ordinary] = [[50_000, 5_000], [20_000]];
+  const stage = {
+    tasks: 2,
+    workMs: 5_000,
+    attemptsMs: [slow, ordinary],
+    expectedMs: [5_000],
+    wrapUpMs: 10_000,
+  };
+  const { cluster, ...rest } = scenarioOf(stage, 2);
+  const scenario = parseScenario({ ...rest, cluster: { ...cluster, startMs } });
+  const [job] = (await simulate(scenario, { seed: '1', perfect: true })).jobs;
+  expect(job?.attempts).toHaveLength(attempts);
 });
