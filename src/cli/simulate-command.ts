@@ -43,7 +43,8 @@ as Hadoop's hosts had it (shares of the variance of normal scores). How a stage 
   --host fargate  a task on Fargate for each worker, in one of three zones: RunTask's pace, half a minute to a minute
                   until one works (assumed), and StopTask for those that are given up; all else as on Lambda.
   --host hadoop   the papers' clusters: fixed nodes, ends known and kills done at once, reports each tenth of a task.
-Not simulated: what readers do to each other's bandwidth, failures, and where times are recorded, what nodes make of
+Not simulated: that Lambda ends an invocation after 15 minutes (tasks that take longer run to their end there, where
+production moves them to Fargate), what readers do to each other's bandwidth, failures, and where times are recorded, what nodes make of
 later attempts.
 
 Exit codes: 0 done, 1 a job failed or came out otherwise, 2 bad usage or input, 3 service unavailable.`;

@@ -17,7 +17,7 @@ import {
   type Row,
 } from './experiment.ts';
 import { type TraceName, traceFormatOf, traceNames } from './trace-names.ts';
-import { traceScenario } from './trace-scenario.ts';
+import { shareBeyondLambda, traceScenario } from './trace-scenario.ts';
 
 /** Environments, and the share of them that the jobs' work keeps busy: some tasks wait, and there is room for copies. */
 const slots = 100;
@@ -89,6 +89,8 @@ async function runOf(
 interface TraceRuns {
   readonly name: TraceName;
   readonly samples: readonly Sample[];
+  /** Share of the samples' work in tasks that Lambda would not let end, in percent; this Lambda does. */
+  readonly beyondLambdaPct: number;
   /** By scheme, a run of each seed. */
   readonly runs: ReadonlyMap<Scheme, readonly SimulationMetrics[]>;
 }
@@ -101,7 +103,9 @@ async function replayTrace(name: TraceName, { seeds, traces }: ExperimentInput):
     samples.push(sample);
     for (const scheme of schemes) runs.get(scheme)?.push(await runOf(name, sample, scheme, seed));
   }
-  return { name, samples, runs };
+  const sampled = samples.flatMap(({ jobs }) => jobs);
+  const beyondLambdaPct = Math.round(100 * shareBeyondLambda(sampled, traceFormatOf(name)));
+  return { name, samples, beyondLambdaPct, runs };
 }
 
 type Figure = (metrics: SimulationMetrics) => number;
@@ -127,6 +131,7 @@ function rowOf(trace: TraceRuns, scheme: Scheme): Row {
     ofJobs: trace.samples[0]?.all ?? 0,
     tooLarge: trace.samples[0]?.tooLarge ?? 0,
     tasks: whole(trace.samples.map(({ tasks }) => tasks)),
+    beyondLambdaPct: trace.beyondLambdaPct,
     policy: scheme,
     meanS: text(meanS),
     p95S: text(p95S),
@@ -217,7 +222,8 @@ async function run(input: ExperimentInput): Promise<Findings> {
  * Jobs of every public trace on a simulated Lambda, under every policy, beside two references: a perfect detector of
  * stragglers, and the same jobs without any. Whole jobs are sampled, another sample for each seed; slots are shared
  * fairly; each stage gets through its input by a shape of its own; dollars are those of the one table of prices, for
- * workers, records, storage and invocations.
+ * workers, records, storage and invocations. This Lambda ends nothing after 15 minutes: each row says how much of the work lies in
+ * tasks that are longer, which production moves to Fargate.
  *
  * Source: none; the traces are public.
  */

@@ -58,6 +58,26 @@ function totalWorkMs(jobs: readonly TimedJob[]): number {
   return workMs;
 }
 
+/** Lambda ends an invocation after so long. Source: AWS's limits. */
+const longestInvocationMs = 900_000;
+
+const timedJob = (job: TraceJob, format: TraceFormat): TimedJob =>
+  withWork(job, format === 'spark' ? SPARK_2014_RATES : HADOOP_2009_RATES);
+
+/** Share of the work of jobs that lies in tasks which no invocation of Lambda could end, as they are replayed; 0 without work. */
+export function shareBeyondLambda(jobs: readonly TraceJob[], format: TraceFormat): number {
+  const timed = jobs.map((job) => timedJob(job, format));
+  const beyond = timed.map(({ stages, ...job }) => ({
+    ...job,
+    stages: stages.map(({ tasks, ...stage }) => ({
+      ...stage,
+      tasks: tasks.filter(({ workMs }) => workMs > longestInvocationMs),
+    })),
+  }));
+  const workMs = totalWorkMs(timed);
+  return workMs === 0 ? 0 : totalWorkMs(beyond) / workMs;
+}
+
 /** Slots, and jobs that arrive as recorded, or faster or slower by one factor, or at random where nothing is recorded. */
 function arrange(
   jobs: readonly TimedJob[],
@@ -157,7 +177,7 @@ function jobScenario(
  */
 export function traceScenario(jobs: readonly TraceJob[], options: ReplayOptions): ScenarioInput {
   const { format } = options;
-  const timed = jobs.map((job) => withWork(job, format === 'spark' ? SPARK_2014_RATES : HADOOP_2009_RATES));
+  const timed = jobs.map((job) => timedJob(job, format));
   const arranged = arrange(timed, options);
   const typicalMs =
     median(timed.flatMap(({ stages }) => stages.map(({ tasks }) => tasks[0]?.workMs ?? 0))) ?? 0;

@@ -31,7 +31,8 @@ const hadoopTickMs = (typicalMs: number): number =>
  * As production is deployed: an attempt takes an environment, which nobody chooses; a launch is an event in Lambda's
  * queue, and waits there unseen while all environments are busy; environments come at Lambda's pace, begin cold and stay
  * warm for five minutes; nobody stops an invocation, which reads its orders when it is time to; workers report as
- * production's do, and the scheduler looks for ends between its ticks.
+ * production's do, and the scheduler looks for ends between its ticks. But no invocation is ended after 15 minutes, as Lambda
+ * does: tasks that take longer, which production moves to Fargate, run to their end.
  *
  * Source: AWS's limits. What a start and a write to S3 take is assumed, since nothing was measured on AWS: 30 to 80 ms
  * where an environment is warm, 0.3 to 1.5 s where it is not, and about 70 ms for the object that an attempt writes.
