@@ -143,7 +143,13 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const own = ownPlaces(session.state, now);
   const copies = turn.givesWay === true ? new Map<number, number>() : wantedCopies(session, clones);
   const { earlierMs } = session.deadlineControl?.forecast ?? {};
-  const outlook = watchLaunches(deps, session, { now, copies, own, share: shareOf(deps, session), earlierMs });
+  const outlook = watchLaunches(deps, session, {
+    now,
+    copies,
+    own,
+    share: shareOf(deps, session),
+    earlierMs,
+  });
   const { granted, able } = await slotsOf(deps, session, now, { copies, outlook, own });
   const { isHeldBack = false, ...forDeadline } = turn;
   const budget = {
