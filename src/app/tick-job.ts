@@ -125,6 +125,14 @@ async function placesTerms(
   };
 }
 
+/** What the next tick is to know of one that has decided, before its decisions are taken over. */
+function keepForNext(session: Session, used: TickBudget, decided: TickDecision): void {
+  keepUndecided(session, used.copies, decided.decisions);
+  giveBackRoom(session, used, decided);
+  session.shortByStage = decided.shortByStage;
+  session.overBudget = decided.overBudget;
+}
+
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
   takeLaunches(deps, session, now);
@@ -143,13 +151,8 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const own = ownPlaces(session.state, now);
   const copies = turn.givesWay === true ? new Map<number, number>() : wantedCopies(session, clones);
   const { earlierMs } = session.deadlineControl?.forecast ?? {};
-  const outlook = watchLaunches(deps, session, {
-    now,
-    copies,
-    own,
-    share: shareOf(deps, session),
-    earlierMs,
-  });
+  const share = shareOf(deps, session);
+  const outlook = watchLaunches(deps, session, { now, copies, own, share, earlierMs });
   const { granted, able } = await slotsOf(deps, session, now, { copies, outlook, own });
   const { isHeldBack = false, ...forDeadline } = turn;
   const budget = {
@@ -176,10 +179,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   let decided = decide(used);
   // Backups that were admitted just now are launched now.
   if (await admitBackups(deps, session, now, decided)) decided = decide((used = terms()));
-  keepUndecided(session, used.copies, decided.decisions);
-  giveBackRoom(session, room, decided);
-  session.shortByStage = decided.shortByStage;
-  session.overBudget = decided.overBudget;
+  keepForNext(session, used, decided);
   if (decided.decisions.length > 0) await append(deps, session, decided, now);
   logDecisions(deps.log, session, decided);
   if (decided.decisions.length > 0) apply(session, decided.decisions, now);
