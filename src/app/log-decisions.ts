@@ -170,13 +170,18 @@ function logLoss(log: Log, { jobId, state }: Session, { attemptId, how, by, use 
   });
 }
 
+/** Why a slow task is left alone, which nobody had proposed to do anything about. */
+const isLeftAlone: ReadonlySet<Refusal['reason']> = new Set(['not-worth-it', 'recent-copy', 'restart-limit']);
+
 function logRefusal(
   log: Log,
   { jobId, toldRefusals }: Session,
   { taskId, reason, zone, facts }: Refusal,
 ): void {
   const told = toldRefusals.get(taskId) ?? new Set();
-  if (told.has(reason) || (told.size === 0 && toldRefusals.size >= limits.refusalsTold)) return;
+  // Those that are left alone are many, and leave half of the room to others.
+  const most = isLeftAlone.has(reason) ? limits.refusalsTold / 2 : limits.refusalsTold;
+  if (told.has(reason) || (told.size === 0 && toldRefusals.size >= most)) return;
   toldRefusals.set(taskId, told.add(reason));
   const where = zone === undefined ? {} : { zone };
   log.info(refusedAs(reason), { jobId, task: taskId, reason, ...where, ...facts });

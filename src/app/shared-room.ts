@@ -1,7 +1,6 @@
 import type { JobId } from '../contracts/ids.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import {
-  isAllThereIs,
   lateAfterMs,
   type LaunchesSeen,
   type ObservedConcurrency,
@@ -98,7 +97,7 @@ export class SharedRoom {
   /** The most that a job could have running at once; Infinity as long as more may be found than is known. */
   mostOf(jobId: JobId): number {
     const own = this.uses.get(jobId);
-    if (own === undefined || this.learned === undefined || !isAllThereIs(this.learned)) return Infinity;
+    if (own === undefined || this.learned?.isAllThereIs !== true) return Infinity;
     const wide = new Map(this.uses).set(jobId, { ...own, owed: this.total });
     return fairRoom(this.total, wide).get(jobId) ?? Infinity;
   }

@@ -4,71 +4,96 @@
  * `matchAll` has its groups still, and shares its text with all others of its line.
  */
 
-/** Records that reach deeper, or round in circles, are not copied. */
+/** Records that reach deeper are not copied. */
 const deepest = 256;
+
+/** What was copied of a record, by what it was copied from: what is in it twice, or in itself, is so in the copy. */
+type Copies = Map<object, unknown>;
+
+class TooDeepError extends Error {}
 
 /**
  * A copy of a record down to its plain objects, lists, dates, maps and sets. All else in it, such as objects of the job's own
  * classes, both have in common. The record itself where it reaches too deep.
  */
-export const copyOfLent = (record: unknown): unknown => (isShallow(record, 0) ? copied(record) : record);
+export function copyOfLent(record: unknown): unknown {
+  if (!isObject(record)) return record;
+  try {
+    return copied(record, new Map(), 0);
+  } catch (error) {
+    if (error instanceof TooDeepError) return record;
+    throw error;
+  }
+}
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
-
-function isShallow(value: unknown, depth: number): boolean {
-  if (!isObject(value)) return true;
-  if (depth > deepest) return false;
-  for (const item of itemsOf(value)) if (!isShallow(item, depth + 1)) return false;
-  return true;
-}
-
-/** What lies in a value that is copied. */
-function itemsOf(value: object): Iterable<unknown> {
-  if (value instanceof Map) return [...value.keys(), ...value.values()] as unknown[];
-  if (value instanceof Set) return value as Set<unknown>;
-  if (Array.isArray(value)) return value as unknown[];
-  return isPlain(value) ? (Object.values(value) as unknown[]) : [];
-}
 
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
-function copied(value: unknown): unknown {
+function copied(value: unknown, copies: Copies, depth: number): unknown {
   if (!isObject(value)) return value;
-  if (Array.isArray(value)) return copiedList(value);
-  if (isPlain(value)) return copiedPlain(value as Readonly<Record<string, unknown>>);
+  const known = copies.get(value);
+  if (known !== undefined) return known;
+  if (depth > deepest) throw new TooDeepError();
+  const each = (item: unknown): unknown => copied(item, copies, depth + 1);
+  const begun = <T extends object>(copy: T): T => {
+    copies.set(value, copy);
+    return copy;
+  };
+  if (Array.isArray(value)) return fillList(begun(new Array<unknown>(value.length)), value, each);
+  if (isPlain(value))
+    return fillPlain(begun(emptyLike(value)), value as Readonly<Record<string, unknown>>, each);
   switch (Object.getPrototypeOf(value)) {
     case Date.prototype:
-      return new Date(value as Date);
-    case Map.prototype:
-      return new Map([...(value as Map<unknown, unknown>)].map(([key, item]) => [copied(key), copied(item)]));
-    case Set.prototype:
-      return new Set([...(value as Set<unknown>)].map(copied));
+      return begun(new Date(value as Date));
+    case Map.prototype: {
+      const copy = begun(new Map<unknown, unknown>());
+      for (const [key, item] of value as Map<unknown, unknown>) copy.set(each(key), each(item));
+      return copy;
+    }
+    case Set.prototype: {
+      const copy = begun(new Set<unknown>());
+      for (const item of value as Set<unknown>) copy.add(each(item));
+      return copy;
+    }
     default:
       return value;
   }
 }
 
-/** With what a list has besides its items, as that which `matchAll` gives. */
-function copiedList(list: readonly unknown[]): unknown {
-  const copy = list.map(copied);
+type Each = (item: unknown) => unknown;
+
+/** With what a list has besides its items, as that which `matchAll` gives; places that it leaves out stay so. */
+function fillList(copy: unknown[], list: readonly unknown[], each: Each): unknown {
   const names = Object.keys(list);
-  return names.length === list.length ? copy : Object.assign(copy, Object.fromEntries(named(list, names)));
+  const isDense =
+    names.length === list.length && (names.length === 0 || names.at(-1) === String(list.length - 1));
+  if (isDense) for (let at = 0; at < list.length; at++) copy[at] = each(list[at]);
+  else
+    for (const name of names)
+      (copy as unknown as Record<string, unknown>)[name] = each(
+        (list as unknown as Readonly<Record<string, unknown>>)[name],
+      );
+  return copy;
 }
 
-const named = (list: readonly unknown[], names: readonly string[]): (readonly [string, unknown])[] =>
-  names
-    .filter((name) => !/^\d+$/.test(name))
-    .map((name) => [name, copied((list as unknown as Readonly<Record<string, unknown>>)[name])]);
+const emptyLike = (value: object): Record<string, unknown> =>
+  Object.create(Object.getPrototypeOf(value) as object | null) as Record<string, unknown>;
 
-function copiedPlain(value: Readonly<Record<string, unknown>>): unknown {
-  // All its keys are its own from here on, `__proto__` too, so that setting one sets nothing else.
-  const copy: Record<string, unknown> = { ...value };
-  for (const key of Object.keys(copy)) {
-    const each = copy[key];
-    if (isObject(each)) copy[key] = copied(each);
+function fillPlain(
+  copy: Record<string, unknown>,
+  value: Readonly<Record<string, unknown>>,
+  each: Each,
+): unknown {
+  // As its own, `__proto__` too.
+  for (const key of Object.keys(value)) {
+    const item = each(value[key]);
+    if (key === '__proto__')
+      Object.defineProperty(copy, key, { value: item, enumerable: true, writable: true, configurable: true });
+    else copy[key] = item;
   }
-  return Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null) as object, copy) : copy;
+  return copy;
 }

@@ -145,7 +145,7 @@ async function narrow(
   const columns = (): Promise<string> =>
     asked(context, async () => {
       const names: unknown[] = [];
-      for await (const rows of engine.rows(`SELECT column_name FROM (DESCRIBE ${query})`))
+      for await (const rows of engine.rows(`SELECT column_name FROM (DESCRIBE\n${query}\n)`))
         names.push(...rows.map(([name]) => name));
       return JSON.stringify(names);
     });

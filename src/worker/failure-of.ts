@@ -28,7 +28,7 @@ const causeOfName: ReadonlyMap<string, FailureCause> = new Map<string, FailureCa
   [ErrorName.BrokenInvariant, 'internal'],
 ]);
 
-/** What a process of user code may fail with. Stores are not among them: it has none, but for its inputs, which its worker reads. */
+/** What user code in a process of its own may fail with. Stores are not among them: its worker reads its inputs. Its process may fail by its disk besides. */
 export const causesOfUserCode = [
   'user-code',
   'bad-record',

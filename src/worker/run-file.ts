@@ -14,12 +14,14 @@ export interface Run {
 
 const writeBufferBytes = 256 * 1024;
 
-/** A full or broken scratch disk is a fault of the place, not of the user's code. */
+/** A full or broken scratch disk is a fault of the place, not of the user's code, in whose process files may be sorted. */
+export class ScratchError extends StoreUnavailableError {}
+
 async function onDisk<T>(what: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (cause) {
-    throw new StoreUnavailableError(`scratch file could not be ${what}`, {}, { cause });
+    throw new ScratchError(`scratch file could not be ${what}`, {}, { cause });
   }
 }
 
@@ -114,7 +116,7 @@ export class RunReader {
       if (size <= 0) return undefined;
       const chunk = Buffer.allocUnsafeSlow(size);
       const { bytesRead } = await onDisk('read', this.#file.read(chunk, 0, size, this.#position));
-      if (bytesRead === 0) throw new StoreUnavailableError('scratch file is shorter than what was written');
+      if (bytesRead === 0) throw new ScratchError('scratch file is shorter than what was written');
       this.#position += bytesRead;
       return chunk.subarray(0, bytesRead);
     };

@@ -82,15 +82,16 @@ export function fairShares(totalSlots: number, claims: readonly Claim[]): Readon
 
 /**
  * As `fairShares`, once each has what it is guaranteed, as far as it wants that. Where guarantees are more together than
- * there is, that is shared as if nobody wanted more than it is guaranteed.
+ * there is, that is shared as if nobody wanted more than it is guaranteed. Of `kept` slots none is guaranteed.
  */
 export function guaranteedShares(
   totalSlots: number,
   claims: readonly GuaranteedClaim[],
+  kept = 0,
 ): ReadonlyMap<JobId, number> {
   if (!claims.some(({ guaranteed = 0 }) => guaranteed > 0)) return fairShares(totalSlots, claims);
   const own = fairShares(
-    totalSlots,
+    totalSlots - kept,
     claims.map(({ guaranteed = 0, ...claim }) => ({ ...claim, wanted: Math.min(claim.wanted, guaranteed) })),
   );
   return fairShares(

@@ -43,13 +43,14 @@ const wanted = (use: RoomUse): number => used(use) + use.owed;
 /**
  * What each job may use of `total`, in whole places: what is guaranteed to it first, and the rest max-min fairly by
  * weight and by what it could use, as the ledger shares slots. What rounding leaves over goes to whoever has least, ties
- * to the first of the map.
+ * to the first of the map. There may be fewer places than slots are guaranteed: one is kept for each job that has none of its own, of
+ * half of all at the most, so that none starves.
  */
-export const fairRoom = (total: number, claims: ReadonlyMap<JobId, RoomClaim>): ReadonlyMap<JobId, number> =>
-  guaranteedShares(
-    total,
-    [...claims].map(([jobId, claim], since): GuaranteedClaim => ({
-      ...{ jobId, since, wanted: wanted(claim) },
-      ...{ weight: claim.weight ?? 1, guaranteed: claim.guaranteed },
-    })),
-  );
+export function fairRoom(total: number, claims: ReadonlyMap<JobId, RoomClaim>): ReadonlyMap<JobId, number> {
+  const asked = [...claims].map(([jobId, claim], since): GuaranteedClaim => ({
+    ...{ jobId, since, wanted: wanted(claim) },
+    ...{ weight: claim.weight ?? 1, guaranteed: claim.guaranteed },
+  }));
+  const others = asked.filter((claim) => claim.wanted > 0 && (claim.guaranteed ?? 0) === 0).length;
+  return guaranteedShares(total, asked, Math.min(others, Math.floor(total / 2)));
+}

@@ -34,7 +34,8 @@ export function resized(profile: SizedProfile, sizes: StageSizes): SizedProfile 
       const tasks = Math.round((size.tasks * learned) / plannedTasks);
       const after = (size.bytes ?? 0) / tasks;
       const factor = before > 0 && after > 0 ? after / before : 1;
-      if (tasks === learned && factor === 1) return stage;
+      // The mean of as many bytes may differ by rounding.
+      if (tasks === learned && Math.abs(factor - 1) < 1e-9) return stage;
       const scaled = (times: readonly number[]): readonly number[] => times.map((each) => each * factor);
       const runs = stage.runs.map(({ slots, times }) => ({
         slots,

@@ -31,12 +31,15 @@ export function tableFor(
     return (_, at) => remainingMs(table, at);
   const growth = growthOf(learned, now);
   const [fewest, most] = [table.slots[0] ?? 1, table.slots.at(-1) ?? 1];
+  // Beyond one for each task more slots change nothing, as beyond the table's.
+  const useful = now.stages.reduce((sum, { tasks }) => sum + tasks, 0);
   const lawBefore = amdahlOf(learned, true);
   const lawNow = amdahlOf(now, true);
   return (fractions, at) => {
-    const slots = Math.min(most, Math.max(fewest, at.slots / growth));
+    const used = Math.min(at.slots, useful);
+    const slots = Math.min(most, Math.max(fewest, used / growth));
     const beforeMs = lawBefore(fractions, slots);
-    const times = beforeMs <= 0 ? 1 : lawNow(fractions, at.slots) / beforeMs;
+    const times = beforeMs <= 0 ? 1 : lawNow(fractions, used) / beforeMs;
     return times * remainingMs(table, { ...at, slots });
   };
 }

@@ -16,17 +16,21 @@ export interface LambdaTime {
   readonly earlierMs?: readonly (number | undefined)[];
 }
 
+/** Tasks that read up to so many times as much are like one; of a stage of which nobody knows what an input costs, up to twice. */
+const alike = 1.25;
+const alikeUnlearnt = 2;
+
 /**
  * How long a task takes by those of its stage that have ended, in ms: by what it reads, and no less than their median where
- * one that read no more took longer than Lambda lets it. Where only larger ones did, the median is theirs and says
+ * one that read hardly more took longer than Lambda lets it. Where only far larger ones did, the median is theirs and says
  * nothing of it.
  */
 function forecastOf(stage: StageView, task: TaskView, medianMs: number, lambdaMs: DurationMs): number {
   const byInputMs = foretoldByInputMs(stage, task);
   if (medianMs <= lambdaMs) return byInputMs;
-  const isLike = stage.statistics.samples.some(
-    ({ task: ended, ms }) => ms > lambdaMs && inputOf(ended) <= inputOf(task),
-  );
+  const { samples, cost } = stage.statistics;
+  const mostBytes = (cost.isLearnt ? alike : alikeUnlearnt) * inputOf(task);
+  const isLike = samples.some(({ task: ended, ms }) => ms > lambdaMs && inputOf(ended) <= mostBytes);
   return isLike ? Math.max(medianMs, byInputMs) : byInputMs;
 }
 

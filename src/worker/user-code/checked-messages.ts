@@ -19,7 +19,7 @@ import {
 const helloSchema = z.object({ version: z.literal(protocolVersion) });
 const readySchema = z.object({ resumes: z.boolean() });
 const failedSchema = z.object({
-  cause: z.enum(causesOfUserCode),
+  cause: z.enum([...causesOfUserCode, 'storage']),
   message: z.string().max(2 * limits.failureChars),
   stream: z.int().optional(),
   place: z

@@ -7,6 +7,7 @@ import { limits } from '../../contracts/limits.ts';
 import { epochMs } from '../../contracts/units.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { AttemptMeter } from '../attempt-meter.ts';
+import { ScratchError } from '../run-file.ts';
 import type { Failure } from '../../contracts/records.ts';
 import { failureOf, failureWith } from '../failure-of.ts';
 import { BadInputError, CancelledError, saysItResumes, UserCodeError } from '../operator.ts';
@@ -236,7 +237,8 @@ function textOfState(state: unknown): string | null {
 
 /** What was thrown, and where in the user's files: the deepest frames, as far as they fit. */
 function failureIn(error: unknown): Failure {
-  const { cause, message } = failureOf(error, 'user-code');
+  // By its class, which user code has not: its own errors may have any name.
+  const { cause, message } = failureOf(error, error instanceof ScratchError ? 'operator' : 'user-code');
   const frames = framesOf(error);
   return frames.length === 0
     ? { cause, message }

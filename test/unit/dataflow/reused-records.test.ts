@@ -68,6 +68,27 @@ describe('records of a generator that yields one object again and again', () => 
     expect(text).toBe('a1 b2 c3 b1\n');
   });
 
+  it('keep the list by which they are keyed', async () => {
+    function* pairs(line: string): Generator<{ key: [string]; n: number }> {
+      const row: { key: [string]; n: number } = { key: [''], n: 1 };
+      for (const word of line.split(' ')) {
+        row.key[0] = word;
+        yield row;
+      }
+    }
+    const counted = plain
+      .flatMap(pairs)
+      .keyBy(({ key }) => key)
+      .aggregate({ zero: () => 0, add: (sum, { n }) => sum + n, merge: (a, b) => a + b });
+    const { records } = await runJob(job('x', counted.write.ndjson()), lines, { tasks: 1, partitions: 1 });
+    expect(records).toEqual([
+      [['a'], 1],
+      [['b'], 2],
+      [['c'], 1],
+      [['d'], 1],
+    ]);
+  });
+
   it('are the greatest as they were', async () => {
     const top = plain.flatMap(wordsOf).top(2, ({ word }) => word);
     const { records } = await runJob(job('x', top.write.ndjson()), lines);
@@ -112,10 +133,25 @@ describe('a copy of a record that is lent', () => {
     );
   });
 
-  it('is the record itself where it goes round in circles', () => {
-    const round: Record<string, unknown> = {};
+  it('goes round in circles as the record does, and has once what that has twice', () => {
+    const round: Record<string, unknown> = { word: 'a' };
     round['self'] = [round];
-    expect(copyOfLent(round)).toBe(round);
+    const copy = copyOfLent(round) as { word: string; self: unknown[] };
+    expect(copy).not.toBe(round);
+    expect(copy.self[0]).toBe(copy);
+    round['word'] = 'b';
+    expect(copy.word).toBe('a');
+    // Two ways to each of the next: a walk of every way would never end.
+    let shared: unknown = { n: 1 };
+    for (let level = 0; level < 100; level++) shared = [shared, shared];
+    const [left, right] = copyOfLent(shared) as unknown[];
+    expect(left).toBe(right);
+  });
+
+  it('is the record itself where it reaches too deep', () => {
+    let deep: unknown = {};
+    for (let level = 0; level < 1_000; level++) deep = [deep];
+    expect(copyOfLent(deep)).toBe(deep);
   });
 });
 

@@ -80,8 +80,8 @@ function changesOf(jobs: readonly PlannedJob[]): readonly PlanChange[] {
  * though their slots would soon be free for others. So whole plans are compared: who comes before whom, and with how
  * many slots, until all have ended. The best of a few (as now; by due times; the shortest first; by marginal utility; fair
  * shares) is bettered job by job while that brings more, and what it gives each now is the answer, in their order. Each
- * has one slot, as far as there are so many, that none starves; none gets more than it asks for. Of so many jobs that not
- * even one plan can be followed, those that are due first come first.
+ * has one slot, as far as there are so many, that none starves; none gets more than it asks for. Of so many jobs that no
+ * two plans can be compared, those that are due first come first.
  *
  * Source: the arbiter that Jockey (EuroSys 2012), §4.4 and §7, leaves to future work. The search is by insertion, as for
  * other problems of sequencing (Nawaz, Enscore and Ham, Omega 11, 1983).
@@ -109,7 +109,8 @@ export function divideSlots(
   for (const start of starts.toSorted((a, b) => b.ends.worth - a.ends.worth))
     best = better(best, bettered(start, changes, { follow, effort }));
   const byDue = plans[1];
-  return (best.ends.worth === -Infinity && byDue !== undefined ? follow(byDue) : best).ends.now;
+  const isCompared = starts.filter(({ ends }) => ends.worth > -Infinity).length > 1;
+  return (isCompared || byDue === undefined ? best : follow(byDue)).ends.now;
 }
 
 interface Followed {

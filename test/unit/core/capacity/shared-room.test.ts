@@ -31,14 +31,19 @@ describe('fairRoom', () => {
     expect(sharesOf(5, [])).toEqual([]);
   });
 
+  it('keeps one for each job that has none of its own, of half of all at the most', () => {
+    const own = { ...use(0, 200), guaranteed: 60 };
+    const others = (count: number) => Array.from({ length: count }, () => use(0, 50));
+    expect(sharesOf(10, [own, ...others(2)])).toEqual([8, 1, 1]);
+    expect(sharesOf(10, [own, ...others(9)])).toEqual([5, 1, 1, 1, 1, 1, 0, 0, 0, 0]);
+    expect(sharesOf(10, [own, use(0, 0)])).toEqual([10, 0]);
+    expect(sharesOf(1, [own, ...others(1)])).toEqual([1, 0]);
+  });
+
   it('gives what is guaranteed first, as far as it is wanted, and shares the rest by weight', () => {
     const own = { ...use(10, 90), guaranteed: 60 };
     expect(sharesOf(100, [own, use(50, 50), use(40, 60)])).toEqual([60, 20, 20]);
     expect(sharesOf(100, [{ ...use(10, 5), guaranteed: 60 }, use(0, 100)])).toEqual([15, 85]);
     expect(sharesOf(100, [{ ...use(0, 500), weight: 4 }, use(0, 500)])).toEqual([80, 20]);
-  });
-
-  it('gives of less than is guaranteed nothing to those that are guaranteed none', () => {
-    expect(sharesOf(10, [{ ...use(0, 90), guaranteed: 60 }, use(0, 90)])).toEqual([10, 0]);
   });
 });

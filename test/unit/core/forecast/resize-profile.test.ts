@@ -67,6 +67,15 @@ describe('a table of a job of another size', () => {
     expect(predictor.chance([0, 0], 40, { leftMs: 800_000, factor: 1 })).toBe(0);
   });
 
+  it('takes no less on more slots than it has tasks', () => {
+    const learned = profile(steady(60_000, 10));
+    const now = profile(steady(66_000, 10));
+    const predictor = predictorOf({ profile: stored(learned), table: table(learned, 10) }, 'simulator', now);
+    const onTen = predictor.remainingMs([0], 10, 'worst');
+    expect(onTen / 66_000).toBeGreaterThan(0.9);
+    for (const slots of [11, 20, 100, 1_000]) expect(predictor.remainingMs([0], slots, 'worst')).toBe(onTen);
+  });
+
   it('is read as it is where the size is the same', () => {
     const learned = profile(steady(60_000, 30));
     const parts = { profile: stored(learned), table: table(learned, 10) };

@@ -91,6 +91,17 @@ describe('a task that will outlast Lambda', () => {
     );
   });
 
+  it('is taken for its like where those that took longer read hardly more, and nobody knows what an input costs', () => {
+    const stage = new StageOfTest([105, 105, 105, 105, 100, 60, 20]);
+    stage.tick(0, 4);
+    for (let task = 0; task < 4; task++) stage.ends(task, 20 * minute);
+    expect(stage.tick(21 * minute, 4).map(([attempt, worker]) => [attempt, worker])).toEqual([
+      ['map/4/0', onFargate],
+      ['map/5/0', onFargate],
+      ['map/6/0', undefined],
+    ]);
+  });
+
   it('goes there where tasks that read nothing took longer', () => {
     const stage = new StageOfTest([0, 0, 0, 0, 0]);
     stage.tick(0, 4);

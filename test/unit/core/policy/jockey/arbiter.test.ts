@@ -192,6 +192,25 @@ describe('the division of slots among jobs', () => {
     },
   );
 
+  it.each([20, 100, 150, 160, 190, 200, 240, 260])(
+    'serves one that comes with the tightest deadline, though %i have slots',
+    (count) => {
+      const left = [1, 2, 4, 8, 12, 16, 20, 25, 30, 40, 50, 55, 60].map(
+        (each) => [each, 6_000_000 / each] as const,
+      );
+      const bids = places(count).map((place) => ({
+        asks: 60,
+        left,
+        utility: dueAt(place === count - 1 ? 110_000 : 3_000_000 + 1_000 * place, 4e-5),
+      }));
+      const given = divideSlots(
+        1_000,
+        bids.map((bid, place) => bidder(bid, place === count - 1 ? 0 : place < 10 ? 60 : 1)),
+      );
+      expect(given.at(-1)).toBe(60);
+    },
+  );
+
   it('serves those first that are due first where there are too many jobs to follow any plan', () => {
     const bids = places(5).map((place) => ({
       asks: 9,
