@@ -8,6 +8,7 @@ import type { Rng } from '../lib/rng.ts';
 import { claim } from './checks.ts';
 import { type Check, intervalOf, intervalText, type Row, rounded } from './experiment.ts';
 import { type Exchange, exchangeSlices, LinkHours, type Slicing } from './link-hours.ts';
+import { bytesByLink } from './link-replay.ts';
 import type { ShufflePhase } from './shuffle-phases.ts';
 
 /** Of the past, so much tells how long loads last and what is usual; it ends before any phase comes round to it again. */
@@ -74,17 +75,12 @@ export function foreseenLinks(
 }
 
 /** What each link carries under a placement: uplinks, then downlinks. */
-function bytesOf({ inputs, sources }: ShufflePhase, locations: readonly number[]): number[] {
-  const racks = inputs[0]?.length ?? 0;
+function bytesOf(phase: ShufflePhase, locations: readonly number[]): number[] {
+  const racks = phase.inputs[0]?.length ?? 0;
   const bytes = Array.from({ length: 2 * racks }, () => 0);
-  inputs.forEach((row, task) => {
-    const to = locations[task] ?? 0;
-    for (const from of sources) {
-      if (from === to) continue;
-      bytes[from] = (bytes[from] ?? 0) + (row[from] ?? 0);
-      bytes[racks + to] = (bytes[racks + to] ?? 0) + (row[from] ?? 0);
-    }
-  });
+  const { sent, received } = bytesByLink(phase, locations);
+  for (const [rack, own] of sent) bytes[rack] = own;
+  for (const [rack, own] of received) bytes[racks + rack] = own;
   return bytes;
 }
 

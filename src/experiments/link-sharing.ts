@@ -1,52 +1,6 @@
 import type { LocationLinks } from '../core/policy/mantri/placement.ts';
-import { Heap } from '../lib/heap.ts';
 import { hourS } from './link-hours.ts';
-import type { ShufflePhase } from './shuffle-phases.ts';
-
-/** From when to when a phase kept a link busy, in seconds of the hour; the end may lie in the next. */
-interface Use {
-  readonly phase: number;
-  readonly fromS: number;
-  readonly toS: number;
-}
-
-interface Arrival {
-  readonly phase: number;
-  readonly atS: number;
-  readonly bytes: number;
-}
-
-/**
- * When each phase uses a link that is shared evenly by all that use it. The hour is repeated, and the second one told, so that
- * it begins with what the one before has left.
- */
-function usesOf(arrivals: readonly Arrival[], bytesPerS: number): Use[] {
-  const twice = [0, 1].flatMap((hour) =>
-    arrivals.map((one) => ({ ...one, hour, atS: one.atS + hour * hourS })),
-  );
-  twice.sort((a, b) => a.atS - b.atS);
-  const active = new Heap<(typeof twice)[number] & { endsAt: number }>((a, b) => a.endsAt < b.endsAt);
-  const uses: Use[] = [];
-  let [nowS, served] = [0, 0];
-  /** Lets time pass to `untilS`; whatever ends on the way makes room for the others. */
-  const pass = (untilS: number): void => {
-    for (let next = active.peek(); next !== undefined; next = active.peek()) {
-      const endS = nowS + ((next.endsAt - served) * active.size) / bytesPerS;
-      if (endS > untilS) break;
-      [nowS, served] = [endS, next.endsAt];
-      active.pop();
-      if (next.hour === 1) uses.push({ phase: next.phase, fromS: next.atS - hourS, toS: endS - hourS });
-    }
-    if (active.size > 0) served += ((untilS - nowS) * bytesPerS) / active.size;
-    nowS = untilS;
-  };
-  for (const one of twice) {
-    pass(one.atS);
-    active.push({ ...one, endsAt: served + one.bytes });
-  }
-  pass(Infinity);
-  return uses;
-}
+import type { Replay, Use } from './link-replay.ts';
 
 /** How many phases use a link in each second of the hour; parts of a second count as such. */
 class UsersByS {
@@ -98,7 +52,7 @@ const overlapS = ({ fromS, toS }: Use, s: number): number =>
   Math.max(0, Math.min(toS, s + 1) - Math.max(fromS, s));
 
 /**
- * What the links of racks leave to a phase while the others of the trace run as recorded: each of those that use a link takes
+ * What the links of racks leave to a phase while the others run as replayed: each of those that use a link takes
  * as much of it as the phase. Others are not slowed down by the phase.
  */
 export class SharedLinks {
@@ -106,27 +60,10 @@ export class SharedLinks {
   private readonly down: readonly UsersByS[];
   private readonly bytesPerMs: number;
 
-  constructor(phases: readonly ShufflePhase[], racks: number, bytesPerMs: number) {
+  constructor({ uses }: Pick<Replay, 'uses'>, bytesPerMs: number) {
     this.bytesPerMs = bytesPerMs;
-    const [up, down] = [0, 1].map(() => Array.from({ length: racks }, (): Arrival[] => []));
-    phases.forEach(({ inputs, recorded, sources, submittedAtMs }, phase) => {
-      const [sent, received] = [new Map<number, number>(), new Map<number, number>()];
-      inputs.forEach((row, task) => {
-        const to = recorded[task] ?? 0;
-        for (const from of sources) {
-          if (from === to) continue;
-          sent.set(from, (sent.get(from) ?? 0) + (row[from] ?? 0));
-          received.set(to, (received.get(to) ?? 0) + (row[from] ?? 0));
-        }
-      });
-      const atS = (submittedAtMs / 1_000) % hourS;
-      for (const [rack, bytes] of sent) up?.[rack]?.push({ phase, atS, bytes });
-      for (const [rack, bytes] of received) down?.[rack]?.push({ phase, atS, bytes });
-    });
-    const usersOf = (arrivals: readonly Arrival[]): UsersByS =>
-      new UsersByS(usesOf(arrivals, bytesPerMs * 1_000));
-    this.up = (up ?? []).map(usersOf);
-    this.down = (down ?? []).map(usersOf);
+    this.up = uses.up.map((own) => new UsersByS(own));
+    this.down = uses.down.map((own) => new UsersByS(own));
   }
 
   /** The mean from `fromS` to `toS`, the second of the beginning at least. */

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { ExchangedLoads, exchangedFindings } from '../../src/experiments/exchanged-loads.ts';
 import { runExperiment } from '../../src/experiments/experiment.ts';
+import { replayPhases } from '../../src/experiments/link-replay.ts';
 import { SharedLinks } from '../../src/experiments/link-sharing.ts';
 import { mantriPlacement } from '../../src/experiments/mantri-placement.ts';
 import { runTransfers } from '../../src/experiments/reduce-transfers.ts';
@@ -61,9 +62,11 @@ it('shares links evenly among the phases that use them, the own one left out, th
   );
   // 100 MiB a second. The first two share the uplink of rack 0 from second 10 to 12; the third has it for two seconds
   // around the end of the hour.
-  const links = new SharedLinks(phases, 3, (100 * MIB) / 1_000);
+  const bytesPerMs = (100 * MIB) / 1_000;
+  const replay = replayPhases(phases, { racks: 3, bytesPerMs }, (index) => phases[index]?.recorded ?? []);
+  const links = new SharedLinks(replay, bytesPerMs);
   const upAt = (phase: number, second: number): number =>
-    (links.leftTo(phase, second, second + 1).up[0] ?? 0) / ((100 * MIB) / 1_000);
+    (links.leftTo(phase, second, second + 1).up[0] ?? 0) / bytesPerMs;
   expect([9, 10, 11, 12, 3_599, 3_600].map((second) => upAt(0, second).toFixed(6))).toEqual(
     [1, 0.5, 0.5, 1, 0.5, 0.5].map((share) => share.toFixed(6)),
   );
@@ -162,4 +165,65 @@ it('goes by what is usual where a moment says little', () => {
   expect(recorded?.sums.start).toBeCloseTo(582_000, 3);
   expect(recorded?.sums.ours).toBeCloseTo(120_000, 3);
   expect(recorded?.sums['ideal reduce']).toBeCloseTo(120_000, 3);
+});
+
+it('lets phases slow each other down, and places each by what its links leave when it comes', () => {
+  const phases = shufflePhases(
+    [shuffle(10_000, [0], { 1: 100 }), shuffle(11_000, [0], { 1: 100 }), shuffle(100_000, [2], { 2: 50 })],
+    3,
+    20,
+  );
+  const bytesPerMs = (100 * MIB) / 1_000;
+  const seen: (readonly number[])[] = [];
+  const { tookMs } = replayPhases(phases, { racks: 3, bytesPerMs }, (index, { down }) => {
+    seen.push(down.map((left) => left / bytesPerMs));
+    return phases[index]?.recorded ?? [];
+  });
+  // 100 MiB a second. The first has its links for itself for the second that it needs; nobody waits for the third.
+  expect(tookMs.map((ms) => Math.round(ms))).toEqual([1_000, 1_000, 0]);
+  expect(seen.slice(0, 3)).toEqual([
+    [1, 1, 1],
+    [1, 1, 1],
+    [1, 1, 1],
+  ]);
+  const together = phases.map((phase) => ({ ...phase, submittedAtMs: 10_000 }));
+  const left: (readonly number[])[] = [];
+  const replayed = replayPhases(together, { racks: 3, bytesPerMs }, (index, { down }) => {
+    left.push(down.map((each) => each / bytesPerMs));
+    return phases[index]?.recorded ?? [];
+  });
+  expect(replayed.tookMs.map((ms) => Math.round(ms))).toEqual([2_000, 2_000, 0]);
+  expect(left.slice(0, 3)).toEqual([
+    [1, 1, 1],
+    [1, 0.5, 1],
+    [1, 1 / 3, 1],
+  ]);
+});
+
+it('is near the ideal where all others are placed by the rule too, and not where they were recorded', async () => {
+  // Every shuffle sends from two racks into one and the same rack of the 150, as it was recorded; Mantri's rule spreads them.
+  const jobs = Array.from({ length: 6 }, (_, job) =>
+    shuffle(job * 60_000, [2 * job + 10, 2 * job + 11], { 3: 60 * 256 }),
+  );
+  const { result } = await runExperiment(mantriPlacement, {
+    seed: 1,
+    count: 1,
+    traces: new Map([['coflow', jobs]]),
+  });
+  const secondsOf = (scheme: string, table?: string): number =>
+    Number(
+      result.rows.find(
+        (row) => row['phases'] === 'all' && row['scheme'] === scheme && row['table'] === table,
+      )?.['seconds'],
+    );
+  const alone = 'one job placed so, all others as recorded';
+  const [inside, beside] = [undefined, alone].map(
+    (table) => secondsOf('mantri', table) / secondsOf('ideal reduce', table),
+  );
+  expect(inside).toBeLessThan(1.05);
+  expect(beside).toBeGreaterThanOrEqual((inside ?? 0) - 0.001);
+  const hours = result.rows.filter((row) => row['table'] === 'the whole hour placed by one scheme');
+  const hour = (scheme: string) => Number(hours.find((row) => row['scheme'] === scheme)?.['seconds']);
+  expect(hours.map((row) => row['scheme'])).toEqual(['first free slot', 'mantri', 'start', 'equal']);
+  expect(hour('mantri')).toBeLessThan(hour('first free slot') / 2);
 });
