@@ -12,6 +12,9 @@ const memoryCodes = new Set([
 const memoryMessage =
   /allocation failed|out of memory|invalid (array|string) (buffer )?length|maximum size exceeded/i;
 
+/** Codes by which the system tells that its disk or its table of files is full or broken. */
+const diskCodes = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EMFILE', 'ENFILE']);
+
 /** By name and not by class: a bundle of user code carries its own copies of the classes. */
 const causeOfName: ReadonlyMap<string, FailureCause> = new Map<string, FailureCause>([
   ['UserCode', 'user-code'],
@@ -42,7 +45,7 @@ const causeOfUserName: typeof causeOfName = new Map(
   [...causeOfName].filter(([, cause]) => causesOfUserCode.some((each) => each === cause)),
 );
 
-/** Whose code ran: an operator of ours or the worker, in the worker's process; or user code, in one of its own. */
+/** Whose code ran: an operator of ours or the worker, in the worker's process; or user code, in one of its own, whose files are its own matter. */
 type Where = 'operator' | 'runtime' | 'user-code';
 
 const namesIn = (where: Where): typeof causeOfName => (where === 'user-code' ? causeOfUserName : causeOfName);
@@ -76,7 +79,7 @@ export function failureOf(error: unknown, where: Where): Failure {
   if (reported !== undefined) return reported;
   const thrown = read(error);
   const names = namesIn(where);
-  const cause = causeOf(thrown, names) ?? (where === 'runtime' ? 'internal' : 'user-code');
+  const cause = causeOf(thrown, names) ?? unnamedCause(thrown, where);
   return { cause, message: messageOf(thrown, names) };
 }
 
@@ -132,6 +135,12 @@ function plainText(value: unknown): string {
 
 const causeOf = (thrown: Thrown, names: typeof causeOfName): FailureCause | undefined =>
   isOutOfMemory(thrown) ? 'out-of-memory' : names.get(thrown.name);
+
+function unnamedCause({ code }: Thrown, where: Where): FailureCause {
+  // A full or broken scratch disk is a fault of the place: elsewhere the same may pass.
+  if (where !== 'user-code' && diskCodes.has(code)) return 'storage';
+  return where === 'runtime' ? 'internal' : 'user-code';
+}
 
 const isOutOfMemory = ({ code, isRangeError, message }: Thrown): boolean =>
   memoryCodes.has(code) || (isRangeError && memoryMessage.test(message.slice(0, limits.failureChars)));

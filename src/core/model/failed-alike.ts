@@ -15,7 +15,7 @@ const repeatable: ReadonlySet<FailureCause> = new Set([
 
 /** What the network or a full machine does to any code: a second attempt may well be spared. */
 const passing =
-  /\b(ECONN[A-Z]+|EAI_AGAIN|ENOTFOUND|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOSPC|EMFILE|ENFILE|EAGAIN|EBUSY)\b|fetch failed|socket hang up|timed? ?out|too many requests|throttl|service unavailable/i;
+  /\b(ECONN[A-Z]+|EAI_AGAIN|ENOTFOUND|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOSPC|EDQUOT|EIO|EROFS|EMFILE|ENFILE|EAGAIN|EBUSY)\b|fetch failed|socket hang up|timed? ?out|too many requests|throttl|service unavailable/i;
 
 const month = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
 const clock = String.raw`\d\d?:\d\d:\d\d(?:[.,]\d+)?`;

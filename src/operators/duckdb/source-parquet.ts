@@ -92,7 +92,8 @@ async function lay(
   let held = 0;
   let at = start;
   for await (const chunk of file.read(start, end, isExpected)) {
-    await handle.write(chunk, 0, chunk.length, at);
+    for (let done = 0; done < chunk.length;)
+      done += (await handle.write(chunk, done, chunk.length - done, at + done)).bytesWritten;
     at += chunk.length;
     chunks.push(Buffer.from(chunk));
     held += chunk.length;

@@ -125,6 +125,18 @@ describe('failures of one task', () => {
       of('internal', 'ENOSPC: no space left on device'),
       false,
     ],
+    [
+      'a broken disk',
+      of('user-code', 'EIO: i/o error, read'),
+      of('user-code', 'EIO: i/o error, read'),
+      false,
+    ],
+    [
+      'a disk of which no more may be used',
+      of('user-code', 'EDQUOT: disk quota exceeded, write'),
+      of('user-code', 'EDQUOT: disk quota exceeded, write'),
+      false,
+    ],
     ['memory', of('out-of-memory', 'RangeError: x'), of('out-of-memory', 'RangeError: x'), true],
     ['no failure', { node: 'a' }, { node: 'b' }, false],
   ])('with %s', (_, first, second, expected) => {

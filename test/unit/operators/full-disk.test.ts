@@ -1,8 +1,12 @@
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { duckDb } from '../../../src/operators/duckdb/engine.ts';
+import { pieceKey } from '../../../src/operators/packed-rows.ts';
 import { operators } from '../../../src/operators/registry.ts';
 import { failureOf } from '../../../src/worker/failure-of.ts';
-import { runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
+import type { Operator, TaskInput } from '../../../src/worker/operator.ts';
+import { recordsOf, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
 
 /** How a query fails where DuckDB says this when it is to write the result. */
 async function failureWhere(said: string, options = {}): Promise<unknown> {
@@ -49,5 +53,62 @@ describe('a query whose worker has trouble with its disk', { timeout: 60_000 }, 
       cause: 'bad-input',
       message: expect.stringMatching(/^options\.query: the query fails: /) as string,
     });
+  });
+});
+
+/** The operator in a scratch directory where a file of that name finds its disk full. */
+const withFull = (operator: Operator, name: string): Operator => ({
+  ...operator,
+  run: async (context) => {
+    await symlink('/dev/full', join(context.scratchDir, name));
+    await operator.run(context);
+  },
+});
+
+const csv = (text: string): TaskInput => sourceOf(Buffer.from(text), seeded(1), 'csv');
+
+/** What the tasks of a stage send to the first partition. */
+async function sentBy(
+  operator: Operator,
+  options: Record<string, unknown>,
+  text: string,
+): Promise<TaskInput> {
+  const { collector } = await runTask(operator, options, [csv(text)]);
+  return recordsOf('before', [...collector.sorted(0, operator, options)], seeded(1));
+}
+
+const failing = (running: Promise<unknown>): Promise<unknown> =>
+  running.then(
+    () => 'it did not fail',
+    (error: unknown) => failureOf(error, 'operator'),
+  );
+
+describe('an operator whose worker has its scratch disk full', () => {
+  const full = { cause: 'storage', message: 'ENOSPC: no space left on device, write' };
+
+  it('is not to blame where it joins', async () => {
+    const side = (): Promise<TaskInput> => sentBy(operators['join-map'], { key: 'id' }, 'id,name\n1,Ann\n');
+    const options = { leftKey: 'id', rightKey: 'id', output: 'csv' };
+    for (const name of ['left-0.lines', 'right-0.lines']) {
+      const inputs = [await side(), await side()];
+      expect(await failing(runTask(withFull(operators['join-reduce'], name), options, inputs))).toEqual(full);
+    }
+  });
+
+  it('is not to blame where it groups, or lays files for a query', async () => {
+    const options = { key: 'id', aggregates: [{ op: 'count' }] };
+    const key = pieceKey({ task: 0, schema: 0, number: 0, rows: 1, isPlain: true });
+    const groups = recordsOf('before', [{ key, value: Buffer.from('["1"]\t1\n') }], seeded(1));
+    const merging = withFull(operators['groupby-reduce'], 'groups.lines');
+    expect(await failing(runTask(merging, options, [groups]))).toEqual(full);
+    const query = withFull(operators.sql, 'table0-0.csv');
+    const asking = runTask(query, { query: 'SELECT * FROM input' }, [csv('id\n1\n')]);
+    expect(await failing(asking)).toEqual(full);
+  });
+
+  it('is to blame where it is the user’s own code, whose files are its own matter', () => {
+    const error = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    expect(failureOf(error, 'user-code')).toEqual({ ...full, cause: 'user-code' });
+    expect(failureOf(error, 'runtime')).toEqual(full);
   });
 });
