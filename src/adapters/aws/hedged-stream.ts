@@ -40,8 +40,10 @@ export interface HedgeOptions {
   readonly hedge: RequestHedge;
   /** Second requests that the read has made before. */
   readonly hedgesBefore: number;
-  /** Begins a request for what has not come yet; undefined where another would do harm. */
-  readonly beginAnother: () => ByteStream | undefined;
+  /** Whether another request does no harm now. */
+  readonly mayBegin: () => boolean;
+  /** Begins a request for what has not come yet. */
+  readonly beginAnother: () => ByteStream;
   readonly onHedge: () => void;
 }
 
@@ -52,7 +54,7 @@ export interface HedgeOptions {
  */
 export async function* hedgedStream(
   first: ByteStream,
-  { hedge, hedgesBefore, beginAnother, onHedge }: HedgeOptions,
+  { hedge, hedgesBefore, mayBegin, beginAnother, onHedge }: HedgeOptions,
 ): AsyncGenerator<Uint8Array, BrokenStream | undefined> {
   const alarm = new Alarm(hedge);
   let stream = first;
@@ -64,16 +66,15 @@ export async function* hedgedStream(
       const lateMs = hedge.lateAfterMs(bytes === 0 ? 0 : bytes + stepBytes) - latencyMs - restMs;
       const pending = outcomeOf(stream);
       let outcome = await alarm.inTime(pending, lateMs);
-      if (outcome === undefined && hedge.take(hedges)) {
+      // Asked in this order: what is not made must not be counted.
+      if (outcome === undefined && mayBegin() && hedge.take(hedges)) {
         const second = beginAnother();
-        if (second !== undefined) {
-          hedges += 1;
-          onHedge();
-          outcome = await firstOf([pending, outcomeOf(second)]);
-          (outcome.from === second ? stream : second).stop();
-          stream = outcome.from;
-          [bytes, latencyMs, restMs] = [0, 0, 0];
-        }
+        hedges += 1;
+        onHedge();
+        outcome = await firstOf([pending, outcomeOf(second)]);
+        (outcome.from === second ? stream : second).stop();
+        stream = outcome.from;
+        [bytes, latencyMs, restMs] = [0, 0, 0];
       }
       outcome ??= await pending;
       if ('thrown' in outcome) throw outcome.thrown;

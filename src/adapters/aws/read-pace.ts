@@ -13,6 +13,9 @@ const growth = 0.05;
 const firstPauseMs = 50;
 const longestPauseMs = 10_000;
 
+/** Refusals are of the past after so long: a window takes thousands of answers to be as wide again as it was. */
+const calmMs = 10_000;
+
 /** Time and chance, so that a test can have both at its will. */
 export interface PaceHost {
   /** Milliseconds from any beginning. */
@@ -43,14 +46,16 @@ export class ReadPace {
   #running = 0;
   /** Counts the decreases: what was under way before the last one says nothing new. */
   #decreases = 0;
+  /** When S3 refused a request last. */
+  #refusedAt = -Infinity;
 
   constructor(host: PaceHost = systemPaceHost) {
     this.#host = host;
   }
 
-  /** Whether one request more would take nobody's place: S3 refuses nobody, as far as is known, and few are under way. */
+  /** Whether one request more would take nobody's place: S3 has refused nobody of late, and fewer are under way than may be. */
   get hasRoom(): boolean {
-    return this.#window >= mostAtOnce && this.#running < mostAtOnce;
+    return this.now() - this.#refusedAt >= calmMs && this.#running < Math.floor(this.#window);
   }
 
   /** How many requests may be under way, in [0.1, 64]. */
@@ -71,7 +76,10 @@ export class ReadPace {
       this.#window = Math.min(mostAtOnce, this.#window + Math.min(1 / this.#window, growth * this.#window));
       return answer;
     } catch (cause) {
-      if (isRefusal(cause) && decreases === this.#decreases) this.#decrease();
+      if (isRefusal(cause)) {
+        this.#refusedAt = this.now();
+        if (decreases === this.#decreases) this.#decrease();
+      }
       throw cause;
     } finally {
       void this.#leave();

@@ -115,7 +115,8 @@ async function* readLate(
     hedge,
     hedgesBefore: hedges.made,
     // Where all has come but the end, the rest would be a range of no bytes, which S3 answers with the whole object.
-    beginAnother: () => (pace.hasRoom && !isRead(cursor) ? begin() : undefined),
+    mayBegin: () => pace.hasRoom && !isRead(cursor),
+    beginAnother: begin,
     onHedge: () => {
       hedges.made += 1;
       reading.onHedge?.(ref);
