@@ -51,7 +51,9 @@ async function layRowGroups(
     // A row group may be larger than pieces: then one task has all of it, and others have nothing.
     file.expect(own.reduce((sum, { start, end }) => sum + end - start, 0));
     for (const { start, end } of own) await lay(file, handle, start, end, true);
-    // What filters look at may lie behind all row groups.
+    // Filters of all row groups are looked at, whosoever they are: where they lie between these, and where behind all of them.
+    for (const { dataEnd, end, hasFilters } of groups.slice(0, -1).filter((group) => !own.includes(group)))
+      if (hasFilters) await lay(file, handle, dataEnd, end);
     await lay(file, handle, groups.at(-1)?.end ?? footer, footer);
     const before = groups.filter(({ start }) => start < file.start);
     const rowsOf = (some: typeof groups): number => some.reduce((sum, { rows }) => sum + rows, 0);
@@ -110,23 +112,31 @@ async function lay(
 interface RowGroup {
   readonly rows: number;
   readonly start: number;
+  readonly dataEnd: number;
   readonly end: number;
+  /** Whether filters of it, or of the next one, lie between their data. */
+  readonly hasFilters: boolean;
 }
 
 /** The row groups of a file, in order of rows. */
 async function rowGroupsOf(engine: Engine, file: SourceFile, path: string): Promise<readonly RowGroup[]> {
   const first = 'min(least(data_page_offset, coalesce(nullif(dictionary_page_offset, 0), data_page_offset)))';
-  const groups: { rows: number; start: number; bytes: number }[] = [];
+  const groups: { rows: number; start: number; dataEnd: number; filters: readonly number[] }[] = [];
   await orBadInput(`${file.uri} is not a Parquet file that can be read`, async () => {
-    const query = `SELECT any_value(row_group_num_rows)::DOUBLE, ${first}::DOUBLE, sum(total_compressed_size)::DOUBLE FROM parquet_metadata(${sqlText(path)}) GROUP BY row_group_id ORDER BY row_group_id`;
+    const query = `SELECT any_value(row_group_num_rows)::DOUBLE, ${first}::DOUBLE, sum(total_compressed_size)::DOUBLE, min(bloom_filter_offset)::DOUBLE, max(bloom_filter_offset)::DOUBLE FROM parquet_metadata(${sqlText(path)}) GROUP BY row_group_id ORDER BY row_group_id`;
     for await (const rows of engine.rows(query))
-      for (const [count, start, bytes] of rows)
-        groups.push({ rows: Number(count), start: Number(start), bytes: Number(bytes) });
+      for (const [count, start, bytes, ...places] of rows) {
+        const filters = places.filter((place) => place !== null).map(Number);
+        const dataEnd = Number(start) + Number(bytes);
+        groups.push({ rows: Number(count), start: Number(start), dataEnd, filters });
+      }
   });
-  const ends = groups.map(({ start, bytes }, at) => groups[at + 1]?.start ?? start + bytes);
-  const isInOrder = groups.every(
-    ({ start, bytes }, at) => start + bytes <= (groups[at + 1]?.start ?? file.sizeBytes),
-  );
+  const isInOrder = groups.every(({ dataEnd }, at) => dataEnd <= (groups[at + 1]?.start ?? file.sizeBytes));
   if (!isInOrder) throw notParquet(file, 'its row groups lie across one another');
-  return groups.map(({ rows, start }, at) => ({ rows, start, end: ends[at] ?? start }));
+  return groups.map(({ filters, ...group }, at) => {
+    const next = groups[at + 1];
+    const end = next?.start ?? group.dataEnd;
+    const places = [...filters, ...(next?.filters ?? [])];
+    return { ...group, end, hasFilters: places.some((place) => place >= group.dataEnd && place < end) };
+  });
 }

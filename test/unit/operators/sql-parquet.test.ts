@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -26,6 +26,63 @@ async function parquet(query: string, { rowGroup = 2_048, splitBytes = 20_000 } 
   } finally {
     await rm(dir, { recursive: true });
   }
+}
+
+/** As Thrift's compact protocol writes a whole number: zigzag, seven bits a byte. */
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value * 2;
+  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
+  return Buffer.from([...bytes, rest]);
+}
+
+/** What a file tells of its columns: row group, first byte of the data, of the dictionary, and of the filter, and its length. */
+async function columnsOf(path: string, dir: string): Promise<readonly (readonly number[])[]> {
+  const engine = await Engine.open({ scratchDir: dir, signal });
+  const fields = ['row_group_id', 'data_page_offset', 'dictionary_page_offset', 'bloom_filter_offset'];
+  const numbers = [...fields, 'bloom_filter_length'].map((name) => `coalesce(${name}, 0)::DOUBLE`).join(', ');
+  const found: number[][] = [];
+  const query = `SELECT ${numbers} FROM parquet_metadata('${path}') ORDER BY row_group_id, column_id`;
+  for await (const rows of engine.rows(query)) found.push(...rows.map((row) => row.map(Number)));
+  engine.close();
+  return found;
+}
+
+/**
+ * The file with the filters of each row group behind its data, as parquet-rs lays them: DuckDB lays all of them behind the last
+ * one. Offsets are of as many bytes in the footer as before.
+ */
+function withFiltersBetween(bytes: Buffer, columns: readonly (readonly number[])[]): Buffer {
+  const footer = bytes.length - 8 - bytes.readUInt32LE(bytes.length - 8);
+  const filters = columns.filter(([, , , filter = 0]) => filter > 0);
+  const starts = filters.map(([group]) =>
+    Math.min(
+      ...columns
+        .filter(([g]) => g === group)
+        .flatMap(([, data = 0, dictionary = 0]) => (dictionary > 0 ? [data, dictionary] : [data])),
+    ),
+  );
+  const firstFilter = filters[0]?.[3] ?? 0;
+  const moved = new Map<number, number>();
+  const parts = [bytes.subarray(0, starts[0])];
+  let shift = 0;
+  for (const [at, [group, , , filter = 0, length = 0]] of filters.entries()) {
+    const end = starts[at + 1] ?? firstFilter;
+    parts.push(bytes.subarray(starts[at], end), bytes.subarray(filter, filter + length));
+    for (const [, data = 0, dictionary = 0] of columns.filter(([g]) => g === group))
+      for (const place of [data, dictionary]) moved.set(place, place + shift);
+    moved.set(filter, end + shift);
+    shift += length;
+  }
+  const tail = Buffer.from(bytes.subarray(footer));
+  for (let at = 0; at < tail.length; at++) {
+    const [from, to] =
+      [...moved].find(([place]) => place >= 8_192 && tail.indexOf(varint(place), at) === at) ?? [];
+    if (from === undefined || to === undefined) continue;
+    varint(to).copy(tail, at);
+    at += 2;
+  }
+  return Buffer.concat([...parts, tail]);
 }
 
 async function stored(bytes: Buffer, splitBytes = 20_000, key = 'a.parquet') {
@@ -88,6 +145,28 @@ describe('a Parquet source of an sql stage', () => {
     expect(await overPieces(file, "SELECT t FROM input WHERE kind = 'nothing'")).toEqual([]);
     const [first] = await overPieces(file, 'SELECT typeof(n) AS n, typeof(t) AS t FROM input LIMIT 1');
     expect(first).toEqual({ n: 'BIGINT', t: 'VARCHAR' });
+  });
+
+  it('is filtered by what lies between row groups, also of those that other tasks read', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'parquet-'));
+    try {
+      const path = join(dir, 'a');
+      const plain = await parquet(numbers);
+      await writeFile(path, plain.bytes);
+      const between = withFiltersBetween(plain.bytes, await columnsOf(path, dir));
+      await writeFile(path, between);
+      const columns = await columnsOf(path, dir);
+      const places = columns.flatMap(([, data = 0, , filter = 0]) => (filter > 0 ? [data, filter] : []));
+      expect(places.length).toBeGreaterThan(10);
+      expect(places).toEqual(places.toSorted((a, b) => a - b));
+      const file = await stored(between);
+      expect(file.pieces.length).toBeGreaterThan(5);
+      const found = await overPieces(file, "SELECT n::INTEGER AS n FROM input WHERE kind = 'kind 3'");
+      expect(found).toEqual(Array.from({ length: 4_000 }, (_, at) => ({ n: 5 * at + 3 })));
+      expect(await overPieces(file, "SELECT n FROM input WHERE kind = 'kind 33'")).toEqual([]);
+    } finally {
+      await rm(dir, { recursive: true });
+    }
   });
 
   it('fetches a task’s own row groups and the footer, and counts rows and bytes', async () => {
