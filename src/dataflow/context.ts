@@ -7,7 +7,11 @@ export interface RecordInput {
   readonly name: string;
   /** The object's key in its bucket. */
   readonly key: string;
-  /** Byte at which the record begins in the file; of a packed file in what it unpacks to. */
+  /**
+   * Byte at which the record begins in the file; of a packed file in what it unpacks to. But of a gzip file that several tasks
+   * read it is so in the first piece alone: behind that, nobody knows how much text is before, and it only tells which of two
+   * records of the file comes first, and that they are two.
+   */
   readonly offset: number;
 }
 
