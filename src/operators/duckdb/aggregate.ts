@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { limits } from '../../contracts/limits.ts';
 import type { CsvBlock, TaskContext, TaskInput } from '../../worker/operator.ts';
 import { isAggregated, fineBits, finestBits, groupForm } from '../group-lines.ts';
 import type { CountedColumn } from '../group-lines.ts';
@@ -12,6 +13,9 @@ import { stageCells } from './staged-cells.ts';
 import { CsvStage, columnNumber, csvTable, textTable } from './staged-csv.ts';
 import type { StagedTable } from './staged-csv.ts';
 
+/** What a number of a group takes in its line with the tab before it, at most. */
+const numberBytes = 48;
+
 const leastNumber = '1e-13';
 const mostNumber = '999999999999999';
 const fineFrom = 2 ** -10;
@@ -19,12 +23,14 @@ const fineFrom = 2 ** -10;
 /**
  * Partial aggregates of the CSV or the NDJSON of a task by DuckDB, of the same values as row by row, as lines in a file, whose
  * path it answers. Undefined where that cannot be: the input is neither, has no such column, or holds what only the slower way
- * can judge. What `here` takes of CSV is in no file.
+ * can judge. What `here` takes of CSV is in no file. Throws where a group lists so many values that its line were longer than
+ * `mostLineBytes`, which nobody would read.
  */
 export async function aggregateByEngine(
   { inputs, scratchDir, engine: size, signal }: TaskContext,
   { key, aggregates }: GroupbyOptions,
   here: GroupsHere | undefined,
+  mostLineBytes: number = limits.recordBytes,
 ): Promise<readonly string[] | undefined> {
   const { columns } = groupForm(aggregates);
   const isJson = inputs.every((input) => input.cells !== undefined);
@@ -35,7 +41,7 @@ export async function aggregateByEngine(
   const path = join(scratchDir, 'groups');
   const engine = await Engine.open({ scratchDir, size, signal, keepsOrder: false });
   try {
-    await engine.run(copyLines(groupSql(rows, columns), path));
+    await engine.run(copyLines(groupSql(rows, columns, mostLineBytes), path));
     return [path];
   } finally {
     engine.close();
@@ -100,7 +106,11 @@ function restOf(
   return taken < records.count ? { bytes: bytes.subarray(records.starts[taken]), columns } : undefined;
 }
 
-function groupSql({ queries, keys, json }: Rows, columns: readonly CountedColumn[]): string {
+function groupSql(
+  { queries, keys, json }: Rows,
+  columns: readonly CountedColumn[],
+  mostLineBytes: number,
+): string {
   const numbered = columns.flatMap((one, index) => (isAggregated(one) ? [String(index)] : []));
   const casts = numbered.map((at) => `TRY_CAST(t${at} AS DOUBLE) AS v${at}`);
   // DuckDB also takes "nan", which is beyond all numbers to it, and "1_000" for numbers.
@@ -108,10 +118,17 @@ function groupSql({ queries, keys, json }: Rows, columns: readonly CountedColumn
     (at) =>
       `CASE WHEN (v${at} = 0 OR abs(v${at}) BETWEEN ${leastNumber} AND ${mostNumber}) AND NOT contains(t${at}, '_') THEN v${at} END AS n${at}`,
   );
-  const fields = ['count(*)', ...columns.flatMap(fieldsOf), ...columns.flatMap(listOf)];
+  const numbersOf = ['count(*)', ...columns.flatMap(fieldsOf)];
+  const fields = [...numbersOf, ...columns.flatMap(listOf)];
   const named = fields.map((field, index) => `${field} AS f${String(index)}`);
   const groups = `SELECT ${[...keys, ...named].join(', ')} FROM (SELECT ${['*', ...numbers].join(', ')} FROM (SELECT ${['*', ...casts].join(', ')} FROM (${queries.join(' UNION ALL ')}))) GROUP BY ${keys.join(', ')}`;
-  return `SELECT ${[json, ...fields.map((_, index) => `f${String(index)}`)].join(', ')} FROM (${groups})`;
+  const all = fields.map((_, index) => `f${String(index)}`);
+  const lists = all.slice(numbersOf.length).map((list) => `coalesce(strlen(${list}::VARCHAR), 0)`);
+  if (lists.length === 0) return `SELECT ${[json, ...all].join(', ')} FROM (${groups})`;
+  const mostBytes = mostLineBytes - numberBytes * fields.length;
+  const isTooLong = [`strlen(${json})`, ...lists].join(' + ') + ` > ${String(mostBytes)}`;
+  const count = `CASE WHEN ${isTooLong} THEN error('a group has too many values that are not summed') ELSE f0 END`;
+  return `SELECT ${[json, count, ...all.slice(1)].join(', ')} FROM (${groups})`;
 }
 
 /** What is asked of a column, in the order of `groupForm`. */

@@ -1,7 +1,10 @@
+import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { aggregateByEngine } from '../../../src/operators/duckdb/aggregate.ts';
+import { groupbyOptions } from '../../../src/operators/groupby-options.ts';
 import { groupbyMap, groupbyReduce } from '../../../src/operators/groupby.ts';
 import { isPieceKey } from '../../../src/operators/packed-rows.ts';
-import type { EngineSize, KeyValue, TaskInput } from '../../../src/worker/operator.ts';
+import type { EngineSize, KeyValue, TaskContext, TaskInput } from '../../../src/worker/operator.ts';
 import { recordsOf, runTask, seeded, sourceOf } from '../../support/operator-bench.ts';
 
 const none: EngineSize = { memoryBytes: 0, threads: 1 };
@@ -177,6 +180,31 @@ describe('a group-by of many groups', { timeout: 60_000 }, () => {
         (_, at) => `{"k":"${String(1_000 + at)}","count":2,"sum_v":4,"min_v":2,"avg_w":1,"w_count":2}`,
       ),
     );
+  });
+
+  it('is not by DuckDB where a group lists so much that its line could not be read', async () => {
+    const text = (most: number): Buffer =>
+      Buffer.from(
+        `k,v,w\n${Array.from({ length: most }, (_, at) => `a,1e${String(100 + at)},1\n`).join('')}`,
+      );
+    const grouping = groupbyOptions(options);
+    const lined = async (values: number, mostLineBytes: number): Promise<string> => {
+      let found = '';
+      const run = async (context: TaskContext): Promise<void> => {
+        const [path = ''] = (await aggregateByEngine(context, grouping, undefined, mostLineBytes)) ?? [];
+        found = await readFile(path, 'latin1');
+      };
+      await runTask({ check: () => undefined, run }, options, [csv(text(values))]);
+      return found;
+    };
+    const whole = await lined(100, 2_000);
+    expect(whole.length).toBeGreaterThan(800);
+    expect(whole.length).toBeLessThan(2_000);
+    const refusal = 'a group has too many values that are not summed';
+    await expect(lined(200, 2_000)).rejects.toThrow(refusal);
+    // No line is longer than what is asked for, however near it is.
+    for (let most = whole.length - 20; most < whole.length; most += 5)
+      await expect(lined(100, most)).rejects.toThrow(refusal);
   });
 
   it('counts groups and not pieces as records', async () => {
