@@ -4,6 +4,7 @@ import {
   CfnClusterCapacityProviderAssociations,
   CpuArchitecture,
   FargateTaskDefinition,
+  LinuxParameters,
   LogDriver,
   OperatingSystemFamily,
 } from 'aws-cdk-lib/aws-ecs';
@@ -101,6 +102,8 @@ function workerTask(
       [Setting.keeperPort]: String(keeperPort),
       ...(network.zoneIds.length === 0 ? {} : { [Setting.zoneIds]: zoneIdsText(network) }),
     },
+    // As the first process of a container Node cannot abort: one whose heap is full would end as if by a segmentation fault.
+    linuxParameters: new LinuxParameters(scope, 'TaskInit', { initProcessEnabled: true }),
     logging: LogDriver.awsLogs({ logGroup: logs, streamPrefix: 'fargate' }),
     // Spot gives two minutes, which is what ECS allows at most.
     stopTimeout: config.fargate === 'spot' ? Duration.minutes(2) : Duration.seconds(30),

@@ -24,11 +24,11 @@ const nodePackages = [
 const startName = 'outrider-start';
 /**
  * Lambda hands it the interpreter and its arguments, which are left alone: the worker is the runtime here. Where Node looks
- * for the modules of layers, only Lambda's own Node runtime says.
+ * for the modules of layers, and what of the memory its heap may take, only Lambda's own Node runtime says.
  */
 const startScript = `#!/bin/sh
 export NODE_PATH="\${NODE_PATH:-/opt/nodejs/node_modules}"
-exec /opt/bin/node "$LAMBDA_TASK_ROOT/runtime.mjs"
+exec /opt/bin/node "--max-old-space-size=$((AWS_LAMBDA_FUNCTION_MEMORY_SIZE * 9 / 10))" "$LAMBDA_TASK_ROOT/runtime.mjs"
 `;
 
 /**

@@ -3,7 +3,7 @@ import type { Table } from 'aws-cdk-lib/aws-dynamodb';
 import type { IGrantable } from 'aws-cdk-lib/aws-iam';
 import { Architecture, type Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import type { Construct } from 'constructs';
-import { workerSizes } from '../../src/contracts/job-spec.ts';
+import { workerNodeOptions, workerSizes } from '../../src/contracts/job-spec.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import { ConfigError } from '../context.ts';
 import type { OutriderConfig } from '../config.ts';
@@ -135,8 +135,6 @@ function workerEnvironment(storage: StorageStack, mayAsk: string): Environment {
     // Blocks of megabytes, in which records are sorted, on large pages where the kernel gives them to those who ask: an
     // eighth less of a sort's time inside a worker. Libraries before glibc 2.35 know nothing of it.
     GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1',
-    // Records live for one batch: a small young generation collects them sooner, at the same speed. The worker
-    // asks for a collection itself between attempts.
-    NODE_OPTIONS: '--max-semi-space-size=4 --expose-gc',
+    NODE_OPTIONS: workerNodeOptions,
   };
 }

@@ -98,6 +98,11 @@ function documentOf(text: string): unknown {
 const taken =
   /^(SpotInterruption|TerminationNotice|UserInitiated|ServiceSchedulerInitiated|SpotInterrupted|MaintenanceInitiated)$/;
 
+/** What a container's init tells of SIGKILL; where nobody says who sent it, the kernel did, for want of memory. */
+const killed = 137;
+/** And of SIGABRT, by which V8 ends a process whose heap is full. */
+const aborted = 134;
+
 const exitCodeOf = ({ containers }: TaskChange): number | undefined =>
   containers.find((each) => typeof each.exitCode === 'number')?.exitCode ?? undefined;
 
@@ -125,7 +130,7 @@ function failureOfTask(task: TaskChange): Failure | undefined {
       ? failureWith('expired', `its task found no place: ${message}`)
       : failureWith('exited', `its task could not be started: ${message}`);
   }
-  // Killed, and by nobody who says so.
-  if (exitCode === 137) return failureWith('out-of-memory', `its task was killed: ${message}`);
+  if (exitCode === killed) return failureWith('out-of-memory', `its task was killed: ${message}`);
+  if (exitCode === aborted) return failureWith('out-of-memory', `its worker ran out of memory: ${message}`);
   return failureWith('exited', `its task ended: ${message}`);
 }

@@ -248,7 +248,9 @@ describe('the Fargate task', () => {
         Family: 'outrider-worker',
         RequiresCompatibilities: ['FARGATE'],
         RuntimePlatform: { CpuArchitecture: 'ARM64' },
-        ContainerDefinitions: [{ Name: 'worker', StopTimeout: 30 }],
+        ContainerDefinitions: [
+          { Name: 'worker', StopTimeout: 30, LinuxParameters: { InitProcessEnabled: true } },
+        ],
       },
     ]);
   });

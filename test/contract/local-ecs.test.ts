@@ -50,7 +50,6 @@ function until(wanted: () => boolean): Promise<void> {
 
 const logged = (text: string, times = 1) =>
   until(() => lines.filter((line) => line.includes(text)).length >= times);
-
 const stopped = (count: number) =>
   until(() => server?.tasks().filter(({ lastStatus }) => lastStatus === 'STOPPED').length === count);
 
@@ -219,22 +218,23 @@ describe('a task', () => {
     });
   });
 
-  it('ends with 137 if it runs out of memory or is killed', async () => {
+  it('ends with 137 if it takes too much memory or is killed, and with 134 if its own heap is full', async () => {
     const source = 'const all = []; for (;;) all.push(new Array(1e5).fill(1.5));';
     const arn = 'arn:aws:ecs:eu-central-1:000000000000:task-definition/idle:1';
-    await start([
-      definition(source, { family: 'idle', arn, command: ['sleep', '600'] }),
-      definition(source, { memoryMb: 128 }),
-    ]);
-    const greedy = (await run()).tasks?.[0]?.taskArn;
-    const idle = (await run({ taskDefinition: 'idle:1' })).tasks?.[0]?.taskArn;
-    const victim = server?.tasks().find(({ family }) => family === 'idle');
-    process.kill(victim?.pid ?? 0, 'SIGKILL');
-    await stopped(2);
-    expect((await describeOne(greedy))?.containers).toMatchObject([
-      { exitCode: 137, reason: textWith('OutOfMemoryError') },
-    ]);
-    expect((await describeOne(idle))?.containers?.[0]?.exitCode).toBe(137);
+    await start([definition(source, { family: 'idle', arn, command: ['sleep', '600'] }), definition(source)]);
+    const full = [
+      { name: 'main', environment: [{ name: 'NODE_OPTIONS', value: '--max-old-space-size=64' }] },
+    ];
+    const tasks = [
+      await run(),
+      await run({ taskDefinition: 'idle:1' }),
+      await run({ overrides: { containerOverrides: full } }),
+    ].map((output) => output.tasks?.[0]?.taskArn);
+    process.kill(server?.tasks().find(({ family }) => family === 'idle')?.pid ?? 0, 'SIGKILL');
+    await stopped(3);
+    const ended = await Promise.all(tasks.map(async (task) => (await describeOne(task))?.containers?.[0]));
+    expect(ended.map((each) => each?.exitCode)).toEqual([137, 137, 134]);
+    expect(ended.map((each) => each?.reason)).toEqual([textWith('OutOfMemoryError'), undefined, undefined]);
   });
 });
 

@@ -163,6 +163,8 @@ describe('the end of a task', () => {
       { ...container(137), stoppedReason: 'OutOfMemoryError: Container killed due to memory usage' },
     ],
     ['out-of-memory', container(137)],
+    ['out-of-memory', container(134)],
+    ['exited', container(139)],
     ['exited', container(1)],
     ['exited', container(0)],
     ['exited', container(undefined)],
@@ -172,6 +174,7 @@ describe('the end of a task', () => {
       { stopCode: 'SpotInterruption', stoppedReason: 'Your Spot Task was interrupted.', ...container(143) },
     ],
     ['interrupted', { stopCode: 'SpotInterruption', ...container(137) }],
+    ['interrupted', { stopCode: 'SpotInterruption', ...container(134) }],
     ['interrupted', { stopCode: 'TerminationNotice', ...container(143) }],
     ['interrupted', { stopCode: 'UserInitiated', stoppedReason: 'Task stopped by user', ...container(143) }],
     [

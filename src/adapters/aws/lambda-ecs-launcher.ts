@@ -5,7 +5,13 @@ import {
   type TaskOverride,
 } from '@aws-sdk/client-ecs';
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
-import { fargateSizes, type Worker, type WorkerSize } from '../../contracts/job-spec.ts';
+import {
+  fargateSizes,
+  heapMbOf,
+  type Worker,
+  workerNodeOptions,
+  type WorkerSize,
+} from '../../contracts/job-spec.ts';
 import { attemptParts, jobNameOf } from '../../contracts/ids.ts';
 import type { AccessDeniedError } from '../../contracts/errors.ts';
 import type { AttemptPayload } from '../../contracts/payloads.ts';
@@ -288,6 +294,11 @@ export class LambdaEcsLauncher implements Launcher {
           environment: [
             { name: Setting.attemptPayload, value: JSON.stringify(payload) },
             { name: Setting.memoryMb, value: String(memoryMb) },
+            // Takes the place of the options in the task definition. By itself V8 takes half of the memory, and 4 GB at most.
+            {
+              name: 'NODE_OPTIONS',
+              value: `${workerNodeOptions} --max-old-space-size=${String(heapMbOf(memoryMb))}`,
+            },
             ...onSpot,
           ],
         },

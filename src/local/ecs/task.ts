@@ -34,7 +34,6 @@ export interface TaskSpec {
 
 const PRELOAD_URL = new URL('../lambda/end-with-parent-preload.ts', import.meta.url).href;
 const DEFAULT_STOP_TIMEOUT_MS = 30_000;
-const OUT_OF_MEMORY = 'JavaScript heap out of memory';
 const OUT_OF_MEMORY_EXIT = 137;
 const SIGNAL_EXIT_BASE = 128;
 
@@ -61,6 +60,7 @@ export class Task {
   private stopCode: StopCode | undefined;
   private stoppedReason: string | undefined;
   private exitCode: number | undefined;
+  /** It was ended for its memory. A program whose own heap is full ends itself, of which ECS gives no reason. */
   private ranOutOfMemory = false;
   private wasLost = false;
   private isAtWork = false;
@@ -254,16 +254,14 @@ export class Task {
     const { definition, override, server } = this.spec;
     const [program = '', ...args] = override?.command ?? definition.command;
     const isNode = program === 'node';
-    const heapMb = Math.floor(this.spec.memoryMb * 0.9);
     const clock = skewedClock(server.onClock?.({ name: definition.family, place: this.arn }) ?? 0);
-    const nodeFlags = [`--max-old-space-size=${String(heapMb)}`, '--import', PRELOAD_URL, ...clock.flags];
+    const nodeFlags = ['--import', PRELOAD_URL, ...clock.flags];
     this.child = startLoggedProcess({
       command: isNode ? server.nodePath : program,
       args: isNode ? [...nodeFlags, ...args] : args,
       cwd: definition.cwd,
       environment: { ...this.variables(), ...clock.variables, TMPDIR: scratchPath },
       onLine: (line) => {
-        if (line.includes(OUT_OF_MEMORY)) this.ranOutOfMemory = true;
         this.writeLine(line);
       },
     });

@@ -89,6 +89,10 @@ describe('launching', () => {
             environment: [
               { name: 'OUTRIDER_ATTEMPT', value: JSON.stringify(one.payload) },
               { name: 'OUTRIDER_MEMORY_MB', value: '4096' },
+              {
+                name: 'NODE_OPTIONS',
+                value: '--max-semi-space-size=4 --expose-gc --max-old-space-size=3686',
+              },
             ],
           },
         ],
@@ -228,7 +232,7 @@ describe('launching on Spot', () => {
     const names = asked().map(({ overrides }) =>
       overrides?.containerOverrides?.[0]?.environment?.map(({ name }) => name),
     );
-    const always = ['OUTRIDER_ATTEMPT', 'OUTRIDER_MEMORY_MB'];
+    const always = ['OUTRIDER_ATTEMPT', 'OUTRIDER_MEMORY_MB', 'NODE_OPTIONS'];
     expect(names).toEqual([[...always, 'OUTRIDER_ON_SPOT'], always]);
   });
 
