@@ -22,6 +22,7 @@ let dir: string;
 let registry: PrincipalRegistry;
 let server: S3Server;
 let asked: RequestFacts[];
+let mayList: boolean;
 
 const clientOf = (credentials: Credentials): S3Client =>
   new S3Client({ endpoint: server.endpoint, region, credentials, forcePathStyle: true, maxAttempts: 1 });
@@ -41,6 +42,7 @@ const read = (credentials: Credentials): Promise<string> =>
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'outrider-principals-'));
   asked = [];
+  mayList = false;
   registry = new PrincipalRegistry();
   registry.add({ credentials: OWNER, principal: { name: 'owner', arn: 'arn:aws:iam::000000000000:user/o' } });
   registry.add({
@@ -50,7 +52,9 @@ beforeEach(async () => {
       arn: 'arn:aws:sts::000000000000:assumed-role/reader/s',
       authorize: (facts) => {
         asked.push(facts);
-        return /^(GetObject|DeleteObjects)$/.test(facts.operation) || facts.resource === 'books/mine'
+        return /^(GetObject|DeleteObjects)$/.test(facts.operation) ||
+          facts.resource === 'books/mine' ||
+          (mayList && facts.operation === 'ListObjectsV2')
           ? undefined
           : `reader may not ${facts.operation}`;
       },
@@ -103,6 +107,16 @@ describe('PrincipalRegistry', () => {
     expect(asked).toMatchObject([{ service: 's3', operation: 'GetObject', resource: 'books/a' }]);
     const put = clientOf(ROLE).send(new PutObjectCommand({ Bucket: 'books', Key: 'a', Body: 'y' }));
     await expect(put).rejects.toThrow('reader may not PutObject');
+  });
+
+  it('tells nobody that a key is not there who may not list its bucket', async () => {
+    const get = (credentials: Credentials, Key: string): Promise<string> =>
+      nameOf(clientOf(credentials).send(new GetObjectCommand({ Bucket: 'books', Key })));
+    expect(await get(OWNER, 'none')).toBe('NoSuchKey');
+    expect(await get(ROLE, 'none')).toBe('AccessDenied');
+    mayList = true;
+    expect(await get(ROLE, 'none')).toBe('NoSuchKey');
+    expect(asked.at(-1)).toMatchObject({ service: 's3', operation: 'ListObjectsV2', resource: 'books' });
   });
 
   it('asks for every key of a deletion of many', async () => {

@@ -205,7 +205,13 @@ async function answer(
     return options.sessions.open(principal, bucket, mode ?? 'ReadOnly');
   }
   const s3Request: S3Request = { ...target, payloadHash, principal, body };
-  const served = (): Promise<Reply> | Reply => HANDLERS[operation](store, s3Request, options.region);
+  const served = async (): Promise<Reply> => {
+    try {
+      return await HANDLERS[operation](store, s3Request, options.region);
+    } catch (cause) {
+      throw asTold(cause, operation, s3Request, source);
+    }
+  };
   const { slowdown } = fault;
   const reply = slowdown === undefined ? await served() : await slowed(slowdown, served);
   if (writing.has(operation) && reply.status === 200) {
@@ -213,6 +219,18 @@ async function answer(
     if (harm !== undefined) await harmObject(store, { bucket, key }, harm);
   }
   return reply;
+}
+
+const reading: ReadonlySet<Operation> = new Set(['GetObject', 'HeadObject', 'CopyObject', 'UploadPartCopy']);
+
+/** Who may not list a bucket is not told by it that a key is not there. Directory buckets, which have sessions, tell it. */
+function asTold(cause: unknown, operation: Operation, request: S3Request, source = request.bucket): unknown {
+  const [bucket = ''] = source.split('/', 1);
+  if (!(cause instanceof S3Error) || cause.code !== 'NoSuchKey') return cause;
+  if (!reading.has(operation) || isDirectoryBucket(bucket)) return cause;
+  const asked = { service: 's3', operation: 'ListObjectsV2', resource: bucket } as const;
+  const denial = request.principal.authorize?.(asked);
+  return denial === undefined ? cause : new S3Error(403, 'AccessDenied', denial);
 }
 
 /** The least that a request is taken to last, of those that are to last longer: with its connection, about a millisecond. */
