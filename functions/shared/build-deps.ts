@@ -50,6 +50,7 @@ import type { ResidentDeps } from '../../src/app/resident-deps.ts';
 import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
 import type { RequestTally } from '../../src/contracts/requests.ts';
 import { Setting } from '../../src/contracts/settings.ts';
+import { epochMs } from '../../src/contracts/units.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { ApiDeps } from '../api/routes.ts';
@@ -207,6 +208,9 @@ export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): S
         : {}),
       totalSlots: numberSetting(env, Setting.totalSlots),
       hasFargate,
+      ...(env[Setting.workersSince] === undefined
+        ? {}
+        : { workersSince: epochMs(numberSetting(env, Setting.workersSince)) }),
     },
   };
 }

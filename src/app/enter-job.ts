@@ -15,6 +15,7 @@ import { createRng } from '../lib/rng.ts';
 import { append, apply, opened } from './commit-decisions.ts';
 import { CopyQueue } from './copy-queue.ts';
 import { budgetOf } from './job-budget.ts';
+import { recordsOfLiving } from './end-earlier-workers.ts';
 import { keepAccess, lease } from './keep-lease.ts';
 import { LaunchQueue } from './launch-queue.ts';
 import { observe } from './journal.ts';
@@ -141,7 +142,7 @@ export async function enterJob(deps: SchedulerDeps, jobId: JobId, residency: Res
   await keepAccess(deps, session, job, now);
   await performDecisions(deps, session, last, now);
   // After the fence: of what whoever was before has taken out of the inbox nothing is missed.
-  const records = await deps.attempts.all(space);
+  const records = await recordsOfLiving(deps, space);
   // It may have been frozen on its way here: what it has seen only now has not been silent since it came.
   const seenAt = deps.clock.now();
   takeAll(deps, session, records, seenAt);

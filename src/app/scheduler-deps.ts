@@ -1,7 +1,7 @@
 import type { Plan } from '../contracts/plan.ts';
 import type { Prices } from '../contracts/prices.ts';
 import type { StorageTier } from '../contracts/storage-tiers.ts';
-import type { DurationMs } from '../contracts/units.ts';
+import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import type { PolicySet } from '../core/policy/policy-set.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ForecastStore } from '../ports/forecast-store.ts';
@@ -37,6 +37,8 @@ export interface SchedulerConfig {
   readonly storage?: StorageTier;
   /** How often at most the job's record is brought up to date; each second where nothing is said. */
   readonly summaryEveryMs?: DurationMs;
+  /** Workers that claimed attempts before are gone, on a host that ends with its workers; where nothing is said, none are. */
+  readonly workersSince?: EpochMs;
 }
 
 export interface SchedulerDeps extends PerformDeps, CloneDeps {

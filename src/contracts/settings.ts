@@ -60,6 +60,8 @@ export const Setting = {
   onSpot: 'OUTRIDER_ON_SPOT',
   /** Fargate only: the task's memory in MB. It bounds the whole task, so that nothing within the container tells it. */
   memoryMb: 'OUTRIDER_MEMORY_MB',
+  /** Embedded stack only: when it began, epoch milliseconds. Workers of before have ended with the stack of before. */
+  workersSince: 'OUTRIDER_WORKERS_SINCE',
 } as const;
 
 /** Tags of a session, by which the policy of its role tells whose it is. */

@@ -314,6 +314,8 @@ function endpointsOf({ dynamodb, s3, lambda, ecs, logs, sts, states }: Services)
 const choicesOf = (options: LocalStackOptions): Record<string, string> => ({
   ...(handsFilesOf(options) ? { [handedFilesSetting]: 'true' } : {}),
   ...(options.learns === false ? { [Setting.forecastFunction]: '' } : {}),
+  // What worked for an earlier stack has ended with it.
+  [Setting.workersSince]: String(Date.now()),
   // Fargate's tasks have one address here, so that each needs a port of its own.
   [Setting.keeperPort]: '0',
 });
