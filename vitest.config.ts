@@ -25,7 +25,7 @@ const campaigns = [
 /** Seconds to a minute each, and nothing that two at once could disturb: what every change need not wait for. */
 const broad = [
   'test/cdk/app.test.ts',
-  'test/contract/{ended-stack,hard-jobs,local-ecs-orphans,local-lambda-destinations,local-lambda-failures,local-lambda-idle,local-lambda-orphans,local-s3-buffers,local-s3-handed,local-sfn-execution,local-sfn-tokens,local-stack,local-stack-start,local-stack-synthesize,local-stack-template-errors}.test.ts',
+  'test/contract/{ended-stack,hard-jobs,local-ecs-orphans,local-lambda-destinations,local-lambda-failures,local-lambda-idle,local-lambda-orphans,local-s3-buffers,local-s3-handed,local-sfn-execution,local-sfn-tokens,local-stack,local-stack-start,local-stack-stop,local-stack-synthesize,local-stack-template-errors}.test.ts',
   'test/contract/ports/{job-units,lost-answers,objects-in-s3,spoilt-places,stores-in-dynamodb,unreadable-records}.test.ts',
   'test/e2e/{copied-outputs,deadlines,plan,programs,slow-reads}.test.ts',
   'test/property/{capacity-freezes,clone-preemption,copied-outputs,handed-over-anywhere,harmed-anywhere,replay,split-typescript-joins}.test.ts',

@@ -70,7 +70,7 @@ export interface ServicesOptions {
   readonly handsFiles: boolean;
   /** Resolves once functions may be called. Executions that an earlier stack left running wait for it. */
   readonly ready: Promise<unknown>;
-  /** Told of each service as soon as it is up, to close it in the end. */
+  /** Told of what is up, to close it in the end: last told, first closed. */
   readonly onOpen: (service: Closable) => void;
   /** Told why the stack cannot go on, as on a full disk. */
   readonly onFailure: (error: Error) => void;
@@ -106,9 +106,11 @@ const IDLE_COORDINATORS = 8;
 export async function startServices(options: ServicesOptions): Promise<Services> {
   const { settings, deployment, stateDir, handsFiles, onOpen } = options;
   const at = (name: ServerName): { readonly port?: number } => portOf(options, name);
-  const opened = async <T extends Closable>(starting: Promise<T>): Promise<T> => {
+  const open = new Map<ServerName, Closable>();
+  onOpen({ close: () => closeInOrder(open) });
+  const opened = async <T extends Closable>(name: ServerName, starting: Promise<T>): Promise<T> => {
     const service = await starting;
-    onOpen(service);
+    open.set(name, service);
     return service;
   };
   // A stack that was killed could not remove what its workers had spilled.
@@ -117,16 +119,17 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const place = { region: settings.region, accountId: LOCAL_ACCOUNT };
   const telling: { bus?: EventBus } = {};
   const [dynamodb, s3, lambda, ecs, logs, sts] = await afterAll([
-    opened(startDynamoDb({ ...settings, ...at('dynamodb'), dir: join(stateDir, 'dynamodb') })),
-    opened(startS3Server({ ...settings, ...at('s3'), rootDir: join(stateDir, 's3'), handsFiles })),
-    opened(startLambda(options, roles)),
+    opened('dynamodb', startDynamoDb({ ...settings, ...at('dynamodb'), dir: join(stateDir, 'dynamodb') })),
+    opened('s3', startS3Server({ ...settings, ...at('s3'), rootDir: join(stateDir, 's3'), handsFiles })),
+    opened('lambda', startLambda(options, roles)),
     opened(
+      'ecs',
       startEcs(options, roles, (detail) => {
         telling.bus?.put(taskEvent(detail, place));
       }),
     ),
-    opened(startLogsServer({ ...settings, ...at('logs'), logGroups: logDirectories(options) })),
-    opened(startSts(options, roles)),
+    opened('logs', startLogsServer({ ...settings, ...at('logs'), logGroups: logDirectories(options) })),
+    opened('sts', startSts(options, roles)),
   ]);
   await afterAll([
     createTables(dynamodb, deployment.tables),
@@ -153,13 +156,24 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     bus.put(executionEvent(record, place));
     ends.put(record);
   };
-  const states = await opened(
-    startStepFunctionsServer({
-      ...{ ...settings, ...at('states'), stateMachines, invokeLambda, runDir, onStatus },
-      onUnwritable: options.onFailure,
-    }),
-  );
+  const states = await startStepFunctionsServer({
+    ...{ ...settings, ...at('states'), stateMachines, invokeLambda, runDir, onStatus },
+    onUnwritable: options.onFailure,
+  });
+  onOpen(states);
   return { dynamodb, s3, lambda, ecs, logs, sts, states, invoke, ends };
+}
+
+/** Whoever is told to end, and may have something to write down yet, before what it writes to. */
+const closingOrder: readonly (readonly ServerName[])[] = [
+  ['ecs', 'lambda'],
+  ['logs', 'sts', 's3'],
+  ['dynamodb'],
+];
+
+async function closeInOrder(open: ReadonlyMap<ServerName, Closable>): Promise<void> {
+  for (const names of closingOrder)
+    await Promise.allSettled(names.map(async (name) => open.get(name)?.close()));
 }
 
 /** How state machines call functions: once all is ready. */
