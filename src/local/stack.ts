@@ -6,6 +6,7 @@ import { OutputName, ParameterName, Setting, zonalZoneParameters } from '../cont
 import { startApiServer } from './api/server.ts';
 import type { FaultHook } from './http/fault-hook.ts';
 import { type Credentials, ownerOf, PrincipalRegistry } from './http/principals.ts';
+import { hooksOf } from './inject/hooks.ts';
 import type { InjectedCounts, Injection } from './inject/injection.ts';
 import { Injector } from './inject/injector.ts';
 import { keepPorts, keptPorts, type ServerName } from './kept-ports.ts';
@@ -98,8 +99,6 @@ export interface LocalStack {
 }
 
 const DEFAULT_ZONES = 3;
-/** The names that the templates give functions that run attempts. */
-const workerFunction = /^OutriderCompute-Worker(?:x?large|medium|small)/;
 /** Faster than on AWS: one machine has no networks to wait for, and people watch. */
 const LOCAL_TUNING: Readonly<Record<string, string>> = {
   [ParameterName.tickMs]: '250',
@@ -199,7 +198,7 @@ async function startServers(
     principals,
     region: localRegion,
     ...(options.hosts === undefined ? {} : { hosts: options.hosts }),
-    ...hooks(options, injector),
+    ...hooksOf(options.onRequest, injector),
   };
   const environment: Record<string, string> = { ...sdkIdentity(credentials), ...choicesOf(options) };
   const ready = Promise.withResolvers<undefined>();
@@ -265,23 +264,6 @@ function injectorFor(
   const empty = async (bucket: string): Promise<void> => running.services?.s3.emptyBucket(bucket);
   injector.harmsZones({ buckets, empty, taskZones: [...new Set(subnetZones.values())].toSorted() });
   return injector;
-}
-
-function hooks(
-  { onRequest }: LocalStackOptions,
-  injector: Injector | undefined,
-): Pick<ServiceSettings, 'onRequest' | 'onAccepted' | 'onWork' | 'onStart' | 'onClock' | 'onWritten'> {
-  if (injector === undefined) return onRequest === undefined ? {} : { onRequest };
-  return {
-    onRequest: (subject) => onRequest?.(subject) ?? injector.onRequest(subject),
-    onAccepted: injector.onAccepted,
-    onWork: injector.onWork,
-    onStart: (start) => (workerFunction.test(start.name) ? injector.onStart(start) : 0),
-    // Tasks are workers' alone.
-    onClock: (start) =>
-      start.place.startsWith('arn:') || workerFunction.test(start.name) ? injector.onClock(start) : 0,
-    onWritten: injector.onWritten,
-  };
 }
 
 const endpointsByName = (
