@@ -69,6 +69,19 @@ async function read(key: string): Promise<Buffer> {
 }
 
 describe('a multipart upload', () => {
+  it('is gone with the objects of its bucket where that is emptied', async () => {
+    await bench.server.createBucket('zone');
+    const place = { Bucket: 'zone', Key: 'part' };
+    const { UploadId } = await bench.client.send(new CreateMultipartUploadCommand(place));
+    const { ETag } = await bench.client.send(
+      new UploadPartCommand({ ...place, UploadId, PartNumber: 1, Body: 'x' }),
+    );
+    await bench.server.emptyBucket('zone');
+    const MultipartUpload = { Parts: [{ PartNumber: 1, ETag }] };
+    const end = new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload });
+    expect(await outcome(bench.client.send(end))).toBe('404 NoSuchUpload');
+  });
+
   it('becomes one object of its parts, with headers, ETag and composite checksum', async () => {
     const first = bytes(5 * MIB, 3);
     const uploadId = await create('joined', {

@@ -22,6 +22,7 @@ import * as objects from './object-operations.ts';
 import { isBucketName, ObjectStore } from './object-store.ts';
 import { chooseOperation, parseTarget } from './request.ts';
 import type { FileBody, Operation, Reply, S3Request } from './request.ts';
+import { listUploads, removeUpload } from './upload-store.ts';
 import { errorDocument } from './xml.ts';
 
 /** Options of {@link startS3Server}. */
@@ -57,7 +58,7 @@ export interface S3Server {
   readonly files: ObjectFiles;
   /** Where files of objects lie by now that were not whole as it started; the objects are lost. */
   readonly setAside: readonly string[];
-  /** Removes all objects of a bucket, as they are gone with a zone. Throws S3Error NoSuchBucket. */
+  /** Removes all objects of a bucket, and its uploads under way, as they are gone with a zone. Throws S3Error NoSuchBucket. */
   emptyBucket(name: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -120,6 +121,8 @@ export async function startS3Server(options: S3ServerOptions): Promise<S3Server>
         const all = bucket.index.list({ prefix: '', delimiter: '', after: '', maxKeys: bucket.index.size });
         for (const entry of all.entries)
           if (entry.kind === 'object') await store.deleteObject(bucket, entry.key, {});
+        for (const { uploadId } of await listUploads(bucket))
+          await store.uploadLocks.run(uploadId, () => removeUpload(bucket, uploadId));
       },
       async close() {
         await listener.close();
