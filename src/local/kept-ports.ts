@@ -8,6 +8,7 @@ export type ServerName = (typeof serverNames)[number];
 export type Ports = Readonly<Partial<Record<ServerName, number>>>;
 
 const fileName = 'ports.json';
+const httpPort = 80;
 const highestPort = 65_535;
 
 /**
@@ -32,7 +33,9 @@ export async function keepPorts(
   stateDir: string,
   endpoints: Readonly<Record<ServerName, string>>,
 ): Promise<void> {
-  const ports = Object.fromEntries(serverNames.map((name) => [name, Number(new URL(endpoints[name]).port)]));
+  // Addresses leave out the port of HTTP.
+  const portOf = (name: ServerName): number => Number(new URL(endpoints[name]).port || httpPort);
+  const ports = Object.fromEntries(serverNames.map((name) => [name, portOf(name)]));
   await writeFile(join(stateDir, fileName), `${JSON.stringify(ports)}\n`).catch(() => undefined);
 }
 

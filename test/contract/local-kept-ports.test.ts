@@ -38,6 +38,13 @@ describe('ports of a local stack', () => {
     expect(await keptPorts(dir)).toEqual({ s3: other.port });
   });
 
+  it('are noted also where an address leaves out the port of HTTP', async () => {
+    const dir = await stateDir();
+    const endpoints = Object.fromEntries(serverNames.map((name) => [name, 'http://127.0.0.1:80']));
+    await keepPorts(dir, endpoints as Parameters<typeof keepPorts>[1]);
+    expect(JSON.parse(await readFile(join(dir, 'ports.json'), 'utf8'))).toMatchObject({ api: 80, s3: 80 });
+  });
+
   it.each(['', 'null', '{"s3":0,"api":"80","sts":99999}', '[1]'])(
     'are any where %j was noted',
     async (text) => {

@@ -1,5 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+/** The one that addresses leave out. */
+const httpPort = 80;
+
 /** Why a request is not even looked at. */
 export interface GuardRefusal {
   readonly status: 400 | 403;
@@ -43,8 +46,7 @@ export function guardRequest(
     seen.add(name);
   }
   const host = (request.headers.host ?? '').toLowerCase();
-  const own = [`127.0.0.1:${String(port)}`, `localhost:${String(port)}`];
-  if (!own.includes(host) && !hosts.has(host)) {
+  if (!isOwn(host, port) && !hosts.has(host)) {
     return { status: 403, message: 'The host is not this server.' };
   }
   const { origin } = request.headers;
@@ -56,6 +58,12 @@ export function guardRequest(
   if (request.url?.startsWith('/') !== true) return { status: 400, message: 'The target must be a path.' };
   return undefined;
 }
+
+/** Clients leave the port out where it is that of HTTP. */
+const isOwn = (host: string, port: number): boolean =>
+  ['127.0.0.1', 'localhost'].some(
+    (name) => host === `${name}:${String(port)}` || (port === httpPort && host === name),
+  );
 
 /** What a page embeds (an image, a script) has no origin but says this; a link that a person follows is their own. */
 function isOfAnotherSite({ headers }: IncomingMessage): boolean {
