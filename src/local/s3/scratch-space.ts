@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isLiveProcess } from '../live-process.ts';
+import { isLiveProcess, startOf } from '../live-process.ts';
 import { giveBuffer, takeBuffer } from './buffers.ts';
 
 /** Scratch spaces of this process, which a second server in it must not sweep. */
@@ -23,6 +23,7 @@ export interface ScratchFile {
 export class ScratchSpace {
   private readonly dir: string;
   private readonly token = randomUUID();
+  private readonly start = startOf(process.pid) ?? '';
   private count = 0;
 
   private constructor(dir: string) {
@@ -48,7 +49,7 @@ export class ScratchSpace {
   /** A name in the directory that nothing else uses. */
   newPath(): string {
     this.count += 1;
-    return join(this.dir, `${String(process.pid)}_${this.token}_${String(this.count)}`);
+    return join(this.dir, [process.pid, this.start, this.token, this.count].join('_'));
   }
 
   /** Starts an empty file. */
@@ -113,9 +114,9 @@ class BatchedFile implements ScratchFile {
 }
 
 function isAbandoned(name: string): boolean {
-  const [pidText = '', token = ''] = name.split('_');
+  const [, pidText, start, token = ''] = /^(\d+)_(\d*)_([\w-]+)_\d+$/.exec(name) ?? [];
   const pid = Number(pidText);
-  if (!Number.isInteger(pid) || pid <= 0) return true;
   if (pid === process.pid) return !liveTokens.has(token);
-  return !isLiveProcess(pid);
+  // An id is given again: the process that has it now is another one where it began at another time.
+  return !isLiveProcess(pid, start === undefined || start === '' ? undefined : Number(start));
 }
