@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { isLiveProcess, startOf } from '../live-process.ts';
+import { waitForLock } from '../process-lock.ts';
 
 const rootDir = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -18,8 +17,6 @@ const OUTSIDE = new Set(
 const STAMP_NAME = 'outrider-inputs.sha256';
 const LOCK_WAIT_MS = 120_000;
 const LOCK_POLL_MS = 100;
-/** Far longer than a lock that is there takes to have its process's id. */
-const LOCK_WRITE_LIMIT_MS = 5_000;
 const SYNTH_LIMIT_MS = 120_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
@@ -136,37 +133,11 @@ function runApp(directory: string): Promise<void> {
 async function lock(directory: string): Promise<() => Promise<void>> {
   const name = createHash('sha256').update(directory).digest('hex').slice(0, 16);
   const path = join(tmpdir(), `outrider-synth-${name}.lock`);
-  for (let waitedMs = 0; waitedMs < LOCK_WAIT_MS; waitedMs += LOCK_POLL_MS) {
-    if (await tryLock(path)) return () => rm(path, { force: true });
-    if (!(await isHeld(path))) await rm(path, { force: true });
-    else await sleep(LOCK_POLL_MS);
-  }
+  const unlock = await waitForLock(path, { use: 'synthesis', limitMs: LOCK_WAIT_MS, pollMs: LOCK_POLL_MS });
+  if (unlock !== undefined) return unlock;
   throw new SynthesisError(
     `another process is synthesizing into ${directory}; remove ${path} if there is none`,
   );
-}
-
-async function tryLock(path: string): Promise<boolean> {
-  try {
-    const file = await open(path, 'wx');
-    await file.writeFile([process.pid, startOf(process.pid) ?? ''].join(' '));
-    await file.close();
-    return true;
-  } catch (cause) {
-    if (isErrno(cause, 'EEXIST')) return false;
-    throw cause;
-  }
-}
-
-/** Whether the very process that wrote the lock lives; one without a number is being written, or its process died over it. */
-async function isHeld(path: string): Promise<boolean> {
-  try {
-    const [pid = '', start = ''] = (await readFile(path, 'utf8')).trim().split(' ');
-    if (pid === '') return Date.now() - (await stat(path)).mtimeMs < LOCK_WRITE_LIMIT_MS;
-    return isLiveProcess(Number(pid), start === '' ? undefined : Number(start));
-  } catch (cause) {
-    return !isErrno(cause, 'ENOENT');
-  }
 }
 
 const isErrno = (cause: unknown, code: string): boolean =>
