@@ -95,10 +95,11 @@ describe('a task that will outlast Lambda', () => {
     const stage = new StageOfTest([105, 105, 105, 105, 100, 60, 20]);
     stage.tick(0, 4);
     for (let task = 0; task < 4; task++) stage.ends(task, 20 * minute);
-    expect(stage.tick(21 * minute, 4).map(([attempt, worker]) => [attempt, worker])).toEqual([
-      ['map/4/0', onFargate],
-      ['map/5/0', onFargate],
-      ['map/6/0', undefined],
+    const told = expect.anything() as unknown;
+    expect(stage.tick(21 * minute, 4)).toEqual([
+      ['map/4/0', onFargate, told],
+      ['map/5/0', onFargate, told],
+      ['map/6/0', undefined, undefined],
     ]);
   });
 
