@@ -1,6 +1,7 @@
 import type { JobId } from '../contracts/ids.ts';
 import type { DurationMs, EpochMs } from '../contracts/units.ts';
 import {
+  hasTrialFailed,
   lateAfterMs,
   type LaunchesSeen,
   type ObservedConcurrency,
@@ -97,7 +98,7 @@ export class SharedRoom {
   /** The most that a job could have running at once; Infinity as long as more may be found than is known. */
   mostOf(jobId: JobId): number {
     const own = this.uses.get(jobId);
-    if (own === undefined || this.learned?.isAllThereIs !== true) return Infinity;
+    if (own === undefined || !this.isShort) return Infinity;
     const wide = new Map(this.uses).set(jobId, { ...own, owed: this.total });
     return fairRoom(this.total, wide).get(jobId) ?? Infinity;
   }
@@ -106,6 +107,16 @@ export class SharedRoom {
   get idle(): number {
     const all = sumOfUses(this.uses.values());
     return (this.learned?.known ?? 0) - used(all) - all.owed;
+  }
+
+  /**
+   * Whether what is known is used and more is wanted, after a trial that failed. Where nobody wants more, one late launch
+   * says nothing of how much there is.
+   */
+  private get isShort(): boolean {
+    if (this.learned === undefined || !hasTrialFailed(this.learned)) return false;
+    const all = sumOfUses(this.uses.values());
+    return all.owed > 0 && used(all) >= this.learned.known;
   }
 
   /** Places that are known, and those that are tried. */

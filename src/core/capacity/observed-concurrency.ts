@@ -21,8 +21,6 @@ export interface ObservedConcurrency {
   readonly trialAt: EpochMs;
   /** How long after a trial that failed the next one comes; doubles with each, begins anew with each that does not. */
   readonly pauseMs: DurationMs;
-  /** Whether the last trial failed while all that was known ran, and nothing has run since beyond that: it is all there is, as far as is known. */
-  readonly isAllThereIs: boolean;
   /** How long launches took to be claimed, the newest last. */
   readonly lagsMs: readonly number[];
   /** Until then no more is given up than those tell that were launched with what came late first. */
@@ -105,7 +103,6 @@ export const startConcurrency = (
   claimed: 0,
   trialAt: now,
   pauseMs: config.shortestPauseMs,
-  isAllThereIs: false,
   lagsMs: [],
   calmUntil: now,
   calmFrom: running,
@@ -154,6 +151,12 @@ export function lateAfterMs(
   return durationMs(Math.min(config.firstLateMs, Math.max(config.leastLateMs, median * config.lateFactor)));
 }
 
+/** Whether the last trial has failed, and nothing has run since beyond what was known. */
+export const hasTrialFailed = (
+  { pauseMs }: Pick<ObservedConcurrency, 'pauseMs'>,
+  config: ConcurrencyConfig = defaultConcurrencyConfig,
+): boolean => pauseMs > config.shortestPauseMs;
+
 /** Late launches beyond which none are tried for the sake of trying. */
 export const lateLimit = (known: number, { lateShare, leastLate }: ConcurrencyConfig): number =>
   Math.max(leastLate, Math.floor(known * lateShare));
@@ -168,7 +171,7 @@ function afterCongestion(
   const trialAt = later(seen.now, before.pauseMs);
   const failed = { trial: 0, claimed: 0, trialAt };
   // All that was known runs: only the trial has failed.
-  if (seen.running >= before.known) return { ...before, ...failed, pauseMs, isAllThereIs: before.known > 0 };
+  if (seen.running >= before.known) return { ...before, ...failed, pauseMs };
   const isCalm = seen.now < before.calmUntil;
   const calmFrom = isCalm ? before.calmFrom : before.known;
   const share = Math.min(config.keep, timelyShare(before.fates));
@@ -210,7 +213,7 @@ export function observeConcurrency(
     trial: Math.max(0, before.trial - growth),
     claimed: before.claimed + claims,
     fates: withFates(before.fates, seen, lateAfterMs({ lagsMs }, config)),
-    ...(growth === 0 ? {} : { pauseMs: config.shortestPauseMs, isAllThereIs: false }),
+    ...(growth === 0 ? {} : { pauseMs: config.shortestPauseMs }),
   };
   if (seen.turnedLate > 0 || seen.throttled > 0)
     return withRoomToAsk(afterCongestion(grown, seen, config), seen);
