@@ -124,3 +124,24 @@ describe('room of which a job can make no use', () => {
     expect(room.take(small as JobId, Infinity)).toBe(1);
   });
 });
+
+describe('the most that a job may have', () => {
+  /** A job that has twenty running, one of whose launches came late then. */
+  const afterOneLate = (owed: number): SharedRoom => {
+    const room = new SharedRoom();
+    const look = { running: 0, starting: 0, late: 0, held: 0, turnedLate: 0, claimLagsMs: [], throttled: 0 };
+    room.enter(small as JobId, 20, epochMs(0));
+    room.see(small as JobId, { ...look, now: epochMs(1_000), running: 20, owed });
+    room.take(small as JobId, 0);
+    room.see(small as JobId, { ...look, now: epochMs(2_000), running: 20, late: 1, turnedLate: 1, owed });
+    return room;
+  };
+
+  it('is all that runs where it wants more and a launch came late', () => {
+    expect(afterOneLate(100).mostOf(small as JobId)).toBe(20);
+  });
+
+  it('is not told by a late launch of one that wants no more', () => {
+    expect(afterOneLate(0).mostOf(small as JobId)).toBe(Infinity);
+  });
+});
