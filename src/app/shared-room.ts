@@ -25,6 +25,11 @@ export type OwnLaunches = RoomClaim & Pick<LaunchesSeen, 'now' | 'turnedLate' | 
 export class SharedRoom {
   private readonly uses = new Map<JobId, RoomClaim>();
   private learned: ObservedConcurrency | undefined;
+  /**
+   * Whether a trial failed while all that is known was used and more was wanted, and nothing ran since beyond that. Where
+   * nobody wants more, one late launch says nothing of how much there is.
+   */
+  private isShort = false;
   /** What an attempt ordinarily takes, by the last job that could tell. */
   private runMs: DurationMs | undefined;
 
@@ -70,6 +75,8 @@ export class SharedRoom {
     const all = sumOfUses(this.uses.values());
     const before = this.learned ?? startConcurrency(all.running, now);
     this.learned = observeConcurrency(before, { now, turnedLate, claimLagsMs, throttled, ...all });
+    if (!hasTrialFailed(this.learned)) this.isShort = false;
+    else if (all.owed > 0 && this.learned.known > 0 && used(all) >= this.learned.known) this.isShort = true;
     return this.partOf(jobId, own);
   }
 
@@ -107,16 +114,6 @@ export class SharedRoom {
   get idle(): number {
     const all = sumOfUses(this.uses.values());
     return (this.learned?.known ?? 0) - used(all) - all.owed;
-  }
-
-  /**
-   * Whether what is known is used and more is wanted, after a trial that failed. Where nobody wants more, one late launch
-   * says nothing of how much there is.
-   */
-  private get isShort(): boolean {
-    if (this.learned === undefined || !hasTrialFailed(this.learned)) return false;
-    const all = sumOfUses(this.uses.values());
-    return all.owed > 0 && used(all) >= this.learned.known;
   }
 
   /** Places that are known, and those that are tried. */

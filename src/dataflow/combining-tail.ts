@@ -62,7 +62,7 @@ export class CombiningTail {
     if (held !== undefined) {
       this.#met++;
       held.sum = this.#fold.add(held.sum, own);
-    } else this.#hold(name, isLent && !isPlain ? this.#keyFn(own, this.#context) : key, own);
+    } else this.#hold(name, isLent ? (copyOfLent(key) as Key) : key, own);
     return this.#held.size >= mostKeys || (this.#records % lookEvery === 0 && this.#isHeapFull());
   }
 

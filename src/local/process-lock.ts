@@ -62,8 +62,19 @@ export async function takeOver(lock: string, gone: string, own: string): Promise
   return false;
 }
 
+/** A lock as it is; without a text where it is another user's, who alone may read it. */
+async function readLock(lock: string): Promise<{ readonly text: string | undefined } | 'none'> {
+  try {
+    return { text: await readFile(lock, 'utf8') };
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return 'none';
+    if (hasCode(error, 'EACCES')) return { text: undefined };
+    throw error;
+  }
+}
+
 /**
- * Takes a lock once nobody alive has it.
+ * Takes a lock once nobody alive has it. Throws what the system says where none can be made.
  *
  * @returns what gives it back; undefined where it was not to be had within `limitMs`.
  */
@@ -74,12 +85,10 @@ export async function waitForLock(
   const own = ownLock(use);
   const release = (): Promise<void> => rm(lock, { force: true });
   for (let waitedMs = 0; waitedMs < limitMs; waitedMs += pollMs) {
-    const held = await createOrRead(lock, own).catch((error: unknown) => {
-      if (hasCode(error, 'EACCES')) return 'other'; // Another user has it.
-      throw error;
-    });
+    const there = await readLock(lock);
+    const held = there === 'none' ? await createOrRead(lock, own) : there.text;
     if (held === own) return release;
-    const isGone = held !== undefined && held !== 'other' && !ownerOf(held).isLive;
+    const isGone = held !== undefined && !ownerOf(held).isLive;
     if (isGone && (await takeOver(lock, held, own)) === true) return release;
     await sleep(pollMs);
   }

@@ -120,7 +120,8 @@ export const sql: Operator = {
         const { count, isSelect } = await engine.statementsOf(options.query);
         if (count !== 1 || !isSelect) throw new BadInputError(`it must be ${oneSelect}`);
       });
-      await narrow(engine, context, wider, options.query);
+      // Other forms say with each row, or part, what its columns are.
+      if (options.output === 'csv') await narrow(engine, context, wider, options.query);
       if (context.isFinal === false && (options.output ?? 'parquet') === 'parquet')
         await sendPartitions(engine, context, options);
       else await writeText(engine, context, options);
@@ -132,7 +133,7 @@ export const sql: Operator = {
 
 /**
  * Leaves out what the first file of all does not know: a task that read such a file would write rows of other columns than the
- * rest. Throws where the query's result had them, as by `*`.
+ * header that another task writes. Throws where the query's result had them, as by `*`.
  */
 async function narrow(
   engine: Engine,
@@ -140,22 +141,23 @@ async function narrow(
   wider: readonly WiderTable[],
   query: string,
 ): Promise<void> {
-  const [table] = wider;
-  if (table === undefined) return;
   const columns = (): Promise<string> =>
     asked(context, async () => {
-      const names: unknown[] = [];
-      for await (const rows of engine.rows(`SELECT column_name FROM (DESCRIBE\n${query}\n)`))
-        names.push(...rows.map(([name]) => name));
-      return JSON.stringify(names);
+      const found: unknown[] = [];
+      for await (const rows of engine.rows(`SELECT column_name, column_type FROM (DESCRIBE\n${query}\n)`))
+        found.push(...rows);
+      return JSON.stringify(found);
     });
-  const wide = await columns();
-  for (const { name, narrowQuery } of wider)
+  let before = wider.length === 0 ? '' : await columns();
+  for (const { name, stranger, known, narrowQuery } of wider) {
     await engine.run(`CREATE OR REPLACE TEMP VIEW ${sqlName(name)} AS ${narrowQuery}`);
-  if ((await columns()) === wide) return;
-  throw new BadInputError(
-    `the files of ${table.name} have different columns: ${JSON.stringify(table.stranger)} is not among ${table.known.join(', ')}`,
-  );
+    const after = await columns();
+    if (after !== before)
+      throw new BadInputError(
+        `the files of ${name} have different columns: ${JSON.stringify(stranger)} is not among ${known.join(', ')}`,
+      );
+    before = after;
+  }
 }
 
 function tableNames({ inputs }: TaskContext, given: readonly string[] | undefined): readonly string[] {

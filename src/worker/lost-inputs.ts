@@ -136,7 +136,7 @@ export class InputCheck {
     if (![...this.#lost.values()].some(({ segment }) => isWithWorker(segment.ref.bucket))) return;
     const others = new Map(
       input
-        .filter(({ ref, length }) => length > 0 && isWithWorker(ref.bucket))
+        .filter(({ ref, length, isHead }) => length > 0 && isHead !== true && isWithWorker(ref.bucket))
         .map((segment) => [segment.producer, segment]),
     );
     const inOrder = [...others.values()];

@@ -1,5 +1,5 @@
 import type { JobId } from '../../contracts/ids.ts';
-import { type GuaranteedClaim, guaranteedShares } from './fair-shares.ts';
+import { guaranteedShares } from './fair-shares.ts';
 
 /** What one of several jobs does with the room that they share, and what more it could use of it. */
 export interface RoomUse {
@@ -43,14 +43,15 @@ const wanted = (use: RoomUse): number => used(use) + use.owed;
 /**
  * What each job may use of `total`, in whole places: what is guaranteed to it first, and the rest max-min fairly by
  * weight and by what it could use, as the ledger shares slots. What rounding leaves over goes to whoever has least, ties
- * to the first of the map. There may be fewer places than slots are guaranteed: one is kept for each job that has none of its own, of
- * half of all at the most, so that none starves.
+ * to the first of the map. There may be fewer places than slots are guaranteed: then one is kept for each job that has none of its own,
+ * of half of all at the most, so that none starves.
  */
 export function fairRoom(total: number, claims: ReadonlyMap<JobId, RoomClaim>): ReadonlyMap<JobId, number> {
-  const asked = [...claims].map(([jobId, claim], since): GuaranteedClaim => ({
+  const asked = [...claims].map(([jobId, claim], since) => ({
     ...{ jobId, since, wanted: wanted(claim) },
-    ...{ weight: claim.weight ?? 1, guaranteed: claim.guaranteed },
+    ...{ weight: claim.weight ?? 1, guaranteed: claim.guaranteed ?? 0 },
   }));
-  const others = asked.filter((claim) => claim.wanted > 0 && (claim.guaranteed ?? 0) === 0).length;
-  return guaranteedShares(total, asked, Math.min(others, Math.floor(total / 2)));
+  const own = asked.reduce((sum, claim) => sum + Math.min(claim.wanted, claim.guaranteed), 0);
+  const others = asked.filter((claim) => claim.wanted > 0 && claim.guaranteed === 0).length;
+  return guaranteedShares(total, asked, own < total ? 0 : Math.min(others, Math.floor(total / 2)));
 }

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
+import { forEachBounded } from '../../lib/bounded.ts';
 import { BadInputError } from '../../worker/operator.ts';
 import type { SourceFile, TaskContext } from '../../worker/operator.ts';
 import { orBadInput, sqlText } from './engine.ts';
@@ -37,6 +38,9 @@ export async function parquetRows(
   return queries.join(' UNION ALL BY NAME ');
 }
 
+/** Gaps with filters that are fetched at once: each is small, and a file may have thousands. */
+const gapsAtOnce = 16;
+
 /** Answers the numbers of the rows that are the task's: [from, until). */
 async function layRowGroups(
   engine: Engine,
@@ -52,8 +56,14 @@ async function layRowGroups(
     file.expect(own.reduce((sum, { start, end }) => sum + end - start, 0));
     for (const { start, end } of own) await lay(file, handle, start, end, true);
     // Filters of all row groups are looked at, whosoever they are: where they lie between these, and where behind all of them.
-    for (const { dataEnd, end, hasFilters } of groups.slice(0, -1).filter((group) => !own.includes(group)))
-      if (hasFilters) await lay(file, handle, dataEnd, end);
+    const others = groups.slice(0, -1).filter(({ start }) => start < file.start || start >= file.end);
+    await forEachBounded(
+      others.filter(({ hasFilters }) => hasFilters),
+      gapsAtOnce,
+      async ({ dataEnd, end }) => {
+        await lay(file, handle, dataEnd, end);
+      },
+    );
     await lay(file, handle, groups.at(-1)?.end ?? footer, footer);
     const before = groups.filter(({ start }) => start < file.start);
     const rowsOf = (some: typeof groups): number => some.reduce((sum, { rows }) => sum + rows, 0);

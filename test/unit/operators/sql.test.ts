@@ -55,11 +55,19 @@ describe('sql', { timeout: 60_000 }, () => {
     );
     // In whatever order the two kinds of files are read by one task of several.
     await expect(at('SELECT * FROM input', 0, ['id,x,extra\n2,20,no\n'])).rejects.toThrow('"extra"');
+    await expect(at('SELECT input AS row FROM input', 1, files)).rejects.toThrow('"extra"');
     expect(await at('SELECT x, id FROM input', 1, files)).toBe('20,2\n');
     expect(await at('SELECT count(*) AS n FROM input -- all', 1, files)).toBe('1\n');
     // Other tasks do not find it.
     await expect(at('SELECT extra FROM input', 1, files)).rejects.toThrow(/options\.query: .*extra/);
     expect(await at('SELECT * FROM input', 0, ['id,x,extra\n2,20,no\n'], 1)).toBe('id,x,extra\n2,20,no\n');
+  });
+
+  it('writes a column that a later file has besides where each row says what its columns are', async () => {
+    const own = sourceOf(Buffer.from('id,x,extra\n2,20,no\n'), seeded(1), 'csv');
+    const input = { ...own, firstColumns: () => Promise.resolve(['id', 'x']) };
+    const { text } = await runTask(sql, { query: 'SELECT * FROM input' }, [input], { task: 1, tasks: 2 });
+    expect(text.toString()).toBe('{"id":"2","x":"20","extra":"no"}\n');
   });
 
   it('keeps a byte order mark that the first value begins with', async () => {

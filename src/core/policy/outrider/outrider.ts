@@ -283,7 +283,8 @@ function proposeIn(
     const proposal = areFew && proposed?.kind === 'restart' ? undefined : proposed;
     const isWorth = proposal?.kind !== 'backup' || proposal.urgent || worth().has(candidate.task);
     if (proposal !== undefined && isWorth) proposals.push(proposal);
-    else if (!isExplained(candidate.task, runs, view)) left.push(candidate);
+    else if (!isExplained(candidate.task, runs, view) && !isCopiedInVain(candidate.task.running))
+      left.push(candidate);
   }
   return [...proposals, ...declines(left, stage, view)];
 }

@@ -31,12 +31,13 @@ describe('fairRoom', () => {
     expect(sharesOf(5, [])).toEqual([]);
   });
 
-  it('keeps one for each job that has none of its own, of half of all at the most', () => {
+  it('keeps one for each job that has none of its own where all is promised, of half of all at the most', () => {
     const own = { ...use(0, 200), guaranteed: 60 };
     const others = (count: number) => Array.from({ length: count }, () => use(0, 50));
     expect(sharesOf(10, [own, ...others(2)])).toEqual([8, 1, 1]);
     expect(sharesOf(10, [own, ...others(9)])).toEqual([5, 1, 1, 1, 1, 1, 0, 0, 0, 0]);
     expect(sharesOf(10, [own, use(0, 0)])).toEqual([10, 0]);
+    expect(sharesOf(100, [own, ...others(45)]).slice(0, 2)).toEqual([60, 1]);
     expect(sharesOf(1, [own, ...others(1)])).toEqual([1, 0]);
   });
 
