@@ -229,7 +229,12 @@ async function startServers(
   ready.resolve(undefined);
   await keepPorts(stateDir, endpointsByName(services, front.endpoint));
   return {
-    ...{ apiUrl: front.endpoint, region: localRegion, credentials, environment },
+    ...{
+      apiUrl: front.endpoint,
+      region: localRegion,
+      credentials,
+      environment: forSdk(credentials, services),
+    },
     outputs: localOutputs(deployment, api.awsUrl, front.endpoint),
     objectFiles: services.s3.files,
     ...{ failed: failed.promise, warnings: services.s3.setAside.map(ofTorn) },
@@ -291,6 +296,12 @@ function endpointsOf({ dynamodb, s3, lambda, ecs, logs, sts, states }: Services)
     AWS_ENDPOINT_URL_STS: sts.endpoint,
   };
 }
+
+/** What whoever uses an AWS SDK with this stack needs, and nothing of what its functions are told. */
+const forSdk = (credentials: Credentials, services: Services): Record<string, string> => ({
+  ...sdkIdentity(credentials),
+  ...endpointsOf(services),
+});
 
 /** Variables of functions that this stack has, whatever the templates say. */
 const choicesOf = (options: LocalStackOptions): Record<string, string> => ({
