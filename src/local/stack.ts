@@ -229,12 +229,7 @@ async function startServers(
   ready.resolve(undefined);
   await keepPorts(stateDir, endpointsByName(services, front.endpoint));
   return {
-    ...{
-      apiUrl: front.endpoint,
-      region: localRegion,
-      credentials,
-      environment: forSdk(credentials, services),
-    },
+    ...{ apiUrl: front.endpoint, region: localRegion, ...sdkSettings(credentials, services) },
     outputs: localOutputs(deployment, api.awsUrl, front.endpoint),
     objectFiles: services.s3.files,
     ...{ failed: failed.promise, warnings: services.s3.setAside.map(ofTorn) },
@@ -298,9 +293,12 @@ function endpointsOf({ dynamodb, s3, lambda, ecs, logs, sts, states }: Services)
 }
 
 /** What whoever uses an AWS SDK with this stack needs, and nothing of what its functions are told. */
-const forSdk = (credentials: Credentials, services: Services): Record<string, string> => ({
-  ...sdkIdentity(credentials),
-  ...endpointsOf(services),
+const sdkSettings = (
+  credentials: Credentials,
+  services: Services,
+): Pick<LocalStack, 'credentials' | 'environment'> => ({
+  credentials,
+  environment: { ...sdkIdentity(credentials), ...endpointsOf(services) },
 });
 
 /** Variables of functions that this stack has, whatever the templates say. */
