@@ -103,6 +103,10 @@ function ratioChecks(of: Found): Check[] {
       .map((figure) => of(scheme, 'all', figure).mean.toFixed(2))
       .join(', ');
   const mean = (scheme: SchemeName, figure: Figure): number => of(scheme, 'all', figure).mean;
+  const isInShape = (p50: Figure, p90: Figure, most: Figure): boolean =>
+    mean('mantri', p50) <= 1.25 &&
+    mean('mantri', most) <= 3 &&
+    [p90, most].every((figure) => mean(base, figure) > mean('mantri', figure));
   const spread: Group = 'input in several racks';
   const ofSpread = (scheme: SchemeName, figure: Figure): number => of(scheme, spread, figure).mean;
   return [
@@ -128,20 +132,14 @@ function ratioChecks(of: Found): Check[] {
       got: `${text('mantri')}; ${text(base)}`,
       rule: "Mantri's up to 1.25 at the median and 3 in any phase, the first free slot's above it at 90 and 100 %; where one rack holds all input, tasks beside it read as fast as their machines, and those for which it has no room do not",
       kind: 'side',
-      ok:
-        mean('mantri', 'ratioP50') <= 1.25 &&
-        mean('mantri', 'ratioMax') <= 3 &&
-        (['ratioP90', 'ratioMax'] as const).every((figure) => mean(base, figure) > mean('mantri', figure)),
+      ok: isInShape('ratioP50', 'ratioP90', 'ratioMax'),
     }),
     claim('the same two, of tasks that read from other racks', {
       paper: 'close to 1 at the median and never large; a heavy tail',
       got: `${across('mantri')}; ${across(base)}`,
       rule: "Mantri's as above, the first free slot's above it at 90 and 100 %",
       kind: 'side',
-      ok:
-        mean('mantri', 'acrossP50') <= 1.25 &&
-        mean('mantri', 'acrossMax') <= 3 &&
-        (['acrossP90', 'acrossMax'] as const).every((figure) => mean(base, figure) > mean('mantri', figure)),
+      ok: isInShape('acrossP50', 'acrossP90', 'acrossMax'),
     }),
   ];
 }

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createRng } from '../../src/lib/rng.ts';
 import { NodePool } from '../../src/sim/node-pool.ts';
 import { simulate } from '../../src/sim/simulate.ts';
-import { scenarioOf } from './scenarios.ts';
+import { laterJob, scenarioOf } from './scenarios.ts';
 
 /** Where a job's attempts run beside an earlier one of so many tasks that has ended before. */
 async function placesBeside(
@@ -13,12 +13,7 @@ async function placesBeside(
     cluster: { nodes: [{ count: 40, slots: 2 }], placement },
     jobs: [
       { name: 'first', policy: 'none', stages: [{ name: 'map', tasks, workMs: 1_000 }] },
-      {
-        name: 'second',
-        policy: 'none',
-        arrivals: { kind: 'list', atMs: [600_000] },
-        stages: [{ name: 'map', tasks: 30, workMs: 5_000 }],
-      },
+      laterJob({ tasks: 30, workMs: 5_000 }),
     ],
   });
   const { jobs } = await simulate(scenario, { seed: '1', ...(places === undefined ? {} : { places }) });

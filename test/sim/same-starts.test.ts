@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { PolicyName } from '../../src/contracts/policy-names.ts';
 import { simulate } from '../../src/sim/simulate.ts';
-import { scenarioOf } from './scenarios.ts';
+import { laterJob, scenarioOf } from './scenarios.ts';
 
 const onFargate = { kind: 'fargate', size: 'medium' } as const;
 
@@ -28,13 +28,7 @@ async function startsBeside(policy: PolicyName) {
           },
         ],
       },
-      {
-        name: 'second',
-        policy: 'none',
-        worker: onFargate,
-        arrivals: { kind: 'list', atMs: [600_000] },
-        stages: [{ name: 'map', tasks: 10, workMs: 60_000 }],
-      },
+      { ...laterJob({ tasks: 10, workMs: 60_000 }), worker: onFargate },
     ],
   });
   const { jobs } = await simulate(scenario, { seed: '1' });
@@ -66,12 +60,7 @@ async function launchesBeside(tasks: number) {
     scheduler: { claimLeaseMs: 20_000 },
     jobs: [
       { name: 'first', policy: 'none', stages: [{ name: 'map', tasks, workMs: 1_000 }] },
-      {
-        name: 'second',
-        policy: 'none',
-        arrivals: { kind: 'list', atMs: [600_000] },
-        stages: [{ name: 'map', tasks: 20, workMs: 5_000 }],
-      },
+      laterJob({ tasks: 20, workMs: 5_000 }),
     ],
   });
   const { jobs } = await simulate(scenario, { seed: '1' });

@@ -8,6 +8,15 @@ export const atOnce = { tickMs: 1_000, wakeOnEnd: true, cancel: 'immediate' } as
 /** Some of the many things that a scenario says; the rest are its defaults. */
 export const scenarioOf = (input: ScenarioInput): Scenario => parseScenario(input);
 
+/** A job of one stage that arrives, as `second`, when what went before it has long ended. */
+export const laterJob = (map: { readonly tasks: number; readonly workMs: number }) =>
+  ({
+    name: 'second',
+    policy: 'none',
+    arrivals: { kind: 'list', atMs: [600_000] },
+    stages: [{ name: 'map', ...map }],
+  }) satisfies ScenarioInput['jobs'][number];
+
 /** The only job of a scenario, after a run with seed 1. */
 export async function runOne(input: ScenarioInput, seed = '1'): Promise<JobOutcome> {
   const { jobs } = await simulate(scenarioOf(input), { seed });
